@@ -1,0 +1,209 @@
+//! The steps of the gate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use super::Verdict;
+use crate::tools::{self, Toolset};
+use crate::{kernels, tidy, workspace};
+
+/// One step.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    /// Whether it needs more than cargo.
+    pub(super) needs_tools: bool,
+    pub(super) run: fn() -> Result<Verdict, String>,
+}
+
+impl Step {
+    const fn new(
+        name: &'static str,
+        about: &'static str,
+        needs_tools: bool,
+        run: fn() -> Result<Verdict, String>,
+    ) -> Self {
+        Self { name, about, needs_tools, run }
+    }
+}
+
+/// In the order in which they run: cheap ones first.
+pub(super) const STEPS: &[Step] = &[
+    Step::new("fmt", "formatting", false, format),
+    Step::new("tidy", "the repository's own style rules", false, || own(tidy::run())),
+    Step::new("kernels", "the lint of RustHDL kernels", false, || own(kernels::run())),
+    Step::new("clippy", "compiler and clippy warnings", false, clippy),
+    Step::new("test", "tests that need nothing but cargo", false, test),
+    Step::new("setup", "the simulator and the synthesis tools", true, setup),
+    Step::new("clippy-rtl", "the same warnings with the Verilated RTL", true, clippy_rtl),
+    Step::new("verilog", "Verilator's lint of every block", true, verilog),
+    Step::new("test-rtl", "tests with the Verilated RTL", true, test_rtl),
+    Step::new("synth", "synthesis of the whole NIC for the ECP5", true, synth),
+];
+
+/// The arguments that make clippy strict.
+const STRICT: [&str; 3] = ["--", "-D", "warnings"];
+
+fn format() -> Result<Verdict, String> {
+    run(cargo().args(["fmt", "--all", "--", "--check"]))
+}
+
+fn clippy() -> Result<Verdict, String> {
+    run(cargo().args(["clippy", "--workspace", "--all-targets"]).args(STRICT))
+}
+
+fn test() -> Result<Verdict, String> {
+    run(cargo().args(["test", "--workspace", "--no-fail-fast"]))
+}
+
+fn setup() -> Result<Verdict, String> {
+    tools::setup(Toolset::Sim)?;
+    tools::setup(Toolset::Synth)?;
+    Ok(Verdict::Passed)
+}
+
+fn clippy_rtl() -> Result<Verdict, String> {
+    if let Some(skip) = without_rtl() {
+        return Ok(skip);
+    }
+    let mut command = cargo();
+    // In the profile of the tests that follow, so that the C++ is compiled once.
+    command.args(["clippy", "--workspace", "--all-targets", "--release", "--features", "rtl"]);
+    run(command.args(STRICT).envs(tools::env()))
+}
+
+fn test_rtl() -> Result<Verdict, String> {
+    if let Some(skip) = without_rtl() {
+        return Ok(skip);
+    }
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--release", "--features", "rtl", "--no-fail-fast"]);
+    run(command.envs(tools::env()))
+}
+
+/// Writes the Verilog of every block of `hdl::blocks!` and lints each with it as the top.
+fn verilog() -> Result<Verdict, String> {
+    let folder = workspace::target_dir().join("verilog");
+    // Blocks that are gone must not be linted.
+    let _ = fs::remove_dir_all(&folder);
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "emit", "--"]).arg(&folder);
+    if let Verdict::Failed(why) = run(&mut command)? {
+        return Ok(Verdict::Failed(why));
+    }
+    let mut files = Vec::new();
+    verilog_files(&folder, &mut files)?;
+    if files.is_empty() {
+        return Err(format!("no block was written into {}", folder.display()));
+    }
+    let mut failed = Vec::new();
+    for file in &files {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if lint(file)? {
+            println!("{stem}: clean");
+        } else {
+            failed.push(stem);
+        }
+    }
+    if failed.is_empty() {
+        return Ok(Verdict::Passed);
+    }
+    Ok(Verdict::Failed(format!("lint of {}", failed.join(", "))))
+}
+
+/// Whether Verilator has nothing to say about the file, as the Verilog that it is and as the
+/// SystemVerilog that a user may compile it with, which has more keywords.
+fn lint(file: &Path) -> Result<bool, String> {
+    for language in ["1364-2005", "1800-2017"] {
+        let output = Command::new("verilator_bin")
+            .args(["--lint-only", "-Wall", "--default-language", language, "--top-module", "top"])
+            // RustHDL prints literals with 32 bits, and some ports of its parts lead nowhere.
+            .args(["-Wno-WIDTH", "-Wno-UNUSED", "-Wno-DECLFILENAME"])
+            .arg(file)
+            .envs(tools::env())
+            .output()
+            .map_err(|error| format!("cannot run verilator: {error}"))?;
+        if !output.status.success() {
+            print!("{}", String::from_utf8_lossy(&output.stderr));
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn verilog_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let entries = fs::read_dir(folder)
+        .map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            verilog_files(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "v") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn synth() -> Result<Verdict, String> {
+    if !viaduct_has("synth")? {
+        return Ok(Verdict::Skipped("`viaduct synth` does not exist yet".to_owned()));
+    }
+    run(viaduct().args(["synth", "--no-pnr"]))
+}
+
+/// The command, built as `test-rtl` builds it, so that nothing is compiled twice.
+fn viaduct() -> Command {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--release", "--package", "viaduct"]);
+    if workspace::has_feature("viaduct", "rtl") {
+        command.args(["--features", "rtl"]);
+    }
+    command.arg("--").envs(tools::env());
+    command
+}
+
+/// Whether the command's help lists the subcommand.
+fn viaduct_has(subcommand: &str) -> Result<bool, String> {
+    let output =
+        viaduct().arg("--help").output().map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "`viaduct --help` failed:\n{}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
+    }
+    let help = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(help.lines().any(|line| line.split_whitespace().next() == Some(subcommand)))
+}
+
+fn without_rtl() -> Option<Verdict> {
+    (!workspace::any_feature("rtl"))
+        .then(|| Verdict::Skipped("no crate has the feature `rtl` yet".to_owned()))
+}
+
+fn cargo() -> Command {
+    let mut command = workspace::cargo();
+    command.current_dir(workspace::root());
+    command
+}
+
+/// Runs a command with its output shown.
+fn run(command: &mut Command) -> Result<Verdict, String> {
+    let status = command
+        .stdin(std::process::Stdio::null())
+        .status()
+        .map_err(|error| format!("cannot run {}: {error}", command.get_program().display()))?;
+    if status.success() { Ok(Verdict::Passed) } else { Ok(Verdict::Failed(status.to_string())) }
+}
+
+/// The verdict of a check that is part of this program.
+fn own(outcome: crate::Outcome) -> Result<Verdict, String> {
+    if outcome? == ExitCode::SUCCESS {
+        Ok(Verdict::Passed)
+    } else {
+        Ok(Verdict::Failed("see the findings above".to_owned()))
+    }
+}

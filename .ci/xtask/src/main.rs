@@ -1,0 +1,116 @@
+//! All automation of the repository: `cargo xtask help` lists the commands.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+
+mod gate;
+mod kernels;
+mod rust_source;
+mod tidy;
+mod tools;
+mod workspace;
+mod wrap;
+
+use std::process::ExitCode;
+
+use tools::Toolset;
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND
+
+  demo [ARGS]          set up the simulator if needed, then send a file through two
+                       Verilated NICs (ARGS as of `cargo viaduct demo`)
+  test [OPTIONS]       the whole gate; every failure is reported at the end
+      --model            only the steps that need nothing but cargo
+      --only STEP        only this step (can be repeated)
+      --list             print the steps
+  ci                   the same as test
+  setup [--only SET]   install the pinned tools into .tools (SET: sim or synth)
+  viaduct ARGS         the command `viaduct` with the RTL (alias: cargo viaduct)
+  tidy                 the repository's own style rules
+  wrap                 break comment lines that are too long for tidy
+  kernels              the lint of RustHDL kernels
+  help                 this text";
+
+/// What a command of this program returns: the exit code of what it ran, or a message.
+type Outcome = Result<ExitCode, String>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Outcome {
+    let Some((command, rest)) = args.split_first() else {
+        println!("{HELP}");
+        return Ok(ExitCode::FAILURE);
+    };
+    match command.as_str() {
+        "demo" => {
+            let mut full = vec!["demo".to_owned()];
+            full.extend_from_slice(rest);
+            viaduct(&full)
+        }
+        "viaduct" => viaduct(rest),
+        "test" | "ci" => gate::run(rest),
+        "setup" => setup(rest),
+        "tidy" => no_arguments(rest).and_then(|()| tidy::run()),
+        "wrap" => no_arguments(rest).and_then(|()| wrap::run()),
+        "kernels" => no_arguments(rest).and_then(|()| kernels::run()),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => Err(format!("unknown command `{other}`\n\n{HELP}")),
+    }
+}
+
+fn no_arguments(rest: &[String]) -> Result<(), String> {
+    match rest.first() {
+        None => Ok(()),
+        Some(extra) => Err(format!("unexpected argument `{extra}`")),
+    }
+}
+
+fn setup(args: &[String]) -> Outcome {
+    let sets = match args {
+        [] => vec![Toolset::Sim, Toolset::Synth],
+        [only, set] if only == "--only" => vec![Toolset::parse(set)?],
+        _ => return Err("usage: cargo xtask setup [--only sim|synth]".to_owned()),
+    };
+    for set in sets {
+        tools::setup(set)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the command `viaduct` with the Verilated RTL, and passes its exit code on.
+fn viaduct(args: &[String]) -> Outcome {
+    if !tools::is_ready(Toolset::Sim) {
+        eprintln!("the simulator is not set up yet: setting it up first");
+        tools::setup(Toolset::Sim)?;
+    }
+    if args.first().is_some_and(|command| command == "synth") && !tools::is_ready(Toolset::Synth) {
+        eprintln!("the synthesis tools are not set up yet: setting them up first");
+        tools::setup(Toolset::Synth)?;
+    }
+    let mut command = workspace::cargo();
+    command.args(["run", "--release", "--package", "viaduct"]);
+    if workspace::target_dir().join("release/viaduct").exists() {
+        command.arg("--quiet");
+    } else {
+        eprintln!("building viaduct and its Verilated RTL: this takes minutes, but only once");
+    }
+    if workspace::has_feature("viaduct", "rtl") {
+        command.args(["--features", "rtl"]);
+    }
+    command.arg("--").args(args).envs(tools::env());
+    let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
+    // A process that a signal ended has no code: 1 stands for it.
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Ok(ExitCode::from(code))
+}

@@ -1,0 +1,113 @@
+//! Where things are: the repository, its files, its crates.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder of the root manifest.
+///
+/// Cargo says where this crate is when it runs it, which stays true in a clone that was moved.
+pub(crate) fn root() -> PathBuf {
+    let manifest = env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest.ancestors().nth(2).map_or(manifest.clone(), Path::to_path_buf)
+}
+
+/// The folder that cargo builds into.
+pub(crate) fn target_dir() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// The cargo that runs this program.
+///
+/// The working directory stays the caller's, so that file arguments of `viaduct` mean what the
+/// caller sees; the manifest is named by [`manifest_args`] or found upwards.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // These describe xtask itself; a nested cargo and its build scripts must not see them.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// The files under version control or about to be (not ignored), relative to the root, sorted.
+pub(crate) fn files() -> Result<Vec<PathBuf>, String> {
+    let output = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .map_err(|error| format!("cannot run git (needed to list the files): {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "git ls-files failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
+    }
+    let names = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut files: Vec<PathBuf> =
+        names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
+    // A file that was deleted but not yet committed is still listed.
+    files.retain(|file| root().join(file).is_file());
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// Whether the manifest of the package (its folder's last name or the package name) defines the
+/// feature.
+pub(crate) fn has_feature(package: &str, feature: &str) -> bool {
+    manifests().iter().any(|text| {
+        text.contains(&format!("name = \"{package}\"")) && defines_feature(text, feature)
+    })
+}
+
+/// Whether any package defines the feature.
+pub(crate) fn any_feature(feature: &str) -> bool {
+    manifests().iter().any(|text| defines_feature(text, feature))
+}
+
+fn manifests() -> Vec<String> {
+    let Ok(files) = files() else { return Vec::new() };
+    files
+        .iter()
+        .filter(|file| file.ends_with("Cargo.toml"))
+        .filter_map(|file| std::fs::read_to_string(root().join(file)).ok())
+        .collect()
+}
+
+fn defines_feature(manifest: &str, feature: &str) -> bool {
+    let mut in_features = false;
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            in_features = line == "[features]";
+        } else if in_features
+            && line.strip_prefix(feature).is_some_and(|rest| rest.trim_start().starts_with('='))
+        {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feature_is_found_only_in_its_table() {
+        let manifest = "[dependencies]\nrtl = \"1\"\n[features]\nrtl = []\n";
+        assert!(defines_feature(manifest, "rtl"));
+        assert!(!defines_feature("[dependencies]\nrtl = \"1\"\n", "rtl"));
+        assert!(!defines_feature("[features]\nrtl-trace = []\n", "rtl"));
+    }
+
+    #[test]
+    fn root_holds_the_workspace() {
+        assert!(root().join("Cargo.toml").is_file());
+        assert!(root().join(".ci/xtask/Cargo.toml").is_file());
+    }
+}

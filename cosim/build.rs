@@ -1,0 +1,61 @@
+//! With the feature `rtl`: emits the Verilog of every block in `hdl::blocks!`, runs Verilator on
+//! it, compiles the C++ with a small shim, and writes the Rust side. Without the feature it does
+//! nothing.
+//!
+//! It needs `VERILATOR_ROOT` (or `verilator_bin` on PATH); `cargo xtask` provides both.
+//!
+//! | file | from | to |
+//! |---|---|---|
+//! | `build/emit.rs` | blocks in RustHDL | Verilog and ports |
+//! | `build/ports.rs` | a block | its ports |
+//! | `build/shim.rs` | ports | the C++ between Rust and the model |
+//! | `build/bindings.rs` | ports | the Rust structures that match the shim |
+//! | `build/reference.rs` | ports | the differential test's glue to RustHDL's simulation |
+//! | `build/verilate.rs` | Verilog and shim | one library per block; unchanged ones are kept |
+
+#[cfg(feature = "rtl")]
+#[path = "build/bindings.rs"]
+mod bindings;
+#[cfg(feature = "rtl")]
+#[path = "build/emit.rs"]
+mod emit;
+#[cfg(feature = "rtl")]
+#[path = "build/ports.rs"]
+mod ports;
+#[cfg(feature = "rtl")]
+#[path = "build/reference.rs"]
+mod reference;
+#[cfg(feature = "rtl")]
+#[path = "build/shim.rs"]
+mod shim;
+#[cfg(feature = "rtl")]
+#[path = "build/verilate.rs"]
+mod verilate;
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build");
+    #[cfg(feature = "rtl")]
+    rtl();
+}
+
+#[cfg(feature = "rtl")]
+fn rtl() {
+    let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let tools = verilate::Tools::from_env();
+    let designs = emit::all();
+    tools.build_all(&designs, &out);
+    write(&out.join("blocks.rs"), &bindings::text(&designs));
+    write(&out.join("reference.rs"), &reference::text(&designs));
+}
+
+/// Writes a file unless it already says so, which keeps time stamps and with them later
+/// compilations.
+#[cfg(feature = "rtl")]
+fn write(path: &std::path::Path, text: &str) {
+    if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return;
+    }
+    std::fs::write(path, text)
+        .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+}

@@ -1,0 +1,82 @@
+//! Every block of the table as Verilog.
+use crate::ports::{self, Kind, Port};
+use hdl::*;
+use rust_hdl::prelude::{Block, generate_verilog};
+
+/// RustHDL blocks live on the stack while they are built, and a wide one is large.
+const STACK: usize = 512 << 20;
+
+/// One block of the table.
+#[derive(Debug)]
+pub(crate) struct Design {
+    /// Its name in the table.
+    pub(crate) name: &'static str,
+    /// Its type, as a path from the root of the crate `hdl`.
+    pub(crate) block: &'static str,
+    pub(crate) traced: bool,
+    pub(crate) large: bool,
+    pub(crate) verilog: String,
+    ports: Vec<Port>,
+}
+
+impl Design {
+    fn new<B: Block + Default>(
+        name: &'static str,
+        block: &'static str,
+        options: &[&'static str],
+    ) -> Self {
+        let (mut traced, mut large) = (false, false);
+        for option in options {
+            match *option {
+                "traced" => traced = true,
+                "large" => large = true,
+                _ => panic!("block {name}: unknown option {option}"),
+            }
+        }
+        let mut top = B::default();
+        top.connect_all();
+        let verilog = generate_verilog(&top);
+        Self { name, block, traced, large, verilog, ports: ports::of(&top) }
+    }
+
+    /// The name of the Verilated class.
+    pub(crate) fn class(&self) -> String {
+        format!("V{}", self.name)
+    }
+
+    pub(crate) fn clocks(&self) -> impl Iterator<Item = &Port> {
+        self.of_kind(Kind::Clock)
+    }
+
+    /// Inputs except clocks.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Port> {
+        self.of_kind(Kind::Input)
+    }
+
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &Port> {
+        self.of_kind(Kind::Output)
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Port> {
+        self.ports.iter().filter(move |port| port.kind == kind)
+    }
+}
+
+/// All blocks of the table, in its order.
+pub(crate) fn all() -> Vec<Design> {
+    macro_rules! designs {
+        ($($name:ident: $block:ty $([$($option:ident),*])?;)*) => {
+            vec![$(Design::new::<$block>(
+                stringify!($name),
+                stringify!($block),
+                &[$($(stringify!($option)),*)?],
+            )),*]
+        };
+    }
+    std::thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(|| blocks!(designs))
+        .expect("a thread to emit Verilog in")
+        .join()
+        .expect("every block emits Verilog")
+}

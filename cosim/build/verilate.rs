@@ -1,0 +1,236 @@
+//! Verilator and the C++ compiler: one static library for each block.
+//!
+//! A library is kept when nothing that went into it has changed, so an edit of one RTL block costs
+//! the rebuild of the models that contain it, and no others. Different blocks are built side by
+//! side.
+use crate::emit::Design;
+use crate::shim;
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Speed first: no assertions, and nothing random at reset, which would also cost reproducibility.
+const FLAGS: &[&str] = &[
+    "--cc",
+    "-O3",
+    "--top-module",
+    "top",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--noassert",
+    "--no-timing",
+    "-Wno-fatal",
+    "-Wno-lint",
+    "-Wno-style",
+    "--quiet",
+    "--default-language",
+    "1364-2005",
+];
+
+/// The sources of Verilator's run-time that the crate `verilated` does not compile.
+const RUN_TIME: &[&str] = &["verilated_threads.cpp"];
+
+/// Where Verilator is, and what is wanted of it.
+pub(crate) struct Tools {
+    root: PathBuf,
+    program: PathBuf,
+    /// Waveforms are FST instead of VCD.
+    fst: bool,
+}
+
+impl Tools {
+    /// Finds Verilator by the environment.
+    ///
+    /// # Panics
+    /// With instructions, if there is none.
+    pub(crate) fn from_env() -> Self {
+        for name in ["VERILATOR_ROOT", "PATH", "CXX", "CXXFLAGS"] {
+            println!("cargo:rerun-if-env-changed={name}");
+        }
+        let root = env::var_os("VERILATOR_ROOT").map(PathBuf::from).unwrap_or_else(|| {
+            panic!("the feature `rtl` needs VERILATOR_ROOT: use `cargo xtask`, which sets it up")
+        });
+        let inside = root.join("bin/verilator_bin");
+        let program = if inside.is_file() { inside } else { "verilator_bin".into() };
+        let tools = Self { root, program, fst: env::var_os("CARGO_FEATURE_FST").is_some() };
+        if tools.fst {
+            tools.check_fst();
+        }
+        tools
+    }
+
+    /// Fails early and clearly if the libraries behind FST are missing.
+    fn check_fst(&self) {
+        let probe = self.out_dir().join("fst_probe.cpp");
+        crate::write(&probe, "#include <lz4.h>\n#include <zlib.h>\n");
+        let compiler = self.compiler().get_compiler();
+        let found = compiler
+            .to_command()
+            .arg("-fsyntax-only")
+            .arg(&probe)
+            .output()
+            .is_ok_and(|output| output.status.success());
+        assert!(found, "the feature `fst` needs the packages liblz4-dev and zlib1g-dev");
+    }
+
+    fn out_dir(&self) -> PathBuf {
+        env::var_os("OUT_DIR").expect("cargo sets OUT_DIR").into()
+    }
+
+    /// Builds every design and the rest of the run-time, and tells cargo to link them.
+    pub(crate) fn build_all(&self, designs: &[Design], out: &Path) {
+        crate::write(&out.join("shim_common.h"), shim::COMMON);
+        let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
+        // Large models first: they take longest. Index `designs.len()` stands for the run-time.
+        let mut order: Vec<usize> = (0..=designs.len()).collect();
+        order.sort_by_key(|&at| !designs.get(at).is_some_and(|design| design.large));
+        let taken = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..jobs {
+                scope.spawn(|| {
+                    while let Some(&at) = order.get(taken.fetch_add(1, Ordering::Relaxed)) {
+                        match designs.get(at) {
+                            Some(design) => self.build(design, out),
+                            None => self.build_run_time(out),
+                        }
+                    }
+                });
+            }
+        });
+        println!("cargo:rustc-link-search=native={}", out.display());
+        for design in designs {
+            println!("cargo:rustc-link-lib=static={}", design.class());
+        }
+        println!("cargo:rustc-link-lib=static=viaduct_run_time");
+        println!("cargo:rustc-link-lib=stdc++");
+        if self.fst {
+            println!("cargo:rustc-link-lib=lz4");
+            println!("cargo:rustc-link-lib=z");
+        }
+    }
+
+    fn build(&self, design: &Design, out: &Path) {
+        let dir = out.join(design.class());
+        let verilog = dir.join("top.v");
+        let stamp = [
+            self.stamp().as_str(),
+            shim::COMMON,
+            &shim::text(design, &[]),
+            &format!("{FLAGS:?} {:?}\n", self.trace_flag(design)),
+            &design.verilog,
+        ]
+        .concat();
+        up_to_date_or(out, &design.class(), &stamp, || {
+            let _ = fs::remove_dir_all(&dir);
+            fs::create_dir_all(&dir).expect("a folder below OUT_DIR");
+            crate::write(&verilog, &design.verilog);
+            self.verilate(design, &dir, &verilog);
+            let sources = sources(&dir);
+            let file = dir.join("shim.cc");
+            crate::write(&file, &shim::text(design, &sources));
+            let mut compiler = self.compiler();
+            compiler.include(&dir).include(out).file(&file);
+            if design.traced {
+                let format = if self.fst { "VIADUCT_FST" } else { "VIADUCT_VCD" };
+                compiler.define(format, "1").define("VM_TRACE", "1");
+                let kind = if self.fst { "VM_TRACE_FST" } else { "VM_TRACE_VCD" };
+                compiler.define(kind, "1");
+            }
+            if design.large {
+                compiler.files(sources.iter().map(|source| dir.join(source)));
+            }
+            compiler.compile(&design.class());
+        });
+    }
+
+    fn verilate(&self, design: &Design, dir: &Path, verilog: &Path) {
+        let mut command = Command::new(&self.program);
+        command.env("VERILATOR_ROOT", &self.root).args(FLAGS).args(self.trace_flag(design));
+        command.arg("--prefix").arg(design.class()).arg("--Mdir").arg(dir).arg(verilog);
+        let output = command
+            .output()
+            .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.program.display()));
+        assert!(
+            output.status.success(),
+            "Verilator refuses block {} ({}):\n{}",
+            design.name,
+            verilog.display(),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    fn trace_flag(&self, design: &Design) -> Option<&'static str> {
+        design.traced.then_some(if self.fst { "--trace-fst" } else { "--trace-vcd" })
+    }
+
+    fn build_run_time(&self, out: &Path) {
+        let mut files: Vec<&str> = RUN_TIME.to_vec();
+        if self.fst {
+            files.push("verilated_fst_c.cpp");
+        }
+        let stamp = format!("{}{files:?}\n", self.stamp());
+        up_to_date_or(out, "viaduct_run_time", &stamp, || {
+            let include = self.root.join("include");
+            let mut compiler = self.compiler();
+            compiler.files(files.iter().map(|file| include.join(file)));
+            compiler.compile("viaduct_run_time");
+        });
+    }
+
+    /// The flags of every C++ file. Debug information would double the build time.
+    fn compiler(&self) -> cc::Build {
+        let include = self.root.join("include");
+        let mut compiler = cc::Build::new();
+        compiler
+            .cpp(true)
+            .std("gnu++17")
+            .opt_level(3)
+            .debug(false)
+            .warnings(false)
+            .cargo_metadata(false)
+            .include(include.join("vltstd"))
+            .include(include);
+        compiler
+    }
+
+    /// What every library depends on.
+    fn stamp(&self) -> String {
+        let environment = ["CXX", "CXXFLAGS"].map(|name| env::var_os(name).unwrap_or_default());
+        // The folder tells one installed version of Verilator from another; its version text does
+        // not.
+        let header = fs::metadata(self.root.join("include/verilated.h"))
+            .and_then(|data| data.modified())
+            .ok();
+        format!("{} {header:?} {environment:?} {}\n", self.root.display(), self.fst)
+    }
+}
+
+/// Runs `build` unless the library exists and was made from the same `stamp`.
+fn up_to_date_or(out: &Path, library: &str, stamp: &str, build: impl FnOnce()) {
+    let file = out.join(format!("{library}.stamp"));
+    let exists = out.join(format!("lib{library}.a")).is_file();
+    if exists && fs::read_to_string(&file).is_ok_and(|old| old == stamp) {
+        return;
+    }
+    // An interrupted build must not look finished.
+    let _ = fs::remove_file(&file);
+    build();
+    crate::write(&file, stamp);
+}
+
+/// The C++ files that Verilator has made, in a fixed order.
+fn sources(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .expect("the folder of the model")
+        .map(|entry| entry.expect("an entry of the folder of the model").path())
+        .filter(|path| path.extension() == Some(OsStr::new("cpp")))
+        .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
+        .collect();
+    names.sort();
+    names
+}

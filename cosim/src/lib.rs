@@ -1,0 +1,19 @@
+//! Co-simulation: the RTL, Verilated, beside the behavioural model.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`root_complex`] | the host's end of the TLP stream, with seeded delays, splitting, reordering and errors |
+//! | [`lockstep`] | the same random program on two kinds of device, compared |
+//! | [`random`] | the seeded generator behind every random choice |
+//! | `verilated` | any block of the RTL under Verilator (feature `rtl`) |
+//! | `rtl` | the whole NIC as a [`nic_model::device::Device`] (feature `rtl`) |
+//!
+//! The RTL is here only with the feature `rtl`, which needs Verilator and a C++ compiler: `cargo xtask setup`.
+
+pub mod lockstep;
+pub mod random;
+pub mod root_complex;
+#[cfg(feature = "rtl")]
+pub mod rtl;
+#[cfg(feature = "rtl")]
+pub mod verilated;

@@ -1,0 +1,64 @@
+//! A bare host: one block of memory at a bus address, and what the device did outside it.
+
+use nic_model::device::{HostBus, HostReadError};
+
+/// First bus address of the memory.
+pub const BUS_BASE: u64 = 0x4_0000_0000;
+/// Virtual address of the first byte; equal to the bus address modulo a page.
+pub const VA_BASE: u64 = 0x7f12_3456_0000;
+/// Address of MSI-X vector 0; vector n is 4 n bytes behind.
+pub const MSI_BASE: u64 = 0xfee0_0000;
+
+/// Memory of one node.
+#[derive(Debug)]
+pub struct Host {
+    /// The bytes.
+    pub memory: Vec<u8>,
+    /// Interrupts by vector.
+    pub interrupts: [u64; 32],
+    /// Writes outside memory and the interrupt window.
+    pub stray_writes: Vec<u64>,
+}
+
+impl Host {
+    /// Memory of this many zero bytes.
+    #[must_use]
+    pub fn new(size: usize) -> Self {
+        Self { memory: vec![0; size], interrupts: [0; 32], stray_writes: Vec::new() }
+    }
+
+    fn range(&self, address: u64, length: usize) -> Option<std::ops::Range<usize>> {
+        let start = usize::try_from(address.checked_sub(BUS_BASE)?).ok()?;
+        let end = start.checked_add(length)?;
+        (end <= self.memory.len()).then_some(start..end)
+    }
+
+    /// Copies bytes in, at an offset from the base.
+    pub fn put(&mut self, offset: usize, bytes: &[u8]) {
+        self.memory[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// A little-endian word at an offset from the base.
+    #[must_use]
+    pub fn word(&self, offset: usize) -> u32 {
+        u32::from_le_bytes(self.memory[offset..offset + 4].try_into().expect("four bytes"))
+    }
+}
+
+impl HostBus for Host {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
+        let range = self.range(address, data.len()).ok_or(HostReadError { address })?;
+        data.copy_from_slice(&self.memory[range]);
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) {
+        if let Some(range) = self.range(address, data.len()) {
+            self.memory[range].copy_from_slice(data);
+        } else if (MSI_BASE..MSI_BASE + 128).contains(&address) {
+            self.interrupts[usize::try_from((address - MSI_BASE) / 4).expect("below 32")] += 1;
+        } else {
+            self.stray_writes.push(address);
+        }
+    }
+}

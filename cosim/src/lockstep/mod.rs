@@ -1,0 +1,66 @@
+//! Lockstep: the same random program on two kinds of device; whatever software or the wire can see must be the same.
+//!
+//! Compared, phase by phase: admin answers, descriptor statuses, lengths and immediate data, events by VI and kind, messages, the error log, the
+//! counters that do not depend on timing, the frames of each VI in order (without retransmissions), and at the end of each phase all of memory.
+//! Not compared: cycles, and the order of things that the contract leaves open.
+
+pub mod host;
+pub mod plan;
+pub mod rig;
+pub mod run;
+
+pub use run::{Record, Settings, execute};
+
+use nic_model::device::Device;
+
+/// Where two runs part.
+#[derive(Debug)]
+pub struct Divergence {
+    /// Seed of the program.
+    pub seed: u64,
+    /// Index of the first record that differs.
+    pub index: usize,
+    /// What the first device did, if it did anything.
+    pub first: Option<Record>,
+    /// What the second device did.
+    pub second: Option<Record>,
+}
+
+impl std::fmt::Display for Divergence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let show = |record: &Option<Record>| {
+            record
+                .as_ref()
+                .map_or_else(|| "(nothing)".into(), |r| format!("{}: {}", r.what, r.value))
+        };
+        writeln!(f, "seed {}: the devices part at record {}", self.seed, self.index)?;
+        writeln!(f, "  first   {}", show(&self.first))?;
+        write!(f, "  second  {}", show(&self.second))
+    }
+}
+
+/// Runs the program of a seed on two kinds of device and compares.
+///
+/// # Errors
+/// The first divergence; a device that hangs shows as one.
+pub fn compare(
+    settings: &Settings,
+    first: impl Fn(usize) -> Box<dyn Device>,
+    second: impl Fn(usize) -> Box<dyn Device>,
+) -> Result<usize, Box<Divergence>> {
+    let plan = plan::plan(settings.seed, settings.loss > 0.0 || settings.corrupt > 0.0);
+    let a = execute(settings, &plan, [first(0), first(1)]);
+    let b = execute(settings, &plan, [second(0), second(1)]);
+    let count = a.len().max(b.len());
+    for index in 0..count {
+        if a.get(index) != b.get(index) {
+            return Err(Box::new(Divergence {
+                seed: settings.seed,
+                index,
+                first: a.get(index).cloned(),
+                second: b.get(index).cloned(),
+            }));
+        }
+    }
+    Ok(count)
+}

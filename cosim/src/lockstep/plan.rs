@@ -1,0 +1,361 @@
+//! Random programs: what two nodes set up, post and poke, as a function of a seed.
+//!
+//! A program must end the same on any device that obeys the contract, whatever its timing. So the receives of a phase are posted
+//! before its sends, a connection carries messages one way in a phase, and on a reliable VI nothing follows a message that the receiver will
+//! refuse (how many later sends complete before the refusal arrives is timing).
+
+use crate::random::Random;
+use nic_regs::desc::control;
+use nic_regs::limits::{DATA_SEGMENTS_MAX, MAX_TRANSFER_BYTES};
+use nic_regs::vi::Reliability;
+
+/// Bytes of a node's data area for one VI.
+pub const DATA_BYTES: usize = 768 * 1024;
+/// Descriptors of a VI that one phase may post, per queue.
+pub const SLOTS: usize = 24;
+/// Bytes between descriptors.
+pub const SLOT_BYTES: usize = 320;
+
+/// A data segment, in terms of the node's own VI data area.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// Offset in the data area.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u32,
+    /// What is wrong with it.
+    pub wrong: Wrong,
+}
+
+/// How a segment is made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// Nothing.
+    Nothing,
+    /// Region index out of range.
+    Index,
+    /// Old generation.
+    Generation,
+    /// A region of another tag.
+    Tag,
+    /// Past the region's end.
+    Bounds,
+}
+
+/// A descriptor.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Segments.
+    pub segments: Vec<Segment>,
+    /// Control bits.
+    pub control: u16,
+    /// Reserved word.
+    pub reserved: u32,
+    /// SegCount, if it is to differ from the number of segments.
+    pub seg_count: Option<u16>,
+    /// Immediate data.
+    pub immediate: u32,
+    /// The token (first of a queue) or Next names no valid descriptor.
+    pub unreachable: bool,
+}
+
+impl Spec {
+    /// Bytes of all segments.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.segments.iter().map(|segment| u64::from(segment.length)).sum()
+    }
+}
+
+/// One message: its send, and the receive that is posted for it.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Posted first, at the receiver.
+    pub recv: Option<Spec>,
+    /// The send.
+    pub send: Spec,
+    /// Cycles between this send's doorbell and the one before.
+    pub delay: u64,
+}
+
+/// What one connection does in a phase.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    /// Node that sends: 0 or 1.
+    pub sender: usize,
+    /// In order.
+    pub messages: Vec<Message>,
+}
+
+/// One connected pair of VIs.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// VI numbers on both nodes.
+    pub vi: [u16; 2],
+    /// Domains.
+    pub domain: [u8; 2],
+    /// Tags.
+    pub tag: [u16; 2],
+    /// Level.
+    pub reliability: Reliability,
+    /// Largest message of each VI.
+    pub max_transfer: u32,
+}
+
+/// A whole program.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Its seed.
+    pub seed: u64,
+    /// Connections.
+    pub pairs: Vec<Pair>,
+    /// Traffic by phase, then by pair.
+    pub phases: Vec<Vec<Traffic>>,
+    /// Stray doorbells and register accesses before each phase.
+    pub pokes: Vec<Vec<Poke>>,
+    /// 48-byte messages before each phase: sender, domain.
+    pub messages: Vec<Vec<(usize, u8)>>,
+}
+
+/// A host access that the device must refuse.
+#[derive(Clone, Copy, Debug)]
+pub struct Poke {
+    /// Node.
+    pub node: usize,
+    /// BAR.
+    pub bar: u8,
+    /// Offset.
+    pub offset: u64,
+    /// Bytes, 1 to 16.
+    pub length: usize,
+    /// Value of each byte.
+    pub fill: u8,
+}
+
+/// The program of a seed. `lossy`: only reliable VIs, so that frames may be lost.
+#[must_use]
+pub fn plan(seed: u64, lossy: bool) -> Plan {
+    let mut random = Random::new(seed);
+    let count = 1 + random.below(5);
+    let mut pairs: Vec<Pair> = Vec::new();
+    for i in 0..count {
+        let mut number = || u16::try_from(random.below(1024 / count) * count + i).expect("a VI");
+        let vi = [number(), number()];
+        let level = if lossy { 1 + random.below(2) } else { random.below(3) };
+        pairs.push(Pair {
+            vi,
+            domain: [small(&mut random, 64), small(&mut random, 64)],
+            tag: [tag(&mut random, i), tag(&mut random, i)],
+            reliability: [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception]
+                [usize::try_from(level).expect("below 3")],
+            max_transfer: if random.chance(0.7) { MAX_TRANSFER_BYTES } else { 5000 },
+        });
+    }
+    let phase_count = 2 + random.below(4);
+    let phases = (0..phase_count)
+        .map(|_| pairs.iter().map(|pair| traffic(&mut random, pair)).collect())
+        .collect();
+    let pokes = (0..phase_count).map(|_| pokes(&mut random, &pairs)).collect();
+    let messages = (0..phase_count)
+        .map(|_| {
+            (0..random.below(3))
+                .map(|_| {
+                    (usize::from(random.chance(0.5)), small(&mut random, if lossy { 2 } else { 3 }))
+                })
+                .collect()
+        })
+        .collect();
+    Plan { seed, pairs, phases, pokes, messages }
+}
+
+fn small(random: &mut Random, limit: u64) -> u8 {
+    u8::try_from(random.below(limit)).expect("a small limit")
+}
+
+/// Tags differ between pairs, so that another pair's region is of another tag.
+fn tag(random: &mut Random, pair: u64) -> u16 {
+    u16::try_from(random.below(1000) * 8 + pair).expect("below 2^16")
+}
+
+fn pokes(random: &mut Random, pairs: &[Pair]) -> Vec<Poke> {
+    let mut out = Vec::new();
+    for _ in 0..random.below(4) {
+        let node = usize::from(random.chance(0.5));
+        let length = 1 + usize::try_from(random.below(16)).expect("small");
+        let bar = if random.chance(0.5) { 0 } else { 2 };
+        // Outside every register that has an effect, or inside a doorbell page with a wrong size or place.
+        let offset = if bar == 0 {
+            0x200 + random.below(0x100)
+        } else {
+            let page = u64::from(pairs[0].domain[node]) * 4096;
+            page + 0x10 + random.below(0x7d0)
+        };
+        out.push(Poke { node, bar, offset, length, fill: small(random, 256) });
+    }
+    out
+}
+
+/// What a message of a phase tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Good,
+    SendFormat,
+    SendSegment,
+    SendTooLong,
+    SendUnreachable,
+    RecvFormat,
+    RecvSegment,
+    RecvShort,
+    RecvNone,
+    RecvUnreachable,
+}
+
+fn kind(random: &mut Random) -> Kind {
+    if random.chance(0.85) {
+        return Kind::Good;
+    }
+    [
+        Kind::SendFormat,
+        Kind::SendSegment,
+        Kind::SendTooLong,
+        Kind::SendUnreachable,
+        Kind::RecvFormat,
+        Kind::RecvSegment,
+        Kind::RecvShort,
+        Kind::RecvNone,
+        Kind::RecvUnreachable,
+    ][usize::try_from(random.below(9)).expect("below 9")]
+}
+
+fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
+    let sender = usize::from(random.chance(0.5));
+    let count = random.below(SLOTS as u64 + 1);
+    let mut messages = Vec::new();
+    for _ in 0..count {
+        let kind = kind(random);
+        messages.push(message(random, pair, kind));
+        let refused = matches!(
+            kind,
+            Kind::RecvFormat | Kind::RecvSegment | Kind::RecvShort | Kind::RecvUnreachable
+        ) && pair.reliability != Reliability::Unreliable;
+        // Without a receive, every later message meets the wrong one or none.
+        let ends = kind == Kind::RecvNone || kind == Kind::RecvUnreachable;
+        if refused || ends {
+            break;
+        }
+    }
+    Traffic { sender, messages }
+}
+
+fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
+    let total = match random.below(10) {
+        0 => 0,
+        1..=5 => random.below(300),
+        6 | 7 => random.below(5_000),
+        8 => random.below(20_000),
+        _ => random.below(u64::from(MAX_TRANSFER_BYTES) + 1),
+    }
+    .min(u64::from(pair.max_transfer));
+    let mut send = spec(random, total);
+    if random.chance(0.4) {
+        send.control |= control::IMMEDIATE;
+    }
+    if random.chance(0.1) {
+        send.control |= control::QFENCE;
+    }
+    let spare = if random.chance(0.5) { random.below(100) } else { 0 };
+    let mut recv = Some(spec(random, total + spare));
+    match kind {
+        Kind::Good => {}
+        Kind::SendFormat => spoil_format(random, &mut send),
+        Kind::SendSegment => spoil_segment(random, &mut send),
+        Kind::SendTooLong => {
+            let excess = 1 + random.below(1000);
+            send = spec(random, u64::from(pair.max_transfer) + excess);
+        }
+        Kind::SendUnreachable => send.unreachable = true,
+        Kind::RecvFormat => spoil_format(random, recv.as_mut().expect("made above")),
+        Kind::RecvSegment => spoil_segment(random, recv.as_mut().expect("made above")),
+        Kind::RecvShort => {
+            send = spec(random, total.max(1));
+            let short = random.below(total.max(1));
+            recv = Some(spec(random, short));
+        }
+        Kind::RecvNone => recv = None,
+        Kind::RecvUnreachable => recv.as_mut().expect("made above").unreachable = true,
+    }
+    // A message that the sender refuses consumes no receive.
+    if matches!(
+        kind,
+        Kind::SendFormat | Kind::SendSegment | Kind::SendTooLong | Kind::SendUnreachable
+    ) {
+        recv = None;
+    }
+    let delay = if random.chance(0.5) { random.below(60) } else { 0 };
+    Message { recv, send, delay }
+}
+
+/// A good descriptor of `total` bytes in up to 16 segments, which may overlap those of others.
+fn spec(random: &mut Random, total: u64) -> Spec {
+    let mut segments = Vec::new();
+    let mut left = total;
+    let wanted = if random.chance(0.7) {
+        1 + random.below(3)
+    } else {
+        random.below(DATA_SEGMENTS_MAX as u64 + 1)
+    };
+    for i in 0..wanted {
+        let mut length = if i + 1 == wanted { left } else { random.below(left + 1) };
+        if random.chance(0.1) && i + 1 != wanted {
+            length = 0;
+        }
+        left -= length;
+        segments.push(Segment {
+            offset: random.below(DATA_BYTES as u64 - length),
+            length: u32::try_from(length).expect("below the data area"),
+            wrong: Wrong::Nothing,
+        });
+    }
+    if left > 0 {
+        segments.push(Segment {
+            offset: random.below(DATA_BYTES as u64 - left),
+            length: u32::try_from(left).expect("below the data area"),
+            wrong: Wrong::Nothing,
+        });
+    }
+    segments.truncate(DATA_SEGMENTS_MAX);
+    Spec {
+        segments,
+        control: control::OP_SENDRECV,
+        reserved: 0,
+        seg_count: None,
+        immediate: u32::try_from(random.bits() >> 32).expect("32 bits"),
+        unreachable: false,
+    }
+}
+
+fn spoil_format(random: &mut Random, spec: &mut Spec) {
+    match random.below(4) {
+        0 => spec.control |= 0x10 << random.below(12),
+        1 => spec.control |= 1 + u16::from(small(random, 3)),
+        2 => spec.reserved = 1 << random.below(32),
+        _ => spec.seg_count = Some(17 + u16::try_from(random.below(1000)).expect("small")),
+    }
+}
+
+fn spoil_segment(random: &mut Random, spec: &mut Spec) {
+    if spec.total() == 0 {
+        spec.segments.push(Segment { offset: 0, length: 1, wrong: Wrong::Nothing });
+        spec.segments.truncate(DATA_SEGMENTS_MAX);
+    }
+    let used: Vec<usize> =
+        (0..spec.segments.len()).filter(|&i| spec.segments[i].length > 0).collect();
+    let Some(&index) =
+        used.get(usize::try_from(random.below(used.len().max(1) as u64)).unwrap_or(0))
+    else {
+        spec.reserved = 1;
+        return;
+    };
+    spec.segments[index].wrong = [Wrong::Index, Wrong::Generation, Wrong::Tag, Wrong::Bounds]
+        [usize::try_from(random.below(4)).expect("below 4")];
+}

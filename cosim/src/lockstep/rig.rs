@@ -1,0 +1,342 @@
+//! Two bare nodes on a wire, driven register by register: the least software between a program and the device.
+
+use super::host::{BUS_BASE, Host, MSI_BASE, VA_BASE};
+use nic_model::device::{Beat, Device, Link};
+use nic_model::link::{Faults, Side, Wire};
+use nic_regs::admin::{self, Opcode};
+use nic_regs::csr;
+use nic_regs::event::Event;
+use nic_regs::frame::{HEADER_BEATS, Header};
+
+/// Bytes of a node's memory.
+pub const MEMORY_BYTES: usize = 8 << 20;
+/// Admin ring.
+const ADMIN_OFFSET: usize = 0;
+/// Log2 of its entries.
+const ADMIN_LOG2: u32 = 4;
+/// Event rings: 2,048 narrow entries each, queue n at n * 64 KiB from here.
+pub const EVENT_OFFSET: usize = 0x1_0000;
+/// Log2 of the entries of an event ring.
+pub const EVENT_LOG2: u32 = 11;
+/// First byte for programs.
+pub const FREE_OFFSET: usize = 0x10_0000;
+/// Cycles after which a device that does not come to rest counts as hung.
+const PATIENCE: u64 = 20_000_000;
+
+/// A frame seen on the wire.
+pub type Frame = Vec<u64>;
+
+/// One node.
+pub struct Node {
+    /// The device.
+    pub device: Box<dyn Device>,
+    /// Its host.
+    pub host: Host,
+    /// Frames that it sent, whole.
+    pub sent: Vec<Frame>,
+    current: Frame,
+    admin_tail: u16,
+    consumer: [u16; 4],
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node").field("frames_sent", &self.sent.len()).finish_non_exhaustive()
+    }
+}
+
+struct Tap<'a, L: Link> {
+    inner: &'a mut L,
+    current: &'a mut Frame,
+    sent: &'a mut Vec<Frame>,
+    active: &'a mut bool,
+}
+
+impl<L: Link> Link for Tap<'_, L> {
+    fn ready(&self, now: u64) -> bool {
+        self.inner.ready(now)
+    }
+
+    fn send(&mut self, now: u64, beat: Beat) {
+        *self.active = true;
+        self.current.push(beat.data);
+        if beat.last {
+            self.sent.push(std::mem::take(self.current));
+        }
+        self.inner.send(now, beat);
+    }
+
+    fn receive(&mut self, now: u64) -> Option<Beat> {
+        let beat = self.inner.receive(now);
+        *self.active |= beat.is_some();
+        beat
+    }
+}
+
+/// Two nodes and the wire between them.
+pub struct Rig {
+    /// Nodes 0 and 1, whose node numbers are 1 and 2.
+    pub nodes: [Node; 2],
+    wire: Wire,
+    /// Cycles since the start.
+    pub now: u64,
+    last_activity: u64,
+}
+
+impl std::fmt::Debug for Rig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Rig at cycle {}", self.now)
+    }
+}
+
+/// Something that a device did not do in time.
+#[derive(Debug)]
+pub struct Hung(pub String);
+
+impl std::fmt::Display for Hung {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Hung {}
+
+impl Rig {
+    /// Two devices on a wire with this latency in cycles.
+    #[must_use]
+    pub fn new(devices: [Box<dyn Device>; 2], latency: u64, faults: &Faults) -> Self {
+        let node = |device| Node {
+            device,
+            host: Host::new(MEMORY_BYTES),
+            sent: Vec::new(),
+            current: Vec::new(),
+            admin_tail: 0,
+            consumer: [0; 4],
+        };
+        Self {
+            nodes: devices.map(node),
+            wire: Wire::with_faults(latency, faults),
+            now: 0,
+            last_activity: 0,
+        }
+    }
+
+    /// Runs one cycle.
+    pub fn step(&mut self) {
+        let mut active = false;
+        for (node, side) in self.nodes.iter_mut().zip([Side::A, Side::B]) {
+            let mut tap = Tap {
+                inner: &mut self.wire.end(side),
+                current: &mut node.current,
+                sent: &mut node.sent,
+                active: &mut active,
+            };
+            node.device.step(self.now, &mut node.host, &mut tap);
+            active |= node.device.busy();
+        }
+        if active {
+            self.last_activity = self.now;
+        }
+        self.now += 1;
+    }
+
+    /// Runs this many cycles.
+    pub fn run(&mut self, cycles: u64) {
+        for _ in 0..cycles {
+            self.step();
+        }
+    }
+
+    /// Runs until nothing has moved for `quiet` cycles.
+    ///
+    /// # Errors
+    /// [`Hung`] if that takes too long.
+    pub fn settle(&mut self, quiet: u64) -> Result<(), Hung> {
+        let start = self.now;
+        self.last_activity = self.now;
+        while self.now < self.last_activity + quiet {
+            self.step();
+            if self.now > start + PATIENCE {
+                return Err(Hung(format!("no rest {PATIENCE} cycles after cycle {start}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a register.
+    pub fn write32(&mut self, node: usize, offset: u32, value: u32) {
+        self.nodes[node].device.bar_write(0, offset.into(), &value.to_le_bytes());
+    }
+
+    /// Reads a register.
+    ///
+    /// # Errors
+    /// [`Hung`] if no completion comes.
+    pub fn read32(&mut self, node: usize, offset: u32) -> Result<u32, Hung> {
+        self.nodes[node].device.bar_read(0, offset.into(), 4);
+        for _ in 0..100_000 {
+            self.step();
+            if let Some(value) = self.nodes[node].device.bar_response() {
+                return Ok(u32::try_from(value & 0xffff_ffff).expect("masked"));
+            }
+        }
+        Err(Hung(format!("read of register {offset:#x} of node {node} got no answer")))
+    }
+
+    /// Writes a doorbell.
+    pub fn doorbell(&mut self, node: usize, domain: u8, offset: u64, value: u64) {
+        let page = u64::from(domain) * nic_regs::doorbell::PAGE_BYTES;
+        self.nodes[node].device.bar_write(2, page + offset, &value.to_le_bytes());
+    }
+
+    /// Runs one admin command; answers status and result.
+    ///
+    /// # Errors
+    /// [`Hung`] if it does not complete.
+    pub fn admin(
+        &mut self,
+        node: usize,
+        opcode: Opcode,
+        index: u32,
+        body: &[u32],
+    ) -> Result<(u32, u32), Hung> {
+        let tail = self.nodes[node].admin_tail;
+        let slot = ADMIN_OFFSET + 64 * (usize::from(tail) % (1 << ADMIN_LOG2));
+        let mut words = [0_u32; 16];
+        words[0] = opcode as u32;
+        words[1] = index;
+        words[2] = u32::from(tail) ^ 0x5a5a_0000;
+        words[4..4 + body.len()].copy_from_slice(body);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.nodes[node].host.put(slot, &bytes);
+        self.nodes[node].admin_tail = tail.wrapping_add(1);
+        self.write32(node, csr::ADMIN_TAIL::OFFSET, u32::from(tail.wrapping_add(1)));
+        for _ in 0..1_000_000 {
+            self.step();
+            let host = &self.nodes[node].host;
+            if host.word(slot + 12) == admin::DONE {
+                if host.word(slot + 8) != words[2] {
+                    return Err(Hung(format!("{opcode:?} {index}: cookie not echoed")));
+                }
+                return Ok((host.word(slot), host.word(slot + 4)));
+            }
+        }
+        Err(Hung(format!("{opcode:?} {index} on node {node} does not complete")))
+    }
+
+    /// Brings both nodes up and opens the channel between them.
+    ///
+    /// # Errors
+    /// [`Hung`] if a device does not answer.
+    pub fn bring_up(&mut self, retry_timeout: u32) -> Result<(), Hung> {
+        for node in 0..2 {
+            while self.read32(node, csr::STATUS::OFFSET)? & csr::STATUS::READY.mask() == 0 {
+                if self.now > 1_000_000 {
+                    return Err(Hung(format!("node {node} does not get ready")));
+                }
+            }
+            let base = BUS_BASE + ADMIN_OFFSET as u64;
+            self.write32(node, csr::ADMIN_BASE_LO::OFFSET, low(base));
+            self.write32(node, csr::ADMIN_BASE_HI::OFFSET, high(base));
+            self.write32(node, csr::ADMIN_SIZE::OFFSET, ADMIN_LOG2);
+            self.write32(node, csr::NODE::OFFSET, node_number(node).into());
+            self.write32(node, csr::KEEPALIVE::OFFSET, 0);
+            self.write32(node, csr::RETRY_TIMEOUT::OFFSET, retry_timeout);
+            self.write32(node, csr::RETRY_LIMIT::OFFSET, 15);
+            self.write32(node, csr::ERROR_QUEUE::OFFSET, 0x8000_0000);
+            for vector in 0..4 {
+                let entry = csr::MSIX_TABLE_OFFSET + vector * csr::MSIX_ENTRY_BYTES;
+                self.write32(node, entry, low(MSI_BASE) + 4 * vector);
+                self.write32(node, entry + 4, 0);
+                self.write32(node, entry + 8, vector);
+                self.write32(node, entry + 12, 0);
+            }
+            self.write32(node, csr::CONTROL::OFFSET, csr::CONTROL::ENABLE.mask());
+            // Queue 0: errors. 1: sends. 2: receives. 3: messages (wide).
+            for queue in 0..4_u32 {
+                let base = BUS_BASE + (EVENT_OFFSET + queue as usize * 0x1_0000) as u64;
+                let wide = queue == 3;
+                let log2 = if wide { 10 } else { EVENT_LOG2 };
+                let shape = log2 | u32::from(wide) << 4 | queue << 16;
+                let (status, _) =
+                    self.admin(node, Opcode::EventCreate, queue, &[low(base), high(base), shape])?;
+                if status != 0 {
+                    return Err(Hung(format!("EventCreate {queue}: status {status}")));
+                }
+            }
+            for domain in 0..2 {
+                self.admin(node, Opcode::MessageQueue, domain, &[3])?;
+            }
+        }
+        for node in 0..2 {
+            let peer = u32::from(node_number(1 - node));
+            self.admin(node, Opcode::PeerOpen, peer, &[0x1234_5678 + peer * 0x777, 64])?;
+        }
+        self.settle(u64::from(retry_timeout) * 4)
+    }
+
+    /// New records of an event queue (and of the message part of a wide one), consumed.
+    ///
+    /// # Panics
+    /// If the queue is none of the four.
+    pub fn events(&mut self, node: usize, queue: usize) -> Vec<(Event, Vec<u8>)> {
+        let wide = queue == 3;
+        let (size, entries) = if wide { (64, 1 << 10) } else { (16, 1 << EVENT_LOG2) };
+        let mut out = Vec::new();
+        let this = &mut self.nodes[node];
+        loop {
+            let consumed = usize::from(this.consumer[queue]);
+            let slot = EVENT_OFFSET + queue * 0x1_0000 + (consumed % entries) * size;
+            let record = slot + size - 16;
+            let words = [0, 4, 8, 12].map(|at| this.host.word(record + at));
+            let event = Event::from_words(words);
+            if event.phase != (consumed / entries).is_multiple_of(2) {
+                break;
+            }
+            out.push((event, this.host.memory[slot..record].to_vec()));
+            this.consumer[queue] = this.consumer[queue].wrapping_add(1);
+        }
+        if !out.is_empty() {
+            let consumer = this.consumer[queue];
+            let bell = nic_regs::doorbell::EventDoorbell {
+                queue: u16::try_from(queue).expect("below 4"),
+                arm: false,
+                consumer,
+            };
+            self.doorbell(node, 0, nic_regs::doorbell::EVENT_OFFSET, bell.to_bits());
+        }
+        out
+    }
+}
+
+/// Node number of node 0 or 1.
+#[must_use]
+pub fn node_number(node: usize) -> u8 {
+    if node == 0 { 1 } else { 2 }
+}
+
+/// Low half.
+#[must_use]
+#[allow(clippy::cast_possible_truncation, reason = "that is what it is for")]
+pub const fn low(value: u64) -> u32 {
+    value as u32
+}
+
+/// High half.
+#[must_use]
+pub const fn high(value: u64) -> u32 {
+    low(value >> 32)
+}
+
+/// Virtual address of an offset in a node's memory.
+#[must_use]
+pub const fn va(offset: usize) -> u64 {
+    VA_BASE + offset as u64
+}
+
+/// Header of a frame on the wire, if it is whole.
+#[must_use]
+pub fn header(frame: &[u64]) -> Option<Header> {
+    let beats: [u64; HEADER_BEATS] = frame.get(..HEADER_BEATS)?.try_into().ok()?;
+    Some(Header::from_beats(beats))
+}

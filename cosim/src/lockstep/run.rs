@@ -1,0 +1,420 @@
+//! Executes a plan on a rig and records what can be seen.
+
+use super::host::BUS_BASE;
+use super::plan::{DATA_BYTES, Pair, Plan, SLOT_BYTES, SLOTS, Spec, Traffic, Wrong};
+use super::rig::{FREE_OFFSET, Hung, Rig, header, high, low, node_number, va};
+use nic_model::device::Device;
+use nic_model::link::Faults;
+use nic_regs::admin::Opcode;
+use nic_regs::counter::Counter;
+use nic_regs::desc::{ControlSegment, DataSegment};
+use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
+use nic_regs::frame::{Type, flag};
+use nic_regs::{csr, tpt};
+use std::collections::{BTreeMap, HashSet};
+
+/// Settings of a run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Seed of the program and of the faults.
+    pub seed: u64,
+    /// Fraction of frames lost.
+    pub loss: f64,
+    /// Fraction of frames corrupted.
+    pub corrupt: f64,
+    /// Latency of the wire, in cycles.
+    pub latency: u64,
+}
+
+/// One observation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Phase, node and object.
+    pub what: String,
+    /// What was seen there.
+    pub value: String,
+}
+
+/// First retransmission time-out of the runs, in cycles: short, so that lossy runs stay short.
+const RETRY_TIMEOUT: u32 = 1_000;
+/// Bytes of a pair's area in a node's memory: data, then descriptors of both queues.
+const AREA_BYTES: usize = DATA_BYTES + 2 * SLOTS * SLOT_BYTES + 0x1_0000;
+/// Counters that do not depend on timing.
+const STEADY: &[Counter] = &[
+    Counter::DoorbellBad,
+    Counter::MessagesSent,
+    Counter::MessagesReceived,
+    Counter::MessagesRefused,
+    Counter::ViStops,
+    Counter::RefusalsSent,
+    Counter::UnreliableEmpty,
+    Counter::UnreliableGap,
+    Counter::SendsCompleted,
+    Counter::RecvsCompleted,
+    Counter::ReadTimeouts,
+    Counter::UnexpectedCompletions,
+    Counter::BadRegister,
+    Counter::AdminCommands,
+    Counter::AdminErrors,
+    Counter::PeersLost,
+];
+
+struct Run<'a> {
+    rig: Rig,
+    plan: &'a Plan,
+    records: Vec<Record>,
+    /// Generation of the regions of a pair.
+    connection: u16,
+    /// Offset of the last descriptor posted on each queue since the queues were empty: node, pair, queue.
+    tail: BTreeMap<(usize, usize, u8), usize>,
+    /// Descriptors of the phase: what, node, offset.
+    posted: Vec<(String, usize, usize)>,
+    frames_seen: [usize; 2],
+    sequences: [HashSet<(u16, u16)>; 2],
+    quiet: u64,
+}
+
+/// Runs a plan on two devices. The last record tells of a hang, if there was one.
+#[must_use]
+pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) -> Vec<Record> {
+    let faults = Faults {
+        seed: settings.seed,
+        loss: settings.loss,
+        corrupt: settings.corrupt,
+        ..Faults::default()
+    };
+    let lossy = settings.loss > 0.0 || settings.corrupt > 0.0;
+    let mut run = Run {
+        rig: Rig::new(devices, settings.latency, &faults),
+        plan,
+        records: Vec::new(),
+        connection: 1,
+        tail: BTreeMap::new(),
+        posted: Vec::new(),
+        frames_seen: [0; 2],
+        sequences: [HashSet::new(), HashSet::new()],
+        // Longer than the pause before a retransmission, where there is any.
+        quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 4_000 },
+    };
+    if let Err(hung) = run.all() {
+        run.record("hang", &hung.0);
+    }
+    run.records
+}
+
+fn area(pair: usize) -> usize {
+    FREE_OFFSET + pair * AREA_BYTES
+}
+
+fn slot(pair: usize, queue: Queue, index: usize) -> usize {
+    area(pair) + DATA_BYTES + (queue as usize * SLOTS + index) * SLOT_BYTES
+}
+
+impl Run<'_> {
+    fn record(&mut self, what: &str, value: &str) {
+        self.records.push(Record { what: what.into(), value: value.into() });
+    }
+
+    fn admin(&mut self, node: usize, op: Opcode, index: u32, body: &[u32]) -> Result<u32, Hung> {
+        let (status, result) = self.rig.admin(node, op, index, body)?;
+        self.record(&format!("node {node} {op:?} {index}"), &format!("{status} {result:#x}"));
+        Ok(result)
+    }
+
+    fn all(&mut self) -> Result<(), Hung> {
+        self.rig.bring_up(RETRY_TIMEOUT)?;
+        self.create()?;
+        for phase in 0..self.plan.phases.len() {
+            self.phase(phase)?;
+        }
+        Ok(())
+    }
+
+    /// Regions (data: 2 n, descriptors: 2 n + 1; 1,000: of a tag that no VI has), VIs, connections.
+    fn create(&mut self) -> Result<(), Hung> {
+        for node in 0..2 {
+            let (va, bus) = (va(FREE_OFFSET), BUS_BASE + FREE_OFFSET as u64);
+            let body = [low(va), high(va), low(bus), high(bus), 1 << 20, 0xffff | 1 << 16, 0x100];
+            self.admin(node, Opcode::RegionSet, 1000, &body)?;
+        }
+        for (n, pair) in self.plan.pairs.iter().enumerate() {
+            for node in 0..2 {
+                for (region, offset, length) in [
+                    (2 * n, area(n), DATA_BYTES),
+                    (2 * n + 1, slot(n, Queue::Send, 0), 2 * SLOTS * SLOT_BYTES),
+                ] {
+                    let bus = BUS_BASE + offset as u64;
+                    let body = [
+                        low(va(offset)),
+                        high(va(offset)),
+                        low(bus),
+                        high(bus),
+                        u32::try_from(length).expect("small"),
+                        u32::from(pair.tag[node]) | generation(n) << 16,
+                        u32::from(pair.domain[node]) | u32::from(tpt::RIGHT_VALID) << 8,
+                    ];
+                    let index = u32::try_from(region).expect("small");
+                    self.admin(node, Opcode::RegionSet, index, &body)?;
+                }
+                let body = [
+                    u32::from(pair.domain[node])
+                        | (pair.reliability as u32) << 8
+                        | u32::from(pair.tag[node]) << 16,
+                    1 | 2 << 16,
+                    pair.max_transfer,
+                ];
+                self.admin(node, Opcode::ViCreate, pair.vi[node].into(), &body)?;
+            }
+            self.connect(pair)?;
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, pair: &Pair) -> Result<(), Hung> {
+        self.connection += 1;
+        for node in 0..2 {
+            let body = [
+                u32::from(node_number(1 - node)) | u32::from(pair.vi[1 - node]) << 16,
+                u32::from(self.connection),
+            ];
+            self.admin(node, Opcode::ViConnect, pair.vi[node].into(), &body)?;
+        }
+        Ok(())
+    }
+
+    fn phase(&mut self, phase: usize) -> Result<(), Hung> {
+        let plan = self.plan;
+        for poke in &plan.pokes[phase] {
+            let data = vec![poke.fill; poke.length];
+            self.rig.nodes[poke.node].device.bar_write(poke.bar, poke.offset, &data);
+        }
+        for (i, &(node, domain)) in plan.messages[phase].iter().enumerate() {
+            let index = u32::from(node_number(1 - node)) | u32::from(domain) << 8;
+            let body = [u32::try_from(i).expect("small") ^ 0xabcd_0000; 12];
+            self.admin(node, Opcode::MessageSend, index, &body)?;
+        }
+        self.posted.clear();
+        for (n, traffic) in plan.phases[phase].iter().enumerate() {
+            self.post_receives(phase, n, traffic);
+        }
+        self.rig.settle(500)?;
+        self.post_sends(phase);
+        self.rig.settle(self.quiet)?;
+        self.observe(phase)?;
+        self.mend()
+    }
+
+    fn post_receives(&mut self, phase: usize, n: usize, traffic: &Traffic) {
+        let node = 1 - traffic.sender;
+        let specs = traffic.messages.iter().filter_map(|message| message.recv.as_ref());
+        for (i, spec) in specs.enumerate() {
+            self.post(phase, node, n, Queue::Recv, i, spec);
+        }
+    }
+
+    /// Sends of all pairs in turn, with the plan's pauses.
+    fn post_sends(&mut self, phase: usize) {
+        let plan = self.plan;
+        let most = plan.phases[phase].iter().map(|t| t.messages.len()).max().unwrap_or(0);
+        for i in 0..most {
+            for (n, traffic) in plan.phases[phase].iter().enumerate() {
+                if let Some(message) = traffic.messages.get(i) {
+                    self.rig.run(message.delay);
+                    self.post(phase, traffic.sender, n, Queue::Send, i, &message.send);
+                }
+            }
+        }
+    }
+
+    fn post(&mut self, phase: usize, node: usize, n: usize, queue: Queue, i: usize, spec: &Spec) {
+        let pair = &self.plan.pairs[n];
+        let offset = slot(n, queue, i);
+        let control = ControlSegment {
+            next: 0,
+            next_handle: 0,
+            seg_count: spec
+                .seg_count
+                .unwrap_or(u16::try_from(spec.segments.len()).expect("at most 16")),
+            control: spec.control,
+            reserved: spec.reserved,
+            immediate: spec.immediate,
+            length: 0,
+            status: 0,
+        };
+        let host = &mut self.rig.nodes[node].host;
+        host.put(offset, &control.to_bytes());
+        for (s, segment) in spec.segments.iter().enumerate() {
+            let mut handle = tpt::Handle::new(
+                u16::try_from(2 * n).expect("small"),
+                u16::try_from(generation(n)).expect("small"),
+            );
+            let mut address = va(area(n)) + segment.offset;
+            match segment.wrong {
+                Wrong::Nothing => {}
+                Wrong::Index => handle = tpt::Handle::new(1024 + handle.index(), 1),
+                Wrong::Generation => {
+                    handle = tpt::Handle::new(handle.index(), handle.generation() + 1);
+                }
+                Wrong::Tag => handle = tpt::Handle::new(1000, 1),
+                Wrong::Bounds => {
+                    address = va(area(n)) + DATA_BYTES as u64 - u64::from(segment.length) + 1;
+                }
+            }
+            let data = DataSegment { address, handle: handle.0, length: segment.length };
+            host.put(offset + 32 + 16 * s, &data.to_bytes());
+        }
+        let region = u16::try_from(2 * n + 1).expect("small");
+        let base = slot(n, Queue::Send, 0);
+        let mut token = Token {
+            vi: pair.vi[node],
+            region,
+            offset_64: u32::try_from((offset - base) / 64).expect("small"),
+            segments: u8::try_from(spec.segments.len()).expect("at most 16"),
+            queue,
+        };
+        let mut next = va(offset);
+        if spec.unreachable {
+            token.offset_64 += 1 << 20;
+            next += 1 << 26;
+        }
+        if let Some(&tail) = self.tail.get(&(node, n, queue as u8)) {
+            let handle = tpt::Handle::new(region, u16::try_from(generation(n)).expect("small"));
+            self.rig.nodes[node].host.put(tail, &next.to_le_bytes());
+            self.rig.nodes[node].host.put(tail + 8, &handle.0.to_le_bytes());
+        }
+        self.tail.insert((node, n, queue as u8), offset);
+        self.posted.push((
+            format!("phase {phase} node {node} pair {n} {queue:?} {i}"),
+            node,
+            offset,
+        ));
+        self.rig.doorbell(node, pair.domain[node], TOKEN_OFFSET, token.to_bits());
+    }
+
+    fn observe(&mut self, phase: usize) -> Result<(), Hung> {
+        for (what, node, offset) in std::mem::take(&mut self.posted) {
+            let host = &self.rig.nodes[node].host;
+            let word = |at| host.word(offset + at);
+            let value =
+                format!("status {:#x} length {} immediate {:#x}", word(28), word(24), word(20));
+            self.record(&what, &value);
+        }
+        for node in 0..2 {
+            self.observe_events(phase, node);
+            self.observe_frames(phase, node);
+            for &counter in STEADY {
+                let offset = csr::COUNTER_OFFSET + 4 * counter as u32;
+                let value = self.rig.read32(node, offset)?;
+                self.record(&format!("phase {phase} node {node} {counter:?}"), &value.to_string());
+            }
+            self.observe_errors(phase, node)?;
+            // The rings are compared as events; the rest byte by byte.
+            let memory = &self.rig.nodes[node].host.memory[FREE_OFFSET..];
+            let sum = memory.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, &byte| {
+                (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+            let stray = format!("{:x?}", self.rig.nodes[node].host.stray_writes);
+            self.record(&format!("phase {phase} node {node} memory"), &format!("{sum:016x}"));
+            self.record(&format!("phase {phase} node {node} stray writes"), &stray);
+        }
+        Ok(())
+    }
+
+    fn observe_events(&mut self, phase: usize, node: usize) {
+        let mut completions: BTreeMap<(u8, u16), u32> = BTreeMap::new();
+        let mut others = Vec::new();
+        for queue in 0..4 {
+            for (event, message) in self.rig.events(node, queue) {
+                if queue == 1 || queue == 2 {
+                    *completions.entry((event.kind, event.index)).or_default() += event.word1;
+                } else {
+                    let head = message.first_chunk::<8>();
+                    others.push(format!(
+                        "kind {} index {} {:#x} {:#x} {head:x?}",
+                        event.kind, event.index, event.word1, event.word2
+                    ));
+                }
+            }
+        }
+        others.sort();
+        self.record(&format!("phase {phase} node {node} completions"), &format!("{completions:?}"));
+        self.record(&format!("phase {phase} node {node} events"), &others.join(", "));
+    }
+
+    /// Frames of each VI in order, first transmissions only, without what the channel fills in.
+    fn observe_frames(&mut self, phase: usize, node: usize) {
+        let mut by_vi: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
+        let sent = &self.rig.nodes[node].sent;
+        for frame in &sent[self.frames_seen[node]..] {
+            let Some(head) = header(frame) else { continue };
+            if !matches!(
+                Type::from_bits(head.kind),
+                Some(Type::Data | Type::ViAck | Type::ViRefuse | Type::Fin)
+            ) {
+                continue;
+            }
+            let sequenced = head.flags & flag::SEQUENCED != 0;
+            if sequenced && !self.sequences[node].insert((head.tag, head.sequence)) {
+                continue;
+            }
+            let digest = by_vi.entry(head.src_vi).or_default();
+            let sequence = if sequenced { 0 } else { head.sequence };
+            digest.push(u64::from(head.kind) | u64::from(head.length) << 8);
+            digest.push(
+                u64::from(head.word) | u64::from(head.flags) << 32 | u64::from(sequence) << 40,
+            );
+            digest.push(frame[3..frame.len() - 1].iter().fold(7, |sum: u64, &beat| {
+                (sum ^ beat).wrapping_mul(0x0100_0000_01b3).rotate_left(5)
+            }));
+        }
+        self.frames_seen[node] = sent.len();
+        for (vi, digest) in by_vi {
+            let text = format!("{} frames {digest:x?}", digest.len() / 3);
+            self.record(&format!("phase {phase} node {node} frames of VI {vi}"), &text);
+        }
+    }
+
+    fn observe_errors(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
+        let mut log = Vec::new();
+        while self.rig.read32(node, csr::ERROR_COUNT::OFFSET)? & 0xffff != 0 {
+            let lo = self.rig.read32(node, csr::ERROR_LO::OFFSET)?;
+            let hi = self.rig.read32(node, csr::ERROR_HI::OFFSET)?;
+            log.push(format!("{lo:#x} {hi:#x}"));
+            self.rig.write32(node, csr::ERROR_POP::OFFSET, 0);
+            if log.len() > 64 {
+                return Err(Hung(format!("the error log of node {node} does not empty")));
+            }
+        }
+        log.sort();
+        self.record(&format!("phase {phase} node {node} error log"), &log.join(", "));
+        Ok(())
+    }
+
+    /// Connects again what an error has stopped.
+    fn mend(&mut self) -> Result<(), Hung> {
+        let plan = self.plan;
+        for (n, pair) in plan.pairs.iter().enumerate() {
+            let mut connected = true;
+            for node in 0..2 {
+                let state = self.admin(node, Opcode::ViQuery, pair.vi[node].into(), &[])?;
+                connected &= state & 0xf == nic_regs::vi::State::Connected as u32;
+            }
+            if connected {
+                continue;
+            }
+            for node in 0..2 {
+                self.admin(node, Opcode::ViDisconnect, pair.vi[node].into(), &[])?;
+                for queue in [Queue::Send, Queue::Recv] {
+                    self.tail.remove(&(node, n, queue as u8));
+                }
+            }
+            self.rig.settle(self.quiet)?;
+            self.connect(pair)?;
+        }
+        Ok(())
+    }
+}
+
+fn generation(pair: usize) -> u32 {
+    u32::try_from(pair).expect("small") * 7 + 3
+}

@@ -1,0 +1,127 @@
+//! The Verilated NIC as a [`Device`]: its TLP pins on a [`RootComplex`], its link pins on a [`Link`].
+
+use crate::root_complex::{DevicePins, HostSettings, HostTraffic, RootComplex};
+use crate::verilated::Verilated;
+use crate::verilated::blocks::top;
+use nic_model::device::{Beat, Device, HostBus, Link};
+use std::io;
+use std::path::Path;
+
+/// Cycles of power-on reset.
+const RESET_CYCLES: usize = 4;
+/// Cycles without a beat on any port after which the NIC counts as idle: longer than any pipe of the NIC.
+const QUIET_CYCLES: u64 = 2_048;
+
+/// One NIC.
+pub struct RtlNic {
+    model: top::Model,
+    root: RootComplex,
+    now: u64,
+    active_until: u64,
+    link_beats: u64,
+}
+
+impl std::fmt::Debug for RtlNic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RtlNic").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl RtlNic {
+    /// A NIC out of reset, in a host with these settings.
+    #[must_use]
+    pub fn new(settings: HostSettings) -> Self {
+        let mut model = top::Model::new();
+        model.inputs.reset = 1;
+        for _ in 0..RESET_CYCLES {
+            model.cycle();
+        }
+        model.inputs.reset = 0;
+        Self { model, root: RootComplex::new(settings), now: 0, active_until: 0, link_beats: 0 }
+    }
+
+    /// Writes waveforms from here on.
+    ///
+    /// # Errors
+    /// As [`Verilated::open_trace`].
+    pub fn open_trace(&mut self, path: &Path) -> io::Result<()> {
+        Verilated::open_trace(&mut self.model, path)
+    }
+
+    /// What the device did against the rules of the host port.
+    #[must_use]
+    pub fn violations(&self) -> &[String] {
+        self.root.violations()
+    }
+
+    /// What went over the host port.
+    #[must_use]
+    pub const fn traffic(&self) -> HostTraffic {
+        self.root.traffic()
+    }
+
+    /// Beats put on the link.
+    #[must_use]
+    pub const fn link_beats(&self) -> u64 {
+        self.link_beats
+    }
+}
+
+impl Device for RtlNic {
+    fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) {
+        self.root.bar_write(bar, offset, data);
+    }
+
+    fn bar_read(&mut self, bar: u8, offset: u64, length: usize) {
+        self.root.bar_read(bar, offset, length);
+    }
+
+    fn bar_response(&mut self) -> Option<u64> {
+        self.root.bar_response()
+    }
+
+    fn step(&mut self, now: u64, host: &mut dyn HostBus, link: &mut dyn Link) {
+        self.now = now;
+        let pins = self.root.drive(now, host);
+        let arriving = link.receive(now);
+        let inputs = &mut self.model.inputs;
+        inputs.cq_valid = pins.cq_valid.into();
+        inputs.cq_data = pins.cq_data;
+        inputs.cq_last = pins.cq_last.into();
+        inputs.cq_bar = pins.cq_bar;
+        inputs.cc_ready = 1;
+        inputs.rq_ready = pins.rq_ready.into();
+        inputs.rc_valid = pins.rc_valid.into();
+        inputs.rc_data = pins.rc_data;
+        inputs.rc_last = pins.rc_last.into();
+        inputs.tx_ready = link.ready(now).into();
+        inputs.rx_valid = arriving.is_some().into();
+        let Beat { data, last } = arriving.unwrap_or_default();
+        inputs.rx_data = data;
+        inputs.rx_last = last.into();
+        self.model.cycle();
+        let out = &self.model.outputs;
+        let device = DevicePins {
+            cq_ready: out.cq_ready != 0,
+            cc_valid: out.cc_valid != 0,
+            cc_data: out.cc_data,
+            cc_last: out.cc_last != 0,
+            rq_valid: out.rq_valid != 0,
+            rq_data: out.rq_data,
+            rq_last: out.rq_last != 0,
+        };
+        let sent = out.tx_valid != 0 && self.model.inputs.tx_ready != 0;
+        if sent {
+            self.link_beats += 1;
+            link.send(now, Beat { data: out.tx_data, last: out.tx_last != 0 });
+        }
+        if sent || arriving.is_some() || pins.cq_valid || pins.rc_valid || device.rq_valid {
+            self.active_until = now + QUIET_CYCLES;
+        }
+        self.root.sample(now, &device, host);
+    }
+
+    fn busy(&self) -> bool {
+        self.root.busy() || self.active_until > self.now
+    }
+}

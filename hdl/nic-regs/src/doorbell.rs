@@ -1,0 +1,122 @@
+//! BAR2: one 4 KiB doorbell page for each domain, and the two doorbells in it.
+//!
+//! Only whole, aligned 8-byte writes are doorbells. Anything else in BAR2 is dropped and logged as
+//! [`crate::counter::ErrorCode::BadDoorbell`]; reads return zero.
+
+/// Size of one domain's page, in bytes.
+pub const PAGE_BYTES: u64 = 4096;
+/// Size of BAR2, in bytes.
+pub const BAR_SIZE: u64 = PAGE_BYTES * crate::limits::DOMAIN_COUNT as u64;
+/// Offset of the token doorbell in its page.
+pub const TOKEN_OFFSET: u64 = 0x000;
+/// Offset of the event doorbell in its page.
+pub const EVENT_OFFSET: u64 = 0x008;
+/// First offset of the push doorbell lines, reserved.
+pub const PUSH_OFFSET: u64 = 0x800;
+
+/// Which of a VI's two work queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Queue {
+    /// The send queue.
+    Send = 0,
+    /// The receive queue.
+    Recv = 1,
+}
+
+/// Token doorbell: one descriptor was posted.
+///
+/// ```text
+/// 63    62        58 57               32 31         16 15     0
+/// queue | segments  | offset / 64       | region index | VI    |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// VI number.
+    pub vi: u16,
+    /// Index of the region that holds the descriptor (the handle without its generation).
+    pub region: u16,
+    /// Descriptor's distance from the region's base rounded down to 64 bytes, in units of 64 bytes (26 bits).
+    pub offset_64: u32,
+    /// SegCount of the descriptor, a hint for the fetch (5 bits).
+    pub segments: u8,
+    /// Work queue.
+    pub queue: Queue,
+}
+
+impl Token {
+    /// Lowest bit of the region index.
+    pub const REGION_LSB: u32 = 16;
+    /// Lowest bit of the offset.
+    pub const OFFSET_LSB: u32 = 32;
+    /// Width of the offset.
+    pub const OFFSET_BITS: u32 = 26;
+    /// Lowest bit of the segment count.
+    pub const SEGMENTS_LSB: u32 = 58;
+    /// The queue bit.
+    pub const QUEUE_BIT: u32 = 63;
+
+    /// The value to write; an offset or a count that does not fit is cut (the device then rejects the descriptor).
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.vi as u64
+            | (self.region as u64) << Self::REGION_LSB
+            | (self.offset_64 as u64 & ((1 << Self::OFFSET_BITS) - 1)) << Self::OFFSET_LSB
+            | (self.segments as u64 & 0x1f) << Self::SEGMENTS_LSB
+            | (self.queue as u64) << Self::QUEUE_BIT
+    }
+
+    /// What a written value says.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "each field is masked to its width")]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self {
+            vi: bits as u16,
+            region: (bits >> Self::REGION_LSB) as u16,
+            offset_64: ((bits >> Self::OFFSET_LSB) & ((1 << Self::OFFSET_BITS) - 1)) as u32,
+            segments: ((bits >> Self::SEGMENTS_LSB) & 0x1f) as u8,
+            queue: if bits >> Self::QUEUE_BIT == 0 { Queue::Send } else { Queue::Recv },
+        }
+    }
+}
+
+/// Event doorbell: the reader's progress on an event queue, and whether to interrupt at the next event.
+///
+/// ```text
+/// 63     48 47        32 31     17 16  15       0
+/// zero     | consumer    | zero   |arm| event queue |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventDoorbell {
+    /// Event queue number.
+    pub queue: u16,
+    /// Ask for one MSI-X at the next event, at once if one is already there.
+    pub arm: bool,
+    /// Entries consumed since the queue was created, modulo 65,536.
+    pub consumer: u16,
+}
+
+impl EventDoorbell {
+    /// The arm bit.
+    pub const ARM_BIT: u32 = 16;
+    /// Lowest bit of the consumer index.
+    pub const CONSUMER_LSB: u32 = 32;
+
+    /// The value to write.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.queue as u64
+            | (self.arm as u64) << Self::ARM_BIT
+            | (self.consumer as u64) << Self::CONSUMER_LSB
+    }
+
+    /// What a written value says.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "each field is masked to its width")]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self {
+            queue: bits as u16,
+            arm: (bits >> Self::ARM_BIT) & 1 != 0,
+            consumer: (bits >> Self::CONSUMER_LSB) as u16,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Sizes: how many of each object the device holds, and the largest units it moves.
+
+/// VIs.
+pub const VI_COUNT: usize = 1024;
+/// Memory regions.
+pub const REGION_COUNT: usize = 1024;
+/// Event queues.
+pub const EVENT_QUEUE_COUNT: usize = 256;
+/// Peers, and so the range of node numbers: 0 to 63.
+pub const PEER_COUNT: usize = 64;
+/// Domains: doorbell pages, one for each process.
+pub const DOMAIN_COUNT: usize = 64;
+/// MSI-X vectors.
+pub const MSIX_VECTOR_COUNT: usize = 32;
+/// Data segments of one descriptor, without the address segment of an RDMA.
+pub const DATA_SEGMENTS_MAX: usize = 16;
+/// Payload of one link frame, in bytes.
+pub const LINK_PAYLOAD_BYTES: usize = 4096;
+/// Largest message, in bytes (`MaxTransferSize`).
+pub const MAX_TRANSFER_BYTES: u32 = 256 * 1024;
+/// The sender's pool: chunks of payload shared by all peers (`docs/contract.md` 7).
+pub const POOL_CHUNK_COUNT: usize = 128;
+/// Payload of one pool chunk, in bytes.
+pub const POOL_CHUNK_BYTES: usize = 256;
+/// Chunks that one peer may hold at most.
+pub const POOL_PEER_CHUNKS: usize = 64;
+/// Chunks that data frames leave to control frames (acknowledgements of VIs, refusals, messages).
+pub const POOL_RESERVED_CHUNKS: usize = 4;
+/// The receiver's staging memory, in 8-byte beats.
+pub const STAGING_BEATS: usize = 2048;
+/// Beats of staging that one credit stands for.
+pub const CREDIT_BEATS: usize = 32;
+/// Credits that the whole staging memory is worth.
+pub const CREDITS_MAX: usize = STAGING_BEATS / CREDIT_BEATS;
+/// Outstanding PCIe read tags.
+pub const READ_TAG_COUNT: usize = 32;
+/// Completion buffer of one read tag, in bytes, and so the largest read request.
+pub const READ_TAG_BYTES: usize = 512;
+/// Entries of the error log.
+pub const ERROR_LOG_ENTRIES: usize = 16;
+/// Clock of the core that the default time-outs assume, in kHz.
+pub const CLOCK_KHZ: u32 = 250_000;
+/// Revision of every layout in this crate. An incompatible edit raises it.
+pub const ABI: u16 = 1;
+/// Identity of the device, in `ID.MAGIC`.
+pub const MAGIC: u16 = 0x51A7;

@@ -1,0 +1,391 @@
+//! Acceptance of frames (contract 7.2) and the state of each channel: the one writer of Closed / Opening / Open.
+//!
+//! A frame takes three cycles and frames are at least four beats apart, so every fourth cycle is free for a command of the peer
+//! machine (open, close, dead) even when frames arrive back to back; frame and command never see each other half done.
+//!
+//! | cycle | what |
+//! |---|---|
+//! | 0 | `frame` (or `misfit`) is high; the tables are read at the source node |
+//! | 1 | tags, numbers and epochs are compared; room in staging is sampled |
+//! | 2 | the verdict: tables and marks are written, `commit` tells staging to keep the frame |
+//! | 3 | free: a command |
+use super::num::Num;
+use super::tables::RxTables;
+use nic_regs::event::PeerDownReason;
+use nic_regs::frame::Type;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Accept {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// Time in units of 16 cycles.
+    pub now: Signal<In, Bits<32>>,
+    // From the link receiver: the header is stable for these three cycles.
+    pub frame: Signal<In, Bit>,
+    /// A SYN or SYN-ACK of another link version.
+    pub misfit: Signal<In, Bit>,
+    pub header0: Signal<In, Bits<64>>,
+    pub header1: Signal<In, Bits<64>>,
+    pub header2: Signal<In, Bits<64>>,
+    /// Staging has room for it (cycle 1).
+    pub fits: Signal<In, Bit>,
+    pub commit: Signal<Out, Bit>,
+    // Command (call).
+    pub command: Signal<In, Bit>,
+    /// Open (else: down, if it is not already).
+    pub command_open: Signal<In, Bit>,
+    pub command_peer: Signal<In, Bits<6>>,
+    pub command_epoch: Signal<In, Bits<32>>,
+    pub command_reason: Signal<In, Bits<3>>,
+    pub command_done: Signal<Out, Bit>,
+    /// State of each peer; neither: Closed.
+    pub open: Signal<Out, Bits<64>>,
+    pub opening: Signal<Out, Bits<64>>,
+    /// Flips at each opening, so that late releases are not credited to the next channel.
+    pub colour: Signal<Out, Bit>,
+    /// A peer is being opened (its number is `mark_peer`).
+    pub opened: Signal<Out, Bit>,
+    pub opened_colour: Signal<Out, Bit>,
+    // Marks, all of this peer.
+    pub mark_peer: Signal<Out, Bits<6>>,
+    pub mark_up: Signal<Out, Bit>,
+    pub mark_down: Signal<Out, Bit>,
+    pub mark_acked: Signal<Out, Bit>,
+    pub mark_gapped: Signal<Out, Bit>,
+    pub mark_rst: Signal<Out, Bit>,
+    pub mark_synack: Signal<Out, Bit>,
+    pub mark_gap: Signal<Out, Bit>,
+    pub mark_ack: Signal<Out, Bit>,
+    pub mark_owed: Signal<Out, Bit>,
+    pub mark_refused: Signal<Out, Bit>,
+    /// DropNode, DropTag, DropOrder, DropDuplicate, DropStaging.
+    pub drops: Signal<Out, Bits<5>>,
+    // Other readers of the tables.
+    pub write_newest: Signal<In, Bit>,
+    pub newest_peer: Signal<In, Bits<6>>,
+    pub newest: Signal<In, Bits<16>>,
+    pub tx_peer: Signal<In, Bits<6>>,
+    pub tx_expected: Signal<Out, Bits<17>>,
+    pub tx_tag: Signal<Out, Bits<16>>,
+    pub tx_own: Signal<Out, Bits<32>>,
+    pub hub_peer: Signal<In, Bits<6>>,
+    pub hub_acked: Signal<Out, Bits<16>>,
+    pub hub_gap: Signal<Out, Bits<16>>,
+    pub hub_heard: Signal<Out, Bits<32>>,
+    pub hub_reset_tag: Signal<Out, Bits<16>>,
+    pub ask_peer: Signal<In, Bits<6>>,
+    pub ask_limit: Signal<Out, Bits<8>>,
+    pub event_peer: Signal<In, Bits<6>>,
+    pub event_remote: Signal<Out, Bits<32>>,
+    pub event_reason: Signal<Out, Bits<3>>,
+    tables: RxTables,
+    open_set: DFF<Bits<64>>,
+    opening_set: DFF<Bits<64>>,
+    colours: DFF<Bits<64>>,
+    done: DFF<Bit>,
+    drop_bits: DFF<Bits<5>>,
+    // Cycle 1.
+    step1: DFF<Bit>,
+    misfit1: DFF<Bit>,
+    was_open1: DFF<Bit>,
+    was_opening1: DFF<Bit>,
+    expected1: DFF<Bits<17>>,
+    tag1: DFF<Bits<16>>,
+    own1: DFF<Bits<32>>,
+    remote1: DFF<Bits<32>>,
+    acked1: DFF<Bits<16>>,
+    newest1: DFF<Bits<16>>,
+    // Cycle 2.
+    step2: DFF<Bit>,
+    misfit2: DFF<Bit>,
+    was_open: DFF<Bit>,
+    was_opening: DFF<Bit>,
+    is_syn: DFF<Bit>,
+    is_synack: DFF<Bit>,
+    is_rst: DFF<Bit>,
+    is_gap: DFF<Bit>,
+    is_refused: DFF<Bit>,
+    is_data: DFF<Bit>,
+    is_sequenced: DFF<Bit>,
+    tag_good: DFF<Bit>,
+    join_good: DFF<Bit>,
+    same_epoch: DFF<Bit>,
+    ahead: DFF<Bits<16>>,
+    gap_asked: DFF<Bit>,
+    following: DFF<Bits<16>>,
+    expected2: DFF<Bits<16>>,
+    new_tag: DFF<Bits<16>>,
+    ack_step: DFF<Bits<16>>,
+    ack_room: DFF<Bits<16>>,
+    room: DFF<Bit>,
+    // Fields.
+    kind: Signal<Local, Bits<8>>,
+    source: Signal<Local, Bits<6>>,
+    frame_tag: Signal<Local, Bits<16>>,
+    flags: Signal<Local, Bits<8>>,
+    credit: Signal<Local, Bits<8>>,
+    number: Signal<Local, Bits<16>>,
+    acknowledgement: Signal<Local, Bits<16>>,
+    word: Signal<Local, Bits<32>>,
+    arriving: Signal<Local, Bit>,
+    idle: Signal<Local, Bit>,
+    look: Signal<Local, Bits<6>>,
+    joined_tag: Signal<Local, Bits<16>>,
+    at: Signal<Local, Bits<6>>,
+    at_one: Signal<Local, Bits<64>>,
+    not_at: Signal<Local, Bits<64>>,
+    go_up: Signal<Local, Bit>,
+    go_down: Signal<Local, Bit>,
+    go_opening: Signal<Local, Bit>,
+    refuse: Signal<Local, Bit>,
+    taken: Signal<Local, Bit>,
+    ack_good: Signal<Local, Bit>,
+    ack_moves: Signal<Local, Bit>,
+    reason: Signal<Local, Bits<3>>,
+    type_data: Num<8, { Type::Data as u64 }>,
+    type_ack: Num<8, { Type::Ack as u64 }>,
+    type_syn: Num<8, { Type::Syn as u64 }>,
+    type_synack: Num<8, { Type::SynAck as u64 }>,
+    type_rst: Num<8, { Type::Rst as u64 }>,
+    type_refused: Num<8, { Type::MessageRefused as u64 }>,
+    reason_restarted: Num<3, { PeerDownReason::Restarted as u64 }>,
+    reason_reset: Num<3, { PeerDownReason::Reset as u64 }>,
+    reason_version: Num<3, { PeerDownReason::Version as u64 }>,
+    zero_16: Num<16, 0>,
+    one_64: Num<64, 1>,
+    asked: Num<17, 0x1_0000>,
+}
+
+impl Logic for Accept {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self, clock, open_set, opening_set, colours, done, drop_bits, step1, misfit1, was_open1,
+            was_opening1, expected1, tag1, own1, remote1, acked1, newest1, step2, misfit2, was_open,
+            was_opening, is_syn, is_synack, is_rst, is_gap, is_refused, is_data, is_sequenced,
+            tag_good, join_good, same_epoch, ahead, gap_asked, following, expected2, new_tag,
+            ack_step, ack_room, room
+        );
+        clock!(self, clock, tables);
+        self.kind.next = self.header0.val().get_bits::<8>(8);
+        self.source.next = self.header0.val().get_bits::<6>(32);
+        self.frame_tag.next = self.header0.val().get_bits::<16>(48);
+        self.flags.next = self.header1.val().get_bits::<8>(48);
+        self.credit.next = self.header1.val().get_bits::<8>(56);
+        self.number.next = self.header2.val().get_bits::<16>(0);
+        self.acknowledgement.next = self.header2.val().get_bits::<16>(16);
+        self.word.next = self.header2.val().get_bits::<32>(32);
+
+        // Cycle 0: read. A command looks at its peer through the same port when no frame is there.
+        self.arriving.next = self.frame.val() | self.misfit.val();
+        self.idle.next = !(self.arriving.val() | self.step1.q.val() | self.step2.q.val());
+        self.look.next = self.command_peer.val();
+        if self.arriving.val() {
+            self.look.next = self.source.val();
+        }
+        self.tables.rx_peer.next = self.look.val();
+        self.step1.d.next = self.arriving.val();
+        self.misfit1.d.next = self.misfit.val();
+        self.was_open1.d.next = self.open_set.q.val().get_bit(self.look.val().index());
+        self.was_opening1.d.next = self.opening_set.q.val().get_bit(self.look.val().index());
+        self.expected1.d.next = self.tables.rx_expected.val();
+        self.tag1.d.next = self.tables.rx_tag.val();
+        self.own1.d.next = self.tables.rx_own.val();
+        self.remote1.d.next = self.tables.rx_remote.val();
+        self.acked1.d.next = self.tables.rx_acked.val();
+        self.newest1.d.next = self.tables.rx_newest.val();
+
+        // Cycle 1: compare.
+        self.step2.d.next = self.step1.q.val();
+        self.misfit2.d.next = self.misfit1.q.val();
+        self.was_open.d.next = self.was_open1.q.val();
+        self.was_opening.d.next = self.was_opening1.q.val();
+        self.is_syn.d.next = self.kind.val() == self.type_syn.val();
+        self.is_synack.d.next = self.kind.val() == self.type_synack.val();
+        self.is_rst.d.next = self.kind.val() == self.type_rst.val();
+        self.is_gap.d.next = (self.kind.val() == self.type_ack.val()) & self.flags.val().get_bit(5);
+        self.is_refused.d.next = self.kind.val() == self.type_refused.val();
+        self.is_data.d.next = self.kind.val() == self.type_data.val();
+        self.is_sequenced.d.next = (!self.kind.val().get_bit(4))
+            & ((self.kind.val() != self.type_data.val()) | self.flags.val().get_bit(3));
+        self.joined_tag.next = self.own1.q.val().get_bits::<16>(0) ^ self.word.val().get_bits::<16>(0);
+        self.new_tag.d.next = self.joined_tag.val();
+        self.tag_good.d.next = self.frame_tag.val() == self.tag1.q.val();
+        self.join_good.d.next = self.frame_tag.val() == self.joined_tag.val();
+        self.same_epoch.d.next = self.word.val() == self.remote1.q.val();
+        self.ahead.d.next = self.number.val() - self.expected1.q.val().get_bits::<16>(0);
+        self.gap_asked.d.next = self.expected1.q.val().get_bit(16);
+        self.expected2.d.next = self.expected1.q.val().get_bits::<16>(0);
+        self.following.d.next = self.expected1.q.val().get_bits::<16>(0) + 1;
+        self.ack_step.d.next = self.acknowledgement.val() - self.acked1.q.val();
+        self.ack_room.d.next = self.newest1.q.val() - self.acked1.q.val();
+        self.room.d.next = self.fits.val();
+
+        // Cycle 2: the verdict.
+        self.ack_good.next = self.ack_step.q.val() <= self.ack_room.q.val();
+        self.ack_moves.next = self.ack_good.val() & (self.ack_step.q.val() != self.zero_16.val());
+        self.go_up.next = false;
+        self.go_down.next = false;
+        self.go_opening.next = false;
+        self.refuse.next = false;
+        self.taken.next = false;
+        self.reason.next = self.command_reason.val();
+        self.commit.next = false;
+        self.mark_synack.next = false;
+        self.mark_gap.next = false;
+        self.mark_ack.next = false;
+        self.mark_owed.next = false;
+        self.mark_refused.next = false;
+        self.drop_bits.d.next = 0.into();
+        self.drops.next = self.drop_bits.q.val();
+        self.tables.write_expected.next = false;
+        self.tables.expected.next = bit_cast::<17, 16>(self.following.q.val());
+        self.at.next = self.command_peer.val();
+        if self.step2.q.val() {
+            self.at.next = self.source.val();
+            if self.misfit2.q.val() {
+                self.go_down.next = self.was_opening.q.val();
+                self.reason.next = self.reason_version.val();
+            } else if self.is_syn.q.val() {
+                self.go_up.next = self.was_opening.q.val();
+                self.mark_synack.next =
+                    self.was_opening.q.val() | (self.was_open.q.val() & self.same_epoch.q.val());
+                self.go_down.next = self.was_open.q.val() & !self.same_epoch.q.val();
+                self.reason.next = self.reason_restarted.val();
+            } else if self.is_synack.q.val() {
+                self.go_up.next = self.was_opening.q.val() & self.join_good.q.val();
+            } else if self.is_rst.q.val() {
+                self.go_down.next = self.was_open.q.val() & self.tag_good.q.val();
+                self.reason.next = self.reason_reset.val();
+            } else if !self.was_open.q.val() {
+                self.drop_bits.d.next = 1.into();
+                self.refuse.next = !self.was_opening.q.val();
+            } else if !self.tag_good.q.val() {
+                self.drop_bits.d.next = 2.into();
+                self.refuse.next = true;
+            } else {
+                self.taken.next = true;
+                if self.is_sequenced.q.val() {
+                    if self.ahead.q.val().get_bit(15) {
+                        self.drop_bits.d.next = 8.into();
+                        self.mark_ack.next = true;
+                    } else if self.ahead.q.val() != self.zero_16.val() {
+                        self.drop_bits.d.next = 4.into();
+                        self.mark_gap.next = !self.gap_asked.q.val();
+                        self.tables.write_expected.next = true;
+                        self.tables.expected.next =
+                            bit_cast::<17, 16>(self.expected2.q.val()) | self.asked.val();
+                    } else if !self.room.q.val() {
+                        self.drop_bits.d.next = 16.into();
+                    } else {
+                        self.commit.next = true;
+                        self.mark_owed.next = true;
+                        self.tables.write_expected.next = true;
+                    }
+                } else if self.is_data.q.val() {
+                    if self.room.q.val() {
+                        self.commit.next = true;
+                    } else {
+                        self.drop_bits.d.next = 16.into();
+                    }
+                } else {
+                    self.mark_refused.next = self.is_refused.q.val();
+                }
+            }
+        }
+        self.mark_acked.next = self.taken.val() & self.ack_moves.val();
+        self.mark_gapped.next = self.taken.val() & self.ack_good.val() & self.is_gap.q.val();
+
+        // A command in a free cycle.
+        self.done.d.next = false;
+        self.command_done.next = self.done.q.val();
+        self.tables.write_reset_tag.next = self.refuse.val();
+        self.tables.reset_tag.next = self.frame_tag.val();
+        self.mark_rst.next = self.refuse.val();
+        if self.idle.val() & self.command.val() & !self.done.q.val() {
+            self.done.d.next = true;
+            if self.command_open.val() {
+                self.go_opening.next = true;
+                self.tables.write_expected.next = true;
+                self.tables.expected.next = 0.into();
+            } else {
+                self.go_down.next = self.open_set.q.val().get_bit(self.command_peer.val().index())
+                    | self.opening_set.q.val().get_bit(self.command_peer.val().index());
+                // Reason 0 is Closed: tell the peer.
+                self.mark_rst.next = (!self.command_reason.val().any())
+                    & self.open_set.q.val().get_bit(self.command_peer.val().index());
+                self.tables.write_reset_tag.next = self.mark_rst.val();
+                self.tables.reset_tag.next = self.tables.rx_tag.val();
+            }
+        }
+
+        // State.
+        self.at_one.next = self.one_64.val() << self.at.val();
+        self.not_at.next = !self.at_one.val();
+        if self.go_up.val() {
+            self.open_set.d.next = self.open_set.q.val() | self.at_one.val();
+            self.opening_set.d.next = self.opening_set.q.val() & self.not_at.val();
+        } else if self.go_down.val() {
+            self.open_set.d.next = self.open_set.q.val() & self.not_at.val();
+            self.opening_set.d.next = self.opening_set.q.val() & self.not_at.val();
+        } else if self.go_opening.val() {
+            self.opening_set.d.next = self.opening_set.q.val() | self.at_one.val();
+            self.colours.d.next = self.colours.q.val() ^ self.at_one.val();
+        }
+        self.open.next = self.open_set.q.val();
+        self.opening.next = self.opening_set.q.val();
+        self.colour.next = self.colours.q.val().get_bit(self.source.val().index());
+        self.opened.next = self.go_opening.val();
+        self.opened_colour.next = !self.colours.q.val().get_bit(self.command_peer.val().index());
+        self.mark_peer.next = self.at.val();
+        self.mark_up.next = self.go_up.val();
+        self.mark_down.next = self.go_down.val();
+
+        // The other tables.
+        self.tables.write_peer.next = self.at.val();
+        self.tables.write_tag.next = self.go_up.val();
+        self.tables.tag.next = self.new_tag.q.val();
+        self.tables.remote.next = self.word.val();
+        self.tables.write_own.next = self.go_opening.val();
+        self.tables.own.next = self.command_epoch.val();
+        self.tables.write_acked.next = self.mark_acked.val() | self.go_opening.val();
+        self.tables.acked.next = self.acknowledgement.val();
+        if self.go_opening.val() {
+            self.tables.acked.next = 0.into();
+        }
+        self.tables.write_gap.next = self.mark_gapped.val();
+        self.tables.write_limit.next = self.go_up.val() | self.taken.val();
+        self.tables.limit.next = self.credit.val();
+        self.tables.write_heard.next = self.go_up.val() | self.taken.val();
+        self.tables.heard.next = self.now.val();
+        self.tables.write_reason.next = self.go_down.val();
+        self.tables.reason.next = self.reason.val();
+        self.tables.write_newest.next = self.write_newest.val();
+        self.tables.newest_peer.next = self.newest_peer.val();
+        self.tables.newest.next = self.newest.val();
+        self.tables.tx_peer.next = self.tx_peer.val();
+        self.tx_expected.next = self.tables.tx_expected.val();
+        self.tx_tag.next = self.tables.tx_tag.val();
+        self.tx_own.next = self.tables.tx_own.val();
+        self.tables.hub_peer.next = self.hub_peer.val();
+        self.hub_acked.next = self.tables.hub_acked.val();
+        self.hub_gap.next = self.tables.hub_gap.val();
+        self.hub_heard.next = self.tables.hub_heard.val();
+        self.hub_reset_tag.next = self.tables.hub_reset_tag.val();
+        self.tables.ask_peer.next = self.ask_peer.val();
+        self.ask_limit.next = self.tables.ask_limit.val();
+        self.tables.event_peer.next = self.event_peer.val();
+        self.event_remote.next = self.tables.event_remote.val();
+        self.event_reason.next = self.tables.event_reason.val();
+        if self.reset.val() {
+            self.open_set.d.next = 0.into();
+            self.opening_set.d.next = 0.into();
+            self.colours.d.next = 0.into();
+            self.step1.d.next = false;
+            self.step2.d.next = false;
+            self.done.d.next = false;
+            self.drop_bits.d.next = 0.into();
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Delayed acknowledgements: an Ack is owed to a peer within ACK_DELAY of an accepted frame or of returned credits, unless
+//! another frame to that peer carries it before.
+//!
+//! The delay is the same for all, so a FIFO of (peer, deadline) is in order of deadlines; each peer stands in it at most once.
+//! A peer that is owed again while it still stands there gets its Ack a little early, never late.
+use super::num::Num;
+use crate::leaf::Fifo;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Delay {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub ack_delay: Signal<In, Bits<32>>,
+    /// An acknowledgement is owed: accepted frame.
+    pub owed: Signal<In, Bit>,
+    pub owed_peer: Signal<In, Bits<6>>,
+    /// Likewise: returned credits.
+    pub returned: Signal<In, Bit>,
+    pub returned_peer: Signal<In, Bits<6>>,
+    /// A frame to this peer is being sent.
+    pub sent: Signal<In, Bit>,
+    pub sent_peer: Signal<In, Bits<6>>,
+    /// Send an Ack now.
+    pub due: Signal<Out, Bit>,
+    pub due_peer: Signal<Out, Bits<6>>,
+    queue: Fifo<38, 6>,
+    cycles: DFF<Bits<32>>,
+    owing: DFF<Bits<64>>,
+    queued: DFF<Bits<64>>,
+    credit: DFF<Bit>,
+    credit_peer: DFF<Bits<6>>,
+    due_now: DFF<Bit>,
+    due_for: DFF<Bits<6>>,
+    take: Signal<Local, Bit>,
+    taken_peer: Signal<Local, Bits<6>>,
+    taken_one: Signal<Local, Bits<64>>,
+    sent_one: Signal<Local, Bits<64>>,
+    sent_keep: Signal<Local, Bits<64>>,
+    head_peer: Signal<Local, Bits<6>>,
+    head_one: Signal<Local, Bits<64>>,
+    head_keep: Signal<Local, Bits<64>>,
+    deadline: Signal<Local, Bits<32>>,
+    late: Signal<Local, Bits<32>>,
+    expired: Signal<Local, Bit>,
+    one: Num<64, 1>,
+    none: Num<64, 0>,
+}
+
+impl Logic for Delay {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, cycles, owing, queued, credit, credit_peer, due_now, due_for);
+        clock!(self, clock, queue);
+        self.queue.reset.next = self.reset.val();
+        self.cycles.d.next = self.cycles.q.val() + 1;
+
+        // One debt a cycle; returned credits wait for an accepted frame.
+        self.take.next = self.owed.val() | self.credit.q.val();
+        self.taken_peer.next = self.credit_peer.q.val();
+        if self.owed.val() {
+            self.taken_peer.next = self.owed_peer.val();
+        } else {
+            self.credit.d.next = false;
+        }
+        if self.returned.val() {
+            self.credit.d.next = true;
+            self.credit_peer.d.next = self.returned_peer.val();
+        }
+        self.taken_one.next = self.none.val();
+        if self.take.val() {
+            self.taken_one.next = self.one.val() << self.taken_peer.val();
+        }
+        self.sent_one.next = self.none.val();
+        if self.sent.val() {
+            self.sent_one.next = self.one.val() << self.sent_peer.val();
+        }
+        self.sent_keep.next = !self.sent_one.val();
+        self.owing.d.next = (self.owing.q.val() & self.sent_keep.val()) | self.taken_one.val();
+
+        // Deadlines.
+        self.deadline.next = self.cycles.q.val() + self.ack_delay.val();
+        self.queue.data_in.next = bit_cast::<38, 32>(self.deadline.val())
+            | (bit_cast::<38, 6>(self.taken_peer.val()) << 32);
+        self.queue.write.next =
+            self.take.val() & !self.queued.q.val().get_bit(self.taken_peer.val().index());
+        self.head_peer.next = self.queue.data_out.val().get_bits::<6>(32);
+        self.late.next = self.cycles.q.val() - self.queue.data_out.val().get_bits::<32>(0);
+        self.expired.next = (!self.queue.empty.val()) & !self.late.val().get_bit(31);
+        self.queue.read.next = self.expired.val();
+        self.head_one.next = self.none.val();
+        if self.expired.val() {
+            self.head_one.next = self.one.val() << self.head_peer.val();
+        }
+        self.head_keep.next = !self.head_one.val();
+        // A debt of this very cycle that finds its peer still queued would be lost: it keeps `due` below.
+        self.queued.d.next = (self.queued.q.val() | self.taken_one.val()) & self.head_keep.val();
+        self.due_now.d.next = self.expired.val()
+            & (self.owing.q.val().get_bit(self.head_peer.val().index())
+                | (self.take.val() & (self.taken_peer.val() == self.head_peer.val())));
+        self.due_for.d.next = self.head_peer.val();
+        self.due.next = self.due_now.q.val();
+        self.due_peer.next = self.due_for.q.val();
+        if self.reset.val() {
+            self.owing.d.next = 0.into();
+            self.queued.d.next = 0.into();
+            self.credit.d.next = false;
+            self.due_now.d.next = false;
+            self.cycles.d.next = 0.into();
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Pending work as one bit for each peer and kind.
+//!
+//! A mark is set by whoever finds the work and cleared by the peer machine when it takes it. A mark that is set and cleared at
+//! the same edge stays set, so work found while the last of its kind is being taken is never lost.
+use super::num::Num;
+use rust_hdl::prelude::*;
+
+/// What is to be transmitted: control frames by kind, and data.
+///
+/// | bit of `found`, `hub_clear` | mark | set by |
+/// |---|---|---|
+/// | 0 | RST | receiver, peer machine (close) |
+/// | 1 | SYN | peer machine |
+/// | 2 | SYN-ACK | receiver |
+/// | 3 | Ack with GAP | receiver |
+/// | 4 | Ack | receiver (duplicate), delay (due), peer machine (keepalive) |
+/// | 5 | MessageRefused | staging |
+/// | 6 | frames of the pool | peer machine |
+#[derive(LogicBlock, Default)]
+pub struct TxMarks {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub rx_peer: Signal<In, Bits<6>>,
+    pub rx_rst: Signal<In, Bit>,
+    pub rx_synack: Signal<In, Bit>,
+    pub rx_gap: Signal<In, Bit>,
+    pub rx_ack: Signal<In, Bit>,
+    pub due_peer: Signal<In, Bits<6>>,
+    pub due: Signal<In, Bit>,
+    pub refuse_peer: Signal<In, Bits<6>>,
+    pub refuse: Signal<In, Bit>,
+    pub hub_peer: Signal<In, Bits<6>>,
+    pub hub_syn: Signal<In, Bit>,
+    pub hub_ack: Signal<In, Bit>,
+    pub hub_data: Signal<In, Bit>,
+    pub hub_clear: Signal<In, Bits<7>>,
+    /// The marks of `hub_peer`.
+    pub found: Signal<Out, Bits<7>>,
+    /// Peers with any mark, one cycle late.
+    pub want: Signal<Out, Bits<64>>,
+    rst: DFF<Bits<64>>,
+    syn: DFF<Bits<64>>,
+    synack: DFF<Bits<64>>,
+    gap: DFF<Bits<64>>,
+    ack: DFF<Bits<64>>,
+    refused: DFF<Bits<64>>,
+    data: DFF<Bits<64>>,
+    any: DFF<Bits<64>>,
+    rx_one: Signal<Local, Bits<64>>,
+    due_one: Signal<Local, Bits<64>>,
+    refuse_one: Signal<Local, Bits<64>>,
+    hub_one: Signal<Local, Bits<64>>,
+    keep: Signal<Local, Bits<64>>,
+    kept_rst: Signal<Local, Bits<64>>,
+    kept_syn: Signal<Local, Bits<64>>,
+    kept_synack: Signal<Local, Bits<64>>,
+    kept_gap: Signal<Local, Bits<64>>,
+    kept_ack: Signal<Local, Bits<64>>,
+    kept_refused: Signal<Local, Bits<64>>,
+    kept_data: Signal<Local, Bits<64>>,
+    one: Num<64, 1>,
+}
+
+impl Logic for TxMarks {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, rst, syn, synack, gap, ack, refused, data, any);
+        self.rx_one.next = self.one.val() << self.rx_peer.val();
+        self.due_one.next = 0.into();
+        if self.due.val() {
+            self.due_one.next = self.one.val() << self.due_peer.val();
+        }
+        self.refuse_one.next = 0.into();
+        if self.refuse.val() {
+            self.refuse_one.next = self.one.val() << self.refuse_peer.val();
+        }
+        self.hub_one.next = self.one.val() << self.hub_peer.val();
+        self.keep.next = !self.hub_one.val();
+
+        // What stays of each kind.
+        self.kept_rst.next = self.rst.q.val();
+        if self.hub_clear.val().get_bit(0) {
+            self.kept_rst.next = self.rst.q.val() & self.keep.val();
+        }
+        self.kept_syn.next = self.syn.q.val();
+        if self.hub_clear.val().get_bit(1) {
+            self.kept_syn.next = self.syn.q.val() & self.keep.val();
+        }
+        self.kept_synack.next = self.synack.q.val();
+        if self.hub_clear.val().get_bit(2) {
+            self.kept_synack.next = self.synack.q.val() & self.keep.val();
+        }
+        self.kept_gap.next = self.gap.q.val();
+        if self.hub_clear.val().get_bit(3) {
+            self.kept_gap.next = self.gap.q.val() & self.keep.val();
+        }
+        self.kept_ack.next = self.ack.q.val();
+        if self.hub_clear.val().get_bit(4) {
+            self.kept_ack.next = self.ack.q.val() & self.keep.val();
+        }
+        self.kept_refused.next = self.refused.q.val();
+        if self.hub_clear.val().get_bit(5) {
+            self.kept_refused.next = self.refused.q.val() & self.keep.val();
+        }
+        self.kept_data.next = self.data.q.val();
+        if self.hub_clear.val().get_bit(6) {
+            self.kept_data.next = self.data.q.val() & self.keep.val();
+        }
+
+        // What comes to it.
+        self.rst.d.next = self.kept_rst.val();
+        if self.rx_rst.val() {
+            self.rst.d.next = self.kept_rst.val() | self.rx_one.val();
+        }
+        self.syn.d.next = self.kept_syn.val();
+        if self.hub_syn.val() {
+            self.syn.d.next = self.kept_syn.val() | self.hub_one.val();
+        }
+        self.synack.d.next = self.kept_synack.val();
+        if self.rx_synack.val() {
+            self.synack.d.next = self.kept_synack.val() | self.rx_one.val();
+        }
+        self.gap.d.next = self.kept_gap.val();
+        if self.rx_gap.val() {
+            self.gap.d.next = self.kept_gap.val() | self.rx_one.val();
+        }
+        if self.rx_ack.val() & self.hub_ack.val() {
+            self.ack.d.next = self.kept_ack.val()
+                | self.due_one.val()
+                | self.rx_one.val()
+                | self.hub_one.val();
+        } else if self.rx_ack.val() {
+            self.ack.d.next = self.kept_ack.val() | self.due_one.val() | self.rx_one.val();
+        } else if self.hub_ack.val() {
+            self.ack.d.next = self.kept_ack.val() | self.due_one.val() | self.hub_one.val();
+        } else {
+            self.ack.d.next = self.kept_ack.val() | self.due_one.val();
+        }
+        self.refused.d.next = self.kept_refused.val() | self.refuse_one.val();
+        self.data.d.next = self.kept_data.val();
+        if self.hub_data.val() {
+            self.data.d.next = self.kept_data.val() | self.hub_one.val();
+        }
+
+        self.any.d.next = self.rst.q.val()
+            | self.syn.q.val()
+            | self.synack.q.val()
+            | self.gap.q.val()
+            | self.ack.q.val()
+            | self.refused.q.val()
+            | self.data.q.val();
+        self.want.next = self.any.q.val();
+        self.found.next = bit_cast::<7, 1>(self.rst.q.val().get_bit(self.hub_peer.val().index()).into())
+            | (bit_cast::<7, 1>(self.syn.q.val().get_bit(self.hub_peer.val().index()).into()) << 1)
+            | (bit_cast::<7, 1>(self.synack.q.val().get_bit(self.hub_peer.val().index()).into()) << 2)
+            | (bit_cast::<7, 1>(self.gap.q.val().get_bit(self.hub_peer.val().index()).into()) << 3)
+            | (bit_cast::<7, 1>(self.ack.q.val().get_bit(self.hub_peer.val().index()).into()) << 4)
+            | (bit_cast::<7, 1>(self.refused.q.val().get_bit(self.hub_peer.val().index()).into()) << 5)
+            | (bit_cast::<7, 1>(self.data.q.val().get_bit(self.hub_peer.val().index()).into()) << 6);
+        if self.reset.val() {
+            self.rst.d.next = 0.into();
+            self.syn.d.next = 0.into();
+            self.synack.d.next = 0.into();
+            self.gap.d.next = 0.into();
+            self.ack.d.next = 0.into();
+            self.refused.d.next = 0.into();
+            self.data.d.next = 0.into();
+            self.any.d.next = 0.into();
+        }
+    }
+}
+
+/// What the receiver leaves to the peer machine.
+///
+/// | bit of `found`, `hub_clear` | mark |
+/// |---|---|
+/// | 0 | the channel came up |
+/// | 1 | the channel went down: its frames are to be freed |
+/// | 2 | frames were acknowledged |
+/// | 3 | a gap was reported: go back |
+#[derive(LogicBlock, Default)]
+pub struct ServiceMarks {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub rx_peer: Signal<In, Bits<6>>,
+    pub rx_up: Signal<In, Bit>,
+    pub rx_down: Signal<In, Bit>,
+    pub rx_acked: Signal<In, Bit>,
+    pub rx_gapped: Signal<In, Bit>,
+    pub hub_peer: Signal<In, Bits<6>>,
+    pub hub_clear: Signal<In, Bits<4>>,
+    /// The marks of `hub_peer`.
+    pub found: Signal<Out, Bits<4>>,
+    /// Peers with any mark, one cycle late.
+    pub want: Signal<Out, Bits<64>>,
+    up: DFF<Bits<64>>,
+    down: DFF<Bits<64>>,
+    acked: DFF<Bits<64>>,
+    gapped: DFF<Bits<64>>,
+    any: DFF<Bits<64>>,
+    rx_one: Signal<Local, Bits<64>>,
+    hub_one: Signal<Local, Bits<64>>,
+    keep: Signal<Local, Bits<64>>,
+    kept_up: Signal<Local, Bits<64>>,
+    kept_down: Signal<Local, Bits<64>>,
+    kept_acked: Signal<Local, Bits<64>>,
+    kept_gapped: Signal<Local, Bits<64>>,
+    one: Num<64, 1>,
+}
+
+impl Logic for ServiceMarks {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, up, down, acked, gapped, any);
+        self.rx_one.next = self.one.val() << self.rx_peer.val();
+        self.hub_one.next = self.one.val() << self.hub_peer.val();
+        self.keep.next = !self.hub_one.val();
+        self.kept_up.next = self.up.q.val();
+        if self.hub_clear.val().get_bit(0) {
+            self.kept_up.next = self.up.q.val() & self.keep.val();
+        }
+        self.kept_down.next = self.down.q.val();
+        if self.hub_clear.val().get_bit(1) {
+            self.kept_down.next = self.down.q.val() & self.keep.val();
+        }
+        self.kept_acked.next = self.acked.q.val();
+        if self.hub_clear.val().get_bit(2) {
+            self.kept_acked.next = self.acked.q.val() & self.keep.val();
+        }
+        self.kept_gapped.next = self.gapped.q.val();
+        if self.hub_clear.val().get_bit(3) {
+            self.kept_gapped.next = self.gapped.q.val() & self.keep.val();
+        }
+        self.up.d.next = self.kept_up.val();
+        if self.rx_up.val() {
+            self.up.d.next = self.kept_up.val() | self.rx_one.val();
+        }
+        self.down.d.next = self.kept_down.val();
+        if self.rx_down.val() {
+            self.down.d.next = self.kept_down.val() | self.rx_one.val();
+        }
+        self.acked.d.next = self.kept_acked.val();
+        if self.rx_acked.val() {
+            self.acked.d.next = self.kept_acked.val() | self.rx_one.val();
+        }
+        self.gapped.d.next = self.kept_gapped.val();
+        if self.rx_gapped.val() {
+            self.gapped.d.next = self.kept_gapped.val() | self.rx_one.val();
+        }
+        self.any.d.next =
+            self.up.q.val() | self.down.q.val() | self.acked.q.val() | self.gapped.q.val();
+        self.want.next = self.any.q.val();
+        self.found.next = bit_cast::<4, 1>(self.up.q.val().get_bit(self.hub_peer.val().index()).into())
+            | (bit_cast::<4, 1>(self.down.q.val().get_bit(self.hub_peer.val().index()).into()) << 1)
+            | (bit_cast::<4, 1>(self.acked.q.val().get_bit(self.hub_peer.val().index()).into()) << 2)
+            | (bit_cast::<4, 1>(self.gapped.q.val().get_bit(self.hub_peer.val().index()).into()) << 3);
+        if self.reset.val() {
+            self.up.d.next = 0.into();
+            self.down.d.next = 0.into();
+            self.acked.d.next = 0.into();
+            self.gapped.d.next = 0.into();
+            self.any.d.next = 0.into();
+        }
+    }
+}
+
+/// Fair choice among 64 peers, registered before and after the arbiter: two cycles behind `want`, so the taker checks again.
+#[derive(LogicBlock, Default)]
+pub struct Picker {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub want: Signal<In, Bits<64>>,
+    /// The choice was taken.
+    pub took: Signal<In, Bit>,
+    pub peer: Signal<Out, Bits<6>>,
+    pub valid: Signal<Out, Bit>,
+    arbiter: crate::leaf::RoundRobin<64>,
+    index: DFF<Bits<6>>,
+    any: DFF<Bit>,
+    idle: DFF<Bits<2>>,
+    none: Num<2, 0>,
+    restart: Num<2, 3>,
+}
+
+impl Logic for Picker {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, index, any, idle);
+        clock!(self, clock, arbiter);
+        self.arbiter.reset.next = self.reset.val();
+        self.arbiter.request.next = self.want.val();
+        // The arbiter's pointer moves with each choice that is latched; a choice is kept until taken.
+        self.arbiter.advance.next = false;
+        if self.idle.q.val() != self.none.val() {
+            // The marks behind the last choice are still on their way.
+            self.idle.d.next = self.idle.q.val() - 1;
+        } else if !self.any.q.val() & self.arbiter.valid.val() {
+            self.any.d.next = true;
+            self.index.d.next = self.arbiter.grant_index.val().get_bits::<6>(0);
+            self.arbiter.advance.next = true;
+        }
+        if self.took.val() {
+            self.any.d.next = false;
+            self.idle.d.next = self.restart.val();
+        }
+        self.peer.next = self.index.q.val();
+        self.valid.next = self.any.q.val();
+        if self.reset.val() {
+            self.any.d.next = false;
+            self.idle.d.next = 0.into();
+        }
+    }
+}

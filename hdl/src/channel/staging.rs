@@ -1,0 +1,249 @@
+//! Staging memory: frames between their acceptance and the receive engine.
+//!
+//! Payload is written while a frame arrives, behind everything that is kept; `commit` keeps it, and without `commit` the next
+//! frame overwrites it. Room is counted in credit units of 32 beats (contract 7.4), header included, so that a peer that
+//! obeys its credits always finds room; the payload alone can then never overrun the 2,048 beats. Headers wait in a FIFO of
+//! their own; the oldest is held in registers.
+//!
+//! Released units of sequenced frames raise the credit limit of their source, unless its channel was opened anew in
+//! between (colour).
+use super::num::Num;
+use crate::ifs::StagingServer;
+use crate::leaf::{Fifo, LutRam, SdpRam};
+use nic_regs::frame::Type;
+use nic_regs::limits::CREDITS_MAX;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Staging {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub staging: StagingServer,
+    // From the link receiver.
+    /// First beat of a frame.
+    pub start: Signal<In, Bit>,
+    pub write: Signal<In, Bit>,
+    /// Number of the payload beat.
+    pub offset: Signal<In, Bits<10>>,
+    pub data: Signal<In, Bits<64>>,
+    pub header0: Signal<In, Bits<64>>,
+    pub header1: Signal<In, Bits<64>>,
+    pub header2: Signal<In, Bits<64>>,
+    /// Payload beats of the frame with this header.
+    pub beats: Signal<In, Bits<10>>,
+    // From and to acceptance.
+    pub fits: Signal<Out, Bit>,
+    pub commit: Signal<In, Bit>,
+    pub colour: Signal<In, Bit>,
+    pub opened: Signal<In, Bit>,
+    pub opened_peer: Signal<In, Bits<6>>,
+    pub opened_colour: Signal<In, Bit>,
+    pub opened_credit: Signal<In, Bits<8>>,
+    /// Credit limit of this peer (granted plus released).
+    pub tx_peer: Signal<In, Bits<6>>,
+    pub tx_credit: Signal<Out, Bits<8>>,
+    /// Credits of this peer grew: tell it.
+    pub returned: Signal<Out, Bit>,
+    pub returned_peer: Signal<Out, Bits<6>>,
+    /// MessageRefused is wanted for this peer.
+    pub refuse: Signal<Out, Bit>,
+    pub refuse_peer: Signal<Out, Bits<6>>,
+    ram: SdpRam<64, 11>,
+    headers0: Fifo<64, 6>,
+    headers1: Fifo<64, 6>,
+    headers2: Fifo<64, 6>,
+    /// Colour 8, credit limit 7:0.
+    credits: LutRam<9, 6>,
+    credits_tx: LutRam<9, 6>,
+    base: DFF<Bits<11>>,
+    beats_held: DFF<Bits<12>>,
+    units_held: DFF<Bits<7>>,
+    units: DFF<Bits<7>>,
+    overrun: DFF<Bit>,
+    ram_write: DFF<Bit>,
+    ram_address: DFF<Bits<11>>,
+    ram_data: DFF<Bits<64>>,
+    head_valid: DFF<Bit>,
+    head0: DFF<Bits<64>>,
+    head1: DFF<Bits<64>>,
+    head2: DFF<Bits<64>>,
+    head_base: DFF<Bits<11>>,
+    back: DFF<Bit>,
+    back_peer: DFF<Bits<6>>,
+    back_units: DFF<Bits<7>>,
+    back_colour: DFF<Bit>,
+    refused: DFF<Bit>,
+    refused_peer: DFF<Bits<6>>,
+    rounded: Signal<Local, Bits<10>>,
+    extent: Signal<Local, Bits<12>>,
+    place: Signal<Local, Bits<11>>,
+    wanted: Signal<Local, Bits<8>>,
+    head_length: Signal<Local, Bits<14>>,
+    head_beats: Signal<Local, Bits<10>>,
+    head_rounded: Signal<Local, Bits<10>>,
+    head_units: Signal<Local, Bits<7>>,
+    head_kind: Signal<Local, Bits<8>>,
+    head_sequenced: Signal<Local, Bit>,
+    units_in: Signal<Local, Bits<7>>,
+    units_out: Signal<Local, Bits<7>>,
+    beats_in: Signal<Local, Bits<12>>,
+    beats_out: Signal<Local, Bits<12>>,
+    freed: Signal<Local, Bit>,
+    load: Signal<Local, Bit>,
+    credit_entry: Signal<Local, Bits<9>>,
+    credit_sum: Signal<Local, Bits<8>>,
+    credit_write: Signal<Local, Bit>,
+    credit_peer: Signal<Local, Bits<6>>,
+    credit_value: Signal<Local, Bits<9>>,
+    colour_bit: Num<64, 0x80>,
+    colour_mask: Num<64, 0xffff_ffff_ffff_ff7f>,
+    units_all: Num<8, { CREDITS_MAX as u64 }>,
+    round: Num<10, 34>,
+    type_data: Num<8, { Type::Data as u64 }>,
+}
+
+impl Logic for Staging {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self, clock, base, beats_held, units_held, units, overrun, ram_write, ram_address,
+            ram_data, head_valid, head0, head1, head2, head_base, back, back_peer, back_units,
+            back_colour, refused, refused_peer
+        );
+        clock!(self, clock, ram, headers0, headers1, headers2, credits, credits_tx);
+
+        // Payload, tentatively.
+        self.place.next = self.base.q.val() + bit_cast::<11, 10>(self.offset.val());
+        self.extent.next = self.beats_held.q.val() + bit_cast::<12, 10>(self.offset.val());
+        self.ram_write.d.next = self.write.val() & !self.extent.val().get_bit(11);
+        self.ram_address.d.next = self.place.val();
+        self.ram_data.d.next = self.data.val();
+        if self.start.val() {
+            self.overrun.d.next = false;
+        } else if self.write.val() & self.extent.val().get_bit(11) {
+            self.overrun.d.next = true;
+        }
+        self.ram.write_enable.next = self.ram_write.q.val();
+        self.ram.write_address.next = self.ram_address.q.val();
+        self.ram.write_data.next = self.ram_data.q.val();
+
+        // Room: header and payload, rounded up to units.
+        self.rounded.next = self.beats.val() + self.round.val();
+        self.units.d.next = bit_cast::<7, 5>(self.rounded.val().get_bits::<5>(5));
+        self.wanted.next = bit_cast::<8, 7>(self.units_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
+        self.fits.next = (self.wanted.val() <= self.units_all.val()) & !self.overrun.q.val();
+
+        // Keep a frame.
+        self.headers0.reset.next = self.reset.val();
+        self.headers1.reset.next = self.reset.val();
+        self.headers2.reset.next = self.reset.val();
+        self.headers0.write.next = self.commit.val();
+        self.headers1.write.next = self.commit.val();
+        self.headers2.write.next = self.commit.val();
+        self.headers0.data_in.next = self.header0.val() & self.colour_mask.val();
+        if self.colour.val() {
+            self.headers0.data_in.next = self.header0.val() | self.colour_bit.val();
+        }
+        self.headers1.data_in.next = self.header1.val();
+        self.headers2.data_in.next = self.header2.val();
+        self.units_in.next = 0.into();
+        self.beats_in.next = 0.into();
+        if self.commit.val() {
+            self.units_in.next = self.units.q.val();
+            self.beats_in.next = bit_cast::<12, 10>(self.beats.val());
+            self.base.d.next = self.base.q.val() + bit_cast::<11, 10>(self.beats.val());
+        }
+
+        // The oldest frame.
+        self.load.next = !(self.head_valid.q.val() | self.headers0.empty.val());
+        self.headers0.read.next = self.load.val();
+        self.headers1.read.next = self.load.val();
+        self.headers2.read.next = self.load.val();
+        if self.load.val() {
+            self.head_valid.d.next = true;
+            self.head0.d.next = self.headers0.data_out.val();
+            self.head1.d.next = self.headers1.data_out.val();
+            self.head2.d.next = self.headers2.data_out.val();
+        }
+        self.staging.valid.next = self.head_valid.q.val();
+        self.staging.header0.next = self.head0.q.val() & self.colour_mask.val();
+        self.staging.header1.next = self.head1.q.val();
+        self.staging.header2.next = self.head2.q.val();
+        self.ram.read_address.next =
+            self.head_base.q.val() + bit_cast::<11, 10>(self.staging.address.val());
+        self.staging.data.next = self.ram.read_data.val();
+
+        // Give it back.
+        self.freed.next = self.staging.release.val() & self.head_valid.q.val();
+        self.head_kind.next = self.head0.q.val().get_bits::<8>(8);
+        self.head_sequenced.next = (self.head_kind.val() != self.type_data.val())
+            | self.head1.q.val().get_bit(51);
+        self.head_length.next = bit_cast::<14, 13>(self.head0.q.val().get_bits::<13>(16)) + 7;
+        self.head_beats.next = self.head_length.val().get_bits::<10>(3);
+        self.head_rounded.next = self.head_beats.val() + self.round.val();
+        self.head_units.next = bit_cast::<7, 5>(self.head_rounded.val().get_bits::<5>(5));
+        self.units_out.next = 0.into();
+        self.beats_out.next = 0.into();
+        self.back.d.next = self.back.q.val() & self.opened.val();
+        if self.freed.val() {
+            self.units_out.next = self.head_units.val();
+            self.beats_out.next = bit_cast::<12, 10>(self.head_beats.val());
+            self.head_base.d.next =
+                self.head_base.q.val() + bit_cast::<11, 10>(self.head_beats.val());
+            self.head_valid.d.next = false;
+            self.back.d.next = self.head_sequenced.val();
+            self.back_peer.d.next = self.head0.q.val().get_bits::<6>(32);
+            self.back_units.d.next = self.head_units.val();
+            self.back_colour.d.next = self.head0.q.val().get_bit(7);
+        }
+        self.units_held.d.next = (self.units_held.q.val() + self.units_in.val()) - self.units_out.val();
+        self.beats_held.d.next = (self.beats_held.q.val() + self.beats_in.val()) - self.beats_out.val();
+
+        // Credits: an opening peer's start value goes first, a return waits a cycle.
+        self.credits.read_address.next = self.back_peer.q.val();
+        self.credit_entry.next = self.credits.read_data.val();
+        self.credit_sum.next =
+            self.credit_entry.val().get_bits::<8>(0) + bit_cast::<8, 7>(self.back_units.q.val());
+        self.credit_write.next = false;
+        self.credit_peer.next = self.back_peer.q.val();
+        self.credit_value.next = bit_cast::<9, 8>(self.credit_sum.val())
+            | (bit_cast::<9, 1>(self.back_colour.q.val().into()) << 8);
+        self.returned.next = false;
+        self.returned_peer.next = self.back_peer.q.val();
+        if self.opened.val() {
+            self.credit_write.next = true;
+            self.credit_peer.next = self.opened_peer.val();
+            self.credit_value.next = bit_cast::<9, 8>(self.opened_credit.val())
+                | (bit_cast::<9, 1>(self.opened_colour.val().into()) << 8);
+        } else if self.back.q.val()
+            & (self.credit_entry.val().get_bit(8) == self.back_colour.q.val())
+        {
+            self.credit_write.next = true;
+            self.returned.next = true;
+        }
+        self.credits.write_address.next = self.credit_peer.val();
+        self.credits.write_data.next = self.credit_value.val();
+        self.credits.write_enable.next = self.credit_write.val();
+        self.credits_tx.read_address.next = self.tx_peer.val();
+        self.tx_credit.next = self.credits_tx.read_data.val().get_bits::<8>(0);
+        self.credits_tx.write_address.next = self.credit_peer.val();
+        self.credits_tx.write_data.next = self.credit_value.val();
+        self.credits_tx.write_enable.next = self.credit_write.val();
+
+        // Refused messages.
+        self.refused.d.next = self.staging.refused.val() & self.head_valid.q.val();
+        self.refused_peer.d.next = self.head0.q.val().get_bits::<6>(32);
+        self.refuse.next = self.refused.q.val();
+        self.refuse_peer.next = self.refused_peer.q.val();
+        if self.reset.val() {
+            self.base.d.next = 0.into();
+            self.head_base.d.next = 0.into();
+            self.beats_held.d.next = 0.into();
+            self.units_held.d.next = 0.into();
+            self.head_valid.d.next = false;
+            self.overrun.d.next = false;
+            self.back.d.next = false;
+            self.refused.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Takes requests of four clients in turn and cuts them at multiples of the TLP limit in address space.
+//!
+//! ```text
+//! Idle -> Cut -> Make -+-> Idle     one piece more than the number of limits crossed
+//!          ^-----------'
+//! ```
+//! A piece is everything a memory request header needs. Pieces wait in a FIFO of four, so that the next one is ready when the
+//! current one has been sent.
+use crate::leaf::{Fifo, Number, RoundRobin};
+use rust_hdl::prelude::*;
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum CutterState {
+    /// Waits for a client.
+    Idle,
+    /// Measures the next piece.
+    Cut,
+    /// Waits for room in the FIFO and puts the piece there.
+    Make,
+}
+
+/// See the module's text. `limit` is 128 << n bytes; n above 2 counts as 2.
+#[derive(LogicBlock, Default)]
+pub struct Cutter {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub limit: Signal<In, Bits<3>>,
+    /// One bit a client.
+    pub valid: Signal<In, Bits<4>>,
+    pub address0: Signal<In, Bits<64>>,
+    pub address1: Signal<In, Bits<64>>,
+    pub address2: Signal<In, Bits<64>>,
+    pub address3: Signal<In, Bits<64>>,
+    pub length0: Signal<In, Bits<13>>,
+    pub length1: Signal<In, Bits<13>>,
+    pub length2: Signal<In, Bits<13>>,
+    pub length3: Signal<In, Bits<13>>,
+    /// The client whose request is taken in this cycle.
+    pub taken: Signal<Out, Bits<4>>,
+    /// The oldest piece; meaningless while `empty`.
+    pub empty: Signal<Out, Bit>,
+    pub address: Signal<Out, Bits<64>>,
+    /// Dwords, 1 to 128.
+    pub length_dw: Signal<Out, Bits<10>>,
+    pub first_be: Signal<Out, Bits<4>>,
+    pub last_be: Signal<Out, Bits<4>>,
+    /// Aligned 8-byte words touched, 1 to 64.
+    pub beats: Signal<Out, Bits<7>>,
+    /// 1 to 512.
+    pub bytes: Signal<Out, Bits<10>>,
+    pub client: Signal<Out, Bits<2>>,
+    /// The last piece of its request.
+    pub ends: Signal<Out, Bit>,
+    /// Removes the piece.
+    pub take: Signal<In, Bit>,
+    arbiter: RoundRobin<4>,
+    addresses: Fifo<64, 2>,
+    shapes: Fifo<38, 2>,
+    state: DFF<CutterState>,
+    at: DFF<Bits<64>>,
+    remaining: DFF<Bits<13>>,
+    owner: DFF<Bits<2>>,
+    piece: DFF<Bits<10>>,
+    final_piece: DFF<Bit>,
+    mask: Signal<Local, Bits<9>>,
+    gap: Signal<Local, Bits<9>>,
+    space: Signal<Local, Bits<10>>,
+    fits: Signal<Local, Bit>,
+    dword_end: Signal<Local, Bits<11>>,
+    beat_end: Signal<Local, Bits<11>>,
+    dwords: Signal<Local, Bits<9>>,
+    first_mask: Signal<Local, Bits<4>>,
+    last_mask: Signal<Local, Bits<4>>,
+    both_mask: Signal<Local, Bits<4>>,
+    make_first: Signal<Local, Bits<4>>,
+    make_last: Signal<Local, Bits<4>>,
+    make_beats: Signal<Local, Bits<7>>,
+    write: Signal<Local, Bit>,
+    one_dword: Number<9, 1>,
+}
+
+impl Logic for Cutter {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, at, remaining, owner, piece, final_piece);
+        clock!(self, clock, arbiter, addresses, shapes);
+        self.arbiter.reset.next = self.reset.val();
+        self.addresses.reset.next = self.reset.val();
+        self.shapes.reset.next = self.reset.val();
+        self.arbiter.request.next = self.valid.val();
+        self.arbiter.advance.next = false;
+        self.taken.next = 0.into();
+
+        // Cut: how much fits below the next multiple of the limit.
+        self.mask.next = 0x1ff.into();
+        if self.limit.val() == 0 {
+            self.mask.next = 0x7f.into();
+        } else if self.limit.val() == 1 {
+            self.mask.next = 0xff.into();
+        }
+        self.gap.next = self.mask.val() - (self.at.q.val().get_bits::<9>(0) & self.mask.val());
+        self.space.next = bit_cast::<10, 9>(self.gap.val()) + 1;
+        self.fits.next = self.remaining.q.val() <= bit_cast::<13, 10>(self.space.val());
+
+        // Make: the header's fields.
+        self.dword_end.next = bit_cast::<11, 10>(self.piece.q.val())
+            + bit_cast::<11, 2>(self.at.q.val().get_bits::<2>(0))
+            + 3;
+        self.beat_end.next = bit_cast::<11, 10>(self.piece.q.val())
+            + bit_cast::<11, 3>(self.at.q.val().get_bits::<3>(0))
+            + 7;
+        self.dwords.next = self.dword_end.val().get_bits::<9>(2);
+        self.make_beats.next = self.beat_end.val().get_bits::<7>(3);
+        self.first_mask.next = 0xf.into();
+        if self.at.q.val().get_bits::<2>(0) == 1 {
+            self.first_mask.next = 0xe.into();
+        } else if self.at.q.val().get_bits::<2>(0) == 2 {
+            self.first_mask.next = 0xc.into();
+        } else if self.at.q.val().get_bits::<2>(0) == 3 {
+            self.first_mask.next = 0x8.into();
+        }
+        // The last byte's place in its dword equals the low bits of dword_end.
+        self.last_mask.next = 0xf.into();
+        if self.dword_end.val().get_bits::<2>(0) == 0 {
+            self.last_mask.next = 0x1.into();
+        } else if self.dword_end.val().get_bits::<2>(0) == 1 {
+            self.last_mask.next = 0x3.into();
+        } else if self.dword_end.val().get_bits::<2>(0) == 2 {
+            self.last_mask.next = 0x7.into();
+        }
+        self.both_mask.next = self.first_mask.val() & self.last_mask.val();
+        self.make_first.next = self.first_mask.val();
+        self.make_last.next = self.last_mask.val();
+        if self.dwords.val() == self.one_dword.val() {
+            self.make_first.next = self.both_mask.val();
+            self.make_last.next = 0.into();
+        }
+        self.addresses.data_in.next = self.at.q.val();
+        self.shapes.data_in.next = bit_cast::<38, 9>(self.dwords.val())
+            | (bit_cast::<38, 4>(self.make_first.val()) << 10)
+            | (bit_cast::<38, 4>(self.make_last.val()) << 14)
+            | (bit_cast::<38, 7>(self.make_beats.val()) << 18)
+            | (bit_cast::<38, 10>(self.piece.q.val()) << 25)
+            | (bit_cast::<38, 2>(self.owner.q.val()) << 35)
+            | (bit_cast::<38, 1>(self.final_piece.q.val().into()) << 37);
+        self.write.next = false;
+
+        match self.state.q.val() {
+            CutterState::Idle => {
+                self.taken.next = self.arbiter.grant.val();
+                self.arbiter.advance.next = true;
+                self.owner.d.next = self.arbiter.grant_index.val().get_bits::<2>(0);
+                self.at.d.next = self.address0.val();
+                self.remaining.d.next = self.length0.val();
+                if self.arbiter.grant.val().get_bit(1) {
+                    self.at.d.next = self.address1.val();
+                    self.remaining.d.next = self.length1.val();
+                } else if self.arbiter.grant.val().get_bit(2) {
+                    self.at.d.next = self.address2.val();
+                    self.remaining.d.next = self.length2.val();
+                } else if self.arbiter.grant.val().get_bit(3) {
+                    self.at.d.next = self.address3.val();
+                    self.remaining.d.next = self.length3.val();
+                }
+                if self.arbiter.valid.val() {
+                    self.state.d.next = CutterState::Cut;
+                }
+            }
+            CutterState::Cut => {
+                self.final_piece.d.next = self.fits.val();
+                self.piece.d.next = self.space.val();
+                if self.fits.val() {
+                    self.piece.d.next = self.remaining.q.val().get_bits::<10>(0);
+                }
+                self.state.d.next = CutterState::Make;
+            }
+            CutterState::Make => {
+                if !self.addresses.full.val() {
+                    self.write.next = true;
+                    self.at.d.next = self.at.q.val() + bit_cast::<64, 10>(self.piece.q.val());
+                    self.remaining.d.next =
+                        self.remaining.q.val() - bit_cast::<13, 10>(self.piece.q.val());
+                    self.state.d.next = CutterState::Cut;
+                    if self.final_piece.q.val() {
+                        self.state.d.next = CutterState::Idle;
+                    }
+                }
+            }
+            _ => {
+                self.state.d.next = CutterState::Idle;
+            }
+        }
+        self.addresses.write.next = self.write.val();
+        self.shapes.write.next = self.write.val();
+        self.addresses.read.next = self.take.val();
+        self.shapes.read.next = self.take.val();
+
+        self.empty.next = self.addresses.empty.val();
+        self.address.next = self.addresses.data_out.val();
+        self.length_dw.next = self.shapes.data_out.val().get_bits::<10>(0);
+        self.first_be.next = self.shapes.data_out.val().get_bits::<4>(10);
+        self.last_be.next = self.shapes.data_out.val().get_bits::<4>(14);
+        self.beats.next = self.shapes.data_out.val().get_bits::<7>(18);
+        self.bytes.next = self.shapes.data_out.val().get_bits::<10>(25);
+        self.client.next = self.shapes.data_out.val().get_bits::<2>(35);
+        self.ends.next = self.shapes.data_out.val().get_bit(37);
+        if self.reset.val() {
+            self.state.d.next = CutterState::Idle;
+            self.taken.next = 0.into();
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The parts of [`DmaRead`](super::dma_read::DmaRead): tags, requests, completions, delivery.
+
+pub mod deliver;
+pub mod issue;
+pub mod receive;
+pub mod tags;
+
+pub use deliver::Deliver;
+pub use issue::Issue;
+pub use receive::Receive;
+pub use tags::Tags;

@@ -1,0 +1,195 @@
+//! The state of the 32 read tags: one bit a tag in each of six vectors, and a time-out scanner.
+//!
+//! ```text
+//!            grab              sent             settle            deliver
+//!   free ----------> held -----------> held, -----------> held, ----------> free
+//!                                   busy, live            done
+//!                          expire |                  settle ^
+//!                                 `-> held, busy, done ----'   quarantined: delivered as failed, but not free
+//! ```
+//! `held`: belongs to a request whose client has not had its data. `busy`: the host owes a completion. `live`: it is still
+//! waited for. `done`: may be delivered. `failed`: will be delivered with an error. `forgotten`: owed to a request from before
+//! a soft reset. A tag is free if it is neither held nor busy, so a late completion can never meet a new request.
+//!
+//! The scanner looks at one tag a cycle: a time-out is noticed up to 35 cycles late.
+use crate::leaf::{LutRam, Number, RoundRobin};
+use rust_hdl::prelude::*;
+
+/// See the module's text.
+#[derive(LogicBlock, Default)]
+pub struct Tags {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub soft_reset: Signal<In, Bit>,
+    pub read_timeout: Signal<In, Bits<32>>,
+    /// The next tag to use, if `tag_valid`; `tag_take` uses it.
+    pub tag_valid: Signal<Out, Bit>,
+    pub tag: Signal<Out, Bits<5>>,
+    pub tag_take: Signal<In, Bit>,
+    /// Pulse: the request has left.
+    pub sent: Signal<In, Bit>,
+    pub sent_tag: Signal<In, Bits<5>>,
+    /// Combinational look-up.
+    pub query_tag: Signal<In, Bits<5>>,
+    pub query_busy: Signal<Out, Bit>,
+    /// A completion ends in this cycle. `settle`: nothing more is owed; `fail`: the data is bad.
+    pub commit: Signal<In, Bit>,
+    pub settle: Signal<In, Bit>,
+    pub fail: Signal<In, Bit>,
+    pub commit_tag: Signal<In, Bits<5>>,
+    /// Combinational, of `commit_tag`: waited for, and not failed yet.
+    pub commit_fresh: Signal<Out, Bit>,
+    pub commit_forgotten: Signal<Out, Bit>,
+    /// Combinational look-up for delivery.
+    pub ready_tag: Signal<In, Bits<5>>,
+    pub ready_done: Signal<Out, Bit>,
+    pub ready_failed: Signal<Out, Bit>,
+    /// Pulse: the client has had its data.
+    pub deliver: Signal<In, Bit>,
+    pub deliver_tag: Signal<In, Bits<5>>,
+    /// Pulse: a read timed out. Never together with `commit`.
+    pub expired: Signal<Out, Bit>,
+    pub expired_tag: Signal<Out, Bits<5>>,
+    arbiter: RoundRobin<32>,
+    starts: LutRam<32, 5>,
+    held: DFF<Bits<32>>,
+    busy: DFF<Bits<32>>,
+    live: DFF<Bits<32>>,
+    done: DFF<Bits<32>>,
+    failed: DFF<Bits<32>>,
+    forgotten: DFF<Bits<32>>,
+    next_tag: DFF<Bits<5>>,
+    next_valid: DFF<Bit>,
+    // Scanner: cycle 0 `scan`, cycle 1 `age`, cycle 2 `old`.
+    now: DFF<Bits<32>>,
+    scan: DFF<Bits<5>>,
+    age: DFF<Bits<32>>,
+    age_tag: DFF<Bits<5>>,
+    age_live: DFF<Bit>,
+    old: DFF<Bit>,
+    old_tag: DFF<Bits<5>>,
+    free: Signal<Local, Bits<32>>,
+    grab: Signal<Local, Bit>,
+    grab_mask: Signal<Local, Bits<32>>,
+    sent_mask: Signal<Local, Bits<32>>,
+    settle_mask: Signal<Local, Bits<32>>,
+    fail_mask: Signal<Local, Bits<32>>,
+    deliver_mask: Signal<Local, Bits<32>>,
+    expire_mask: Signal<Local, Bits<32>>,
+    expire: Signal<Local, Bit>,
+    not_settled: Signal<Local, Bits<32>>,
+    not_expired: Signal<Local, Bits<32>>,
+    not_delivered: Signal<Local, Bits<32>>,
+    busy_after: Signal<Local, Bits<32>>,
+    one: Number<32, 1>,
+}
+
+impl Logic for Tags {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self, clock, held, busy, live, done, failed, forgotten, next_tag, next_valid, now,
+            scan, age, age_tag, age_live, old, old_tag
+        );
+        clock!(self, clock, arbiter, starts);
+        self.arbiter.reset.next = self.reset.val();
+
+        // The next tag, found ahead of its use.
+        self.free.next = !(self.held.q.val() | self.busy.q.val());
+        self.arbiter.request.next = self.free.val();
+        self.grab.next = self.arbiter.valid.val() & ((!self.next_valid.q.val()) | self.tag_take.val());
+        self.arbiter.advance.next = self.grab.val();
+        self.grab_mask.next = 0.into();
+        self.tag_valid.next = self.next_valid.q.val();
+        self.tag.next = self.next_tag.q.val();
+        if self.tag_take.val() {
+            self.next_valid.d.next = false;
+        }
+        if self.grab.val() {
+            self.grab_mask.next = self.arbiter.grant.val();
+            self.next_tag.d.next = self.arbiter.grant_index.val().get_bits::<5>(0);
+            self.next_valid.d.next = true;
+        }
+
+        // Look-ups.
+        self.query_busy.next = self.busy.q.val().get_bit(self.query_tag.val().index());
+        self.commit_fresh.next = self.live.q.val().get_bit(self.commit_tag.val().index())
+            & (!self.failed.q.val().get_bit(self.commit_tag.val().index()));
+        self.commit_forgotten.next = self.forgotten.q.val().get_bit(self.commit_tag.val().index());
+        self.ready_done.next = self.done.q.val().get_bit(self.ready_tag.val().index());
+        self.ready_failed.next = self.failed.q.val().get_bit(self.ready_tag.val().index());
+
+        // Time-outs.
+        self.now.d.next = self.now.q.val() + 1;
+        self.scan.d.next = self.scan.q.val() + 1;
+        self.starts.write_address.next = self.sent_tag.val();
+        self.starts.write_data.next = self.now.q.val();
+        self.starts.write_enable.next = self.sent.val();
+        self.starts.read_address.next = self.scan.q.val();
+        self.age.d.next = self.now.q.val() - self.starts.read_data.val();
+        self.age_tag.d.next = self.scan.q.val();
+        self.age_live.d.next = self.live.q.val().get_bit(self.scan.q.val().index());
+        self.old.d.next = self.age_live.q.val() & (self.age.q.val() >= self.read_timeout.val());
+        self.old_tag.d.next = self.age_tag.q.val();
+        self.expire.next = self.old.q.val()
+            & self.live.q.val().get_bit(self.old_tag.q.val().index())
+            & (!self.commit.val());
+        self.expired.next = self.expire.val();
+        self.expired_tag.next = self.old_tag.q.val();
+
+        // The vectors.
+        self.sent_mask.next = 0.into();
+        self.settle_mask.next = 0.into();
+        self.fail_mask.next = 0.into();
+        self.deliver_mask.next = 0.into();
+        self.expire_mask.next = 0.into();
+        if self.sent.val() {
+            self.sent_mask.next = self.one.val() << self.sent_tag.val();
+        }
+        if self.commit.val() & self.settle.val() {
+            self.settle_mask.next = self.one.val() << self.commit_tag.val();
+        }
+        if self.commit.val() & self.fail.val() {
+            self.fail_mask.next = self.one.val() << self.commit_tag.val();
+        }
+        if self.deliver.val() {
+            self.deliver_mask.next = self.one.val() << self.deliver_tag.val();
+        }
+        if self.expire.val() {
+            self.expire_mask.next = self.one.val() << self.old_tag.q.val();
+        }
+        self.not_settled.next = !self.settle_mask.val();
+        self.not_expired.next = !self.expire_mask.val();
+        self.not_delivered.next = !self.deliver_mask.val();
+        self.busy_after.next =
+            (self.busy.q.val() | self.sent_mask.val()) & self.not_settled.val();
+        self.held.d.next =
+            (self.held.q.val() | self.grab_mask.val()) & self.not_delivered.val();
+        self.busy.d.next = self.busy_after.val();
+        self.live.d.next = (self.live.q.val() | self.sent_mask.val())
+            & self.not_settled.val()
+            & self.not_expired.val();
+        self.done.d.next = (self.done.q.val()
+            | (self.settle_mask.val() & self.live.q.val())
+            | self.expire_mask.val())
+            & self.not_delivered.val();
+        self.failed.d.next = (self.failed.q.val()
+            | (self.fail_mask.val() & self.live.q.val())
+            | self.expire_mask.val())
+            & self.not_delivered.val();
+        self.forgotten.d.next = self.forgotten.q.val() & self.not_settled.val();
+        if self.soft_reset.val() | self.reset.val() {
+            self.held.d.next = 0.into();
+            self.live.d.next = 0.into();
+            self.done.d.next = 0.into();
+            self.failed.d.next = 0.into();
+            self.forgotten.d.next = self.busy_after.val();
+            self.next_valid.d.next = false;
+            self.old.d.next = false;
+        }
+        if self.reset.val() {
+            self.busy.d.next = 0.into();
+            self.forgotten.d.next = 0.into();
+        }
+    }
+}

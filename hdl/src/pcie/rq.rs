@@ -1,0 +1,83 @@
+//! Merges reads and writes of the device, TLP by TLP.
+//!
+//! Reads and writes take turns when both wait; each keeps its own order. Nothing depends on the order between the two: a
+//! block that must see its own write before it reads waits for the write to be accepted.
+use super::TlpServer;
+use crate::leaf::Skid;
+use rust_hdl::prelude::*;
+
+/// See the module's text. While `hold` is up no new TLP starts; `idle` then says that none is under way either, which is when
+/// the blocks behind it may be reset.
+#[derive(LogicBlock, Default)]
+pub struct Rq {
+    pub clock: Signal<In, Clock>,
+    /// Of the device, not the soft reset: a TLP under way is sent to its end.
+    pub reset: Signal<In, Bit>,
+    pub hold: Signal<In, Bit>,
+    pub idle: Signal<Out, Bit>,
+    pub read: TlpServer,
+    pub write: TlpServer,
+    pub rq_valid: Signal<Out, Bit>,
+    pub rq_data: Signal<Out, Bits<64>>,
+    pub rq_last: Signal<Out, Bit>,
+    pub rq_ready: Signal<In, Bit>,
+    skid: Skid<65>,
+    /// A TLP is under way.
+    inside: DFF<Bit>,
+    /// Of the TLP under way, else of the one before.
+    writing: DFF<Bit>,
+    quiet: DFF<Bit>,
+    choose_write: Signal<Local, Bit>,
+    open: Signal<Local, Bit>,
+    valid: Signal<Local, Bit>,
+    data: Signal<Local, Bits<64>>,
+    last: Signal<Local, Bit>,
+    moves: Signal<Local, Bit>,
+}
+
+impl Logic for Rq {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, inside, writing, quiet);
+        clock!(self, clock, skid);
+        self.skid.reset.next = self.reset.val();
+        self.choose_write.next =
+            self.write.valid.val() & ((!self.read.valid.val()) | (!self.writing.q.val()));
+        if self.inside.q.val() {
+            self.choose_write.next = self.writing.q.val();
+        }
+        self.open.next = self.inside.q.val() | (!self.hold.val());
+        self.valid.next = self.read.valid.val() & self.open.val();
+        self.data.next = self.read.data.val();
+        self.last.next = self.read.last.val();
+        if self.choose_write.val() {
+            self.valid.next = self.write.valid.val() & self.open.val();
+            self.data.next = self.write.data.val();
+            self.last.next = self.write.last.val();
+        }
+        self.skid.in_valid.next = self.valid.val();
+        self.skid.in_data.next = (bit_cast::<65, 1>(self.last.val().into()) << 64)
+            | bit_cast::<65, 64>(self.data.val());
+        self.write.ready.next =
+            self.skid.in_ready.val() & self.open.val() & self.choose_write.val();
+        self.read.ready.next =
+            self.skid.in_ready.val() & self.open.val() & (!self.choose_write.val());
+        self.moves.next = self.valid.val() & self.skid.in_ready.val();
+        if self.moves.val() {
+            self.inside.d.next = !self.last.val();
+            self.writing.d.next = self.choose_write.val();
+        }
+        self.rq_valid.next = self.skid.out_valid.val();
+        self.rq_data.next = self.skid.out_data.val().get_bits::<64>(0);
+        self.rq_last.next = self.skid.out_data.val().get_bit(64);
+        self.skid.out_ready.next = self.rq_ready.val();
+        self.quiet.d.next =
+            self.hold.val() & (!self.inside.q.val()) & (!self.skid.out_valid.val());
+        self.idle.next = self.quiet.q.val();
+        if self.reset.val() {
+            self.inside.d.next = false;
+            self.writing.d.next = false;
+            self.quiet.d.next = false;
+        }
+    }
+}

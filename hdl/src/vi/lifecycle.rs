@@ -1,0 +1,158 @@
+//! State of every VI: Free, Idle, Connected, Error; what it owes its peer; why it stopped; whether it is in the ready
+//! ring; and the configuration of `ViCreate` and `ViConnect`. Timing as in [`super::queue`].
+
+use crate::leaf::SdpRam;
+use rust_hdl::prelude::*;
+
+/// The operations are exclusive and qualified by the caller (a stop comes only for a Connected VI, and so on), except
+/// `schedule` and `unschedule`, which come with them.
+#[derive(LogicBlock, Default)]
+pub struct Lifecycle {
+    pub clock: Signal<In, Clock>,
+    pub read_address: Signal<In, Bits<10>>,
+    pub write_address: Signal<In, Bits<10>>,
+    /// An operation is in this cycle: the state is written back.
+    pub write: Signal<In, Bit>,
+    /// Clears the whole entry (after reset).
+    pub wipe: Signal<In, Bit>,
+    pub create: Signal<In, Bit>,
+    pub destroy: Signal<In, Bit>,
+    pub connect: Signal<In, Bit>,
+    pub disconnect: Signal<In, Bit>,
+    pub stop: Signal<In, Bit>,
+    /// The stop also owes a ViRefuse.
+    pub refuse: Signal<In, Bit>,
+    pub owe_ack: Signal<In, Bit>,
+    /// Owed bits that were sent or forgotten.
+    pub sent: Signal<In, Bits<3>>,
+    /// The ViError is about to be announced / comes back.
+    pub error_take: Signal<In, Bit>,
+    pub error_back: Signal<In, Bit>,
+    pub schedule: Signal<In, Bit>,
+    pub unschedule: Signal<In, Bit>,
+    pub stop_reason: Signal<In, Bits<8>>,
+    pub stop_detail: Signal<In, Bits<8>>,
+    pub stop_status: Signal<In, Bits<20>>,
+    pub stop_queue: Signal<In, Bit>,
+    /// Domain 5:0, reliability 8:6, tag 24:9, send queue 33:25, receive queue 42:34 (bit 8: none), transfer 61:43.
+    pub new_config: Signal<In, Bits<62>>,
+    /// Peer 5:0, peer VI 21:6, connection 37:22.
+    pub new_connection: Signal<In, Bits<38>>,
+    pub state: Signal<Out, Bits<2>>,
+    pub owed: Signal<Out, Bits<3>>,
+    pub scheduled: Signal<Out, Bit>,
+    pub error_pending: Signal<Out, Bit>,
+    pub connected_after: Signal<Out, Bit>,
+    pub owing_after: Signal<Out, Bit>,
+    /// Refusal reason 7:0, stop reason 15:8, detail 23:16, queue 24, status 44:25.
+    pub stop_info: Signal<Out, Bits<45>>,
+    pub config_word: Signal<Out, Bits<62>>,
+    pub connection_word: Signal<Out, Bits<38>>,
+    /// State 1:0, owed 4:2, scheduled 5, error pending 6.
+    state_ram: SdpRam<7, 10>,
+    stop_ram: SdpRam<45, 10>,
+    config_ram: SdpRam<62, 10>,
+    connection_ram: SdpRam<38, 10>,
+    state_now: DFF<Bits<7>>,
+    stop_now: DFF<Bits<45>>,
+    config_now: DFF<Bits<62>>,
+    connection_now: DFF<Bits<38>>,
+    state_next: Signal<Local, Bits<2>>,
+    owed_next: Signal<Local, Bits<3>>,
+    owed_now: Signal<Local, Bits<3>>,
+    owed_kept: Signal<Local, Bits<3>>,
+    owed_new: Signal<Local, Bits<3>>,
+    scheduled_next: Signal<Local, Bit>,
+    pending_next: Signal<Local, Bit>,
+    was_connected: Signal<Local, Bit>,
+    refuse_reason: Signal<Local, Bits<8>>,
+}
+
+impl Logic for Lifecycle {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state_now, stop_now, config_now, connection_now);
+        clock!(self, clock, state_ram, stop_ram, config_ram, connection_ram);
+        self.state_ram.read_address.next = self.read_address.val();
+        self.stop_ram.read_address.next = self.read_address.val();
+        self.config_ram.read_address.next = self.read_address.val();
+        self.connection_ram.read_address.next = self.read_address.val();
+        self.state_now.d.next = self.state_ram.read_data.val();
+        self.stop_now.d.next = self.stop_ram.read_data.val();
+        self.config_now.d.next = self.config_ram.read_data.val();
+        self.connection_now.d.next = self.connection_ram.read_data.val();
+        self.state.next = self.state_now.q.val().get_bits::<2>(0);
+        self.owed.next = self.owed_now.val();
+        self.scheduled.next = self.state_now.q.val().get_bit(5);
+        self.error_pending.next = self.state_now.q.val().get_bit(6);
+        self.stop_info.next = self.stop_now.q.val();
+        self.config_word.next = self.config_now.q.val();
+        self.connection_word.next = self.connection_now.q.val();
+
+        self.was_connected.next =
+            self.state_now.q.val().get_bit(1) & (!self.state_now.q.val().get_bit(0));
+        self.state_next.next = self.state_now.q.val().get_bits::<2>(0);
+        self.pending_next.next = self.state_now.q.val().get_bit(6);
+        if self.create.val() {
+            self.state_next.next = 1.into();
+            self.pending_next.next = false;
+        } else if self.destroy.val() {
+            self.state_next.next = 0.into();
+            self.pending_next.next = false;
+        } else if self.connect.val() {
+            self.state_next.next = 2.into();
+        } else if self.disconnect.val() {
+            self.state_next.next = 1.into();
+        } else if self.stop.val() {
+            self.state_next.next = 3.into();
+            self.pending_next.next = true;
+        } else if self.error_take.val() {
+            self.pending_next.next = false;
+        } else if self.error_back.val() {
+            self.pending_next.next = true;
+        }
+        self.connected_after.next = (self.connect.val() | self.was_connected.val())
+            & (!self.disconnect.val())
+            & (!self.stop.val());
+        self.owed_now.next = self.state_now.q.val().get_bits::<3>(2);
+        self.owed_kept.next = self.owed_now.val() & (!self.sent.val());
+        self.owed_new.next =
+            (bit_cast::<3, 1>((self.disconnect.val() & self.was_connected.val()).into()) << 2)
+                | (bit_cast::<3, 1>(self.refuse.val().into()) << 1)
+                | bit_cast::<3, 1>(self.owe_ack.val().into());
+        self.owed_next.next = self.owed_kept.val() | self.owed_new.val();
+        if self.create.val() {
+            self.owed_next.next = 0.into();
+        }
+        self.owing_after.next = self.owed_next.val().any();
+        self.scheduled_next.next = (self.state_now.q.val().get_bit(5) | self.schedule.val())
+            & (!self.unschedule.val());
+
+        self.state_ram.write_address.next = self.write_address.val();
+        self.state_ram.write_enable.next = self.write.val() | self.wipe.val();
+        self.state_ram.write_data.next = 0.into();
+        if !self.wipe.val() {
+            self.state_ram.write_data.next = bit_cast::<7, 2>(self.state_next.val())
+                | (bit_cast::<7, 3>(self.owed_next.val()) << 2)
+                | (bit_cast::<7, 1>(self.scheduled_next.val().into()) << 5)
+                | (bit_cast::<7, 1>(self.pending_next.val().into()) << 6);
+        }
+        self.refuse_reason.next = self.stop_now.q.val().get_bits::<8>(0);
+        if self.refuse.val() {
+            self.refuse_reason.next = self.stop_reason.val();
+        }
+        self.stop_ram.write_address.next = self.write_address.val();
+        self.stop_ram.write_enable.next = self.stop.val();
+        self.stop_ram.write_data.next = bit_cast::<45, 8>(self.refuse_reason.val())
+            | (bit_cast::<45, 8>(self.stop_reason.val()) << 8)
+            | (bit_cast::<45, 8>(self.stop_detail.val()) << 16)
+            | (bit_cast::<45, 1>(self.stop_queue.val().into()) << 24)
+            | (bit_cast::<45, 20>(self.stop_status.val()) << 25);
+        self.config_ram.write_address.next = self.write_address.val();
+        self.config_ram.write_enable.next = self.create.val();
+        self.config_ram.write_data.next = self.new_config.val();
+        self.connection_ram.write_address.next = self.write_address.val();
+        self.connection_ram.write_enable.next = self.connect.val();
+        self.connection_ram.write_data.next = self.new_connection.val();
+    }
+}

@@ -1,0 +1,160 @@
+//! Who works on which VI: arbitration and the three stages of an operation.
+//!
+//! ```text
+//! cycle 0  one requester is accepted; its VI number addresses all RAMs
+//! cycle 1  RAM outputs                       (stage 1)
+//! cycle 2  the operation: results, RAM writes (stage 2)
+//! cycle 3  the writes can be read            (stage 3 only remembers the VI)
+//! ```
+//! One operation a cycle. An operation whose VI is in a later stage waits in stage 1 and reads again until that one has
+//! written. Doorbells and both engines are arbitrated directly; admin, kill, announcer and ready ring first share a
+//! register (`slow`), which is the fourth requester: both arbiters are fair, so nobody starves.
+
+use crate::leaf::RoundRobin;
+use rust_hdl::prelude::*;
+
+/// Requesters: bit 0 doorbell, 1 send, 2 receive, 3 admin, 4 kill, 5 announcer, 6 ready ring.
+#[derive(LogicBlock, Default)]
+pub struct Pipeline {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// The tables are clear.
+    pub ready: Signal<In, Bit>,
+    /// Requests of doorbell, send and receive; each stays until its stage 2.
+    pub request: Signal<In, Bits<3>>,
+    pub post_vi: Signal<In, Bits<10>>,
+    pub send_vi: Signal<In, Bits<10>>,
+    pub recv_vi: Signal<In, Bits<10>>,
+    /// Requests of admin, kill, announcer and ready ring; each is taken over when its `loaded` bit is high.
+    pub slow_request: Signal<In, Bits<4>>,
+    pub admin_vi: Signal<In, Bits<10>>,
+    pub kill_vi: Signal<In, Bits<10>>,
+    pub announce_vi: Signal<In, Bits<10>>,
+    pub ring_vi: Signal<In, Bits<10>>,
+    /// Code that travels with an announcer's operation.
+    pub announce_op: Signal<In, Bits<2>>,
+    pub loaded: Signal<Out, Bits<4>>,
+    pub read_address: Signal<Out, Bits<10>>,
+    /// Stage 2, one-hot.
+    pub at: Signal<Out, Bits<7>>,
+    pub vi: Signal<Out, Bits<10>>,
+    pub op: Signal<Out, Bits<2>>,
+    fast: RoundRobin<4>,
+    late: RoundRobin<4>,
+    busy: DFF<Bits<3>>,
+    slow: DFF<Bits<4>>,
+    slow_vi: DFF<Bits<10>>,
+    slow_op: DFF<Bits<2>>,
+    stage1: DFF<Bits<7>>,
+    stage1_vi: DFF<Bits<10>>,
+    stage1_op: DFF<Bits<2>>,
+    stage2: DFF<Bits<7>>,
+    stage2_vi: DFF<Bits<10>>,
+    stage2_op: DFF<Bits<2>>,
+    stage3: DFF<Bit>,
+    stage3_vi: DFF<Bits<10>>,
+    stall: Signal<Local, Bit>,
+    free_requests: Signal<Local, Bits<3>>,
+    requests: Signal<Local, Bits<4>>,
+    accepted: Signal<Local, Bits<4>>,
+    chosen_vi: Signal<Local, Bits<10>>,
+    finished: Signal<Local, Bits<3>>,
+    busy_kept: Signal<Local, Bits<3>>,
+    fast_accepted: Signal<Local, Bits<3>>,
+    slow_free: Signal<Local, Bit>,
+}
+
+impl Logic for Pipeline {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self, clock, busy, slow, slow_vi, slow_op, stage1, stage1_vi, stage1_op, stage2,
+            stage2_vi, stage2_op, stage3, stage3_vi
+        );
+        clock!(self, clock, fast, late);
+        self.fast.reset.next = self.reset.val();
+        self.late.reset.next = self.reset.val();
+
+        // Stage 1 waits for an older operation on the same VI.
+        self.stall.next = self.stage1.q.val().any()
+            & ((self.stage2.q.val().any() & (self.stage2_vi.q.val() == self.stage1_vi.q.val()))
+                | (self.stage3.q.val() & (self.stage3_vi.q.val() == self.stage1_vi.q.val())));
+
+        // Cycle 0.
+        self.free_requests.next = self.request.val() & (!self.busy.q.val());
+        self.requests.next = 0.into();
+        if self.ready.val() {
+            self.requests.next = bit_cast::<4, 3>(self.free_requests.val())
+                | (bit_cast::<4, 1>(self.slow.q.val().any().into()) << 3);
+        }
+        self.fast.request.next = self.requests.val();
+        self.fast.advance.next = !self.stall.val();
+        self.accepted.next = self.fast.grant.val();
+        if self.stall.val() {
+            self.accepted.next = 0.into();
+        }
+        self.chosen_vi.next = self.slow_vi.q.val();
+        if self.fast.grant.val().get_bit(0) {
+            self.chosen_vi.next = self.post_vi.val();
+        } else if self.fast.grant.val().get_bit(1) {
+            self.chosen_vi.next = self.send_vi.val();
+        } else if self.fast.grant.val().get_bit(2) {
+            self.chosen_vi.next = self.recv_vi.val();
+        }
+        self.read_address.next = self.chosen_vi.val();
+        if self.stall.val() {
+            self.read_address.next = self.stage1_vi.q.val();
+        }
+
+        // Slow requesters.
+        self.slow_free.next = (!self.slow.q.val().any()) | self.accepted.val().get_bit(3);
+        self.late.request.next = self.slow_request.val();
+        self.late.advance.next = self.slow_free.val();
+        self.loaded.next = 0.into();
+        if self.slow_free.val() {
+            self.loaded.next = self.late.grant.val();
+            self.slow.d.next = self.late.grant.val();
+            self.slow_op.d.next = self.announce_op.val();
+            self.slow_vi.d.next = self.admin_vi.val();
+            if self.late.grant.val().get_bit(1) {
+                self.slow_vi.d.next = self.kill_vi.val();
+            } else if self.late.grant.val().get_bit(2) {
+                self.slow_vi.d.next = self.announce_vi.val();
+            } else if self.late.grant.val().get_bit(3) {
+                self.slow_vi.d.next = self.ring_vi.val();
+            }
+        }
+
+        // Stages.
+        self.fast_accepted.next = self.accepted.val().get_bits::<3>(0);
+        self.finished.next = self.stage2.q.val().get_bits::<3>(0);
+        self.busy_kept.next = self.busy.q.val() & (!self.finished.val());
+        self.busy.d.next = self.busy_kept.val() | self.fast_accepted.val();
+        if !self.stall.val() {
+            self.stage1.d.next = bit_cast::<7, 3>(self.fast_accepted.val());
+            if self.accepted.val().get_bit(3) {
+                self.stage1.d.next = bit_cast::<7, 4>(self.slow.q.val()) << 3;
+            }
+            self.stage1_vi.d.next = self.chosen_vi.val();
+            self.stage1_op.d.next = self.slow_op.q.val();
+            self.stage2.d.next = self.stage1.q.val();
+        } else {
+            self.stage2.d.next = 0.into();
+        }
+        self.stage2_vi.d.next = self.stage1_vi.q.val();
+        self.stage2_op.d.next = self.stage1_op.q.val();
+        self.stage3.d.next = self.stage2.q.val().any();
+        self.stage3_vi.d.next = self.stage2_vi.q.val();
+        self.at.next = self.stage2.q.val();
+        self.vi.next = self.stage2_vi.q.val();
+        self.op.next = self.stage2_op.q.val();
+
+        if self.reset.val() {
+            self.busy.d.next = 0.into();
+            self.slow.d.next = 0.into();
+            self.stage1.d.next = 0.into();
+            self.stage2.d.next = 0.into();
+            self.stage3.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! How the driver reaches a device: register access, mapped memory, interrupts, time.
+//!
+//! A [`Bus`] is one device as its driver sees it. [`sim`] reaches a device in this process; [`trace`] wraps another bus
+//! and names every register access.
+
+pub mod sim;
+pub mod trace;
+
+use crate::dma::DmaMemory;
+use crate::error::Result;
+
+/// BAR of the registers, see `nic_regs::csr`.
+pub const REGISTER_BAR: u8 = 0;
+/// BAR of the doorbells, see `nic_regs::doorbell`.
+pub const DOORBELL_BAR: u8 = 2;
+
+/// What a loop that calls [`Bus::relax`] waits for; shown when nothing can happen any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// What.
+    pub what: &'static str,
+    /// Which one.
+    pub index: u32,
+    /// The loop ends by itself when a time is over.
+    pub bounded: bool,
+}
+
+impl Wait {
+    /// A wait that ends by itself.
+    #[must_use]
+    pub const fn bounded(what: &'static str, index: u32) -> Self {
+        Self { what, index, bounded: true }
+    }
+
+    /// A wait that only the event itself ends.
+    #[must_use]
+    pub const fn unbounded(what: &'static str, index: u32) -> Self {
+        Self { what, index, bounded: false }
+    }
+}
+
+/// Register access. Writes are posted; accesses of one thread take effect in order.
+pub trait Bar {
+    /// Reads a dword.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::ReadTimeout`] if the device does not answer.
+    fn read32(&self, bar: u8, offset: u64) -> Result<u32>;
+    /// Writes a dword.
+    fn write32(&self, bar: u8, offset: u64, value: u32);
+    /// Writes 8 bytes in one piece. Memory stores before it are visible to the device when it sees the write.
+    fn write64(&self, bar: u8, offset: u64, value: u64);
+}
+
+/// Mapping of memory for the device.
+pub trait Dma {
+    /// Makes memory reachable and gives the bus address of its first byte, equal to its virtual address modulo 4,096.
+    ///
+    /// # Errors
+    /// If the bus has no room for the mapping.
+    fn map(&self, memory: &DmaMemory) -> Result<u64>;
+    /// Takes a mapping away; later accesses of the device fail.
+    fn unmap(&self, bus_address: u64);
+}
+
+/// Interrupts.
+pub trait Irq {
+    /// Message address and data that raise `vector`.
+    fn message(&self, vector: u16) -> (u64, u32);
+    /// Whether `vector` was raised since it was last taken.
+    fn take_interrupt(&self, vector: u16) -> bool;
+    /// Waits until `vector` is raised or until `bound_ns` are over; takes it. True if it was raised.
+    fn wait_interrupt(&self, vector: u16, bound_ns: u64, wait: Wait) -> bool;
+}
+
+/// A device as its driver sees it.
+pub trait Bus: Bar + Dma + Irq + Send + Sync {
+    /// A polling loop calls this on each empty turn: a spin hint, or simulated time passes.
+    fn relax(&self, wait: Wait);
+    /// Time in nanoseconds; simulated time in a simulation.
+    fn now_ns(&self) -> u64;
+}

@@ -1,0 +1,397 @@
+//! A world of simulated nodes: devices, their hosts, the links between them, one clock.
+//!
+//! ```text
+//!  thread a                 thread b              baton: one thread runs at a time, in a seeded order
+//!     | SimBus (node 0)        | SimBus (node 1)
+//!     v                        v
+//!  +------------------------ World ----------------------------+
+//!  | node 0: Device <-> SimHost      node 1: Device <-> SimHost |
+//!  |           |  Link ends (wire, faults)  |                   |
+//!  +-----------+----------------------------+-------------------+
+//! ```
+//! Time passes only in `relax`, in register reads and in waits. With the same seed and the same program a run takes the
+//! same number of cycles, also with several threads, if each of them holds a [`Seat`]: create all seats first, then
+//! start the threads, and let each enter its seat. A thread with a seat must not block on anything but the world while
+//! another one waits for the baton (join threads from a thread without a seat).
+
+mod baton;
+mod host;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use nic_model::device::{Device, Link};
+use nic_model::link::{Side, Wire};
+use nic_regs::csr::{COUNTER_OFFSET, REGS};
+use nic_regs::doorbell::{PAGE_BYTES, TOKEN_OFFSET};
+use nic_regs::limits::CLOCK_KHZ;
+
+use crate::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, REGISTER_BAR, Wait};
+use crate::dma::DmaMemory;
+use crate::error::{Error, Result};
+use crate::sync::lock;
+
+use baton::Baton;
+pub use baton::{BatonGuard, Seat};
+use host::SimHost;
+pub use host::{IommuFault, MSI_BASE, MSI_END};
+pub use wire::{NoLink, SharedWire};
+
+/// Settings of a world.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldConfig {
+    /// Seed of the order in which threads run.
+    pub seed: u64,
+    /// Most cycles that one `relax` runs.
+    pub quantum: u64,
+    /// Most cycles that a register read may take.
+    pub read_limit: u64,
+    /// Cycles without any activity after which unbounded waits are a deadlock (a panic that names who waits for what).
+    pub deadlock_limit: u64,
+    /// Cycles that all devices must rest for [`World::run_until_idle`].
+    pub idle_cycles: u64,
+    /// Clock of the devices, in kHz.
+    pub clock_khz: u32,
+}
+
+impl Default for WorldConfig {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            quantum: 64,
+            read_limit: 1_000_000,
+            deadlock_limit: 25_000_000,
+            idle_cycles: 2_000,
+            clock_khz: CLOCK_KHZ,
+        }
+    }
+}
+
+struct Node {
+    device: Box<dyn Device + Send>,
+    host: SimHost,
+    link: Box<dyn Link + Send>,
+}
+
+struct State {
+    config: WorldConfig,
+    now: u64,
+    last_activity: u64,
+    nodes: Vec<Node>,
+    baton: Baton,
+}
+
+impl State {
+    /// Runs one cycle of every node, in order of their numbers. True if a host saw something small (a status, an
+    /// event, an interrupt) that a waiting program may want to look at.
+    fn step(&mut self) -> bool {
+        let mut touched = false;
+        for node in &mut self.nodes {
+            node.device.step(self.now, &mut node.host, &mut *node.link);
+            touched |= node.host.take_touched();
+        }
+        self.now += 1;
+        if touched {
+            self.last_activity = self.now;
+        }
+        touched
+    }
+}
+
+pub(crate) struct Shared {
+    id: u64,
+    state: Mutex<State>,
+    turn: Condvar,
+    /// Copy of `State::now`, readable without the lock.
+    now: AtomicU64,
+    clock_khz: u32,
+}
+
+/// The simulated world; clones are the same world.
+#[derive(Clone)]
+pub struct World {
+    shared: Arc<Shared>,
+}
+
+impl core::fmt::Debug for World {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "World({} at cycle {})", self.shared.id, self.now())
+    }
+}
+
+impl World {
+    /// A world without nodes.
+    #[must_use]
+    pub fn new(config: WorldConfig) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let baton = Baton::new(config.seed);
+        let state = State { config, now: 0, last_activity: 0, nodes: Vec::new(), baton };
+        Self {
+            shared: Arc::new(Shared {
+                id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+                state: Mutex::new(state),
+                turn: Condvar::new(),
+                now: AtomicU64::new(0),
+                clock_khz: config.clock_khz,
+            }),
+        }
+    }
+
+    /// Adds a node and gives its bus. The link ends of the nodes are the caller's to connect.
+    pub fn add_node(
+        &self,
+        device: Box<dyn Device + Send>,
+        link: Box<dyn Link + Send>,
+    ) -> Arc<SimBus> {
+        let mut state = lock(&self.shared.state);
+        let node = state.nodes.len();
+        state.nodes.push(Node { device, host: SimHost::new(node), link });
+        Arc::new(SimBus { shared: Arc::clone(&self.shared), node })
+    }
+
+    /// A world of two nodes on a wire, and their buses.
+    #[must_use]
+    pub fn pair(
+        config: WorldConfig,
+        devices: [Box<dyn Device + Send>; 2],
+        wire: Wire,
+    ) -> (Self, [Arc<SimBus>; 2], SharedWire) {
+        let world = Self::new(config);
+        let wire = SharedWire::new(wire);
+        let [a, b] = devices;
+        let buses = [world.add_node(a, wire.end(Side::A)), world.add_node(b, wire.end(Side::B))];
+        (world, buses, wire)
+    }
+
+    /// Cycles run so far.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.shared.now.load(Ordering::Acquire)
+    }
+
+    /// A place in the baton for one thread; see the module's text for the order of things.
+    #[must_use]
+    pub fn join_baton(&self, name: &str) -> Seat {
+        Seat::new(Arc::clone(&self.shared), name)
+    }
+
+    /// Runs `cycles` cycles.
+    pub fn run(&self, cycles: u64) {
+        let mut state = self.shared.enter();
+        for _ in 0..cycles {
+            state.step();
+        }
+        self.shared.publish(&state);
+    }
+
+    /// Runs until no device has had work for a while; gives the cycles run.
+    ///
+    /// # Errors
+    /// [`Error::StillBusy`] after `max_cycles`.
+    pub fn run_until_idle(&self, max_cycles: u64) -> Result<u64> {
+        let mut state = self.shared.enter();
+        let start = state.now;
+        let mut resting = 0;
+        while resting < state.config.idle_cycles {
+            if state.now - start >= max_cycles {
+                let busy = |(i, node): (usize, &Node)| node.device.busy().then_some(i);
+                let nodes = state.nodes.iter().enumerate().filter_map(busy).collect();
+                self.shared.publish(&state);
+                return Err(Error::StillBusy { cycles: max_cycles, nodes });
+            }
+            let touched = state.step();
+            let busy = touched || state.nodes.iter().any(|node| node.device.busy());
+            resting = if busy { 0 } else { resting + 1 };
+        }
+        self.shared.publish(&state);
+        Ok(state.now - start)
+    }
+
+    /// Accesses of a node's device to host memory that no mapping allowed, oldest first (at most 1,024 are kept).
+    #[must_use]
+    pub fn faults(&self, node: usize) -> Vec<IommuFault> {
+        lock(&self.shared.state).nodes[node].host.faults().to_vec()
+    }
+
+    /// How many interrupts a node's device raised.
+    #[must_use]
+    pub fn interrupt_count(&self, node: usize) -> u64 {
+        lock(&self.shared.state).nodes[node].host.interrupt_count()
+    }
+
+    /// Cuts a node from the world by replacing its link end.
+    pub fn replace_link(&self, node: usize, link: Box<dyn Link + Send>) -> Box<dyn Link + Send> {
+        core::mem::replace(&mut lock(&self.shared.state).nodes[node].link, link)
+    }
+}
+
+impl Shared {
+    /// The state, for a thread that is about to act on the world.
+    fn enter(&self) -> std::sync::MutexGuard<'_, State> {
+        let state = lock(&self.state);
+        state.baton.check_turn(self.id);
+        state
+    }
+
+    fn publish(&self, state: &State) {
+        self.now.store(state.now, Ordering::Release);
+    }
+
+    /// Lets time pass, up to a quantum or to `limit` cycles, then gives the baton on.
+    fn relax(&self, wait: Wait, limit: u64) {
+        let mut state = self.enter();
+        state.baton.note(self.id, wait);
+        for _ in 0..state.config.quantum.min(limit) {
+            if state.step() {
+                break;
+            }
+        }
+        self.publish(&state);
+        let quiet = state.now - state.last_activity;
+        if quiet > state.config.deadlock_limit && !wait.bounded && state.baton.all_unbounded() {
+            let text = state.baton.describe(wait);
+            drop(state);
+            panic!("nothing happened for {quiet} simulated cycles, and nothing will: {text}");
+        }
+        drop(state);
+        self.pass_baton();
+    }
+}
+
+/// A node's bus.
+pub struct SimBus {
+    shared: Arc<Shared>,
+    node: usize,
+}
+
+impl core::fmt::Debug for SimBus {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "SimBus(world {}, node {})", self.shared.id, self.node)
+    }
+}
+
+impl SimBus {
+    /// The node's number in its world.
+    #[must_use]
+    pub const fn node(&self) -> usize {
+        self.node
+    }
+
+    /// Writes 1 to 64 bytes to a BAR, well-formed or not.
+    pub fn write_raw(&self, bar: u8, offset: u64, data: &[u8]) {
+        let mut state = self.shared.enter();
+        let event_doorbell = bar == DOORBELL_BAR && offset % PAGE_BYTES != TOKEN_OFFSET;
+        if !event_doorbell {
+            state.last_activity = state.now;
+        }
+        state.nodes[self.node].device.bar_write(bar, offset, data);
+    }
+
+    /// Reads 1 to 8 bytes from a BAR, well-formed or not.
+    ///
+    /// # Errors
+    /// [`Error::ReadTimeout`] if the device does not answer.
+    pub fn read_raw(&self, bar: u8, offset: u64, length: usize) -> Result<u64> {
+        let mut state = self.shared.enter();
+        state.nodes[self.node].device.bar_read(bar, offset, length);
+        for _ in 0..state.config.read_limit {
+            if let Some(value) = state.nodes[self.node].device.bar_response() {
+                self.shared.publish(&state);
+                return Ok(value);
+            }
+            state.step();
+        }
+        self.shared.publish(&state);
+        let cycles = state.config.read_limit;
+        Err(Error::ReadTimeout { register: register_name(bar, offset), bar, cycles })
+    }
+}
+
+/// Name of a register, or its offset where it has none.
+pub(crate) fn register_name(bar: u8, offset: u64) -> String {
+    let known = REGS.iter().find(|r| bar == REGISTER_BAR && u64::from(r.offset) == offset);
+    match known {
+        Some(register) => register.name.to_owned(),
+        None if bar == REGISTER_BAR && offset >= u64::from(COUNTER_OFFSET) => {
+            let counter = (offset - u64::from(COUNTER_OFFSET)) / 4;
+            let row = usize::try_from(counter).ok().and_then(|i| nic_regs::counter::Counter::ALL.get(i));
+            row.map_or_else(|| format!("{offset:#x}"), |(_, name, _)| format!("counter {name}"))
+        }
+        None => format!("{offset:#x}"),
+    }
+}
+
+impl Bar for SimBus {
+    #[expect(clippy::cast_possible_truncation, reason = "the answer to a read of 4 bytes")]
+    fn read32(&self, bar: u8, offset: u64) -> Result<u32> {
+        self.read_raw(bar, offset, 4).map(|value| value as u32)
+    }
+
+    fn write32(&self, bar: u8, offset: u64, value: u32) {
+        self.write_raw(bar, offset, &value.to_le_bytes());
+    }
+
+    fn write64(&self, bar: u8, offset: u64, value: u64) {
+        self.write_raw(bar, offset, &value.to_le_bytes());
+    }
+}
+
+impl Dma for SimBus {
+    fn map(&self, memory: &DmaMemory) -> Result<u64> {
+        Ok(self.shared.enter().nodes[self.node].host.map(memory))
+    }
+
+    fn unmap(&self, bus_address: u64) {
+        self.shared.enter().nodes[self.node].host.unmap(bus_address);
+    }
+}
+
+impl Irq for SimBus {
+    fn message(&self, vector: u16) -> (u64, u32) {
+        (MSI_BASE, u32::from(vector))
+    }
+
+    fn take_interrupt(&self, vector: u16) -> bool {
+        self.shared.enter().nodes[self.node].host.take_interrupt(vector)
+    }
+
+    fn wait_interrupt(&self, vector: u16, bound_ns: u64, wait: Wait) -> bool {
+        let end = self.shared.now_ns().saturating_add(bound_ns);
+        loop {
+            if self.take_interrupt(vector) {
+                return true;
+            }
+            let now = self.shared.now_ns();
+            if now >= end {
+                return false;
+            }
+            self.shared.relax(wait, self.shared.cycles(end - now));
+        }
+    }
+}
+
+impl Shared {
+    fn now_ns(&self) -> u64 {
+        let cycles = u128::from(self.now.load(Ordering::Acquire));
+        u64::try_from(cycles * 1_000_000 / u128::from(self.clock_khz)).unwrap_or(u64::MAX)
+    }
+
+    /// Cycles of a time, rounded up.
+    fn cycles(&self, ns: u64) -> u64 {
+        let cycles = (u128::from(ns) * u128::from(self.clock_khz)).div_ceil(1_000_000);
+        u64::try_from(cycles).unwrap_or(u64::MAX)
+    }
+}
+
+impl Bus for SimBus {
+    fn relax(&self, wait: Wait) {
+        self.shared.relax(wait, u64::MAX);
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.shared.now_ns()
+    }
+}

@@ -1,0 +1,171 @@
+//! A simulated host: memory behind an IOMMU, and an interrupt controller.
+
+use std::collections::BTreeMap;
+
+use nic_model::device::{HostBus, HostReadError};
+use nic_regs::limits::MSIX_VECTOR_COUNT;
+
+use crate::dma::{DmaMemory, PAGE_BYTES};
+
+/// First address whose writes are interrupts.
+pub const MSI_BASE: u64 = 0xfee0_0000;
+/// First address behind the interrupts.
+pub const MSI_END: u64 = 0xfef0_0000;
+/// Unmapped bus addresses on each side of a mapping, in bytes.
+const GUARD_BYTES: u64 = 16 * PAGE_BYTES as u64;
+/// Faults kept.
+const FAULT_LIMIT: usize = 1024;
+/// A write up to this size may be a status, an event or a message, which a waiting program wants to see at once.
+const SMALL_WRITE_BYTES: usize = 64;
+
+/// An access of the device that no mapping allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IommuFault {
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub length: usize,
+    /// A write, else a read.
+    pub write: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct SimHost {
+    mappings: BTreeMap<u64, DmaMemory>,
+    /// The mapping hit last, for the next access.
+    last: Option<(u64, DmaMemory)>,
+    next_address: u64,
+    faults: Vec<IommuFault>,
+    pending: [bool; MSIX_VECTOR_COUNT],
+    interrupt_count: u64,
+    touched: bool,
+}
+
+impl SimHost {
+    pub(super) fn new(node: usize) -> Self {
+        Self {
+            mappings: BTreeMap::new(),
+            last: None,
+            // Above 4 GiB and different on each node, so that a mixed-up address is noticed.
+            next_address: (node as u64 + 1) << 40,
+            faults: Vec::new(),
+            pending: [false; MSIX_VECTOR_COUNT],
+            interrupt_count: 0,
+            touched: false,
+        }
+    }
+
+    /// Addresses are handed out in rising order and not used again, so that a late access to memory that is no longer
+    /// mapped is always caught.
+    pub(super) fn map(&mut self, memory: &DmaMemory) -> u64 {
+        let address = self.next_address + GUARD_BYTES + memory.page_offset() as u64;
+        let end = address + memory.len() as u64;
+        self.next_address = end.next_multiple_of(PAGE_BYTES as u64);
+        self.mappings.insert(address, memory.clone());
+        address
+    }
+
+    pub(super) fn unmap(&mut self, address: u64) {
+        self.mappings.remove(&address);
+        self.last = None;
+    }
+
+    pub(super) fn faults(&self) -> &[IommuFault] {
+        &self.faults
+    }
+
+    pub(super) const fn interrupt_count(&self) -> u64 {
+        self.interrupt_count
+    }
+
+    pub(super) fn take_interrupt(&mut self, vector: u16) -> bool {
+        self.pending.get_mut(usize::from(vector)).is_some_and(core::mem::take)
+    }
+
+    pub(super) fn take_touched(&mut self) -> bool {
+        core::mem::take(&mut self.touched)
+    }
+
+    /// The offset of a range in its mapping, which is then in `last`.
+    fn find(&mut self, address: u64, length: usize) -> Option<usize> {
+        let inside = |base: u64, memory: &DmaMemory| {
+            let offset = usize::try_from(address.checked_sub(base)?).ok()?;
+            (offset < memory.len() && length <= memory.len() - offset).then_some(offset)
+        };
+        if let Some((base, memory)) = &self.last
+            && let Some(offset) = inside(*base, memory)
+        {
+            return Some(offset);
+        }
+        let (base, memory) = self.mappings.range(..=address).next_back()?;
+        let offset = inside(*base, memory)?;
+        self.last = Some((*base, memory.clone()));
+        Some(offset)
+    }
+
+    fn fault(&mut self, address: u64, length: usize, write: bool) {
+        if self.faults.len() < FAULT_LIMIT {
+            self.faults.push(IommuFault { address, length, write });
+        }
+    }
+
+    fn interrupt(&mut self, address: u64, data: &[u8]) {
+        let vector = data.first_chunk().map(|data| u32::from_le_bytes(*data));
+        let slot = vector.and_then(|v| self.pending.get_mut(usize::try_from(v).ok()?));
+        match (slot, data.len()) {
+            (Some(pending), 4) => {
+                *pending = true;
+                self.interrupt_count += 1;
+                self.touched = true;
+            }
+            _ => self.fault(address, data.len(), true),
+        }
+    }
+}
+
+impl HostBus for SimHost {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
+        let Some(offset) = self.find(address, data.len()) else {
+            self.fault(address, data.len(), false);
+            return Err(HostReadError { address });
+        };
+        if let Some((_, memory)) = &self.last {
+            memory.copy_to(offset, data);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) {
+        if (MSI_BASE..MSI_END).contains(&address) {
+            self.interrupt(address, data);
+            return;
+        }
+        let Some(offset) = self.find(address, data.len()) else {
+            self.fault(address, data.len(), true);
+            return;
+        };
+        let Some((_, memory)) = &self.last else { return };
+        store_in_order(memory, offset, data);
+        self.touched |= data.len() <= SMALL_WRITE_BYTES;
+    }
+}
+
+/// Stores `data`; its last word (status, phase) last and with release, as programs poll it.
+fn store_in_order(memory: &DmaMemory, offset: usize, data: &[u8]) {
+    let end = offset + data.len();
+    if let Some((front, word)) = data.split_last_chunk::<8>()
+        && end.is_multiple_of(8)
+        && memory.address().is_multiple_of(8)
+    {
+        memory.copy_from(offset, front);
+        memory.store_u64(end - 8, u64::from_le_bytes(*word));
+    } else if let Some((front, word)) = data.split_last_chunk::<4>()
+        && end.is_multiple_of(4)
+        && memory.address().is_multiple_of(4)
+    {
+        memory.copy_from(offset, front);
+        memory.store_u32(end - 4, u32::from_le_bytes(*word));
+    } else {
+        memory.copy_from(offset, data);
+    }
+}

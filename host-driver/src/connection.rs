@@ -1,0 +1,518 @@
+//! Connection management: two programs agree on a connection over 48-byte messages. No I/O here: frames in, frames
+//! out, time as an argument; one manager serves a NIC, and whoever polls runs it.
+//!
+//! ```text
+//!   requester                                   acceptor
+//!   Requesting --Request (again and again)--->  Held: nobody waits yet (grace), then NoMatch
+//!                                               Offered: to a waiting program, which rejects or accepts
+//!                                               its VI is connected; Accepting
+//!   Accepted   <------Accept (again and again)--
+//!   its VI is connected
+//!   Established ----------Confirm------------>  Established: it may send now
+//! ```
+//! The third message is needed because the acceptor's data would find the requester's VI not yet connected. Messages may
+//! be lost (a full queue refuses them), so each side repeats until it is answered, and answers repeats for a while after
+//! it has finished (`LINGER_NS`).
+
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::error::{Error, Result};
+use crate::event::Message;
+use crate::peer::Epochs;
+use crate::port::{Incoming, NetAddress, Progress, RemoteAttributes};
+use message::{Body, Malformed, Reassembly, encode};
+
+/// First pause before a message is repeated; doubles up to [`RETRY_MAX_NS`].
+const RETRY_NS: u64 = 500_000;
+/// Longest pause before a message is repeated.
+const RETRY_MAX_NS: u64 = 8_000_000;
+/// How long a request waits for somebody to wait for it, before it is answered with 'no match'.
+const GRACE_NS: u64 = 200_000;
+/// How long a finished exchange answers repeats.
+const LINGER_NS: u64 = 50_000_000;
+/// How long a program may think about a request that was offered to it.
+const OFFER_NS: u64 = 10_000_000_000;
+/// Bound of an acceptance without confirmation.
+const ACCEPT_NS: u64 = 50_000_000;
+/// Exchanges that others may have open here at once; more are ignored until there is room.
+const INCOMING_LIMIT: usize = 256;
+/// Frames that may wait for the device.
+const TRANSMIT_LIMIT: usize = 4096;
+
+/// What the manager has seen, for diagnosis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounters {
+    /// Frames dropped: another version of the format.
+    pub bad_version: u64,
+    /// Frames dropped: fragment numbers or lengths.
+    pub bad_frame: u64,
+    /// Messages dropped: unknown kind or malformed body.
+    pub bad_body: u64,
+    /// Messages that fit no exchange.
+    pub stray: u64,
+    /// Messages repeated for want of an answer.
+    pub repeated: u64,
+    /// Frames dropped because the channel was down.
+    pub channel_down: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    at: u64,
+    gap: u64,
+}
+
+impl Retry {
+    const fn start(now: u64) -> Self {
+        Self { at: now + RETRY_NS, gap: RETRY_NS }
+    }
+
+    /// Whether it is time; if so, the next time is set.
+    fn due(&mut self, now: u64) -> bool {
+        let due = now >= self.at;
+        if due {
+            self.gap = (self.gap * 2).min(RETRY_MAX_NS);
+            self.at = now + self.gap;
+        }
+        due
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutState {
+    Requesting,
+    Accepted(RemoteAttributes),
+    Established(RemoteAttributes),
+    Rejected,
+    NoMatch,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    node: u8,
+    request: Body,
+    state: OutState,
+    retry: Retry,
+    /// Requesting: give up; Established: forget.
+    until: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InState {
+    Held,
+    Offered,
+    Accepting(RemoteAttributes),
+    Established,
+    Rejected,
+    NoMatch,
+    Cancelled,
+}
+
+#[derive(Debug)]
+struct Arrived {
+    to: NetAddress,
+    from: NetAddress,
+    attributes: RemoteAttributes,
+    state: InState,
+    retry: Retry,
+    until: u64,
+}
+
+#[derive(Debug)]
+struct Listener {
+    local: NetAddress,
+    offered: Option<(u8, u32)>,
+}
+
+/// The connection manager of a NIC.
+#[derive(Debug)]
+pub struct Connections {
+    next_exchange: u32,
+    next_connection: u16,
+    next_listener: u32,
+    outgoing: BTreeMap<u32, Outgoing>,
+    incoming: BTreeMap<(u8, u32), Arrived>,
+    listeners: BTreeMap<u32, Listener>,
+    reassembly: Reassembly,
+    transmit: VecDeque<(u8, Message)>,
+    counters: ConnectionCounters,
+}
+
+impl Connections {
+    /// Nothing going on. The seed keeps numbers of a restarted node apart from its earlier ones.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut random = Epochs::new(seed);
+        Self {
+            next_exchange: random.next_u32(),
+            next_connection: (random.next_u32() & 0xffff) as u16,
+            next_listener: 0,
+            outgoing: BTreeMap::new(),
+            incoming: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            reassembly: Reassembly::default(),
+            transmit: VecDeque::new(),
+            counters: ConnectionCounters::default(),
+        }
+    }
+
+    /// What was seen so far.
+    #[must_use]
+    pub const fn counters(&self) -> ConnectionCounters {
+        self.counters
+    }
+
+    // --- frames ---
+
+    /// The frame to send next.
+    #[must_use]
+    pub fn transmit(&self) -> Option<(u8, Message)> {
+        self.transmit.front().copied()
+    }
+
+    /// The frame was sent, or (`sent` false) cannot be.
+    pub fn transmitted(&mut self, sent: bool) {
+        self.transmit.pop_front();
+        self.counters.channel_down += u64::from(!sent);
+    }
+
+    fn send(&mut self, node: u8, exchange: u32, body: &Body) {
+        if self.transmit.len() < TRANSMIT_LIMIT {
+            self.transmit.extend(encode(exchange, body).into_iter().map(|frame| (node, frame)));
+        }
+    }
+
+    /// A frame came from `node`.
+    pub fn receive(&mut self, now: u64, node: u8, frame: &Message) {
+        match self.reassembly.receive(now, node, frame) {
+            Ok(None) => {}
+            Ok(Some((exchange, body))) => self.handle(now, node, exchange, body),
+            Err(Malformed::Version) => self.counters.bad_version += 1,
+            Err(Malformed::Frame) => self.counters.bad_frame += 1,
+            Err(Malformed::Body) => self.counters.bad_body += 1,
+        }
+    }
+
+    fn handle(&mut self, now: u64, node: u8, exchange: u32, body: Body) {
+        match body {
+            Body::Request { attributes, remote, local } => {
+                self.requested(now, node, exchange, attributes, remote, local);
+            }
+            Body::Accept { attributes } => self.accepted(node, exchange, attributes),
+            Body::Reject => self.refused(node, exchange, OutState::Rejected),
+            Body::NoMatch => self.refused(node, exchange, OutState::NoMatch),
+            Body::Confirm => match self.incoming.get_mut(&(node, exchange)) {
+                Some(arrived) if matches!(arrived.state, InState::Accepting(_)) => {
+                    arrived.state = InState::Established;
+                    arrived.until = now + LINGER_NS;
+                }
+                Some(Arrived { state: InState::Established, .. }) => {}
+                _ => self.counters.stray += 1,
+            },
+            Body::Cancel => match self.incoming.get_mut(&(node, exchange)) {
+                Some(arrived) if arrived.state != InState::Established => {
+                    arrived.state = InState::Cancelled;
+                    arrived.until = now + LINGER_NS;
+                }
+                _ => self.counters.stray += 1,
+            },
+        }
+    }
+
+    fn requested(
+        &mut self,
+        now: u64,
+        node: u8,
+        exchange: u32,
+        attributes: RemoteAttributes,
+        to: NetAddress,
+        from: NetAddress,
+    ) {
+        if let Some(arrived) = self.incoming.get(&(node, exchange)) {
+            match arrived.state {
+                InState::Rejected => self.send(node, exchange, &Body::Reject),
+                InState::NoMatch => self.send(node, exchange, &Body::NoMatch),
+                // Accept is repeated by its own timer; the others have nothing to say yet.
+                _ => {}
+            }
+            return;
+        }
+        if self.incoming.len() >= INCOMING_LIMIT {
+            return;
+        }
+        let (retry, until) = (Retry::start(now), now + GRACE_NS);
+        let arrived = Arrived { to, from, attributes, state: InState::Held, retry, until };
+        self.incoming.insert((node, exchange), arrived);
+        self.offer(now);
+    }
+
+    /// Offers held requests to those who wait for them, first come first served.
+    fn offer(&mut self, now: u64) {
+        for (key, arrived) in &mut self.incoming {
+            if arrived.state != InState::Held {
+                continue;
+            }
+            let free = |listener: &&mut Listener| {
+                listener.offered.is_none() && listener.local == arrived.to
+            };
+            if let Some(listener) = self.listeners.values_mut().find(free) {
+                listener.offered = Some(*key);
+                arrived.state = InState::Offered;
+                arrived.until = now + OFFER_NS;
+            }
+        }
+    }
+
+    fn accepted(&mut self, node: u8, exchange: u32, attributes: RemoteAttributes) {
+        let outgoing = self.outgoing.get_mut(&exchange).filter(|outgoing| outgoing.node == node);
+        match outgoing {
+            Some(outgoing) if outgoing.state == OutState::Requesting => {
+                outgoing.state = OutState::Accepted(attributes);
+            }
+            Some(Outgoing { state: OutState::Established(_), .. }) => {
+                self.send(node, exchange, &Body::Confirm);
+            }
+            Some(_) => {}
+            None => {
+                self.counters.stray += 1;
+                self.send(node, exchange, &Body::Cancel);
+            }
+        }
+    }
+
+    fn refused(&mut self, node: u8, exchange: u32, state: OutState) {
+        let outgoing = self.outgoing.get_mut(&exchange).filter(|outgoing| outgoing.node == node);
+        match outgoing {
+            Some(outgoing) if outgoing.state == OutState::Requesting => outgoing.state = state,
+            _ => self.counters.stray += 1,
+        }
+    }
+
+    // --- time ---
+
+    /// Repeats and forgets what is due.
+    pub fn on_timer(&mut self, now: u64) {
+        let mut frames = Vec::new();
+        self.outgoing.retain(|exchange, outgoing| {
+            let requesting = outgoing.state == OutState::Requesting;
+            if requesting && outgoing.retry.due(now) {
+                frames.push((outgoing.node, *exchange, outgoing.request.clone()));
+            }
+            !matches!(outgoing.state, OutState::Established(_)) || now < outgoing.until
+        });
+        self.counters.repeated += frames.len() as u64;
+        self.incoming.retain(|(node, exchange), arrived| match arrived.state {
+            InState::Held if now >= arrived.until => {
+                arrived.state = InState::NoMatch;
+                arrived.until = now + LINGER_NS;
+                frames.push((*node, *exchange, Body::NoMatch));
+                true
+            }
+            InState::Accepting(attributes) => {
+                if now >= arrived.until {
+                    arrived.state = InState::Cancelled;
+                    arrived.until = now + LINGER_NS;
+                } else if arrived.retry.due(now) {
+                    self.counters.repeated += 1;
+                    frames.push((*node, *exchange, Body::Accept { attributes }));
+                }
+                true
+            }
+            _ => now < arrived.until,
+        });
+        for (node, exchange, body) in frames {
+            self.send(node, exchange, &body);
+        }
+    }
+
+    /// When [`Connections::on_timer`] has something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        let out = self.outgoing.values().filter_map(|outgoing| match outgoing.state {
+            OutState::Requesting => Some(outgoing.retry.at),
+            OutState::Established(_) => Some(outgoing.until),
+            _ => None,
+        });
+        let arrived = self.incoming.values().map(|arrived| match arrived.state {
+            InState::Accepting(_) => arrived.until.min(arrived.retry.at),
+            _ => arrived.until,
+        });
+        out.chain(arrived).min()
+    }
+
+    /// The channel to `node` is open: what waited for it is sent now.
+    pub fn peer_up(&mut self, now: u64, node: u8) {
+        let mine = self.outgoing.iter_mut().filter(|(_, outgoing)| outgoing.node == node);
+        let requesting = mine.filter(|(_, outgoing)| outgoing.state == OutState::Requesting);
+        let frames: Vec<_> = requesting
+            .map(|(exchange, outgoing)| {
+                outgoing.retry = Retry::start(now);
+                (*exchange, outgoing.request.clone())
+            })
+            .collect();
+        for (exchange, request) in frames {
+            self.send(node, exchange, &request);
+        }
+    }
+
+    /// The channel to `node` is closed: its requests are void.
+    pub fn peer_down(&mut self, now: u64, node: u8) {
+        for ((from, _), arrived) in &mut self.incoming {
+            if *from == node && arrived.state != InState::Established {
+                arrived.state = InState::Cancelled;
+                arrived.until = now + LINGER_NS;
+            }
+        }
+    }
+
+    // --- requester ---
+
+    /// Starts a request to `node`; gives the exchange and the connection id.
+    pub fn connect(
+        &mut self,
+        now: u64,
+        node: u8,
+        mut local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+    ) -> (u32, u16) {
+        let exchange = self.next_exchange;
+        self.next_exchange = self.next_exchange.wrapping_add(1);
+        local.connection = self.next_connection;
+        self.next_connection = self.next_connection.wrapping_add(1);
+        let (remote, from) = (remote.clone(), from.clone());
+        let request = Body::Request { attributes: local, remote, local: from };
+        self.send(node, exchange, &request);
+        let retry = Retry::start(now);
+        let state = OutState::Requesting;
+        let outgoing = Outgoing { node, request, state, retry, until: u64::MAX };
+        self.outgoing.insert(exchange, outgoing);
+        (exchange, local.connection)
+    }
+
+    /// How a request is getting on. `Accepted` means that the VI is to be connected now, then [`Self::confirm`].
+    pub fn connect_state(&mut self, exchange: u32) -> ConnectState {
+        let Some(outgoing) = self.outgoing.get(&exchange) else {
+            return ConnectState::Ended(Progress::Cancelled);
+        };
+        let ended = match outgoing.state {
+            OutState::Requesting => return ConnectState::Pending,
+            OutState::Accepted(remote) => return ConnectState::Accepted(outgoing.node, remote),
+            OutState::Established(remote) => Progress::Established(remote),
+            OutState::Rejected => Progress::Rejected,
+            OutState::NoMatch => Progress::NoMatch,
+        };
+        if !matches!(ended, Progress::Established(_)) {
+            self.outgoing.remove(&exchange);
+        }
+        ConnectState::Ended(ended)
+    }
+
+    /// The requester's VI is connected.
+    pub fn confirm(&mut self, now: u64, exchange: u32) {
+        let Some(outgoing) = self.outgoing.get_mut(&exchange) else { return };
+        if let OutState::Accepted(remote) = outgoing.state {
+            outgoing.state = OutState::Established(remote);
+            outgoing.until = now + LINGER_NS;
+            let node = outgoing.node;
+            self.send(node, exchange, &Body::Confirm);
+        }
+    }
+
+    /// Gives a request up, and tells the other side.
+    pub fn connect_cancel(&mut self, exchange: u32) {
+        if let Some(outgoing) = self.outgoing.remove(&exchange) {
+            self.send(outgoing.node, exchange, &Body::Cancel);
+        }
+    }
+
+    // --- acceptor ---
+
+    /// Waits for requests to `local`.
+    pub fn listen(&mut self, now: u64, local: &NetAddress) -> u32 {
+        let number = self.next_listener;
+        self.next_listener = self.next_listener.wrapping_add(1);
+        self.listeners.insert(number, Listener { local: local.clone(), offered: None });
+        self.offer(now);
+        number
+    }
+
+    /// The request that was offered, if it still stands.
+    pub fn listen_poll(&mut self, now: u64, listener: u32) -> Option<Incoming> {
+        let offered = self.listeners.get_mut(&listener)?.offered.take()?;
+        match self.incoming.get(&offered) {
+            Some(arrived) if arrived.state == InState::Offered => {
+                let (from, attributes) = (arrived.from.clone(), arrived.attributes);
+                self.listeners.remove(&listener);
+                Some(Incoming { exchange: offered, from, attributes })
+            }
+            _ => {
+                self.offer(now);
+                None
+            }
+        }
+    }
+
+    /// Ends the waiting; a request that was offered meanwhile is held for somebody else.
+    pub fn listen_stop(&mut self, now: u64, listener: u32) {
+        let offered = self.listeners.remove(&listener).and_then(|listener| listener.offered);
+        let arrived = offered.and_then(|key| self.incoming.get_mut(&key));
+        if let Some(arrived) = arrived.filter(|arrived| arrived.state == InState::Offered) {
+            arrived.state = InState::Held;
+            arrived.until = now + GRACE_NS;
+            self.offer(now);
+        }
+    }
+
+    /// The acceptor's VI is connected: tells the requester.
+    ///
+    /// # Errors
+    /// [`Error::NoSuch`] if the request does not stand any more.
+    pub fn accept(&mut self, now: u64, key: (u8, u32), local: RemoteAttributes) -> Result<()> {
+        let arrived = self.incoming.get_mut(&key);
+        let arrived = arrived.filter(|arrived| arrived.state == InState::Offered);
+        let no_such = Error::NoSuch { what: "connection request", index: key.1 };
+        let arrived = arrived.ok_or(no_such)?;
+        let attributes = RemoteAttributes { connection: arrived.attributes.connection, ..local };
+        arrived.state = InState::Accepting(attributes);
+        arrived.retry = Retry::start(now);
+        arrived.until = now + ACCEPT_NS;
+        self.send(key.0, key.1, &Body::Accept { attributes });
+        Ok(())
+    }
+
+    /// How an acceptance is getting on.
+    #[must_use]
+    pub fn accept_state(&self, key: (u8, u32)) -> Progress {
+        match self.incoming.get(&key).map(|arrived| (arrived.state, arrived.attributes)) {
+            Some((InState::Accepting(_) | InState::Offered, _)) => Progress::Pending,
+            Some((InState::Established, attributes)) => Progress::Established(attributes),
+            _ => Progress::Cancelled,
+        }
+    }
+
+    /// Says no.
+    pub fn reject(&mut self, now: u64, key: (u8, u32)) {
+        let Some(arrived) = self.incoming.get_mut(&key) else { return };
+        if matches!(arrived.state, InState::Offered | InState::Accepting(_)) {
+            arrived.state = InState::Rejected;
+            arrived.until = now + LINGER_NS;
+            self.send(key.0, key.1, &Body::Reject);
+        }
+    }
+}
+
+/// What to do about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectState {
+    /// Wait.
+    Pending,
+    /// Connect the VI to this node's VI, then confirm.
+    Accepted(u8, RemoteAttributes),
+    /// Over.
+    Ended(Progress),
+}

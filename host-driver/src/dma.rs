@@ -1,0 +1,284 @@
+//! Memory that a device may touch.
+//!
+//! The rules of this file (after vm-memory): there is never a `&` or `&mut` to such memory, since a device writes it at
+//! any time. Bulk bytes go through volatile accesses; words on which the two sides synchronise (status, phase, done)
+//! go through atomics with acquire and release, so that what was written before them is visible after them.
+#![expect(unsafe_code, reason = "the only place of the crate that touches raw memory")]
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::sync::Arc;
+
+use volatile::VolatilePtr;
+
+use crate::error::{Error, Result};
+
+/// Alignment of an allocation, in bytes.
+pub const PAGE_BYTES: usize = 4096;
+
+/// Zeroed, page-aligned memory owned by its `DmaMemory` handles.
+#[derive(Debug)]
+struct Allocation {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the allocation is plain bytes without thread affinity; every access is volatile or atomic.
+unsafe impl Send for Allocation {}
+// SAFETY: no reference to the bytes exists; every access is volatile or atomic, as for `Send`.
+unsafe impl Sync for Allocation {}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the last handle is gone.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+/// A range of memory that a device may read and write at any time. Clones and slices share the bytes.
+#[derive(Clone, Debug)]
+pub struct DmaMemory {
+    allocation: Arc<Allocation>,
+    offset: usize,
+    length: usize,
+}
+
+impl DmaMemory {
+    /// Allocates `length` zeroed bytes on a page boundary.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; [`Error::BadArgument`] for a length of zero.
+    pub fn new(length: usize) -> Result<Self> {
+        if length == 0 {
+            return Err(Error::BadArgument { what: "length of device memory", value: 0 });
+        }
+        let out_of_memory = Error::OutOfMemory { bytes: length };
+        let size = length.checked_next_multiple_of(PAGE_BYTES).ok_or(out_of_memory.clone())?;
+        let Ok(layout) = Layout::from_size_align(size, PAGE_BYTES) else {
+            return Err(out_of_memory);
+        };
+        // SAFETY: the layout's size is not zero.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(out_of_memory)?;
+        Ok(Self { allocation: Arc::new(Allocation { base, layout }), offset: 0, length })
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether the range is empty.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Virtual address of the first byte, as descriptors name it.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.allocation.base.as_ptr().wrapping_add(self.offset).addr() as u64
+    }
+
+    /// Bytes from the start of the allocation's page to the first byte, modulo the page.
+    #[must_use]
+    pub const fn page_offset(&self) -> usize {
+        self.offset % PAGE_BYTES
+    }
+
+    /// Part of this memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if it is not inside.
+    pub fn slice(&self, offset: usize, length: usize) -> Result<Self> {
+        match offset.checked_add(length) {
+            Some(end) if end <= self.length => Ok(Self {
+                allocation: Arc::clone(&self.allocation),
+                offset: self.offset + offset,
+                length,
+            }),
+            _ => Err(Error::OutOfRange { offset, length, size: self.length }),
+        }
+    }
+
+    /// Pointer to `length` bytes at `offset`; panics, like indexing, if they are not inside.
+    fn at(&self, offset: usize, length: usize) -> NonNull<u8> {
+        assert!(
+            offset <= self.length && length <= self.length - offset,
+            "device memory of {} bytes accessed at {offset}, {length} bytes",
+            self.length
+        );
+        // SAFETY: `self.offset + offset` is within the allocation: `slice` keeps `offset + length` inside its parent,
+        // and the assertion keeps this access inside `self`.
+        unsafe { self.allocation.base.add(self.offset + offset) }
+    }
+
+    /// Copies `data` into the memory at `offset`, at rising addresses.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    pub fn copy_from(&self, offset: usize, data: &[u8]) {
+        let start = self.at(offset, data.len());
+        let head = start.align_offset(8).min(data.len());
+        let (head_bytes, rest) = data.split_at(head);
+        let (words, tail) = rest.as_chunks::<8>();
+        for (i, byte) in head_bytes.iter().enumerate() {
+            self.byte(offset + i).write(*byte);
+        }
+        for (i, word) in words.iter().enumerate() {
+            self.word(offset + head + 8 * i).write(u64::from_ne_bytes(*word));
+        }
+        for (i, byte) in tail.iter().enumerate() {
+            self.byte(offset + head + 8 * words.len() + i).write(*byte);
+        }
+    }
+
+    /// Copies memory at `offset` to `data`, at rising addresses.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    pub fn copy_to(&self, offset: usize, data: &mut [u8]) {
+        let start = self.at(offset, data.len());
+        let head = start.align_offset(8).min(data.len());
+        let (head_bytes, rest) = data.split_at_mut(head);
+        let (words, tail) = rest.as_chunks_mut::<8>();
+        for (i, byte) in head_bytes.iter_mut().enumerate() {
+            *byte = self.byte(offset + i).read();
+        }
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = self.word(offset + head + 8 * i).read().to_ne_bytes();
+        }
+        let tail_offset = offset + head + 8 * words.len();
+        for (i, byte) in tail.iter_mut().enumerate() {
+            *byte = self.byte(tail_offset + i).read();
+        }
+    }
+
+    /// The bytes at `offset`, copied.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    #[must_use]
+    pub fn to_vec(&self, offset: usize, length: usize) -> Vec<u8> {
+        let mut data = vec![0; length];
+        self.copy_to(offset, &mut data);
+        data
+    }
+
+    /// Sets every byte.
+    pub fn fill(&self, value: u8) {
+        let page = [value; PAGE_BYTES];
+        let mut offset = 0;
+        while offset < self.length {
+            let length = (self.length - offset).min(PAGE_BYTES);
+            self.copy_from(offset, &page[..length]);
+            offset += length;
+        }
+    }
+
+    /// Reads a little-endian word that the other side stores with release.
+    ///
+    /// # Panics
+    /// If the word is not inside or not aligned.
+    #[must_use]
+    pub fn load_u32(&self, offset: usize) -> u32 {
+        u32::from_le(self.atomic_u32(offset).load(Ordering::Acquire))
+    }
+
+    /// Stores a little-endian word; everything stored before is visible to who loads it.
+    ///
+    /// # Panics
+    /// If the word is not inside or not aligned.
+    pub fn store_u32(&self, offset: usize, value: u32) {
+        self.atomic_u32(offset).store(value.to_le(), Ordering::Release);
+    }
+
+    /// Reads a little-endian double word with acquire.
+    ///
+    /// # Panics
+    /// If the word is not inside or not aligned.
+    #[must_use]
+    pub fn load_u64(&self, offset: usize) -> u64 {
+        u64::from_le(self.atomic_u64(offset).load(Ordering::Acquire))
+    }
+
+    /// Stores a little-endian double word with release.
+    ///
+    /// # Panics
+    /// If the word is not inside or not aligned.
+    pub fn store_u64(&self, offset: usize, value: u64) {
+        self.atomic_u64(offset).store(value.to_le(), Ordering::Release);
+    }
+
+    fn byte(&self, offset: usize) -> VolatilePtr<'_, u8> {
+        // SAFETY: `at` gives a valid byte of an allocation that `self` keeps alive; bytes need no alignment.
+        unsafe { VolatilePtr::new(self.at(offset, 1)) }
+    }
+
+    fn word(&self, offset: usize) -> VolatilePtr<'_, u64> {
+        let pointer = self.at(offset, 8).cast::<u64>();
+        debug_assert!(pointer.is_aligned());
+        // SAFETY: `at` gives 8 valid bytes of an allocation that `self` keeps alive; callers aligned the offset.
+        unsafe { VolatilePtr::new(pointer) }
+    }
+
+    fn atomic_u32(&self, offset: usize) -> &AtomicU32 {
+        let pointer = self.at(offset, 4).cast::<u32>();
+        assert!(pointer.is_aligned(), "word at {offset} is not aligned");
+        // SAFETY: 4 valid, aligned bytes that live as long as `self`; an atomic may be changed by others at any time.
+        unsafe { AtomicU32::from_ptr(pointer.as_ptr()) }
+    }
+
+    fn atomic_u64(&self, offset: usize) -> &AtomicU64 {
+        let pointer = self.at(offset, 8).cast::<u64>();
+        assert!(pointer.is_aligned(), "double word at {offset} is not aligned");
+        // SAFETY: 8 valid, aligned bytes that live as long as `self`; an atomic may be changed by others at any time.
+        unsafe { AtomicU64::from_ptr(pointer.as_ptr()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_keep_every_byte_at_every_alignment() {
+        let memory = DmaMemory::new(64).unwrap();
+        for offset in 0..17 {
+            for length in 0..32 {
+                memory.fill(0xee);
+                let data: Vec<u8> = (1..=length).collect();
+                memory.copy_from(offset, &data);
+                assert_eq!(memory.to_vec(offset, data.len()), data);
+                if offset > 0 {
+                    assert_eq!(memory.to_vec(offset - 1, 1), [0xee]);
+                }
+                assert_eq!(memory.to_vec(offset + data.len(), 1), [0xee]);
+            }
+        }
+    }
+
+    #[test]
+    fn slices_share_bytes_and_stay_inside() {
+        let memory = DmaMemory::new(4096).unwrap();
+        let slice = memory.slice(100, 20).unwrap();
+        slice.copy_from(0, b"hello");
+        assert_eq!(memory.to_vec(100, 5), b"hello");
+        assert_eq!(slice.address(), memory.address() + 100);
+        assert!(slice.slice(10, 11).is_err());
+        assert!(memory.slice(usize::MAX, 2).is_err());
+        assert!(DmaMemory::new(0).is_err());
+        assert!(DmaMemory::new(usize::MAX - 5000).is_err());
+    }
+
+    #[test]
+    fn words_are_little_endian() {
+        let memory = DmaMemory::new(16).unwrap();
+        memory.store_u32(4, 0x0403_0201);
+        assert_eq!(memory.to_vec(4, 4), [1, 2, 3, 4]);
+        memory.store_u64(8, 1);
+        assert_eq!(memory.load_u64(8), 1);
+        assert_eq!(memory.load_u32(12), 0);
+    }
+}

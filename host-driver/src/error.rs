@@ -1,0 +1,151 @@
+//! What can go wrong below VIPL.
+
+use nic_regs::admin::AdminStatus;
+
+/// Result of the driver's operations.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// An error of the driver, of a bus or of a port.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// Reads return all ones: there is no card, or it fell off the bus.
+    #[error("the card is absent: register {register} reads as all ones")]
+    Absent {
+        /// Register that was read.
+        register: &'static str,
+    },
+    /// The device is something else.
+    #[error("not a Viaduct NIC: its identity is {found:#06x}, expected {expected:#06x}")]
+    WrongDevice {
+        /// `ID.MAGIC` as read.
+        found: u16,
+        /// `ID.MAGIC` of this driver.
+        expected: u16,
+    },
+    /// The device has other layouts than this driver.
+    #[error("the device has ABI revision {device}, this driver has {driver}; use matching ones")]
+    WrongAbi {
+        /// `ID.ABI` as read.
+        device: u16,
+        /// Revision of this driver.
+        driver: u16,
+    },
+    /// A register read was not answered.
+    #[error("register {register} of BAR{bar} was not answered within {cycles} cycles")]
+    ReadTimeout {
+        /// Name of the register, or its offset.
+        register: String,
+        /// Number of the BAR.
+        bar: u8,
+        /// Bound of the wait.
+        cycles: u64,
+    },
+    /// Something that the device must do in bounded time did not happen.
+    #[error("{what} {index} was not done within {bound_ns} ns")]
+    TimedOut {
+        /// What was waited for.
+        what: &'static str,
+        /// Which one.
+        index: u32,
+        /// Bound of the wait.
+        bound_ns: u64,
+    },
+    /// An admin command ended with another status than Ok.
+    #[error("admin command {command} of {index} failed: {status:?}")]
+    Command {
+        /// Name of the command.
+        command: &'static str,
+        /// Its object.
+        index: u32,
+        /// The device's answer.
+        status: AdminStatus,
+    },
+    /// The admin ring gave something that is not a completion.
+    #[error("admin command {command} of {index}: completion is malformed (status {status:#x}, cookie {cookie:#x})")]
+    BadCompletion {
+        /// Name of the command.
+        command: &'static str,
+        /// Its object.
+        index: u32,
+        /// Status word as read.
+        status: u32,
+        /// Cookie as read.
+        cookie: u32,
+    },
+    /// The admin ring stopped earlier; the device wants a reset.
+    #[error("the admin ring is stopped since an earlier failure; admin command {command} of {index} not issued")]
+    AdminStopped {
+        /// Name of the command.
+        command: &'static str,
+        /// Its object.
+        index: u32,
+    },
+    /// All objects of a kind are in use.
+    #[error("no free {what}: all {limit} are in use")]
+    Exhausted {
+        /// Kind of object.
+        what: &'static str,
+        /// How many there are.
+        limit: usize,
+    },
+    /// An argument is out of range.
+    #[error("bad argument: {what} is {value:#x}")]
+    BadArgument {
+        /// Name of the argument.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// A number names no object of the caller.
+    #[error("no such {what}: {index}")]
+    NoSuch {
+        /// Kind of object.
+        what: &'static str,
+        /// The number.
+        index: u32,
+    },
+    /// Memory for the device could not be had.
+    #[error("{bytes} bytes of device memory cannot be allocated")]
+    OutOfMemory {
+        /// Size asked for.
+        bytes: usize,
+    },
+    /// A range lies outside its memory.
+    #[error("range {offset:#x}+{length:#x} lies outside device memory of {size:#x} bytes")]
+    OutOfRange {
+        /// First byte.
+        offset: usize,
+        /// Bytes.
+        length: usize,
+        /// Size of the memory.
+        size: usize,
+    },
+    /// A host address does not belong to this network.
+    #[error("address {address:02x?} is not on this network")]
+    NotReachable {
+        /// Host part of the address.
+        address: Vec<u8>,
+    },
+    /// The simulation did not come to rest.
+    #[error("the simulated world is still busy after {cycles} cycles (nodes {nodes:?})")]
+    StillBusy {
+        /// Cycles run.
+        cycles: u64,
+        /// Nodes whose device has work under way.
+        nodes: Vec<usize>,
+    },
+}
+
+impl Error {
+    /// Whether this is the device's 'no room now'.
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        matches!(self, Self::Command { status: AdminStatus::Busy, .. })
+    }
+
+    /// Whether this is the device's 'peer down'.
+    #[must_use]
+    pub const fn is_peer_down(&self) -> bool {
+        matches!(self, Self::Command { status: AdminStatus::PeerDown, .. })
+    }
+}

@@ -1,0 +1,107 @@
+//! Event queues: the reader's side of a ring that the device fills.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use nic_regs::doorbell::EventDoorbell;
+use nic_regs::event::{EVENT_BYTES, Event, MESSAGE_BYTES, PHASE_BIT, WIDE_ENTRY_BYTES};
+
+use crate::dma::DmaMemory;
+use crate::doorbell::DoorbellPage;
+
+/// Message bytes of a wide entry.
+pub type Message = [u8; MESSAGE_BYTES as usize];
+
+/// A ring of event records with one reader at a time (its owner's lock sees to that; the methods take `&self` so that
+/// [`EventRing::has_event`] needs no lock).
+#[derive(Debug)]
+pub struct EventRing {
+    index: u16,
+    ring: DmaMemory,
+    log2: u8,
+    wide: bool,
+    doorbell: DoorbellPage,
+    /// Entries consumed since creation, modulo 2^32.
+    consumer: AtomicU32,
+}
+
+impl EventRing {
+    /// Bytes of a ring.
+    #[must_use]
+    pub const fn bytes(log2: u8, wide: bool) -> usize {
+        let entry = if wide { WIDE_ENTRY_BYTES } else { EVENT_BYTES };
+        (entry as usize) << log2
+    }
+
+    /// The reader of ring `index`, whose memory is zero and whose creation the device has been told.
+    #[must_use]
+    pub fn new(index: u16, ring: DmaMemory, log2: u8, wide: bool, doorbell: DoorbellPage) -> Self {
+        assert!(ring.len() >= Self::bytes(log2, wide), "ring memory is too small");
+        Self { index, ring, log2, wide, doorbell, consumer: AtomicU32::new(0) }
+    }
+
+    /// Number of the event queue.
+    #[must_use]
+    pub const fn index(&self) -> u16 {
+        self.index
+    }
+
+    /// Offset of the record that comes next, and the phase it will have.
+    fn next(&self) -> (usize, bool) {
+        let consumer = self.consumer.load(Ordering::Relaxed);
+        let slot = (consumer & ((1 << self.log2) - 1)) as usize;
+        let offset = if self.wide {
+            slot * WIDE_ENTRY_BYTES as usize + MESSAGE_BYTES as usize
+        } else {
+            slot * EVENT_BYTES as usize
+        };
+        (offset, (consumer >> self.log2) & 1 == 0)
+    }
+
+    /// Whether a record is there.
+    #[must_use]
+    pub fn has_event(&self) -> bool {
+        let (offset, phase) = self.next();
+        (self.ring.load_u32(offset + 12) >> PHASE_BIT != 0) == phase
+    }
+
+    /// Takes the next record, if it is there. The device learns of it every quarter of a ring.
+    pub fn take(&self) -> Option<Event> {
+        if !self.has_event() {
+            return None;
+        }
+        let (offset, _) = self.next();
+        let word = |i: usize| self.ring.load_u32(offset + 4 * i);
+        let event = Event::from_words([word(0), word(1), word(2), word(3)]);
+        self.advance();
+        Some(event)
+    }
+
+    /// Takes the next record of a wide ring and its message bytes.
+    pub fn take_wide(&self) -> Option<(Event, Message)> {
+        debug_assert!(self.wide);
+        if !self.has_event() {
+            return None;
+        }
+        let (offset, _) = self.next();
+        let mut message = [0; MESSAGE_BYTES as usize];
+        self.ring.copy_to(offset - MESSAGE_BYTES as usize, &mut message);
+        self.take().map(|event| (event, message))
+    }
+
+    fn advance(&self) {
+        let consumer = self.consumer.load(Ordering::Relaxed).wrapping_add(1);
+        self.consumer.store(consumer, Ordering::Relaxed);
+        let quarter = 1 << (self.log2 - 2);
+        if consumer.is_multiple_of(quarter) {
+            self.publish(false);
+        }
+    }
+
+    /// Tells the device what was consumed. With `arm` it interrupts at the next record, and at once if one is there
+    /// already, so no wake-up is lost between looking and arming.
+    pub fn publish(&self, arm: bool) {
+        let consumer = self.consumer.load(Ordering::Relaxed) & 0xffff;
+        let consumer = u16::try_from(consumer).unwrap_or(0);
+        self.doorbell.consume(EventDoorbell { queue: self.index, arm, consumer });
+    }
+}

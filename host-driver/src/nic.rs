@@ -1,0 +1,390 @@
+//! Bring-up of a NIC, and what all its users share: admin ring, numbers, error and message events, peers, connections.
+
+mod control;
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use nic_regs::counter::Counter;
+use nic_regs::csr;
+use nic_regs::limits::{ABI, MAGIC, MSIX_VECTOR_COUNT, PEER_COUNT};
+
+use crate::admin::{Admin, EventSetup};
+use crate::bus::{Bus, REGISTER_BAR, Wait};
+use crate::connection::ConnectionCounters;
+use crate::dma::DmaMemory;
+use crate::doorbell::DoorbellPage;
+use crate::error::{Error, Result};
+use crate::event::EventRing;
+use crate::peer::Epochs;
+use crate::port::ViStopped;
+use crate::sync::{lock, lock_relaxed};
+use crate::tpt::Regions;
+use crate::vi::Owned;
+use control::Control;
+
+/// Bound of reset, in nanoseconds.
+const RESET_BOUND_NS: u64 = 10_000_000;
+/// Log2 of the entries of the error ring and of the message ring.
+const CONTROL_LOG2: u8 = 8;
+/// The driver's own domain: error events and connection messages.
+const CONTROL_DOMAIN: u8 = 0;
+/// Vector of the driver's own events.
+const CONTROL_VECTOR: u8 = 0;
+
+/// Settings of a NIC.
+#[derive(Clone, Debug)]
+pub struct NicConfig {
+    /// Own node number, 0 to 63.
+    pub node: u8,
+    /// Nodes whose channels are opened at once, and kept open.
+    pub peers: Vec<u8>,
+    /// Seed of epochs and exchange numbers; None takes one from the operating system.
+    pub seed: Option<u64>,
+    /// Credits granted to each peer, 1 to 64.
+    pub credits: u8,
+    /// Largest PCIe payload: 128 << n bytes, n 0 to 2.
+    pub max_payload: u8,
+    /// Largest PCIe read request: 128 << n bytes, n 0 to 2.
+    pub max_read: u8,
+    /// Requester id of the function.
+    pub requester: u16,
+    /// Registers written before the device is enabled (offset, value): time-outs and the like.
+    pub registers: Vec<(u32, u32)>,
+}
+
+impl NicConfig {
+    /// Defaults for node `node` with these peers.
+    #[must_use]
+    pub fn new(node: u8, peers: &[u8]) -> Self {
+        Self {
+            node,
+            peers: peers.to_vec(),
+            seed: None,
+            credits: 32,
+            max_payload: 2,
+            max_read: 2,
+            requester: 0x0100,
+            registers: Vec::new(),
+        }
+    }
+
+    /// The same with a seed, for runs that can be repeated.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+}
+
+/// What the device says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// VIs.
+    pub vis: u16,
+    /// Regions.
+    pub regions: u16,
+    /// Event queues.
+    pub event_queues: u16,
+    /// Peers.
+    pub peers: u8,
+    /// Domains.
+    pub domains: u8,
+    /// Link payload, in bytes.
+    pub link_payload: u16,
+    /// Data segments of a descriptor.
+    pub segments: u8,
+    /// MSI-X vectors.
+    pub vectors: u8,
+    /// Longest message, in bytes.
+    pub max_transfer: u32,
+    /// Clock, in kHz.
+    pub clock_khz: u32,
+}
+
+/// Events for one domain.
+#[derive(Debug, Default)]
+pub(crate) struct EventList {
+    count: AtomicUsize,
+    events: Mutex<VecDeque<ViStopped>>,
+}
+
+impl EventList {
+    pub(crate) fn push(&self, event: ViStopped) {
+        lock(&self.events).push_back(event);
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn pop(&self) -> Option<ViStopped> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let event = lock(&self.events).pop_front()?;
+        self.count.fetch_sub(1, Ordering::Release);
+        Some(event)
+    }
+
+    /// Forgets the events of a VI.
+    pub(crate) fn forget(&self, vi: u16) {
+        let mut events = lock(&self.events);
+        events.retain(|event| event.vi != vi);
+        self.count.store(events.len(), Ordering::Release);
+    }
+}
+
+/// A NIC after bring-up. Programs use it through ports ([`crate::port::HardwarePort`]).
+pub struct Nic {
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) admin: Admin,
+    pub(crate) node: u8,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) regions: Regions,
+    pub(crate) vis: Owned,
+    pub(crate) queues: Owned,
+    pub(crate) tags: Owned,
+    pub(crate) domains: Owned,
+    pub(crate) events: Vec<EventList>,
+    errors: EventRing,
+    messages: EventRing,
+    /// May be held across `relax`.
+    control: Mutex<Control>,
+    /// Time at which `control` has something to do.
+    deadline: AtomicU64,
+    bus_addresses: [u64; 2],
+}
+
+impl core::fmt::Debug for Nic {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Nic(node {})", self.node)
+    }
+}
+
+fn read(bus: &dyn Bus, offset: u32) -> Result<u32> {
+    bus.read32(REGISTER_BAR, offset.into())
+}
+
+fn write(bus: &dyn Bus, offset: u32, value: u32) {
+    bus.write32(REGISTER_BAR, offset.into(), value);
+}
+
+/// Identity and ABI.
+fn check_identity(bus: &dyn Bus) -> Result<()> {
+    let id = csr::ID(read(bus, csr::ID::OFFSET)?);
+    if id.0 == u32::MAX {
+        return Err(Error::Absent { register: "ID" });
+    }
+    let half = |value: u32| u16::try_from(value).unwrap_or(u16::MAX);
+    let found = half(id.get(csr::ID::MAGIC));
+    if found != MAGIC {
+        return Err(Error::WrongDevice { found, expected: MAGIC });
+    }
+    let device = half(id.get(csr::ID::ABI));
+    if device != ABI {
+        return Err(Error::WrongAbi { device, driver: ABI });
+    }
+    Ok(())
+}
+
+fn wait_ready(bus: &dyn Bus) -> Result<()> {
+    let end = bus.now_ns().saturating_add(RESET_BOUND_NS);
+    loop {
+        let status = csr::STATUS(read(bus, csr::STATUS::OFFSET)?);
+        if status.0 == u32::MAX {
+            return Err(Error::Absent { register: "STATUS" });
+        }
+        if status.get(csr::STATUS::READY) != 0 {
+            return Ok(());
+        }
+        if bus.now_ns() >= end {
+            let bound_ns = RESET_BOUND_NS;
+            return Err(Error::TimedOut { what: "reset of the device", index: 0, bound_ns });
+        }
+        bus.relax(Wait::bounded("reset of the device", 0));
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "fields are as wide as the types")]
+fn read_capabilities(bus: &dyn Bus) -> Result<Capabilities> {
+    let caps0 = csr::CAPS0(read(bus, csr::CAPS0::OFFSET)?);
+    let caps1 = csr::CAPS1(read(bus, csr::CAPS1::OFFSET)?);
+    let caps2 = csr::CAPS2(read(bus, csr::CAPS2::OFFSET)?);
+    Ok(Capabilities {
+        vis: caps0.get(csr::CAPS0::VIS) as u16,
+        regions: caps0.get(csr::CAPS0::REGIONS) as u16,
+        event_queues: caps1.get(csr::CAPS1::EVENT_QUEUES) as u16,
+        peers: caps1.get(csr::CAPS1::PEERS) as u8,
+        domains: caps1.get(csr::CAPS1::DOMAINS) as u8,
+        link_payload: caps2.get(csr::CAPS2::LINK_PAYLOAD) as u16,
+        segments: caps2.get(csr::CAPS2::SEGMENTS) as u8,
+        vectors: caps2.get(csr::CAPS2::VECTORS) as u8,
+        max_transfer: read(bus, csr::CAPS3::OFFSET)?,
+        clock_khz: read(bus, csr::CLOCK::OFFSET)?,
+    })
+}
+
+fn program_vectors(bus: &dyn Bus, count: u8) {
+    for vector in 0..u16::from(count).min(u16::try_from(MSIX_VECTOR_COUNT).unwrap_or(0)) {
+        let (address, data) = bus.message(vector);
+        let entry = csr::MSIX_TABLE_OFFSET + u32::from(vector) * csr::MSIX_ENTRY_BYTES;
+        write(bus, entry, (address & 0xffff_ffff) as u32);
+        write(bus, entry + 4, (address >> 32) as u32);
+        write(bus, entry + 8, data);
+        write(bus, entry + 12, 0);
+    }
+}
+
+/// Creates one of the driver's own event queues.
+fn control_ring(
+    bus: &Arc<dyn Bus>,
+    admin: &Admin,
+    index: u16,
+    wide: bool,
+) -> Result<(EventRing, u64)> {
+    let ring = DmaMemory::new(EventRing::bytes(CONTROL_LOG2, wide))?;
+    let base = bus.map(&ring)?;
+    let (log2, domain, vector) = (CONTROL_LOG2, CONTROL_DOMAIN, CONTROL_VECTOR);
+    admin.event_create(index, EventSetup { base, log2, wide, domain, vector })?;
+    let doorbell = DoorbellPage::new(Arc::clone(bus), CONTROL_DOMAIN);
+    Ok((EventRing::new(index, ring, log2, wide, doorbell), base))
+}
+
+impl Nic {
+    /// Brings a device up: identity, reset, sizes, admin ring, vectors, events, channels.
+    ///
+    /// # Errors
+    /// No device, another device or another ABI; a device that does not answer; settings out of range.
+    pub fn open(bus: Arc<dyn Bus>, config: &NicConfig) -> Result<Arc<Self>> {
+        if usize::from(config.node) >= PEER_COUNT {
+            let value = config.node.into();
+            return Err(Error::BadArgument { what: "node number", value });
+        }
+        check_identity(&*bus)?;
+        // After power-on the device drops writes until it is ready, so it is waited for on both sides of the reset.
+        wait_ready(&*bus)?;
+        let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
+        write(&*bus, csr::CONTROL::OFFSET, reset.0);
+        wait_ready(&*bus)?;
+        let capabilities = read_capabilities(&*bus)?;
+        let sizes = csr::PCIE(0)
+            .with(csr::PCIE::MAX_PAYLOAD, config.max_payload.min(2).into())
+            .with(csr::PCIE::MAX_READ, config.max_read.min(2).into());
+        write(&*bus, csr::PCIE::OFFSET, sizes.0);
+        write(&*bus, csr::NODE::OFFSET, config.node.into());
+        write(&*bus, csr::REQUESTER::OFFSET, config.requester.into());
+        for (offset, value) in &config.registers {
+            write(&*bus, *offset, *value);
+        }
+        let admin = Admin::new(Arc::clone(&bus))?;
+        program_vectors(&*bus, capabilities.vectors);
+        let enable = csr::CONTROL::RESET.with(csr::CONTROL::ENABLE, 1);
+        write(&*bus, csr::CONTROL::OFFSET, enable.0);
+
+        let queues = Owned::new("event queue", 0, capabilities.event_queues.into());
+        let (error_queue, message_queue) = (queues.take(CONTROL_DOMAIN)?, queues.take(CONTROL_DOMAIN)?);
+        let (errors, error_base) = control_ring(&bus, &admin, error_queue, false)?;
+        let (messages, message_base) = control_ring(&bus, &admin, message_queue, true)?;
+        let error_queue = csr::ERROR_QUEUE(error_queue.into()).with(csr::ERROR_QUEUE::VALID, 1);
+        write(&*bus, csr::ERROR_QUEUE::OFFSET, error_queue.0);
+        admin.message_queue(CONTROL_DOMAIN, Some(message_queue))?;
+
+        let seed = config.seed.unwrap_or_else(Epochs::os_seed);
+        let mut control = Control::new(seed, config.credits);
+        for peer in &config.peers {
+            control.peers.want(&admin, *peer)?;
+        }
+        let domains = capabilities.domains.into();
+        Ok(Arc::new(Self {
+            regions: Regions::new(capabilities.regions),
+            vis: Owned::new("VI", 0, capabilities.vis.into()),
+            queues,
+            // Tag 0 stays unused, so that a zeroed table entry matches nothing.
+            tags: Owned::new("protection tag", 1, 1 << 16),
+            domains: Owned::new("domain", u16::from(CONTROL_DOMAIN) + 1, domains),
+            events: (0..domains).map(|_| EventList::default()).collect(),
+            bus,
+            admin,
+            node: config.node,
+            capabilities,
+            errors,
+            messages,
+            control: Mutex::new(control),
+            deadline: AtomicU64::new(0),
+            bus_addresses: [error_base, message_base],
+        }))
+    }
+
+    /// Own node number.
+    #[must_use]
+    pub const fn node(&self) -> u8 {
+        self.node
+    }
+
+    /// What the device says of itself.
+    #[must_use]
+    pub const fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// The bus to the device.
+    #[must_use]
+    pub fn bus(&self) -> &Arc<dyn Bus> {
+        &self.bus
+    }
+
+    /// The admin ring, for tools and tests.
+    #[must_use]
+    pub const fn admin(&self) -> &Admin {
+        &self.admin
+    }
+
+    /// One of the device's counters.
+    ///
+    /// # Errors
+    /// A device that does not answer.
+    pub fn counter(&self, counter: Counter) -> Result<u32> {
+        read(&*self.bus, csr::COUNTER_OFFSET + 4 * counter as u32)
+    }
+
+    /// A register, by its offset in `nic_regs::csr`.
+    ///
+    /// # Errors
+    /// A device that does not answer.
+    pub fn register(&self, offset: u32) -> Result<u32> {
+        read(&*self.bus, offset)
+    }
+
+    /// Writes a register; for measurement (sampling) and tests.
+    pub fn set_register(&self, offset: u32, value: u32) {
+        write(&*self.bus, offset, value);
+    }
+
+    /// What the connection manager has seen.
+    #[must_use]
+    pub fn connection_counters(&self) -> ConnectionCounters {
+        self.control().connections.counters()
+    }
+
+    /// Closes the channel to a node; every VI to it stops.
+    ///
+    /// # Errors
+    /// A failed command.
+    pub fn close_peer(&self, node: u8) -> Result<()> {
+        let mut control = self.control();
+        control.peers.close(&self.admin, node)
+    }
+
+    pub(crate) fn control(&self) -> std::sync::MutexGuard<'_, Control> {
+        lock_relaxed(&self.control, &*self.bus, "the NIC's control state")
+    }
+}
+
+impl Drop for Nic {
+    fn drop(&mut self) {
+        write(&*self.bus, csr::CONTROL::OFFSET, csr::CONTROL::RESET.0);
+        // A read behind the write: what the device had under way at this moment is over soon after.
+        let _ = read(&*self.bus, csr::STATUS::OFFSET);
+        for address in self.bus_addresses {
+            self.bus.unmap(address);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The part of a NIC that runs when somebody polls: error events, messages, connections, peers.
+
+use core::sync::atomic::Ordering;
+
+use nic_regs::admin::PeerState;
+use nic_regs::doorbell::Queue;
+use nic_regs::event::{Event, Kind};
+use nic_regs::vi::StopReason;
+
+use super::Nic;
+use crate::connection::Connections;
+use crate::peer::Peers;
+use crate::port::ViStopped;
+use crate::sync::try_lock;
+
+/// Pause before a frame that the device had no room for is tried again.
+const BUSY_PAUSE_NS: u64 = 5_000;
+
+/// See [`crate::nic`].
+#[derive(Debug)]
+pub(crate) struct Control {
+    pub(crate) peers: Peers,
+    pub(crate) connections: Connections,
+}
+
+impl Control {
+    pub(super) fn new(seed: u64, credits: u8) -> Self {
+        Self {
+            peers: Peers::new(seed, credits),
+            connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)),
+        }
+    }
+}
+
+const fn byte(value: u32, lsb: u32) -> u8 {
+    (value >> lsb).to_le_bytes()[0]
+}
+
+impl Nic {
+    /// Runs the control part if it has something to do and nobody else runs it. Cheap otherwise.
+    pub(crate) fn progress(&self) {
+        let due = || self.deadline.load(Ordering::Acquire) <= self.bus.now_ns();
+        if !self.errors.has_event() && !self.messages.has_event() && !due() {
+            return;
+        }
+        if let Some(mut control) = try_lock(&self.control) {
+            self.run(&mut control);
+        }
+    }
+
+    /// Runs the control part.
+    pub(crate) fn run(&self, control: &mut Control) {
+        while let Some(event) = self.errors.take() {
+            self.handle(control, event);
+        }
+        while let Some((event, message)) = self.messages.take_wide() {
+            if Kind::from_bits(event.kind.into()) == Some(Kind::Message) {
+                let node = event.index.to_le_bytes()[0];
+                control.connections.receive(self.bus.now_ns(), node, &message);
+            }
+        }
+        let now = self.bus.now_ns();
+        control.connections.on_timer(now);
+        // A failing command shows when the channel is used: the request to it times out.
+        let _ = control.peers.on_timer(&self.admin, now);
+        let blocked = self.pump(control);
+        let deadlines = [
+            control.connections.next_deadline(),
+            control.peers.next_deadline(),
+            blocked.then_some(self.bus.now_ns() + BUSY_PAUSE_NS),
+        ];
+        let next = deadlines.into_iter().flatten().min().unwrap_or(u64::MAX);
+        self.deadline.store(next, Ordering::Release);
+    }
+
+    /// Sends what the connection manager has to send. True if the device has no room.
+    fn pump(&self, control: &mut Control) -> bool {
+        while let Some((node, message)) = control.connections.transmit() {
+            if control.peers.state(node) != PeerState::Open {
+                control.connections.transmitted(false);
+                continue;
+            }
+            match self.admin.message_send(node, super::CONTROL_DOMAIN, &message) {
+                Err(error) if error.is_busy() => return true,
+                sent => control.connections.transmitted(sent.is_ok()),
+            }
+        }
+        false
+    }
+
+    fn handle(&self, control: &mut Control, event: Event) {
+        let node = event.index.to_le_bytes()[0];
+        let now = self.bus.now_ns();
+        match Kind::from_bits(event.kind.into()) {
+            Some(Kind::ViError) => self.vi_error(event),
+            Some(Kind::PeerUp) => {
+                control.peers.up(node);
+                control.connections.peer_up(now, node);
+            }
+            Some(Kind::PeerDown) => {
+                control.peers.down(node, now);
+                control.connections.peer_down(now, node);
+            }
+            // A refused message is repeated by its timer.
+            _ => {}
+        }
+    }
+
+    fn vi_error(&self, event: Event) {
+        let reason = |bits: u8| StopReason::from_bits(bits.into()).unwrap_or(StopReason::None);
+        let stopped = ViStopped {
+            vi: event.index,
+            reason: reason(byte(event.word1, 0)),
+            remote_reason: reason(byte(event.word1, 8)),
+            queue: if event.word1 >> 16 & 1 != 0 { Queue::Recv } else { Queue::Send },
+            status: event.word2,
+        };
+        let owner = self.vis.owner(event.index);
+        if let Some(list) = owner.and_then(|domain| self.events.get(usize::from(domain))) {
+            list.push(stopped);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The seam between VIPL and what carries it: a NIC, or later a NIC in software.
+
+use core::fmt;
+use std::sync::Arc;
+
+use nic_regs::doorbell::{Queue, Token};
+use nic_regs::tpt::Handle;
+use nic_regs::vi::{Reliability, StopReason};
+
+use crate::bus::Wait;
+use crate::dma::DmaMemory;
+use crate::error::Result;
+
+mod hardware;
+pub use hardware::HardwarePort;
+
+/// Bytes of a host address on this network.
+pub const HOST_ADDRESS_BYTES: usize = 6;
+/// Longest host address that connection messages carry.
+pub const HOST_ADDRESS_MAX: usize = 16;
+/// Longest discriminator.
+pub const DISCRIMINATOR_MAX: usize = 64;
+
+/// A network address: a host and a discriminator that names a service on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NetAddress {
+    /// Host address.
+    pub host: Vec<u8>,
+    /// Discriminator.
+    pub discriminator: Vec<u8>,
+}
+
+impl NetAddress {
+    /// Joins both parts.
+    #[must_use]
+    pub fn new(host: &[u8], discriminator: &[u8]) -> Self {
+        Self { host: host.to_vec(), discriminator: discriminator.to_vec() }
+    }
+
+    /// An address on node `node` of the link network.
+    #[must_use]
+    pub fn of_node(node: u8, discriminator: &[u8]) -> Self {
+        Self::new(&node_address(node), discriminator)
+    }
+
+    /// The node that the host part names, if it is on the link network.
+    #[must_use]
+    pub fn node(&self) -> Option<u8> {
+        let (node, _) = self.host.split_last()?;
+        (self.host == node_address(*node)).then_some(*node)
+    }
+}
+
+/// The host address of a node: locally administered, 'VIA', node number.
+#[must_use]
+pub const fn node_address(node: u8) -> [u8; HOST_ADDRESS_BYTES] {
+    [0x02, b'V', b'I', b'A', 0, node]
+}
+
+/// Limits and identity of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortAttributes {
+    /// What it is.
+    pub name: String,
+    /// Revision of the hardware's layouts.
+    pub hardware_version: u32,
+    /// Own host address.
+    pub host_address: Vec<u8>,
+    /// VIs.
+    pub vis: u32,
+    /// Regions.
+    pub regions: u32,
+    /// Completion queues.
+    pub queues: u32,
+    /// Entries of a completion queue.
+    pub queue_entries: u32,
+    /// Data segments of a descriptor.
+    pub segments: u32,
+    /// Longest message, in bytes.
+    pub max_transfer: u32,
+    /// Bytes that travel in one piece.
+    pub native_mtu: u32,
+    /// Protection tags.
+    pub tags: u32,
+}
+
+/// What a VI is created with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortVi {
+    /// Reliability level.
+    pub reliability: Reliability,
+    /// Protection tag.
+    pub tag: u16,
+    /// Longest message, in bytes.
+    pub max_transfer: u32,
+    /// Completion queue of the send queue.
+    pub send_queue: Option<u16>,
+    /// Completion queue of the receive queue.
+    pub recv_queue: Option<u16>,
+}
+
+/// What one side tells the other about its VI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteAttributes {
+    /// VI number.
+    pub vi: u16,
+    /// Connection id; the requester chooses it, the acceptor repeats it.
+    pub connection: u16,
+    /// Reliability level.
+    pub reliability: Reliability,
+    /// RDMA writes into this side are allowed.
+    pub rdma_write: bool,
+    /// RDMA reads from this side are allowed.
+    pub rdma_read: bool,
+    /// Longest message, in bytes.
+    pub max_transfer: u32,
+    /// Quality of service; no values are defined.
+    pub qos: u64,
+}
+
+/// Completions of one VI's queue, not told before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// VI number.
+    pub vi: u16,
+    /// Which of its queues.
+    pub queue: Queue,
+    /// How many descriptors.
+    pub count: u32,
+}
+
+/// A completion queue of a port. One reader at a time.
+pub trait CompletionQueue: fmt::Debug + Send + Sync {
+    /// Its number, for [`PortVi`].
+    fn number(&self) -> u16;
+    /// Takes the next record.
+    fn poll(&self) -> Option<Completed>;
+    /// Waits until a record may be there, or until `bound_ns` are over.
+    fn wait(&self, bound_ns: u64, wait: Wait);
+}
+
+/// A VI stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViStopped {
+    /// VI number.
+    pub vi: u16,
+    /// Why.
+    pub reason: StopReason,
+    /// The peer's reason, for [`StopReason::Refused`].
+    pub remote_reason: StopReason,
+    /// The queue whose first descriptor that is not done gets `status`.
+    pub queue: Queue,
+    /// Status bits of that descriptor; all others are flushed.
+    pub status: u32,
+}
+
+/// A connection request that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// Names the exchange: node and number.
+    pub exchange: (u8, u32),
+    /// The requester's own address.
+    pub from: NetAddress,
+    /// Its VI.
+    pub attributes: RemoteAttributes,
+}
+
+/// State of a connection that is being set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// No answer yet.
+    Pending,
+    /// Both VIs are connected; the other side's attributes.
+    Established(RemoteAttributes),
+    /// The other side said no.
+    Rejected,
+    /// Nobody waits at that address.
+    NoMatch,
+    /// The other side gave up, or its node is gone.
+    Cancelled,
+}
+
+/// What VIPL's native provider needs. Everything but [`ViPort::post`] and the polls is off the fast path.
+///
+/// Set-up is polled: nothing happens unless somebody calls [`ViPort::next_event`] or a `_poll` now and then.
+pub trait ViPort: fmt::Debug + Send + Sync {
+    /// Limits and identity.
+    fn attributes(&self) -> &PortAttributes;
+
+    /// A protection tag.
+    ///
+    /// # Errors
+    /// None left.
+    fn create_tag(&self) -> Result<u16>;
+    /// Gives a tag back.
+    fn destroy_tag(&self, tag: u16);
+    /// Registers memory; `rights` as in `nic_regs::tpt`.
+    ///
+    /// # Errors
+    /// No region left, or the device refused.
+    fn register(&self, memory: &DmaMemory, tag: u16, rights: u8) -> Result<Handle>;
+    /// Takes a registration back; the memory is not touched afterwards.
+    ///
+    /// # Errors
+    /// A handle that is not this port's.
+    fn deregister(&self, handle: Handle) -> Result<()>;
+
+    /// A completion queue for at least `entries` records.
+    ///
+    /// # Errors
+    /// None left, or too many entries.
+    fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>>;
+    /// Takes a completion queue back; no VI may use it.
+    ///
+    /// # Errors
+    /// A number that is not this port's.
+    fn destroy_queue(&self, queue: u16) -> Result<()>;
+
+    /// A VI, Idle.
+    ///
+    /// # Errors
+    /// None left, or bad attributes.
+    fn create_vi(&self, vi: PortVi) -> Result<u16>;
+    /// Destroys an Idle VI.
+    ///
+    /// # Errors
+    /// Not Idle, or not this port's.
+    fn destroy_vi(&self, vi: u16) -> Result<()>;
+    /// Disconnects a VI if it is connected and empties its queues. Afterwards no descriptor or buffer of it is touched,
+    /// and no event of its old connection comes any more.
+    ///
+    /// # Errors
+    /// A VI that is not this port's.
+    fn reset_vi(&self, vi: u16) -> Result<()>;
+    /// Whether the port itself has stopped the VI.
+    ///
+    /// # Errors
+    /// A VI that is not this port's.
+    fn vi_stopped(&self, vi: u16) -> Result<bool>;
+    /// Posts a descriptor. What was stored in it before is visible to the port.
+    fn post(&self, token: Token);
+    /// The next VI that stopped. Cheap if there is nothing to do.
+    fn next_event(&self) -> Option<ViStopped>;
+
+    /// Starts to wait for requests to `local`.
+    ///
+    /// # Errors
+    /// Another one waits at that address.
+    fn listen(&self, local: &NetAddress) -> Result<u32>;
+    /// The request that arrived, if one did; it ends the waiting.
+    fn listen_poll(&self, listener: u32) -> Option<Incoming>;
+    /// Ends the waiting.
+    fn listen_stop(&self, listener: u32);
+    /// Asks `remote` for a connection to VI `local.vi` until `bound_ns` are over. `local.connection` is chosen here.
+    ///
+    /// # Errors
+    /// `remote` is not on this network; a VI that is not this port's.
+    fn connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32>;
+    /// How a request is getting on; anything but Pending ends it.
+    ///
+    /// # Errors
+    /// The device refused to connect the VI.
+    fn connect_poll(&self, exchange: u32) -> Result<Progress>;
+    /// Gives a request up.
+    fn connect_cancel(&self, exchange: u32);
+    /// Accepts a request with VI `local.vi`.
+    ///
+    /// # Errors
+    /// The device refused to connect the VI; a VI that is not this port's.
+    fn accept(&self, incoming: &Incoming, local: RemoteAttributes) -> Result<()>;
+    /// How an acceptance is getting on; anything but Pending ends it.
+    fn accept_poll(&self, incoming: &Incoming) -> Progress;
+    /// Gives a request that arrived, or its acceptance, up.
+    fn reject(&self, incoming: &Incoming);
+
+    /// See [`crate::bus::Bus::relax`].
+    fn relax(&self, wait: Wait);
+    /// See [`crate::bus::Bus::now_ns`].
+    fn now_ns(&self) -> u64;
+    /// Takes everything back that the port still holds.
+    fn close(&self);
+}

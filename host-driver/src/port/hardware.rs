@@ -1,0 +1,395 @@
+//! A port on a NIC: one domain (doorbell page) of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use nic_regs::admin::PeerState;
+use nic_regs::doorbell::{Queue, Token};
+use nic_regs::event::Kind;
+use nic_regs::limits::{ABI, MSIX_VECTOR_COUNT};
+use nic_regs::tpt::Handle;
+use nic_regs::vi::State;
+
+use super::{
+    Completed, CompletionQueue, Incoming, NetAddress, PortAttributes, PortVi, Progress,
+    RemoteAttributes, ViPort, ViStopped, node_address,
+};
+use crate::admin::{EventSetup, ViSetup};
+use crate::bus::Wait;
+use crate::connection::ConnectState;
+use crate::dma::DmaMemory;
+use crate::doorbell::DoorbellPage;
+use crate::error::{Error, Result};
+use crate::event::EventRing;
+use crate::nic::Nic;
+use crate::sync::lock;
+
+/// Log2 of the entries of the largest event queue.
+const QUEUE_LOG2_MAX: u8 = 15;
+/// Bound of 'busy' answers: control frames that are still owed leave within a retransmission or two.
+const BUSY_BOUND_NS: u64 = 20_000_000;
+
+#[derive(Debug)]
+struct Request {
+    vi: u16,
+    connection: u16,
+    ends_at: u64,
+}
+
+/// One domain of a NIC.
+#[derive(Debug)]
+pub struct HardwarePort {
+    nic: Arc<Nic>,
+    domain: u8,
+    doorbell: DoorbellPage,
+    attributes: PortAttributes,
+    /// Bus addresses of the rings of the completion queues.
+    rings: Mutex<BTreeMap<u16, u64>>,
+    requests: Mutex<BTreeMap<u32, Request>>,
+}
+
+#[derive(Debug)]
+struct HardwareQueue {
+    nic: Arc<Nic>,
+    ring: EventRing,
+    vector: u16,
+}
+
+impl CompletionQueue for HardwareQueue {
+    fn number(&self) -> u16 {
+        self.ring.index()
+    }
+
+    fn poll(&self) -> Option<Completed> {
+        loop {
+            let event = self.ring.take()?;
+            let queue = match Kind::from_bits(event.kind.into()) {
+                Some(Kind::SendComplete) => Queue::Send,
+                Some(Kind::RecvComplete) => Queue::Recv,
+                _ => continue,
+            };
+            return Some(Completed { vi: event.index, queue, count: event.word1 });
+        }
+    }
+
+    fn wait(&self, bound_ns: u64, wait: Wait) {
+        self.nic.bus.take_interrupt(self.vector);
+        self.ring.publish(true);
+        if !self.ring.has_event() {
+            self.nic.bus.wait_interrupt(self.vector, bound_ns, wait);
+        }
+    }
+}
+
+impl HardwarePort {
+    /// Opens a port on a NIC; each is a domain of its own.
+    ///
+    /// # Errors
+    /// No domain left.
+    pub fn open(nic: Arc<Nic>) -> Result<Arc<Self>> {
+        let number = nic.domains.take(0)?;
+        let domain = u8::try_from(number)
+            .map_err(|_| Error::BadArgument { what: "domain", value: number.into() })?;
+        let doorbell = DoorbellPage::new(Arc::clone(&nic.bus), domain);
+        let capabilities = nic.capabilities;
+        let attributes = PortAttributes {
+            name: format!("viaduct node {}", nic.node),
+            hardware_version: ABI.into(),
+            host_address: node_address(nic.node).to_vec(),
+            vis: capabilities.vis.into(),
+            regions: capabilities.regions.into(),
+            queues: u32::from(capabilities.event_queues).saturating_sub(2),
+            queue_entries: 1 << QUEUE_LOG2_MAX,
+            segments: capabilities.segments.into(),
+            max_transfer: capabilities.max_transfer,
+            native_mtu: capabilities.link_payload.into(),
+            tags: (1 << 16) - 1,
+        };
+        let (rings, requests) = (Mutex::default(), Mutex::default());
+        Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, requests }))
+    }
+
+    /// The NIC below.
+    #[must_use]
+    pub const fn nic(&self) -> &Arc<Nic> {
+        &self.nic
+    }
+
+    /// The domain (doorbell page).
+    #[must_use]
+    pub const fn domain(&self) -> u8 {
+        self.domain
+    }
+
+    /// Repeats a command while the device answers 'busy'.
+    fn retry(&self, what: &'static str, vi: u16, command: impl Fn() -> Result<()>) -> Result<()> {
+        let end = self.nic.bus.now_ns() + BUSY_BOUND_NS;
+        loop {
+            match command() {
+                Err(error) if error.is_busy() && self.nic.bus.now_ns() < end => {
+                    self.nic.bus.relax(Wait::bounded(what, vi.into()));
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Ends a request whose time is over or which failed.
+    fn end_request(&self, exchange: u32) {
+        if lock(&self.requests).remove(&exchange).is_some() {
+            let mut control = self.nic.control();
+            control.connections.connect_cancel(exchange);
+            self.nic.run(&mut control);
+        }
+    }
+}
+
+impl ViPort for HardwarePort {
+    fn attributes(&self) -> &PortAttributes {
+        &self.attributes
+    }
+
+    fn create_tag(&self) -> Result<u16> {
+        self.nic.tags.take(self.domain)
+    }
+
+    fn destroy_tag(&self, tag: u16) {
+        if self.nic.tags.owner(tag) == Some(self.domain) {
+            self.nic.tags.give(tag);
+        }
+    }
+
+    fn register(&self, memory: &DmaMemory, tag: u16, rights: u8) -> Result<Handle> {
+        let nic = &self.nic;
+        nic.regions.register(&nic.admin, &*nic.bus, memory, self.domain, tag, rights)
+    }
+
+    fn deregister(&self, handle: Handle) -> Result<()> {
+        let nic = &self.nic;
+        nic.regions.deregister(&nic.admin, &*nic.bus, handle, self.domain)
+    }
+
+    fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
+        let log2 = entries.max(4).checked_next_power_of_two().map_or(32, u32::trailing_zeros);
+        let bad = Error::BadArgument { what: "entries of a completion queue", value: entries.into() };
+        let log2 = u8::try_from(log2).ok().filter(|n| *n <= QUEUE_LOG2_MAX).ok_or(bad)?;
+        let memory = DmaMemory::new(EventRing::bytes(log2, false))?;
+        let number = self.nic.queues.take(self.domain)?;
+        // Vector 0 is the driver's own.
+        let vectors = u16::from(self.nic.capabilities.vectors).clamp(1, MSIX_VECTOR_COUNT as u16);
+        let vector = if vectors > 1 { 1 + number % (vectors - 1) } else { 0 };
+        let created = self.nic.bus.map(&memory).and_then(|base| {
+            let vector = u8::try_from(vector).unwrap_or(0);
+            let domain = self.domain;
+            let setup = EventSetup { base, log2, wide: false, domain, vector };
+            let created = self.nic.admin.event_create(number, setup);
+            created.inspect_err(|_| self.nic.bus.unmap(base)).map(|()| base)
+        });
+        let base = created.inspect_err(|_| self.nic.queues.give(number))?;
+        lock(&self.rings).insert(number, base);
+        let ring = EventRing::new(number, memory, log2, false, self.doorbell.clone());
+        Ok(Arc::new(HardwareQueue { nic: Arc::clone(&self.nic), ring, vector }))
+    }
+
+    fn destroy_queue(&self, queue: u16) -> Result<()> {
+        self.nic.queues.check(queue, self.domain)?;
+        self.nic.admin.event_destroy(queue)?;
+        if let Some(base) = lock(&self.rings).remove(&queue) {
+            self.nic.bus.unmap(base);
+        }
+        self.nic.queues.give(queue);
+        Ok(())
+    }
+
+    fn create_vi(&self, vi: PortVi) -> Result<u16> {
+        for queue in [vi.send_queue, vi.recv_queue].into_iter().flatten() {
+            self.nic.queues.check(queue, self.domain)?;
+        }
+        let number = self.nic.vis.take(self.domain)?;
+        let setup = ViSetup {
+            domain: self.domain,
+            reliability: vi.reliability,
+            tag: vi.tag,
+            send_queue: vi.send_queue,
+            recv_queue: vi.recv_queue,
+            max_transfer: vi.max_transfer,
+        };
+        let created = self.nic.admin.vi_create(number, setup);
+        created.inspect_err(|_| self.nic.vis.give(number)).map(|()| number)
+    }
+
+    fn destroy_vi(&self, vi: u16) -> Result<()> {
+        self.nic.vis.check(vi, self.domain)?;
+        self.retry("ViDestroy", vi, || self.nic.admin.vi_destroy(vi))?;
+        self.nic.vis.give(vi);
+        Ok(())
+    }
+
+    fn reset_vi(&self, vi: u16) -> Result<()> {
+        self.nic.vis.check(vi, self.domain)?;
+        self.nic.admin.vi_disconnect(vi)?;
+        // What the device reported before the fence is of the old connection.
+        let mut control = self.nic.control();
+        self.nic.run(&mut control);
+        drop(control);
+        self.nic.events[usize::from(self.domain)].forget(vi);
+        Ok(())
+    }
+
+    fn vi_stopped(&self, vi: u16) -> Result<bool> {
+        self.nic.vis.check(vi, self.domain)?;
+        Ok(self.nic.admin.vi_query(vi)? & 0xf == State::Error as u32)
+    }
+
+    fn post(&self, token: Token) {
+        self.doorbell.ring(token);
+    }
+
+    fn next_event(&self) -> Option<ViStopped> {
+        self.nic.progress();
+        self.nic.events[usize::from(self.domain)].pop()
+    }
+
+    fn listen(&self, local: &NetAddress) -> Result<u32> {
+        let mut control = self.nic.control();
+        let listener = control.connections.listen(self.nic.bus.now_ns(), local);
+        self.nic.run(&mut control);
+        Ok(listener)
+    }
+
+    fn listen_poll(&self, listener: u32) -> Option<Incoming> {
+        self.nic.progress();
+        self.nic.control().connections.listen_poll(self.nic.bus.now_ns(), listener)
+    }
+
+    fn listen_stop(&self, listener: u32) {
+        let mut control = self.nic.control();
+        control.connections.listen_stop(self.nic.bus.now_ns(), listener);
+        self.nic.run(&mut control);
+    }
+
+    fn connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32> {
+        self.nic.vis.check(local.vi, self.domain)?;
+        let not_reachable = Error::NotReachable { address: remote.host.clone() };
+        let peers = self.nic.capabilities.peers;
+        let node = remote.node().filter(|node| *node < peers).ok_or(not_reachable)?;
+        let now = self.nic.bus.now_ns();
+        let mut control = self.nic.control();
+        if control.peers.state(node) == PeerState::Closed {
+            control.peers.want(&self.nic.admin, node)?;
+        }
+        let (exchange, connection) = control.connections.connect(now, node, local, from, remote);
+        let request = Request { vi: local.vi, connection, ends_at: now.saturating_add(bound_ns) };
+        lock(&self.requests).insert(exchange, request);
+        self.nic.run(&mut control);
+        Ok(exchange)
+    }
+
+    fn connect_poll(&self, exchange: u32) -> Result<Progress> {
+        self.nic.progress();
+        let request = lock(&self.requests)
+            .get(&exchange)
+            .map(|request| (request.vi, request.connection, request.ends_at));
+        let Some((vi, connection, ends_at)) = request else { return Ok(Progress::Cancelled) };
+        let state = self.nic.control().connections.connect_state(exchange);
+        let (node, remote) = match state {
+            ConnectState::Pending if self.nic.bus.now_ns() >= ends_at => {
+                self.end_request(exchange);
+                return Ok(Progress::Cancelled);
+            }
+            ConnectState::Pending => return Ok(Progress::Pending),
+            ConnectState::Ended(progress) => {
+                lock(&self.requests).remove(&exchange);
+                return Ok(progress);
+            }
+            ConnectState::Accepted(node, remote) => (node, remote),
+        };
+        if remote.connection != connection {
+            self.end_request(exchange);
+            return Ok(Progress::Cancelled);
+        }
+        let connect = || self.nic.admin.vi_connect(vi, node, remote.vi, connection);
+        if let Err(error) = self.retry("ViConnect", vi, connect) {
+            self.end_request(exchange);
+            return if error.is_peer_down() { Ok(Progress::Cancelled) } else { Err(error) };
+        }
+        lock(&self.requests).remove(&exchange);
+        let mut control = self.nic.control();
+        control.connections.confirm(self.nic.bus.now_ns(), exchange);
+        self.nic.run(&mut control);
+        Ok(Progress::Established(remote))
+    }
+
+    fn connect_cancel(&self, exchange: u32) {
+        self.end_request(exchange);
+    }
+
+    fn accept(&self, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
+        self.nic.vis.check(local.vi, self.domain)?;
+        let (node, remote) = (incoming.exchange.0, incoming.attributes);
+        let connect =
+            || self.nic.admin.vi_connect(local.vi, node, remote.vi, remote.connection);
+        self.retry("ViConnect", local.vi, connect)?;
+        let mut control = self.nic.control();
+        let now = self.nic.bus.now_ns();
+        let accepted = control.connections.accept(now, incoming.exchange, local);
+        self.nic.run(&mut control);
+        drop(control);
+        if accepted.is_err() {
+            self.reset_vi(local.vi)?;
+        }
+        accepted
+    }
+
+    fn accept_poll(&self, incoming: &Incoming) -> Progress {
+        self.nic.progress();
+        self.nic.control().connections.accept_state(incoming.exchange)
+    }
+
+    fn reject(&self, incoming: &Incoming) {
+        let mut control = self.nic.control();
+        control.connections.reject(self.nic.bus.now_ns(), incoming.exchange);
+        self.nic.run(&mut control);
+    }
+
+    fn relax(&self, wait: Wait) {
+        self.nic.bus.relax(wait);
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.nic.bus.now_ns()
+    }
+
+    fn close(&self) {
+        let requests: Vec<u32> = lock(&self.requests).keys().copied().collect();
+        requests.into_iter().for_each(|exchange| self.end_request(exchange));
+        // A device that refuses here keeps the object until its reset; the numbers then stay taken.
+        for vi in self.nic.vis.of_domain(self.domain) {
+            let _ = self.reset_vi(vi).and_then(|()| self.destroy_vi(vi));
+        }
+        for queue in self.nic.queues.of_domain(self.domain) {
+            let _ = self.destroy_queue(queue);
+        }
+        for handle in self.nic.regions.of_domain(self.domain) {
+            let _ = self.deregister(handle);
+        }
+        for tag in self.nic.tags.of_domain(self.domain) {
+            self.nic.tags.give(tag);
+        }
+    }
+}
+
+impl Drop for HardwarePort {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.close();
+        }
+        self.nic.domains.give(self.domain.into());
+    }
+}

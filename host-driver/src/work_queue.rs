@@ -1,0 +1,302 @@
+//! Work queues: descriptors in registered memory, chained by Next, posted by doorbell, completed in place.
+//!
+//! The rule of `docs/contract.md` 2.3: write Next of the last descriptor, store fence, doorbell, all under one lock of
+//! the queue. Next of a descriptor that the program has taken back is never written: it may be in use again.
+
+use nic_regs::desc::{
+    ALIGNMENT, LENGTH_OFFSET, NEXT_HANDLE_OFFSET, NEXT_OFFSET, SEG_COUNT_OFFSET, STATUS_OFFSET,
+    status,
+};
+use nic_regs::doorbell::{Queue, Token};
+use nic_regs::tpt::Handle;
+
+use crate::dma::DmaMemory;
+use crate::error::{Error, Result};
+
+/// A descriptor's memory and how the device finds it.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    memory: DmaMemory,
+    handle: Handle,
+    offset_64: u32,
+}
+
+impl Slot {
+    /// The descriptor at `offset` of `region`, with room for `length` bytes; `handle` names the region.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] unless aligned to 64 bytes; [`Error::OutOfRange`].
+    pub fn new(region: &DmaMemory, handle: Handle, offset: usize, length: usize) -> Result<Self> {
+        let memory = region.slice(offset, length)?;
+        if !memory.address().is_multiple_of(ALIGNMENT) {
+            let value = memory.address();
+            return Err(Error::BadArgument { what: "address of descriptor (64-byte aligned)", value });
+        }
+        if length < ALIGNMENT as usize {
+            let value = length as u64;
+            return Err(Error::BadArgument { what: "room for descriptor", value });
+        }
+        // Tokens count from the region's base rounded down to 64 bytes.
+        let distance = memory.address() - region.address() / ALIGNMENT * ALIGNMENT;
+        let offset_64 = u32::try_from(distance / ALIGNMENT)
+            .ok()
+            .filter(|n| *n < 1 << Token::OFFSET_BITS)
+            .ok_or(Error::BadArgument { what: "offset of descriptor", value: distance })?;
+        Ok(Self { memory, handle, offset_64 })
+    }
+
+    /// The descriptor's bytes.
+    #[must_use]
+    pub const fn memory(&self) -> &DmaMemory {
+        &self.memory
+    }
+
+    /// Handle of its region.
+    #[must_use]
+    pub const fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// Status word.
+    #[must_use]
+    pub fn status(&self) -> u32 {
+        self.memory.load_u32(STATUS_OFFSET as usize)
+    }
+
+    fn segment_count(&self) -> u16 {
+        (self.memory.load_u32(SEG_COUNT_OFFSET as usize) & 0xffff) as u16
+    }
+
+    /// Makes `next` the descriptor after this one.
+    fn link(&self, next: &Self) {
+        self.memory.store_u32(NEXT_HANDLE_OFFSET as usize, next.handle.0);
+        self.memory.store_u64(NEXT_OFFSET as usize, next.memory.address());
+    }
+
+    /// Completes the descriptor as software does.
+    pub fn complete(&self, status: u32) {
+        self.memory.store_u32(LENGTH_OFFSET as usize, 0);
+        self.memory.store_u32(STATUS_OFFSET as usize, status);
+    }
+}
+
+/// One work queue of a VI, without its lock.
+#[derive(Debug)]
+pub struct WorkQueue {
+    vi: u16,
+    queue: Queue,
+    /// A ring of the posted and not yet taken descriptors; allocated once.
+    slots: Box<[Option<Slot>]>,
+    head: usize,
+    count: usize,
+    posted: u64,
+}
+
+/// What the head of a work queue is.
+#[derive(Clone, Debug)]
+pub enum Head {
+    /// Nothing is posted.
+    Empty,
+    /// The device works on it.
+    NotDone,
+    /// Taken: it is done.
+    Done(Slot),
+}
+
+impl WorkQueue {
+    /// An empty queue for at most `capacity` descriptors.
+    #[must_use]
+    pub fn new(vi: u16, queue: Queue, capacity: usize) -> Self {
+        let slots = vec![None; capacity.max(1)].into_boxed_slice();
+        Self { vi, queue, slots, head: 0, count: 0, posted: 0 }
+    }
+
+    /// Descriptors posted and not taken.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether nothing is posted.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Descriptors posted since creation.
+    #[must_use]
+    pub const fn posted(&self) -> u64 {
+        self.posted
+    }
+
+    const fn operation(&self) -> u32 {
+        match self.queue {
+            Queue::Send => status::OP_SEND,
+            Queue::Recv => status::OP_RECEIVE,
+        }
+    }
+
+    fn push(&mut self, slot: &Slot) -> Result<()> {
+        if self.count == self.slots.len() {
+            let limit = self.slots.len();
+            return Err(Error::Exhausted { what: "place in the work queue", limit });
+        }
+        let index = (self.head + self.count) % self.slots.len();
+        self.slots[index] = Some(slot.clone());
+        self.count += 1;
+        self.posted += 1;
+        Ok(())
+    }
+
+    /// Posts a descriptor to the device; `ring` writes the doorbell.
+    ///
+    /// # Errors
+    /// [`Error::Exhausted`] if the queue is full.
+    pub fn post(&mut self, slot: &Slot, ring: impl FnOnce(Token)) -> Result<()> {
+        let tail = (self.count > 0)
+            .then(|| (self.head + self.count - 1) % self.slots.len())
+            .and_then(|i| self.slots[i].clone());
+        self.push(slot)?;
+        slot.memory.store_u32(STATUS_OFFSET as usize, 0);
+        if let Some(tail) = tail {
+            tail.link(slot);
+        }
+        // The doorbell orders itself after these stores (`Bar::write64`).
+        ring(self.token(slot));
+        Ok(())
+    }
+
+    /// Posts a descriptor that completes at once as flushed, without the device.
+    ///
+    /// # Errors
+    /// [`Error::Exhausted`] if the queue is full.
+    pub fn post_flushed(&mut self, slot: &Slot) -> Result<()> {
+        self.push(slot)?;
+        slot.complete(status::DONE | status::DESC_FLUSHED_ERROR | self.operation());
+        Ok(())
+    }
+
+    /// Takes the oldest descriptor if it is done.
+    pub fn take(&mut self) -> Head {
+        let Some(slot) = &self.slots[self.head] else { return Head::Empty };
+        if slot.status() & status::DONE == 0 {
+            return Head::NotDone;
+        }
+        let slot = self.slots[self.head].take();
+        self.head = (self.head + 1) % self.slots.len();
+        self.count -= 1;
+        slot.map_or(Head::Empty, Head::Done)
+    }
+
+    /// Descriptors posted and not done.
+    #[must_use]
+    pub fn not_done(&self) -> usize {
+        self.pending().count()
+    }
+
+    /// The descriptors that are not done, in order.
+    fn pending(&self) -> impl Iterator<Item = &Slot> {
+        let index = |i: usize| (self.head + i) % self.slots.len();
+        let slots = (0..self.count).filter_map(move |i| self.slots[index(i)].as_ref());
+        slots.filter(|slot| slot.status() & status::DONE == 0)
+    }
+
+    /// Posts again what is not done, after the device forgot its queue.
+    pub fn repost(&self, ring: impl Fn(Token)) {
+        let mut last: Option<&Slot> = None;
+        for slot in self.pending() {
+            if let Some(last) = last {
+                last.link(slot);
+            }
+            ring(self.token(slot));
+            last = Some(slot);
+        }
+    }
+
+    fn token(&self, slot: &Slot) -> Token {
+        Token {
+            vi: self.vi,
+            region: slot.handle.index(),
+            offset_64: slot.offset_64,
+            segments: u8::try_from(slot.segment_count().min(31)).unwrap_or(31),
+            queue: self.queue,
+        }
+    }
+
+    /// Completes everything that is not done, in order: the first with the status bits `first`, the others as flushed.
+    /// The device must not own the descriptors any more. Gives the first one.
+    pub fn flush(&self, first: u32) -> Option<Slot> {
+        let mut bits = first;
+        let mut first_slot = None;
+        for slot in self.pending() {
+            slot.complete(status::DONE | bits | self.operation());
+            bits = status::DESC_FLUSHED_ERROR;
+            first_slot.get_or_insert_with(|| slot.clone());
+        }
+        first_slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(count: usize) -> (DmaMemory, Vec<Slot>) {
+        let memory = DmaMemory::new(count * 64).unwrap();
+        let slot = |i| Slot::new(&memory, Handle::new(3, 7), i * 64, 64).unwrap();
+        let slots = (0..count).map(slot).collect();
+        (memory, slots)
+    }
+
+    #[test]
+    fn chains_descriptors_before_the_doorbell() {
+        let (memory, slots) = slots(3);
+        let mut queue = WorkQueue::new(5, Queue::Recv, 8);
+        queue.post(&slots[0], |token| assert_eq!((token.vi, token.offset_64), (5, 0))).unwrap();
+        queue
+            .post(&slots[1], |token| {
+                assert_eq!(token.offset_64, 1);
+                assert_eq!(memory.load_u64(0), memory.address() + 64);
+                assert_eq!(memory.load_u32(8), Handle::new(3, 7).0);
+            })
+            .unwrap();
+        assert!(matches!(queue.take(), Head::NotDone));
+        slots[0].complete(status::DONE);
+        slots[1].complete(status::DONE);
+        assert!(matches!(queue.take(), Head::Done(_)));
+        assert!(matches!(queue.take(), Head::Done(_)));
+        assert!(matches!(queue.take(), Head::Empty));
+        // Both were taken back, so posting must not write into them.
+        memory.store_u64(64, 0xdead);
+        queue.post(&slots[2], |_| ()).unwrap();
+        assert_eq!(memory.load_u64(64), 0xdead);
+    }
+
+    #[test]
+    fn flushes_in_order_and_keeps_what_is_done() {
+        let (_memory, slots) = slots(4);
+        let mut queue = WorkQueue::new(0, Queue::Send, 4);
+        for slot in &slots {
+            queue.post(slot, |_| ()).unwrap();
+        }
+        assert!(queue.post(&slots[0], |_| ()).is_err());
+        slots[0].complete(status::DONE);
+        let first = queue.flush(status::TRANSPORT_ERROR).unwrap();
+        assert_eq!(first.memory().address(), slots[1].memory().address());
+        let statuses: Vec<_> = slots.iter().map(Slot::status).collect();
+        let flushed = status::DONE | status::DESC_FLUSHED_ERROR;
+        let transport = status::DONE | status::TRANSPORT_ERROR;
+        assert_eq!(statuses, [status::DONE, transport, flushed, flushed]);
+        assert!(queue.flush(status::TRANSPORT_ERROR).is_none());
+    }
+
+    #[test]
+    fn refuses_misaligned_and_short_slots() {
+        let memory = DmaMemory::new(256).unwrap();
+        assert!(Slot::new(&memory, Handle::new(0, 1), 8, 64).is_err());
+        assert!(Slot::new(&memory, Handle::new(0, 1), 0, 32).is_err());
+        assert!(Slot::new(&memory, Handle::new(0, 1), 192, 128).is_err());
+        let odd = memory.slice(40, 200).unwrap();
+        assert_eq!(Slot::new(&odd, Handle::new(0, 1), 24, 64).unwrap().offset_64, 1);
+    }
+}

@@ -1,0 +1,223 @@
+//! A peer: the state of its channel and all numbers that belong to it.
+
+use std::collections::VecDeque;
+
+use nic_regs::admin::PeerState;
+
+use crate::bits::low16;
+use crate::frame::Frame;
+
+/// What can happen to a channel's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    /// PeerOpen.
+    Open,
+    /// The peer's SYN, or its SYN-ACK with our tag.
+    Meet,
+    /// PeerClose, or the peer is dead, restarted, reset, or of another version.
+    Down,
+}
+
+/// The state after `input`, or `None` if a channel in `state` does not take it.
+pub(super) const fn transition(state: PeerState, input: Input) -> Option<PeerState> {
+    match (state, input) {
+        (PeerState::Closed, Input::Open) => Some(PeerState::Opening),
+        (PeerState::Opening, Input::Meet) => Some(PeerState::Open),
+        (PeerState::Opening | PeerState::Open, Input::Down) => Some(PeerState::Closed),
+        _ => None,
+    }
+}
+
+/// A frame in the pool, and when it came there relative to others.
+#[derive(Clone, Debug)]
+pub(super) struct Pooled {
+    pub(super) frame: Frame,
+    pub(super) stamp: u64,
+}
+
+/// Frames that the channel itself owes the peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Owes {
+    pub(super) syn: bool,
+    pub(super) syn_ack: bool,
+    /// RST, with this tag.
+    pub(super) reset: Option<u16>,
+    /// Ack with GAP.
+    pub(super) gap: bool,
+    /// Ack at once, unless another frame carries it.
+    pub(super) ack: bool,
+    pub(super) messages_refused: u8,
+}
+
+impl Owes {
+    const fn any(&self) -> bool {
+        self.syn
+            || self.syn_ack
+            || self.reset.is_some()
+            || self.gap
+            || self.ack
+            || self.messages_refused != 0
+    }
+}
+
+/// A peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) state: PeerState,
+    /// Counts the channel's lives, so that what belongs to an earlier one is known.
+    pub(crate) incarnation: u64,
+    pub(super) our_epoch: u32,
+    pub(super) peer_epoch: u32,
+    pub(super) owes: Owes,
+
+    // Sending.
+    /// Sequenced frames that are not acknowledged, in order; the first has the number `first_unacked`.
+    pub(super) pool: VecDeque<Pooled>,
+    pub(super) first_unacked: u16,
+    /// How many frames of the pool need not be transmitted now.
+    pub(super) cursor: usize,
+    /// How many frames of the pool were transmitted at least once.
+    pub(super) reached: usize,
+    /// Unsequenced frames that are not transmitted yet.
+    pub(super) passing: VecDeque<Pooled>,
+    pub(super) chunks: usize,
+    pub(super) credits_used: u8,
+    pub(super) credit_limit: u8,
+    /// The number that the last GAP that was heeded asked for.
+    pub(super) gap_heeded: Option<u16>,
+    pub(super) retries: u32,
+    /// When a SYN or unacknowledged frames are sent again.
+    pub(super) retry_deadline: Option<u64>,
+
+    // Receiving.
+    pub(super) expected: u16,
+    pub(super) granted: u8,
+    pub(super) released: u8,
+    /// The expected number for which a GAP was sent.
+    pub(super) gap_sent: Option<u16>,
+    /// When an acknowledgement is owed.
+    pub(super) ack_deadline: Option<u64>,
+    pub(super) last_sent: u64,
+    pub(super) last_heard: u64,
+}
+
+impl Default for Peer {
+    fn default() -> Self {
+        Self {
+            state: PeerState::Closed,
+            incarnation: 0,
+            our_epoch: 0,
+            peer_epoch: 0,
+            owes: Owes::default(),
+            pool: VecDeque::new(),
+            first_unacked: 0,
+            cursor: 0,
+            reached: 0,
+            passing: VecDeque::new(),
+            chunks: 0,
+            credits_used: 0,
+            credit_limit: 0,
+            gap_heeded: None,
+            retries: 0,
+            retry_deadline: None,
+            expected: 0,
+            granted: 0,
+            released: 0,
+            gap_sent: None,
+            ack_deadline: None,
+            last_sent: 0,
+            last_heard: 0,
+        }
+    }
+}
+
+impl Peer {
+    /// Forgets everything but the state and an owed RST; the next channel is another one. Gives the chunks freed.
+    pub(super) fn reset(&mut self) -> usize {
+        let freed = self.chunks;
+        *self = Self {
+            state: self.state,
+            incarnation: self.incarnation + 1,
+            owes: Owes { reset: self.owes.reset, ..Owes::default() },
+            ..Self::default()
+        };
+        freed
+    }
+
+    /// Takes `input`, which the caller knows to be possible.
+    pub(super) fn go(&mut self, input: Input) {
+        let next = transition(self.state, input);
+        debug_assert!(next.is_some(), "{input:?} in {:?}", self.state);
+        self.state = next.unwrap_or(self.state);
+    }
+
+    /// The tag of frames of this channel.
+    pub(super) const fn tag(&self) -> u16 {
+        low16(self.our_epoch ^ self.peer_epoch)
+    }
+
+    /// The credit limit that the peer is told.
+    pub(super) const fn our_limit(&self) -> u8 {
+        self.released.wrapping_add(self.granted)
+    }
+
+    pub(super) fn wants_link(&self) -> bool {
+        self.owes.any() || self.cursor < self.pool.len() || !self.passing.is_empty()
+    }
+
+    /// Takes an acknowledgement. Gives the chunks freed, or `None` if it tells nothing new.
+    pub(super) fn acknowledge(&mut self, number: u16) -> Option<usize> {
+        let count = usize::from(number.wrapping_sub(self.first_unacked));
+        if count == 0 || count > self.reached {
+            return None;
+        }
+        let freed = self.pool.drain(..count).map(|p| p.frame.chunks()).sum();
+        self.first_unacked = number;
+        self.reached -= count;
+        self.cursor = self.cursor.saturating_sub(count);
+        self.chunks -= freed;
+        self.retries = 0;
+        Some(freed)
+    }
+
+    /// Sends everything that was sent and is not acknowledged again.
+    pub(super) fn retransmit(&mut self) {
+        self.cursor = 0;
+    }
+
+    /// What the link does to this channel's timers at the earliest.
+    pub(super) fn next_deadline(&self, keepalive: u64, limit: u64) -> u64 {
+        let mut next = self.retry_deadline.unwrap_or(u64::MAX);
+        if self.state == PeerState::Open {
+            next = next.min(self.ack_deadline.unwrap_or(u64::MAX));
+            if keepalive != 0 {
+                next = next.min(self.last_sent + keepalive);
+                next = next.min(self.last_heard + keepalive * limit);
+            }
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_contract_transitions_exist() {
+        use Input::{Down, Meet};
+        use PeerState::{Closed, Open, Opening};
+        let allowed = [
+            (Closed, Input::Open, Opening),
+            (Opening, Meet, Open),
+            (Opening, Down, Closed),
+            (Open, Down, Closed),
+        ];
+        for state in [Closed, Opening, Open] {
+            for input in [Input::Open, Meet, Down] {
+                let expected = allowed.iter().find(|a| (a.0, a.1) == (state, input)).map(|a| a.2);
+                assert_eq!(transition(state, input), expected, "{state:?} {input:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Frames onto the link, beat by beat. A frame gets acknowledgement, credit and tag when it starts.
+
+use nic_regs::admin::PeerState;
+use nic_regs::counter::Counter;
+use nic_regs::csr::{NODE, Stamp};
+use nic_regs::frame::{Header, Type, VERSION, flag};
+use nic_regs::limits::LINK_PAYLOAD_BYTES;
+
+use super::{Channels, Peer};
+use crate::bits::{low8, small8, small16};
+use crate::device::{Beat, Link};
+use crate::frame::Frame;
+use crate::nic::Model;
+use crate::trace::Trace;
+
+/// The frame that is on its way out.
+#[derive(Clone, Debug)]
+pub(super) struct Emitter {
+    beats: Vec<u64>,
+    at: usize,
+    /// `None`: the rest of a frame that a reset cut short.
+    header: Option<Header>,
+    incarnation: u64,
+    /// Chunks to give back at the end (unsequenced frames).
+    chunks: usize,
+}
+
+/// Where the next frame comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The channel itself.
+    Control(Type, u8),
+    /// The pool, at the cursor.
+    Pool,
+    /// The unsequenced frames.
+    Passing,
+}
+
+impl Peer {
+    /// Takes the next frame to transmit off what the channel owes.
+    fn next_source(&mut self) -> Option<Source> {
+        let owes = &mut self.owes;
+        if std::mem::take(&mut owes.syn) {
+            return Some(Source::Control(Type::Syn, 0));
+        }
+        if std::mem::take(&mut owes.syn_ack) {
+            return Some(Source::Control(Type::SynAck, 0));
+        }
+        if owes.reset.is_some() {
+            return Some(Source::Control(Type::Rst, 0));
+        }
+        if std::mem::take(&mut owes.gap) {
+            return Some(Source::Control(Type::Ack, flag::GAP));
+        }
+        if owes.messages_refused != 0 {
+            owes.messages_refused -= 1;
+            return Some(Source::Control(Type::MessageRefused, 0));
+        }
+        match (self.pool.get(self.cursor), self.passing.front()) {
+            (Some(a), Some(b)) if b.stamp < a.stamp => Some(Source::Passing),
+            (Some(_), _) => Some(Source::Pool),
+            (None, Some(_)) => Some(Source::Passing),
+            (None, None) => std::mem::take(&mut owes.ack).then_some(Source::Control(Type::Ack, 0)),
+        }
+    }
+
+    /// Takes a frame from its source, and the chunks that it gives back when it is sent.
+    fn take(&mut self, node: u8, source: Source) -> Option<(Frame, usize)> {
+        match source {
+            Source::Control(kind, flags) => {
+                let header = Header {
+                    kind: small8(kind as usize),
+                    dst_node: node,
+                    flags,
+                    word: match kind {
+                        Type::Syn | Type::SynAck => self.our_epoch,
+                        _ => 0,
+                    },
+                    ..Header::default()
+                };
+                Some((Frame { header, payload: Vec::new() }, 0))
+            }
+            Source::Pool => {
+                let frame = self.pool.get(self.cursor)?.frame.clone();
+                self.cursor += 1;
+                self.reached = self.reached.max(self.cursor);
+                Some((frame, 0))
+            }
+            Source::Passing => {
+                let frame = self.passing.pop_front()?.frame;
+                let chunks = frame.chunks();
+                Some((frame, chunks))
+            }
+        }
+    }
+
+    /// Fills in what every transmission carries, and notes that it was carried.
+    fn sign(&mut self, header: &mut Header) {
+        header.version = VERSION;
+        let kind = Type::from_bits(header.kind);
+        if kind == Some(Type::Rst) {
+            header.tag = self.owes.reset.take().unwrap_or(0);
+        }
+        if self.state == PeerState::Closed || kind == Some(Type::Rst) {
+            return;
+        }
+        header.credit = self.our_limit();
+        match kind {
+            Some(Type::Syn) => header.acknowledgement = small16(LINK_PAYLOAD_BYTES),
+            Some(Type::SynAck) => {
+                header.acknowledgement = small16(LINK_PAYLOAD_BYTES);
+                header.tag = self.tag();
+            }
+            _ => {
+                header.tag = self.tag();
+                header.acknowledgement = self.expected;
+                self.owes.ack = false;
+                self.ack_deadline = None;
+            }
+        }
+    }
+}
+
+impl Channels {
+    /// A reset: what is on the link ends at once, with a beat that cannot be a CRC; everything else is forgotten.
+    pub(crate) fn after_reset(&mut self) -> Self {
+        let cut = self.emitter.take().filter(|e| e.at != 0).map(|e| Emitter {
+            beats: vec![e.beats.last().copied().unwrap_or(0) ^ u64::from(u32::MAX)],
+            at: 0,
+            header: None,
+            incarnation: 0,
+            chunks: 0,
+        });
+        Self { emitter: cut, ..Self::default() }
+    }
+}
+
+impl Model {
+    /// Puts a beat on the link, if it takes one.
+    pub(crate) fn transmit_step(&mut self, link: &mut dyn Link) {
+        if !link.ready(self.now) {
+            return;
+        }
+        if self.channels.emitter.is_none() {
+            self.channels.emitter = self.start_frame();
+        }
+        let Some(emitter) = &mut self.channels.emitter else { return };
+        let last = emitter.at + 1 == emitter.beats.len();
+        link.send(self.now, Beat { data: emitter.beats[emitter.at], last });
+        emitter.at += 1;
+        let (first, header) = (emitter.at == 1, emitter.header);
+        if let Some(header) = header.filter(|h| h.flags & flag::FIRST != 0) {
+            if first {
+                self.stamp(header.src_vi, Stamp::FirstBeatOut);
+            }
+            if last {
+                self.stamp(header.src_vi, Stamp::LastBeatOut);
+            }
+        }
+        if last {
+            self.end_frame();
+        }
+    }
+
+    fn start_frame(&mut self) -> Option<Emitter> {
+        let own = low8(NODE(self.csr.node).get(NODE::NUMBER));
+        while let Some(node) = self.channels.ring.pop_front() {
+            self.channels.in_ring.set(usize::from(node), false);
+            let peer = self.channels.peer_mut(node);
+            let incarnation = peer.incarnation;
+            let Some(source) = peer.next_source() else { continue };
+            let again = source == Source::Pool && peer.cursor < peer.reached;
+            let Some((mut frame, chunks)) = peer.take(node, source) else { continue };
+            peer.sign(&mut frame.header);
+            frame.header.src_node = own;
+            self.channels.make_ready(node);
+            match source {
+                Source::Control(Type::Ack, _) => self.count(Counter::AcksSent),
+                Source::Control(Type::Rst, _) => self.count(Counter::ResetsSent),
+                _ if again => self.count(Counter::FramesRetransmitted),
+                _ => {}
+            }
+            let header = Some(frame.header);
+            return Some(Emitter { beats: frame.to_beats(), at: 0, header, incarnation, chunks });
+        }
+        None
+    }
+
+    fn end_frame(&mut self) {
+        let Some(emitter) = self.channels.emitter.take() else { return };
+        let Some(header) = emitter.header else { return };
+        self.count(Counter::FramesSent);
+        self.trace(Trace::FrameOut { header });
+        let (now, timeout) = (self.now, u64::from(self.csr.retry_timeout));
+        let peer = self.channels.peer_mut(header.dst_node);
+        if peer.incarnation != emitter.incarnation {
+            return;
+        }
+        peer.last_sent = now;
+        peer.chunks -= emitter.chunks;
+        if header.flags & flag::SEQUENCED != 0 && peer.reached != 0 {
+            let deadline = now + (timeout << peer.retries);
+            peer.retry_deadline = Some(deadline);
+            self.channels.remind(deadline);
+        }
+        if emitter.chunks != 0 {
+            self.channels.free_chunks += emitter.chunks;
+            self.send.retry();
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Tests of the whole device: two models, a wire, and a host without a driver. One module per section of the contract.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "test data; addresses and counts are small"
+)]
+
+mod support;
+
+mod admin;
+mod channel;
+mod csr;
+mod descriptor;
+mod doorbell;
+mod event;
+mod fault;
+mod message;
+mod raw;
+mod receive;
+mod send;
+mod transfer;
+mod vi;

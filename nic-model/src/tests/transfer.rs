@@ -1,0 +1,103 @@
+//! Messages from one host to the other, as they should go.
+
+use nic_regs::desc::{ControlSegment, control, status};
+use nic_regs::event::Kind;
+use nic_regs::vi::Reliability;
+
+use super::support::*;
+
+const LEVELS: [Reliability; 3] =
+    [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception];
+
+#[test]
+fn a_message_of_every_length_arrives_on_every_level() {
+    for level in LEVELS {
+        let mut w = World::pair(level);
+        for (i, n) in [0, 1, 7, 8, 255, 256, 4095, 4096, 4097, 8192, 256 * 1024].into_iter().enumerate() {
+            let text = pattern(i as u32, n);
+            let at = 0x1000 + 64 * i as u64;
+            w.hosts[A].put(0x2000, &text);
+            w.hosts[B].put(0x2000, &vec![0xee; n + 1]);
+            w.hosts[B].post(VIS[B], Recv, at, &[(0x2000, n as u32 + 1)]);
+            w.settle();
+            w.hosts[A].post(VIS[A], Send, at, &[(0x2000, n as u32)]);
+            w.settle();
+            assert_eq!(w.hosts[A].status(at), status::DONE, "{level:?} {n}");
+            assert_eq!(w.hosts[A].length(at), n as u32);
+            assert_eq!(w.hosts[B].status(at), status::DONE | status::OP_RECEIVE);
+            assert_eq!(w.hosts[B].length(at), n as u32);
+            assert_eq!(w.hosts[B].data(0x2000, n), text);
+            assert_eq!(w.hosts[B].data(0x2000 + n as u64, 1), [0xee]);
+            for (side, kind) in [(A, Kind::SendComplete), (B, Kind::RecvComplete)] {
+                let events = w.hosts[side].events(COMPLETIONS);
+                assert_eq!(events.len(), 1);
+                assert_eq!((events[0].kind, events[0].index), (kind as u8, VIS[side]));
+                assert_eq!(events[0].word1, 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn immediate_data_goes_in_front_of_length_and_status() {
+    for (level, n) in LEVELS.into_iter().flat_map(|l| [(l, 0_u32), (l, 5), (l, 9000)]) {
+        let mut w = World::pair(level);
+        let text = pattern(n, n as usize);
+        w.hosts[A].put(0x2000, &text);
+        let words = ControlSegment {
+            control: control::IMMEDIATE,
+            immediate: 0xabad_cafe,
+            length: 0xffff_ffff,
+            ..ControlSegment::default()
+        };
+        w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 9000)]);
+        w.hosts[B].post(VIS[B], Recv, 64, &[(0x2000, 9000)]);
+        w.hosts[A].post_with(VIS[A], Send, 0, words, &[(0x2000, n)]);
+        w.hosts[A].post(VIS[A], Send, 64, &[(0x2000, n)]);
+        w.settle();
+        let done = status::DONE | status::OP_RECEIVE;
+        assert_eq!(w.hosts[B].status(0), done | status::IMMEDIATE);
+        assert_eq!(w.hosts[B].memory.word(BUS + 20), 0xabad_cafe);
+        assert!(w.hosts[B].memory.writes.contains(&(BUS + 20, 12)));
+        assert_eq!(w.hosts[B].status(64), done);
+        assert_eq!(w.hosts[B].memory.word(BUS + 64 + 20), 0);
+        assert!(w.hosts[B].memory.writes.contains(&(BUS + 64 + 24, 8)));
+        assert_eq!(w.hosts[B].data(0x2000, n as usize), text);
+    }
+}
+
+#[test]
+fn sixteen_segments_at_odd_places_gather_and_scatter() {
+    for level in LEVELS {
+        let mut w = World::pair(level);
+        let mut next = 1;
+        let mut segments = |base: u64, skew: u64| -> Vec<(u64, u32)> {
+            (0..16)
+                .map(|i| {
+                    next = (next * 31 + 17) % 1021;
+                    let n = if i % 5 == 3 { 0 } else { next as u32 };
+                    (base + i * 0x800 + next * skew % 7 + 1, n)
+                })
+                .collect()
+        };
+        let from = segments(0x2000, 3);
+        let mut to = segments(0x4_0000, 5);
+        to[15].1 = 20_000;
+        let mut text = Vec::new();
+        for (i, &(at, n)) in from.iter().enumerate() {
+            let part = pattern(i as u32, n as usize);
+            w.hosts[A].put(at, &part);
+            text.extend(part);
+        }
+        w.hosts[B].post(VIS[B], Recv, 0, &to);
+        w.hosts[A].post(VIS[A], Send, 0, &from);
+        w.settle();
+        assert_eq!(w.hosts[B].status(0), status::DONE | status::OP_RECEIVE);
+        let mut got: Vec<u8> = Vec::new();
+        for &(at, n) in &to {
+            got.extend(w.hosts[B].data(at, n as usize));
+        }
+        assert_eq!(got[..text.len()], text);
+        assert!(got[text.len()..].iter().all(|&b| b == 0));
+    }
+}

@@ -1,0 +1,169 @@
+//! Descriptors: in registered memory, read and written in place.
+
+use nic_regs::desc::{
+    CONTROL_BYTES, CONTROL_OFFSET, ControlSegment, DataSegment, IMMEDIATE_OFFSET, LENGTH_OFFSET,
+    SEGMENT_BYTES, control, status,
+};
+
+use host_driver::work_queue::Slot;
+
+use crate::error::{Error, Result, VipReturn};
+
+/// A data segment: virtual address, memory handle, length.
+pub type Segment = DataSegment;
+
+/// Status word of a descriptor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Status(pub u32);
+
+impl Status {
+    /// The NIC is done with the descriptor.
+    #[must_use]
+    pub const fn is_done(self) -> bool {
+        self.0 & status::DONE != 0
+    }
+
+    /// Any error bit is set.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        self.0 & status::ERROR_MASK != 0
+    }
+
+    /// The error bits.
+    #[must_use]
+    pub const fn errors(self) -> u32 {
+        self.0 & status::ERROR_MASK
+    }
+
+    /// Immediate data came with the message.
+    #[must_use]
+    pub const fn has_immediate(self) -> bool {
+        self.0 & status::IMMEDIATE != 0
+    }
+}
+
+impl core::fmt::Debug for Status {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let names = [
+            (status::DONE, "DONE"),
+            (status::FORMAT_ERROR, "FORMAT_ERROR"),
+            (status::PROTECTION_ERROR, "PROTECTION_ERROR"),
+            (status::LENGTH_ERROR, "LENGTH_ERROR"),
+            (status::PARTIAL_ERROR, "PARTIAL_ERROR"),
+            (status::DESC_FLUSHED_ERROR, "DESC_FLUSHED_ERROR"),
+            (status::TRANSPORT_ERROR, "TRANSPORT_ERROR"),
+            (status::RDMA_PROT_ERROR, "RDMA_PROT_ERROR"),
+            (status::REMOTE_DESC_ERROR, "REMOTE_DESC_ERROR"),
+            (status::OP_RECEIVE, "OP_RECEIVE"),
+            (status::IMMEDIATE, "IMMEDIATE"),
+        ];
+        write!(f, "{:#x}", self.0)?;
+        for (bit, name) in names {
+            if self.0 & bit != 0 {
+                write!(f, " {name}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A descriptor (`VIP_DESCRIPTOR`). Clones are the same descriptor. What is written while it is posted may or may not
+/// be seen by the NIC.
+#[derive(Clone, Debug)]
+#[doc(alias = "VIP_DESCRIPTOR")]
+pub struct Descriptor {
+    slot: Slot,
+}
+
+impl Descriptor {
+    pub(crate) const fn new(slot: Slot) -> Self {
+        Self { slot }
+    }
+
+    pub(crate) const fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// Bytes of a descriptor with room for `segments` data segments.
+    #[must_use]
+    pub const fn bytes(segments: usize) -> usize {
+        let bytes = CONTROL_BYTES as usize + segments * SEGMENT_BYTES as usize;
+        bytes.next_multiple_of(64)
+    }
+
+    /// Virtual address.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.slot.memory().address()
+    }
+
+    /// Data segments that there is room for.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        (self.slot.memory().len() - CONTROL_BYTES as usize) / SEGMENT_BYTES as usize
+    }
+
+    /// Prepares a send or a receive: the segments, and immediate data to send.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if there is no room for the segments.
+    pub fn prepare(&self, segments: &[Segment], immediate: Option<u32>) -> Result<()> {
+        let length = segments.iter().map(|segment| segment.length).fold(0, u32::saturating_add);
+        let header = ControlSegment {
+            seg_count: u16::try_from(segments.len()).unwrap_or(u16::MAX),
+            control: control::OP_SENDRECV | if immediate.is_some() { control::IMMEDIATE } else { 0 },
+            immediate: immediate.unwrap_or(0),
+            length,
+            ..ControlSegment::default()
+        };
+        self.prepare_raw(header, segments)
+    }
+
+    /// Writes any control segment, also one that the NIC refuses.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if there is no room for the segments.
+    pub fn prepare_raw(&self, header: ControlSegment, segments: &[Segment]) -> Result<()> {
+        if segments.len() > self.capacity() {
+            return Err(Error::from(VipReturn::InvalidParameter));
+        }
+        let memory = self.slot.memory();
+        let mut offset = CONTROL_BYTES as usize;
+        for segment in segments {
+            memory.copy_from(offset, &segment.to_bytes());
+            offset += SEGMENT_BYTES as usize;
+        }
+        memory.copy_from(0, &header.to_bytes());
+        Ok(())
+    }
+
+    /// Status word.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status(self.slot.status())
+    }
+
+    /// Bytes transferred; valid when done.
+    #[must_use]
+    pub fn length(&self) -> u32 {
+        self.slot.memory().load_u32(LENGTH_OFFSET as usize)
+    }
+
+    /// Immediate data, sent or received.
+    #[must_use]
+    pub fn immediate(&self) -> u32 {
+        self.slot.memory().load_u32(IMMEDIATE_OFFSET as usize)
+    }
+
+    /// Sets the immediate data field.
+    pub fn set_immediate(&self, value: u32) {
+        self.slot.memory().store_u32(IMMEDIATE_OFFSET as usize, value);
+    }
+
+    /// Control bits.
+    #[must_use]
+    pub fn control(&self) -> u16 {
+        let word = self.slot.memory().load_u32(CONTROL_OFFSET as usize - 2);
+        u16::try_from(word >> 16).unwrap_or(0)
+    }
+}

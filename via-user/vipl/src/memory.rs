@@ -1,0 +1,144 @@
+//! Protection tags and registered memory.
+
+use host_driver::dma::DmaMemory;
+use host_driver::sync::lock;
+use host_driver::work_queue::Slot;
+use nic_regs::tpt::{Handle, RIGHT_RDMA_WRITE};
+
+use crate::attributes::MemAttributes;
+use crate::descriptor::{Descriptor, Segment};
+use crate::error::{Result, VipReturn};
+use crate::nic::Nic;
+
+/// A protection tag (`VIP_PROTECTION_HANDLE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[doc(alias = "VIP_PROTECTION_HANDLE")]
+pub struct Ptag(pub(crate) u16);
+
+/// Registered memory: the bytes and their handle. Clones are the same registration.
+#[derive(Clone, Debug)]
+pub struct Region {
+    memory: DmaMemory,
+    handle: Handle,
+}
+
+impl Region {
+    /// The memory.
+    #[must_use]
+    pub const fn memory(&self) -> &DmaMemory {
+        &self.memory
+    }
+
+    /// The memory handle (`VIP_MEM_HANDLE`), never zero.
+    #[must_use]
+    #[doc(alias = "VIP_MEM_HANDLE")]
+    pub const fn handle(&self) -> u32 {
+        self.handle.0
+    }
+
+    /// A data segment of `length` bytes at `offset`. The NIC checks it when it uses it.
+    #[must_use]
+    pub fn segment(&self, offset: usize, length: u32) -> Segment {
+        let address = self.memory.address().wrapping_add(offset as u64);
+        Segment { address, handle: self.handle.0, length }
+    }
+
+    /// The descriptor at `offset`, with room for `segments` data segments ([`Descriptor::bytes`]).
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if it is not aligned to 64 bytes or not inside.
+    pub fn descriptor(&self, offset: usize, segments: usize) -> Result<Descriptor> {
+        let slot = Slot::new(&self.memory, self.handle, offset, Descriptor::bytes(segments))?;
+        Ok(Descriptor::new(slot))
+    }
+}
+
+impl Nic {
+    /// Creates a protection tag.
+    ///
+    /// # Errors
+    /// [`VipReturn::ErrorResource`] if none is left.
+    #[doc(alias = "VipCreatePtag")]
+    pub fn create_ptag(&self) -> Result<Ptag> {
+        let tag = self.inner().port.create_tag()?;
+        lock(&self.inner().tags).insert(tag, 0);
+        Ok(Ptag(tag))
+    }
+
+    /// Destroys a protection tag.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if it does not exist, [`VipReturn::ErrorResource`] if it is in use.
+    #[doc(alias = "VipDestroyPtag")]
+    pub fn destroy_ptag(&self, tag: Ptag) -> Result<()> {
+        let mut tags = lock(&self.inner().tags);
+        match tags.get(&tag.0) {
+            None => Err(VipReturn::InvalidParameter.into()),
+            Some(0) => {
+                tags.remove(&tag.0);
+                self.inner().port.destroy_tag(tag.0);
+                Ok(())
+            }
+            Some(_) => Err(VipReturn::ErrorResource.into()),
+        }
+    }
+
+    pub(crate) fn use_tag(&self, tag: Ptag) -> Result<()> {
+        match lock(&self.inner().tags).get_mut(&tag.0) {
+            Some(uses) => {
+                *uses += 1;
+                Ok(())
+            }
+            None => Err(VipReturn::InvalidPtag.into()),
+        }
+    }
+
+    pub(crate) fn release_tag(&self, tag: Ptag) {
+        if let Some(uses) = lock(&self.inner().tags).get_mut(&tag.0) {
+            *uses = uses.saturating_sub(1);
+        }
+    }
+
+    /// Registers memory.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`], [`VipReturn::ErrorResource`].
+    #[doc(alias = "VipRegisterMem")]
+    pub fn register_mem(&self, memory: &DmaMemory, attributes: MemAttributes) -> Result<Region> {
+        if attributes.enable_rdma_read {
+            return Err(VipReturn::InvalidRdmaRead.into());
+        }
+        self.use_tag(attributes.ptag)?;
+        let rights = if attributes.enable_rdma_write { RIGHT_RDMA_WRITE } else { 0 };
+        let registered = self.inner().port.register(memory, attributes.ptag.0, rights);
+        let handle = registered.inspect_err(|_| self.release_tag(attributes.ptag))?;
+        // The map keeps the memory alive while the NIC may touch it.
+        lock(&self.inner().memory).insert(handle.0, (memory.clone(), attributes));
+        Ok(Region { memory: memory.clone(), handle })
+    }
+
+    /// Deregisters memory: afterwards the NIC does not touch it.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if it is not registered.
+    #[doc(alias = "VipDeregisterMem")]
+    pub fn deregister_mem(&self, region: &Region) -> Result<()> {
+        self.inner().port.deregister(region.handle)?;
+        let registered = lock(&self.inner().memory).remove(&region.handle.0);
+        if let Some((_, attributes)) = registered {
+            self.release_tag(attributes.ptag);
+        }
+        Ok(())
+    }
+
+    /// The attributes of registered memory.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if it is not registered.
+    #[doc(alias = "VipQueryMem")]
+    pub fn query_mem(&self, region: &Region) -> Result<MemAttributes> {
+        let memory = lock(&self.inner().memory);
+        let registered = memory.get(&region.handle.0).map(|(_, attributes)| *attributes);
+        registered.ok_or_else(|| VipReturn::InvalidParameter.into())
+    }
+}
