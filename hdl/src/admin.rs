@@ -113,7 +113,6 @@ pub struct Admin {
     bus_sum: DFF<Bits<65>>,
     opcode: Signal<Local, Bits<32>>,
     index: Signal<Local, Bits<32>>,
-    index_high: Signal<Local, Bits<16>>,
     index_low: Signal<Local, Bits<16>>,
     node: Signal<Local, Bits<8>>,
     message_domain: Signal<Local, Bits<8>>,
@@ -232,7 +231,6 @@ impl Logic for Admin {
         self.opcode.next = self.entry0.q.val().get_bits::<32>(0);
         self.index.next = self.entry0.q.val().get_bits::<32>(32);
         self.index_low.next = self.entry0.q.val().get_bits::<16>(32);
-        self.index_high.next = self.entry0.q.val().get_bits::<16>(48);
         self.node.next = self.entry0.q.val().get_bits::<8>(32);
         self.message_domain.next = self.entry0.q.val().get_bits::<8>(40);
         self.word4.next = self.entry2.q.val().get_bits::<32>(0);
@@ -496,8 +494,7 @@ impl Logic for Admin {
                             | (self.word5.val().get_bits::<8>(0) > self.credits_max.val()));
                 } else if self.opcode.val() == self.op_message_send.val() {
                     self.owner.d.next = AdminOwner::Message;
-                    self.bad_index.d.next = (self.index_high.val() != 0)
-                        | (self.node.val() >= self.peers_8.val())
+                    self.bad_index.d.next = (self.node.val() >= self.peers_8.val())
                         | (self.message_domain.val() >= self.domains_8.val());
                 } else if self.opcode.val() == self.op_message_queue.val() {
                     self.owner.d.next = AdminOwner::EventQueue;

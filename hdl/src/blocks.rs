@@ -33,6 +33,20 @@ macro_rules! blocks {
             first_one_64: leaf::FirstOne<64>;
             first_one_100: leaf::FirstOne<100>;
             crc32_step: leaf::Crc32Step;
+            rq: pcie::rq::Rq;
+            dma_write: pcie::dma_write::DmaWrite;
+            dma_read: pcie::dma_read::DmaRead [large];
+            cq: pcie::cq::Cq [large];
+            csr: csr::Csr [large];
+            counters: counter::Counters;
+            error_log: error_log::ErrorLog;
+            anatomy: anatomy::Anatomy;
+            tpt: tpt::Tpt [large];
+            vi: vi::Vi [large];
+            event: event::EventQueues [large];
+            top: top::Top [traced, large];
+            send: send::Send [large];
+            recv: recv::Recv [large];
         }
     };
 }

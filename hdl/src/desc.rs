@@ -1,4 +1,5 @@
-//! Descriptor engine: reaches, fetches and resolves one descriptor for the engine that holds it (contract 3, 2.3).
+//! Descriptor engine: reaches, fetches and resolves one descriptor for the engine that holds it
+//! (contract 3, 2.3).
 //!
 //! ```text
 //!                    +------+ <--> read
@@ -6,25 +7,31 @@
 //!    done, ... <---- | Desc |
 //!                    +------+ <--> segment -> segment_bus, segment_length
 //! ```
-//! `op` 0 fetches and resolves, 1 only reaches (bus address), 2 reads Next again. The arguments are stable from `start` to `done`
-//! (pulses); results and segment list are stable until the next `start`. Segments of length 0 are not in the list.
+//! `op` 0 fetches and resolves, 1 only reaches (bus address), 2 reads Next again. The arguments are
+//! stable from `start` to `done` (pulses); results and segment list are stable until the next
+//! `start`. Segments of length 0 are not in the list.
 //!
 //! ```text
-//! Idle -> Reach -> Size -> Read -> Data -> Need -> Rules -> Segment -> Beat0 -> Beat1 -> Skip -> Lookup -> Segment ...
-//!             `-> Done        ^----------------------'        `-> NextCheck -> NextLookup -> Done
+//! Idle -> Reach -> Size -> Read -> Data -> Need -> Format -> Rules -> Segment | NextCheck | Read
+//! Segment -> Beat0 -> Beat1 -> Beat2 -> Skip -> [Lookup ->] Segment ... -> NextCheck
+//! NextCheck -> [NextLookup ->] Done -> Idle;   op 2: Idle -> Read -> Data -> NextCheck
 //! ```
 
+mod list;
 mod pieces;
 mod retire;
 mod state;
 mod verdict;
+mod work;
+pub use list::List;
 pub use pieces::Pieces;
 pub use retire::Retire;
 pub use state::{DescState, Outcome};
 pub use verdict::{Cause, Verdict};
+pub use work::Work;
 
 use crate::ifs::{ReadClient, TptClient};
-use crate::leaf::{LutRam, Number, SdpRam};
+use crate::leaf::{Number, SdpRam};
 use nic_regs::desc;
 use nic_regs::limits::DATA_SEGMENTS_MAX;
 use rust_hdl::prelude::*;
@@ -42,13 +49,15 @@ pub struct Desc {
     pub domain: Signal<In, Bits<8>>,
     pub region: Signal<In, Bits<16>>,
     pub offset: Signal<In, Bits<26>>,
-    /// How many segments the token says.
+    /// How many segments the token says; 0: not known.
     pub hint: Signal<In, Bits<5>>,
     /// The posted count covers the successor: Next may be used.
     pub covers_next: Signal<In, Bit>,
     pub done: Signal<Out, Bit>,
     /// See [`Outcome`].
     pub outcome: Signal<Out, Bits<3>>,
+    /// The outcome is that nothing is known of the descriptor: not reached, or not read.
+    pub unreached: Signal<Out, Bit>,
     /// Sum of the segments' lengths, saturated to 2^20 - 1.
     pub total: Signal<Out, Bits<20>>,
     /// Control bit IMMEDIATE.
@@ -69,7 +78,8 @@ pub struct Desc {
     failed: DFF<Bits<3>>,
     bus_at: DFF<Bits<64>>,
     room: DFF<Bits<32>>,
-    // The read in progress: from byte `have` of the descriptor, `want` bytes; `again`: only Next is wanted.
+    // The read in progress: from byte `have` of the descriptor, `want` bytes; `again`: only Next is
+    // wanted.
     have: DFF<Bits<9>>,
     want: DFF<Bits<9>>,
     need: DFF<Bits<9>>,
@@ -85,10 +95,7 @@ pub struct Desc {
     immediate_word: DFF<Bits<32>>,
     over_room: DFF<Bit>,
     bad_format: DFF<Bit>,
-    // The segment in progress and the list.
     seg_index: DFF<Bits<5>>,
-    listed: DFF<Bits<4>>,
-    sum: DFF<Bits<20>>,
     // Arguments of the look-up.
     index: DFF<Bits<16>>,
     generation: DFF<Bits<16>>,
@@ -101,24 +108,25 @@ pub struct Desc {
     next_offset_at: DFF<Bits<26>>,
     fetched_out: DFF<Bit>,
     beats: SdpRam<64, 6>,
-    list_bus: LutRam<64, 4>,
-    list_length: LutRam<32, 4>,
+    list: List,
     hint_bytes: Signal<Local, Bits<9>>,
     want_wide: Signal<Local, Bits<32>>,
     need_wide: Signal<Local, Bits<32>>,
-    next_sum: Signal<Local, Bits<21>>,
     misaligned: Signal<Local, Bit>,
+    unread: Signal<Local, Bit>,
     small_count: Signal<Local, Bit>,
     control_bytes: Number<9, { desc::CONTROL_BYTES }>,
     control_bytes_32: Number<32, { desc::CONTROL_BYTES }>,
     next_bytes: Number<9, 16>,
+    line: Number<9, 64>,
     largest: Number<9, LARGEST>,
     hint_largest: Number<5, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     segments_largest: Number<16, { DATA_SEGMENTS_MAX as u64 }>,
     count_largest: Number<16, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     first_segment: Number<6, FIRST_SEGMENT_BEAT>,
-    saturated: Number<20, 0xfffff>,
     no_region: Number<16, 0xffff>,
+    unread_region: Number<16, 0xfffe>,
+    unread_offset: Number<26, 0x3ff_ffff>,
     op_reach: Number<2, 1>,
     op_next: Number<2, 2>,
     failed_descriptor: Number<3, { Outcome::Descriptor as u64 }>,
@@ -132,15 +140,17 @@ impl Logic for Desc {
     fn update(&mut self) {
         dff_setup!(self, clock, state, failed, bus_at, room, have, want, need, again, beat);
         dff_setup!(self, clock, read_address, next_va, next_handle, seg_count, control, reserved);
-        dff_setup!(self, clock, immediate_word, over_room, bad_format, seg_index, listed, sum);
+        dff_setup!(self, clock, immediate_word, over_room, bad_format, seg_index);
         dff_setup!(self, clock, index, generation, check_generation, va_mode, address, length);
         dff_setup!(self, clock, next_ok, next_region_at, next_offset_at, fetched_out);
-        clock!(self, clock, beats, list_bus, list_length);
+        clock!(self, clock, beats, list);
 
         // Results.
         self.done.next = self.state.q.val() == DescState::Done;
         self.outcome.next = self.failed.q.val();
-        self.total.next = self.sum.q.val();
+        self.unreached.next = (self.failed.q.val() == self.failed_descriptor.val())
+            | (self.failed.q.val() == self.failed_host_read.val());
+        self.total.next = self.list.total.val();
         self.has_immediate.next = self.control.q.val().get_bit(2);
         self.immediate.next = self.immediate_word.q.val();
         self.bus.next = self.bus_at.q.val();
@@ -149,10 +159,13 @@ impl Logic for Desc {
         self.next_offset.next = self.next_offset_at.q.val();
         self.fetched.next = self.fetched_out.q.val();
         self.fetched_out.d.next = false;
-        self.list_bus.read_address.next = self.segment.val();
-        self.list_length.read_address.next = self.segment.val();
-        self.segment_bus.next = self.list_bus.read_data.val();
-        self.segment_length.next = self.list_length.read_data.val();
+        self.list.segment.next = self.segment.val();
+        self.segment_bus.next = self.list.segment_bus.val();
+        self.segment_length.next = self.list.segment_length.val();
+        self.list.clear.next = self.state.q.val() == DescState::Size;
+        self.list.add.next = (self.state.q.val() == DescState::Lookup) & self.tpt.done.val();
+        self.list.bus.next = self.tpt.bus.val();
+        self.list.length.next = self.length.q.val();
 
         // Look-ups, reads and memories: arguments are registers.
         self.tpt.valid.next = (self.state.q.val() == DescState::Reach)
@@ -174,22 +187,13 @@ impl Logic for Desc {
         self.beats.write_data.next = self.read.rsp_data.val();
         self.beats.write_enable.next =
             (self.state.q.val() == DescState::Data) & self.read.rsp_valid.val();
-        self.list_bus.write_address.next = self.listed.q.val();
-        self.list_bus.write_data.next = self.tpt.bus.val();
-        self.list_bus.write_enable.next =
-            (self.state.q.val() == DescState::Lookup) & self.tpt.done.val();
-        self.list_length.write_address.next = self.listed.q.val();
-        self.list_length.write_data.next = self.length.q.val();
-        self.list_length.write_enable.next =
-            (self.state.q.val() == DescState::Lookup) & self.tpt.done.val();
 
-        self.hint_bytes.next =
-            self.control_bytes.val() + (bit_cast::<9, 5>(self.hint.val()) << 4);
+        self.hint_bytes.next = self.control_bytes.val() + (bit_cast::<9, 5>(self.hint.val()) << 4);
         self.want_wide.next = bit_cast::<32, 9>(self.want.q.val());
         self.need_wide.next = bit_cast::<32, 9>(self.need.q.val());
-        self.next_sum.next = bit_cast::<21, 20>(self.sum.q.val())
-            + bit_cast::<21, 20>(self.length.q.val().get_bits::<20>(0));
         self.misaligned.next = self.next_va.q.val().get_bits::<6>(0) != 0;
+        self.unread.next = (self.index.q.val() == self.unread_region.val())
+            & (self.address.q.val().get_bits::<26>(6) == self.unread_offset.val());
         self.small_count.next = self.seg_count.q.val() <= self.count_largest.val();
 
         match self.state.q.val() {
@@ -211,9 +215,7 @@ impl Logic for Desc {
                         self.read_address.d.next = self.bus_at.q.val();
                         self.state.d.next = DescState::Read;
                     } else {
-                        self.sum.d.next = 0.into();
                         self.seg_index.d.next = 0.into();
-                        self.listed.d.next = 0.into();
                         self.state.d.next = DescState::Reach;
                     }
                 }
@@ -224,12 +226,19 @@ impl Logic for Desc {
                 self.room.d.next = self.tpt.room.val();
                 self.have.d.next = 0.into();
                 self.want.d.next = self.hint_bytes.val();
-                if self.hint.val() > self.hint_largest.val() {
+                if self.hint.val() == 0 {
+                    // Not known (the token came from Next), or none: one line of 64 bytes holds
+                    // two.
+                    self.want.d.next = self.line.val();
+                } else if self.hint.val() > self.hint_largest.val() {
                     self.want.d.next = self.largest.val();
                 }
                 if self.tpt.done.val() {
                     if !self.tpt.ok.val() {
                         self.failed.d.next = self.failed_descriptor.val();
+                        if self.unread.val() {
+                            self.failed.d.next = self.failed_host_read.val();
+                        }
                         self.state.d.next = DescState::Done;
                     } else if self.op.val() == self.op_reach.val() {
                         self.state.d.next = DescState::Done;
@@ -265,8 +274,15 @@ impl Logic for Desc {
                     if self.read.rsp_last.val() {
                         self.have.d.next = self.have.q.val() + self.want.q.val();
                         if self.read.rsp_error.val() {
-                            self.failed.d.next = self.failed_host_read.val();
                             self.state.d.next = DescState::Done;
+                            if self.again.q.val() {
+                                // The next fetch will say that the host read failed.
+                                self.next_ok.d.next = true;
+                                self.next_region_at.d.next = self.unread_region.val();
+                                self.next_offset_at.d.next = self.unread_offset.val();
+                            } else {
+                                self.failed.d.next = self.failed_host_read.val();
+                            }
                         } else if self.again.q.val() {
                             self.state.d.next = DescState::NextCheck;
                         } else {
@@ -342,13 +358,6 @@ impl Logic for Desc {
             }
             DescState::Lookup => {
                 if self.tpt.done.val() {
-                    self.listed.d.next = self.listed.q.val() + 1;
-                    self.sum.d.next = self.next_sum.val().get_bits::<20>(0);
-                    if self.next_sum.val().get_bit(20)
-                        | (self.length.q.val().get_bits::<12>(20) != 0)
-                    {
-                        self.sum.d.next = self.saturated.val();
-                    }
                     self.state.d.next = DescState::Segment;
                     if !self.tpt.ok.val() {
                         self.failed.d.next = self.failed_protection.val();
@@ -376,8 +385,7 @@ impl Logic for Desc {
                 if self.tpt.done.val() {
                     if self.tpt.ok.val() & (!self.tpt.offset_64.val().get_bit(26)) {
                         self.next_region_at.d.next = self.index.q.val();
-                        self.next_offset_at.d.next =
-                            self.tpt.offset_64.val().get_bits::<26>(0);
+                        self.next_offset_at.d.next = self.tpt.offset_64.val().get_bits::<26>(0);
                     }
                     self.state.d.next = DescState::Done;
                 }

@@ -166,7 +166,7 @@ interface! {
     /// |---|---|---|
     /// | 0 GET | vi | results `ctx_*` |
     /// | 1 SAVE | vi, in_progress, offset, fragment | store message progress; schedule again if it has work |
-    /// | 2 POP | vi, next_valid, next_region, next_offset | pop the head by the successor rule; `need_next` 1: nothing done, read Next again and repeat. Clears progress |
+    /// | 2 POP | vi, in_progress (a frame of the message was sent: it gets a number), next_valid, next_region, next_offset | pop the head by the successor rule; `need_next` 1: nothing done, read Next again and repeat. Clears progress |
     /// | 3 AWAIT | vi, offset (= message length) | Reception: remember the popped token and length, wait for ViAck |
     /// | 4 COMPLETE | vi | the popped descriptor's status is written: announce; schedule again if it has work; clears an AWAIT |
     /// | 5 STOP | vi, reason, queue, status, refuse | contract 6.1; `refuse`: owe a ViRefuse (ignored on Unreliable) |
@@ -240,7 +240,7 @@ interface! {
     /// | 2 POP | vi, next_valid, next_region, next_offset | as for send; clears progress |
     /// | 4 COMPLETE | vi, owe_ack | the popped descriptor's status is written: announce; owe a ViAck |
     /// | 5 STOP | vi, reason, detail, queue, status, refuse | as for send; `detail`: peer's reason |
-    /// | 6 ACKED | vi | a ViAck arrived |
+    /// | 6 ACKED | vi | a ViAck arrived (the VIs count Unmatched if no send waits) |
     ViRecvClient / ViRecvServer, "ViRecvClient", "ViRecvServer" {
         out {
             valid: Bit,
@@ -461,6 +461,7 @@ interface! {
 
 interface! {
     /// A deferring event queue has room again (call; the answer comes when the scan of all VIs is over or the queue is full again).
+    /// `queue` bit 15: try ViErrors, else completions.
     DrainClient / DrainServer, "DrainClient", "DrainServer" {
         out {
             valid: Bit,

@@ -42,7 +42,19 @@
 
 pub mod admin;
 mod blocks;
+pub mod event;
 pub mod ifs;
+pub mod link;
+pub mod channel;
 pub mod leaf;
+pub mod top;
 pub mod tpt;
 pub mod vi;
+pub mod desc;
+pub mod recv;
+pub mod send;
+pub mod anatomy;
+pub mod counter;
+pub mod csr;
+pub mod error_log;
+pub mod pcie;

@@ -7,18 +7,25 @@
 //!             +------+
 //! ```
 //! ```text
-//! Idle -> Kind -> Get -> Match -> Choose -> Rules -> [Resolve ->] Check -> Place -> [Scatter ->] Placed -> Save | Retire -> Release
-//!   ViAck: Choose -> Acked -> Release;  ViRefuse, Fin: Choose -> Fail -> Retire -> Release;  Message: Kind -> Message -> [Refuse ->] Release
+//! Idle -> Kind -> Get -> Match -> Choose -> [Resolve ->] Check -> Place -> [Scatter ->] Placed
+//!   -> Save (message goes on) or Retire (last frame) -> Release -> Idle
+//!   ViAck: Choose -> Acked -> Release;  ViRefuse, Fin: Choose -> Fail -> Retire -> Release
+//!   Message: Kind -> Message -> [Refuse ->] Release
 //!   error: Fail -> Retire -> Release;   dropped: Gap -> [Save ->] Release
 //! ```
-//! A frame is released only when its effect is complete; nothing here waits for an event queue or for the link (nic.md 2).
+//! A frame is released only when its effect is complete; nothing here waits for an event queue or
+//! for the link (nic.md 2).
 
+mod judge;
+mod port;
 mod scatter;
 mod state;
+pub use judge::Judge;
+pub use port::Port;
 pub use scatter::Scatter;
 pub use state::RecvState;
 
-use crate::desc::{Cause, Desc, Retire, Verdict};
+use crate::desc::{Cause, Work};
 use crate::ifs::{
     EventClient, FenceServer, ReadClient, StagingClient, TptClient, ViRecvClient, WriteClient,
 };
@@ -26,8 +33,6 @@ use crate::leaf::Number;
 use nic_regs::counter::Counter;
 use nic_regs::event::Kind;
 use nic_regs::frame::{MESSAGE_BYTES, Type};
-use nic_regs::limits::MAX_TRANSFER_BYTES;
-use nic_regs::vi::{Reliability, State};
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -51,96 +56,45 @@ pub struct Recv {
     pausing: DFF<Bit>,
     counts_out: DFF<Bits<64>>,
     sampled: DFF<Bit>,
-    // The VI of the frame in hand.
-    vi_state: DFF<Bits<2>>,
-    domain: DFF<Bits<8>>,
-    tag: DFF<Bits<16>>,
-    level: DFF<Bits<3>>,
-    peer: DFF<Bits<8>>,
-    peer_vi: DFF<Bits<16>>,
-    connection: DFF<Bits<16>>,
-    region: DFF<Bits<16>>,
-    offset: DFF<Bits<26>>,
-    hint: DFF<Bits<5>>,
-    count: DFF<Bits<16>>,
-    in_progress: DFF<Bit>,
-    progress: DFF<Bits<19>>,
-    total: DFF<Bits<19>>,
-    message: DFF<Bits<8>>,
-    fragment: DFF<Bits<8>>,
-    // Comparisons.
-    ours: DFF<Bit>,
-    level_fits: DFF<Bit>,
-    continues: DFF<Bit>,
-    exceeds: DFF<Bit>,
-    short: DFF<Bit>,
-    hit: DFF<Bit>,
-    too_long: DFF<Bit>,
-    inconsistent: DFF<Bit>,
-    // The message: bytes placed before and after this frame, its length as far as it is known; bit 20: more than any total.
-    placed: DFF<Bits<19>>,
-    reached: DFF<Bits<20>>,
-    whole: DFF<Bits<21>>,
-    broken: DFF<Bit>,
-    partial: DFF<Bit>,
-    // The descriptor that the descriptor engine still holds.
+    // The descriptor that the descriptor engine still holds, and whether it is the frame's.
     held: DFF<Bit>,
     held_vi: DFF<Bits<16>>,
-    // How the frame ends.
+    held_region: DFF<Bits<16>>,
+    held_offset: DFF<Bits<26>>,
+    hit: DFF<Bit>,
+    // How the frame ends; `broken`: it violates the rules of its message.
+    broken: DFF<Bit>,
+    partial: DFF<Bit>,
+    too_long: DFF<Bit>,
+    in_progress: DFF<Bit>,
     cause: DFF<Bits<4>>,
     steps: DFF<Bits<5>>,
     status_length: DFF<Bits<20>>,
-    save_progress: DFF<Bit>,
+    // Pulses to the parts, one cycle after the decision.
     desc_start: DFF<Bit>,
     scatter_start: DFF<Bit>,
-    retire_start: DFF<Bit>,
-    desc: Desc,
+    finish_start: DFF<Bit>,
+    port: Port,
+    judge: Judge,
+    work: Work,
     scatter: Scatter,
-    verdict: Verdict,
-    retire: Retire,
     // The header's fields.
     kind: Signal<Local, Bits<8>>,
     length: Signal<Local, Bits<13>>,
     source: Signal<Local, Bits<8>>,
     dst_vi: Signal<Local, Bits<16>>,
-    src_vi: Signal<Local, Bits<16>>,
-    frame_connection: Signal<Local, Bits<16>>,
+    word: Signal<Local, Bits<32>>,
     first: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
     immediate: Signal<Local, Bit>,
-    sequenced: Signal<Local, Bit>,
     wants_ack: Signal<Local, Bit>,
-    frame_fragment: Signal<Local, Bits<8>>,
-    frame_message: Signal<Local, Bits<8>>,
-    word: Signal<Local, Bits<32>>,
-    unreliable: Signal<Local, Bit>,
-    reception: Signal<Local, Bit>,
-    sum: Signal<Local, Bits<20>>,
-    level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
-    level_reception: Number<3, { Reliability::Reception as u64 }>,
-    state_connected: Number<2, { State::Connected as u64 }>,
     kind_data: Number<8, { Type::Data as u64 }>,
-    kind_ack: Number<8, { Type::ViAck as u64 }>,
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
-    kind_fin: Number<8, { Type::Fin as u64 }>,
     kind_message: Number<8, { Type::Message as u64 }>,
     event_message: Number<32, { Kind::Message as u64 }>,
     message_bytes: Number<13, { MESSAGE_BYTES as u64 }>,
-    longest: Number<32, { MAX_TRANSFER_BYTES as u64 }>,
-    over: Number<21, { 1 << 20 }>,
     cause_length: Number<4, { Cause::Length as u64 }>,
-    cause_host_read: Number<4, { Cause::HostRead as u64 }>,
-    cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
-    cause_refused: Number<4, { Cause::Refused as u64 }>,
-    cause_refused_reception: Number<4, { Cause::RefusedReception as u64 }>,
-    cause_disconnected: Number<4, { Cause::Disconnected as u64 }>,
-    outcome_reached: Number<3, 3>,
     steps_complete: Number<5, 0b01101>,
-    steps_complete_stop: Number<5, 0b11101>,
-    steps_stop: Number<5, 0b10000>,
-    op_save: Number<3, 1>,
-    op_acked: Number<3, 6>,
-    desc_op_next: Number<2, 2>,
     one: Number<16, 1>,
     count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
     count_unmatched: Number<64, { 1 << Counter::Unmatched as u32 }>,
@@ -152,97 +106,100 @@ pub struct Recv {
 impl Logic for Recv {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, pausing, counts_out, sampled, vi_state, domain, tag, level);
-        dff_setup!(self, clock, peer, peer_vi, connection, region, offset, hint, count);
-        dff_setup!(self, clock, in_progress, progress, total, message, fragment, ours, level_fits);
-        dff_setup!(self, clock, continues, exceeds, short, hit, too_long, inconsistent, placed);
-        dff_setup!(self, clock, reached, whole, broken, partial, held, held_vi, cause, steps);
-        dff_setup!(self, clock, status_length, save_progress, desc_start, scatter_start);
-        dff_setup!(self, clock, retire_start);
-        clock!(self, clock, desc, scatter, retire);
-        self.desc.reset.next = self.reset.val();
+        dff_setup!(self, clock, state, pausing, counts_out, sampled, held, held_vi, held_region);
+        dff_setup!(self, clock, held_offset, hit, broken, partial, too_long, in_progress, cause);
+        dff_setup!(self, clock, steps, status_length, desc_start, scatter_start, finish_start);
+        clock!(self, clock, port, work, scatter);
+        self.work.reset.next = self.reset.val();
         self.scatter.reset.next = self.reset.val();
-        self.retire.reset.next = self.reset.val();
-        ReadClient::link(&mut self.desc_read, &mut self.desc.read);
-        TptClient::link(&mut self.desc_tpt, &mut self.desc.tpt);
+        ReadClient::link(&mut self.desc_read, &mut self.work.read);
+        TptClient::link(&mut self.desc_tpt, &mut self.work.tpt);
+        ViRecvClient::link(&mut self.vi, &mut self.port.vi);
 
         // The header, which staging holds stable.
         self.kind.next = self.staging.header0.val().get_bits::<8>(8);
         self.length.next = self.staging.header0.val().get_bits::<13>(16);
         self.source.next = self.staging.header0.val().get_bits::<8>(32);
         self.dst_vi.next = self.staging.header1.val().get_bits::<16>(0);
-        self.src_vi.next = self.staging.header1.val().get_bits::<16>(16);
-        self.frame_connection.next = self.staging.header1.val().get_bits::<16>(32);
         self.first.next = self.staging.header1.val().get_bit(48);
         self.last.next = self.staging.header1.val().get_bit(49);
         self.immediate.next =
             self.staging.header1.val().get_bit(49) & self.staging.header1.val().get_bit(50);
-        self.sequenced.next = self.staging.header1.val().get_bit(51);
         self.wants_ack.next = self.staging.header1.val().get_bit(52);
-        self.frame_fragment.next = self.staging.header2.val().get_bits::<8>(0);
-        self.frame_message.next = self.staging.header2.val().get_bits::<8>(8);
         self.word.next = self.staging.header2.val().get_bits::<32>(32);
 
         // Counters, stamps, fence.
         self.counts.next = self.counts_out.q.val();
         self.counts_out.d.next = 0.into();
-        if self.desc.fetched.val() {
+        if self.work.fetched.val() {
             self.counts_out.d.next = self.count_fetch.val();
         }
-        self.sampled.d.next =
-            self.sample_armed.val() & (self.sample_vi.val() == self.dst_vi.val());
+        self.sampled.d.next = self.sample_armed.val() & (self.sample_vi.val() == self.dst_vi.val());
         self.stamp_matched.next = (self.state.q.val() == RecvState::Place) & self.sampled.q.val();
         self.stamp_data_written.next =
             (self.state.q.val() == RecvState::Placed) & self.last.val() & self.sampled.q.val();
-        self.stamp_status_written.next = self.retire.written.val() & self.sampled.q.val();
+        self.stamp_status_written.next = self.work.written.val() & self.sampled.q.val();
         self.pausing.d.next = (self.state.q.val() == RecvState::Idle) & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
-        // The parts.
-        self.desc.start.next = self.desc_start.q.val() | self.retire.reread.val();
-        self.desc.op.next = 0.into();
-        if self.retire.reread.val() {
-            self.desc.op.next = self.desc_op_next.val();
-        }
-        self.desc.tag.next = self.tag.q.val();
-        self.desc.domain.next = self.domain.q.val();
-        self.desc.region.next = self.region.q.val();
-        self.desc.offset.next = self.offset.q.val();
-        self.desc.hint.next = self.hint.q.val();
-        self.desc.covers_next.next = self.count.q.val() > self.one.val();
-        self.desc.segment.next = self.scatter.segment.val();
+        // The VI table.
+        self.port.header0.next = self.staging.header0.val();
+        self.port.header1.next = self.staging.header1.val();
+        self.port.header2.next = self.staging.header2.val();
+        self.port.get.next = self.state.q.val() == RecvState::Get;
+        self.port.save.next = self.state.q.val() == RecvState::Save;
+        self.port.acked.next = self.state.q.val() == RecvState::Acked;
+        self.port.retire_valid.next = self.work.vi_valid.val();
+        self.port.retire_op.next = self.work.vi_op.val();
+        self.port.in_progress.next = self.in_progress.q.val();
+        self.port.next_valid.next = self.work.next_valid.val();
+        self.port.next_region.next = self.work.next_region.val();
+        self.port.next_offset.next = self.work.next_offset.val();
+        self.port.owe_ack.next = self.wants_ack.val() & (self.cause.q.val() == 0);
+        self.port.reason.next = self.work.reason.val();
+        self.port.stop_status.next = self.work.stop_status.val();
+        self.port.is_data.next = self.kind.val() == self.kind_data.val();
+        self.port.is_refuse.next = self.kind.val() == self.kind_refuse.val();
+
+        // Descriptor, payload, status.
+        self.work.resolve.next = self.desc_start.q.val();
+        self.work.tag.next = self.port.tag.val();
+        self.work.domain.next = self.port.domain.val();
+        self.work.region.next = self.port.region.val();
+        self.work.offset.next = self.port.offset.val();
+        self.work.hint.next = self.port.hint.val();
+        self.work.covers_next.next = self.port.count.val() > self.one.val();
+        self.work.segment.next = self.scatter.segment.val();
         self.desc_start.d.next = false;
         self.scatter.start.next = self.scatter_start.q.val();
-        self.scatter.skip.next = self.placed.q.val();
+        self.scatter.skip.next = self.port.placed.val();
         self.scatter.length.next = self.length.val();
-        self.scatter.segment_bus.next = self.desc.segment_bus.val();
-        self.scatter.segment_length.next = self.desc.segment_length.val();
+        self.scatter.segment_bus.next = self.work.segment_bus.val();
+        self.scatter.segment_length.next = self.work.segment_length.val();
         self.scatter.data.next = self.staging.data.val();
         self.scatter_start.d.next = false;
-        self.verdict.cause.next = self.cause.q.val();
-        self.verdict.receive.next = true;
-        self.verdict.partial.next = self.partial.q.val();
-        self.verdict.immediate.next = self.immediate.val();
-        self.retire.start.next = self.retire_start.q.val();
-        self.retire.steps.next = self.steps.q.val();
-        self.retire.bus.next = self.desc.bus.val();
-        self.retire.length.next = self.status_length.q.val();
-        self.retire.status_word.next = self.verdict.status_word.val();
-        self.retire.has_immediate.next = self.immediate.val() & (self.cause.q.val() == 0);
-        self.retire.immediate.next = self.word.val();
-        self.retire.desc_done.next = self.desc.done.val();
-        self.retire.desc_ok.next = self.desc.outcome.val() == 0;
-        self.retire.vi_done.next = self.vi.done.val();
-        self.retire.vi_need_next.next = self.vi.need_next.val();
-        self.retire_start.d.next = false;
+        self.work.unreliable.next = self.port.unreliable.val();
+        self.work.finish.next = self.finish_start.q.val();
+        self.work.fail.next = self.state.q.val() == RecvState::Fail;
+        self.work.steps.next = self.steps.q.val();
+        self.work.cause.next = self.cause.q.val();
+        self.work.length.next = self.status_length.q.val();
+        self.work.vi_done.next = self.port.done.val();
+        self.work.vi_need_next.next = self.port.need_next.val();
+        self.finish_start.d.next = false;
+        self.work.reach.next = false;
+        self.work.receive.next = true;
+        self.work.partial.next = self.partial.q.val();
+        self.work.take_immediate.next = self.immediate.val();
+        self.work.taken_immediate.next = self.word.val();
 
-        // Writes: payload, or the status when the scatterer is idle.
-        self.write.valid.next = self.retire.w_valid.val();
-        self.write.address.next = self.retire.w_address.val();
-        self.write.length.next = self.retire.w_length.val();
-        self.write.data.next = self.retire.w_data.val();
-        self.write.last.next = self.retire.w_last.val();
-        self.retire.w_ready.next = self.write.ready.val();
+        // Writes: the payload's while scattering, else the status.
+        self.write.valid.next = self.work.write.valid.val();
+        self.write.address.next = self.work.write.address.val();
+        self.write.length.next = self.work.write.length.val();
+        self.write.data.next = self.work.write.data.val();
+        self.write.last.next = self.work.write.last.val();
+        self.work.write.ready.next = self.write.ready.val();
         self.scatter.w_ready.next = false;
         if self.state.q.val() == RecvState::Scatter {
             self.write.valid.next = self.scatter.w_valid.val();
@@ -269,47 +226,19 @@ impl Logic for Recv {
         self.events.wide.next = true;
         self.events.message_data.next = self.staging.data.val();
 
-        // Calls to the VI table.
-        self.vi.valid.next = self.retire.vi_valid.val();
-        self.vi.op.next = self.retire.vi_op.val();
-        if self.state.q.val() == RecvState::Get {
-            self.vi.valid.next = true;
-            self.vi.op.next = 0.into();
-        } else if self.state.q.val() == RecvState::Save {
-            self.vi.valid.next = true;
-            self.vi.op.next = self.op_save.val();
-        } else if self.state.q.val() == RecvState::Acked {
-            self.vi.valid.next = true;
-            self.vi.op.next = self.op_acked.val();
-        }
-        self.vi.vi.next = self.dst_vi.val();
-        self.vi.in_progress.next = self.save_progress.q.val();
-        self.vi.offset.next = self.reached.q.val().get_bits::<19>(0);
-        self.vi.total.next = self.whole.q.val().get_bits::<19>(0);
-        self.vi.message.next = self.frame_message.val();
-        self.vi.fragment.next = self.frame_fragment.val() + 1;
-        self.vi.next_valid.next = self.desc.next_valid.val();
-        self.vi.next_region.next = self.desc.next_region.val();
-        self.vi.next_offset.next = self.desc.next_offset.val();
-        self.vi.owe_ack.next = self.wants_ack.val() & (self.cause.q.val() == 0);
-        self.vi.reason.next = self.verdict.reason.val();
-        self.vi.detail.next = 0.into();
-        self.vi.status.next = self.verdict.stop_status.val();
-        self.vi.queue.next = true;
-        self.vi.refuse.next = true;
-        if self.kind.val() != self.kind_data.val() {
-            self.vi.detail.next = self.word.val().get_bits::<8>(0);
-            self.vi.queue.next = false;
-            self.vi.refuse.next = false;
-        }
-        if self.kind.val() == self.kind_fin.val() {
-            self.vi.detail.next = 0.into();
-        }
-
-        self.unreliable.next = self.level.q.val() == self.level_unreliable.val();
-        self.reception.next = self.level.q.val() == self.level_reception.val();
-        self.sum.next =
-            bit_cast::<20, 19>(self.progress.q.val()) + bit_cast::<20, 13>(self.length.val());
+        // What the frame does.
+        self.judge.kind.next = self.kind.val();
+        self.judge.first.next = self.first.val();
+        self.judge.opening.next = self.staging.header2.val().get_bits::<8>(0) == 0;
+        self.judge.ours.next = self.port.ours.val();
+        self.judge.level_fits.next = self.port.level_fits.val();
+        self.judge.unreliable.next = self.port.unreliable.val();
+        self.judge.reception.next = self.port.reception.val();
+        self.judge.busy.next = self.port.busy.val();
+        self.judge.continues.next = self.port.continues.val();
+        self.judge.misfit.next = self.port.misfit.val();
+        self.judge.inconsistent.next = self.port.inconsistent.val();
+        self.judge.empty.next = self.port.count.val() == 0;
 
         match self.state.q.val() {
             RecvState::Idle => {
@@ -320,10 +249,7 @@ impl Logic for Recv {
                 }
             }
             RecvState::Kind => {
-                self.cause.d.next = 0.into();
-                self.partial.d.next = false;
-                self.broken.d.next = false;
-                self.save_progress.d.next = false;
+                self.in_progress.d.next = false;
                 self.state.d.next = RecvState::Get;
                 if self.kind.val() == self.kind_message.val() {
                     self.state.d.next = RecvState::Message;
@@ -334,34 +260,140 @@ impl Logic for Recv {
                 }
             }
             RecvState::Get => {
-                self.vi_state.d.next = self.vi.ctx_state.val();
-                self.domain.d.next = self.vi.ctx_domain.val();
-                self.tag.d.next = self.vi.ctx_tag.val();
-                self.level.d.next = self.vi.ctx_reliability.val();
-                self.peer.d.next = self.vi.ctx_peer.val();
-                self.peer_vi.d.next = self.vi.ctx_peer_vi.val();
-                self.connection.d.next = self.vi.ctx_connection.val();
-                self.region.d.next = self.vi.ctx_region.val();
-                self.offset.d.next = self.vi.ctx_offset.val();
-                self.hint.d.next = self.vi.ctx_segments.val();
-                self.count.d.next = self.vi.ctx_count.val();
-                self.in_progress.d.next = self.vi.ctx_in_progress.val();
-                self.progress.d.next = self.vi.ctx_progress.val();
-                self.total.d.next = self.vi.ctx_total.val();
-                self.message.d.next = self.vi.ctx_message.val();
-                self.fragment.d.next = self.vi.ctx_fragment.val();
-                // Before `region` and `offset` change: is it still the descriptor that is resolved?
-                self.hit.d.next = self.held.q.val()
-                    & (self.held_vi.q.val() == self.dst_vi.val())
-                    & (self.vi.ctx_region.val() == self.region.q.val())
-                    & (self.vi.ctx_offset.val() == self.offset.q.val());
-                if self.vi.done.val() {
+                if self.port.done.val() {
                     self.state.d.next = RecvState::Match;
                 }
+            }
+            RecvState::Match => {
+                self.hit.d.next = self.held.q.val()
+                    & (self.held_vi.q.val() == self.dst_vi.val())
+                    & (self.held_region.q.val() == self.port.region.val())
+                    & (self.held_offset.q.val() == self.port.offset.val());
+                self.state.d.next = RecvState::Choose;
+            }
+            RecvState::Choose => {
+                self.cause.d.next = self.judge.cause.val();
+                self.broken.d.next = self.judge.breaks.val();
+                self.partial.d.next =
+                    (!self.first.val()) | (self.port.busy.val() & (!self.port.unreliable.val()));
+                self.state.d.next = RecvState::Release;
+                if self.judge.unmatched.val() {
+                    self.counts_out.d.next = self.count_unmatched.val();
+                } else if self.judge.dropped.val() {
+                    self.counts_out.d.next = self.count_empty.val();
+                } else if self.judge.acked.val() {
+                    self.state.d.next = RecvState::Acked;
+                } else if self.judge.gap.val() {
+                    self.state.d.next = RecvState::Gap;
+                } else if self.judge.stops.val() | (self.judge.breaks.val() & self.hit.q.val()) {
+                    self.state.d.next = RecvState::Fail;
+                } else if self.hit.q.val() & (!self.first.val()) & self.judge.takes.val() {
+                    self.state.d.next = RecvState::Check;
+                } else if self.judge.takes.val() | self.judge.breaks.val() {
+                    self.desc_start.d.next = true;
+                    self.state.d.next = RecvState::Resolve;
+                }
+            }
+            RecvState::Resolve => {
+                self.held.d.next = false;
+                self.held_vi.d.next = self.dst_vi.val();
+                self.held_region.d.next = self.port.region.val();
+                self.held_offset.d.next = self.port.offset.val();
+                if self.work.resolved.val() {
+                    self.state.d.next = RecvState::Fail;
+                    if self.work.outcome.val() == 0 {
+                        self.held.d.next = true;
+                        if !self.broken.q.val() {
+                            self.state.d.next = RecvState::Check;
+                        }
+                    } else if (!self.broken.q.val()) | self.work.unreached.val() {
+                        self.cause.d.next = bit_cast::<4, 3>(self.work.outcome.val());
+                    }
+                }
+            }
+            RecvState::Check => {
+                self.too_long.d.next =
+                    self.port.whole.val() > bit_cast::<21, 20>(self.work.total.val());
+                self.status_length.d.next = self.port.whole.val().get_bits::<20>(0);
+                self.state.d.next = RecvState::Place;
+            }
+            RecvState::Place => {
+                self.state.d.next = RecvState::Placed;
+                if self.too_long.q.val() {
+                    self.cause.d.next = self.cause_length.val();
+                    self.state.d.next = RecvState::Fail;
+                } else if self.length.val() != 0 {
+                    self.scatter_start.d.next = true;
+                    self.state.d.next = RecvState::Scatter;
+                }
+            }
+            RecvState::Scatter => {
+                if self.scatter.done.val() {
+                    self.state.d.next = RecvState::Placed;
+                }
+            }
+            RecvState::Placed => {
+                self.in_progress.d.next = true;
+                self.state.d.next = RecvState::Save;
+                if self.last.val() {
+                    self.steps.d.next = self.steps_complete.val();
+                    self.finish_start.d.next = true;
+                    self.state.d.next = RecvState::Retire;
+                }
+            }
+            RecvState::Save => {
+                if self.port.done.val() {
+                    self.state.d.next = RecvState::Release;
+                }
+            }
+            RecvState::Acked => {
+                if self.port.done.val() {
+                    if self.port.need_next.val() {
+                        self.counts_out.d.next = self.count_unmatched.val();
+                    }
+                    self.state.d.next = RecvState::Release;
+                }
+            }
+            RecvState::Fail => {
+                self.state.d.next = RecvState::Retire;
+            }
+            RecvState::Retire => {
+                self.held.d.next = false;
+                if self.work.retired.val() {
+                    self.state.d.next = RecvState::Release;
+                }
+            }
+            RecvState::Gap => {
+                self.counts_out.d.next = self.count_gap.val();
+                self.state.d.next = RecvState::Release;
+                if self.port.busy.val() {
+                    self.state.d.next = RecvState::Save;
+                }
+            }
+            RecvState::Message => {
+                if self.events.done.val() {
+                    self.state.d.next = RecvState::Release;
+                    if self.events.outcome.val() != 0 {
+                        self.counts_out.d.next = self.count_refused.val();
+                        self.state.d.next = RecvState::Refuse;
+                    }
+                }
+            }
+            RecvState::Refuse => {
+                self.state.d.next = RecvState::Release;
             }
             _ => {
                 self.state.d.next = RecvState::Idle;
             }
+        }
+        if self.reset.val() {
+            self.state.d.next = RecvState::Idle;
+            self.pausing.d.next = false;
+            self.held.d.next = false;
+            self.desc_start.d.next = false;
+            self.scatter_start.d.next = false;
+            self.finish_start.d.next = false;
+            self.counts_out.d.next = 0.into();
         }
     }
 }

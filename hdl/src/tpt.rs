@@ -95,8 +95,27 @@ impl Logic for Tpt {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, clear_at, busy, stage1, stage2, stage3, stage4, va_base, bus_high, length,
-            attributes, bus_rounded, distance, limit, granted, bus, room, slack, offset_64, in_bounds,
+            self,
+            clock,
+            clear_at,
+            busy,
+            stage1,
+            stage2,
+            stage3,
+            stage4,
+            va_base,
+            bus_high,
+            length,
+            attributes,
+            bus_rounded,
+            distance,
+            limit,
+            granted,
+            bus,
+            room,
+            slack,
+            offset_64,
+            in_bounds,
             base_low
         );
         clock!(self, clock, va_ram, bus_ram, length_ram, attribute_ram, arbiter);
@@ -171,8 +190,8 @@ impl Logic for Tpt {
         }
         self.low_offset.next = self.va_base.q.val().get_bits::<6>(0);
         self.base_low.d.next = self.low_offset.val();
-        self.limit.d.next = bit_cast::<34, 32>(self.length.q.val())
-            + bit_cast::<34, 6>(self.low_offset.val());
+        self.limit.d.next =
+            bit_cast::<34, 32>(self.length.q.val()) + bit_cast::<34, 6>(self.low_offset.val());
         self.bus_rounded.d.next = (bit_cast::<64, 52>(self.bus_high.q.val()) << 12)
             | (bit_cast::<64, 6>(self.va_base.q.val().get_bits::<6>(6)) << 6);
 

@@ -15,6 +15,9 @@ use crate::sync::lock_relaxed;
 
 /// Log2 of the entries of the ring. One command runs at a time; the ring has more so that each entry is used seldom.
 const LOG2: u32 = 4;
+/// Dwords of an entry.
+const ENTRY_DWORDS: usize = 16;
+const _: () = assert!(4 * ENTRY_DWORDS as u64 == ENTRY_BYTES);
 /// Bound of a command. The longest legitimate one is a fence that waits for a PCIe completion time-out (10 ms).
 const COMMAND_BOUND_NS: u64 = 100_000_000;
 
@@ -84,7 +87,7 @@ impl Admin {
     /// # Errors
     /// If there is no memory for the ring.
     pub fn new(bus: Arc<dyn Bus>) -> Result<Self> {
-        let memory = DmaMemory::new(usize::try_from(ENTRY_BYTES << LOG2).unwrap_or(0))?;
+        let memory = DmaMemory::new((4 * ENTRY_DWORDS) << LOG2)?;
         let bus_address = bus.map(&memory)?;
         let write = |offset: u32, value| bus.write32(REGISTER_BAR, offset.into(), value);
         write(csr::ADMIN_BASE_LO::OFFSET, low(bus_address));
@@ -106,9 +109,9 @@ impl Admin {
             return Err(Error::AdminStopped { command, index });
         }
         let slot = u32::from(ring.tail) & ((1 << LOG2) - 1);
-        let offset = slot as usize * ENTRY_BYTES as usize;
+        let offset = slot as usize * 4 * ENTRY_DWORDS;
         let cookie = 0x5a00_0000 | u32::from(ring.tail);
-        for i in 0..(ENTRY_BYTES as usize / 4) {
+        for i in 0..ENTRY_DWORDS {
             let word = match i {
                 0 => opcode as u32,
                 1 => index,
@@ -172,9 +175,7 @@ impl Admin {
     pub fn vi_create(&self, vi: u16, setup: ViSetup) -> Result<()> {
         let queue = |queue: Option<u16>| u32::from(queue.unwrap_or(NO_QUEUE));
         let body = [
-            u32::from(setup.domain)
-                | (setup.reliability as u32) << 8
-                | u32::from(setup.tag) << 16,
+            u32::from(setup.domain) | (setup.reliability as u32) << 8 | u32::from(setup.tag) << 16,
             queue(setup.send_queue) | queue(setup.recv_queue) << 16,
             setup.max_transfer,
         ];

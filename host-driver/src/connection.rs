@@ -89,6 +89,8 @@ enum OutState {
     Established(RemoteAttributes),
     Rejected,
     NoMatch,
+    /// Accepted, but the channel went down before the VI was connected.
+    Lost,
 }
 
 #[derive(Debug)]
@@ -359,8 +361,13 @@ impl Connections {
         }
     }
 
-    /// The channel to `node` is closed: its requests are void.
+    /// The channel to `node` is closed: its requests are void, and so are its answers.
     pub fn peer_down(&mut self, now: u64, node: u8) {
+        for outgoing in self.outgoing.values_mut().filter(|outgoing| outgoing.node == node) {
+            if matches!(outgoing.state, OutState::Accepted(_)) {
+                outgoing.state = OutState::Lost;
+            }
+        }
         for ((from, _), arrived) in &mut self.incoming {
             if *from == node && arrived.state != InState::Established {
                 arrived.state = InState::Cancelled;
@@ -405,6 +412,7 @@ impl Connections {
             OutState::Established(remote) => Progress::Established(remote),
             OutState::Rejected => Progress::Rejected,
             OutState::NoMatch => Progress::NoMatch,
+            OutState::Lost => Progress::Cancelled,
         };
         if !matches!(ended, Progress::Established(_)) {
             self.outgoing.remove(&exchange);
@@ -412,15 +420,18 @@ impl Connections {
         ConnectState::Ended(ended)
     }
 
-    /// The requester's VI is connected.
-    pub fn confirm(&mut self, now: u64, exchange: u32) {
-        let Some(outgoing) = self.outgoing.get_mut(&exchange) else { return };
-        if let OutState::Accepted(remote) = outgoing.state {
-            outgoing.state = OutState::Established(remote);
-            outgoing.until = now + LINGER_NS;
-            let node = outgoing.node;
-            self.send(node, exchange, &Body::Confirm);
-        }
+    /// The requester's VI is connected. False if the answer was lost meanwhile: the VI then waits for nobody.
+    pub fn confirm(&mut self, now: u64, exchange: u32) -> bool {
+        let Some(outgoing) = self.outgoing.get_mut(&exchange) else { return false };
+        let OutState::Accepted(remote) = outgoing.state else {
+            self.outgoing.remove(&exchange);
+            return false;
+        };
+        outgoing.state = OutState::Established(remote);
+        outgoing.until = now + LINGER_NS;
+        let node = outgoing.node;
+        self.send(node, exchange, &Body::Confirm);
+        true
     }
 
     /// Gives a request up, and tells the other side.

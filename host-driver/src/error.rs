@@ -6,6 +6,7 @@ use nic_regs::admin::AdminStatus;
 pub type Result<T> = core::result::Result<T, Error>;
 
 /// An error of the driver, of a bus or of a port.
+#[expect(clippy::error_impl_error, reason = "the crate's one error type, see its Result")]
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// Reads return all ones: there is no card, or it fell off the bus.
@@ -61,7 +62,9 @@ pub enum Error {
         status: AdminStatus,
     },
     /// The admin ring gave something that is not a completion.
-    #[error("admin command {command} of {index}: completion is malformed (status {status:#x}, cookie {cookie:#x})")]
+    #[error(
+        "admin command {command} of {index}: completion is malformed (status {status:#x}, cookie {cookie:#x})"
+    )]
     BadCompletion {
         /// Name of the command.
         command: &'static str,
@@ -73,7 +76,9 @@ pub enum Error {
         cookie: u32,
     },
     /// The admin ring stopped earlier; the device wants a reset.
-    #[error("the admin ring is stopped since an earlier failure; admin command {command} of {index} not issued")]
+    #[error(
+        "the admin ring is stopped since an earlier failure; admin command {command} of {index} not issued"
+    )]
     AdminStopped {
         /// Name of the command.
         command: &'static str,

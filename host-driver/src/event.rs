@@ -3,13 +3,20 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use nic_regs::doorbell::EventDoorbell;
-use nic_regs::event::{EVENT_BYTES, Event, MESSAGE_BYTES, PHASE_BIT, WIDE_ENTRY_BYTES};
+use nic_regs::event::{EVENT_BYTES, Event, PHASE_BIT, WIDE_ENTRY_BYTES};
+use nic_regs::frame::MESSAGE_BYTES;
 
 use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
 
 /// Message bytes of a wide entry.
-pub type Message = [u8; MESSAGE_BYTES as usize];
+pub type Message = [u8; MESSAGE_BYTES];
+
+/// Bytes of a narrow entry, and of the record in a wide one.
+const NARROW: usize = 16;
+/// Bytes of a wide entry.
+const WIDE: usize = MESSAGE_BYTES + NARROW;
+const _: () = assert!(NARROW as u64 == EVENT_BYTES && WIDE as u64 == WIDE_ENTRY_BYTES);
 
 /// A ring of event records with one reader at a time (its owner's lock sees to that; the methods take `&self` so that
 /// [`EventRing::has_event`] needs no lock).
@@ -28,8 +35,8 @@ impl EventRing {
     /// Bytes of a ring.
     #[must_use]
     pub const fn bytes(log2: u8, wide: bool) -> usize {
-        let entry = if wide { WIDE_ENTRY_BYTES } else { EVENT_BYTES };
-        (entry as usize) << log2
+        let entry = if wide { WIDE } else { NARROW };
+        entry << log2
     }
 
     /// The reader of ring `index`, whose memory is zero and whose creation the device has been told.
@@ -49,11 +56,7 @@ impl EventRing {
     fn next(&self) -> (usize, bool) {
         let consumer = self.consumer.load(Ordering::Relaxed);
         let slot = (consumer & ((1 << self.log2) - 1)) as usize;
-        let offset = if self.wide {
-            slot * WIDE_ENTRY_BYTES as usize + MESSAGE_BYTES as usize
-        } else {
-            slot * EVENT_BYTES as usize
-        };
+        let offset = if self.wide { slot * WIDE + MESSAGE_BYTES } else { slot * NARROW };
         (offset, (consumer >> self.log2) & 1 == 0)
     }
 
@@ -83,8 +86,8 @@ impl EventRing {
             return None;
         }
         let (offset, _) = self.next();
-        let mut message = [0; MESSAGE_BYTES as usize];
-        self.ring.copy_to(offset - MESSAGE_BYTES as usize, &mut message);
+        let mut message = [0; MESSAGE_BYTES];
+        self.ring.copy_to(offset - MESSAGE_BYTES, &mut message);
         self.take().map(|event| (event, message))
     }
 

@@ -280,7 +280,8 @@ impl Nic {
         write(&*bus, csr::CONTROL::OFFSET, enable.0);
 
         let queues = Owned::new("event queue", 0, capabilities.event_queues.into());
-        let (error_queue, message_queue) = (queues.take(CONTROL_DOMAIN)?, queues.take(CONTROL_DOMAIN)?);
+        let error_queue = queues.take(CONTROL_DOMAIN)?;
+        let message_queue = queues.take(CONTROL_DOMAIN)?;
         let (errors, error_base) = control_ring(&bus, &admin, error_queue, false)?;
         let (messages, message_base) = control_ring(&bus, &admin, message_queue, true)?;
         let error_queue = csr::ERROR_QUEUE(error_queue.into()).with(csr::ERROR_QUEUE::VALID, 1);

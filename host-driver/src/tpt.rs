@@ -58,7 +58,8 @@ impl Regions {
         tag: u16,
         rights: u8,
     ) -> Result<Handle> {
-        let bad_length = Error::BadArgument { what: "length of region", value: memory.len() as u64 };
+        let bad_length =
+            Error::BadArgument { what: "length of region", value: memory.len() as u64 };
         let length = u32::try_from(memory.len()).ok().filter(|n| *n > 0).ok_or(bad_length)?;
         let bus_address = bus.map(memory)?;
         let (index, generation) = {
@@ -94,7 +95,13 @@ impl Regions {
     /// # Errors
     /// [`Error::NoSuch`] for a handle that is not (or no longer) valid in the domain; a failed command, after which the
     /// memory stays mapped.
-    pub fn deregister(&self, admin: &Admin, bus: &dyn Bus, handle: Handle, domain: u8) -> Result<()> {
+    pub fn deregister(
+        &self,
+        admin: &Admin,
+        bus: &dyn Bus,
+        handle: Handle,
+        domain: u8,
+    ) -> Result<()> {
         let no_such = Error::NoSuch { what: "memory handle", index: handle.0 };
         let bus_address = {
             let mut table = lock(&self.table);

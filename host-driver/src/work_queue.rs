@@ -3,15 +3,30 @@
 //! The rule of `docs/contract.md` 2.3: write Next of the last descriptor, store fence, doorbell, all under one lock of
 //! the queue. Next of a descriptor that the program has taken back is never written: it may be in use again.
 
-use nic_regs::desc::{
-    ALIGNMENT, LENGTH_OFFSET, NEXT_HANDLE_OFFSET, NEXT_OFFSET, SEG_COUNT_OFFSET, STATUS_OFFSET,
-    status,
-};
+use std::collections::VecDeque;
+
+use nic_regs::desc::{self, ALIGNMENT, status};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
 
 use crate::dma::DmaMemory;
 use crate::error::{Error, Result};
+
+/// Descriptors that a queue has room for without allocating.
+const INITIAL_CAPACITY: usize = 64;
+
+/// A place in a descriptor, from its `u64` in `nic_regs::desc`.
+#[expect(clippy::cast_possible_truncation, reason = "a descriptor is smaller than 64 KiB")]
+const fn place(offset: u64) -> usize {
+    offset as usize
+}
+
+const NEXT: usize = place(desc::NEXT_OFFSET);
+const NEXT_HANDLE: usize = place(desc::NEXT_HANDLE_OFFSET);
+const SEG_COUNT: usize = place(desc::SEG_COUNT_OFFSET);
+const LENGTH: usize = place(desc::LENGTH_OFFSET);
+const STATUS: usize = place(desc::STATUS_OFFSET);
+const SLOT_MIN: usize = place(ALIGNMENT);
 
 /// A descriptor's memory and how the device finds it.
 #[derive(Clone, Debug)]
@@ -30,9 +45,12 @@ impl Slot {
         let memory = region.slice(offset, length)?;
         if !memory.address().is_multiple_of(ALIGNMENT) {
             let value = memory.address();
-            return Err(Error::BadArgument { what: "address of descriptor (64-byte aligned)", value });
+            return Err(Error::BadArgument {
+                what: "address of descriptor (64-byte aligned)",
+                value,
+            });
         }
-        if length < ALIGNMENT as usize {
+        if length < SLOT_MIN {
             let value = length as u64;
             return Err(Error::BadArgument { what: "room for descriptor", value });
         }
@@ -60,23 +78,23 @@ impl Slot {
     /// Status word.
     #[must_use]
     pub fn status(&self) -> u32 {
-        self.memory.load_u32(STATUS_OFFSET as usize)
+        self.memory.load_u32(STATUS)
     }
 
     fn segment_count(&self) -> u16 {
-        (self.memory.load_u32(SEG_COUNT_OFFSET as usize) & 0xffff) as u16
+        (self.memory.load_u32(SEG_COUNT) & 0xffff) as u16
     }
 
     /// Makes `next` the descriptor after this one.
     fn link(&self, next: &Self) {
-        self.memory.store_u32(NEXT_HANDLE_OFFSET as usize, next.handle.0);
-        self.memory.store_u64(NEXT_OFFSET as usize, next.memory.address());
+        self.memory.store_u32(NEXT_HANDLE, next.handle.0);
+        self.memory.store_u64(NEXT, next.memory.address());
     }
 
     /// Completes the descriptor as software does.
     pub fn complete(&self, status: u32) {
-        self.memory.store_u32(LENGTH_OFFSET as usize, 0);
-        self.memory.store_u32(STATUS_OFFSET as usize, status);
+        self.memory.store_u32(LENGTH, 0);
+        self.memory.store_u32(STATUS, status);
     }
 }
 
@@ -85,11 +103,12 @@ impl Slot {
 pub struct WorkQueue {
     vi: u16,
     queue: Queue,
-    /// A ring of the posted and not yet taken descriptors; allocated once.
-    slots: Box<[Option<Slot>]>,
-    head: usize,
-    count: usize,
+    /// The posted and not yet taken descriptors. It grows to the depth that the program uses and stays there.
+    slots: VecDeque<Slot>,
+    limit: usize,
     posted: u64,
+    /// Posts are kept back until [`WorkQueue::repost`].
+    held: bool,
 }
 
 /// What the head of a work queue is.
@@ -104,23 +123,17 @@ pub enum Head {
 }
 
 impl WorkQueue {
-    /// An empty queue for at most `capacity` descriptors.
+    /// An empty queue for at most `limit` descriptors.
     #[must_use]
-    pub fn new(vi: u16, queue: Queue, capacity: usize) -> Self {
-        let slots = vec![None; capacity.max(1)].into_boxed_slice();
-        Self { vi, queue, slots, head: 0, count: 0, posted: 0 }
+    pub fn new(vi: u16, queue: Queue, limit: usize) -> Self {
+        let slots = VecDeque::with_capacity(limit.min(INITIAL_CAPACITY));
+        Self { vi, queue, slots, limit, posted: 0, held: false }
     }
 
-    /// Descriptors posted and not taken.
+    /// Whether nothing is posted that was not taken back.
     #[must_use]
-    pub const fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Whether nothing is posted.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.count == 0
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
     }
 
     /// Descriptors posted since creation.
@@ -136,16 +149,26 @@ impl WorkQueue {
         }
     }
 
-    fn push(&mut self, slot: &Slot) -> Result<()> {
-        if self.count == self.slots.len() {
-            let limit = self.slots.len();
-            return Err(Error::Exhausted { what: "place in the work queue", limit });
+    fn check_room(&self) -> Result<()> {
+        if self.slots.len() < self.limit {
+            return Ok(());
         }
-        let index = (self.head + self.count) % self.slots.len();
-        self.slots[index] = Some(slot.clone());
-        self.count += 1;
+        Err(Error::Exhausted { what: "place in the work queue", limit: self.limit })
+    }
+
+    fn push(&mut self, slot: &Slot) {
+        self.slots.push_back(slot.clone());
         self.posted += 1;
-        Ok(())
+    }
+
+    fn token(&self, slot: &Slot) -> Token {
+        Token {
+            vi: self.vi,
+            region: slot.handle.index(),
+            offset_64: slot.offset_64,
+            segments: u8::try_from(slot.segment_count().min(31)).unwrap_or(31),
+            queue: self.queue,
+        }
     }
 
     /// Posts a descriptor to the device; `ring` writes the doorbell.
@@ -153,16 +176,16 @@ impl WorkQueue {
     /// # Errors
     /// [`Error::Exhausted`] if the queue is full.
     pub fn post(&mut self, slot: &Slot, ring: impl FnOnce(Token)) -> Result<()> {
-        let tail = (self.count > 0)
-            .then(|| (self.head + self.count - 1) % self.slots.len())
-            .and_then(|i| self.slots[i].clone());
-        self.push(slot)?;
-        slot.memory.store_u32(STATUS_OFFSET as usize, 0);
-        if let Some(tail) = tail {
+        self.check_room()?;
+        slot.memory.store_u32(STATUS, 0);
+        if let Some(tail) = self.slots.back() {
             tail.link(slot);
         }
-        // The doorbell orders itself after these stores (`Bar::write64`).
-        ring(self.token(slot));
+        self.push(slot);
+        if !self.held {
+            // The doorbell orders itself after these stores (`Bar::write64`).
+            ring(self.token(slot));
+        }
         Ok(())
     }
 
@@ -171,21 +194,19 @@ impl WorkQueue {
     /// # Errors
     /// [`Error::Exhausted`] if the queue is full.
     pub fn post_flushed(&mut self, slot: &Slot) -> Result<()> {
-        self.push(slot)?;
+        self.check_room()?;
+        self.push(slot);
         slot.complete(status::DONE | status::DESC_FLUSHED_ERROR | self.operation());
         Ok(())
     }
 
     /// Takes the oldest descriptor if it is done.
     pub fn take(&mut self) -> Head {
-        let Some(slot) = &self.slots[self.head] else { return Head::Empty };
+        let Some(slot) = self.slots.front() else { return Head::Empty };
         if slot.status() & status::DONE == 0 {
             return Head::NotDone;
         }
-        let slot = self.slots[self.head].take();
-        self.head = (self.head + 1) % self.slots.len();
-        self.count -= 1;
-        slot.map_or(Head::Empty, Head::Done)
+        self.slots.pop_front().map_or(Head::Empty, Head::Done)
     }
 
     /// Descriptors posted and not done.
@@ -196,13 +217,17 @@ impl WorkQueue {
 
     /// The descriptors that are not done, in order.
     fn pending(&self) -> impl Iterator<Item = &Slot> {
-        let index = |i: usize| (self.head + i) % self.slots.len();
-        let slots = (0..self.count).filter_map(move |i| self.slots[index(i)].as_ref());
-        slots.filter(|slot| slot.status() & status::DONE == 0)
+        self.slots.iter().filter(|slot| slot.status() & status::DONE == 0)
+    }
+
+    /// Keeps posts back: the device is about to forget its queue.
+    pub const fn hold(&mut self) {
+        self.held = true;
     }
 
     /// Posts again what is not done, after the device forgot its queue.
-    pub fn repost(&self, ring: impl Fn(Token)) {
+    pub fn repost(&mut self, ring: impl Fn(Token)) {
+        self.held = false;
         let mut last: Option<&Slot> = None;
         for slot in self.pending() {
             if let Some(last) = last {
@@ -210,16 +235,6 @@ impl WorkQueue {
             }
             ring(self.token(slot));
             last = Some(slot);
-        }
-    }
-
-    fn token(&self, slot: &Slot) -> Token {
-        Token {
-            vi: self.vi,
-            region: slot.handle.index(),
-            offset_64: slot.offset_64,
-            segments: u8::try_from(slot.segment_count().min(31)).unwrap_or(31),
-            queue: self.queue,
         }
     }
 
@@ -288,6 +303,23 @@ mod tests {
         let transport = status::DONE | status::TRANSPORT_ERROR;
         assert_eq!(statuses, [status::DONE, transport, flushed, flushed]);
         assert!(queue.flush(status::TRANSPORT_ERROR).is_none());
+    }
+
+    #[test]
+    fn held_posts_are_made_up_for() {
+        let (memory, slots) = slots(3);
+        let mut queue = WorkQueue::new(0, Queue::Recv, 4);
+        queue.post(&slots[0], |_| ()).unwrap();
+        queue.post(&slots[1], |_| ()).unwrap();
+        slots[0].complete(status::DONE);
+        queue.hold();
+        queue.post(&slots[2], |_| panic!("held")).unwrap();
+        memory.store_u64(64, 0);
+        let rung = std::cell::RefCell::new(Vec::new());
+        queue.repost(|token| rung.borrow_mut().push(token.offset_64));
+        assert_eq!(rung.into_inner(), [1, 2]);
+        assert_eq!(memory.load_u64(64), memory.address() + 128);
+        assert_eq!((queue.not_done(), queue.posted()), (2, 3));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use nic_regs::limits::{
 use nic_regs::tpt::{RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID, Region};
 use nic_regs::vi::{Reliability, State};
 
-use crate::bits::{low8, low16};
+use crate::bits::{low8, low16, size};
 use crate::device::HostBus;
 use crate::event::EventQueue;
 use crate::nic::Model;
@@ -36,11 +36,11 @@ type Outcome = Result<u32, AdminStatus>;
 #[derive(Clone, Copy, Debug)]
 struct Command {
     words: [u32; 16],
-    bytes: [u8; ENTRY_BYTES as usize],
+    bytes: [u8; size(ENTRY_BYTES)],
 }
 
 impl Command {
-    fn new(bytes: [u8; ENTRY_BYTES as usize]) -> Self {
+    fn new(bytes: [u8; size(ENTRY_BYTES)]) -> Self {
         let mut words = [0; 16];
         let (dwords, _) = bytes.as_chunks::<4>();
         for (word, dword) in words.iter_mut().zip(dwords) {
@@ -89,10 +89,10 @@ impl Model {
 
     /// Executes one command.
     pub(crate) fn admin_step(&mut self, host: &mut dyn HostBus) {
-        let size = ADMIN_SIZE(self.csr.admin_size).get(ADMIN_SIZE::LOG2);
-        let slot = u64::from(self.admin.head) & ((1 << size) - 1);
+        let log2 = ADMIN_SIZE(self.csr.admin_size).get(ADMIN_SIZE::LOG2);
+        let slot = u64::from(self.admin.head) & ((1 << log2) - 1);
         let address = self.csr.admin_base() + ENTRY_BYTES * slot;
-        let mut bytes = [0; ENTRY_BYTES as usize];
+        let mut bytes = [0; size(ENTRY_BYTES)];
         if self.host_read(host, address, &mut bytes).is_err() {
             self.admin.failed = true;
             self.log(ErrorCode::AdminFetch, 0, u32::from(self.admin.head));
@@ -107,7 +107,7 @@ impl Model {
             Ok(result) => (AdminStatus::Ok, result),
             Err(status) => (status, 0),
         };
-        let mut completion = [0; COMPLETION_BYTES as usize];
+        let mut completion = [0; size(COMPLETION_BYTES)];
         let words = [status as u32, result, command.words[2], DONE];
         for (bytes, word) in completion.chunks_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
@@ -132,7 +132,7 @@ impl Model {
             Opcode::ViDisconnect => self.vi_disconnect(c),
             Opcode::ViQuery => self.vi_query(c),
             Opcode::EventCreate => self.event_create(c),
-            Opcode::EventDestroy => self.event_destroy(c),
+            Opcode::EventDestroy => self.event_destroy(c, host),
             Opcode::PeerOpen => self.admin_peer_open(c),
             Opcode::PeerClose => self.admin_peer_close(c, host),
             Opcode::PeerQuery => {
@@ -168,11 +168,11 @@ impl Model {
         Ok(0)
     }
 
+    /// Host accesses are immediate here, so all that the fence has to wait for is in the descriptors at hand.
     fn region_clear(&mut self, c: &Command) -> Outcome {
         let index = c.index(REGION_COUNT)?;
         state(self.regions.get(index).is_some())?;
         self.regions.clear(index);
-        // Host accesses are immediate here, so all that a fence has to wait for is in these.
         self.forget_all_caches();
         Ok(0)
     }
@@ -267,16 +267,19 @@ impl Model {
         };
         argument((2..=15).contains(&queue.log2) && is_domain(queue.domain))?;
         argument(usize::from(queue.vector) < MSIX_VECTOR_COUNT)?;
-        argument(queue.base % 64 == 0)?;
+        argument(queue.base.is_multiple_of(64))?;
         state(!self.events.queues[index].exists)?;
         self.events.queues[index] = queue;
         Ok(0)
     }
 
-    fn event_destroy(&mut self, c: &Command) -> Outcome {
-        let index = usize::from(c.index(EVENT_QUEUE_COUNT)?);
-        state(self.events.queues[index].exists)?;
-        self.events.queues[index].exists = false;
+    fn event_destroy(&mut self, c: &Command, host: &mut dyn HostBus) -> Outcome {
+        let number = c.index(EVENT_QUEUE_COUNT)?;
+        let queue = &mut self.events.queues[usize::from(number)];
+        state(queue.exists)?;
+        queue.exists = false;
+        // What was put off is now lost.
+        self.drain(number, host);
         Ok(0)
     }
 

@@ -52,3 +52,8 @@ pub(crate) fn small32(x: usize) -> u32 {
     debug_assert!(u32::try_from(x).is_ok(), "length does not fit");
     x as u32
 }
+
+/// A size that the contract gives as a `u64`.
+pub(crate) const fn size(bytes: u64) -> usize {
+    bytes as usize
+}

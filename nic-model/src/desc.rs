@@ -11,7 +11,7 @@ use nic_regs::limits::DATA_SEGMENTS_MAX;
 use nic_regs::tpt::Handle;
 use nic_regs::vi::{Reliability, StopReason};
 
-use crate::bits::low32;
+use crate::bits::{low32, size};
 use crate::device::HostBus;
 use crate::nic::Model;
 use crate::trace::Trace;
@@ -107,7 +107,7 @@ impl Model {
             Head::Unreadable => return Err(Fault::Unreadable),
         };
         let bus = self.regions.reach(token, CONTROL_BYTES, owner).ok_or(Fault::Unreachable)?;
-        let mut bytes = [0; CONTROL_BYTES as usize];
+        let mut bytes = [0; size(CONTROL_BYTES)];
         self.host_read(host, bus, &mut bytes).map_err(|_| Fault::Unreadable)?;
         let control = ControlSegment::from_bytes(&bytes);
         let length = CONTROL_BYTES + SEGMENT_BYTES * u64::from(control.seg_count);
@@ -118,10 +118,10 @@ impl Model {
         self.vi_mut(vi).queues[queue as usize].next = next;
         check_format(&control)?;
 
-        let mut bytes = vec![0; usize::from(control.seg_count) * SEGMENT_BYTES as usize];
+        let mut bytes = vec![0; usize::from(control.seg_count) * size(SEGMENT_BYTES)];
         self.host_read(host, bus + CONTROL_BYTES, &mut bytes).map_err(|_| Fault::Unreadable)?;
         let (mut spans, mut total) = (Vec::new(), 0);
-        let (segments, _) = bytes.as_chunks::<{ SEGMENT_BYTES as usize }>();
+        let (segments, _) = bytes.as_chunks::<{ size(SEGMENT_BYTES) }>();
         for segment in segments.iter().map(DataSegment::from_bytes).filter(|s| s.length != 0) {
             let bus = self
                 .regions
@@ -163,7 +163,7 @@ impl Model {
         let (next, handle) = match known {
             Some(known) => known,
             None => {
-                let mut bytes = [0; CONTROL_BYTES as usize];
+                let mut bytes = [0; size(CONTROL_BYTES)];
                 if self.host_read(host, bus, &mut bytes[..12]).is_err() {
                     return Head::Unreadable;
                 }

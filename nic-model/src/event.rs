@@ -8,7 +8,7 @@ use nic_regs::doorbell::Queue;
 use nic_regs::event::{EVENT_BYTES, Event, Kind, MESSAGE_BYTES, PeerDownReason, WIDE_ENTRY_BYTES};
 use nic_regs::limits::{EVENT_QUEUE_COUNT, PEER_COUNT, VI_COUNT};
 
-use crate::bits::{low16, small8, small16};
+use crate::bits::{low16, size, small8, small16};
 use crate::device::HostBus;
 use crate::nic::Model;
 use crate::trace::Trace;
@@ -114,8 +114,8 @@ impl Model {
         }
         let slot = u64::from(queue.producer) & ((1 << queue.log2) - 1);
         event.phase = (queue.producer >> queue.log2) & 1 == 0;
-        let mut entry = [0; WIDE_ENTRY_BYTES as usize];
-        let (text, record) = entry.split_at_mut(MESSAGE_BYTES as usize);
+        let mut entry = [0; size(WIDE_ENTRY_BYTES)];
+        let (text, record) = entry.split_at_mut(size(MESSAGE_BYTES));
         if let Some(message) = message {
             text.copy_from_slice(message);
         }

@@ -14,6 +14,7 @@ mod descriptor;
 mod doorbell;
 mod event;
 mod fault;
+mod memory;
 mod message;
 mod raw;
 mod receive;

@@ -65,7 +65,7 @@ impl Regions {
     pub(crate) fn link(&self, next: u64, handle: Handle, owner: Owner) -> Option<(u16, u32)> {
         let region = self.handled(handle, owner)?;
         let distance = next.checked_sub(region.va_base)?;
-        if next % 64 != 0 || distance >= u64::from(region.length) {
+        if !next.is_multiple_of(64) || distance >= u64::from(region.length) {
             return None;
         }
         let offset_64 = (distance + region.va_base % 64) / 64;

@@ -1,1 +1,55 @@
-fn main() {}
+//! The `viaduct` command.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "printing is what a command is for"
+)]
+
+mod cosim_command;
+mod demo;
+mod suites;
+mod synth;
+mod synth_command;
+mod verilog;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Why a command failed, as a text for a person.
+type Failure = Box<dyn std::error::Error>;
+
+/// Viaduct: a user-level network interface, from the RTL to the program.
+///
+/// Exit codes: 0 all is well, 1 something failed or did not match, 2 the command line is wrong.
+#[derive(Debug, Parser)]
+#[command(name = "viaduct", version, after_help = "Each command has its own --help with examples.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Arguments),
+    #[command(subcommand)]
+    Cosim(cosim_command::Arguments),
+    Verilog(verilog::Arguments),
+    Synth(synth_command::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Cosim(arguments) => cosim_command::run(&arguments),
+        Command::Verilog(arguments) => verilog::run(&arguments),
+        Command::Synth(arguments) => synth_command::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

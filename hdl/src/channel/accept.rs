@@ -42,7 +42,9 @@ pub struct Accept {
     /// State of each peer; neither: Closed.
     pub open: Signal<Out, Bits<64>>,
     pub opening: Signal<Out, Bits<64>>,
-    /// Flips at each opening, so that late releases are not credited to the next channel.
+    /// Flips at each opening, so that what is left of the last channel is not taken for the next one's.
+    pub colours: Signal<Out, Bits<64>>,
+    /// Of the frame's source.
     pub colour: Signal<Out, Bit>,
     /// A peer is being opened (its number is `mark_peer`).
     pub opened: Signal<Out, Bit>,
@@ -61,6 +63,8 @@ pub struct Accept {
     pub mark_refused: Signal<Out, Bit>,
     /// DropNode, DropTag, DropOrder, DropDuplicate, DropStaging.
     pub drops: Signal<Out, Bits<5>>,
+    /// PeersLost.
+    pub lost: Signal<Out, Bit>,
     // Other readers of the tables.
     pub write_newest: Signal<In, Bit>,
     pub newest_peer: Signal<In, Bits<6>>,
@@ -82,9 +86,10 @@ pub struct Accept {
     tables: RxTables,
     open_set: DFF<Bits<64>>,
     opening_set: DFF<Bits<64>>,
-    colours: DFF<Bits<64>>,
+    colour_set: DFF<Bits<64>>,
     done: DFF<Bit>,
     drop_bits: DFF<Bits<5>>,
+    lost_bit: DFF<Bit>,
     // Cycle 1.
     step1: DFF<Bit>,
     misfit1: DFF<Bit>,
@@ -161,12 +166,22 @@ impl Logic for Accept {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, open_set, opening_set, colours, done, drop_bits, step1, misfit1, was_open1,
-            was_opening1, expected1, tag1, own1, remote1, acked1, newest1, step2, misfit2, was_open,
-            was_opening, is_syn, is_synack, is_rst, is_gap, is_refused, is_data, is_sequenced,
-            tag_good, join_good, same_epoch, ahead, gap_asked, following, expected2, new_tag,
-            ack_step, ack_room, room
+            self,
+            clock,
+            open_set,
+            opening_set,
+            colour_set,
+            done,
+            drop_bits,
+            lost_bit,
+            step1,
+            misfit1
         );
+        dff_setup!(self, clock, was_open1, was_opening1, expected1, tag1, own1, remote1, acked1);
+        dff_setup!(self, clock, newest1, step2, misfit2, was_open, was_opening, is_syn, is_synack);
+        dff_setup!(self, clock, is_rst, is_gap, is_refused, is_data, is_sequenced, tag_good);
+        dff_setup!(self, clock, join_good, same_epoch, ahead, gap_asked, following, expected2);
+        dff_setup!(self, clock, new_tag, ack_step, ack_room, room);
         clock!(self, clock, tables);
         self.kind.next = self.header0.val().get_bits::<8>(8);
         self.source.next = self.header0.val().get_bits::<6>(32);
@@ -209,7 +224,8 @@ impl Logic for Accept {
         self.is_data.d.next = self.kind.val() == self.type_data.val();
         self.is_sequenced.d.next = (!self.kind.val().get_bit(4))
             & ((self.kind.val() != self.type_data.val()) | self.flags.val().get_bit(3));
-        self.joined_tag.next = self.own1.q.val().get_bits::<16>(0) ^ self.word.val().get_bits::<16>(0);
+        self.joined_tag.next =
+            self.own1.q.val().get_bits::<16>(0) ^ self.word.val().get_bits::<16>(0);
         self.new_tag.d.next = self.joined_tag.val();
         self.tag_good.d.next = self.frame_tag.val() == self.tag1.q.val();
         self.join_good.d.next = self.frame_tag.val() == self.joined_tag.val();
@@ -302,6 +318,7 @@ impl Logic for Accept {
         self.command_done.next = self.done.q.val();
         self.tables.write_reset_tag.next = self.refuse.val();
         self.tables.reset_tag.next = self.frame_tag.val();
+        self.tables.reset_tag_own.next = false;
         self.mark_rst.next = self.refuse.val();
         if self.idle.val() & self.command.val() & !self.done.q.val() {
             self.done.d.next = true;
@@ -316,7 +333,7 @@ impl Logic for Accept {
                 self.mark_rst.next = (!self.command_reason.val().any())
                     & self.open_set.q.val().get_bit(self.command_peer.val().index());
                 self.tables.write_reset_tag.next = self.mark_rst.val();
-                self.tables.reset_tag.next = self.tables.rx_tag.val();
+                self.tables.reset_tag_own.next = true;
             }
         }
 
@@ -331,16 +348,19 @@ impl Logic for Accept {
             self.opening_set.d.next = self.opening_set.q.val() & self.not_at.val();
         } else if self.go_opening.val() {
             self.opening_set.d.next = self.opening_set.q.val() | self.at_one.val();
-            self.colours.d.next = self.colours.q.val() ^ self.at_one.val();
+            self.colour_set.d.next = self.colour_set.q.val() ^ self.at_one.val();
         }
         self.open.next = self.open_set.q.val();
         self.opening.next = self.opening_set.q.val();
-        self.colour.next = self.colours.q.val().get_bit(self.source.val().index());
+        self.colours.next = self.colour_set.q.val();
+        self.colour.next = self.colour_set.q.val().get_bit(self.source.val().index());
         self.opened.next = self.go_opening.val();
-        self.opened_colour.next = !self.colours.q.val().get_bit(self.command_peer.val().index());
+        self.opened_colour.next = !self.colour_set.q.val().get_bit(self.command_peer.val().index());
         self.mark_peer.next = self.at.val();
         self.mark_up.next = self.go_up.val();
         self.mark_down.next = self.go_down.val();
+        self.lost_bit.d.next = self.go_down.val() & self.reason.val().any();
+        self.lost.next = self.lost_bit.q.val();
 
         // The other tables.
         self.tables.write_peer.next = self.at.val();
@@ -381,11 +401,12 @@ impl Logic for Accept {
         if self.reset.val() {
             self.open_set.d.next = 0.into();
             self.opening_set.d.next = 0.into();
-            self.colours.d.next = 0.into();
+            self.colour_set.d.next = 0.into();
             self.step1.d.next = false;
             self.step2.d.next = false;
             self.done.d.next = false;
             self.drop_bits.d.next = 0.into();
+            self.lost_bit.d.next = false;
         }
     }
 }

@@ -2,6 +2,9 @@
 //! another frame to that peer carries it before.
 //!
 //! The delay is the same for all, so a FIFO of (peer, deadline) is in order of deadlines; each peer stands in it at most once.
+//! Credits for a large frame (16 units or more) are told at once: three such frames are all that 64 credits allow in flight, so
+//! the delay would cost link rate.
+//!
 //! A peer that is owed again while it still stands there gets its Ack a little early, never late.
 use super::num::Num;
 use crate::leaf::Fifo;
@@ -18,6 +21,8 @@ pub struct Delay {
     /// Likewise: returned credits.
     pub returned: Signal<In, Bit>,
     pub returned_peer: Signal<In, Bits<6>>,
+    /// Many of them: the Ack goes at once.
+    pub returned_many: Signal<In, Bit>,
     /// A frame to this peer is being sent.
     pub sent: Signal<In, Bit>,
     pub sent_peer: Signal<In, Bits<6>>,
@@ -30,8 +35,10 @@ pub struct Delay {
     queued: DFF<Bits<64>>,
     credit: DFF<Bit>,
     credit_peer: DFF<Bits<6>>,
+    credit_many: DFF<Bit>,
     due_now: DFF<Bit>,
     due_for: DFF<Bits<6>>,
+    urgent: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
     taken_peer: Signal<Local, Bits<6>>,
     taken_one: Signal<Local, Bits<64>>,
@@ -50,13 +57,25 @@ pub struct Delay {
 impl Logic for Delay {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, cycles, owing, queued, credit, credit_peer, due_now, due_for);
+        dff_setup!(
+            self,
+            clock,
+            cycles,
+            owing,
+            queued,
+            credit,
+            credit_peer,
+            credit_many,
+            due_now,
+            due_for
+        );
         clock!(self, clock, queue);
         self.queue.reset.next = self.reset.val();
         self.cycles.d.next = self.cycles.q.val() + 1;
 
         // One debt a cycle; returned credits wait for an accepted frame.
-        self.take.next = self.owed.val() | self.credit.q.val();
+        self.urgent.next = self.credit.q.val() & self.credit_many.q.val() & !self.owed.val();
+        self.take.next = (self.owed.val() | self.credit.q.val()) & !self.urgent.val();
         self.taken_peer.next = self.credit_peer.q.val();
         if self.owed.val() {
             self.taken_peer.next = self.owed_peer.val();
@@ -66,6 +85,7 @@ impl Logic for Delay {
         if self.returned.val() {
             self.credit.d.next = true;
             self.credit_peer.d.next = self.returned_peer.val();
+            self.credit_many.d.next = self.returned_many.val();
         }
         self.taken_one.next = self.none.val();
         if self.take.val() {
@@ -86,7 +106,8 @@ impl Logic for Delay {
             self.take.val() & !self.queued.q.val().get_bit(self.taken_peer.val().index());
         self.head_peer.next = self.queue.data_out.val().get_bits::<6>(32);
         self.late.next = self.cycles.q.val() - self.queue.data_out.val().get_bits::<32>(0);
-        self.expired.next = (!self.queue.empty.val()) & !self.late.val().get_bit(31);
+        self.expired.next =
+            (!self.queue.empty.val()) & (!self.late.val().get_bit(31)) & !self.urgent.val();
         self.queue.read.next = self.expired.val();
         self.head_one.next = self.none.val();
         if self.expired.val() {
@@ -99,6 +120,10 @@ impl Logic for Delay {
             & (self.owing.q.val().get_bit(self.head_peer.val().index())
                 | (self.take.val() & (self.taken_peer.val() == self.head_peer.val())));
         self.due_for.d.next = self.head_peer.val();
+        if self.urgent.val() {
+            self.due_now.d.next = true;
+            self.due_for.d.next = self.credit_peer.q.val();
+        }
         self.due.next = self.due_now.q.val();
         self.due_peer.next = self.due_for.q.val();
         if self.reset.val() {

@@ -125,10 +125,8 @@ impl Logic for TxMarks {
             self.gap.d.next = self.kept_gap.val() | self.rx_one.val();
         }
         if self.rx_ack.val() & self.hub_ack.val() {
-            self.ack.d.next = self.kept_ack.val()
-                | self.due_one.val()
-                | self.rx_one.val()
-                | self.hub_one.val();
+            self.ack.d.next =
+                self.kept_ack.val() | self.due_one.val() | self.rx_one.val() | self.hub_one.val();
         } else if self.rx_ack.val() {
             self.ack.d.next = self.kept_ack.val() | self.due_one.val() | self.rx_one.val();
         } else if self.hub_ack.val() {
@@ -150,13 +148,22 @@ impl Logic for TxMarks {
             | self.refused.q.val()
             | self.data.q.val();
         self.want.next = self.any.q.val();
-        self.found.next = bit_cast::<7, 1>(self.rst.q.val().get_bit(self.hub_peer.val().index()).into())
-            | (bit_cast::<7, 1>(self.syn.q.val().get_bit(self.hub_peer.val().index()).into()) << 1)
-            | (bit_cast::<7, 1>(self.synack.q.val().get_bit(self.hub_peer.val().index()).into()) << 2)
-            | (bit_cast::<7, 1>(self.gap.q.val().get_bit(self.hub_peer.val().index()).into()) << 3)
-            | (bit_cast::<7, 1>(self.ack.q.val().get_bit(self.hub_peer.val().index()).into()) << 4)
-            | (bit_cast::<7, 1>(self.refused.q.val().get_bit(self.hub_peer.val().index()).into()) << 5)
-            | (bit_cast::<7, 1>(self.data.q.val().get_bit(self.hub_peer.val().index()).into()) << 6);
+        self.found.next =
+            bit_cast::<7, 1>(self.rst.q.val().get_bit(self.hub_peer.val().index()).into())
+                | (bit_cast::<7, 1>(self.syn.q.val().get_bit(self.hub_peer.val().index()).into())
+                    << 1)
+                | (bit_cast::<7, 1>(
+                    self.synack.q.val().get_bit(self.hub_peer.val().index()).into(),
+                ) << 2)
+                | (bit_cast::<7, 1>(self.gap.q.val().get_bit(self.hub_peer.val().index()).into())
+                    << 3)
+                | (bit_cast::<7, 1>(self.ack.q.val().get_bit(self.hub_peer.val().index()).into())
+                    << 4)
+                | (bit_cast::<7, 1>(
+                    self.refused.q.val().get_bit(self.hub_peer.val().index()).into(),
+                ) << 5)
+                | (bit_cast::<7, 1>(self.data.q.val().get_bit(self.hub_peer.val().index()).into())
+                    << 6);
         if self.reset.val() {
             self.rst.d.next = 0.into();
             self.syn.d.next = 0.into();
@@ -250,10 +257,16 @@ impl Logic for ServiceMarks {
         self.any.d.next =
             self.up.q.val() | self.down.q.val() | self.acked.q.val() | self.gapped.q.val();
         self.want.next = self.any.q.val();
-        self.found.next = bit_cast::<4, 1>(self.up.q.val().get_bit(self.hub_peer.val().index()).into())
-            | (bit_cast::<4, 1>(self.down.q.val().get_bit(self.hub_peer.val().index()).into()) << 1)
-            | (bit_cast::<4, 1>(self.acked.q.val().get_bit(self.hub_peer.val().index()).into()) << 2)
-            | (bit_cast::<4, 1>(self.gapped.q.val().get_bit(self.hub_peer.val().index()).into()) << 3);
+        self.found.next =
+            bit_cast::<4, 1>(self.up.q.val().get_bit(self.hub_peer.val().index()).into())
+                | (bit_cast::<4, 1>(self.down.q.val().get_bit(self.hub_peer.val().index()).into())
+                    << 1)
+                | (bit_cast::<4, 1>(
+                    self.acked.q.val().get_bit(self.hub_peer.val().index()).into(),
+                ) << 2)
+                | (bit_cast::<4, 1>(
+                    self.gapped.q.val().get_bit(self.hub_peer.val().index()).into(),
+                ) << 3);
         if self.reset.val() {
             self.up.d.next = 0.into();
             self.down.d.next = 0.into();

@@ -45,6 +45,8 @@ pub struct Staging {
     /// Credits of this peer grew: tell it.
     pub returned: Signal<Out, Bit>,
     pub returned_peer: Signal<Out, Bits<6>>,
+    /// By 16 units or more.
+    pub returned_many: Signal<Out, Bit>,
     /// MessageRefused is wanted for this peer.
     pub refuse: Signal<Out, Bit>,
     pub refuse_peer: Signal<Out, Bits<6>>,
@@ -105,11 +107,9 @@ pub struct Staging {
 impl Logic for Staging {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, base, beats_held, units_held, units, overrun, ram_write, ram_address,
-            ram_data, head_valid, head0, head1, head2, head_base, back, back_peer, back_units,
-            back_colour, refused, refused_peer
-        );
+        dff_setup!(self, clock, base, beats_held, units_held, units, overrun, ram_write);
+        dff_setup!(self, clock, ram_address, ram_data, head_valid, head0, head1, head2, head_base);
+        dff_setup!(self, clock, back, back_peer, back_units, back_colour, refused, refused_peer);
         clock!(self, clock, ram, headers0, headers1, headers2, credits, credits_tx);
 
         // Payload, tentatively.
@@ -130,7 +130,8 @@ impl Logic for Staging {
         // Room: header and payload, rounded up to units.
         self.rounded.next = self.beats.val() + self.round.val();
         self.units.d.next = bit_cast::<7, 5>(self.rounded.val().get_bits::<5>(5));
-        self.wanted.next = bit_cast::<8, 7>(self.units_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
+        self.wanted.next =
+            bit_cast::<8, 7>(self.units_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
         self.fits.next = (self.wanted.val() <= self.units_all.val()) & !self.overrun.q.val();
 
         // Keep a frame.
@@ -176,8 +177,8 @@ impl Logic for Staging {
         // Give it back.
         self.freed.next = self.staging.release.val() & self.head_valid.q.val();
         self.head_kind.next = self.head0.q.val().get_bits::<8>(8);
-        self.head_sequenced.next = (self.head_kind.val() != self.type_data.val())
-            | self.head1.q.val().get_bit(51);
+        self.head_sequenced.next =
+            (self.head_kind.val() != self.type_data.val()) | self.head1.q.val().get_bit(51);
         self.head_length.next = bit_cast::<14, 13>(self.head0.q.val().get_bits::<13>(16)) + 7;
         self.head_beats.next = self.head_length.val().get_bits::<10>(3);
         self.head_rounded.next = self.head_beats.val() + self.round.val();
@@ -196,8 +197,10 @@ impl Logic for Staging {
             self.back_units.d.next = self.head_units.val();
             self.back_colour.d.next = self.head0.q.val().get_bit(7);
         }
-        self.units_held.d.next = (self.units_held.q.val() + self.units_in.val()) - self.units_out.val();
-        self.beats_held.d.next = (self.beats_held.q.val() + self.beats_in.val()) - self.beats_out.val();
+        self.units_held.d.next =
+            (self.units_held.q.val() + self.units_in.val()) - self.units_out.val();
+        self.beats_held.d.next =
+            (self.beats_held.q.val() + self.beats_in.val()) - self.beats_out.val();
 
         // Credits: an opening peer's start value goes first, a return waits a cycle.
         self.credits.read_address.next = self.back_peer.q.val();
@@ -210,6 +213,7 @@ impl Logic for Staging {
             | (bit_cast::<9, 1>(self.back_colour.q.val().into()) << 8);
         self.returned.next = false;
         self.returned_peer.next = self.back_peer.q.val();
+        self.returned_many.next = self.back_units.q.val().get_bit(4);
         if self.opened.val() {
             self.credit_write.next = true;
             self.credit_peer.next = self.opened_peer.val();

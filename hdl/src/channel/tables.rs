@@ -39,7 +39,9 @@ pub struct RxTables {
     pub write_heard: Signal<In, Bit>,
     pub heard: Signal<In, Bits<32>>,
     pub write_reset_tag: Signal<In, Bit>,
+    /// The tag to write, unless it is the channel's own (of `rx_peer`).
     pub reset_tag: Signal<In, Bits<16>>,
+    pub reset_tag_own: Signal<In, Bit>,
     pub write_reason: Signal<In, Bit>,
     pub reason: Signal<In, Bits<3>>,
     pub write_newest: Signal<In, Bit>,
@@ -87,7 +89,26 @@ pub struct RxTables {
 impl Logic for RxTables {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, expected_rx, expected_tx, tag_rx, tag_tx, own_rx, own_tx, remote_rx, remote_event, acked_rx, acked_hub, gap_hub, limit_ask, heard_hub, reset_tag_hub, reason_event, newest_rx);
+        clock!(
+            self,
+            clock,
+            expected_rx,
+            expected_tx,
+            tag_rx,
+            tag_tx,
+            own_rx,
+            own_tx,
+            remote_rx,
+            remote_event,
+            acked_rx,
+            acked_hub,
+            gap_hub,
+            limit_ask,
+            heard_hub,
+            reset_tag_hub,
+            reason_event,
+            newest_rx
+        );
         self.expected_rx.read_address.next = self.rx_peer.val();
         self.rx_expected.next = self.expected_rx.read_data.val();
         self.expected_rx.write_address.next = self.write_peer.val();
@@ -157,6 +178,9 @@ impl Logic for RxTables {
         self.hub_reset_tag.next = self.reset_tag_hub.read_data.val();
         self.reset_tag_hub.write_address.next = self.write_peer.val();
         self.reset_tag_hub.write_data.next = self.reset_tag.val();
+        if self.reset_tag_own.val() {
+            self.reset_tag_hub.write_data.next = self.tag_rx.read_data.val();
+        }
         self.reset_tag_hub.write_enable.next = self.write_reset_tag.val();
         self.reason_event.read_address.next = self.event_peer.val();
         self.event_reason.next = self.reason_event.read_data.val();

@@ -5,10 +5,11 @@
 //! segment_bus, _length ---> | Pieces | <---- ready
 //!             segment <---- +--------+
 //! ```
-//! The range begins `skip` bytes into the segment list and is `length` bytes long (1 to 4,096); the list is at least that long.
-//! A piece takes four cycles and a skipped segment two.
+//! The range begins `skip` bytes into the segment list and is `length` bytes long (1 to 4,096); the
+//! list is at least that long. A piece takes four cycles and a skipped segment two.
 //!
-//! Idle -> Load -> Skip -> Cut -> Offer -> (Load | Idle); Skip -> Load while whole segments are skipped.
+//! Idle -> Load -> Skip -> Cut -> Offer -> (Load | Idle); Skip -> Load while whole segments are
+//! skipped.
 
 use rust_hdl::prelude::*;
 
@@ -92,8 +93,7 @@ impl Logic for Pieces {
                     self.index.d.next = self.index.q.val() + 1;
                     self.state.d.next = PiecesState::Load;
                 } else {
-                    self.bus.d.next =
-                        self.bus.q.val() + bit_cast::<64, 19>(self.skip_left.q.val());
+                    self.bus.d.next = self.bus.q.val() + bit_cast::<64, 19>(self.skip_left.q.val());
                     self.seg_length.d.next = self.available.val();
                     self.skip_left.d.next = 0.into();
                     self.state.d.next = PiecesState::Cut;

@@ -8,8 +8,7 @@
 //! | 3 | announce the completion |
 //! | 4 | stop the VI |
 //!
-//! `done` (pulse) ends it. `failed` with it: Next could not be read; the steps from the pop on were not taken.
-//! Arguments are stable from `start` to `done`.
+//! `done` (pulse) ends it. Arguments are stable from `start` to `done`.
 
 use crate::leaf::Number;
 use nic_regs::desc::{IMMEDIATE_OFFSET, LENGTH_OFFSET};
@@ -48,7 +47,6 @@ pub struct Retire {
     pub start: Signal<In, Bit>,
     pub steps: Signal<In, Bits<5>>,
     pub done: Signal<Out, Bit>,
-    pub failed: Signal<Out, Bit>,
     /// Pulse: the status was accepted.
     pub written: Signal<Out, Bit>,
     pub bus: Signal<In, Bits<64>>,
@@ -59,7 +57,6 @@ pub struct Retire {
     /// Descriptor engine: read Next again.
     pub reread: Signal<Out, Bit>,
     pub desc_done: Signal<In, Bit>,
-    pub desc_ok: Signal<In, Bit>,
     /// VI table: a call and its operation.
     pub vi_valid: Signal<Out, Bit>,
     pub vi_op: Signal<Out, Bits<3>>,
@@ -73,7 +70,6 @@ pub struct Retire {
     pub w_ready: Signal<In, Bit>,
     state: DFF<RetireState>,
     todo: DFF<Bits<5>>,
-    fault: DFF<Bit>,
     op_pop: Number<3, 2>,
     op_await: Number<3, 3>,
     op_complete: Number<3, 4>,
@@ -91,9 +87,8 @@ pub struct Retire {
 impl Logic for Retire {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, todo, fault);
+        dff_setup!(self, clock, state, todo);
         self.done.next = self.state.q.val() == RetireState::Done;
-        self.failed.next = self.fault.q.val();
         self.written.next = (self.state.q.val() == RetireState::Status) & self.w_ready.val();
         self.reread.next = self.state.q.val() == RetireState::Reread;
         self.vi_valid.next = false;
@@ -112,7 +107,6 @@ impl Logic for Retire {
             RetireState::Idle => {
                 if self.start.val() {
                     self.todo.d.next = self.steps.val();
-                    self.fault.d.next = false;
                     self.state.d.next = RetireState::Choose;
                 }
             }
@@ -150,12 +144,7 @@ impl Logic for Retire {
             }
             RetireState::RereadWait => {
                 if self.desc_done.val() {
-                    if self.desc_ok.val() {
-                        self.state.d.next = RetireState::Pop;
-                    } else {
-                        self.fault.d.next = true;
-                        self.state.d.next = RetireState::Done;
-                    }
+                    self.state.d.next = RetireState::Pop;
                 }
             }
             RetireState::Await => {

@@ -1,4 +1,5 @@
-//! What a descriptor's end means for its status, and for the VI: the table of contract 4.4, 4.5, 5.2 and 6.1. Combinational.
+//! What a descriptor's end means for its status, and for the VI: the table of contract 4.4, 4.5,
+//! 5.2 and 6.1. Combinational.
 
 use crate::leaf::Number;
 use nic_regs::desc::status;
@@ -43,7 +44,8 @@ pub struct Verdict {
     pub status_word: Signal<Out, Bits<32>>,
     pub reason: Signal<Out, Bits<8>>,
     pub stop_status: Signal<Out, Bits<32>>,
-    /// The descriptor is completed with the status.
+    /// The descriptor is completed with an error status; else the VI just stops (means nothing on
+    /// success).
     pub completes: Signal<Out, Bit>,
     errors: Signal<Local, Bits<32>>,
     extra: Signal<Local, Bits<32>>,
@@ -83,27 +85,29 @@ impl Logic for Verdict {
     #[hdl_gen]
     fn update(&mut self) {
         self.errors.next = 0.into();
-        self.completes.next = true;
+        self.completes.next = false;
         self.reason.next = self.reason_disconnected.val();
         self.stop_status.next = self.bit_flushed.val();
         if self.cause.val() == self.cause_descriptor.val() {
-            self.completes.next = false;
             self.reason.next = self.reason_descriptor.val();
             self.stop_status.next = self.bit_protection.val();
         } else if self.cause.val() == self.cause_host_read.val() {
-            self.completes.next = false;
             self.reason.next = self.reason_host_read.val();
             self.stop_status.next = self.bit_transport.val();
         } else if self.cause.val() == self.cause_format.val() {
+            self.completes.next = true;
             self.errors.next = self.bit_format.val();
             self.reason.next = self.reason_format.val();
         } else if self.cause.val() == self.cause_protection.val() {
+            self.completes.next = true;
             self.errors.next = self.bit_protection.val();
             self.reason.next = self.reason_protection.val();
         } else if self.cause.val() == self.cause_length.val() {
+            self.completes.next = true;
             self.errors.next = self.bit_length.val();
             self.reason.next = self.reason_length.val();
         } else if self.cause.val() == self.cause_data.val() {
+            self.completes.next = true;
             self.errors.next = self.bit_transport.val();
             self.reason.next = self.reason_host_read.val();
         } else if self.cause.val() == self.cause_empty.val() {

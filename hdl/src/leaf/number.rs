@@ -68,6 +68,6 @@ mod tests {
         let mut block = Sample::default();
         block.connect_all();
         let verilog = generate_verilog(&block);
-        assert!(verilog.contains("localparam answer = 16'h2a;"), "{verilog}");
+        assert!(verilog.contains("localparam  answer = 16'h2a;"), "{verilog}");
     }
 }

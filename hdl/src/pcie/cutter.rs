@@ -1,11 +1,12 @@
-//! Takes requests of four clients in turn and cuts them at multiples of the TLP limit in address space.
+//! Takes requests of four clients in turn and cuts them at multiples of the TLP limit in address
+//! space.
 //!
 //! ```text
 //! Idle -> Cut -> Make -+-> Idle     one piece more than the number of limits crossed
 //!          ^-----------'
 //! ```
-//! A piece is everything a memory request header needs. Pieces wait in a FIFO of four, so that the next one is ready when the
-//! current one has been sent.
+//! A piece is everything a memory request header needs. Pieces wait in a FIFO of four, so that the
+//! next one is ready when the current one has been sent.
 use crate::leaf::{Fifo, Number, RoundRobin};
 use rust_hdl::prelude::*;
 

@@ -8,8 +8,8 @@
 //!                      |          ^                          ^
 //!                      `----------+------ [Receive] ---------'<== rc
 //! ```
-//! Completion space is reserved with the tag: `rc` is never held off. All requests share one order, so a slow completion holds
-//! up younger requests of other clients until it arrives or times out.
+//! Completion space is reserved with the tag: `rc` is never held off. All requests share one order,
+//! so a slow completion holds up younger requests of other clients until it arrives or times out.
 use super::TlpClient;
 use super::cutter::Cutter;
 use super::read::{Deliver, Issue, Receive, Tags};
@@ -23,7 +23,8 @@ pub struct DmaRead {
     pub clock: Signal<In, Clock>,
     /// Of the device: forgets everything.
     pub reset: Signal<In, Bit>,
-    /// Forgets the clients' requests; a tag that the host still owes a completion stays out of use until that has arrived.
+    /// Forgets the clients' requests; a tag that the host still owes a completion stays out of use
+    /// until that has arrived.
     pub soft_reset: Signal<In, Bit>,
     pub max_read: Signal<In, Bits<3>>,
     pub requester: Signal<In, Bits<16>>,
@@ -131,8 +132,8 @@ impl Logic for DmaRead {
         self.tags.ready_tag.next = self.deliver.ready_tag.val();
         self.deliver.ready_done.next = self.tags.ready_done.val();
         self.deliver.ready_failed.next = self.tags.ready_failed.val();
-        self.tags.deliver.next = self.deliver.deliver.val();
-        self.tags.deliver_tag.next = self.deliver.deliver_tag.val();
+        self.tags.over.next = self.deliver.over.val();
+        self.tags.over_tag.next = self.deliver.over_tag.val();
         self.buffer.read_address.next = self.deliver.read_address.val();
         self.deliver.read_data.next = self.buffer.read_data.val();
         self.desc_send.rsp_valid.next = self.deliver.rsp_valid.val().get_bit(0);

@@ -3,8 +3,9 @@
 //! ```text
 //! Head0 -> Head1 -> Data -> Head0
 //! ```
-//! Pieces come from the [`Cutter`]; their data passes straight through from the client, in the same lanes. Clients take turns
-//! packet by packet, and a packet is sent whole before the next one starts.
+//! Pieces come from the [`Cutter`]; their data passes straight through from the client, in the same
+//! lanes. Clients take turns packet by packet, and a packet is sent whole before the next one
+//! starts.
 use super::TlpClient;
 use super::cutter::Cutter;
 use crate::ifs::WriteServer;

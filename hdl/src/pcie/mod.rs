@@ -1,5 +1,5 @@
-//! The host port: requests of the host, requests of the device, and their completions, as streams of TLP beats
-//! (`nic_regs::tlp`).
+//! The host port: requests of the host, requests of the device, and their completions, as streams
+//! of TLP beats (`nic_regs::tlp`).
 //!
 //! ```text
 //!  cq ==> [cq] --> csr, doorbells           [dma_read] ==\
@@ -10,6 +10,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`cq`] | host requests: BAR accesses, and their completions |
+//! | [`parse`] | TLPs taken apart |
 //! | [`doorbell`] | BAR2 writes, sorted into token and event doorbells |
 //! | [`cutter`] | cuts requests of four clients into TLP-sized pieces |
 //! | [`dma_read`] | host reads of four clients |
@@ -22,6 +23,7 @@ pub mod cutter;
 pub mod dma_read;
 pub mod dma_write;
 pub mod doorbell;
+pub mod parse;
 pub mod read;
 pub mod rq;
 

@@ -1,13 +1,14 @@
 //! Merges reads and writes of the device, TLP by TLP.
 //!
-//! Reads and writes take turns when both wait; each keeps its own order. Nothing depends on the order between the two: a
-//! block that must see its own write before it reads waits for the write to be accepted.
+//! Reads and writes take turns when both wait; each keeps its own order. Nothing depends on the
+//! order between the two: a block that must see its own write before it reads waits for the write
+//! to be accepted.
 use super::TlpServer;
 use crate::leaf::Skid;
 use rust_hdl::prelude::*;
 
-/// See the module's text. While `hold` is up no new TLP starts; `idle` then says that none is under way either, which is when
-/// the blocks behind it may be reset.
+/// See the module's text. While `hold` is up no new TLP starts; `idle` then says that none is under
+/// way either, which is when the blocks behind it may be reset.
 #[derive(LogicBlock, Default)]
 pub struct Rq {
     pub clock: Signal<In, Clock>,
@@ -56,8 +57,8 @@ impl Logic for Rq {
             self.last.next = self.write.last.val();
         }
         self.skid.in_valid.next = self.valid.val();
-        self.skid.in_data.next = (bit_cast::<65, 1>(self.last.val().into()) << 64)
-            | bit_cast::<65, 64>(self.data.val());
+        self.skid.in_data.next =
+            (bit_cast::<65, 1>(self.last.val().into()) << 64) | bit_cast::<65, 64>(self.data.val());
         self.write.ready.next =
             self.skid.in_ready.val() & self.open.val() & self.choose_write.val();
         self.read.ready.next =
@@ -71,8 +72,7 @@ impl Logic for Rq {
         self.rq_data.next = self.skid.out_data.val().get_bits::<64>(0);
         self.rq_last.next = self.skid.out_data.val().get_bit(64);
         self.skid.out_ready.next = self.rq_ready.val();
-        self.quiet.d.next =
-            self.hold.val() & (!self.inside.q.val()) & (!self.skid.out_valid.val());
+        self.quiet.d.next = self.hold.val() & (!self.inside.q.val()) & (!self.skid.out_valid.val());
         self.idle.next = self.quiet.q.val();
         if self.reset.val() {
             self.inside.d.next = false;

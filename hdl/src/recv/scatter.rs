@@ -1,11 +1,13 @@
-//! Scatters a frame's payload from staging into the pieces of the descriptor's buffer: one write packet for each piece.
+//! Scatters a frame's payload from staging into the pieces of the descriptor's buffer: one write
+//! packet for each piece.
 //!
 //! ```text
-//! start, skip, length --> Pieces --> packets (FIFO) ------------------------------> w_address, w_length
-//!                            `--> address -> staging -> data -> align --> beats (FIFO) --> w_data, w_last
+//! start, skip, length --> Pieces --> packets (FIFO) -----------------------> w_address, w_length
+//!                            `--> address -> staging -> data -> align -> beats (FIFO) -> w_data
 //! ```
-//! Payload bytes and their lanes differ by a constant in a piece, so an output beat is a window over two neighbouring beats of
-//! staging. A piece reads one beat more than it writes; then a beat a cycle. `done` (pulse) comes when the last beat was accepted.
+//! Payload bytes and their lanes differ by a constant in a piece, so an output beat is a window
+//! over two neighbouring beats of staging. A piece reads one beat more than it writes; then a beat
+//! a cycle. `done` (pulse) comes when the last beat was accepted.
 //!
 //! Idle -> Piece -> Run -> (Piece | Drain); Drain -> Done -> Idle.
 
@@ -110,7 +112,8 @@ impl Logic for Scatter {
         self.pieces.segment_bus.next = self.segment_bus.val();
         self.pieces.segment_length.next = self.segment_length.val();
 
-        // A new piece: where its first lane 0 lies in the payload (it may be before the start), and how many beats it touches.
+        // A new piece: where its first lane 0 lies in the payload (it may be before the start), and
+        // how many beats it touches.
         self.accept.next = (self.state.q.val() == ScatterState::Piece)
             & self.pieces.valid.val()
             & (!self.packets.full.val());

@@ -14,8 +14,6 @@ pub enum RecvState {
     Match,
     /// Acts on them.
     Choose,
-    /// Applies the rules for first and later frames.
-    Rules,
     /// Waits for the descriptor engine.
     Resolve,
     /// Registers the checks of the lengths.

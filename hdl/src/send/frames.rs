@@ -1,10 +1,13 @@
-//! Hands frames to the channel: asks, brings the payload on the chip, commits or aborts. Also sends admin's messages whole.
+//! Hands frames to the channel: asks, brings the payload on the chip, commits or aborts. Also sends
+//! admin's messages whole.
 //!
 //! ```text
-//! Idle -> Ask -> [Start -> Gather ->] Held -> Commit | Abort -> Idle           `answered` with `answer` after Ask or Gather
+//! Idle -> Ask -> [Start -> Gather ->] Held -> Commit | Abort -> Idle
+//!   (`answered` with `answer` after Ask or Gather)
 //! Idle -> MessageAsk -> (MessageRead -> MessagePush) x 6 -> MessageCommit -> MessageDone -> Idle
 //! ```
-//! The arguments are stable from `ask` (pulse) to `finished` (pulse) or to an answer other than READY.
+//! The arguments are stable from `ask` (pulse) to `finished` (pulse) or to an answer other than
+//! READY.
 
 use super::gather::Gather;
 use crate::ifs::{MessageServer, PoolClient, ReadClient};

@@ -1,12 +1,14 @@
-//! Gathers a frame's payload: host reads for each piece of the descriptor's buffer, packed into whole beats.
+//! Gathers a frame's payload: host reads for each piece of the descriptor's buffer, packed into
+//! whole beats.
 //!
 //! ```text
 //! start, skip, length --> Pieces --> read requests
 //!                            `-----> lanes (FIFO) --> Pack --> beats (FIFO) --> beat
 //!                        read responses -------------'
 //! ```
-//! The response cannot be held off, so the FIFO of beats takes a whole frame (512 beats); no request waits for room.
-//! `done` (pulse) comes after the last beat has moved; `failed` with it says that a read failed and the beats are worthless.
+//! The response cannot be held off, so the FIFO of beats takes a whole frame (512 beats); no
+//! request waits for room. `done` (pulse) comes after the last beat has moved; `failed` with it
+//! says that a read failed and the beats are worthless.
 
 use super::pack::Pack;
 use crate::desc::Pieces;
@@ -49,7 +51,7 @@ pub struct Gather {
     lanes: Fifo<7, 4>,
     pack: Pack,
     beats: Fifo<64, 9>,
-    end: Signal<Local, Bits<3>>,
+    tail: Signal<Local, Bits<3>>,
     moved: Signal<Local, Bit>,
     available: Signal<Local, Bit>,
 }
@@ -79,12 +81,12 @@ impl Logic for Gather {
         self.read.req_address.next = self.pieces.address.val();
         self.read.req_length.next = self.pieces.piece_length.val();
         self.pieces.ready.next = self.moved.val();
-        self.end.next = (self.pieces.address.val().get_bits::<3>(0)
+        self.tail.next = (self.pieces.address.val().get_bits::<3>(0)
             + self.pieces.piece_length.val().get_bits::<3>(0))
             - 1;
         self.lanes.write.next = self.moved.val();
         self.lanes.data_in.next = bit_cast::<7, 3>(self.pieces.address.val().get_bits::<3>(0))
-            | (bit_cast::<7, 3>(self.end.val()) << 3)
+            | (bit_cast::<7, 3>(self.tail.val()) << 3)
             | (bit_cast::<7, 1>(self.pieces.last.val().into()) << 6);
 
         // Responses.
@@ -92,7 +94,7 @@ impl Logic for Gather {
         self.pack.data.next = self.read.rsp_data.val();
         self.pack.last.next = self.read.rsp_last.val();
         self.pack.lane.next = self.lanes.data_out.val().get_bits::<3>(0);
-        self.pack.end.next = self.lanes.data_out.val().get_bits::<3>(3);
+        self.pack.tail.next = self.lanes.data_out.val().get_bits::<3>(3);
         self.pack.final_piece.next = self.lanes.data_out.val().get_bit(6);
         self.lanes.read.next = self.read.rsp_valid.val() & self.read.rsp_last.val();
         if self.read.rsp_valid.val() & self.read.rsp_last.val() & self.read.rsp_error.val() {

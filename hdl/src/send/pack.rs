@@ -4,8 +4,9 @@
 //!          take          align             pack            out
 //! rsp --> register --> shift, mask --> join with rest --> register --> beat
 //! ```
-//! Each response (`last` ends it) begins at byte `lane` of its first beat and ends with byte `end` of its last. The response with
-//! `final_piece` ends the frame: what is left goes out zero-padded, and `finished` is high with or after the last beat, for one cycle.
+//! Each response (`last` ends it) begins at byte `lane` of its first beat and ends with byte `tail`
+//! of its last. The response with `final_piece` ends the frame: what is left goes out zero-padded,
+//! and `finished` is high with or after the last beat, for one cycle.
 
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
@@ -18,7 +19,7 @@ pub struct Pack {
     pub data: Signal<In, Bits<64>>,
     pub last: Signal<In, Bit>,
     pub lane: Signal<In, Bits<3>>,
-    pub end: Signal<In, Bits<3>>,
+    pub tail: Signal<In, Bits<3>>,
     pub final_piece: Signal<In, Bit>,
     pub beat_valid: Signal<Out, Bit>,
     pub beat: Signal<Out, Bits<64>>,
@@ -78,7 +79,7 @@ impl Logic for Pack {
         }
         self.high.next = self.seven.val();
         if self.last.val() {
-            self.high.next = self.end.val();
+            self.high.next = self.tail.val();
         }
         self.span.next = self.high.val() - self.low.val();
         self.take_valid.d.next = self.valid.val();

@@ -14,11 +14,11 @@ pub enum SendState {
     Choose,
     /// Waits for the descriptor engine.
     Resolve,
-    /// Registers the checks of the length.
+    /// Waits for the check of the length.
     Check,
-    /// Acts on them; sizes the frame.
+    /// Acts on it; waits for the frame's length.
     Size,
-    /// Registers flags and word.
+    /// Waits for flags and word; asks the pool.
     Header,
     /// Waits for the pool and the payload.
     Frame,

@@ -13,6 +13,7 @@
 //!
 //! A drain scans all VIs in rising number for something deferred to its queue; entries of the FIFO are served in between
 //! (every 16 VIs). The event block answers `valid` whatever becomes of its own drain call, so there is no circle.
+//! `rescan` is a scan of our own, for ViErrors after ERROR_QUEUE was written.
 //!
 //! [`nic_regs::event::Kind`]: 1 SendComplete, 2 RecvComplete, 3 ViError is `kind` + 1 here.
 
@@ -74,6 +75,11 @@ pub struct Announcer {
     pub deferred: Signal<In, Bits<3>>,
     pub drain_valid: Signal<In, Bit>,
     pub drain_done: Signal<Out, Bit>,
+    /// Pulse: scan once without a drain; while that scan runs, `rescanning`.
+    pub rescan: Signal<In, Bit>,
+    pub rescanning: Signal<Out, Bit>,
+    /// Pulse: a first try was put off.
+    pub put_off: Signal<Out, Bit>,
     pub event_valid: Signal<Out, Bit>,
     pub event_queue: Signal<Out, Bits<16>>,
     pub event_word0: Signal<Out, Bits<32>>,
@@ -94,6 +100,8 @@ pub struct Announcer {
     calling: DFF<Bit>,
     draining: DFF<Bit>,
     drained: DFF<Bit>,
+    rescan_wanted: DFF<Bit>,
+    rescan_runs: DFF<Bit>,
     /// The drain goes before a waiting entry.
     turn: DFF<Bit>,
     scan_at: DFF<Bits<11>>,
@@ -113,8 +121,26 @@ impl Logic for Announcer {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, room_now, current_vi, current_kind, from_entry, queue_now,
-            word1_now, word2_now, calling, draining, drained, turn, scan_at, flying, hit, hit_vi,
+            self,
+            clock,
+            state,
+            room_now,
+            current_vi,
+            current_kind,
+            from_entry,
+            queue_now,
+            word1_now,
+            word2_now,
+            calling,
+            draining,
+            drained,
+            rescan_wanted,
+            rescan_runs,
+            turn,
+            scan_at,
+            flying,
+            hit,
+            hit_vi,
             hit_kind
         );
         clock!(self, clock, entries);
@@ -129,11 +155,6 @@ impl Logic for Announcer {
         self.room.next = self.room_now.q.val();
         self.active.next = (self.state.q.val() != AnnounceState::Idle)
             & (self.state.q.val() != AnnounceState::Scan);
-        self.serving.next = 0.into();
-        if self.active.val() & self.from_entry.q.val() {
-            self.serving.next = 1.into();
-        }
-        self.waiting.next = self.level.val() + self.serving.val();
 
         self.scanned.next = self.at.val() & self.at_op.val().get_bit(1);
         self.scanning.next = false;
@@ -154,16 +175,27 @@ impl Logic for Announcer {
         self.finish.next = false;
         self.give_way.next = (!self.entries.empty.val()) & (!self.turn.q.val());
 
-        if self.drain_valid.val() & (!self.draining.q.val()) & (!self.drained.q.val()) {
+        if self.rescan.val() {
+            self.rescan_wanted.d.next = true;
+        }
+        self.rescanning.next = self.rescan_runs.q.val();
+        self.put_off.next = self.calling.q.val()
+            & self.event_done.val()
+            & self.event_full.val()
+            & self.from_entry.q.val();
+        if (!self.draining.q.val())
+            & (!self.drained.q.val())
+            & (self.rescan_wanted.q.val() | self.drain_valid.val())
+        {
             self.draining.d.next = true;
+            self.rescan_runs.d.next = self.rescan_wanted.q.val();
+            self.rescan_wanted.d.next = self.rescan.val();
             self.scan_at.d.next = 0.into();
             self.hit.d.next = false;
         }
         match self.state.q.val() {
             AnnounceState::Idle => {
-                if (!self.entries.empty.val())
-                    & ((!self.draining.q.val()) | (!self.turn.q.val()))
-                {
+                if (!self.entries.empty.val()) & ((!self.draining.q.val()) | (!self.turn.q.val())) {
                     self.entries.read.next = true;
                     self.current_vi.d.next = self.entries.data_out.val().get_bits::<10>(0);
                     self.current_kind.d.next = self.entries.data_out.val().get_bits::<2>(10);
@@ -209,7 +241,7 @@ impl Logic for Announcer {
                         self.state.d.next = AnnounceState::Take;
                     } else if self.scan_at.q.val().get_bit(10) {
                         self.draining.d.next = false;
-                        self.drained.d.next = true;
+                        self.drained.d.next = !self.rescan_runs.q.val();
                         self.state.d.next = AnnounceState::Idle;
                     } else if self.give_way.val() {
                         self.state.d.next = AnnounceState::Idle;
@@ -257,7 +289,7 @@ impl Logic for Announcer {
                     self.finish.next = true;
                     if !self.from_entry.q.val() {
                         self.draining.d.next = false;
-                        self.drained.d.next = true;
+                        self.drained.d.next = !self.rescan_runs.q.val();
                     }
                 }
             }
@@ -266,6 +298,11 @@ impl Logic for Announcer {
             }
         }
         self.served.next = self.finish.val() & self.from_entry.q.val();
+        self.serving.next = 0.into();
+        if self.active.val() & self.from_entry.q.val() & (!self.finish.val()) {
+            self.serving.next = 1.into();
+        }
+        self.waiting.next = self.level.val() + self.serving.val();
         if self.finish.val() {
             self.state.d.next = AnnounceState::Idle;
         }
@@ -280,6 +317,8 @@ impl Logic for Announcer {
             self.calling.d.next = false;
             self.draining.d.next = false;
             self.drained.d.next = false;
+            self.rescan_wanted.d.next = false;
+            self.rescan_runs.d.next = false;
             self.turn.d.next = false;
             self.flying.d.next = 0.into();
             self.hit.d.next = false;

@@ -82,6 +82,7 @@ impl Logic for Lifecycle {
         self.config_now.d.next = self.config_ram.read_data.val();
         self.connection_now.d.next = self.connection_ram.read_data.val();
         self.state.next = self.state_now.q.val().get_bits::<2>(0);
+        self.owed_now.next = self.state_now.q.val().get_bits::<3>(2);
         self.owed.next = self.owed_now.val();
         self.scheduled.next = self.state_now.q.val().get_bit(5);
         self.error_pending.next = self.state_now.q.val().get_bit(6);
@@ -103,6 +104,7 @@ impl Logic for Lifecycle {
             self.state_next.next = 2.into();
         } else if self.disconnect.val() {
             self.state_next.next = 1.into();
+            self.pending_next.next = false;
         } else if self.stop.val() {
             self.state_next.next = 3.into();
             self.pending_next.next = true;
@@ -114,7 +116,6 @@ impl Logic for Lifecycle {
         self.connected_after.next = (self.connect.val() | self.was_connected.val())
             & (!self.disconnect.val())
             & (!self.stop.val());
-        self.owed_now.next = self.state_now.q.val().get_bits::<3>(2);
         self.owed_kept.next = self.owed_now.val() & (!self.sent.val());
         self.owed_new.next =
             (bit_cast::<3, 1>((self.disconnect.val() & self.was_connected.val()).into()) << 2)
@@ -125,8 +126,8 @@ impl Logic for Lifecycle {
             self.owed_next.next = 0.into();
         }
         self.owing_after.next = self.owed_next.val().any();
-        self.scheduled_next.next = (self.state_now.q.val().get_bit(5) | self.schedule.val())
-            & (!self.unschedule.val());
+        self.scheduled_next.next =
+            (self.state_now.q.val().get_bit(5) | self.schedule.val()) & (!self.unschedule.val());
 
         self.state_ram.write_address.next = self.write_address.val();
         self.state_ram.write_enable.next = self.write.val() | self.wipe.val();

@@ -39,8 +39,8 @@ pub struct Pipeline {
     pub at: Signal<Out, Bits<7>>,
     pub vi: Signal<Out, Bits<10>>,
     pub op: Signal<Out, Bits<2>>,
-    fast: RoundRobin<4>,
-    late: RoundRobin<4>,
+    fast_arbiter: RoundRobin<4>,
+    slow_arbiter: RoundRobin<4>,
     busy: DFF<Bits<3>>,
     slow: DFF<Bits<4>>,
     slow_vi: DFF<Bits<10>>,
@@ -71,9 +71,9 @@ impl Logic for Pipeline {
             self, clock, busy, slow, slow_vi, slow_op, stage1, stage1_vi, stage1_op, stage2,
             stage2_vi, stage2_op, stage3, stage3_vi
         );
-        clock!(self, clock, fast, late);
-        self.fast.reset.next = self.reset.val();
-        self.late.reset.next = self.reset.val();
+        clock!(self, clock, fast_arbiter, slow_arbiter);
+        self.fast_arbiter.reset.next = self.reset.val();
+        self.slow_arbiter.reset.next = self.reset.val();
 
         // Stage 1 waits for an older operation on the same VI.
         self.stall.next = self.stage1.q.val().any()
@@ -87,18 +87,18 @@ impl Logic for Pipeline {
             self.requests.next = bit_cast::<4, 3>(self.free_requests.val())
                 | (bit_cast::<4, 1>(self.slow.q.val().any().into()) << 3);
         }
-        self.fast.request.next = self.requests.val();
-        self.fast.advance.next = !self.stall.val();
-        self.accepted.next = self.fast.grant.val();
+        self.fast_arbiter.request.next = self.requests.val();
+        self.fast_arbiter.advance.next = !self.stall.val();
+        self.accepted.next = self.fast_arbiter.grant.val();
         if self.stall.val() {
             self.accepted.next = 0.into();
         }
         self.chosen_vi.next = self.slow_vi.q.val();
-        if self.fast.grant.val().get_bit(0) {
+        if self.fast_arbiter.grant.val().get_bit(0) {
             self.chosen_vi.next = self.post_vi.val();
-        } else if self.fast.grant.val().get_bit(1) {
+        } else if self.fast_arbiter.grant.val().get_bit(1) {
             self.chosen_vi.next = self.send_vi.val();
-        } else if self.fast.grant.val().get_bit(2) {
+        } else if self.fast_arbiter.grant.val().get_bit(2) {
             self.chosen_vi.next = self.recv_vi.val();
         }
         self.read_address.next = self.chosen_vi.val();
@@ -108,19 +108,19 @@ impl Logic for Pipeline {
 
         // Slow requesters.
         self.slow_free.next = (!self.slow.q.val().any()) | self.accepted.val().get_bit(3);
-        self.late.request.next = self.slow_request.val();
-        self.late.advance.next = self.slow_free.val();
+        self.slow_arbiter.request.next = self.slow_request.val();
+        self.slow_arbiter.advance.next = self.slow_free.val();
         self.loaded.next = 0.into();
         if self.slow_free.val() {
-            self.loaded.next = self.late.grant.val();
-            self.slow.d.next = self.late.grant.val();
+            self.loaded.next = self.slow_arbiter.grant.val();
+            self.slow.d.next = self.slow_arbiter.grant.val();
             self.slow_op.d.next = self.announce_op.val();
             self.slow_vi.d.next = self.admin_vi.val();
-            if self.late.grant.val().get_bit(1) {
+            if self.slow_arbiter.grant.val().get_bit(1) {
                 self.slow_vi.d.next = self.kill_vi.val();
-            } else if self.late.grant.val().get_bit(2) {
+            } else if self.slow_arbiter.grant.val().get_bit(2) {
                 self.slow_vi.d.next = self.announce_vi.val();
-            } else if self.late.grant.val().get_bit(3) {
+            } else if self.slow_arbiter.grant.val().get_bit(3) {
                 self.slow_vi.d.next = self.ring_vi.val();
             }
         }

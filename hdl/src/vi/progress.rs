@@ -16,14 +16,14 @@ pub struct SendProgress {
     pub save_in_progress: Signal<In, Bit>,
     pub save_offset: Signal<In, Bits<19>>,
     pub save_fragment: Signal<In, Bits<8>>,
-    /// A descriptor left the queue: its token is kept, the message is over.
+    /// A descriptor left the queue: its token is kept, the message is over, and has its number if a frame of it was
+    /// sent (`save_in_progress`).
     pub popped: Signal<In, Bit>,
     pub popped_token: Signal<In, Bits<42>>,
     /// Wait for a ViAck; `save_offset` is the message's length.
     pub await_ack: Signal<In, Bit>,
-    /// The ViAck arrived; `early` also takes it before `await_ack`.
+    /// The ViAck arrived, if one is waited for.
     pub acknowledge: Signal<In, Bit>,
-    pub early: Signal<In, Bit>,
     pub complete: Signal<In, Bit>,
     pub in_progress: Signal<Out, Bit>,
     pub offset: Signal<Out, Bits<19>>,
@@ -86,7 +86,9 @@ impl Logic for SendProgress {
             self.in_progress_after.next = self.save_in_progress.val();
         } else if self.popped.val() {
             self.offset_after.next = 0.into();
-            self.message_after.next = self.message_now.val() + 1;
+            if self.save_in_progress.val() {
+                self.message_after.next = self.message_now.val() + 1;
+            }
             self.fragment_after.next = 0.into();
             self.in_progress_after.next = false;
         } else if self.await_ack.val() {
@@ -98,7 +100,7 @@ impl Logic for SendProgress {
             if self.state_now.q.val().get_bit(36) {
                 self.offset_after.next = 0.into();
             }
-        } else if self.acknowledge.val() & (self.early.val() | self.state_now.q.val().get_bit(36)) {
+        } else if self.acknowledge.val() & self.state_now.q.val().get_bit(36) {
             self.acked_next.next = true;
         }
         self.awaiting_after.next = self.awaiting_next.val();
@@ -160,8 +162,7 @@ impl Logic for RecvProgress {
         self.message.next = self.state_now.q.val().get_bits::<8>(38);
         self.fragment.next = self.state_now.q.val().get_bits::<8>(46);
         self.state_ram.write_address.next = self.write_address.val();
-        self.state_ram.write_enable.next =
-            self.restart.val() | self.save.val() | self.popped.val();
+        self.state_ram.write_enable.next = self.restart.val() | self.save.val() | self.popped.val();
         self.state_ram.write_data.next = 0.into();
         if self.save.val() {
             self.state_ram.write_data.next = bit_cast::<55, 19>(self.save_offset.val())

@@ -69,10 +69,8 @@ impl Logic for WorkQueue {
             & (!self.count_now.q.val().get_bit(0));
         self.more.next = self.count_now.q.val() + 1;
         self.less.next = self.count_now.q.val() - 1;
-        self.lacks_next.next = (!self.none.val())
-            & (!self.one.val())
-            & (!self.two.val())
-            & (!self.next_valid.val());
+        self.lacks_next.next =
+            (!self.none.val()) & (!self.one.val()) & (!self.two.val()) & (!self.next_valid.val());
         self.taking.next = self.pop.val() & (!self.none.val()) & (!self.lacks_next.val());
         self.need_next.next = self.pop.val() & self.lacks_next.val();
         self.popped.next = self.taking.val();
@@ -96,8 +94,7 @@ impl Logic for WorkQueue {
         self.last_ram.write_enable.next = self.post.val();
         self.last_ram.write_data.next = self.token.val();
         self.count_ram.write_address.next = self.write_address.val();
-        self.count_ram.write_enable.next =
-            self.post.val() | self.taking.val() | self.clear.val();
+        self.count_ram.write_enable.next = self.post.val() | self.taking.val() | self.clear.val();
         self.count_ram.write_data.next = self.more.val();
         if self.clear.val() {
             self.count_ram.write_data.next = 0.into();

@@ -25,16 +25,10 @@ pub struct ReadyRing {
     pub work_valid: Signal<Out, Bit>,
     pub work_vi: Signal<Out, Bits<10>>,
     pub work_ready: Signal<In, Bit>,
-    /// The send engine gave up the VI in its hand.
-    pub let_go: Signal<In, Bit>,
-    /// `vi` is in the engine's hand: taken and not given back.
-    pub in_hand: Signal<Out, Bit>,
     ring: Fifo<10, 10>,
     offered: DFF<Bit>,
     offered_vi: DFF<Bits<10>>,
     fetching: DFF<Bit>,
-    hand: DFF<Bit>,
-    hand_vi: DFF<Bits<10>>,
     pass_by: Signal<Local, Bit>,
     fresh: Signal<Local, Bit>,
 }
@@ -42,7 +36,7 @@ pub struct ReadyRing {
 impl Logic for ReadyRing {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, offered, offered_vi, fetching, hand, hand_vi);
+        dff_setup!(self, clock, offered, offered_vi, fetching);
         clock!(self, clock, ring);
         self.ring.reset.next = self.reset.val();
         self.work_valid.next = self.offered.q.val();
@@ -60,14 +54,8 @@ impl Logic for ReadyRing {
         self.request.next =
             (!self.ring.empty.val()) & (!self.fetching.q.val()) & (!self.offered.q.val());
 
-        self.in_hand.next = self.hand.q.val() & (self.hand_vi.q.val() == self.vi.val());
-        if self.let_go.val() {
-            self.hand.d.next = false;
-        }
         if self.offered.q.val() & self.work_ready.val() {
             self.offered.d.next = false;
-            self.hand.d.next = true;
-            self.hand_vi.d.next = self.offered_vi.q.val();
         }
         if (self.fresh.val() & self.pass_by.val()) | (self.finished.val() & self.offer.val()) {
             self.offered.d.next = true;
@@ -82,7 +70,6 @@ impl Logic for ReadyRing {
         if self.reset.val() {
             self.offered.d.next = false;
             self.fetching.d.next = false;
-            self.hand.d.next = false;
         }
     }
 }

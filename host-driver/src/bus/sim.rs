@@ -317,7 +317,8 @@ pub(crate) fn register_name(bar: u8, offset: u64) -> String {
         Some(register) => register.name.to_owned(),
         None if bar == REGISTER_BAR && offset >= u64::from(COUNTER_OFFSET) => {
             let counter = (offset - u64::from(COUNTER_OFFSET)) / 4;
-            let row = usize::try_from(counter).ok().and_then(|i| nic_regs::counter::Counter::ALL.get(i));
+            let row =
+                usize::try_from(counter).ok().and_then(|i| nic_regs::counter::Counter::ALL.get(i));
             row.map_or_else(|| format!("{offset:#x}"), |(_, name, _)| format!("counter {name}"))
         }
         None => format!("{offset:#x}"),

@@ -74,7 +74,13 @@ impl Bar for TraceBus {
     fn read32(&self, bar: u8, offset: u64) -> Result<u32> {
         let value = self.inner.read32(bar, offset);
         match &value {
-            Ok(value) => self.line(&format!("read  {} = {}", name(bar, offset), fields(bar, offset, *value))),
+            Ok(value) => {
+                self.line(&format!(
+                    "read  {} = {}",
+                    name(bar, offset),
+                    fields(bar, offset, *value)
+                ));
+            }
             Err(error) => self.line(&format!("read  {}: {error}", name(bar, offset))),
         }
         value

@@ -298,7 +298,8 @@ mod tests {
         let mut random = crate::peer::Epochs::new(5);
         let mut reassembly = Reassembly::default();
         for _ in 0..100_000 {
-            let mut frame = encode(random.next_u32() % 4, &request())[(random.next_u32() % 3) as usize];
+            let mut frame =
+                encode(random.next_u32() % 4, &request())[(random.next_u32() % 3) as usize];
             for _ in 0..random.next_u32() % 4 {
                 let i = (random.next_u32() % 48) as usize;
                 frame[i] = random.next_u32().to_le_bytes()[0];

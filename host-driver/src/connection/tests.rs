@@ -75,7 +75,7 @@ fn both_sides_agree_even_with_loss() {
                 ConnectState::Accepted(node, remote) => {
                     assert_eq!((node, remote.vi), (1, 5));
                     assert_eq!(remote.connection, incoming.attributes.connection);
-                    pair.sides[0].confirm(pair.now, exchange);
+                    assert!(pair.sides[0].confirm(pair.now, exchange));
                 }
                 ConnectState::Ended(Progress::Established(_)) => established = true,
                 ConnectState::Pending => {}
@@ -112,7 +112,7 @@ fn a_request_waits_a_little_for_its_listener() {
 fn reject_cancel_and_peer_down() {
     let mut pair = Pair::new(0);
     let local = NetAddress::of_node(1, b"x");
-    let mut offered = |pair: &mut Pair| {
+    let offered = |pair: &mut Pair| {
         let listener = pair.sides[1].listen(pair.now, &local);
         let exchange = pair.connect(b"x");
         pair.run(50_000);
@@ -129,8 +129,12 @@ fn reject_cancel_and_peer_down() {
     pair.run(50_000);
     assert!(pair.sides[1].accept(pair.now, key, attributes(5)).is_err());
 
-    let (_, key) = offered(&mut pair);
+    let (exchange, key) = offered(&mut pair);
     pair.sides[1].accept(pair.now, key, attributes(5)).unwrap();
+    pair.run(50_000);
+    assert!(matches!(pair.sides[0].connect_state(exchange), ConnectState::Accepted(..)));
+    pair.sides[0].peer_down(pair.now, 1);
+    assert!(!pair.sides[0].confirm(pair.now, exchange));
     pair.sides[1].peer_down(pair.now, 0);
     assert_eq!(pair.sides[1].accept_state(key), Progress::Cancelled);
 }

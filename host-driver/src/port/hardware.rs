@@ -26,6 +26,9 @@ use crate::sync::lock;
 
 /// Log2 of the entries of the largest event queue.
 const QUEUE_LOG2_MAX: u8 = 15;
+/// Vectors used.
+const VECTORS_MAX: u8 = 32;
+const _: () = assert!(VECTORS_MAX as usize == MSIX_VECTOR_COUNT);
 /// Bound of 'busy' answers: control frames that are still owed leave within a retransmission or two.
 const BUSY_BOUND_NS: u64 = 20_000_000;
 
@@ -171,12 +174,13 @@ impl ViPort for HardwarePort {
 
     fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
         let log2 = entries.max(4).checked_next_power_of_two().map_or(32, u32::trailing_zeros);
-        let bad = Error::BadArgument { what: "entries of a completion queue", value: entries.into() };
+        let bad =
+            Error::BadArgument { what: "entries of a completion queue", value: entries.into() };
         let log2 = u8::try_from(log2).ok().filter(|n| *n <= QUEUE_LOG2_MAX).ok_or(bad)?;
         let memory = DmaMemory::new(EventRing::bytes(log2, false))?;
         let number = self.nic.queues.take(self.domain)?;
         // Vector 0 is the driver's own.
-        let vectors = u16::from(self.nic.capabilities.vectors).clamp(1, MSIX_VECTOR_COUNT as u16);
+        let vectors = u16::from(self.nic.capabilities.vectors.clamp(1, VECTORS_MAX));
         let vector = if vectors > 1 { 1 + number % (vectors - 1) } else { 0 };
         let created = self.nic.bus.map(&memory).and_then(|base| {
             let vector = u8::try_from(vector).unwrap_or(0);
@@ -321,8 +325,16 @@ impl ViPort for HardwarePort {
         }
         lock(&self.requests).remove(&exchange);
         let mut control = self.nic.control();
-        control.connections.confirm(self.nic.bus.now_ns(), exchange);
+        // The device also connects a VI to a closed peer, where it would wait for ever. If the channel went down before,
+        // the event of that is here by now and has voided the answer; if it goes down later, the VI stops.
         self.nic.run(&mut control);
+        let confirmed = control.connections.confirm(self.nic.bus.now_ns(), exchange);
+        self.nic.run(&mut control);
+        drop(control);
+        if !confirmed {
+            self.reset_vi(vi)?;
+            return Ok(Progress::Cancelled);
+        }
         Ok(Progress::Established(remote))
     }
 
@@ -333,10 +345,11 @@ impl ViPort for HardwarePort {
     fn accept(&self, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
         self.nic.vis.check(local.vi, self.domain)?;
         let (node, remote) = (incoming.exchange.0, incoming.attributes);
-        let connect =
-            || self.nic.admin.vi_connect(local.vi, node, remote.vi, remote.connection);
+        let connect = || self.nic.admin.vi_connect(local.vi, node, remote.vi, remote.connection);
         self.retry("ViConnect", local.vi, connect)?;
         let mut control = self.nic.control();
+        // A channel that went down before the VI was connected voids the request; see `connect_poll`.
+        self.nic.run(&mut control);
         let now = self.nic.bus.now_ns();
         let accepted = control.connections.accept(now, incoming.exchange, local);
         self.nic.run(&mut control);

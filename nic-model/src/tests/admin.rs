@@ -86,7 +86,8 @@ fn regions() {
         assert_eq!(w.command(A, Opcode::RegionClear, 7, body), AdminStatus::BadState);
     }
     // Up to the very end of the address space is no wrap.
-    let end = with(with(with(with(good, 5, u32::MAX), 4, 0xffff_f040), 7, u32::MAX), 6, 0xffff_f040);
+    let end =
+        with(with(with(with(good, 5, u32::MAX), 4, 0xffff_f040), 7, u32::MAX), 6, 0xffff_f040);
     w.ok(A, Opcode::RegionSet, 7, with(end, 8, 0xfc0));
     assert_eq!(w.command(A, Opcode::RegionSet, 7, with(end, 8, 0xfc1)), AdminStatus::BadArgument);
     assert_eq!(w.command(A, Opcode::RegionSet, 7, good), AdminStatus::BadState);

@@ -1,1 +1,408 @@
-//! Tests.
+//! Section 7: the channel, against a peer that is no device.
+
+use nic_regs::admin::{Opcode, PeerState};
+use nic_regs::counter::Counter;
+use nic_regs::csr::{ACK_DELAY, CONTROL, KEEPALIVE, RETRY_LIMIT, RETRY_TIMEOUT};
+use nic_regs::event::{Kind, PeerDownReason};
+use nic_regs::frame::{Header, Type, flag};
+use nic_regs::limits::POOL_PEER_CHUNKS;
+use nic_regs::vi::{Reliability, State, StopReason};
+
+use super::raw::{EPOCH, Raw};
+use super::support::*;
+use crate::device::Device;
+use crate::frame::Frame;
+
+const DELIVERY: Reliability = Reliability::Delivery;
+
+fn down(raw: &mut Raw) -> Option<u32> {
+    let events = raw.w.hosts[A].events(ERRORS);
+    events.iter().find(|e| e.kind == Kind::PeerDown as u8).map(|e| e.word1)
+}
+
+fn only(raw: &Raw) -> Header {
+    Header { kind: Type::Data as u8, flags: flag::FIRST | flag::LAST, ..raw.plain() }
+}
+
+#[test]
+fn a_syn_is_repeated_and_then_the_peer_is_dead() {
+    let mut raw = Raw::closed(DELIVERY);
+    raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 4);
+    raw.w.open(A, 64);
+    raw.run(2000 * 15 - 100);
+    assert_eq!(raw.take(Type::Syn).len(), 4);
+    assert_eq!(raw.w.peer(A), PeerState::Opening);
+    raw.run(200);
+    assert_eq!(raw.w.peer(A), PeerState::Closed);
+    let events = raw.w.hosts[A].events(ERRORS);
+    let kinds: Vec<u8> = events.iter().map(|e| e.kind).collect();
+    assert_eq!(kinds, [Kind::ViError as u8, Kind::PeerDown as u8]);
+    assert_eq!(events[1].word1, PeerDownReason::Dead as u32);
+    assert_eq!(raw.count(Counter::PeersLost), 1);
+    assert_eq!(raw.w.hosts[A].vi(A), State::Error);
+}
+
+#[test]
+fn the_ways_to_open() {
+    let mut raw = Raw::closed(DELIVERY);
+    raw.send(Header { word: EPOCH, ..raw.kind(Type::Syn) }, &[]);
+    assert_eq!((raw.w.peer(A), raw.got.len()), (PeerState::Closed, 0));
+    // SYN-ACK with a wrong tag, then with ours.
+    let mut raw = Raw::opening(DELIVERY);
+    let answer = Header { word: EPOCH, ..raw.kind(Type::SynAck) };
+    raw.send(Header { tag: raw.tag ^ 1, ..answer }, &[]);
+    raw.send(Header { kind: Type::Rst as u8, ..answer }, &[]);
+    raw.send(Header { kind: Type::Ack as u8, ..answer }, &[]);
+    assert_eq!((raw.w.peer(A), raw.got.len()), (PeerState::Opening, 0));
+    assert_eq!(raw.count(Counter::DropNode), 1);
+    raw.send(answer, &[]);
+    assert_eq!((raw.w.peer(A), raw.got.len()), (PeerState::Open, 0));
+    let event = raw.w.hosts[A].events(ERRORS)[0];
+    assert_eq!((event.kind, event.index), (Kind::PeerUp as u8, NODES[B].into()));
+    assert_eq!(event.word1, EPOCH);
+    // Another SYN-ACK is ignored, the same SYN is answered again, another SYN is a restart.
+    raw.send(answer, &[]);
+    assert_eq!(raw.got.len(), 0);
+    raw.send(Header { word: EPOCH, ..raw.kind(Type::Syn) }, &[]);
+    assert_eq!(raw.take(Type::SynAck).len(), 1);
+    raw.send(Header { word: EPOCH ^ 1 << 20, ..raw.kind(Type::Syn) }, &[]);
+    assert_eq!((raw.w.peer(A), raw.got.len()), (PeerState::Closed, 0));
+    assert_eq!(down(&mut raw), Some(PeerDownReason::Restarted as u32));
+    assert_eq!(raw.w.hosts[A].vi(A), State::Error);
+}
+
+#[test]
+fn another_version_ends_the_opening_only() {
+    for kind in [Type::Syn, Type::SynAck] {
+        let mut raw = Raw::opening(DELIVERY);
+        raw.send(Header { version: 2, dst_node: 1, ..raw.kind(kind) }, &[]);
+        raw.send(Header { version: 2, ..raw.kind(Type::Ack) }, &[]);
+        assert_eq!(raw.w.peer(A), PeerState::Opening);
+        raw.send(Header { version: 2, ..raw.kind(kind) }, &[]);
+        assert_eq!(down(&mut raw), Some(PeerDownReason::Version as u32));
+        assert_eq!(raw.count(Counter::DropVersion), 3);
+        let mut raw = Raw::open(DELIVERY);
+        raw.send(Header { version: 0, ..raw.kind(kind) }, &[]);
+        assert_eq!(raw.w.peer(A), PeerState::Open);
+    }
+}
+
+#[test]
+fn what_is_wrong_first_is_what_is_counted() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.w.hosts[A].post(VIS[A], Recv, 0, &[(0x2000, 64)]);
+    let good = Header { flags: flag::FIRST | flag::LAST | flag::SEQUENCED, ..only(&raw) };
+    let received = raw.count(Counter::FramesReceived);
+    let mut beats = Frame { header: good, payload: vec![] }.to_beats();
+    beats[2] ^= 1 << 63;
+    raw.send_beats(&beats);
+    assert_eq!(raw.count(Counter::DropCrc), 1);
+    raw.send_beats(&[0xffff_ffff]);
+    raw.send_beats(&[0]);
+    assert_eq!((raw.count(Counter::DropCrc), raw.count(Counter::DropLength)), (2, 1));
+    let bad = Header { version: 9, dst_node: 0, tag: 0, ..good };
+    raw.send(Header { kind: 9, ..bad }, &[]);
+    let long = Frame { header: Header { length: 8, ..bad }, payload: vec![] }.to_beats();
+    raw.send_beats(&long);
+    assert_eq!(raw.count(Counter::DropLength), 3);
+    raw.send(bad, &[]);
+    assert_eq!(raw.count(Counter::DropVersion), 1);
+    raw.send(Header { dst_node: NODES[A] ^ 64, ..good }, &[]);
+    raw.send(Header { src_node: 64, ..good }, &[]);
+    assert_eq!(raw.count(Counter::DropNode), 2);
+    assert_eq!(raw.count(Counter::FramesReceived), received);
+    assert_eq!(raw.got.len(), 0);
+    raw.send(Header { src_node: 33, tag: 0x1234, ..good }, &[]);
+    assert_eq!(raw.count(Counter::DropNode), 3);
+    raw.send(Header { tag: raw.tag ^ 0x100, ..good }, &[]);
+    assert_eq!(raw.count(Counter::DropTag), 1);
+    let resets: Vec<_> = raw.take(Type::Rst).iter().map(|h| (h.dst_node, h.tag)).collect();
+    assert_eq!(resets, [(33, 0x1234), (NODES[B], raw.tag ^ 0x100)]);
+    assert_eq!(raw.count(Counter::ResetsSent), 2);
+    assert_eq!(raw.count(Counter::FramesReceived), received + 2);
+    assert_eq!(raw.w.hosts[A].status(0), 0);
+    raw.next(good, &[]);
+    assert_eq!(raw.w.hosts[A].status(0), 0x1_0001);
+}
+
+#[test]
+fn only_a_reset_with_our_tag_counts() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.send(Header { tag: raw.tag ^ 1, ..raw.kind(Type::Rst) }, &[]);
+    assert_eq!(raw.w.peer(A), PeerState::Open);
+    raw.send(raw.kind(Type::Rst), &[]);
+    assert_eq!(down(&mut raw), Some(PeerDownReason::Reset as u32));
+    raw.send(raw.kind(Type::Rst), &[]);
+    assert_eq!(raw.got.len(), 0);
+}
+
+#[test]
+fn order_duplicates_and_acknowledgements() {
+    let mut raw = Raw::open(DELIVERY);
+    for i in 0..10 {
+        raw.w.hosts[A].post(VIS[A], Recv, 64 * i, &[(0x2000, 64)]);
+    }
+    raw.run(20);
+    raw.next(only(&raw), &[]);
+    assert_eq!(raw.take(Type::Ack).len(), 0);
+    raw.run(250);
+    let ack = raw.take(Type::Ack);
+    assert_eq!(ack.len(), 1);
+    assert_eq!((ack[0].acknowledgement, ack[0].credit, ack[0].flags), (1, 65, 0));
+    // A duplicate: acknowledged at once.
+    raw.sequence = 0;
+    raw.next(only(&raw), &[]);
+    assert_eq!(raw.count(Counter::DropDuplicate), 1);
+    assert_eq!(raw.take(Type::Ack)[0].acknowledgement, 1);
+    // A gap: one GAP for the expected number, however many frames come after it.
+    for sequence in [2, 3, 4] {
+        raw.sequence = sequence;
+        raw.next(only(&raw), &[]);
+    }
+    assert_eq!(raw.count(Counter::DropOrder), 3);
+    let gaps = raw.take(Type::Ack);
+    assert_eq!(gaps.len(), 1);
+    assert_eq!((gaps[0].acknowledgement, gaps[0].flags), (1, flag::GAP));
+    for sequence in [1, 2, 4] {
+        raw.sequence = sequence;
+        raw.next(only(&raw), &[]);
+    }
+    let gaps: Vec<_> =
+        raw.take(Type::Ack).iter().filter(|h| h.flags != 0).map(|h| h.acknowledgement).collect();
+    assert_eq!(gaps, [3]);
+    assert_eq!(raw.count(Counter::RecvsCompleted), 3);
+}
+
+#[test]
+fn frames_are_sent_again_until_the_peer_is_dead() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 4);
+    for i in 0..3 {
+        raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x2000, 100)]);
+    }
+    raw.run(200);
+    let sent: Vec<_> = raw.take(Type::Data).iter().map(|h| h.sequence).collect();
+    assert_eq!(sent, [0, 1, 2]);
+    // An Ack of something that was not sent is nothing; one of frame 0 is progress.
+    raw.ack = 4;
+    raw.send(raw.kind(Type::Ack), &[]);
+    raw.run(2000);
+    assert_eq!(raw.take(Type::Data).len(), 3);
+    raw.ack = 1;
+    raw.send(raw.kind(Type::Ack), &[]);
+    for wait in [2000, 4000, 8000] {
+        raw.run(wait + 100);
+        let again: Vec<_> = raw.take(Type::Data).iter().map(|h| h.sequence).collect();
+        assert_eq!(again, [1, 2]);
+    }
+    assert_eq!(raw.count(Counter::FramesRetransmitted), 9);
+    raw.run(16_100);
+    assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
+    assert_eq!(raw.got.len(), 0);
+}
+
+#[test]
+fn a_gap_is_heeded_once_for_each_number() {
+    let mut raw = Raw::open(DELIVERY);
+    for i in 0..3 {
+        raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x2000, 100)]);
+    }
+    raw.run(200);
+    raw.take(Type::Data);
+    raw.ack = 1;
+    for _ in 0..3 {
+        raw.send(Header { flags: flag::GAP, ..raw.kind(Type::Ack) }, &[]);
+    }
+    let again: Vec<_> = raw.take(Type::Data).iter().map(|h| h.sequence).collect();
+    assert_eq!(again, [1, 2]);
+    raw.ack = 2;
+    raw.send(Header { flags: flag::GAP, ..raw.kind(Type::Ack) }, &[]);
+    let again: Vec<_> = raw.take(Type::Data).iter().map(|h| h.sequence).collect();
+    assert_eq!(again, [2]);
+    raw.ack = 3;
+    raw.send(raw.kind(Type::Ack), &[]);
+    raw.run(100_000);
+    assert_eq!(raw.take(Type::Data), []);
+}
+
+#[test]
+fn credits_hold_frames_back() {
+    let mut raw = Raw::opening(DELIVERY);
+    raw.credit = 36;
+    raw.send(Header { word: EPOCH, tag: 0, ..raw.kind(Type::Syn) }, &[]);
+    raw.take(Type::SynAck);
+    // A full frame is worth 17 credits, a short one 1.
+    raw.w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 4096 * 4 + 8)]);
+    raw.run(3000);
+    assert_eq!(raw.take(Type::Data).len(), 2);
+    assert!(!raw.w.hosts[A].model.busy());
+    let text = [0; 12];
+    let node = u32::from(NODES[B]);
+    raw.w.ok(A, Opcode::MessageSend, node, text);
+    raw.w.ok(A, Opcode::MessageSend, node, text);
+    assert_eq!(
+        raw.w.command(A, Opcode::MessageSend, node, text),
+        nic_regs::admin::AdminStatus::Busy
+    );
+    (raw.ack, raw.credit) = (4, 36 + 17);
+    raw.send(raw.kind(Type::Ack), &[]);
+    raw.run(1000);
+    assert_eq!(raw.take(Type::Data).len(), 1);
+    // An old limit is not taken back.
+    raw.credit = 36;
+    raw.send(raw.kind(Type::Ack), &[]);
+    (raw.ack, raw.credit) = (5, 36 + 17 + 18);
+    raw.send(raw.kind(Type::Ack), &[]);
+    raw.run(1000);
+    assert_eq!(raw.take(Type::Data).len(), 2);
+    assert_eq!(raw.w.hosts[A].count(Counter::SendsCompleted), 1);
+}
+
+#[test]
+fn a_peer_takes_no_more_than_its_share_of_the_pool() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.credit = 127;
+    raw.send(raw.kind(Type::Ack), &[]);
+    for i in 0..80 {
+        raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x4000, 8)]);
+    }
+    raw.run(1500);
+    assert_eq!(raw.take(Type::Data).len(), POOL_PEER_CHUNKS);
+    // Control frames ignore the share.
+    raw.w.ok(A, Opcode::MessageSend, NODES[B].into(), [0; 12]);
+    raw.run(100);
+    assert_eq!(raw.take(Type::Message).len(), 1);
+    raw.ack = 10;
+    raw.send(raw.kind(Type::Ack), &[]);
+    raw.run(200);
+    assert_eq!(raw.take(Type::Data).len(), 9);
+}
+
+#[test]
+fn keepalive_and_silence() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.run(10_000);
+    raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 3);
+    raw.w.hosts[A].reg_write(KEEPALIVE::OFFSET, 20_000);
+    raw.run(19_000);
+    assert_eq!(raw.take(Type::Ack).len(), 1);
+    raw.send(raw.kind(Type::Ack), &[]);
+    let frames = raw.count(Counter::AcksSent);
+    raw.run(59_000);
+    assert_eq!(raw.w.peer(A), PeerState::Open);
+    let acks = raw.count(Counter::AcksSent) - frames;
+    assert!((2..=3).contains(&acks), "{acks}");
+    raw.run(2_000);
+    assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
+}
+
+#[test]
+fn unsequenced_frames_only_need_staging_and_control_types_must_be_sequenced() {
+    let mut raw = Raw::open(Reliability::Unreliable);
+    raw.w.hosts[A].post(VIS[A], Recv, 0, &[(0x2000, 64)]);
+    raw.send(Header { sequence: 0x700, ..only(&raw) }, b"abc");
+    assert_eq!(raw.w.hosts[A].status(0), 0x1_0001);
+    for kind in [Type::Fin, Type::ViRefuse, Type::ViAck] {
+        raw.send(raw.kind(kind), &[]);
+    }
+    raw.send(raw.kind(Type::Message), &[0; 48]);
+    raw.next(raw.kind(Type::Message), &[0; 40]);
+    assert_eq!(raw.count(Counter::DropLength), 5);
+    assert_eq!(raw.w.hosts[A].vi(A), State::Connected);
+}
+
+#[test]
+fn closing_sends_a_reset_and_stops_the_vis() {
+    let mut w = World::pair(DELIVERY);
+    w.ok(A, Opcode::PeerClose, NODES[B].into(), [0; 12]);
+    w.settle();
+    for (side, reason) in [(A, PeerDownReason::Closed), (B, PeerDownReason::Reset)] {
+        assert_eq!(w.peer(side), PeerState::Closed);
+        let events = w.hosts[side].events(ERRORS);
+        assert_eq!(
+            (events[0].kind, events[0].word1),
+            (Kind::ViError as u8, StopReason::PeerDown as u32)
+        );
+        assert_eq!(events[0].word2, nic_regs::desc::status::TRANSPORT_ERROR);
+        assert_eq!((events[1].kind, events[1].word1), (Kind::PeerDown as u8, reason as u32));
+        assert_eq!(w.hosts[side].count(Counter::PeersLost), side as u32);
+    }
+    reconnect(&mut w);
+}
+
+/// Opens the channels again, connects the VIs again, and sends a message.
+fn reconnect(w: &mut World) {
+    w.open_channels();
+    for side in [A, B] {
+        w.ok(side, Opcode::ViDisconnect, VIS[side].into(), [0; 12]);
+        w.hosts[side].unlink(VIS[side]);
+    }
+    w.settle();
+    w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 64)]);
+    w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 64)]);
+    for side in [B, A] {
+        w.ok(side, Opcode::ViConnect, VIS[side].into(), connect_words(side));
+    }
+    w.settle();
+    assert_eq!(w.hosts[B].status(0), 0x1_0001);
+}
+
+#[test]
+fn a_peer_that_is_gone_is_dead_within_a_bound_and_may_come_back() {
+    let mut w = World::pair(DELIVERY);
+    w.hosts[A].reg_write(KEEPALIVE::OFFSET, 30_000);
+    w.frozen[B] = true;
+    w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 64)]);
+    w.run(2000 * 256);
+    assert_eq!(w.peer(A), PeerState::Closed);
+    assert_eq!(w.hosts[A].vi(A), State::Error);
+    w.hosts[A].events(ERRORS);
+    // B goes on from where it was: its frames are answered with RST.
+    w.frozen[B] = false;
+    w.hosts[B].post(VIS[B], Send, 0, &[(0x2000, 64)]);
+    w.run(5000);
+    assert_eq!(w.peer(B), PeerState::Closed);
+    w.hosts[B].events(ERRORS);
+    w.hosts[A].reg_write(KEEPALIVE::OFFSET, 0);
+    reconnect(&mut w);
+}
+
+#[test]
+fn a_restart_of_a_peer_is_noticed() {
+    let mut w = World::pair(DELIVERY);
+    w.hosts[B].reg_write(CONTROL::OFFSET, 2);
+    w.step();
+    w.bring_up(B);
+    w.open(B, 64);
+    w.until("down", |w| w.peer(A) == PeerState::Closed);
+    let events = w.hosts[A].events(ERRORS);
+    assert_eq!(events[0].kind, Kind::ViError as u8);
+    assert_eq!(
+        (events[1].kind, events[1].word1),
+        (Kind::PeerDown as u8, PeerDownReason::Restarted as u32)
+    );
+    w.open(A, 64);
+    w.until("open", |w| w.peer(A) == PeerState::Open && w.peer(B) == PeerState::Open);
+}
+
+#[test]
+fn acknowledgements_ride_on_data_and_delays_are_registers() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.w.hosts[A].reg_write(ACK_DELAY::OFFSET, 5000);
+    raw.w.hosts[A].reg_write(RETRY_TIMEOUT::OFFSET, 50_000);
+    for i in 0..2 {
+        raw.w.hosts[A].post(VIS[A], Recv, 64 * i, &[(0x2000, 64)]);
+    }
+    raw.run(20);
+    raw.next(only(&raw), &[]);
+    raw.run(4800);
+    assert_eq!(raw.got.len(), 0);
+    raw.run(300);
+    assert_eq!(raw.take(Type::Ack).len(), 1);
+    raw.next(only(&raw), &[]);
+    raw.w.hosts[A].post(VIS[A], Send, 0x400, &[(0x2000, 64)]);
+    raw.run(100);
+    assert_eq!(raw.take(Type::Data)[0].acknowledgement, 2);
+    raw.run(10_000);
+    assert_eq!(raw.got.len(), 0);
+}

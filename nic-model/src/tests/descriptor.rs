@@ -70,7 +70,9 @@ const UNREACHABLE: [Spoil; 7] = [
     |h, vi, queue| token(h, Token { vi, region: 9, offset_64: 1, segments: 0, queue }),
     // Below the region's first byte; its end; SegCount reaches over the end.
     |h, vi, queue| token(h, Token { vi, region: 7, offset_64: 0, segments: 0, queue }),
-    |h, vi, queue| token(h, Token { vi, region: REGION, offset_64: 0x3ff_ffff, segments: 0, queue }),
+    |h, vi, queue| {
+        token(h, Token { vi, region: REGION, offset_64: 0x3ff_ffff, segments: 0, queue });
+    },
     |h, vi, queue| {
         let at = u64::from(REGION_LENGTH) - 64;
         let control = ControlSegment { seg_count: 3, ..Default::default() };
@@ -275,8 +277,12 @@ fn a_bad_next_stops_the_vi_at_the_next_fetch() {
             w.hosts[A].post(VIS[A], Send, 0x400 * i, &[(0x2000, 8)]);
             w.hosts[B].post(VIS[B], Recv, 0x400 * i, &[(0x2000, 8)]);
         }
-        let control =
-            ControlSegment { next: link.0, next_handle: link.1, seg_count: 0, ..Default::default() };
+        let control = ControlSegment {
+            next: link.0,
+            next_handle: link.1,
+            seg_count: 0,
+            ..Default::default()
+        };
         w.hosts[A].put(0, &control.to_bytes());
         for side in [B, A] {
             w.ok(side, Opcode::ViConnect, VIS[side].into(), connect_words(side));
@@ -368,7 +374,9 @@ fn a_receive_region_that_is_cleared_in_mid_message_ends_it() {
         w.ok(B, Opcode::RegionClear, 8, [0; 12]);
         w.hosts[B].memory.writes.clear();
         w.settle();
-        assert!(w.hosts[B].memory.writes.iter().all(|&(at, n)| at < BUS || at < BUS + 64 && n == 8));
+        assert!(
+            w.hosts[B].memory.writes.iter().all(|&(at, n)| at < BUS || at < BUS + 64 && n == 8)
+        );
         let bits = status::PROTECTION_ERROR | status::PARTIAL_ERROR;
         assert_eq!(w.hosts[B].status(0), status::DONE | status::OP_RECEIVE | bits);
         assert_eq!(stops(&mut w, A), refused(level, StopReason::Protection));

@@ -2,8 +2,8 @@
 
 use nic_regs::admin::Opcode;
 use nic_regs::counter::{Counter, ErrorCode};
-use nic_regs::desc::status;
-use nic_regs::doorbell::{PAGE_BYTES, TOKEN_OFFSET, Token};
+use nic_regs::desc::{ControlSegment, status};
+use nic_regs::doorbell::{PAGE_BYTES, Token};
 use nic_regs::vi::{Reliability, State};
 
 use super::csr::pop_log;
@@ -97,7 +97,8 @@ fn an_idle_vi_counts_posts_and_an_error_vi_drops_them() {
 fn no_post_is_lost_however_it_meets_a_completion() {
     const LONGEST: u64 = 14;
     for level in [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception] {
-        for groups in [[1, 1, 1], [1, 2, 1], [2, 1, 3], [3, 1, 2], [1, 3, 1], [2, 2, 2], [3, 3, 3]] {
+        for groups in [[1, 1, 1], [1, 2, 1], [2, 1, 3], [3, 1, 2], [1, 3, 1], [2, 2, 2], [3, 3, 3]]
+        {
             for pauses in 0..LONGEST * LONGEST {
                 let pauses = [pauses % LONGEST, pauses / LONGEST, 3];
                 interleave(level, groups, pauses);
@@ -159,4 +160,17 @@ fn a_next_that_is_written_late_is_read_again() {
     for i in 0..3 {
         assert_eq!(w.hosts[A].status(64 * i), status::DONE);
     }
+}
+
+#[test]
+fn with_one_descriptor_left_its_token_counts_and_not_next() {
+    let mut w = World::pair(Reliability::Reception);
+    for i in 0..2 {
+        w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x2000, 64)]);
+        w.hosts[A].write_descriptor(64 * i, ControlSegment::default(), &[(0x2000, 8)]);
+        w.hosts[A].token(VIS[A], Send, 64 * i);
+    }
+    w.settle();
+    assert_eq!([w.hosts[A].status(0), w.hosts[A].status(64)], [status::DONE; 2]);
+    assert_eq!(w.hosts[A].vi(A), State::Connected);
 }

@@ -1,1 +1,158 @@
-//! Tests.
+//! Section 10: event queues and interrupts.
+
+use nic_regs::admin::Opcode;
+use nic_regs::counter::Counter;
+use nic_regs::csr::{ERROR_QUEUE, MSIX_TABLE_OFFSET};
+use nic_regs::event::Kind;
+use nic_regs::vi::{Reliability, State};
+
+use super::support::*;
+
+const MASK: u32 = MSIX_TABLE_OFFSET + 16 + 12;
+const MESSAGE: (u64, u32) = (MSI_ADDRESS + 16, 0x41);
+
+/// A connection whose completions go to queues of four entries.
+fn small(level: Reliability) -> World {
+    let mut w = World::pair(level);
+    for side in [A, B] {
+        w.ok(side, Opcode::EventDestroy, COMPLETIONS.into(), [0; 12]);
+        let words = event_words(COMPLETIONS, 2, false, 1);
+        w.ok(side, Opcode::EventCreate, COMPLETIONS.into(), words);
+    }
+    w
+}
+
+fn send(w: &mut World, from: u64, count: u64) {
+    for i in from..from + count {
+        w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x8000, 64)]);
+        w.settle();
+        w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x8000, 64)]);
+        w.settle();
+    }
+}
+
+#[test]
+fn a_full_queue_defers_and_one_record_announces_the_rest() {
+    let mut w = small(Reliability::Delivery);
+    send(&mut w, 0, 10);
+    assert_eq!(w.hosts[A].count(Counter::SendsCompleted), 10);
+    assert_eq!(w.hosts[B].count(Counter::RecvsCompleted), 10);
+    assert_eq!(w.hosts[B].count(Counter::EventsDeferred), 6);
+    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unannounced, [0, 6]);
+    let mut counts = Vec::new();
+    while let Some(event) = w.hosts[B].next_event(COMPLETIONS, 2, false) {
+        counts.push(event.word1);
+    }
+    assert_eq!(counts, [1; 4]);
+    w.hosts[B].ring_events(DOMAIN, COMPLETIONS, 1, false);
+    w.settle();
+    assert_eq!(w.hosts[B].next_event(COMPLETIONS, 2, false).unwrap().word1, 6);
+    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unannounced, [0, 0]);
+    // The ring goes round, with its phase.
+    for i in 0..20_u16 {
+        w.hosts[B].ring_events(DOMAIN, COMPLETIONS, 5 + i, false);
+        send(&mut w, 10 + u64::from(i), 1);
+        let event = w.hosts[B].next_event(COMPLETIONS, 2, false).unwrap();
+        assert_eq!((event.kind, event.word1), (Kind::RecvComplete as u8, 1));
+    }
+}
+
+#[test]
+fn errors_and_peers_wait_for_room_too() {
+    let mut w = small(Reliability::Delivery);
+    w.hosts[A].reg_write(ERROR_QUEUE::OFFSET, u32::from(COMPLETIONS) | 1 << 31);
+    send(&mut w, 0, 4);
+    w.hosts[A].post(VIS[A], Send, 0x1000, &[(0x8000, 64)]);
+    w.settle();
+    assert_eq!(w.hosts[A].vi(A), State::Error);
+    w.ok(B, Opcode::PeerClose, NODES[A].into(), [0; 12]);
+    w.settle();
+    let mut kinds = Vec::new();
+    for consumer in 1..10 {
+        let Some(event) = w.hosts[A].next_event(COMPLETIONS, 2, false) else { break };
+        kinds.push(event.kind);
+        w.hosts[A].ring_events(DOMAIN, COMPLETIONS, consumer, false);
+        w.settle();
+    }
+    let send = Kind::SendComplete as u8;
+    let expected = [send, send, send, send, send, Kind::PeerDown as u8, Kind::ViError as u8];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn events_to_no_queue_are_lost_and_completions_are_not() {
+    let mut w = World::pair(Reliability::Delivery);
+    w.hosts[A].reg_write(ERROR_QUEUE::OFFSET, 0);
+    for side in [A, B] {
+        w.ok(side, Opcode::EventDestroy, COMPLETIONS.into(), [0; 12]);
+    }
+    send(&mut w, 0, 3);
+    assert_eq!(w.hosts[A].status(0x80), 1);
+    assert_eq!(w.hosts[A].model.vi_snapshot(VIS[A]).unannounced, [0, 0]);
+    let words = event_words(COMPLETIONS, 2, false, 1);
+    w.ok(A, Opcode::EventCreate, COMPLETIONS.into(), words);
+    send(&mut w, 3, 1);
+    assert_eq!(w.hosts[A].next_event(COMPLETIONS, 2, false).unwrap().word1, 1);
+    w.ok(B, Opcode::PeerClose, NODES[A].into(), [0; 12]);
+    w.settle();
+    assert_eq!(w.hosts[A].events(ERRORS), []);
+}
+
+#[test]
+fn arming_interrupts_once() {
+    let mut w = World::pair(Reliability::Delivery);
+    send(&mut w, 0, 1);
+    assert_eq!(w.hosts[A].memory.interrupts, []);
+    // A record is there: at once, and only then.
+    w.hosts[A].ring_events(DOMAIN, COMPLETIONS, 0, true);
+    w.settle();
+    assert_eq!(w.hosts[A].memory.interrupts, [MESSAGE]);
+    send(&mut w, 1, 1);
+    assert_eq!(w.hosts[A].memory.interrupts.len(), 1);
+    // Nothing is there: at the next record, and only at that.
+    w.hosts[A].ring_events(DOMAIN, COMPLETIONS, 2, true);
+    w.settle();
+    assert_eq!(w.hosts[A].memory.interrupts.len(), 1);
+    send(&mut w, 2, 2);
+    assert_eq!(w.hosts[A].memory.interrupts.len(), 2);
+    // Disarmed.
+    w.hosts[A].ring_events(DOMAIN, COMPLETIONS, 4, true);
+    w.hosts[A].ring_events(DOMAIN, COMPLETIONS, 4, false);
+    send(&mut w, 4, 1);
+    assert_eq!(w.hosts[A].memory.interrupts.len(), 2);
+    assert_eq!(w.hosts[A].count(Counter::Interrupts), 2);
+}
+
+#[test]
+fn a_masked_vector_keeps_its_message() {
+    let mut w = World::pair(Reliability::Delivery);
+    w.hosts[A].reg_write(MASK, 1);
+    for i in 0..2 {
+        w.hosts[A].ring_events(DOMAIN, COMPLETIONS, i as u16, true);
+        w.settle();
+        send(&mut w, i, 1);
+    }
+    assert_eq!(w.hosts[A].memory.interrupts, []);
+    w.hosts[A].reg_write(MASK, 0);
+    w.settle();
+    assert_eq!(w.hosts[A].memory.interrupts, [MESSAGE]);
+    w.hosts[A].reg_write(MASK, 1);
+    w.hosts[A].reg_write(MASK, 0);
+    w.settle();
+    assert_eq!(w.hosts[A].memory.interrupts, [MESSAGE]);
+}
+
+#[test]
+fn a_wide_queue_takes_completions_with_empty_text() {
+    let mut w = World::pair(Reliability::Delivery);
+    w.ok(A, Opcode::EventDestroy, COMPLETIONS.into(), [0; 12]);
+    w.ok(A, Opcode::EventCreate, COMPLETIONS.into(), event_words(COMPLETIONS, 4, true, 1));
+    w.hosts[A].memory.writes.clear();
+    send(&mut w, 0, 2);
+    let base = EVENTS + 0x2000;
+    assert_eq!(
+        w.hosts[A].memory.writes,
+        [(BUS + 24, 8), (base, 64), (BUS + 88, 8), (base + 64, 64)]
+    );
+    assert_eq!(w.hosts[A].next_event(COMPLETIONS, 4, true).unwrap().word1, 1);
+}

@@ -140,7 +140,12 @@ impl Host {
     }
 
     /// Descriptors and data are named by their distance from the start of the region.
-    pub(crate) fn write_descriptor(&mut self, at: u64, control: ControlSegment, segs: &[(u64, u32)]) {
+    pub(crate) fn write_descriptor(
+        &mut self,
+        at: u64,
+        control: ControlSegment,
+        segs: &[(u64, u32)],
+    ) {
         let count = segs.len() as u16;
         let control = ControlSegment { seg_count: count.max(control.seg_count), ..control };
         self.memory.put(BUS + at, &control.to_bytes());
@@ -339,9 +344,7 @@ impl World {
         for side in [A, B] {
             self.open(side, 64);
         }
-        self.until("channels open", |w| {
-            [A, B].iter().all(|&s| w.peer(s) == PeerState::Open)
-        });
+        self.until("channels open", |w| [A, B].iter().all(|&s| w.peer(s) == PeerState::Open));
         for side in [A, B] {
             let kinds: Vec<u8> = self.hosts[side].events(ERRORS).iter().map(|e| e.kind).collect();
             assert_eq!(kinds, [Kind::PeerUp as u8]);
@@ -449,6 +452,8 @@ impl World {
 /// Bytes that differ from message to message and from place to place.
 pub(crate) fn pattern(seed: u32, n: usize) -> Vec<u8> {
     (0..n as u32)
-        .map(|i| (i.wrapping_mul(167) ^ i.rotate_left(9) ^ seed.wrapping_mul(0x9E37)).to_le_bytes()[0])
+        .map(|i| {
+            (i.wrapping_mul(167) ^ i.rotate_left(9) ^ seed.wrapping_mul(0x9E37)).to_le_bytes()[0]
+        })
         .collect()
 }

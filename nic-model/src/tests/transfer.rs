@@ -4,7 +4,14 @@ use nic_regs::desc::{ControlSegment, control, status};
 use nic_regs::event::Kind;
 use nic_regs::vi::Reliability;
 
+use std::collections::VecDeque;
+
+use nic_regs::admin::{Opcode, PeerState};
+use nic_regs::frame::Type;
+
 use super::support::*;
+use crate::device::{Beat, Device, Link};
+use crate::trace::{Trace, Verdict};
 
 const LEVELS: [Reliability; 3] =
     [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception];
@@ -13,7 +20,9 @@ const LEVELS: [Reliability; 3] =
 fn a_message_of_every_length_arrives_on_every_level() {
     for level in LEVELS {
         let mut w = World::pair(level);
-        for (i, n) in [0, 1, 7, 8, 255, 256, 4095, 4096, 4097, 8192, 256 * 1024].into_iter().enumerate() {
+        for (i, n) in
+            [0, 1, 7, 8, 255, 256, 4095, 4096, 4097, 8192, 256 * 1024].into_iter().enumerate()
+        {
             let text = pattern(i as u32, n);
             let at = 0x1000 + 64 * i as u64;
             w.hosts[A].put(0x2000, &text);
@@ -100,4 +109,75 @@ fn sixteen_segments_at_odd_places_gather_and_scatter() {
         assert_eq!(got[..text.len()], text);
         assert!(got[text.len()..].iter().all(|&b| b == 0));
     }
+}
+
+#[test]
+fn an_observer_sees_everything_in_order() {
+    let mut w = World::pair(Reliability::Delivery);
+    w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 100)]);
+    w.settle();
+    for side in [A, B] {
+        w.hosts[side].traces.lock().unwrap().clear();
+    }
+    w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100)]);
+    w.settle();
+    let is_data = |kind: u8| kind == Type::Data as u8;
+    let sender = w.hosts[A].traces.lock().unwrap().clone();
+    assert!(matches!(sender[0], Trace::Doorbell { page: 3, token } if token.vi == VIS[A]));
+    assert!(matches!(sender[1], Trace::Completion { queue: Send, length: 100, .. }));
+    assert!(matches!(sender[2], Trace::Event { queue: COMPLETIONS, .. }));
+    assert!(matches!(sender[3], Trace::FrameOut { header } if is_data(header.kind)));
+    let receiver = w.hosts[B].traces.lock().unwrap().clone();
+    assert!(matches!(receiver[0], Trace::FrameIn { header: Some(h), verdict: Verdict::Staged }
+        if is_data(h.kind) && h.length == 100));
+    assert!(matches!(receiver[1], Trace::Completion { queue: Recv, length: 100, .. }));
+    assert!(matches!(receiver[2], Trace::Event { queue: COMPLETIONS, .. }));
+}
+
+/// A link that gives back what it gets.
+#[derive(Default)]
+struct Echo(VecDeque<(u64, Beat)>);
+
+impl Link for Echo {
+    fn ready(&self, _: u64) -> bool {
+        true
+    }
+
+    fn send(&mut self, now: u64, beat: Beat) {
+        self.0.push_back((now + 10, beat));
+    }
+
+    fn receive(&mut self, now: u64) -> Option<Beat> {
+        self.0.pop_front_if(|beat| beat.0 <= now).map(|beat| beat.1)
+    }
+}
+
+#[test]
+fn two_vis_of_one_node_talk_over_an_echo() {
+    let mut w = World::bare(&Default::default());
+    let node = u32::from(NODES[A]);
+    let mut open = [0; 12];
+    (open[0], open[1]) = (0x1357_9bdf, 64);
+    w.ok(A, Opcode::PeerOpen, node, open);
+    for (vi, other) in [(1, 2), (2, 1)] {
+        w.ok(A, Opcode::ViCreate, vi, vi_words(Reliability::Reception));
+        let mut words = connect_words(A);
+        words[0] = node | other << 16;
+        w.ok(A, Opcode::ViConnect, vi, words);
+    }
+    let text = pattern(5, 20_000);
+    let host = &mut w.hosts[A];
+    host.put(0x2000, &text);
+    host.post(2, Recv, 0, &[(0x2_0000, 20_000)]);
+    host.post(1, Send, 64, &[(0x2000, 20_000)]);
+    let mut link = Echo::default();
+    // The first SYN is on the wire to nobody; the second one meets the echo.
+    for now in w.now..w.now + 20_000 {
+        host.model.step(now, &mut host.memory, &mut link);
+    }
+    assert_eq!(host.model.peer_state(NODES[A]), PeerState::Open);
+    assert_eq!(host.status(0), status::DONE | status::OP_RECEIVE);
+    assert_eq!(host.status(64), status::DONE);
+    assert_eq!(host.data(0x2_0000, 20_000), text);
+    assert!(!host.model.busy());
 }

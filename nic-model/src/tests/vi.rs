@@ -1,1 +1,140 @@
-//! Tests.
+//! Section 6 and 8: connections that end.
+
+use nic_regs::admin::{AdminStatus, Opcode};
+use nic_regs::counter::Counter;
+use nic_regs::desc::status;
+use nic_regs::event::Kind;
+use nic_regs::frame::Type;
+use nic_regs::vi::{Reliability, State, StopReason};
+
+use super::raw::Raw;
+use super::support::*;
+
+const LEVELS: [Reliability; 3] =
+    [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception];
+
+#[test]
+fn a_disconnect_reaches_the_peer_behind_the_data() {
+    for level in LEVELS {
+        let mut w = World::pair(level);
+        for i in 0..3 {
+            w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x2000, 64)]);
+        }
+        w.settle();
+        w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 64)]);
+        w.hosts[A].post(VIS[A], Send, 64, &[(0x2000, 64)]);
+        w.until("sent", |w| w.hosts[A].status(64) == status::DONE);
+        w.ok(A, Opcode::ViDisconnect, VIS[A].into(), [0; 12]);
+        w.settle();
+        assert_eq!([w.hosts[A].vi(A), w.hosts[B].vi(B)], [State::Idle, State::Error]);
+        assert_eq!(w.hosts[B].status(64), status::DONE | status::OP_RECEIVE);
+        let events = w.hosts[B].events(ERRORS);
+        assert_eq!((events.len(), events[0].kind), (1, Kind::ViError as u8));
+        assert_eq!(events[0].word1, StopReason::Disconnected as u32);
+        assert_eq!(events[0].word2, status::DESC_FLUSHED_ERROR);
+        assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).posted, [0, 1]);
+        w.ok(B, Opcode::ViDisconnect, VIS[B].into(), [0; 12]);
+        w.settle();
+        assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).posted, [0, 0]);
+        assert_eq!(w.ok(B, Opcode::ViQuery, VIS[B].into(), [0; 12]), 1);
+        // Nothing was owed from Error.
+        assert_eq!(w.hosts[A].vi(A), State::Idle);
+        assert_eq!(w.hosts[A].count(Counter::Unmatched), 0);
+        for side in [A, B] {
+            w.ok(side, Opcode::ViDestroy, VIS[side].into(), [0; 12]);
+        }
+    }
+}
+
+#[test]
+fn a_disconnect_in_mid_message_forgets_it() {
+    let mut w = World::pair(Reliability::Delivery);
+    w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 100_000)]);
+    w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100_000)]);
+    w.run(2000);
+    let query = w.ok(A, Opcode::ViQuery, VIS[A].into(), [0; 12]);
+    assert_eq!(query, 2 | 1 << 12);
+    w.ok(A, Opcode::ViDisconnect, VIS[A].into(), [0; 12]);
+    w.settle();
+    assert_eq!([w.hosts[A].status(0), w.hosts[B].status(0)], [0, 0]);
+    assert_eq!(w.hosts[B].vi(B), State::Error);
+    w.ok(B, Opcode::ViDisconnect, VIS[B].into(), [0; 12]);
+    for side in [A, B] {
+        w.hosts[side].unlink(VIS[side]);
+        w.ok(side, Opcode::ViConnect, VIS[side].into(), connect_words(side));
+    }
+    w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 100)]);
+    w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100)]);
+    w.settle();
+    assert_eq!(w.hosts[B].status(0), status::DONE | status::OP_RECEIVE);
+}
+
+#[test]
+fn what_is_owed_keeps_a_vi_busy() {
+    let mut raw = Raw::opening(Reliability::Delivery);
+    raw.credit = 0;
+    let syn = nic_regs::frame::Header { word: super::raw::EPOCH, ..raw.kind(Type::Syn) };
+    raw.send(nic_regs::frame::Header { tag: 0, ..syn }, &[]);
+    raw.take(Type::SynAck);
+    raw.w.ok(A, Opcode::ViDisconnect, VIS[A].into(), [0; 12]);
+    for opcode in [Opcode::ViConnect, Opcode::ViDestroy] {
+        let status = raw.w.command(A, opcode, VIS[A].into(), connect_words(A));
+        assert_eq!(status, AdminStatus::Busy);
+    }
+    assert_eq!(raw.w.ok(A, Opcode::ViQuery, VIS[A].into(), [0; 12]), 1 | 1 << 12);
+    raw.credit = 1;
+    raw.send(raw.kind(Type::Ack), &[]);
+    assert_eq!(raw.take(Type::Fin).len(), 1);
+    raw.w.ok(A, Opcode::ViConnect, VIS[A].into(), connect_words(A));
+}
+
+#[test]
+fn refusals_and_fins_stop_a_vi_as_its_level_says() {
+    for level in LEVELS {
+        let mut raw = Raw::open(level);
+        let refuse = raw.kind(Type::ViRefuse);
+        raw.next(nic_regs::frame::Header { word: 3, ..refuse }, &[]);
+        let event = raw.w.hosts[A].events(ERRORS)[0];
+        assert_eq!(event.word1, StopReason::Refused as u32 | 3 << 8);
+        let reception = level == Reliability::Reception;
+        let bits = if reception { status::REMOTE_DESC_ERROR } else { status::TRANSPORT_ERROR };
+        assert_eq!(event.word2, bits);
+        assert_eq!(raw.count(Counter::ViStops), 1);
+        assert_eq!(raw.count(Counter::RefusalsSent), 0);
+        assert_eq!(raw.take(Type::ViRefuse), []);
+        raw.next(raw.kind(Type::Fin), &[]);
+        assert_eq!(raw.count(Counter::ViStops), 1);
+        assert_eq!(raw.count(Counter::Unmatched), 1);
+    }
+}
+
+#[test]
+fn owed_frames_to_a_closed_peer_are_forgotten() {
+    let mut w = World::pair(Reliability::Reception);
+    w.ok(A, Opcode::PeerClose, NODES[B].into(), [0; 12]);
+    w.settle();
+    for side in [A, B] {
+        assert_eq!(w.hosts[side].vi(side), State::Error);
+        w.ok(side, Opcode::ViDisconnect, VIS[side].into(), [0; 12]);
+        w.ok(side, Opcode::ViConnect, VIS[side].into(), connect_words(side));
+        w.ok(side, Opcode::ViDisconnect, VIS[side].into(), [0; 12]);
+        w.settle();
+        w.ok(side, Opcode::ViDestroy, VIS[side].into(), [0; 12]);
+    }
+}
+
+#[test]
+fn a_vi_may_wait_for_its_peers_channel() {
+    let mut w = World::bare(&Default::default());
+    for side in [A, B] {
+        w.ok(side, Opcode::ViCreate, VIS[side].into(), vi_words(Reliability::Delivery));
+        w.ok(side, Opcode::ViConnect, VIS[side].into(), connect_words(side));
+    }
+    w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 64)]);
+    w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 64)]);
+    w.settle();
+    assert_eq!(w.hosts[A].status(0), 0);
+    w.open_channels();
+    w.settle();
+    assert_eq!(w.hosts[B].status(0), status::DONE | status::OP_RECEIVE);
+}

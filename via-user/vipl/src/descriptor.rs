@@ -9,6 +9,18 @@ use host_driver::work_queue::Slot;
 
 use crate::error::{Error, Result, VipReturn};
 
+/// A place or a size in a descriptor, from its `u64` in `nic_regs::desc`.
+#[expect(clippy::cast_possible_truncation, reason = "a descriptor is smaller than 64 KiB")]
+const fn place(bytes: u64) -> usize {
+    bytes as usize
+}
+
+const HEADER: usize = place(CONTROL_BYTES);
+const SEGMENT: usize = place(SEGMENT_BYTES);
+const CONTROL: usize = place(CONTROL_OFFSET);
+const IMMEDIATE: usize = place(IMMEDIATE_OFFSET);
+const LENGTH: usize = place(LENGTH_OFFSET);
+
 /// A data segment: virtual address, memory handle, length.
 pub type Segment = DataSegment;
 
@@ -87,7 +99,7 @@ impl Descriptor {
     /// Bytes of a descriptor with room for `segments` data segments.
     #[must_use]
     pub const fn bytes(segments: usize) -> usize {
-        let bytes = CONTROL_BYTES as usize + segments * SEGMENT_BYTES as usize;
+        let bytes = HEADER + segments * SEGMENT;
         bytes.next_multiple_of(64)
     }
 
@@ -100,7 +112,7 @@ impl Descriptor {
     /// Data segments that there is room for.
     #[must_use]
     pub const fn capacity(&self) -> usize {
-        (self.slot.memory().len() - CONTROL_BYTES as usize) / SEGMENT_BYTES as usize
+        (self.slot.memory().len() - HEADER) / SEGMENT
     }
 
     /// Prepares a send or a receive: the segments, and immediate data to send.
@@ -111,7 +123,8 @@ impl Descriptor {
         let length = segments.iter().map(|segment| segment.length).fold(0, u32::saturating_add);
         let header = ControlSegment {
             seg_count: u16::try_from(segments.len()).unwrap_or(u16::MAX),
-            control: control::OP_SENDRECV | if immediate.is_some() { control::IMMEDIATE } else { 0 },
+            control: control::OP_SENDRECV
+                | if immediate.is_some() { control::IMMEDIATE } else { 0 },
             immediate: immediate.unwrap_or(0),
             length,
             ..ControlSegment::default()
@@ -128,10 +141,10 @@ impl Descriptor {
             return Err(Error::from(VipReturn::InvalidParameter));
         }
         let memory = self.slot.memory();
-        let mut offset = CONTROL_BYTES as usize;
+        let mut offset = HEADER;
         for segment in segments {
             memory.copy_from(offset, &segment.to_bytes());
-            offset += SEGMENT_BYTES as usize;
+            offset += SEGMENT;
         }
         memory.copy_from(0, &header.to_bytes());
         Ok(())
@@ -146,24 +159,24 @@ impl Descriptor {
     /// Bytes transferred; valid when done.
     #[must_use]
     pub fn length(&self) -> u32 {
-        self.slot.memory().load_u32(LENGTH_OFFSET as usize)
+        self.slot.memory().load_u32(LENGTH)
     }
 
     /// Immediate data, sent or received.
     #[must_use]
     pub fn immediate(&self) -> u32 {
-        self.slot.memory().load_u32(IMMEDIATE_OFFSET as usize)
+        self.slot.memory().load_u32(IMMEDIATE)
     }
 
     /// Sets the immediate data field.
     pub fn set_immediate(&self, value: u32) {
-        self.slot.memory().store_u32(IMMEDIATE_OFFSET as usize, value);
+        self.slot.memory().store_u32(IMMEDIATE, value);
     }
 
     /// Control bits.
     #[must_use]
     pub fn control(&self) -> u16 {
-        let word = self.slot.memory().load_u32(CONTROL_OFFSET as usize - 2);
+        let word = self.slot.memory().load_u32(CONTROL - 2);
         u16::try_from(word >> 16).unwrap_or(0)
     }
 }

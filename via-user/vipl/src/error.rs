@@ -80,6 +80,7 @@ impl fmt::Display for VipReturn {
 
 /// A VIPL function failed; the code, and what the driver said where it was the driver.
 #[derive(Clone, Debug, thiserror::Error)]
+#[expect(clippy::error_impl_error, reason = "the crate's one error type, see its Result")]
 #[error("{code}{}", .source.as_ref().map(|s| format!(": {s}")).unwrap_or_default())]
 pub struct Error {
     /// What VIPL returns.

@@ -1,1 +1,42 @@
-//! Placeholder.
+//! VIPL, the library of the Virtual Interface Architecture, in Rust.
+//!
+//! | VIPL functions | here |
+//! |---|---|
+//! | `VipOpenNic`, `VipCloseNic`, `VipQueryNic`, `VipErrorCallback` | [`Nic`] |
+//! | `VipCreatePtag`, `VipDestroyPtag` | [`Nic::create_ptag`], [`Nic::destroy_ptag`] |
+//! | `VipRegisterMem`, `VipDeregisterMem`, `VipQueryMem` | [`Nic::register_mem`] and its neighbours |
+//! | `VipCreateVi`, `VipDestroyVi`, `VipQueryVi` | [`Nic::create_vi`], [`Vi::destroy`], [`Vi::query`] |
+//! | `VipConnectWait`, `Accept`, `Reject`, `Request`, `VipDisconnect` | [`Nic::connect_wait`], [`ConnectionRequest`], [`Vi`] |
+//! | `VipPostSend`, `VipSendDone`, `VipSendWait`, and the same for receives | [`Vi`] |
+//! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
+//!
+//! Time-outs are [`core::time::Duration`]s; [`INFINITE`] never ends. Memory that a NIC touches is [`DmaMemory`].
+#![forbid(unsafe_code)]
+
+pub mod attributes;
+pub mod completion;
+pub mod connection;
+pub mod descriptor;
+pub mod error;
+pub mod memory;
+pub mod nic;
+pub mod transfer;
+pub mod vi;
+
+pub use attributes::{
+    MemAttributes, NicAttributes, Reliability, RemoteViAttributes, ViAttributes, ViQuery, ViState,
+};
+pub use completion::{Cq, CqEntry};
+pub use connection::ConnectionRequest;
+pub use descriptor::{Descriptor, Segment, Status};
+pub use error::{
+    CompletionError, Error, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result,
+    VipReturn, set_error_sink,
+};
+pub use host_driver::dma::DmaMemory;
+pub use host_driver::port::NetAddress;
+pub use memory::{Ptag, Region};
+pub use nic::Nic;
+pub use nic_regs::doorbell::Queue;
+pub use transfer::{Completion, INFINITE};
+pub use vi::Vi;

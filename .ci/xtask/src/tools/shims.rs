@@ -22,11 +22,13 @@ pub(super) fn write_sim() -> Result<(), String> {
         "export VERILATOR_ROOT={root}\nexec {root}/bin/verilator_bin \"$@\"\n",
         root = quote(&root)
     );
-    write_executable(&bin.join("verilator_bin"), &format!("#!/bin/sh\n{exec}"))?;
     // The build script of the crate `verilated` parses this text and knows Verilator 4 only; with
-    // this answer it builds against Verilator 5 as it is.
+    // this answer it builds against Verilator 5 as it is. It asks either name.
     let version = "case \"${1:-}\" in\n--version) echo 'Verilator 4.228'; exit 0 ;;\nesac\n";
-    write_executable(&bin.join("verilator"), &format!("#!/bin/sh\n{version}{exec}"))
+    for name in ["verilator", "verilator_bin"] {
+        write_executable(&bin.join(name), &format!("#!/bin/sh\n{version}{exec}"))?;
+    }
+    Ok(())
 }
 
 /// `yosys` and `nextpnr-ecp5`, by the names that other programs call them by.

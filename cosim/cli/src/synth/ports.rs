@@ -12,7 +12,7 @@ pub(crate) fn ports_of(verilog: &str, top: &str) -> Result<Vec<Port>, SynthError
     let body = verilog
         .lines()
         .skip_while(|line| !line.starts_with(&head))
-        .take_while(|line| line.trim() != "endmodule");
+        .take_while(|line| !line.trim_start().starts_with("endmodule"));
     let mut expected = Vec::new();
     let mut ports = Vec::new();
     for line in body {

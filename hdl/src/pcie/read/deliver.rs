@@ -1,7 +1,8 @@
 //! Gives the data to the clients, in the order in which the pieces were sent.
 //!
-//! The oldest piece is delivered once its slot is complete: one beat a cycle, without a gap to the next complete slot.
-//! A failed piece gives no beats but the last one of its request, which carries the error.
+//! The oldest piece is delivered once its slot is complete: one beat a cycle, without a gap to the
+//! next complete slot. A failed piece gives no beats but the last one of its request, which carries
+//! the error.
 //!
 //! ```text
 //! cycle 0  read address     1  RAM output     2  response
@@ -26,8 +27,8 @@ pub struct Deliver {
     pub ready_done: Signal<In, Bit>,
     pub ready_failed: Signal<In, Bit>,
     /// Pulse: the slot is not needed any more.
-    pub deliver: Signal<Out, Bit>,
-    pub deliver_tag: Signal<Out, Bits<5>>,
+    pub over: Signal<Out, Bit>,
+    pub over_tag: Signal<Out, Bits<5>>,
     pub read_address: Signal<Out, Bits<11>>,
     pub read_data: Signal<In, Bits<64>>,
     /// One bit a client.
@@ -36,6 +37,9 @@ pub struct Deliver {
     pub rsp_last: Signal<Out, Bit>,
     pub rsp_error: Signal<Out, Bit>,
     order: Fifo<21, 5>,
+    /// The oldest piece: the FIFO's output, registered.
+    head: DFF<Bits<21>>,
+    head_valid: DFF<Bit>,
     running: DFF<Bit>,
     tag: DFF<Bits<5>>,
     at: DFF<Bits<6>>,
@@ -55,6 +59,7 @@ pub struct Deliver {
     data2: DFF<Bits<64>>,
     finishing: Signal<Local, Bit>,
     load: Signal<Local, Bit>,
+    fetch: Signal<Local, Bit>,
     mask: Signal<Local, Bits<4>>,
     kept_broken: Signal<Local, Bit>,
     one: Number<7, 1>,
@@ -65,8 +70,8 @@ impl Logic for Deliver {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, running, tag, at, left, client, ends, silent, broken, valid1, last1,
-            error1, valid2, last2, error2, data2
+            self, clock, head, head_valid, running, tag, at, left, client, ends, silent, broken,
+            valid1, last1, error1, valid2, last2, error2, data2
         );
         clock!(self, clock, order);
         self.order.reset.next = self.reset.val();
@@ -76,11 +81,11 @@ impl Logic for Deliver {
             | (bit_cast::<21, 7>(self.open_beats.val()) << 11)
             | (bit_cast::<21, 2>(self.open_client.val()) << 18)
             | (bit_cast::<21, 1>(self.open_ends.val().into()) << 20);
-        self.ready_tag.next = self.order.data_out.val().get_bits::<5>(0);
+        self.ready_tag.next = self.head.q.val().get_bits::<5>(0);
 
         self.finishing.next = self.running.q.val() & (self.left.q.val() == self.one.val());
-        self.deliver.next = self.finishing.val();
-        self.deliver_tag.next = self.tag.q.val();
+        self.over.next = self.finishing.val();
+        self.over_tag.next = self.tag.q.val();
         self.read_address.next =
             (bit_cast::<11, 5>(self.tag.q.val()) << 6) | bit_cast::<11, 6>(self.at.q.val());
         self.mask.next = self.one_client.val() << self.client.q.val();
@@ -103,21 +108,29 @@ impl Logic for Deliver {
             }
         }
         self.broken.d.next = self.kept_broken.val();
-        self.load.next = (!self.order.empty.val())
+        self.load.next = self.head_valid.q.val()
             & self.ready_done.val()
             & ((!self.running.q.val()) | self.finishing.val());
-        self.order.read.next = self.load.val();
+        self.fetch.next =
+            (!self.order.empty.val()) & ((!self.head_valid.q.val()) | self.load.val());
+        self.order.read.next = self.fetch.val();
+        if self.fetch.val() {
+            self.head.d.next = self.order.data_out.val();
+            self.head_valid.d.next = true;
+        } else if self.load.val() {
+            self.head_valid.d.next = false;
+        }
         if self.load.val() {
             self.running.d.next = true;
-            self.tag.d.next = self.order.data_out.val().get_bits::<5>(0);
-            self.at.d.next = self.order.data_out.val().get_bits::<6>(5);
-            self.left.d.next = self.order.data_out.val().get_bits::<7>(11);
-            self.client.d.next = self.order.data_out.val().get_bits::<2>(18);
-            self.ends.d.next = self.order.data_out.val().get_bit(20);
+            self.tag.d.next = self.head.q.val().get_bits::<5>(0);
+            self.at.d.next = self.head.q.val().get_bits::<6>(5);
+            self.left.d.next = self.head.q.val().get_bits::<7>(11);
+            self.client.d.next = self.head.q.val().get_bits::<2>(18);
+            self.ends.d.next = self.head.q.val().get_bit(20);
             self.silent.d.next = false;
             if self.ready_failed.val() {
                 self.left.d.next = self.one.val();
-                self.silent.d.next = !self.order.data_out.val().get_bit(20);
+                self.silent.d.next = !self.head.q.val().get_bit(20);
                 self.broken.d.next = true;
             }
         }
@@ -130,6 +143,7 @@ impl Logic for Deliver {
         self.rsp_error.next = self.error2.q.val();
         self.rsp_data.next = self.data2.q.val();
         if self.reset.val() {
+            self.head_valid.d.next = false;
             self.running.d.next = false;
             self.broken.d.next = false;
             self.valid1.d.next = 0.into();

@@ -3,7 +3,8 @@
 //! ```text
 //! Idle -> Head0 -> Head1 -> Idle
 //! ```
-//! In Idle a piece meets a tag: the completion side learns what to expect and the delivery side where it stands in order.
+//! In Idle a piece meets a tag: the completion side learns what to expect and the delivery side
+//! where it stands in order.
 use crate::leaf::Number;
 use crate::pcie::TlpClient;
 use nic_regs::tlp;

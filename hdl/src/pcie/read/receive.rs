@@ -1,13 +1,15 @@
-//! Takes completions off `rc`, checks them against what their tag expects, and puts their data into the tag's slot.
+//! Takes completions off `rc`, checks them against what their tag expects, and puts their data into
+//! the tag's slot.
 //!
 //! ```text
 //! cycle 0  beat registered; header fields taken from beats 0 and 1
 //! cycle 1  (after beat 1) look up what the tag expects; header fields copied
 //! cycle 2  compare lower address, byte count and length
-//! cycle 3  the data beat, two registers late, goes to the slot; on the last beat the tag's state changes (`commit`)
+//! cycle 3  the data beat, two registers late, goes to the slot; on the last beat the tag's state
+//! changes (`commit`)
 //! ```
-//! Nothing here waits: `rc` cannot be held off. The beats of a TLP are followed to its end even during a reset, so that the
-//! next TLP is found.
+//! Nothing here waits: `rc` cannot be held off. The beats of a TLP are followed to its end even
+//! during a reset, so that the next TLP is found.
 use crate::leaf::{LutRam, Number};
 use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::tlp;
@@ -31,7 +33,8 @@ pub struct Receive {
     pub rc_valid: Signal<In, Bit>,
     pub rc_data: Signal<In, Bits<64>>,
     pub rc_last: Signal<In, Bit>,
-    /// Pulse: this tag expects `open_bytes` from `open_position` (address modulo 512) on. Only with `open_ready`.
+    /// Pulse: this tag expects `open_bytes` from `open_position` (address modulo 512) on. Only with
+    /// `open_ready`.
     pub open: Signal<In, Bit>,
     pub open_ready: Signal<Out, Bit>,
     pub open_tag: Signal<In, Bits<5>>,
@@ -134,11 +137,45 @@ impl Logic for Receive {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, beat_valid, beat, beat_last, head0, head_tag, head_lower, look,
-            one_valid, one_data, one_last, one_payload, one_short, two_valid, two_data, two_last,
-            two_payload, two_short, check, dword0, status, byte_count, tag, lower, known,
-            with_data, busy, bytes, position, accept, complete, taken_bytes, left, at, counts_out,
-            error_out, record_out
+            self,
+            clock,
+            state,
+            beat_valid,
+            beat,
+            beat_last,
+            head0,
+            head_tag,
+            head_lower,
+            look,
+            one_valid,
+            one_data,
+            one_last,
+            one_payload,
+            one_short,
+            two_valid,
+            two_data,
+            two_last,
+            two_payload,
+            two_short,
+            check,
+            dword0,
+            status,
+            byte_count,
+            tag,
+            lower,
+            known,
+            with_data,
+            busy,
+            bytes,
+            position,
+            accept,
+            complete,
+            taken_bytes,
+            left,
+            at,
+            counts_out,
+            error_out,
+            record_out
         );
         clock!(self, clock, expected);
 
@@ -211,9 +248,8 @@ impl Logic for Receive {
 
         // Cycle 2: compare. Dwords needed for all the rest, bytes in this completion, its beats.
         self.length_dw.next = self.dword0.q.val().get_bits::<10>(0);
-        self.dword_end.next = self.bytes.q.val()
-            + bit_cast::<10, 2>(self.position.q.val().get_bits::<2>(0))
-            + 3;
+        self.dword_end.next =
+            self.bytes.q.val() + bit_cast::<10, 2>(self.position.q.val().get_bits::<2>(0)) + 3;
         self.dwords_needed.next = bit_cast::<10, 8>(self.dword_end.val().get_bits::<8>(2));
         self.length_fits.next =
             (self.length_dw.val() <= self.dwords_needed.val()) & (self.length_dw.val() != 0);
@@ -221,9 +257,8 @@ impl Logic for Receive {
         self.part_bytes.next = (bit_cast::<12, 10>(self.length_dw.val()) << 2)
             - bit_cast::<12, 2>(self.position.q.val().get_bits::<2>(0));
         self.all_bytes.next = self.part_bytes.val().get_bits::<10>(0);
-        self.beat_end.next = self.length_dw.val()
-            + bit_cast::<10, 1>(self.position.q.val().get_bits::<1>(2))
-            + 1;
+        self.beat_end.next =
+            self.length_dw.val() + bit_cast::<10, 1>(self.position.q.val().get_bits::<1>(2)) + 1;
         if self.check.q.val() {
             self.accept.d.next = self.busy.q.val()
                 & self.with_data.q.val()
@@ -253,8 +288,7 @@ impl Logic for Receive {
         self.commit_now.next = self.two_valid.q.val() & self.two_last.q.val();
         self.poisoned.next = self.dword0.q.val().get_bit(14);
         self.next_bytes.next = self.bytes.q.val() - self.taken_bytes.q.val();
-        self.next_position.next =
-            self.position.q.val() + self.taken_bytes.q.val().get_bits::<9>(0);
+        self.next_position.next = self.position.q.val() + self.taken_bytes.q.val().get_bits::<9>(0);
         self.settle.next = false;
         self.fail.next = false;
         self.good_data.next = false;
@@ -311,12 +345,10 @@ impl Logic for Receive {
         self.error_valid.next = self.error_out.q.val();
         self.error_record.next = self.record_out.q.val();
         self.counts_out.d.next = 0.into();
-        self.error_out.d.next = self.unexpected.val()
-            | self.bad_tlp.val()
-            | self.read_error.val()
-            | self.expired.val();
-        self.record_out.d.next = self.code_timeout.val()
-            | (bit_cast::<64, 5>(self.expired_tag.val()) << 16);
+        self.error_out.d.next =
+            self.unexpected.val() | self.bad_tlp.val() | self.read_error.val() | self.expired.val();
+        self.record_out.d.next =
+            self.code_timeout.val() | (bit_cast::<64, 5>(self.expired_tag.val()) << 16);
         if self.expired.val() {
             self.counts_out.d.next = self.count_timeout.val();
         } else if self.unexpected.val() {

@@ -1,19 +1,35 @@
 //! The state of the 32 read tags: one bit a tag in each of six vectors, and a time-out scanner.
 //!
 //! ```text
-//!            grab              sent             settle            deliver
-//!   free ----------> held -----------> held, -----------> held, ----------> free
-//!                                   busy, live            done
-//!                          expire |                  settle ^
-//!                                 `-> held, busy, done ----'   quarantined: delivered as failed, but not free
+//!         take           sent               settle          over
+//! free ---------> held ---------> held, busy, -------> held, -------> free
+//!                                    live              done
+//!                      expire |                          ^
+//!                             `-> held, busy, done ------' settle
+//!                                  | over
+//!                                  `-> busy ---> free
+//!                                        settle
 //! ```
-//! `held`: belongs to a request whose client has not had its data. `busy`: the host owes a completion. `live`: it is still
-//! waited for. `done`: may be delivered. `failed`: will be delivered with an error. `forgotten`: owed to a request from before
-//! a soft reset. A tag is free if it is neither held nor busy, so a late completion can never meet a new request.
+//! A read that has timed out is delivered as failed, but its tag stays busy (quarantined).
+//! `held`: belongs to a request whose client has not had its data. `busy`: the host owes a
+//! completion. `live`: it is still waited for. `done`: may be delivered. `failed`: will be
+//! delivered with an error. `forgotten`: owed to a request from before a soft reset. A tag is free
+//! if it is neither held nor busy, so a late completion can never meet a new request. Tags are
+//! used in turn; finding the next one takes two cycles.
 //!
 //! The scanner looks at one tag a cycle: a time-out is noticed up to 35 cycles late.
-use crate::leaf::{LutRam, Number, RoundRobin};
+use crate::leaf::{FirstOne, LutRam, Number};
 use rust_hdl::prelude::*;
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum TagSearch {
+    /// Registers the free tags, those above the last one if there are any.
+    Find,
+    /// Registers the first of them.
+    Pick,
+    /// Offers it.
+    Offer,
+}
 
 /// See the module's text.
 #[derive(LogicBlock, Default)]
@@ -45,12 +61,12 @@ pub struct Tags {
     pub ready_done: Signal<Out, Bit>,
     pub ready_failed: Signal<Out, Bit>,
     /// Pulse: the client has had its data.
-    pub deliver: Signal<In, Bit>,
-    pub deliver_tag: Signal<In, Bits<5>>,
+    pub over: Signal<In, Bit>,
+    pub over_tag: Signal<In, Bits<5>>,
     /// Pulse: a read timed out. Never together with `commit`.
     pub expired: Signal<Out, Bit>,
     pub expired_tag: Signal<Out, Bits<5>>,
-    arbiter: RoundRobin<32>,
+    first: FirstOne<32>,
     starts: LutRam<32, 5>,
     held: DFF<Bits<32>>,
     busy: DFF<Bits<32>>,
@@ -59,7 +75,8 @@ pub struct Tags {
     failed: DFF<Bits<32>>,
     forgotten: DFF<Bits<32>>,
     next_tag: DFF<Bits<5>>,
-    next_valid: DFF<Bit>,
+    search: DFF<TagSearch>,
+    candidates: DFF<Bits<32>>,
     // Scanner: cycle 0 `scan`, cycle 1 `age`, cycle 2 `old`.
     now: DFF<Bits<32>>,
     scan: DFF<Bits<5>>,
@@ -69,7 +86,8 @@ pub struct Tags {
     old: DFF<Bit>,
     old_tag: DFF<Bits<5>>,
     free: Signal<Local, Bits<32>>,
-    grab: Signal<Local, Bit>,
+    above: Signal<Local, Bits<32>>,
+    later: Signal<Local, Bits<32>>,
     grab_mask: Signal<Local, Bits<32>>,
     sent_mask: Signal<Local, Bits<32>>,
     settle_mask: Signal<Local, Bits<32>>,
@@ -82,33 +100,52 @@ pub struct Tags {
     not_delivered: Signal<Local, Bits<32>>,
     busy_after: Signal<Local, Bits<32>>,
     one: Number<32, 1>,
+    /// Shifted by n: ones above bit n.
+    two: Number<32, 0xffff_fffe>,
 }
 
 impl Logic for Tags {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, held, busy, live, done, failed, forgotten, next_tag, next_valid, now,
-            scan, age, age_tag, age_live, old, old_tag
+            self, clock, held, busy, live, done, failed, forgotten, next_tag, search, candidates,
+            now, scan, age, age_tag, age_live, old, old_tag
         );
-        clock!(self, clock, arbiter, starts);
-        self.arbiter.reset.next = self.reset.val();
+        clock!(self, clock, starts);
 
-        // The next tag, found ahead of its use.
+        // The next tag, found ahead of its use: the first free one above the last, or from 0 on.
         self.free.next = !(self.held.q.val() | self.busy.q.val());
-        self.arbiter.request.next = self.free.val();
-        self.grab.next = self.arbiter.valid.val() & ((!self.next_valid.q.val()) | self.tag_take.val());
-        self.arbiter.advance.next = self.grab.val();
-        self.grab_mask.next = 0.into();
-        self.tag_valid.next = self.next_valid.q.val();
-        self.tag.next = self.next_tag.q.val();
-        if self.tag_take.val() {
-            self.next_valid.d.next = false;
+        self.above.next = self.two.val() << self.next_tag.q.val();
+        self.later.next = self.free.val() & self.above.val();
+        self.candidates.d.next = self.free.val();
+        if self.later.val().any() {
+            self.candidates.d.next = self.later.val();
         }
-        if self.grab.val() {
-            self.grab_mask.next = self.arbiter.grant.val();
-            self.next_tag.d.next = self.arbiter.grant_index.val().get_bits::<5>(0);
-            self.next_valid.d.next = true;
+        self.first.value.next = self.candidates.q.val();
+        self.tag_valid.next = false;
+        self.tag.next = self.next_tag.q.val();
+        self.grab_mask.next = 0.into();
+        match self.search.q.val() {
+            TagSearch::Find => {
+                self.search.d.next = TagSearch::Pick;
+            }
+            TagSearch::Pick => {
+                self.next_tag.d.next = self.first.index.val().get_bits::<5>(0);
+                self.search.d.next = TagSearch::Find;
+                if self.first.found.val() {
+                    self.search.d.next = TagSearch::Offer;
+                }
+            }
+            TagSearch::Offer => {
+                self.tag_valid.next = true;
+                if self.tag_take.val() {
+                    self.grab_mask.next = self.one.val() << self.next_tag.q.val();
+                    self.search.d.next = TagSearch::Find;
+                }
+            }
+            _ => {
+                self.search.d.next = TagSearch::Find;
+            }
         }
 
         // Look-ups.
@@ -152,8 +189,8 @@ impl Logic for Tags {
         if self.commit.val() & self.fail.val() {
             self.fail_mask.next = self.one.val() << self.commit_tag.val();
         }
-        if self.deliver.val() {
-            self.deliver_mask.next = self.one.val() << self.deliver_tag.val();
+        if self.over.val() {
+            self.deliver_mask.next = self.one.val() << self.over_tag.val();
         }
         if self.expire.val() {
             self.expire_mask.next = self.one.val() << self.old_tag.q.val();
@@ -161,10 +198,8 @@ impl Logic for Tags {
         self.not_settled.next = !self.settle_mask.val();
         self.not_expired.next = !self.expire_mask.val();
         self.not_delivered.next = !self.deliver_mask.val();
-        self.busy_after.next =
-            (self.busy.q.val() | self.sent_mask.val()) & self.not_settled.val();
-        self.held.d.next =
-            (self.held.q.val() | self.grab_mask.val()) & self.not_delivered.val();
+        self.busy_after.next = (self.busy.q.val() | self.sent_mask.val()) & self.not_settled.val();
+        self.held.d.next = (self.held.q.val() | self.grab_mask.val()) & self.not_delivered.val();
         self.busy.d.next = self.busy_after.val();
         self.live.d.next = (self.live.q.val() | self.sent_mask.val())
             & self.not_settled.val()
@@ -184,7 +219,7 @@ impl Logic for Tags {
             self.done.d.next = 0.into();
             self.failed.d.next = 0.into();
             self.forgotten.d.next = self.busy_after.val();
-            self.next_valid.d.next = false;
+            self.search.d.next = TagSearch::Find;
             self.old.d.next = false;
         }
         if self.reset.val() {

@@ -145,6 +145,14 @@ impl Seat {
     }
 }
 
+impl Seat {
+    /// Runs a program in this seat. What the closure owns is dropped in its turn too (closing a NIC takes turns).
+    pub fn run<R>(self, program: impl FnOnce() -> R) -> R {
+        let _turn = self.enter();
+        program()
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.take() {

@@ -1,0 +1,221 @@
+//! `viaduct demo`: a file crosses two NICs.
+
+mod report;
+mod transfer;
+
+use crate::Failure;
+use clap::{Args, ValueEnum};
+use host_driver::bus::sim::{SharedWire, World, WorldConfig};
+use host_driver::nic::{Nic as DriverNic, NicConfig};
+use indicatif::{ProgressBar, ProgressStyle};
+use nic_model::device::Device;
+use nic_model::link::{Faults, Wire};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What is sent when no file is named.
+const SAMPLE: &[u8] = include_bytes!("../../../docs/contract.md");
+/// Node numbers of sender and receiver.
+const NODES: [u8; 2] = [1, 2];
+
+/// Send a file from node A to node B: VIPL, driver, PCIe TLPs, two NICs, a link.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct demo                                       a text of this repository, over the RTL
+  viaduct demo photo.jpg --reliability reception --loss 0.02 --corrupt 0.02
+  viaduct demo --device model --message 262144
+  viaduct demo --trace out.vcd                       waveforms: out-a.vcd and out-b.vcd
+
+Exit code 0: both ends have the same SHA-256.")]
+pub(crate) struct Arguments {
+    /// File to send; without it, a text of this repository.
+    file: Option<PathBuf>,
+    /// What the NICs are.
+    #[arg(long, value_enum, default_value_t = DeviceKind::preferred())]
+    device: DeviceKind,
+    /// Fraction of link frames that are lost.
+    #[arg(long, default_value_t = 0.0, value_parser = fraction)]
+    loss: f64,
+    /// Fraction of link frames that are corrupted.
+    #[arg(long, default_value_t = 0.0, value_parser = fraction)]
+    corrupt: f64,
+    /// VIA reliability level of the connection.
+    #[arg(long, value_enum, default_value_t = Level::Delivery)]
+    reliability: Level,
+    /// Bytes of a message.
+    #[arg(long, default_value_t = 65_536,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(nic_regs::limits::MAX_TRANSFER_BYTES)))]
+    message: u32,
+    /// Latency of the link, in nanoseconds.
+    #[arg(long, default_value_t = 40)]
+    latency: u64,
+    /// Write waveforms of both NICs (.vcd, or .fst in a build with the feature `fst`).
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Print every register access.
+    #[arg(long)]
+    registers: bool,
+    /// Seed of faults and thread order.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DeviceKind {
+    /// The behavioural model.
+    Model,
+    /// The RTL under Verilator.
+    Rtl,
+}
+
+impl DeviceKind {
+    const fn preferred() -> Self {
+        if cfg!(feature = "rtl") { Self::Rtl } else { Self::Model }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Level {
+    /// Unreliable Delivery.
+    Unreliable,
+    /// Reliable Delivery.
+    Delivery,
+    /// Reliable Reception.
+    Reception,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.0..=0.9).contains(&value) => Ok(value),
+        _ => Err("a fraction from 0 to 0.9 is wanted, for example 0.01".into()),
+    }
+}
+
+fn read(file: Option<&Path>) -> Result<Vec<u8>, Failure> {
+    let Some(path) = file else { return Ok(SAMPLE.to_vec()) };
+    let metadata = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    if metadata.is_dir() {
+        return Err(format!("{} is a directory; name a file", path.display()).into());
+    }
+    fs::read(path).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let data = read(arguments.file.as_deref())?;
+    let name = arguments.file.as_ref().map_or("docs/contract.md".into(), |f| f.display().to_string());
+    println!("{name}: {} bytes, {:?} level, {:?}", data.len(), arguments.reliability, arguments.device);
+    let (world, drivers, wire) = build(arguments)?;
+    let style = ProgressStyle::with_template("[{bar:40}] {bytes}/{total_bytes} {elapsed}")?;
+    let bar = ProgressBar::new(data.len() as u64).with_style(style);
+    let wall = Instant::now();
+    let first_cycle = world.now();
+    let job = transfer::Job {
+        world: &world,
+        drivers: &drivers,
+        level: match arguments.reliability {
+            Level::Unreliable => vipl::Reliability::Unreliable,
+            Level::Delivery => vipl::Reliability::Delivery,
+            Level::Reception => vipl::Reliability::Reception,
+        },
+        message_bytes: arguments.message as usize,
+        data: &data,
+        progress: &bar,
+    };
+    let outcome = transfer::run(&job)?;
+    bar.finish_and_clear();
+    let digest = |bytes: &[u8]| -> String {
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let (sent, received) = (digest(&data), digest(&outcome.received));
+    println!("SHA-256 sent      {sent}");
+    println!("SHA-256 received  {received}");
+    report::print(&report::Run {
+        drivers: &drivers,
+        wire: &wire,
+        outcome: &outcome,
+        bytes: data.len(),
+        message_bytes: arguments.message as usize,
+        cycles: world.now() - first_cycle,
+        wall: wall.elapsed(),
+    })?;
+    if sent == received {
+        return Ok(());
+    }
+    Err(format!(
+        "the file did not arrive whole: {} of {} messages are missing{}",
+        outcome.missing,
+        outcome.messages,
+        if arguments.reliability == Level::Unreliable {
+            " (Unreliable Delivery does not repeat what the link loses)"
+        } else {
+            ""
+        }
+    )
+    .into())
+}
+
+type Drivers = [Arc<DriverNic>; 2];
+
+/// Two nodes, brought up, with a wire between them.
+fn build(arguments: &Arguments) -> Result<(World, Drivers, SharedWire), Failure> {
+    let faults = Faults {
+        seed: arguments.seed,
+        loss: arguments.loss,
+        corrupt: arguments.corrupt,
+        ..Faults::default()
+    };
+    let cycles = arguments.latency * u64::from(nic_regs::limits::CLOCK_KHZ) / 1_000_000;
+    let wire = Wire::with_faults(cycles, &faults);
+    let config = WorldConfig { seed: arguments.seed, ..WorldConfig::default() };
+    let devices = [device(arguments, "a")?, device(arguments, "b")?];
+    let (world, buses, wire) = World::pair(config, devices, wire);
+    let mut drivers = Vec::new();
+    for (i, bus) in buses.into_iter().enumerate() {
+        let mut bus: Arc<dyn host_driver::bus::Bus> = bus;
+        if arguments.registers {
+            let sink = Box::new(move |line: &str| println!("node {} {line}", NODES[i]));
+            bus = Arc::new(host_driver::bus::trace::TraceBus::new(bus, sink));
+        }
+        let config =
+            NicConfig::new(NODES[i], &[NODES[1 - i]]).with_seed(arguments.seed + i as u64);
+        drivers.push(DriverNic::open(bus, &config)?);
+    }
+    let drivers = drivers.try_into().map_err(|_| "two nodes")?;
+    Ok((world, drivers, wire))
+}
+
+#[cfg(feature = "rtl")]
+fn device(arguments: &Arguments, node: &str) -> Result<Box<dyn Device + Send>, Failure> {
+    if arguments.device == DeviceKind::Model {
+        return model(arguments);
+    }
+    let mut nic = cosim::rtl::RtlNic::new(cosim::root_complex::HostSettings::default());
+    if let Some(path) = &arguments.trace {
+        let extension = path.extension().unwrap_or_default().to_string_lossy();
+        let stem = path.with_extension("");
+        let path = PathBuf::from(format!("{}-{node}.{extension}", stem.display()));
+        nic.open_trace(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("waveform of node {node}: {}", path.display());
+    }
+    Ok(Box::new(nic))
+}
+
+#[cfg(not(feature = "rtl"))]
+fn device(arguments: &Arguments, _node: &str) -> Result<Box<dyn Device + Send>, Failure> {
+    if arguments.device == DeviceKind::Rtl {
+        return Err("this build has no RTL; run it as `cargo viaduct demo`, which sets up \
+                    Verilator and builds with the feature `rtl`"
+            .into());
+    }
+    model(arguments)
+}
+
+fn model(arguments: &Arguments) -> Result<Box<dyn Device + Send>, Failure> {
+    if arguments.trace.is_some() {
+        return Err("only the RTL has waveforms: leave out --trace or use --device rtl".into());
+    }
+    Ok(Box::new(nic_model::Model::new()))
+}

@@ -1,0 +1,90 @@
+//! The co-simulation suites: each runs one seed and says what it saw, or where it failed.
+
+/// One suite.
+pub(crate) struct Suite {
+    /// Name, for the filter.
+    pub(crate) name: &'static str,
+    /// One line.
+    pub(crate) about: &'static str,
+    /// Runs a seed; the text says how much was compared.
+    pub(crate) run: fn(seed: u64) -> Result<String, String>,
+}
+
+#[cfg(not(feature = "rtl"))]
+pub(crate) const SUITES: &[Suite] = &[Suite {
+    name: "model",
+    about: "random programs on the model twice, with different link delays",
+    run: |seed| {
+        use cosim::lockstep::{Settings, compare};
+        let settings = Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 100 };
+        compare(&settings, model, model)
+            .map(|records| format!("{records} records"))
+            .map_err(|divergence| divergence.to_string())
+    },
+}];
+
+fn model(_node: usize) -> Box<dyn nic_model::device::Device> {
+    Box::new(nic_model::Model::new())
+}
+
+#[cfg(feature = "rtl")]
+pub(crate) use rtl::SUITES;
+
+#[cfg(feature = "rtl")]
+mod rtl {
+    use super::{Suite, model};
+    use cosim::lockstep::{Settings, compare};
+    use cosim::root_complex::HostSettings;
+    use cosim::rtl::RtlNic;
+    use nic_model::device::Device;
+
+    fn lockstep(settings: &Settings, host: &HostSettings) -> Result<String, String> {
+        let rtl = |node: usize| -> Box<dyn Device> {
+            let seed = host.seed.wrapping_mul(2) + node as u64;
+            Box::new(RtlNic::new(HostSettings { seed, ..host.clone() }))
+        };
+        compare(settings, model, rtl)
+            .map(|records| format!("{records} records"))
+            .map_err(|divergence| divergence.to_string())
+    }
+
+    fn host(seed: u64) -> HostSettings {
+        HostSettings {
+            seed,
+            latency: seed % 7 * 40,
+            jitter: seed % 5 * 30,
+            split: true,
+            reorder: true,
+            stall: 0.2,
+            ..HostSettings::default()
+        }
+    }
+
+    /// Every suite, in the order of the list.
+    pub(crate) const SUITES: &[Suite] = &[
+        Suite {
+            name: "lockstep",
+            about: "random programs on model and RTL: memory, statuses, events, frames",
+            run: |seed| {
+                let settings = Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 100 };
+                lockstep(&settings, &HostSettings::default())
+            },
+        },
+        Suite {
+            name: "lockstep-host",
+            about: "the same, with a slow host that splits and reorders completions",
+            run: |seed| {
+                let settings = Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 100 };
+                lockstep(&settings, &host(seed))
+            },
+        },
+        Suite {
+            name: "lockstep-lossy",
+            about: "the same, with 3 % of frames lost and 3 % corrupted, on reliable VIs",
+            run: |seed| {
+                let settings = Settings { seed, loss: 0.03, corrupt: 0.03, latency: seed % 100 };
+                lockstep(&settings, &host(seed))
+            },
+        },
+    ];
+}

@@ -1,0 +1,258 @@
+//! Retries, going back, going down, keepalive, quotas, events: one channel against a hand-made peer.
+
+use crate::node::{Frame, Outcome};
+use crate::peer::{OWN, REMOTE, Single, TAG, from_peer};
+use crate::world::World;
+use nic_regs::admin::{AdminStatus, PeerState};
+use nic_regs::counter::Counter;
+use nic_regs::event::{Kind, PeerDownReason};
+use nic_regs::frame::{Header, Type, flag};
+
+#[test]
+fn time_outs_and_death() {
+    let mut single = Single::opened(20);
+    single.0.nodes[0].model.inputs.retry_limit = 4;
+    for _ in 0..3 {
+        assert_eq!(single.offer(1, Type::Data, 300, true), Outcome::Committed);
+    }
+    single.0.run(200);
+    let start = single.0.now;
+    assert_eq!(single.free(), 128 - 6);
+    single.0.until(100_000, "death", |world| !world.nodes[0].kills.is_empty());
+    let time = single.0.now - start;
+    // 2,000 * (1 + 2 + 4 + 8), and at most a scan more each time.
+    assert!((30_000 - 200..34_000).contains(&time), "{time}");
+    let numbers: Vec<u16> = single.0.seen.iter().map(|(_, header)| header.sequence).collect();
+    assert_eq!(numbers, [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    assert_eq!(single.count(Counter::FramesRetransmitted), 9);
+    single.expect_down(PeerDownReason::Dead);
+    assert_eq!(single.offer(1, Type::Fin, 0, true), Outcome::Down);
+}
+
+#[test]
+fn gaps_and_windows() {
+    let mut single = Single::opened(21);
+    for _ in 0..4 {
+        assert_eq!(single.offer(1, Type::Data, 8, true), Outcome::Committed);
+    }
+    single.0.run(100);
+    let ack = |n: u16, flags: u8| Header { acknowledgement: n, flags, ..from_peer(Type::Ack) };
+    // Outside the window: ignored.
+    single.put(ack(5, 0), &[]);
+    single.put(ack(0x8001, flag::GAP), &[]);
+    single.0.run(100);
+    assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (124, 0));
+    single.put(ack(1, flag::GAP), &[]);
+    single.0.run(100);
+    assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (125, 3));
+    // Once for each number.
+    single.put(ack(1, flag::GAP), &[]);
+    single.0.run(100);
+    assert_eq!(single.count(Counter::FramesRetransmitted), 3);
+    single.put(ack(3, flag::GAP), &[]);
+    single.0.run(100);
+    assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (127, 4));
+    // An older acknowledgement changes nothing; the newest frees the rest. Nothing is left for a gap.
+    single.put(ack(2, 0), &[]);
+    single.put(ack(4, flag::GAP), &[]);
+    single.0.run(6_000);
+    assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (128, 4));
+    assert_eq!(single.query(1), PeerState::Open);
+}
+
+#[test]
+fn resets_and_closing() {
+    let mut single = Single::opened(22);
+    single.put(Header { tag: TAG ^ 2, ..from_peer(Type::Rst) }, &[]);
+    assert_eq!(single.query(1), PeerState::Open);
+    assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
+    // The frame is still being sent when the channel goes down, and leaves the pool then.
+    single.put(from_peer(Type::Rst), &[]);
+    single.expect_down(PeerDownReason::Reset);
+
+    let mut single = Single::opened(23);
+    single.0.nodes[0].kill_time = 3_000;
+    assert_eq!(single.offer(1, Type::Message, 48, true), Outcome::Committed);
+    single.sent();
+    let start = single.0.now;
+    assert_eq!(single.admin(1, 1, 0, 0).0, AdminStatus::Ok as u8);
+    assert!(single.0.now - start > 3_000, "close did not wait for the VIs");
+    let sent = single.sent();
+    assert!(sent.iter().any(|header| header.kind == Type::Rst as u8 && header.tag == TAG));
+    single.expect_down(PeerDownReason::Closed);
+    assert_eq!(single.admin(1, 1, 0, 0).0, AdminStatus::BadState as u8);
+    // Opened again with other epochs; late frames of the old channel are refused.
+    single.open(1, OWN + 1, 8);
+    single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
+    single.put(from_peer(Type::Ack), &[]);
+    assert_eq!(single.count(Counter::DropTag), 1);
+    assert_eq!(single.offer(1, Type::Data, 8, true), Outcome::Committed);
+    single.0.run(100);
+    let last = single.sent().pop().unwrap();
+    assert_eq!((last.kind, last.sequence, last.credit), (Type::Data as u8, 0, 8));
+}
+
+#[test]
+fn down_while_filling() {
+    let mut single = Single::opened(24);
+    let header = Header { kind: 1, length: 4096, flags: flag::SEQUENCED, ..Header::default() };
+    single.0.nodes[0].outbox.push_back(Frame { peer: 1, header, payload: vec![1; 512] });
+    single.0.run(200);
+    single.put(from_peer(Type::Rst), &[]);
+    single.open(1, OWN, 8);
+    single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
+    assert_eq!(single.query(1), PeerState::Open);
+    single.sent();
+    single.0.until(2_000, "commit", |world| !world.nodes[0].outcomes.is_empty());
+    single.0.run(100);
+    // It belonged to the channel before: freed, not sent, not charged.
+    assert!(single.free() == 128 && single.sent().is_empty());
+    for _ in 0..3 {
+        assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
+    }
+    assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Refused);
+}
+
+#[test]
+fn keepalive() {
+    let mut single = Single::opened(25);
+    single.0.nodes[0].model.inputs.keepalive = 0;
+    single.0.run(50_000);
+    assert!(single.sent().is_empty());
+    single.0.nodes[0].model.inputs.keepalive = 5_000;
+    single.0.nodes[0].model.inputs.retry_limit = 3;
+    single.put(from_peer(Type::Ack), &[]);
+    let start = single.0.now;
+    let time = single.0.until(40_000, "death", |world| !world.nodes[0].kills.is_empty());
+    assert!((15_000 - 100..16_500).contains(&time), "{time}");
+    let times: Vec<u64> = single.0.seen.iter().map(|(time, _)| time - start).collect();
+    assert!((2..=4).contains(&times.len()), "{times:?}");
+    assert!(single.kinds().iter().all(|&kind| kind == Type::Ack));
+    single.expect_down(PeerDownReason::Dead);
+    // Two live peers keep each other alive.
+    let mut world = World::new(2, 26);
+    for node in &mut world.nodes {
+        node.model.inputs.keepalive = 3_000;
+        node.model.inputs.retry_limit = 2;
+    }
+    world.open(0, 1, 8);
+    world.run(100_000);
+    assert!(world.nodes.iter().all(|node| node.kills.is_empty()));
+    world.cut_off = true;
+    world.until(10_000, "both die", |world| world.nodes.iter().all(|node| !node.kills.is_empty()));
+}
+
+#[test]
+fn quotas() {
+    let mut single = Single::opened(27);
+    single.open(2, OWN, 8);
+    let syn = Header { src_node: 2, tag: 0, word: REMOTE, ..from_peer(Type::Syn) };
+    single.put(syn, &[]);
+    single.0.run(200);
+    // Nothing leaves: the pool fills.
+    single.0.nodes[0].tx_ready = false;
+    for _ in 0..4 {
+        assert_eq!(single.offer(1, Type::Data, 4096, false), Outcome::Committed);
+    }
+    assert_eq!(single.offer(1, Type::Data, 1, false), Outcome::Refused);
+    // A control frame ignores the share; the other peer has its own.
+    assert_eq!(single.offer(1, Type::ViAck, 0, true), Outcome::Committed);
+    for length in [4096, 4096, 4096, 2048, 512, 256] {
+        assert_eq!(single.offer(2, Type::Data, length, false), Outcome::Committed, "{length}");
+    }
+    assert_eq!(single.free(), 4);
+    assert_eq!(single.offer(2, Type::Data, 0, false), Outcome::Refused);
+    for _ in 0..4 {
+        assert_eq!(single.offer(2, Type::Fin, 0, true), Outcome::Committed);
+    }
+    assert_eq!(single.offer(2, Type::Fin, 0, true), Outcome::Refused);
+    assert_eq!(single.free(), 0);
+    single.0.nodes[0].tx_ready = true;
+    single.0.run(10_000);
+    single.put(Header { acknowledgement: 1, ..from_peer(Type::Ack) }, &[]);
+    single.put(Header { src_node: 2, acknowledgement: 4, ..from_peer(Type::Ack) }, &[]);
+    single.0.run(200);
+    assert_eq!(single.free(), 128);
+    // Credits: 64 units of the SYN, one was used; then what an Ack grants, signed modulo 256.
+    for _ in 0..63 {
+        assert_eq!(single.offer(1, Type::ViAck, 0, true), Outcome::Committed);
+    }
+    assert_eq!(single.offer(1, Type::ViAck, 0, true), Outcome::Refused);
+    assert_eq!(single.offer(1, Type::Data, 512, false), Outcome::Refused);
+    single.put(Header { acknowledgement: 64, credit: 190, ..from_peer(Type::Ack) }, &[]);
+    single.0.run(2_000);
+    assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
+    single.put(Header { acknowledgement: 65, credit: 80, ..from_peer(Type::Ack) }, &[]);
+    single.0.run(2_000);
+    assert_eq!(single.offer(1, Type::Data, 0, true), Outcome::Refused);
+    assert_eq!(single.offer(1, Type::Data, 0, false), Outcome::Committed);
+}
+
+#[test]
+fn events() {
+    let mut single = Single::opened(28);
+    let node = &mut single.0.nodes[0];
+    node.refuse_messages = true;
+    let message = |n: u16| Header { length: 48, sequence: n, ..from_peer(Type::Message) };
+    single.put(message(0), &[9; 6]);
+    single.0.run(200);
+    assert!(single.kinds().contains(&Type::MessageRefused));
+    // A full queue holds events back until it drains; they come in their order.
+    single.0.nodes[0].events_full = true;
+    single.put(from_peer(Type::MessageRefused), &[]);
+    single.put(from_peer(Type::Rst), &[]);
+    single.0.run(2_000);
+    single.open(1, OWN, 8);
+    single.put(Header { tag: 0, word: REMOTE + 1, ..from_peer(Type::Syn) }, &[]);
+    single.0.nodes[0].events_full = false;
+    assert!(single.take_events().is_empty());
+    single.0.nodes[0].drain = Some(6);
+    assert!(single.take_events().is_empty());
+    single.0.nodes[0].drain = Some(5);
+    let events = single.take_events();
+    assert_eq!(events[..2], [(Kind::PeerDown, 1, 3), (Kind::PeerUp, 1, REMOTE + 1)]);
+    assert_eq!(events[2..], [(Kind::MessageRefused, 1, 0)]);
+    // Not wanted: forgotten.
+    single.0.nodes[0].model.inputs.error_queue_valid = 0;
+    single.put(Header { tag: TAG ^ 1, word: REMOTE + 1, ..from_peer(Type::Rst) }, &[]);
+    let tag = (OWN ^ (REMOTE + 1)) as u16;
+    single.put(Header { tag, ..from_peer(Type::Rst) }, &[]);
+    single.0.run(2_000);
+    single.0.nodes[0].model.inputs.error_queue_valid = 1;
+    assert!(single.take_events().is_empty() && single.query(1) == PeerState::Closed);
+}
+
+#[test]
+fn disabled() {
+    let mut single = Single::opened(29);
+    let counts = single.0.nodes[0].counts;
+    single.0.nodes[0].model.inputs.enable = 0;
+    single.0.nodes[0].model.inputs.keepalive = 1_000;
+    single.put(from_peer(Type::Rst), &[]);
+    single.inject_beats(&[1, 2, 3]);
+    single.0.run(50_000);
+    assert!(single.sent().is_empty() && single.0.nodes[0].counts == counts);
+    assert_eq!(single.query(1), PeerState::Open);
+    // Enabled in the middle of a frame: the rest of it is ignored too.
+    single.inject_beats(&[3; 20]);
+    single.0.run(10);
+    single.0.nodes[0].model.inputs.keepalive = 0;
+    single.0.nodes[0].model.inputs.enable = 1;
+    single.0.run(50);
+    assert_eq!(single.0.nodes[0].counts, counts);
+}
+
+#[test]
+fn numbers_wrap() {
+    let mut world = World::new(2, 30);
+    world.wire = true;
+    world.open(0, 1, 64);
+    for serial in 0..66_000 {
+        let header = Header { kind: Type::Fin as u8, word: serial, flags: 8, ..Header::default() };
+        world.nodes[0].outbox.push_back(Frame { peer: 1, header, payload: Vec::new() });
+    }
+    world.until(2_000_000, "66,000 frames", |world| world.nodes[1].inbox.len() == 66_000);
+    let inbox = &world.nodes[1].inbox;
+    assert!(inbox.iter().enumerate().all(|(n, frame)| frame.header.word == n as u32));
+    assert_eq!(world.nodes[0].count(Counter::FramesRetransmitted), 0);
+}

@@ -1,0 +1,9 @@
+//! The channel on the Verilated block: several channels over faulty links, and one channel against a hand-made peer.
+#![cfg(feature = "rtl")]
+#![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
+
+mod down;
+mod node;
+mod peer;
+mod reliable;
+mod world;

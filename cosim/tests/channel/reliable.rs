@@ -1,0 +1,228 @@
+//! Exactly once and in order over faulty links; credits, quotas and chunks; the full rate.
+
+use crate::node::{BRISK, Frame, Manners, Outcome};
+use crate::world::{Faults, World, random_frame};
+use nic_regs::counter::Counter;
+
+/// Sequenced frames from `a` to `b`: what was committed, and what arrived.
+fn streams(world: &World, a: usize, b: usize, sequenced: bool) -> (Vec<Frame>, Vec<Frame>) {
+    let sent = world.nodes[a]
+        .outcomes
+        .iter()
+        .filter(|(frame, outcome)| {
+            *outcome == Outcome::Committed
+                && usize::from(frame.peer) == b
+                && frame.sequenced() == sequenced
+        })
+        .map(|(frame, _)| frame.essence())
+        .collect();
+    let came = world.nodes[b]
+        .inbox
+        .iter()
+        .filter(|frame| usize::from(frame.peer) == a && frame.sequenced() == sequenced)
+        .map(Frame::essence)
+        .collect();
+    (sent, came)
+}
+
+/// Every sequenced frame arrived once and in order; unsequenced ones are real, and in order if the link keeps it.
+fn check(world: &World, ordered: bool) {
+    for a in 0..world.nodes.len() {
+        for b in 0..world.nodes.len() {
+            let (sent, came) = streams(world, a, b, true);
+            if sent != came {
+                let at = sent.iter().zip(&came).position(|(s, c)| s != c);
+                panic!("{a} to {b}: {} sent, {} came, differ at {at:?}", sent.len(), came.len());
+            }
+            let (sent, came) = streams(world, a, b, false);
+            let mut rest = sent.iter();
+            for frame in &came {
+                if ordered {
+                    let found = rest.any(|other| other == frame);
+                    assert!(found, "{a} to {b}: unknown or late {:?}", frame.header);
+                } else {
+                    assert!(sent.contains(frame));
+                }
+            }
+        }
+    }
+}
+
+struct Load {
+    nodes: u8,
+    frames: u32,
+    credits: u8,
+    loops: bool,
+    unsequenced: bool,
+    manners: Manners,
+    faults: Faults,
+}
+
+fn exchange(seed: u64, load: &Load) -> World {
+    let mut world = World::new(load.nodes, seed);
+    world.faults = load.faults;
+    for node in &mut world.nodes {
+        node.manners = load.manners;
+        node.model.inputs.keepalive = 20_000;
+        node.model.inputs.retry_limit = 15;
+        // Three nodes can queue more than the default time-out in front of a fourth.
+        node.model.inputs.retry_timeout = 8_000;
+    }
+    for a in 0..load.nodes {
+        for b in a..load.nodes {
+            if a != b || load.loops {
+                world.open(a, b, load.credits);
+            }
+        }
+    }
+    for serial in 0..load.frames {
+        for a in 0..load.nodes {
+            let b = loop {
+                let b = world.random.below(load.nodes.into()) as u8;
+                if a != b || load.loops {
+                    break b;
+                }
+            };
+            let unsequenced = load.unsequenced && world.random.below(3) == 0;
+            let frame = random_frame(&mut world.random, b, serial, unsequenced);
+            world.nodes[usize::from(a)].outbox.push_back(frame);
+        }
+    }
+    world.settle(60_000_000);
+    world
+}
+
+const ROUGH: Manners = Manners {
+    tx_stall: 0.2,
+    rx_gap: 0.1,
+    beat_gap: 0.2,
+    send_pause: 100,
+    hold: 400,
+    abort: 0.05,
+    ..BRISK
+};
+
+#[test]
+fn without_faults() {
+    for seed in 0..8 {
+        let manners = if seed % 2 == 0 { BRISK } else { ROUGH };
+        let (nodes, credits) = if seed % 4 < 2 { (2, 64) } else { (3, 20) };
+        let load = Load {
+            nodes,
+            frames: 300,
+            credits,
+            loops: seed % 4 == 3,
+            unsequenced: seed >= 4,
+            manners,
+            faults: Faults::default(),
+        };
+        let world = exchange(seed, &load);
+        check(&world, true);
+        // Unsequenced frames take staging without credits.
+        for node in world.nodes.iter().filter(|_| !load.unsequenced) {
+            for counter in [
+                Counter::FramesRetransmitted,
+                Counter::DropStaging,
+                Counter::DropCrc,
+                Counter::DropLength,
+                Counter::DropVersion,
+                Counter::DropTag,
+                Counter::DropOrder,
+                Counter::DropDuplicate,
+                Counter::ResetsSent,
+                Counter::PeersLost,
+            ] {
+                assert_eq!(node.count(counter), 0, "seed {seed}: {counter:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn exactly_once_over_faults() {
+    for seed in 100..112 {
+        let bad = if seed % 3 == 0 { 0.1 } else { 0.02 };
+        let faults = Faults {
+            drop: bad,
+            corrupt: bad,
+            duplicate: bad,
+            cut: bad,
+            lengthen: bad / 2.0,
+            noise: bad,
+            delay: if seed % 2 == 0 { 0 } else { 3_000 },
+        };
+        let manners = if seed % 4 < 2 { ROUGH } else { BRISK };
+        let load = Load {
+            nodes: 2 + (seed % 2) as u8,
+            frames: 200,
+            credits: 20,
+            loops: false,
+            unsequenced: true,
+            manners,
+            faults,
+        };
+        let world = exchange(seed, &load);
+        check(&world, false);
+        let again: u64 = world.nodes.iter().map(|n| n.count(Counter::FramesRetransmitted)).sum();
+        assert!(again > 0, "seed {seed}: nothing was sent again");
+    }
+}
+
+/// One 4 KiB frame after the other: cycles for each frame, at 516 beats a frame.
+#[test]
+fn full_rate() {
+    const FRAMES: u64 = 60;
+    let mut world = World::new(2, 7);
+    world.wire = true;
+    world.open(0, 1, 64);
+    for serial in 0..FRAMES as u32 {
+        let mut frame = random_frame(&mut world.random, 1, serial, false);
+        frame.header.kind = 1;
+        frame.header.length = 4096;
+        frame.payload = (0..512).map(|_| world.random.bits()).collect();
+        world.nodes[0].outbox.push_back(frame);
+    }
+    let beats = world.nodes[0].tx_beats;
+    let cycles = world.until(60_000, "60 frames", |world| {
+        world.nodes[1].model.outputs.staging_valid == 0
+            && world.nodes[1].inbox.len() == FRAMES as usize
+    });
+    let sent = world.nodes[0].tx_beats - beats;
+    println!("4 KiB: {FRAMES} frames in {cycles} cycles, {sent} beats");
+    check(&world, true);
+    assert_eq!(world.nodes[0].count(Counter::FramesRetransmitted), 0);
+    assert_eq!(world.nodes[1].count(Counter::DropStaging), 0);
+    // A frame's flight and its read-out at the end, and 2 percent.
+    assert!(cycles < FRAMES * 516 * 102 / 100 + 2_000, "{cycles} cycles for {sent} beats");
+}
+
+/// Eight bytes: cycles for each frame, at 5 beats a frame, and of the first frame from question to last beat.
+#[test]
+fn small_frames() {
+    const FRAMES: u64 = 300;
+    let mut world = World::new(2, 8);
+    world.open(0, 1, 64);
+    world.run(1_000);
+    for serial in 0..FRAMES as u32 {
+        let mut frame = random_frame(&mut world.random, 1, serial, false);
+        (frame.header.kind, frame.header.length, frame.payload) = (1, 8, vec![serial.into()]);
+        frame.header.src_vi = 77;
+        frame.header.dst_vi = 78;
+        world.nodes[0].outbox.push_back(frame);
+    }
+    world.nodes[0].model.inputs.sample_vi = 77;
+    world.nodes[0].model.inputs.sample_armed = 1;
+    world.nodes[1].model.inputs.sample_vi = 78;
+    world.nodes[1].model.inputs.sample_armed = 1;
+    let start = world.nodes[0].now;
+    let cycles =
+        world.until(60_000, "small frames", |world| world.nodes[1].inbox.len() == FRAMES as usize);
+    check(&world, true);
+    let stamps = world.nodes[0].stamps;
+    println!("8 bytes: {} cycles a frame", cycles as f64 / FRAMES as f64);
+    println!("question to first beat {}, to last {}", stamps[0] - start, stamps[1] - start);
+    println!("last beat in to staging: {:?} {:?}", stamps, world.nodes[1].stamps);
+    assert_eq!(stamps[1] - stamps[0], 4);
+    assert!(stamps[0] - start < 30 && world.nodes[1].stamps[2] > stamps[0]);
+    assert!(cycles < FRAMES * 25);
+}

@@ -1,0 +1,365 @@
+//! The engines' neighbours below: host memory, read and write ports, region table; and what a
+//! descriptor means, read once more from the contract.
+
+use cosim::random::Random;
+use nic_regs::desc::{CONTROL_BYTES, ControlSegment, DataSegment, SEGMENT_BYTES};
+use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
+use std::collections::{HashMap, VecDeque};
+
+/// How fast the neighbours are.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Chance that a stream moves in a cycle.
+    pub ready: f64,
+    /// Longest delay of a call.
+    pub call: u64,
+    /// Longest delay of a read.
+    pub read: u64,
+}
+
+/// Host memory with addresses that cannot be read.
+#[derive(Debug)]
+pub struct Memory {
+    pub base: u64,
+    pub bytes: Vec<u8>,
+    pub poison: Vec<(u64, u64)>,
+    /// What software wrote.
+    pub log: Vec<(u64, Vec<u8>)>,
+}
+
+impl Memory {
+    fn at(&self, bus: u64) -> usize {
+        usize::try_from(bus.wrapping_sub(self.base)).expect("a bus address in memory")
+    }
+
+    pub fn read(&self, bus: u64, length: u64) -> &[u8] {
+        let at = self.at(bus);
+        &self.bytes[at..at + usize::try_from(length).unwrap()]
+    }
+
+    pub fn write(&mut self, bus: u64, data: &[u8]) {
+        let at = self.at(bus);
+        self.bytes[at..at + data.len()].copy_from_slice(data);
+    }
+
+    /// A write by software.
+    pub fn put(&mut self, bus: u64, data: &[u8]) {
+        self.write(bus, data);
+        self.log.push((bus, data.to_vec()));
+    }
+
+    pub fn fails(&self, bus: u64, length: u64) -> bool {
+        self.poison.iter().any(|&(from, bytes)| bus < from + bytes && from < bus + length)
+    }
+}
+
+/// What the region table answers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Found {
+    pub ok: bool,
+    pub bus: u64,
+    pub room: u32,
+    pub offset_64: u32,
+}
+
+/// Who asks: protection tag and domain.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    pub tag: u16,
+    pub domain: u8,
+}
+
+/// Memory and regions.
+#[derive(Debug)]
+pub struct World {
+    pub memory: Memory,
+    pub regions: HashMap<u16, Region>,
+    pub random: Random,
+    free: u64,
+}
+
+/// The token of a successor that could not be read again.
+pub const UNREAD: (u16, u32) = (0xfffe, 0x3ff_ffff);
+
+/// A descriptor that can be used.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    pub bus: u64,
+    pub control: ControlSegment,
+    /// Bus address and length, none empty.
+    pub segments: Vec<(u64, u64)>,
+    pub total: u64,
+}
+
+/// Why it cannot; the order is that of contract 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Descriptor,
+    HostRead,
+    Format(u64),
+    Protection(u64),
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let base = 0x0012_3456_0000_0000 + (random.below(1 << 20) << 12);
+        let bytes = (0..8 << 20).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
+        let memory = Memory { base, bytes, poison: Vec::new(), log: Vec::new() };
+        Self { memory, regions: HashMap::new(), random, free: base + 4096 }
+    }
+
+    /// A new region; its base is anywhere in a page.
+    pub fn region(&mut self, length: u32, owner: Owner) -> u16 {
+        let index = loop {
+            let index = u16::try_from(self.random.below(1024)).unwrap();
+            if !self.regions.contains_key(&index) {
+                break index;
+            }
+        };
+        let slack = self.random.below(4096);
+        let bus_base = self.free + slack;
+        self.free = (bus_base + u64::from(length) + 64 + 4095) & !4095;
+        assert!(self.free < self.memory.base + self.memory.bytes.len() as u64, "memory is full");
+        let va_base = (self.random.bits() >> 8 << 12) | (bus_base & 4095);
+        let generation = u16::try_from(1 + self.random.below(9)).unwrap();
+        let Owner { tag, domain } = owner;
+        let rights = RIGHT_VALID;
+        let region = Region { va_base, bus_base, length, tag, generation, domain, rights };
+        self.regions.insert(index, region);
+        index
+    }
+
+    pub fn handle(&self, index: u16) -> u32 {
+        Handle::new(index, self.regions[&index].generation).0
+    }
+
+    pub fn look_up(
+        &self,
+        index: u16,
+        generation: Option<u16>,
+        (va_mode, address): (bool, u64),
+        length: u32,
+        owner: Owner,
+    ) -> Found {
+        let Some(region) = self.regions.get(&index) else { return Found::default() };
+        let (va, bus) = (u128::from(region.va_base), u128::from(region.bus_base));
+        let start = if va_mode { u128::from(address) } else { (va & !63) + u128::from(address) };
+        let end = va + u128::from(region.length);
+        let inside = start >= va && start + u128::from(length) <= end;
+        let ok = inside
+            && generation.is_none_or(|generation| generation == region.generation)
+            && region.tag == owner.tag
+            && region.domain == owner.domain;
+        if !ok {
+            return Found::default();
+        }
+        Found {
+            ok,
+            bus: u64::try_from(bus + start - va).unwrap(),
+            room: u32::try_from(end - start).unwrap(),
+            offset_64: u32::try_from((start - (va & !63)) / 64).unwrap(),
+        }
+    }
+
+    /// Contract 3.1 to 3.3.
+    pub fn resolve(&self, owner: Owner, region: u16, offset_64: u32) -> Result<Resolved, Fault> {
+        if (region, offset_64) == UNREAD {
+            return Err(Fault::HostRead);
+        }
+        let address = (false, u64::from(offset_64) * 64);
+        let found = self.look_up(region, None, address, 32, owner);
+        if !found.ok {
+            return Err(Fault::Descriptor);
+        }
+        if self.memory.fails(found.bus, CONTROL_BYTES) {
+            return Err(Fault::HostRead);
+        }
+        let bytes = self.memory.read(found.bus, CONTROL_BYTES).try_into().unwrap();
+        let control = ControlSegment::from_bytes(bytes);
+        let need = CONTROL_BYTES + SEGMENT_BYTES * u64::from(control.seg_count);
+        if control.seg_count <= 17 && need > u64::from(found.room) {
+            return Err(Fault::Descriptor);
+        }
+        if control.control & 0xfff3 != 0 || control.reserved != 0 || control.seg_count > 16 {
+            return Err(Fault::Format(found.bus));
+        }
+        let mut resolved = Resolved { bus: found.bus, control, segments: Vec::new(), total: 0 };
+        for n in 0..u64::from(control.seg_count) {
+            let at = found.bus + CONTROL_BYTES + n * SEGMENT_BYTES;
+            let bytes = self.memory.read(at, SEGMENT_BYTES).try_into().unwrap();
+            let DataSegment { address, handle, length } = DataSegment::from_bytes(bytes);
+            if length == 0 {
+                continue;
+            }
+            let handle = Handle(handle);
+            let generation = Some(handle.generation());
+            let found = self.look_up(handle.index(), generation, (true, address), length, owner);
+            if !found.ok {
+                return Err(Fault::Protection(resolved.bus));
+            }
+            resolved.segments.push((found.bus, u64::from(length)));
+            resolved.total += u64::from(length);
+        }
+        Ok(resolved)
+    }
+
+    /// The parts of the segments that hold bytes `from` to `from + length` of the message.
+    pub fn pieces(resolved: &Resolved, mut from: u64, mut length: u64) -> Vec<(u64, u64)> {
+        let mut pieces = Vec::new();
+        for &(bus, bytes) in &resolved.segments {
+            let skip = from.min(bytes);
+            let take = length.min(bytes - skip);
+            if take > 0 {
+                pieces.push((bus + skip, take));
+            }
+            (from, length) = (from - skip, length - take);
+        }
+        assert_eq!(length, 0, "the message is longer than its buffer");
+        pieces
+    }
+}
+
+/// A read port: responses in order of requests, lane-aligned.
+#[derive(Debug, Default)]
+pub struct ReadPort {
+    waiting: VecDeque<(u64, Vec<(u64, bool, bool)>)>,
+    now: u64,
+    /// Driven this cycle: ready, and a beat with last and error.
+    pub ready: bool,
+    pub beat: Option<(u64, bool, bool)>,
+    pub requests: u64,
+}
+
+impl ReadPort {
+    pub fn drive(&mut self, random: &mut Random, pace: Pace) {
+        self.now += 1;
+        self.ready = random.chance(pace.ready);
+        self.beat = None;
+        if let Some((due, beats)) = self.waiting.front_mut()
+            && *due <= self.now
+            && random.chance(pace.ready)
+        {
+            self.beat = Some(beats.remove(0));
+            if beats.is_empty() {
+                self.waiting.pop_front();
+            }
+        }
+    }
+
+    pub fn observe(&mut self, valid: bool, bus: u64, length: u64, world: &mut World, pace: Pace) {
+        if !(valid && self.ready) {
+            return;
+        }
+        assert!((1..=4096).contains(&length), "read of {length} bytes");
+        self.requests += 1;
+        let lane = bus % 8;
+        let mut bytes: Vec<u8> =
+            (0..lane).map(|_| u8::try_from(world.random.below(256)).unwrap()).collect();
+        bytes.extend_from_slice(world.memory.read(bus, length));
+        while bytes.len() % 8 != 0 {
+            bytes.push(0xee);
+        }
+        let mut beats: Vec<_> = bytes
+            .chunks(8)
+            .map(|beat| (u64::from_le_bytes(beat.try_into().unwrap()), false, false))
+            .collect();
+        if world.memory.fails(bus, length) {
+            let keep = world.random.below(beats.len() as u64) + 1;
+            beats.truncate(usize::try_from(keep).unwrap());
+            beats.last_mut().unwrap().2 = true;
+        }
+        beats.last_mut().unwrap().1 = true;
+        let due = self.now + 1 + world.random.below(pace.read);
+        self.waiting.push_back((due, beats));
+    }
+
+    pub fn idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+/// A write port; a packet reaches memory with its last beat.
+#[derive(Debug, Default)]
+pub struct WritePort {
+    packet: Option<(u64, u64, Vec<u64>)>,
+    pub ready: bool,
+}
+
+impl WritePort {
+    pub fn drive(&mut self, random: &mut Random, pace: Pace) {
+        self.ready = random.chance(pace.ready);
+    }
+
+    /// The packet that was completed.
+    pub fn observe(
+        &mut self,
+        (valid, last): (bool, bool),
+        (bus, length): (u64, u64),
+        data: u64,
+        memory: &mut Memory,
+    ) -> Option<(u64, Vec<u8>)> {
+        if !(valid && self.ready) {
+            return None;
+        }
+        let packet = self.packet.get_or_insert((bus, length, Vec::new()));
+        assert_eq!((packet.0, packet.1), (bus, length), "packet not stable");
+        packet.2.push(data);
+        let beats = (bus % 8 + length).div_ceil(8);
+        assert_eq!(packet.2.len() as u64 == beats, last, "beats of {bus:x}+{length}");
+        if !last {
+            return None;
+        }
+        let (bus, length, beats) = self.packet.take().unwrap();
+        let bytes: Vec<u8> = beats.iter().flat_map(|beat| beat.to_le_bytes()).collect();
+        let lane = usize::try_from(bus % 8).unwrap();
+        let bytes = bytes[lane..lane + usize::try_from(length).unwrap()].to_vec();
+        memory.write(bus, &bytes);
+        Some((bus, bytes))
+    }
+
+    pub fn idle(&self) -> bool {
+        self.packet.is_none()
+    }
+}
+
+/// The server of a call: answers after a random delay, once.
+#[derive(Debug, Default)]
+pub struct Call {
+    left: Option<u64>,
+    /// The answer goes out this cycle.
+    pub done: bool,
+    must_fall: bool,
+}
+
+impl Call {
+    /// After a cycle: true if the call is to be carried out now, and answered in the next cycle.
+    pub fn observe(&mut self, valid: bool, random: &mut Random, pace: Pace) -> bool {
+        if self.done {
+            assert!(valid, "a call was lowered before its answer");
+            (self.done, self.must_fall) = (false, true);
+            return false;
+        }
+        if self.must_fall {
+            assert!(!valid, "a call was not lowered after its answer");
+            self.must_fall = false;
+            return false;
+        }
+        if !valid {
+            assert!(self.left.is_none(), "a call was lowered before its answer");
+            return false;
+        }
+        let left = self.left.get_or_insert_with(|| random.below(pace.call));
+        if *left > 0 {
+            *left -= 1;
+            return false;
+        }
+        self.left = None;
+        self.done = true;
+        true
+    }
+
+    pub fn idle(&self) -> bool {
+        self.left.is_none() && !self.done
+    }
+}

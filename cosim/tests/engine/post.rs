@@ -1,0 +1,307 @@
+//! Posts random descriptors, good and bad, to one work queue; the queue follows the successor rule.
+
+use crate::host::{Fault, Owner, Resolved, UNREAD, World};
+use nic_regs::desc::{ControlSegment, DataSegment, control};
+use nic_regs::tpt::Handle;
+
+/// What to post.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Chance of each kind of fault.
+    pub faults: f64,
+    /// Chance of a long buffer.
+    pub long: f64,
+    pub longest: u64,
+    pub immediate: f64,
+}
+
+/// A descriptor's token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Token {
+    pub region: u16,
+    pub offset_64: u32,
+    pub segments: u8,
+}
+
+/// A posted descriptor.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    pub token: Token,
+    pub bus: u64,
+    /// Whether `Next` of this descriptor leads to its successor.
+    pub linked: bool,
+}
+
+/// One work queue and the memory that its descriptors use.
+#[derive(Debug)]
+pub struct Queue {
+    pub owner: Owner,
+    desc_region: u16,
+    pub data_region: u16,
+    other_region: u16,
+    slot: u32,
+    /// A descriptor lies at the region's end; a second one would overlap it.
+    at_end: bool,
+    pub posted: Vec<Posted>,
+    /// Descriptors popped.
+    pub popped: usize,
+    /// The device's head and last token, and its posted count.
+    pub head: Token,
+    pub last: Token,
+    pub count: u16,
+    /// Next of the head cannot be read any more.
+    pub unread: bool,
+}
+
+const DESC_BYTES: u32 = 64 * 1024;
+const DATA_BYTES: u32 = 300 * 1024;
+
+impl Queue {
+    pub fn new(world: &mut World, owner: Owner) -> Self {
+        let stranger = Owner { tag: owner.tag ^ 1, domain: owner.domain };
+        Self {
+            owner,
+            desc_region: world.region(DESC_BYTES, owner),
+            data_region: world.region(DATA_BYTES, owner),
+            other_region: world.region(4096, stranger),
+            slot: 1,
+            at_end: false,
+            posted: Vec::new(),
+            popped: 0,
+            head: Token::default(),
+            last: Token::default(),
+            count: 0,
+            unread: false,
+        }
+    }
+
+    fn lengths(world: &mut World, plan: Plan, count: u64) -> Vec<u32> {
+        let random = &mut world.random;
+        let long = random.chance(plan.long);
+        let mut left = if long { plan.longest } else { plan.longest.min(80_000) };
+        let each = match random.below(4) {
+            _ if long => plan.longest / count.max(1) + 1,
+            0 => 20,
+            1 => 300,
+            _ => 5001,
+        };
+        (0..count)
+            .map(|_| {
+                let bytes = if random.chance(0.1) { 0 } else { random.below(each).min(left) };
+                left -= bytes;
+                u32::try_from(bytes).unwrap()
+            })
+            .collect()
+    }
+
+    /// Writes a descriptor and posts it.
+    pub fn post(&mut self, world: &mut World, plan: Plan) {
+        let count = match world.random.below(4) {
+            0 => 1,
+            1 => world.random.below(4),
+            _ => world.random.below(17),
+        };
+        let lengths = Self::lengths(world, plan, count);
+        let region = world.regions[&self.data_region];
+        let mut segments: Vec<DataSegment> = lengths
+            .into_iter()
+            .map(|length| {
+                let offset = world.random.below(u64::from(DATA_BYTES - length));
+                let handle = world.handle(self.data_region);
+                DataSegment { address: region.va_base + offset, handle, length }
+            })
+            .collect();
+        let mut control = ControlSegment {
+            seg_count: u16::try_from(count).unwrap(),
+            control: if world.random.chance(plan.immediate) { control::IMMEDIATE } else { 0 },
+            immediate: u32::try_from(world.random.below(1 << 32)).unwrap(),
+            length: 0xdead_beef,
+            ..ControlSegment::default()
+        };
+        if world.random.chance(0.1) {
+            control.control |= control::QFENCE;
+        }
+        if world.random.chance(plan.faults) {
+            self.spoil(world, &mut control, &mut segments);
+        }
+        self.place(world, control, &segments, plan);
+    }
+
+    /// Posts one segment of so many bytes, aligned to 64.
+    pub fn post_one(&mut self, world: &mut World, length: u32) {
+        let region = world.regions[&self.data_region];
+        let address = (region.va_base + 63) & !63;
+        let handle = world.handle(self.data_region);
+        let control = ControlSegment { seg_count: 1, ..ControlSegment::default() };
+        let plan = Plan { faults: 0.0, long: 0.0, longest: 0, immediate: 0.0 };
+        self.place(world, control, &[DataSegment { address, handle, length }], plan);
+        self.last.segments = 1;
+        self.head.segments = 1;
+    }
+
+    fn spoil(&self, world: &mut World, control: &mut ControlSegment, segs: &mut [DataSegment]) {
+        let random = &mut world.random;
+        let kind = random.below(12);
+        if kind < 4 || segs.is_empty() {
+            match random.below(4) {
+                0 => control.control |= 1 << (4 + random.below(12)),
+                1 => control.control |= u16::try_from(1 + random.below(3)).unwrap(),
+                2 => control.reserved = 1 << random.below(32),
+                _ => control.seg_count = [17, 18, 48, 0xffff, 0x101][random.below(5) as usize],
+            }
+            return;
+        }
+        let at = random.below(segs.len() as u64) as usize;
+        let seg = &mut segs[at];
+        let handle = Handle(seg.handle);
+        match kind {
+            4 => seg.handle = Handle::new(handle.index() | 1024, handle.generation()).0,
+            5 => seg.handle = Handle::new(handle.index(), handle.generation() + 1).0,
+            6 => {
+                let other = world.regions[&self.other_region];
+                seg.address = other.va_base;
+                seg.handle = Handle::new(self.other_region, other.generation).0;
+            }
+            7 => seg.address = world.regions[&self.data_region].va_base - 1,
+            8 => seg.length = DATA_BYTES + 1,
+            9 => seg.length = u32::MAX - 3,
+            10 => seg.address = u64::MAX - 2,
+            _ => seg.handle ^= 0x3f,
+        }
+    }
+
+    fn place(
+        &mut self,
+        world: &mut World,
+        control: ControlSegment,
+        segments: &[DataSegment],
+        plan: Plan,
+    ) {
+        let region = world.regions[&self.desc_region];
+        let rounded = region.bus_base & !63;
+        let mut slot = self.slot;
+        self.slot += 6;
+        let mut token_region = self.desc_region;
+        let mut hint = u8::try_from(control.seg_count.min(31)).unwrap();
+        if world.random.chance(0.3) {
+            hint = u8::try_from(world.random.below(32)).unwrap();
+        }
+        let last_slot = u32::try_from((region.bus_base % 64 + u64::from(DESC_BYTES)) / 64).unwrap();
+        if world.random.chance(plan.faults / 4.0) {
+            // Near or beyond the end, before the start, or in another region.
+            match world.random.below(4) {
+                0 if !self.at_end => {
+                    slot = last_slot - u32::try_from(world.random.below(5)).unwrap();
+                    self.at_end = true;
+                }
+                0 | 1 => slot = (1 << 26) - 1,
+                2 => slot = 0,
+                _ => token_region = self.other_region,
+            }
+        }
+        let bus = rounded + u64::from(slot) * 64;
+        if slot < last_slot && slot > 0 {
+            let mut bytes = control.to_bytes().to_vec();
+            bytes.extend(segments.iter().flat_map(|segment| segment.to_bytes()));
+            let room = rounded + u64::from(last_slot + 1) * 64 - bus;
+            bytes.truncate(usize::try_from(room).unwrap());
+            world.memory.put(bus, &bytes);
+            if world.random.chance(plan.faults / 6.0) {
+                world.memory.poison.push((bus, 32));
+            }
+        }
+        let token = Token { region: token_region, offset_64: slot, segments: hint };
+        self.link(world, token, plan);
+        self.posted.push(Posted { token, bus, linked: false });
+        if self.count == 0 {
+            self.head = token;
+        }
+        self.last = token;
+        self.count += 1;
+    }
+
+    /// Writes Next of the descriptor before.
+    fn link(&mut self, world: &mut World, token: Token, plan: Plan) {
+        let Some(before) = self.posted.last_mut() else { return };
+        let region = world.regions[&token.region];
+        let mut va = (region.va_base & !63) + 64 * u64::from(token.offset_64);
+        let mut handle = Handle::new(token.region, region.generation).0;
+        let reachable = va >= region.va_base && va < region.va_base + u64::from(region.length);
+        before.linked = reachable && token.region == self.desc_region;
+        if world.random.chance(plan.faults / 4.0) {
+            before.linked = false;
+            match world.random.below(4) {
+                0 => va += 1 + world.random.below(63),
+                1 => va = region.va_base + u64::from(region.length) + 64 & !63,
+                2 => va = 0,
+                _ => handle ^= 0x10000,
+            }
+        }
+        let real = world.regions[&self.desc_region];
+        let span = real.bus_base & !63..(real.bus_base + u64::from(DESC_BYTES)) & !63;
+        if span.contains(&before.bus) && before.bus > real.bus_base {
+            world.memory.put(before.bus, &va.to_le_bytes());
+            world.memory.put(before.bus + 8, &handle.to_le_bytes());
+        } else {
+            before.linked = false;
+        }
+    }
+
+    /// Empties it; its slots are not used again.
+    pub fn clear(&mut self) {
+        (self.count, self.popped) = (0, self.posted.len());
+    }
+
+    /// Makes the handles of all posted segments stale.
+    pub fn revoke(&self, world: &mut World) {
+        let region = world.regions.get_mut(&self.data_region).unwrap();
+        region.generation = region.generation.wrapping_add(7).max(1);
+    }
+
+    /// Makes the last segment of the head shorter, if it has one.
+    pub fn shorten(&self, world: &mut World) {
+        let Ok(head) = self.head(world) else { return };
+        let at = head.bus + 32 + 16 * (u64::from(head.control.seg_count).max(1) - 1) + 12;
+        let length = u32::from_le_bytes(world.memory.read(at, 4).try_into().unwrap());
+        if head.control.seg_count > 0 && length > 1 {
+            let less = length - u32::try_from(world.random.below(2)).unwrap() - 1;
+            world.memory.put(at, &less.to_le_bytes());
+        }
+    }
+
+    /// Whether another descriptor fits.
+    pub const fn room(&self) -> bool {
+        self.slot + 12 < DESC_BYTES / 64
+    }
+
+    pub fn head(&self, world: &World) -> Result<Resolved, Fault> {
+        world.resolve(self.owner, self.head.region, self.head.offset_64)
+    }
+
+    /// POP by the successor rule; false: Next has to be read again.
+    pub fn pop(&mut self, next: Option<(u16, u32)>) -> bool {
+        assert!(self.count > 0, "pop of an empty queue");
+        if self.count == 2 {
+            self.head = self.last;
+        } else if self.count > 2 {
+            let Some((region, offset_64)) = next else { return false };
+            let true_token = self.posted[self.popped + 1].token;
+            if self.unread {
+                assert_eq!((region, offset_64), UNREAD);
+            } else if self.posted[self.popped].linked {
+                assert_eq!(
+                    (region, offset_64),
+                    (true_token.region, true_token.offset_64),
+                    "successor"
+                );
+            } else {
+                assert_eq!(region, 0xffff, "a bad Next must lead nowhere");
+            }
+            self.head = Token { region, offset_64, segments: 0 };
+        }
+        self.unread = false;
+        self.count -= 1;
+        self.popped += 1;
+        true
+    }
+}

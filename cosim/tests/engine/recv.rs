@@ -1,0 +1,804 @@
+//! The receive engine.
+
+use crate::host::{Call, Fault, Found, Owner, Pace, ReadPort, World, WritePort};
+use crate::post::{Plan, Queue};
+use cosim::random::Random;
+use cosim::verilated::blocks::recv::Model;
+use nic_regs::counter::Counter;
+use nic_regs::desc::status;
+use nic_regs::frame::{Header, Type, flag};
+use nic_regs::vi::{State, StopReason};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a frame makes the engine do, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Event {
+    Write { bus: u64, length: usize },
+    Save(Option<Progress>),
+    Pop,
+    Status { bus: u64, immediate: Option<u32>, length: u32, status: u32 },
+    Complete { owe_ack: bool },
+    Stop { reason: u8, detail: u8, status: u32, recv: bool, refuse: bool },
+    Acked,
+    Message { queue: u16, word0: u32, bytes: Vec<u8> },
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    offset: u32,
+    total: u32,
+    message: u8,
+    fragment: u8,
+}
+
+#[derive(Debug)]
+struct Vi {
+    queue: Queue,
+    state: State,
+    level: u8,
+    peer: u8,
+    peer_vi: u16,
+    connection: u16,
+    progress: Option<Progress>,
+    /// The sender's side.
+    message: u8,
+    left: VecDeque<(Header, Vec<u8>)>,
+}
+
+struct Bench {
+    model: Model,
+    world: World,
+    /// Host memory as it must be.
+    shadow: Vec<u8>,
+    pace: Pace,
+    vis: BTreeMap<u16, Vi>,
+    frames: VecDeque<(Header, Vec<u8>)>,
+    offered: bool,
+    expected: VecDeque<Event>,
+    counters: BTreeMap<u32, u64>,
+    counted: BTreeMap<u32, u64>,
+    desc_read: ReadPort,
+    write: WritePort,
+    tpt: Call,
+    vi_call: Call,
+    event_call: Call,
+    message_beats: Vec<u64>,
+    message_age: u32,
+    pause: bool,
+    reread_faults: f64,
+    released: u64,
+    events: u64,
+    seen: BTreeMap<String, u64>,
+}
+
+fn count(counters: &mut BTreeMap<u32, u64>, counter: Counter) {
+    *counters.entry(counter as u32).or_default() += 1;
+}
+
+impl Bench {
+    fn new(seed: u64, vis: usize, pace: Pace) -> Self {
+        let mut world = World::new(seed);
+        let mut table = BTreeMap::new();
+        while table.len() < vis {
+            let number = u16::try_from(world.random.below(1024)).unwrap();
+            let tag = u16::try_from(world.random.below(1 << 16)).unwrap();
+            let domain = u8::try_from(world.random.below(64)).unwrap();
+            if table.contains_key(&number) {
+                continue;
+            }
+            let queue = Queue::new(&mut world, Owner { tag, domain });
+            let random = &mut world.random;
+            let vi = Vi {
+                queue,
+                state: State::Connected,
+                level: [1, 2, 4][random.below(3) as usize],
+                peer: random.below(64) as u8,
+                peer_vi: random.below(1 << 16) as u16,
+                connection: random.below(1 << 16) as u16,
+                progress: None,
+                message: random.below(256) as u8,
+                left: VecDeque::new(),
+            };
+            table.insert(number, vi);
+        }
+        let mut model = Model::new();
+        model.inputs.reset = 1;
+        model.cycle();
+        model.inputs.reset = 0;
+        let shadow = world.memory.bytes.clone();
+        Self {
+            model,
+            world,
+            shadow,
+            pace,
+            vis: table,
+            frames: VecDeque::new(),
+            offered: false,
+            expected: VecDeque::new(),
+            counters: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            desc_read: ReadPort::default(),
+            write: WritePort::default(),
+            tpt: Call::default(),
+            vi_call: Call::default(),
+            event_call: Call::default(),
+            message_beats: Vec::new(),
+            message_age: 0,
+            pause: false,
+            reread_faults: 0.0,
+            released: 0,
+            events: 0,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// A message as its frames, perhaps with one thing wrong.
+    fn message(&mut self, number: u16, long: f64, faults: f64) {
+        let random = &mut self.world.random;
+        let vi = self.vis.get_mut(&number).unwrap();
+        let bytes = match random.below(4) {
+            _ if random.chance(long) => random.below(0x40100),
+            0 => random.below(20),
+            1 => random.below(300),
+            _ => random.below(10_000),
+        };
+        let total = u32::try_from(bytes).unwrap();
+        let frames = bytes.div_ceil(4096).max(1);
+        let immediate = random.chance(0.3);
+        for frame in 0..frames {
+            let length = (bytes - frame * 4096).min(4096);
+            let payload: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+            let (first, last) = (frame == 0, frame + 1 == frames);
+            let mut flags = if first { flag::FIRST } else { 0 };
+            flags |= if last { flag::LAST } else { 0 };
+            flags |= if last && immediate { flag::IMMEDIATE } else { 0 };
+            flags |= if vi.level != 1 { flag::SEQUENCED } else { 0 };
+            flags |= if vi.level == 4 { flag::RECEPTION } else { 0 };
+            let word = match (last && immediate, first && !last) {
+                (true, _) => random.below(1 << 32) as u32,
+                (_, true) => total,
+                _ => 0,
+            };
+            let sequence = if vi.level == 1 {
+                u16::from(vi.message) << 8 | u16::try_from(frame).unwrap()
+            } else {
+                random.below(1 << 16) as u16
+            };
+            let mut header = Header {
+                kind: Type::Data as u8,
+                length: u16::try_from(length).unwrap(),
+                src_node: vi.peer,
+                dst_vi: number,
+                src_vi: vi.peer_vi,
+                connection: vi.connection,
+                flags,
+                sequence,
+                word,
+                ..Header::default()
+            };
+            if random.chance(faults) {
+                match random.below(14) {
+                    0 => header.src_node ^= 1,
+                    1 => header.src_vi ^= 0x100,
+                    2 => header.connection ^= 0x8000,
+                    3 => header.dst_vi = 1024 + number,
+                    4 => header.flags ^= flag::SEQUENCED,
+                    5 => header.flags ^= flag::RECEPTION,
+                    6 => header.flags ^= flag::FIRST,
+                    7 => header.flags ^= flag::LAST,
+                    8 => header.word = random.below(1 << 32) as u32,
+                    9 => header.word = header.word.wrapping_sub(1),
+                    10 => header.sequence = header.sequence.wrapping_add(1),
+                    11 => header.sequence ^= 0x100,
+                    12 => header.kind = 6 + random.below(10) as u8,
+                    _ => continue,
+                }
+            }
+            vi.left.push_back((header, payload));
+        }
+        vi.message = vi.message.wrapping_add(1);
+    }
+
+    fn control(&mut self, number: u16) {
+        let random = &mut self.world.random;
+        let vi = self.vis.get_mut(&number).unwrap();
+        let kind = match random.below(30) {
+            0 => Type::Fin,
+            1 => Type::ViRefuse,
+            _ => Type::ViAck,
+        };
+        let header = Header {
+            kind: kind as u8,
+            src_node: vi.peer ^ u8::from(random.chance(0.1)),
+            dst_vi: number,
+            src_vi: vi.peer_vi,
+            connection: vi.connection,
+            flags: flag::SEQUENCED,
+            word: random.below(10) as u32,
+            ..Header::default()
+        };
+        vi.left.push_back((header, Vec::new()));
+    }
+
+    fn out_of_band(&mut self) {
+        let random = &mut self.world.random;
+        let length = if random.chance(0.9) { 48 } else { random.below(100) as u16 };
+        let payload = (0..length).map(|_| random.below(256) as u8).collect();
+        let header = Header {
+            kind: Type::Message as u8,
+            length,
+            src_node: random.below(64) as u8,
+            dst_vi: random.below(64) as u16,
+            ..Header::default()
+        };
+        self.frames.push_back((header, payload));
+    }
+
+    fn write_shadow(&mut self, bus: u64, data: &[u8]) {
+        let at = usize::try_from(bus - self.world.memory.base).unwrap();
+        self.shadow[at..at + data.len()].copy_from_slice(data);
+    }
+
+    /// The frame at the head takes effect (contract 5).
+    fn expect(&mut self) {
+        let (header, payload) = self.frames.front().unwrap().clone();
+        let kind = Type::from_bits(header.kind);
+        if kind == Some(Type::Message) {
+            if payload.len() == 48 {
+                let word0 = 4 | u32::from(header.src_node) << 16;
+                let event = Event::Message { queue: header.dst_vi, word0, bytes: payload };
+                self.expected.push_back(event);
+            } else {
+                count(&mut self.counters, Counter::Unmatched);
+            }
+            return;
+        }
+        let Some(mut vi) = self.vis.remove(&header.dst_vi) else {
+            count(&mut self.counters, Counter::Unmatched);
+            return;
+        };
+        if matches!(vi.state, State::Connected)
+            && vi.peer == header.src_node
+            && vi.peer_vi == header.src_vi
+            && vi.connection == header.connection
+        {
+            let stop = |reason: StopReason, detail, status| Event::Stop {
+                reason: reason as u8,
+                detail,
+                status,
+                recv: false,
+                refuse: false,
+            };
+            match kind {
+                Some(Type::Data) => self.data(&mut vi, header, &payload),
+                Some(Type::ViAck) => self.expected.push_back(Event::Acked),
+                Some(Type::ViRefuse) => {
+                    let bit = if vi.level == 4 {
+                        status::REMOTE_DESC_ERROR
+                    } else {
+                        status::TRANSPORT_ERROR
+                    };
+                    self.expected.push_back(stop(StopReason::Refused, header.word as u8, bit));
+                }
+                Some(Type::Fin) => {
+                    let bit = status::DESC_FLUSHED_ERROR;
+                    self.expected.push_back(stop(StopReason::Disconnected, 0, bit));
+                }
+                _ => {}
+            }
+        } else {
+            count(&mut self.counters, Counter::Unmatched);
+        }
+        self.vis.insert(header.dst_vi, vi);
+    }
+
+    fn stop(&mut self, reason: StopReason, status: u32) {
+        let reason = reason as u8;
+        let event = Event::Stop { reason, detail: 0, status, recv: true, refuse: true };
+        self.expected.push_back(event);
+    }
+
+    fn fail(&mut self, vi: &Vi, bus: u64, bits: u32, reason: StopReason) {
+        let status = status::DONE | status::OP_RECEIVE | bits;
+        self.expected.push_back(Event::Pop);
+        self.expected.push_back(Event::Status { bus, immediate: None, length: 0, status });
+        self.write_shadow(bus + 24, &(u64::from(status) << 32).to_le_bytes());
+        self.expected.push_back(Event::Complete { owe_ack: false });
+        if vi.level != 1 {
+            self.stop(reason, status::DESC_FLUSHED_ERROR);
+        }
+    }
+
+    fn gap(&mut self, vi: &Vi) {
+        count(&mut self.counters, Counter::UnreliableGap);
+        if vi.progress.is_some() {
+            self.expected.push_back(Event::Save(None));
+        }
+    }
+
+    fn data(&mut self, vi: &mut Vi, header: Header, payload: &[u8]) {
+        let has = |bit| header.flags & bit != 0;
+        let unreliable = vi.level == 1;
+        if has(flag::SEQUENCED) == unreliable || has(flag::RECEPTION) != (vi.level == 4) {
+            count(&mut self.counters, Counter::Unmatched);
+            return;
+        }
+        let (first, last) = (has(flag::FIRST), has(flag::LAST));
+        let [fragment, message] = header.sequence.to_le_bytes();
+        let length = u32::from(header.length);
+        let before = vi.progress.unwrap_or_default();
+        let (start, whole) = match (first, last) {
+            (true, true) => (0, length),
+            (true, false) => (0, header.word),
+            (false, _) => (before.offset, before.total),
+        };
+        let mut violation = start + length > whole || (last && start + length < whole);
+        if first {
+            if unreliable && (fragment != 0 || violation) {
+                return self.gap(vi);
+            }
+            violation |= !unreliable && vi.progress.is_some();
+            if vi.queue.count == 0 {
+                if unreliable {
+                    count(&mut self.counters, Counter::UnreliableEmpty);
+                } else {
+                    self.stop(StopReason::ReceiveEmpty, status::DESC_FLUSHED_ERROR);
+                }
+                return;
+            }
+        } else if unreliable {
+            let continues =
+                vi.progress.is_some_and(|at| at.message == message && at.fragment == fragment);
+            if !continues || violation {
+                return self.gap(vi);
+            }
+        } else if vi.progress.is_none() {
+            count(&mut self.counters, Counter::Unmatched);
+            return;
+        }
+        let partial = if !first || (!unreliable && vi.progress.is_some()) {
+            status::PARTIAL_ERROR
+        } else {
+            0
+        };
+        let length_error = status::LENGTH_ERROR | partial;
+        let found = match vi.queue.head(&self.world) {
+            Err(Fault::Descriptor) => {
+                return self.stop(StopReason::Descriptor, status::PROTECTION_ERROR);
+            }
+            Err(Fault::HostRead) => {
+                return self.stop(StopReason::HostRead, status::TRANSPORT_ERROR);
+            }
+            Err(Fault::Format(bus) | Fault::Protection(bus)) if violation => {
+                return self.fail(vi, bus, length_error, StopReason::Length);
+            }
+            Err(Fault::Format(bus)) => {
+                return self.fail(vi, bus, status::FORMAT_ERROR | partial, StopReason::Format);
+            }
+            Err(Fault::Protection(bus)) => {
+                let bits = status::PROTECTION_ERROR | partial;
+                return self.fail(vi, bus, bits, StopReason::Protection);
+            }
+            Ok(found) => found,
+        };
+        if violation || u64::from(whole) > found.total || whole > 0x40000 {
+            return self.fail(vi, found.bus, length_error, StopReason::Length);
+        }
+        let mut at = 0;
+        for (bus, bytes) in World::pieces(&found, start.into(), length.into()) {
+            let bytes = usize::try_from(bytes).unwrap();
+            self.expected.push_back(Event::Write { bus, length: bytes });
+            self.write_shadow(bus, &payload[at..at + bytes]);
+            at += bytes;
+        }
+        if !last {
+            let progress = Progress {
+                offset: start + length,
+                total: whole,
+                message,
+                fragment: fragment.wrapping_add(1),
+            };
+            self.expected.push_back(Event::Save(Some(progress)));
+            return;
+        }
+        let immediate = has(flag::IMMEDIATE).then_some(header.word);
+        let mut status = status::DONE | status::OP_RECEIVE;
+        if let Some(word) = immediate {
+            status |= status::IMMEDIATE;
+            self.write_shadow(found.bus + 20, &word.to_le_bytes());
+        }
+        let value = u64::from(whole) | u64::from(status) << 32;
+        self.write_shadow(found.bus + 24, &value.to_le_bytes());
+        self.expected.push_back(Event::Pop);
+        let bus = found.bus;
+        self.expected.push_back(Event::Status { bus, immediate, length: whole, status });
+        self.expected.push_back(Event::Complete { owe_ack: vi.level == 4 });
+    }
+
+    fn happened(&mut self, event: Event) {
+        self.events += 1;
+        let kind = match &event {
+            Event::Write { .. } => "write".into(),
+            Event::Save(progress) => format!("save {}", progress.is_some()),
+            Event::Status { immediate, status, .. } => {
+                format!("status {status:x} {}", immediate.is_some())
+            }
+            Event::Stop { reason, detail, status, .. } => {
+                format!("stop {reason} {status:x} {}", *detail != 0)
+            }
+            Event::Message { .. } => "message".into(),
+            other => format!("{other:?}"),
+        };
+        *self.seen.entry(kind).or_default() += 1;
+        let expected = self.expected.pop_front();
+        assert_eq!(expected.as_ref(), Some(&event), "frame {:?}", self.frames.front().unwrap().0);
+    }
+
+    fn vi_operation(&mut self) {
+        let out = self.model.outputs.clone();
+        let number = out.vi_vi;
+        let m = &mut self.model.inputs;
+        m.vi_need_next = 0;
+        if out.vi_op == 0 {
+            m.vi_ctx_state = 0;
+            if let Some(vi) = self.vis.get(&number) {
+                m.vi_ctx_state = vi.state as u8;
+                let head = vi.queue.head;
+                (m.vi_ctx_tag, m.vi_ctx_domain) = (vi.queue.owner.tag, vi.queue.owner.domain);
+                m.vi_ctx_reliability = vi.level;
+                (m.vi_ctx_peer, m.vi_ctx_peer_vi) = (vi.peer, vi.peer_vi);
+                m.vi_ctx_connection = vi.connection;
+                (m.vi_ctx_region, m.vi_ctx_offset) = (head.region, head.offset_64);
+                (m.vi_ctx_segments, m.vi_ctx_count) = (head.segments, vi.queue.count);
+                m.vi_ctx_in_progress = vi.progress.is_some().into();
+                let at = vi.progress.unwrap_or_default();
+                (m.vi_ctx_progress, m.vi_ctx_total) = (at.offset, at.total);
+                (m.vi_ctx_message, m.vi_ctx_fragment) = (at.message, at.fragment);
+            }
+            return;
+        }
+        let mut vi = self.vis.remove(&number).unwrap();
+        match out.vi_op {
+            1 => {
+                let progress = (out.vi_in_progress != 0).then_some(Progress {
+                    offset: out.vi_offset,
+                    total: out.vi_total,
+                    message: out.vi_message,
+                    fragment: out.vi_fragment,
+                });
+                vi.progress = progress;
+                self.happened(Event::Save(progress));
+            }
+            2 => {
+                let next =
+                    (out.vi_next_valid != 0).then_some((out.vi_next_region, out.vi_next_offset));
+                let bus = vi.queue.posted[vi.queue.popped].bus;
+                if vi.queue.pop(next) {
+                    vi.progress = None;
+                    self.happened(Event::Pop);
+                } else {
+                    self.model.inputs.vi_need_next = 1;
+                    if self.world.random.chance(self.reread_faults) {
+                        self.world.memory.poison.push((bus, 32));
+                        vi.queue.unread = true;
+                    }
+                }
+            }
+            4 => self.happened(Event::Complete { owe_ack: out.vi_owe_ack != 0 }),
+            5 => {
+                vi.state = State::Error;
+                self.happened(Event::Stop {
+                    reason: out.vi_reason,
+                    detail: out.vi_detail,
+                    status: out.vi_status,
+                    recv: out.vi_queue != 0,
+                    refuse: out.vi_refuse != 0,
+                });
+            }
+            6 => {
+                let nobody = self.world.random.chance(0.3);
+                if nobody {
+                    count(&mut self.counters, Counter::Unmatched);
+                }
+                self.model.inputs.vi_need_next = nobody.into();
+                self.happened(Event::Acked);
+            }
+            op => panic!("operation {op}"),
+        }
+        self.vis.insert(number, vi);
+    }
+
+    fn drive(&mut self) {
+        let (random, pace) = (&mut self.world.random, self.pace);
+        self.desc_read.drive(random, pace);
+        self.write.drive(random, pace);
+        let noise = (random.bits(), random.chance(0.5), random.chance(0.5));
+        let m = &mut self.model.inputs;
+        m.desc_read_req_ready = self.desc_read.ready.into();
+        m.desc_read_rsp_valid = self.desc_read.beat.is_some().into();
+        let beat = self.desc_read.beat.unwrap_or(noise);
+        m.desc_read_rsp_data = beat.0;
+        m.desc_read_rsp_last = beat.1.into();
+        m.desc_read_rsp_error = beat.2.into();
+        m.write_ready = self.write.ready.into();
+        m.desc_tpt_done = self.tpt.done.into();
+        m.vi_done = self.vi_call.done.into();
+        m.events_done = self.event_call.done.into();
+        m.fence_pause = self.pause.into();
+        m.staging_valid = self.offered.into();
+        if self.offered {
+            let beats = self.frames.front().unwrap().0.to_beats();
+            (m.staging_header0, m.staging_header1, m.staging_header2) =
+                (beats[0], beats[1], beats[2]);
+        } else {
+            m.staging_header0 = noise.0;
+        }
+    }
+
+    fn cycle(&mut self) {
+        self.drive();
+        self.model.cycle();
+        let (out, pace) = (self.model.outputs.clone(), self.pace);
+        let world = &mut self.world;
+        let request = (out.desc_read_req_valid != 0, out.desc_read_req_address);
+        let length = u64::from(out.desc_read_req_length);
+        self.desc_read.observe(request.0, request.1, length, world, pace);
+        if self.tpt.observe(out.desc_tpt_valid != 0, &mut world.random, pace) {
+            let generation =
+                (out.desc_tpt_check_generation != 0).then_some(out.desc_tpt_generation);
+            let Found { ok, bus, room, offset_64 } = world.look_up(
+                out.desc_tpt_index,
+                generation,
+                (out.desc_tpt_va_mode != 0, out.desc_tpt_address),
+                out.desc_tpt_length,
+                Owner { tag: out.desc_tpt_tag, domain: out.desc_tpt_domain },
+            );
+            let m = &mut self.model.inputs;
+            (m.desc_tpt_ok, m.desc_tpt_bus) = (ok.into(), bus);
+            (m.desc_tpt_room, m.desc_tpt_offset_64) = (room, offset_64);
+        }
+        let beat = (out.write_valid != 0, out.write_last != 0);
+        let place = (out.write_address, out.write_length.into());
+        if let Some((bus, data)) =
+            self.write.observe(beat, place, out.write_data, &mut self.world.memory)
+        {
+            let status = matches!(self.expected.front(), Some(Event::Status { .. }));
+            if status && data.len() == 8 {
+                let value = u64::from_le_bytes(data.try_into().unwrap());
+                let (length, status) = (value as u32, (value >> 32) as u32);
+                self.happened(Event::Status { bus: bus - 24, immediate: None, length, status });
+            } else if status && data.len() == 12 {
+                let word = u32::from_le_bytes(data[..4].try_into().unwrap());
+                let value = u64::from_le_bytes(data[4..].try_into().unwrap());
+                let (length, status) = (value as u32, (value >> 32) as u32);
+                let immediate = Some(word);
+                self.happened(Event::Status { bus: bus - 20, immediate, length, status });
+            } else {
+                self.happened(Event::Write { bus, length: data.len() });
+            }
+        }
+        if self.vi_call.observe(out.vi_valid != 0, &mut self.world.random, pace) {
+            self.vi_operation();
+        }
+        self.message_call();
+        self.model.inputs.staging_data = self.frames.front().map_or(0, |(_, payload)| {
+            let at = usize::from(out.staging_address) * 8;
+            let mut beat = [0xcc; 8];
+            for (n, byte) in beat.iter_mut().enumerate() {
+                *byte = payload.get(at + n).copied().unwrap_or(*byte);
+            }
+            u64::from_le_bytes(beat)
+        });
+        if out.staging_refused != 0 {
+            count(&mut self.counters, Counter::MessagesRefused);
+            self.happened(Event::Refused);
+        }
+        if out.staging_release != 0 {
+            assert!(self.offered && self.expected.is_empty(), "left: {:?}", self.expected);
+            self.frames.pop_front();
+            (self.offered, self.released) = (false, self.released + 1);
+        } else if !self.offered
+            && !self.pause
+            && !self.frames.is_empty()
+            && self.world.random.chance(pace.ready)
+        {
+            self.offered = true;
+            self.expect();
+        }
+        for counter in 0..64 {
+            *self.counted.entry(counter).or_default() += out.counts >> counter & 1;
+        }
+        if out.fence_paused != 0 && self.pause {
+            let calls = [&self.tpt, &self.vi_call, &self.event_call];
+            let quiet = self.desc_read.idle() && self.write.idle();
+            assert!(quiet && calls.iter().all(|call| call.idle()));
+        }
+    }
+
+    /// The event block reads six beats, then answers.
+    fn message_call(&mut self) {
+        let out = self.model.outputs.clone();
+        if out.events_valid != 0 && !self.event_call.done && self.message_beats.len() < 6 {
+            // The index was driven in this cycle; its data comes in the next.
+            self.message_age += 1;
+            if self.message_age >= 2 && self.world.random.chance(0.7) {
+                self.message_beats.push(out.events_message_data);
+                self.model.inputs.events_message_index = self.message_beats.len() as u8 % 6;
+                self.message_age = 0;
+            }
+            return;
+        }
+        if self.event_call.observe(out.events_valid != 0, &mut self.world.random, self.pace) {
+            let bytes = self.message_beats.drain(..).flat_map(u64::to_le_bytes).collect();
+            assert_eq!((out.events_word1, out.events_word2, out.events_wide), (0, 0, 1));
+            let (queue, word0) = (out.events_queue, out.events_word0);
+            self.happened(Event::Message { queue, word0, bytes });
+            let outcome = self.world.random.below(5).saturating_sub(2) as u8;
+            self.model.inputs.events_outcome = outcome;
+            self.model.inputs.events_message_index = 0;
+            if outcome != 0 {
+                self.expected.push_back(Event::Refused);
+            }
+        }
+    }
+}
+
+/// What happened how often.
+fn run(seed: u64) -> BTreeMap<String, u64> {
+    let mut choice = Random::new(seed ^ 0x1234);
+    let fast = choice.chance(0.3);
+    let pace = Pace {
+        ready: if fast { 1.0 } else { 0.3 + 0.6 * choice.below(100) as f64 / 100.0 },
+        call: if fast { 1 } else { 1 + choice.below(12) },
+        read: if fast { 1 } else { 1 + choice.below(200) },
+    };
+    let vis = 1 + choice.below(6) as usize;
+    let mut bench = Bench::new(seed, vis, pace);
+    bench.reread_faults = if choice.chance(0.3) { 0.05 } else { 0.0 };
+    let faults = if choice.chance(0.5) { 0.15 } else { 0.0 };
+    let long = if choice.chance(0.3) { 0.2 } else { 0.02 };
+    let generous = if choice.chance(0.5) { 1.0 } else { 0.3 };
+    let plan = Plan { faults, long: generous, longest: 0x40200, immediate: 0.1 };
+    let numbers: Vec<u16> = bench.vis.keys().copied().collect();
+    let mut messages = 40 + choice.below(60);
+    let mut cycles = 0_u64;
+    while messages > 0
+        || !bench.frames.is_empty()
+        || bench.vis.values().any(|vi| !vi.left.is_empty())
+    {
+        cycles += 1;
+        assert!(cycles < 4_000_000, "stuck: {:?} {:x?}", bench.expected, bench.model.outputs);
+        let random = &mut bench.world.random;
+        let number = numbers[random.below(numbers.len() as u64) as usize];
+        let hungry = bench.vis[&number].queue.count < 3;
+        if random.chance(if hungry { 0.05 } else { 0.002 }) {
+            let burst = if random.chance(0.3) { 4 } else { 1 };
+            for _ in 0..burst {
+                let vi = bench.vis.get_mut(&number).unwrap();
+                if matches!(vi.state, State::Connected) && vi.queue.room() {
+                    // What the frame at the head sees must not change under it.
+                    if bench.offered && vi.queue.count == 0 {
+                        continue;
+                    }
+                    vi.queue.post(&mut bench.world, plan);
+                    for (bus, data) in std::mem::take(&mut bench.world.memory.log) {
+                        bench.write_shadow(bus, &data);
+                    }
+                }
+            }
+        }
+        // A stopped VI is connected again, with an empty queue.
+        if !bench.offered && bench.world.random.chance(0.01) {
+            let vi = bench.vis.get_mut(&number).unwrap();
+            if matches!(vi.state, State::Error) {
+                vi.left.clear();
+                vi.progress = None;
+                vi.state = State::Connected;
+                vi.queue.clear();
+                bench.frames.retain(|(header, _)| header.dst_vi != number);
+            }
+        }
+        let random = &mut bench.world.random;
+        if bench.frames.len() < 20 && random.chance(0.05) {
+            match random.below(20) {
+                0 => bench.out_of_band(),
+                1 => bench.control(number),
+                2..6 if messages > 0 => {
+                    messages -= 1;
+                    bench.message(number, long, faults / 2.0);
+                }
+                _ => {
+                    let vi = bench.vis.get_mut(&number).unwrap();
+                    let run = 1 + bench.world.random.below(5);
+                    for _ in 0..run {
+                        bench.frames.extend(vi.left.pop_front());
+                    }
+                }
+            }
+        }
+        if bench.world.random.chance(0.001) {
+            bench.pause = !bench.pause;
+        }
+        if bench.pause
+            && !bench.offered
+            && bench.model.outputs.fence_paused != 0
+            && bench.world.random.chance(0.0005)
+        {
+            let queue = &bench.vis[&number].queue;
+            if bench.world.random.chance(0.5) {
+                queue.revoke(&mut bench.world);
+            } else if queue.count > 0 {
+                queue.shorten(&mut bench.world);
+                for (bus, data) in std::mem::take(&mut bench.world.memory.log) {
+                    bench.write_shadow(bus, &data);
+                }
+            }
+        }
+        bench.cycle();
+        if bench.pause && bench.model.outputs.fence_paused != 0 {
+            assert_eq!((bench.model.outputs.vi_valid, bench.model.outputs.staging_release), (0, 0));
+        }
+    }
+    bench.pause = false;
+    for _ in 0..100 {
+        bench.cycle();
+    }
+    bench.counted.remove(&(Counter::DescriptorsFetched as u32));
+    bench.counted.retain(|_, count| *count > 0);
+    assert_eq!(bench.counters, bench.counted, "counters");
+    assert!(bench.shadow == bench.world.memory.bytes, "memory");
+    println!("seed {seed}: {} frames, {} events, {pace:?}", bench.released, bench.events);
+    bench.seen
+}
+
+#[test]
+fn random_frames() {
+    let seeds = std::env::var("SEEDS").map_or(20, |text| text.parse().unwrap());
+    let first = std::env::var("SEED").map_or(0, |text| text.parse().unwrap());
+    let mut seen = BTreeMap::new();
+    for seed in first..first + seeds {
+        for (kind, count) in run(seed) {
+            *seen.entry(kind).or_insert(0) += count;
+        }
+    }
+    println!("{seen:#?}");
+}
+
+/// Cycles with neighbours that answer at once (calls two cycles, reads two cycles).
+#[test]
+fn cost() {
+    for (length, most) in [(8, 75), (4096, 600), (0x40000, 64 * 560)] {
+        let mut bench = Bench::new(1, 1, Pace { ready: 1.0, call: 1, read: 1 });
+        let number = *bench.vis.keys().next().unwrap();
+        let vi = bench.vis.get_mut(&number).unwrap();
+        vi.level = 2;
+        vi.queue.post_one(&mut bench.world, length);
+        let whole = u64::from(length);
+        for from in (0..whole).step_by(4096) {
+            let bytes = (whole - from).min(4096);
+            let mut flags = flag::SEQUENCED | if from == 0 { flag::FIRST } else { 0 };
+            flags |= if from + bytes == whole { flag::LAST } else { 0 };
+            let header = Header {
+                kind: Type::Data as u8,
+                length: u16::try_from(bytes).unwrap(),
+                src_node: vi.peer,
+                dst_vi: number,
+                src_vi: vi.peer_vi,
+                connection: vi.connection,
+                flags,
+                word: if from == 0 && bytes < whole { length } else { 0 },
+                ..Header::default()
+            };
+            let payload = vec![0x5a; usize::try_from(bytes).unwrap()];
+            bench.frames.push_back((header, payload));
+        }
+        let mut cycles = 0;
+        while !bench.frames.is_empty() {
+            bench.cycle();
+            cycles += 1;
+        }
+        println!("receive {length} bytes: {cycles} cycles");
+        assert!(cycles < most, "{length} bytes take {cycles} cycles");
+    }
+}

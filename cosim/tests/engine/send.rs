@@ -1,0 +1,831 @@
+//! The send engine.
+
+use crate::host::{Call, Fault, Found, Owner, Pace, ReadPort, World, WritePort};
+use crate::post::{Plan, Queue};
+use cosim::verilated::blocks::send::Model;
+use nic_regs::desc::{control, status};
+use nic_regs::frame::{Type, flag};
+use nic_regs::vi::{State, StopReason};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Bytes that print short.
+#[derive(Clone, PartialEq, Eq)]
+struct Payload(Vec<u8>);
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes {:x?}..", self.0.len(), &self.0[..self.0.len().min(8)])
+    }
+}
+
+/// What the engine does for a VI, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Event {
+    Frame { flags: u8, word: u32, numbers: u16, payload: Payload },
+    Pop,
+    Await(u32),
+    Status { bus: u64, length: u32, status: u32 },
+    Complete,
+    Stop { reason: u8, status: u32 },
+}
+
+#[derive(Debug)]
+struct Vi {
+    queue: Queue,
+    state: State,
+    level: u8,
+    peer: u8,
+    peer_vi: u16,
+    connection: u16,
+    max_transfer: u32,
+    scheduled: bool,
+    in_progress: bool,
+    progress: u32,
+    fragment: u8,
+    message: u8,
+    popped_token: (u16, u32),
+    awaiting: bool,
+    acked: bool,
+    ack_in: Option<u64>,
+    owed: u8,
+    sent_owed: u8,
+    /// The engine heard that the peer is down.
+    told_down: bool,
+    refuse_reason: u8,
+    /// What it must do next.
+    expected: VecDeque<Event>,
+    /// The message that waits for its ViAck.
+    waiting: VecDeque<Event>,
+    stopped: bool,
+    frames_sent: u64,
+    /// Total of the message in progress.
+    whole: u64,
+}
+
+impl Vi {
+    fn has_work(&self) -> bool {
+        let ready = if self.awaiting { self.acked } else { self.queue.count > 0 };
+        self.owed != 0 || (matches!(self.state, State::Connected) && ready)
+    }
+}
+
+/// What a frame in the pool is.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    data: bool,
+    sequenced: bool,
+    peer: u8,
+    length: u64,
+}
+
+struct Bench {
+    model: Model,
+    world: World,
+    pace: Pace,
+    vis: Vec<(u16, Vi)>,
+    ring: VecDeque<u16>,
+    desc_read: ReadPort,
+    read: ReadPort,
+    write: WritePort,
+    tpt: Call,
+    vi_call: Call,
+    ask: Call,
+    commit: Call,
+    asked: Option<Asked>,
+    beats: Vec<u64>,
+    beat_ready: bool,
+    refusals: f64,
+    down: Option<u8>,
+    message: Option<[u8; 48]>,
+    messages: [u64; 3],
+    message_frames: u64,
+    outcomes: [u64; 3],
+    message_index: u8,
+    pause: bool,
+    frames: u64,
+    counted_fetches: u64,
+    counted_messages: u64,
+    reread_faults: f64,
+    events: u64,
+    seen: BTreeMap<String, u64>,
+}
+
+fn error_status(bit: u32, partial: bool) -> u32 {
+    let partial = if partial { status::PARTIAL_ERROR } else { 0 };
+    status::DONE | status::OP_SEND | bit | partial
+}
+
+impl Bench {
+    fn new(seed: u64, vis: usize, pace: Pace) -> Self {
+        let mut world = World::new(seed);
+        let mut table = Vec::new();
+        for _ in 0..vis {
+            let number = loop {
+                let number = u16::try_from(world.random.below(1024)).unwrap();
+                if table.iter().all(|(other, _)| *other != number) {
+                    break number;
+                }
+            };
+            let tag = u16::try_from(world.random.below(1 << 16)).unwrap();
+            let domain = u8::try_from(world.random.below(64)).unwrap();
+            let queue = Queue::new(&mut world, Owner { tag, domain });
+            let random = &mut world.random;
+            let vi = Vi {
+                queue,
+                state: State::Connected,
+                level: [1, 2, 4][random.below(3) as usize],
+                peer: random.below(64) as u8,
+                peer_vi: random.below(1 << 16) as u16,
+                connection: random.below(1 << 16) as u16,
+                max_transfer: if random.chance(0.7) { 0x40000 } else { 6000 },
+                scheduled: false,
+                in_progress: false,
+                progress: 0,
+                fragment: 0,
+                message: random.below(256) as u8,
+                popped_token: (0, 0),
+                awaiting: false,
+                acked: false,
+                ack_in: None,
+                owed: 0,
+                sent_owed: 0,
+                told_down: false,
+                refuse_reason: 0,
+                expected: VecDeque::new(),
+                waiting: VecDeque::new(),
+                stopped: false,
+                frames_sent: 0,
+                whole: 0,
+            };
+            table.push((number, vi));
+        }
+        let mut model = Model::new();
+        model.inputs.reset = 1;
+        model.cycle();
+        model.inputs.reset = 0;
+        Self {
+            model,
+            world,
+            pace,
+            vis: table,
+            ring: VecDeque::new(),
+            desc_read: ReadPort::default(),
+            read: ReadPort::default(),
+            write: WritePort::default(),
+            tpt: Call::default(),
+            vi_call: Call::default(),
+            ask: Call::default(),
+            commit: Call::default(),
+            asked: None,
+            beats: Vec::new(),
+            beat_ready: false,
+            refusals: 0.0,
+            down: None,
+            message: None,
+            messages: [0; 3],
+            message_frames: 0,
+            outcomes: [0; 3],
+            message_index: 0,
+            pause: false,
+            frames: 0,
+            counted_fetches: 0,
+            counted_messages: 0,
+            reread_faults: 0.0,
+            events: 0,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    fn at(&mut self, number: u16) -> &mut Vi {
+        &mut self.vis.iter_mut().find(|(other, _)| *other == number).expect("a known VI").1
+    }
+
+    fn schedule(&mut self, number: u16) {
+        let vi = self.at(number);
+        if vi.has_work() && !vi.scheduled {
+            vi.scheduled = true;
+            self.ring.push_back(number);
+        }
+    }
+
+    /// What must happen to the descriptor that is now the head.
+    fn expect(&mut self, number: u16) {
+        let at = self.vis.iter().position(|(other, _)| *other == number).unwrap();
+        let vi = &self.vis[at].1;
+        if vi.queue.count == 0 || vi.stopped {
+            return;
+        }
+        let stop = |reason: StopReason, status| Event::Stop { reason: reason as u8, status };
+        let mut events = VecDeque::new();
+        let mut waiting = VecDeque::new();
+        let fail = |bus, bit, partial, reason| {
+            let partial = partial || vi.frames_sent > 0;
+            let status = error_status(bit, partial);
+            let mut events =
+                vec![Event::Pop, Event::Status { bus, length: 0, status }, Event::Complete];
+            if vi.level != 1 {
+                events.push(stop(reason, status::DESC_FLUSHED_ERROR));
+            }
+            events
+        };
+        match vi.queue.head(&self.world) {
+            Err(Fault::Descriptor) => {
+                events.push_back(stop(StopReason::Descriptor, status::PROTECTION_ERROR));
+            }
+            Err(Fault::HostRead) => {
+                events.push_back(stop(StopReason::HostRead, status::TRANSPORT_ERROR));
+            }
+            Err(Fault::Format(bus)) => {
+                events.extend(fail(bus, status::FORMAT_ERROR, false, StopReason::Format));
+            }
+            Err(Fault::Protection(bus)) => {
+                let reason = StopReason::Protection;
+                events.extend(fail(bus, status::PROTECTION_ERROR, false, reason));
+            }
+            Ok(found)
+                if found.total > u64::from(vi.max_transfer)
+                    || (vi.frames_sent > 0 && found.total != vi.whole) =>
+            {
+                events.extend(fail(found.bus, status::LENGTH_ERROR, false, StopReason::Length));
+            }
+            Ok(found) => {
+                let frames = found.total.div_ceil(4096).max(1);
+                for frame in vi.frames_sent..frames {
+                    let from = frame * 4096;
+                    let length = (found.total - from).min(4096);
+                    let pieces = World::pieces(&found, from, length);
+                    let memory = &self.world.memory;
+                    if pieces.iter().any(|&(bus, bytes)| memory.fails(bus, bytes)) {
+                        let (bit, reason) = (status::TRANSPORT_ERROR, StopReason::HostRead);
+                        events.extend(fail(found.bus, bit, frame > 0, reason));
+                        break;
+                    }
+                    let payload = pieces
+                        .iter()
+                        .flat_map(|&(bus, bytes)| memory.read(bus, bytes).to_vec())
+                        .collect();
+                    let (first, last) = (frame == 0, frame + 1 == frames);
+                    let immediate = last && found.control.control & control::IMMEDIATE != 0;
+                    let mut flags = if first { flag::FIRST } else { 0 };
+                    flags |= if last { flag::LAST } else { 0 };
+                    flags |= if immediate { flag::IMMEDIATE } else { 0 };
+                    flags |= if vi.level != 1 { flag::SEQUENCED } else { 0 };
+                    flags |= if vi.level == 4 { flag::RECEPTION } else { 0 };
+                    let word = match (immediate, first && !last) {
+                        (true, _) => found.control.immediate,
+                        (_, true) => u32::try_from(found.total).unwrap(),
+                        _ => 0,
+                    };
+                    let numbers = if vi.level == 1 {
+                        u16::from(vi.message) << 8 | u16::try_from(frame).unwrap()
+                    } else {
+                        0
+                    };
+                    let total = u32::try_from(found.total).unwrap();
+                    if last {
+                        events.push_back(Event::Pop);
+                        if vi.level == 4 {
+                            events.push_back(Event::Await(total));
+                        }
+                    }
+                    events.push_back(Event::Frame {
+                        flags,
+                        word,
+                        numbers,
+                        payload: Payload(payload),
+                    });
+                    if last {
+                        let status = status::DONE | status::OP_SEND;
+                        let done = Event::Status { bus: found.bus, length: total, status };
+                        let end = if vi.level == 4 { &mut waiting } else { &mut events };
+                        end.extend([done, Event::Complete]);
+                    }
+                }
+            }
+        }
+        let vi = &mut self.vis[at].1;
+        vi.expected.extend(events);
+        vi.waiting.extend(waiting);
+    }
+
+    fn happened(&mut self, number: u16, event: Event) {
+        self.events += 1;
+        let kind = match &event {
+            Event::Frame { flags, .. } => format!("frame {flags:x}"),
+            Event::Status { status, .. } => format!("status {status:x}"),
+            Event::Stop { reason, status } => format!("stop {reason} {status:x}"),
+            Event::Await(_) => "await".into(),
+            other => format!("{other:?}"),
+        };
+        *self.seen.entry(kind).or_default() += 1;
+        let vi = self.at(number);
+        assert!(!vi.stopped, "VI {number} is stopped: {event:?}");
+        let expected = vi.expected.pop_front();
+        assert_eq!(expected.as_ref(), Some(&event), "VI {number}");
+        if let Event::Frame { flags, word, .. } = event
+            && flags & flag::LAST == 0
+        {
+            vi.frames_sent += 1;
+            if flags & flag::FIRST != 0 {
+                vi.whole = word.into();
+            }
+        }
+        if matches!(event, Event::Stop { .. }) {
+            vi.stopped = true;
+        }
+    }
+
+    fn vi_operation(&mut self) {
+        let out = self.model.outputs.clone();
+        let number = out.vi_vi;
+        let next = (out.vi_next_valid != 0).then_some((out.vi_next_region, out.vi_next_offset));
+        self.model.inputs.vi_need_next = 0;
+        match out.vi_op {
+            0 => {
+                let vi = self.at(number);
+                let inputs = (
+                    vi.state as u8,
+                    vi.queue.owner,
+                    vi.level,
+                    (vi.peer, vi.peer_vi, vi.connection, vi.max_transfer),
+                    if vi.awaiting {
+                        (vi.popped_token.0, vi.popped_token.1, 0)
+                    } else {
+                        let head = vi.queue.head;
+                        (head.region, head.offset_64, head.segments)
+                    },
+                    vi.queue.count,
+                    (vi.in_progress, vi.progress, vi.message, vi.fragment),
+                    (vi.awaiting, vi.acked, vi.owed, vi.refuse_reason),
+                );
+                let m = &mut self.model.inputs;
+                m.vi_ctx_state = inputs.0;
+                (m.vi_ctx_tag, m.vi_ctx_domain) = (inputs.1.tag, inputs.1.domain);
+                m.vi_ctx_reliability = inputs.2;
+                m.vi_ctx_peer = inputs.3.0;
+                m.vi_ctx_peer_vi = inputs.3.1;
+                m.vi_ctx_connection = inputs.3.2;
+                m.vi_ctx_max_transfer = inputs.3.3;
+                (m.vi_ctx_region, m.vi_ctx_offset, m.vi_ctx_segments) = inputs.4;
+                m.vi_ctx_count = inputs.5;
+                m.vi_ctx_in_progress = inputs.6.0.into();
+                m.vi_ctx_progress = inputs.6.1;
+                m.vi_ctx_message = inputs.6.2;
+                m.vi_ctx_fragment = inputs.6.3;
+                m.vi_ctx_awaiting = inputs.7.0.into();
+                m.vi_ctx_acked = inputs.7.1.into();
+                m.vi_ctx_owed = inputs.7.2;
+                m.vi_ctx_refuse_reason = inputs.7.3;
+            }
+            1 => {
+                let vi = self.at(number);
+                if matches!(vi.state, State::Connected) {
+                    vi.in_progress = out.vi_in_progress != 0;
+                    vi.progress = out.vi_offset;
+                    vi.fragment = out.vi_fragment;
+                }
+                self.schedule(number);
+            }
+            2 => {
+                let vi = self.at(number);
+                let (head, bus) = (vi.queue.head, vi.queue.posted[vi.queue.popped].bus);
+                if !vi.queue.pop(next) {
+                    self.model.inputs.vi_need_next = 1;
+                    if self.world.random.chance(self.reread_faults) {
+                        self.world.memory.poison.push((bus, 32));
+                        self.at(number).queue.unread = true;
+                    }
+                    return;
+                }
+                vi.popped_token = (head.region, head.offset_64);
+                let sends =
+                    matches!(vi.expected.get(1), Some(Event::Frame { .. } | Event::Await(_)))
+                        || vi.frames_sent > 0;
+                assert_eq!(out.vi_in_progress != 0, sends, "counts as a message sent");
+                vi.message = vi.message.wrapping_add(sends.into());
+                vi.frames_sent = 0;
+                (vi.in_progress, vi.progress, vi.fragment) = (false, 0, 0);
+                self.happened(number, Event::Pop);
+            }
+            3 => {
+                let vi = self.at(number);
+                (vi.awaiting, vi.acked, vi.progress) = (true, false, out.vi_offset);
+                self.happened(number, Event::Await(out.vi_offset));
+            }
+            4 => {
+                self.happened(number, Event::Complete);
+                let vi = self.at(number);
+                (vi.awaiting, vi.acked, vi.progress) = (false, false, 0);
+                // A reliable error still has its stop to come.
+                if vi.expected.is_empty() {
+                    self.expect(number);
+                }
+                self.schedule(number);
+            }
+            5 => {
+                assert_eq!((out.vi_queue, out.vi_refuse), (0, 1));
+                let event = Event::Stop { reason: out.vi_reason, status: out.vi_status };
+                self.happened(number, event);
+                let vi = self.at(number);
+                vi.state = State::Error;
+                if vi.level != 1 {
+                    (vi.owed, vi.refuse_reason) = (vi.owed | 2, out.vi_reason);
+                }
+                self.schedule(number);
+            }
+            6 => {
+                let peer = self.down;
+                let vi = self.at(number);
+                let down = peer == Some(vi.peer);
+                let first = vi.owed & vi.owed.wrapping_neg();
+                assert_eq!(out.vi_owed, first);
+                assert!(down || vi.told_down || vi.sent_owed == first, "SENT without a frame");
+                vi.told_down = false;
+                (vi.owed, vi.sent_owed) = (vi.owed & !first, 0);
+                self.schedule(number);
+            }
+            op => panic!("operation {op}"),
+        }
+    }
+
+    fn ask_answer(&mut self) {
+        let out = &self.model.outputs;
+        let asked = Asked {
+            data: out.pool_ask_data != 0,
+            sequenced: out.pool_ask_sequenced != 0,
+            peer: out.pool_ask_peer,
+            length: out.pool_ask_length.into(),
+        };
+        assert!(self.asked.is_none() && self.beats.is_empty(), "a frame is still open");
+        assert!(asked.length <= 4096);
+        let down = self.down == Some(asked.peer);
+        let ok = !down && !self.world.random.chance(self.refusals);
+        self.model.inputs.pool_ask_ok = ok.into();
+        self.model.inputs.pool_ask_down = down.into();
+        if down && !asked.data && asked.length == 0 {
+            let number = self.model.outputs.pool_src_vi;
+            self.at(number).told_down = true;
+        }
+        if ok {
+            self.asked = Some(asked);
+        } else if self.message.is_some() && !asked.data && asked.length == 48 {
+            self.messages[if down { 1 } else { 2 }] += 1;
+        }
+    }
+
+    fn commit(&mut self) {
+        let out = self.model.outputs.clone();
+        let asked = self.asked.take().expect("a frame that was asked for");
+        let beats = std::mem::take(&mut self.beats);
+        if out.pool_commit_abort != 0 {
+            return;
+        }
+        self.frames += 1;
+        assert_eq!(beats.len() as u64, asked.length.div_ceil(8), "beats of {asked:?}");
+        let mut payload: Vec<u8> = beats.iter().flat_map(|beat| beat.to_le_bytes()).collect();
+        let padding = payload.split_off(usize::try_from(asked.length).unwrap());
+        assert!(padding.iter().all(|&byte| byte == 0), "padding");
+        let kind = Type::from_bits(out.pool_kind).unwrap();
+        if kind == Type::Message {
+            assert_eq!((asked.data, asked.sequenced, asked.length), (false, true, 48));
+            assert_eq!(asked.peer, self.model.inputs.messages_peer);
+            assert_eq!(payload, self.message.expect("a message"));
+            assert_eq!(out.pool_dst_vi, u16::from(self.model.inputs.messages_domain));
+            assert_eq!((out.pool_src_vi, out.pool_connection), (0, 0));
+            assert_eq!((out.pool_flags, out.pool_word), (flag::SEQUENCED, 0));
+            self.message_frames += 1;
+            return;
+        }
+        let number = out.pool_src_vi;
+        let vi = self.at(number);
+        assert_eq!(asked.peer, vi.peer);
+        assert_eq!((out.pool_dst_vi, out.pool_connection), (vi.peer_vi, vi.connection));
+        if kind != Type::Data {
+            let first = vi.owed & vi.owed.wrapping_neg();
+            let owed = match kind {
+                Type::ViAck => 1,
+                Type::ViRefuse => 2,
+                _ => 4,
+            };
+            assert_eq!(owed, first, "order of owed frames");
+            let word = if kind == Type::ViRefuse { u32::from(vi.refuse_reason) } else { 0 };
+            assert_eq!((out.pool_flags, out.pool_word), (flag::SEQUENCED, word));
+            assert!(!asked.data && asked.sequenced && asked.length == 0);
+            vi.sent_owed = owed;
+            return;
+        }
+        assert!(asked.data && asked.sequenced == (vi.level != 1));
+        let numbers = if vi.level == 1 { out.pool_unsequenced } else { 0 };
+        let (flags, word) = (out.pool_flags, out.pool_word);
+        if vi.level == 4 && flags & flag::LAST != 0 {
+            vi.ack_in = Some(30);
+        }
+        let payload = Payload(payload);
+        self.happened(number, Event::Frame { flags, word, numbers, payload });
+    }
+
+    fn drive(&mut self) {
+        let (random, pace) = (&mut self.world.random, self.pace);
+        self.desc_read.drive(random, pace);
+        self.read.drive(random, pace);
+        self.write.drive(random, pace);
+        self.beat_ready = random.chance(pace.ready);
+        let noise = (random.bits(), random.bits(), random.chance(0.5), random.chance(0.5));
+        let m = &mut self.model.inputs;
+        m.desc_read_req_ready = self.desc_read.ready.into();
+        m.desc_read_rsp_valid = self.desc_read.beat.is_some().into();
+        let beat = self.desc_read.beat.unwrap_or((noise.0, noise.2, noise.3));
+        m.desc_read_rsp_data = beat.0;
+        m.desc_read_rsp_last = beat.1.into();
+        m.desc_read_rsp_error = beat.2.into();
+        m.read_req_ready = self.read.ready.into();
+        m.read_rsp_valid = self.read.beat.is_some().into();
+        let beat = self.read.beat.unwrap_or((noise.1, noise.3, noise.2));
+        m.read_rsp_data = beat.0;
+        m.read_rsp_last = beat.1.into();
+        m.read_rsp_error = beat.2.into();
+        m.write_ready = self.write.ready.into();
+        m.pool_beat_ready = self.beat_ready.into();
+        m.desc_tpt_done = self.tpt.done.into();
+        m.vi_done = self.vi_call.done.into();
+        m.pool_ask_done = self.ask.done.into();
+        m.pool_commit_done = self.commit.done.into();
+        m.vi_work_valid = (!self.ring.is_empty()).into();
+        m.vi_work_vi = self.ring.front().copied().unwrap_or(0xffff);
+        m.fence_pause = self.pause.into();
+        m.messages_valid = self.message.is_some().into();
+        if let Some(message) = &self.message {
+            let at = usize::from(self.message_index.min(5)) * 8;
+            m.messages_data = u64::from_le_bytes(message[at..at + 8].try_into().unwrap());
+        }
+    }
+
+    fn cycle(&mut self) {
+        self.drive();
+        self.model.cycle();
+        let (out, pace) = (self.model.outputs.clone(), self.pace);
+        let world = &mut self.world;
+        let request = (out.desc_read_req_valid != 0, out.desc_read_req_address);
+        let length = u64::from(out.desc_read_req_length);
+        self.desc_read.observe(request.0, request.1, length, world, pace);
+        let request = (out.read_req_valid != 0, out.read_req_address);
+        self.read.observe(request.0, request.1, out.read_req_length.into(), world, pace);
+        if self.tpt.observe(out.desc_tpt_valid != 0, &mut world.random, pace) {
+            let generation =
+                (out.desc_tpt_check_generation != 0).then_some(out.desc_tpt_generation);
+            let Found { ok, bus, room, offset_64 } = world.look_up(
+                out.desc_tpt_index,
+                generation,
+                (out.desc_tpt_va_mode != 0, out.desc_tpt_address),
+                out.desc_tpt_length,
+                Owner { tag: out.desc_tpt_tag, domain: out.desc_tpt_domain },
+            );
+            let m = &mut self.model.inputs;
+            (m.desc_tpt_ok, m.desc_tpt_bus) = (ok.into(), bus);
+            (m.desc_tpt_room, m.desc_tpt_offset_64) = (room, offset_64);
+        }
+        let beat = (out.write_valid != 0, out.write_last != 0);
+        let place = (out.write_address, out.write_length.into());
+        if let Some((bus, data)) =
+            self.write.observe(beat, place, out.write_data, &mut self.world.memory)
+        {
+            assert_eq!(data.len(), 8);
+            let value = u64::from_le_bytes(data.try_into().unwrap());
+            let (length, status) = (value as u32, (value >> 32) as u32);
+            let number = out.vi_vi;
+            self.happened(number, Event::Status { bus: bus - 24, length, status });
+        }
+        if out.vi_work_ready != 0 && self.model.inputs.vi_work_valid != 0 {
+            let number = self.ring.pop_front().unwrap();
+            self.at(number).scheduled = false;
+        }
+        let answer = self.vi_call.observe(out.vi_valid != 0, &mut self.world.random, pace);
+        if answer {
+            self.vi_operation();
+        }
+        if self.ask.observe(out.pool_ask_valid != 0, &mut self.world.random, pace) {
+            self.ask_answer();
+        }
+        if out.pool_beat_valid != 0 && self.beat_ready {
+            assert!(self.asked.is_some(), "a beat without a frame");
+            self.beats.push(out.pool_beat_data);
+        }
+        if self.commit.observe(out.pool_commit_valid != 0, &mut self.world.random, pace) {
+            self.commit();
+        }
+        self.message_index = out.messages_index;
+        if out.messages_done != 0 {
+            let before: u64 = self.message_frames + self.messages[1] + self.messages[2];
+            self.messages[0] += 1;
+            assert_eq!(before, self.messages[0], "one outcome for a message");
+            let outcomes = [self.message_frames, self.messages[1], self.messages[2]];
+            let last = match out.messages_status {
+                0 => 0,
+                5 => 1,
+                6 => 2,
+                status => panic!("message status {status}"),
+            };
+            assert_eq!(outcomes[last], self.outcomes[last] + 1, "message status");
+            self.outcomes = outcomes;
+            self.message = None;
+        }
+        if out.fence_paused != 0 && self.pause {
+            let quiet = self.desc_read.idle() && self.read.idle() && self.write.idle();
+            let calls = [&self.tpt, &self.vi_call, &self.ask, &self.commit];
+            assert!(quiet && calls.iter().all(|call| call.idle()) && self.asked.is_none());
+        }
+        self.counted_fetches += out.counts >> 37 & 1;
+        self.counted_messages += out.counts >> 16 & 1;
+        assert_eq!(out.counts & !(1 << 37 | 1 << 16), 0);
+        self.acknowledge();
+    }
+
+    /// ViAcks that arrive.
+    fn acknowledge(&mut self) {
+        for at in 0..self.vis.len() {
+            let (number, vi) = &mut self.vis[at];
+            let number = *number;
+            match vi.ack_in {
+                Some(0) => {
+                    vi.ack_in = None;
+                    assert!(vi.awaiting, "a ViAck before the send waits for it");
+                    vi.acked = true;
+                    let waiting = std::mem::take(&mut vi.waiting);
+                    vi.expected.extend(waiting);
+                    self.schedule(number);
+                }
+                Some(left) => vi.ack_in = Some(left - 1),
+                None => {}
+            }
+        }
+    }
+
+    fn post(&mut self, number: u16, plan: Plan) {
+        let at = self.vis.iter().position(|(other, _)| *other == number).unwrap();
+        let vi = &mut self.vis[at].1;
+        if vi.stopped || vi.queue.posted.len() > 60 {
+            return;
+        }
+        let idle = vi.queue.count == 0 && vi.expected.is_empty() && vi.waiting.is_empty();
+        if idle && self.world.random.chance(4.0 * plan.faults) {
+            let region = self.world.regions[&vi.queue.data_region];
+            let at = self.world.random.below(u64::from(region.length));
+            self.world.memory.poison.push((region.bus_base + at, 1500));
+        }
+        vi.queue.post(&mut self.world, plan);
+        if idle {
+            self.expect(number);
+        }
+        self.schedule(number);
+    }
+
+    /// Makes the segments of one VI stale, or one shorter, while the engine is paused.
+    fn revoke(&mut self) {
+        let at = self.world.random.below(self.vis.len() as u64) as usize;
+        let (number, vi) = &mut self.vis[at];
+        if self.world.random.chance(0.5) {
+            vi.queue.revoke(&mut self.world);
+        } else if !vi.awaiting {
+            vi.queue.shorten(&mut self.world);
+        }
+        let number = *number;
+        if !vi.awaiting {
+            vi.expected.clear();
+            vi.waiting.clear();
+            self.expect(number);
+        }
+    }
+
+    fn finished(&self) -> bool {
+        self.ring.is_empty()
+            && self.message.is_none()
+            && self.vis.iter().all(|(_, vi)| {
+                vi.owed == 0 && (vi.stopped || (vi.queue.count == 0 && !vi.awaiting))
+            })
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..4_000_000 {
+            if self.finished() {
+                for _ in 0..200 {
+                    self.cycle();
+                }
+                return;
+            }
+            self.cycle();
+        }
+        for (number, vi) in &self.vis {
+            let next = vi.expected.front();
+            println!("VI {number}: {next:?}, owed {}, queue {}", vi.owed, vi.queue.count);
+        }
+        panic!("stuck: ring {:?}, outputs {:x?}", self.ring, self.model.outputs);
+    }
+}
+
+/// What happened how often.
+fn run(seed: u64) -> BTreeMap<String, u64> {
+    let mut choice = cosim::random::Random::new(seed ^ 0xabcd);
+    let fast = choice.chance(0.3);
+    let pace = Pace {
+        ready: if fast { 1.0 } else { 0.3 + 0.6 * choice.below(100) as f64 / 100.0 },
+        call: if fast { 1 } else { 1 + choice.below(12) },
+        read: if fast { 1 } else { 1 + choice.below(200) },
+    };
+    let vis = 1 + choice.below(6) as usize;
+    let mut bench = Bench::new(seed, vis, pace);
+    bench.refusals = if choice.chance(0.5) { 0.3 } else { 0.0 };
+    bench.reread_faults = if choice.chance(0.3) { 0.05 } else { 0.0 };
+    let faults = if choice.chance(0.6) { 0.08 } else { 0.0 };
+    let plan = Plan { faults, long: 0.06, longest: 0x40100, immediate: 0.3 };
+    let busy = choice.chance(0.5);
+    for _ in 0..60_000 {
+        let random = &mut bench.world.random;
+        if random.chance(if busy { 0.01 } else { 0.001 }) {
+            let at = random.below(bench.vis.len() as u64) as usize;
+            let number = bench.vis[at].0;
+            let burst = bench.world.random.below(5);
+            for _ in 0..=burst {
+                bench.post(number, plan);
+            }
+        }
+        let random = &mut bench.world.random;
+        if random.chance(0.0005) {
+            let at = random.below(bench.vis.len() as u64) as usize;
+            let owed = 1 + random.below(7) as u8;
+            let vi = &mut bench.vis[at].1;
+            // What is already owed, or on its way, stays.
+            if vi.owed == 0 && vi.sent_owed == 0 && !vi.stopped {
+                vi.owed = owed;
+                vi.refuse_reason = bench.world.random.below(10) as u8;
+                let number = bench.vis[at].0;
+                bench.schedule(number);
+            }
+        }
+        let random = &mut bench.world.random;
+        if bench.message.is_none() && random.chance(0.001) && !bench.pause {
+            let mut message = [0; 48];
+            message.iter_mut().for_each(|byte| *byte = random.below(256) as u8);
+            bench.message = Some(message);
+            bench.model.inputs.messages_peer = random.below(64) as u8;
+            bench.model.inputs.messages_domain = random.below(64) as u8;
+        }
+        if random.chance(0.001) {
+            bench.pause = !bench.pause;
+        }
+        if random.chance(0.0005) && bench.ask.idle() {
+            // A peer goes down, or is up again; its VIs are not killed here.
+            let at = random.below(bench.vis.len() as u64) as usize;
+            bench.down = bench.down.map_or(Some(bench.vis[at].1.peer), |_| None);
+        }
+        if bench.pause && bench.model.outputs.fence_paused != 0 && bench.world.random.chance(0.0003)
+        {
+            bench.revoke();
+        }
+        bench.cycle();
+        if bench.pause && bench.model.outputs.fence_paused != 0 {
+            assert_eq!(bench.model.outputs.vi_valid, 0);
+        }
+    }
+    (bench.pause, bench.down) = (false, None);
+    bench.settle();
+    assert_eq!(bench.counted_messages, bench.message_frames);
+    for (number, vi) in &bench.vis {
+        assert!(vi.stopped || vi.expected.is_empty(), "VI {number}: {:?}", vi.expected);
+    }
+    println!("seed {seed}: {} frames, {} events, {pace:?}", bench.frames, bench.events);
+    bench.seen
+}
+
+#[test]
+fn random_messages() {
+    let seeds = std::env::var("SEEDS").map_or(20, |text| text.parse().unwrap());
+    let first = std::env::var("SEED").map_or(0, |text| text.parse().unwrap());
+    let mut seen = BTreeMap::new();
+    for seed in first..first + seeds {
+        for (kind, count) in run(seed) {
+            *seen.entry(kind).or_insert(0) += count;
+        }
+    }
+    println!("{seen:#?}");
+}
+
+/// Cycles with neighbours that answer at once (calls two cycles, reads two cycles).
+#[test]
+fn cost() {
+    for (length, most) in [(8, 75), (4096, 600), (0x40000, 64 * 560)] {
+        let mut bench = Bench::new(1, 1, Pace { ready: 1.0, call: 1, read: 1 });
+        let number = bench.vis[0].0;
+        bench.vis[0].1.level = 2;
+        bench.vis[0].1.max_transfer = 0x40000;
+        bench.vis[0].1.queue.post_one(&mut bench.world, length);
+        bench.expect(number);
+        bench.schedule(number);
+        let mut cycles = 0;
+        while !bench.vis[0].1.expected.is_empty() {
+            bench.cycle();
+            cycles += 1;
+        }
+        println!("send {length} bytes: {cycles} cycles");
+        assert!(cycles < most, "{length} bytes take {cycles} cycles");
+    }
+}

@@ -1,0 +1,621 @@
+//! `DmaRead` against a root complex that splits, reorders, delays, fails and misbehaves.
+use crate::{Collector, Stable, chance, each_seed};
+use cosim::verilated::blocks::dma_read::Model;
+use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
+use nic_regs::tlp::{COMPLETION, COMPLETION_DATA, Completion, MEM_READ, Request};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+const TIMEOUT: u64 = 8_000;
+
+/// What host memory holds at an address.
+fn memory(address: u64) -> u8 {
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8
+}
+
+/// What the root complex may do to a read, in percent of the reads.
+#[derive(Clone, Copy, Default)]
+struct Faults {
+    error: u32,
+    poison: u32,
+    late: u32,
+    too_much: u32,
+    stray: u32,
+    garbage: u32,
+}
+
+/// One completion to send, as beats.
+struct Piece {
+    beats: Vec<u64>,
+    /// The last one that its tag is owed.
+    settles: bool,
+    not_before: u64,
+}
+
+#[derive(Default)]
+struct Host {
+    /// By tag, in order.
+    owed: BTreeMap<u8, VecDeque<Piece>>,
+    sending: VecDeque<(u64, bool)>,
+    settling: Option<u8>,
+    /// Requests (address bits 47:16) that must fail.
+    failed: HashSet<u64>,
+    expected: HashMap<Counter, u64>,
+    requests: u64,
+    most: usize,
+}
+
+/// A completion of `bytes` at `address`, of which `total` are still to come; `dwords` as its
+/// length.
+fn completion(tag: u8, address: u64, total: u64, dwords: u64, poisoned: bool) -> Vec<u64> {
+    let header = Completion {
+        data: true,
+        poisoned,
+        length_dw: dwords as u16,
+        completer: 0x100,
+        byte_count: total as u16,
+        requester: 0x4321,
+        tag,
+        lower_address: (address & 0x7f) as u8,
+        ..Default::default()
+    };
+    let mut beats = header.to_beats().to_vec();
+    let first = address & !3;
+    for word in first / 8..=(first + 4 * dwords - 1) / 8 {
+        beats.push((0..8).map(|at| u64::from(memory(word * 8 + at)) << (8 * at)).sum());
+    }
+    beats
+}
+
+/// A completion with an error status.
+fn failure(tag: u8, total: u64, status: u8) -> Vec<u64> {
+    let byte_count = total as u16;
+    let header = Completion { status, byte_count, requester: 0x4321, tag, ..Default::default() };
+    header.to_beats().to_vec()
+}
+
+impl Host {
+    fn expect(&mut self, counter: Counter) {
+        *self.expected.entry(counter).or_default() += 1;
+    }
+
+    fn request(&mut self, tlp: &[u64], now: u64, rng: &mut SmallRng, faults: Faults, limit: u64) {
+        assert_eq!(tlp.len(), 2);
+        assert_eq!((tlp[0] >> 24) as u8, MEM_READ);
+        let request = Request::from_beats([tlp[0], tlp[1]]);
+        assert_eq!(request.requester, 0x4321);
+        let dwords = u64::from(request.length_dw);
+        assert_eq!(request.address / limit, (request.address + 4 * dwords - 1) / limit);
+        let first = request.address + u64::from(request.first_be.trailing_zeros());
+        let end_be = if dwords == 1 { request.first_be } else { request.last_be };
+        assert_eq!(request.last_be == 0, dwords == 1);
+        let end = request.address + 4 * dwords - u64::from(end_be.leading_zeros() - 4);
+        let tag = request.tag;
+        assert!(!self.owed.contains_key(&tag), "tag {tag} is still owed a completion");
+        self.requests += 1;
+        let id = first >> 16;
+        let mut not_before = now + rng.random_range(0..400);
+        if chance(rng, faults.late) {
+            not_before = now + TIMEOUT + rng.random_range(200..2000);
+            self.failed.insert(id);
+            self.expect(Counter::ReadTimeouts);
+        }
+        let late = not_before > now + TIMEOUT;
+        let mut pieces = VecDeque::new();
+        let mut at = first;
+        let (mut error, mut poison) = (chance(rng, faults.error), chance(rng, faults.poison));
+        let mut bad = false;
+        while at < end {
+            let mut stop = end;
+            if chance(rng, 50) {
+                stop = end.min((at & !63) + 64 * rng.random_range(1..=4));
+            }
+            if chance(rng, faults.too_much) {
+                let needed = (end - (at & !3)).div_ceil(4);
+                let dwords = needed + rng.random_range(1..20);
+                let beats = completion(tag, at, end - at, dwords, false);
+                pieces.push_back(Piece { beats, settles: false, not_before });
+                self.expect(Counter::UnexpectedCompletions);
+            }
+            if error && (chance(rng, 50) || stop == end) {
+                let status = [1, 2, 4][rng.random_range(0..3)];
+                let beats = failure(tag, end - at, status);
+                pieces.push_back(Piece { beats, settles: true, not_before });
+                bad = true;
+                error = false;
+                break;
+            }
+            let poisoned = poison && (chance(rng, 50) || stop == end);
+            poison &= !poisoned;
+            bad |= poisoned;
+            let dwords = (stop - (at & !3)).div_ceil(4);
+            let beats = completion(tag, at, end - at, dwords, poisoned);
+            pieces.push_back(Piece { beats, settles: stop == end, not_before });
+            not_before += rng.random_range(0..60);
+            at = stop;
+        }
+        assert!(!error || bad);
+        if bad {
+            self.failed.insert(id);
+            if !late {
+                self.expect(Counter::ReadErrors);
+            }
+        }
+        self.owed.insert(tag, pieces);
+        self.most = self.most.max(self.owed.len());
+    }
+
+    /// The next beat of `rc`.
+    fn beat(&mut self, now: u64, rng: &mut SmallRng, faults: Faults) -> Option<(u64, bool)> {
+        if self.sending.is_empty() {
+            if let Some(tag) = self.settling.take() {
+                self.owed.remove(&tag);
+            }
+            let mut beats = Vec::new();
+            if chance(rng, faults.stray) && rng.random_range(0..10) == 0 {
+                let tag = rng.random();
+                if !self.owed.contains_key(&tag) {
+                    let dwords = rng.random_range(1..30);
+                    beats = completion(tag, rng.random(), 4 * dwords, dwords, false);
+                    self.expect(Counter::UnexpectedCompletions);
+                }
+            } else if chance(rng, faults.garbage) && rng.random_range(0..10) == 0 {
+                self.expect(Counter::BadTlp);
+                beats = (0..rng.random_range(1..10))
+                    .map(|_| rng.random::<u64>() | 0x7f << 24)
+                    .collect();
+                if rng.random() {
+                    // A completion of one beat.
+                    beats = vec![
+                        u64::from([COMPLETION, COMPLETION_DATA][rng.random_range(0..2)]) << 24,
+                    ];
+                }
+            } else {
+                let ready: Vec<u8> = self
+                    .owed
+                    .iter()
+                    .filter(|(_, pieces)| pieces[0].not_before <= now)
+                    .map(|(&tag, _)| tag)
+                    .collect();
+                if !ready.is_empty() {
+                    let tag = ready[rng.random_range(0..ready.len())];
+                    let piece = self.owed.get_mut(&tag).unwrap().pop_front().unwrap();
+                    self.settling = piece.settles.then_some(tag);
+                    beats = piece.beats;
+                }
+            }
+            let last = beats.len();
+            self.sending =
+                beats.into_iter().enumerate().map(|(at, b)| (b, at + 1 == last)).collect();
+        }
+        self.sending.pop_front()
+    }
+}
+
+struct Read {
+    address: u64,
+    length: u64,
+}
+
+#[derive(Default)]
+struct Client {
+    todo: VecDeque<Read>,
+    open: VecDeque<Read>,
+    beats: Vec<u64>,
+    offering: bool,
+}
+
+impl Client {
+    fn response(&mut self, data: u64, last: bool, error: bool, failed: &HashSet<u64>) {
+        assert!(!self.open.is_empty(), "a response without a request");
+        self.beats.push(data);
+        if !last {
+            assert!(!error);
+            return;
+        }
+        let read = self.open.pop_front().unwrap();
+        let beats = std::mem::take(&mut self.beats);
+        let id = read.address >> 16;
+        assert_eq!(error, failed.contains(&id), "outcome of {:#x}+{}", read.address, read.length);
+        let words = (read.address % 8 + read.length).div_ceil(8);
+        assert!(beats.len() as u64 <= words);
+        if error {
+            return;
+        }
+        assert_eq!(beats.len() as u64, words);
+        for at in read.address..read.address + read.length {
+            let beat = beats[(at / 8 - read.address / 8) as usize];
+            assert_eq!((beat >> (at % 8 * 8)) as u8, memory(at), "byte {at:#x}");
+        }
+    }
+}
+
+struct Bench {
+    nic: Model,
+    host: Host,
+    clients: [Client; 4],
+    collector: Collector,
+    stable: Stable,
+    counted: HashMap<Counter, u64>,
+    logged: HashMap<u8, u64>,
+    now: u64,
+}
+
+impl Bench {
+    fn new(max_read: u8) -> Self {
+        let mut nic = Model::new();
+        nic.inputs.max_read = max_read;
+        nic.inputs.requester = 0x4321;
+        nic.inputs.read_timeout = TIMEOUT as u32;
+        nic.inputs.reset = 1;
+        nic.cycle();
+        nic.inputs.reset = 0;
+        Self {
+            nic,
+            host: Host::default(),
+            clients: Default::default(),
+            collector: Collector::default(),
+            stable: Stable::default(),
+            counted: HashMap::new(),
+            logged: HashMap::new(),
+            now: 0,
+        }
+    }
+
+    /// The inputs of a cycle: `offer`, `ready` and `rc_busy` in percent.
+    fn drive(&mut self, rng: &mut SmallRng, faults: Faults, ready: u32, offer: u32, rc_busy: u32) {
+        self.now += 1;
+        let mut ports = [(0u8, 0u64, 0u16); 4];
+        for (client, port) in self.clients.iter_mut().zip(&mut ports) {
+            client.offering |= !client.todo.is_empty() && chance(rng, offer);
+            if client.offering {
+                *port = (1, client.todo[0].address, client.todo[0].length as u16);
+            }
+        }
+        let inputs = &mut self.nic.inputs;
+        (inputs.desc_send_req_valid, inputs.desc_send_req_address, inputs.desc_send_req_length) =
+            ports[0];
+        (inputs.desc_recv_req_valid, inputs.desc_recv_req_address, inputs.desc_recv_req_length) =
+            ports[1];
+        (inputs.gather_req_valid, inputs.gather_req_address, inputs.gather_req_length) = ports[2];
+        (inputs.admin_req_valid, inputs.admin_req_address, inputs.admin_req_length) = ports[3];
+        inputs.out_ready = chance(rng, ready).into();
+        let beat = if chance(rng, rc_busy) { self.host.beat(self.now, rng, faults) } else { None };
+        inputs.rc_valid = beat.is_some().into();
+        inputs.rc_data = rng.random();
+        inputs.rc_last = rng.random::<bool>().into();
+        if let Some((data, last)) = beat {
+            (inputs.rc_data, inputs.rc_last) = (data, last.into());
+        }
+    }
+
+    fn cycle(&mut self, rng: &mut SmallRng, faults: Faults, ready: u32, offer: u32, rc_busy: u32) {
+        self.drive(rng, faults, ready, offer, rc_busy);
+        let limit = 128u64 << self.nic.inputs.max_read.min(2);
+        self.nic.cycle();
+        let out = self.nic.outputs.clone();
+        let moves = self.nic.inputs.out_ready == 1;
+        self.stable.look(out.out_valid == 1, out.out_data, out.out_last == 1, moves);
+        if out.out_valid == 1
+            && moves
+            && let Some(tlp) = self.collector.push(out.out_data, out.out_last == 1)
+        {
+            self.host.request(&tlp, self.now, rng, faults, limit);
+        }
+        let readies = [
+            out.desc_send_req_ready,
+            out.desc_recv_req_ready,
+            out.gather_req_ready,
+            out.admin_req_ready,
+        ];
+        for (client, _) in self
+            .clients
+            .iter_mut()
+            .zip(readies)
+            .filter(|(client, ready)| *ready == 1 && client.offering)
+        {
+            client.offering = false;
+            client.open.push_back(client.todo.pop_front().unwrap());
+        }
+        let responses = [
+            (
+                out.desc_send_rsp_valid,
+                out.desc_send_rsp_data,
+                out.desc_send_rsp_last,
+                out.desc_send_rsp_error,
+            ),
+            (
+                out.desc_recv_rsp_valid,
+                out.desc_recv_rsp_data,
+                out.desc_recv_rsp_last,
+                out.desc_recv_rsp_error,
+            ),
+            (out.gather_rsp_valid, out.gather_rsp_data, out.gather_rsp_last, out.gather_rsp_error),
+            (out.admin_rsp_valid, out.admin_rsp_data, out.admin_rsp_last, out.admin_rsp_error),
+        ];
+        for (client, (valid, data, last, error)) in self.clients.iter_mut().zip(responses) {
+            if valid == 1 {
+                client.response(data, last == 1, error == 1, &self.host.failed);
+            }
+        }
+        self.count();
+    }
+
+    fn count(&mut self) {
+        let out = &self.nic.outputs;
+        for &(counter, ..) in Counter::ALL {
+            if out.counts >> counter as u32 & 1 == 1 {
+                *self.counted.entry(counter).or_default() += 1;
+            }
+        }
+        if out.error_valid == 1 {
+            let record = ErrorRecord::from_bits(out.error_record);
+            *self.logged.entry(record.code).or_default() += 1;
+        }
+    }
+
+    fn idle(&self) -> bool {
+        self.clients.iter().all(|client| client.todo.is_empty() && client.open.is_empty())
+            && self.host.owed.is_empty()
+            && self.host.sending.is_empty()
+    }
+
+    fn check_counts(&self) {
+        assert_eq!(self.counted, self.host.expected);
+        for (code, counter) in [
+            (ErrorCode::BadTlp, Counter::BadTlp),
+            (ErrorCode::ReadTimeout, Counter::ReadTimeouts),
+            (ErrorCode::ReadError, Counter::ReadErrors),
+            (ErrorCode::UnexpectedCompletion, Counter::UnexpectedCompletions),
+        ] {
+            assert_eq!(self.logged.get(&(code as u8)), self.counted.get(&counter), "{code:?}");
+        }
+    }
+}
+
+fn random_reads(rng: &mut SmallRng, from: u64, count: u64) -> VecDeque<Read> {
+    (0..count)
+        .map(|at| {
+            let length = match rng.random_range(0..4) {
+                0 => [1, 4, 8, 48, 64, 304, 4096][rng.random_range(0..7)],
+                1 => rng.random_range(1..=64),
+                2 => rng.random_range(1..=600),
+                _ => rng.random_range(1..=4096),
+            };
+            let address = (from * 1000 + at + 1) << 16 | rng.random_range(0..4096);
+            Read { address, length }
+        })
+        .collect()
+}
+
+fn run(seeds: std::ops::Range<u64>, faults: Faults) {
+    each_seed(seeds, |seed, rng| {
+        let mut bench = Bench::new([0, 1, 2, 2, 7][seed as usize % 5]);
+        for client in 0..4 {
+            bench.clients[client].todo = random_reads(rng, client as u64, 100);
+        }
+        let ready = [40, 100][seed as usize % 2];
+        let offer = [5, 50, 100][seed as usize % 3];
+        let rc_busy = [60, 95, 100][seed as usize % 3];
+        while !bench.idle() {
+            assert!(bench.now < 3_000_000, "hangs");
+            bench.cycle(rng, faults, ready, offer, rc_busy);
+        }
+        for _ in 0..100 {
+            bench.cycle(rng, Faults::default(), 100, 0, 100);
+        }
+        bench.check_counts();
+        assert!(bench.host.requests > 400 && bench.host.most > 8);
+    });
+}
+
+#[test]
+fn splits_and_reorders() {
+    run(0..12, Faults::default());
+}
+
+#[test]
+fn errors_and_poison() {
+    run(100..112, Faults { error: 5, poison: 5, ..Default::default() });
+}
+
+#[test]
+fn strays_and_garbage() {
+    run(200..212, Faults { too_much: 8, stray: 30, garbage: 30, ..Default::default() });
+}
+
+#[test]
+fn late_completions() {
+    run(300..308, Faults { late: 2, ..Default::default() });
+}
+
+#[test]
+fn everything() {
+    run(400..412, Faults { error: 3, poison: 3, late: 1, too_much: 3, stray: 10, garbage: 10 });
+}
+
+/// A read that is never answered fails once; its tag stays out of use for good, the other 31 go on.
+#[test]
+fn missing_completion() {
+    each_seed(0..1, |_, rng| {
+        let mut bench = Bench::new(2);
+        bench.clients[1].todo.push_back(Read { address: 0x1_0000, length: 64 });
+        while bench.host.owed.is_empty() {
+            bench.cycle(rng, Faults::default(), 100, 100, 0);
+        }
+        let lost = *bench.host.owed.keys().next().unwrap();
+        bench.host.owed.get_mut(&lost).unwrap()[0].not_before = u64::MAX;
+        bench.host.failed.insert(1);
+        bench.host.expect(Counter::ReadTimeouts);
+        let start = bench.now;
+        while !bench.clients[1].open.is_empty() {
+            bench.cycle(rng, Faults::default(), 100, 100, 100);
+        }
+        let waited = bench.now - start;
+        assert!((TIMEOUT..TIMEOUT + 50).contains(&waited), "{waited}");
+        // The host checks that the tag is not used again.
+        bench.clients[2].todo = random_reads(rng, 1, 300);
+        while bench.clients.iter().any(|client| !client.todo.is_empty() || !client.open.is_empty())
+        {
+            assert!(bench.now < 1_000_000);
+            bench.cycle(rng, Faults::default(), 100, 100, 100);
+        }
+        bench.check_counts();
+        // It arrives after all: silently, and the tag is used again.
+        bench.host.owed.get_mut(&lost).unwrap()[0].not_before = 0;
+        bench.clients[2].todo = random_reads(rng, 2, 300);
+        while !bench.idle() {
+            assert!(bench.now < 1_000_000);
+            bench.cycle(rng, Faults::default(), 100, 100, 100);
+        }
+        bench.check_counts();
+    });
+}
+
+/// Soft reset with reads in flight: clients get nothing, the late completions count as unexpected,
+/// new reads are right.
+#[test]
+fn soft_reset() {
+    each_seed(0..20, |_, rng| {
+        let mut bench = Bench::new(2);
+        for client in 0..4 {
+            bench.clients[client].todo = random_reads(rng, client as u64, 50);
+        }
+        for _ in 0..rng.random_range(30..1500) {
+            bench.cycle(rng, Faults::default(), 100, 100, 100);
+        }
+        // `rq` lets no TLP start and finishes the one under way.
+        while !bench.collector.beats.is_empty() {
+            bench.cycle(rng, Faults::default(), 100, 100, 100);
+        }
+        bench.stable.waiting = None;
+        bench.nic.inputs.soft_reset = 1;
+        bench.cycle(rng, Faults::default(), 0, 0, 0);
+        for client in &mut bench.clients {
+            *client = Client::default();
+        }
+        let pending: usize = bench.host.owed.values().map(VecDeque::len).sum();
+        for _ in 0..16 {
+            bench.cycle(rng, Faults::default(), 0, 0, 0);
+        }
+        bench.nic.inputs.soft_reset = 0;
+        bench.stable.waiting = None;
+        let in_flight = usize::from(!bench.host.sending.is_empty());
+        *bench.host.expected.entry(Counter::UnexpectedCompletions).or_default() +=
+            (pending + in_flight) as u64;
+        if pending + in_flight == 0 {
+            bench.host.expected.clear();
+        }
+        for client in 0..4 {
+            bench.clients[client].todo = random_reads(rng, 10 + client as u64, 50);
+        }
+        while !bench.idle() {
+            assert!(bench.now < 1_000_000);
+            bench.cycle(rng, Faults::default(), 100, 100, 100);
+        }
+        for _ in 0..10 {
+            bench.cycle(rng, Faults::default(), 100, 0, 100);
+        }
+        bench.check_counts();
+    });
+}
+
+/// A stream of 4 KiB reads with a fixed latency of the host, whose completions have `split` bytes:
+/// cycles per 4 KiB.
+fn stream(latency: u64, split: u64) -> f64 {
+    let mut nic = Model::new();
+    nic.inputs.max_read = 2;
+    nic.inputs.read_timeout = u32::MAX;
+    nic.inputs.out_ready = 1;
+    nic.inputs.gather_req_valid = 1;
+    nic.inputs.gather_req_length = 4096;
+    let mut queue: VecDeque<(u64, u64, bool)> = VecDeque::new();
+    let mut collector = Collector::default();
+    let (mut answers, mut start) = (0, 0);
+    for now in 0u64.. {
+        nic.inputs.rc_valid = 0;
+        if queue.front().is_some_and(|beat| beat.0 <= now) {
+            let (_, data, last) = queue.pop_front().unwrap();
+            (nic.inputs.rc_valid, nic.inputs.rc_data, nic.inputs.rc_last) = (1, data, last.into());
+        }
+        nic.cycle();
+        if nic.outputs.out_valid == 1
+            && let Some(tlp) = collector.push(nic.outputs.out_data, nic.outputs.out_last == 1)
+        {
+            let request = Request::from_beats([tlp[0], tlp[1]]);
+            let end = request.address + 4 * u64::from(request.length_dw);
+            let mut at = request.address;
+            while at < end {
+                let stop = end.min((at / split + 1) * split);
+                let beats = completion(request.tag, at, end - at, (stop - at) / 4, false);
+                let last = beats.len() - 1;
+                queue.extend(
+                    beats.into_iter().enumerate().map(|(n, b)| (now + latency, b, n == last)),
+                );
+                at = stop;
+            }
+        }
+        if nic.outputs.gather_rsp_valid == 1 && nic.outputs.gather_rsp_last == 1 {
+            answers += 1;
+            if answers == 20 {
+                start = now;
+            }
+            if answers == 60 {
+                return (now - start) as f64 / 40.0;
+            }
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn keeps_the_link_full() {
+    // Floor: 512 beats of data and two of header for each completion.
+    for (latency, split, floor) in
+        [(125, 512, 528.0), (125, 64, 640.0), (50, 256, 544.0), (1000, 512, 528.0)]
+    {
+        let cycles = stream(latency, split);
+        println!("latency {latency}, completions of {split} bytes: {cycles} cycles per 4 KiB");
+        assert!(cycles < 1.01 * floor, "{cycles} against {floor}");
+    }
+}
+
+/// From the request of a client to its first response beat, and reads of 64 bytes per 100 cycles,
+/// on a host that answers at once.
+#[test]
+fn cost() {
+    let mut nic = Model::new();
+    nic.inputs.max_read = 2;
+    nic.inputs.read_timeout = u32::MAX;
+    nic.inputs.out_ready = 1;
+    nic.inputs.desc_send_req_valid = 1;
+    nic.inputs.desc_send_req_length = 8;
+    let mut queue = VecDeque::new();
+    let mut collector = Collector::default();
+    let (mut first, mut answers) = (0, 0);
+    let mut sent = 0;
+    for now in 0..1000 {
+        nic.inputs.rc_valid = 0;
+        if let Some((data, last)) = queue.pop_front() {
+            (nic.inputs.rc_valid, nic.inputs.rc_data, nic.inputs.rc_last) = (1, data, last);
+        }
+        nic.cycle();
+        if nic.outputs.out_valid == 1
+            && let Some(tlp) = collector.push(nic.outputs.out_data, nic.outputs.out_last == 1)
+        {
+            sent = if sent == 0 { now } else { sent };
+            let request = Request::from_beats([tlp[0], tlp[1]]);
+            let beats = completion(request.tag, request.address, 8, 2, false);
+            queue.extend([(beats[0], 0), (beats[1], 0), (beats[2], 1)]);
+        }
+        if nic.outputs.desc_send_rsp_valid == 1 {
+            first = if first == 0 { now } else { first };
+            answers += 1;
+        }
+    }
+    println!(
+        "request to rq: {sent}; to response: {first}; {answers} reads of 8 bytes in 1,000 cycles"
+    );
+    assert!(first <= 20 && answers > 300);
+}

@@ -1,0 +1,253 @@
+//! The region table on the Verilated block: random regions and look-ups around their edges from
+//! both clients at once, against the rule of contract 3.1 and 3.3 in 128-bit arithmetic.
+#![cfg(feature = "rtl")]
+#![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
+
+use cosim::random::Random;
+use cosim::verilated::blocks::tpt::Model;
+use nic_regs::tpt::{RIGHT_VALID, Region};
+
+const REGIONS: u64 = 12;
+
+#[derive(Clone, Copy, Debug)]
+struct Lookup {
+    index: u16,
+    generation: u16,
+    check_generation: bool,
+    va_mode: bool,
+    address: u64,
+    length: u32,
+    tag: u16,
+    domain: u8,
+}
+
+/// What the table must answer: bus address, room, distance in units of 64 bytes.
+fn expected(entry: Option<&Region>, ask: &Lookup) -> Option<(u64, u32, u32)> {
+    let region = entry?;
+    if region.tag != ask.tag || region.domain != ask.domain {
+        return None;
+    }
+    if ask.check_generation && region.generation != ask.generation {
+        return None;
+    }
+    let low = u128::from(region.bus_base & 63);
+    let from_rounded = if ask.va_mode {
+        (u128::from(ask.address) + low).checked_sub(u128::from(region.va_base))?
+    } else {
+        u128::from(ask.address)
+    };
+    let from_base = from_rounded.checked_sub(low)?;
+    let room = u128::from(region.length).checked_sub(from_base)?;
+    if u128::from(ask.length) > room {
+        return None;
+    }
+    let bus = u128::from(region.bus_base) + from_base;
+    Some((
+        u64::try_from(bus).unwrap(),
+        u32::try_from(room).unwrap(),
+        u32::try_from(from_rounded / 64).unwrap(),
+    ))
+}
+
+fn random_region(random: &mut Random) -> Region {
+    let length = match random.below(6) {
+        0 => u32::MAX,
+        1 => 1,
+        2 => u32::MAX - 63,
+        3 => random.bits() as u32 | 1,
+        _ => random.below(10_000) as u32 + 1,
+    };
+    let page = random.below(4096);
+    let place = |random: &mut Random| {
+        let highest = u64::MAX - u64::from(length) + 1;
+        let base = match random.below(4) {
+            0 => 0,
+            1 => highest,
+            2 => random.below(1 << 34),
+            _ => random.bits(),
+        };
+        (base.min(highest) & !4095 | page).min(highest)
+    };
+    let bus_base = place(random);
+    // Equal modulo 4,096, and neither wraps.
+    let mut va_base = place(random) & !4095 | bus_base & 4095;
+    if va_base.checked_add(u64::from(length) - 1).is_none() {
+        va_base -= 4096;
+    }
+    Region {
+        va_base,
+        bus_base,
+        length,
+        tag: random.below(2) as u16,
+        generation: random.below(2) as u16 + 1,
+        domain: random.below(2) as u8,
+        rights: RIGHT_VALID,
+    }
+}
+
+fn random_lookup(random: &mut Random, entries: &[Option<Region>]) -> Lookup {
+    let index = random.below(REGIONS) as u16;
+    let region = entries[usize::from(index)].unwrap_or_default();
+    let va_mode = random.chance(0.6);
+    let length = match random.below(5) {
+        0 => u32::MAX,
+        1 => region.length.max(1),
+        2 => 1,
+        _ => random.below(300) as u32 + 1,
+    };
+    let start = if va_mode { region.va_base } else { region.bus_base & 63 };
+    let end = start.wrapping_add(u64::from(region.length));
+    let address = match random.below(8) {
+        0 => start,
+        1 => start.wrapping_sub(1 + random.below(130)),
+        2 => end.wrapping_sub(u64::from(length)),
+        3 => end.wrapping_sub(u64::from(length)).wrapping_add(1),
+        4 => end,
+        5 => random.bits(),
+        6 => start & !63,
+        _ => start.wrapping_add(random.below(u64::from(region.length) + 1)),
+    };
+    Lookup {
+        index: if random.chance(0.02) { index + 1024 } else { index },
+        generation: if random.chance(0.9) { region.generation } else { 7 },
+        check_generation: random.chance(0.7),
+        va_mode,
+        address,
+        length,
+        tag: if random.chance(0.95) { region.tag } else { 9 },
+        domain: if random.chance(0.95) { region.domain } else { 63 },
+    }
+}
+
+/// A client of the look-up: what it asks, and the entry's contents since it asked.
+#[derive(Default)]
+struct Client {
+    pause: u64,
+    asked_at: u64,
+    call: Option<(Lookup, Vec<Option<Region>>)>,
+}
+
+/// Checks an answer against the contents that the entry had while the look-up ran.
+fn check(client: &mut Client, ok: bool, answer: (u64, u32, u32)) -> bool {
+    let (ask, contents) = client.call.take().expect("no answer without a question");
+    let right = contents.iter().any(|entry| match expected(entry.as_ref(), &ask) {
+        Some(wanted) => ok && wanted == answer,
+        None => !ok,
+    });
+    assert!(right, "{ask:?} in {contents:?}: ok {ok}, {answer:x?}");
+    ok
+}
+
+#[test]
+#[allow(clippy::too_many_lines, reason = "one driver")]
+fn random_regions_and_edges() {
+    let (mut hits, mut misses, mut slowest) = (0, 0, 0);
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let mut model = Model::new();
+        model.inputs.reset = 1;
+        model.cycle();
+        model.inputs.reset = 0;
+        let mut entries: Vec<Option<Region>> = vec![None; 2048];
+        let mut clients = [Client::default(), Client::default()];
+        let mut set: Option<(bool, u16, Region)> = None;
+        let mut set_pause = 0;
+        let mut ready_at = None;
+        let idle = random.below(12) + 1;
+        for now in 0..30_000_u64 {
+            for client in &mut clients {
+                if client.pause > 0 {
+                    client.pause -= 1;
+                } else if client.call.is_none() {
+                    let ask = random_lookup(&mut random, &entries);
+                    client.call = Some((ask, vec![entries[usize::from(ask.index)]]));
+                    client.asked_at = now;
+                }
+            }
+            if set_pause > 0 {
+                set_pause -= 1;
+            } else if set.is_none() {
+                let index = if random.chance(0.05) { 1024 } else { 0 } + random.below(REGIONS);
+                set = Some((random.chance(0.4), index as u16, random_region(&mut random)));
+            }
+            let i = &mut model.inputs;
+            if let Some((ask, _)) = &clients[0].call {
+                i.desc_send_index = ask.index;
+                i.desc_send_generation = ask.generation;
+                i.desc_send_check_generation = ask.check_generation.into();
+                i.desc_send_va_mode = ask.va_mode.into();
+                i.desc_send_address = ask.address;
+                i.desc_send_length = ask.length;
+                i.desc_send_tag = ask.tag;
+                i.desc_send_domain = ask.domain;
+            }
+            if let Some((ask, _)) = &clients[1].call {
+                i.desc_recv_index = ask.index;
+                i.desc_recv_generation = ask.generation;
+                i.desc_recv_check_generation = ask.check_generation.into();
+                i.desc_recv_va_mode = ask.va_mode.into();
+                i.desc_recv_address = ask.address;
+                i.desc_recv_length = ask.length;
+                i.desc_recv_tag = ask.tag;
+                i.desc_recv_domain = ask.domain;
+            }
+            i.desc_send_valid = clients[0].call.is_some().into();
+            i.desc_recv_valid = clients[1].call.is_some().into();
+            i.set_valid = set.is_some().into();
+            if let Some((clear, index, region)) = &set {
+                i.set_clear = (*clear).into();
+                i.set_index = *index;
+                i.set_va_base = region.va_base;
+                i.set_bus_base = region.bus_base;
+                i.set_length = region.length;
+                i.set_tag = region.tag;
+                i.set_generation = region.generation;
+                i.set_domain = region.domain;
+                i.set_rights = region.rights;
+            }
+            model.cycle();
+            let o = &model.outputs;
+            if o.ready != 0 {
+                ready_at.get_or_insert(now);
+            } else {
+                assert_eq!((o.desc_send_done, o.desc_recv_done, o.set_done), (0, 0, 0));
+            }
+            let done = [
+                (o.desc_send_done, o.desc_send_ok, o.desc_send_bus, o.desc_send_room),
+                (o.desc_recv_done, o.desc_recv_ok, o.desc_recv_bus, o.desc_recv_room),
+            ];
+            let offsets = [o.desc_send_offset_64, o.desc_recv_offset_64];
+            for (at, (done, ok, bus, room)) in done.into_iter().enumerate() {
+                if done != 0 {
+                    let client = &mut clients[at];
+                    if client.asked_at > ready_at.unwrap() {
+                        slowest = slowest.max(now - client.asked_at + 1);
+                    }
+                    *(if check(client, ok != 0, (bus, room, offsets[at])) {
+                        &mut hits
+                    } else {
+                        &mut misses
+                    }) += 1;
+                    client.pause = 1 + random.below(idle);
+                }
+            }
+            if o.set_done != 0 {
+                let (clear, index, region) = set.take().expect("a set is running");
+                let entry = &mut entries[usize::from(index)];
+                assert_eq!(o.set_ok != 0, entry.is_some() == clear && index < 1024);
+                if o.set_ok != 0 {
+                    *entry = (!clear).then_some(region);
+                    for (ask, contents) in clients.iter_mut().filter_map(|c| c.call.as_mut()) {
+                        if ask.index == index {
+                            contents.push(*entry);
+                        }
+                    }
+                }
+                set_pause = 1 + random.below(200);
+            }
+        }
+        assert!(ready_at.is_some_and(|at| at < 1_100));
+    }
+    assert!(hits > 10_000 && misses > 10_000, "{hits} hits, {misses} misses");
+    assert!(slowest <= 8, "a look-up took {slowest} cycles");
+}

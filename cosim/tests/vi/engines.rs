@@ -1,0 +1,153 @@
+//! The send and the receive engine as neighbours of the VIs: what they ask, and what they do with
+//! the answer.
+
+use crate::bench::Bench;
+use crate::reference::State;
+
+/// A call of the send engine; the fields are those of `ViSendClient`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Send {
+    pub op: u8,
+    pub vi: u16,
+    pub in_progress: bool,
+    pub offset: u32,
+    pub fragment: u8,
+    pub next: Option<(u16, u32)>,
+    pub reason: u8,
+    pub status: u32,
+    pub queue: bool,
+    pub refuse: bool,
+    pub owed: u8,
+}
+
+/// A call of the receive engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recv {
+    pub op: u8,
+    pub vi: u16,
+    pub in_progress: bool,
+    pub offset: u32,
+    pub total: u32,
+    pub message: u8,
+    pub fragment: u8,
+    pub next: Option<(u16, u32)>,
+    pub owe_ack: bool,
+    pub reason: u8,
+    pub detail: u8,
+    pub status: u32,
+    pub queue: bool,
+    pub refuse: bool,
+}
+
+/// An engine: a call, or a pause before the next step of its job.
+#[derive(Debug, Default)]
+pub struct Engine<T> {
+    pub pause: u64,
+    pub call: Option<T>,
+    /// The call that follows the pause.
+    pub queued: Option<T>,
+    /// The VI being worked on.
+    pub job: Option<u16>,
+}
+
+impl Bench {
+    /// The next step after a call of the send engine, `None`: the job is over.
+    pub fn after_send(&mut self, done: Send, need_next: bool) -> Option<Send> {
+        let vi = done.vi;
+        let state = self.vis.get(&vi).cloned().unwrap_or_default();
+        let next = self.successor(vi, 0);
+        let random = &mut self.random;
+        match done.op {
+            0 if state.owed != 0 => {
+                let owed = state.owed & state.owed.wrapping_neg();
+                Some(Send { op: 6, vi, owed, ..Send::default() })
+            }
+            0 if state.state != State::Connected => None,
+            0 if state.awaiting => state.acked.then_some(Send { op: 4, vi, ..Send::default() }),
+            0 if state.queues[0].posted.is_empty() => None,
+            0 if random.chance(if self.finishing { 0.0 } else { 0.3 }) => Some(Send {
+                op: 1,
+                vi,
+                in_progress: random.chance(0.5),
+                offset: random.below(1 << 18) as u32,
+                fragment: random.bits() as u8,
+                ..Send::default()
+            }),
+            // Next was read with the descriptor: it is good only if it was linked by then.
+            0 => {
+                let next = if random.chance(0.1) { None } else { next };
+                let in_progress = random.chance(0.8);
+                Some(Send { op: 2, vi, next, in_progress, ..Send::default() })
+            }
+            2 if need_next => Some(Send { next, ..done }),
+            2 if state.reliability == 4 && random.chance(0.8) => {
+                let offset = random.below((1 << 18) + 1) as u32;
+                Some(Send { op: 3, vi, offset, ..Send::default() })
+            }
+            2 => Some(Send { op: 4, vi, ..Send::default() }),
+            4 if random.chance(if self.finishing { 0.0 } else { 0.03 }) => Some(Send {
+                op: 5,
+                vi,
+                reason: 1 + random.below(5) as u8,
+                status: 1 << (1 + random.below(8)),
+                queue: random.chance(0.5),
+                refuse: random.chance(0.7),
+                ..Send::default()
+            }),
+            _ => None,
+        }
+    }
+
+    /// A frame arrives: its first call.
+    pub fn first_recv(&mut self) -> Recv {
+        let vi = self.random_vi();
+        let vi = if self.random.chance(0.02) { vi | 0x400 << self.random.below(6) } else { vi };
+        Recv { op: 0, vi, ..Recv::default() }
+    }
+
+    /// The next step after a call of the receive engine.
+    pub fn after_recv(&mut self, done: Recv, need_next: bool) -> Option<Recv> {
+        let vi = done.vi;
+        let state = self.vis.get(&vi).cloned().unwrap_or_default();
+        let next = self.successor(vi, 1);
+        let random = &mut self.random;
+        let ack = Recv { op: 6, vi, ..Recv::default() };
+        let stop = Recv {
+            op: 5,
+            vi,
+            reason: 1 + random.below(9) as u8,
+            detail: random.bits() as u8,
+            status: 1 << (1 + random.below(8)),
+            queue: random.chance(0.5),
+            refuse: random.chance(0.5),
+            ..Recv::default()
+        };
+        match done.op {
+            0 if state.state != State::Connected => None,
+            0 if self.finishing => (state.awaiting && !state.acked).then_some(ack),
+            0 if state.awaiting && random.chance(0.5) => Some(ack),
+            0 if random.chance(0.02) => Some(stop),
+            0 if random.chance(0.05) => Some(ack),
+            0 if state.queues[1].posted.is_empty() => random.chance(0.02).then_some(stop),
+            0 if random.chance(0.3) => Some(Recv {
+                op: 1,
+                vi,
+                in_progress: random.chance(0.7),
+                offset: random.below(1 << 18) as u32,
+                total: random.below((1 << 18) + 1) as u32,
+                message: random.bits() as u8,
+                fragment: random.bits() as u8,
+                ..Recv::default()
+            }),
+            0 => Some(Recv {
+                op: 2,
+                vi,
+                next: if random.chance(0.1) { None } else { next },
+                ..Recv::default()
+            }),
+            2 if need_next => Some(Recv { next, ..done }),
+            2 => Some(Recv { op: 4, vi, owe_ack: state.reliability == 4, ..Recv::default() }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The VIs as contract sections 2, 4, 5 and 6 describe them: whole lists of posted descriptors
+//! instead of head and last tokens, one operation at a time.
+
+use std::collections::VecDeque;
+
+/// Number of one queue's event queue that means 'none'.
+pub const NO_QUEUE: u16 = 0xffff;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    #[default]
+    Free,
+    Idle,
+    Connected,
+    Error,
+}
+
+/// Descriptor: region, offset in units of 64 bytes, segments.
+pub type Descriptor = (u16, u32, u8);
+
+#[derive(Clone, Debug, Default)]
+pub struct WorkQueue {
+    pub posted: VecDeque<Descriptor>,
+    pub in_progress: bool,
+    pub offset: u32,
+    pub total: u32,
+    pub message: u8,
+    pub fragment: u8,
+    pub event_queue: u16,
+    /// Completed, not announced.
+    pub unannounced: u32,
+    /// Completed since the last attempt to announce.
+    pub unattempted: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Vi {
+    pub state: State,
+    pub domain: u8,
+    pub reliability: u8,
+    pub tag: u16,
+    pub max_transfer: u32,
+    pub peer: u8,
+    pub peer_vi: u16,
+    pub connection: u16,
+    /// Send, receive.
+    pub queues: [WorkQueue; 2],
+    pub popped: Descriptor,
+    pub awaiting: bool,
+    pub acked: bool,
+    pub owed: u8,
+    pub refuse_reason: u8,
+    /// Reason, detail, queue, status of the last stop.
+    pub stopped: (u8, u8, bool, u32),
+    pub error_pending: bool,
+    /// The ViError was not tried yet.
+    pub error_untried: bool,
+}
+
+impl Vi {
+    pub fn live(&self) -> bool {
+        matches!(self.state, State::Connected | State::Error)
+    }
+
+    pub fn has_work(&self) -> bool {
+        let sends = if self.awaiting { self.acked } else { !self.queues[0].posted.is_empty() };
+        self.owed != 0 || self.state == State::Connected && sends
+    }
+
+    fn empty(&mut self) {
+        for queue in &mut self.queues {
+            *queue = WorkQueue { event_queue: queue.event_queue, ..WorkQueue::default() };
+        }
+        (self.awaiting, self.acked) = (false, false);
+    }
+
+    /// Stops a Connected VI; true if it was one, and whether a refusal is owed now.
+    pub fn stop(&mut self, stopped: (u8, u8, bool, u32), refuse: bool) -> (bool, bool) {
+        if self.state != State::Connected {
+            return (false, false);
+        }
+        self.state = State::Error;
+        self.stopped = stopped;
+        self.error_pending = true;
+        self.error_untried = true;
+        let refuse = refuse && self.reliability != 1;
+        if refuse {
+            self.owed |= 2;
+            self.refuse_reason = stopped.0;
+        }
+        (true, refuse)
+    }
+
+    /// Takes the head off a queue, if there is one. `true`: Next was needed and not valid.
+    /// `sent`: a frame of the message was sent.
+    pub fn pop(&mut self, queue: usize, next: Option<(u16, u32)>, sent: bool) -> bool {
+        let work = &mut self.queues[queue];
+        if work.posted.len() > 2 {
+            let Some(next) = next else { return true };
+            let head = work.posted.pop_front().unwrap();
+            // A head by Next keeps the segment count before it as its hint.
+            work.posted[0] = (next.0, next.1, head.2);
+            self.popped = if queue == 0 { head } else { self.popped };
+        } else if let Some(head) = work.posted.pop_front() {
+            self.popped = if queue == 0 { head } else { self.popped };
+        } else {
+            return false;
+        }
+        (work.in_progress, work.offset, work.total) = (false, 0, 0);
+        if queue == 0 {
+            work.message = work.message.wrapping_add(sent.into());
+            work.fragment = 0;
+        }
+        false
+    }
+
+    /// Operations of admin: status and result.
+    pub fn admin(&mut self, op: u8, new: &Self) -> (u8, u32) {
+        let busy = self.owed != 0;
+        match (op, self.state) {
+            (0, State::Free) => {
+                *self = Self { state: State::Idle, ..new.clone() };
+                (0, 0)
+            }
+            (1 | 2, State::Idle) if busy => (6, 0),
+            (1, State::Idle) => {
+                self.state = State::Free;
+                self.error_pending = false;
+                (0, 0)
+            }
+            (2, State::Idle) => {
+                self.state = State::Connected;
+                (self.peer, self.peer_vi) = (new.peer, new.peer_vi);
+                self.connection = new.connection;
+                for queue in &mut self.queues {
+                    (queue.in_progress, queue.offset, queue.total) = (false, 0, 0);
+                    (queue.message, queue.fragment) = (0, 0);
+                }
+                (self.awaiting, self.acked) = (false, false);
+                (0, 0)
+            }
+            (3, State::Idle | State::Connected | State::Error) => {
+                if self.state == State::Connected {
+                    self.owed |= 4;
+                }
+                self.state = State::Idle;
+                self.error_pending = false;
+                self.error_untried = false;
+                self.empty();
+                (0, 0)
+            }
+            (4, State::Free) => (0, 0),
+            (4, _) => {
+                let reason = if self.state == State::Error { self.stopped.0 } else { 0 };
+                let sending = self.queues[0].in_progress || self.awaiting || busy;
+                let bits = self.state as u32
+                    | u32::from(reason) << 4
+                    | u32::from(sending) << 12
+                    | u32::from(self.queues[1].in_progress) << 13;
+                (0, bits)
+            }
+            _ => (3, 0),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The next frame for the transmitter: chooses among what a peer wants, and holds the choice until the transmitter takes it.
+//!
+//! Control frames go first, in the order RST, SYN, SYN-ACK, Ack, MessageRefused; then the frame at the list's turn. A mark that
+//! cannot be obeyed any more (the channel has closed since) is cleared without a frame.
+use super::num::Num;
+use nic_regs::frame::Type;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Job {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// Chooses for `peer`, only while there is no job.
+    pub choose: Signal<In, Bit>,
+    pub peer: Signal<In, Bits<6>>,
+    pub is_open: Signal<In, Bit>,
+    pub is_opening: Signal<In, Bit>,
+    /// The peer's marks, as in `TxMarks`.
+    pub found: Signal<In, Bits<7>>,
+    pub reset_tag: Signal<In, Bits<16>>,
+    // The list's turn.
+    pub todo: Signal<In, Bit>,
+    pub at_tail: Signal<In, Bit>,
+    pub turn: Signal<In, Bits<7>>,
+    pub number: Signal<In, Bits<16>>,
+    pub loose: Signal<In, Bit>,
+    pub newly: Signal<In, Bit>,
+    /// Marks to be cleared.
+    pub clear: Signal<Out, Bits<7>>,
+    /// A frame was chosen.
+    pub sends: Signal<Out, Bit>,
+    /// It is the list's.
+    pub take: Signal<Out, Bit>,
+    // The job.
+    pub valid: Signal<Out, Bit>,
+    pub data: Signal<Out, Bit>,
+    pub kind: Signal<Out, Bits<8>>,
+    pub to: Signal<Out, Bits<6>>,
+    pub frame: Signal<Out, Bits<7>>,
+    pub seq: Signal<Out, Bits<16>>,
+    pub unsequenced: Signal<Out, Bit>,
+    pub again: Signal<Out, Bit>,
+    pub gap: Signal<Out, Bit>,
+    pub tag: Signal<Out, Bits<16>>,
+    pub taken: Signal<In, Bit>,
+    full: DFF<Bit>,
+    is_data: DFF<Bit>,
+    type_held: DFF<Bits<8>>,
+    to_held: DFF<Bits<6>>,
+    frame_held: DFF<Bits<7>>,
+    seq_held: DFF<Bits<16>>,
+    loose_held: DFF<Bit>,
+    again_held: DFF<Bit>,
+    gap_held: DFF<Bit>,
+    tag_held: DFF<Bits<16>>,
+    makes: Signal<Local, Bit>,
+    takes: Signal<Local, Bit>,
+    type_data: Num<8, { Type::Data as u64 }>,
+    type_ack: Num<8, { Type::Ack as u64 }>,
+    type_syn: Num<8, { Type::Syn as u64 }>,
+    type_synack: Num<8, { Type::SynAck as u64 }>,
+    type_rst: Num<8, { Type::Rst as u64 }>,
+    type_refused: Num<8, { Type::MessageRefused as u64 }>,
+    clear_rst: Num<7, 0x01>,
+    clear_syn: Num<7, 0x02>,
+    clear_synack: Num<7, 0x04>,
+    clear_acks: Num<7, 0x18>,
+    clear_refused: Num<7, 0x20>,
+    clear_data: Num<7, 0x40>,
+}
+
+impl Logic for Job {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, full, is_data, type_held, to_held, frame_held, seq_held);
+        dff_setup!(self, clock, loose_held, again_held, gap_held, tag_held);
+        self.clear.next = 0.into();
+        self.makes.next = false;
+        self.takes.next = false;
+        if self.taken.val() {
+            self.full.d.next = false;
+        }
+        if self.choose.val() {
+            self.to_held.d.next = self.peer.val();
+            self.frame_held.d.next = self.turn.val();
+            self.seq_held.d.next = self.number.val();
+            self.tag_held.d.next = self.reset_tag.val();
+            self.gap_held.d.next = self.found.val().get_bit(3);
+            if self.found.val().get_bit(0) {
+                self.clear.next = self.clear_rst.val();
+                self.type_held.d.next = self.type_rst.val();
+                self.makes.next = true;
+            } else if self.found.val().get_bit(1) {
+                self.clear.next = self.clear_syn.val();
+                self.type_held.d.next = self.type_syn.val();
+                self.makes.next = self.is_opening.val();
+            } else if self.found.val().get_bit(2) {
+                self.clear.next = self.clear_synack.val();
+                self.type_held.d.next = self.type_synack.val();
+                self.makes.next = self.is_open.val();
+            } else if self.found.val().get_bit(3) | self.found.val().get_bit(4) {
+                self.clear.next = self.clear_acks.val();
+                self.type_held.d.next = self.type_ack.val();
+                self.makes.next = self.is_open.val();
+            } else if self.found.val().get_bit(5) {
+                self.clear.next = self.clear_refused.val();
+                self.type_held.d.next = self.type_refused.val();
+                self.makes.next = self.is_open.val();
+            } else {
+                self.type_held.d.next = self.type_data.val();
+                self.takes.next = self.is_open.val() & self.todo.val();
+                self.makes.next = self.takes.val();
+                if self.at_tail.val() | !self.takes.val() {
+                    self.clear.next = self.clear_data.val();
+                }
+            }
+            self.is_data.d.next = self.takes.val();
+            self.loose_held.d.next = self.takes.val() & self.loose.val();
+            self.again_held.d.next = self.takes.val() & !(self.loose.val() | self.newly.val());
+            self.full.d.next = self.makes.val();
+        }
+        self.sends.next = self.makes.val();
+        self.take.next = self.takes.val();
+        self.valid.next = self.full.q.val();
+        self.data.next = self.is_data.q.val();
+        self.kind.next = self.type_held.q.val();
+        self.to.next = self.to_held.q.val();
+        self.frame.next = self.frame_held.q.val();
+        self.seq.next = self.seq_held.q.val();
+        self.unsequenced.next = self.loose_held.q.val();
+        self.again.next = self.again_held.q.val();
+        self.gap.next = self.gap_held.q.val();
+        self.tag.next = self.tag_held.q.val();
+        if self.reset.val() {
+            self.full.d.next = false;
+        }
+    }
+}

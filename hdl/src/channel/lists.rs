@@ -1,0 +1,263 @@
+//! The lists of frames that wait at each peer, and what goes with them: one entry a peer in LUT RAM, the entry in hand in
+//! registers (`load`, `store`), and the operations on it, each in one cycle.
+//!
+//! A peer's frames form one list in the order of their commits: first those that were sent and not acknowledged, then, from
+//! `turn` on, those still to be sent. Going back moves `turn` to the head. Unsequenced frames leave the list when sent.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | head, tail, live | the list; `live`: not empty |
+//! | turn, todo | the frame to send now; `todo`: there is one |
+//! | prior | the frame in front of `turn`, if `turn` is not the head |
+//! | freed | sequence number of the oldest sequenced frame in the list |
+//! | number | sequence number of the sequenced frame at or behind `turn` |
+//! | top | one above the highest number ever sent |
+//! | gap, gap_known | the number for which a GAP was obeyed |
+//! | stamp, tries | start of the retry time-out, time-outs since progress |
+//! | sent | when anything was last sent |
+//!
+//! Nothing is cleared by reset: opening a channel writes its entry (`fresh`).
+use crate::leaf::LutRam;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Lists {
+    pub clock: Signal<In, Clock>,
+    pub now: Signal<In, Bits<32>>,
+    pub peer: Signal<In, Bits<6>>,
+    pub load: Signal<In, Bit>,
+    pub store: Signal<In, Bit>,
+    // Operations.
+    /// Puts `frame` at the end.
+    pub append: Signal<In, Bit>,
+    pub frame: Signal<In, Bits<7>>,
+    pub unsequenced: Signal<In, Bit>,
+    /// The frame at `turn` goes to the transmitter.
+    pub take: Signal<In, Bit>,
+    /// Anything goes to the transmitter.
+    pub sends: Signal<In, Bit>,
+    /// The head leaves the list, acknowledged or given up.
+    pub pop: Signal<In, Bit>,
+    /// Something was acknowledged, or the channel is up: no time-out so far.
+    pub progress: Signal<In, Bit>,
+    /// A time-out.
+    pub again: Signal<In, Bit>,
+    /// Everything unacknowledged is to be sent again.
+    pub rewind: Signal<In, Bit>,
+    /// Remembers the gap at the head.
+    pub obey: Signal<In, Bit>,
+    /// An empty entry.
+    pub fresh: Signal<In, Bit>,
+    // The entry in hand.
+    pub live: Signal<Out, Bit>,
+    pub todo: Signal<Out, Bit>,
+    pub head: Signal<Out, Bits<7>>,
+    pub turn: Signal<Out, Bits<7>>,
+    pub number: Signal<Out, Bits<16>>,
+    pub number_after: Signal<Out, Bits<16>>,
+    /// The frame at `turn` is unsequenced.
+    pub loose: Signal<Out, Bit>,
+    /// The frame at `turn` is the last one.
+    pub at_tail: Signal<Out, Bit>,
+    /// All that was ever sent has been sent (again) since the last going back.
+    pub newly: Signal<Out, Bit>,
+    pub outstanding: Signal<Out, Bit>,
+    pub freed: Signal<Out, Bits<16>>,
+    /// A GAP was obeyed for the head already.
+    pub obeyed: Signal<Out, Bit>,
+    pub stamp: Signal<Out, Bits<32>>,
+    pub tries: Signal<Out, Bits<4>>,
+    pub sent: Signal<Out, Bits<32>>,
+    /// head 6:0, tail 13:7, turn 20:14, prior 27:21, live 28, todo 29.
+    places: LutRam<30, 6>,
+    /// freed 15:0, top 31:16, number 47:32, gap 63:48.
+    numbers: LutRam<64, 6>,
+    /// stamp 31:0, tries 35:32, gap_known 36.
+    times: LutRam<37, 6>,
+    sents: LutRam<32, 6>,
+    links: LutRam<7, 7>,
+    looses: LutRam<1, 7>,
+    first: DFF<Bits<7>>,
+    tail: DFF<Bits<7>>,
+    place: DFF<Bits<7>>,
+    prior: DFF<Bits<7>>,
+    alive: DFF<Bit>,
+    more: DFF<Bit>,
+    done: DFF<Bits<16>>,
+    top: DFF<Bits<16>>,
+    following: DFF<Bits<16>>,
+    gap: DFF<Bits<16>>,
+    gap_known: DFF<Bit>,
+    started: DFF<Bits<32>>,
+    trial: DFF<Bits<4>>,
+    last_sent: DFF<Bits<32>>,
+    link: Signal<Local, Bits<7>>,
+    is_loose: Signal<Local, Bit>,
+    is_tail: Signal<Local, Bit>,
+    is_head: Signal<Local, Bit>,
+    alone: Signal<Local, Bit>,
+    done_after: Signal<Local, Bits<16>>,
+    following_after: Signal<Local, Bits<16>>,
+    is_new: Signal<Local, Bit>,
+}
+
+impl Logic for Lists {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, first, tail, place, prior, alive, more, done, top, following, gap);
+        dff_setup!(self, clock, gap_known, started, trial, last_sent);
+        clock!(self, clock, places, numbers, times, sents, links, looses);
+        // The link behind the head for a pop, behind the turn otherwise.
+        self.links.read_address.next = self.place.q.val();
+        if self.pop.val() {
+            self.links.read_address.next = self.first.q.val();
+        }
+        self.looses.read_address.next = self.place.q.val();
+        self.link.next = self.links.read_data.val();
+        self.is_loose.next = self.looses.read_data.val().any();
+        self.is_tail.next = self.place.q.val() == self.tail.q.val();
+        self.is_head.next = self.place.q.val() == self.first.q.val();
+        self.alone.next = self.first.q.val() == self.tail.q.val();
+        self.done_after.next = self.done.q.val() + 1;
+        self.following_after.next = self.following.q.val() + 1;
+        self.is_new.next = self.following.q.val() == self.top.q.val();
+        self.links.write_enable.next = false;
+        self.links.write_address.next = self.tail.q.val();
+        self.links.write_data.next = self.frame.val();
+        self.looses.write_enable.next = self.append.val();
+        self.looses.write_address.next = self.frame.val();
+        self.looses.write_data.next = bit_cast::<1, 1>(self.unsequenced.val().into());
+
+        if self.load.val() {
+            self.first.d.next = self.places.read_data.val().get_bits::<7>(0);
+            self.tail.d.next = self.places.read_data.val().get_bits::<7>(7);
+            self.place.d.next = self.places.read_data.val().get_bits::<7>(14);
+            self.prior.d.next = self.places.read_data.val().get_bits::<7>(21);
+            self.alive.d.next = self.places.read_data.val().get_bit(28);
+            self.more.d.next = self.places.read_data.val().get_bit(29);
+            self.done.d.next = self.numbers.read_data.val().get_bits::<16>(0);
+            self.top.d.next = self.numbers.read_data.val().get_bits::<16>(16);
+            self.following.d.next = self.numbers.read_data.val().get_bits::<16>(32);
+            self.gap.d.next = self.numbers.read_data.val().get_bits::<16>(48);
+            self.started.d.next = self.times.read_data.val().get_bits::<32>(0);
+            self.trial.d.next = self.times.read_data.val().get_bits::<4>(32);
+            self.gap_known.d.next = self.times.read_data.val().get_bit(36);
+            self.last_sent.d.next = self.sents.read_data.val();
+        } else if self.append.val() {
+            self.links.write_enable.next = self.alive.q.val();
+            self.tail.d.next = self.frame.val();
+            self.alive.d.next = true;
+            self.more.d.next = true;
+            if !self.alive.q.val() {
+                self.first.d.next = self.frame.val();
+            }
+            if !self.more.q.val() {
+                self.place.d.next = self.frame.val();
+            }
+        } else if self.take.val() {
+            self.place.d.next = self.link.val();
+            self.more.d.next = !self.is_tail.val();
+            if !self.is_loose.val() {
+                self.prior.d.next = self.place.q.val();
+                self.following.d.next = self.following_after.val();
+                self.started.d.next = self.now.val();
+                if self.is_new.val() {
+                    self.top.d.next = self.following_after.val();
+                }
+            } else if self.is_head.val() {
+                // An unsequenced frame leaves the list, at its head or further back.
+                self.first.d.next = self.link.val();
+                self.alive.d.next = !self.is_tail.val();
+            } else {
+                self.links.write_enable.next = true;
+                self.links.write_address.next = self.prior.q.val();
+                self.links.write_data.next = self.link.val();
+                if self.is_tail.val() {
+                    self.tail.d.next = self.prior.q.val();
+                }
+            }
+        } else if self.pop.val() {
+            self.first.d.next = self.link.val();
+            self.alive.d.next = !self.alone.val();
+            self.done.d.next = self.done_after.val();
+            // It was to be sent again: no longer.
+            if self.more.q.val() & self.is_head.val() {
+                self.place.d.next = self.link.val();
+                self.more.d.next = !self.alone.val();
+                self.following.d.next = self.done_after.val();
+            }
+        } else if self.rewind.val() {
+            self.place.d.next = self.first.q.val();
+            self.more.d.next = true;
+            self.following.d.next = self.done.q.val();
+        }
+        if self.sends.val() {
+            self.last_sent.d.next = self.now.val();
+        }
+        if self.progress.val() {
+            self.trial.d.next = 0.into();
+            self.started.d.next = self.now.val();
+        } else if self.again.val() {
+            self.trial.d.next = self.trial.q.val() + 1;
+            self.started.d.next = self.now.val();
+        }
+        if self.obey.val() {
+            self.gap.d.next = self.done.q.val();
+            self.gap_known.d.next = true;
+        }
+        if self.fresh.val() {
+            self.alive.d.next = false;
+            self.more.d.next = false;
+            self.done.d.next = 0.into();
+            self.top.d.next = 0.into();
+            self.following.d.next = 0.into();
+            self.gap_known.d.next = false;
+            self.trial.d.next = 0.into();
+            self.started.d.next = self.now.val();
+            self.last_sent.d.next = self.now.val();
+        }
+
+        self.live.next = self.alive.q.val();
+        self.todo.next = self.more.q.val();
+        self.head.next = self.first.q.val();
+        self.turn.next = self.place.q.val();
+        self.number.next = self.following.q.val();
+        self.number_after.next = self.following_after.val();
+        self.loose.next = self.is_loose.val();
+        self.at_tail.next = self.is_tail.val();
+        self.newly.next = self.is_new.val();
+        self.outstanding.next = self.done.q.val() != self.top.q.val();
+        self.freed.next = self.done.q.val();
+        self.obeyed.next = self.gap_known.q.val() & (self.gap.q.val() == self.done.q.val());
+        self.stamp.next = self.started.q.val();
+        self.tries.next = self.trial.q.val();
+        self.sent.next = self.last_sent.q.val();
+
+        self.places.read_address.next = self.peer.val();
+        self.places.write_address.next = self.peer.val();
+        self.places.write_enable.next = self.store.val();
+        self.places.write_data.next = bit_cast::<30, 7>(self.first.q.val())
+            | (bit_cast::<30, 7>(self.tail.q.val()) << 7)
+            | (bit_cast::<30, 7>(self.place.q.val()) << 14)
+            | (bit_cast::<30, 7>(self.prior.q.val()) << 21)
+            | (bit_cast::<30, 1>(self.alive.q.val().into()) << 28)
+            | (bit_cast::<30, 1>(self.more.q.val().into()) << 29);
+        self.numbers.read_address.next = self.peer.val();
+        self.numbers.write_address.next = self.peer.val();
+        self.numbers.write_enable.next = self.store.val();
+        self.numbers.write_data.next = bit_cast::<64, 16>(self.done.q.val())
+            | (bit_cast::<64, 16>(self.top.q.val()) << 16)
+            | (bit_cast::<64, 16>(self.following.q.val()) << 32)
+            | (bit_cast::<64, 16>(self.gap.q.val()) << 48);
+        self.times.read_address.next = self.peer.val();
+        self.times.write_address.next = self.peer.val();
+        self.times.write_enable.next = self.store.val();
+        self.times.write_data.next = bit_cast::<37, 32>(self.started.q.val())
+            | (bit_cast::<37, 4>(self.trial.q.val()) << 32)
+            | (bit_cast::<37, 1>(self.gap_known.q.val().into()) << 36);
+        self.sents.read_address.next = self.peer.val();
+        self.sents.write_address.next = self.peer.val();
+        self.sents.write_enable.next = self.store.val();
+        self.sents.write_data.next = self.last_sent.q.val();
+    }
+}

@@ -1,0 +1,319 @@
+//! Pool: frames to be sent, in 128 chunks of 256 bytes shared by all peers, with the records of their headers.
+//!
+//! Three small machines, so that a client may ask for its next frame while it still fills the one before:
+//!
+//! ```text
+//! ask   see `ask.rs`; leaves reservations
+//! fill  Empty -> Fill -> Empty             (Fill: beats, then commit)
+//!                  `-> Abort -> Empty
+//! free  idle -> give -> idle               (frames that the peer machine frees, aborted frames)
+//! ```
+//! A frame is named by its first chunk. A reservation whose channel has closed (or closed and opened again: colour) is stale:
+//! its frame is handed on as such, and freed.
+use super::ask::Ask;
+use super::chunks::Chunks;
+use super::num::Num;
+use crate::ifs::PoolServer;
+use crate::leaf::{LutRam, SdpRam};
+use rust_hdl::prelude::*;
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum FillState {
+    /// Waits for a reservation and a spare chunk.
+    Empty,
+    /// Takes beats; waits for commit or abort, and on commit for the peer machine to have taken the last frame.
+    Fill,
+    /// Waits for the free list.
+    Abort,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Pool {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub ready: Signal<Out, Bit>,
+    pub pool: PoolServer,
+    pub open: Signal<In, Bits<64>>,
+    pub colours: Signal<In, Bits<64>>,
+    /// Credit limit of `limit_peer`.
+    pub limit_peer: Signal<Out, Bits<6>>,
+    pub limit: Signal<In, Bits<8>>,
+    /// A peer is being opened: it starts with no units.
+    pub opened: Signal<In, Bit>,
+    pub opened_peer: Signal<In, Bits<6>>,
+    // A committed frame, for the peer machine.
+    pub put_valid: Signal<Out, Bit>,
+    pub put_peer: Signal<Out, Bits<6>>,
+    pub put_frame: Signal<Out, Bits<7>>,
+    pub put_unsequenced: Signal<Out, Bit>,
+    /// The channel closed in between: free it.
+    pub put_stale: Signal<Out, Bit>,
+    pub put_taken: Signal<In, Bit>,
+    // A frame to be freed (call).
+    pub free_valid: Signal<In, Bit>,
+    pub free_peer: Signal<In, Bits<6>>,
+    pub free_frame: Signal<In, Bits<7>>,
+    pub free_done: Signal<Out, Bit>,
+    // The transmitter's view.
+    pub record_address: Signal<In, Bits<7>>,
+    pub record0: Signal<Out, Bits<64>>,
+    pub record1: Signal<Out, Bits<64>>,
+    pub beat_address: Signal<In, Bits<12>>,
+    pub beat: Signal<Out, Bits<64>>,
+    pub chunk: Signal<In, Bits<7>>,
+    pub chunk_after: Signal<Out, Bits<7>>,
+    /// Chunks that nobody holds.
+    pub free_chunks: Signal<Out, Bits<8>>,
+    question: Ask,
+    chunks: Chunks,
+    payload: SdpRam<64, 12>,
+    /// Destination VI, source VI, connection, flags, type.
+    records0: SdpRam<64, 7>,
+    /// Word, message and fragment, length.
+    records1: SdpRam<64, 7>,
+    /// Of each frame: last chunk 6:0, chunks in the chain 11:7, chunks charged 16:12.
+    extents: LutRam<17, 7>,
+    fill: DFF<FillState>,
+    entry: DFF<Bits<31>>,
+    stale: DFF<Bit>,
+    first: DFF<Bits<7>>,
+    last: DFF<Bits<7>>,
+    held: DFF<Bits<5>>,
+    full: DFF<Bit>,
+    index: DFF<Bits<5>>,
+    left: DFF<Bits<10>>,
+    beat_write: DFF<Bit>,
+    beat_at: DFF<Bits<12>>,
+    beat_data: DFF<Bits<64>>,
+    put: DFF<Bit>,
+    put_for: DFF<Bits<6>>,
+    put_id: DFF<Bits<7>>,
+    put_loose: DFF<Bit>,
+    put_dead: DFF<Bit>,
+    committed: DFF<Bit>,
+    giving: DFF<Bit>,
+    aborting: DFF<Bit>,
+    freed: DFF<Bit>,
+    give_first: DFF<Bits<7>>,
+    give_last: DFF<Bits<7>>,
+    give_held: DFF<Bits<8>>,
+    give_charged: DFF<Bits<8>>,
+    give_units: DFF<Bits<8>>,
+    give_peer: DFF<Bits<6>>,
+    entry_beats: Signal<Local, Bits<14>>,
+    begins: Signal<Local, Bit>,
+    moves: Signal<Local, Bit>,
+    keep: Signal<Local, Bit>,
+    chunk_now: Signal<Local, Bits<7>>,
+    extent: Signal<Local, Bits<17>>,
+    given: Signal<Local, Bit>,
+    entry_peer: Signal<Local, Bits<6>>,
+    one_5: Num<5, 1>,
+    zero_10: Num<10, 0>,
+    chunk_end: Num<5, 31>,
+}
+
+impl Logic for Pool {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, fill, entry, stale, first, last, held, full, index, left);
+        dff_setup!(self, clock, beat_write, beat_at, beat_data, put, put_for, put_id, put_loose);
+        dff_setup!(self, clock, put_dead, committed, giving, aborting, freed, give_first);
+        dff_setup!(self, clock, give_last, give_held, give_charged, give_units, give_peer);
+        clock!(self, clock, chunks, question, payload, records0, records1, extents);
+        self.chunks.reset.next = self.reset.val();
+        self.ready.next = self.chunks.ready.val();
+        self.free_chunks.next = self.chunks.level.val();
+        self.chunks.chunk.next = self.chunk.val();
+        self.chunk_after.next = self.chunks.chunk_after.val();
+
+        // The question.
+        self.question.reset.next = self.reset.val();
+        self.question.ready.next = self.chunks.ready.val();
+        self.question.building.next = self.chunks.building.val();
+        self.question.ask_valid.next = self.pool.ask_valid.val();
+        self.question.ask_data.next = self.pool.ask_data.val();
+        self.question.ask_sequenced.next = self.pool.ask_sequenced.val();
+        self.question.ask_peer.next = self.pool.ask_peer.val();
+        self.question.ask_length.next = self.pool.ask_length.val();
+        self.pool.ask_done.next = self.question.ask_done.val();
+        self.pool.ask_ok.next = self.question.ask_ok.val();
+        self.pool.ask_down.next = self.question.ask_down.val();
+        self.question.open.next = self.open.val();
+        self.question.colours.next = self.colours.val();
+        self.limit_peer.next = self.question.limit_peer.val();
+        self.question.limit.next = self.limit.val();
+        self.question.opened.next = self.opened.val();
+        self.question.opened_peer.next = self.opened_peer.val();
+
+        // Filling. `full`: the chunk in hand has no room left.
+        self.entry_peer.next = self.entry.q.val().get_bits::<6>(0);
+        self.entry_beats.next =
+            bit_cast::<14, 13>(self.question.reserved.val().get_bits::<13>(8)) + 7;
+        self.begins.next = false;
+        self.moves.next = false;
+        self.keep.next = false;
+        self.committed.d.next = false;
+        self.pool.commit_done.next = self.committed.q.val();
+        self.pool.beat_ready.next = false;
+        self.stale.d.next = self.stale.q.val()
+            | (!self.open.val().get_bit(self.entry_peer.val().index()))
+            | (self.colours.val().get_bit(self.entry_peer.val().index())
+                ^ self.entry.q.val().get_bit(7));
+        match self.fill.q.val() {
+            FillState::Empty => {
+                self.begins.next =
+                    self.chunks.spare_valid.val() & self.question.reserved_valid.val();
+                if self.begins.val() {
+                    self.entry.d.next = self.question.reserved.val();
+                    self.stale.d.next = false;
+                    self.first.d.next = self.chunks.spare.val();
+                    self.last.d.next = self.chunks.spare.val();
+                    self.held.d.next = self.one_5.val();
+                    self.full.d.next = false;
+                    self.index.d.next = 0.into();
+                    self.left.d.next = self.entry_beats.val().get_bits::<10>(3);
+                    self.fill.d.next = FillState::Fill;
+                }
+            }
+            FillState::Fill => {
+                self.pool.beat_ready.next = (self.left.q.val() != self.zero_10.val())
+                    & ((!self.full.q.val()) | self.chunks.spare_valid.val());
+                self.moves.next = self.pool.beat_valid.val() & self.pool.beat_ready.val();
+                if self.pool.commit_valid.val() & !self.committed.q.val() {
+                    if self.pool.commit_abort.val() {
+                        self.fill.d.next = FillState::Abort;
+                    } else if !self.put.q.val() {
+                        self.keep.next = true;
+                        self.committed.d.next = true;
+                        self.fill.d.next = FillState::Empty;
+                    }
+                }
+            }
+            FillState::Abort => {
+                if self.freed.q.val() & self.aborting.q.val() {
+                    self.committed.d.next = true;
+                    self.fill.d.next = FillState::Empty;
+                }
+            }
+            _ => {
+                self.fill.d.next = FillState::Empty;
+            }
+        }
+        self.question.reserved_taken.next = self.begins.val();
+        self.chunk_now.next = self.last.q.val();
+        if self.full.q.val() {
+            self.chunk_now.next = self.chunks.spare.val();
+        }
+        self.beat_write.d.next = self.moves.val();
+        self.beat_at.d.next =
+            (bit_cast::<12, 7>(self.chunk_now.val()) << 5) | bit_cast::<12, 5>(self.index.q.val());
+        self.beat_data.d.next = self.pool.beat_data.val();
+        if self.moves.val() {
+            self.left.d.next = self.left.q.val() - 1;
+            self.index.d.next = self.index.q.val() + 1;
+            self.full.d.next = self.index.q.val() == self.chunk_end.val();
+            self.last.d.next = self.chunk_now.val();
+            if self.full.q.val() {
+                self.held.d.next = self.held.q.val() + 1;
+            }
+        }
+        self.chunks.link.next = self.moves.val() & self.full.q.val();
+        self.chunks.link_from.next = self.last.q.val();
+        self.chunks.take.next = self.begins.val() | (self.moves.val() & self.full.q.val());
+        self.payload.write_enable.next = self.beat_write.q.val();
+        self.payload.write_address.next = self.beat_at.q.val();
+        self.payload.write_data.next = self.beat_data.q.val();
+        self.payload.read_address.next = self.beat_address.val();
+        self.beat.next = self.payload.read_data.val();
+
+        // The record of a committed frame.
+        self.records0.write_enable.next = self.keep.val();
+        self.records0.write_address.next = self.first.q.val();
+        self.records0.write_data.next = bit_cast::<64, 16>(self.pool.dst_vi.val())
+            | (bit_cast::<64, 16>(self.pool.src_vi.val()) << 16)
+            | (bit_cast::<64, 16>(self.pool.connection.val()) << 32)
+            | (bit_cast::<64, 8>(self.pool.flags.val()) << 48)
+            | (bit_cast::<64, 8>(self.pool.kind.val()) << 56);
+        self.records0.read_address.next = self.record_address.val();
+        self.record0.next = self.records0.read_data.val();
+        self.records1.write_enable.next = self.keep.val();
+        self.records1.write_address.next = self.first.q.val();
+        self.records1.write_data.next = bit_cast::<64, 32>(self.pool.word.val())
+            | (bit_cast::<64, 16>(self.pool.unsequenced.val()) << 32)
+            | (bit_cast::<64, 13>(self.entry.q.val().get_bits::<13>(8)) << 48);
+        self.records1.read_address.next = self.record_address.val();
+        self.record1.next = self.records1.read_data.val();
+        self.extents.write_enable.next = self.keep.val();
+        self.extents.write_address.next = self.first.q.val();
+        self.extents.write_data.next = bit_cast::<17, 7>(self.last.q.val())
+            | (bit_cast::<17, 5>(self.held.q.val()) << 7)
+            | (bit_cast::<17, 5>(self.entry.q.val().get_bits::<5>(21)) << 12);
+        self.put_valid.next = self.put.q.val();
+        self.put_peer.next = self.put_for.q.val();
+        self.put_frame.next = self.put_id.q.val();
+        self.put_unsequenced.next = self.put_loose.q.val();
+        self.put_stale.next = self.put_dead.q.val();
+        if self.put_taken.val() {
+            self.put.d.next = false;
+        }
+        if self.keep.val() {
+            self.put.d.next = true;
+            self.put_for.d.next = self.entry_peer.val();
+            self.put_id.d.next = self.first.q.val();
+            self.put_loose.d.next = !self.entry.q.val().get_bit(6);
+            self.put_dead.d.next = self.stale.d.val();
+        }
+
+        // Freeing.
+        self.extents.read_address.next = self.free_frame.val();
+        self.extent.next = self.extents.read_data.val();
+        self.chunks.give.next = self.giving.q.val() & self.question.may_give.val();
+        self.chunks.give_first.next = self.give_first.q.val();
+        self.chunks.give_last.next = self.give_last.q.val();
+        self.chunks.give_count.next = self.give_held.q.val();
+        self.given.next = self.chunks.given.val();
+        self.question.give.next = self.given.val();
+        self.question.give_peer.next = self.give_peer.q.val();
+        self.question.give_chunks.next = self.give_charged.q.val();
+        self.question.give_units.next = self.give_units.q.val();
+        self.freed.d.next = self.given.val();
+        self.free_done.next = self.freed.q.val() & !self.aborting.q.val();
+        if self.given.val() {
+            self.giving.d.next = false;
+        } else if !(self.giving.q.val() | self.freed.q.val()) {
+            if self.fill.q.val() == FillState::Abort {
+                self.giving.d.next = true;
+                self.aborting.d.next = true;
+                self.give_first.d.next = self.first.q.val();
+                self.give_last.d.next = self.last.q.val();
+                self.give_held.d.next = bit_cast::<8, 5>(self.held.q.val());
+                self.give_charged.d.next = bit_cast::<8, 5>(self.entry.q.val().get_bits::<5>(21));
+                self.give_units.d.next = 0.into();
+                if !self.stale.d.val() {
+                    self.give_units.d.next = bit_cast::<8, 5>(self.entry.q.val().get_bits::<5>(26));
+                }
+                self.give_peer.d.next = self.entry_peer.val();
+            } else if self.free_valid.val() {
+                self.giving.d.next = true;
+                self.aborting.d.next = false;
+                self.give_first.d.next = self.free_frame.val();
+                self.give_last.d.next = self.extent.val().get_bits::<7>(0);
+                self.give_held.d.next = bit_cast::<8, 5>(self.extent.val().get_bits::<5>(7));
+                self.give_charged.d.next = bit_cast::<8, 5>(self.extent.val().get_bits::<5>(12));
+                self.give_units.d.next = 0.into();
+                self.give_peer.d.next = self.free_peer.val();
+            }
+        }
+
+        if self.reset.val() {
+            self.fill.d.next = FillState::Empty;
+            self.beat_write.d.next = false;
+            self.put.d.next = false;
+            self.committed.d.next = false;
+            self.giving.d.next = false;
+            self.freed.d.next = false;
+            self.aborting.d.next = false;
+        }
+    }
+}

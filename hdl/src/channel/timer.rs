@@ -1,0 +1,144 @@
+//! Time for the peer machine: a clock in units of 16 cycles, a scanner that visits each peer that is not Closed once in
+//! 512 cycles, and the comparisons of a visit, two cycles after its stamps are stable.
+//!
+//! The scanner stands still while the device is disabled.
+use super::num::Num;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Timer {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub enable: Signal<In, Bit>,
+    pub retry_timeout: Signal<In, Bits<24>>,
+    pub retry_limit: Signal<In, Bits<4>>,
+    pub keepalive: Signal<In, Bits<32>>,
+    pub open: Signal<In, Bits<64>>,
+    pub opening: Signal<In, Bits<64>>,
+    /// Time in units of 16 cycles.
+    pub now: Signal<Out, Bits<32>>,
+    /// This peer is to be visited.
+    pub scan: Signal<Out, Bit>,
+    pub scan_peer: Signal<Out, Bits<6>>,
+    pub scan_taken: Signal<In, Bit>,
+    // A visit.
+    pub stamp: Signal<In, Bits<32>>,
+    pub tries: Signal<In, Bits<4>>,
+    pub sent: Signal<In, Bits<32>>,
+    pub heard: Signal<In, Bits<32>>,
+    /// The retry time-out has passed.
+    pub expired: Signal<Out, Bit>,
+    /// Nothing was sent for a keepalive period.
+    pub quiet: Signal<Out, Bit>,
+    /// Nothing was heard for all keepalive periods.
+    pub silent: Signal<Out, Bit>,
+    fraction: DFF<Bits<4>>,
+    clock_16: DFF<Bits<32>>,
+    index: DFF<Bits<6>>,
+    waiting: DFF<Bit>,
+    period: DFF<Bits<32>>,
+    periods_low: DFF<Bits<32>>,
+    periods_high: DFF<Bits<32>>,
+    silence: DFF<Bits<32>>,
+    keeps: DFF<Bit>,
+    since_try: DFF<Bits<32>>,
+    since_sent: DFF<Bits<32>>,
+    since_heard: DFF<Bits<32>>,
+    patience: DFF<Bits<32>>,
+    following: Signal<Local, Bits<6>>,
+    period_sum: Signal<Local, Bits<33>>,
+    term0: Signal<Local, Bits<32>>,
+    term1: Signal<Local, Bits<32>>,
+    term2: Signal<Local, Bits<32>>,
+    term3: Signal<Local, Bits<32>>,
+    backoff: Signal<Local, Bits<40>>,
+    backoff_sum: Signal<Local, Bits<40>>,
+    tick: Signal<Local, Bit>,
+    zero_3: Num<3, 0>,
+    zero_4: Num<4, 0>,
+    zero_32: Num<32, 0>,
+    last_4: Num<4, 15>,
+    longest: Num<32, 0xffff_0000>,
+    round_33: Num<33, 15>,
+    round_40: Num<40, 15>,
+}
+
+impl Logic for Timer {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self,
+            clock,
+            fraction,
+            clock_16,
+            index,
+            waiting,
+            period,
+            periods_low,
+            periods_high
+        );
+        dff_setup!(self, clock, silence, keeps, since_try, since_sent, since_heard, patience);
+        self.fraction.d.next = self.fraction.q.val() + 1;
+        if self.fraction.q.val() == self.last_4.val() {
+            self.clock_16.d.next = self.clock_16.q.val() + 1;
+        }
+        self.now.next = self.clock_16.q.val();
+
+        // The scanner.
+        self.tick.next = self.fraction.q.val().get_bits::<3>(0) == self.zero_3.val();
+        self.following.next = self.index.q.val() + 1;
+        if self.scan_taken.val() {
+            self.waiting.d.next = false;
+        } else if self.tick.val() & self.enable.val() & !self.waiting.q.val() {
+            self.index.d.next = self.following.val();
+            self.waiting.d.next = self.open.val().get_bit(self.following.val().index())
+                | self.opening.val().get_bit(self.following.val().index());
+        }
+        self.scan.next = self.waiting.q.val();
+        self.scan_peer.next = self.index.q.val();
+
+        // Settings, in units.
+        self.period_sum.next = bit_cast::<33, 32>(self.keepalive.val()) + self.round_33.val();
+        self.period.d.next = bit_cast::<32, 29>(self.period_sum.val().get_bits::<29>(4));
+        self.keeps.d.next = self.keepalive.val() != self.zero_32.val();
+        self.term0.next = 0.into();
+        self.term1.next = 0.into();
+        self.term2.next = 0.into();
+        self.term3.next = 0.into();
+        if self.retry_limit.val().get_bit(0) {
+            self.term0.next = self.period.q.val();
+        }
+        if self.retry_limit.val().get_bit(1) {
+            self.term1.next = self.period.q.val() << 1;
+        }
+        if self.retry_limit.val().get_bit(2) {
+            self.term2.next = self.period.q.val() << 2;
+        }
+        if self.retry_limit.val().get_bit(3) {
+            self.term3.next = self.period.q.val() << 3;
+        }
+        self.periods_low.d.next = self.term0.val() + self.term1.val();
+        self.periods_high.d.next = self.term2.val() + self.term3.val();
+        self.silence.d.next = self.periods_low.q.val() + self.periods_high.q.val();
+
+        // A visit: how long ago, how long it may be, then which is more.
+        self.since_try.d.next = self.clock_16.q.val() - self.stamp.val();
+        self.since_sent.d.next = self.clock_16.q.val() - self.sent.val();
+        self.since_heard.d.next = self.clock_16.q.val() - self.heard.val();
+        self.backoff.next = bit_cast::<40, 24>(self.retry_timeout.val()) << self.tries.val();
+        self.backoff_sum.next = self.backoff.val() + self.round_40.val();
+        self.patience.d.next = self.backoff_sum.val().get_bits::<32>(4);
+        if self.backoff_sum.val().get_bits::<4>(36) != self.zero_4.val() {
+            self.patience.d.next = self.longest.val();
+        }
+        self.expired.next = self.since_try.q.val() >= self.patience.q.val();
+        self.quiet.next = self.keeps.q.val() & (self.since_sent.q.val() >= self.period.q.val());
+        self.silent.next = self.keeps.q.val() & (self.since_heard.q.val() >= self.silence.q.val());
+        if self.reset.val() {
+            self.fraction.d.next = 0.into();
+            self.clock_16.d.next = 0.into();
+            self.index.d.next = 0.into();
+            self.waiting.d.next = false;
+        }
+    }
+}

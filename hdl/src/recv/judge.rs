@@ -1,0 +1,102 @@
+//! What a frame does to its VI: the rules of contract 5.1, 5.2 and 5.4 that need no descriptor.
+//! Combinational; valid with the comparisons of [`super::Port`].
+
+use crate::desc::Cause;
+use crate::leaf::Number;
+use nic_regs::frame::Type;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Judge {
+    pub kind: Signal<In, Bits<8>>,
+    pub first: Signal<In, Bit>,
+    /// Unreliable: fragment number 0.
+    pub opening: Signal<In, Bit>,
+    pub ours: Signal<In, Bit>,
+    pub level_fits: Signal<In, Bit>,
+    pub unreliable: Signal<In, Bit>,
+    pub reception: Signal<In, Bit>,
+    /// A message is in progress; this frame continues it; it does not fit its length.
+    pub busy: Signal<In, Bit>,
+    pub continues: Signal<In, Bit>,
+    pub misfit: Signal<In, Bit>,
+    pub inconsistent: Signal<In, Bit>,
+    /// The receive queue is empty.
+    pub empty: Signal<In, Bit>,
+    // At most one of these:
+    pub unmatched: Signal<Out, Bit>,
+    pub acked: Signal<Out, Bit>,
+    /// Unreliable: dropped, and with it the rest of the message.
+    pub gap: Signal<Out, Bit>,
+    /// Unreliable: no receive descriptor.
+    pub dropped: Signal<Out, Bit>,
+    /// The VI stops with `cause`, no descriptor is touched.
+    pub stops: Signal<Out, Bit>,
+    /// The descriptor is needed: to take the payload, or to be completed with LENGTH_ERROR.
+    pub takes: Signal<Out, Bit>,
+    pub breaks: Signal<Out, Bit>,
+    pub cause: Signal<Out, Bits<4>>,
+    is_data: Signal<Local, Bit>,
+    out_of_turn: Signal<Local, Bit>,
+    violation: Signal<Local, Bit>,
+    kind_data: Number<8, { Type::Data as u64 }>,
+    kind_ack: Number<8, { Type::ViAck as u64 }>,
+    kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
+    kind_fin: Number<8, { Type::Fin as u64 }>,
+    cause_length: Number<4, { Cause::Length as u64 }>,
+    cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
+    cause_refused: Number<4, { Cause::Refused as u64 }>,
+    cause_refused_reception: Number<4, { Cause::RefusedReception as u64 }>,
+    cause_disconnected: Number<4, { Cause::Disconnected as u64 }>,
+}
+
+impl Logic for Judge {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.unmatched.next = false;
+        self.acked.next = false;
+        self.gap.next = false;
+        self.dropped.next = false;
+        self.stops.next = false;
+        self.takes.next = false;
+        self.breaks.next = false;
+        self.cause.next = 0.into();
+        self.is_data.next = self.kind.val() == self.kind_data.val();
+        self.out_of_turn.next = (!self.continues.val()) | self.misfit.val();
+        self.violation.next = self.misfit.val();
+        if self.first.val() {
+            self.out_of_turn.next = (!self.opening.val()) | self.inconsistent.val();
+            self.violation.next = self.busy.val() | self.inconsistent.val();
+        }
+        if (!self.ours.val()) | (self.is_data.val() & (!self.level_fits.val())) {
+            self.unmatched.next = true;
+        } else if self.is_data.val() {
+            if self.unreliable.val() & self.out_of_turn.val() {
+                self.gap.next = true;
+            } else if (!self.busy.val()) & (!self.first.val()) {
+                self.unmatched.next = true;
+            } else if self.empty.val() & self.unreliable.val() {
+                self.dropped.next = true;
+            } else if self.empty.val() {
+                self.stops.next = true;
+                self.cause.next = self.cause_empty.val();
+            } else if (!self.unreliable.val()) & self.violation.val() {
+                self.breaks.next = true;
+                self.cause.next = self.cause_length.val();
+            } else {
+                self.takes.next = true;
+            }
+        } else if self.kind.val() == self.kind_ack.val() {
+            self.acked.next = true;
+        } else if self.kind.val() == self.kind_refuse.val() {
+            self.stops.next = true;
+            self.cause.next = self.cause_refused.val();
+            if self.reception.val() {
+                self.cause.next = self.cause_refused_reception.val();
+            }
+        } else if self.kind.val() == self.kind_fin.val() {
+            self.stops.next = true;
+            self.cause.next = self.cause_disconnected.val();
+        }
+    }
+}

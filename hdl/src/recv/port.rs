@@ -1,0 +1,215 @@
+//! The receive engine's side of the VI table: context of the frame's VI, comparisons with the
+//! frame, arguments of the calls.
+//!
+//! `get`, `save`, `acked` are levels (one of the engine's states each), as is a call of the
+//! retirer. The context is registered with `done` of a `get`; one cycle later the comparisons are
+//! valid (with them on: `compare`).
+
+use crate::ifs::ViRecvClient;
+use crate::leaf::Number;
+use nic_regs::limits::MAX_TRANSFER_BYTES;
+use nic_regs::vi::{Reliability, State};
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Port {
+    pub clock: Signal<In, Clock>,
+    pub header0: Signal<In, Bits<64>>,
+    pub header1: Signal<In, Bits<64>>,
+    pub header2: Signal<In, Bits<64>>,
+    pub get: Signal<In, Bit>,
+    pub save: Signal<In, Bit>,
+    pub acked: Signal<In, Bit>,
+    pub retire_valid: Signal<In, Bit>,
+    pub retire_op: Signal<In, Bits<3>>,
+    pub in_progress: Signal<In, Bit>,
+    pub next_valid: Signal<In, Bit>,
+    pub next_region: Signal<In, Bits<16>>,
+    pub next_offset: Signal<In, Bits<26>>,
+    pub owe_ack: Signal<In, Bit>,
+    pub reason: Signal<In, Bits<8>>,
+    pub stop_status: Signal<In, Bits<32>>,
+    /// A Data frame (else a control frame: stops blame the send queue and refuse nothing).
+    pub is_data: Signal<In, Bit>,
+    /// A ViRefuse: its reason goes into the event.
+    pub is_refuse: Signal<In, Bit>,
+    pub done: Signal<Out, Bit>,
+    pub need_next: Signal<Out, Bit>,
+    pub domain: Signal<Out, Bits<8>>,
+    pub tag: Signal<Out, Bits<16>>,
+    pub region: Signal<Out, Bits<16>>,
+    pub offset: Signal<Out, Bits<26>>,
+    pub hint: Signal<Out, Bits<5>>,
+    pub count: Signal<Out, Bits<16>>,
+    pub busy: Signal<Out, Bit>,
+    pub unreliable: Signal<Out, Bit>,
+    pub reception: Signal<Out, Bit>,
+    /// The VI is Connected, and to the frame's source.
+    pub ours: Signal<Out, Bit>,
+    /// SEQUENCED and RECEPTION fit the VI's level.
+    pub level_fits: Signal<Out, Bit>,
+    /// Unreliable: message and fragment number continue.
+    pub continues: Signal<Out, Bit>,
+    /// Later frame: beyond the message's end, or a LAST before it.
+    pub misfit: Signal<Out, Bit>,
+    /// First frame: longer than the message that it announces.
+    pub inconsistent: Signal<Out, Bit>,
+    /// Bytes placed before this frame, and with it.
+    pub placed: Signal<Out, Bits<19>>,
+    /// Length of the whole message; bit 20: longer than the device takes.
+    pub whole: Signal<Out, Bits<21>>,
+    pub vi: ViRecvClient,
+    vi_state: DFF<Bits<2>>,
+    domain_at: DFF<Bits<8>>,
+    tag_at: DFF<Bits<16>>,
+    level: DFF<Bits<3>>,
+    peer: DFF<Bits<8>>,
+    peer_vi: DFF<Bits<16>>,
+    connection: DFF<Bits<16>>,
+    region_at: DFF<Bits<16>>,
+    offset_at: DFF<Bits<26>>,
+    hint_at: DFF<Bits<5>>,
+    count_at: DFF<Bits<16>>,
+    busy_at: DFF<Bit>,
+    progress: DFF<Bits<19>>,
+    total: DFF<Bits<19>>,
+    message: DFF<Bits<8>>,
+    fragment: DFF<Bits<8>>,
+    ours_at: DFF<Bit>,
+    fits_at: DFF<Bit>,
+    continues_at: DFF<Bit>,
+    misfit_at: DFF<Bit>,
+    inconsistent_at: DFF<Bit>,
+    placed_at: DFF<Bits<19>>,
+    reached_at: DFF<Bits<20>>,
+    whole_at: DFF<Bits<21>>,
+    first: Signal<Local, Bit>,
+    last: Signal<Local, Bit>,
+    length: Signal<Local, Bits<13>>,
+    word: Signal<Local, Bits<32>>,
+    is_unreliable: Signal<Local, Bit>,
+    is_reception: Signal<Local, Bit>,
+    sum: Signal<Local, Bits<20>>,
+    op_save: Number<3, 1>,
+    op_acked: Number<3, 6>,
+    level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
+    level_reception: Number<3, { Reliability::Reception as u64 }>,
+    state_connected: Number<2, { State::Connected as u64 }>,
+    longest: Number<32, { MAX_TRANSFER_BYTES as u64 }>,
+    over: Number<21, { 1 << 20 }>,
+}
+
+impl Logic for Port {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, vi_state, domain_at, tag_at, level, peer, peer_vi, connection);
+        dff_setup!(self, clock, region_at, offset_at, hint_at, count_at, busy_at, progress, total);
+        dff_setup!(self, clock, message, fragment, ours_at, fits_at, continues_at, misfit_at);
+        dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at);
+        self.done.next = self.vi.done.val();
+        self.need_next.next = self.vi.need_next.val();
+        self.domain.next = self.domain_at.q.val();
+        self.tag.next = self.tag_at.q.val();
+        self.region.next = self.region_at.q.val();
+        self.offset.next = self.offset_at.q.val();
+        self.hint.next = self.hint_at.q.val();
+        self.count.next = self.count_at.q.val();
+        self.busy.next = self.busy_at.q.val();
+        self.is_unreliable.next = self.level.q.val() == self.level_unreliable.val();
+        self.is_reception.next = self.level.q.val() == self.level_reception.val();
+        self.unreliable.next = self.is_unreliable.val();
+        self.reception.next = self.is_reception.val();
+        self.ours.next = self.ours_at.q.val();
+        self.level_fits.next = self.fits_at.q.val();
+        self.continues.next = self.continues_at.q.val();
+        self.misfit.next = self.misfit_at.q.val();
+        self.inconsistent.next = self.inconsistent_at.q.val();
+        self.placed.next = self.placed_at.q.val();
+        self.whole.next = self.whole_at.q.val();
+
+        // Context.
+        if self.get.val() & self.vi.done.val() {
+            self.vi_state.d.next = self.vi.ctx_state.val();
+            self.domain_at.d.next = self.vi.ctx_domain.val();
+            self.tag_at.d.next = self.vi.ctx_tag.val();
+            self.level.d.next = self.vi.ctx_reliability.val();
+            self.peer.d.next = self.vi.ctx_peer.val();
+            self.peer_vi.d.next = self.vi.ctx_peer_vi.val();
+            self.connection.d.next = self.vi.ctx_connection.val();
+            self.region_at.d.next = self.vi.ctx_region.val();
+            self.offset_at.d.next = self.vi.ctx_offset.val();
+            self.hint_at.d.next = self.vi.ctx_segments.val();
+            self.count_at.d.next = self.vi.ctx_count.val();
+            self.busy_at.d.next = self.vi.ctx_in_progress.val();
+            self.progress.d.next = self.vi.ctx_progress.val();
+            self.total.d.next = self.vi.ctx_total.val();
+            self.message.d.next = self.vi.ctx_message.val();
+            self.fragment.d.next = self.vi.ctx_fragment.val();
+        }
+
+        // Comparisons.
+        self.length.next = self.header0.val().get_bits::<13>(16);
+        self.word.next = self.header2.val().get_bits::<32>(32);
+        self.first.next = self.header1.val().get_bit(48);
+        self.last.next = self.header1.val().get_bit(49);
+        self.sum.next =
+            bit_cast::<20, 19>(self.progress.q.val()) + bit_cast::<20, 13>(self.length.val());
+        self.ours_at.d.next = (self.vi_state.q.val() == self.state_connected.val())
+            & (self.peer.q.val() == self.header0.val().get_bits::<8>(32))
+            & (self.peer_vi.q.val() == self.header1.val().get_bits::<16>(16))
+            & (self.connection.q.val() == self.header1.val().get_bits::<16>(32));
+        self.fits_at.d.next = (self.header1.val().get_bit(51) != self.is_unreliable.val())
+            & (self.header1.val().get_bit(52) == self.is_reception.val());
+        self.continues_at.d.next = self.busy_at.q.val()
+            & (self.fragment.q.val() == self.header2.val().get_bits::<8>(0))
+            & (self.message.q.val() == self.header2.val().get_bits::<8>(8));
+        self.misfit_at.d.next = (self.sum.val() > bit_cast::<20, 19>(self.total.q.val()))
+            | (self.last.val() & (self.sum.val() < bit_cast::<20, 19>(self.total.q.val())));
+        self.inconsistent_at.d.next =
+            (!self.last.val()) & (bit_cast::<32, 13>(self.length.val()) > self.word.val());
+        if self.first.val() {
+            self.placed_at.d.next = 0.into();
+            self.reached_at.d.next = bit_cast::<20, 13>(self.length.val());
+            self.whole_at.d.next = self.word.val().get_bits::<21>(0);
+            if self.last.val() {
+                self.whole_at.d.next = bit_cast::<21, 13>(self.length.val());
+            } else if self.word.val() > self.longest.val() {
+                self.whole_at.d.next = self.over.val();
+            }
+        } else {
+            self.placed_at.d.next = self.progress.q.val();
+            self.reached_at.d.next = self.sum.val();
+            self.whole_at.d.next = bit_cast::<21, 19>(self.total.q.val());
+        }
+
+        // Calls.
+        self.vi.valid.next =
+            self.get.val() | self.save.val() | self.acked.val() | self.retire_valid.val();
+        self.vi.op.next = self.retire_op.val();
+        if self.get.val() {
+            self.vi.op.next = 0.into();
+        } else if self.save.val() {
+            self.vi.op.next = self.op_save.val();
+        } else if self.acked.val() {
+            self.vi.op.next = self.op_acked.val();
+        }
+        self.vi.vi.next = self.header1.val().get_bits::<16>(0);
+        self.vi.in_progress.next = self.in_progress.val();
+        self.vi.offset.next = self.reached_at.q.val().get_bits::<19>(0);
+        self.vi.total.next = self.whole_at.q.val().get_bits::<19>(0);
+        self.vi.message.next = self.header2.val().get_bits::<8>(8);
+        self.vi.fragment.next = self.header2.val().get_bits::<8>(0) + 1;
+        self.vi.next_valid.next = self.next_valid.val();
+        self.vi.next_region.next = self.next_region.val();
+        self.vi.next_offset.next = self.next_offset.val();
+        self.vi.owe_ack.next = self.owe_ack.val();
+        self.vi.reason.next = self.reason.val();
+        self.vi.detail.next = 0.into();
+        if self.is_refuse.val() {
+            self.vi.detail.next = self.word.val().get_bits::<8>(0);
+        }
+        self.vi.status.next = self.stop_status.val();
+        self.vi.queue.next = self.is_data.val();
+        self.vi.refuse.next = self.is_data.val();
+    }
+}

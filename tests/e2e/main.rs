@@ -1,0 +1,20 @@
+//! Every scenario on every kind of device; see `testplan.md`.
+
+mod case;
+
+mod admin;
+mod channel;
+mod completion;
+mod connection;
+mod csr_walk;
+mod desc;
+mod doorbell;
+mod event;
+mod fence;
+mod host;
+mod reset;
+mod send_recv;
+mod stress;
+mod threads;
+mod tpt;
+mod vi;

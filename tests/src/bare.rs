@@ -1,0 +1,466 @@
+//! Two nodes without software: a scenario drives registers, admin ring and doorbells itself.
+//!
+//! ```text
+//! host memory   0          admin ring (16 entries)
+//!               0x1_0000   event rings, queue n (0 to 3) at n * 64 KiB
+//!               0x10_0000  free: one region covers it on each node, see `vi`
+//! ```
+
+use cosim::lockstep::host::{BUS_BASE, Host, MSI_BASE};
+use cosim::lockstep::rig::{EVENT_OFFSET, MEMORY_BYTES, Rig, high, low, node_number};
+use cosim::root_complex::HostSettings;
+use nic_model::link::Faults;
+use nic_regs::admin::{AdminStatus, DONE, Opcode, PeerState};
+use nic_regs::counter::{Counter, ErrorRecord};
+use nic_regs::csr::{self, CONTROL, STATUS};
+use nic_regs::doorbell::{EVENT_OFFSET as EVENT_DOORBELL, EventDoorbell, PAGE_BYTES};
+use nic_regs::event::{EVENT_BYTES, Event, WIDE_ENTRY_BYTES};
+
+use crate::{DeviceKind, device};
+
+/// Log2 of the entries of the admin ring.
+pub const ADMIN_LOG2: u32 = 4;
+/// Event queues that have a ring.
+pub const QUEUES: usize = 4;
+/// Events of errors and peers.
+pub const ERROR_EVENTS: u16 = 0;
+/// Completed sends.
+pub const SEND_EVENTS: u16 = 1;
+/// Completed receives.
+pub const RECV_EVENTS: u16 = 2;
+/// Messages (wide).
+pub const MESSAGE_EVENTS: u16 = 3;
+/// An address where no host memory is.
+pub const NOWHERE: u64 = 0x6_0000_0000;
+
+/// Cycles that anything may take that is to happen.
+const PATIENCE: u64 = 1_000_000;
+/// Cycles without work after which everything has come to rest.
+const QUIET: u64 = 4_000;
+const RING_BYTES: usize = 0x1_0000;
+const RING: &str = "the admin ring runs";
+
+/// An event ring as its reader knows it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ring {
+    log2: u32,
+    wide: bool,
+    domain: u8,
+    consumer: u16,
+}
+
+/// What an event queue is created with.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Log2 of the entries.
+    pub log2: u32,
+    /// Entries hold messages.
+    pub wide: bool,
+    /// Owning domain.
+    pub domain: u8,
+    /// MSI-X vector.
+    pub vector: u8,
+}
+
+impl Shape {
+    /// A narrow queue of domain 0 with 2^log2 entries and this vector.
+    #[must_use]
+    pub const fn narrow(log2: u32, vector: u8) -> Self {
+        Self { log2, wide: false, domain: 0, vector }
+    }
+}
+
+/// Two nodes.
+#[derive(Debug)]
+pub struct Bare {
+    /// Devices, hosts, wire.
+    pub rig: Rig,
+    kind: DeviceKind,
+    host: HostSettings,
+    /// Registers that `configure` sets besides the usual ones: offset, value.
+    pub registers: Vec<(u32, u32)>,
+    tails: [u16; 2],
+    rings: [[Ring; QUEUES]; 2],
+}
+
+impl Bare {
+    /// Two nodes that are out of reset, with ideal hosts and a good wire.
+    #[must_use]
+    pub fn new(kind: DeviceKind) -> Self {
+        Self::with(kind, &HostSettings::default())
+    }
+
+    /// The same with hosts that behave like this.
+    #[must_use]
+    pub fn with(kind: DeviceKind, host: &HostSettings) -> Self {
+        let seeds = |n| HostSettings { seed: host.seed + n, ..host.clone() };
+        let devices = [0, 1].map(|n| -> Box<dyn nic_model::device::Device> {
+            // The box forgets that the device may change threads.
+            device(kind, &seeds(n))
+        });
+        let mut this = Self {
+            rig: Rig::new(devices, 20, &Faults::default()),
+            kind,
+            host: host.clone(),
+            registers: Vec::new(),
+            tails: [0; 2],
+            rings: [[Ring::default(); QUEUES]; 2],
+        };
+        this.wait_ready(0);
+        this.wait_ready(1);
+        this
+    }
+
+    /// Two nodes with event queues and an open channel.
+    #[must_use]
+    pub fn up(kind: DeviceKind) -> Self {
+        let mut this = Self::new(kind);
+        this.bring_up().expect(RING);
+        this
+    }
+
+    /// Runs the program with a note of what it ran on, should it fail.
+    fn describe(&self, what: &str) -> String {
+        format!("{what} at cycle {} on {:?} with {:?}", self.rig.now, self.kind, self.host)
+    }
+
+    /// Steps until `done`; fails if that takes too long.
+    #[track_caller]
+    pub fn wait(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
+        let start = self.rig.now;
+        while !done(self) {
+            assert!(self.rig.now < start + PATIENCE, "{}", self.describe(what));
+            self.rig.step();
+        }
+    }
+
+    /// Steps until nothing is under way.
+    #[track_caller]
+    pub fn settle(&mut self) {
+        self.rig.settle(QUIET).unwrap_or_else(|hung| panic!("{}", self.describe(&hung.0)));
+    }
+
+    /// A node's host.
+    #[must_use]
+    pub fn host(&self, node: usize) -> &Host {
+        &self.rig.nodes[node].host
+    }
+
+    /// A node's host, to change its memory.
+    pub fn host_mut(&mut self, node: usize) -> &mut Host {
+        &mut self.rig.nodes[node].host
+    }
+
+    /// Reads a register.
+    #[track_caller]
+    pub fn read(&mut self, node: usize, offset: u32) -> u32 {
+        let value = self.rig.read32(node, offset);
+        value.unwrap_or_else(|hung| panic!("{}", self.describe(&hung.0)))
+    }
+
+    /// Writes a register.
+    pub fn write(&mut self, node: usize, offset: u32, value: u32) {
+        self.rig.write32(node, offset, value);
+    }
+
+    /// Reads 1 to 8 bytes of a BAR, well-formed or not.
+    #[track_caller]
+    pub fn read_raw(&mut self, node: usize, bar: u8, offset: u64, length: usize) -> u64 {
+        self.rig.nodes[node].device.bar_read(bar, offset, length);
+        for _ in 0..PATIENCE {
+            self.rig.step();
+            if let Some(value) = self.rig.nodes[node].device.bar_response() {
+                return value;
+            }
+        }
+        panic!("{}", self.describe("a read is not answered"))
+    }
+
+    /// Writes 1 to 64 bytes to a BAR, well-formed or not.
+    pub fn write_raw(&mut self, node: usize, bar: u8, offset: u64, data: &[u8]) {
+        self.rig.nodes[node].device.bar_write(bar, offset, data);
+    }
+
+    /// Value of a counter.
+    #[track_caller]
+    pub fn counter(&mut self, node: usize, counter: Counter) -> u32 {
+        self.read(node, csr::COUNTER_OFFSET + 4 * counter as u32)
+    }
+
+    /// The records of the error log, which is empty afterwards.
+    #[track_caller]
+    pub fn take_log(&mut self, node: usize) -> Vec<ErrorRecord> {
+        let mut records = Vec::new();
+        while csr::ERROR_COUNT(self.read(node, csr::ERROR_COUNT::OFFSET))
+            .get(csr::ERROR_COUNT::LEVEL)
+            > 0
+        {
+            let low = self.read(node, csr::ERROR_LO::OFFSET);
+            let high = self.read(node, csr::ERROR_HI::OFFSET);
+            records.push(ErrorRecord::from_bits(u64::from(low) | u64::from(high) << 32));
+            self.write(node, csr::ERROR_POP::OFFSET, 0);
+            assert!(records.len() <= 16, "the error log does not empty: {records:?}");
+        }
+        records
+    }
+
+    /// Waits for the end of a reset.
+    #[track_caller]
+    pub fn wait_ready(&mut self, node: usize) {
+        let start = self.rig.now;
+        while STATUS(self.read(node, STATUS::OFFSET)).get(STATUS::READY) == 0 {
+            assert!(self.rig.now < start + 100_000, "{}", self.describe("not ready"));
+        }
+    }
+
+    /// Resets a node and forgets what its software knew.
+    #[track_caller]
+    pub fn soft_reset(&mut self, node: usize) {
+        self.write(node, CONTROL::OFFSET, CONTROL::SOFT_RESET.mask());
+        self.wait_ready(node);
+        self.tails[node] = 0;
+        self.rings[node] = [Ring::default(); QUEUES];
+        let rings = &mut self.rig.nodes[node].host.memory;
+        rings[..EVENT_OFFSET + QUEUES * RING_BYTES].fill(0);
+    }
+
+    /// Tells a node its number, ring and vectors, and enables it.
+    pub fn configure(&mut self, node: usize) {
+        for (offset, value) in [
+            (csr::ADMIN_BASE_LO::OFFSET, low(BUS_BASE)),
+            (csr::ADMIN_BASE_HI::OFFSET, high(BUS_BASE)),
+            (csr::ADMIN_SIZE::OFFSET, ADMIN_LOG2),
+            (csr::NODE::OFFSET, node_number(node).into()),
+            (csr::KEEPALIVE::OFFSET, 0),
+            (csr::ERROR_QUEUE::OFFSET, csr::ERROR_QUEUE::VALID.mask() | u32::from(ERROR_EVENTS)),
+        ] {
+            self.write(node, offset, value);
+        }
+        for (offset, value) in self.registers.clone() {
+            self.write(node, offset, value);
+        }
+        for vector in 0..4 {
+            let entry = msix_entry(vector);
+            for (dword, value) in [low(MSI_BASE) + 4 * vector, 0, vector, 0].into_iter().enumerate()
+            {
+                self.write(node, entry + 4 * u32::try_from(dword).unwrap(), value);
+            }
+        }
+        self.write(node, CONTROL::OFFSET, CONTROL::ENABLE.mask());
+    }
+
+    /// Configures a node and gives it its event queues; vector n belongs to queue n. `None` here
+    /// and below: the admin ring has stopped.
+    #[track_caller]
+    pub fn prepare(&mut self, node: usize) -> Option<()> {
+        self.configure(node);
+        for queue in [ERROR_EVENTS, SEND_EVENTS, RECV_EVENTS] {
+            let vector = u8::try_from(queue).unwrap();
+            self.try_event_create(node, queue, Shape::narrow(10, vector))?;
+        }
+        let wide = Shape { log2: 9, wide: true, domain: 0, vector: 3 };
+        self.try_event_create(node, MESSAGE_EVENTS, wide)?;
+        self.try_ok(node, Opcode::MessageQueue, 0, &[MESSAGE_EVENTS.into()])?;
+        Some(())
+    }
+
+    /// Prepares both nodes and opens the channel between them.
+    #[track_caller]
+    pub fn bring_up(&mut self) -> Option<()> {
+        self.prepare(0)?;
+        self.prepare(1)?;
+        self.open_channel(0x1234_5678)
+    }
+
+    /// Opens the channel, which must be closed, on both nodes.
+    #[track_caller]
+    pub fn open_channel(&mut self, epoch: u32) -> Option<()> {
+        for node in 0..2 {
+            let peer = u32::from(node_number(1 - node));
+            self.try_ok(node, Opcode::PeerOpen, peer, &[epoch + peer * 0x777, 64])?;
+        }
+        for node in 0..2 {
+            let start = self.rig.now;
+            while self.try_peer_state(node)? != PeerState::Open as u32 {
+                assert!(self.rig.now < start + PATIENCE, "{}", self.describe("no channel"));
+            }
+        }
+        Some(())
+    }
+
+    fn try_peer_state(&mut self, node: usize) -> Option<u32> {
+        let peer = u32::from(node_number(1 - node));
+        Some(self.try_ok(node, Opcode::PeerQuery, peer, &[])? & 0xf)
+    }
+
+    /// State of a node's channel to the other.
+    #[track_caller]
+    pub fn peer_state(&mut self, node: usize) -> u32 {
+        self.try_peer_state(node).expect(RING)
+    }
+
+    /// Creates an event queue on its ring.
+    #[track_caller]
+    pub fn event_create(&mut self, node: usize, queue: u16, shape: Shape) {
+        self.try_event_create(node, queue, shape).expect(RING);
+    }
+
+    fn try_event_create(&mut self, node: usize, queue: u16, shape: Shape) -> Option<()> {
+        let at = Self::event_ring(queue);
+        self.host_mut(node).memory[at..at + RING_BYTES].fill(0);
+        let Shape { log2, wide, domain, vector } = shape;
+        self.rings[node][usize::from(queue)] = Ring { log2, wide, domain, consumer: 0 };
+        let base = BUS_BASE + at as u64;
+        let word = log2 | u32::from(wide) << 4 | u32::from(domain) << 8 | u32::from(vector) << 16;
+        self.try_ok(node, Opcode::EventCreate, queue.into(), &[low(base), high(base), word])?;
+        Some(())
+    }
+
+    /// Puts entries into the admin ring without telling the device; gives the tail to write.
+    pub fn admin_fill(&mut self, node: usize, entries: &[[u32; 16]]) -> u32 {
+        for entry in entries {
+            let slot = 64 * (usize::from(self.tails[node]) % (1 << ADMIN_LOG2));
+            let bytes: Vec<u8> = entry.iter().flat_map(|word| word.to_le_bytes()).collect();
+            self.host_mut(node).put(slot, &bytes);
+            self.tails[node] = self.tails[node].wrapping_add(1);
+        }
+        self.tails[node].into()
+    }
+
+    /// Runs one command as it stands; `None` if the ring stops instead.
+    #[track_caller]
+    pub fn try_admin(&mut self, node: usize, entry: [u32; 16]) -> Option<[u32; 4]> {
+        let slot = 64 * (usize::from(self.tails[node]) % (1 << ADMIN_LOG2));
+        let tail = self.admin_fill(node, &[entry]);
+        self.write(node, csr::ADMIN_TAIL::OFFSET, tail);
+        let start = self.rig.now;
+        while self.host(node).word(slot + 12) != DONE {
+            assert!(self.rig.now < start + PATIENCE, "{}", self.describe("a command hangs"));
+            self.rig.run(16);
+            let status = (self.rig.now - start).is_multiple_of(1024);
+            if status && STATUS(self.read(node, STATUS::OFFSET)).get(STATUS::ADMIN_FAILED) == 1 {
+                return None;
+            }
+        }
+        Some([0, 4, 8, 12].map(|at| self.host(node).word(slot + at)))
+    }
+
+    /// Runs a command; gives its status and result.
+    #[track_caller]
+    pub fn admin(
+        &mut self,
+        node: usize,
+        opcode: Opcode,
+        index: u32,
+        body: &[u32],
+    ) -> (AdminStatus, u32) {
+        let entry = command(opcode as u32, index, body);
+        let [status, result, cookie, _] = self.try_admin(node, entry).expect(RING);
+        assert_eq!(cookie, entry[2], "the cookie comes back");
+        (AdminStatus::from_bits(status).expect("a status"), result)
+    }
+
+    /// Runs a command that must be Ok, if it runs at all; gives its result.
+    #[track_caller]
+    pub fn try_ok(&mut self, node: usize, op: Opcode, index: u32, body: &[u32]) -> Option<u32> {
+        let [status, result, ..] = self.try_admin(node, command(op as u32, index, body))?;
+        let what = format!("{op:?} {index:#x} {body:x?} on node {node} ends with {status}");
+        assert_eq!(status, AdminStatus::Ok as u32, "{}", self.describe(&what));
+        Some(result)
+    }
+
+    /// Runs a command that must be Ok; gives its result.
+    #[track_caller]
+    pub fn ok(&mut self, node: usize, op: Opcode, index: u32, body: &[u32]) -> u32 {
+        self.try_ok(node, op, index, body).expect(RING)
+    }
+
+    /// New records of an event queue. The device is not told that they are read.
+    pub fn peek_events(&mut self, node: usize, queue: u16) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next_event(node, queue) {
+            events.push(event);
+            let ring = &mut self.rings[node][usize::from(queue)];
+            ring.consumer = ring.consumer.wrapping_add(1);
+        }
+        events
+    }
+
+    /// Takes the last record back that `peek_events` gave.
+    pub const fn unread(&mut self, node: usize, queue: u16) {
+        let ring = &mut self.rings[node][queue as usize];
+        ring.consumer = ring.consumer.wrapping_sub(1);
+    }
+
+    /// Where the ring of an event queue is in host memory.
+    #[must_use]
+    pub fn event_ring(queue: u16) -> usize {
+        EVENT_OFFSET + usize::from(queue) * RING_BYTES
+    }
+
+    /// The record that the reader sees next, if it is there.
+    #[must_use]
+    pub fn next_event(&self, node: usize, queue: u16) -> Option<Event> {
+        let ring = self.rings[node][usize::from(queue)];
+        let bytes = if ring.wide { WIDE_ENTRY_BYTES } else { EVENT_BYTES };
+        let entries = 1 << ring.log2;
+        let consumer = usize::from(ring.consumer);
+        let slot = Self::event_ring(queue) + (consumer % entries) * usize::try_from(bytes).unwrap();
+        let record = slot + usize::try_from(bytes - EVENT_BYTES).unwrap();
+        let event = Event::from_words([0, 4, 8, 12].map(|at| self.host(node).word(record + at)));
+        (event.phase == (consumer / entries).is_multiple_of(2)).then_some(event)
+    }
+
+    /// Tells the device how far the reader is, and whether to interrupt.
+    pub fn consume(&mut self, node: usize, queue: u16, arm: bool) {
+        let ring = self.rings[node][usize::from(queue)];
+        let bell = EventDoorbell { queue, arm, consumer: ring.consumer };
+        self.doorbell(node, ring.domain, EVENT_DOORBELL, bell.to_bits());
+    }
+
+    /// New records, and tells the device that they are read.
+    pub fn take_events(&mut self, node: usize, queue: u16) -> Vec<Event> {
+        let events = self.peek_events(node, queue);
+        self.consume(node, queue, false);
+        events
+    }
+
+    /// Writes a doorbell of 8 bytes.
+    pub fn doorbell(&mut self, node: usize, domain: u8, offset: u64, value: u64) {
+        self.rig.doorbell(node, domain, offset, value);
+    }
+
+    /// Nothing was written where no memory is.
+    #[track_caller]
+    pub fn assert_no_stray_writes(&self) {
+        for node in 0..2 {
+            assert!(self.host(node).stray_writes.is_empty(), "{:x?}", self.host(node).stray_writes);
+        }
+    }
+}
+
+/// Bytes of the free memory, one region.
+pub const FREE_BYTES: usize = MEMORY_BYTES - cosim::lockstep::rig::FREE_OFFSET;
+
+/// Offset of an MSI-X table entry.
+#[must_use]
+pub const fn msix_entry(vector: u32) -> u32 {
+    csr::MSIX_TABLE_OFFSET + vector * csr::MSIX_ENTRY_BYTES
+}
+
+/// First byte of a domain's doorbell page.
+#[must_use]
+pub fn page(domain: u8) -> u64 {
+    u64::from(domain) * PAGE_BYTES
+}
+
+/// An admin entry.
+#[must_use]
+pub fn command(opcode: u32, index: u32, body: &[u32]) -> [u32; 16] {
+    let mut words = [0; 16];
+    words[0] = opcode;
+    words[1] = index;
+    words[2] = 0xc00c_1e00 ^ opcode ^ index << 8;
+    words[4..4 + body.len()].copy_from_slice(body);
+    words
+}

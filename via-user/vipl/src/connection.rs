@@ -1,0 +1,196 @@
+//! Connections, client and server: request, wait, accept, reject.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+
+use host_driver::port::{
+    DISCRIMINATOR_MAX, HOST_ADDRESS_MAX, Incoming, NetAddress, Progress, RemoteAttributes,
+};
+
+use crate::attributes::{RemoteViAttributes, ViAttributes, ViState};
+use crate::error::{Error, Result, VipReturn};
+use crate::nic::Nic;
+use crate::transfer::Deadline;
+use crate::vi::Vi;
+
+/// A request that arrived (`VIP_CONN_HANDLE`). Dropped without an answer it is rejected.
+#[derive(Debug)]
+#[doc(alias = "VIP_CONN_HANDLE")]
+pub struct ConnectionRequest {
+    nic: Nic,
+    incoming: Incoming,
+    answered: AtomicBool,
+}
+
+fn check(address: &NetAddress) -> Result<()> {
+    let fits =
+        address.host.len() <= HOST_ADDRESS_MAX && address.discriminator.len() <= DISCRIMINATOR_MAX;
+    if fits { Ok(()) } else { Err(VipReturn::InvalidParameter.into()) }
+}
+
+fn told(vi: &Vi) -> RemoteAttributes {
+    let a: ViAttributes = vi.attributes();
+    RemoteAttributes {
+        vi: vi.number(),
+        connection: 0,
+        reliability: a.reliability,
+        rdma_write: a.enable_rdma_write,
+        rdma_read: a.enable_rdma_read,
+        max_transfer: a.max_transfer_size,
+        qos: a.qos,
+    }
+}
+
+impl Nic {
+    /// Waits for a request to `local`. A timeout of zero polls.
+    ///
+    /// # Errors
+    /// [`VipReturn::Timeout`]; [`VipReturn::InvalidParameter`] for an address that is too long.
+    #[doc(alias = "VipConnectWait")]
+    pub fn connect_wait(&self, local: &NetAddress, timeout: Duration) -> Result<ConnectionRequest> {
+        check(local)?;
+        let deadline = Deadline::after(self, timeout);
+        let listener = self.port().listen(local)?;
+        loop {
+            self.progress();
+            if let Some(incoming) = self.port().listen_poll(listener) {
+                let (nic, answered) = (self.clone(), AtomicBool::new(false));
+                return Ok(ConnectionRequest { nic, incoming, answered });
+            }
+            if deadline.left(self, 1) == 0 {
+                self.port().listen_stop(listener);
+                return Err(VipReturn::Timeout.into());
+            }
+            self.relax(deadline.wait("a connection request, listener", listener));
+        }
+    }
+}
+
+impl ConnectionRequest {
+    /// The requester's own address.
+    #[must_use]
+    pub const fn remote_address(&self) -> &NetAddress {
+        &self.incoming.from
+    }
+
+    /// The attributes of the requester's VI.
+    #[must_use]
+    pub fn remote_attributes(&self) -> RemoteViAttributes {
+        self.incoming.attributes.into()
+    }
+
+    /// Accepts the request with an Idle VI. If the attributes do not match, the requester is not told, and the request
+    /// can be accepted with another VI, or rejected.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidReliabilityLevel`], [`VipReturn::InvalidMtu`], [`VipReturn::InvalidQos`];
+    /// [`VipReturn::InvalidState`] unless the VI is Idle; [`VipReturn::Timeout`] if the requester is gone.
+    #[doc(alias = "VipConnectAccept")]
+    pub fn accept(&self, vi: &Vi) -> Result<()> {
+        let (mine, theirs) = (vi.attributes(), &self.incoming.attributes);
+        let mismatch = if mine.reliability != theirs.reliability {
+            Some(VipReturn::InvalidReliabilityLevel)
+        } else if mine.max_transfer_size != theirs.max_transfer {
+            Some(VipReturn::InvalidMtu)
+        } else if mine.qos != theirs.qos {
+            Some(VipReturn::InvalidQos)
+        } else {
+            None
+        };
+        if let Some(code) = mismatch {
+            return Err(code.into());
+        }
+        if self.answered.load(Ordering::Acquire) {
+            return Err(VipReturn::InvalidState.into());
+        }
+        vi.change(ViState::Idle, ViState::ConnectPending)?;
+        if let Err(error) = self.nic.port().accept(&self.incoming, told(vi)) {
+            vi.connect_failed(true)?;
+            let gone = matches!(error, host_driver::Error::NoSuch { .. }) || error.is_peer_down();
+            let code = if gone { VipReturn::Timeout } else { Error::from(error.clone()).code };
+            return Err(Error { code, source: Some(error) });
+        }
+        self.answered.store(true, Ordering::Release);
+        let wait = Deadline::after(&self.nic, Duration::ZERO)
+            .wait("a confirmation of VI", vi.number().into());
+        loop {
+            self.nic.progress();
+            match self.nic.port().accept_poll(&self.incoming) {
+                Progress::Pending => self.nic.relax(wait),
+                Progress::Established(_) => return vi.connected(),
+                _ => {
+                    vi.connect_failed(true)?;
+                    return Err(VipReturn::Timeout.into());
+                }
+            }
+        }
+    }
+
+    /// Rejects the request.
+    #[doc(alias = "VipConnectReject")]
+    pub fn reject(self) {
+        // Dropping rejects.
+    }
+}
+
+impl Drop for ConnectionRequest {
+    fn drop(&mut self) {
+        if !self.answered.load(Ordering::Acquire) && !std::thread::panicking() {
+            self.nic.port().reject(&self.incoming);
+        }
+    }
+}
+
+impl Vi {
+    /// Asks for a connection to whoever waits at `remote`; `local` is told to the other side.
+    ///
+    /// # Errors
+    /// [`VipReturn::NoMatch`] promptly if nobody waits there; [`VipReturn::Reject`]; [`VipReturn::Timeout`] if no
+    /// answer came (also if the other node is dead); [`VipReturn::NotReachable`] for an address that is not on this
+    /// network; [`VipReturn::InvalidState`] unless Idle; [`VipReturn::InvalidParameter`] for a timeout of zero.
+    #[doc(alias = "VipConnectRequest")]
+    pub fn connect_request(
+        &self,
+        local: &NetAddress,
+        remote: &NetAddress,
+        timeout: Duration,
+    ) -> Result<RemoteViAttributes> {
+        check(local)?;
+        check(remote)?;
+        if timeout.is_zero() {
+            return Err(VipReturn::InvalidParameter.into());
+        }
+        let nic = self.nic();
+        let bound_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let wait = Deadline::after(nic, timeout).wait("an answer for VI", self.number().into());
+        self.change(ViState::Idle, ViState::ConnectPending)?;
+        let started = nic.port().connect(told(self), local, remote, bound_ns);
+        let exchange = match started {
+            Ok(exchange) => exchange,
+            Err(error) => {
+                self.connect_failed(false)?;
+                return Err(error.into());
+            }
+        };
+        loop {
+            nic.progress();
+            let failed = match nic.port().connect_poll(exchange) {
+                Ok(Progress::Pending) => {
+                    nic.relax(wait);
+                    continue;
+                }
+                Ok(Progress::Established(remote)) => {
+                    self.connected()?;
+                    return Ok(remote.into());
+                }
+                Ok(Progress::Rejected) => (VipReturn::Reject.into(), false),
+                Ok(Progress::NoMatch) => (VipReturn::NoMatch.into(), false),
+                // The NIC's VI may have been connected for a moment.
+                Ok(Progress::Cancelled) => (VipReturn::Timeout.into(), true),
+                Err(error) => (error.into(), true),
+            };
+            self.connect_failed(failed.1)?;
+            return Err(failed.0);
+        }
+    }
+}

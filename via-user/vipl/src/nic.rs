@@ -1,0 +1,147 @@
+//! NICs: open, query, errors; and what their VIs share.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use host_driver::bus::Wait;
+use host_driver::dma::DmaMemory;
+use host_driver::port::{DISCRIMINATOR_MAX, ViPort};
+use host_driver::sync::{lock, try_lock};
+
+use crate::attributes::{MemAttributes, NicAttributes, Reliability};
+use crate::error::{ErrorDescriptor, ErrorHandler, default_handler};
+use crate::vi::{Vi, ViInner};
+
+/// Most descriptors posted on one queue.
+pub(crate) const DESCRIPTORS_PER_QUEUE: usize = 1024;
+
+/// An open NIC (`VIP_NIC_HANDLE`). Clones are the same handle.
+#[derive(Clone, Debug)]
+#[doc(alias = "VIP_NIC_HANDLE")]
+pub struct Nic {
+    inner: Arc<NicInner>,
+}
+
+pub(crate) struct NicInner {
+    pub(crate) port: Arc<dyn ViPort>,
+    /// Tags and how many VIs and registrations use each.
+    pub(crate) tags: Mutex<BTreeMap<u16, u32>>,
+    pub(crate) memory: Mutex<BTreeMap<u32, (DmaMemory, MemAttributes)>>,
+    pub(crate) vis: Mutex<BTreeMap<u16, Weak<ViInner>>>,
+    handler: Mutex<Option<ErrorHandler>>,
+}
+
+impl core::fmt::Debug for NicInner {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:?}", self.port)
+    }
+}
+
+impl Nic {
+    /// Opens a NIC on a port. What it holds is given back with the port.
+    #[must_use]
+    #[doc(alias = "VipOpenNic")]
+    pub fn open(port: Arc<dyn ViPort>) -> Self {
+        let inner = NicInner {
+            port,
+            tags: Mutex::default(),
+            memory: Mutex::default(),
+            vis: Mutex::default(),
+            handler: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Closes the NIC: VIs, completion queues, registrations and tags that are left are taken back.
+    #[doc(alias = "VipCloseNic")]
+    pub fn close(self) {
+        // VIs that the program still holds are dead; their numbers may be given to others.
+        lock(&self.inner.vis).clear();
+        self.inner.port.close();
+        lock(&self.inner.memory).clear();
+        lock(&self.inner.tags).clear();
+    }
+
+    /// The NIC's attributes.
+    #[must_use]
+    #[doc(alias = "VipQueryNic")]
+    pub fn query(&self) -> NicAttributes {
+        let port = self.inner.port.attributes();
+        let levels = [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception];
+        NicAttributes {
+            name: port.name.clone(),
+            hardware_version: port.hardware_version,
+            provider_version: 1,
+            local_address: port.host_address.clone(),
+            thread_safe: true,
+            max_discriminator_len: u16::try_from(DISCRIMINATOR_MAX).unwrap_or(u16::MAX),
+            max_register_bytes: u64::from(port.regions) * u64::from(u32::MAX),
+            max_register_regions: port.regions,
+            max_register_block_bytes: u32::MAX.into(),
+            max_vi: port.vis,
+            max_descriptors_per_queue: u32::try_from(DESCRIPTORS_PER_QUEUE).unwrap_or(u32::MAX),
+            max_segments_per_desc: port.segments,
+            max_cq: port.queues,
+            max_cq_entries: port.queue_entries,
+            max_transfer_size: port.max_transfer,
+            native_mtu: port.native_mtu,
+            max_ptags: port.tags,
+            reliability_level_support: levels.iter().fold(0, |mask, level| mask | *level as u16),
+            rdma_read_support: 0,
+        }
+    }
+
+    /// Sets the handler of asynchronous errors; None restores the default one, which writes a line
+    /// ([`crate::set_error_sink`]).
+    #[doc(alias = "VipErrorCallback")]
+    pub fn error_callback(&self, handler: Option<ErrorHandler>) {
+        *lock(&self.inner.handler) = handler;
+    }
+
+    /// The port below.
+    #[must_use]
+    pub fn port(&self) -> &Arc<dyn ViPort> {
+        &self.inner.port
+    }
+
+    pub(crate) fn inner(&self) -> &NicInner {
+        &self.inner
+    }
+
+    /// Handles what happened on the NIC. Cheap if nothing did. Every `done` that finds nothing and every wait calls it,
+    /// so a program that polls needs not.
+    pub fn progress(&self) {
+        while let Some(stopped) = self.inner.port.next_event() {
+            let vi = lock(&self.inner.vis).get(&stopped.vi).and_then(Weak::upgrade);
+            if let Some(vi) = vi {
+                Vi::from_inner(vi).stopped(stopped);
+            }
+        }
+    }
+
+    pub(crate) fn report(&self, error: &ErrorDescriptor) {
+        let handler = lock(&self.inner.handler).clone();
+        match handler {
+            Some(handler) => handler(error),
+            None => default_handler(error),
+        }
+    }
+
+    pub(crate) fn relax(&self, wait: Wait) {
+        self.inner.port.relax(wait);
+    }
+
+    /// Takes a lock that may be held across `relax`.
+    pub(crate) fn lock_relaxed<'a, T>(
+        &self,
+        mutex: &'a Mutex<T>,
+        what: &'static str,
+    ) -> std::sync::MutexGuard<'a, T> {
+        loop {
+            if let Some(guard) = try_lock(mutex) {
+                return guard;
+            }
+            self.relax(Wait::bounded(what, 0));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Posting descriptors, and taking them back when they are done.
+
+use core::time::Duration;
+
+use host_driver::bus::Wait;
+use host_driver::sync::lock;
+use host_driver::work_queue::Head;
+use nic_regs::doorbell::Queue;
+
+use crate::attributes::ViState;
+use crate::descriptor::Descriptor;
+use crate::error::{CompletionError, Result, VipReturn};
+use crate::nic::Nic;
+use crate::vi::Vi;
+
+/// A wait without end (`VIP_INFINITE`).
+#[doc(alias = "VIP_INFINITE")]
+pub const INFINITE: Duration = Duration::MAX;
+
+/// Time at which a wait is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<u64>);
+
+impl Deadline {
+    pub(crate) fn after(nic: &Nic, timeout: Duration) -> Self {
+        let ns = u64::try_from(timeout.as_nanos()).ok();
+        Self(ns.and_then(|ns| nic.port().now_ns().checked_add(ns)))
+    }
+
+    pub(crate) const fn wait(self, what: &'static str, index: u32) -> Wait {
+        Wait { what, index, bounded: self.0.is_some() }
+    }
+
+    /// Nanoseconds that are left, at most `slice`.
+    pub(crate) fn left(self, nic: &Nic, slice: u64) -> u64 {
+        self.0.map_or(slice, |end| end.saturating_sub(nic.port().now_ns()).min(slice))
+    }
+}
+
+/// Result of taking a descriptor: the descriptor, done without error, or why not.
+pub type Completion = core::result::Result<Descriptor, CompletionError>;
+
+const fn nothing(code: VipReturn) -> Completion {
+    Err(CompletionError { code, descriptor: None })
+}
+
+impl Vi {
+    /// Posts a descriptor on the send queue. Unless the VI is connected it completes at once, as flushed.
+    ///
+    /// # Errors
+    /// [`VipReturn::ErrorResource`] if the queue is full.
+    #[doc(alias = "VipPostSend")]
+    pub fn post_send(&self, descriptor: &Descriptor) -> Result<()> {
+        self.post(Queue::Send, descriptor)
+    }
+
+    /// Posts a descriptor on the receive queue. An Idle VI keeps it for its next connection.
+    ///
+    /// # Errors
+    /// [`VipReturn::ErrorResource`] if the queue is full.
+    #[doc(alias = "VipPostRecv")]
+    pub fn post_recv(&self, descriptor: &Descriptor) -> Result<()> {
+        self.post(Queue::Recv, descriptor)
+    }
+
+    fn post(&self, queue: Queue, descriptor: &Descriptor) -> Result<()> {
+        let mut work = lock(&self.side(queue).work);
+        let held = queue == Queue::Recv;
+        match self.state() {
+            ViState::Connected => {}
+            ViState::Idle | ViState::ConnectPending if held => {}
+            _ => {
+                work.post_flushed(descriptor.slot())?;
+                drop(work);
+                self.inner().announce(queue, 1);
+                return Ok(());
+            }
+        }
+        work.post(descriptor.slot(), |token| self.nic().port().post(token))?;
+        Ok(())
+    }
+
+    /// Takes the oldest send descriptor if it is done.
+    ///
+    /// # Errors
+    /// [`VipReturn::NotDone`]; [`VipReturn::DescriptorError`], without a descriptor if nothing is posted.
+    #[doc(alias = "VipSendDone")]
+    pub fn send_done(&self) -> Completion {
+        self.done(Queue::Send)
+    }
+
+    /// Takes the oldest receive descriptor if it is done.
+    ///
+    /// # Errors
+    /// As [`Vi::send_done`].
+    #[doc(alias = "VipRecvDone")]
+    pub fn recv_done(&self) -> Completion {
+        self.done(Queue::Recv)
+    }
+
+    /// As [`Vi::send_done`] or [`Vi::recv_done`], by queue.
+    ///
+    /// # Errors
+    /// As [`Vi::send_done`].
+    pub fn done(&self, queue: Queue) -> Completion {
+        if let Some(completion) = self.take(queue) {
+            return completion;
+        }
+        self.nic().progress();
+        self.take(queue).unwrap_or(nothing(VipReturn::NotDone))
+    }
+
+    fn take(&self, queue: Queue) -> Option<Completion> {
+        let head = lock(&self.side(queue).work).take();
+        match head {
+            Head::NotDone => None,
+            Head::Empty => Some(nothing(VipReturn::DescriptorError)),
+            Head::Done(slot) => {
+                let descriptor = Descriptor::new(slot);
+                Some(if descriptor.status().is_error() {
+                    let code = VipReturn::DescriptorError;
+                    Err(CompletionError { code, descriptor: Some(descriptor) })
+                } else {
+                    Ok(descriptor)
+                })
+            }
+        }
+    }
+
+    /// Waits for the oldest send descriptor.
+    ///
+    /// # Errors
+    /// [`VipReturn::Timeout`]; otherwise as [`Vi::send_done`].
+    #[doc(alias = "VipSendWait")]
+    pub fn send_wait(&self, timeout: Duration) -> Completion {
+        self.wait(Queue::Send, timeout, "a send on VI")
+    }
+
+    /// Waits for the oldest receive descriptor.
+    ///
+    /// # Errors
+    /// As [`Vi::send_wait`].
+    #[doc(alias = "VipRecvWait")]
+    pub fn recv_wait(&self, timeout: Duration) -> Completion {
+        self.wait(Queue::Recv, timeout, "a receive on VI")
+    }
+
+    fn wait(&self, queue: Queue, timeout: Duration, what: &'static str) -> Completion {
+        let nic = self.nic();
+        let deadline = Deadline::after(nic, timeout);
+        loop {
+            let completion = self.done(queue);
+            if !matches!(&completion, Err(e) if e.code == VipReturn::NotDone) {
+                return completion;
+            }
+            if deadline.left(nic, 1) == 0 {
+                return nothing(VipReturn::Timeout);
+            }
+            nic.relax(deadline.wait(what, self.number().into()));
+        }
+    }
+}

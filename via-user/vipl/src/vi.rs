@@ -1,0 +1,355 @@
+//! VIs: create, destroy, query; how they stop.
+//!
+//! ```text
+//!            connect, accept                       done
+//!   Idle ---------------------> ConnectPending ----------> Connected
+//!    ^  ^                            |                        |
+//!    |  `---- rejected, timed out ---'                        | the NIC stopped it (error, refusal, FIN, dead peer)
+//!    `------------------ disconnect ---- Error <--------------'
+//! ```
+//! Posting looks at the state under the queue's lock, and a state is changed under the locks of both queues: whatever
+//! was posted to the NIC was posted before a stop or a disconnect empties its queues.
+
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use host_driver::port::{PortVi, ViStopped};
+use host_driver::sync::lock;
+use host_driver::work_queue::WorkQueue;
+use nic_regs::desc::status;
+use nic_regs::doorbell::Queue;
+use nic_regs::vi::StopReason;
+
+use crate::attributes::{ViAttributes, ViQuery, ViState};
+use crate::completion::Cq;
+use crate::descriptor::Descriptor;
+use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
+use crate::nic::{DESCRIPTORS_PER_QUEUE, Nic};
+
+/// A virtual interface (`VIP_VI_HANDLE`). Clones are the same VI; the last one destroys it.
+#[derive(Clone)]
+#[doc(alias = "VIP_VI_HANDLE")]
+pub struct Vi {
+    inner: Arc<ViInner>,
+}
+
+/// One work queue with its lock and its completion queue.
+#[derive(Debug)]
+pub(crate) struct Side {
+    pub(crate) work: Mutex<WorkQueue>,
+    pub(crate) cq: Option<Cq>,
+}
+
+/// Completions of a VI's queues that its completion queues were told of.
+pub(crate) type Announced = Arc<[AtomicU64; 2]>;
+
+pub(crate) struct ViInner {
+    pub(crate) nic: Nic,
+    number: u16,
+    attributes: ViAttributes,
+    state: AtomicU8,
+    sides: [Side; 2],
+    announced: Announced,
+    /// Held while the connection is taken down; may be held across `relax`.
+    teardown: Mutex<()>,
+    /// The NIC stopped the VI before the connection was known here.
+    early_stop: Mutex<Option<ViStopped>>,
+}
+
+impl core::fmt::Debug for Vi {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Vi({}, {:?})", self.inner.number, self.state())
+    }
+}
+
+impl PartialEq for Vi {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl Eq for Vi {}
+
+impl Nic {
+    /// Creates a VI, Idle. A completion queue is chosen for each work queue, or none.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidMtu`], [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`],
+    /// [`VipReturn::ErrorResource`]; [`VipReturn::InvalidParameter`] for a completion queue of another NIC.
+    #[doc(alias = "VipCreateVi")]
+    pub fn create_vi(
+        &self,
+        attributes: ViAttributes,
+        send_cq: Option<&Cq>,
+        recv_cq: Option<&Cq>,
+    ) -> Result<Vi> {
+        let limit = self.port().attributes().max_transfer;
+        if attributes.max_transfer_size == 0 || attributes.max_transfer_size > limit {
+            return Err(VipReturn::InvalidMtu.into());
+        }
+        if attributes.enable_rdma_read {
+            return Err(VipReturn::InvalidRdmaRead.into());
+        }
+        self.use_tag(attributes.ptag)?;
+        let created = self.port().create_vi(PortVi {
+            reliability: attributes.reliability,
+            tag: attributes.ptag.0,
+            max_transfer: attributes.max_transfer_size,
+            send_queue: send_cq.map(Cq::number),
+            recv_queue: recv_cq.map(Cq::number),
+        });
+        let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
+        let side = |queue, cq: Option<&Cq>| Side {
+            work: Mutex::new(WorkQueue::new(number, queue, DESCRIPTORS_PER_QUEUE)),
+            cq: cq.cloned(),
+        };
+        let inner = Arc::new(ViInner {
+            nic: self.clone(),
+            number,
+            attributes,
+            state: AtomicU8::new(ViState::Idle as u8),
+            sides: [side(Queue::Send, send_cq), side(Queue::Recv, recv_cq)],
+            announced: Announced::default(),
+            teardown: Mutex::new(()),
+            early_stop: Mutex::new(None),
+        });
+        lock(&self.inner().vis).insert(number, Arc::downgrade(&inner));
+        for cq in [send_cq, recv_cq].into_iter().flatten() {
+            cq.attach(number, &inner, &inner.announced);
+        }
+        Ok(Vi { inner })
+    }
+}
+
+impl ViInner {
+    /// Makes completions known that the NIC did not announce and will not: after its queues were emptied. `side`
+    /// has `not_done` descriptors that are still to be completed.
+    fn settle(&self, queue: Queue, not_done: usize) {
+        let side = &self.sides[queue as usize];
+        let Some(cq) = &side.cq else { return };
+        cq.drain();
+        let completed = lock(&side.work).posted().saturating_sub(not_done as u64);
+        let announced = self.announced[queue as usize].load(Ordering::Acquire);
+        if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(announced)) {
+            self.announce(queue, count);
+        }
+    }
+
+    /// Puts completions that software made into the completion queue.
+    pub(crate) fn announce(&self, queue: Queue, count: u32) {
+        if let Some(cq) = &self.sides[queue as usize].cq {
+            cq.push(self.number, queue, count);
+        }
+    }
+}
+
+impl Vi {
+    pub(crate) const fn from_inner(inner: Arc<ViInner>) -> Self {
+        Self { inner }
+    }
+
+    pub(crate) fn nic(&self) -> &Nic {
+        &self.inner.nic
+    }
+
+    pub(crate) fn side(&self, queue: Queue) -> &Side {
+        &self.inner.sides[queue as usize]
+    }
+
+    pub(crate) fn inner(&self) -> &ViInner {
+        &self.inner
+    }
+
+    /// The VI's number on its NIC.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.inner.number
+    }
+
+    /// The VI's attributes.
+    #[must_use]
+    pub fn attributes(&self) -> ViAttributes {
+        self.inner.attributes
+    }
+
+    /// The VI's state, as far as events were handled; [`Vi::query`] handles them first.
+    #[must_use]
+    pub fn state(&self) -> ViState {
+        match self.inner.state.load(Ordering::Acquire) {
+            0 => ViState::Idle,
+            1 => ViState::Connected,
+            2 => ViState::ConnectPending,
+            _ => ViState::Error,
+        }
+    }
+
+    /// State, attributes, and whether the queues are empty.
+    #[must_use]
+    #[doc(alias = "VipQueryVi")]
+    pub fn query(&self) -> ViQuery {
+        self.nic().progress();
+        ViQuery {
+            state: self.state(),
+            attributes: self.inner.attributes,
+            send_queue_empty: lock(&self.side(Queue::Send).work).is_empty(),
+            recv_queue_empty: lock(&self.side(Queue::Recv).work).is_empty(),
+        }
+    }
+
+    fn queues(&self) -> [MutexGuard<'_, WorkQueue>; 2] {
+        [lock(&self.side(Queue::Send).work), lock(&self.side(Queue::Recv).work)]
+    }
+
+    /// Changes the state, unless it is another than `from`. Nothing is being posted at that moment.
+    pub(crate) fn change(&self, from: ViState, to: ViState) -> Result<()> {
+        let _queues = self.queues();
+        if self.state() != from {
+            return Err(VipReturn::InvalidState.into());
+        }
+        self.inner.state.store(to as u8, Ordering::Release);
+        Ok(())
+    }
+
+    /// The connection is there, on both sides.
+    pub(crate) fn connected(&self) -> Result<()> {
+        self.change(ViState::ConnectPending, ViState::Connected)?;
+        if let Some(stopped) = lock(&self.inner.early_stop).take() {
+            self.stopped(stopped);
+        }
+        Ok(())
+    }
+
+    /// The connection did not come about. `touched`: the NIC's VI was connected for a while, so it forgot its queues,
+    /// and what is posted must be posted again.
+    pub(crate) fn connect_failed(&self, touched: bool) -> Result<()> {
+        if touched {
+            lock(&self.side(Queue::Recv).work).hold();
+            self.nic().port().reset_vi(self.number())?;
+            lock(&self.inner.early_stop).take();
+            let not_done = lock(&self.side(Queue::Recv).work).not_done();
+            self.inner.settle(Queue::Recv, not_done);
+            lock(&self.side(Queue::Recv).work).repost(|token| self.nic().port().post(token));
+        }
+        self.change(ViState::ConnectPending, ViState::Idle)
+    }
+
+    /// Completes what the NIC has not, and makes it known. The NIC's queues are empty.
+    fn flush(&self, first: [u32; 2]) -> [Option<Descriptor>; 2] {
+        [Queue::Send, Queue::Recv].map(|queue| {
+            let flushed = lock(&self.side(queue).work).flush(first[queue as usize]);
+            self.inner.settle(queue, 0);
+            flushed.map(Descriptor::new)
+        })
+    }
+
+    /// The NIC stopped the VI.
+    pub(crate) fn stopped(&self, stopped: ViStopped) {
+        let nic = self.nic();
+        if self.state() == ViState::ConnectPending {
+            *lock(&self.inner.early_stop) = Some(stopped);
+            return;
+        }
+        let teardown = nic.lock_relaxed(&self.inner.teardown, "a VI's teardown");
+        // An event of an earlier connection finds a VI that is not stopped.
+        let is_stopped = || nic.port().vi_stopped(self.number()).unwrap_or(true);
+        if self.state() != ViState::Connected || !is_stopped() {
+            return;
+        }
+        if self.change(ViState::Connected, ViState::Error).is_err() {
+            return;
+        }
+        // The fence: every status that the NIC wrote is here before the others are flushed. If even this fails, the
+        // NIC is gone and writes nothing any more.
+        let _ = nic.port().reset_vi(self.number());
+        let mut first = [status::DESC_FLUSHED_ERROR; 2];
+        first[stopped.queue as usize] = stopped.status;
+        let flushed = self.flush(first);
+        drop(teardown);
+        let (code, resource) = match stopped.reason {
+            StopReason::Refused | StopReason::PeerDown | StopReason::Disconnected => {
+                (ErrorCode::ConnectionLost, ResourceCode::Vi)
+            }
+            StopReason::ReceiveEmpty => (ErrorCode::ReceiveQueueEmpty, ResourceCode::Vi),
+            StopReason::Descriptor | StopReason::HostRead => {
+                (ErrorCode::PostDescriptor, ResourceCode::Descriptor)
+            }
+            // The descriptor's own status tells.
+            StopReason::None | StopReason::Format | StopReason::Protection | StopReason::Length => {
+                return;
+            }
+        };
+        let [send, recv] = flushed;
+        let first = if stopped.queue == Queue::Send { send } else { recv };
+        let descriptor = first.filter(|_| resource == ResourceCode::Descriptor);
+        nic.report(&ErrorDescriptor { vi: Some(self.clone()), descriptor, resource, code });
+    }
+
+    /// Disconnects; what is posted completes as flushed, in order, and is still to be taken. The VI is then Idle.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidState`] while a connection is being set up; [`VipReturn::ErrorResource`] if the NIC does
+    /// not answer.
+    #[doc(alias = "VipDisconnect")]
+    pub fn disconnect(&self) -> Result<()> {
+        let nic = self.nic();
+        let _teardown = nic.lock_relaxed(&self.inner.teardown, "a VI's teardown");
+        match self.state() {
+            ViState::ConnectPending => return Err(VipReturn::InvalidState.into()),
+            // The NIC's side was taken down when the VI stopped.
+            ViState::Error => return self.change(ViState::Error, ViState::Idle),
+            ViState::Idle if self.queues().iter().all(|queue| queue.not_done() == 0) => {
+                return Ok(());
+            }
+            // Nothing is posted to the NIC from here on.
+            state @ (ViState::Idle | ViState::Connected) => self.change(state, ViState::Error)?,
+        }
+        nic.port().reset_vi(self.number())?;
+        self.flush([status::DESC_FLUSHED_ERROR; 2]);
+        self.change(ViState::Error, ViState::Idle)
+    }
+
+    /// Destroys the VI.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidState`] unless Idle; [`VipReturn::ErrorResource`] if descriptors are still to be taken.
+    #[doc(alias = "VipDestroyVi")]
+    pub fn destroy(&self) -> Result<()> {
+        if self.state() != ViState::Idle {
+            return Err(VipReturn::InvalidState.into());
+        }
+        if self.queues().iter().any(|queue| !queue.is_empty()) {
+            return Err(VipReturn::ErrorResource.into());
+        }
+        let destroyed = lock(&self.nic().inner().vis).remove(&self.number());
+        if destroyed.is_none() {
+            return Err(VipReturn::InvalidParameter.into());
+        }
+        self.inner.release()
+    }
+}
+
+impl ViInner {
+    fn release(&self) -> Result<()> {
+        for cq in self.sides.iter().filter_map(|side| side.cq.as_ref()) {
+            cq.detach(self.number);
+        }
+        self.nic.release_tag(self.attributes.ptag);
+        Ok(self.nic.port().destroy_vi(self.number)?)
+    }
+}
+
+impl Drop for ViInner {
+    fn drop(&mut self) {
+        let own = |weak: &Weak<Self>| core::ptr::eq(weak.as_ptr(), self);
+        let mut vis = lock(&self.nic.inner().vis);
+        if vis.get(&self.number).is_some_and(own) {
+            vis.remove(&self.number);
+            drop(vis);
+            if !std::thread::panicking() {
+                // Nobody is left to tell; the port takes back what is left when it is closed.
+                let _ = self.nic.port().reset_vi(self.number);
+                let _ = self.release();
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Completion queues.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nic_regs::counter::Counter;
+use nic_regs::desc::status::DESC_FLUSHED_ERROR;
+use vipl::{Cq, Queue, Reliability, Vi, ViAttributes, VipReturn};
+
+use crate::support::{Buffer, LONG, Node, Pair, code, error_bits};
+
+fn vi_with(node: &Node, level: Reliability, send: Option<&Cq>, recv: Option<&Cq>) -> Vi {
+    node.nic.create_vi(ViAttributes::new(level, node.tag), send, recv).unwrap()
+}
+
+#[test]
+fn one_queue_serves_many_vis_and_both_sides() {
+    let pair = Pair::new();
+    let cq = pair.b.nic.create_cq(64).unwrap();
+    let vis: Vec<_> = (0..5)
+        .map(|_| {
+            let level = Reliability::Reception;
+            let (a, b) = (pair.a.vi(level), vi_with(&pair.b, level, Some(&cq), Some(&cq)));
+            pair.connect(&a, &b);
+            (a, b)
+        })
+        .collect();
+    assert_eq!(cq.done(), Err(VipReturn::NotDone));
+    let mut kept = Vec::new();
+    let mut expected = BTreeMap::new();
+    for round in 0..6 {
+        for (i, (a, b)) in vis.iter().enumerate() {
+            if round > i {
+                continue;
+            }
+            let buffers =
+                [0, 1, 2, 3].map(|n| Buffer::new(if n < 2 { &pair.a } else { &pair.b }, 100));
+            let [a_send, a_recv, b_send, b_recv] = &buffers;
+            a.post_recv(&a_recv.descriptor).unwrap();
+            b.post_recv(&b_recv.descriptor).unwrap();
+            a.post_send(&a_send.descriptor).unwrap();
+            b.post_send(&b_send.descriptor).unwrap();
+            for queue in [Queue::Send, Queue::Recv] {
+                *expected.entry((b.number(), queue)).or_insert(0) += 1;
+            }
+            kept.push(buffers);
+        }
+    }
+    let mut seen = BTreeMap::new();
+    for _ in 0..expected.values().sum() {
+        let entry = cq.wait(LONG).unwrap();
+        // The descriptor is done when its entry is there.
+        entry.vi.done(entry.queue).unwrap();
+        *seen.entry((entry.vi.number(), entry.queue)).or_insert(0) += 1;
+    }
+    assert_eq!(seen, expected);
+    assert_eq!(cq.done(), Err(VipReturn::NotDone));
+    assert_eq!(code(cq.destroy()), VipReturn::ErrorResource);
+    for (_, b) in &vis {
+        b.disconnect().unwrap();
+        b.destroy().unwrap();
+    }
+    cq.destroy().unwrap();
+    assert_eq!(code(cq.destroy()), VipReturn::InvalidParameter);
+}
+
+#[test]
+fn a_small_queue_loses_nothing() {
+    let pair = Pair::new();
+    let cq = pair.b.nic.create_cq(4).unwrap();
+    let level = Reliability::Delivery;
+    let vis: Vec<_> = (0..12)
+        .map(|_| {
+            let (a, b) = (pair.a.vi(level), vi_with(&pair.b, level, None, Some(&cq)));
+            pair.connect(&a, &b);
+            (a, b)
+        })
+        .collect();
+    let mut kept = Vec::new();
+    for _ in 0..10 {
+        for (a, b) in &vis {
+            let (send, recv) = (Buffer::new(&pair.a, 8), Buffer::new(&pair.b, 8));
+            b.post_recv(&recv.descriptor).unwrap();
+            a.post_send(&send.descriptor).unwrap();
+            kept.push((send, recv));
+        }
+        // Nobody looks: the ring of 4 records fills, and 12 VIs have something to tell.
+        pair.settle();
+    }
+    assert!(pair.b.driver.counter(Counter::EventsDeferred).unwrap() > 0);
+    for _ in 0..120 {
+        let entry = cq.wait(LONG).unwrap();
+        entry.vi.recv_done().unwrap();
+    }
+    assert_eq!(cq.wait(Duration::from_micros(500)), Err(VipReturn::Timeout));
+}
+
+#[test]
+fn flushed_descriptors_have_entries() {
+    let pair = Pair::new();
+    let cq = pair.b.nic.create_cq(4).unwrap();
+    let level = Reliability::Delivery;
+    let (a, b) = (pair.a.vi(level), vi_with(&pair.b, level, Some(&cq), Some(&cq)));
+    let idle = Buffer::new(&pair.b, 8);
+    b.post_send(&idle.descriptor).unwrap();
+    assert_eq!(cq.done().map(|entry| entry.queue), Ok(Queue::Send));
+    assert_eq!(error_bits(&b.send_done()), DESC_FLUSHED_ERROR);
+
+    pair.connect(&a, &b);
+    let kept: Vec<_> = (0..10)
+        .map(|i| {
+            let (send, recv) = (Buffer::new(&pair.a, 8), Buffer::new(&pair.b, 8));
+            b.post_recv(&recv.descriptor).unwrap();
+            if i < 6 {
+                a.post_send(&send.descriptor).unwrap();
+                // One record each, so that the ring is full and completions stay unannounced.
+                pair.settle();
+            }
+            (send, recv)
+        })
+        .collect();
+    b.disconnect().unwrap();
+    for i in 0..10 {
+        let entry = cq.done().unwrap_or_else(|e| panic!("entry {i}: {e}"));
+        assert_eq!(entry.queue, Queue::Recv);
+        let taken = b.recv_done();
+        if i < 6 {
+            taken.unwrap();
+        } else {
+            assert_eq!(error_bits(&taken), DESC_FLUSHED_ERROR);
+        }
+    }
+    assert_eq!(cq.done(), Err(VipReturn::NotDone));
+    drop(kept);
+}
+
+#[test]
+fn a_waiter_sleeps_until_its_interrupt() {
+    let pair = Pair::new();
+    let cq = pair.b.nic.create_cq(16).unwrap();
+    let level = Reliability::Delivery;
+    let (a, b) = (pair.a.vi(level), vi_with(&pair.b, level, None, Some(&cq)));
+    pair.connect(&a, &b);
+    let (send, recv) = (Buffer::new(&pair.a, 8), Buffer::new(&pair.b, 8));
+    for _ in 0..3 {
+        let before = pair.world.interrupt_count(1);
+        b.post_recv(&recv.descriptor).unwrap();
+        a.post_send(&send.descriptor).unwrap();
+        assert_eq!(cq.wait(LONG).unwrap().vi, b);
+        assert_eq!(pair.world.interrupt_count(1), before + 1);
+        b.recv_done().unwrap();
+        a.send_wait(LONG).unwrap();
+    }
+}
+
+#[test]
+fn bad_arguments() {
+    let pair = Pair::new();
+    assert_eq!(code(pair.a.nic.create_cq(0)), VipReturn::InvalidParameter);
+    assert_eq!(code(pair.a.nic.create_cq(1 << 20)), VipReturn::InvalidParameter);
+    let limit = pair.a.nic.query().max_cq;
+    let all: Vec<_> = (0..limit).map(|_| pair.a.nic.create_cq(4).unwrap()).collect();
+    assert_eq!(code(pair.a.nic.create_cq(4)), VipReturn::ErrorResource);
+    all[0].destroy().unwrap();
+    pair.a.nic.create_cq(4).unwrap();
+}

@@ -1,0 +1,149 @@
+//! Links that lose, damage and repeat frames; nodes that are gone.
+
+use host_driver::bus::sim::{NoLink, WorldConfig};
+use nic_model::link::{Faults, Side};
+use nic_regs::desc::status::{DESC_FLUSHED_ERROR, TRANSPORT_ERROR};
+use vipl::{ErrorCode, Reliability, ViState, VipReturn};
+
+use crate::support::{Buffer, LONG, Pair, error_bits, pattern};
+
+#[test]
+fn reliable_messages_survive_a_bad_link() {
+    for (seed, faults) in [
+        Faults { loss: 0.05, ..Faults::default() },
+        Faults { corrupt: 0.05, ..Faults::default() },
+        Faults { duplicate: 0.1, ..Faults::default() },
+        Faults { cut: 0.05, ..Faults::default() },
+        Faults { loss: 0.02, corrupt: 0.02, duplicate: 0.02, cut: 0.02, ..Faults::default() },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let seed = seed as u64 + 7;
+        let faults = Faults { seed, ..faults };
+        let pair = Pair::with(&faults, WorldConfig { seed, ..WorldConfig::default() });
+        for level in [Reliability::Delivery, Reliability::Reception] {
+            let (a, b) = pair.connected(level);
+            for round in 0..15 {
+                let data = pattern(round * 1500, round);
+                let (send, recv) =
+                    (Buffer::new(&pair.a, data.len()), Buffer::new(&pair.b, data.len()));
+                send.set(&data);
+                b.post_recv(&recv.descriptor).unwrap();
+                a.post_send(&send.descriptor).unwrap();
+                b.recv_wait(LONG).unwrap();
+                assert!(recv.data() == data, "seed {seed}, {level:?}, round {round}");
+                a.send_wait(LONG).unwrap();
+            }
+        }
+        let counts = pair.wire.with(|wire| wire.fault_counts(Side::A));
+        assert!(counts.lost + counts.corrupted + counts.duplicated + counts.cut > 0);
+    }
+}
+
+#[test]
+fn unreliable_messages_are_lost_whole_or_arrive_whole() {
+    let faults = Faults { seed: 3, loss: 0.1, ..Faults::default() };
+    let pair = Pair::with(&faults, WorldConfig::default());
+    let (a, b) = pair.connected(Reliability::Unreliable);
+    let recvs: Vec<_> = (0..60).map(|_| Buffer::new(&pair.b, 6000)).collect();
+    recvs.iter().for_each(|recv| b.post_recv(&recv.descriptor).unwrap());
+    for i in 0..60 {
+        let send = Buffer::new(&pair.a, 6000);
+        send.set(&pattern(6000, i));
+        a.post_send(&send.descriptor).unwrap();
+        a.send_wait(LONG).unwrap();
+        pair.settle();
+    }
+    let mut next = 0;
+    let mut arrived = 0;
+    for recv in &recvs {
+        if b.recv_done().is_err() {
+            break;
+        }
+        arrived += 1;
+        let found = (next..60).find(|i| recv.data() == pattern(6000, *i));
+        next = found.expect("a whole message, in order") + 1;
+    }
+    assert!((20..60).contains(&arrived), "{arrived} arrived");
+    assert_eq!((a.state(), b.query().state), (ViState::Connected, ViState::Connected));
+}
+
+#[test]
+fn a_peer_that_is_gone_breaks_its_connections_in_bounded_time() {
+    for level in [Reliability::Delivery, Reliability::Reception] {
+        let pair = Pair::new();
+        let (a, b) = pair.connected(level);
+        let recv = Buffer::new(&pair.a, 8);
+        a.post_recv(&recv.descriptor).unwrap();
+        pair.world.replace_link(0, Box::new(NoLink));
+        let start = pair.a.nic.port().now_ns();
+        let sends: Vec<_> = (0..3).map(|_| Buffer::new(&pair.a, 4096)).collect();
+        sends.iter().for_each(|send| a.post_send(&send.descriptor).unwrap());
+        let mut results: Vec<_> = (0..3).map(|_| a.send_wait(LONG)).collect();
+        let failed = results.pop().unwrap();
+        if level == Reliability::Reception {
+            assert_eq!(error_bits(&results[0]), TRANSPORT_ERROR);
+            assert_eq!(error_bits(&results[1]), DESC_FLUSHED_ERROR);
+            assert_eq!(error_bits(&failed), DESC_FLUSHED_ERROR);
+        }
+        let waited = pair.a.nic.port().now_ns() - start;
+        assert!(waited < 10_000_000, "{waited} ns");
+        // Delivery completes when the channel has the message, so it may still be good.
+        let _ = a.recv_wait(LONG);
+        assert_eq!(a.query().state, ViState::Error);
+        assert_eq!(pair.a.errors(), [(a.number(), ErrorCode::ConnectionLost)]);
+        // The other side notices by itself, within its keepalive periods.
+        let recv = Buffer::new(&pair.b, 8);
+        b.post_recv(&recv.descriptor).unwrap();
+        let lost = error_bits(&b.recv_wait(LONG));
+        assert_eq!(lost, DESC_FLUSHED_ERROR);
+        assert_eq!(pair.b.errors(), [(b.number(), ErrorCode::ConnectionLost)]);
+    }
+}
+
+#[test]
+fn a_cable_that_is_plugged_in_again() {
+    let pair = Pair::new();
+    let (a, b) = pair.connected(Reliability::Delivery);
+    let recv = Buffer::new(&pair.a, 8);
+    a.post_recv(&recv.descriptor).unwrap();
+    let end = pair.world.replace_link(0, Box::new(NoLink));
+    assert_eq!(error_bits(&a.recv_wait(LONG)), DESC_FLUSHED_ERROR);
+    pair.world.replace_link(0, end);
+    a.disconnect().unwrap();
+    let recv = Buffer::new(&pair.b, 8);
+    b.post_recv(&recv.descriptor).unwrap();
+    assert_eq!(error_bits(&b.recv_wait(LONG)), DESC_FLUSHED_ERROR);
+    b.disconnect().unwrap();
+    // The channels open again by themselves.
+    pair.connect(&a, &b);
+    b.post_recv(&recv.descriptor).unwrap();
+    let send = Buffer::new(&pair.a, 8);
+    a.post_send(&send.descriptor).unwrap();
+    b.recv_wait(LONG).unwrap();
+}
+
+#[test]
+fn a_node_that_restarts() {
+    let pair = Pair::new();
+    let (a, b) = pair.connected(Reliability::Delivery);
+    let recv = Buffer::new(&pair.a, 8);
+    a.post_recv(&recv.descriptor).unwrap();
+    let Pair { world, buses, wire, a: node_a, b: node_b } = pair;
+    drop((b, node_b));
+    let config = host_driver::nic::NicConfig::new(1, &[0]).with_seed(999);
+    let node_b = crate::support::Node::open(buses[1].clone(), &config);
+    assert_eq!(error_bits(&a.recv_wait(LONG)), DESC_FLUSHED_ERROR);
+    assert_eq!(node_a.errors(), [(a.number(), ErrorCode::ConnectionLost)]);
+    a.disconnect().unwrap();
+    assert_eq!(a.recv_done().unwrap_err().code, VipReturn::DescriptorError);
+    let pair = Pair { world, buses, wire, a: node_a, b: node_b };
+    let b = pair.b.vi(Reliability::Delivery);
+    pair.connect(&a, &b);
+    let recv = Buffer::new(&pair.b, 8);
+    b.post_recv(&recv.descriptor).unwrap();
+    let send = Buffer::new(&pair.a, 8);
+    a.post_send(&send.descriptor).unwrap();
+    b.recv_wait(LONG).unwrap();
+}

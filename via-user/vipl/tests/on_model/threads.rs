@@ -1,0 +1,127 @@
+//! Programs of several threads: deterministic, and never silently stuck.
+
+use std::sync::{Arc, Mutex};
+
+use host_driver::bus::sim::WorldConfig;
+use host_driver::bus::trace::TraceBus;
+use host_driver::nic::NicConfig;
+use nic_model::link::Faults;
+use nic_regs::counter::Counter;
+use vipl::{INFINITE, Reliability};
+
+use crate::support::{Buffer, LONG, Pair, pattern};
+
+/// Two programs that talk; gives the cycles and the frames that it took.
+fn conversation(seed: u64) -> (u64, u32) {
+    let faults = Faults { seed, loss: 0.02, ..Faults::default() };
+    let pair = Pair::with(&faults, WorldConfig { seed, ..WorldConfig::default() });
+    let seats = [pair.world.join_baton("server"), pair.world.join_baton("client")];
+    let [server, client] = seats;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _turn = server.enter();
+            let vi = pair.b.vi(Reliability::Reception);
+            let (send, recv) = (Buffer::new(&pair.b, 3000), Buffer::new(&pair.b, 3000));
+            vi.post_recv(&recv.descriptor).unwrap();
+            let request = pair.b.nic.connect_wait(&pair.b.address(b"echo"), INFINITE).unwrap();
+            request.accept(&vi).unwrap();
+            for _ in 0..50 {
+                vi.recv_wait(INFINITE).unwrap();
+                send.set(&recv.data());
+                vi.post_recv(&recv.descriptor).unwrap();
+                vi.post_send(&send.descriptor).unwrap();
+                vi.send_wait(INFINITE).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let _turn = client.enter();
+            let vi = pair.a.vi(Reliability::Reception);
+            let (send, recv) = (Buffer::new(&pair.a, 3000), Buffer::new(&pair.a, 3000));
+            let remote = pair.b.address(b"echo");
+            while vi.connect_request(&pair.a.address(b""), &remote, LONG).is_err() {}
+            for i in 0..50 {
+                let data = pattern(i * 60, i);
+                send.set(&data);
+                vi.post_recv(&recv.descriptor).unwrap();
+                vi.post_send(&send.descriptor).unwrap();
+                vi.recv_wait(INFINITE).unwrap();
+                assert!(recv.data() == data);
+                vi.send_wait(INFINITE).unwrap();
+            }
+        });
+    });
+    (pair.world.now(), pair.a.driver.counter(Counter::FramesSent).unwrap())
+}
+
+#[test]
+fn the_same_seed_gives_the_same_cycles() {
+    let runs: Vec<_> = [5, 5, 5, 6].into_iter().map(conversation).collect();
+    assert_eq!(runs[0], runs[1]);
+    assert_eq!(runs[0], runs[2]);
+    assert_ne!(runs[0], runs[3], "another seed, another run");
+}
+
+#[test]
+fn a_deadlock_is_named() {
+    let config = WorldConfig { deadlock_limit: 200_000, ..WorldConfig::default() };
+    let pair = Pair::with(&Faults::default(), config);
+    let (a, b) = pair.connected(Reliability::Delivery);
+    let seats = [(&pair.a, a, "left"), (&pair.b, b, "right")]
+        .map(|(node, vi, name)| (node, vi, pair.world.join_baton(name)));
+    let ends = std::thread::scope(|scope| {
+        let threads = seats.map(|(node, vi, seat)| {
+            scope.spawn(move || {
+                let _turn = seat.enter();
+                let recv = Buffer::new(node, 8);
+                vi.post_recv(&recv.descriptor).unwrap();
+                // Both wait for the other to begin.
+                let _ = vi.recv_wait(INFINITE);
+            })
+        });
+        threads.map(|thread| thread.join().expect_err("a panic"))
+    });
+    let text = |end: &Box<dyn std::any::Any + Send>| end.downcast_ref::<String>().cloned();
+    let texts: Vec<_> = ends.iter().filter_map(text).collect();
+    let both = |text: &String| {
+        text.contains("'left' waits for a receive on VI")
+            && text.contains("'right' waits for a receive on VI")
+    };
+    assert!(texts.iter().any(both), "{texts:?}");
+}
+
+#[test]
+fn a_thread_without_a_seat_is_told() {
+    let pair = Pair::new();
+    let seat = pair.world.join_baton("only");
+    let stranger = std::thread::scope(|scope| {
+        let _turn = seat.enter();
+        scope.spawn(|| pair.world.run(1)).join()
+    });
+    let text = stranger.unwrap_err();
+    assert!(text.downcast_ref::<String>().unwrap().contains("out of turn"));
+}
+
+#[test]
+fn a_trace_names_registers_and_doorbells() {
+    let pair = Pair::new();
+    let (bus, a) = (pair.buses[0].clone(), pair.a);
+    drop(a);
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&lines);
+    let sink = Box::new(move |line: &str| sink.lock().unwrap().push(line.to_owned()));
+    let bus = Arc::new(TraceBus::new(bus, sink));
+    let a = crate::support::Node::open(bus, &NicConfig::new(0, &[1]).with_seed(1));
+    let vi = a.vi(Reliability::Delivery);
+    let recv = Buffer::new(&a, 8);
+    vi.post_recv(&recv.descriptor).unwrap();
+    let all = lines.lock().unwrap().join("\n");
+    for part in [
+        "read  ID = 0x51a70001 (ABI=0x1 MAGIC=0x51a7)",
+        "write CONTROL = 0x00000002 (ENABLE=0x0 SOFT_RESET=0x1)",
+        "MSIX[31] control",
+        "doorbell page 1: Token { vi: 0",
+        "queue: Recv",
+    ] {
+        assert!(all.contains(part), "{part} is missing in:\n{all}");
+    }
+}
