@@ -8,7 +8,8 @@
 //! | `verilated` | any block of the RTL under Verilator (feature `rtl`) |
 //! | `rtl` | the whole NIC as a [`nic_model::device::Device`] (feature `rtl`) |
 //!
-//! The RTL is here only with the feature `rtl`, which needs Verilator and a C++ compiler: `cargo xtask setup`.
+//! The RTL is here only with the feature `rtl`, which needs Verilator and a C++ compiler: `cargo
+//! xtask setup`.
 
 pub mod lockstep;
 pub mod random;

@@ -1,4 +1,5 @@
-//! A small seeded generator (SplitMix64), so that a seed means the same run on every machine and version.
+//! A small seeded generator (SplitMix64), so that a seed means the same run on every machine and
+//! version.
 
 /// See the module.
 #[derive(Clone, Debug)]

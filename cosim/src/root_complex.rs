@@ -1,14 +1,17 @@
-//! The host's end of the TLP stream: turns BAR accesses into requests, serves host memory, and checks what the device sends.
+//! The host's end of the TLP stream: turns BAR accesses into requests, serves host memory, and
+//! checks what the device sends.
 //!
-//! Every delay and choice comes from [`HostSettings`] and its seed. The checker is strict: a TLP that breaks the rules of
-//! `nic_regs::tlp` or of the contract's section 9 is kept in [`RootComplex::violations`].
+//! Every delay and choice comes from [`HostSettings`] and its seed. The checker is strict: a TLP
+//! that breaks the rules of `nic_regs::tlp` or of the contract's section 9 is kept in
+//! [`RootComplex::violations`].
 
 use crate::random::Random;
 use nic_model::device::HostBus;
 use nic_regs::tlp::{self, Completion, Request};
 use std::collections::VecDeque;
 
-/// How the simulated host behaves. The default is an ideal host: no delay, whole completions in order.
+/// How the simulated host behaves. The default is an ideal host: no delay, whole completions in
+/// order.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
     /// Seed of all choices below.

@@ -1,4 +1,5 @@
-//! The Verilated NIC as a [`Device`]: its TLP pins on a [`RootComplex`], its link pins on a [`Link`].
+//! The Verilated NIC as a [`Device`]: its TLP pins on a [`RootComplex`], its link pins on a
+//! [`Link`].
 
 use crate::root_complex::{DevicePins, HostSettings, HostTraffic, RootComplex};
 use crate::verilated::Verilated;
@@ -9,7 +10,8 @@ use std::path::Path;
 
 /// Cycles of power-on reset.
 const RESET_CYCLES: usize = 4;
-/// Cycles without a beat on any port after which the NIC counts as idle: longer than any pipe of the NIC.
+/// Cycles without a beat on any port after which the NIC counts as idle: longer than any pipe of
+/// the NIC.
 const QUIET_CYCLES: u64 = 2_048;
 
 /// One NIC.

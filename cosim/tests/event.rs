@@ -1,7 +1,7 @@
 //! Event queues on the Verilated block. Requests of all ports at once, against a reference that
 //! does the same one at a time, in the order in which the block answers: contents, phases and order
 //! of the records, refusals, interrupts after their records, drains, counters, the error log.
-#![cfg(feature = "rtl")]
+#![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
 use cosim::random::Random;

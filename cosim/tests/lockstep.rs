@@ -1,5 +1,5 @@
-//! Lockstep of the model with itself (the programs do not depend on timing), with a mutant (a difference is found), and, with the
-//! feature `rtl`, with the RTL.
+//! Lockstep of the model with itself (the programs do not depend on timing), with a mutant (a
+//! difference is found), and, with the feature `rtl`, with the RTL.
 
 use cosim::lockstep::{Settings, compare};
 use nic_model::Model;

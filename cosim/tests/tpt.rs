@@ -1,6 +1,6 @@
 //! The region table on the Verilated block: random regions and look-ups around their edges from
 //! both clients at once, against the rule of contract 3.1 and 3.3 in 128-bit arithmetic.
-#![cfg(feature = "rtl")]
+#![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
 use cosim::random::Random;

@@ -2,7 +2,7 @@
 //! admin commands, dead peers and full event queues at once. The reference does the same operations
 //! one at a time, in the order in which the block does them; every context, answer, event, counter
 //! and log record is compared, and nothing that has work or an announcement to make may be lost.
-#![cfg(feature = "rtl")]
+#![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
 #[path = "vi/bench.rs"]

@@ -1,10 +1,12 @@
-//! Admin ring: fetches 64-byte commands, checks them, has the owner of the object execute them, completes them in place.
+//! Admin ring: fetches 64-byte commands, checks them, has the owner of the object execute them,
+//! completes them in place.
 //!
 //! ```text
 //! Idle -> Fetch -> Load -> Decode -> Check -> [Pause ->] Call -> Status -> Complete0 -> Complete1 -> Idle
 //!                   `-> Failed (until reset)
 //! ```
-//! One command at a time, in order. Commands that need a fence (contract 8) pause both engines between frames first.
+//! One command at a time, in order. Commands that need a fence (contract 8) pause both engines
+//! between frames first.
 
 use crate::ifs::{
     EventAdminClient, FenceClient, MessageClient, PeerClient, ReadClient, TptSetClient,

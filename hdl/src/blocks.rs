@@ -47,6 +47,7 @@ macro_rules! blocks {
             top: top::Top [traced, large];
             send: send::Send [large];
             recv: recv::Recv [large];
+            channel: channel::Channel [traced, large];
         }
     };
 }

@@ -11,11 +11,13 @@
 //!            +---------------------------+        +---------+      +--------+
 //!                                              kill, events
 //! ```
-//! [`Delay`](delay::Delay) turns debts into Acks, [`TxMarks`](marks::TxMarks) holds what is to be sent to whom. Receiving never waits
-//! for anything; sending waits for the link only.
+//! [`Delay`](delay::Delay) turns debts into Acks, [`TxMarks`](marks::TxMarks) holds what is to be
+//! sent to whom. Receiving never waits for anything; sending waits for the link only.
 pub mod accept;
 pub mod ask;
 pub mod chunks;
+pub mod compare;
+pub mod control;
 pub mod delay;
 pub mod job;
 pub mod lists;
@@ -286,7 +288,8 @@ impl Logic for Channel {
         self.link_tx.beat.next = self.store.beat.val();
         self.link_tx.chunk_after.next = self.store.chunk_after.val();
 
-        // A frame is dropped for its node by the link receiver or by acceptance, never by both in one cycle.
+        // A frame is dropped for its node by the link receiver or by acceptance, never by both in
+        // one cycle.
         self.counts.next = (bit_cast::<64, 1>(self.link_tx.tally.val().get_bit(0).into())
             << self.count_sent.val())
             | (bit_cast::<64, 1>(self.link_tx.tally.val().get_bit(1).into())

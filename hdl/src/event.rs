@@ -1,18 +1,20 @@
-//! Event queues: rings in host memory, their doorbells, interrupts, and the delivery of messages (contract 2.4, 7.8, 10).
+//! Event queues: rings in host memory, their doorbells, interrupts, and the delivery of messages
+//! (contract 2.4, 7.8, 10).
 //!
 //! ```text
 //!            event, doorbell, admin, drain                                     message
 //!   Idle -----------------------------> Fetch -> Settle -> Check -> Act --------------> Copy -> Idle
 //!    `-- message --> Bind -------------->^         RAM read  registers `-- others --> Idle
 //! ```
-//! One request at a time, round robin; Act decides, answers and writes the state back. Records and interrupts go out
-//! through [`writer`], one at a time: events wait while it is busy, doorbells never do, so the acceptance of doorbells
-//! does not depend on the progress of our own writes.
+//! One request at a time, round robin; Act decides, answers and writes the state back. Records and
+//! interrupts go out through [`writer`], one at a time: events wait while it is busy, doorbells
+//! never do, so the acceptance of doorbells does not depend on the progress of our own writes.
 //!
-//! A queue that was full is `deferring`. When its consumer index then moves, its number is queued (once) for a drain; the
-//! drain first clears the mark, so that a deferral during the drain marks the queue again. Then it asks, in this order, the
-//! VIs for completions (`drain`), the channel (a pulse; over when it has not called for 32 cycles), the VIs for ViErrors
-//! (`drain` with bit 15 of the queue). EventDestroy of a queue that has deferred something ends after such a drain, which
+//! A queue that was full is `deferring`. When its consumer index then moves, its number is queued
+//! (once) for a drain; the drain first clears the mark, so that a deferral during the drain marks
+//! the queue again. Then it asks, in this order, the VIs for completions (`drain`), the channel (a
+//! pulse; over when it has not called for 32 cycles), the VIs for ViErrors (`drain` with bit 15 of
+//! the queue). EventDestroy of a queue that has deferred something ends after such a drain, which
 //! finds the queue absent and so loses it all.
 //!
 //! EventsDeferred counts first tries: the VIs count theirs, the channel's are counted here.
@@ -118,6 +120,8 @@ pub struct EventQueues {
     counts_out: DFF<Bits<64>>,
     error_out: DFF<Bit>,
     error_record_out: DFF<Bits<64>>,
+    drain_due: Signal<Local, Bit>,
+    unbound: Signal<Local, Bit>,
     request: Signal<Local, Bits<7>>,
     act: Signal<Local, Bit>,
     act_event: Signal<Local, Bit>,
@@ -306,6 +310,8 @@ impl Logic for EventQueues {
         self.phase.d.next = !self.producer.val().get_bit(self.log2.val().index());
 
         // Requests.
+        self.drain_due.next = (!self.drains.empty.val()) & (!self.draining.q.val());
+        self.unbound.next = !self.admin.queue.val().get_bits::<8>(8).any();
         self.request.next = bit_cast::<7, 1>((self.vi.valid.val() & self.writer.room.val()).into())
             | (bit_cast::<7, 1>((self.recv.valid.val() & self.writer.room.val()).into()) << 1)
             | (bit_cast::<7, 1>((self.channel.valid.val() & self.writer.room.val()).into()) << 2)
@@ -315,8 +321,7 @@ impl Logic for EventQueues {
                     .into(),
             ) << 4)
             | (bit_cast::<7, 1>(self.msix.valid.val().into()) << 5)
-            | (bit_cast::<7, 1>(((!self.drains.empty.val()) & (!self.draining.q.val())).into())
-                << 6);
+            | (bit_cast::<7, 1>(self.drain_due.val().into()) << 6);
         self.arbiter.request.next = self.request.val();
         self.arbiter.advance.next = false;
         self.bind_ram.read_address.next = self.recv.queue.val().get_bits::<6>(0);
@@ -543,7 +548,7 @@ impl Logic for EventQueues {
             & (!self.admin_bad.val());
         self.bind_ram.write_address.next = self.admin.index.val().get_bits::<6>(0);
         self.bind_ram.write_data.next = bit_cast::<9, 8>(self.admin.queue.val().get_bits::<8>(0))
-            | (bit_cast::<9, 1>((!self.admin.queue.val().get_bits::<8>(8).any()).into()) << 8);
+            | (bit_cast::<9, 1>(self.unbound.val().into()) << 8);
         self.bind_ram.write_enable.next =
             self.act_admin.val() & (self.admin.op.val() == self.op_bind.val());
 

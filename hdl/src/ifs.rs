@@ -1,5 +1,5 @@
-//! The interfaces between blocks. A block boundary is registered: outputs of a block come from flip-flops or block RAM
-//! wherever a path would otherwise cross two blocks.
+//! The interfaces between blocks. A block boundary is registered: outputs of a block come from
+//! flip-flops or block RAM wherever a path would otherwise cross two blocks.
 //!
 //! | interface | from (client) | to (server) | carries |
 //! |---|---|---|---|
@@ -23,14 +23,16 @@
 //! | [`MsixClient`] | csr | event | accesses to the MSI-X table |
 //! | [`FenceClient`] | admin | send, recv | pause between frames (contract 8) |
 //!
-//! Handshakes are of three kinds. *Stream*: a beat moves in a cycle with `valid & ready`; `valid` does not wait for `ready` and, once
-//! up, stays up with stable contents until the beat moves. *Call*: the client holds `valid` and the arguments until
-//! `done` is high for one cycle, in which the results are valid; the client lowers `valid` in the next cycle (it may raise it
-//! again one cycle later). *Pulse*: high for one cycle, no answer.
+//! Handshakes are of three kinds. *Stream*: a beat moves in a cycle with `valid & ready`; `valid`
+//! does not wait for `ready` and, once up, stays up with stable contents until the beat moves.
+//! *Call*: the client holds `valid` and the arguments until `done` is high for one cycle, in which
+//! the results are valid; the client lowers `valid` in the next cycle (it may raise it again one
+//! cycle later). *Pulse*: high for one cycle, no answer.
 
 use rust_hdl::prelude::*;
 
-/// Declares both sides of an interface: `out` signals are driven by the client, `back` signals by the server.
+/// Declares both sides of an interface: `out` signals are driven by the client, `back` signals by
+/// the server.
 macro_rules! interface {
     ($(#[$doc:meta])* $client:ident / $server:ident, $client_name:literal, $server_name:literal {
         out { $($(#[$odoc:meta])* $o:ident: $oty:ty,)* }
@@ -54,9 +56,11 @@ macro_rules! interface {
 }
 
 interface! {
-    /// Host reads. Requests are a stream; a client may have several outstanding and gets the responses in the order of its
-    /// requests. The response cannot be held off. Bytes come in the lane of their address (address modulo 8), as many beats as
-    /// aligned 8-byte words are touched; a failed read ends with `rsp_error` on its `rsp_last` beat (its data is undefined, and beats may be missing).
+    /// Host reads. Requests are a stream; a client may have several outstanding and gets the
+    /// responses in the order of its requests. The response cannot be held off. Bytes come in the
+    /// lane of their address (address modulo 8), as many beats as aligned 8-byte words are touched;
+    /// a failed read ends with `rsp_error` on its `rsp_last` beat (its data is undefined, and beats
+    /// may be missing).
     ReadClient / ReadServer, "ReadClient", "ReadServer" {
         out {
             req_valid: Bit,
@@ -75,9 +79,10 @@ interface! {
 }
 
 interface! {
-    /// Host writes: one packet of 1 to 4,096 bytes, as a stream of beats in the lane of their address. `address` and `length` (bytes) are
-    /// stable from the first beat to the last. Once the last beat has moved, the packet is ordered before every packet whose last beat
-    /// moves later, on any client.
+    /// Host writes: one packet of 1 to 4,096 bytes, as a stream of beats in the lane of their
+    /// address. `address` and `length` (bytes) are stable from the first beat to the last. Once the
+    /// last beat has moved, the packet is ordered before every packet whose last beat moves later,
+    /// on any client.
     WriteClient / WriteServer, "WriteClient", "WriteServer" {
         out {
             valid: Bit,
@@ -93,9 +98,9 @@ interface! {
 }
 
 interface! {
-    /// Region look-up (call): is `length` bytes at `address` inside a valid region of this tag and domain?
-    /// `va_mode` 1: `address` is a virtual address; 0: a byte offset from the region's base rounded down to 64.
-    /// `length` is at least 1 and below 2^32.
+    /// Region look-up (call): is `length` bytes at `address` inside a valid region of this tag and
+    /// domain? `va_mode` 1: `address` is a virtual address; 0: a byte offset from the region's base
+    /// rounded down to 64. `length` is at least 1 and below 2^32.
     TptClient / TptServer, "TptClient", "TptServer" {
         out {
             valid: Bit,
@@ -116,7 +121,8 @@ interface! {
             bus: Bits<64>,
             /// Bytes from there to the region's end, saturated to 2^32 - 1.
             room: Bits<32>,
-            /// Distance from the region's base rounded down to 64, in units of 64 bytes (saturated to 2^27 - 1: not a token offset).
+            /// Distance from the region's base rounded down to 64, in units of 64 bytes (saturated
+            /// to 2^27 - 1: not a token offset).
             offset_64: Bits<27>,
         }
     }
@@ -159,8 +165,9 @@ interface! {
 }
 
 interface! {
-    /// The send engine's view of VIs. `work_*`: the next VI of the ready ring (stream; taking it clears its 'scheduled' flag, a VI with work
-    /// left must be given back with SAVE or lose its turn). Operations are calls:
+    /// The send engine's view of VIs. `work_*`: the next VI of the ready ring (stream; taking it
+    /// clears its 'scheduled' flag, a VI with work left must be given back with SAVE or lose its
+    /// turn). Operations are calls:
     ///
     /// | op | arguments | effect |
     /// |---|---|---|
@@ -216,7 +223,8 @@ interface! {
             ctx_in_progress: Bit,
             /// Bytes of the message already sent; when awaiting: its length.
             ctx_progress: Bits<19>,
-            /// Unreliable: number of the message in progress or next; modulo 256 (counts messages popped).
+            /// Unreliable: number of the message in progress or next; modulo 256 (counts messages
+            /// popped).
             ctx_message: Bits<8>,
             ctx_fragment: Bits<8>,
             /// A Reception send waits for its ViAck / has it.
@@ -287,8 +295,9 @@ interface! {
 }
 
 interface! {
-    /// Admin's operations on VIs (call). op 0 CREATE, 1 DESTROY, 2 CONNECT, 3 DISCONNECT, 4 QUERY. Arguments were range-checked by admin.
-    /// `status`: `admin::AdminStatus` (Ok, BadState, Busy); `result`: of QUERY.
+    /// Admin's operations on VIs (call). op 0 CREATE, 1 DESTROY, 2 CONNECT, 3 DISCONNECT, 4 QUERY.
+    /// Arguments were range-checked by admin. `status`: `admin::AdminStatus` (Ok, BadState, Busy);
+    /// `result`: of QUERY.
     ViAdminClient / ViAdminServer, "ViAdminClient", "ViAdminServer" {
         out {
             valid: Bit,
@@ -313,8 +322,9 @@ interface! {
 }
 
 interface! {
-    /// Event records (call). `wide`: a message; the server reads its six beats with `message_index`, data in the next cycle.
-    /// `outcome` 0: written; 1: full, keep it (the queue then drains later); 2: absent (or narrow for a message).
+    /// Event records (call). `wide`: a message; the server reads its six beats with
+    /// `message_index`, data in the next cycle. `outcome` 0: written; 1: full, keep it (the queue
+    /// then drains later); 2: absent (or narrow for a message).
     EventClient / EventServer, "EventClient", "EventServer" {
         out {
             valid: Bit,
@@ -334,7 +344,8 @@ interface! {
 }
 
 interface! {
-    /// Event queue set-up (call). op 0 EventCreate, 1 EventDestroy, 2 MessageQueue (index: domain, queue). `status` as in `AdminStatus`.
+    /// Event queue set-up (call). op 0 EventCreate, 1 EventDestroy, 2 MessageQueue (index: domain,
+    /// queue). `status` as in `AdminStatus`.
     EventAdminClient / EventAdminServer, "EventAdminClient", "EventAdminServer" {
         out {
             valid: Bit,
@@ -355,9 +366,10 @@ interface! {
 }
 
 interface! {
-    /// Frames to send. First the question (call): may a frame of this kind and payload length to this peer enter the channel now?
-    /// Then the payload as beats (stream, packed from byte 0, last beat zero-padded by the client), then commit or abort (call).
-    /// Chunks are reserved by a good answer and given back by abort.
+    /// Frames to send. First the question (call): may a frame of this kind and payload length to
+    /// this peer enter the channel now? Then the payload as beats (stream, packed from byte 0, last
+    /// beat zero-padded by the client), then commit or abort (call). Chunks are reserved by a good
+    /// answer and given back by abort.
     PoolClient / PoolServer, "PoolClient", "PoolServer" {
         out {
             ask_valid: Bit,
@@ -392,8 +404,9 @@ interface! {
 }
 
 interface! {
-    /// Received frames, oldest first. While `valid`, the header beats are stable and payload beat n (packed from byte 0) is read with
-    /// `address` = n, data in the next cycle. `release` (pulse) gives the frame's staging memory back; `valid` is then low for at least one cycle.
+    /// Received frames, oldest first. While `valid`, the header beats are stable and payload beat n
+    /// (packed from byte 0) is read with `address` = n, data in the next cycle. `release` (pulse)
+    /// gives the frame's staging memory back; `valid` is then low for at least one cycle.
     StagingClient / StagingServer, "StagingClient", "StagingServer" {
         out {
             address: Bits<10>,
@@ -412,7 +425,8 @@ interface! {
 }
 
 interface! {
-    /// Messages to send (call). The server reads the six beats with `index`, data in the next cycle. `status` as in `AdminStatus`: Ok, PeerDown, Busy.
+    /// Messages to send (call). The server reads the six beats with `index`, data in the next
+    /// cycle. `status` as in `AdminStatus`: Ok, PeerDown, Busy.
     MessageClient / MessageServer, "MessageClient", "MessageServer" {
         out {
             valid: Bit,
@@ -429,7 +443,8 @@ interface! {
 }
 
 interface! {
-    /// Peers (call). op 0 open, 1 close, 2 query. `status` as in `AdminStatus`; `state`: `admin::PeerState`.
+    /// Peers (call). op 0 open, 1 close, 2 query. `status` as in `AdminStatus`; `state`:
+    /// `admin::PeerState`.
     PeerClient / PeerServer, "PeerClient", "PeerServer" {
         out {
             valid: Bit,
@@ -460,8 +475,8 @@ interface! {
 }
 
 interface! {
-    /// A deferring event queue has room again (call; the answer comes when the scan of all VIs is over or the queue is full again).
-    /// `queue` bit 15: try ViErrors, else completions.
+    /// A deferring event queue has room again (call; the answer comes when the scan of all VIs is
+    /// over or the queue is full again). `queue` bit 15: try ViErrors, else completions.
     DrainClient / DrainServer, "DrainClient", "DrainServer" {
         out {
             valid: Bit,
@@ -507,8 +522,9 @@ interface! {
 }
 
 interface! {
-    /// Fence: while `pause` is high the server starts nothing new; `paused` rises when nothing it approved before is still to come (its last
-    /// write accepted, its last read answered), and falls after `pause` does.
+    /// Fence: while `pause` is high the server starts nothing new; `paused` rises when nothing it
+    /// approved before is still to come (its last write accepted, its last read answered), and
+    /// falls after `pause` does.
     FenceClient / FenceServer, "FenceClient", "FenceServer" {
         out {
             pause: Bit,

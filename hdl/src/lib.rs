@@ -41,20 +41,20 @@
 #![allow(unused_qualifications)]
 
 pub mod admin;
+pub mod anatomy;
 mod blocks;
+pub mod channel;
+pub mod counter;
+pub mod csr;
+pub mod desc;
+pub mod error_log;
 pub mod event;
 pub mod ifs;
-pub mod link;
-pub mod channel;
 pub mod leaf;
+pub mod link;
+pub mod pcie;
+pub mod recv;
+pub mod send;
 pub mod top;
 pub mod tpt;
 pub mod vi;
-pub mod desc;
-pub mod recv;
-pub mod send;
-pub mod anatomy;
-pub mod counter;
-pub mod csr;
-pub mod error_log;
-pub mod pcie;

@@ -1,4 +1,6 @@
-//! The link's two ends: beats to frames and frames to beats. What the frames mean is [`crate::channel`]'s business.
+//! The link's two ends: beats to frames and frames to beats. What the frames mean is
+//! [`crate::channel`]'s business.
+pub mod out;
 pub mod rx;
 pub mod tx;
 

@@ -1,4 +1,5 @@
-//! The NIC: wires only. Every port of every block is joined here; the only logic is the or of pulses and resets.
+//! The NIC: wires only. Every port of every block is joined here; the only logic is the or of
+//! pulses and resets.
 
 use crate::admin::Admin;
 use crate::channel::Channel;
@@ -208,7 +209,7 @@ impl Logic for Top {
         ReadClient::join(&mut self.admin.read, &mut self.dma_read.admin);
         WriteClient::join(&mut self.recv.write, &mut self.dma_write.recv);
         WriteClient::join(&mut self.send.write, &mut self.dma_write.send);
-        WriteClient::join(&mut self.events.write, &mut self.dma_write.event);
+        WriteClient::join(&mut self.events.write, &mut self.dma_write.events);
         WriteClient::join(&mut self.admin.write, &mut self.dma_write.admin);
         TlpClient::join(&mut self.dma_read.out, &mut self.rq.read);
         TlpClient::join(&mut self.dma_write.out, &mut self.rq.write);

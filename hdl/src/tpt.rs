@@ -1,4 +1,5 @@
-//! Region table (translation and protection table): one entry a region in block RAM, one look-up pipeline for all clients.
+//! Region table (translation and protection table): one entry a region in block RAM, one look-up
+//! pipeline for all clients.
 //!
 //! ```text
 //! cycle 0  arbitrate, address the RAMs      (a call's arguments are stable until `done`, so nothing is copied)
@@ -7,9 +8,10 @@
 //! cycle 3  bus address, room, room less length, is the distance below 2^33
 //! cycle 4  `done` with the results
 //! ```
-//! A call takes 5 cycles; calls of different clients overlap. `va_base` and `bus_base` agree modulo 4,096 (checked by
-//! admin), so the low 12 bits are stored once. Neither base + length wraps (checked by admin): an address outside the
-//! region therefore gives a distance beyond its end even if the subtraction wraps, and no wrap can look like a hit.
+//! A call takes 5 cycles; calls of different clients overlap. `va_base` and `bus_base` agree modulo
+//! 4,096 (checked by admin), so the low 12 bits are stored once. Neither base + length wraps
+//! (checked by admin): an address outside the region therefore gives a distance beyond its end even
+//! if the subtraction wraps, and no wrap can look like a hit.
 
 use crate::ifs::{TptServer, TptSetServer};
 use crate::leaf::{Number, RoundRobin, SdpRam};

@@ -8,9 +8,10 @@
 //! kill ----------------+ slow
 //! Announcer, ReadyRing-' slow
 //! ```
-//! Every operation reads all of a VI's state, one cycle later registers it, and in the cycle after that (`at_*`) does its
-//! work: results, `done`, write-back. This kernel decodes the operation and qualifies it by the VI's state; what the
-//! operations do to the state stands in the sub-blocks. Arguments of calls are stable until `done` and are not copied.
+//! Every operation reads all of a VI's state, one cycle later registers it, and in the cycle after
+//! that (`at_*`) does its work: results, `done`, write-back. This kernel decodes the operation and
+//! qualifies it by the VI's state; what the operations do to the state stands in the sub-blocks.
+//! Arguments of calls are stable until `done` and are not copied.
 
 mod announce;
 mod command;
@@ -382,8 +383,8 @@ impl Logic for Vi {
             self.announcer.word1.next = bit_cast::<32, 17>(self.stop_info.val().get_bits::<17>(8));
             self.announcer.word2.next = bit_cast::<32, 20>(self.stop_info.val().get_bits::<20>(25));
         }
-        // A drain is for completions, or, with bit 15, for ViErrors; the scan after a write of ERROR_QUEUE is for all
-        // pending ViErrors.
+        // A drain is for completions, or, with bit 15, for ViErrors; the scan after a write of
+        // ERROR_QUEUE is for all pending ViErrors.
         self.drain_queue.next = self.drain.queue.val();
         self.completions.next =
             (!self.announcer.rescanning.val()) & (!self.drain_queue.val().get_bit(15));

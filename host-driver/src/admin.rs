@@ -13,12 +13,14 @@ use crate::error::{Error, Result};
 use crate::event::Message;
 use crate::sync::lock_relaxed;
 
-/// Log2 of the entries of the ring. One command runs at a time; the ring has more so that each entry is used seldom.
+/// Log2 of the entries of the ring. One command runs at a time; the ring has more so that each
+/// entry is used seldom.
 const LOG2: u32 = 4;
 /// Dwords of an entry.
 const ENTRY_DWORDS: usize = 16;
 const _: () = assert!(4 * ENTRY_DWORDS as u64 == ENTRY_BYTES);
-/// Bound of a command. The longest legitimate one is a fence that waits for a PCIe completion time-out (10 ms).
+/// Bound of a command. The longest legitimate one is a fence that waits for a PCIe completion
+/// time-out (10 ms).
 const COMMAND_BOUND_NS: u64 = 100_000_000;
 
 #[derive(Debug)]
@@ -101,7 +103,8 @@ impl Admin {
     /// Issues a command and waits for its result.
     ///
     /// # Errors
-    /// [`Error::Command`] with the device's status; [`Error::TimedOut`], and after it [`Error::AdminStopped`] for good.
+    /// [`Error::Command`] with the device's status; [`Error::TimedOut`], and after it
+    /// [`Error::AdminStopped`] for good.
     pub fn execute(&self, opcode: Opcode, index: u32, body: &[u32]) -> Result<u32> {
         let command = name(opcode);
         let mut ring = lock_relaxed(&self.ring, &*self.bus, "the admin ring");

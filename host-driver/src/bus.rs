@@ -1,7 +1,7 @@
 //! How the driver reaches a device: register access, mapped memory, interrupts, time.
 //!
-//! A [`Bus`] is one device as its driver sees it. [`sim`] reaches a device in this process; [`trace`] wraps another bus
-//! and names every register access.
+//! A [`Bus`] is one device as its driver sees it. [`sim`] reaches a device in this process;
+//! [`trace`] wraps another bus and names every register access.
 
 pub mod sim;
 pub mod trace;
@@ -48,13 +48,15 @@ pub trait Bar {
     fn read32(&self, bar: u8, offset: u64) -> Result<u32>;
     /// Writes a dword.
     fn write32(&self, bar: u8, offset: u64, value: u32);
-    /// Writes 8 bytes in one piece. Memory stores before it are visible to the device when it sees the write.
+    /// Writes 8 bytes in one piece. Memory stores before it are visible to the device when it sees
+    /// the write.
     fn write64(&self, bar: u8, offset: u64, value: u64);
 }
 
 /// Mapping of memory for the device.
 pub trait Dma {
-    /// Makes memory reachable and gives the bus address of its first byte, equal to its virtual address modulo 4,096.
+    /// Makes memory reachable and gives the bus address of its first byte, equal to its virtual
+    /// address modulo 4,096.
     ///
     /// # Errors
     /// If the bus has no room for the mapping.
@@ -69,7 +71,8 @@ pub trait Irq {
     fn message(&self, vector: u16) -> (u64, u32);
     /// Whether `vector` was raised since it was last taken.
     fn take_interrupt(&self, vector: u16) -> bool;
-    /// Waits until `vector` is raised or until `bound_ns` are over; takes it. True if it was raised.
+    /// Waits until `vector` is raised or until `bound_ns` are over; takes it. True if it was
+    /// raised.
     fn wait_interrupt(&self, vector: u16, bound_ns: u64, wait: Wait) -> bool;
 }
 

@@ -1,5 +1,5 @@
-//! Connection management: two programs agree on a connection over 48-byte messages. No I/O here: frames in, frames
-//! out, time as an argument; one manager serves a NIC, and whoever polls runs it.
+//! Connection management: two programs agree on a connection over 48-byte messages. No I/O here:
+//! frames in, frames out, time as an argument; one manager serves a NIC, and whoever polls runs it.
 //!
 //! ```text
 //!   requester                                   acceptor
@@ -10,9 +10,9 @@
 //!   its VI is connected
 //!   Established ----------Confirm------------>  Established: it may send now
 //! ```
-//! The third message is needed because the acceptor's data would find the requester's VI not yet connected. Messages may
-//! be lost (a full queue refuses them), so each side repeats until it is answered, and answers repeats for a while after
-//! it has finished (`LINGER_NS`).
+//! The third message is needed because the acceptor's data would find the requester's VI not yet
+//! connected. Messages may be lost (a full queue refuses them), so each side repeats until it is
+//! answered, and answers repeats for a while after it has finished (`LINGER_NS`).
 
 mod message;
 #[cfg(test)]
@@ -401,7 +401,8 @@ impl Connections {
         (exchange, local.connection)
     }
 
-    /// How a request is getting on. `Accepted` means that the VI is to be connected now, then [`Self::confirm`].
+    /// How a request is getting on. `Accepted` means that the VI is to be connected now, then
+    /// [`Self::confirm`].
     pub fn connect_state(&mut self, exchange: u32) -> ConnectState {
         let Some(outgoing) = self.outgoing.get(&exchange) else {
             return ConnectState::Ended(Progress::Cancelled);
@@ -420,7 +421,8 @@ impl Connections {
         ConnectState::Ended(ended)
     }
 
-    /// The requester's VI is connected. False if the answer was lost meanwhile: the VI then waits for nobody.
+    /// The requester's VI is connected. False if the answer was lost meanwhile: the VI then waits
+    /// for nobody.
     pub fn confirm(&mut self, now: u64, exchange: u32) -> bool {
         let Some(outgoing) = self.outgoing.get_mut(&exchange) else { return false };
         let OutState::Accepted(remote) = outgoing.state else {

@@ -1,8 +1,9 @@
 //! Memory that a device may touch.
 //!
-//! The rules of this file (after vm-memory): there is never a `&` or `&mut` to such memory, since a device writes it at
-//! any time. Bulk bytes go through volatile accesses; words on which the two sides synchronise (status, phase, done)
-//! go through atomics with acquire and release, so that what was written before them is visible after them.
+//! The rules of this file (after vm-memory): there is never a `&` or `&mut` to such memory, since a
+//! device writes it at any time. Bulk bytes go through volatile accesses; words on which the two
+//! sides synchronise (status, phase, done) go through atomics with acquire and release, so that
+//! what was written before them is visible after them.
 #![expect(unsafe_code, reason = "the only place of the crate that touches raw memory")]
 
 use core::ptr::NonNull;
@@ -24,19 +25,22 @@ struct Allocation {
     layout: Layout,
 }
 
-// SAFETY: the allocation is plain bytes without thread affinity; every access is volatile or atomic.
+// SAFETY: the allocation is plain bytes without thread affinity; every access is volatile or
+// atomic.
 unsafe impl Send for Allocation {}
 // SAFETY: no reference to the bytes exists; every access is volatile or atomic, as for `Send`.
 unsafe impl Sync for Allocation {}
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the last handle is gone.
+        // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
+        // last handle is gone.
         unsafe { dealloc(self.base.as_ptr(), self.layout) }
     }
 }
 
-/// A range of memory that a device may read and write at any time. Clones and slices share the bytes.
+/// A range of memory that a device may read and write at any time. Clones and slices share the
+/// bytes.
 #[derive(Clone, Debug)]
 pub struct DmaMemory {
     allocation: Arc<Allocation>,
@@ -109,8 +113,8 @@ impl DmaMemory {
             "device memory of {} bytes accessed at {offset}, {length} bytes",
             self.length
         );
-        // SAFETY: `self.offset + offset` is within the allocation: `slice` keeps `offset + length` inside its parent,
-        // and the assertion keeps this access inside `self`.
+        // SAFETY: `self.offset + offset` is within the allocation: `slice` keeps `offset + length`
+        // inside its parent, and the assertion keeps this access inside `self`.
         unsafe { self.allocation.base.add(self.offset + offset) }
     }
 
@@ -212,28 +216,32 @@ impl DmaMemory {
     }
 
     fn byte(&self, offset: usize) -> VolatilePtr<'_, u8> {
-        // SAFETY: `at` gives a valid byte of an allocation that `self` keeps alive; bytes need no alignment.
+        // SAFETY: `at` gives a valid byte of an allocation that `self` keeps alive; bytes need no
+        // alignment.
         unsafe { VolatilePtr::new(self.at(offset, 1)) }
     }
 
     fn word(&self, offset: usize) -> VolatilePtr<'_, u64> {
         let pointer = self.at(offset, 8).cast::<u64>();
         debug_assert!(pointer.is_aligned());
-        // SAFETY: `at` gives 8 valid bytes of an allocation that `self` keeps alive; callers aligned the offset.
+        // SAFETY: `at` gives 8 valid bytes of an allocation that `self` keeps alive; callers
+        // aligned the offset.
         unsafe { VolatilePtr::new(pointer) }
     }
 
     fn atomic_u32(&self, offset: usize) -> &AtomicU32 {
         let pointer = self.at(offset, 4).cast::<u32>();
         assert!(pointer.is_aligned(), "word at {offset} is not aligned");
-        // SAFETY: 4 valid, aligned bytes that live as long as `self`; an atomic may be changed by others at any time.
+        // SAFETY: 4 valid, aligned bytes that live as long as `self`; an atomic may be changed by
+        // others at any time.
         unsafe { AtomicU32::from_ptr(pointer.as_ptr()) }
     }
 
     fn atomic_u64(&self, offset: usize) -> &AtomicU64 {
         let pointer = self.at(offset, 8).cast::<u64>();
         assert!(pointer.is_aligned(), "double word at {offset} is not aligned");
-        // SAFETY: 8 valid, aligned bytes that live as long as `self`; an atomic may be changed by others at any time.
+        // SAFETY: 8 valid, aligned bytes that live as long as `self`; an atomic may be changed by
+        // others at any time.
         unsafe { AtomicU64::from_ptr(pointer.as_ptr()) }
     }
 }

@@ -26,7 +26,8 @@ impl DoorbellPage {
         Self { bus, base: u64::from(domain) * PAGE_BYTES }
     }
 
-    /// Posts one descriptor. What was stored before is visible to the device ([`crate::bus::Bar::write64`]).
+    /// Posts one descriptor. What was stored before is visible to the device
+    /// ([`crate::bus::Bar::write64`]).
     pub fn ring(&self, token: Token) {
         self.bus.write64(DOORBELL_BAR, self.base + TOKEN_OFFSET, token.to_bits());
     }

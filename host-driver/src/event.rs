@@ -18,8 +18,8 @@ const NARROW: usize = 16;
 const WIDE: usize = MESSAGE_BYTES + NARROW;
 const _: () = assert!(NARROW as u64 == EVENT_BYTES && WIDE as u64 == WIDE_ENTRY_BYTES);
 
-/// A ring of event records with one reader at a time (its owner's lock sees to that; the methods take `&self` so that
-/// [`EventRing::has_event`] needs no lock).
+/// A ring of event records with one reader at a time (its owner's lock sees to that; the methods
+/// take `&self` so that [`EventRing::has_event`] needs no lock).
 #[derive(Debug)]
 pub struct EventRing {
     index: u16,
@@ -39,7 +39,8 @@ impl EventRing {
         entry << log2
     }
 
-    /// The reader of ring `index`, whose memory is zero and whose creation the device has been told.
+    /// The reader of ring `index`, whose memory is zero and whose creation the device has been
+    /// told.
     #[must_use]
     pub fn new(index: u16, ring: DmaMemory, log2: u8, wide: bool, doorbell: DoorbellPage) -> Self {
         assert!(ring.len() >= Self::bytes(log2, wide), "ring memory is too small");
@@ -100,8 +101,8 @@ impl EventRing {
         }
     }
 
-    /// Tells the device what was consumed. With `arm` it interrupts at the next record, and at once if one is there
-    /// already, so no wake-up is lost between looking and arming.
+    /// Tells the device what was consumed. With `arm` it interrupts at the next record, and at once
+    /// if one is there already, so no wake-up is lost between looking and arming.
     pub fn publish(&self, arm: bool) {
         let consumer = self.consumer.load(Ordering::Relaxed) & 0xffff;
         let consumer = u16::try_from(consumer).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! Bring-up of a NIC, and what all its users share: admin ring, numbers, error and message events, peers, connections.
+//! Bring-up of a NIC, and what all its users share: admin ring, numbers, error and message events,
+//! peers, connections.
 
 mod control;
 
@@ -252,14 +253,16 @@ impl Nic {
     /// Brings a device up: identity, reset, sizes, admin ring, vectors, events, channels.
     ///
     /// # Errors
-    /// No device, another device or another ABI; a device that does not answer; settings out of range.
+    /// No device, another device or another ABI; a device that does not answer; settings out of
+    /// range.
     pub fn open(bus: Arc<dyn Bus>, config: &NicConfig) -> Result<Arc<Self>> {
         if usize::from(config.node) >= PEER_COUNT {
             let value = config.node.into();
             return Err(Error::BadArgument { what: "node number", value });
         }
         check_identity(&*bus)?;
-        // After power-on the device drops writes until it is ready, so it is waited for on both sides of the reset.
+        // After power-on the device drops writes until it is ready, so it is waited for on both
+        // sides of the reset.
         wait_ready(&*bus)?;
         let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
         write(&*bus, csr::CONTROL::OFFSET, reset.0);

@@ -180,9 +180,11 @@ pub enum Progress {
     Cancelled,
 }
 
-/// What VIPL's native provider needs. Everything but [`ViPort::post`] and the polls is off the fast path.
+/// What VIPL's native provider needs. Everything but [`ViPort::post`] and the polls is off the fast
+/// path.
 ///
-/// Set-up is polled: nothing happens unless somebody calls [`ViPort::next_event`] or a `_poll` now and then.
+/// Set-up is polled: nothing happens unless somebody calls [`ViPort::next_event`] or a `_poll` now
+/// and then.
 pub trait ViPort: fmt::Debug + Send + Sync {
     /// Limits and identity.
     fn attributes(&self) -> &PortAttributes;
@@ -226,8 +228,8 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// # Errors
     /// Not Idle, or not this port's.
     fn destroy_vi(&self, vi: u16) -> Result<()>;
-    /// Disconnects a VI if it is connected and empties its queues. Afterwards no descriptor or buffer of it is touched,
-    /// and no event of its old connection comes any more.
+    /// Disconnects a VI if it is connected and empties its queues. Afterwards no descriptor or
+    /// buffer of it is touched, and no event of its old connection comes any more.
     ///
     /// # Errors
     /// A VI that is not this port's.
@@ -251,7 +253,8 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     fn listen_poll(&self, listener: u32) -> Option<Incoming>;
     /// Ends the waiting.
     fn listen_stop(&self, listener: u32);
-    /// Asks `remote` for a connection to VI `local.vi` until `bound_ns` are over. `local.connection` is chosen here.
+    /// Asks `remote` for a connection to VI `local.vi` until `bound_ns` are over.
+    /// `local.connection` is chosen here.
     ///
     /// # Errors
     /// `remote` is not on this network; a VI that is not this port's.

@@ -1,8 +1,8 @@
 //! Locks.
 //!
-//! In a simulation only the thread with the baton runs, and it passes the baton in `relax`. So a lock that is held
-//! across `relax` must be waited for with `relax` ([`lock_relaxed`]); a lock that never is may be taken with
-//! [`lock`], which then never blocks for long.
+//! In a simulation only the thread with the baton runs, and it passes the baton in `relax`. So a
+//! lock that is held across `relax` must be waited for with `relax` ([`lock_relaxed`]); a lock that
+//! never is may be taken with [`lock`], which then never blocks for long.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 

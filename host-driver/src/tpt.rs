@@ -48,7 +48,8 @@ impl Regions {
     /// Makes memory reachable for the device under a handle that is never zero.
     ///
     /// # Errors
-    /// [`Error::Exhausted`]; [`Error::BadArgument`] for 4 GiB and more; a failed mapping or command.
+    /// [`Error::Exhausted`]; [`Error::BadArgument`] for 4 GiB and more; a failed mapping or
+    /// command.
     pub fn register(
         &self,
         admin: &Admin,
@@ -93,8 +94,8 @@ impl Regions {
     /// Takes a region of `domain` back. Afterwards the device does not touch its memory any more.
     ///
     /// # Errors
-    /// [`Error::NoSuch`] for a handle that is not (or no longer) valid in the domain; a failed command, after which the
-    /// memory stays mapped.
+    /// [`Error::NoSuch`] for a handle that is not (or no longer) valid in the domain; a failed
+    /// command, after which the memory stays mapped.
     pub fn deregister(
         &self,
         admin: &Admin,

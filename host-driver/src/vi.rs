@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use crate::error::{Error, Result};
 use crate::sync::lock;
 
-/// Hands out numbers; one that was given back is used again as late as possible, so that stale ones are noticed.
+/// Hands out numbers; one that was given back is used again as late as possible, so that stale ones
+/// are noticed.
 #[derive(Debug)]
 pub struct NumberPool {
     what: &'static str,

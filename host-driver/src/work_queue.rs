@@ -1,7 +1,9 @@
-//! Work queues: descriptors in registered memory, chained by Next, posted by doorbell, completed in place.
+//! Work queues: descriptors in registered memory, chained by Next, posted by doorbell, completed in
+//! place.
 //!
-//! The rule of `docs/contract.md` 2.3: write Next of the last descriptor, store fence, doorbell, all under one lock of
-//! the queue. Next of a descriptor that the program has taken back is never written: it may be in use again.
+//! The rule of `docs/contract.md` 2.3: write Next of the last descriptor, store fence, doorbell,
+//! all under one lock of the queue. Next of a descriptor that the program has taken back is never
+//! written: it may be in use again.
 
 use std::collections::VecDeque;
 
@@ -37,7 +39,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The descriptor at `offset` of `region`, with room for `length` bytes; `handle` names the region.
+    /// The descriptor at `offset` of `region`, with room for `length` bytes; `handle` names the
+    /// region.
     ///
     /// # Errors
     /// [`Error::BadArgument`] unless aligned to 64 bytes; [`Error::OutOfRange`].
@@ -103,7 +106,8 @@ impl Slot {
 pub struct WorkQueue {
     vi: u16,
     queue: Queue,
-    /// The posted and not yet taken descriptors. It grows to the depth that the program uses and stays there.
+    /// The posted and not yet taken descriptors. It grows to the depth that the program uses and
+    /// stays there.
     slots: VecDeque<Slot>,
     limit: usize,
     posted: u64,
@@ -238,8 +242,8 @@ impl WorkQueue {
         }
     }
 
-    /// Completes everything that is not done, in order: the first with the status bits `first`, the others as flushed.
-    /// The device must not own the descriptors any more. Gives the first one.
+    /// Completes everything that is not done, in order: the first with the status bits `first`, the
+    /// others as flushed. The device must not own the descriptors any more. Gives the first one.
     pub fn flush(&self, first: u32) -> Option<Slot> {
         let mut bits = first;
         let mut first_slot = None;

@@ -168,7 +168,8 @@ impl Model {
         Ok(0)
     }
 
-    /// Host accesses are immediate here, so all that the fence has to wait for is in the descriptors at hand.
+    /// Host accesses are immediate here, so all that the fence has to wait for is in the
+    /// descriptors at hand.
     fn region_clear(&mut self, c: &Command) -> Outcome {
         let index = c.index(REGION_COUNT)?;
         state(self.regions.get(index).is_some())?;

@@ -1,4 +1,5 @@
-//! The channel between two nodes: opening, acceptance, acknowledgement, retransmission, keepalive, going down.
+//! The channel between two nodes: opening, acceptance, acknowledgement, retransmission, keepalive,
+//! going down.
 //!
 //! | module | what |
 //! |---|---|
@@ -85,7 +86,8 @@ impl Channels {
         self.peer(node).state == PeerState::Open
     }
 
-    /// Whether pool and credits allow a frame with this header to enter the channel now: sections 7.4 and 7.5.
+    /// Whether pool and credits allow a frame with this header to enter the channel now: sections
+    /// 7.4 and 7.5.
     pub(crate) fn admits(&self, node: u8, header: &Header) -> bool {
         let peer = self.peer(node);
         let need = chunks(usize::from(header.length));
@@ -215,7 +217,8 @@ impl Model {
         let peer = self.channels.peer_mut(node);
         if peer.incarnation == incarnation && peer.state == PeerState::Open {
             peer.released = peer.released.wrapping_add(small8(credits));
-            // The peer may wait for just this, so it is told within the same time as of an acceptance.
+            // The peer may wait for just this, so it is told within the same time as of an
+            // acceptance.
             let deadline = *peer.ack_deadline.get_or_insert(deadline);
             self.channels.remind(deadline);
         }

@@ -92,7 +92,8 @@ fn check_format(c: &ControlSegment) -> Result<(), Fault> {
 }
 
 impl Model {
-    /// Reads and checks the descriptor at the head of a queue that is not empty: sections 3.1 to 3.3.
+    /// Reads and checks the descriptor at the head of a queue that is not empty: sections 3.1 to
+    /// 3.3.
     pub(crate) fn fetch(
         &mut self,
         vi: u16,
@@ -179,8 +180,9 @@ impl Model {
         }
     }
 
-    /// Completes the head of a queue: popped, Length and Status written (with the immediate data before them, if there
-    /// is any), announced. If it cannot be reached any more, the VI stops, nothing is written, and this is false.
+    /// Completes the head of a queue: popped, Length and Status written (with the immediate data
+    /// before them, if there is any), announced. If it cannot be reached any more, the VI stops,
+    /// nothing is written, and this is false.
     pub(crate) fn complete(
         &mut self,
         vi: u16,

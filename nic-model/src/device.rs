@@ -1,10 +1,13 @@
-//! The seams of a device: what it is to the host ([`Device`]), what the host is to it ([`HostBus`]), and its link ([`Link`]).
+//! The seams of a device: what it is to the host ([`Device`]), what the host is to it
+//! ([`HostBus`]), and its link ([`Link`]).
 //!
-//! Time is an argument, in cycles of the device's clock. Nothing here has a thread, a clock or randomness of its own.
+//! Time is an argument, in cycles of the device's clock. Nothing here has a thread, a clock or
+//! randomness of its own.
 
 use core::fmt;
 
-/// A read of host memory failed: no memory is mapped at that address, or the root complex answered with an error.
+/// A read of host memory failed: no memory is mapped at that address, or the root complex answered
+/// with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostReadError {
     /// First address of the read.
@@ -27,8 +30,8 @@ pub trait HostBus {
     /// [`HostReadError`] if any byte is not mapped; `data` is then undefined.
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError>;
 
-    /// Writes host memory; a posted write, so a failure is the host's to report. Bytes become visible in rising
-    /// address order. An MSI-X interrupt is a 4-byte write too.
+    /// Writes host memory; a posted write, so a failure is the host's to report. Bytes become
+    /// visible in rising address order. An MSI-X interrupt is a 4-byte write too.
     fn write(&mut self, address: u64, data: &[u8]);
 }
 
@@ -53,7 +56,8 @@ pub trait Link {
 
 /// A device as the host sees it: the behavioural model or the Verilated RTL.
 pub trait Device {
-    /// Posts a write of 1 to 64 bytes to a BAR (0, 2 or 4). Posted writes and reads take effect in order.
+    /// Posts a write of 1 to 64 bytes to a BAR (0, 2 or 4). Posted writes and reads take effect in
+    /// order.
     fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]);
 
     /// Posts a read of 1 to 8 bytes. At most one is outstanding.
@@ -65,7 +69,7 @@ pub trait Device {
     /// Runs one cycle at time `now`.
     fn step(&mut self, now: u64, host: &mut dyn HostBus, link: &mut dyn Link);
 
-    /// Whether the device has work of its own under way (work in its pipes or on the host port). Waiting for a timer
-    /// or for the peer is not work.
+    /// Whether the device has work of its own under way (work in its pipes or on the host port).
+    /// Waiting for a timer or for the peer is not work.
     fn busy(&self) -> bool;
 }

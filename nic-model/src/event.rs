@@ -265,7 +265,8 @@ impl Model {
         self.events.peers.set(index, false);
     }
 
-    /// Room in a queue: what was put off because of it is delivered, VIs first, then peers, then errors.
+    /// Room in a queue: what was put off because of it is delivered, VIs first, then peers, then
+    /// errors.
     pub(crate) fn drain(&mut self, number: u16, host: &mut dyn HostBus) {
         let completions: Vec<usize> = self.events.completions.iter_ones().collect();
         for index in completions {

@@ -64,7 +64,8 @@ pub(crate) const fn staging_beats(header: &Header) -> usize {
 pub enum FrameError {
     /// The CRC differs.
     Crc,
-    /// More or fewer beats than the header says, or than any frame has, or a type that does not exist.
+    /// More or fewer beats than the header says, or than any frame has, or a type that does not
+    /// exist.
     Length,
 }
 

@@ -1,4 +1,5 @@
-//! Host reads as the contract counts them. (Reads have no tags here and answer at once; writes need no help.)
+//! Host reads as the contract counts them. (Reads have no tags here and answer at once; writes need
+//! no help.)
 
 use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::tlp::STATUS_UNSUPPORTED;

@@ -1,9 +1,10 @@
 //! The behavioural model of the NIC: the contract of `docs/contract.md`, written as software.
 //!
-//! [`Model`] is the whole device behind the trait [`Device`](device::Device). It is a reading of the contract that is
-//! independent of the RTL: order and final state are those of the contract, cycles are only plausible. One call of
-//! `step` is one cycle: every engine does at most one unit of work (a command, a frame, a beat), host reads answer at
-//! once. It has no thread, clock or randomness of its own.
+//! [`Model`] is the whole device behind the trait [`Device`](device::Device). It is a reading of
+//! the contract that is independent of the RTL: order and final state are those of the contract,
+//! cycles are only plausible. One call of `step` is one cycle: every engine does at most one unit
+//! of work (a command, a frame, a beat), host reads answer at once. It has no thread, clock or
+//! randomness of its own.
 //!
 //! | module | contract | what |
 //! |---|---|---|

@@ -150,7 +150,8 @@ impl Model {
         !self.clear
     }
 
-    /// Everything but the host's accesses that wait, the time, and the observer is as after power-on.
+    /// Everything but the host's accesses that wait, the time, and the observer is as after
+    /// power-on.
     pub(crate) fn reset(&mut self) {
         let channels = self.channels.after_reset();
         self.assembler.skip_current();

@@ -206,7 +206,8 @@ impl Model {
         }
     }
 
-    /// A frame without FIRST in a message: section 5.4. Gives the message if the frame continues it.
+    /// A frame without FIRST in a message: section 5.4. Gives the message if the frame continues
+    /// it.
     fn later_frame(
         &mut self,
         vi: u16,

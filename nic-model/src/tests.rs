@@ -1,4 +1,5 @@
-//! Tests of the whole device: two models, a wire, and a host without a driver. One module per section of the contract.
+//! Tests of the whole device: two models, a wire, and a host without a driver. One module per
+//! section of the contract.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,

@@ -1,4 +1,5 @@
-//! What a test or lockstep can watch: events as they happen, and the state that the contract makes visible.
+//! What a test or lockstep can watch: events as they happen, and the state that the contract makes
+//! visible.
 
 use core::fmt;
 
@@ -12,7 +13,8 @@ use nic_regs::vi::{State, StopReason};
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trace {
-    /// A token doorbell of its own page's VI was seen (counted, or dropped because the VI is in Error).
+    /// A token doorbell of its own page's VI was seen (counted, or dropped because the VI is in
+    /// Error).
     Doorbell {
         /// Page.
         page: u16,

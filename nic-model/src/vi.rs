@@ -58,7 +58,8 @@ pub(crate) struct WorkQueue {
     pub(crate) last: Option<Token>,
     /// Descriptors posted and not popped.
     pub(crate) count: u16,
-    /// Next and NextHandle of the head, from a read that was issued when `count` covered the successor.
+    /// Next and NextHandle of the head, from a read that was issued when `count` covered the
+    /// successor.
     pub(crate) next: Option<(u64, u32)>,
 }
 

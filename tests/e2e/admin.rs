@@ -85,7 +85,7 @@ fn regions(kind: DeviceKind) {
     check(&mut bare, Opcode::RegionSet, &[(1023, &good, Ok)]);
 }
 
-fn vis(kind: DeviceKind) {
+fn vis_created_and_asked(kind: DeviceKind) {
     let mut bare = Bare::up(kind);
     let good = vi_body(Reliability::Delivery);
     let level = |bits: u32| with(good, 0, good[0] & !0xff00 | bits << 8);
@@ -127,6 +127,12 @@ fn vis(kind: DeviceKind) {
     );
     assert_eq!(bare.ok(0, Opcode::ViQuery, 5, &[]), State::Free as u32);
     assert_eq!(bare.ok(0, Opcode::ViQuery, 1023, &[]), State::Idle as u32);
+}
+
+fn vis_connected_and_destroyed(kind: DeviceKind) {
+    let mut bare = Bare::up(kind);
+    let good = vi_body(Reliability::Delivery);
+    check(&mut bare, Opcode::ViCreate, &[(1023, &good, Ok), (0, &good, Ok)]);
     let peer = [2 | 7 << 16, 1];
     check(
         &mut bare,
@@ -372,7 +378,8 @@ fn an_entry_that_cannot_be_read_stops_the_ring(kind: DeviceKind) {
 
 on_every_kind! {
     regions,
-    vis,
+    vis_created_and_asked,
+    vis_connected_and_destroyed,
     event_queues,
     peers_and_messages,
     unknown_opcodes,

@@ -25,7 +25,8 @@ impl Case {
         !matches!(self.level, Reliability::Unreliable)
     }
 
-    /// The VIs are as they must be at the end, the bystanders work, and so do the VIs after a new connection.
+    /// The VIs are as they must be at the end, the bystanders work, and so do the VIs after a new
+    /// connection.
     pub(crate) fn finish(self, a_errors: &[ErrorCode], b_errors: &[ErrorCode]) {
         let pair = &self.pair;
         pair.settle();

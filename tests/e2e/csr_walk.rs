@@ -205,8 +205,11 @@ fn odd_sizes_and_places_are_refused(kind: DeviceKind) {
                 let what = format!("{bytes} bytes at {offset:#x}");
                 bare.write_raw(0, 0, offset, &vec![0xff; bytes]);
                 one_bad_access(&mut bare, &mut total, dword | WRITE, &what);
-                assert_eq!(bare.read_raw(0, 0, offset, bytes), 0, "{what}");
-                one_bad_access(&mut bare, &mut total, dword, &what);
+                // Reads of more than two dwords are unsupported requests.
+                if offset % 4 + u64::try_from(bytes).unwrap() <= 8 {
+                    assert_eq!(bare.read_raw(0, 0, offset, bytes), 0, "{what}");
+                    one_bad_access(&mut bare, &mut total, dword, &what);
+                }
             }
         }
     }

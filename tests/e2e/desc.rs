@@ -69,7 +69,8 @@ fn messages_longer_than_the_maximum(kind: DeviceKind) {
     }
 }
 
-/// What a receiver that fails does to a sender; `bits` is the status of the receive descriptor, None if there is none.
+/// What a receiver that fails does to a sender; `bits` is the status of the receive descriptor,
+/// None if there is none.
 fn bad_receive(case: Case, bits: Option<u32>, data: usize, b_errors: &[ErrorCode]) {
     let sends = [0, 1].map(|_| Buffer::new(&case.pair.a, data));
     let spare = Buffer::new(&case.pair.b, data);

@@ -127,7 +127,7 @@ fn arming_never_loses_a_wake_up(kind: DeviceKind) {
     let mut bare = with_ring(kind, 4);
     let mut vis = bare.connected(Reliability::Delivery, 9, 0);
     let mut expected = 0;
-    for delay in (0..600).step_by(kind.size(3, 29)) {
+    for delay in (0..600).step_by(kind.size(3, 11)) {
         let [_, recv] = message(&mut bare, &mut vis, 0, 8);
         bare.rig.run(delay);
         // The reader has seen nothing, and asks to be woken: before the record, with it, or after.

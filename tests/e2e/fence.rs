@@ -11,7 +11,7 @@ use tests::{DeviceKind, on_every_kind};
 
 fn a_cleared_region_is_not_touched_any_more(kind: DeviceKind) {
     let data = tests::pattern(0x2_0000, 1).iter().map(|byte| byte & 0x7f).collect::<Vec<_>>();
-    for (node, delays) in [(1, [400, 1500, 4000]), (0, [300, 900, 3000])] {
+    for (node, delays) in [(1, [400, 1100, 1500, 4000, 9000]), (0, [150, 300, 900, 3000, 6000])] {
         for delay in delays {
             let mut bare = Bare::up(kind);
             bare.register();
@@ -47,7 +47,7 @@ fn a_cleared_region_is_not_touched_any_more(kind: DeviceKind) {
 
 fn a_disconnected_vi_does_not_touch_its_buffers_any_more(kind: DeviceKind) {
     let bytes = 0x2_0000;
-    for delay in [300, 900, 2500, 6000] {
+    for delay in [200, 300, 900, 1700, 2500, 6000] {
         let mut bare = Bare::up(kind);
         bare.register();
         let mut vis = bare.connected(Reliability::Reception, 9, 0);

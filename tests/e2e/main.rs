@@ -11,7 +11,10 @@ mod desc;
 mod doorbell;
 mod event;
 mod fence;
+mod fetch;
 mod host;
+#[cfg(feature = "rtl")]
+mod pcie;
 mod reset;
 mod send_recv;
 mod stress;

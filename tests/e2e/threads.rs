@@ -13,7 +13,6 @@ use tests::{Buffer, DeviceKind, LONG, Node, Pair, Setup, on_every_kind, pattern}
 
 /// Two programs that talk; gives the cycles and the frames that it took.
 fn conversation(kind: DeviceKind, seed: u64) -> (u64, u32) {
-    let rounds = kind.size(50, 15);
     let faults = Faults { loss: 0.02, ..Faults::default() };
     let pair = Pair::with(&Setup::with_faults(kind, seed, faults));
     let seats = [pair.world.join_baton("server"), pair.world.join_baton("client")];
@@ -26,7 +25,7 @@ fn conversation(kind: DeviceKind, seed: u64) -> (u64, u32) {
             vi.post_recv(&recv.descriptor).unwrap();
             let request = pair.b.nic.connect_wait(&pair.b.address(b"echo"), INFINITE).unwrap();
             request.accept(&vi).unwrap();
-            for _ in 0..rounds {
+            for _ in 0..50 {
                 vi.recv_wait(INFINITE).unwrap();
                 send.set(&recv.data());
                 vi.post_recv(&recv.descriptor).unwrap();
@@ -40,7 +39,7 @@ fn conversation(kind: DeviceKind, seed: u64) -> (u64, u32) {
             let (send, recv) = (Buffer::new(&pair.a, 3000), Buffer::new(&pair.a, 3000));
             let remote = pair.b.address(b"echo");
             while vi.connect_request(&pair.a.address(b""), &remote, LONG).is_err() {}
-            for i in 0..rounds {
+            for i in 0..50 {
                 let data = pattern(i * 60, i);
                 send.set(&data);
                 vi.post_recv(&recv.descriptor).unwrap();

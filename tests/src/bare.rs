@@ -6,6 +6,8 @@
 //!               0x10_0000  free: one region covers it on each node, see `vi`
 //! ```
 
+mod event;
+
 use cosim::lockstep::host::{BUS_BASE, Host, MSI_BASE};
 use cosim::lockstep::rig::{EVENT_OFFSET, MEMORY_BYTES, Rig, high, low, node_number};
 use cosim::root_complex::HostSettings;
@@ -13,10 +15,11 @@ use nic_model::link::Faults;
 use nic_regs::admin::{AdminStatus, DONE, Opcode, PeerState};
 use nic_regs::counter::{Counter, ErrorRecord};
 use nic_regs::csr::{self, CONTROL, STATUS};
-use nic_regs::doorbell::{EVENT_OFFSET as EVENT_DOORBELL, EventDoorbell, PAGE_BYTES};
-use nic_regs::event::{EVENT_BYTES, Event, WIDE_ENTRY_BYTES};
+use nic_regs::doorbell::PAGE_BYTES;
 
 use crate::{DeviceKind, device};
+pub use event::Shape;
+use event::{RING_BYTES, Ring};
 
 /// Log2 of the entries of the admin ring.
 pub const ADMIN_LOG2: u32 = 4;
@@ -37,38 +40,7 @@ pub const NOWHERE: u64 = 0x6_0000_0000;
 const PATIENCE: u64 = 1_000_000;
 /// Cycles without work after which everything has come to rest.
 const QUIET: u64 = 4_000;
-const RING_BYTES: usize = 0x1_0000;
 const RING: &str = "the admin ring runs";
-
-/// An event ring as its reader knows it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ring {
-    log2: u32,
-    wide: bool,
-    domain: u8,
-    consumer: u16,
-}
-
-/// What an event queue is created with.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// Log2 of the entries.
-    pub log2: u32,
-    /// Entries hold messages.
-    pub wide: bool,
-    /// Owning domain.
-    pub domain: u8,
-    /// MSI-X vector.
-    pub vector: u8,
-}
-
-impl Shape {
-    /// A narrow queue of domain 0 with 2^log2 entries and this vector.
-    #[must_use]
-    pub const fn narrow(log2: u32, vector: u8) -> Self {
-        Self { log2, wide: false, domain: 0, vector }
-    }
-}
 
 /// Two nodes.
 #[derive(Debug)]
@@ -299,23 +271,6 @@ impl Bare {
         self.try_peer_state(node).expect(RING)
     }
 
-    /// Creates an event queue on its ring.
-    #[track_caller]
-    pub fn event_create(&mut self, node: usize, queue: u16, shape: Shape) {
-        self.try_event_create(node, queue, shape).expect(RING);
-    }
-
-    fn try_event_create(&mut self, node: usize, queue: u16, shape: Shape) -> Option<()> {
-        let at = Self::event_ring(queue);
-        self.host_mut(node).memory[at..at + RING_BYTES].fill(0);
-        let Shape { log2, wide, domain, vector } = shape;
-        self.rings[node][usize::from(queue)] = Ring { log2, wide, domain, consumer: 0 };
-        let base = BUS_BASE + at as u64;
-        let word = log2 | u32::from(wide) << 4 | u32::from(domain) << 8 | u32::from(vector) << 16;
-        self.try_ok(node, Opcode::EventCreate, queue.into(), &[low(base), high(base), word])?;
-        Some(())
-    }
-
     /// Puts entries into the admin ring without telling the device; gives the tail to write.
     pub fn admin_fill(&mut self, node: usize, entries: &[[u32; 16]]) -> u32 {
         for entry in entries {
@@ -334,12 +289,16 @@ impl Bare {
         let tail = self.admin_fill(node, &[entry]);
         self.write(node, csr::ADMIN_TAIL::OFFSET, tail);
         let start = self.rig.now;
+        let mut look_at = start + 1024;
         while self.host(node).word(slot + 12) != DONE {
             assert!(self.rig.now < start + PATIENCE, "{}", self.describe("a command hangs"));
             self.rig.run(16);
-            let status = (self.rig.now - start).is_multiple_of(1024);
-            if status && STATUS(self.read(node, STATUS::OFFSET)).get(STATUS::ADMIN_FAILED) == 1 {
-                return None;
+            if self.rig.now >= look_at {
+                look_at += 1024;
+                let status = STATUS(self.read(node, STATUS::OFFSET));
+                if status.get(STATUS::ADMIN_FAILED) == 1 {
+                    return None;
+                }
             }
         }
         Some([0, 4, 8, 12].map(|at| self.host(node).word(slot + at)))
@@ -373,56 +332,6 @@ impl Bare {
     #[track_caller]
     pub fn ok(&mut self, node: usize, op: Opcode, index: u32, body: &[u32]) -> u32 {
         self.try_ok(node, op, index, body).expect(RING)
-    }
-
-    /// New records of an event queue. The device is not told that they are read.
-    pub fn peek_events(&mut self, node: usize, queue: u16) -> Vec<Event> {
-        let mut events = Vec::new();
-        while let Some(event) = self.next_event(node, queue) {
-            events.push(event);
-            let ring = &mut self.rings[node][usize::from(queue)];
-            ring.consumer = ring.consumer.wrapping_add(1);
-        }
-        events
-    }
-
-    /// Takes the last record back that `peek_events` gave.
-    pub const fn unread(&mut self, node: usize, queue: u16) {
-        let ring = &mut self.rings[node][queue as usize];
-        ring.consumer = ring.consumer.wrapping_sub(1);
-    }
-
-    /// Where the ring of an event queue is in host memory.
-    #[must_use]
-    pub fn event_ring(queue: u16) -> usize {
-        EVENT_OFFSET + usize::from(queue) * RING_BYTES
-    }
-
-    /// The record that the reader sees next, if it is there.
-    #[must_use]
-    pub fn next_event(&self, node: usize, queue: u16) -> Option<Event> {
-        let ring = self.rings[node][usize::from(queue)];
-        let bytes = if ring.wide { WIDE_ENTRY_BYTES } else { EVENT_BYTES };
-        let entries = 1 << ring.log2;
-        let consumer = usize::from(ring.consumer);
-        let slot = Self::event_ring(queue) + (consumer % entries) * usize::try_from(bytes).unwrap();
-        let record = slot + usize::try_from(bytes - EVENT_BYTES).unwrap();
-        let event = Event::from_words([0, 4, 8, 12].map(|at| self.host(node).word(record + at)));
-        (event.phase == (consumer / entries).is_multiple_of(2)).then_some(event)
-    }
-
-    /// Tells the device how far the reader is, and whether to interrupt.
-    pub fn consume(&mut self, node: usize, queue: u16, arm: bool) {
-        let ring = self.rings[node][usize::from(queue)];
-        let bell = EventDoorbell { queue, arm, consumer: ring.consumer };
-        self.doorbell(node, ring.domain, EVENT_DOORBELL, bell.to_bits());
-    }
-
-    /// New records, and tells the device that they are read.
-    pub fn take_events(&mut self, node: usize, queue: u16) -> Vec<Event> {
-        let events = self.peek_events(node, queue);
-        self.consume(node, queue, false);
-        events
     }
 
     /// Writes a doorbell of 8 bytes.

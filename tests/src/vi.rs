@@ -51,6 +51,19 @@ impl Posted {
         bare.host(self.node).word(self.offset + usize::try_from(STATUS_OFFSET).unwrap())
     }
 
+    /// Its virtual address.
+    #[must_use]
+    pub const fn address(self) -> u64 {
+        va(self.offset)
+    }
+
+    /// Writes its Next and NextHandle.
+    pub fn link(self, bare: &mut Bare, next: u64, handle: Handle) {
+        let host = bare.host_mut(self.node);
+        host.put(self.offset, &next.to_le_bytes());
+        host.put(self.offset + 8, &handle.0.to_le_bytes());
+    }
+
     /// Whether it is done.
     #[must_use]
     pub fn is_done(self, bare: &Bare) -> bool {
@@ -201,14 +214,14 @@ impl Bare {
         self.try_connected(level, number, place).expect("the admin ring runs")
     }
 
-    /// Connects two idle VIs.
+    /// Connects two idle VIs, node 1 first: what node 0 has posted starts then.
     #[track_caller]
     pub fn connect(&mut self, vis: &[BareVi; 2], connection: u32) {
         self.try_connect(vis, connection).expect("the admin ring runs");
     }
 
     fn try_connect(&mut self, vis: &[BareVi; 2], connection: u32) -> Option<()> {
-        for node in 0..2 {
+        for node in [1, 0] {
             let peer = u32::from(node_number(1 - node)) | u32::from(vis[1 - node].number) << 16;
             self.try_ok(node, Opcode::ViConnect, vis[node].number.into(), &[peer, connection])?;
         }

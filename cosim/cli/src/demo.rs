@@ -105,8 +105,14 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Failure> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let data = read(arguments.file.as_deref())?;
-    let name = arguments.file.as_ref().map_or("docs/contract.md".into(), |f| f.display().to_string());
-    println!("{name}: {} bytes, {:?} level, {:?}", data.len(), arguments.reliability, arguments.device);
+    let name =
+        arguments.file.as_ref().map_or("docs/contract.md".into(), |f| f.display().to_string());
+    println!(
+        "{name}: {} bytes, {:?} level, {:?}",
+        data.len(),
+        arguments.reliability,
+        arguments.device
+    );
     let (world, drivers, wire) = build(arguments)?;
     let style = ProgressStyle::with_template("[{bar:40}] {bytes}/{total_bytes} {elapsed}")?;
     let bar = ProgressBar::new(data.len() as u64).with_style(style);
@@ -179,8 +185,7 @@ fn build(arguments: &Arguments) -> Result<(World, Drivers, SharedWire), Failure>
             let sink = Box::new(move |line: &str| println!("node {} {line}", NODES[i]));
             bus = Arc::new(host_driver::bus::trace::TraceBus::new(bus, sink));
         }
-        let config =
-            NicConfig::new(NODES[i], &[NODES[1 - i]]).with_seed(arguments.seed + i as u64);
+        let config = NicConfig::new(NODES[i], &[NODES[1 - i]]).with_seed(arguments.seed + i as u64);
         drivers.push(DriverNic::open(bus, &config)?);
     }
     let drivers = drivers.try_into().map_err(|_| "two nodes")?;

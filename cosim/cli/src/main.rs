@@ -1,10 +1,6 @@
 //! The `viaduct` command.
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "printing is what a command is for"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what a command is for")]
 
 mod cosim_command;
 mod demo;

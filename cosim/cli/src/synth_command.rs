@@ -44,8 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     job.place_and_route = !arguments.no_pnr;
     job.clock_mhz = arguments.clock;
     job.seed = arguments.seed;
-    let report =
-        synth::run(&job, &mut std::io::stderr()).map_err(|error| error.to_string())?;
+    let report = synth::run(&job, &mut std::io::stderr()).map_err(|error| error.to_string())?;
     println!("{report}");
     Ok(())
 }

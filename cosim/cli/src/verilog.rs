@@ -40,7 +40,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut readme = String::from(README_HEAD);
     for port in ports_of(&verilog, TOP).map_err(|error| error.to_string())? {
         let direction = if port.input { "input" } else { "output" };
-        writeln!(readme, "| `{}` | {direction} | {} | {} |", port.name, port.width, about(&port.name))?;
+        writeln!(
+            readme,
+            "| `{}` | {direction} | {} | {} |",
+            port.name,
+            port.width,
+            about(&port.name)
+        )?;
     }
     fs::write(folder.join("viaduct.v"), &verilog).map_err(failed)?;
     fs::write(folder.join("README.md"), readme).map_err(failed)?;
@@ -55,9 +61,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 const README_HEAD: &str = "# The Viaduct NIC
 
-`viaduct.v` is plain Verilog 2005, top module `top`, one clock, synchronous active-high reset. A beat moves in a cycle with valid and
-ready high; `last` marks the last beat of a TLP or frame. TLP beats are laid out as in the crate `nic-regs`, module `tlp`, frames as in module
-`frame`. There are no vendor primitives: memories are inferred.
+`viaduct.v` is plain Verilog 2005, top module `top`, one clock, synchronous active-high reset. A
+beat moves in a cycle with valid and ready high; `last` marks the last beat of a TLP or frame. TLP
+beats are laid out as in the crate `nic-regs`, module `tlp`, frames as in module `frame`. There are
+no vendor primitives: memories are inferred.
 
 | port | direction | bits | what |
 |---|---|---|---|

@@ -82,7 +82,8 @@ fn small_files_on_the_rtl() {
 fn waveforms_are_written() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wave.vcd");
     let one = file("traced", b"traced");
-    let arguments = ["demo", one.to_str().expect("UTF-8"), "--trace", path.to_str().expect("UTF-8")];
+    let arguments =
+        ["demo", one.to_str().expect("UTF-8"), "--trace", path.to_str().expect("UTF-8")];
     let output = viaduct(&arguments);
     assert!(output.status.success(), "{}", text(&output));
     for node in ["a", "b"] {

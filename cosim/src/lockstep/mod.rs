@@ -1,8 +1,10 @@
-//! Lockstep: the same random program on two kinds of device; whatever software or the wire can see must be the same.
+//! Lockstep: the same random program on two kinds of device; whatever software or the wire can see
+//! must be the same.
 //!
-//! Compared, phase by phase: admin answers, descriptor statuses, lengths and immediate data, events by VI and kind, messages, the error log, the
-//! counters that do not depend on timing, the frames of each VI in order (without retransmissions), and at the end of each phase all of memory.
-//! Not compared: cycles, and the order of things that the contract leaves open.
+//! Compared, phase by phase: admin answers, descriptor statuses, lengths and immediate data, events
+//! by VI and kind, messages, the error log, the counters that do not depend on timing, the frames
+//! of each VI in order (without retransmissions), and at the end of each phase all of memory. Not
+//! compared: cycles, and the order of things that the contract leaves open.
 
 pub mod host;
 pub mod plan;

@@ -1,12 +1,13 @@
 //! Random programs: what two nodes set up, post and poke, as a function of a seed.
 //!
-//! A program must end the same on any device that obeys the contract, whatever its timing. So the receives of a phase are posted
-//! before its sends, a connection carries messages one way in a phase, and on a reliable VI nothing follows a message that the receiver will
-//! refuse (how many later sends complete before the refusal arrives is timing).
+//! A program must end the same on any device that obeys the contract, whatever its timing. So the
+//! receives of a phase are posted before its sends, a connection carries messages one way in a
+//! phase, and on a reliable VI nothing follows a message that the receiver will refuse (how many
+//! later sends complete before the refusal arrives is timing).
 
 use crate::random::Random;
 use nic_regs::desc::control;
-use nic_regs::limits::{DATA_SEGMENTS_MAX, MAX_TRANSFER_BYTES};
+use nic_regs::limits::{DATA_SEGMENTS_MAX, LINK_PAYLOAD_BYTES, MAX_TRANSFER_BYTES};
 use nic_regs::vi::Reliability;
 
 /// Bytes of a node's data area for one VI.
@@ -183,7 +184,8 @@ fn pokes(random: &mut Random, pairs: &[Pair]) -> Vec<Poke> {
         let node = usize::from(random.chance(0.5));
         let length = 1 + usize::try_from(random.below(16)).expect("small");
         let bar = if random.chance(0.5) { 0 } else { 2 };
-        // Outside every register that has an effect, or inside a doorbell page with a wrong size or place.
+        // Outside every register that has an effect, or inside a doorbell page with a wrong size or
+        // place.
         let offset = if bar == 0 {
             0x200 + random.below(0x100)
         } else {
@@ -234,17 +236,26 @@ fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
     for _ in 0..count {
         let kind = kind(random);
         messages.push(message(random, pair, kind));
-        let refused = matches!(
-            kind,
-            Kind::RecvFormat | Kind::RecvSegment | Kind::RecvShort | Kind::RecvUnreachable
-        ) && pair.reliability != Reliability::Unreliable;
         // Without a receive, every later message meets the wrong one or none.
         let ends = kind == Kind::RecvNone || kind == Kind::RecvUnreachable;
-        if refused || ends {
+        if refused(kind, pair) || ends {
             break;
         }
     }
     Traffic { sender, messages }
+}
+
+/// Whether the receiver will refuse the message, and with it everything behind it.
+fn refused(kind: Kind, pair: &Pair) -> bool {
+    let by_receiver = matches!(
+        kind,
+        Kind::RecvFormat
+            | Kind::RecvSegment
+            | Kind::RecvShort
+            | Kind::RecvUnreachable
+            | Kind::RecvNone
+    );
+    by_receiver && pair.reliability != Reliability::Unreliable
 }
 
 fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
@@ -256,6 +267,8 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
         _ => random.below(u64::from(MAX_TRANSFER_BYTES) + 1),
     }
     .min(u64::from(pair.max_transfer));
+    // A refusal may come before the last frame of a long message has left: that would be timing.
+    let total = if refused(kind, pair) { total.min(LINK_PAYLOAD_BYTES as u64) } else { total };
     let mut send = spec(random, total);
     if random.chance(0.4) {
         send.control |= control::IMMEDIATE;

@@ -1,4 +1,5 @@
-//! Two bare nodes on a wire, driven register by register: the least software between a program and the device.
+//! Two bare nodes on a wire, driven register by register: the least software between a program and
+//! the device.
 
 use super::host::{BUS_BASE, Host, MSI_BASE, VA_BASE};
 use nic_model::device::{Beat, Device, Link};

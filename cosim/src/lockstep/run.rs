@@ -10,6 +10,7 @@ use nic_regs::counter::Counter;
 use nic_regs::desc::{ControlSegment, DataSegment};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::frame::{Type, flag};
+use nic_regs::vi::State;
 use nic_regs::{csr, tpt};
 use std::collections::{BTreeMap, HashSet};
 
@@ -65,7 +66,8 @@ struct Run<'a> {
     records: Vec<Record>,
     /// Generation of the regions of a pair.
     connection: u16,
-    /// Offset of the last descriptor posted on each queue since the queues were empty: node, pair, queue.
+    /// Offset of the last descriptor posted on each queue since the queues were empty: node, pair,
+    /// queue.
     tail: BTreeMap<(usize, usize, u8), usize>,
     /// Descriptors of the phase: what, node, offset.
     posted: Vec<(String, usize, usize)>,
@@ -116,7 +118,11 @@ impl Run<'_> {
     }
 
     fn admin(&mut self, node: usize, op: Opcode, index: u32, body: &[u32]) -> Result<u32, Hung> {
-        let (status, result) = self.rig.admin(node, op, index, body)?;
+        let (status, mut result) = self.rig.admin(node, op, index, body)?;
+        if op == Opcode::ViQuery && result & 0xf == State::Error as u32 {
+            // The progress bits mean nothing in Error.
+            result &= 0xfff;
+        }
         self.record(&format!("node {node} {op:?} {index}"), &format!("{status} {result:#x}"));
         Ok(result)
     }
@@ -397,7 +403,7 @@ impl Run<'_> {
             let mut connected = true;
             for node in 0..2 {
                 let state = self.admin(node, Opcode::ViQuery, pair.vi[node].into(), &[])?;
-                connected &= state & 0xf == nic_regs::vi::State::Connected as u32;
+                connected &= state & 0xf == State::Connected as u32;
             }
             if connected {
                 continue;

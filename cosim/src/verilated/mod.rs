@@ -3,6 +3,7 @@
 //!
 //! [`blocks`] has a module for each line of `hdl::blocks!`, with the structures of its ports:
 //! ```
+//! # #[cfg(feature = "blocks")] {
 //! use cosim::verilated::blocks::skid_64;
 //!
 //! let mut skid = skid_64::Model::new();
@@ -12,6 +13,7 @@
 //! skid.inputs.in_valid = 0;
 //! skid.cycle();
 //! assert_eq!((skid.outputs.out_valid, skid.outputs.out_data), (1, 7));
+//! # }
 //! ```
 //! Code for any block uses the trait [`Verilated`] instead, with ports by index and values as
 //! 64-bit words: [`blocks::ALL`] opens all of them.

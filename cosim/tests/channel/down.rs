@@ -1,4 +1,5 @@
-//! Retries, going back, going down, keepalive, quotas, events: one channel against a hand-made peer.
+//! Retries, going back, going down, keepalive, quotas, events: one channel against a hand-made
+//! peer.
 
 use crate::node::{Frame, Outcome};
 use crate::peer::{OWN, REMOTE, Single, TAG, from_peer};
@@ -52,7 +53,8 @@ fn gaps_and_windows() {
     single.put(ack(3, flag::GAP), &[]);
     single.0.run(100);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (127, 4));
-    // An older acknowledgement changes nothing; the newest frees the rest. Nothing is left for a gap.
+    // An older acknowledgement changes nothing; the newest frees the rest. Nothing is left for a
+    // gap.
     single.put(ack(2, 0), &[]);
     single.put(ack(4, flag::GAP), &[]);
     single.0.run(6_000);

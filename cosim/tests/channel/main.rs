@@ -1,5 +1,6 @@
-//! The channel on the Verilated block: several channels over faulty links, and one channel against a hand-made peer.
-#![cfg(feature = "rtl")]
+//! The channel on the Verilated block: several channels over faulty links, and one channel against
+//! a hand-made peer.
+#![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
 mod down;

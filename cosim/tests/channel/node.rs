@@ -1,5 +1,6 @@
-//! One Verilated channel with its neighbours: a sender on the pool, a receiver on staging, an admin, the VIs' killer, event
-//! queues. All of them take random time; all of them check the handshakes.
+//! One Verilated channel with its neighbours: a sender on the pool, a receiver on staging, an
+//! admin, the VIs' killer, event queues. All of them take random time; all of them check the
+//! handshakes.
 
 use cosim::random::Random;
 use cosim::verilated::blocks::channel::Model;
@@ -223,7 +224,7 @@ impl Node {
     }
 
     fn drive(&mut self) {
-        let Manners { tx_stall, rx_gap, beat_gap, .. } = self.manners;
+        let Manners { tx_stall, rx_gap, .. } = self.manners;
         let i = &mut self.model.inputs;
         i.tx_ready = u8::from(self.tx_ready && !self.random.chance(tx_stall));
         i.rx_valid = 0;
@@ -233,48 +234,8 @@ impl Node {
             let (data, last) = self.rx.pop_front().unwrap();
             (i.rx_valid, i.rx_data, i.rx_last) = (1, data, last.into());
         }
-        i.pool_ask_valid = 0;
-        i.pool_commit_valid = 0;
-        // A beat that was offered stays.
-        let offered = i.pool_beat_valid != 0;
-        i.pool_beat_valid = 0;
-        if let Sender::Idle(left) = &mut self.sender {
-            if *left > 0 {
-                *left -= 1;
-            } else if !self.outbox.is_empty() {
-                self.sender = Sender::Ask;
-            }
-        }
-        if let Some(frame) = self.outbox.front() {
-            let h = &frame.header;
-            match &self.sender {
-                Sender::Idle(_) => {}
-                Sender::Ask => {
-                    i.pool_ask_valid = 1;
-                    i.pool_ask_data = u8::from(h.kind == Type::Data as u8);
-                    i.pool_ask_sequenced = frame.sequenced().into();
-                    i.pool_ask_peer = frame.peer;
-                    i.pool_ask_length = h.length;
-                }
-                Sender::Beats(at) => {
-                    if offered || !self.random.chance(beat_gap) {
-                        i.pool_beat_valid = 1;
-                        i.pool_beat_data = frame.payload[*at];
-                    }
-                }
-                Sender::Commit(abort) => {
-                    i.pool_commit_valid = 1;
-                    i.pool_commit_abort = (*abort).into();
-                    i.pool_kind = h.kind;
-                    i.pool_dst_vi = h.dst_vi;
-                    i.pool_src_vi = h.src_vi;
-                    i.pool_connection = h.connection;
-                    i.pool_flags = h.flags;
-                    i.pool_unsequenced = h.sequence;
-                    i.pool_word = h.word;
-                }
-            }
-        }
+        self.drive_sender();
+        let i = &mut self.model.inputs;
         i.staging_release = 0;
         i.staging_refused = 0;
         if let Receiver::Read(at) = self.receiver {
@@ -303,6 +264,52 @@ impl Node {
         i.events_outcome = self.events_full.into();
         i.drain_channel = self.drain.is_some().into();
         i.drain_channel_queue = self.drain.take().unwrap_or(0);
+    }
+
+    fn drive_sender(&mut self) {
+        let i = &mut self.model.inputs;
+        i.pool_ask_valid = 0;
+        i.pool_commit_valid = 0;
+        // A beat that was offered stays.
+        let offered = i.pool_beat_valid != 0;
+        i.pool_beat_valid = 0;
+        if let Sender::Idle(left) = &mut self.sender {
+            if *left > 0 {
+                *left -= 1;
+            } else if !self.outbox.is_empty() {
+                self.sender = Sender::Ask;
+            }
+        }
+        if let Some(frame) = self.outbox.front() {
+            let h = &frame.header;
+            match &self.sender {
+                Sender::Idle(_) => {}
+                Sender::Ask => {
+                    i.pool_ask_valid = 1;
+                    i.pool_ask_data = u8::from(h.kind == Type::Data as u8);
+                    i.pool_ask_sequenced = frame.sequenced().into();
+                    i.pool_ask_peer = frame.peer;
+                    i.pool_ask_length = h.length;
+                }
+                Sender::Beats(at) => {
+                    if offered || !self.random.chance(self.manners.beat_gap) {
+                        i.pool_beat_valid = 1;
+                        i.pool_beat_data = frame.payload[*at];
+                    }
+                }
+                Sender::Commit(abort) => {
+                    i.pool_commit_valid = 1;
+                    i.pool_commit_abort = (*abort).into();
+                    i.pool_kind = h.kind;
+                    i.pool_dst_vi = h.dst_vi;
+                    i.pool_src_vi = h.src_vi;
+                    i.pool_connection = h.connection;
+                    i.pool_flags = h.flags;
+                    i.pool_unsequenced = h.sequence;
+                    i.pool_word = h.word;
+                }
+            }
+        }
     }
 
     fn sample_sender(&mut self) {

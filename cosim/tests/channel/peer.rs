@@ -281,3 +281,16 @@ fn storm_of_acks() {
     assert_eq!(single.count(Counter::FramesReceived), before + 2_000);
     assert!(single.count(Counter::FramesRetransmitted) >= 1);
 }
+
+/// Cycles from the last beat on the pins until the receive engine sees the frame.
+#[test]
+fn arrival() {
+    let mut single = Single::opened(7);
+    single.0.nodes[0].manners.read = false;
+    let header = Header { length: 8, flags: flag::SEQUENCED, sequence: 0, ..from_peer(Type::Data) };
+    single.inject(header, &[1]);
+    let seen = |world: &World| world.nodes[0].model.outputs.staging_valid != 0;
+    // Five beats, the last one in the fifth cycle.
+    let cycles = single.0.until(100, "arrival", seen);
+    assert_eq!(cycles - 5, 8);
+}

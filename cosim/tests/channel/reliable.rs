@@ -25,7 +25,8 @@ fn streams(world: &World, a: usize, b: usize, sequenced: bool) -> (Vec<Frame>, V
     (sent, came)
 }
 
-/// Every sequenced frame arrived once and in order; unsequenced ones are real, and in order if the link keeps it.
+/// Every sequenced frame arrived once and in order; unsequenced ones are real, and in order if the
+/// link keeps it.
 fn check(world: &World, ordered: bool) {
     for a in 0..world.nodes.len() {
         for b in 0..world.nodes.len() {
@@ -188,7 +189,7 @@ fn full_rate() {
             && world.nodes[1].inbox.len() == FRAMES as usize
     });
     let sent = world.nodes[0].tx_beats - beats;
-    println!("4 KiB: {FRAMES} frames in {cycles} cycles, {sent} beats");
+    assert_eq!(sent, FRAMES * 516);
     check(&world, true);
     assert_eq!(world.nodes[0].count(Counter::FramesRetransmitted), 0);
     assert_eq!(world.nodes[1].count(Counter::DropStaging), 0);
@@ -196,7 +197,8 @@ fn full_rate() {
     assert!(cycles < FRAMES * 516 * 102 / 100 + 2_000, "{cycles} cycles for {sent} beats");
 }
 
-/// Eight bytes: cycles for each frame, at 5 beats a frame, and of the first frame from question to last beat.
+/// Eight bytes: cycles for each frame, at 5 beats a frame, and of the first frame from question to
+/// last beat.
 #[test]
 fn small_frames() {
     const FRAMES: u64 = 300;
@@ -219,10 +221,70 @@ fn small_frames() {
         world.until(60_000, "small frames", |world| world.nodes[1].inbox.len() == FRAMES as usize);
     check(&world, true);
     let stamps = world.nodes[0].stamps;
-    println!("8 bytes: {} cycles a frame", cycles as f64 / FRAMES as f64);
-    println!("question to first beat {}, to last {}", stamps[0] - start, stamps[1] - start);
-    println!("last beat in to staging: {:?} {:?}", stamps, world.nodes[1].stamps);
     assert_eq!(stamps[1] - stamps[0], 4);
-    assert!(stamps[0] - start < 30 && world.nodes[1].stamps[2] > stamps[0]);
-    assert!(cycles < FRAMES * 25);
+    assert!(stamps[0] - start <= 20 && world.nodes[1].stamps[2] > stamps[0]);
+    assert!(cycles < FRAMES * 16, "{cycles} cycles");
+}
+
+/// Channels open and close at random under traffic and faults: nothing twice, nothing out of order,
+/// nothing leaks, and in the end every channel opens again.
+#[test]
+fn churn() {
+    for seed in 200..208 {
+        let mut world = World::new(3, seed);
+        let bad = if seed % 2 == 0 { 0.02 } else { 0.0 };
+        world.faults =
+            Faults { drop: bad, corrupt: bad, duplicate: bad, delay: 600, ..Faults::default() };
+        for node in &mut world.nodes {
+            node.manners = if seed % 4 < 2 { ROUGH } else { BRISK };
+            // A frame to a closed peer is forgotten, one that finds no room is offered again.
+            node.manners.retry = true;
+            node.model.inputs.keepalive = 4_000;
+            node.model.inputs.retry_limit = 3;
+        }
+        let mut serial = 0;
+        for _ in 0..150 {
+            for a in 0..3 {
+                let op = u8::from(world.random.below(4) == 0);
+                let epoch = world.random.bits() as u32;
+                let peer = world.random.below(3) as u8;
+                world.nodes[a].admin.push_back((op, peer, epoch, 20));
+                for _ in 0..world.random.below(12) {
+                    serial += 1;
+                    let (peer, loose) = (world.random.below(3) as u8, world.random.below(4) == 0);
+                    let frame = random_frame(&mut world.random, peer, serial, loose);
+                    if world.nodes[a].outbox.len() < 20 {
+                        world.nodes[a].outbox.push_back(frame);
+                    }
+                }
+            }
+            let pause = world.random.below(4_000);
+            world.run(pause);
+        }
+        world.faults = Faults::default();
+        for a in 0..3 {
+            world.until(2_000_000, "admin", |world| world.nodes[a].admin.is_empty());
+            world.nodes[a].admin.extend((0..3).map(|peer| (1, peer, 0, 0)));
+        }
+        world.until(2_000_000, "closing", |world| {
+            world.nodes.iter().all(|node| node.admin.is_empty() && node.outbox.is_empty())
+        });
+        world.settle(2_000_000);
+        let mut delivered = 0;
+        for node in &world.nodes {
+            for source in 0..3 {
+                let words = node
+                    .inbox
+                    .iter()
+                    .filter(|frame| frame.peer == source && frame.sequenced())
+                    .map(|frame| frame.header.word);
+                assert!(words.clone().is_sorted_by(|a, b| a < b), "seed {seed}");
+                delivered += words.count();
+            }
+        }
+        assert!(delivered > 200, "seed {seed}: only {delivered} frames");
+        for (a, b) in [(0, 1), (1, 2), (2, 0), (0, 0)] {
+            world.open(a, b, 20);
+        }
+    }
 }

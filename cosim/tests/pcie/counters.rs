@@ -27,12 +27,12 @@ fn no_pulse_is_lost() {
             let most = [1, 10, 50][seed as usize % 3];
             for cycle in 0..20_000u32 {
                 let mut vectors = [0u64; 3];
-                for counter in 0..64 {
+                for (counter, sum) in sums.iter_mut().enumerate() {
                     // Bursts at the full rate of one source: a pulse every other cycle.
                     let burst = seed == 7 && cycle % 2 == 0;
                     if burst || cycle % 2 == 0 && chance(rng, most) {
                         vectors[rng.random_range(0..3)] |= 1 << counter;
-                        sums[counter] += 1;
+                        *sum += 1;
                     }
                     // Two or three at once, now and then.
                     if cycle % 1000 == 501 {

@@ -159,7 +159,7 @@ impl Expected {
         let place = (request.address & 0xfff) as u16;
         let whole = request.length_dw == 2
             && (request.first_be, request.last_be) == (0xf, 0xf)
-            && request.address % 8 == 0;
+            && request.address.is_multiple_of(8);
         if whole && (place == 0 || place == 8) {
             self.posts[usize::from(place / 8)].push_back((data, page));
         } else {
@@ -391,6 +391,28 @@ fn soft_reset() {
         beats += nic.outputs.cc_valid;
     }
     assert_eq!(beats, 3);
+}
+
+/// A burst far longer than its header says is followed to its end; what comes after is answered.
+#[test]
+fn endless_burst() {
+    let mut nic = Model::new();
+    nic.inputs.enable = 1;
+    nic.inputs.cc_ready = 1;
+    let write = Request { write: true, length_dw: 1, first_be: 15, ..Default::default() };
+    let mut tlp = write.to_beats().to_vec();
+    tlp.resize(2 + 2049, 1);
+    send(&mut nic, 0, &tlp);
+    let read = Request { length_dw: 1, first_be: 15, ..Default::default() };
+    send(&mut nic, 2, &read.to_beats());
+    let (mut bad, mut beats) = (0, 0);
+    for _ in 0..30 {
+        nic.cycle();
+        assert_eq!(nic.outputs.registers_valid, 0);
+        bad += nic.outputs.counts >> Counter::BadTlp as u32 & 1;
+        beats += nic.outputs.cc_valid;
+    }
+    assert_eq!((bad, beats), (1, 3));
 }
 
 /// Full doorbell FIFOs hold off posted writes; they go on when there is room.

@@ -30,7 +30,9 @@ impl Bench {
         self.cycles += 1;
         let nic = &mut self.nic;
         nic.cycle();
-        let done = nic.outputs.msix_valid == 1 && self.cycles % 3 == 0 && nic.inputs.msix_done == 0;
+        let done = nic.outputs.msix_valid == 1
+            && self.cycles.is_multiple_of(3)
+            && nic.inputs.msix_done == 0;
         if done {
             let entry = &mut self.table[usize::from(nic.outputs.msix_index)];
             nic.inputs.msix_rdata = *entry;

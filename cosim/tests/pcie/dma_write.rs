@@ -116,7 +116,7 @@ fn drive(nic: &mut Model, clients: &mut [Client; 4], rng: &mut SmallRng, busy: u
     let i = &mut nic.inputs;
     (i.recv_valid, i.recv_address, i.recv_length, i.recv_data, i.recv_last) = ports[0];
     (i.send_valid, i.send_address, i.send_length, i.send_data, i.send_last) = ports[1];
-    (i.event_valid, i.event_address, i.event_length, i.event_data, i.event_last) = ports[2];
+    (i.events_valid, i.events_address, i.events_length, i.events_data, i.events_last) = ports[2];
     (i.admin_valid, i.admin_address, i.admin_length, i.admin_data, i.admin_last) = ports[3];
 }
 
@@ -145,7 +145,7 @@ fn random_packets() {
             nic.inputs.out_ready = chance(rng, ready).into();
             nic.cycle();
             let out = &nic.outputs;
-            let readies = [out.recv_ready, out.send_ready, out.event_ready, out.admin_ready];
+            let readies = [out.recv_ready, out.send_ready, out.events_ready, out.admin_ready];
             let (valid, moves) = (out.out_valid == 1, nic.inputs.out_ready == 1);
             stable.look(valid, out.out_data, out.out_last == 1, moves);
             if valid

@@ -1,6 +1,8 @@
 //! The blocks of the host port and `csr`, Verilated, against small drivers that play their
 //! neighbours with random delays. Every test prints its seed when it fails.
-#![cfg(feature = "rtl")]
+#![cfg(feature = "blocks")]
+#![allow(clippy::cast_possible_truncation, reason = "fields are cut to their widths")]
+#![allow(clippy::print_stdout, reason = "seeds and measured cycles")]
 
 mod counters;
 mod cq;

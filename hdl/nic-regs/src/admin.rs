@@ -19,24 +19,27 @@ pub const NO_QUEUE: u16 = 0xffff;
 pub enum Opcode {
     /// Nothing; result 0.
     Nop = 0,
-    /// index: region. dw4-5 va_base, dw6-7 bus_base, dw8 length, dw9 tag 15:0 generation 31:16, dw10 domain 7:0
-    /// rights 15:8.
+    /// index: region. dw4-5 va_base, dw6-7 bus_base, dw8 length, dw9 tag 15:0 generation 31:16,
+    /// dw10 domain 7:0 rights 15:8.
     RegionSet = 1,
     /// index: region. Fenced: when it completes no access to the region is in flight or will start.
     RegionClear = 2,
-    /// index: VI. dw4 domain 7:0 reliability 15:8 tag 31:16, dw5 send event queue 15:0 receive event queue 31:16
-    /// (0xffff: none), dw6 maximum transfer in bytes.
+    /// index: VI. dw4 domain 7:0 reliability 15:8 tag 31:16, dw5 send event queue 15:0 receive
+    /// event queue 31:16 (0xffff: none), dw6 maximum transfer in bytes.
     ViCreate = 3,
     /// index: VI, which must be Idle with nothing owed to its old peer. Fenced.
     ViDestroy = 4,
-    /// index: VI, which must be Idle with nothing owed. dw4 peer node 7:0 peer VI 31:16, dw5 connection id 15:0.
+    /// index: VI, which must be Idle with nothing owed. dw4 peer node 7:0 peer VI 31:16, dw5
+    /// connection id 15:0.
     ViConnect = 5,
-    /// index: VI. Stops it, fences it, empties both queues, owes the peer a FIN if it was Connected; then Idle.
+    /// index: VI. Stops it, fences it, empties both queues, owes the peer a FIN if it was
+    /// Connected; then Idle.
     ViDisconnect = 6,
-    /// index: VI. result: state 3:0, stop reason 11:4, 12 send in progress or owed, 13 receive in progress.
+    /// index: VI. result: state 3:0, stop reason 11:4, 12 send in progress or owed, 13 receive in
+    /// progress.
     ViQuery = 7,
-    /// index: event queue. dw4-5 base (64-byte aligned), dw6 log2 of entries 3:0 (2 to 15), wide 4, domain 15:8,
-    /// vector 23:16.
+    /// index: event queue. dw4-5 base (64-byte aligned), dw6 log2 of entries 3:0 (2 to 15), wide 4,
+    /// domain 15:8, vector 23:16.
     EventCreate = 8,
     /// index: event queue.
     EventDestroy = 9,

@@ -59,7 +59,8 @@ counters! {
     ViStops = 19,
     /// Refusals owed to a peer's VI.
     RefusalsSent = 20,
-    /// VI frames consumed without effect: no such VI, not connected, another connection, source or node.
+    /// VI frames consumed without effect: no such VI, not connected, another connection, source or
+    /// node.
     Unmatched = 21,
     /// Messages on Unreliable VIs dropped: no receive descriptor.
     UnreliableEmpty = 22,
@@ -98,8 +99,9 @@ counters! {
 /// What an error log record reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
-    /// index: page (domain); detail: VI or event queue 15:0, offset in the page 27:16, cause 31:28 (0 size or offset,
-    /// 1 not this page's VI, 2 not this page's event queue, 3 consumer index out of range).
+    /// index: page (domain); detail: VI or event queue 15:0, offset in the page 27:16, cause 31:28
+    /// (0 size or offset, 1 not this page's VI, 2 not this page's event queue, 3 consumer index out
+    /// of range).
     BadDoorbell = 1,
     /// detail: offset in BAR0, bit 31: write.
     BadRegister = 2,

@@ -1,19 +1,22 @@
 //! BAR0: control and status registers; also the MSI-X table and the counters.
 //!
-//! Registers are 32 bits wide and accessed whole (one dword, all byte enables). Any other access, and any access
-//! outside the registers, counters and MSI-X table, is dropped (reads return zero), counted as
-//! [`crate::counter::Counter::BadRegister`] and logged. A write to a read-only register is dropped silently.
+//! Registers are 32 bits wide and accessed whole (one dword, all byte enables). Any other access,
+//! and any access outside the registers, counters and MSI-X table, is dropped (reads return zero),
+//! counted as [`crate::counter::Counter::BadRegister`] and logged. A write to a read-only register
+//! is dropped silently.
 
 /// Offset of the counters: 32-bit, read-only, indexed by [`crate::counter::Counter`].
 pub const COUNTER_OFFSET: u32 = 0x400;
-/// Offset of the MSI-X table: 16 bytes a vector: address low, address high, data, control (bit 0: masked).
+/// Offset of the MSI-X table: 16 bytes a vector: address low, address high, data, control (bit 0:
+/// masked).
 pub const MSIX_TABLE_OFFSET: u32 = 0x1000;
 /// Size of one MSI-X table entry, in bytes.
 pub const MSIX_ENTRY_BYTES: u32 = 16;
 /// Number of stamps of the sampled message, see [`Stamp`].
 pub const STAMP_COUNT: usize = 9;
 
-/// Stages of a sampled message (anatomy); the stamp registers hold the low 32 bits of the cycle counter.
+/// Stages of a sampled message (anatomy); the stamp registers hold the low 32 bits of the cycle
+/// counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
     /// Sender: token doorbell accepted.
@@ -81,9 +84,11 @@ crate::registers! { 0x2000;
     }
     /// Control.
     CONTROL @ 0x018 Rw = 0 {
-        /// The device works: admin ring, doorbells, link. While 0, doorbells are dropped and frames are ignored.
+        /// The device works: admin ring, doorbells, link. While 0, doorbells are dropped and frames
+        /// are ignored.
         0:0 ENABLE;
-        /// Writing 1 returns every register, table and counter to its value after reset; reads as 0.
+        /// Writing 1 returns every register, table and counter to its value after reset; reads as
+        /// 0.
         1:1 SOFT_RESET;
     }
     /// Status.

@@ -35,7 +35,8 @@ pub struct Token {
     pub vi: u16,
     /// Index of the region that holds the descriptor (the handle without its generation).
     pub region: u16,
-    /// Descriptor's distance from the region's base rounded down to 64 bytes, in units of 64 bytes (26 bits).
+    /// Descriptor's distance from the region's base rounded down to 64 bytes, in units of 64 bytes
+    /// (26 bits).
     pub offset_64: u32,
     /// SegCount of the descriptor, a hint for the fetch (5 bits).
     pub segments: u8,
@@ -55,7 +56,8 @@ impl Token {
     /// The queue bit.
     pub const QUEUE_BIT: u32 = 63;
 
-    /// The value to write; an offset or a count that does not fit is cut (the device then rejects the descriptor).
+    /// The value to write; an offset or a count that does not fit is cut (the device then rejects
+    /// the descriptor).
     #[must_use]
     pub const fn to_bits(self) -> u64 {
         self.vi as u64
@@ -79,7 +81,8 @@ impl Token {
     }
 }
 
-/// Event doorbell: the reader's progress on an event queue, and whether to interrupt at the next event.
+/// Event doorbell: the reader's progress on an event queue, and whether to interrupt at the next
+/// event.
 ///
 /// ```text
 /// 63     48 47        32 31     17 16  15       0

@@ -24,16 +24,19 @@ pub enum Kind {
     SendComplete = 1,
     /// index: VI; dw1: how many receive descriptors completed since the last such event of this VI.
     RecvComplete = 2,
-    /// index: VI; dw1: stop reason 7:0, peer's reason 15:8 (only for Refused), queue 16 (1: receive); dw2: status bits
-    /// that belong to the first descriptor that is not done. To the queue in `ERROR_QUEUE`.
+    /// index: VI; dw1: stop reason 7:0, peer's reason 15:8 (only for Refused), queue 16 (1:
+    /// receive); dw2: status bits that belong to the first descriptor that is not done. To the
+    /// queue in `ERROR_QUEUE`.
     ViError = 3,
-    /// index: source node 7:0, source domain 15:8 (zero until domains send); the 48 bytes precede the record.
+    /// index: source node 7:0, source domain 15:8 (zero until domains send); the 48 bytes precede
+    /// the record.
     Message = 4,
     /// index: peer node; dw1: the peer's epoch. To the queue in `ERROR_QUEUE`.
     PeerUp = 5,
     /// index: peer node; dw1: reason, see [`PeerDownReason`]. To the queue in `ERROR_QUEUE`.
     PeerDown = 6,
-    /// index: peer node; a message to it was refused (no queue, or its queue was full). To the queue in `ERROR_QUEUE`.
+    /// index: peer node; a message to it was refused (no queue, or its queue was full). To the
+    /// queue in `ERROR_QUEUE`.
     MessageRefused = 7,
 }
 

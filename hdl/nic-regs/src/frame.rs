@@ -1,5 +1,5 @@
-//! Link frames: a 3-beat header, payload padded to a beat, one CRC beat. Beats are 8 bytes, little-endian; stream byte
-//! n is bits 8n+7..8n.
+//! Link frames: a 3-beat header, payload padded to a beat, one CRC beat. Beats are 8 bytes,
+//! little-endian; stream byte n is bits 8n+7..8n.
 //!
 //! ```text
 //! beat 0  version 7:0 | type 15:8 | payload length 31:16 | source node 39:32 | destination node 47:40 | tag 63:48
@@ -33,7 +33,8 @@ pub enum Type {
     Message = 5,
     /// Pure acknowledgement; flag GAP asks for retransmission from `acknowledgement`.
     Ack = 16,
-    /// Opens a channel; word: sender's epoch, acknowledgement field: its largest link payload, tag: zero.
+    /// Opens a channel; word: sender's epoch, acknowledgement field: its largest link payload, tag:
+    /// zero.
     Syn = 17,
     /// Answers a SYN; word: sender's epoch, tag: the channel's.
     SynAck = 18,
@@ -71,8 +72,8 @@ pub mod flag {
     pub const LAST: u8 = 0x02;
     /// Immediate data is present (LAST frames only).
     pub const IMMEDIATE: u8 = 0x04;
-    /// The sequence field is a channel sequence number. Otherwise (Unreliable data) it holds the message number in
-    /// 15:8 and the fragment number in 7:0.
+    /// The sequence field is a channel sequence number. Otherwise (Unreliable data) it holds the
+    /// message number in 15:8 and the fragment number in 7:0.
     pub const SEQUENCED: u8 = 0x08;
     /// The receiver's VI acknowledges the message (Reliable Reception).
     pub const RECEPTION: u8 = 0x10;
@@ -161,8 +162,8 @@ impl Header {
         (self.length as usize).div_ceil(BEAT_BYTES)
     }
 
-    /// Credits that a staged frame with this header takes: its header and payload beats, without CRC, in units of
-    /// [`crate::limits::CREDIT_BEATS`], rounded up.
+    /// Credits that a staged frame with this header takes: its header and payload beats, without
+    /// CRC, in units of [`crate::limits::CREDIT_BEATS`], rounded up.
     #[must_use]
     pub const fn credits(self) -> usize {
         (HEADER_BEATS + self.payload_beats()).div_ceil(crate::limits::CREDIT_BEATS)
@@ -174,7 +175,8 @@ pub const CRC_POLYNOMIAL: u32 = 0xEDB8_8320;
 /// Start value of the CRC register.
 pub const CRC_INIT: u32 = 0xFFFF_FFFF;
 
-/// One beat of CRC-32, byte 0 first. The frame's CRC is the bitwise complement of the register after the last beat.
+/// One beat of CRC-32, byte 0 first. The frame's CRC is the bitwise complement of the register
+/// after the last beat.
 #[must_use]
 pub const fn crc_step(mut state: u32, beat: u64) -> u32 {
     let mut i = 0;

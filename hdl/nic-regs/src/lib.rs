@@ -1,8 +1,8 @@
 //! Every number the RTL, the model, and the driver must agree on.
 //!
-//! Nothing else lives here: no I/O, no dependencies, no `unsafe`. The numbers are here; what the device does with
-//! them is `docs/contract.md`, of which the RTL (`hdl`) and the behavioural model (`nic-model`) are two independent
-//! readings.
+//! Nothing else lives here: no I/O, no dependencies, no `unsafe`. The numbers are here; what the
+//! device does with them is `docs/contract.md`, of which the RTL (`hdl`) and the behavioural model
+//! (`nic-model`) are two independent readings.
 //!
 //! | module | what |
 //! |---|---|

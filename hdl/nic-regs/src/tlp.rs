@@ -1,14 +1,15 @@
-//! The host port's device-independent TLP stream: 64-bit beats, a header of two beats in the PCIe order of dwords
-//! (PCIe Base Specification 2.2), then data. Shims for a hard block translate from here.
+//! The host port's device-independent TLP stream: 64-bit beats, a header of two beats in the PCIe
+//! order of dwords (PCIe Base Specification 2.2), then data. Shims for a hard block translate from
+//! here.
 //!
 //! ```text
 //! beat 0  dword 0 (fmt/type, length) 31:0 | dword 1 (ids, tag, byte enables) 63:32
 //! beat 1  requests: address, whole 64 bits   completions: dword 2 31:0 | zero 63:32
 //! data    byte lane = address modulo 8; lanes outside the TLP are undefined
 //! ```
-//! Memory requests always use the 4-dword form. Each field sits in its dword as PCIe numbers it (bit 31 first).
-//! Data beats: as many as the aligned 8-byte words that the TLP's dwords touch. For a completion the lane comes from
-//! its lower address.
+//! Memory requests always use the 4-dword form. Each field sits in its dword as PCIe numbers it
+//! (bit 31 first). Data beats: as many as the aligned 8-byte words that the TLP's dwords touch. For
+//! a completion the lane comes from its lower address.
 
 /// fmt/type of a memory read, 4 dwords, no data.
 pub const MEM_READ: u8 = 0b001_00000;

@@ -1,6 +1,8 @@
-//! The region table (translation and protection table): handles, rights, the entry as the RTL packs it.
+//! The region table (translation and protection table): handles, rights, the entry as the RTL packs
+//! it.
 
-/// Memory handle: region index in bits 15:0, generation in bits 31:16. Generations start at 1, so no valid handle is 0.
+/// Memory handle: region index in bits 15:0, generation in bits 31:16. Generations start at 1, so
+/// no valid handle is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle(pub u32);
 
@@ -34,7 +36,8 @@ pub const RIGHT_RDMA_READ: u8 = 0x4;
 
 /// A region as the device knows it: one contiguous bus-address range with a virtual base.
 ///
-/// `bus_base` and `va_base` are equal modulo 4,096. A region does not wrap around either address space.
+/// `bus_base` and `va_base` are equal modulo 4,096. A region does not wrap around either address
+/// space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
     /// First virtual address.

@@ -1,7 +1,9 @@
-//! Acceptance of frames (contract 7.2) and the state of each channel: the one writer of Closed / Opening / Open.
+//! Acceptance of frames (contract 7.2) and the state of each channel: the one writer of Closed /
+//! Opening / Open.
 //!
-//! A frame takes three cycles and frames are at least four beats apart, so every fourth cycle is free for a command of the peer
-//! machine (open, close, dead) even when frames arrive back to back; frame and command never see each other half done.
+//! A frame takes three cycles and frames are at least four beats apart, so every fourth cycle is
+//! free for a command of the peer machine (open, close, dead) even when frames arrive back to back;
+//! frame and command never see each other half done.
 //!
 //! | cycle | what |
 //! |---|---|
@@ -9,10 +11,10 @@
 //! | 1 | tags, numbers and epochs are compared; room in staging is sampled |
 //! | 2 | the verdict: tables and marks are written, `commit` tells staging to keep the frame |
 //! | 3 | free: a command |
+use super::compare::Compare;
 use super::num::Num;
 use super::tables::RxTables;
 use nic_regs::event::PeerDownReason;
-use nic_regs::frame::Type;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -42,7 +44,8 @@ pub struct Accept {
     /// State of each peer; neither: Closed.
     pub open: Signal<Out, Bits<64>>,
     pub opening: Signal<Out, Bits<64>>,
-    /// Flips at each opening, so that what is left of the last channel is not taken for the next one's.
+    /// Flips at each opening, so that what is left of the last channel is not taken for the next
+    /// one's.
     pub colours: Signal<Out, Bits<64>>,
     /// Of the frame's source.
     pub colour: Signal<Out, Bit>,
@@ -84,59 +87,22 @@ pub struct Accept {
     pub event_remote: Signal<Out, Bits<32>>,
     pub event_reason: Signal<Out, Bits<3>>,
     tables: RxTables,
+    compare: Compare,
     open_set: DFF<Bits<64>>,
     opening_set: DFF<Bits<64>>,
     colour_set: DFF<Bits<64>>,
     done: DFF<Bit>,
     drop_bits: DFF<Bits<5>>,
     lost_bit: DFF<Bit>,
-    // Cycle 1.
-    step1: DFF<Bit>,
-    misfit1: DFF<Bit>,
-    was_open1: DFF<Bit>,
-    was_opening1: DFF<Bit>,
-    expected1: DFF<Bits<17>>,
-    tag1: DFF<Bits<16>>,
-    own1: DFF<Bits<32>>,
-    remote1: DFF<Bits<32>>,
-    acked1: DFF<Bits<16>>,
-    newest1: DFF<Bits<16>>,
-    // Cycle 2.
-    step2: DFF<Bit>,
-    misfit2: DFF<Bit>,
-    was_open: DFF<Bit>,
-    was_opening: DFF<Bit>,
-    is_syn: DFF<Bit>,
-    is_synack: DFF<Bit>,
-    is_rst: DFF<Bit>,
-    is_gap: DFF<Bit>,
-    is_refused: DFF<Bit>,
-    is_data: DFF<Bit>,
-    is_sequenced: DFF<Bit>,
-    tag_good: DFF<Bit>,
-    join_good: DFF<Bit>,
-    same_epoch: DFF<Bit>,
-    ahead: DFF<Bits<16>>,
-    gap_asked: DFF<Bit>,
-    following: DFF<Bits<16>>,
-    expected2: DFF<Bits<16>>,
-    new_tag: DFF<Bits<16>>,
-    ack_step: DFF<Bits<16>>,
-    ack_room: DFF<Bits<16>>,
-    room: DFF<Bit>,
     // Fields.
-    kind: Signal<Local, Bits<8>>,
     source: Signal<Local, Bits<6>>,
     frame_tag: Signal<Local, Bits<16>>,
-    flags: Signal<Local, Bits<8>>,
     credit: Signal<Local, Bits<8>>,
-    number: Signal<Local, Bits<16>>,
     acknowledgement: Signal<Local, Bits<16>>,
     word: Signal<Local, Bits<32>>,
     arriving: Signal<Local, Bit>,
     idle: Signal<Local, Bit>,
     look: Signal<Local, Bits<6>>,
-    joined_tag: Signal<Local, Bits<16>>,
     at: Signal<Local, Bits<6>>,
     at_one: Signal<Local, Bits<64>>,
     not_at: Signal<Local, Bits<64>>,
@@ -148,12 +114,6 @@ pub struct Accept {
     ack_good: Signal<Local, Bit>,
     ack_moves: Signal<Local, Bit>,
     reason: Signal<Local, Bits<3>>,
-    type_data: Num<8, { Type::Data as u64 }>,
-    type_ack: Num<8, { Type::Ack as u64 }>,
-    type_syn: Num<8, { Type::Syn as u64 }>,
-    type_synack: Num<8, { Type::SynAck as u64 }>,
-    type_rst: Num<8, { Type::Rst as u64 }>,
-    type_refused: Num<8, { Type::MessageRefused as u64 }>,
     reason_restarted: Num<3, { PeerDownReason::Restarted as u64 }>,
     reason_reset: Num<3, { PeerDownReason::Reset as u64 }>,
     reason_version: Num<3, { PeerDownReason::Version as u64 }>,
@@ -165,82 +125,42 @@ pub struct Accept {
 impl Logic for Accept {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self,
-            clock,
-            open_set,
-            opening_set,
-            colour_set,
-            done,
-            drop_bits,
-            lost_bit,
-            step1,
-            misfit1
-        );
-        dff_setup!(self, clock, was_open1, was_opening1, expected1, tag1, own1, remote1, acked1);
-        dff_setup!(self, clock, newest1, step2, misfit2, was_open, was_opening, is_syn, is_synack);
-        dff_setup!(self, clock, is_rst, is_gap, is_refused, is_data, is_sequenced, tag_good);
-        dff_setup!(self, clock, join_good, same_epoch, ahead, gap_asked, following, expected2);
-        dff_setup!(self, clock, new_tag, ack_step, ack_room, room);
-        clock!(self, clock, tables);
-        self.kind.next = self.header0.val().get_bits::<8>(8);
+        dff_setup!(self, clock, open_set, opening_set, colour_set, done, drop_bits, lost_bit);
+        clock!(self, clock, tables, compare);
+        self.compare.reset.next = self.reset.val();
         self.source.next = self.header0.val().get_bits::<6>(32);
         self.frame_tag.next = self.header0.val().get_bits::<16>(48);
-        self.flags.next = self.header1.val().get_bits::<8>(48);
         self.credit.next = self.header1.val().get_bits::<8>(56);
-        self.number.next = self.header2.val().get_bits::<16>(0);
         self.acknowledgement.next = self.header2.val().get_bits::<16>(16);
         self.word.next = self.header2.val().get_bits::<32>(32);
 
         // Cycle 0: read. A command looks at its peer through the same port when no frame is there.
         self.arriving.next = self.frame.val() | self.misfit.val();
-        self.idle.next = !(self.arriving.val() | self.step1.q.val() | self.step2.q.val());
+        self.idle.next = !(self.arriving.val() | self.compare.busy.val());
         self.look.next = self.command_peer.val();
         if self.arriving.val() {
             self.look.next = self.source.val();
         }
         self.tables.rx_peer.next = self.look.val();
-        self.step1.d.next = self.arriving.val();
-        self.misfit1.d.next = self.misfit.val();
-        self.was_open1.d.next = self.open_set.q.val().get_bit(self.look.val().index());
-        self.was_opening1.d.next = self.opening_set.q.val().get_bit(self.look.val().index());
-        self.expected1.d.next = self.tables.rx_expected.val();
-        self.tag1.d.next = self.tables.rx_tag.val();
-        self.own1.d.next = self.tables.rx_own.val();
-        self.remote1.d.next = self.tables.rx_remote.val();
-        self.acked1.d.next = self.tables.rx_acked.val();
-        self.newest1.d.next = self.tables.rx_newest.val();
-
-        // Cycle 1: compare.
-        self.step2.d.next = self.step1.q.val();
-        self.misfit2.d.next = self.misfit1.q.val();
-        self.was_open.d.next = self.was_open1.q.val();
-        self.was_opening.d.next = self.was_opening1.q.val();
-        self.is_syn.d.next = self.kind.val() == self.type_syn.val();
-        self.is_synack.d.next = self.kind.val() == self.type_synack.val();
-        self.is_rst.d.next = self.kind.val() == self.type_rst.val();
-        self.is_gap.d.next = (self.kind.val() == self.type_ack.val()) & self.flags.val().get_bit(5);
-        self.is_refused.d.next = self.kind.val() == self.type_refused.val();
-        self.is_data.d.next = self.kind.val() == self.type_data.val();
-        self.is_sequenced.d.next = (!self.kind.val().get_bit(4))
-            & ((self.kind.val() != self.type_data.val()) | self.flags.val().get_bit(3));
-        self.joined_tag.next =
-            self.own1.q.val().get_bits::<16>(0) ^ self.word.val().get_bits::<16>(0);
-        self.new_tag.d.next = self.joined_tag.val();
-        self.tag_good.d.next = self.frame_tag.val() == self.tag1.q.val();
-        self.join_good.d.next = self.frame_tag.val() == self.joined_tag.val();
-        self.same_epoch.d.next = self.word.val() == self.remote1.q.val();
-        self.ahead.d.next = self.number.val() - self.expected1.q.val().get_bits::<16>(0);
-        self.gap_asked.d.next = self.expected1.q.val().get_bit(16);
-        self.expected2.d.next = self.expected1.q.val().get_bits::<16>(0);
-        self.following.d.next = self.expected1.q.val().get_bits::<16>(0) + 1;
-        self.ack_step.d.next = self.acknowledgement.val() - self.acked1.q.val();
-        self.ack_room.d.next = self.newest1.q.val() - self.acked1.q.val();
-        self.room.d.next = self.fits.val();
+        self.compare.start.next = self.arriving.val();
+        self.compare.misfit.next = self.misfit.val();
+        self.compare.open.next = self.open_set.q.val().get_bit(self.look.val().index());
+        self.compare.opening.next = self.opening_set.q.val().get_bit(self.look.val().index());
+        self.compare.expected.next = self.tables.rx_expected.val();
+        self.compare.tag.next = self.tables.rx_tag.val();
+        self.compare.own.next = self.tables.rx_own.val();
+        self.compare.remote.next = self.tables.rx_remote.val();
+        self.compare.acked.next = self.tables.rx_acked.val();
+        self.compare.newest.next = self.tables.rx_newest.val();
+        self.compare.header0.next = self.header0.val();
+        self.compare.header1.next = self.header1.val();
+        self.compare.header2.next = self.header2.val();
+        self.compare.fits.next = self.fits.val();
 
         // Cycle 2: the verdict.
-        self.ack_good.next = self.ack_step.q.val() <= self.ack_room.q.val();
-        self.ack_moves.next = self.ack_good.val() & (self.ack_step.q.val() != self.zero_16.val());
+        self.ack_good.next = self.compare.ack_step.val() <= self.compare.ack_room.val();
+        self.ack_moves.next =
+            self.ack_good.val() & (self.compare.ack_step.val() != self.zero_16.val());
         self.go_up.next = false;
         self.go_down.next = false;
         self.go_opening.next = false;
@@ -256,62 +176,62 @@ impl Logic for Accept {
         self.drop_bits.d.next = 0.into();
         self.drops.next = self.drop_bits.q.val();
         self.tables.write_expected.next = false;
-        self.tables.expected.next = bit_cast::<17, 16>(self.following.q.val());
+        self.tables.expected.next = bit_cast::<17, 16>(self.compare.following.val());
         self.at.next = self.command_peer.val();
-        if self.step2.q.val() {
+        if self.compare.valid.val() {
             self.at.next = self.source.val();
-            if self.misfit2.q.val() {
-                self.go_down.next = self.was_opening.q.val();
+            if self.compare.is_misfit.val() {
+                self.go_down.next = self.compare.was_opening.val();
                 self.reason.next = self.reason_version.val();
-            } else if self.is_syn.q.val() {
-                self.go_up.next = self.was_opening.q.val();
-                self.mark_synack.next =
-                    self.was_opening.q.val() | (self.was_open.q.val() & self.same_epoch.q.val());
-                self.go_down.next = self.was_open.q.val() & !self.same_epoch.q.val();
+            } else if self.compare.is_syn.val() {
+                self.go_up.next = self.compare.was_opening.val();
+                self.mark_synack.next = self.compare.was_opening.val()
+                    | (self.compare.was_open.val() & self.compare.same_epoch.val());
+                self.go_down.next = self.compare.was_open.val() & !self.compare.same_epoch.val();
                 self.reason.next = self.reason_restarted.val();
-            } else if self.is_synack.q.val() {
-                self.go_up.next = self.was_opening.q.val() & self.join_good.q.val();
-            } else if self.is_rst.q.val() {
-                self.go_down.next = self.was_open.q.val() & self.tag_good.q.val();
+            } else if self.compare.is_synack.val() {
+                self.go_up.next = self.compare.was_opening.val() & self.compare.join_good.val();
+            } else if self.compare.is_rst.val() {
+                self.go_down.next = self.compare.was_open.val() & self.compare.tag_good.val();
                 self.reason.next = self.reason_reset.val();
-            } else if !self.was_open.q.val() {
+            } else if !self.compare.was_open.val() {
                 self.drop_bits.d.next = 1.into();
-                self.refuse.next = !self.was_opening.q.val();
-            } else if !self.tag_good.q.val() {
+                self.refuse.next = !self.compare.was_opening.val();
+            } else if !self.compare.tag_good.val() {
                 self.drop_bits.d.next = 2.into();
                 self.refuse.next = true;
             } else {
                 self.taken.next = true;
-                if self.is_sequenced.q.val() {
-                    if self.ahead.q.val().get_bit(15) {
+                if self.compare.is_sequenced.val() {
+                    if self.compare.ahead.val().get_bit(15) {
                         self.drop_bits.d.next = 8.into();
                         self.mark_ack.next = true;
-                    } else if self.ahead.q.val() != self.zero_16.val() {
+                    } else if self.compare.ahead.val() != self.zero_16.val() {
                         self.drop_bits.d.next = 4.into();
-                        self.mark_gap.next = !self.gap_asked.q.val();
+                        self.mark_gap.next = !self.compare.gap_asked.val();
                         self.tables.write_expected.next = true;
                         self.tables.expected.next =
-                            bit_cast::<17, 16>(self.expected2.q.val()) | self.asked.val();
-                    } else if !self.room.q.val() {
+                            bit_cast::<17, 16>(self.compare.expects.val()) | self.asked.val();
+                    } else if !self.compare.room.val() {
                         self.drop_bits.d.next = 16.into();
                     } else {
                         self.commit.next = true;
                         self.mark_owed.next = true;
                         self.tables.write_expected.next = true;
                     }
-                } else if self.is_data.q.val() {
-                    if self.room.q.val() {
+                } else if self.compare.is_data.val() {
+                    if self.compare.room.val() {
                         self.commit.next = true;
                     } else {
                         self.drop_bits.d.next = 16.into();
                     }
                 } else {
-                    self.mark_refused.next = self.is_refused.q.val();
+                    self.mark_refused.next = self.compare.is_refused.val();
                 }
             }
         }
         self.mark_acked.next = self.taken.val() & self.ack_moves.val();
-        self.mark_gapped.next = self.taken.val() & self.ack_good.val() & self.is_gap.q.val();
+        self.mark_gapped.next = self.taken.val() & self.ack_good.val() & self.compare.is_gap.val();
 
         // A command in a free cycle.
         self.done.d.next = false;
@@ -365,7 +285,7 @@ impl Logic for Accept {
         // The other tables.
         self.tables.write_peer.next = self.at.val();
         self.tables.write_tag.next = self.go_up.val();
-        self.tables.tag.next = self.new_tag.q.val();
+        self.tables.tag.next = self.compare.new_tag.val();
         self.tables.remote.next = self.word.val();
         self.tables.write_own.next = self.go_opening.val();
         self.tables.own.next = self.command_epoch.val();
@@ -402,8 +322,6 @@ impl Logic for Accept {
             self.open_set.d.next = 0.into();
             self.opening_set.d.next = 0.into();
             self.colour_set.d.next = 0.into();
-            self.step1.d.next = false;
-            self.step2.d.next = false;
             self.done.d.next = false;
             self.drop_bits.d.next = 0.into();
             self.lost_bit.d.next = false;

@@ -1,11 +1,13 @@
-//! The question before each frame: are there chunks (contract 7.5) and credits (7.4) for it, and is the channel open?
+//! The question before each frame: are there chunks (contract 7.5) and credits (7.4) for it, and is
+//! the channel open?
 //!
 //! ```text
 //! Idle -> Read -> Weigh -> Judge -> Answer -> Idle          (one cycle each)
 //!                            `-> reservations (4)
 //! ```
-//! A good answer charges chunks and units at once and leaves a reservation; freed and aborted frames give them back through
-//! `give`. Between Read and Judge the tables belong to the question, and `give` waits.
+//! A good answer charges chunks and units at once and leaves a reservation; freed and aborted
+//! frames give them back through `give`. Between Read and Judge the tables belong to the question,
+//! and `give` waits.
 use super::num::Num;
 use crate::leaf::{Fifo, LutRam};
 use nic_regs::limits::{POOL_CHUNK_COUNT, POOL_PEER_CHUNKS, POOL_RESERVED_CHUNKS};
@@ -49,7 +51,8 @@ pub struct Ask {
     /// A peer is being opened: it starts with no units.
     pub opened: Signal<In, Bit>,
     pub opened_peer: Signal<In, Bits<6>>,
-    /// The oldest reservation: peer 5:0, sequenced 6, colour 7, length 20:8, chunks 25:21, units 30:26.
+    /// The oldest reservation: peer 5:0, sequenced 6, colour 7, length 20:8, chunks 25:21, units
+    /// 30:26.
     pub reserved: Signal<Out, Bits<31>>,
     pub reserved_valid: Signal<Out, Bit>,
     pub reserved_taken: Signal<In, Bit>,
@@ -110,7 +113,8 @@ impl Logic for Ask {
         clock!(self, clock, shares, units, reservations);
         self.reservations.reset.next = self.reset.val();
 
-        // Freeing and asking share the ports of `shares` and `units`; asking has them from Read to Judge.
+        // Freeing and asking share the ports of `shares` and `units`; asking has them from Read to
+        // Judge.
         self.reading.next = (self.state.q.val() == AskState::Read)
             | (self.state.q.val() == AskState::Weigh)
             | (self.state.q.val() == AskState::Judge);
@@ -122,7 +126,8 @@ impl Logic for Ask {
         self.shares.read_address.next = self.at.val();
         self.units.read_address.next = self.at.val();
 
-        // The question. A frame takes one chunk at least; header and payload are rounded up to credit units.
+        // The question. A frame takes one chunk at least; header and payload are rounded up to
+        // credit units.
         self.padded.next = self.length.q.val() + self.round_chunk.val();
         self.need.next = bit_cast::<8, 5>(self.padded.val().get_bits::<5>(8));
         self.padded_beats.next = bit_cast::<14, 13>(self.length.q.val()) + 7;

@@ -1,8 +1,9 @@
 //! Chunks of the pool: the free list, and the chains that frames are made of.
 //!
-//! One table holds, for each chunk, the following one: of its frame, or of the free list. A whole frame goes back in one step,
-//! because its first and last chunk and their number are known. One chunk, the `spare`, is taken off the list in advance,
-//! so that a frame grows without a pause. After reset a counter builds the list; then `ready` rises.
+//! One table holds, for each chunk, the following one: of its frame, or of the free list. A whole
+//! frame goes back in one step, because its first and last chunk and their number are known. One
+//! chunk, the `spare`, is taken off the list in advance, so that a frame grows without a pause.
+//! After reset a counter builds the list; then `ready` rises.
 use super::num::Num;
 use crate::leaf::LutRam;
 use rust_hdl::prelude::*;

@@ -1,9 +1,9 @@
-//! Delayed acknowledgements: an Ack is owed to a peer within ACK_DELAY of an accepted frame or of returned credits, unless
-//! another frame to that peer carries it before.
+//! Delayed acknowledgements: an Ack is owed to a peer within ACK_DELAY of an accepted frame or of
+//! returned credits, unless another frame to that peer carries it before.
 //!
-//! The delay is the same for all, so a FIFO of (peer, deadline) is in order of deadlines; each peer stands in it at most once.
-//! Credits for a large frame (16 units or more) are told at once: three such frames are all that 64 credits allow in flight, so
-//! the delay would cost link rate.
+//! The delay is the same for all, so a FIFO of (peer, deadline) is in order of deadlines; each peer
+//! stands in it at most once. Credits for a large frame (16 units or more) are told at once: three
+//! such frames are all that 64 credits allow in flight, so the delay would cost link rate.
 //!
 //! A peer that is owed again while it still stands there gets its Ack a little early, never late.
 use super::num::Num;
@@ -114,7 +114,8 @@ impl Logic for Delay {
             self.head_one.next = self.one.val() << self.head_peer.val();
         }
         self.head_keep.next = !self.head_one.val();
-        // A debt of this very cycle that finds its peer still queued would be lost: it keeps `due` below.
+        // A debt of this very cycle that finds its peer still queued would be lost: it keeps `due`
+        // below.
         self.queued.d.next = (self.queued.q.val() | self.taken_one.val()) & self.head_keep.val();
         self.due_now.d.next = self.expired.val()
             & (self.owing.q.val().get_bit(self.head_peer.val().index())

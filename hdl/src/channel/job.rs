@@ -1,7 +1,9 @@
-//! The next frame for the transmitter: chooses among what a peer wants, and holds the choice until the transmitter takes it.
+//! The next frame for the transmitter: chooses among what a peer wants, and holds the choice until
+//! the transmitter takes it.
 //!
-//! Control frames go first, in the order RST, SYN, SYN-ACK, Ack, MessageRefused; then the frame at the list's turn. A mark that
-//! cannot be obeyed any more (the channel has closed since) is cleared without a frame.
+//! Control frames go first, in the order RST, SYN, SYN-ACK, Ack, MessageRefused; then the frame at
+//! the list's turn. A mark that cannot be obeyed any more (the channel has closed since) is cleared
+//! without a frame.
 use super::num::Num;
 use nic_regs::frame::Type;
 use rust_hdl::prelude::*;

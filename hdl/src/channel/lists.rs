@@ -1,8 +1,10 @@
-//! The lists of frames that wait at each peer, and what goes with them: one entry a peer in LUT RAM, the entry in hand in
-//! registers (`load`, `store`), and the operations on it, each in one cycle.
+//! The lists of frames that wait at each peer, and what goes with them: one entry a peer in LUT
+//! RAM, the entry in hand in registers (`load`, `store`), and the operations on it, each in one
+//! cycle.
 //!
-//! A peer's frames form one list in the order of their commits: first those that were sent and not acknowledged, then, from
-//! `turn` on, those still to be sent. Going back moves `turn` to the head. Unsequenced frames leave the list when sent.
+//! A peer's frames form one list in the order of their commits: first those that were sent and not
+//! acknowledged, then, from `turn` on, those still to be sent. Going back moves `turn` to the head.
+//! Unsequenced frames leave the list when sent.
 //!
 //! | field | meaning |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! Pending work as one bit for each peer and kind.
 //!
-//! A mark is set by whoever finds the work and cleared by the peer machine when it takes it. A mark that is set and cleared at
-//! the same edge stays set, so work found while the last of its kind is being taken is never lost.
+//! A mark is set by whoever finds the work and cleared by the peer machine when it takes it. A mark
+//! that is set and cleared at the same edge stays set, so work found while the last of its kind is
+//! being taken is never lost.
 use super::num::Num;
 use rust_hdl::prelude::*;
 
@@ -277,7 +278,8 @@ impl Logic for ServiceMarks {
     }
 }
 
-/// Fair choice among 64 peers, registered before and after the arbiter: two cycles behind `want`, so the taker checks again.
+/// Fair choice among 64 peers, registered before and after the arbiter: two cycles behind `want`,
+/// so the taker checks again.
 #[derive(LogicBlock, Default)]
 pub struct Picker {
     pub clock: Signal<In, Clock>,
@@ -302,7 +304,8 @@ impl Logic for Picker {
         clock!(self, clock, arbiter);
         self.arbiter.reset.next = self.reset.val();
         self.arbiter.request.next = self.want.val();
-        // The arbiter's pointer moves with each choice that is latched; a choice is kept until taken.
+        // The arbiter's pointer moves with each choice that is latched; a choice is kept until
+        // taken.
         self.arbiter.advance.next = false;
         if self.idle.q.val() != self.none.val() {
             // The marks behind the last choice are still on their way.

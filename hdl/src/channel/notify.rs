@@ -1,12 +1,14 @@
-//! What software hears of a peer: kills its VIs when it is down, and writes the events PeerUp, PeerDown, MessageRefused.
+//! What software hears of a peer: kills its VIs when it is down, and writes the events PeerUp,
+//! PeerDown, MessageRefused.
 //!
 //! ```text
 //! kill   Idle -> (KillClient) -> Idle      one peer at a time, beside everything else
 //! event  Choose -> Call -> Choose          one event at a time
 //! ```
-//! Events wait as bits, so nothing here is ever lost or blocks the channel. PeerDown waits for the kill of its peer. If both an up
-//! and a down event of a peer wait, the older goes first; an older one of the same kind is replaced. When the queue is full all
-//! events wait until it drains (or ERROR_QUEUE names another queue); events for an absent queue are dropped.
+//! Events wait as bits, so nothing here is ever lost or blocks the channel. PeerDown waits for the
+//! kill of its peer. If both an up and a down event of a peer wait, the older goes first; an older
+//! one of the same kind is replaced. When the queue is full all events wait until it drains (or
+//! ERROR_QUEUE names another queue); events for an absent queue are dropped.
 use super::marks::Picker;
 use super::num::Num;
 use crate::ifs::{EventClient, KillClient};
@@ -206,7 +208,8 @@ impl Logic for Notify {
             }
         }
 
-        // The bits. An event leaves when it is tried and comes back when the queue is full; a new one comes as the younger.
+        // The bits. An event leaves when it is tried and comes back when the queue is full; a new
+        // one comes as the younger.
         self.one_at.next = self.one.val() << self.at.q.val();
         self.keep_at.next = !self.one_at.val();
         self.ups_left.next = self.ups.q.val();

@@ -2,8 +2,8 @@
 use rust_hdl::core::prelude::Probe;
 use rust_hdl::prelude::*;
 
-/// The constant `V` in `N` bits, for kernels: a [`Constant`] whose value is in its type, so that blocks can derive `Default`.
-/// Prints as `localparam name = N'hV;`.
+/// The constant `V` in `N` bits, for kernels: a [`Constant`] whose value is in its type, so that
+/// blocks can derive `Default`. Prints as `localparam name = N'hV;`.
 #[derive(Clone, Debug)]
 pub struct Num<const N: usize, const V: u64>(Constant<Bits<N>>);
 

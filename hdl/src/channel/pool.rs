@@ -1,6 +1,8 @@
-//! Pool: frames to be sent, in 128 chunks of 256 bytes shared by all peers, with the records of their headers.
+//! Pool: frames to be sent, in 128 chunks of 256 bytes shared by all peers, with the records of
+//! their headers.
 //!
-//! Three small machines, so that a client may ask for its next frame while it still fills the one before:
+//! Three small machines, so that a client may ask for its next frame while it still fills the one
+//! before:
 //!
 //! ```text
 //! ask   see `ask.rs`; leaves reservations
@@ -8,8 +10,8 @@
 //!                  `-> Abort -> Empty
 //! free  idle -> give -> idle               (frames that the peer machine frees, aborted frames)
 //! ```
-//! A frame is named by its first chunk. A reservation whose channel has closed (or closed and opened again: colour) is stale:
-//! its frame is handed on as such, and freed.
+//! A frame is named by its first chunk. A reservation whose channel has closed (or closed and
+//! opened again: colour) is stale: its frame is handed on as such, and freed.
 use super::ask::Ask;
 use super::chunks::Chunks;
 use super::num::Num;
@@ -21,7 +23,8 @@ use rust_hdl::prelude::*;
 pub enum FillState {
     /// Waits for a reservation and a spare chunk.
     Empty,
-    /// Takes beats; waits for commit or abort, and on commit for the peer machine to have taken the last frame.
+    /// Takes beats; waits for commit or abort, and on commit for the peer machine to have taken the
+    /// last frame.
     Fill,
     /// Waits for the free list.
     Abort,

@@ -1,12 +1,13 @@
 //! Staging memory: frames between their acceptance and the receive engine.
 //!
-//! Payload is written while a frame arrives, behind everything that is kept; `commit` keeps it, and without `commit` the next
-//! frame overwrites it. Room is counted in credit units of 32 beats (contract 7.4), header included, so that a peer that
-//! obeys its credits always finds room; the payload alone can then never overrun the 2,048 beats. Headers wait in a FIFO of
-//! their own; the oldest is held in registers.
+//! Payload is written while a frame arrives, behind everything that is kept; `commit` keeps it, and
+//! without `commit` the next frame overwrites it. Room is counted in credit units of 32 beats
+//! (contract 7.4), header included, so that a peer that obeys its credits always finds room; the
+//! payload alone can then never overrun the 2,048 beats. Headers wait in a FIFO of their own; the
+//! oldest is held in registers.
 //!
-//! Released units of sequenced frames raise the credit limit of their source, unless its channel was opened anew in
-//! between (colour).
+//! Released units of sequenced frames raise the credit limit of their source, unless its channel
+//! was opened anew in between (colour).
 use super::num::Num;
 use crate::ifs::StagingServer;
 use crate::leaf::{Fifo, LutRam, SdpRam};

@@ -1,5 +1,5 @@
-//! The receive side's tables, one entry a peer: written by [`super::accept::Accept`] (and `newest` by the peer machine), read
-//! by everyone who needs them, each reader with a copy of its own.
+//! The receive side's tables, one entry a peer: written by [`super::accept::Accept`] (and `newest`
+//! by the peer machine), read by everyone who needs them, each reader with a copy of its own.
 //!
 //! | table | bits | meaning |
 //! |---|---|---|
@@ -14,7 +14,8 @@
 //! | reason | 3 | why the channel went down last |
 //! | newest | 16 | one above the highest sequence number ever sent |
 //!
-//! Nothing here is cleared by reset: an entry means something only while its peer is not Closed, and opening writes it.
+//! Nothing here is cleared by reset: an entry means something only while its peer is not Closed,
+//! and opening writes it.
 use crate::leaf::LutRam;
 use rust_hdl::prelude::*;
 

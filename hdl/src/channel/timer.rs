@@ -1,5 +1,6 @@
-//! Time for the peer machine: a clock in units of 16 cycles, a scanner that visits each peer that is not Closed once in
-//! 512 cycles, and the comparisons of a visit, two cycles after its stamps are stable.
+//! Time for the peer machine: a clock in units of 16 cycles, a scanner that visits each peer that
+//! is not Closed once in 512 cycles, and the comparisons of a visit, two cycles after its stamps
+//! are stable.
 //!
 //! The scanner stands still while the device is disabled.
 use super::num::Num;
@@ -32,6 +33,10 @@ pub struct Timer {
     pub quiet: Signal<Out, Bit>,
     /// Nothing was heard for all keepalive periods.
     pub silent: Signal<Out, Bit>,
+    /// This time-out is the last: an opening gives up after all its retries, an open channel at its
+    /// last time-out.
+    pub hopeless: Signal<Out, Bit>,
+    pub is_opening: Signal<In, Bit>,
     fraction: DFF<Bits<4>>,
     clock_16: DFF<Bits<32>>,
     index: DFF<Bits<6>>,
@@ -54,6 +59,8 @@ pub struct Timer {
     backoff: Signal<Local, Bits<40>>,
     backoff_sum: Signal<Local, Bits<40>>,
     tick: Signal<Local, Bit>,
+    outs: Signal<Local, Bits<5>>,
+    outs_max: Signal<Local, Bits<5>>,
     zero_3: Num<3, 0>,
     zero_4: Num<4, 0>,
     zero_32: Num<32, 0>,
@@ -134,6 +141,12 @@ impl Logic for Timer {
         self.expired.next = self.since_try.q.val() >= self.patience.q.val();
         self.quiet.next = self.keeps.q.val() & (self.since_sent.q.val() >= self.period.q.val());
         self.silent.next = self.keeps.q.val() & (self.since_heard.q.val() >= self.silence.q.val());
+        self.outs.next = bit_cast::<5, 4>(self.tries.val());
+        if !self.is_opening.val() {
+            self.outs.next = bit_cast::<5, 4>(self.tries.val()) + 1;
+        }
+        self.outs_max.next = bit_cast::<5, 4>(self.retry_limit.val());
+        self.hopeless.next = self.outs.val() >= self.outs_max.val();
         if self.reset.val() {
             self.fraction.d.next = 0.into();
             self.clock_16.d.next = 0.into();

@@ -1,6 +1,7 @@
-//! Whose turn it is at the peer machine: one operation of one class for one peer, classes and peers in turn.
+//! Whose turn it is at the peer machine: one operation of one class for one peer, classes and peers
+//! in turn.
 //!
-//! | bit of `class` | class | peer |
+//! | bit of `turn` | class | peer |
 //! |---|---|---|
 //! | 0 | spent | of the unsequenced frame that was sent |
 //! | 1 | scan | the timer's |
@@ -32,7 +33,7 @@ pub struct Turns {
     pub admin: Signal<In, Bit>,
     pub admin_peer: Signal<In, Bits<6>>,
     pub valid: Signal<Out, Bit>,
-    pub class: Signal<Out, Bits<6>>,
+    pub turn: Signal<Out, Bits<6>>,
     pub peer: Signal<Out, Bits<6>>,
     tx_picker: Picker,
     service_picker: Picker,
@@ -60,7 +61,7 @@ impl Logic for Turns {
         self.classes.advance.next = self.choose.val();
         self.granted.next = self.classes.grant.val();
         self.valid.next = self.classes.valid.val();
-        self.class.next = self.granted.val();
+        self.turn.next = self.granted.val();
         self.scan_taken.next = self.choose.val() & self.granted.val().get_bit(1);
         self.tx_picker.took.next = self.choose.val() & self.granted.val().get_bit(2);
         self.service_picker.took.next = self.choose.val() & self.granted.val().get_bit(4);

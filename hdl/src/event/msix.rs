@@ -1,7 +1,7 @@
 //! MSI-X: the table of 32 vectors, their mask bits, and the vectors that want to interrupt.
 //!
-//! A vector stays `pending` until its write is started; a masked one just waits. After reset all vectors are masked and
-//! `clear` walks over the table.
+//! A vector stays `pending` until its write is started; a masked one just waits. After reset all
+//! vectors are masked and `clear` walks over the table.
 
 use crate::leaf::{FirstOne, LutRam, Number};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
@@ -28,7 +28,8 @@ pub struct MsixTable {
     pub fire_record_vector: Signal<In, Bits<5>>,
     /// An unmasked vector is pending.
     pub any: Signal<Out, Bit>,
-    /// One of them is chosen (a cycle later); `address` and `data` are its while `sending`, which also clears it.
+    /// One of them is chosen (a cycle later); `address` and `data` are its while `sending`, which
+    /// also clears it.
     pub chosen: Signal<Out, Bit>,
     pub sending: Signal<In, Bit>,
     pub address: Signal<Out, Bits<64>>,

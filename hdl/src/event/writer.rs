@@ -4,8 +4,9 @@
 //!   Idle --record held--> Record --last beat loaded--> Flush --last beat moved--> Idle     (record: fires its vector)
 //!    `----vector chosen-> Interrupt ------------------> Flush
 //! ```
-//! A record goes before interrupts, and `room` stays low while an unmasked interrupt is pending: an interrupt that was
-//! asked for while a record was held follows that record, and neither kind can starve the other.
+//! A record goes before interrupts, and `room` stays low while an unmasked interrupt is pending: an
+//! interrupt that was asked for while a record was held follows that record, and neither kind can
+//! starve the other.
 
 use crate::leaf::{LutRam, Number};
 use nic_regs::event::{EVENT_BYTES, WIDE_ENTRY_BYTES};

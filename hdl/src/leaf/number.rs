@@ -3,8 +3,9 @@ use rust_hdl::prelude::*;
 
 /// The number `V`, `W` bits wide, as a `localparam` of the block that holds it.
 ///
-/// Unlike RustHDL's `Constant` it implements `Default`, so that a block with many shared numbers still derives its own
-/// `Default`: `regions: Number<32, { limits::REGION_COUNT as u64 }>`. In a kernel it reads `self.regions.val()`.
+/// Unlike RustHDL's `Constant` it implements `Default`, so that a block with many shared numbers
+/// still derives its own `Default`: `regions: Number<32, { limits::REGION_COUNT as u64 }>`. In a
+/// kernel it reads `self.regions.val()`.
 #[derive(Copy, Clone, Debug)]
 pub struct Number<const W: usize, const V: u64>(Constant<Bits<W>>);
 

@@ -1,11 +1,13 @@
-//! Link receiver: takes beats off the link, never holds them off, and gives whole good frames to the channel.
+//! Link receiver: takes beats off the link, never holds them off, and gives whole good frames to
+//! the channel.
 //!
 //! ```text
-//! pins -> register -> position, CRC, header, payload writes -> verdict -> `frame` with a stable header
+//! pins -> register -> position, CRC, header, payload writes -> verdict -> `frame`, stable header
 //! ```
-//! Payload goes to staging as it arrives; nothing there counts until the channel commits. The header of a frame stays stable
-//! for at least three cycles after its verdict, because the next frame is at least four beats long; shorter runts never
-//! reach the header registers. A frame that never ends only counts beats, up to a ceiling above every legal length.
+//! Payload goes to staging as it arrives; nothing there counts until the channel commits. The
+//! header of a frame stays stable for at least three cycles after its verdict, because the next
+//! frame is at least four beats long; shorter runts never reach the header registers. A frame that
+//! never ends only counts beats, up to a ceiling above every legal length.
 use crate::channel::num::Num;
 use crate::leaf::Crc32Step;
 use nic_regs::frame::{CRC_INIT, HEADER_BEATS, Type, VERSION};

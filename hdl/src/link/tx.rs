@@ -3,14 +3,15 @@
 //! ```text
 //! job -> Head0 -> Head1 -> Head2 -> [Payload ...] -> Check -> next job
 //!          `-> dropped, if the channel has closed since the job was chosen
-//! beat register -> CRC -> skid buffer -> pins
+//! (beat register -> CRC -> skid buffer -> pins: see `out.rs`)
 //! ```
-//! Tag, acknowledgement and credit are read while the header leaves, so every transmission carries the current ones. `step`
-//! moves everything at once; it is the skid buffer's registered ready. The payload address runs one beat ahead, so that
-//! the RAM's registered output always holds the beat of the current address, also while the link stalls.
+//! Tag, acknowledgement and credit are read while the header leaves, so every transmission carries
+//! the current ones. `step` moves everything at once; it is the skid buffer's registered ready. The
+//! payload address runs one beat ahead, so that the RAM's registered output always holds the beat
+//! of the current address, also while the link stalls.
+use super::out::LinkOut;
 use crate::channel::num::Num;
-use crate::leaf::{Crc32Step, Skid};
-use nic_regs::frame::{CRC_INIT, Type, VERSION};
+use nic_regs::frame::{Type, VERSION};
 use nic_regs::limits::LINK_PAYLOAD_BYTES;
 use rust_hdl::prelude::*;
 
@@ -88,9 +89,7 @@ pub struct LinkTx {
     pub chunk_after: Signal<In, Bits<7>>,
     /// FramesSent, FramesRetransmitted, AcksSent, ResetsSent.
     pub tally: Signal<Out, Bits<4>>,
-    crc: Crc32Step,
-    skid: Skid<64>,
-    skid_flags: Skid<4>,
+    stage: LinkOut,
     state: DFF<TxState>,
     is_data: DFF<Bit>,
     kind: DFF<Bits<8>>,
@@ -106,15 +105,7 @@ pub struct LinkTx {
     spent: DFF<Bit>,
     spent_for: DFF<Bits<6>>,
     spent_id: DFF<Bits<7>>,
-    out_valid: DFF<Bit>,
-    out_first: DFF<Bit>,
-    out_check: DFF<Bit>,
-    out_sampled: DFF<Bit>,
-    out_beat: DFF<Bits<64>>,
-    check: DFF<Bits<32>>,
     tally_bits: DFF<Bits<4>>,
-    stamp_first: DFF<Bit>,
-    stamp_last: DFF<Bit>,
     step: Signal<Local, Bit>,
     sampled: Signal<Local, Bit>,
     begins: Signal<Local, Bit>,
@@ -137,10 +128,7 @@ pub struct LinkTx {
     sent_word: Signal<Local, Bits<32>>,
     at_following: Signal<Local, Bits<12>>,
     at_one: Signal<Local, Bits<12>>,
-    sum: Signal<Local, Bits<32>>,
-    out_flags: Signal<Local, Bits<4>>,
     version: Num<64, { VERSION as u64 }>,
-    crc_init: Num<32, { CRC_INIT as u64 }>,
     payload_max: Num<16, { LINK_PAYLOAD_BYTES as u64 }>,
     type_ack: Num<8, { Type::Ack as u64 }>,
     type_syn: Num<8, { Type::Syn as u64 }>,
@@ -159,13 +147,10 @@ impl Logic for LinkTx {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, is_data, kind, peer, frame, number, unsequenced, again, gap);
-        dff_setup!(self, clock, rst_tag, at, left, spent, spent_for, spent_id, out_valid);
-        dff_setup!(self, clock, out_first, out_check, out_sampled, out_beat, check, tally_bits);
-        dff_setup!(self, clock, stamp_first, stamp_last);
-        clock!(self, clock, skid, skid_flags);
-        self.skid.reset.next = self.reset.val();
-        self.skid_flags.reset.next = self.reset.val();
-        self.step.next = self.skid.in_ready.val();
+        dff_setup!(self, clock, rst_tag, at, left, spent, spent_for, spent_id, tally_bits);
+        clock!(self, clock, stage);
+        self.stage.reset.next = self.reset.val();
+        self.step.next = self.stage.step.val();
 
         // What the header says.
         self.is_rst.next = (!self.is_data.q.val()) & (self.kind.q.val() == self.type_rst.val());
@@ -338,54 +323,21 @@ impl Logic for LinkTx {
             & self.sample_armed.val()
             & (self.record0.val().get_bits::<16>(16) == self.sample_vi.val())
             & (self.record0.val().get_bits::<8>(56) == self.type_data.val());
-        if self.step.val() {
-            self.out_valid.d.next = self.emit.val();
-            self.out_first.d.next = self.state.q.val() == TxState::Head0;
-            self.out_check.d.next = self.state.q.val() == TxState::Check;
-            self.out_sampled.d.next = self.sampled.val();
-            self.out_beat.d.next = self.value.val();
-        }
-        self.crc.state.next = self.check.q.val();
-        if self.out_first.q.val() {
-            self.crc.state.next = self.crc_init.val();
-        }
-        self.crc.data.next = self.out_beat.q.val();
-        if self.step.val() & self.out_valid.q.val() {
-            self.check.d.next = self.crc.result.val();
-        }
-        self.sum.next = !self.check.q.val();
-        self.skid.in_valid.next = self.out_valid.q.val();
-        self.skid.in_data.next = self.out_beat.q.val();
-        if self.out_check.q.val() {
-            self.skid.in_data.next = bit_cast::<64, 32>(self.sum.val());
-        }
-        self.skid_flags.in_valid.next = self.out_valid.q.val();
-        self.skid_flags.in_data.next = bit_cast::<4, 1>(self.out_check.q.val().into())
-            | (bit_cast::<4, 1>(self.out_first.q.val().into()) << 1)
-            | (bit_cast::<4, 1>(self.out_sampled.q.val().into()) << 2);
-        self.skid.out_ready.next = self.tx_ready.val();
-        self.skid_flags.out_ready.next = self.tx_ready.val();
-        self.out_flags.next = self.skid_flags.out_data.val();
-        self.tx_valid.next = self.skid.out_valid.val();
-        self.tx_data.next = self.skid.out_data.val();
-        self.tx_last.next = self.out_flags.val().get_bit(0);
-        self.stamp_first.d.next = self.skid.out_valid.val()
-            & self.tx_ready.val()
-            & self.out_flags.val().get_bit(1)
-            & self.out_flags.val().get_bit(2);
-        self.stamp_last.d.next = self.skid.out_valid.val()
-            & self.tx_ready.val()
-            & self.out_flags.val().get_bit(0)
-            & self.out_flags.val().get_bit(2);
-        self.stamp_first_beat_out.next = self.stamp_first.q.val();
-        self.stamp_last_beat_out.next = self.stamp_last.q.val();
+        self.stage.valid.next = self.emit.val();
+        self.stage.is_first.next = self.state.q.val() == TxState::Head0;
+        self.stage.is_check.next = self.state.q.val() == TxState::Check;
+        self.stage.sampled.next = self.sampled.val();
+        self.stage.beat.next = self.value.val();
+        self.stage.tx_ready.next = self.tx_ready.val();
+        self.tx_valid.next = self.stage.tx_valid.val();
+        self.tx_data.next = self.stage.tx_data.val();
+        self.tx_last.next = self.stage.tx_last.val();
+        self.stamp_first_beat_out.next = self.stage.stamp_first_beat_out.val();
+        self.stamp_last_beat_out.next = self.stage.stamp_last_beat_out.val();
         if self.reset.val() {
             self.state.d.next = TxState::Idle;
             self.spent.d.next = false;
-            self.out_valid.d.next = false;
             self.tally_bits.d.next = 0.into();
-            self.stamp_first.d.next = false;
-            self.stamp_last.d.next = false;
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct DmaWrite {
     pub requester: Signal<In, Bits<16>>,
     pub recv: WriteServer,
     pub send: WriteServer,
-    pub event: WriteServer,
+    pub events: WriteServer,
     pub admin: WriteServer,
     pub out: TlpClient,
     cutter: Cutter,
@@ -63,17 +63,17 @@ impl Logic for DmaWrite {
         self.cutter.limit.next = self.max_payload.val();
         self.valids.next = bit_cast::<4, 1>(self.recv.valid.val().into())
             | (bit_cast::<4, 1>(self.send.valid.val().into()) << 1)
-            | (bit_cast::<4, 1>(self.event.valid.val().into()) << 2)
+            | (bit_cast::<4, 1>(self.events.valid.val().into()) << 2)
             | (bit_cast::<4, 1>(self.admin.valid.val().into()) << 3);
         self.free.next = !self.busy.q.val();
         self.cutter.valid.next = self.valids.val() & self.free.val();
         self.cutter.address0.next = self.recv.address.val();
         self.cutter.address1.next = self.send.address.val();
-        self.cutter.address2.next = self.event.address.val();
+        self.cutter.address2.next = self.events.address.val();
         self.cutter.address3.next = self.admin.address.val();
         self.cutter.length0.next = self.recv.length.val();
         self.cutter.length1.next = self.send.length.val();
-        self.cutter.length2.next = self.event.length.val();
+        self.cutter.length2.next = self.events.length.val();
         self.cutter.length3.next = self.admin.length.val();
         self.cutter.take.next = false;
 
@@ -87,8 +87,8 @@ impl Logic for DmaWrite {
             self.client_data.next = self.send.data.val();
         } else if self.cutter.client.val() == 2 {
             self.chosen.next = 4.into();
-            self.client_valid.next = self.event.valid.val();
-            self.client_data.next = self.event.data.val();
+            self.client_valid.next = self.events.valid.val();
+            self.client_data.next = self.events.data.val();
         } else if self.cutter.client.val() == 3 {
             self.chosen.next = 8.into();
             self.client_valid.next = self.admin.valid.val();
@@ -142,7 +142,7 @@ impl Logic for DmaWrite {
         }
         self.recv.ready.next = self.pass.val() & self.chosen.val().get_bit(0);
         self.send.ready.next = self.pass.val() & self.chosen.val().get_bit(1);
-        self.event.ready.next = self.pass.val() & self.chosen.val().get_bit(2);
+        self.events.ready.next = self.pass.val() & self.chosen.val().get_bit(2);
         self.admin.ready.next = self.pass.val() & self.chosen.val().get_bit(3);
         self.kept.next = !self.finished.val();
         self.busy.d.next = (self.busy.q.val() & self.kept.val()) | self.cutter.taken.val();

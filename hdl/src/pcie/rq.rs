@@ -24,7 +24,7 @@ pub struct Rq {
     pub rq_ready: Signal<In, Bit>,
     skid: Skid<65>,
     /// A TLP is under way.
-    inside: DFF<Bit>,
+    in_tlp: DFF<Bit>,
     /// Of the TLP under way, else of the one before.
     writing: DFF<Bit>,
     quiet: DFF<Bit>,
@@ -39,15 +39,15 @@ pub struct Rq {
 impl Logic for Rq {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, inside, writing, quiet);
+        dff_setup!(self, clock, in_tlp, writing, quiet);
         clock!(self, clock, skid);
         self.skid.reset.next = self.reset.val();
         self.choose_write.next =
             self.write.valid.val() & ((!self.read.valid.val()) | (!self.writing.q.val()));
-        if self.inside.q.val() {
+        if self.in_tlp.q.val() {
             self.choose_write.next = self.writing.q.val();
         }
-        self.open.next = self.inside.q.val() | (!self.hold.val());
+        self.open.next = self.in_tlp.q.val() | (!self.hold.val());
         self.valid.next = self.read.valid.val() & self.open.val();
         self.data.next = self.read.data.val();
         self.last.next = self.read.last.val();
@@ -65,17 +65,17 @@ impl Logic for Rq {
             self.skid.in_ready.val() & self.open.val() & (!self.choose_write.val());
         self.moves.next = self.valid.val() & self.skid.in_ready.val();
         if self.moves.val() {
-            self.inside.d.next = !self.last.val();
+            self.in_tlp.d.next = !self.last.val();
             self.writing.d.next = self.choose_write.val();
         }
         self.rq_valid.next = self.skid.out_valid.val();
         self.rq_data.next = self.skid.out_data.val().get_bits::<64>(0);
         self.rq_last.next = self.skid.out_data.val().get_bit(64);
         self.skid.out_ready.next = self.rq_ready.val();
-        self.quiet.d.next = self.hold.val() & (!self.inside.q.val()) & (!self.skid.out_valid.val());
+        self.quiet.d.next = self.hold.val() & (!self.in_tlp.q.val()) & (!self.skid.out_valid.val());
         self.idle.next = self.quiet.q.val();
         if self.reset.val() {
-            self.inside.d.next = false;
+            self.in_tlp.d.next = false;
             self.writing.d.next = false;
             self.quiet.d.next = false;
         }

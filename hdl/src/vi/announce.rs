@@ -7,13 +7,15 @@
 //!    |'------------------------|----------------'------------------------------'-------------------------------'
 //!    `-> Scan -----------------'
 //! ```
-//! Every completion and every stop puts an entry (VI, kind) into a FIFO; the entry is only a hint to look: Take reads the
-//! VI's unannounced count (or pending ViError) *and clears it*, Back returns it when the queue was full. So several
-//! completions may share a record, none is announced twice, and what a full queue refuses stays in the VI.
+//! Every completion and every stop puts an entry (VI, kind) into a FIFO; the entry is only a hint
+//! to look: Take reads the VI's unannounced count (or pending ViError) *and clears it*, Back
+//! returns it when the queue was full. So several completions may share a record, none is announced
+//! twice, and what a full queue refuses stays in the VI.
 //!
-//! A drain scans all VIs in rising number for something deferred to its queue; entries of the FIFO are served in between
-//! (every 16 VIs). The event block answers `valid` whatever becomes of its own drain call, so there is no circle.
-//! `rescan` is a scan of our own, for ViErrors after ERROR_QUEUE was written.
+//! A drain scans all VIs in rising number for something deferred to its queue; entries of the FIFO
+//! are served in between (every 16 VIs). The event block answers `valid` whatever becomes of its
+//! own drain call, so there is no circle. `rescan` is a scan of our own, for ViErrors after
+//! ERROR_QUEUE was written.
 //!
 //! [`nic_regs::event::Kind`]: 1 SendComplete, 2 RecvComplete, 3 ViError is `kind` + 1 here.
 

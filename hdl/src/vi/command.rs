@@ -1,8 +1,9 @@
-//! Admin's operations on VIs (contract 1.4): their order behind announcements, their checks, their answers.
+//! Admin's operations on VIs (contract 1.4): their order behind announcements, their checks, their
+//! answers.
 //!
-//! Completions that wait to be announced when a call comes are announced first (`waiting` entries are counted down),
-//! and a VI whose announcement is under way is left alone until that has ended: nothing completed before a ViDisconnect
-//! is lost to it, except what a full queue has deferred.
+//! Completions that wait to be announced when a call comes are announced first (`waiting` entries
+//! are counted down), and a VI whose announcement is under way is left alone until that has ended:
+//! nothing completed before a ViDisconnect is lost to it, except what a full queue has deferred.
 
 use crate::ifs::ViAdminServer;
 use crate::leaf::Number;

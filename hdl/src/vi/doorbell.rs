@@ -1,4 +1,5 @@
-//! Token doorbells (contract 2.1): one is held while it passes the pipeline, then judged by its VI's state.
+//! Token doorbells (contract 2.1): one is held while it passes the pipeline, then judged by its
+//! VI's state.
 
 use crate::ifs::PostServer;
 use crate::leaf::Number;

@@ -1,11 +1,12 @@
-//! State of every VI: Free, Idle, Connected, Error; what it owes its peer; why it stopped; whether it is in the ready
-//! ring; and the configuration of `ViCreate` and `ViConnect`. Timing as in [`super::queue`].
+//! State of every VI: Free, Idle, Connected, Error; what it owes its peer; why it stopped; whether
+//! it is in the ready ring; and the configuration of `ViCreate` and `ViConnect`. Timing as in
+//! [`super::queue`].
 
 use crate::leaf::SdpRam;
 use rust_hdl::prelude::*;
 
-/// The operations are exclusive and qualified by the caller (a stop comes only for a Connected VI, and so on), except
-/// `schedule` and `unschedule`, which come with them.
+/// The operations are exclusive and qualified by the caller (a stop comes only for a Connected VI,
+/// and so on), except `schedule` and `unschedule`, which come with them.
 #[derive(LogicBlock, Default)]
 pub struct Lifecycle {
     pub clock: Signal<In, Clock>,
@@ -34,7 +35,8 @@ pub struct Lifecycle {
     pub stop_detail: Signal<In, Bits<8>>,
     pub stop_status: Signal<In, Bits<20>>,
     pub stop_queue: Signal<In, Bit>,
-    /// Domain 5:0, reliability 8:6, tag 24:9, send queue 33:25, receive queue 42:34 (bit 8: none), transfer 61:43.
+    /// Domain 5:0, reliability 8:6, tag 24:9, send queue 33:25, receive queue 42:34 (bit 8: none),
+    /// transfer 61:43.
     pub new_config: Signal<In, Bits<62>>,
     /// Peer 5:0, peer VI 21:6, connection 37:22.
     pub new_connection: Signal<In, Bits<38>>,

@@ -6,9 +6,10 @@
 //! cycle 2  the operation: results, RAM writes (stage 2)
 //! cycle 3  the writes can be read            (stage 3 only remembers the VI)
 //! ```
-//! One operation a cycle. An operation whose VI is in a later stage waits in stage 1 and reads again until that one has
-//! written. Doorbells and both engines are arbitrated directly; admin, kill, announcer and ready ring first share a
-//! register (`slow`), which is the fourth requester: both arbiters are fair, so nobody starves.
+//! One operation a cycle. An operation whose VI is in a later stage waits in stage 1 and reads
+//! again until that one has written. Doorbells and both engines are arbitrated directly; admin,
+//! kill, announcer and ready ring first share a register (`slow`), which is the fourth requester:
+//! both arbiters are fair, so nobody starves.
 
 use crate::leaf::RoundRobin;
 use rust_hdl::prelude::*;
@@ -25,7 +26,8 @@ pub struct Pipeline {
     pub post_vi: Signal<In, Bits<10>>,
     pub send_vi: Signal<In, Bits<10>>,
     pub recv_vi: Signal<In, Bits<10>>,
-    /// Requests of admin, kill, announcer and ready ring; each is taken over when its `loaded` bit is high.
+    /// Requests of admin, kill, announcer and ready ring; each is taken over when its `loaded` bit
+    /// is high.
     pub slow_request: Signal<In, Bits<4>>,
     pub admin_vi: Signal<In, Bits<10>>,
     pub kill_vi: Signal<In, Bits<10>>,

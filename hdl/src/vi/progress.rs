@@ -1,5 +1,5 @@
-//! Where each VI stands in its messages: [`SendProgress`], [`RecvProgress`], and [`Unannounced`], the completions that no
-//! event record has announced yet. Timing as in [`super::queue`].
+//! Where each VI stands in its messages: [`SendProgress`], [`RecvProgress`], and [`Unannounced`],
+//! the completions that no event record has announced yet. Timing as in [`super::queue`].
 
 use crate::leaf::SdpRam;
 use rust_hdl::prelude::*;
@@ -16,8 +16,8 @@ pub struct SendProgress {
     pub save_in_progress: Signal<In, Bit>,
     pub save_offset: Signal<In, Bits<19>>,
     pub save_fragment: Signal<In, Bits<8>>,
-    /// A descriptor left the queue: its token is kept, the message is over, and has its number if a frame of it was
-    /// sent (`save_in_progress`).
+    /// A descriptor left the queue: its token is kept, the message is over, and has its number if a
+    /// frame of it was sent (`save_in_progress`).
     pub popped: Signal<In, Bit>,
     pub popped_token: Signal<In, Bits<42>>,
     /// Wait for a ViAck; `save_offset` is the message's length.

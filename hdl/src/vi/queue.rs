@@ -1,11 +1,13 @@
-//! One work queue of every VI: head token, last token, posted count, and the successor rule (contract 2.2, 2.3).
+//! One work queue of every VI: head token, last token, posted count, and the successor rule
+//! (contract 2.2, 2.3).
 //!
 //! ```text
 //! post   count 0: head = last = token            else: last = token           count + 1
 //! pop    count 1: empty    count 2: head = last  count > 2: head = next if it is valid, else `need_next`, nothing done
 //! ```
-//! The RAMs are read at `read_address`; one cycle later their outputs are registered, and in the cycle after that the
-//! outputs describe the queue and one of `post`, `pop`, `clear` may change it at `write_address`, the same VI.
+//! The RAMs are read at `read_address`; one cycle later their outputs are registered, and in the
+//! cycle after that the outputs describe the queue and one of `post`, `pop`, `clear` may change it
+//! at `write_address`, the same VI.
 
 use crate::leaf::SdpRam;
 use rust_hdl::prelude::*;

@@ -1,8 +1,10 @@
-//! The ready ring: VIs with send work, each at most once, and the VI that is offered to the send engine.
+//! The ready ring: VIs with send work, each at most once, and the VI that is offered to the send
+//! engine.
 //!
-//! A VI enters the ring with its 'scheduled' flag (kept in [`super::lifecycle`]); it leaves by a pipeline operation of its
-//! own, which clears the flag and looks whether there still is work. An idle ring is passed by: the VI is offered at once.
-//! A VI that is being offered is not entered again, since the engine will see its newest state when it has taken it.
+//! A VI enters the ring with its 'scheduled' flag (kept in [`super::lifecycle`]); it leaves by a
+//! pipeline operation of its own, which clears the flag and looks whether there still is work. An
+//! idle ring is passed by: the VI is offered at once. A VI that is being offered is not entered
+//! again, since the engine will see its newest state when it has taken it.
 
 use crate::leaf::Fifo;
 use rust_hdl::prelude::*;
@@ -16,7 +18,8 @@ pub struct ReadyRing {
     pub vi: Signal<In, Bits<10>>,
     /// The push went into the ring: set the flag.
     pub entered: Signal<Out, Bit>,
-    /// A pipeline operation for `head` is wanted / has started / is over, and `vi` is to be offered.
+    /// A pipeline operation for `head` is wanted / has started / is over, and `vi` is to be
+    /// offered.
     pub request: Signal<Out, Bit>,
     pub head: Signal<Out, Bits<10>>,
     pub started: Signal<In, Bit>,

@@ -1,5 +1,6 @@
-//! What a VI has to do and has done: both work queues, progress, and unannounced completions, as one block with the
-//! operations of all ports. Timing as in [`super::queue`]; operations are exclusive.
+//! What a VI has to do and has done: both work queues, progress, and unannounced completions, as
+//! one block with the operations of all ports. Timing as in [`super::queue`]; operations are
+//! exclusive.
 
 use super::progress::{RecvProgress, SendProgress, Unannounced};
 use super::queue::WorkQueue;
@@ -35,7 +36,8 @@ pub struct Work {
     pub recv_next: Signal<In, Bits<42>>,
     /// A ViAck arrived.
     pub acknowledge: Signal<In, Bit>,
-    /// Bit 0 send queue, 1 receive queue: one more completion / taken for an announcement / given back.
+    /// Bit 0 send queue, 1 receive queue: one more completion / taken for an announcement / given
+    /// back.
     pub raise: Signal<In, Bits<2>>,
     pub take: Signal<In, Bits<2>>,
     pub back: Signal<In, Bits<2>>,

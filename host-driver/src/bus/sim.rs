@@ -9,10 +9,11 @@
 //!  |           |  Link ends (wire, faults)  |                   |
 //!  +-----------+----------------------------+-------------------+
 //! ```
-//! Time passes only in `relax`, in register reads and in waits. With the same seed and the same program a run takes the
-//! same number of cycles, also with several threads, if each of them holds a [`Seat`]: create all seats first, then
-//! start the threads, and let each enter its seat. A thread with a seat must not block on anything but the world while
-//! another one waits for the baton (join threads from a thread without a seat).
+//! Time passes only in `relax`, in register reads and in waits. With the same seed and the same
+//! program a run takes the same number of cycles, also with several threads, if each of them holds
+//! a [`Seat`]: create all seats first, then start the threads, and let each enter its seat. A
+//! thread with a seat must not block on anything but the world while another one waits for the
+//! baton (join threads from a thread without a seat).
 
 mod baton;
 mod host;
@@ -49,7 +50,8 @@ pub struct WorldConfig {
     pub quantum: u64,
     /// Most cycles that a register read may take.
     pub read_limit: u64,
-    /// Cycles without any activity after which unbounded waits are a deadlock (a panic that names who waits for what).
+    /// Cycles without any activity after which unbounded waits are a deadlock (a panic that names
+    /// who waits for what).
     pub deadlock_limit: u64,
     /// Cycles that all devices must rest for [`World::run_until_idle`].
     pub idle_cycles: u64,
@@ -85,8 +87,8 @@ struct State {
 }
 
 impl State {
-    /// Runs one cycle of every node, in order of their numbers. True if a host saw something small (a status, an
-    /// event, an interrupt) that a waiting program may want to look at.
+    /// Runs one cycle of every node, in order of their numbers. True if a host saw something small
+    /// (a status, an event, an interrupt) that a waiting program may want to look at.
     fn step(&mut self) -> bool {
         let mut touched = false;
         for node in &mut self.nodes {
@@ -210,7 +212,8 @@ impl World {
         Ok(state.now - start)
     }
 
-    /// Accesses of a node's device to host memory that no mapping allowed, oldest first (at most 1,024 are kept).
+    /// Accesses of a node's device to host memory that no mapping allowed, oldest first (at most
+    /// 1,024 are kept).
     #[must_use]
     pub fn faults(&self, node: usize) -> Vec<IommuFault> {
         lock(&self.shared.state).nodes[node].host.faults().to_vec()

@@ -29,7 +29,8 @@ const QUEUE_LOG2_MAX: u8 = 15;
 /// Vectors used.
 const VECTORS_MAX: u8 = 32;
 const _: () = assert!(VECTORS_MAX as usize == MSIX_VECTOR_COUNT);
-/// Bound of 'busy' answers: control frames that are still owed leave within a retransmission or two.
+/// Bound of 'busy' answers: control frames that are still owed leave within a retransmission or
+/// two.
 const BUSY_BOUND_NS: u64 = 20_000_000;
 
 #[derive(Debug)]
@@ -325,8 +326,9 @@ impl ViPort for HardwarePort {
         }
         lock(&self.requests).remove(&exchange);
         let mut control = self.nic.control();
-        // The device also connects a VI to a closed peer, where it would wait for ever. If the channel went down before,
-        // the event of that is here by now and has voided the answer; if it goes down later, the VI stops.
+        // The device also connects a VI to a closed peer, where it would wait for ever. If the
+        // channel went down before, the event of that is here by now and has voided the answer; if
+        // it goes down later, the VI stops.
         self.nic.run(&mut control);
         let confirmed = control.connections.confirm(self.nic.bus.now_ns(), exchange);
         self.nic.run(&mut control);
@@ -348,7 +350,8 @@ impl ViPort for HardwarePort {
         let connect = || self.nic.admin.vi_connect(local.vi, node, remote.vi, remote.connection);
         self.retry("ViConnect", local.vi, connect)?;
         let mut control = self.nic.control();
-        // A channel that went down before the VI was connected voids the request; see `connect_poll`.
+        // A channel that went down before the VI was connected voids the request; see
+        // `connect_poll`.
         self.nic.run(&mut control);
         let now = self.nic.bus.now_ns();
         let accepted = control.connections.accept(now, incoming.exchange, local);

@@ -71,7 +71,8 @@ pub(crate) struct Peer {
     pub(super) owes: Owes,
 
     // Sending.
-    /// Sequenced frames that are not acknowledged, in order; the first has the number `first_unacked`.
+    /// Sequenced frames that are not acknowledged, in order; the first has the number
+    /// `first_unacked`.
     pub(super) pool: VecDeque<Pooled>,
     pub(super) first_unacked: u16,
     /// How many frames of the pool need not be transmitted now.
@@ -132,7 +133,8 @@ impl Default for Peer {
 }
 
 impl Peer {
-    /// Forgets everything but the state and an owed RST; the next channel is another one. Gives the chunks freed.
+    /// Forgets everything but the state and an owed RST; the next channel is another one. Gives the
+    /// chunks freed.
     pub(super) fn reset(&mut self) -> usize {
         let freed = self.chunks;
         *self = Self {

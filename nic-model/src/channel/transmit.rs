@@ -122,7 +122,8 @@ impl Peer {
 }
 
 impl Channels {
-    /// A reset: what is on the link ends at once, with a beat that cannot be a CRC; everything else is forgotten.
+    /// A reset: what is on the link ends at once, with a beat that cannot be a CRC; everything else
+    /// is forgotten.
     pub(crate) fn after_reset(&mut self) -> Self {
         let cut = self.emitter.take().filter(|e| e.at != 0).map(|e| Emitter {
             beats: vec![e.beats.last().copied().unwrap_or(0) ^ u64::from(u32::MAX)],

@@ -2,7 +2,8 @@
 
 use crate::device::Beat;
 
-/// What goes wrong on a wire. The default is nothing. Each direction has a stream of chances of its own.
+/// What goes wrong on a wire. The default is nothing. Each direction has a stream of chances of its
+/// own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
     /// Seed of all chances.

@@ -1,4 +1,5 @@
-//! Section 3, and what its errors do: 4.4, 4.5, 5.2, 5.5, 6.1. Every bad descriptor, on every level, in both queues.
+//! Section 3, and what its errors do: 4.4, 4.5, 5.2, 5.5, 6.1. Every bad descriptor, on every
+//! level, in both queues.
 
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;

@@ -91,8 +91,9 @@ fn an_idle_vi_counts_posts_and_an_error_vi_drops_them() {
     assert_eq!(w.hosts[A].status(64 * 4), 0);
 }
 
-/// Posts of `groups` descriptors each, with all pauses between them from 0 to `LONGEST`: whatever the device reads
-/// when, each descriptor is executed once and in order. Next is written only just before its doorbell.
+/// Posts of `groups` descriptors each, with all pauses between them from 0 to `LONGEST`: whatever
+/// the device reads when, each descriptor is executed once and in order. Next is written only just
+/// before its doorbell.
 #[test]
 fn no_post_is_lost_however_it_meets_a_completion() {
     const LONGEST: u64 = 14;
@@ -145,7 +146,8 @@ fn interleave(level: Reliability, groups: [u64; 3], pauses: [u64; 3]) {
 
 #[test]
 fn a_next_that_is_written_late_is_read_again() {
-    // One descriptor posted and fetched (it waits for its ViAck); two more come; the Next that was read is stale.
+    // One descriptor posted and fetched (it waits for its ViAck); two more come; the Next that was
+    // read is stale.
     let mut w = World::pair(Reliability::Reception);
     for i in 0..3 {
         w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x2000, 64)]);

@@ -8,7 +8,8 @@ use nic_regs::vi::{Reliability, State};
 use super::support::*;
 use crate::link::{Faults, Side};
 
-/// Both sides send `count` messages of many lengths, four at a time. Each arrives once, in order, whole.
+/// Both sides send `count` messages of many lengths, four at a time. Each arrives once, in order,
+/// whole.
 fn exactly_once(level: Reliability, faults: &Faults, count: u32) -> World {
     let mut w = World::pair_with(level, faults);
     for side in [A, B] {

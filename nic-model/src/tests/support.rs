@@ -1,4 +1,5 @@
-//! A host without a driver: memory, registers, admin ring, doorbells; and two of them with a wire between.
+//! A host without a driver: memory, registers, admin ring, doorbells; and two of them with a wire
+//! between.
 
 use std::sync::{Arc, Mutex};
 

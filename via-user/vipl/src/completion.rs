@@ -1,7 +1,8 @@
 //! Completion queues: one place to look for the completions of many work queues.
 //!
-//! The NIC announces completions in records (VI, queue, how many); software adds those that it made itself (flushed
-//! descriptors). A descriptor is done before its entry is here, so the program's `done` finds it at once.
+//! The NIC announces completions in records (VI, queue, how many); software adds those that it made
+//! itself (flushed descriptors). A descriptor is done before its entry is here, so the program's
+//! `done` finds it at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -183,7 +184,8 @@ impl Cq {
     /// Destroys the completion queue.
     ///
     /// # Errors
-    /// [`VipReturn::ErrorResource`] while a VI uses it; [`VipReturn::InvalidParameter`] if it is destroyed already.
+    /// [`VipReturn::ErrorResource`] while a VI uses it; [`VipReturn::InvalidParameter`] if it is
+    /// destroyed already.
     #[doc(alias = "VipDestroyCQ")]
     pub fn destroy(&self) -> Result<()> {
         if !lock(&self.inner.state).vis.is_empty() {

@@ -79,12 +79,13 @@ impl ConnectionRequest {
         self.incoming.attributes.into()
     }
 
-    /// Accepts the request with an Idle VI. If the attributes do not match, the requester is not told, and the request
-    /// can be accepted with another VI, or rejected.
+    /// Accepts the request with an Idle VI. If the attributes do not match, the requester is not
+    /// told, and the request can be accepted with another VI, or rejected.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidReliabilityLevel`], [`VipReturn::InvalidMtu`], [`VipReturn::InvalidQos`];
-    /// [`VipReturn::InvalidState`] unless the VI is Idle; [`VipReturn::Timeout`] if the requester is gone.
+    /// [`VipReturn::InvalidReliabilityLevel`], [`VipReturn::InvalidMtu`],
+    /// [`VipReturn::InvalidQos`]; [`VipReturn::InvalidState`] unless the VI is Idle;
+    /// [`VipReturn::Timeout`] if the requester is gone.
     #[doc(alias = "VipConnectAccept")]
     pub fn accept(&self, vi: &Vi) -> Result<()> {
         let (mine, theirs) = (vi.attributes(), &self.incoming.attributes);
@@ -145,9 +146,11 @@ impl Vi {
     /// Asks for a connection to whoever waits at `remote`; `local` is told to the other side.
     ///
     /// # Errors
-    /// [`VipReturn::NoMatch`] promptly if nobody waits there; [`VipReturn::Reject`]; [`VipReturn::Timeout`] if no
-    /// answer came (also if the other node is dead); [`VipReturn::NotReachable`] for an address that is not on this
-    /// network; [`VipReturn::InvalidState`] unless Idle; [`VipReturn::InvalidParameter`] for a timeout of zero.
+    /// [`VipReturn::NoMatch`] promptly if nobody waits there; [`VipReturn::Reject`];
+    /// [`VipReturn::Timeout`] if no answer came (also if the other node is dead);
+    /// [`VipReturn::NotReachable`] for an address that is not on this network;
+    /// [`VipReturn::InvalidState`] unless Idle; [`VipReturn::InvalidParameter`] for a timeout of
+    /// zero.
     #[doc(alias = "VipConnectRequest")]
     pub fn connect_request(
         &self,

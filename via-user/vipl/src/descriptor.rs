@@ -79,8 +79,8 @@ impl core::fmt::Debug for Status {
     }
 }
 
-/// A descriptor (`VIP_DESCRIPTOR`). Clones are the same descriptor. What is written while it is posted may or may not
-/// be seen by the NIC.
+/// A descriptor (`VIP_DESCRIPTOR`). Clones are the same descriptor. What is written while it is
+/// posted may or may not be seen by the NIC.
 #[derive(Clone, Debug)]
 #[doc(alias = "VIP_DESCRIPTOR")]
 pub struct Descriptor {

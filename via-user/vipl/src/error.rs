@@ -118,7 +118,8 @@ impl From<host_driver::Error> for Error {
 pub struct CompletionError {
     /// [`VipReturn::NotDone`], [`VipReturn::Timeout`] or [`VipReturn::DescriptorError`].
     pub code: VipReturn,
-    /// The descriptor that ended in error; None with `DescriptorError` means that nothing is posted.
+    /// The descriptor that ended in error; None with `DescriptorError` means that nothing is
+    /// posted.
     pub descriptor: Option<Descriptor>,
 }
 

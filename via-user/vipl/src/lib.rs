@@ -10,7 +10,8 @@
 //! | `VipPostSend`, `VipSendDone`, `VipSendWait`, and the same for receives | [`Vi`] |
 //! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
 //!
-//! Time-outs are [`core::time::Duration`]s; [`INFINITE`] never ends. Memory that a NIC touches is [`DmaMemory`].
+//! Time-outs are [`core::time::Duration`]s; [`INFINITE`] never ends. Memory that a NIC touches is
+//! [`DmaMemory`].
 #![forbid(unsafe_code)]
 
 pub mod attributes;

@@ -68,7 +68,8 @@ impl Nic {
     /// Destroys a protection tag.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidParameter`] if it does not exist, [`VipReturn::ErrorResource`] if it is in use.
+    /// [`VipReturn::InvalidParameter`] if it does not exist, [`VipReturn::ErrorResource`] if it is
+    /// in use.
     #[doc(alias = "VipDestroyPtag")]
     pub fn destroy_ptag(&self, tag: Ptag) -> Result<()> {
         let mut tags = lock(&self.inner().tags);

@@ -108,8 +108,8 @@ impl Nic {
         &self.inner
     }
 
-    /// Handles what happened on the NIC. Cheap if nothing did. Every `done` that finds nothing and every wait calls it,
-    /// so a program that polls needs not.
+    /// Handles what happened on the NIC. Cheap if nothing did. Every `done` that finds nothing and
+    /// every wait calls it, so a program that polls needs not.
     pub fn progress(&self) {
         while let Some(stopped) = self.inner.port.next_event() {
             let vi = lock(&self.inner.vis).get(&stopped.vi).and_then(Weak::upgrade);

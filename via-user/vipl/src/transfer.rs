@@ -45,7 +45,8 @@ const fn nothing(code: VipReturn) -> Completion {
 }
 
 impl Vi {
-    /// Posts a descriptor on the send queue. Unless the VI is connected it completes at once, as flushed.
+    /// Posts a descriptor on the send queue. Unless the VI is connected it completes at once, as
+    /// flushed.
     ///
     /// # Errors
     /// [`VipReturn::ErrorResource`] if the queue is full.
@@ -83,7 +84,8 @@ impl Vi {
     /// Takes the oldest send descriptor if it is done.
     ///
     /// # Errors
-    /// [`VipReturn::NotDone`]; [`VipReturn::DescriptorError`], without a descriptor if nothing is posted.
+    /// [`VipReturn::NotDone`]; [`VipReturn::DescriptorError`], without a descriptor if nothing is
+    /// posted.
     #[doc(alias = "VipSendDone")]
     pub fn send_done(&self) -> Completion {
         self.done(Queue::Send)

@@ -7,8 +7,9 @@
 //!    |  `---- rejected, timed out ---'                        | the NIC stopped it (error, refusal, FIN, dead peer)
 //!    `------------------ disconnect ---- Error <--------------'
 //! ```
-//! Posting looks at the state under the queue's lock, and a state is changed under the locks of both queues: whatever
-//! was posted to the NIC was posted before a stop or a disconnect empties its queues.
+//! Posting looks at the state under the queue's lock, and a state is changed under the locks of
+//! both queues: whatever was posted to the NIC was posted before a stop or a disconnect empties its
+//! queues.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -75,7 +76,8 @@ impl Nic {
     ///
     /// # Errors
     /// [`VipReturn::InvalidMtu`], [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`],
-    /// [`VipReturn::ErrorResource`]; [`VipReturn::InvalidParameter`] for a completion queue of another NIC.
+    /// [`VipReturn::ErrorResource`]; [`VipReturn::InvalidParameter`] for a completion queue of
+    /// another NIC.
     #[doc(alias = "VipCreateVi")]
     pub fn create_vi(
         &self,
@@ -122,8 +124,8 @@ impl Nic {
 }
 
 impl ViInner {
-    /// Makes completions known that the NIC did not announce and will not: after its queues were emptied. `side`
-    /// has `not_done` descriptors that are still to be completed.
+    /// Makes completions known that the NIC did not announce and will not: after its queues were
+    /// emptied. `side` has `not_done` descriptors that are still to be completed.
     fn settle(&self, queue: Queue, not_done: usize) {
         let side = &self.sides[queue as usize];
         let Some(cq) = &side.cq else { return };
@@ -219,8 +221,8 @@ impl Vi {
         Ok(())
     }
 
-    /// The connection did not come about. `touched`: the NIC's VI was connected for a while, so it forgot its queues,
-    /// and what is posted must be posted again.
+    /// The connection did not come about. `touched`: the NIC's VI was connected for a while, so it
+    /// forgot its queues, and what is posted must be posted again.
     pub(crate) fn connect_failed(&self, touched: bool) -> Result<()> {
         if touched {
             lock(&self.side(Queue::Recv).work).hold();
@@ -258,8 +260,8 @@ impl Vi {
         if self.change(ViState::Connected, ViState::Error).is_err() {
             return;
         }
-        // The fence: every status that the NIC wrote is here before the others are flushed. If even this fails, the
-        // NIC is gone and writes nothing any more.
+        // The fence: every status that the NIC wrote is here before the others are flushed. If even
+        // this fails, the NIC is gone and writes nothing any more.
         let _ = nic.port().reset_vi(self.number());
         let mut first = [status::DESC_FLUSHED_ERROR; 2];
         first[stopped.queue as usize] = stopped.status;
@@ -284,11 +286,12 @@ impl Vi {
         nic.report(&ErrorDescriptor { vi: Some(self.clone()), descriptor, resource, code });
     }
 
-    /// Disconnects; what is posted completes as flushed, in order, and is still to be taken. The VI is then Idle.
+    /// Disconnects; what is posted completes as flushed, in order, and is still to be taken. The VI
+    /// is then Idle.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidState`] while a connection is being set up; [`VipReturn::ErrorResource`] if the NIC does
-    /// not answer.
+    /// [`VipReturn::InvalidState`] while a connection is being set up; [`VipReturn::ErrorResource`]
+    /// if the NIC does not answer.
     #[doc(alias = "VipDisconnect")]
     pub fn disconnect(&self) -> Result<()> {
         let nic = self.nic();
@@ -311,7 +314,8 @@ impl Vi {
     /// Destroys the VI.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidState`] unless Idle; [`VipReturn::ErrorResource`] if descriptors are still to be taken.
+    /// [`VipReturn::InvalidState`] unless Idle; [`VipReturn::ErrorResource`] if descriptors are
+    /// still to be taken.
     #[doc(alias = "VipDestroyVi")]
     pub fn destroy(&self) -> Result<()> {
         if self.state() != ViState::Idle {

@@ -42,6 +42,9 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("synth", "synthesis of the whole NIC for the ECP5", true, synth),
 ];
 
+/// The whole NIC and every single block, Verilated.
+const RTL_FEATURES: &str = "rtl,cosim/blocks";
+
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
 
@@ -69,7 +72,14 @@ fn clippy_rtl() -> Result<Verdict, String> {
     }
     let mut command = cargo();
     // In the profile of the tests that follow, so that the C++ is compiled once.
-    command.args(["clippy", "--workspace", "--all-targets", "--release", "--features", "rtl"]);
+    command.args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--release",
+        "--features",
+        RTL_FEATURES,
+    ]);
     run(command.args(STRICT).envs(tools::env()))
 }
 
@@ -78,7 +88,14 @@ fn test_rtl() -> Result<Verdict, String> {
         return Ok(skip);
     }
     let mut command = cargo();
-    command.args(["test", "--workspace", "--release", "--features", "rtl", "--no-fail-fast"]);
+    command.args([
+        "test",
+        "--workspace",
+        "--release",
+        "--features",
+        RTL_FEATURES,
+        "--no-fail-fast",
+    ]);
     run(command.envs(tools::env()))
 }
 
@@ -159,7 +176,7 @@ fn viaduct() -> Command {
     let mut command = cargo();
     command.args(["run", "--quiet", "--release", "--package", "viaduct"]);
     if workspace::has_feature("viaduct", "rtl") {
-        command.args(["--features", "rtl"]);
+        command.args(["--features", RTL_FEATURES]);
     }
     command.arg("--").envs(tools::env());
     command

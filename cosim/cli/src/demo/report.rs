@@ -27,13 +27,15 @@ pub(crate) struct Run<'a> {
     pub(crate) wall: Duration,
 }
 
-/// Beats that a message of `bytes` takes on the link: payload, 3 header beats and a CRC beat a frame.
+/// Beats that a message of `bytes` takes on the link: payload, 3 header beats and a CRC beat a
+/// frame.
 fn link_beats(bytes: usize) -> usize {
     let frames = bytes.div_ceil(LINK_PAYLOAD_BYTES).max(1);
     bytes.div_ceil(8) + 4 * frames
 }
 
-/// Beats that the host port of the receiver needs: 2 header beats for each 512 bytes, and 3 for the status.
+/// Beats that the host port of the receiver needs: 2 header beats for each 512 bytes, and 3 for the
+/// status.
 fn host_beats(bytes: usize) -> usize {
     bytes.div_ceil(8) + 2 * bytes.div_ceil(512) + 3
 }

@@ -1,4 +1,5 @@
-//! The two VIPL programs of the demo: a sender and a receiver, with credits because VIA has no flow control.
+//! The two VIPL programs of the demo: a sender and a receiver, with credits because VIA has no flow
+//! control.
 //!
 //! ```text
 //! sender                                    receiver
@@ -89,7 +90,12 @@ struct End {
 }
 
 impl End {
-    fn open(job: &Job<'_>, node: usize, buffer_bytes: usize, count: usize) -> Result<Self, Failure> {
+    fn open(
+        job: &Job<'_>,
+        node: usize,
+        buffer_bytes: usize,
+        count: usize,
+    ) -> Result<Self, Failure> {
         let nic = Nic::open(HardwarePort::open(job.drivers[node].clone())?);
         let tag = nic.create_ptag()?;
         let vi = nic.create_vi(ViAttributes::new(job.level, tag), None, None)?;
@@ -106,7 +112,12 @@ impl End {
         Ok(Self { nic, vi, buffers })
     }
 
-    fn descriptor(&self, buffer: usize, bytes: usize, word: Option<u32>) -> Result<Descriptor, Failure> {
+    fn descriptor(
+        &self,
+        buffer: usize,
+        bytes: usize,
+        word: Option<u32>,
+    ) -> Result<Descriptor, Failure> {
         let region = &self.buffers[buffer];
         let descriptor = region.descriptor(0, 1)?;
         descriptor.prepare(&[region.segment(DATA_OFFSET, u32::try_from(bytes)?)], word)?;
@@ -177,7 +188,8 @@ struct Credit<'a> {
 }
 
 impl Credit<'_> {
-    /// Waits for the next credit. On an unreliable VI a credit that does not come counts as `assumed`.
+    /// Waits for the next credit. On an unreliable VI a credit that does not come counts as
+    /// `assumed`.
     fn wait(&mut self, assumed: usize) -> Result<(), Failure> {
         match self.end.vi.recv_wait(PATIENCE) {
             Ok(credit) => {

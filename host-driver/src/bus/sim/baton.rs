@@ -8,7 +8,8 @@ use super::Shared;
 use crate::bus::Wait;
 use crate::sync::lock;
 
-/// Wall time after which a thread that waits for its turn gives up: the holder blocks on something else than the world.
+/// Wall time after which a thread that waits for its turn gives up: the holder blocks on something
+/// else than the world.
 const TURN_LIMIT: Duration = Duration::from_secs(300);
 
 thread_local! {
@@ -122,7 +123,8 @@ impl Seat {
         Self { shared: Some(shared), seat }
     }
 
-    /// Takes the place for this thread and waits for its first turn. The place is given up with the guard.
+    /// Takes the place for this thread and waits for its first turn. The place is given up with the
+    /// guard.
     ///
     /// # Panics
     /// If this thread sits already.
@@ -146,7 +148,8 @@ impl Seat {
 }
 
 impl Seat {
-    /// Runs a program in this seat. What the closure owns is dropped in its turn too (closing a NIC takes turns).
+    /// Runs a program in this seat. What the closure owns is dropped in its turn too (closing a NIC
+    /// takes turns).
     pub fn run<R>(self, program: impl FnOnce() -> R) -> R {
         let _turn = self.enter();
         program()

@@ -15,7 +15,8 @@ pub const MSI_END: u64 = 0xfef0_0000;
 const GUARD_BYTES: u64 = 16 * PAGE_BYTES as u64;
 /// Faults kept.
 const FAULT_LIMIT: usize = 1024;
-/// A write up to this size may be a status, an event or a message, which a waiting program wants to see at once.
+/// A write up to this size may be a status, an event or a message, which a waiting program wants to
+/// see at once.
 const SMALL_WRITE_BYTES: usize = 64;
 
 /// An access of the device that no mapping allows.
@@ -55,8 +56,8 @@ impl SimHost {
         }
     }
 
-    /// Addresses are handed out in rising order and not used again, so that a late access to memory that is no longer
-    /// mapped is always caught.
+    /// Addresses are handed out in rising order and not used again, so that a late access to memory
+    /// that is no longer mapped is always caught.
     pub(super) fn map(&mut self, memory: &DmaMemory) -> u64 {
         let address = self.next_address + GUARD_BYTES + memory.page_offset() as u64;
         let end = address + memory.len() as u64;

@@ -1,0 +1,187 @@
+//! The comparisons behind a verdict: what the tables say of a frame's source (cycle 0, registered),
+//! against what its header says (cycle 1, registered). See [`super::accept`].
+use super::num::Num;
+use nic_regs::frame::Type;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Compare {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    // Cycle 0.
+    pub start: Signal<In, Bit>,
+    pub misfit: Signal<In, Bit>,
+    pub open: Signal<In, Bit>,
+    pub opening: Signal<In, Bit>,
+    pub expected: Signal<In, Bits<17>>,
+    pub tag: Signal<In, Bits<16>>,
+    pub own: Signal<In, Bits<32>>,
+    pub remote: Signal<In, Bits<32>>,
+    pub acked: Signal<In, Bits<16>>,
+    pub newest: Signal<In, Bits<16>>,
+    // The header, stable, and the room in staging (cycle 1).
+    pub header0: Signal<In, Bits<64>>,
+    pub header1: Signal<In, Bits<64>>,
+    pub header2: Signal<In, Bits<64>>,
+    pub fits: Signal<In, Bit>,
+    /// A frame is in cycle 1 or 2.
+    pub busy: Signal<Out, Bit>,
+    // Cycle 2.
+    pub valid: Signal<Out, Bit>,
+    pub is_misfit: Signal<Out, Bit>,
+    pub was_open: Signal<Out, Bit>,
+    pub was_opening: Signal<Out, Bit>,
+    pub is_syn: Signal<Out, Bit>,
+    pub is_synack: Signal<Out, Bit>,
+    pub is_rst: Signal<Out, Bit>,
+    pub is_gap: Signal<Out, Bit>,
+    pub is_refused: Signal<Out, Bit>,
+    pub is_data: Signal<Out, Bit>,
+    pub is_sequenced: Signal<Out, Bit>,
+    pub tag_good: Signal<Out, Bit>,
+    /// A SYN-ACK's tag is made of its epoch and ours.
+    pub join_good: Signal<Out, Bit>,
+    pub same_epoch: Signal<Out, Bit>,
+    /// Number minus expected number.
+    pub ahead: Signal<Out, Bits<16>>,
+    pub gap_asked: Signal<Out, Bit>,
+    /// Expected number, and the one after it.
+    pub expects: Signal<Out, Bits<16>>,
+    pub following: Signal<Out, Bits<16>>,
+    pub new_tag: Signal<Out, Bits<16>>,
+    /// How far the acknowledgement moves, and how far it may.
+    pub ack_step: Signal<Out, Bits<16>>,
+    pub ack_room: Signal<Out, Bits<16>>,
+    pub room: Signal<Out, Bit>,
+    step1: DFF<Bit>,
+    misfit1: DFF<Bit>,
+    was_open1: DFF<Bit>,
+    was_opening1: DFF<Bit>,
+    expected1: DFF<Bits<17>>,
+    tag1: DFF<Bits<16>>,
+    own1: DFF<Bits<32>>,
+    remote1: DFF<Bits<32>>,
+    acked1: DFF<Bits<16>>,
+    newest1: DFF<Bits<16>>,
+    valid_q: DFF<Bit>,
+    is_misfit_q: DFF<Bit>,
+    was_open_q: DFF<Bit>,
+    was_opening_q: DFF<Bit>,
+    is_syn_q: DFF<Bit>,
+    is_synack_q: DFF<Bit>,
+    is_rst_q: DFF<Bit>,
+    is_gap_q: DFF<Bit>,
+    is_refused_q: DFF<Bit>,
+    is_data_q: DFF<Bit>,
+    is_sequenced_q: DFF<Bit>,
+    tag_good_q: DFF<Bit>,
+    join_good_q: DFF<Bit>,
+    same_epoch_q: DFF<Bit>,
+    ahead_q: DFF<Bits<16>>,
+    gap_asked_q: DFF<Bit>,
+    following_q: DFF<Bits<16>>,
+    expects_q: DFF<Bits<16>>,
+    new_tag_q: DFF<Bits<16>>,
+    ack_step_q: DFF<Bits<16>>,
+    ack_room_q: DFF<Bits<16>>,
+    room_q: DFF<Bit>,
+    kind: Signal<Local, Bits<8>>,
+    frame_tag: Signal<Local, Bits<16>>,
+    flags: Signal<Local, Bits<8>>,
+    number: Signal<Local, Bits<16>>,
+    acknowledgement: Signal<Local, Bits<16>>,
+    word: Signal<Local, Bits<32>>,
+    joined_tag: Signal<Local, Bits<16>>,
+    type_data: Num<8, { Type::Data as u64 }>,
+    type_ack: Num<8, { Type::Ack as u64 }>,
+    type_syn: Num<8, { Type::Syn as u64 }>,
+    type_synack: Num<8, { Type::SynAck as u64 }>,
+    type_rst: Num<8, { Type::Rst as u64 }>,
+    type_refused: Num<8, { Type::MessageRefused as u64 }>,
+}
+
+impl Logic for Compare {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, step1, misfit1, was_open1, was_opening1, expected1, tag1, own1);
+        dff_setup!(self, clock, remote1, acked1, newest1, valid_q, is_misfit_q, was_open_q);
+        dff_setup!(self, clock, was_opening_q, is_syn_q, is_synack_q, is_rst_q, is_gap_q);
+        dff_setup!(self, clock, is_refused_q, is_data_q, is_sequenced_q, tag_good_q, join_good_q);
+        dff_setup!(self, clock, same_epoch_q, ahead_q, gap_asked_q, following_q, expects_q);
+        dff_setup!(self, clock, new_tag_q, ack_step_q, ack_room_q, room_q);
+        self.kind.next = self.header0.val().get_bits::<8>(8);
+        self.frame_tag.next = self.header0.val().get_bits::<16>(48);
+        self.flags.next = self.header1.val().get_bits::<8>(48);
+        self.number.next = self.header2.val().get_bits::<16>(0);
+        self.acknowledgement.next = self.header2.val().get_bits::<16>(16);
+        self.word.next = self.header2.val().get_bits::<32>(32);
+
+        // Cycle 0: what the tables say.
+        self.step1.d.next = self.start.val();
+        self.misfit1.d.next = self.misfit.val();
+        self.was_open1.d.next = self.open.val();
+        self.was_opening1.d.next = self.opening.val();
+        self.expected1.d.next = self.expected.val();
+        self.tag1.d.next = self.tag.val();
+        self.own1.d.next = self.own.val();
+        self.remote1.d.next = self.remote.val();
+        self.acked1.d.next = self.acked.val();
+        self.newest1.d.next = self.newest.val();
+        self.busy.next = self.step1.q.val() | self.valid_q.q.val();
+
+        // Cycle 1: compare.
+        self.valid_q.d.next = self.step1.q.val();
+        self.is_misfit_q.d.next = self.misfit1.q.val();
+        self.was_open_q.d.next = self.was_open1.q.val();
+        self.was_opening_q.d.next = self.was_opening1.q.val();
+        self.is_syn_q.d.next = self.kind.val() == self.type_syn.val();
+        self.is_synack_q.d.next = self.kind.val() == self.type_synack.val();
+        self.is_rst_q.d.next = self.kind.val() == self.type_rst.val();
+        self.is_gap_q.d.next =
+            (self.kind.val() == self.type_ack.val()) & self.flags.val().get_bit(5);
+        self.is_refused_q.d.next = self.kind.val() == self.type_refused.val();
+        self.is_data_q.d.next = self.kind.val() == self.type_data.val();
+        self.is_sequenced_q.d.next = (!self.kind.val().get_bit(4))
+            & ((self.kind.val() != self.type_data.val()) | self.flags.val().get_bit(3));
+        self.joined_tag.next =
+            self.own1.q.val().get_bits::<16>(0) ^ self.word.val().get_bits::<16>(0);
+        self.new_tag_q.d.next = self.joined_tag.val();
+        self.tag_good_q.d.next = self.frame_tag.val() == self.tag1.q.val();
+        self.join_good_q.d.next = self.frame_tag.val() == self.joined_tag.val();
+        self.same_epoch_q.d.next = self.word.val() == self.remote1.q.val();
+        self.ahead_q.d.next = self.number.val() - self.expected1.q.val().get_bits::<16>(0);
+        self.gap_asked_q.d.next = self.expected1.q.val().get_bit(16);
+        self.expects_q.d.next = self.expected1.q.val().get_bits::<16>(0);
+        self.following_q.d.next = self.expected1.q.val().get_bits::<16>(0) + 1;
+        self.ack_step_q.d.next = self.acknowledgement.val() - self.acked1.q.val();
+        self.ack_room_q.d.next = self.newest1.q.val() - self.acked1.q.val();
+        self.room_q.d.next = self.fits.val();
+
+        self.valid.next = self.valid_q.q.val();
+        self.is_misfit.next = self.is_misfit_q.q.val();
+        self.was_open.next = self.was_open_q.q.val();
+        self.was_opening.next = self.was_opening_q.q.val();
+        self.is_syn.next = self.is_syn_q.q.val();
+        self.is_synack.next = self.is_synack_q.q.val();
+        self.is_rst.next = self.is_rst_q.q.val();
+        self.is_gap.next = self.is_gap_q.q.val();
+        self.is_refused.next = self.is_refused_q.q.val();
+        self.is_data.next = self.is_data_q.q.val();
+        self.is_sequenced.next = self.is_sequenced_q.q.val();
+        self.tag_good.next = self.tag_good_q.q.val();
+        self.join_good.next = self.join_good_q.q.val();
+        self.same_epoch.next = self.same_epoch_q.q.val();
+        self.ahead.next = self.ahead_q.q.val();
+        self.gap_asked.next = self.gap_asked_q.q.val();
+        self.following.next = self.following_q.q.val();
+        self.expects.next = self.expects_q.q.val();
+        self.new_tag.next = self.new_tag_q.q.val();
+        self.ack_step.next = self.ack_step_q.q.val();
+        self.ack_room.next = self.ack_room_q.q.val();
+        self.room.next = self.room_q.q.val();
+        if self.reset.val() {
+            self.step1.d.next = false;
+            self.valid_q.d.next = false;
+        }
+    }
+}
