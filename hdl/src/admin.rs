@@ -113,6 +113,7 @@ pub struct Admin {
     fenced: DFF<Bit>,
     va_sum: DFF<Bits<65>>,
     bus_sum: DFF<Bits<65>>,
+    work: Signal<Local, Bit>,
     opcode: Signal<Local, Bits<32>>,
     index: Signal<Local, Bits<32>>,
     index_low: Signal<Local, Bits<16>>,
@@ -220,7 +221,8 @@ impl Logic for Admin {
         );
         // Outputs.
         self.admin_head.next = self.head.q.val();
-        self.admin_busy.next = (self.head.q.val() != self.admin_tail.val()) & self.enable.val();
+        self.work.next = self.head.q.val() != self.admin_tail.val();
+        self.admin_busy.next = self.work.val();
         self.admin_failed.next = self.state.q.val() == AdminState::Failed;
         self.counts.next = self.counts_out.q.val();
         self.counts_out.d.next = 0.into();
@@ -406,7 +408,7 @@ impl Logic for Admin {
                     self.admin_base.val() + (bit_cast::<64, 16>(self.slot.val()) << 6);
                 self.beat.d.next = 0.into();
                 self.called.d.next = false;
-                if self.admin_busy.val() {
+                if self.work.val() & self.enable.val() {
                     self.state.d.next = AdminState::Fetch;
                 }
             }

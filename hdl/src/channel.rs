@@ -19,6 +19,7 @@ pub mod chunks;
 pub mod compare;
 pub mod control;
 pub mod delay;
+pub mod facts;
 pub mod job;
 pub mod lists;
 pub mod marks;

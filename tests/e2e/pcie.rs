@@ -269,21 +269,3 @@ on_rtl! {
     completions_that_all_come_after_the_time_out,
     a_reset_while_reads_are_out,
 }
-
-#[test]
-fn soak() {
-    for seed in 100..160 {
-        let late = seed % 3 == 0;
-        let host = HostSettings {
-            latency: 37 * (seed % 5),
-            jitter: 50 * (seed % 4),
-            split: seed % 2 == 0,
-            reorder: seed % 3 != 1,
-            stall: if late { 0.3 } else { 0.0 },
-            seed,
-            ..HostSettings::default()
-        };
-        let r = std::panic::catch_unwind(|| crate::stress::run(&Setup { host, ..crate::stress::bad_link(DeviceKind::Rtl, seed) }));
-        if r.is_err() { println!("SOAK seed {seed} failed"); }
-    }
-}

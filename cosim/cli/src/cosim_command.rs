@@ -55,7 +55,7 @@ fn run_suites(filter: &str, first: u64, seeds: u64) -> Result<(), Failure> {
         return Err(format!("no suite has {filter:?} in its name; see `viaduct cosim list`").into());
     }
     hint();
-    let mut failures = Vec::new();
+    let mut failed_runs = 0;
     println!("{:<16} {:>6} {:>6} {:>6} {:>9}", "suite", "seeds", "passed", "failed", "seconds");
     for suite in chosen {
         let start = Instant::now();
@@ -65,24 +65,19 @@ fn run_suites(filter: &str, first: u64, seeds: u64) -> Result<(), Failure> {
         for seed in first..first + seeds {
             if let Err(why) = (suite.run)(seed) {
                 failed += 1;
-                failures.push(format!("{} seed {seed}: {why}", suite.name));
+                bar.suspend(|| {
+                    println!(
+                        "{why}\n  again: viaduct cosim run {} --first {seed} --seeds 1",
+                        suite.name
+                    );
+                });
             }
             bar.inc(1);
         }
         bar.finish_and_clear();
         let seconds = start.elapsed().as_secs_f64();
+        failed_runs += failed;
         println!("{:<16} {seeds:>6} {:>6} {failed:>6} {seconds:>9.1}", suite.name, seeds - failed);
     }
-    if failures.is_empty() {
-        return Ok(());
-    }
-    for failure in failures.iter().take(5) {
-        println!("\n{failure}");
-    }
-    let suite = &failures[0].split(' ').next().unwrap_or_default();
-    Err(format!(
-        "{} runs failed; again with: viaduct cosim run {suite} --first SEED --seeds 1",
-        failures.len()
-    )
-    .into())
+    if failed_runs == 0 { Ok(()) } else { Err(format!("{failed_runs} runs failed").into()) }
 }

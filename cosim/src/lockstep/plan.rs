@@ -17,6 +17,11 @@ pub const SLOTS: usize = 24;
 /// Bytes between descriptors.
 pub const SLOT_BYTES: usize = 320;
 
+/// Largest message of an Unreliable VI, in bytes: two frames.
+const UNRELIABLE_BYTES: u64 = 8_000;
+/// Cycles between two of them: longer than the slowest receiver needs.
+const UNRELIABLE_PAUSE: u64 = 4_000;
+
 /// A data segment, in terms of the node's own VI data area.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
@@ -138,11 +143,12 @@ pub struct Poke {
 pub fn plan(seed: u64, lossy: bool) -> Plan {
     let mut random = Random::new(seed);
     let count = 1 + random.below(5);
+    let unreliable = !lossy && random.chance(0.3);
     let mut pairs: Vec<Pair> = Vec::new();
     for i in 0..count {
         let mut number = || u16::try_from(random.below(1024 / count) * count + i).expect("a VI");
         let vi = [number(), number()];
-        let level = if lossy { 1 + random.below(2) } else { random.below(3) };
+        let level = if unreliable { 0 } else { 1 + random.below(2) };
         pairs.push(Pair {
             vi,
             domain: [small(&mut random, 64), small(&mut random, 64)],
@@ -267,6 +273,8 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
         _ => random.below(u64::from(MAX_TRANSFER_BYTES) + 1),
     }
     .min(u64::from(pair.max_transfer));
+    let slow = pair.reliability == Reliability::Unreliable;
+    let total = if slow { total.min(UNRELIABLE_BYTES) } else { total };
     // A refusal may come before the last frame of a long message has left: that would be timing.
     let total = if refused(kind, pair) { total.min(LINK_PAYLOAD_BYTES as u64) } else { total };
     let mut send = spec(random, total);
@@ -304,7 +312,8 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
     ) {
         recv = None;
     }
-    let delay = if random.chance(0.5) { random.below(60) } else { 0 };
+    let pause = if random.chance(0.5) { random.below(60) } else { 0 };
+    let delay = if slow { UNRELIABLE_PAUSE + pause } else { pause };
     Message { recv, send, delay }
 }
 

@@ -181,6 +181,7 @@ fn quotas() {
     }
     assert_eq!(single.offer(1, Type::ViAck, 0, true), Outcome::Refused);
     assert_eq!(single.offer(1, Type::Data, 512, false), Outcome::Refused);
+    single.0.run(1_000);
     single.put(Header { acknowledgement: 64, credit: 190, ..from_peer(Type::Ack) }, &[]);
     single.0.run(2_000);
     assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
@@ -257,4 +258,52 @@ fn numbers_wrap() {
     let inbox = &world.nodes[1].inbox;
     assert!(inbox.iter().enumerate().all(|(n, frame)| frame.header.word == n as u32));
     assert_eq!(world.nodes[0].count(Counter::FramesRetransmitted), 0);
+}
+
+/// Frames that were staged for one channel are released under the next: they grant it nothing.
+#[test]
+fn late_releases() {
+    let mut single = Single::opened(31);
+    single.0.nodes[0].manners.read = false;
+    for n in 0..3 {
+        let header =
+            Header { length: 8, sequence: n, flags: flag::SEQUENCED, ..from_peer(Type::Data) };
+        single.put(header, &[1]);
+    }
+    single.put(from_peer(Type::Rst), &[]);
+    single.open(1, OWN, 8);
+    single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
+    single.0.nodes[0].manners.read = true;
+    single.0.run(1_000);
+    assert_eq!(single.0.nodes[0].inbox.len(), 3);
+    let header = Header { length: 8, flags: flag::SEQUENCED, ..from_peer(Type::Data) };
+    single.put(header, &[1]);
+    single.0.run(1_000);
+    // One frame of this channel came and went: one unit more than granted.
+    assert_eq!(
+        single.sent().pop().map(|header| (header.acknowledgement, header.credit)),
+        Some((1, 9))
+    );
+}
+
+/// A frame that is acknowledged while it is being sent again stays until it has left.
+#[test]
+fn acknowledged_in_flight() {
+    let mut single = Single::opened(32);
+    assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
+    single.0.until(4_000, "a second start", |world| world.nodes[0].tx_beats > 600);
+    single.0.nodes[0].tx_ready = false;
+    single.put(Header { acknowledgement: 1, ..from_peer(Type::Ack) }, &[]);
+    single.0.run(500);
+    assert_eq!(single.free(), 112);
+    // Its chunks would be the first to be used again, with other contents.
+    let header = Header { kind: 1, length: 4096, flags: flag::SEQUENCED, ..Header::default() };
+    single.0.nodes[0].outbox.push_back(Frame { peer: 1, header, payload: vec![8; 512] });
+    single.0.run(1_000);
+    single.0.nodes[0].tx_ready = true;
+    single.0.run(2_000);
+    single.put(Header { acknowledgement: 2, ..from_peer(Type::Ack) }, &[]);
+    single.0.run(200);
+    assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (128, 1));
+    assert_eq!(single.query(1), PeerState::Open);
 }

@@ -11,6 +11,8 @@ pub enum HubState {
     Idle,
     /// Reads the peer's entry.
     Load,
+    /// Compares, and reads what the entry points to.
+    Look,
     /// Does it.
     Work,
     /// Scan: elapsed times.
@@ -41,22 +43,27 @@ pub struct Control {
     pub op: Signal<In, Bits<2>>,
     pub answer: Signal<Out, Bit>,
     pub status: Signal<Out, Bits<4>>,
-    /// The transmitter or the pool still has a frame of the peer.
-    pub peer_in_use: Signal<In, Bit>,
-    pub killing: Signal<In, Bits<64>>,
     // Acceptance.
     pub open: Signal<In, Bits<64>>,
     pub opening: Signal<In, Bits<64>>,
     pub is_open: Signal<Out, Bit>,
     pub is_opening: Signal<Out, Bit>,
-    pub acked: Signal<In, Bits<16>>,
-    pub gap: Signal<In, Bits<16>>,
     pub command: Signal<Out, Bit>,
     pub command_open: Signal<Out, Bit>,
     pub command_reason: Signal<Out, Bits<3>>,
     pub command_done: Signal<In, Bit>,
+    // What Work goes by, see `Facts`.
+    pub is_up: Signal<In, Bit>,
+    pub is_down: Signal<In, Bit>,
+    pub is_acked: Signal<In, Bit>,
+    pub is_gapped: Signal<In, Bit>,
+    pub all_freed: Signal<In, Bit>,
+    pub gap_is_head: Signal<In, Bit>,
+    pub head_busy: Signal<In, Bit>,
+    pub peer_busy: Signal<In, Bit>,
+    pub dying: Signal<In, Bit>,
+    pub touched: Signal<In, Bit>,
     // Marks and notices, of the peer.
-    pub found: Signal<In, Bits<4>>,
     pub clear: Signal<Out, Bits<4>>,
     pub tx_syn: Signal<Out, Bit>,
     pub tx_ack: Signal<Out, Bit>,
@@ -73,13 +80,11 @@ pub struct Control {
     // The list in hand, and operations on it, as in `Lists`.
     pub live: Signal<In, Bit>,
     pub head: Signal<In, Bits<7>>,
-    /// The transmitter has the head.
-    pub head_in_use: Signal<In, Bit>,
-    pub freed: Signal<In, Bits<16>>,
     pub outstanding: Signal<In, Bit>,
     pub obeyed: Signal<In, Bit>,
     pub newly: Signal<In, Bit>,
     pub load: Signal<Out, Bit>,
+    pub at_first: Signal<Out, Bit>,
     pub store: Signal<Out, Bit>,
     pub append: Signal<Out, Bit>,
     pub pop: Signal<Out, Bit>,
@@ -114,8 +119,6 @@ pub struct Control {
     chooses: Signal<Local, Bit>,
     late: Signal<Local, Bit>,
     pops: Signal<Local, Bit>,
-    killing_here: Signal<Local, Bit>,
-    going_down: Signal<Local, Bit>,
     op_open: Num<2, 0>,
     op_close: Num<2, 1>,
     status_ok: Num<4, { AdminStatus::Ok as u64 }>,
@@ -134,6 +137,7 @@ impl Logic for Control {
         dff_setup!(self, clock, state, at, turn, was_open, was_opening, ordering, order_open);
         dff_setup!(self, clock, order_reason, freeing, free_id, closing, answered, status_held);
         self.peer.next = self.at.q.val();
+        self.at_first.next = !self.turn.q.val().get_bit(2);
         self.is_open.next = self.was_open.q.val();
         self.is_opening.next = self.was_opening.q.val();
         self.command.next = self.ordering.q.val();
@@ -144,8 +148,10 @@ impl Logic for Control {
         self.answer.next = self.answered.q.val();
         self.status.next = self.status_held.q.val();
         self.answered.d.next = false;
-        self.chooses.next =
-            (self.state.q.val() == HubState::Idle) & self.ready.val() & self.turn_valid.val();
+        self.chooses.next = self.ready.val()
+            & self.turn_valid.val()
+            & ((self.state.q.val() == HubState::Idle)
+                | ((self.state.q.val() == HubState::Store) & !self.freeing.q.val()));
         self.choose.next = self.chooses.val();
         self.load.next = self.state.q.val() == HubState::Load;
         self.store.next = self.state.q.val() == HubState::Store;
@@ -165,30 +171,19 @@ impl Logic for Control {
         self.put_taken.next = false;
         self.spent_taken.next = false;
         self.pops.next = false;
-        self.killing_here.next = self.killing.val().get_bit(self.at.q.val().index());
-        self.going_down.next = self.found.val().get_bit(1);
         // Time counts while everything that was sent is on its way, not while it waits to be sent
         // again.
         self.late.next = self.expired.val()
             & (self.was_opening.q.val()
                 | (self.was_open.q.val() & self.outstanding.val() & self.newly.val()));
         match self.state.q.val() {
-            HubState::Idle => {
-                self.turn.d.next = self.turn_class.val();
-                self.at.d.next = self.turn_peer.val();
-                if self.chooses.val() {
-                    self.state.d.next = HubState::Load;
-                    if self.turn_class.val().get_bit(0) {
-                        self.free_id.d.next = self.spent_frame.val();
-                        self.freeing.d.next = true;
-                        self.spent_taken.next = true;
-                        self.state.d.next = HubState::Free;
-                    }
-                }
-            }
+            HubState::Idle => {}
             HubState::Load => {
                 self.was_open.d.next = self.open.val().get_bit(self.at.q.val().index());
                 self.was_opening.d.next = self.opening.val().get_bit(self.at.q.val().index());
+                self.state.d.next = HubState::Look;
+            }
+            HubState::Look => {
                 self.state.d.next = HubState::Work;
             }
             HubState::Work => {
@@ -206,30 +201,32 @@ impl Logic for Control {
                         self.tx_data.next = true;
                     }
                 } else if self.turn.q.val().get_bit(4) {
-                    if self.found.val().get_bit(0) {
+                    if self.is_up.val() {
                         self.clear.next = self.clear_up.val();
                         self.progress.next = true;
                         self.up.next = true;
-                    } else if self.going_down.val() {
+                    } else if self.is_down.val() {
                         if self.live.val() {
-                            self.pops.next = !self.head_in_use.val();
+                            self.pops.next = !self.head_busy.val();
                         } else {
                             self.clear.next = self.clear_down.val();
                             self.down.next = true;
                         }
-                    } else if self.found.val().get_bit(2) {
-                        if self.freed.val() == self.acked.val() {
-                            self.clear.next = self.clear_acked.val();
-                        } else if !self.head_in_use.val() {
+                    } else if self.is_acked.val() {
+                        if self.all_freed.val() {
+                            // News of the last two cycles keep the mark.
+                            if !self.touched.val() {
+                                self.clear.next = self.clear_acked.val();
+                            }
+                        } else if !self.head_busy.val() {
                             self.pops.next = true;
                             self.progress.next = true;
                         }
-                    } else if self.found.val().get_bit(3) {
-                        self.clear.next = self.clear_gapped.val();
-                        if (self.gap.val() == self.freed.val())
-                            & self.outstanding.val()
-                            & !self.obeyed.val()
-                        {
+                    } else if self.is_gapped.val() {
+                        if !self.touched.val() {
+                            self.clear.next = self.clear_gapped.val();
+                        }
+                        if self.gap_is_head.val() & self.outstanding.val() & !self.obeyed.val() {
                             self.obey.next = true;
                             self.rewind.next = true;
                             self.tx_data.next = true;
@@ -244,10 +241,7 @@ impl Logic for Control {
                         if self.was_open.q.val() | self.was_opening.q.val() {
                             self.status_held.d.next = self.status_bad_state.val();
                             self.answered.d.next = true;
-                        } else if !(self.peer_in_use.val()
-                            | self.killing_here.val()
-                            | self.going_down.val())
-                        {
+                        } else if !(self.peer_busy.val() | self.dying.val()) {
                             self.ordering.d.next = true;
                             self.state.d.next = HubState::Command;
                         }
@@ -255,9 +249,8 @@ impl Logic for Control {
                         self.order_open.d.next = false;
                         if self.closing.q.val() {
                             // The answer waits until the frames are freed and the VIs stopped.
-                            self.answered.d.next =
-                                !(self.killing_here.val() | self.going_down.val());
-                            self.closing.d.next = self.killing_here.val() | self.going_down.val();
+                            self.answered.d.next = !self.dying.val();
+                            self.closing.d.next = self.dying.val();
                         } else if self.was_open.q.val() | self.was_opening.q.val() {
                             self.closing.d.next = true;
                             self.ordering.d.next = true;
@@ -318,6 +311,18 @@ impl Logic for Control {
             }
             _ => {
                 self.state.d.next = HubState::Idle;
+            }
+        }
+        // The following operation, chosen in Idle, or already while this one is stored.
+        if self.chooses.val() {
+            self.turn.d.next = self.turn_class.val();
+            self.at.d.next = self.turn_peer.val();
+            self.state.d.next = HubState::Load;
+            if self.turn_class.val().get_bit(0) {
+                self.free_id.d.next = self.spent_frame.val();
+                self.freeing.d.next = true;
+                self.spent_taken.next = true;
+                self.state.d.next = HubState::Free;
             }
         }
         self.pop.next = self.pops.val();

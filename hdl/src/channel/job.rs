@@ -17,7 +17,8 @@ pub struct Job {
     pub peer: Signal<In, Bits<6>>,
     pub is_open: Signal<In, Bit>,
     pub is_opening: Signal<In, Bit>,
-    /// The peer's marks, as in `TxMarks`.
+    /// The peer's marks, as in `TxMarks`, taken a cycle before `choose`. A mark that comes in
+    /// between is served by the same frame.
     pub found: Signal<In, Bits<7>>,
     pub reset_tag: Signal<In, Bits<16>>,
     // The list's turn.
@@ -46,6 +47,7 @@ pub struct Job {
     pub tag: Signal<Out, Bits<16>>,
     pub taken: Signal<In, Bit>,
     full: DFF<Bit>,
+    wants: DFF<Bits<7>>,
     is_data: DFF<Bit>,
     type_held: DFF<Bits<8>>,
     to_held: DFF<Bits<6>>,
@@ -74,8 +76,9 @@ pub struct Job {
 impl Logic for Job {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, full, is_data, type_held, to_held, frame_held, seq_held);
+        dff_setup!(self, clock, full, wants, is_data, type_held, to_held, frame_held, seq_held);
         dff_setup!(self, clock, loose_held, again_held, gap_held, tag_held);
+        self.wants.d.next = self.found.val();
         self.clear.next = 0.into();
         self.makes.next = false;
         self.takes.next = false;
@@ -87,24 +90,24 @@ impl Logic for Job {
             self.frame_held.d.next = self.turn.val();
             self.seq_held.d.next = self.number.val();
             self.tag_held.d.next = self.reset_tag.val();
-            self.gap_held.d.next = self.found.val().get_bit(3);
-            if self.found.val().get_bit(0) {
+            self.gap_held.d.next = self.wants.q.val().get_bit(3);
+            if self.wants.q.val().get_bit(0) {
                 self.clear.next = self.clear_rst.val();
                 self.type_held.d.next = self.type_rst.val();
                 self.makes.next = true;
-            } else if self.found.val().get_bit(1) {
+            } else if self.wants.q.val().get_bit(1) {
                 self.clear.next = self.clear_syn.val();
                 self.type_held.d.next = self.type_syn.val();
                 self.makes.next = self.is_opening.val();
-            } else if self.found.val().get_bit(2) {
+            } else if self.wants.q.val().get_bit(2) {
                 self.clear.next = self.clear_synack.val();
                 self.type_held.d.next = self.type_synack.val();
                 self.makes.next = self.is_open.val();
-            } else if self.found.val().get_bit(3) | self.found.val().get_bit(4) {
+            } else if self.wants.q.val().get_bit(3) | self.wants.q.val().get_bit(4) {
                 self.clear.next = self.clear_acks.val();
                 self.type_held.d.next = self.type_ack.val();
                 self.makes.next = self.is_open.val();
-            } else if self.found.val().get_bit(5) {
+            } else if self.wants.q.val().get_bit(5) {
                 self.clear.next = self.clear_refused.val();
                 self.type_held.d.next = self.type_refused.val();
                 self.makes.next = self.is_open.val();

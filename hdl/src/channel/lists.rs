@@ -28,6 +28,8 @@ pub struct Lists {
     pub now: Signal<In, Bits<32>>,
     pub peer: Signal<In, Bits<6>>,
     pub load: Signal<In, Bit>,
+    /// The operation concerns the head (else the frame at `turn`).
+    pub at_first: Signal<In, Bit>,
     pub store: Signal<In, Bit>,
     // Operations.
     /// Puts `frame` at the end.
@@ -93,14 +95,16 @@ pub struct Lists {
     started: DFF<Bits<32>>,
     trial: DFF<Bits<4>>,
     last_sent: DFF<Bits<32>>,
-    link: Signal<Local, Bits<7>>,
-    is_loose: Signal<Local, Bit>,
-    is_tail: Signal<Local, Bit>,
-    is_head: Signal<Local, Bit>,
-    alone: Signal<Local, Bit>,
-    done_after: Signal<Local, Bits<16>>,
-    following_after: Signal<Local, Bits<16>>,
-    is_new: Signal<Local, Bit>,
+    link: DFF<Bits<7>>,
+    is_loose: DFF<Bit>,
+    is_tail: DFF<Bit>,
+    is_head: DFF<Bit>,
+    alone: DFF<Bit>,
+    done_after: DFF<Bits<16>>,
+    following_after: DFF<Bits<16>>,
+    is_new: DFF<Bit>,
+    unsettled: DFF<Bit>,
+    was_obeyed: DFF<Bit>,
 }
 
 impl Logic for Lists {
@@ -108,21 +112,23 @@ impl Logic for Lists {
     fn update(&mut self) {
         dff_setup!(self, clock, first, tail, place, prior, alive, more, done, top, following, gap);
         dff_setup!(self, clock, gap_known, started, trial, last_sent);
+        dff_setup!(self, clock, link, is_loose, is_tail, is_head, alone, done_after);
+        dff_setup!(self, clock, following_after, is_new, unsettled, was_obeyed);
         clock!(self, clock, places, numbers, times, sents, links, looses);
-        // The link behind the head for a pop, behind the turn otherwise.
+        // Registered before an operation: the link behind its frame, and comparisons.
         self.links.read_address.next = self.place.q.val();
-        if self.pop.val() {
+        if self.at_first.val() {
             self.links.read_address.next = self.first.q.val();
         }
         self.looses.read_address.next = self.place.q.val();
-        self.link.next = self.links.read_data.val();
-        self.is_loose.next = self.looses.read_data.val().any();
-        self.is_tail.next = self.place.q.val() == self.tail.q.val();
-        self.is_head.next = self.place.q.val() == self.first.q.val();
-        self.alone.next = self.first.q.val() == self.tail.q.val();
-        self.done_after.next = self.done.q.val() + 1;
-        self.following_after.next = self.following.q.val() + 1;
-        self.is_new.next = self.following.q.val() == self.top.q.val();
+        self.link.d.next = self.links.read_data.val();
+        self.is_loose.d.next = self.looses.read_data.val().any();
+        self.is_tail.d.next = self.place.q.val() == self.tail.q.val();
+        self.is_head.d.next = self.place.q.val() == self.first.q.val();
+        self.alone.d.next = self.first.q.val() == self.tail.q.val();
+        self.done_after.d.next = self.done.q.val() + 1;
+        self.following_after.d.next = self.following.q.val() + 1;
+        self.is_new.d.next = self.following.q.val() == self.top.q.val();
         self.links.write_enable.next = false;
         self.links.write_address.next = self.tail.q.val();
         self.links.write_data.next = self.frame.val();
@@ -157,36 +163,36 @@ impl Logic for Lists {
                 self.place.d.next = self.frame.val();
             }
         } else if self.take.val() {
-            self.place.d.next = self.link.val();
-            self.more.d.next = !self.is_tail.val();
-            if !self.is_loose.val() {
+            self.place.d.next = self.link.q.val();
+            self.more.d.next = !self.is_tail.q.val();
+            if !self.is_loose.q.val() {
                 self.prior.d.next = self.place.q.val();
-                self.following.d.next = self.following_after.val();
+                self.following.d.next = self.following_after.q.val();
                 self.started.d.next = self.now.val();
-                if self.is_new.val() {
-                    self.top.d.next = self.following_after.val();
+                if self.is_new.q.val() {
+                    self.top.d.next = self.following_after.q.val();
                 }
-            } else if self.is_head.val() {
+            } else if self.is_head.q.val() {
                 // An unsequenced frame leaves the list, at its head or further back.
-                self.first.d.next = self.link.val();
-                self.alive.d.next = !self.is_tail.val();
+                self.first.d.next = self.link.q.val();
+                self.alive.d.next = !self.is_tail.q.val();
             } else {
                 self.links.write_enable.next = true;
                 self.links.write_address.next = self.prior.q.val();
-                self.links.write_data.next = self.link.val();
-                if self.is_tail.val() {
+                self.links.write_data.next = self.link.q.val();
+                if self.is_tail.q.val() {
                     self.tail.d.next = self.prior.q.val();
                 }
             }
         } else if self.pop.val() {
-            self.first.d.next = self.link.val();
-            self.alive.d.next = !self.alone.val();
-            self.done.d.next = self.done_after.val();
+            self.first.d.next = self.link.q.val();
+            self.alive.d.next = !self.alone.q.val();
+            self.done.d.next = self.done_after.q.val();
             // It was to be sent again: no longer.
-            if self.more.q.val() & self.is_head.val() {
-                self.place.d.next = self.link.val();
-                self.more.d.next = !self.alone.val();
-                self.following.d.next = self.done_after.val();
+            if self.more.q.val() & self.is_head.q.val() {
+                self.place.d.next = self.link.q.val();
+                self.more.d.next = !self.alone.q.val();
+                self.following.d.next = self.done_after.q.val();
             }
         } else if self.rewind.val() {
             self.place.d.next = self.first.q.val();
@@ -224,13 +230,15 @@ impl Logic for Lists {
         self.head.next = self.first.q.val();
         self.turn.next = self.place.q.val();
         self.number.next = self.following.q.val();
-        self.number_after.next = self.following_after.val();
-        self.loose.next = self.is_loose.val();
-        self.at_tail.next = self.is_tail.val();
-        self.newly.next = self.is_new.val();
-        self.outstanding.next = self.done.q.val() != self.top.q.val();
+        self.number_after.next = self.following_after.q.val();
+        self.loose.next = self.is_loose.q.val();
+        self.at_tail.next = self.is_tail.q.val();
+        self.newly.next = self.is_new.q.val();
+        self.unsettled.d.next = self.done.q.val() != self.top.q.val();
+        self.outstanding.next = self.unsettled.q.val();
         self.freed.next = self.done.q.val();
-        self.obeyed.next = self.gap_known.q.val() & (self.gap.q.val() == self.done.q.val());
+        self.was_obeyed.d.next = self.gap_known.q.val() & (self.gap.q.val() == self.done.q.val());
+        self.obeyed.next = self.was_obeyed.q.val();
         self.stamp.next = self.started.q.val();
         self.tries.next = self.trial.q.val();
         self.sent.next = self.last_sent.q.val();

@@ -1,9 +1,9 @@
 //! The peer machine: everything about sending to a peer, one operation at a time, for all 64 peers.
 //!
 //! ```text
-//! Idle -> Load -> Work -> Store -> [Free ->] Idle
-//!                  |-> Measure -> Judge -> Store | Command          (scan)
-//!                  `-> Command -> Store | Idle                      (open, close, dead)
+//! Idle -> Load -> Look -> Work -> Store -> [Free ->] Idle
+//!                          |-> Measure -> Judge -> Store | Command     (scan)
+//!                          `-> Command -> Store | Idle                 (open, close, dead)
 //! ```
 //! | class of operation | what | cycles |
 //! |---|---|---|
@@ -21,6 +21,7 @@
 //! that the transmitter holds or is about to take is never freed; its operation simply comes round
 //! again.
 use super::control::Control;
+use super::facts::Facts;
 use super::job::Job;
 use super::lists::Lists;
 use super::marks::ServiceMarks;
@@ -106,6 +107,7 @@ pub struct PeerHub {
     pub spent_frame: Signal<In, Bits<7>>,
     pub spent_taken: Signal<Out, Bit>,
     control: Control,
+    facts: Facts,
     turns: Turns,
     lists: Lists,
     job: Job,
@@ -121,7 +123,7 @@ pub struct PeerHub {
 impl Logic for PeerHub {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, control, turns, lists, job, marks, timer);
+        clock!(self, clock, control, facts, turns, lists, job, marks, timer);
         self.control.reset.next = self.reset.val();
         self.marks.reset.next = self.reset.val();
         self.timer.reset.next = self.reset.val();
@@ -159,11 +161,8 @@ impl Logic for PeerHub {
         } else if self.control.is_opening.val() {
             self.peers.state.next = self.state_opening.val();
         }
-        self.control.killing.next = self.killing.val();
         self.control.open.next = self.open.val();
         self.control.opening.next = self.opening.val();
-        self.control.acked.next = self.acked.val();
-        self.control.gap.next = self.gap.val();
         self.command.next = self.control.command.val();
         self.command_open.next = self.control.command_open.val();
         self.command_epoch.next = self.peers.epoch.val();
@@ -179,12 +178,31 @@ impl Logic for PeerHub {
         self.marks.rx_gapped.next = self.rx_gapped.val();
         self.marks.hub_peer.next = self.peer_now.val();
         self.marks.hub_clear.next = self.control.clear.val();
-        self.control.found.next = self.marks.found.val();
         self.tx_syn.next = self.control.tx_syn.val();
         self.tx_ack.next = self.control.tx_ack.val();
         self.tx_data.next = self.control.tx_data.val();
         self.up.next = self.control.up.val();
         self.down.next = self.control.down.val();
+
+        // What an operation goes by.
+        self.facts.peer.next = self.peer_now.val();
+        self.facts.acked.next = self.acked.val();
+        self.facts.gap.next = self.gap.val();
+        self.facts.found.next = self.marks.found.val();
+        self.facts.rx_news.next = self.rx_acked.val() | self.rx_gapped.val();
+        self.facts.rx_peer.next = self.rx_peer.val();
+        self.facts.killing.next = self.killing.val();
+        self.facts.freed.next = self.lists.freed.val();
+        self.control.is_up.next = self.facts.is_up.val();
+        self.control.is_down.next = self.facts.is_down.val();
+        self.control.is_acked.next = self.facts.is_acked.val();
+        self.control.is_gapped.next = self.facts.is_gapped.val();
+        self.control.all_freed.next = self.facts.all_freed.val();
+        self.control.gap_is_head.next = self.facts.gap_is_head.val();
+        self.control.head_busy.next = self.facts.head_busy.val();
+        self.control.peer_busy.next = self.facts.peer_busy.val();
+        self.control.dying.next = self.facts.dying.val();
+        self.control.touched.next = self.facts.touched.val();
 
         // Time.
         self.timer.enable.next = self.enable.val();
@@ -208,6 +226,7 @@ impl Logic for PeerHub {
         // The peer's list.
         self.lists.now.next = self.timer.now.val();
         self.lists.peer.next = self.peer_now.val();
+        self.lists.at_first.next = self.control.at_first.val();
         self.lists.load.next = self.control.load.val();
         self.lists.store.next = self.control.store.val();
         self.lists.append.next = self.control.append.val();
@@ -223,7 +242,6 @@ impl Logic for PeerHub {
         self.lists.fresh.next = self.control.fresh.val();
         self.control.live.next = self.lists.live.val();
         self.control.head.next = self.lists.head.val();
-        self.control.freed.next = self.lists.freed.val();
         self.control.outstanding.next = self.lists.outstanding.val();
         self.control.obeyed.next = self.lists.obeyed.val();
         self.control.newly.next = self.lists.newly.val();
@@ -259,13 +277,13 @@ impl Logic for PeerHub {
         self.job_gap.next = self.job.gap.val();
         self.job_tag.next = self.job.tag.val();
         self.job.taken.next = self.job_taken.val();
-        self.control.head_in_use.next = (self.job.valid.val()
+        self.facts.head_in_use.next = (self.job.valid.val()
             & self.job.data.val()
             & (self.job.frame.val() == self.lists.head.val()))
             | (self.hand_valid.val()
                 & self.hand_data.val()
                 & (self.hand_frame.val() == self.lists.head.val()));
-        self.control.peer_in_use.next = (self.job.valid.val()
+        self.facts.peer_in_use.next = (self.job.valid.val()
             & (self.job.to.val() == self.peer_now.val()))
             | (self.hand_valid.val() & (self.hand_peer.val() == self.peer_now.val()))
             | (self.spent_valid.val() & (self.spent_peer.val() == self.peer_now.val()))

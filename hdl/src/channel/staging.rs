@@ -75,6 +75,7 @@ pub struct Staging {
     back_peer: DFF<Bits<6>>,
     back_units: DFF<Bits<7>>,
     back_colour: DFF<Bit>,
+    kept: DFF<Bit>,
     refused: DFF<Bit>,
     refused_peer: DFF<Bits<6>>,
     rounded: Signal<Local, Bits<10>>,
@@ -111,6 +112,7 @@ impl Logic for Staging {
         dff_setup!(self, clock, base, beats_held, units_held, units, overrun, ram_write);
         dff_setup!(self, clock, ram_address, ram_data, head_valid, head0, head1, head2, head_base);
         dff_setup!(self, clock, back, back_peer, back_units, back_colour, refused, refused_peer);
+        dff_setup!(self, clock, kept);
         clock!(self, clock, ram, headers0, headers1, headers2, credits, credits_tx);
 
         // Payload, tentatively.
@@ -135,13 +137,14 @@ impl Logic for Staging {
             bit_cast::<8, 7>(self.units_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
         self.fits.next = (self.wanted.val() <= self.units_all.val()) & !self.overrun.q.val();
 
-        // Keep a frame.
+        // Keep a frame, one cycle after the verdict: its header stands until then.
+        self.kept.d.next = self.commit.val();
         self.headers0.reset.next = self.reset.val();
         self.headers1.reset.next = self.reset.val();
         self.headers2.reset.next = self.reset.val();
-        self.headers0.write.next = self.commit.val();
-        self.headers1.write.next = self.commit.val();
-        self.headers2.write.next = self.commit.val();
+        self.headers0.write.next = self.kept.q.val();
+        self.headers1.write.next = self.kept.q.val();
+        self.headers2.write.next = self.kept.q.val();
         self.headers0.data_in.next = self.header0.val() & self.colour_mask.val();
         if self.colour.val() {
             self.headers0.data_in.next = self.header0.val() | self.colour_bit.val();
@@ -150,7 +153,7 @@ impl Logic for Staging {
         self.headers2.data_in.next = self.header2.val();
         self.units_in.next = 0.into();
         self.beats_in.next = 0.into();
-        if self.commit.val() {
+        if self.kept.q.val() {
             self.units_in.next = self.units.q.val();
             self.beats_in.next = bit_cast::<12, 10>(self.beats.val());
             self.base.d.next = self.base.q.val() + bit_cast::<11, 10>(self.beats.val());
@@ -249,6 +252,7 @@ impl Logic for Staging {
             self.overrun.d.next = false;
             self.back.d.next = false;
             self.refused.d.next = false;
+            self.kept.d.next = false;
         }
     }
 }
