@@ -77,3 +77,50 @@ fn a_mutant_is_found() {
         .count();
     assert!(found > 20, "only {found} of 40 programs find the mutant");
 }
+
+#[cfg(feature = "rtl")]
+mod rtl {
+    use super::{compare, model, settings};
+    use cosim::lockstep::Settings;
+    use cosim::root_complex::HostSettings;
+    use cosim::rtl::RtlNic;
+    use nic_model::device::Device;
+
+    fn agrees(settings: &Settings, host: &HostSettings) {
+        let rtl = |node: usize| -> Box<dyn Device> {
+            let seed = host.seed * 2 + node as u64;
+            Box::new(RtlNic::new(HostSettings { seed, ..host.clone() }))
+        };
+        compare(settings, model, rtl).unwrap_or_else(|divergence| panic!("{divergence}"));
+    }
+
+    fn slow_host(seed: u64) -> HostSettings {
+        HostSettings {
+            seed,
+            latency: seed % 7 * 40,
+            jitter: seed % 5 * 30,
+            split: true,
+            reorder: true,
+            stall: 0.2,
+            ..HostSettings::default()
+        }
+    }
+
+    #[test]
+    fn rtl_agrees_with_the_model() {
+        (100..110).for_each(|seed| agrees(&settings(seed), &HostSettings::default()));
+    }
+
+    #[test]
+    fn rtl_in_a_slow_host_agrees_with_the_model() {
+        (200..210).for_each(|seed| agrees(&settings(seed), &slow_host(seed)));
+    }
+
+    #[test]
+    fn rtl_on_a_lossy_link_agrees_with_the_model() {
+        for seed in 300..308 {
+            let settings = Settings { loss: 0.03, corrupt: 0.03, ..settings(seed) };
+            agrees(&settings, &slow_host(seed));
+        }
+    }
+}

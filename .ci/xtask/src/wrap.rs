@@ -6,8 +6,10 @@
 use std::fs;
 use std::process::ExitCode;
 
-use crate::tidy::COLUMNS;
 use crate::workspace;
+
+/// Columns to which text is wrapped, as rustfmt wraps code.
+const COLUMNS: usize = 100;
 
 /// Wraps the comments of all Rust files and says which files changed.
 pub(crate) fn run() -> crate::Outcome {
