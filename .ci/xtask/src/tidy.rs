@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 use crate::rust_source::{self, Finding, Source};
 use crate::workspace;
-pub(crate) use limits::COLUMNS;
 
 /// What the rules look at.
 struct Tree {
