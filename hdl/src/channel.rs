@@ -26,6 +26,7 @@ pub mod marks;
 pub mod notify;
 pub mod num;
 pub mod peer;
+pub mod picker;
 pub mod pool;
 pub mod staging;
 pub mod tables;

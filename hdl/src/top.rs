@@ -62,7 +62,7 @@ pub struct Top {
     rq: Rq,
     admin: Admin,
     tpt: Tpt,
-    vi: Vi,
+    vis: Vi,
     events: EventQueues,
     send: Send,
     recv: Recv,
@@ -79,13 +79,13 @@ impl Logic for Top {
     fn update(&mut self) {
         dff_setup!(self, clock, core_reset, core_ready, counts_a, counts_b, counts_c);
         clock!(
-            self, clock, cq, csr, dma_read, dma_write, rq, admin, tpt, vi, events, send, recv,
+            self, clock, cq, csr, dma_read, dma_write, rq, admin, tpt, vis, events, send, recv,
             channel
         );
         // Reset and readiness.
         self.core_reset.d.next = self.reset.val() | self.csr.soft_reset.val();
         self.core_ready.d.next = self.tpt.ready.val()
-            & self.vi.ready.val()
+            & self.vis.ready.val()
             & self.events.ready.val()
             & self.channel.ready.val();
         self.csr.core_ready.next = self.core_ready.q.val();
@@ -100,7 +100,7 @@ impl Logic for Top {
         self.csr.rq_idle.next = self.rq.idle.val();
         self.admin.reset.next = self.core_reset.q.val();
         self.tpt.reset.next = self.core_reset.q.val();
-        self.vi.reset.next = self.core_reset.q.val();
+        self.vis.reset.next = self.core_reset.q.val();
         self.events.reset.next = self.core_reset.q.val();
         self.send.reset.next = self.core_reset.q.val();
         self.recv.reset.next = self.core_reset.q.val();
@@ -146,10 +146,10 @@ impl Logic for Top {
         self.csr.admin_head.next = self.admin.admin_head.val();
         self.csr.admin_busy.next = self.admin.admin_busy.val();
         self.csr.admin_failed.next = self.admin.admin_failed.val();
-        self.vi.error_queue.next = self.csr.error_queue.val();
-        self.vi.error_queue_valid.next = self.csr.error_queue_valid.val();
-        self.vi.sample_vi.next = self.csr.sample_vi.val();
-        self.vi.sample_armed.next = self.csr.sample_armed.val();
+        self.vis.error_queue.next = self.csr.error_queue.val();
+        self.vis.error_queue_valid.next = self.csr.error_queue_valid.val();
+        self.vis.sample_vi.next = self.csr.sample_vi.val();
+        self.vis.sample_armed.next = self.csr.sample_armed.val();
         self.send.sample_vi.next = self.csr.sample_vi.val();
         self.send.sample_armed.next = self.csr.sample_armed.val();
         self.recv.sample_vi.next = self.csr.sample_vi.val();
@@ -171,7 +171,7 @@ impl Logic for Top {
         self.counts_a.d.next =
             self.cq.counts.val() | self.admin.counts.val() | self.send.counts.val();
         self.counts_b.d.next =
-            self.vi.counts.val() | self.dma_read.counts.val() | self.recv.counts.val();
+            self.vis.counts.val() | self.dma_read.counts.val() | self.recv.counts.val();
         self.counts_c.d.next = self.events.counts.val() | self.channel.counts.val();
         self.csr.counts_a.next = self.counts_a.q.val();
         self.csr.counts_b.next = self.counts_b.q.val();
@@ -181,14 +181,14 @@ impl Logic for Top {
         self.csr.error_record0.next = self.cq.error_record.val();
         self.csr.error_valid1.next = self.dma_read.error_valid.val();
         self.csr.error_record1.next = self.dma_read.error_record.val();
-        self.csr.error_valid2.next = self.vi.error_valid.val();
-        self.csr.error_record2.next = self.vi.error_record.val();
+        self.csr.error_valid2.next = self.vis.error_valid.val();
+        self.csr.error_record2.next = self.vis.error_record.val();
         self.csr.error_valid3.next = self.events.error_valid.val();
         self.csr.error_record3.next = self.events.error_record.val();
         self.csr.error_valid4.next = self.admin.error_valid.val();
         self.csr.error_record4.next = self.admin.error_record.val();
         // Stamps.
-        self.csr.stamp_doorbell.next = self.vi.stamp_doorbell.val();
+        self.csr.stamp_doorbell.next = self.vis.stamp_doorbell.val();
         self.csr.stamp_descriptor.next = self.send.stamp_descriptor.val();
         self.csr.stamp_data.next = self.send.stamp_data.val();
         self.csr.stamp_first_beat_out.next = self.channel.stamp_first_beat_out.val();
@@ -200,7 +200,7 @@ impl Logic for Top {
 
         // Interfaces: client, server.
         RegClient::join(&mut self.cq.registers, &mut self.csr.registers);
-        PostClient::join(&mut self.cq.vi_post, &mut self.vi.post);
+        PostClient::join(&mut self.cq.vi_post, &mut self.vis.post);
         PostClient::join(&mut self.cq.event_post, &mut self.events.doorbell);
         MsixClient::join(&mut self.csr.msix, &mut self.events.msix);
         ReadClient::join(&mut self.send.desc_read, &mut self.dma_read.desc_send);
@@ -216,19 +216,19 @@ impl Logic for Top {
         TptClient::join(&mut self.send.desc_tpt, &mut self.tpt.desc_send);
         TptClient::join(&mut self.recv.desc_tpt, &mut self.tpt.desc_recv);
         TptSetClient::join(&mut self.admin.tpt, &mut self.tpt.set);
-        ViSendClient::join(&mut self.send.vi, &mut self.vi.send);
-        ViRecvClient::join(&mut self.recv.vi, &mut self.vi.recv);
-        ViAdminClient::join(&mut self.admin.vi, &mut self.vi.admin);
-        EventClient::join(&mut self.vi.events, &mut self.events.vi);
+        ViSendClient::join(&mut self.send.vi, &mut self.vis.send);
+        ViRecvClient::join(&mut self.recv.vi, &mut self.vis.recv);
+        ViAdminClient::join(&mut self.admin.vi, &mut self.vis.admin);
+        EventClient::join(&mut self.vis.events, &mut self.events.vi);
         EventClient::join(&mut self.recv.events, &mut self.events.recv);
         EventClient::join(&mut self.channel.events, &mut self.events.channel);
         EventAdminClient::join(&mut self.admin.event_queue, &mut self.events.admin);
-        DrainClient::join(&mut self.events.drain, &mut self.vi.drain);
+        DrainClient::join(&mut self.events.drain, &mut self.vis.drain);
         PoolClient::join(&mut self.send.pool, &mut self.channel.pool);
         StagingClient::join(&mut self.recv.staging, &mut self.channel.staging);
         MessageClient::join(&mut self.admin.message, &mut self.send.messages);
         PeerClient::join(&mut self.admin.peer, &mut self.channel.peers);
-        KillClient::join(&mut self.channel.kill, &mut self.vi.kill);
+        KillClient::join(&mut self.channel.kill, &mut self.vis.kill);
         FenceClient::join(&mut self.admin.fence_send, &mut self.send.fence);
         FenceClient::join(&mut self.admin.fence_recv, &mut self.recv.fence);
     }

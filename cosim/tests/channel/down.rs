@@ -104,6 +104,7 @@ fn down_while_filling() {
     single.open(1, OWN, 8);
     single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
     assert_eq!(single.query(1), PeerState::Open);
+    single.0.run(100);
     single.sent();
     single.0.until(2_000, "commit", |world| !world.nodes[0].outcomes.is_empty());
     single.0.run(100);
@@ -306,4 +307,52 @@ fn acknowledged_in_flight() {
     single.0.run(200);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (128, 1));
     assert_eq!(single.query(1), PeerState::Open);
+}
+
+/// All peers at once: each gets its own frames, in turn, and goes down alone.
+#[test]
+fn all_peers() {
+    let mut single = Single::new(33);
+    single.0.nodes[0].model.inputs.retry_timeout = 100_000;
+    let epoch = |peer: u8| REMOTE + u32::from(peer) * 0x101;
+    for peer in 1..64 {
+        single.open(peer, OWN, 1);
+        let syn = Header { src_node: peer, tag: 0, word: epoch(peer), ..from_peer(Type::Syn) };
+        single.put(syn, &[]);
+    }
+    let events = single.take_events();
+    let ups: Vec<_> = (1..64).map(|peer| (Kind::PeerUp, peer, epoch(peer))).collect();
+    assert_eq!(events, ups);
+    single.0.run(1_000);
+    single.sent();
+    // One frame waits at each; then they all go.
+    single.0.nodes[0].tx_ready = false;
+    for peer in (1..64).rev() {
+        assert_eq!(single.offer(peer, Type::Data, u16::from(peer), true), Outcome::Committed);
+    }
+    single.0.nodes[0].tx_ready = true;
+    single.0.run(1_800);
+    let mut sent = single.sent();
+    sent.sort_by_key(|header| header.dst_node);
+    let all: Vec<_> = sent.iter().map(|h| (h.dst_node, h.length, h.tag)).collect();
+    let tag = |peer: u8| (OWN ^ epoch(peer)) as u16;
+    let expected: Vec<_> = (1..64).map(|peer| (peer, u16::from(peer), tag(peer))).collect();
+    assert_eq!(all, expected);
+    // Every second one is acknowledged, the others are reset.
+    for peer in 1..64 {
+        let kind = if peer % 2 == 0 { Type::Ack } else { Type::Rst };
+        let acknowledgement = 1;
+        single.put(
+            Header { src_node: peer, tag: tag(peer), acknowledgement, ..from_peer(kind) },
+            &[],
+        );
+    }
+    single.0.run(20_000);
+    assert_eq!(single.free(), 128);
+    let mut killed: Vec<u8> = single.0.nodes[0].kills.iter().map(|kill| kill.1).collect();
+    killed.sort_unstable();
+    assert_eq!(killed, (0..32).map(|n| 2 * n + 1).collect::<Vec<u8>>());
+    assert_eq!(single.count(Counter::PeersLost), 32);
+    assert_eq!(single.query(62), PeerState::Open);
+    assert_eq!(single.query(63), PeerState::Closed);
 }

@@ -10,20 +10,20 @@ use std::collections::VecDeque;
 
 /// A frame as the clients see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// Destination on the way out, source on the way in.
-    pub peer: u8,
-    pub header: Header,
-    pub payload: Vec<u64>,
+    pub(crate) peer: u8,
+    pub(crate) header: Header,
+    pub(crate) payload: Vec<u64>,
 }
 
 impl Frame {
     /// Whether the channel must deliver it.
-    pub fn sequenced(&self) -> bool {
+    pub(crate) fn sequenced(&self) -> bool {
         self.header.kind != Type::Data as u8 || self.header.flags & flag::SEQUENCED != 0
     }
     /// What must arrive unchanged.
-    pub fn essence(&self) -> Self {
+    pub(crate) fn essence(&self) -> Self {
         let h = self.header;
         let header = Header {
             kind: h.kind,
@@ -40,7 +40,7 @@ impl Frame {
 }
 
 /// The beats of a frame, CRC included.
-pub fn beats(header: Header, payload: &[u64]) -> Vec<u64> {
+pub(crate) fn beats(header: Header, payload: &[u64]) -> Vec<u64> {
     let mut beats = header.to_beats().to_vec();
     beats.extend_from_slice(payload);
     let crc = !beats.iter().fold(CRC_INIT, |state, &beat| crc_step(state, beat));
@@ -50,7 +50,7 @@ pub fn beats(header: Header, payload: &[u64]) -> Vec<u64> {
 
 /// What became of a frame that the sender offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     Committed,
     Aborted,
     /// No room or no credits; not retried.
@@ -76,18 +76,18 @@ enum Receiver {
 
 /// Random behaviour of the neighbours.
 #[derive(Clone, Copy, Debug)]
-pub struct Manners {
-    pub tx_stall: f64,
-    pub rx_gap: f64,
-    pub beat_gap: f64,
-    pub send_pause: u64,
-    pub hold: u64,
-    pub abort: f64,
-    pub retry: bool,
-    pub read: bool,
+pub(crate) struct Manners {
+    pub(crate) tx_stall: f64,
+    pub(crate) rx_gap: f64,
+    pub(crate) beat_gap: f64,
+    pub(crate) send_pause: u64,
+    pub(crate) hold: u64,
+    pub(crate) abort: f64,
+    pub(crate) retry: bool,
+    pub(crate) read: bool,
 }
 
-pub const BRISK: Manners = Manners {
+pub(crate) const BRISK: Manners = Manners {
     tx_stall: 0.0,
     rx_gap: 0.0,
     beat_gap: 0.0,
@@ -98,42 +98,42 @@ pub const BRISK: Manners = Manners {
     read: true,
 };
 
-pub struct Node {
-    pub id: u8,
-    pub model: Model,
-    pub random: Random,
-    pub manners: Manners,
-    pub now: u64,
-    pub counts: [u64; 64],
-    pub outbox: VecDeque<Frame>,
-    pub outcomes: Vec<(Frame, Outcome)>,
+pub(crate) struct Node {
+    pub(crate) id: u8,
+    pub(crate) model: Model,
+    pub(crate) random: Random,
+    pub(crate) manners: Manners,
+    pub(crate) now: u64,
+    pub(crate) counts: [u64; 64],
+    pub(crate) outbox: VecDeque<Frame>,
+    pub(crate) outcomes: Vec<(Frame, Outcome)>,
     sender: Sender,
-    pub inbox: Vec<Frame>,
+    pub(crate) inbox: Vec<Frame>,
     receiver: Receiver,
     reading: Frame,
-    pub refuse_messages: bool,
-    pub admin: VecDeque<(u8, u8, u32, u8)>,
+    pub(crate) refuse_messages: bool,
+    pub(crate) admin: VecDeque<(u8, u8, u32, u8)>,
     admin_pause: bool,
-    pub answers: Vec<(u8, u8)>,
-    pub kills: Vec<(u64, u8)>,
+    pub(crate) answers: Vec<(u8, u8)>,
+    pub(crate) kills: Vec<(u64, u8)>,
     kill_left: Option<u64>,
-    pub kill_time: u64,
-    pub events: Vec<(u64, u32, u32)>,
+    pub(crate) kill_time: u64,
+    pub(crate) events: Vec<(u64, u32, u32)>,
     event_left: Option<u64>,
-    pub events_full: bool,
-    pub drain: Option<u16>,
-    pub rx: VecDeque<(u64, bool)>,
+    pub(crate) events_full: bool,
+    pub(crate) drain: Option<u16>,
+    pub(crate) rx: VecDeque<(u64, bool)>,
     tx: Vec<u64>,
     tx_held: Option<(u64, u8)>,
-    pub tx_ready: bool,
-    pub tx_beats: u64,
+    pub(crate) tx_ready: bool,
+    pub(crate) tx_beats: u64,
     /// The beat that left in this cycle.
-    pub tx_now: Option<(u64, bool)>,
-    pub stamps: [u64; 3],
+    pub(crate) tx_now: Option<(u64, bool)>,
+    pub(crate) stamps: [u64; 3],
 }
 
 impl Node {
-    pub fn new(id: u8, seed: u64) -> Self {
+    pub(crate) fn new(id: u8, seed: u64) -> Self {
         let mut model = Model::new();
         model.inputs.reset = 1;
         model.inputs.node = id;
@@ -188,12 +188,12 @@ impl Node {
         }
     }
 
-    pub fn count(&self, counter: Counter) -> u64 {
+    pub(crate) fn count(&self, counter: Counter) -> u64 {
         self.counts[counter as usize]
     }
 
     /// Nothing to send, read, or ask for.
-    pub fn idle(&self) -> bool {
+    pub(crate) fn idle(&self) -> bool {
         self.outbox.is_empty()
             && matches!(self.sender, Sender::Idle(_))
             && matches!(self.receiver, Receiver::Idle)
@@ -203,7 +203,7 @@ impl Node {
     }
 
     /// One cycle; a frame that has left whole.
-    pub fn step(&mut self) -> Option<Vec<u64>> {
+    pub(crate) fn step(&mut self) -> Option<Vec<u64>> {
         self.drive();
         self.model.cycle();
         self.now += 1;

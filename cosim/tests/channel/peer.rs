@@ -7,22 +7,22 @@ use nic_regs::counter::Counter;
 use nic_regs::event::{Kind, PeerDownReason};
 use nic_regs::frame::{Header, Type, flag};
 
-pub const OWN: u32 = 0x1234_5678;
-pub const REMOTE: u32 = 0xabcd_ef01;
-pub const TAG: u16 = (OWN ^ REMOTE) as u16;
+pub(crate) const OWN: u32 = 0x1234_5678;
+pub(crate) const REMOTE: u32 = 0xabcd_ef01;
+pub(crate) const TAG: u16 = (OWN ^ REMOTE) as u16;
 
 /// A header from the peer.
-pub fn from_peer(kind: Type) -> Header {
+pub(crate) fn from_peer(kind: Type) -> Header {
     Header { version: 1, kind: kind as u8, src_node: 1, tag: TAG, credit: 64, ..Header::default() }
 }
 
-pub struct Single(pub World);
+pub(crate) struct Single(pub(crate) World);
 
 impl Single {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(World::new(1, seed))
     }
-    pub fn opened(seed: u64) -> Self {
+    pub(crate) fn opened(seed: u64) -> Self {
         let mut single = Self::new(seed);
         single.open(1, OWN, 32);
         single.inject(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
@@ -33,34 +33,34 @@ impl Single {
         single
     }
     /// Beats right behind what is already on its way.
-    pub fn inject_beats(&mut self, beats: &[u64]) {
+    pub(crate) fn inject_beats(&mut self, beats: &[u64]) {
         let last = beats.len() - 1;
         self.0.nodes[0].rx.extend(beats.iter().enumerate().map(|(at, &beat)| (beat, at == last)));
     }
-    pub fn inject(&mut self, header: Header, payload: &[u64]) {
+    pub(crate) fn inject(&mut self, header: Header, payload: &[u64]) {
         self.inject_beats(&beats(header, payload));
     }
     /// A frame, and the cycles until it is judged.
-    pub fn put(&mut self, header: Header, payload: &[u64]) {
+    pub(crate) fn put(&mut self, header: Header, payload: &[u64]) {
         self.inject(header, payload);
         let cycles = payload.len() as u64 + 20;
         self.0.run(cycles);
     }
-    pub fn admin(&mut self, op: u8, peer: u8, epoch: u32, credits: u8) -> (u8, u8) {
+    pub(crate) fn admin(&mut self, op: u8, peer: u8, epoch: u32, credits: u8) -> (u8, u8) {
         let before = self.0.nodes[0].answers.len();
         self.0.nodes[0].admin.push_back((op, peer, epoch, credits));
         self.0.until(20_000, "admin", |world| world.nodes[0].answers.len() > before);
         self.0.nodes[0].answers[before]
     }
-    pub fn open(&mut self, peer: u8, epoch: u32, credits: u8) {
+    pub(crate) fn open(&mut self, peer: u8, epoch: u32, credits: u8) {
         assert_eq!(self.admin(0, peer, epoch, credits).0, AdminStatus::Ok as u8);
     }
-    pub fn query(&mut self, peer: u8) -> PeerState {
+    pub(crate) fn query(&mut self, peer: u8) -> PeerState {
         let (status, state) = self.admin(2, peer, 0, 0);
         assert_eq!(status, AdminStatus::Ok as u8);
         [PeerState::Closed, PeerState::Opening, PeerState::Open][usize::from(state)]
     }
-    pub fn take_events(&mut self) -> Vec<(Kind, u8, u32)> {
+    pub(crate) fn take_events(&mut self) -> Vec<(Kind, u8, u32)> {
         self.0.run(400);
         let events = std::mem::take(&mut self.0.nodes[0].events);
         let read = |(_, w0, w1): (u64, u32, u32)| {
@@ -68,17 +68,17 @@ impl Single {
         };
         events.into_iter().map(read).collect()
     }
-    pub fn sent(&mut self) -> Vec<Header> {
+    pub(crate) fn sent(&mut self) -> Vec<Header> {
         self.0.seen.drain(..).map(|(_, header)| header).collect()
     }
-    pub fn kinds(&mut self) -> Vec<Type> {
+    pub(crate) fn kinds(&mut self) -> Vec<Type> {
         self.sent().iter().map(|header| Type::from_bits(header.kind).unwrap()).collect()
     }
-    pub fn count(&self, counter: Counter) -> u64 {
+    pub(crate) fn count(&self, counter: Counter) -> u64 {
         self.0.nodes[0].count(counter)
     }
     /// Offers a frame of `length` bytes to `peer`.
-    pub fn offer(&mut self, peer: u8, kind: Type, length: u16, sequenced: bool) -> Outcome {
+    pub(crate) fn offer(&mut self, peer: u8, kind: Type, length: u16, sequenced: bool) -> Outcome {
         let flags = if sequenced { flag::SEQUENCED } else { 0 };
         let header = Header { kind: kind as u8, length, flags, ..Header::default() };
         let payload = vec![7; header.payload_beats()];
@@ -89,10 +89,10 @@ impl Single {
         self.0.until(2_000, "offer", |world| world.nodes[0].outcomes.len() > before);
         self.0.nodes[0].outcomes[before].1
     }
-    pub fn free(&self) -> u8 {
+    pub(crate) fn free(&self) -> u8 {
         self.0.nodes[0].model.outputs.free_chunks
     }
-    pub fn expect_down(&mut self, reason: PeerDownReason) {
+    pub(crate) fn expect_down(&mut self, reason: PeerDownReason) {
         assert_eq!(self.query(1), PeerState::Closed, "{reason:?}");
         self.0.run(2_000);
         let (killed, peer) = self.0.nodes[0].kills.pop().expect("a kill");

@@ -222,7 +222,7 @@ fn small_frames() {
     check(&world, true);
     let stamps = world.nodes[0].stamps;
     assert_eq!(stamps[1] - stamps[0], 4);
-    assert!(stamps[0] - start <= 22 && world.nodes[1].stamps[2] > stamps[0]);
+    assert!(stamps[0] - start <= 24 && world.nodes[1].stamps[2] > stamps[0]);
     assert!(cycles < FRAMES * 16, "{cycles} cycles, first beat {}", stamps[0] - start);
 }
 

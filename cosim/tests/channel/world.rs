@@ -7,34 +7,34 @@ use std::collections::BTreeMap;
 
 /// Probabilities, for each frame.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    pub drop: f64,
-    pub corrupt: f64,
-    pub duplicate: f64,
-    pub cut: f64,
-    pub lengthen: f64,
-    pub noise: f64,
+pub(crate) struct Faults {
+    pub(crate) drop: f64,
+    pub(crate) corrupt: f64,
+    pub(crate) duplicate: f64,
+    pub(crate) cut: f64,
+    pub(crate) lengthen: f64,
+    pub(crate) noise: f64,
     /// Cycles of delay, at most; more than a frame's time reorders.
-    pub delay: u64,
+    pub(crate) delay: u64,
 }
 
-pub struct World {
-    pub nodes: Vec<Node>,
-    pub faults: Faults,
-    pub random: Random,
+pub(crate) struct World {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) faults: Faults,
+    pub(crate) random: Random,
     /// By arrival time and serial number.
     flying: BTreeMap<(u64, u64), (usize, Vec<u64>)>,
     serial: u64,
-    pub now: u64,
-    pub cut_off: bool,
+    pub(crate) now: u64,
+    pub(crate) cut_off: bool,
     /// Two nodes on a wire, beat by beat, instead of whole frames.
-    pub wire: bool,
+    pub(crate) wire: bool,
     /// Every frame put on a link: time, source, header.
-    pub seen: Vec<(u64, Header)>,
+    pub(crate) seen: Vec<(u64, Header)>,
 }
 
 impl World {
-    pub fn new(count: u8, seed: u64) -> Self {
+    pub(crate) fn new(count: u8, seed: u64) -> Self {
         Self {
             nodes: (0..count).map(|id| Node::new(id, seed)).collect(),
             faults: Faults::default(),
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    pub fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         while let Some((&(at, serial), _)) = self.flying.first_key_value() {
             if at > self.now {
                 break;
@@ -110,14 +110,14 @@ impl World {
         self.now += 1;
     }
 
-    pub fn run(&mut self, cycles: u64) {
+    pub(crate) fn run(&mut self, cycles: u64) {
         for _ in 0..cycles {
             self.step();
         }
     }
 
     /// Runs until `done`, or fails.
-    pub fn until(&mut self, limit: u64, what: &str, done: impl Fn(&Self) -> bool) -> u64 {
+    pub(crate) fn until(&mut self, limit: u64, what: &str, done: impl Fn(&Self) -> bool) -> u64 {
         let start = self.now;
         while !done(self) {
             self.step();
@@ -127,7 +127,7 @@ impl World {
     }
 
     /// Opens the channel between two nodes (or of a node with itself).
-    pub fn open(&mut self, a: u8, b: u8, credits: u8) {
+    pub(crate) fn open(&mut self, a: u8, b: u8, credits: u8) {
         let epochs = [self.random.bits() as u32, self.random.bits() as u32];
         let before: Vec<usize> = self.nodes.iter().map(|node| node.events.len()).collect();
         self.nodes[usize::from(a)].admin.push_back((0, b, epochs[0], credits));
@@ -142,7 +142,7 @@ impl World {
     }
 
     /// Everything that was committed has arrived, and all chunks are free.
-    pub fn settle(&mut self, limit: u64) {
+    pub(crate) fn settle(&mut self, limit: u64) {
         self.until(limit, "settling", |world| {
             world.flying.is_empty()
                 && world.nodes.iter().all(Node::idle)
@@ -156,7 +156,7 @@ impl World {
 }
 
 /// A random frame of the send engine; `serial` makes it recognisable.
-pub fn random_frame(random: &mut Random, peer: u8, serial: u32, unsequenced: bool) -> Frame {
+pub(crate) fn random_frame(random: &mut Random, peer: u8, serial: u32, unsequenced: bool) -> Frame {
     let kind = match random.below(8) {
         0 => Type::ViAck,
         1 => Type::ViRefuse,

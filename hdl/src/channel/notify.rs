@@ -9,8 +9,8 @@
 //! kill of its peer. If both an up and a down event of a peer wait, the older goes first; an older
 //! one of the same kind is replaced. When the queue is full all events wait until it drains (or
 //! ERROR_QUEUE names another queue); events for an absent queue are dropped.
-use super::marks::Picker;
 use super::num::Num;
+use super::picker::Picker;
 use crate::ifs::{EventClient, KillClient};
 use nic_regs::event::Kind;
 use rust_hdl::prelude::*;

@@ -9,7 +9,7 @@
 //! | 3 | put | of the committed frame |
 //! | 4 | service | the next one with news from the receiver |
 //! | 5 | admin | the command's |
-use super::marks::Picker;
+use super::picker::Picker;
 use crate::leaf::RoundRobin;
 use rust_hdl::prelude::*;
 
