@@ -29,7 +29,6 @@ fn random_neighbours() {
         bench.finish();
         sum.add(&bench.tally);
     }
-    println!("{sum:?}");
     assert!(sum.sends > 10_000 && sum.recvs > 10_000 && sum.need_next > 1_000, "{sum:?}");
     assert!(sum.events > 10_000 && sum.deferred > 1_000 && sum.drains > 100, "{sum:?}");
     assert!(sum.kills > 50 && sum.stops > 500 && sum.acks > 500, "{sum:?}");

@@ -105,9 +105,9 @@ fn viaduct(args: &[String]) -> Outcome {
     } else {
         eprintln!("building viaduct and its Verilated RTL: this takes minutes, but only once");
     }
-    if workspace::has_feature("viaduct", "rtl") {
-        command.args(["--features", "rtl"]);
-    }
+    // A Verilated model writes one kind of waveform; cargo keeps both builds side by side.
+    let wants_fst = args.iter().any(|argument| argument.ends_with(".fst"));
+    command.args(["--features", if wants_fst { "rtl,fst" } else { "rtl" }]);
     command.arg("--").args(args).envs(tools::env());
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     // A process that a signal ended has no code: 1 stands for it.

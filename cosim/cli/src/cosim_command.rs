@@ -1,10 +1,16 @@
 //! `viaduct cosim`: lists and runs the co-simulation suites.
 
 use crate::Failure;
-use crate::suites::{SUITES, Suite};
+use crate::suites::{self, SUITES, Suite};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Failures of a suite that are run again for their waveforms; the first ones tell enough.
+const TRACED_FAILURES: u64 = 3;
 
 /// Co-simulation suites: the model and the Verilated RTL on the same programs.
 #[derive(Debug, Subcommand)]
@@ -12,10 +18,13 @@ pub(crate) enum Arguments {
     /// Name the suites.
     List,
     /// Run suites; the exit code is 0 only if every seed passes.
+    ///
+    /// The first failures of each suite are run again, with the waveforms of both nodes.
     #[command(after_help = "Examples:
   viaduct cosim run                          every suite, 10 seeds
   viaduct cosim run lockstep --seeds 1000
-  viaduct cosim run lossy --first 4711 --seeds 1")]
+  viaduct cosim run lossy --first 4711 --seeds 1
+  viaduct cosim run --waves waves            where waveforms of failures go")]
     Run {
         /// Run only suites whose name contains this.
         filter: Option<String>,
@@ -25,6 +34,9 @@ pub(crate) enum Arguments {
         /// First seed.
         #[arg(long, default_value_t = 1)]
         first: u64,
+        /// Folder for the waveforms of failures.
+        #[arg(long, value_name = "DIR", default_value = "target/cosim")]
+        waves: PathBuf,
     },
 }
 
@@ -37,8 +49,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             hint();
             Ok(())
         }
-        Arguments::Run { filter, seeds, first } => {
-            run_suites(filter.as_deref().unwrap_or(""), *first, *seeds)
+        Arguments::Run { filter, seeds, first, waves } => {
+            run_suites(SUITES, filter.as_deref().unwrap_or(""), *first, *seeds, waves)
         }
     }
 }
@@ -49,8 +61,14 @@ fn hint() {
     }
 }
 
-fn run_suites(filter: &str, first: u64, seeds: u64) -> Result<(), Failure> {
-    let chosen: Vec<&Suite> = SUITES.iter().filter(|suite| suite.name.contains(filter)).collect();
+fn run_suites(
+    suites: &[Suite],
+    filter: &str,
+    first: u64,
+    seeds: u64,
+    waves: &Path,
+) -> Result<(), Failure> {
+    let chosen: Vec<&Suite> = suites.iter().filter(|suite| suite.name.contains(filter)).collect();
     if chosen.is_empty() {
         return Err(format!("no suite has {filter:?} in its name; see `viaduct cosim list`").into());
     }
@@ -62,15 +80,12 @@ fn run_suites(filter: &str, first: u64, seeds: u64) -> Result<(), Failure> {
         let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} seeds {elapsed}")?;
         let bar = ProgressBar::new(seeds).with_style(style).with_message(suite.name);
         let mut failed = 0;
-        for seed in first..first + seeds {
-            if let Err(why) = (suite.run)(seed) {
+        for seed in first..first.saturating_add(seeds) {
+            if let Err(why) = (suite.run)(seed, None) {
                 failed += 1;
-                bar.suspend(|| {
-                    println!(
-                        "{why}\n  again: viaduct cosim run {} --first {seed} --seeds 1",
-                        suite.name
-                    );
-                });
+                let waves = (failed <= TRACED_FAILURES).then_some(waves);
+                let text = failure(suite, seed, &why, waves);
+                bar.suspend(|| println!("{text}"));
             }
             bar.inc(1);
         }
@@ -80,4 +95,55 @@ fn run_suites(filter: &str, first: u64, seeds: u64) -> Result<(), Failure> {
         println!("{:<16} {seeds:>6} {:>6} {failed:>6} {seconds:>9.1}", suite.name, seeds - failed);
     }
     if failed_runs == 0 { Ok(()) } else { Err(format!("{failed_runs} runs failed").into()) }
+}
+
+/// What to print of a failed seed; with a folder it is run again for its waveforms.
+fn failure(suite: &Suite, seed: u64, why: &str, waves: Option<&Path>) -> String {
+    let mut text =
+        format!("{why}\n  again      viaduct cosim run {} --first {seed} --seeds 1", suite.name);
+    let (Some(folder), Some(_)) = (waves, suites::WAVEFORM) else { return text };
+    let prefix = folder.join(format!("{}-{seed}", suite.name));
+    if let Err(error) = fs::create_dir_all(folder) {
+        let _ = write!(text, "\n  waveforms  none: {}: {error}", folder.display());
+        return text;
+    }
+    // The same seed takes the same course, so the second run shows the same failure.
+    if let Ok(passed) = (suite.run)(seed, Some(&prefix)) {
+        let _ = write!(text, "\n  the run for the waveforms passed ({passed}): not repeatable!");
+    }
+    let [a, b] = suites::waveforms(&prefix);
+    let _ = write!(text, "\n  waveforms  {}, {}", a.display(), b.display());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILING: Suite = Suite {
+        name: "failing",
+        about: "",
+        run: |seed, prefix| {
+            let name = prefix.map(|path| path.display().to_string());
+            Err(format!("seed {seed} with {name:?}"))
+        },
+    };
+
+    #[test]
+    fn a_failure_names_its_waveforms() {
+        let folder = std::env::temp_dir().join(format!("viaduct-waves-{}", std::process::id()));
+        let text = failure(&FAILING, 7, "first divergence", Some(&folder));
+        assert!(text.contains("first divergence"), "{text}");
+        assert!(text.contains("viaduct cosim run failing --first 7 --seeds 1"), "{text}");
+        assert_eq!(text.contains("failing-7-a."), suites::WAVEFORM.is_some(), "{text}");
+        assert!(!failure(&FAILING, 7, "", None).contains("waveforms"));
+        let _ = fs::remove_dir(&folder);
+    }
+
+    #[test]
+    fn failures_count_and_filters_must_fit() {
+        let run = |filter| run_suites(&[FAILING], filter, 1, 5, &std::env::temp_dir());
+        assert_eq!(run("fail").map_err(|error| error.to_string()), Err("5 runs failed".into()));
+        assert!(run("other").is_err());
+    }
 }

@@ -1,20 +1,32 @@
 //! The co-simulation suites: each runs one seed and says what it saw, or where it failed.
 
+use std::path::{Path, PathBuf};
+
 /// One suite.
 pub(crate) struct Suite {
     /// Name, for the filter.
     pub(crate) name: &'static str,
     /// One line.
     pub(crate) about: &'static str,
-    /// Runs a seed; the text says how much was compared.
-    pub(crate) run: fn(seed: u64) -> Result<String, String>,
+    /// Runs a seed, with waveforms of the RTL into `PREFIX-a` and `PREFIX-b` (plus
+    /// [`WAVEFORM`]) if asked for; the text says how much was compared.
+    pub(crate) run: fn(seed: u64, prefix: Option<&Path>) -> Result<String, String>,
 }
+
+/// The ending of the waveforms that this build writes; none without the RTL.
+pub(crate) const WAVEFORM: Option<&str> = if cfg!(feature = "fst") {
+    Some("fst")
+} else if cfg!(feature = "rtl") {
+    Some("vcd")
+} else {
+    None
+};
 
 #[cfg(not(feature = "rtl"))]
 pub(crate) const SUITES: &[Suite] = &[Suite {
     name: "model",
     about: "random programs on the model twice, with different link delays",
-    run: |seed| {
+    run: |seed, _| {
         use cosim::lockstep::{Settings, compare};
         let settings = Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 100 };
         compare(&settings, model, model)
@@ -22,6 +34,15 @@ pub(crate) const SUITES: &[Suite] = &[Suite {
             .map_err(|divergence| divergence.to_string())
     },
 }];
+
+/// The waveforms of both nodes for a prefix.
+pub(crate) fn waveforms(prefix: &Path) -> [PathBuf; 2] {
+    ["a", "b"].map(|node| {
+        let mut name = prefix.as_os_str().to_owned();
+        name.push(format!("-{node}.{}", WAVEFORM.unwrap_or("vcd")));
+        PathBuf::from(name)
+    })
+}
 
 fn model(_node: usize) -> Box<dyn nic_model::device::Device> {
     Box::new(nic_model::Model::new())
@@ -32,16 +53,28 @@ pub(crate) use rtl::SUITES;
 
 #[cfg(feature = "rtl")]
 mod rtl {
-    use super::{Suite, model};
+    use super::{Suite, model, waveforms};
     use cosim::lockstep::{Settings, compare};
     use cosim::root_complex::HostSettings;
     use cosim::rtl::RtlNic;
     use nic_model::device::Device;
+    use std::path::Path;
 
-    fn lockstep(settings: &Settings, host: &HostSettings) -> Result<String, String> {
+    fn lockstep(
+        settings: &Settings,
+        host: &HostSettings,
+        prefix: Option<&Path>,
+    ) -> Result<String, String> {
         let rtl = |node: usize| -> Box<dyn Device> {
             let seed = host.seed.wrapping_mul(2) + node as u64;
-            Box::new(RtlNic::new(HostSettings { seed, ..host.clone() }))
+            let mut nic = RtlNic::new(HostSettings { seed, ..host.clone() });
+            if let Some(prefix) = prefix {
+                let path = waveforms(prefix)[node].clone();
+                if let Err(error) = nic.open_trace(&path) {
+                    eprintln!("no waveform {}: {error}", path.display());
+                }
+            }
+            Box::new(nic)
         };
         compare(settings, model, rtl)
             .map(|records| format!("{records} records"))
@@ -65,25 +98,25 @@ mod rtl {
         Suite {
             name: "lockstep",
             about: "random programs on model and RTL: memory, statuses, events, frames",
-            run: |seed| {
+            run: |seed, prefix| {
                 let settings = Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 100 };
-                lockstep(&settings, &HostSettings::default())
+                lockstep(&settings, &HostSettings::default(), prefix)
             },
         },
         Suite {
             name: "lockstep-host",
             about: "the same, with a slow host that splits and reorders completions",
-            run: |seed| {
+            run: |seed, prefix| {
                 let settings = Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 100 };
-                lockstep(&settings, &host(seed))
+                lockstep(&settings, &host(seed), prefix)
             },
         },
         Suite {
             name: "lockstep-lossy",
             about: "the same, with 3 % of frames lost and 3 % corrupted, on reliable VIs",
-            run: |seed| {
+            run: |seed, prefix| {
                 let settings = Settings { seed, loss: 0.03, corrupt: 0.03, latency: seed % 100 };
-                lockstep(&settings, &host(seed))
+                lockstep(&settings, &host(seed), prefix)
             },
         },
     ];

@@ -1,9 +1,10 @@
 //! Synthesis: how large the RTL is, block by block, and how fast it can run.
 //!
 //! The Verilog is wrapped into a [`harness`] so that nothing is trimmed and three pins suffice.
-//! Yosys then runs twice at the same time: once with the hierarchy kept, which says what each block
-//! costs, and once flattened, which is what nextpnr places and routes. The flat netlist is smaller,
-//! because logic is shared across blocks; both totals are reported.
+//! Yosys maps each part of the top module for itself, which says what each block costs and takes a
+//! quarter of the time of the whole at once; then everything is flattened into one netlist, which is
+//! what nextpnr places and routes. Nothing is optimised across the boundaries of the blocks, which
+//! are registered anyway.
 //!
 //! Everything that the tools read and write stays in one folder, for a look afterwards.
 
@@ -89,8 +90,6 @@ pub(crate) struct Job {
     pub(crate) seed: u32,
     /// Whether to place and route; without, only the table of blocks is made.
     pub(crate) place_and_route: bool,
-    /// How deep the table of blocks goes below the top module.
-    pub(crate) table_depth: usize,
     /// The folder for inputs, outputs and logs.
     pub(crate) folder: PathBuf,
 }
@@ -107,7 +106,6 @@ impl Job {
             clock_mhz: 100.0,
             seed: 1,
             place_and_route: true,
-            table_depth: 2,
             folder,
         }
     }
@@ -188,15 +186,8 @@ pub(crate) fn run(job: &Job, out: &mut dyn Write) -> Result<Report, SynthError> 
         .map_err(|source| SynthError::File { path: job.folder.clone(), source })?;
     write(&job.folder.join("design.v"), &job.verilog)?;
     write(&job.folder.join("harness.v"), &harness::text(job))?;
-    let read = "read_verilog design.v harness.v; ";
-    let blocks =
-        format!("{read}synth_ecp5 -noflatten -top harness; tee -q -o blocks.json stat -json");
     let mut tools =
-        vec![Tool::start(&job.folder, "yosys", "yosys, by block", &["-p".to_owned(), blocks])?];
-    if job.place_and_route {
-        let flat = format!("{read}synth_ecp5 -top harness -json flat.json");
-        tools.push(Tool::start(&job.folder, "yosys", "yosys, flat", &["-p".to_owned(), flat])?);
-    }
+        vec![Tool::start(&job.folder, "yosys", "yosys", &["-p".to_owned(), script(job)])?];
     tool::wait(&mut tools, out)?;
     let blocks = report::parse_blocks(&job.folder.join("blocks.json"), job)?;
     let mut report = Report::new(job, blocks);
@@ -208,6 +199,35 @@ pub(crate) fn run(job: &Job, out: &mut dyn Write) -> Result<Report, SynthError> 
         report.add_timing(&job.folder.join("report.json"))?;
     }
     Ok(report)
+}
+
+/// What Yosys does: maps block by block, counts, flattens, writes the netlist.
+fn script(job: &Job) -> String {
+    let mut script = "read_verilog design.v harness.v; hierarchy -check -top harness".to_owned();
+    let mut step = |text: &str| {
+        script.push_str("; ");
+        script.push_str(text);
+    };
+    // Everything is driven, and nothing holds a value without a clock.
+    step("proc; select -assert-none t:$dlatch; check -assert");
+    step(&format!("setattr -mod -set keep_hierarchy 1 {}", parts(job).join(" ")));
+    step("synth_ecp5 -top harness; tee -q -o blocks.json stat -json");
+    if job.place_and_route {
+        step("setattr -mod -unset keep_hierarchy *; flatten; opt_clean; write_json flat.json");
+    }
+    script
+}
+
+/// The top module and the modules of its instances, which RustHDL names `top$part`.
+fn parts(job: &Job) -> Vec<&str> {
+    let modules = job.verilog.lines().filter_map(|line| line.strip_prefix("module "));
+    let names = modules.filter_map(|line| line.split('(').next());
+    names
+        .filter(|name| {
+            let inner = name.strip_prefix(job.top.as_str());
+            inner.is_some_and(|inner| inner.is_empty() || inner.rfind('$') == Some(0))
+        })
+        .collect()
 }
 
 fn nextpnr_arguments(job: &Job) -> Vec<String> {

@@ -7,6 +7,9 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// Synthesize the NIC: area by block, clock frequency, critical path.
+///
+/// The exit code is 0 if it has no latches and loops and fits the chip; the clock frequency is a
+/// result, and not a failure.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   viaduct synth --target ecp5-85            area and timing (many minutes)
@@ -46,5 +49,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     job.seed = arguments.seed;
     let report = synth::run(&job, &mut std::io::stderr()).map_err(|error| error.to_string())?;
     println!("{report}");
-    Ok(())
+    if report.fits() { Ok(()) } else { Err("it does not fit the chip".into()) }
 }

@@ -35,7 +35,7 @@ impl std::fmt::Display for Divergence {
                 .as_ref()
                 .map_or_else(|| "(nothing)".into(), |r| format!("{}: {}", r.what, r.value))
         };
-        writeln!(f, "seed {}: the devices part at record {}", self.seed, self.index)?;
+        writeln!(f, "seed {}: first divergence at record {}", self.seed, self.index)?;
         writeln!(f, "  first   {}", show(&self.first))?;
         write!(f, "  second  {}", show(&self.second))
     }

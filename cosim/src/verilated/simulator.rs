@@ -82,7 +82,7 @@ impl<B: Block> Simulator<B> {
     fn open_vcd(&mut self, path: &Path) -> io::Result<()> {
         if !self.instance.attach(Vcd::default()) {
             self.instance.detach();
-            let text = "this build writes FST only: build without the feature `fst`, or use .fst";
+            let text = "this build writes FST only: use .fst, or build without the feature `fst`";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let opened = self.instance.vcd().map_or(Ok(()), |vcd| vcd.open(path));
@@ -102,8 +102,8 @@ impl<B: Block> Simulator<B> {
             Some(true) => Ok(()),
             Some(false) => Err(io::Error::other(format!("cannot write {}", path.display()))),
             None => {
-                let text = "this build writes VCD only: FST needs the feature `fst` \
-                            (and the packages liblz4-dev and zlib1g-dev)";
+                let text = "this build writes VCD only: `cargo viaduct ... --trace x.fst` builds one for \
+                            FST (the feature `fst`; packages liblz4-dev and zlib1g-dev)";
                 Err(io::Error::new(io::ErrorKind::Unsupported, text))
             }
         }

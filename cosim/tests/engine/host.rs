@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// How fast the neighbours are.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub(crate) struct Pace {
     /// Chance that a stream moves in a cycle.
     pub ready: f64,
     /// Longest delay of a call.
@@ -19,7 +19,7 @@ pub struct Pace {
 
 /// Host memory with addresses that cannot be read.
 #[derive(Debug)]
-pub struct Memory {
+pub(crate) struct Memory {
     pub base: u64,
     pub bytes: Vec<u8>,
     pub poison: Vec<(u64, u64)>,
@@ -32,30 +32,30 @@ impl Memory {
         usize::try_from(bus.wrapping_sub(self.base)).expect("a bus address in memory")
     }
 
-    pub fn read(&self, bus: u64, length: u64) -> &[u8] {
+    pub(crate) fn read(&self, bus: u64, length: u64) -> &[u8] {
         let at = self.at(bus);
         &self.bytes[at..at + usize::try_from(length).unwrap()]
     }
 
-    pub fn write(&mut self, bus: u64, data: &[u8]) {
+    pub(crate) fn write(&mut self, bus: u64, data: &[u8]) {
         let at = self.at(bus);
         self.bytes[at..at + data.len()].copy_from_slice(data);
     }
 
     /// A write by software.
-    pub fn put(&mut self, bus: u64, data: &[u8]) {
+    pub(crate) fn put(&mut self, bus: u64, data: &[u8]) {
         self.write(bus, data);
         self.log.push((bus, data.to_vec()));
     }
 
-    pub fn fails(&self, bus: u64, length: u64) -> bool {
+    pub(crate) fn fails(&self, bus: u64, length: u64) -> bool {
         self.poison.iter().any(|&(from, bytes)| bus < from + bytes && from < bus + length)
     }
 }
 
 /// What the region table answers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Found {
+pub(crate) struct Found {
     pub ok: bool,
     pub bus: u64,
     pub room: u32,
@@ -64,14 +64,14 @@ pub struct Found {
 
 /// Who asks: protection tag and domain.
 #[derive(Clone, Copy, Debug)]
-pub struct Owner {
+pub(crate) struct Owner {
     pub tag: u16,
     pub domain: u8,
 }
 
 /// Memory and regions.
 #[derive(Debug)]
-pub struct World {
+pub(crate) struct World {
     pub memory: Memory,
     pub regions: HashMap<u16, Region>,
     pub random: Random,
@@ -79,11 +79,11 @@ pub struct World {
 }
 
 /// The token of a successor that could not be read again.
-pub const UNREAD: (u16, u32) = (0xfffe, 0x3ff_ffff);
+pub(crate) const UNREAD: (u16, u32) = (0xfffe, 0x3ff_ffff);
 
 /// A descriptor that can be used.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub(crate) struct Resolved {
     pub bus: u64,
     pub control: ControlSegment,
     /// Bus address and length, none empty.
@@ -93,7 +93,7 @@ pub struct Resolved {
 
 /// Why it cannot; the order is that of contract 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     Descriptor,
     HostRead,
     Format(u64),
@@ -101,7 +101,7 @@ pub enum Fault {
 }
 
 impl World {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let base = 0x0012_3456_0000_0000 + (random.below(1 << 20) << 12);
         let bytes = (0..8 << 20).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
@@ -110,7 +110,7 @@ impl World {
     }
 
     /// A new region; its base is anywhere in a page.
-    pub fn region(&mut self, length: u32, owner: Owner) -> u16 {
+    pub(crate) fn region(&mut self, length: u32, owner: Owner) -> u16 {
         let index = loop {
             let index = u16::try_from(self.random.below(1024)).unwrap();
             if !self.regions.contains_key(&index) {
@@ -130,11 +130,11 @@ impl World {
         index
     }
 
-    pub fn handle(&self, index: u16) -> u32 {
+    pub(crate) fn handle(&self, index: u16) -> u32 {
         Handle::new(index, self.regions[&index].generation).0
     }
 
-    pub fn look_up(
+    pub(crate) fn look_up(
         &self,
         index: u16,
         generation: Option<u16>,
@@ -163,7 +163,12 @@ impl World {
     }
 
     /// Contract 3.1 to 3.3.
-    pub fn resolve(&self, owner: Owner, region: u16, offset_64: u32) -> Result<Resolved, Fault> {
+    pub(crate) fn resolve(
+        &self,
+        owner: Owner,
+        region: u16,
+        offset_64: u32,
+    ) -> Result<Resolved, Fault> {
         if (region, offset_64) == UNREAD {
             return Err(Fault::HostRead);
         }
@@ -205,7 +210,7 @@ impl World {
     }
 
     /// The parts of the segments that hold bytes `from` to `from + length` of the message.
-    pub fn pieces(resolved: &Resolved, mut from: u64, mut length: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn pieces(resolved: &Resolved, mut from: u64, mut length: u64) -> Vec<(u64, u64)> {
         let mut pieces = Vec::new();
         for &(bus, bytes) in &resolved.segments {
             let skip = from.min(bytes);
@@ -220,19 +225,23 @@ impl World {
     }
 }
 
+/// A beat of a response with last and error.
+type ReadBeat = (u64, bool, bool);
+
 /// A read port: responses in order of requests, lane-aligned.
 #[derive(Debug, Default)]
-pub struct ReadPort {
-    waiting: VecDeque<(u64, Vec<(u64, bool, bool)>)>,
+pub(crate) struct ReadPort {
+    /// Responses with the cycle from which they may come.
+    waiting: VecDeque<(u64, Vec<ReadBeat>)>,
     now: u64,
     /// Driven this cycle: ready, and a beat with last and error.
     pub ready: bool,
-    pub beat: Option<(u64, bool, bool)>,
+    pub beat: Option<ReadBeat>,
     pub requests: u64,
 }
 
 impl ReadPort {
-    pub fn drive(&mut self, random: &mut Random, pace: Pace) {
+    pub(crate) fn drive(&mut self, random: &mut Random, pace: Pace) {
         self.now += 1;
         self.ready = random.chance(pace.ready);
         self.beat = None;
@@ -247,7 +256,14 @@ impl ReadPort {
         }
     }
 
-    pub fn observe(&mut self, valid: bool, bus: u64, length: u64, world: &mut World, pace: Pace) {
+    pub(crate) fn observe(
+        &mut self,
+        valid: bool,
+        bus: u64,
+        length: u64,
+        world: &mut World,
+        pace: Pace,
+    ) {
         if !(valid && self.ready) {
             return;
         }
@@ -257,7 +273,7 @@ impl ReadPort {
         let mut bytes: Vec<u8> =
             (0..lane).map(|_| u8::try_from(world.random.below(256)).unwrap()).collect();
         bytes.extend_from_slice(world.memory.read(bus, length));
-        while bytes.len() % 8 != 0 {
+        while !bytes.len().is_multiple_of(8) {
             bytes.push(0xee);
         }
         let mut beats: Vec<_> = bytes
@@ -274,25 +290,25 @@ impl ReadPort {
         self.waiting.push_back((due, beats));
     }
 
-    pub fn idle(&self) -> bool {
+    pub(crate) fn idle(&self) -> bool {
         self.waiting.is_empty()
     }
 }
 
 /// A write port; a packet reaches memory with its last beat.
 #[derive(Debug, Default)]
-pub struct WritePort {
+pub(crate) struct WritePort {
     packet: Option<(u64, u64, Vec<u64>)>,
     pub ready: bool,
 }
 
 impl WritePort {
-    pub fn drive(&mut self, random: &mut Random, pace: Pace) {
+    pub(crate) fn drive(&mut self, random: &mut Random, pace: Pace) {
         self.ready = random.chance(pace.ready);
     }
 
     /// The packet that was completed.
-    pub fn observe(
+    pub(crate) fn observe(
         &mut self,
         (valid, last): (bool, bool),
         (bus, length): (u64, u64),
@@ -318,14 +334,14 @@ impl WritePort {
         Some((bus, bytes))
     }
 
-    pub fn idle(&self) -> bool {
+    pub(crate) fn idle(&self) -> bool {
         self.packet.is_none()
     }
 }
 
 /// The server of a call: answers after a random delay, once.
 #[derive(Debug, Default)]
-pub struct Call {
+pub(crate) struct Call {
     left: Option<u64>,
     /// The answer goes out this cycle.
     pub done: bool,
@@ -334,7 +350,7 @@ pub struct Call {
 
 impl Call {
     /// After a cycle: true if the call is to be carried out now, and answered in the next cycle.
-    pub fn observe(&mut self, valid: bool, random: &mut Random, pace: Pace) -> bool {
+    pub(crate) fn observe(&mut self, valid: bool, random: &mut Random, pace: Pace) -> bool {
         if self.done {
             assert!(valid, "a call was lowered before its answer");
             (self.done, self.must_fall) = (false, true);
@@ -359,7 +375,7 @@ impl Call {
         true
     }
 
-    pub fn idle(&self) -> bool {
+    pub(crate) fn idle(&self) -> bool {
         self.left.is_none() && !self.done
     }
 }

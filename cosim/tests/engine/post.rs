@@ -6,7 +6,7 @@ use nic_regs::tpt::Handle;
 
 /// What to post.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Chance of each kind of fault.
     pub faults: f64,
     /// Chance of a long buffer.
@@ -17,7 +17,7 @@ pub struct Plan {
 
 /// A descriptor's token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Token {
+pub(crate) struct Token {
     pub region: u16,
     pub offset_64: u32,
     pub segments: u8,
@@ -25,7 +25,7 @@ pub struct Token {
 
 /// A posted descriptor.
 #[derive(Clone, Copy, Debug)]
-pub struct Posted {
+pub(crate) struct Posted {
     pub token: Token,
     pub bus: u64,
     /// Whether `Next` of this descriptor leads to its successor.
@@ -34,7 +34,7 @@ pub struct Posted {
 
 /// One work queue and the memory that its descriptors use.
 #[derive(Debug)]
-pub struct Queue {
+pub(crate) struct Queue {
     pub owner: Owner,
     desc_region: u16,
     pub data_region: u16,
@@ -57,7 +57,7 @@ const DESC_BYTES: u32 = 64 * 1024;
 const DATA_BYTES: u32 = 300 * 1024;
 
 impl Queue {
-    pub fn new(world: &mut World, owner: Owner) -> Self {
+    pub(crate) fn new(world: &mut World, owner: Owner) -> Self {
         let stranger = Owner { tag: owner.tag ^ 1, domain: owner.domain };
         Self {
             owner,
@@ -95,7 +95,7 @@ impl Queue {
     }
 
     /// Writes a descriptor and posts it.
-    pub fn post(&mut self, world: &mut World, plan: Plan) {
+    pub(crate) fn post(&mut self, world: &mut World, plan: Plan) {
         let count = match world.random.below(4) {
             0 => 1,
             1 => world.random.below(4),
@@ -128,7 +128,7 @@ impl Queue {
     }
 
     /// Posts one segment of so many bytes, aligned to 64.
-    pub fn post_one(&mut self, world: &mut World, length: u32) {
+    pub(crate) fn post_one(&mut self, world: &mut World, length: u32) {
         let region = world.regions[&self.data_region];
         let address = (region.va_base + 63) & !63;
         let handle = world.handle(self.data_region);
@@ -232,7 +232,7 @@ impl Queue {
             before.linked = false;
             match world.random.below(4) {
                 0 => va += 1 + world.random.below(63),
-                1 => va = region.va_base + u64::from(region.length) + 64 & !63,
+                1 => va = (region.va_base + u64::from(region.length) + 64) & !63,
                 2 => va = 0,
                 _ => handle ^= 0x10000,
             }
@@ -248,18 +248,18 @@ impl Queue {
     }
 
     /// Empties it; its slots are not used again.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         (self.count, self.popped) = (0, self.posted.len());
     }
 
     /// Makes the handles of all posted segments stale.
-    pub fn revoke(&self, world: &mut World) {
+    pub(crate) fn revoke(&self, world: &mut World) {
         let region = world.regions.get_mut(&self.data_region).unwrap();
         region.generation = region.generation.wrapping_add(7).max(1);
     }
 
     /// Makes the last segment of the head shorter, if it has one.
-    pub fn shorten(&self, world: &mut World) {
+    pub(crate) fn shorten(&self, world: &mut World) {
         let Ok(head) = self.head(world) else { return };
         let at = head.bus + 32 + 16 * (u64::from(head.control.seg_count).max(1) - 1) + 12;
         let length = u32::from_le_bytes(world.memory.read(at, 4).try_into().unwrap());
@@ -270,16 +270,16 @@ impl Queue {
     }
 
     /// Whether another descriptor fits.
-    pub const fn room(&self) -> bool {
+    pub(crate) const fn room(&self) -> bool {
         self.slot + 12 < DESC_BYTES / 64
     }
 
-    pub fn head(&self, world: &World) -> Result<Resolved, Fault> {
+    pub(crate) fn head(&self, world: &World) -> Result<Resolved, Fault> {
         world.resolve(self.owner, self.head.region, self.head.offset_64)
     }
 
     /// POP by the successor rule; false: Next has to be read again.
-    pub fn pop(&mut self, next: Option<(u16, u32)>) -> bool {
+    pub(crate) fn pop(&mut self, next: Option<(u16, u32)>) -> bool {
         assert!(self.count > 0, "pop of an empty queue");
         if self.count == 2 {
             self.head = self.last;

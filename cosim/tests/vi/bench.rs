@@ -7,17 +7,17 @@ use cosim::verilated::blocks::vi::Model;
 use nic_regs::doorbell::{Queue, Token};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-pub const VIS: [u16; 10] = [0, 1, 2, 31, 32, 500, 511, 512, 1022, 1023];
+pub(crate) const VIS: [u16; 10] = [0, 1, 2, 31, 32, 500, 511, 512, 1022, 1023];
 const PEERS: u64 = 3;
-pub const ERROR_QUEUE: u16 = 3;
-pub const ABSENT_QUEUE: u16 = 9;
+pub(crate) const ERROR_QUEUE: u16 = 3;
+pub(crate) const ABSENT_QUEUE: u16 = 9;
 /// Descriptors posted to one queue at most.
 const POSTED: usize = 8;
 /// No call may take longer, except kill and drain.
-pub const PATIENCE: u64 = 6_000;
+pub(crate) const PATIENCE: u64 = 6_000;
 
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub(crate) struct Settings {
     pub quiet: bool,
     /// Pauses between calls, answer time of the event block.
     pub idle: u64,
@@ -30,7 +30,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub fn random(seed: u64) -> Self {
+    pub(crate) fn random(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x5e77);
         Self {
             quiet: false,
@@ -44,7 +44,7 @@ impl Settings {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     pub sends: u64,
     pub recvs: u64,
     pub need_next: u64,
@@ -57,7 +57,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.sends += other.sends;
         self.recvs += other.recvs;
         self.need_next += other.need_next;
@@ -72,7 +72,7 @@ impl Tally {
 
 /// A call of the event block: kind, VI, word 1, queue, and when it is answered.
 #[derive(Clone, Copy, Debug)]
-pub struct EventCall {
+pub(crate) struct EventCall {
     pub kind: u32,
     pub vi: u16,
     pub word1: u32,
@@ -80,7 +80,7 @@ pub struct EventCall {
     pub answer_at: u64,
 }
 
-pub struct Bench {
+pub(crate) struct Bench {
     pub random: Random,
     pub model: Model,
     pub now: u64,
@@ -129,7 +129,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new(seed: u64, settings: Settings) -> Self {
+    pub(crate) fn new(seed: u64, settings: Settings) -> Self {
         let mut model = Model::new();
         model.inputs.reset = 1;
         model.cycle();
@@ -176,12 +176,12 @@ impl Bench {
         }
     }
 
-    pub fn random_vi(&mut self) -> u16 {
+    pub(crate) fn random_vi(&mut self) -> u16 {
         VIS[self.random.below(VIS.len() as u64) as usize]
     }
 
     /// What Next of the head says, if the successor is already posted.
-    pub fn successor(&self, vi: u16, queue: usize) -> Option<(u16, u32)> {
+    pub(crate) fn successor(&self, vi: u16, queue: usize) -> Option<(u16, u32)> {
         let posted = &self.vis.get(&vi)?.queues[queue].posted;
         posted.get(1).map(|next| (next.0, next.1))
     }
@@ -198,7 +198,7 @@ impl Bench {
         Some((self.token(if far { vi | 0x8000 } else { vi }, queue == 1), domain))
     }
 
-    pub fn token(&mut self, vi: u16, recv: bool) -> u64 {
+    pub(crate) fn token(&mut self, vi: u16, recv: bool) -> u64 {
         Token {
             vi,
             region: self.random.bits() as u16,
@@ -226,7 +226,7 @@ impl Bench {
         (op != 2 || !killing).then_some((op, vi, new))
     }
 
-    pub fn new_vi(&mut self) -> Vi {
+    pub(crate) fn new_vi(&mut self) -> Vi {
         let random = &mut self.random;
         let mut queue = || [0, 1, 2, ERROR_QUEUE, ABSENT_QUEUE, NO_QUEUE][random.below(6) as usize];
         let queues = [queue(), queue()];
@@ -294,13 +294,13 @@ impl Bench {
         }
     }
 
-    pub fn request_drain(&mut self, queue: u16) {
+    pub(crate) fn request_drain(&mut self, queue: u16) {
         self.deferring.remove(&queue);
         self.drain = Some(queue);
         self.tally.drains += 1;
     }
 
-    pub fn drive(&mut self) {
+    pub(crate) fn drive(&mut self) {
         if !self.settings.quiet {
             self.choose();
         }

@@ -14,7 +14,7 @@ impl Bench {
         *self.counts.entry(counter as usize).or_default() += 1;
     }
 
-    pub fn cycle(&mut self) {
+    pub(crate) fn cycle(&mut self) {
         self.drive();
         self.model.cycle();
         let out = self.model.outputs.clone();
@@ -370,7 +370,7 @@ impl Bench {
     }
 
     /// Nobody asks for more: all work is done and everything announced.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.finishing = true;
         for _ in 0..20_000 {
             self.cycle();
@@ -391,17 +391,17 @@ impl Bench {
 
     // Calls for tests of one thing.
 
-    pub fn settle_for(&mut self, cycles: u64) {
+    pub(crate) fn settle_for(&mut self, cycles: u64) {
         for _ in 0..cycles {
             self.cycle();
         }
     }
 
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.settle_for(60);
     }
 
-    pub fn post(&mut self, vi: u16, recv: bool, segments: u8) {
+    pub(crate) fn post(&mut self, vi: u16, recv: bool, segments: u8) {
         let token = Token::from_bits(self.token(vi, recv));
         let domain = self.vis[&vi].domain;
         self.post = Some((Token { segments, ..token }.to_bits(), domain));
@@ -410,7 +410,7 @@ impl Bench {
         }
     }
 
-    pub fn take(&mut self) -> u16 {
+    pub(crate) fn take(&mut self) -> u16 {
         self.take_now = true;
         while self.take_now {
             self.cycle();
@@ -418,7 +418,7 @@ impl Bench {
         self.hand.expect("a VI was taken")
     }
 
-    pub fn send_call(&mut self, call: Send) {
+    pub(crate) fn send_call(&mut self, call: Send) {
         self.send.call = Some(call);
         while self.send.call.is_some() {
             self.cycle();
@@ -426,7 +426,7 @@ impl Bench {
         self.cycle();
     }
 
-    pub fn recv_call(&mut self, call: Recv) {
+    pub(crate) fn recv_call(&mut self, call: Recv) {
         self.recv.call = Some(call);
         while self.recv.call.is_some() {
             self.cycle();
@@ -434,7 +434,7 @@ impl Bench {
         self.cycle();
     }
 
-    pub fn admin_call(&mut self, op: u8, vi: u16) -> u8 {
+    pub(crate) fn admin_call(&mut self, op: u8, vi: u16) -> u8 {
         let mut new = self.new_vi();
         new.reliability = 2;
         new.queues[0].event_queue = 0;
@@ -449,7 +449,7 @@ impl Bench {
     }
 
     /// Creates and connects a VI with event queues 0 and 1.
-    pub fn open(&mut self, vi: u16) {
+    pub(crate) fn open(&mut self, vi: u16) {
         self.settings.rooms = [1_000; 4];
         assert_eq!(self.admin_call(0, vi), 0);
         assert_eq!(self.admin_call(2, vi), 0);

@@ -6,7 +6,7 @@ use crate::reference::State;
 
 /// A call of the send engine; the fields are those of `ViSendClient`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Send {
+pub(crate) struct Send {
     pub op: u8,
     pub vi: u16,
     pub in_progress: bool,
@@ -22,7 +22,7 @@ pub struct Send {
 
 /// A call of the receive engine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Recv {
+pub(crate) struct Recv {
     pub op: u8,
     pub vi: u16,
     pub in_progress: bool,
@@ -41,7 +41,7 @@ pub struct Recv {
 
 /// An engine: a call, or a pause before the next step of its job.
 #[derive(Debug, Default)]
-pub struct Engine<T> {
+pub(crate) struct Engine<T> {
     pub pause: u64,
     pub call: Option<T>,
     /// The call that follows the pause.
@@ -52,7 +52,7 @@ pub struct Engine<T> {
 
 impl Bench {
     /// The next step after a call of the send engine, `None`: the job is over.
-    pub fn after_send(&mut self, done: Send, need_next: bool) -> Option<Send> {
+    pub(crate) fn after_send(&mut self, done: Send, need_next: bool) -> Option<Send> {
         let vi = done.vi;
         let state = self.vis.get(&vi).cloned().unwrap_or_default();
         let next = self.successor(vi, 0);
@@ -99,14 +99,14 @@ impl Bench {
     }
 
     /// A frame arrives: its first call.
-    pub fn first_recv(&mut self) -> Recv {
+    pub(crate) fn first_recv(&mut self) -> Recv {
         let vi = self.random_vi();
         let vi = if self.random.chance(0.02) { vi | 0x400 << self.random.below(6) } else { vi };
         Recv { op: 0, vi, ..Recv::default() }
     }
 
     /// The next step after a call of the receive engine.
-    pub fn after_recv(&mut self, done: Recv, need_next: bool) -> Option<Recv> {
+    pub(crate) fn after_recv(&mut self, done: Recv, need_next: bool) -> Option<Recv> {
         let vi = done.vi;
         let state = self.vis.get(&vi).cloned().unwrap_or_default();
         let next = self.successor(vi, 1);

@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 /// Number of one queue's event queue that means 'none'.
-pub const NO_QUEUE: u16 = 0xffff;
+pub(crate) const NO_QUEUE: u16 = 0xffff;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     #[default]
     Free,
     Idle,
@@ -16,10 +16,10 @@ pub enum State {
 }
 
 /// Descriptor: region, offset in units of 64 bytes, segments.
-pub type Descriptor = (u16, u32, u8);
+pub(crate) type Descriptor = (u16, u32, u8);
 
 #[derive(Clone, Debug, Default)]
-pub struct WorkQueue {
+pub(crate) struct WorkQueue {
     pub posted: VecDeque<Descriptor>,
     pub in_progress: bool,
     pub offset: u32,
@@ -34,7 +34,7 @@ pub struct WorkQueue {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Vi {
+pub(crate) struct Vi {
     pub state: State,
     pub domain: u8,
     pub reliability: u8,
@@ -58,11 +58,11 @@ pub struct Vi {
 }
 
 impl Vi {
-    pub fn live(&self) -> bool {
+    pub(crate) fn live(&self) -> bool {
         matches!(self.state, State::Connected | State::Error)
     }
 
-    pub fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         let sends = if self.awaiting { self.acked } else { !self.queues[0].posted.is_empty() };
         self.owed != 0 || self.state == State::Connected && sends
     }
@@ -75,7 +75,7 @@ impl Vi {
     }
 
     /// Stops a Connected VI; true if it was one, and whether a refusal is owed now.
-    pub fn stop(&mut self, stopped: (u8, u8, bool, u32), refuse: bool) -> (bool, bool) {
+    pub(crate) fn stop(&mut self, stopped: (u8, u8, bool, u32), refuse: bool) -> (bool, bool) {
         if self.state != State::Connected {
             return (false, false);
         }
@@ -93,7 +93,7 @@ impl Vi {
 
     /// Takes the head off a queue, if there is one. `true`: Next was needed and not valid.
     /// `sent`: a frame of the message was sent.
-    pub fn pop(&mut self, queue: usize, next: Option<(u16, u32)>, sent: bool) -> bool {
+    pub(crate) fn pop(&mut self, queue: usize, next: Option<(u16, u32)>, sent: bool) -> bool {
         let work = &mut self.queues[queue];
         if work.posted.len() > 2 {
             let Some(next) = next else { return true };
@@ -115,7 +115,7 @@ impl Vi {
     }
 
     /// Operations of admin: status and result.
-    pub fn admin(&mut self, op: u8, new: &Self) -> (u8, u32) {
+    pub(crate) fn admin(&mut self, op: u8, new: &Self) -> (u8, u32) {
         let busy = self.owed != 0;
         match (op, self.state) {
             (0, State::Free) => {

@@ -110,7 +110,6 @@ pub(crate) struct Report {
     target: Target,
     top: String,
     clock_mhz: f64,
-    table_depth: usize,
 }
 
 impl Report {
@@ -121,7 +120,6 @@ impl Report {
             target: job.target,
             top: job.top.clone(),
             clock_mhz: job.clock_mhz,
-            table_depth: job.table_depth,
         }
     }
 
@@ -146,7 +144,7 @@ impl Report {
     }
 }
 
-/// Reads Yosys's statistics with the hierarchy kept.
+/// Reads Yosys's statistics with the blocks kept apart.
 pub(super) fn parse_blocks(path: &Path, job: &Job) -> Result<Vec<Block>, SynthError> {
     let value = read_json(path)?;
     blocks_of(&value, &job.top)
@@ -277,14 +275,16 @@ impl fmt::Display for Report {
         row(f, &["block", "LUTs", "flip-flops", "block RAMs", "LUT RAMs", "multiplier"])?;
         let line = "-----------:|".repeat(5);
         writeln!(f, "|:{}|{line}", "-".repeat(41))?;
-        for block in self.blocks.iter().filter(|block| block.depth <= self.table_depth) {
+        // A lone register of the top module is no block of its own.
+        let is_logic = |block: &&Block| block.cost.luts + block.cost.block_rams > 0;
+        for block in self.blocks.iter().filter(is_logic) {
             let indent = "· ".repeat(block.depth);
             let name = block.name.rsplit('$').next().unwrap_or(&block.name);
             cost_row(f, &format!("{indent}{name}"), block.cost)?;
         }
         writeln!(
             f,
-            "\nBlock by block: {} of {luts} LUTs ({}), {} of {block_rams} block RAMs ({}).",
+            "\nAll blocks: {} of {luts} LUTs ({}), {} of {block_rams} block RAMs ({}).",
             total.luts,
             percent(total.luts, luts),
             total.block_rams,

@@ -162,7 +162,7 @@ fn small_design_is_synthesised_placed_and_routed() {
     let report = run(&job, &mut io::sink()).expect("the flow runs");
     assert!(report.fits());
     assert_eq!(report.total().block_rams, 1);
-    assert_eq!(report.blocks.len(), 4);
+    assert_eq!(report.blocks.len(), 3);
     let timing = report.timing.clone().expect("it was placed");
     assert!(timing.achieved_mhz.is_some_and(|mhz| mhz > 20.0), "{timing:?}");
     assert!(!timing.path.is_empty());
