@@ -35,6 +35,8 @@ mod verilate;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=build");
+    println!("cargo:rerun-if-env-changed=VIADUCT_BLOCKS");
+    println!("cargo:rustc-check-cfg=cfg(viaduct_nic)");
     #[cfg(feature = "rtl")]
     rtl();
 }
@@ -44,6 +46,9 @@ fn rtl() {
     let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let tools = verilate::Tools::from_env();
     let designs = emit::all();
+    if designs.iter().any(|design| design.name == emit::NIC) {
+        println!("cargo:rustc-cfg=viaduct_nic");
+    }
     tools.build_all(&designs, &out);
     write(&out.join("blocks.rs"), &bindings::text(&designs));
     write(&out.join("reference.rs"), &reference::text(&designs));

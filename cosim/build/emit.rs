@@ -63,14 +63,19 @@ impl Design {
 }
 
 /// The block that is the whole NIC.
-const NIC: &str = "top";
+pub(crate) const NIC: &str = "top";
 
 /// The blocks of the table that this build wants, in its order: the NIC, and with the feature
-/// `blocks` all others.
+/// `blocks` all others; with `VIADUCT_BLOCKS=tpt,recv` in the environment only these.
 pub(crate) fn all() -> Vec<Design> {
+    let chosen = std::env::var("VIADUCT_BLOCKS").ok();
+    let wanted = move |name: &str| match &chosen {
+        Some(chosen) => chosen.split(',').any(|block| block.trim() == name),
+        None => cfg!(feature = "blocks") || name == NIC,
+    };
     macro_rules! designs {
         ($($name:ident: $block:ty $([$($option:ident),*])?;)*) => {
-            [$((cfg!(feature = "blocks") || stringify!($name) == NIC).then(|| {
+            [$(wanted(stringify!($name)).then(|| {
                 Design::new::<$block>(
                     stringify!($name),
                     stringify!($block),
@@ -84,7 +89,7 @@ pub(crate) fn all() -> Vec<Design> {
     }
     std::thread::Builder::new()
         .stack_size(STACK)
-        .spawn(|| -> Vec<Design> { blocks!(designs) })
+        .spawn(move || -> Vec<Design> { blocks!(designs) })
         .expect("a thread to emit Verilog in")
         .join()
         .expect("every block emits Verilog")

@@ -14,7 +14,7 @@
 pub mod lockstep;
 pub mod random;
 pub mod root_complex;
-#[cfg(feature = "rtl")]
+#[cfg(viaduct_nic)]
 pub mod rtl;
 #[cfg(feature = "rtl")]
 pub mod verilated;
