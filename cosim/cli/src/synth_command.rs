@@ -13,8 +13,12 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   viaduct synth --target ecp5-85            area and timing (many minutes)
-  viaduct synth --no-pnr                    area only")]
+  viaduct synth --no-pnr                    area only
+  viaduct synth --block channel             one block alone, between registers")]
 pub(crate) struct Arguments {
+    /// Block of the NIC (as in `hdl::blocks!`), by default the whole.
+    #[arg(long, default_value = "top")]
+    block: String,
     /// Chip: ecp5-45 or ecp5-85.
     #[arg(long, default_value = "ecp5-85", value_parser = target)]
     target: Target,
@@ -40,7 +44,7 @@ fn target(name: &str) -> Result<Target, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let verilog = verilog::nic()?;
+    let verilog = verilog::block(&arguments.block)?;
     let ports = synth::ports_of(&verilog, verilog::TOP).map_err(|error| error.to_string())?;
     let mut job = synth::Job::new(verilog, verilog::TOP, ports, arguments.output.clone());
     job.target = arguments.target;

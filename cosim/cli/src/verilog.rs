@@ -3,6 +3,9 @@
 use crate::Failure;
 use crate::synth::ports_of;
 use clap::Args;
+use hdl::{
+    anatomy, blocks, channel, counter, csr, error_log, event, leaf, pcie, recv, send, top, tpt, vi,
+};
 use rust_hdl::prelude::{Block, generate_verilog};
 use std::fmt::Write as _;
 use std::fs;
@@ -24,12 +27,29 @@ pub(crate) struct Arguments {
 
 /// The Verilog of the whole NIC.
 pub(crate) fn nic() -> Result<String, Failure> {
-    let emitter = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(|| {
-        let mut top = Box::new(hdl::top::Top::default());
-        top.connect_all();
-        generate_verilog(&*top)
-    })?;
+    block("top")
+}
+
+/// The Verilog of a block of `hdl::blocks!`; its top module is [`TOP`].
+pub(crate) fn block(name: &str) -> Result<String, Failure> {
+    macro_rules! emitters {
+        ($($block:ident: $kind:ty $([$($option:ident),*])?;)*) => {
+            [$((stringify!($block), emit::<$kind> as fn() -> String)),*]
+        };
+    }
+    let emitters = blocks!(emitters);
+    let Some((_, emitter)) = emitters.iter().find(|(known, _)| *known == name) else {
+        let known: Vec<&str> = emitters.iter().map(|(known, _)| *known).collect();
+        return Err(format!("no block {name:?}; known are {}", known.join(", ")).into());
+    };
+    let emitter = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(*emitter)?;
     emitter.join().map_err(|_| "the RTL does not emit (see the panic above)".into())
+}
+
+fn emit<B: Block + Default>() -> String {
+    let mut block = Box::new(B::default());
+    block.connect_all();
+    generate_verilog(&*block)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
