@@ -105,8 +105,12 @@ fn viaduct(args: &[String]) -> Outcome {
     } else {
         eprintln!("building viaduct and its Verilated RTL: this takes minutes, but only once");
     }
-    if workspace::has_feature("viaduct", "rtl") {
-        command.args(["--features", "rtl"]);
+    // Waveforms cost speed, so only who wants them builds with them.
+    let traced = args.iter().any(|arg| arg == "--trace" || arg.starts_with("--trace="));
+    for (feature, wanted) in [("rtl", true), ("trace", traced)] {
+        if wanted && workspace::has_feature("viaduct", feature) {
+            command.args(["--features", feature]);
+        }
     }
     command.arg("--").args(args).envs(tools::env());
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;

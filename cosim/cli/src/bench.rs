@@ -170,8 +170,8 @@ fn row(job: &Job, value: Value) -> Row {
     let spec = SPECS.iter().find(|spec| spec.name == name).unwrap_or_else(|| {
         unreachable!("a measurement gives a row without a bar: {name}");
     });
-    // The model's cycles are no hardware's; its own speed and the synthesis are not held either.
-    let applies = job.device == DeviceKind::Rtl || name == "fmax_ecp5";
+    // The model's cycles and its speed are not the hardware's.
+    let applies = job.device == DeviceKind::Rtl || name == "fmax_ecp5" || value.is_none();
     let ok = applies.then(|| value.is_some_and(|value| spec.bar.holds(value)));
     Row { name, value, unit: spec.unit, bar: spec.bar, ok, note }
 }

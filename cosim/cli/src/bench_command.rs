@@ -21,6 +21,7 @@ pub(crate) enum Arguments {
 #[command(after_help = "Examples:
   viaduct bench hw                     every row, on the RTL
   viaduct bench hw rate                the rows with 'rate' in their names
+  viaduct bench hw anatomy             only where the cycles of one message go
   viaduct bench hw --json              one JSON object a row: name, value, unit, bar, ok
   viaduct bench hw --device model --quick
 
@@ -59,18 +60,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         filter: arguments.filter.clone().unwrap_or_default(),
     };
     let rows = bench::measure(&job)?;
+    let shown = !arguments.json || arguments.snapshot.is_some();
+    let anatomy =
+        (shown && job.wants("anatomy")).then(|| bench::anatomy::table(&job)).transpose()?;
     if arguments.json {
         bench::report::json(&rows);
     } else {
         bench::report::table(&rows);
-        if job.wants("anatomy") || arguments.filter.is_none() {
-            println!("\n{}", bench::anatomy::print(&job)?);
+        if let Some(anatomy) = &anatomy {
+            println!("\n{anatomy}");
         }
         println!("\n{}", bench::report::PEERS);
     }
     if let Some(path) = &arguments.snapshot {
-        std::fs::write(path, bench::report::snapshot(&rows))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = bench::report::snapshot(&rows, anatomy.as_deref());
+        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let missed = rows.iter().filter(|row| row.ok == Some(false)).count();
     if arguments.strict && missed > 0 {

@@ -43,7 +43,7 @@ pub(super) const STEPS: &[Step] = &[
 ];
 
 /// The whole NIC and every single block, Verilated.
-const RTL_FEATURES: &str = "rtl,cosim/blocks";
+const RTL_FEATURES: &str = "rtl,trace,cosim/blocks";
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];

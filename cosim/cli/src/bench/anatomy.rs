@@ -25,7 +25,7 @@ const SENDER: [(Stamp, &str); 3] = [
 const RECEIVER: [(Stamp, &str); 1] = [(Stamp::Matched, "descriptor checked")];
 
 /// The table of one message by token doorbell with a completion queue at each end.
-pub(crate) fn print(job: &Job) -> Result<String, Failure> {
+pub(crate) fn table(job: &Job) -> Result<String, Failure> {
     let progress = Progress::default();
     progress.start("anatomy");
     let setup = Setup { completion_queue: true, ..Setup::default() };

@@ -18,6 +18,9 @@ Both read the descriptor, then the data; 7 is with 8 queues, 12 with one.";
 const NOT_REPEATABLE: [&str; 2] = ["sim_cycles_per_s", "fmax_ecp5"];
 
 pub(crate) fn table(rows: &[Row]) {
+    if rows.is_empty() {
+        return;
+    }
     println!("{:<18} {:>10} {:<15} {:>10}  ok", "name", "measured", "unit", "bar");
     for row in rows {
         let value = row.value.map_or_else(|| "-".into(), |value| digits(value, row.unit));
@@ -51,12 +54,17 @@ pub(crate) fn json(rows: &[Row]) {
     }
 }
 
-/// The figures that are the same in every run, one a line.
-pub(crate) fn snapshot(rows: &[Row]) -> String {
+/// The figures that are the same in every run: one row a line, then the anatomy.
+pub(crate) fn snapshot(rows: &[Row], anatomy: Option<&str>) -> String {
     let mut text = String::new();
     for row in rows.iter().filter(|row| !NOT_REPEATABLE.contains(&row.name)) {
         let value = row.value.map_or_else(|| "-".into(), |value| digits(value, row.unit));
-        writeln!(text, "{} {value} {}", row.name, row.unit).expect("a string takes every write");
+        let note = if row.note.is_empty() { String::new() } else { format!(" ({})", row.note) };
+        writeln!(text, "{} {value} {}{note}", row.name, row.unit)
+            .expect("a string takes every write");
+    }
+    if let Some(anatomy) = anatomy {
+        write!(text, "\n{anatomy}\n").expect("a string takes every write");
     }
     text
 }

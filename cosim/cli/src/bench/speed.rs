@@ -34,6 +34,7 @@ pub(super) fn cycles_per_second(job: &Job, progress: &Progress) -> Result<Vec<Va
     }
     let limit = if job.quick { QUICK_WALL } else { WALL };
     let (wall, start, mut messages) = (Instant::now(), rig.world.now(), 0_usize);
+    let processor = processor_seconds();
     while wall.elapsed() < limit {
         for node in 0..2 {
             let end = &mut rig.ends[node];
@@ -50,9 +51,21 @@ pub(super) fn cycles_per_second(job: &Job, progress: &Progress) -> Result<Vec<Va
     }
     let cycles = rig.world.now() - start;
     let busy = messages as f64 * MESSAGE_BYTES as f64 / 2.0 / cycles as f64;
-    let note = format!("while each NIC receives {busy:.2} bytes a cycle");
     let rate = cycles as f64 / wall.elapsed().as_secs_f64();
+    let mut note = format!("while each NIC receives {busy:.2} bytes a cycle");
+    if let (Some(before), Some(after)) = (processor, processor_seconds()) {
+        let rate = cycles as f64 / (after - before).max(1e-6);
+        note.push_str(&format!("; {rate:.0} a second of processor time"));
+    }
     // What is under way ends before the NICs are closed.
     rig.settle()?;
     Ok(vec![Value::new("sim_cycles_per_s", rate.round(), note)])
+}
+
+/// Time that this thread had a processor, where the system tells; it tells the speed on a machine
+/// that others use too.
+fn processor_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds / 1e9)
 }
