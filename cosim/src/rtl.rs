@@ -1,7 +1,8 @@
 //! The Verilated NIC as a [`Device`]: its TLP pins on a [`RootComplex`], its link pins on a
 //! [`Link`].
 
-use crate::probe::{Probe, Watch};
+use crate::probe::Probe;
+use crate::probe::pins::Watch;
 use crate::root_complex::{DevicePins, HostSettings, HostTraffic, RootComplex};
 use crate::verilated::Verilated;
 use crate::verilated::blocks::top;

@@ -26,8 +26,8 @@
 //!
 //! # Waveforms
 //! In a build with the feature `trace`, a block with the option `traced` writes VCD
-//! (`open_trace("x.vcd")`), or, with the feature `fst`, the much smaller FST instead (`open_trace("x.fst")`). A model is Verilated for
-//! one of the two.
+//! (`open_trace("x.vcd")`), or, with the feature `fst`, the much smaller FST instead
+//! (`open_trace("x.fst")`). A model is Verilated for one of the two.
 #![expect(unsafe_code, reason = "calls into the Verilated C++")]
 
 pub mod ffi;
