@@ -28,7 +28,8 @@ impl Design {
         let (mut traced, mut large) = (false, false);
         for option in options {
             match *option {
-                "traced" => traced = true,
+                // Without the feature nothing is traced.
+                "traced" => traced = cfg!(feature = "trace"),
                 "large" => large = true,
                 _ => panic!("block {name}: unknown option {option}"),
             }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`root_complex`] | the host's end of the TLP stream, with seeded delays, splitting, reordering and errors |
 //! | [`lockstep`] | the same random program on two kinds of device, compared |
+//! | [`probe`] | what crosses the pins of a device, with cycles |
 //! | [`random`] | the seeded generator behind every random choice |
 //! | `verilated` | any block of the RTL under Verilator (feature `rtl`) |
 //! | `rtl` | the whole NIC as a [`nic_model::device::Device`] (feature `rtl`) |
@@ -12,6 +13,7 @@
 //! xtask setup`.
 
 pub mod lockstep;
+pub mod probe;
 pub mod random;
 pub mod root_complex;
 #[cfg(viaduct_nic)]

@@ -444,7 +444,7 @@ fn request(write: bool, address: u64, length: usize, tag: u8) -> Request {
 }
 
 /// The bytes that a request touches, by its byte enables: first, and one past the last.
-fn byte_range(header: &Request) -> (u64, u64) {
+pub(crate) fn byte_range(header: &Request) -> (u64, u64) {
     let start = header.address + u64::from(header.first_be.trailing_zeros().min(4));
     let last_dw = header.address + 4 * (u64::from(header.length_dw) - 1);
     let enables = if header.length_dw == 1 { header.first_be } else { header.last_be };

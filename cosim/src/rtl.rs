@@ -1,6 +1,8 @@
 //! The Verilated NIC as a [`Device`]: its TLP pins on a [`RootComplex`], its link pins on a
 //! [`Link`].
 
+use crate::probe::Probe;
+use crate::probe::pins::Watch;
 use crate::root_complex::{DevicePins, HostSettings, HostTraffic, RootComplex};
 use crate::verilated::Verilated;
 use crate::verilated::blocks::top;
@@ -21,6 +23,7 @@ pub struct RtlNic {
     now: u64,
     active_until: u64,
     link_beats: u64,
+    watch: Option<Box<Watch>>,
 }
 
 impl std::fmt::Debug for RtlNic {
@@ -39,7 +42,8 @@ impl RtlNic {
             model.cycle();
         }
         model.inputs.reset = 0;
-        Self { model, root: RootComplex::new(settings), now: 0, active_until: 0, link_beats: 0 }
+        let root = RootComplex::new(settings);
+        Self { model, root, now: 0, active_until: 0, link_beats: 0, watch: None }
     }
 
     /// Writes waveforms from here on.
@@ -48,6 +52,11 @@ impl RtlNic {
     /// As [`Verilated::open_trace`].
     pub fn open_trace(&mut self, path: &Path) -> io::Result<()> {
         Verilated::open_trace(&mut self.model, path)
+    }
+
+    /// Records what crosses the pins from here on.
+    pub fn attach_probe(&mut self) -> Probe {
+        self.watch.get_or_insert_default().probe()
     }
 
     /// What the device did against the rules of the host port.
@@ -113,9 +122,14 @@ impl Device for RtlNic {
             rq_last: out.rq_last != 0,
         };
         let sent = out.tx_valid != 0 && self.model.inputs.tx_ready != 0;
+        let departing = Beat { data: out.tx_data, last: out.tx_last != 0 };
         if sent {
             self.link_beats += 1;
-            link.send(now, Beat { data: out.tx_data, last: out.tx_last != 0 });
+            link.send(now, departing);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.host(now, &pins, &device);
+            watch.link(now, sent.then_some(departing), arriving);
         }
         if sent || arriving.is_some() || pins.cq_valid || pins.rc_valid || device.rq_valid {
             self.active_until = now + QUIET_CYCLES;

@@ -88,6 +88,20 @@ fn setup(args: &[String]) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What to build for these arguments. Waveforms cost speed, so only who wants them builds with
+/// them; a Verilated model writes one kind, and cargo keeps the builds side by side.
+fn viaduct_features(args: &[String]) -> &'static str {
+    let traced = args.iter().any(|arg| arg == "--trace" || arg.starts_with("--trace="));
+    if args.iter().any(|arg| arg.ends_with(".fst")) {
+        "rtl,fst"
+    } else if traced || args.first().is_some_and(|command| command == "cosim") {
+        // A failed seed of a suite is run again for its waveforms.
+        "rtl,trace"
+    } else {
+        "rtl"
+    }
+}
+
 /// Runs the command `viaduct` with the Verilated RTL, and passes its exit code on.
 fn viaduct(args: &[String]) -> Outcome {
     if !tools::is_ready(Toolset::Sim) {
@@ -105,9 +119,7 @@ fn viaduct(args: &[String]) -> Outcome {
     } else {
         eprintln!("building viaduct and its Verilated RTL: this takes minutes, but only once");
     }
-    // A Verilated model writes one kind of waveform; cargo keeps both builds side by side.
-    let wants_fst = args.iter().any(|argument| argument.ends_with(".fst"));
-    command.args(["--features", if wants_fst { "rtl,fst" } else { "rtl" }]);
+    command.args(["--features", viaduct_features(args)]);
     command.arg("--").args(args).envs(tools::env());
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     // A process that a signal ended has no code: 1 stands for it.

@@ -101,7 +101,11 @@ fn run_suites(
 fn failure(suite: &Suite, seed: u64, why: &str, waves: Option<&Path>) -> String {
     let mut text =
         format!("{why}\n  again      viaduct cosim run {} --first {seed} --seeds 1", suite.name);
-    let (Some(folder), Some(_)) = (waves, suites::WAVEFORM) else { return text };
+    let Some(folder) = waves else { return text };
+    if suites::WAVEFORM.is_none() {
+        text.push_str("\n  waveforms  none: this build lacks the feature `trace`");
+        return text;
+    }
     let prefix = folder.join(format!("{}-{seed}", suite.name));
     if let Err(error) = fs::create_dir_all(folder) {
         let _ = write!(text, "\n  waveforms  none: {}: {error}", folder.display());
@@ -137,6 +141,7 @@ mod tests {
         assert!(text.contains("viaduct cosim run failing --first 7 --seeds 1"), "{text}");
         assert_eq!(text.contains("failing-7-a."), suites::WAVEFORM.is_some(), "{text}");
         assert!(!failure(&FAILING, 7, "", None).contains("waveforms"));
+        assert!(text.contains("\n  waveforms  "), "{text}");
         let _ = fs::remove_dir(&folder);
     }
 

@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum DeviceKind {
+pub(crate) enum DeviceKind {
     /// The behavioural model.
     Model,
     /// The RTL under Verilator.

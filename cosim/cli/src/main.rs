@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what a command is for")]
 
+mod bench;
+mod bench_command;
 mod cosim_command;
 mod demo;
 mod suites;
@@ -29,6 +31,8 @@ struct Arguments {
 enum Command {
     Demo(demo::Arguments),
     #[command(subcommand)]
+    Bench(bench_command::Arguments),
+    #[command(subcommand)]
     Cosim(cosim_command::Arguments),
     Verilog(verilog::Arguments),
     Synth(synth_command::Arguments),
@@ -37,6 +41,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Bench(arguments) => bench_command::run(&arguments),
         Command::Cosim(arguments) => cosim_command::run(&arguments),
         Command::Verilog(arguments) => verilog::run(&arguments),
         Command::Synth(arguments) => synth_command::run(&arguments),

@@ -13,10 +13,10 @@ pub(crate) struct Suite {
     pub(crate) run: fn(seed: u64, prefix: Option<&Path>) -> Result<String, String>,
 }
 
-/// The ending of the waveforms that this build writes; none without the RTL.
+/// The ending of the waveforms that this build writes, if it does.
 pub(crate) const WAVEFORM: Option<&str> = if cfg!(feature = "fst") {
     Some("fst")
-} else if cfg!(feature = "rtl") {
+} else if cfg!(feature = "trace") {
     Some("vcd")
 } else {
     None

@@ -77,7 +77,7 @@ fn small_files_on_the_rtl() {
     small_files("rtl");
 }
 
-#[cfg(feature = "rtl")]
+#[cfg(feature = "trace")]
 #[test]
 fn waveforms_are_written() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wave.vcd");
@@ -117,6 +117,8 @@ fn bad_arguments_are_usage_errors() {
         &["demo", "--message", "262145"],
         &["demo", "--reliability", "certain"],
         &["synth", "--target", "xyz"],
+        &["bench", "hw", "--device", "fpga"],
+        &["bench"],
         &["bogus"],
         &[],
     ] {
@@ -155,4 +157,103 @@ fn the_rtl_is_written_as_verilog() {
     assert!(readme.contains("| `cq_data` | input | 64 |"), "{readme}");
     let output = viaduct(&["verilog", "-o", "/proc/nowhere"]);
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// The rows of `viaduct bench hw`, in order.
+const ROWS: [&str; 13] = [
+    "push_to_wire",
+    "token_to_wire_net",
+    "wire_to_payload",
+    "wire_to_status",
+    "wire_to_event",
+    "rate_one_vi",
+    "rate_eight_vi",
+    "stream_4k",
+    "stream_4k_both",
+    "stream_4k_500ns",
+    "many_vis",
+    "sim_cycles_per_s",
+    "fmax_ecp5",
+];
+
+/// The rows that were printed as JSON.
+fn rows(output: &Output) -> Vec<serde_json::Value> {
+    let lines = String::from_utf8_lossy(&output.stdout);
+    lines.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect()
+}
+
+#[test]
+fn bench_measures_the_model() {
+    let output = viaduct(&["bench", "hw", "--device", "model", "--quick", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let rows = rows(&output);
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ROWS);
+    for row in &rows {
+        let name = row["name"].as_str().expect("a name");
+        assert!(row["bar"].is_number() && row["unit"].is_string(), "{row}");
+        // There is no push doorbell yet; a report of the synthesis may be there or not.
+        if name != "fmax_ecp5" {
+            let absent = name == "push_to_wire";
+            assert_eq!(row["value"].as_f64().is_none_or(|value| value < 0.0), absent, "{row}");
+            assert_eq!(row["ok"].as_bool(), absent.then_some(false), "{row}");
+        }
+    }
+}
+
+#[test]
+fn bench_prints_a_table_of_what_is_asked_for() {
+    let output = viaduct(&["bench", "hw", "wire_to", "--device", "model", "--quick"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let text = text(&output);
+    let listed: Vec<&str> = ROWS.into_iter().filter(|row| text.contains(row)).collect();
+    assert_eq!(listed, ["wire_to_payload", "wire_to_status", "wire_to_event"], "{text}");
+    let output = viaduct(&["bench", "hw", "anatomy", "--device", "model"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("doorbell: last beat in") && text.contains("in all"), "{text}");
+    let output = viaduct(&["bench", "hw", "no-such-row"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("many_vis"));
+}
+
+#[test]
+fn a_missed_bar_fails_only_if_strict() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-synth");
+    fs::create_dir_all(&folder).expect("the folder of temporary files is writable");
+    let path = folder.to_str().expect("UTF-8");
+    let arguments = ["bench", "hw", "fmax", "--json", "--synth", path];
+    let strict = [&arguments[..], &["--strict"]].concat();
+    for (mhz, ok) in [(120.5, true), (80.25, false)] {
+        let report = format!(
+            r#"{{"fmax": {{"clock": {{"achieved": {mhz}}}}},
+                "utilization": {{"TRELLIS_COMB": {{"available": 83640}}}}}}"#
+        );
+        fs::write(folder.join("report.json"), report).expect("a writable folder");
+        let output = viaduct(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let rows = rows(&output);
+        assert_eq!((rows[0]["value"].as_f64(), rows[0]["ok"].as_bool()), (Some(mhz), Some(ok)));
+        assert_eq!(viaduct(&strict).status.code(), Some(i32::from(!ok)));
+    }
+    fs::remove_file(folder.join("report.json")).expect("it is there");
+    let output = viaduct(&["bench", "hw", "fmax", "--synth", path]);
+    assert!(text(&output).contains("viaduct synth --target ecp5-85"), "{}", text(&output));
+}
+
+/// Every figure in cycles of the RTL is as it was. After a change of the RTL that is meant to
+/// change them: `cargo viaduct bench hw --snapshot cosim/cli/tests/bench_hw.txt`.
+#[cfg(feature = "rtl")]
+#[test]
+fn the_cycle_figures_of_the_rtl_are_as_before() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench_hw.txt");
+    let output = viaduct(&["bench", "hw", "--snapshot", path.to_str().expect("UTF-8")]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("Anatomy"), "{}", text(&output));
+    let found = fs::read_to_string(path).expect("the snapshot");
+    assert_eq!(
+        found,
+        include_str!("bench_hw.txt"),
+        "figures have changed; if that is meant: \
+         cargo viaduct bench hw --snapshot cosim/cli/tests/bench_hw.txt"
+    );
 }

@@ -25,9 +25,9 @@
 //! before the edge.
 //!
 //! # Waveforms
-//! A block with the option `traced` writes VCD (`open_trace("x.vcd")`), or, in a build with the
-//! feature `fst`, the much smaller FST instead (`open_trace("x.fst")`). A model is Verilated for
-//! one of the two.
+//! In a build with the feature `trace`, a block with the option `traced` writes VCD
+//! (`open_trace("x.vcd")`), or, with the feature `fst`, the much smaller FST instead
+//! (`open_trace("x.fst")`). A model is Verilated for one of the two.
 #![expect(unsafe_code, reason = "calls into the Verilated C++")]
 
 pub mod ffi;

@@ -60,7 +60,12 @@ impl<B: Block> Simulator<B> {
     pub fn open_trace(&mut self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         if !B::TRACED {
-            let text = format!("block {} is not `traced` in hdl::blocks!", B::NAME);
+            let name = B::NAME;
+            let text = if cfg!(feature = "trace") {
+                format!("block {name} is not `traced` in hdl::blocks!")
+            } else {
+                "waveforms need a build with the feature `trace`".to_owned()
+            };
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         if self.traced {

@@ -43,7 +43,7 @@ pub(super) const STEPS: &[Step] = &[
 ];
 
 /// The whole NIC and every single block, Verilated.
-const RTL_FEATURES: &str = "rtl,cosim/blocks";
+const RTL_FEATURES: &str = "rtl,trace,cosim/blocks";
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
@@ -169,8 +169,7 @@ fn verilog_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> 
 fn synth() -> Result<Verdict, String> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--release", "--package", "viaduct"]);
-    // With the features of the tests, so that nothing is compiled again.
-    command.args(["--features", "rtl", "--", "synth", "--no-pnr", "--output"]);
+    command.args(["--", "synth", "--no-pnr", "--output"]);
     run(command.arg(workspace::target_dir().join("synth-gate")).envs(tools::env()))
 }
 

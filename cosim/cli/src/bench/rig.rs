@@ -1,0 +1,377 @@
+//! Two NICs on a wire, brought up by the driver, with VIs, memory and probes.
+//!
+//! Work is posted in batches while simulated time stands still, so the program never holds up the
+//! NICs.
+//!
+//! ```text
+//! memory of a node   descriptors, 64 bytes each | data of sends | data of receives
+//! ```
+
+use super::Job;
+use super::progress::Progress;
+use crate::Failure;
+use crate::demo::DeviceKind;
+use cosim::probe::Probe;
+use cosim::probe::tap::Tap;
+use cosim::root_complex::HostSettings;
+use host_driver::bus::sim::{World, WorldConfig};
+use host_driver::dma::DmaMemory;
+use host_driver::error::Error;
+use host_driver::nic::{Capabilities, Nic, NicConfig};
+use host_driver::port::{CompletionQueue, HardwarePort, PortVi, ViPort};
+use host_driver::work_queue::{Head, Slot, WorkQueue};
+use nic_model::device::Device;
+use nic_model::link::Wire;
+use nic_regs::admin::{Opcode, PeerState};
+use nic_regs::desc::{ALIGNMENT, CONTROL_BYTES, ControlSegment, DataSegment, status};
+use nic_regs::doorbell::Queue;
+use nic_regs::limits::{CREDITS_MAX, MAX_TRANSFER_BYTES};
+use nic_regs::tpt::{Handle, RIGHT_VALID};
+use nic_regs::vi::Reliability;
+use std::sync::Arc;
+
+/// Node numbers.
+const NODES: [u8; 2] = [1, 2];
+/// Bytes of a descriptor with one segment, and the distance of two.
+const DESCRIPTOR_BYTES: usize = 64;
+/// Descriptors of a node.
+const DESCRIPTORS: usize = 16_384;
+/// Bytes for the data of sends, and the same for receives; messages share them.
+const DATA_BYTES: usize = 512 << 10;
+/// Cycles after which a run that does not come to rest has hung.
+const PATIENCE: u64 = 100_000_000;
+/// Cycles between two signs of life.
+const CHUNK: u64 = 20_000;
+
+/// How a send is posted. The push doorbell becomes a second form here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The doorbell names the descriptor, which the NIC fetches, and then the data.
+    Token,
+}
+
+impl Form {
+    /// The push doorbell, if the device has one. No field of `nic_regs::csr` tells of one in this
+    /// revision (`doorbell::PUSH_OFFSET` is only reserved), so none has.
+    pub(crate) const fn push(_capabilities: &Capabilities) -> Option<Self> {
+        None
+    }
+
+    /// The fastest form that the device has.
+    pub(crate) fn fastest(capabilities: &Capabilities) -> Self {
+        Self::push(capabilities).unwrap_or(Self::Token)
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+        }
+    }
+}
+
+/// What differs from rig to rig.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// Cycles that the hosts take to answer a read.
+    pub(crate) host_latency: u64,
+    /// Cycles from one end of the wire to the other.
+    pub(crate) wire_latency: u64,
+    /// VIs on each node, connected in pairs; at most all that the device has.
+    pub(crate) vis: usize,
+    /// One completion queue on each node takes what all queues complete.
+    pub(crate) completion_queue: bool,
+    /// Whether the pins are watched.
+    pub(crate) probed: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { host_latency: 0, wire_latency: 0, vis: 1, completion_queue: false, probed: true }
+    }
+}
+
+/// A VI of a node.
+#[derive(Debug)]
+pub(crate) struct Vi {
+    /// Its number.
+    pub(crate) number: u16,
+    send: WorkQueue,
+    recv: WorkQueue,
+}
+
+impl Vi {
+    fn queue(&mut self, queue: Queue) -> &mut WorkQueue {
+        match queue {
+            Queue::Send => &mut self.send,
+            Queue::Recv => &mut self.recv,
+        }
+    }
+}
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// Its driver.
+    pub(crate) driver: Arc<Nic>,
+    /// What crosses its pins.
+    pub(crate) probe: Probe,
+    /// Its VIs.
+    pub(crate) vis: Vec<Vi>,
+    /// The program's door to the NIC.
+    pub(crate) port: Arc<HardwarePort>,
+    queue: Option<Arc<dyn CompletionQueue>>,
+    memory: DmaMemory,
+    handle: Handle,
+    next_descriptor: usize,
+    /// Bytes of data handed out to each queue.
+    used: [usize; 2],
+}
+
+/// Two nodes.
+#[derive(Debug)]
+pub(crate) struct Rig<'a> {
+    pub(crate) world: World,
+    pub(crate) ends: [End; 2],
+    progress: &'a Progress,
+}
+
+fn number(value: usize) -> u32 {
+    u32::try_from(value).expect("a small number")
+}
+
+impl End {
+    fn open(bus: Arc<dyn host_driver::bus::Bus>, node: usize, probe: Probe) -> Result<Self, Error> {
+        // As many credits as the only peer can have: the driver's own choice is for several peers.
+        let credits = u8::try_from(CREDITS_MAX).expect("a credit field has 8 bits");
+        let config = NicConfig {
+            credits,
+            ..NicConfig::new(NODES[node], &[NODES[1 - node]]).with_seed(1 + node as u64)
+        };
+        let driver = Nic::open(bus, &config)?;
+        let port = HardwarePort::open(Arc::clone(&driver))?;
+        let memory = DmaMemory::new(DESCRIPTORS * DESCRIPTOR_BYTES + 2 * DATA_BYTES)?;
+        // A pattern that differs between the nodes; receives start empty.
+        let data: Vec<u8> =
+            (0..DATA_BYTES).map(|i| (i * 7 + i / 251 + node).to_le_bytes()[0]).collect();
+        memory.copy_from(DESCRIPTORS * DESCRIPTOR_BYTES, &data);
+        let tag = port.create_tag()?;
+        let handle = port.register(&memory, tag, RIGHT_VALID)?;
+        let (next_descriptor, used) = (0, [0; 2]);
+        let (vis, queue) = (Vec::new(), None);
+        let end = Self { driver, probe, vis, port, queue, memory, handle, next_descriptor, used };
+        Ok(end)
+    }
+
+    fn create(&mut self, setup: &Setup, tag: u16) -> Result<(), Error> {
+        if setup.completion_queue {
+            self.queue = Some(self.port.create_queue(1 << 15)?);
+        }
+        let queue = self.queue.as_ref().map(|queue| queue.number());
+        for _ in 0..setup.vis.min(self.driver.capabilities().vis.into()) {
+            let number = self.port.create_vi(PortVi {
+                reliability: Reliability::Delivery,
+                tag,
+                max_transfer: MAX_TRANSFER_BYTES,
+                send_queue: queue,
+                recv_queue: queue,
+            })?;
+            let work = |queue| WorkQueue::new(number, queue, DESCRIPTORS);
+            let (send, recv) = (work(Queue::Send), work(Queue::Recv));
+            self.vis.push(Vi { number, send, recv });
+        }
+        Ok(())
+    }
+
+    /// A new descriptor for a message of `bytes`. The n-th send of one node and the n-th receive of
+    /// the other have their data at the same place.
+    fn slot(&mut self, queue: Queue, bytes: usize) -> Result<Slot, Error> {
+        let offset = self.next_descriptor * DESCRIPTOR_BYTES;
+        self.next_descriptor = (self.next_descriptor + 1) % DESCRIPTORS;
+        let used = &mut self.used[queue as usize];
+        let stride = bytes.next_multiple_of(usize::try_from(ALIGNMENT).expect("small"));
+        let place = *used % (DATA_BYTES / stride * stride);
+        *used += stride;
+        let data = DESCRIPTORS * DESCRIPTOR_BYTES + queue as usize * DATA_BYTES + place;
+        let control = ControlSegment { seg_count: 1, ..ControlSegment::default() };
+        let segment = DataSegment {
+            address: self.memory.address() + data as u64,
+            handle: self.handle.0,
+            length: number(bytes),
+        };
+        self.memory.copy_from(offset, &control.to_bytes());
+        let control_bytes = usize::try_from(CONTROL_BYTES).expect("small");
+        self.memory.copy_from(offset + control_bytes, &segment.to_bytes());
+        Slot::new(&self.memory, self.handle, offset, DESCRIPTOR_BYTES)
+    }
+
+    /// Posts a send.
+    pub(crate) fn send(&mut self, vi: usize, bytes: usize, form: Form) -> Result<(), Error> {
+        match form {
+            Form::Token => self.post(vi, Queue::Send, bytes),
+        }
+    }
+
+    /// Posts a receive.
+    pub(crate) fn receive(&mut self, vi: usize, bytes: usize) -> Result<(), Error> {
+        self.post(vi, Queue::Recv, bytes)
+    }
+
+    fn post(&mut self, vi: usize, queue: Queue, bytes: usize) -> Result<(), Error> {
+        let slot = self.slot(queue, bytes)?;
+        let port = &self.port;
+        self.vis[vi].queue(queue).post(&slot, |token| port.post(token))
+    }
+
+    /// Takes back what is done; gives the number.
+    pub(crate) fn reap(&mut self, vi: usize, queue: Queue) -> Result<usize, Failure> {
+        let mut taken = 0;
+        loop {
+            match self.vis[vi].queue(queue).take() {
+                Head::Done(slot) if slot.status() & status::ERROR_MASK == 0 => taken += 1,
+                Head::Done(slot) => {
+                    return Err(format!("a message ended with status {:#x}", slot.status()).into());
+                }
+                Head::Empty | Head::NotDone => return Ok(taken),
+            }
+        }
+    }
+
+    /// Consumes the records of the completion queue.
+    fn drain(&self) {
+        while self.queue.as_ref().is_some_and(|queue| queue.poll().is_some()) {}
+    }
+}
+
+impl<'a> Rig<'a> {
+    /// Two NICs, ready to send.
+    pub(crate) fn new(job: &Job, progress: &'a Progress, setup: &Setup) -> Result<Self, Failure> {
+        let (devices, probes): (Vec<_>, Vec<_>) =
+            [device(job, setup)?, device(job, setup)?].into_iter().unzip();
+        let Ok(devices) = devices.try_into() else { unreachable!("two devices") };
+        let wire = Wire::new(setup.wire_latency);
+        let (world, buses, _) = World::pair(WorldConfig::default(), devices, wire);
+        let mut ends = Vec::new();
+        for ((node, bus), probe) in buses.into_iter().enumerate().zip(probes) {
+            ends.push(End::open(bus, node, probe)?);
+        }
+        let Ok(ends) = ends.try_into() else { unreachable!("two ends") };
+        let mut rig = Self { world, ends, progress };
+        rig.connect(setup)?;
+        rig.settle()?;
+        rig.records();
+        Ok(rig)
+    }
+
+    fn connect(&mut self, setup: &Setup) -> Result<(), Failure> {
+        for node in 0..2 {
+            let (admin, peer) = (self.ends[node].driver.admin(), NODES[1 - node]);
+            for tries in 0.. {
+                let state = admin.execute(Opcode::PeerQuery, peer.into(), &[])? & 0xf;
+                if state == PeerState::Open as u32 {
+                    break;
+                }
+                if tries == 10_000 {
+                    return Err(format!("no channel to node {peer}").into());
+                }
+            }
+            // The first tag of a port is that of its region.
+            let tag = 1;
+            self.ends[node].create(setup, tag)?;
+        }
+        for vi in 0..self.ends[0].vis.len() {
+            for node in 0..2 {
+                let (own, other) = (&self.ends[node], &self.ends[1 - node]);
+                let (local, remote) = (own.vis[vi].number, other.vis[vi].number);
+                own.driver.admin().vi_connect(local, NODES[1 - node], remote, 1)?;
+            }
+            self.progress.tick(|| format!("{vi} VIs are connected"));
+        }
+        Ok(())
+    }
+
+    /// Runs until everything that was posted is done.
+    pub(crate) fn settle(&self) -> Result<(), Failure> {
+        let start = self.world.now();
+        loop {
+            for end in &self.ends {
+                end.drain();
+            }
+            match self.world.run_until_idle(CHUNK) {
+                Err(Error::StillBusy { .. }) if self.world.now() - start < PATIENCE => {
+                    let cycles = self.world.now() - start;
+                    self.progress.tick(|| format!("{cycles} cycles so far"));
+                }
+                other => return other.map(|_| ()).map_err(Failure::from),
+            }
+        }
+    }
+
+    /// Takes back `count` messages of each VI from node `from` to the other, which must be done,
+    /// and looks whether the data is what was sent.
+    pub(crate) fn check(&mut self, from: usize, count: usize) -> Result<(), Failure> {
+        for (node, queue) in [(from, Queue::Send), (1 - from, Queue::Recv)] {
+            for vi in 0..self.ends[node].vis.len() {
+                let done = self.ends[node].reap(vi, queue)?;
+                if done != count {
+                    return Err(
+                        format!("{done} of {count} of VI {vi}'s {queue:?}s are done").into()
+                    );
+                }
+            }
+        }
+        let (sender, receiver) = (&self.ends[from], &self.ends[1 - from]);
+        let length = receiver.used[Queue::Recv as usize].min(DATA_BYTES);
+        let data = |end: &End, queue: Queue| {
+            let start = DESCRIPTORS * DESCRIPTOR_BYTES + queue as usize * DATA_BYTES;
+            end.memory.to_vec(start, length)
+        };
+        let (sent, received) = (data(sender, Queue::Send), data(receiver, Queue::Recv));
+        // Of a message shorter than its stride only the beginning is copied.
+        let wrong = sent.iter().zip(&received).position(|(a, b)| a != b && *b != 0);
+        match wrong {
+            Some(at) => Err(format!("byte {at} arrived wrong").into()),
+            None => Ok(()),
+        }
+    }
+
+    /// What crossed the pins of each node since the last call.
+    pub(crate) fn records(&self) -> [Vec<cosim::probe::Record>; 2] {
+        [0, 1].map(|node| self.ends[node].probe.take())
+    }
+
+    /// The driver's view of the device.
+    pub(crate) fn capabilities(&self) -> &Capabilities {
+        self.ends[0].driver.capabilities()
+    }
+}
+
+type Probed = (Box<dyn Device + Send>, Probe);
+
+fn device(job: &Job, setup: &Setup) -> Result<Probed, Failure> {
+    match job.device {
+        DeviceKind::Model if setup.probed => {
+            let tap = Tap::new(nic_model::Model::new());
+            let probe = tap.probe();
+            Ok((Box::new(tap), probe))
+        }
+        DeviceKind::Model => Ok((Box::new(nic_model::Model::new()), Probe::default())),
+        DeviceKind::Rtl => rtl(setup),
+    }
+}
+
+#[cfg(feature = "rtl")]
+#[allow(clippy::unnecessary_wraps, reason = "a build without RTL fails")]
+fn rtl(setup: &Setup) -> Result<Probed, Failure> {
+    let host = HostSettings { latency: setup.host_latency, ..HostSettings::default() };
+    let mut nic = cosim::rtl::RtlNic::new(host);
+    let probe = if setup.probed { nic.attach_probe() } else { Probe::default() };
+    Ok((Box::new(nic), probe))
+}
+
+#[cfg(not(feature = "rtl"))]
+fn rtl(setup: &Setup) -> Result<Probed, Failure> {
+    let _ = HostSettings { latency: setup.host_latency, ..HostSettings::default() };
+    Err("this build has no RTL; run it as `cargo viaduct bench hw`, which sets up Verilator and \
+         builds with the feature `rtl`, or use --device model"
+        .into())
+}

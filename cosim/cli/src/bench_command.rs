@@ -1,0 +1,84 @@
+//! `viaduct bench`: what the NIC costs, in cycles at its pins.
+
+use crate::Failure;
+use crate::bench::{self, Job};
+use crate::demo::DeviceKind;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Measure the NIC against its bars.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Arguments {
+    Hw(HwArguments),
+}
+
+/// Latency, rate, bandwidth, simulation speed and clock of the NIC.
+///
+/// Cycles are those of beats at the pins of the host port and the link. The hosts answer at once
+/// where nothing else is said, the link has no latency; largest payload and read request are 512
+/// bytes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench hw                     every row, on the RTL
+  viaduct bench hw rate                the rows with 'rate' in their names
+  viaduct bench hw anatomy             only where the cycles of one message go
+  viaduct bench hw --json              one JSON object a row: name, value, unit, bar, ok
+  viaduct bench hw --device model --quick
+
+Exit code 0: everything was measured. A bar that is missed is a result and not a failure; with
+--strict it gives exit code 1. The bars are the RTL's: on the model, whose cycles are not those of
+hardware, ok is null.")]
+pub(crate) struct HwArguments {
+    /// Only rows whose name contains this.
+    filter: Option<String>,
+    /// What the NICs are.
+    #[arg(long, value_enum, default_value_t = DeviceKind::Rtl)]
+    device: DeviceKind,
+    /// Print one JSON object a line instead of the table.
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 1 if a bar is missed.
+    #[arg(long)]
+    strict: bool,
+    /// Short runs: rates are then less exact.
+    #[arg(long)]
+    quick: bool,
+    /// Write the figures that do not depend on the machine to this file.
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// Folder in which `viaduct synth` left its report.
+    #[arg(long, value_name = "DIR", default_value = "target/synth")]
+    synth: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments::Hw(arguments) = arguments;
+    let job = Job {
+        device: arguments.device,
+        quick: arguments.quick,
+        synth: arguments.synth.clone(),
+        filter: arguments.filter.clone().unwrap_or_default(),
+    };
+    let rows = bench::measure(&job)?;
+    let shown = !arguments.json || arguments.snapshot.is_some();
+    let anatomy =
+        (shown && job.wants("anatomy")).then(|| bench::anatomy::table(&job)).transpose()?;
+    if arguments.json {
+        bench::report::json(&rows);
+    } else {
+        bench::report::table(&rows);
+        if let Some(anatomy) = &anatomy {
+            println!("\n{anatomy}");
+        }
+        println!("\n{}", bench::report::PEERS);
+    }
+    if let Some(path) = &arguments.snapshot {
+        let text = bench::report::snapshot(&rows, anatomy.as_deref());
+        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let missed = rows.iter().filter(|row| row.ok == Some(false)).count();
+    if arguments.strict && missed > 0 {
+        return Err(format!("{missed} of {} bars are missed", rows.len()).into());
+    }
+    Ok(())
+}
