@@ -19,6 +19,7 @@
 //!
 //! [`nic_regs::event::Kind`]: 1 SendComplete, 2 RecvComplete, 3 ViError is `kind` + 1 here.
 
+use crate::ifs::{DrainServer, EventClient};
 use crate::leaf::Fifo;
 use rust_hdl::prelude::*;
 
@@ -44,10 +45,11 @@ pub enum AnnounceState {
 pub struct Announcer {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    /// A completion (kind 0 send, 1 receive) or a stop (2).
-    pub push: Signal<In, Bit>,
+    pub events: EventClient,
+    pub drain: DrainServer,
+    /// A completion (bit 0 send, 1 receive) or a stop (2) of a VI; the bits are the kinds.
+    pub push: Signal<In, Bits<3>>,
     pub push_vi: Signal<In, Bits<10>>,
-    pub push_kind: Signal<In, Bits<2>>,
     /// The FIFO can take what may still be on its way.
     pub room: Signal<Out, Bit>,
     /// Entries that are not served yet.
@@ -73,22 +75,13 @@ pub struct Announcer {
     pub queue: Signal<In, Bits<16>>,
     pub word1: Signal<In, Bits<32>>,
     pub word2: Signal<In, Bits<32>>,
-    /// Results of scan: bit 0 send, 1 receive, 2 ViError is deferred to `drain_queue`.
+    /// Results of scan: bit 0 send, 1 receive, 2 ViError is deferred to the drain's queue.
     pub deferred: Signal<In, Bits<3>>,
-    pub drain_valid: Signal<In, Bit>,
-    pub drain_done: Signal<Out, Bit>,
     /// Pulse: scan once without a drain; while that scan runs, `rescanning`.
     pub rescan: Signal<In, Bit>,
     pub rescanning: Signal<Out, Bit>,
     /// Pulse: a first try was put off.
     pub put_off: Signal<Out, Bit>,
-    pub event_valid: Signal<Out, Bit>,
-    pub event_queue: Signal<Out, Bits<16>>,
-    pub event_word0: Signal<Out, Bits<32>>,
-    pub event_word1: Signal<Out, Bits<32>>,
-    pub event_word2: Signal<Out, Bits<32>>,
-    pub event_done: Signal<In, Bit>,
-    pub event_full: Signal<In, Bit>,
     entries: Fifo<12, 5>,
     state: DFF<AnnounceState>,
     room_now: DFF<Bit>,
@@ -111,10 +104,13 @@ pub struct Announcer {
     hit: DFF<Bit>,
     hit_vi: DFF<Bits<10>>,
     hit_kind: DFF<Bits<2>>,
+    /// The event block could not take the record.
+    event_full: Signal<Local, Bit>,
     scanned: Signal<Local, Bit>,
     scanning: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     give_way: Signal<Local, Bit>,
+    push_kind: Signal<Local, Bits<2>>,
     level: Signal<Local, Bits<6>>,
     serving: Signal<Local, Bits<6>>,
 }
@@ -147,7 +143,13 @@ impl Logic for Announcer {
         );
         clock!(self, clock, entries);
         self.entries.reset.next = self.reset.val();
-        self.entries.write.next = self.push.val();
+        self.push_kind.next = 0.into();
+        if self.push.val().get_bit(2) {
+            self.push_kind.next = 2.into();
+        } else if self.push.val().get_bit(1) {
+            self.push_kind.next = 1.into();
+        }
+        self.entries.write.next = self.push.val().any();
         self.entries.data_in.next = bit_cast::<12, 10>(self.push_vi.val())
             | (bit_cast::<12, 2>(self.push_kind.val()) << 10);
         self.entries.read.next = false;
@@ -166,13 +168,16 @@ impl Logic for Announcer {
         self.vi.next = self.current_vi.q.val();
         self.kind.next = self.current_kind.q.val();
         self.amount.next = self.word1_now.q.val();
-        self.event_valid.next = self.calling.q.val();
-        self.event_queue.next = self.queue_now.q.val();
-        self.event_word0.next = (bit_cast::<32, 10>(self.current_vi.q.val()) << 16)
+        self.events.valid.next = self.calling.q.val();
+        self.events.queue.next = self.queue_now.q.val();
+        self.events.word0.next = (bit_cast::<32, 10>(self.current_vi.q.val()) << 16)
             | (bit_cast::<32, 2>(self.current_kind.q.val()) + 1);
-        self.event_word1.next = self.word1_now.q.val();
-        self.event_word2.next = self.word2_now.q.val();
-        self.drain_done.next = self.drained.q.val();
+        self.events.word1.next = self.word1_now.q.val();
+        self.events.word2.next = self.word2_now.q.val();
+        self.events.wide.next = false;
+        self.events.message_data.next = 0.into();
+        self.event_full.next = self.events.outcome.val().get_bit(0);
+        self.drain.done.next = self.drained.q.val();
         self.drained.d.next = false;
         self.finish.next = false;
         self.give_way.next = (!self.entries.empty.val()) & (!self.turn.q.val());
@@ -182,12 +187,12 @@ impl Logic for Announcer {
         }
         self.rescanning.next = self.rescan_runs.q.val();
         self.put_off.next = self.calling.q.val()
-            & self.event_done.val()
+            & self.events.done.val()
             & self.event_full.val()
             & self.from_entry.q.val();
         if (!self.draining.q.val())
             & (!self.drained.q.val())
-            & (self.rescan_wanted.q.val() | self.drain_valid.val())
+            & (self.rescan_wanted.q.val() | self.drain.valid.val())
         {
             self.draining.d.next = true;
             self.rescan_runs.d.next = self.rescan_wanted.q.val();
@@ -270,7 +275,7 @@ impl Logic for Announcer {
                 }
             }
             AnnounceState::Call => {
-                if self.event_done.val() {
+                if self.events.done.val() {
                     self.calling.d.next = false;
                     if self.event_full.val() {
                         self.state.d.next = AnnounceState::Back;

@@ -35,6 +35,9 @@ pub struct Commands {
     pub destroy: Signal<Out, Bit>,
     pub connect: Signal<Out, Bit>,
     pub disconnect: Signal<Out, Bit>,
+    /// The configuration of ViCreate and of ViConnect, as in [`super::lifecycle`].
+    pub new_config: Signal<Out, Bits<62>>,
+    pub new_connection: Signal<Out, Bits<38>>,
     seen: DFF<Bit>,
     wait_count: DFF<Bits<6>>,
     busy: DFF<Bit>,
@@ -42,6 +45,8 @@ pub struct Commands {
     is_free: Signal<Local, Bit>,
     is_idle: Signal<Local, Bit>,
     needs_idle: Signal<Local, Bit>,
+    send_queue: Signal<Local, Bits<9>>,
+    recv_queue: Signal<Local, Bits<9>>,
     reason: Signal<Local, Bits<8>>,
     result: Signal<Local, Bits<32>>,
     /// Shifted left by an operation's number: one-hot.
@@ -84,6 +89,20 @@ impl Logic for Commands {
         self.destroy.next = self.op.val().get_bit(1) & self.is_idle.val() & (!self.owing.val());
         self.connect.next = self.op.val().get_bit(2) & self.is_idle.val() & (!self.owing.val());
         self.disconnect.next = self.op.val().get_bit(3) & (!self.is_free.val());
+
+        self.send_queue.next = bit_cast::<9, 8>(self.admin.send_queue.val().get_bits::<8>(0))
+            | (bit_cast::<9, 1>(self.admin.send_queue.val().get_bits::<8>(8).any().into()) << 8);
+        self.recv_queue.next = bit_cast::<9, 8>(self.admin.recv_queue.val().get_bits::<8>(0))
+            | (bit_cast::<9, 1>(self.admin.recv_queue.val().get_bits::<8>(8).any().into()) << 8);
+        self.new_config.next = bit_cast::<62, 6>(self.admin.domain.val().get_bits::<6>(0))
+            | (bit_cast::<62, 3>(self.admin.reliability.val()) << 6)
+            | (bit_cast::<62, 16>(self.admin.tag.val()) << 9)
+            | (bit_cast::<62, 9>(self.send_queue.val()) << 25)
+            | (bit_cast::<62, 9>(self.recv_queue.val()) << 34)
+            | (bit_cast::<62, 19>(self.admin.max_transfer.val().get_bits::<19>(0)) << 43);
+        self.new_connection.next = bit_cast::<38, 6>(self.admin.peer.val().get_bits::<6>(0))
+            | (bit_cast::<38, 16>(self.admin.peer_vi.val()) << 6)
+            | (bit_cast::<38, 16>(self.admin.connection.val()) << 22);
 
         self.admin.done.next = self.at.val();
         self.admin.status.next = 0.into();

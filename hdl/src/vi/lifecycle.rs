@@ -10,12 +10,13 @@ use rust_hdl::prelude::*;
 #[derive(LogicBlock, Default)]
 pub struct Lifecycle {
     pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// Every VI is Free: set some cycles after a reset.
+    pub ready: Signal<Out, Bit>,
     pub read_address: Signal<In, Bits<10>>,
     pub write_address: Signal<In, Bits<10>>,
     /// An operation is in this cycle: the state is written back.
     pub write: Signal<In, Bit>,
-    /// Clears the whole entry (after reset).
-    pub wipe: Signal<In, Bit>,
     pub create: Signal<In, Bit>,
     pub destroy: Signal<In, Bit>,
     pub connect: Signal<In, Bit>,
@@ -31,10 +32,8 @@ pub struct Lifecycle {
     pub error_back: Signal<In, Bit>,
     pub schedule: Signal<In, Bit>,
     pub unschedule: Signal<In, Bit>,
-    pub stop_reason: Signal<In, Bits<8>>,
-    pub stop_detail: Signal<In, Bits<8>>,
-    pub stop_status: Signal<In, Bits<20>>,
-    pub stop_queue: Signal<In, Bit>,
+    /// Reason 7:0, detail 15:8, queue 16, status 36:17.
+    pub stop_word: Signal<In, Bits<37>>,
     /// Domain 5:0, reliability 8:6, tag 24:9, send queue 33:25, receive queue 42:34 (bit 8: none),
     /// transfer 61:43.
     pub new_config: Signal<In, Bits<62>>,
@@ -55,6 +54,8 @@ pub struct Lifecycle {
     stop_ram: SdpRam<45, 10>,
     config_ram: SdpRam<62, 10>,
     connection_ram: SdpRam<38, 10>,
+    /// Bit 10: the state RAM is clear.
+    clear_at: DFF<Bits<11>>,
     state_now: DFF<Bits<7>>,
     stop_now: DFF<Bits<45>>,
     config_now: DFF<Bits<62>>,
@@ -73,7 +74,8 @@ pub struct Lifecycle {
 impl Logic for Lifecycle {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state_now, stop_now, config_now, connection_now);
+        dff_setup!(self, clock, clear_at, state_now, stop_now, config_now, connection_now);
+        self.ready.next = self.clear_at.q.val().get_bit(10);
         clock!(self, clock, state_ram, stop_ram, config_ram, connection_ram);
         self.state_ram.read_address.next = self.read_address.val();
         self.stop_ram.read_address.next = self.read_address.val();
@@ -132,30 +134,33 @@ impl Logic for Lifecycle {
             (self.state_now.q.val().get_bit(5) | self.schedule.val()) & (!self.unschedule.val());
 
         self.state_ram.write_address.next = self.write_address.val();
-        self.state_ram.write_enable.next = self.write.val() | self.wipe.val();
-        self.state_ram.write_data.next = 0.into();
-        if !self.wipe.val() {
-            self.state_ram.write_data.next = bit_cast::<7, 2>(self.state_next.val())
-                | (bit_cast::<7, 3>(self.owed_next.val()) << 2)
-                | (bit_cast::<7, 1>(self.scheduled_next.val().into()) << 5)
-                | (bit_cast::<7, 1>(self.pending_next.val().into()) << 6);
+        self.state_ram.write_enable.next = self.write.val();
+        self.state_ram.write_data.next = bit_cast::<7, 2>(self.state_next.val())
+            | (bit_cast::<7, 3>(self.owed_next.val()) << 2)
+            | (bit_cast::<7, 1>(self.scheduled_next.val().into()) << 5)
+            | (bit_cast::<7, 1>(self.pending_next.val().into()) << 6);
+        if !self.clear_at.q.val().get_bit(10) {
+            self.clear_at.d.next = self.clear_at.q.val() + 1;
+            self.state_ram.write_address.next = self.clear_at.q.val().get_bits::<10>(0);
+            self.state_ram.write_enable.next = true;
+            self.state_ram.write_data.next = 0.into();
         }
         self.refuse_reason.next = self.stop_now.q.val().get_bits::<8>(0);
         if self.refuse.val() {
-            self.refuse_reason.next = self.stop_reason.val();
+            self.refuse_reason.next = self.stop_word.val().get_bits::<8>(0);
         }
         self.stop_ram.write_address.next = self.write_address.val();
         self.stop_ram.write_enable.next = self.stop.val();
         self.stop_ram.write_data.next = bit_cast::<45, 8>(self.refuse_reason.val())
-            | (bit_cast::<45, 8>(self.stop_reason.val()) << 8)
-            | (bit_cast::<45, 8>(self.stop_detail.val()) << 16)
-            | (bit_cast::<45, 1>(self.stop_queue.val().into()) << 24)
-            | (bit_cast::<45, 20>(self.stop_status.val()) << 25);
+            | (bit_cast::<45, 37>(self.stop_word.val()) << 8);
         self.config_ram.write_address.next = self.write_address.val();
         self.config_ram.write_enable.next = self.create.val();
         self.config_ram.write_data.next = self.new_config.val();
         self.connection_ram.write_address.next = self.write_address.val();
         self.connection_ram.write_enable.next = self.connect.val();
         self.connection_ram.write_data.next = self.new_connection.val();
+        if self.reset.val() {
+            self.clear_at.d.next = 0.into();
+        }
     }
 }

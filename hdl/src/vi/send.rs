@@ -1,0 +1,172 @@
+//! The send side of every VI: its work queue, progress and unannounced completions, with the send
+//! engine's operations on them and the answers. Timing as in [`super::queue`]; operations are
+//! exclusive.
+
+use super::progress::{SendProgress, Unannounced};
+use super::queue::WorkQueue;
+use crate::ifs::ViSendServer;
+use crate::leaf::Number;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct SendSide {
+    pub clock: Signal<In, Clock>,
+    pub port: ViSendServer,
+    // The VI offered by the ready ring.
+    pub work_valid: Signal<In, Bit>,
+    pub work_vi: Signal<In, Bits<10>>,
+    pub work_ready: Signal<Out, Bit>,
+    pub read_address: Signal<In, Bits<10>>,
+    pub write_address: Signal<In, Bits<10>>,
+    /// The engine's operation is in stage 2.
+    pub at: Signal<In, Bit>,
+    // The VI in stage 2, as in `super::lifecycle`.
+    pub state: Signal<In, Bits<2>>,
+    pub owed: Signal<In, Bits<3>>,
+    pub config_word: Signal<In, Bits<62>>,
+    pub connection_word: Signal<In, Bits<38>>,
+    pub refuse_reason: Signal<In, Bits<8>>,
+    // Other operations.
+    /// Empties everything / forgets progress and message numbers.
+    pub clear: Signal<In, Bit>,
+    pub restart: Signal<In, Bit>,
+    pub post: Signal<In, Bit>,
+    pub token: Signal<In, Bits<47>>,
+    /// A ViAck arrived.
+    pub acknowledge: Signal<In, Bit>,
+    /// The completions are taken for an announcement / `amount` of them is given back.
+    pub take: Signal<In, Bit>,
+    pub back: Signal<In, Bit>,
+    pub amount: Signal<In, Bits<32>>,
+    // What the engine's operation means for the rest of the VI.
+    pub completes: Signal<Out, Bit>,
+    /// The completion is to be announced.
+    pub announce: Signal<Out, Bit>,
+    pub look_again: Signal<Out, Bit>,
+    /// Owed bits that were sent or forgotten.
+    pub sent: Signal<Out, Bits<3>>,
+    pub stops: Signal<Out, Bit>,
+    pub refuses: Signal<Out, Bit>,
+    /// Reason 7:0, detail 15:8, queue 16, status 36:17.
+    pub stop_word: Signal<Out, Bits<37>>,
+    pub in_progress: Signal<Out, Bit>,
+    pub awaiting: Signal<Out, Bit>,
+    pub acked: Signal<Out, Bit>,
+    /// After this operation a Connected VI has something to send.
+    pub can_send: Signal<Out, Bit>,
+    /// Something is not announced; how much; the event queue (bit 8: none).
+    pub some: Signal<Out, Bit>,
+    pub count: Signal<Out, Bits<32>>,
+    pub event_queue: Signal<Out, Bits<9>>,
+    work_queue: WorkQueue,
+    progress: SendProgress,
+    unannounced: Unannounced,
+    op: Signal<Local, Bits<8>>,
+    announcing: Signal<Local, Bit>,
+    shown_token: Signal<Local, Bits<42>>,
+    /// Shifted left by a number: one-hot.
+    one: Number<8, 1>,
+}
+
+impl Logic for SendSide {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, work_queue, progress, unannounced);
+        self.port.work_valid.next = self.work_valid.val();
+        self.port.work_vi.next = bit_cast::<16, 10>(self.work_vi.val());
+        self.work_ready.next = self.port.work_ready.val();
+        self.op.next = 0.into();
+        if self.at.val() {
+            self.op.next = self.one.val() << self.port.op.val();
+        }
+        self.completes.next = self.op.val().get_bit(4);
+        // A live VI (Connected or Error) with an event queue.
+        self.announcing.next = self.op.val().get_bit(4)
+            & self.state.val().get_bit(1)
+            & (!self.config_word.val().get_bit(33));
+        self.announce.next = self.announcing.val();
+        self.look_again.next = self.op.val().get_bit(1)
+            | self.op.val().get_bit(3)
+            | self.op.val().get_bit(4)
+            | self.op.val().get_bit(6);
+        self.sent.next = 0.into();
+        if self.op.val().get_bit(6) {
+            self.sent.next = self.port.owed.val();
+        }
+        self.stops.next = self.op.val().get_bit(5);
+        self.refuses.next = self.at.val() & self.port.refuse.val();
+        self.stop_word.next = bit_cast::<37, 8>(self.port.reason.val())
+            | (bit_cast::<37, 1>(self.port.queue.val().into()) << 16)
+            | (bit_cast::<37, 20>(self.port.status.val().get_bits::<20>(0)) << 17);
+
+        // The work queue.
+        self.work_queue.read_address.next = self.read_address.val();
+        self.work_queue.write_address.next = self.write_address.val();
+        self.work_queue.post.next = self.post.val();
+        self.work_queue.token.next = self.token.val();
+        self.work_queue.pop.next = self.op.val().get_bit(2);
+        self.work_queue.next_valid.next = self.port.next_valid.val();
+        self.work_queue.next_token.next = bit_cast::<42, 16>(self.port.next_region.val())
+            | (bit_cast::<42, 26>(self.port.next_offset.val()) << 16);
+        self.work_queue.clear.next = self.clear.val();
+
+        // The message in progress.
+        self.progress.read_address.next = self.read_address.val();
+        self.progress.write_address.next = self.write_address.val();
+        self.progress.restart.next = self.restart.val();
+        self.progress.save.next = self.op.val().get_bit(1);
+        self.progress.save_in_progress.next = self.port.in_progress.val();
+        self.progress.save_offset.next = self.port.offset.val();
+        self.progress.save_fragment.next = self.port.fragment.val();
+        self.progress.popped.next = self.work_queue.popped.val();
+        self.progress.popped_token.next = self.work_queue.head.val().get_bits::<42>(0);
+        self.progress.await_ack.next = self.op.val().get_bit(3);
+        self.progress.acknowledge.next = self.acknowledge.val();
+        self.progress.complete.next = self.op.val().get_bit(4);
+        self.in_progress.next = self.progress.in_progress.val();
+        self.awaiting.next = self.progress.awaiting.val();
+        self.acked.next = self.progress.acked.val();
+        self.can_send.next = (self.progress.awaiting_after.val() & self.progress.acked_after.val())
+            | ((!self.progress.awaiting_after.val()) & self.work_queue.left.val());
+
+        // Unannounced completions.
+        self.unannounced.read_address.next = self.read_address.val();
+        self.unannounced.write_address.next = self.write_address.val();
+        self.unannounced.clear.next = self.clear.val() | self.take.val();
+        self.unannounced.raise.next = self.announcing.val();
+        self.unannounced.back.next = self.back.val();
+        self.unannounced.amount.next = self.amount.val();
+        self.some.next = self.unannounced.some.val();
+        self.count.next = self.unannounced.count.val();
+        self.event_queue.next = self.config_word.val().get_bits::<9>(25);
+
+        // The answer.
+        self.port.done.next = self.at.val();
+        self.port.need_next.next = self.work_queue.need_next.val();
+        self.port.ctx_state.next = self.state.val();
+        self.port.ctx_domain.next = bit_cast::<8, 6>(self.config_word.val().get_bits::<6>(0));
+        self.port.ctx_tag.next = self.config_word.val().get_bits::<16>(9);
+        self.port.ctx_reliability.next = self.config_word.val().get_bits::<3>(6);
+        self.port.ctx_peer.next = bit_cast::<8, 6>(self.connection_word.val().get_bits::<6>(0));
+        self.port.ctx_peer_vi.next = self.connection_word.val().get_bits::<16>(6);
+        self.port.ctx_connection.next = self.connection_word.val().get_bits::<16>(22);
+        self.port.ctx_max_transfer.next =
+            bit_cast::<20, 19>(self.config_word.val().get_bits::<19>(43));
+        self.shown_token.next = self.work_queue.head.val().get_bits::<42>(0);
+        if self.progress.awaiting.val() {
+            self.shown_token.next = self.progress.last_popped.val();
+        }
+        self.port.ctx_region.next = self.shown_token.val().get_bits::<16>(0);
+        self.port.ctx_offset.next = self.shown_token.val().get_bits::<26>(16);
+        self.port.ctx_segments.next = self.work_queue.head.val().get_bits::<5>(42);
+        self.port.ctx_count.next = self.work_queue.count.val();
+        self.port.ctx_in_progress.next = self.progress.in_progress.val();
+        self.port.ctx_progress.next = self.progress.offset.val();
+        self.port.ctx_message.next = self.progress.message.val();
+        self.port.ctx_fragment.next = self.progress.fragment.val();
+        self.port.ctx_awaiting.next = self.progress.awaiting.val();
+        self.port.ctx_acked.next = self.progress.acked.val();
+        self.port.ctx_owed.next = self.owed.val();
+        self.port.ctx_refuse_reason.next = self.refuse_reason.val();
+    }
+}
