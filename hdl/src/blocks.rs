@@ -7,7 +7,8 @@
 /// a test in `cosim/tests/differential.rs`; the type is a path from the root of this crate.
 /// Options:
 ///
-/// - `traced`: the model can write waveforms (it is a little slower even when it does not);
+/// - `traced`: with `cosim`'s feature `trace` the model can write waveforms (and is slower by a
+///   fifth even when it does not);
 /// - `large`: many C++ files, compiled side by side; no differential test, since RustHDL's
 ///   simulator is too slow for it.
 ///

@@ -43,7 +43,9 @@ pub struct NicConfig {
     pub peers: Vec<u8>,
     /// Seed of epochs and exchange numbers; None takes one from the operating system.
     pub seed: Option<u64>,
-    /// Credits granted to each peer, 1 to 64.
+    /// Credits granted to each peer, 1 to 64. 64 are all of the staging memory and three full
+    /// frames in flight; with several busy peers at once, fewer avoid frames that find no room and
+    /// are sent again.
     pub credits: u8,
     /// Largest PCIe payload: 128 << n bytes, n 0 to 2.
     pub max_payload: u8,
@@ -63,7 +65,7 @@ impl NicConfig {
             node,
             peers: peers.to_vec(),
             seed: None,
-            credits: 32,
+            credits: 64,
             max_payload: 2,
             max_read: 2,
             requester: 0x0100,

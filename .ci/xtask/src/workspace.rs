@@ -57,53 +57,9 @@ pub(crate) fn files() -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Whether the manifest of the package (its folder's last name or the package name) defines the
-/// feature.
-pub(crate) fn has_feature(package: &str, feature: &str) -> bool {
-    manifests().iter().any(|text| {
-        text.contains(&format!("name = \"{package}\"")) && defines_feature(text, feature)
-    })
-}
-
-/// Whether any package defines the feature.
-pub(crate) fn any_feature(feature: &str) -> bool {
-    manifests().iter().any(|text| defines_feature(text, feature))
-}
-
-fn manifests() -> Vec<String> {
-    let Ok(files) = files() else { return Vec::new() };
-    files
-        .iter()
-        .filter(|file| file.ends_with("Cargo.toml"))
-        .filter_map(|file| std::fs::read_to_string(root().join(file)).ok())
-        .collect()
-}
-
-fn defines_feature(manifest: &str, feature: &str) -> bool {
-    let mut in_features = false;
-    for line in manifest.lines().map(str::trim) {
-        if line.starts_with('[') {
-            in_features = line == "[features]";
-        } else if in_features
-            && line.strip_prefix(feature).is_some_and(|rest| rest.trim_start().starts_with('='))
-        {
-            return true;
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn feature_is_found_only_in_its_table() {
-        let manifest = "[dependencies]\nrtl = \"1\"\n[features]\nrtl = []\n";
-        assert!(defines_feature(manifest, "rtl"));
-        assert!(!defines_feature("[dependencies]\nrtl = \"1\"\n", "rtl"));
-        assert!(!defines_feature("[features]\nrtl-trace = []\n", "rtl"));
-    }
 
     #[test]
     fn root_holds_the_workspace() {

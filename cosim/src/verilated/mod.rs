@@ -118,7 +118,7 @@ pub struct Entry {
     pub open: fn() -> Box<dyn Verilated>,
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "blocks"))]
 mod tests {
     use super::blocks::{ALL, crc32_step, fifo_64x4};
     use super::*;

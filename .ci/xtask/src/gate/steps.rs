@@ -67,9 +67,6 @@ fn setup() -> Result<Verdict, String> {
 }
 
 fn clippy_rtl() -> Result<Verdict, String> {
-    if let Some(skip) = without_rtl() {
-        return Ok(skip);
-    }
     let mut command = cargo();
     // In the profile of the tests that follow, so that the C++ is compiled once.
     command.args([
@@ -84,9 +81,6 @@ fn clippy_rtl() -> Result<Verdict, String> {
 }
 
 fn test_rtl() -> Result<Verdict, String> {
-    if let Some(skip) = without_rtl() {
-        return Ok(skip);
-    }
     let mut command = cargo();
     command.args([
         "test",
@@ -171,11 +165,6 @@ fn synth() -> Result<Verdict, String> {
     command.args(["run", "--quiet", "--release", "--package", "viaduct"]);
     command.args(["--", "synth", "--no-pnr", "--output"]);
     run(command.arg(workspace::target_dir().join("synth-gate")).envs(tools::env()))
-}
-
-fn without_rtl() -> Option<Verdict> {
-    (!workspace::any_feature("rtl"))
-        .then(|| Verdict::Skipped("no crate has the feature `rtl` yet".to_owned()))
 }
 
 fn cargo() -> Command {
