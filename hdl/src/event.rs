@@ -94,6 +94,7 @@ pub struct EventQueues {
     bound: DFF<Bit>,
     rdata: DFF<Bits<32>>,
     counts_out: DFF<Bits<64>>,
+    calls: Signal<Local, Bits<3>>,
     request: Signal<Local, Bits<7>>,
     act: Signal<Local, Bit>,
     act_event: Signal<Local, Bit>,
@@ -135,17 +136,19 @@ impl Logic for EventQueues {
         self.drainer.channel_calls.next = self.channel.valid.val();
 
         // Requests.
-        self.request.next =
-            bit_cast::<7, 1>((self.vi.valid.val() & self.records.room.val()).into())
-                | (bit_cast::<7, 1>((self.recv.valid.val() & self.records.room.val()).into()) << 1)
-                | (bit_cast::<7, 1>((self.channel.valid.val() & self.records.room.val()).into())
-                    << 2)
-                | (bit_cast::<7, 1>(self.doorbell.valid.val().into()) << 3)
-                | (bit_cast::<7, 1>(
-                    (self.commands.request.val() & self.records.empty.val()).into(),
-                ) << 4)
-                | (bit_cast::<7, 1>(self.msix.valid.val().into()) << 5)
-                | (bit_cast::<7, 1>(self.drainer.due.val().into()) << 6);
+        self.calls.next = 0.into();
+        if self.records.room.val() {
+            self.calls.next = (bit_cast::<3, 1>(self.vi.valid.val().into())
+                | (bit_cast::<3, 1>(self.recv.valid.val().into()) << 1)
+                | (bit_cast::<3, 1>(self.channel.valid.val().into()) << 2))
+                & (!self.records.answering.val());
+        }
+        self.request.next = bit_cast::<7, 3>(self.calls.val())
+            | (bit_cast::<7, 1>(self.doorbell.valid.val().into()) << 3)
+            | (bit_cast::<7, 1>((self.commands.request.val() & self.records.empty.val()).into())
+                << 4)
+            | (bit_cast::<7, 1>(self.msix.valid.val().into()) << 5)
+            | (bit_cast::<7, 1>(self.drainer.due.val().into()) << 6);
         self.arbiter.request.next = self.request.val();
         self.arbiter.advance.next = false;
         self.act.next = false;

@@ -1,5 +1,6 @@
 //! The call of a command's owner: region table, VIs, event queues, peers, or the send engine (a
-//! message). Arguments are wires from the entry, which is stable.
+//! message). Arguments are wires from the entry, which is stable; calls and answers are registered,
+//! so that no path leads from one owner through this block to another.
 
 use crate::ifs::{EventAdminClient, MessageClient, PeerClient, TptSetClient, ViAdminClient};
 use crate::leaf::Number;
@@ -30,6 +31,12 @@ pub struct OwnerCalls {
     pub status: Signal<Out, Bits<4>>,
     pub result: Signal<Out, Bits<32>>,
     message_data: DFF<Bits<64>>,
+    /// The owner that is called.
+    asking: DFF<Bits<5>>,
+    answered: DFF<Bit>,
+    answer_status: DFF<Bits<4>>,
+    answer_result: DFF<Bits<32>>,
+    answers: Signal<Local, Bit>,
     opcode: Signal<Local, Bits<32>>,
     index: Signal<Local, Bits<16>>,
     word4: Signal<Local, Bits<32>>,
@@ -52,7 +59,7 @@ pub struct OwnerCalls {
 impl Logic for OwnerCalls {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, message_data);
+        dff_setup!(self, clock, message_data, asking, answered, answer_status, answer_result);
         self.opcode.next = self.quad0.val().get_bits::<32>(0);
         self.index.next = self.quad0.val().get_bits::<16>(32);
         self.word4.next = self.quad2.val().get_bits::<32>(0);
@@ -61,7 +68,7 @@ impl Logic for OwnerCalls {
         self.word9.next = self.quad4.val().get_bits::<32>(32);
 
         // Regions.
-        self.tpt.valid.next = self.calling.val() & self.owner.val().get_bit(0);
+        self.tpt.valid.next = self.asking.q.val().get_bit(0);
         self.tpt.clear.next = self.opcode.val() == self.op_region_clear.val();
         self.tpt.index.next = self.index.val();
         self.tpt.va_base.next = self.quad2.val();
@@ -73,7 +80,7 @@ impl Logic for OwnerCalls {
         self.tpt.rights.next = self.quad5.val().get_bits::<8>(8);
 
         // VIs.
-        self.vi.valid.next = self.calling.val() & self.owner.val().get_bit(1);
+        self.vi.valid.next = self.asking.q.val().get_bit(1);
         self.vi.op.next = 0.into();
         self.vi.vi.next = self.index.val();
         self.vi.domain.next = self.word4.val().get_bits::<8>(0);
@@ -96,7 +103,7 @@ impl Logic for OwnerCalls {
         }
 
         // Event queues.
-        self.event_queue.valid.next = self.calling.val() & self.owner.val().get_bit(2);
+        self.event_queue.valid.next = self.asking.q.val().get_bit(2);
         self.event_queue.op.next = 0.into();
         self.event_queue.index.next = self.index.val();
         self.event_queue.base.next = self.quad2.val();
@@ -112,7 +119,7 @@ impl Logic for OwnerCalls {
         }
 
         // Peers.
-        self.peer.valid.next = self.calling.val() & self.owner.val().get_bit(3);
+        self.peer.valid.next = self.asking.q.val().get_bit(3);
         self.peer.op.next = 0.into();
         self.peer.peer.next = self.quad0.val().get_bits::<8>(32);
         self.peer.epoch.next = self.word4.val();
@@ -124,7 +131,7 @@ impl Logic for OwnerCalls {
         }
 
         // A message: six beats, each in the cycle after its index.
-        self.message.valid.next = self.calling.val() & self.owner.val().get_bit(4);
+        self.message.valid.next = self.asking.q.val().get_bit(4);
         self.message.peer.next = self.quad0.val().get_bits::<8>(32);
         self.message.domain.next = self.quad0.val().get_bits::<8>(40);
         self.message.data.next = self.message_data.q.val();
@@ -142,28 +149,39 @@ impl Logic for OwnerCalls {
         }
 
         // The answer.
-        self.done.next = true;
-        self.status.next = self.status_ok.val();
-        self.result.next = 0.into();
-        if self.owner.val().get_bit(0) {
-            self.done.next = self.tpt.done.val();
+        self.answers.next = !self.owner.val().any();
+        self.answer_status.d.next = self.status_ok.val();
+        self.answer_result.d.next = 0.into();
+        if self.asking.q.val().get_bit(0) {
+            self.answers.next = self.tpt.done.val();
             if !self.tpt.ok.val() {
-                self.status.next = self.status_bad_state.val();
+                self.answer_status.d.next = self.status_bad_state.val();
             }
-        } else if self.owner.val().get_bit(1) {
-            self.done.next = self.vi.done.val();
-            self.status.next = self.vi.status.val();
-            self.result.next = self.vi.result.val();
-        } else if self.owner.val().get_bit(2) {
-            self.done.next = self.event_queue.done.val();
-            self.status.next = self.event_queue.status.val();
-        } else if self.owner.val().get_bit(3) {
-            self.done.next = self.peer.done.val();
-            self.status.next = self.peer.status.val();
-            self.result.next = bit_cast::<32, 4>(self.peer.state.val());
-        } else if self.owner.val().get_bit(4) {
-            self.done.next = self.message.done.val();
-            self.status.next = self.message.status.val();
+        } else if self.asking.q.val().get_bit(1) {
+            self.answers.next = self.vi.done.val();
+            self.answer_status.d.next = self.vi.status.val();
+            self.answer_result.d.next = self.vi.result.val();
+        } else if self.asking.q.val().get_bit(2) {
+            self.answers.next = self.event_queue.done.val();
+            self.answer_status.d.next = self.event_queue.status.val();
+        } else if self.asking.q.val().get_bit(3) {
+            self.answers.next = self.peer.done.val();
+            self.answer_status.d.next = self.peer.status.val();
+            self.answer_result.d.next = bit_cast::<32, 4>(self.peer.state.val());
+        } else if self.asking.q.val().get_bit(4) {
+            self.answers.next = self.message.done.val();
+            self.answer_status.d.next = self.message.status.val();
         }
+        self.asking.d.next = 0.into();
+        self.answered.d.next = false;
+        if self.calling.val() & (!self.answered.q.val()) {
+            self.answered.d.next = self.answers.val();
+            if !self.answers.val() {
+                self.asking.d.next = self.owner.val();
+            }
+        }
+        self.done.next = self.answered.q.val();
+        self.status.next = self.answer_status.q.val();
+        self.result.next = self.answer_result.q.val();
     }
 }

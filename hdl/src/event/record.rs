@@ -38,6 +38,8 @@ pub struct Records {
     pub vector: Signal<In, Bits<5>>,
     pub address: Signal<In, Bits<64>>,
     pub phase: Signal<In, Bit>,
+    /// Whose answer is on its way: the call is over, and must not be taken again.
+    pub answering: Signal<Out, Bits<3>>,
     // The decision; none of them: lost, or a message refused.
     pub produce: Signal<Out, Bit>,
     pub put_off: Signal<Out, Bit>,
@@ -54,6 +56,9 @@ pub struct Records {
     beat: DFF<Bits<3>>,
     /// The channel has an event that was counted as put off.
     channel_put_off: DFF<Bit>,
+    /// The answer, registered: the way to the clients is long.
+    answered: DFF<Bits<3>>,
+    answer: DFF<Bits<2>>,
     absent: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
     last_beat: Signal<Local, Bit>,
@@ -71,7 +76,7 @@ pub struct Records {
 impl Logic for Records {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, beat, channel_put_off);
+        dff_setup!(self, clock, beat, channel_put_off, answered, answer);
         clock!(self, clock, writer);
         self.writer.reset.next = self.reset.val();
         self.room.next = self.writer.room.val();
@@ -117,14 +122,20 @@ impl Logic for Records {
         // The answer.
         self.done.next =
             self.last_beat.val() | (self.at.val() & (!(self.fits.val() & self.message.val())));
-        self.vi.done.next = self.done.val() & self.who.val().get_bit(0);
-        self.vi.outcome.next = self.outcome.val();
+        self.answered.d.next = 0.into();
+        if self.done.val() {
+            self.answered.d.next = self.who.val();
+        }
+        self.answer.d.next = self.outcome.val();
+        self.answering.next = self.answered.q.val();
+        self.vi.done.next = self.answered.q.val().get_bit(0);
+        self.vi.outcome.next = self.answer.q.val();
         self.vi.message_index.next = 0.into();
-        self.recv.done.next = self.done.val() & self.who.val().get_bit(1);
-        self.recv.outcome.next = self.outcome.val();
+        self.recv.done.next = self.answered.q.val().get_bit(1);
+        self.recv.outcome.next = self.answer.q.val();
         self.recv.message_index.next = self.beat.q.val();
-        self.channel.done.next = self.done.val() & self.who.val().get_bit(2);
-        self.channel.outcome.next = self.outcome.val();
+        self.channel.done.next = self.answered.q.val().get_bit(2);
+        self.channel.outcome.next = self.answer.q.val();
         self.channel.message_index.next = 0.into();
 
         // The record.
@@ -165,6 +176,7 @@ impl Logic for Records {
         self.write.last.next = self.writer.out_last.val();
         if self.reset.val() {
             self.channel_put_off.d.next = false;
+            self.answered.d.next = 0.into();
         }
     }
 }

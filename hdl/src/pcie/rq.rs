@@ -22,62 +22,88 @@ pub struct Rq {
     pub rq_data: Signal<Out, Bits<64>>,
     pub rq_last: Signal<Out, Bit>,
     pub rq_ready: Signal<In, Bit>,
+    read_skid: Skid<65>,
+    write_skid: Skid<65>,
     skid: Skid<65>,
     /// A TLP is under way.
     in_tlp: DFF<Bit>,
     /// Of the TLP under way, else of the one before.
     writing: DFF<Bit>,
     quiet: DFF<Bit>,
+    /// A TLP has begun to come in.
+    read_begun: DFF<Bit>,
+    write_begun: DFF<Bit>,
+    read_open: Signal<Local, Bit>,
+    write_open: Signal<Local, Bit>,
     choose_write: Signal<Local, Bit>,
-    open: Signal<Local, Bit>,
     valid: Signal<Local, Bit>,
-    data: Signal<Local, Bits<64>>,
-    last: Signal<Local, Bit>,
+    beat: Signal<Local, Bits<65>>,
     moves: Signal<Local, Bit>,
 }
 
 impl Logic for Rq {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, in_tlp, writing, quiet);
-        clock!(self, clock, skid);
+        dff_setup!(self, clock, in_tlp, writing, quiet, read_begun, write_begun);
+        clock!(self, clock, read_skid, write_skid, skid);
+        self.read_skid.reset.next = self.reset.val();
+        self.write_skid.reset.next = self.reset.val();
         self.skid.reset.next = self.reset.val();
-        self.choose_write.next =
-            self.write.valid.val() & ((!self.read.valid.val()) | (!self.writing.q.val()));
+
+        // What has begun comes in whole, also under `hold`.
+        self.read_open.next = self.read_begun.q.val() | (!self.hold.val());
+        self.read_skid.in_valid.next = self.read.valid.val() & self.read_open.val();
+        self.read_skid.in_data.next = (bit_cast::<65, 1>(self.read.last.val().into()) << 64)
+            | bit_cast::<65, 64>(self.read.data.val());
+        self.read.ready.next = self.read_skid.in_ready.val() & self.read_open.val();
+        if self.read.valid.val() & self.read_skid.in_ready.val() & self.read_open.val() {
+            self.read_begun.d.next = !self.read.last.val();
+        }
+        self.write_open.next = self.write_begun.q.val() | (!self.hold.val());
+        self.write_skid.in_valid.next = self.write.valid.val() & self.write_open.val();
+        self.write_skid.in_data.next = (bit_cast::<65, 1>(self.write.last.val().into()) << 64)
+            | bit_cast::<65, 64>(self.write.data.val());
+        self.write.ready.next = self.write_skid.in_ready.val() & self.write_open.val();
+        if self.write.valid.val() & self.write_skid.in_ready.val() & self.write_open.val() {
+            self.write_begun.d.next = !self.write.last.val();
+        }
+
+        // Turns.
+        self.choose_write.next = self.write_skid.out_valid.val()
+            & ((!self.read_skid.out_valid.val()) | (!self.writing.q.val()));
         if self.in_tlp.q.val() {
             self.choose_write.next = self.writing.q.val();
         }
-        self.open.next = self.in_tlp.q.val() | (!self.hold.val());
-        self.valid.next = self.read.valid.val() & self.open.val();
-        self.data.next = self.read.data.val();
-        self.last.next = self.read.last.val();
+        self.valid.next = self.read_skid.out_valid.val();
+        self.beat.next = self.read_skid.out_data.val();
         if self.choose_write.val() {
-            self.valid.next = self.write.valid.val() & self.open.val();
-            self.data.next = self.write.data.val();
-            self.last.next = self.write.last.val();
+            self.valid.next = self.write_skid.out_valid.val();
+            self.beat.next = self.write_skid.out_data.val();
         }
         self.skid.in_valid.next = self.valid.val();
-        self.skid.in_data.next =
-            (bit_cast::<65, 1>(self.last.val().into()) << 64) | bit_cast::<65, 64>(self.data.val());
-        self.write.ready.next =
-            self.skid.in_ready.val() & self.open.val() & self.choose_write.val();
-        self.read.ready.next =
-            self.skid.in_ready.val() & self.open.val() & (!self.choose_write.val());
+        self.skid.in_data.next = self.beat.val();
+        self.write_skid.out_ready.next = self.skid.in_ready.val() & self.choose_write.val();
+        self.read_skid.out_ready.next = self.skid.in_ready.val() & (!self.choose_write.val());
         self.moves.next = self.valid.val() & self.skid.in_ready.val();
         if self.moves.val() {
-            self.in_tlp.d.next = !self.last.val();
+            self.in_tlp.d.next = !self.beat.val().get_bit(64);
             self.writing.d.next = self.choose_write.val();
         }
         self.rq_valid.next = self.skid.out_valid.val();
         self.rq_data.next = self.skid.out_data.val().get_bits::<64>(0);
         self.rq_last.next = self.skid.out_data.val().get_bit(64);
         self.skid.out_ready.next = self.rq_ready.val();
-        self.quiet.d.next = self.hold.val() & (!self.in_tlp.q.val()) & (!self.skid.out_valid.val());
+        self.quiet.d.next = self.hold.val()
+            & (!(self.read_begun.q.val() | self.write_begun.q.val() | self.in_tlp.q.val()))
+            & (!(self.read_skid.out_valid.val() | self.write_skid.out_valid.val()))
+            & (!self.skid.out_valid.val());
         self.idle.next = self.quiet.q.val();
         if self.reset.val() {
             self.in_tlp.d.next = false;
             self.writing.d.next = false;
             self.quiet.d.next = false;
+            self.read_begun.d.next = false;
+            self.write_begun.d.next = false;
         }
     }
 }
