@@ -218,7 +218,7 @@ fn read_capabilities(bus: &dyn Bus) -> Result<Capabilities> {
         link_payload: caps2.get(csr::CAPS2::LINK_PAYLOAD) as u16,
         segments: caps2.get(csr::CAPS2::SEGMENTS) as u8,
         vectors: caps2.get(csr::CAPS2::VECTORS) as u8,
-        max_transfer: read(bus, csr::CAPS3::OFFSET)?,
+        max_transfer: csr::CAPS3(read(bus, csr::CAPS3::OFFSET)?).get(csr::CAPS3::MAX_TRANSFER),
         clock_khz: read(bus, csr::CLOCK::OFFSET)?,
     })
 }

@@ -222,7 +222,7 @@ mod tests {
         }
         frame.header.length = 16;
         assert!(feed(&frame.to_beats()).is_ok());
-        frame.header.kind = 6;
+        frame.header.kind = 9;
         assert_eq!(feed(&frame.to_beats()), Err(FrameError::Length));
         frame.payload = vec![0; 5000];
         assert_eq!(feed(&frame.to_beats()), Err(FrameError::Length));

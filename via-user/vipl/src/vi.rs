@@ -276,9 +276,12 @@ impl Vi {
                 (ErrorCode::PostDescriptor, ResourceCode::Descriptor)
             }
             // The descriptor's own status tells.
-            StopReason::None | StopReason::Format | StopReason::Protection | StopReason::Length => {
-                return;
-            }
+            StopReason::None
+            | StopReason::Format
+            | StopReason::Protection
+            | StopReason::Length
+            | StopReason::RdmaWrite
+            | StopReason::RdmaRead => return,
         };
         let [send, recv] = flushed;
         let first = if stopped.queue == Queue::Send { send } else { recv };
