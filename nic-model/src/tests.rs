@@ -17,6 +17,7 @@ mod event;
 mod fault;
 mod memory;
 mod message;
+mod push;
 mod raw;
 mod receive;
 mod send;
