@@ -141,6 +141,30 @@ impl Node {
         self.nic.create_vi(ViAttributes::new(level, self.tag), None, None).unwrap()
     }
 
+    /// A VI of this level that lets its peer do RDMA, as far as the level and the device have it.
+    #[must_use]
+    pub fn open_vi(&self, level: Reliability) -> Vi {
+        let caps = self.driver.capabilities();
+        let attributes = ViAttributes {
+            enable_rdma_write: caps.rdma_write,
+            enable_rdma_read: caps.rdma_read && level != Reliability::Unreliable,
+            ..ViAttributes::new(level, self.tag)
+        };
+        self.nic.create_vi(attributes, None, None).unwrap()
+    }
+
+    /// New registered memory that the peer may write and read, as far as the device has that.
+    #[must_use]
+    pub fn open_region(&self, bytes: usize) -> Region {
+        let caps = self.driver.capabilities();
+        let attributes = MemAttributes {
+            enable_rdma_write: caps.rdma_write,
+            enable_rdma_read: caps.rdma_read,
+            ..MemAttributes::new(self.tag)
+        };
+        self.nic.register_mem(&DmaMemory::new(bytes).unwrap(), attributes).unwrap()
+    }
+
     /// New registered memory.
     #[must_use]
     pub fn region(&self, bytes: usize) -> Region {

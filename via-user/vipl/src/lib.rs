@@ -29,7 +29,7 @@ pub use attributes::{
 };
 pub use completion::{Cq, CqEntry};
 pub use connection::ConnectionRequest;
-pub use descriptor::{Descriptor, Segment, Status};
+pub use descriptor::{Descriptor, RemoteBuffer, Segment, Status};
 pub use error::{
     CompletionError, Error, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result,
     VipReturn, set_error_sink,
