@@ -18,6 +18,7 @@ mod fault;
 mod memory;
 mod message;
 mod push;
+mod random;
 mod raw;
 mod rdma;
 mod rdma_fault;

@@ -8,6 +8,7 @@ use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID};
 use nic_regs::vi::{Reliability, State, StopReason, rdma};
 
 use super::support::*;
+use crate::link::Faults;
 
 pub(super) const LEVELS: [Reliability; 3] =
     [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception];
@@ -37,7 +38,15 @@ fn region(tag: u16, domain: u8, rights: u8) -> [u32; 12] {
 
 /// A pair whose VIs allow this; A knows what B allows, and B what A does.
 fn world(level: Reliability, allows: [u32; 2], rights: u8) -> World {
-    let mut w = World::bare(&Default::default());
+    connect(World::bare(&Default::default()), level, allows, rights)
+}
+
+/// The same with rights for everything, over this wire.
+pub(super) fn open_over(level: Reliability, allows: [u32; 2], faults: &Faults) -> World {
+    connect(World::bare(faults), level, allows, RIGHTS)
+}
+
+fn connect(mut w: World, level: Reliability, allows: [u32; 2], rights: u8) -> World {
     w.open_channels();
     for side in [A, B] {
         w.ok(side, Opcode::RegionSet, OPEN.into(), region(TAG, DOMAIN, rights));

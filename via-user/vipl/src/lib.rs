@@ -8,6 +8,7 @@
 //! | `VipCreateVi`, `VipDestroyVi`, `VipQueryVi` | [`Nic::create_vi`], [`Vi::destroy`], [`Vi::query`] |
 //! | `VipConnectWait`, `Accept`, `Reject`, `Request`, `VipDisconnect` | [`Nic::connect_wait`], [`ConnectionRequest`], [`Vi`] |
 //! | `VipPostSend`, `VipSendDone`, `VipSendWait`, and the same for receives | [`Vi`] |
+//! | RDMA writes and reads, where the NIC has them | [`Descriptor::prepare_rdma_write`], [`Descriptor::prepare_rdma_read`], [`Region::remote`] |
 //! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
 //!
 //! Time-outs are [`core::time::Duration`]s; [`INFINITE`] never ends. Memory that a NIC touches is
