@@ -448,3 +448,24 @@ fn rdma_that_a_device_does_not_have() {
     #[cfg(feature = "rtl")]
     not_supported(DeviceKind::Rtl);
 }
+
+/// A device with RDMA and one without: the connection tells, and nothing unknown goes there.
+#[test]
+fn a_peer_that_has_no_rdma() {
+    let setup = Setup { other: Some(DeviceKind::Plain), ..Setup::new(DeviceKind::Model) };
+    for level in LEVELS {
+        let pair = Pair::with(&setup);
+        let ([a, b], regions) = connected(&pair, level, 64);
+        write(&a, &regions, 64, None);
+        assert_eq!(error_bits(&a.send_wait(LONG)), RDMA_PROT_ERROR, "{level:?}");
+        pair.settle();
+        assert_eq!(pair.b.driver.counter(Counter::DropLength).unwrap(), 0);
+        let on = level == Reliability::Unreliable;
+        assert_eq!(b.query().state == ViState::Connected, on);
+        if on {
+            // Each posts with what it has.
+            pair.assert_works(&a, &b);
+            pair.assert_works(&a, &b);
+        }
+    }
+}

@@ -34,6 +34,8 @@ pub type Errors = Arc<Mutex<Vec<(u16, ErrorCode)>>>;
 pub struct Setup {
     /// Its devices.
     pub kind: DeviceKind,
+    /// The device of node 1, if it is another.
+    pub other: Option<DeviceKind>,
     /// What the wire does to frames.
     pub faults: Faults,
     /// The world; its seed is that of the nodes too.
@@ -50,6 +52,7 @@ impl Setup {
     pub fn new(kind: DeviceKind) -> Self {
         Self {
             kind,
+            other: None,
             faults: Faults::default(),
             world: WorldConfig::default(),
             host: HostSettings::default(),
@@ -196,8 +199,9 @@ impl Pair {
     /// A pair as described.
     #[must_use]
     pub fn with(setup: &Setup) -> Self {
-        let seeds = |n| HostSettings { seed: setup.host.seed + n, ..setup.host.clone() };
-        let devices = [0, 1].map(|n| device(setup.kind, &seeds(n)));
+        let seeds = |n: u64| HostSettings { seed: setup.host.seed + n, ..setup.host.clone() };
+        let kinds = [setup.kind, setup.other.unwrap_or(setup.kind)];
+        let devices = [0, 1].map(|n: u8| device(kinds[usize::from(n)], &seeds(n.into())));
         let wire = Wire::with_faults(WIRE_LATENCY, &setup.faults);
         let (world, buses, wire) = World::pair(setup.world, devices, wire);
         let note = Note { text: format!("{setup:?}"), world: world.clone() };

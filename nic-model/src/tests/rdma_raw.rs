@@ -374,3 +374,31 @@ fn an_answer_that_does_not_add_up_stops_the_vi() {
         assert_eq!(raw.take(Type::ViRefuse).len(), 1);
     }
 }
+
+#[test]
+fn full_frames_take_17_credits_and_17_chunks() {
+    let mut raw = raw(Reliability::Delivery);
+    raw.credit = 127;
+    raw.send(raw.kind(Type::Ack), &[]);
+    let host = &mut raw.w.hosts[A];
+    let words = ControlSegment { control: control::OP_RDMA_WRITE, ..ControlSegment::default() };
+    host.write_descriptor(0, words, &[(PLACE, 0), (0x2000, 8 * 4096)]);
+    host.token(VIS[A], Send, 0);
+    // The peer's share of 64 chunks holds three.
+    let mut total = 0;
+    for expected in [3, 3, 1, 1] {
+        raw.run(1900);
+        let got = raw.take(Type::RdmaWrite);
+        assert_eq!(got.len(), expected);
+        for header in &got {
+            assert_eq!((header.length, header.credits()), (4112, 17));
+            assert_eq!(header.word, 0);
+            raw.ack = header.sequence.wrapping_add(1);
+        }
+        total += got.len();
+        // 127 credits are worth seven; then one more at a time.
+        raw.credit = if total < 7 { 127 } else { 127 + 17 };
+        raw.send(raw.kind(Type::Ack), &[]);
+    }
+    assert_eq!(raw.w.hosts[A].status(0), status::DONE | status::OP_RDMA_WRITE);
+}
