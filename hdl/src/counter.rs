@@ -2,11 +2,11 @@
 //! the accumulators to the 32-bit values in block RAM.
 //!
 //! ```text
-//! pulses a, b, c --> 38 accumulators of 7 bits --> Look -> Fetch -> Add   (one counter in three
+//! pulses a, b, c --> 41 accumulators of 7 bits --> Look -> Fetch -> Add   (one counter in three
 //! cycles)
 //!                                                    block RAM 64 x 32
 //! ```
-//! A scan takes 114 cycles, and 3 more for each read between. One counter takes up to 127 pulses a
+//! A scan takes 123 cycles, and 3 more for each read between. One counter takes up to 127 pulses a
 //! scan: twice what one source can produce, since every counted event is at least two beats. Beyond
 //! that, pulses are lost. A read visits its counter at once, so that it sees every pulse up to that
 //! cycle.
@@ -15,7 +15,7 @@ use nic_regs::counter::{COUNTER_SLOTS, Counter};
 use rust_hdl::prelude::*;
 
 /// Counters in use; the other slots stay zero.
-const USED: usize = 38;
+const USED: usize = 41;
 const _: () = assert!(USED == Counter::ALL.len(), "one accumulator a counter");
 const _: () = assert!(COUNTER_SLOTS == 1 << 6, "the RAM has 6 address bits");
 
@@ -202,7 +202,7 @@ impl Logic for Counters {
             self.gathered[i + 1].next = self.gathered[i].val() | self.pending[i].taken.val();
         }
         if self.state.q.val() == CounterState::Look {
-            self.amount.d.next = self.gathered[38].val();
+            self.amount.d.next = self.gathered[41].val();
         }
         if self.reset.val() {
             self.state.d.next = CounterState::Clear;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use nic_regs::admin::{AdminStatus, DONE, ENTRY_BYTES, NO_QUEUE, Opcode};
 use nic_regs::csr;
 use nic_regs::tpt::Region;
-use nic_regs::vi::Reliability;
+use nic_regs::vi::{Reliability, rdma};
 
 use crate::bus::{Bus, REGISTER_BAR, Wait};
 use crate::dma::DmaMemory;
@@ -58,6 +58,8 @@ pub struct ViSetup {
     pub recv_queue: Option<u16>,
     /// Longest message, in bytes.
     pub max_transfer: u32,
+    /// RDMA that it allows, see [`nic_regs::vi::rdma`].
+    pub allows: u32,
 }
 
 /// What an event queue is created with.
@@ -181,6 +183,7 @@ impl Admin {
             u32::from(setup.domain) | (setup.reliability as u32) << 8 | u32::from(setup.tag) << 16,
             queue(setup.send_queue) | queue(setup.recv_queue) << 16,
             setup.max_transfer,
+            setup.allows,
         ];
         self.execute(Opcode::ViCreate, vi.into(), &body).map(drop)
     }
@@ -193,12 +196,20 @@ impl Admin {
         self.execute(Opcode::ViDestroy, vi.into(), &[]).map(drop)
     }
 
-    /// Connects VI `vi` to another node's VI.
+    /// Connects VI `vi` to another node's VI, which `allows` RDMA as in [`nic_regs::vi::rdma`].
     ///
     /// # Errors
     /// As [`Admin::execute`].
-    pub fn vi_connect(&self, vi: u16, node: u8, remote_vi: u16, connection: u16) -> Result<()> {
-        let body = [u32::from(node) | u32::from(remote_vi) << 16, u32::from(connection)];
+    pub fn vi_connect(
+        &self,
+        vi: u16,
+        node: u8,
+        remote_vi: u16,
+        connection: u16,
+        allows: u32,
+    ) -> Result<()> {
+        let word = u32::from(connection) | allows << rdma::PEER_LSB;
+        let body = [u32::from(node) | u32::from(remote_vi) << 16, word];
         self.execute(Opcode::ViConnect, vi.into(), &body).map(drop)
     }
 

@@ -51,6 +51,18 @@ pub trait Bar {
     /// Writes 8 bytes in one piece. Memory stores before it are visible to the device when it sees
     /// the write.
     fn write64(&self, bar: u8, offset: u64, value: u64);
+    /// Writes words to consecutive places of a line of 64 bytes, in rising order; they may arrive in
+    /// several pieces, with writes of other threads between them. Memory stores before it are
+    /// visible to the device when it sees the first word; when this returns, no later write overtakes
+    /// the words. This way, one word after the other, suits
+    /// every processor; a bus that can write more at once does.
+    fn write_line(&self, bar: u8, offset: u64, words: &[u64]) {
+        let mut offset = offset;
+        for word in words {
+            self.write64(bar, offset, *word);
+            offset += 8;
+        }
+    }
 }
 
 /// Mapping of memory for the device.

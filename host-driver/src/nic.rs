@@ -103,6 +103,12 @@ pub struct Capabilities {
     pub max_transfer: u32,
     /// Clock, in kHz.
     pub clock_khz: u32,
+    /// Push doorbells.
+    pub push: bool,
+    /// RDMA writes.
+    pub rdma_write: bool,
+    /// RDMA reads.
+    pub rdma_read: bool,
 }
 
 /// Events for one domain.
@@ -211,6 +217,7 @@ fn read_capabilities(bus: &dyn Bus) -> Result<Capabilities> {
     let caps0 = csr::CAPS0(read(bus, csr::CAPS0::OFFSET)?);
     let caps1 = csr::CAPS1(read(bus, csr::CAPS1::OFFSET)?);
     let caps2 = csr::CAPS2(read(bus, csr::CAPS2::OFFSET)?);
+    let caps3 = csr::CAPS3(read(bus, csr::CAPS3::OFFSET)?);
     Ok(Capabilities {
         vis: caps0.get(csr::CAPS0::VIS) as u16,
         regions: caps0.get(csr::CAPS0::REGIONS) as u16,
@@ -220,8 +227,11 @@ fn read_capabilities(bus: &dyn Bus) -> Result<Capabilities> {
         link_payload: caps2.get(csr::CAPS2::LINK_PAYLOAD) as u16,
         segments: caps2.get(csr::CAPS2::SEGMENTS) as u8,
         vectors: caps2.get(csr::CAPS2::VECTORS) as u8,
-        max_transfer: read(bus, csr::CAPS3::OFFSET)?,
+        max_transfer: caps3.get(csr::CAPS3::MAX_TRANSFER),
         clock_khz: read(bus, csr::CLOCK::OFFSET)?,
+        push: caps3.get(csr::CAPS3::PUSH) != 0,
+        rdma_write: caps3.get(csr::CAPS3::RDMA_WRITE) != 0,
+        rdma_read: caps3.get(csr::CAPS3::RDMA_READ) != 0,
     })
 }
 

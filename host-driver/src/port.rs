@@ -82,6 +82,12 @@ pub struct PortAttributes {
     pub native_mtu: u32,
     /// Protection tags.
     pub tags: u32,
+    /// It takes data with a post ([`ViPort::post_with`]).
+    pub push: bool,
+    /// RDMA writes.
+    pub rdma_write: bool,
+    /// RDMA reads, on the reliable levels.
+    pub rdma_read: bool,
 }
 
 /// What a VI is created with.
@@ -97,6 +103,10 @@ pub struct PortVi {
     pub send_queue: Option<u16>,
     /// Completion queue of the receive queue.
     pub recv_queue: Option<u16>,
+    /// The other side may write by RDMA.
+    pub rdma_write: bool,
+    /// The other side may read by RDMA.
+    pub rdma_read: bool,
 }
 
 /// What one side tells the other about its VI.
@@ -241,6 +251,9 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     fn vi_stopped(&self, vi: u16) -> Result<bool>;
     /// Posts a descriptor. What was stored in it before is visible to the port.
     fn post(&self, token: Token);
+    /// The same of a send whose data, at most [`nic_regs::doorbell::PUSH_DATA_BYTES`], and immediate
+    /// data are known here; the descriptor says the same. A port may ignore them.
+    fn post_with(&self, token: Token, data: &[u8], immediate: Option<u32>);
     /// The next VI that stopped. Cheap if there is nothing to do.
     fn next_event(&self) -> Option<ViStopped>;
 

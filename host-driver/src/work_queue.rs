@@ -88,6 +88,10 @@ impl Slot {
         (self.memory.load_u32(SEG_COUNT) & 0xffff) as u16
     }
 
+    fn control(&self) -> u16 {
+        (self.memory.load_u32(SEG_COUNT) >> 16) as u16
+    }
+
     /// Makes `next` the descriptor after this one.
     fn link(&self, next: &Self) {
         self.memory.store_u32(NEXT_HANDLE, next.handle.0);
@@ -146,9 +150,15 @@ impl WorkQueue {
         self.posted
     }
 
-    const fn operation(&self) -> u32 {
+    /// Whether the device has nothing of this queue to do, as far as statuses tell.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.slots.back().is_none_or(|slot| slot.status() & status::DONE != 0)
+    }
+
+    fn operation(&self, slot: &Slot) -> u32 {
         match self.queue {
-            Queue::Send => status::OP_SEND,
+            Queue::Send => desc::send_operation(slot.control()),
             Queue::Recv => status::OP_RECEIVE,
         }
     }
@@ -200,7 +210,7 @@ impl WorkQueue {
     pub fn post_flushed(&mut self, slot: &Slot) -> Result<()> {
         self.check_room()?;
         self.push(slot);
-        slot.complete(status::DONE | status::DESC_FLUSHED_ERROR | self.operation());
+        slot.complete(status::DONE | status::DESC_FLUSHED_ERROR | self.operation(slot));
         Ok(())
     }
 
@@ -248,7 +258,7 @@ impl WorkQueue {
         let mut bits = first;
         let mut first_slot = None;
         for slot in self.pending() {
-            slot.complete(status::DONE | bits | self.operation());
+            slot.complete(status::DONE | bits | self.operation(slot));
             bits = status::DESC_FLUSHED_ERROR;
             first_slot.get_or_insert_with(|| slot.clone());
         }

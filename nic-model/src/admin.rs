@@ -10,7 +10,7 @@ use nic_regs::limits::{
     PEER_COUNT, REGION_COUNT, VI_COUNT,
 };
 use nic_regs::tpt::{RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID, Region};
-use nic_regs::vi::{Reliability, State};
+use nic_regs::vi::{Reliability, State, rdma};
 
 use crate::bits::{low8, low16, size};
 use crate::device::HostBus;
@@ -18,7 +18,7 @@ use crate::event::EventQueue;
 use crate::nic::Model;
 use crate::tpt::Owner;
 use crate::trace::Trace;
-use crate::vi::{Input, Owed, Remote, SendPhase, Vi};
+use crate::vi::{Input, Owed, Remote, Vi};
 
 /// Progress of the admin ring.
 #[derive(Clone, Copy, Debug, Default)]
@@ -190,10 +190,18 @@ impl Model {
         argument((1..=MAX_TRANSFER_BYTES).contains(&max_transfer))?;
         state(self.vi(index).state == State::Free)?;
         let owner = Owner { tag: low16(c.words[4] >> 16), domain };
+        let allows = self.rdma_bits(c.words[7]);
         let vi = self.vi_mut(index);
-        *vi = Vi { owner, level, max_transfer, event_queues, ..Vi::default() };
+        *vi = Vi { owner, level, max_transfer, event_queues, allows, ..Vi::default() };
         vi.go(Input::Create);
         Ok(0)
+    }
+
+    /// The RDMA that a word of a command allows, on a device that has it.
+    const fn rdma_bits(&self, word: u32) -> u32 {
+        let write = if self.features.rdma_write { rdma::WRITE } else { 0 };
+        let read = if self.features.rdma_read { rdma::READ } else { 0 };
+        word & (write | read)
     }
 
     fn vi_destroy(&mut self, c: &Command) -> Outcome {
@@ -213,6 +221,7 @@ impl Model {
             node: low8(c.words[4]),
             vi: low16(c.words[4] >> 16),
             connection: low16(c.words[5]),
+            allows: self.rdma_bits(c.words[5] >> rdma::PEER_LSB),
         };
         argument(usize::from(remote.node) < PEER_COUNT)?;
         state(self.vi(index).state == State::Idle)?;
@@ -248,10 +257,9 @@ impl Model {
     fn vi_query(&mut self, c: &Command) -> Outcome {
         let index = c.index(VI_COUNT)?;
         let vi = self.vi(index);
-        let sending = vi.send != SendPhase::Between || self.vis.first_owed(index).is_some();
         Ok(vi.state as u32
             | (vi.reason as u32) << 4
-            | u32::from(sending) << 12
+            | u32::from(self.is_sending(index)) << 12
             | u32::from(vi.recv.is_some()) << 13)
     }
 

@@ -91,7 +91,8 @@ impl Channels {
     pub(crate) fn admits(&self, node: u8, header: &Header) -> bool {
         let peer = self.peer(node);
         let need = chunks(usize::from(header.length));
-        let room = if header.kind == Type::Data as u8 {
+        let data = [Type::Data, Type::RdmaWrite, Type::ReadRequest, Type::ReadResponse];
+        let room = if data.iter().any(|&kind| header.kind == kind as u8) {
             need + POOL_RESERVED_CHUNKS <= self.free_chunks
                 && peer.chunks + need <= POOL_PEER_CHUNKS
         } else {

@@ -3,10 +3,9 @@
 use bitvec::vec::BitVec;
 use nic_regs::counter::{COUNTER_SLOTS, Counter, ErrorCode};
 use nic_regs::csr::{
-    ACK_DELAY, ADMIN_BASE_HI, ADMIN_BASE_LO, ADMIN_SIZE, ADMIN_TAIL, CAPS0, CAPS1, CAPS2, CAPS3,
-    CLOCK, CONTROL, COUNTER_OFFSET, ERROR_QUEUE, ID, KEEPALIVE, MSIX_ENTRY_BYTES,
-    MSIX_TABLE_OFFSET, NODE, PCIE, READ_TIMEOUT, REGS, REQUESTER, RETRY_LIMIT, RETRY_TIMEOUT, Reg,
-    SAMPLE, STATUS, Stamp,
+    ACK_DELAY, ADMIN_BASE_HI, ADMIN_BASE_LO, ADMIN_SIZE, ADMIN_TAIL, CAPS0, CAPS1, CAPS2, CLOCK,
+    CONTROL, COUNTER_OFFSET, ERROR_QUEUE, ID, KEEPALIVE, MSIX_ENTRY_BYTES, MSIX_TABLE_OFFSET, NODE,
+    PCIE, READ_TIMEOUT, REGS, REQUESTER, RETRY_LIMIT, RETRY_TIMEOUT, Reg, SAMPLE, STATUS, Stamp,
 };
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
@@ -157,7 +156,7 @@ impl Model {
                 }
                 0
             }
-            Some(Place::Register(reg)) if clearing => reset_value(reg),
+            Some(Place::Register(reg)) if clearing && reg != Reg::CAPS3 => reset_value(reg),
             Some(Place::Register(reg)) => self.register_read(reg),
             Some(Place::Counter(slot)) => self.counters.slot(slot),
             Some(Place::Msix(vector, dword)) => self.csr.msix[vector][dword],
@@ -189,7 +188,7 @@ impl Model {
             Reg::CAPS0 => CAPS0::RESET.0,
             Reg::CAPS1 => CAPS1::RESET.0,
             Reg::CAPS2 => CAPS2::RESET.0,
-            Reg::CAPS3 => CAPS3::RESET.0,
+            Reg::CAPS3 => self.features.caps3().0,
             Reg::CLOCK => CLOCK::RESET.0,
             Reg::CONTROL => csr.control,
             Reg::STATUS => self.status(),
@@ -245,6 +244,9 @@ impl Model {
         match reg {
             Reg::CONTROL => {
                 csr.control = value & CONTROL::ENABLE.mask();
+                if csr.control == 0 {
+                    self.pushes.forget_unfinished();
+                }
                 if CONTROL(value).get(CONTROL::SOFT_RESET) == 1 {
                     self.reset();
                 }

@@ -4,12 +4,12 @@ use nic_regs::counter::Counter;
 use nic_regs::csr::Stamp;
 use nic_regs::desc::{
     CONTROL_BYTES, ControlSegment, DataSegment, IMMEDIATE_OFFSET, LENGTH_OFFSET, SEGMENT_BYTES,
-    control, status,
+    control, send_operation, status,
 };
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::limits::DATA_SEGMENTS_MAX;
 use nic_regs::tpt::Handle;
-use nic_regs::vi::{Reliability, StopReason};
+use nic_regs::vi::{Reliability, StopReason, rdma};
 
 use crate::bits::{low32, size};
 use crate::device::HostBus;
@@ -18,7 +18,7 @@ use crate::trace::Trace;
 use crate::vi::{Head, Stop};
 
 /// Segments of the longest descriptor there can be: one address segment and the data segments.
-const SEGMENTS_REACHED: u16 = 17;
+pub(crate) const SEGMENTS_REACHED: u16 = 17;
 
 /// A piece of host memory that a checked segment stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +27,67 @@ pub(crate) struct Span {
     pub(crate) length: u32,
 }
 
+/// What a descriptor asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// A send, or a receive.
+    Send,
+    /// An RDMA write to this place of the peer.
+    Write { address: u64, handle: u32 },
+    /// An RDMA read from there.
+    Read { address: u64, handle: u32 },
+}
+
+impl Operation {
+    /// The status operation of a send descriptor.
+    pub(crate) const fn status(self) -> u32 {
+        match self {
+            Self::Send => status::OP_SEND,
+            Self::Write { .. } => status::OP_RDMA_WRITE,
+            Self::Read { .. } => status::OP_RDMA_READ,
+        }
+    }
+
+    /// What the peer's VI must allow, and the fault if it does not.
+    pub(crate) const fn needs(self) -> Option<(u32, Fault)> {
+        let status = status::RDMA_PROT_ERROR;
+        match self {
+            Self::Send => None,
+            Self::Write { .. } => {
+                Some((rdma::WRITE, Fault::Bad { status, reason: StopReason::RdmaWrite }))
+            }
+            Self::Read { .. } => {
+                Some((rdma::READ, Fault::Bad { status, reason: StopReason::RdmaRead }))
+            }
+        }
+    }
+}
+
+/// How a descriptor is completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// Error bits.
+    pub(crate) errors: u32,
+    pub(crate) length: u32,
+    pub(crate) immediate: Option<u32>,
+}
+
+impl Ending {
+    pub(crate) const fn good(length: u32) -> Self {
+        Self { errors: 0, length, immediate: None }
+    }
+}
+
 /// A descriptor that has passed the checks of section 3.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {
     pub(crate) control: ControlSegment,
+    pub(crate) operation: Operation,
     pub(crate) spans: Vec<Span>,
     /// Sum of the segments' lengths.
     pub(crate) total: u64,
+    /// The data itself, if it came by a push.
+    pub(crate) inline: Option<Vec<u8>>,
 }
 
 /// Why a descriptor cannot be executed.
@@ -82,24 +136,37 @@ impl Resolved {
     }
 }
 
-/// Checks the format: section 3.2.
-fn check_format(c: &ControlSegment) -> Result<(), Fault> {
-    let bad = c.control & control::RESERVED != 0
-        || c.reserved != 0
-        || c.control & control::OP_MASK != control::OP_SENDRECV
-        || usize::from(c.seg_count) > DATA_SEGMENTS_MAX;
-    if bad { Err(Fault::FORMAT) } else { Ok(()) }
-}
-
 impl Model {
-    /// Reads and checks the descriptor at the head of a queue that is not empty: sections 3.1 to
-    /// 3.3.
-    pub(crate) fn fetch(
+    /// Checks the format of a control segment: section 3.2. True: an address segment follows.
+    fn check_format(&self, vi: u16, queue: Queue, c: &ControlSegment) -> Result<bool, Fault> {
+        let op = c.control & control::OP_MASK;
+        let reliable = self.vi(vi).level != Reliability::Unreliable;
+        let remote = match (queue, op) {
+            (_, control::OP_SENDRECV) => false,
+            (Queue::Send, control::OP_RDMA_WRITE) if self.features.rdma_write => true,
+            (Queue::Send, control::OP_RDMA_READ) if self.features.rdma_read && reliable => {
+                if c.control & control::IMMEDIATE != 0 {
+                    return Err(Fault::FORMAT);
+                }
+                true
+            }
+            _ => return Err(Fault::FORMAT),
+        };
+        let segments = usize::from(c.seg_count).checked_sub(remote.into());
+        let bad = c.control & control::RESERVED != 0
+            || c.reserved != 0
+            || segments.is_none_or(|data| data > DATA_SEGMENTS_MAX);
+        if bad { Err(Fault::FORMAT) } else { Ok(remote) }
+    }
+
+    /// Reads the control segment at the head of a queue that is not empty, and checks it: sections
+    /// 3.1 and 3.2. Gives its bus address too, and whether an address segment follows.
+    pub(crate) fn fetch_control(
         &mut self,
         vi: u16,
         queue: Queue,
         host: &mut dyn HostBus,
-    ) -> Result<Resolved, Fault> {
+    ) -> Result<(ControlSegment, u64, bool), Fault> {
         let owner = self.vi(vi).owner;
         let work = self.vi(vi).queues[queue as usize];
         let token = match work.head {
@@ -117,12 +184,39 @@ impl Model {
         }
         let next = (work.count >= 2).then_some((control.next, control.next_handle));
         self.vi_mut(vi).queues[queue as usize].next = next;
-        check_format(&control)?;
+        if queue == Queue::Send {
+            self.vi_mut(vi).operations[queue as usize] = send_operation(control.control);
+        }
+        let remote = self.check_format(vi, queue, &control)?;
+        Ok((control, bus, remote))
+    }
 
+    /// Reads and checks the descriptor at the head of a queue that is not empty: sections 3.1 to
+    /// 3.3.
+    pub(crate) fn fetch(
+        &mut self,
+        vi: u16,
+        queue: Queue,
+        host: &mut dyn HostBus,
+    ) -> Result<Resolved, Fault> {
+        let (control, bus, remote) = self.fetch_control(vi, queue, host)?;
+        let owner = self.vi(vi).owner;
         let mut bytes = vec![0; usize::from(control.seg_count) * size(SEGMENT_BYTES)];
         self.host_read(host, bus + CONTROL_BYTES, &mut bytes).map_err(|_| Fault::Unreadable)?;
         let (mut spans, mut total) = (Vec::new(), 0);
         let (segments, _) = bytes.as_chunks::<{ size(SEGMENT_BYTES) }>();
+        let (first, segments) = segments.split_at(usize::from(remote));
+        let operation = match first.first().map(DataSegment::from_bytes) {
+            None => Operation::Send,
+            Some(address) if address.length != 0 => return Err(Fault::FORMAT),
+            Some(DataSegment { address, handle, .. }) => {
+                if control.control & control::OP_MASK == control::OP_RDMA_WRITE {
+                    Operation::Write { address, handle }
+                } else {
+                    Operation::Read { address, handle }
+                }
+            }
+        };
         for segment in segments.iter().map(DataSegment::from_bytes).filter(|s| s.length != 0) {
             let bus = self
                 .regions
@@ -133,7 +227,7 @@ impl Model {
         }
         self.count(Counter::DescriptorsFetched);
         self.stamp(vi, if queue == Queue::Send { Stamp::Descriptor } else { Stamp::Matched });
-        Ok(Resolved { control, spans, total })
+        Ok(Resolved { control, operation, spans, total, inline: None })
     }
 
     /// Takes the head off a queue, by the successor rule (section 2.3). Gives where it was.
@@ -187,21 +281,17 @@ impl Model {
         &mut self,
         vi: u16,
         queue: Queue,
-        bits: u32,
-        length: u32,
-        immediate: Option<u32>,
+        ending: Ending,
         host: &mut dyn HostBus,
     ) -> bool {
+        let Ending { errors, length, immediate } = ending;
         let Some(bus) = self.pop(vi, queue, host) else {
             self.stop_and_refuse(vi, queue, StopReason::Descriptor, host);
             return false;
         };
-        let operation = match queue {
-            Queue::Send => status::OP_SEND,
-            Queue::Recv => status::OP_RECEIVE,
-        };
+        let operation = self.vi(vi).operations[queue as usize];
         let immediate_bit = if immediate.is_some() { status::IMMEDIATE } else { 0 };
-        let bits = status::DONE | operation | immediate_bit | bits;
+        let bits = status::DONE | operation | immediate_bit | errors;
         let mut bytes = [0; 12];
         bytes[..4].copy_from_slice(&immediate.unwrap_or(0).to_le_bytes());
         bytes[4..8].copy_from_slice(&length.to_le_bytes());
@@ -241,7 +331,8 @@ impl Model {
             }
             Fault::Bad { status: bits, reason } => {
                 let partial = if partial { status::PARTIAL_ERROR } else { 0 };
-                let done = self.complete(vi, queue, bits | partial, 0, None, host);
+                let ending = Ending { errors: bits | partial, ..Ending::good(0) };
+                let done = self.complete(vi, queue, ending, host);
                 if done && self.vi(vi).level != Reliability::Unreliable {
                     self.stop_and_refuse(vi, queue, reason, host);
                 }

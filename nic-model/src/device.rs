@@ -6,6 +6,35 @@
 
 use core::fmt;
 
+use nic_regs::csr::CAPS3;
+
+/// What a device may lack: `docs/contract.md` 1.5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Push doorbells.
+    pub push: bool,
+    /// RDMA writes.
+    pub rdma_write: bool,
+    /// RDMA reads.
+    pub rdma_read: bool,
+}
+
+impl Features {
+    /// All.
+    pub const ALL: Self = Self { push: true, rdma_write: true, rdma_read: true };
+    /// None.
+    pub const NONE: Self = Self { push: false, rdma_write: false, rdma_read: false };
+
+    /// The capability register of a device with these.
+    #[must_use]
+    pub const fn caps3(self) -> CAPS3 {
+        CAPS3::RESET
+            .with(CAPS3::PUSH, self.push as u32)
+            .with(CAPS3::RDMA_WRITE, self.rdma_write as u32)
+            .with(CAPS3::RDMA_READ, self.rdma_read as u32)
+    }
+}
+
 /// A read of host memory failed: no memory is mapped at that address, or the root complex answered
 /// with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::trace::Trace;
 
 /// Why a doorbell is refused: the causes of [`ErrorCode::BadDoorbell`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
+pub(crate) enum Cause {
     /// Size or offset.
     Shape = 0,
     /// Not this page's VI.
@@ -24,6 +24,9 @@ enum Cause {
     Consumer = 3,
 }
 
+/// A cause, and the VI or event queue that it is about.
+pub(crate) type Refusal = (Cause, u16);
+
 impl Model {
     /// A write to BAR2.
     pub(crate) fn doorbell_write(&mut self, offset: u64, data: &[u8], host: &mut dyn HostBus) {
@@ -32,9 +35,22 @@ impl Model {
         }
         let page = low16(low32(offset / PAGE_BYTES));
         let within = offset % PAGE_BYTES;
+        if self.features.push {
+            if let Some((line, first)) = crate::push::place(within, data.len()) {
+                let (words, _) = data.as_chunks::<8>();
+                for (i, word) in words.iter().enumerate() {
+                    let word = u64::from_le_bytes(*word);
+                    if let Err(refusal) = self.push_word(page, line, first + i, word) {
+                        self.refuse_doorbell(page, within, refusal);
+                    }
+                }
+                return;
+            }
+            self.break_push(page);
+        }
         let outcome = match (<[u8; 8]>::try_from(data), within) {
             (Ok(bytes), TOKEN_OFFSET) => {
-                self.post(page, Token::from_bits(u64::from_le_bytes(bytes)))
+                self.post(page, Token::from_bits(u64::from_le_bytes(bytes))).map(drop)
             }
             (Ok(bytes), EVENT_OFFSET) => {
                 let doorbell = EventDoorbell::from_bits(u64::from_le_bytes(bytes));
@@ -42,17 +58,22 @@ impl Model {
             }
             _ => Err((Cause::Shape, 0)),
         };
-        if let Err((cause, index)) = outcome {
-            self.count(Counter::DoorbellBad);
-            let dword = low32(within) & !3;
-            let detail = u32::from(index) | dword << 16 | (cause as u32) << 28;
-            self.log(ErrorCode::BadDoorbell, page, detail);
-            self.trace(Trace::DoorbellRefused { page, cause: cause as u32 });
+        if let Err(refusal) = outcome {
+            self.refuse_doorbell(page, within, refusal);
         }
     }
 
-    /// A token doorbell.
-    fn post(&mut self, page: u16, token: Token) -> Result<(), (Cause, u16)> {
+    /// A write at `within` of a page is refused.
+    pub(crate) fn refuse_doorbell(&mut self, page: u16, within: u64, (cause, index): Refusal) {
+        self.count(Counter::DoorbellBad);
+        let dword = low32(within) & !3;
+        let detail = u32::from(index) | dword << 16 | (cause as u32) << 28;
+        self.log(ErrorCode::BadDoorbell, page, detail);
+        self.trace(Trace::DoorbellRefused { page, cause: cause as u32 });
+    }
+
+    /// A token doorbell, or a push; false if it was dropped.
+    pub(crate) fn post(&mut self, page: u16, token: Token) -> Result<bool, Refusal> {
         let vi = token.vi;
         if usize::from(vi) >= VI_COUNT {
             return Err((Cause::Vi, vi));
@@ -64,7 +85,7 @@ impl Model {
         self.trace(Trace::Doorbell { page, token });
         if self.vi(vi).state == State::Error {
             self.count(Counter::DoorbellDropped);
-            return Ok(());
+            return Ok(false);
         }
         self.vi_mut(vi).queues[token.queue as usize].post(token);
         self.count(Counter::DoorbellTokens);
@@ -72,7 +93,7 @@ impl Model {
             self.stamp(vi, Stamp::Doorbell);
             self.make_ready(vi);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// An event doorbell.
@@ -81,7 +102,7 @@ impl Model {
         page: u16,
         doorbell: EventDoorbell,
         host: &mut dyn HostBus,
-    ) -> Result<(), (Cause, u16)> {
+    ) -> Result<(), Refusal> {
         let number = doorbell.queue;
         let queue = self
             .events

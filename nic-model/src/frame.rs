@@ -1,13 +1,16 @@
 //! Frames as values, to and from beats.
 
-use nic_regs::frame::{BEAT_BYTES, CRC_INIT, CRC_POLYNOMIAL, HEADER_BEATS, Header, Type, flag};
+use nic_regs::frame::{
+    BEAT_BYTES, CRC_INIT, CRC_POLYNOMIAL, HEADER_BEATS, Header, RDMA_HEADER_BYTES, Type, flag,
+};
 use nic_regs::limits::{LINK_PAYLOAD_BYTES, POOL_CHUNK_BYTES};
 
 use crate::bits::low32;
 use crate::device::Beat;
 
-/// Beats of the longest frame: header, payload, CRC.
-pub const FRAME_BEATS_MAX: usize = HEADER_BEATS + LINK_PAYLOAD_BYTES / BEAT_BYTES + 1;
+/// Beats of the longest frame: header, payload (that of an RDMA write), CRC.
+pub const FRAME_BEATS_MAX: usize =
+    HEADER_BEATS + (RDMA_HEADER_BYTES + LINK_PAYLOAD_BYTES) / BEAT_BYTES + 1;
 
 /// A frame: header and payload. The header's length is the payload's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,9 +127,8 @@ impl Assembler {
         };
         let header = Header::from_beats([a, b, c]);
         let length = usize::from(header.length);
-        if length > LINK_PAYLOAD_BYTES
+        if Type::from_bits(header.kind).is_none_or(|kind| length > kind.payload_max())
             || self.count != HEADER_BEATS + header.payload_beats() + 1
-            || Type::from_bits(header.kind).is_none()
         {
             return Err(FrameError::Length);
         }
@@ -222,7 +224,7 @@ mod tests {
         }
         frame.header.length = 16;
         assert!(feed(&frame.to_beats()).is_ok());
-        frame.header.kind = 6;
+        frame.header.kind = 9;
         assert_eq!(feed(&frame.to_beats()), Err(FrameError::Length));
         frame.payload = vec![0; 5000];
         assert_eq!(feed(&frame.to_beats()), Err(FrameError::Length));

@@ -12,10 +12,11 @@
 //! | `nic` | | [`Model`]: the step, the order of the engines |
 //! | `csr`, `counter` | 1, 9 | registers, MSI-X table, reset; counters and the error log |
 //! | `admin` | 1 | the admin ring and its commands |
-//! | `doorbell` | 2 | token and event doorbells |
+//! | `doorbell`, `push` | 2 | token, event and push doorbells |
 //! | `desc`, `tpt` | 3 | descriptors: reached, checked, popped, completed; the region table |
 //! | `send` | 4 | the ready ring, frames out of descriptors, owed control frames |
 //! | `recv` | 5 | staged frames into descriptors |
+//! | `rdma` | 11, 12 | RDMA writes and reads, at their target and at the asker |
 //! | `vi` | 6 | VI states, stopping |
 //! | `channel` | 7 | opening, acceptance, retransmission, credits, pool, keepalive |
 //! | `message` | 7.8 | out-of-band messages |
@@ -42,6 +43,8 @@ mod event;
 mod host_bus;
 mod message;
 mod nic;
+mod push;
+mod rdma;
 mod recv;
 mod send;
 mod tpt;

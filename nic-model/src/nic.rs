@@ -13,9 +13,10 @@ use crate::bits::{small8, small16};
 use crate::channel::Channels;
 use crate::counter::{Counters, ErrorLog, Sample};
 use crate::csr::Csr;
-use crate::device::{Device, HostBus, Link};
+use crate::device::{Device, Features, HostBus, Link};
 use crate::event::Events;
 use crate::frame::Assembler;
+use crate::push::Pushes;
 use crate::recv::RecvEngine;
 use crate::send::SendEngine;
 use crate::tpt::Regions;
@@ -37,6 +38,7 @@ enum Access {
 /// The behavioural model of the NIC.
 #[derive(Debug)]
 pub struct Model {
+    pub(crate) features: Features,
     pub(crate) now: u64,
     /// When the last reset was.
     pub(crate) reset_at: u64,
@@ -54,6 +56,7 @@ pub struct Model {
     pub(crate) vis: Vis,
     pub(crate) events: Events,
     pub(crate) message_queues: [u16; DOMAIN_COUNT],
+    pub(crate) pushes: Pushes,
     pub(crate) send: SendEngine,
     pub(crate) recv: RecvEngine,
     pub(crate) channels: Channels,
@@ -64,6 +67,7 @@ pub struct Model {
 impl Default for Model {
     fn default() -> Self {
         Self {
+            features: Features::ALL,
             now: 0,
             reset_at: 0,
             ready_at: None,
@@ -79,6 +83,7 @@ impl Default for Model {
             vis: Vis::default(),
             events: Events::default(),
             message_queues: [NO_QUEUE; DOMAIN_COUNT],
+            pushes: Pushes::default(),
             send: SendEngine::default(),
             recv: RecvEngine::default(),
             channels: Channels::default(),
@@ -89,10 +94,16 @@ impl Default for Model {
 }
 
 impl Model {
-    /// A device at power-on.
+    /// A device at power-on, with all features.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A device that may lack some.
+    #[must_use]
+    pub fn with_features(features: Features) -> Self {
+        Self { features, ..Self::default() }
     }
 
     /// Has `observer` told what happens from now on.
@@ -121,7 +132,7 @@ impl Model {
             reason: v.reason,
             posted: v.queues.map(|queue| queue.count),
             unannounced: v.unannounced,
-            sending: v.send != crate::vi::SendPhase::Between || self.vis.first_owed(vi).is_some(),
+            sending: self.is_sending(vi),
             receiving: v.recv.is_some(),
         }
     }
@@ -157,6 +168,7 @@ impl Model {
         self.assembler.skip_current();
         let old = std::mem::take(self);
         *self = Self {
+            features: old.features,
             now: old.now,
             reset_at: old.now,
             ready_at: Some(old.now + CLEAR_CYCLES),
@@ -223,6 +235,7 @@ impl Device for Model {
         if !self.inbox.is_empty() {
             self.host_step(host);
         }
+        self.push_step();
         self.link_step(host, link);
         if self.recv.busy() {
             self.recv_step(host);
@@ -242,6 +255,7 @@ impl Device for Model {
     fn busy(&self) -> bool {
         !self.clear
             || !self.inbox.is_empty()
+            || self.pushes.busy()
             || self.recv.busy()
             || self.admin_busy()
             || self.send.busy()

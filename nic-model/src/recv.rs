@@ -11,7 +11,7 @@ use nic_regs::limits::{STAGING_BEATS, VI_COUNT};
 use nic_regs::vi::{Reliability, State, StopReason};
 
 use crate::bits::low8;
-use crate::desc::{Fault, Resolved};
+use crate::desc::{Ending, Fault, Resolved};
 use crate::device::HostBus;
 use crate::frame::{Frame, staging_beats};
 use crate::nic::Model;
@@ -20,12 +20,23 @@ use crate::vi::{Owed, SendPhase, Stop};
 /// A message that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecvMessage {
+    /// It is an RDMA write, and has no descriptor.
+    pub(crate) write: bool,
     /// Bytes in all, as FIRST told.
-    length: u32,
+    pub(crate) length: u32,
     /// Bytes in the buffers.
-    placed: u32,
+    pub(crate) placed: u32,
     /// Message and fragment number of the next frame (Unreliable).
-    sequence: u16,
+    pub(crate) sequence: u16,
+}
+
+impl RecvMessage {
+    /// The message after a frame with `bytes` more.
+    pub(crate) const fn after(self, bytes: u32) -> Self {
+        let fragment = self.sequence.wrapping_add(1) & 0xff;
+        let sequence = self.sequence & 0xff00 | fragment;
+        Self { placed: self.placed + bytes, sequence, ..self }
+    }
 }
 
 /// An accepted frame, and whose credits it holds.
@@ -103,7 +114,11 @@ impl Model {
             && vi.remote.node == header.src_node
             && vi.remote.vi == header.src_vi
             && vi.remote.connection == header.connection;
-        if header.kind != Type::Data as u8 {
+        let kind = Type::from_bits(header.kind);
+        if matches!(kind, Some(Type::ReadRequest | Type::ReadResponse)) {
+            return fits && vi.level != Reliability::Unreliable;
+        }
+        if !matches!(kind, Some(Type::Data | Type::RdmaWrite)) {
             return fits;
         }
         let flags = match vi.level {
@@ -119,22 +134,29 @@ impl Model {
         let (level, send) = (self.vi(vi).level, self.vi(vi).send);
         match kind {
             Type::Data => self.take_data(vi, frame, host),
+            Type::RdmaWrite => self.take_write(vi, frame, host),
+            Type::ReadRequest => self.take_request(vi, frame, host),
+            Type::ReadResponse => self.take_response(vi, frame, host),
             Type::ViAck => {
                 let SendPhase::Waiting { total } = send else {
                     self.count(Counter::Unmatched);
                     return;
                 };
                 self.vi_mut(vi).send = SendPhase::Between;
-                self.complete(vi, Queue::Send, 0, total, None, host);
+                self.complete(vi, Queue::Send, Ending::good(total), host);
                 self.make_ready(vi);
             }
             Type::ViRefuse => {
                 let reason = StopReason::Refused;
-                let status = match level {
-                    Reliability::Reception => status::REMOTE_DESC_ERROR,
+                let peer_reason = low8(frame.header.word);
+                let status = match (StopReason::from_bits(peer_reason.into()), level) {
+                    (Some(StopReason::RdmaRead), _)
+                    | (Some(StopReason::RdmaWrite), Reliability::Reception) => {
+                        status::RDMA_PROT_ERROR
+                    }
+                    (_, Reliability::Reception) => status::REMOTE_DESC_ERROR,
                     _ => status::TRANSPORT_ERROR,
                 };
-                let peer_reason = low8(frame.header.word);
                 self.stop(vi, Stop { reason, peer_reason, queue: Queue::Send, status }, host);
             }
             Type::Fin => {
@@ -149,17 +171,10 @@ impl Model {
         let first = frame.header.flags & flag::FIRST != 0;
         let unreliable = self.vi(vi).level == Reliability::Unreliable;
         let message = match (first, self.vi(vi).recv) {
-            (true, Some(_)) if !unreliable => {
-                self.fail_recv(vi, Fault::LENGTH, true, host);
-                return;
-            }
+            (true, Some(_)) if !unreliable => return self.break_message(vi, host),
             (true, _) => self.first_frame(vi, frame, host),
-            (false, Some(message)) => self.later_frame(vi, message, frame, host),
-            (false, None) => {
-                let cause = if unreliable { Counter::UnreliableGap } else { Counter::Unmatched };
-                self.count(cause);
-                None
-            }
+            (false, Some(message)) if !message.write => self.later_frame(vi, message, frame, host),
+            (false, _) => return self.stray_frame(vi),
         };
         let Some((message, resolved)) = message else { return };
         self.place(vi, message, resolved, frame, host);
@@ -176,6 +191,7 @@ impl Model {
         let unreliable = self.vi(vi).level == Reliability::Unreliable;
         self.vi_mut(vi).recv = None;
         self.recv.forget(Some(vi));
+        self.vi_mut(vi).operations[Queue::Recv as usize] = status::OP_RECEIVE;
         let payload = u32::from(header.length);
         let last = header.flags & flag::LAST != 0;
         let length = if last { payload } else { header.word };
@@ -197,7 +213,8 @@ impl Model {
         });
         match resolved {
             Ok(resolved) => {
-                Some((RecvMessage { length, placed: 0, sequence: header.sequence }, resolved))
+                let sequence = header.sequence;
+                Some((RecvMessage { write: false, length, placed: 0, sequence }, resolved))
             }
             Err(fault) => {
                 self.fail_recv(vi, fault, false, host);
@@ -248,7 +265,7 @@ impl Model {
     fn place(
         &mut self,
         vi: u16,
-        mut message: RecvMessage,
+        message: RecvMessage,
         resolved: Resolved,
         frame: &Frame,
         host: &mut dyn HostBus,
@@ -259,9 +276,7 @@ impl Model {
             host.write(bus, &frame.payload[at..at + n]);
             at += n;
         }
-        message.placed += u32::from(header.length);
-        let fragment = message.sequence.wrapping_add(1) & 0xff;
-        message.sequence = message.sequence & 0xff00 | fragment;
+        let message = message.after(header.length.into());
         if header.flags & flag::LAST == 0 {
             self.vi_mut(vi).recv = Some(message);
             self.recv.cache = Some((vi, resolved));
@@ -270,9 +285,29 @@ impl Model {
         self.stamp(vi, Stamp::DataWritten);
         self.vi_mut(vi).recv = None;
         let immediate = (header.flags & flag::IMMEDIATE != 0).then_some(header.word);
-        let done = self.complete(vi, Queue::Recv, 0, message.length, immediate, host);
+        let ending = Ending { immediate, ..Ending::good(message.length) };
+        let done = self.complete(vi, Queue::Recv, ending, host);
         if done && header.flags & flag::RECEPTION != 0 {
             self.owe(vi, Owed::Ack);
+        }
+    }
+
+    /// A FIRST frame in mid-message on a reliable VI: section 5.4.
+    pub(crate) fn break_message(&mut self, vi: u16, host: &mut dyn HostBus) {
+        if self.vi(vi).recv.is_some_and(|message| message.write) {
+            self.stop_and_refuse(vi, Queue::Recv, StopReason::Length, host);
+        } else {
+            self.fail_recv(vi, Fault::LENGTH, true, host);
+        }
+    }
+
+    /// A later frame without its message: section 5.4.
+    pub(crate) fn stray_frame(&mut self, vi: u16) {
+        if self.vi(vi).level == Reliability::Unreliable {
+            self.count(Counter::UnreliableGap);
+            self.vi_mut(vi).recv = None;
+        } else {
+            self.count(Counter::Unmatched);
         }
     }
 
@@ -284,12 +319,14 @@ impl Model {
 
     /// The descriptors at hand of this VI are not used any more.
     pub(crate) fn forget_caches(&mut self, vi: u16) {
+        self.pushes.forget(Some(vi));
         self.send.forget(Some(vi));
         self.recv.forget(Some(vi));
     }
 
     /// No descriptor at hand is used any more: a region went.
     pub(crate) fn forget_all_caches(&mut self) {
+        self.pushes.forget(None);
         self.send.forget(None);
         self.recv.forget(None);
     }

@@ -6,12 +6,12 @@ use bitvec::vec::BitVec;
 use nic_regs::csr::Stamp;
 use nic_regs::desc::control;
 use nic_regs::doorbell::Queue;
-use nic_regs::frame::{Header, Type, flag};
+use nic_regs::frame::{Header, RDMA_HEADER_BYTES, RdmaHeader, Type, flag};
 use nic_regs::limits::{LINK_PAYLOAD_BYTES, VI_COUNT};
 use nic_regs::vi::Reliability;
 
 use crate::bits::{low32, small8, small16, small32};
-use crate::desc::{Fault, Resolved};
+use crate::desc::{Ending, Fault, Operation, Resolved};
 use crate::device::HostBus;
 use crate::frame::Frame;
 use crate::nic::Model;
@@ -63,9 +63,25 @@ impl SendEngine {
     }
 }
 
+/// Bytes in front of the data of a frame of this operation.
+const fn header_bytes(operation: Operation) -> usize {
+    match operation {
+        Operation::Write { .. } => RDMA_HEADER_BYTES,
+        _ => 0,
+    }
+}
+
+fn rdma_header(address: u64, handle: u32, total: u32) -> [u8; RDMA_HEADER_BYTES] {
+    let mut bytes = [0; RDMA_HEADER_BYTES];
+    let [a, b] = RdmaHeader { address, handle, total }.to_beats().map(u64::to_le_bytes);
+    bytes[..8].copy_from_slice(&a);
+    bytes[8..].copy_from_slice(&b);
+    bytes
+}
+
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+pub(crate) enum Turn {
     /// A frame was sent, or a descriptor was completed, or the VI stopped.
     Worked,
     /// The channel does not take the frame now.
@@ -76,7 +92,8 @@ impl Model {
     /// Puts a VI with something to send at the end of the ring.
     pub(crate) fn make_ready(&mut self, vi: u16) {
         let index = usize::from(vi);
-        let wants = self.vis.first_owed(vi).is_some() || self.vi(vi).send_work();
+        let v = self.vi(vi);
+        let wants = self.vis.first_owed(vi).is_some() || v.answer.is_some() || v.send_work();
         if wants && !self.send.ready[index] {
             self.send.ready.set(index, true);
             self.send.ring.push_back(vi);
@@ -95,6 +112,7 @@ impl Model {
             self.send.ready.set(usize::from(vi), false);
             let turn = match self.vis.first_owed(vi) {
                 Some(owed) => self.send_owed(vi, owed),
+                None if self.vi(vi).answer.is_some() => self.send_answer(vi, host),
                 None if self.vi(vi).send_work() => self.send_data(vi, host),
                 None => continue,
             };
@@ -111,7 +129,7 @@ impl Model {
         }
     }
 
-    fn header(&self, vi: u16, kind: Type, flags: u8) -> Header {
+    pub(crate) fn header(&self, vi: u16, kind: Type, flags: u8) -> Header {
         let remote = self.vi(vi).remote;
         Header {
             kind: small8(kind as usize),
@@ -159,55 +177,105 @@ impl Model {
         };
         let resolved = match at_hand {
             Some((_, resolved)) => Ok(resolved),
-            None => self.fetch(vi, Queue::Send, host),
+            None => match self.pushes.take(vi) {
+                Some(inline) => self.resolve_inline(vi, inline),
+                None => self.fetch(vi, Queue::Send, host),
+            },
         };
-        let resolved = match resolved.and_then(|r| self.check_length(vi, r)) {
+        let resolved = match resolved.and_then(|r| self.check_send(vi, r)) {
             Ok(resolved) => resolved,
             Err(fault) => {
                 self.fail_send(vi, fault, begun, host);
                 return Turn::Worked;
             }
         };
-        let mut header = self.data_header(vi, &resolved, sent);
+        if matches!(resolved.operation, Operation::Read { .. }) {
+            return self.send_request(vi, resolved);
+        }
+        let header = self.data_header(vi, &resolved, sent);
         if !self.channels.admits(node, &header) {
             self.send.cache = Some((vi, resolved));
             return Turn::Blocked;
         }
-        let mut payload = vec![0; usize::from(header.length)];
-        let mut at = 0;
-        for (bus, n) in resolved.pieces(u64::from(sent), payload.len()) {
-            if self.host_read(host, bus, &mut payload[at..at + n]).is_err() {
-                self.fail_send(vi, Fault::DATA, begun, host);
-                return Turn::Worked;
-            }
-            at += n;
-        }
+        let Some(payload) = self.payload(&header, &resolved, sent, host) else {
+            self.fail_send(vi, Fault::DATA, begun, host);
+            return Turn::Worked;
+        };
         if header.flags & flag::FIRST != 0 {
             self.stamp(vi, Stamp::Data);
         }
-        header.src_vi = vi;
         let last = header.flags & flag::LAST != 0;
-        let sent = sent + u32::from(header.length);
+        let operation = resolved.operation.status();
+        let sent = sent + small32(payload.len() - header_bytes(resolved.operation));
         let total = low32(resolved.total);
         self.channels.enqueue(Frame { header, payload });
         if last {
             self.end_message(vi, total, host);
         } else {
-            self.vi_mut(vi).send = SendPhase::Sending { sent, total };
+            self.vi_mut(vi).send = SendPhase::Sending { sent, total, operation };
             self.send.cache = Some((vi, resolved));
         }
         Turn::Worked
     }
 
     /// Section 3.4; also, a descriptor that was changed in mid-message is refused.
-    fn check_length(&self, vi: u16, resolved: Resolved) -> Result<Resolved, Fault> {
+    fn check_send(&self, vi: u16, resolved: Resolved) -> Result<Resolved, Fault> {
         let vi = self.vi(vi);
-        let changed = matches!(vi.send, SendPhase::Sending { total, .. }
-            if u64::from(total) != resolved.total);
+        let changed = matches!(vi.send, SendPhase::Sending { total, operation, .. }
+            if u64::from(total) != resolved.total || operation != resolved.operation.status());
         if changed || resolved.total > u64::from(vi.max_transfer) {
             return Err(Fault::LENGTH);
         }
-        Ok(resolved)
+        match resolved.operation.needs() {
+            Some((bit, fault)) if vi.remote.allows & bit == 0 => Err(fault),
+            _ => Ok(resolved),
+        }
+    }
+
+    /// The payload of the frame with this header, which starts at byte `sent`; `None` if it cannot
+    /// be read.
+    fn payload(
+        &mut self,
+        header: &Header,
+        resolved: &Resolved,
+        sent: u32,
+        host: &mut dyn HostBus,
+    ) -> Option<Vec<u8>> {
+        let mut payload = Vec::with_capacity(header.length.into());
+        if let Operation::Write { address, handle } = resolved.operation {
+            let address = address.wrapping_add(sent.into());
+            payload.extend(rdma_header(address, handle, low32(resolved.total)));
+        }
+        if let Some(data) = &resolved.inline {
+            payload.extend_from_slice(data);
+            return Some(payload);
+        }
+        let length = usize::from(header.length) - payload.len();
+        for (bus, n) in resolved.pieces(u64::from(sent), length) {
+            let at = payload.len();
+            payload.resize(at + n, 0);
+            self.host_read(host, bus, &mut payload[at..]).ok()?;
+        }
+        Some(payload)
+    }
+
+    /// The request of an RDMA read: section 12.1.
+    fn send_request(&mut self, vi: u16, resolved: Resolved) -> Turn {
+        let Operation::Read { address, handle } = resolved.operation else {
+            debug_assert!(false, "the operation is a read");
+            return Turn::Worked;
+        };
+        let total = low32(resolved.total);
+        let mut header = self.header(vi, Type::ReadRequest, flag::SEQUENCED);
+        header.length = small16(RDMA_HEADER_BYTES);
+        if !self.channels.admits(header.dst_node, &header) {
+            self.send.cache = Some((vi, resolved));
+            return Turn::Blocked;
+        }
+        let payload = rdma_header(address, handle, total).to_vec();
+        self.channels.enqueue(Frame { header, payload });
+        self.vi_mut(vi).send = SendPhase::Reading { placed: 0, total };
+        Turn::Worked
     }
 
     /// The header of the frame that starts at byte `sent`.
@@ -227,11 +295,13 @@ impl Model {
         {
             flags |= if on { bit } else { 0 };
         }
-        let mut header = self.header(vi, Type::Data, flags);
-        header.length = small16(length as usize);
+        let write = matches!(resolved.operation, Operation::Write { .. });
+        let kind = if write { Type::RdmaWrite } else { Type::Data };
+        let mut header = self.header(vi, kind, flags);
+        header.length = small16(header_bytes(resolved.operation) + length as usize);
         header.word = match (first, last) {
             (_, true) if immediate => resolved.control.immediate,
-            (true, false) => total,
+            (true, false) if !write => total,
             _ => 0,
         };
         if v.level == Reliability::Unreliable {
@@ -249,7 +319,7 @@ impl Model {
             v.send = SendPhase::Waiting { total };
         } else {
             v.send = SendPhase::Between;
-            self.complete(vi, Queue::Send, 0, total, None, host);
+            self.complete(vi, Queue::Send, Ending::good(total), host);
         }
     }
 

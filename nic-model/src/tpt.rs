@@ -3,7 +3,7 @@
 use bitvec::vec::BitVec;
 use nic_regs::doorbell::Token;
 use nic_regs::limits::REGION_COUNT;
-use nic_regs::tpt::{Handle, Region};
+use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
 
 use crate::bits::low32;
 
@@ -80,7 +80,19 @@ impl Regions {
         length: u32,
         owner: Owner,
     ) -> Option<u64> {
-        let region = self.handled(handle, owner)?;
+        self.translate_with(RIGHT_VALID, va, handle, length, owner)
+    }
+
+    /// The same of a region with this right.
+    pub(crate) fn translate_with(
+        &self,
+        right: u8,
+        va: u64,
+        handle: Handle,
+        length: u32,
+        owner: Owner,
+    ) -> Option<u64> {
+        let region = self.handled(handle, owner).filter(|r| r.rights & right != 0)?;
         let start = va.checked_sub(region.va_base)?;
         let end = start.checked_add(u64::from(length))?;
         (end <= u64::from(region.length)).then(|| region.bus_base + start)

@@ -93,12 +93,30 @@ pub(crate) enum SendPhase {
         sent: u32,
         /// Bytes in all.
         total: u32,
+        /// Status operation: a send or an RDMA write.
+        operation: u32,
     },
     /// All its frames are in the channel; the ViAck is not here.
     Waiting {
         /// Bytes in all.
         total: u32,
     },
+    /// A read request is in the channel; the answer is not all here.
+    Reading {
+        /// Bytes in the local segments.
+        placed: u32,
+        /// Bytes in all.
+        total: u32,
+    },
+}
+
+/// The answer to the peer's RDMA read that a VI owes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// First byte that is still to be sent.
+    pub(crate) address: u64,
+    pub(crate) handle: u32,
+    pub(crate) left: u32,
 }
 
 /// The other end of a connection.
@@ -107,6 +125,8 @@ pub(crate) struct Remote {
     pub(crate) node: u8,
     pub(crate) vi: u16,
     pub(crate) connection: u16,
+    /// RDMA that the peer's VI allows, see [`nic_regs::vi::rdma`].
+    pub(crate) allows: u32,
 }
 
 /// A ViError event that is still to be delivered.
@@ -132,6 +152,11 @@ pub(crate) struct Vi {
     pub(crate) unannounced: [u32; 2],
     pub(crate) remote: Remote,
     pub(crate) send: SendPhase,
+    /// Status operations of the descriptors at the heads of the queues, as last known.
+    pub(crate) operations: [u32; 2],
+    /// RDMA that the VI allows, see [`nic_regs::vi::rdma`].
+    pub(crate) allows: u32,
+    pub(crate) answer: Option<Answer>,
     /// Number of the next message (Unreliable).
     pub(crate) message: u8,
     pub(crate) recv: Option<RecvMessage>,
@@ -154,6 +179,9 @@ impl Default for Vi {
             unannounced: [0; 2],
             remote: Remote::default(),
             send: SendPhase::Between,
+            operations: [status::OP_SEND, status::OP_RECEIVE],
+            allows: 0,
+            answer: None,
             message: 0,
             recv: None,
             stop: None,
@@ -167,7 +195,7 @@ impl Vi {
     pub(crate) fn send_work(&self) -> bool {
         self.state == State::Connected
             && self.queues[Queue::Send as usize].count != 0
-            && !matches!(self.send, SendPhase::Waiting { .. })
+            && !matches!(self.send, SendPhase::Waiting { .. } | SendPhase::Reading { .. })
     }
 
     /// Takes `input`, which the caller knows to be possible.
@@ -182,6 +210,7 @@ impl Vi {
         self.queues = [WorkQueue::default(); 2];
         self.unannounced = [0; 2];
         self.send = SendPhase::Between;
+        self.answer = None;
         self.recv = None;
         self.stop = None;
         self.reason = StopReason::None;
@@ -244,9 +273,17 @@ impl Model {
         &mut self.vis.entries[usize::from(vi)]
     }
 
+    /// ViQuery's 'send in progress or owed'.
+    pub(crate) fn is_sending(&self, vi: u16) -> bool {
+        let v = self.vi(vi);
+        v.send != SendPhase::Between || v.answer.is_some() || self.vis.first_owed(vi).is_some()
+    }
+
     /// Makes the VI owe its peer a control frame.
     pub(crate) fn owe(&mut self, vi: u16, owed: Owed) {
         self.vis.set_owed(vi, owed, true);
+        // A VI that was passed over has a frame of another kind now, or one to forget.
+        self.send.retry();
         self.make_ready(vi);
     }
 
@@ -283,7 +320,12 @@ impl Model {
         }
         v.go(Input::Stop);
         v.reason = stop.reason;
+        let mut stop = stop;
+        if stop.queue == Queue::Send && matches!(v.send, SendPhase::Reading { placed: 1.., .. }) {
+            stop.status |= status::PARTIAL_ERROR;
+        }
         v.send = SendPhase::Between;
+        v.answer = None;
         v.recv = None;
         v.stop = Some(stop);
         self.forget_caches(vi);

@@ -4,12 +4,18 @@ use nic_regs::admin::Opcode;
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
 use nic_regs::csr::CONTROL;
 use nic_regs::desc::DataSegment;
-use nic_regs::doorbell::{EVENT_OFFSET, EventDoorbell, PUSH_OFFSET, Queue, TOKEN_OFFSET, Token};
+use nic_regs::doorbell::{
+    EVENT_OFFSET, EventDoorbell, PUSH_LINE_BYTES, PUSH_LINE_COUNT, PUSH_OFFSET, Queue,
+    TOKEN_OFFSET, Token,
+};
 use nic_regs::limits::VI_COUNT;
 use nic_regs::vi::Reliability;
 use tests::bare::{Bare, RECV_EVENTS, Shape, page};
 use tests::vi::{BareVi, DOMAIN, REGION, vi_body};
 use tests::{DeviceKind, Pair, on_every_kind};
+
+/// The first byte behind the push lines.
+const PUSH_END: u64 = PUSH_OFFSET + PUSH_LINE_COUNT * PUSH_LINE_BYTES;
 
 /// A VI under test and one that must go on.
 struct Case {
@@ -87,11 +93,17 @@ fn sizes_and_offsets(kind: DeviceKind) {
         case.refused(page(DOMAIN) + EVENT_OFFSET, &Case::event(1, 0).repeat(2)[..bytes], 0, 0);
     }
     case.refused(page(DOMAIN), &[0; 64], 0, 0);
-    for offset in [1, 4, 7, 12, 0x10, 0x18, 0x7f8, PUSH_OFFSET, PUSH_OFFSET + 64, 0xff8] {
+    for offset in [1, 4, 7, 12, 0x10, 0x18, PUSH_OFFSET - 8, PUSH_END, 0x7f8, 0xff8] {
         case.refused(page(DOMAIN) + offset, &token[..8], 0, 0);
     }
-    for offset in [0x10, PUSH_OFFSET] {
+    for offset in [0x10, PUSH_END] {
         case.refused(page(63) + offset, &[0; 64], 0, 0);
+    }
+    // A push is for the send queue; without the feature its lines are nothing at all.
+    case.refused(page(DOMAIN) + PUSH_OFFSET, &token[..8], 0, 0);
+    if !case.bare.features().push {
+        case.refused(page(DOMAIN) + PUSH_OFFSET + 8, &token[..8], 0, 0);
+        case.refused(page(63) + PUSH_OFFSET, &[0; 64], 0, 0);
     }
     case.finish();
 }

@@ -15,6 +15,8 @@ mod fetch;
 mod host;
 #[cfg(feature = "rtl")]
 mod pcie;
+mod push;
+mod rdma;
 mod reset;
 mod send_recv;
 mod stress;

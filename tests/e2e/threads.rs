@@ -111,7 +111,7 @@ fn a_trace_names_registers_and_doorbells(kind: DeviceKind) {
     vi.post_recv(&recv.descriptor).unwrap();
     let all = lines.lock().unwrap().join("\n");
     for part in [
-        "read  ID = 0x51a70001 (ABI=0x1 MAGIC=0x51a7)",
+        "read  ID = 0x51a70002 (ABI=0x2 MAGIC=0x51a7)",
         "write CONTROL = 0x00000002 (ENABLE=0x0 SOFT_RESET=0x1)",
         "MSIX[31] control",
         "doorbell page 1: Token { vi: 0",

@@ -11,7 +11,10 @@ fn arguments_of_vis_memory_and_tags(kind: DeviceKind) {
     assert_eq!(create(ViAttributes { max_transfer_size: 0, ..good }), VipReturn::InvalidMtu);
     let too_long = ViAttributes { max_transfer_size: 262_145, ..good };
     assert_eq!(create(too_long), VipReturn::InvalidMtu);
-    assert_eq!(create(ViAttributes { enable_rdma_read: true, ..good }), VipReturn::InvalidRdmaRead);
+    // Reads are for the reliable levels, on devices that have them.
+    let reads = ViAttributes { enable_rdma_read: true, ..good };
+    let unreliable = ViAttributes { reliability: Reliability::Unreliable, ..reads };
+    assert_eq!(create(unreliable), VipReturn::InvalidRdmaRead);
     let unknown = pair.b.nic.create_ptag().unwrap();
     assert_eq!(create(ViAttributes { ptag: unknown, ..good }), VipReturn::InvalidPtag);
     let memory = vipl::DmaMemory::new(100).unwrap();

@@ -11,6 +11,7 @@ mod event;
 use cosim::lockstep::host::{BUS_BASE, Host, MSI_BASE};
 use cosim::lockstep::rig::{EVENT_OFFSET, MEMORY_BYTES, Rig, high, low, node_number};
 use cosim::root_complex::HostSettings;
+use nic_model::device::Features;
 use nic_model::link::Faults;
 use nic_regs::admin::{AdminStatus, DONE, Opcode, PeerState};
 use nic_regs::counter::{Counter, ErrorRecord};
@@ -151,6 +152,17 @@ impl Bare {
     /// Writes 1 to 64 bytes to a BAR, well-formed or not.
     pub fn write_raw(&mut self, node: usize, bar: u8, offset: u64, data: &[u8]) {
         self.rig.nodes[node].device.bar_write(bar, offset, data);
+    }
+
+    /// What node 0's device has.
+    #[track_caller]
+    pub fn features(&mut self) -> Features {
+        let caps = csr::CAPS3(self.read(0, csr::CAPS3::OFFSET));
+        Features {
+            push: caps.get(csr::CAPS3::PUSH) != 0,
+            rdma_write: caps.get(csr::CAPS3::RDMA_WRITE) != 0,
+            rdma_read: caps.get(csr::CAPS3::RDMA_READ) != 0,
+        }
     }
 
     /// Value of a counter.

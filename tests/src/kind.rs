@@ -2,13 +2,15 @@
 
 use cosim::root_complex::HostSettings;
 use nic_model::Model;
-use nic_model::device::Device;
+use nic_model::device::{Device, Features};
 
 /// What stands behind the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// The behavioural model.
     Model,
+    /// The behavioural model without the features that a device may lack.
+    Plain,
     /// The Verilated RTL.
     #[cfg(feature = "rtl")]
     Rtl,
@@ -18,7 +20,7 @@ impl DeviceKind {
     /// Whether simulation is slow, so that long scenarios are cut.
     #[must_use]
     pub const fn is_slow(self) -> bool {
-        !matches!(self, Self::Model)
+        !matches!(self, Self::Model | Self::Plain)
     }
 
     /// A size for the model, and one for a slow device.
@@ -26,6 +28,15 @@ impl DeviceKind {
     pub fn size<T>(self, model: T, slow: T) -> T {
         if self.is_slow() { slow } else { model }
     }
+}
+
+/// Says that a scenario, or part of it, does not run because its device lacks something.
+#[expect(
+    clippy::print_stderr,
+    reason = "the harness shows it with --nocapture, and with a failure"
+)]
+pub fn skipped(kind: DeviceKind, what: &str) {
+    eprintln!("SKIPPED on {kind:?}: the device has no {what}");
 }
 
 /// A device of this kind. The host's behaviour matters to the RTL alone: the model's host answers
@@ -37,6 +48,7 @@ pub fn device(kind: DeviceKind, host: &HostSettings) -> Box<dyn Device + Send> {
             let _ = host;
             Box::new(Model::default())
         }
+        DeviceKind::Plain => Box::new(Model::with_features(Features::NONE)),
         #[cfg(feature = "rtl")]
         DeviceKind::Rtl => Box::new(rtl::Checked::new(host.clone())),
     }

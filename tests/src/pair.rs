@@ -34,6 +34,8 @@ pub type Errors = Arc<Mutex<Vec<(u16, ErrorCode)>>>;
 pub struct Setup {
     /// Its devices.
     pub kind: DeviceKind,
+    /// The device of node 1, if it is another.
+    pub other: Option<DeviceKind>,
     /// What the wire does to frames.
     pub faults: Faults,
     /// The world; its seed is that of the nodes too.
@@ -50,6 +52,7 @@ impl Setup {
     pub fn new(kind: DeviceKind) -> Self {
         Self {
             kind,
+            other: None,
             faults: Faults::default(),
             world: WorldConfig::default(),
             host: HostSettings::default(),
@@ -141,6 +144,30 @@ impl Node {
         self.nic.create_vi(ViAttributes::new(level, self.tag), None, None).unwrap()
     }
 
+    /// A VI of this level that lets its peer do RDMA, as far as the level and the device have it.
+    #[must_use]
+    pub fn open_vi(&self, level: Reliability) -> Vi {
+        let caps = self.driver.capabilities();
+        let attributes = ViAttributes {
+            enable_rdma_write: caps.rdma_write,
+            enable_rdma_read: caps.rdma_read && level != Reliability::Unreliable,
+            ..ViAttributes::new(level, self.tag)
+        };
+        self.nic.create_vi(attributes, None, None).unwrap()
+    }
+
+    /// New registered memory that the peer may write and read, as far as the device has that.
+    #[must_use]
+    pub fn open_region(&self, bytes: usize) -> Region {
+        let caps = self.driver.capabilities();
+        let attributes = MemAttributes {
+            enable_rdma_write: caps.rdma_write,
+            enable_rdma_read: caps.rdma_read,
+            ..MemAttributes::new(self.tag)
+        };
+        self.nic.register_mem(&DmaMemory::new(bytes).unwrap(), attributes).unwrap()
+    }
+
     /// New registered memory.
     #[must_use]
     pub fn region(&self, bytes: usize) -> Region {
@@ -172,8 +199,9 @@ impl Pair {
     /// A pair as described.
     #[must_use]
     pub fn with(setup: &Setup) -> Self {
-        let seeds = |n| HostSettings { seed: setup.host.seed + n, ..setup.host.clone() };
-        let devices = [0, 1].map(|n| device(setup.kind, &seeds(n)));
+        let seeds = |n: u64| HostSettings { seed: setup.host.seed + n, ..setup.host.clone() };
+        let kinds = [setup.kind, setup.other.unwrap_or(setup.kind)];
+        let devices = [0, 1].map(|n: u8| device(kinds[usize::from(n)], &seeds(n.into())));
         let wire = Wire::with_faults(WIRE_LATENCY, &setup.faults);
         let (world, buses, wire) = World::pair(setup.world, devices, wire);
         let note = Note { text: format!("{setup:?}"), world: world.clone() };

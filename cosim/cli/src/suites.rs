@@ -44,8 +44,9 @@ pub(crate) fn waveforms(prefix: &Path) -> [PathBuf; 2] {
     })
 }
 
+// The RTL has no features yet.
 fn model(_node: usize) -> Box<dyn nic_model::device::Device> {
-    Box::new(nic_model::Model::new())
+    Box::new(nic_model::Model::with_features(nic_model::device::Features::NONE))
 }
 
 #[cfg(feature = "rtl")]

@@ -25,12 +25,13 @@ pub enum Opcode {
     /// index: region. Fenced: when it completes no access to the region is in flight or will start.
     RegionClear = 2,
     /// index: VI. dw4 domain 7:0 reliability 15:8 tag 31:16, dw5 send event queue 15:0 receive
-    /// event queue 31:16 (0xffff: none), dw6 maximum transfer in bytes.
+    /// event queue 31:16 (0xffff: none), dw6 maximum transfer in bytes, dw7 RDMA that it allows
+    /// (see [`crate::vi::rdma`]).
     ViCreate = 3,
     /// index: VI, which must be Idle with nothing owed to its old peer. Fenced.
     ViDestroy = 4,
     /// index: VI, which must be Idle with nothing owed. dw4 peer node 7:0 peer VI 31:16, dw5
-    /// connection id 15:0.
+    /// connection id 15:0 and RDMA that the peer's VI allows 17:16 (see [`crate::vi::rdma`]).
     ViConnect = 5,
     /// index: VI. Stops it, fences it, empties both queues, owes the peer a FIN if it was
     /// Connected; then Idle.

@@ -94,6 +94,12 @@ counters! {
     PeersLost = 36,
     /// Descriptors fetched and resolved.
     DescriptorsFetched = 37,
+    /// Pushes posted with their inline data.
+    PushesInline = 38,
+    /// Pushes posted as a token alone.
+    PushesPlain = 39,
+    /// RDMA frames of a peer that were not allowed: the VI's bits, the region, its rights or range.
+    RdmaRefused = 40,
 }
 
 /// What an error log record reports.

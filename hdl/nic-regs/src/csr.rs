@@ -41,7 +41,7 @@ pub enum Stamp {
 
 crate::registers! { 0x2000;
     /// Identity; the driver refuses a device whose MAGIC or ABI differs.
-    ID @ 0x000 Ro = 0x51A7_0001 {
+    ID @ 0x000 Ro = 0x51A7_0002 {
         /// Revision of every layout.
         15:0 ABI;
         /// 0x51A7.
@@ -72,10 +72,17 @@ crate::registers! { 0x2000;
         /// MSI-X vectors.
         31:24 VECTORS;
     }
-    /// Capabilities: largest message.
+    /// Capabilities: largest message, and what a device may lack. The reset value is that of a
+    /// device without any feature; a device with features reads them as 1, at all times.
     CAPS3 @ 0x010 Ro = 0x0004_0000 {
         /// Largest message, in bytes.
-        31:0 MAX_TRANSFER;
+        23:0 MAX_TRANSFER;
+        /// Push doorbells (`docs/contract.md` 2.5).
+        24:24 PUSH;
+        /// RDMA writes, sent and received (11).
+        25:25 RDMA_WRITE;
+        /// RDMA reads, asked and answered (12).
+        26:26 RDMA_READ;
     }
     /// Clock of the core.
     CLOCK @ 0x014 Ro = 250_000 {
@@ -277,5 +284,9 @@ const _: () = {
     assert!(CAPS2::RESET.get(CAPS2::LINK_PAYLOAD) as usize == l::LINK_PAYLOAD_BYTES);
     assert!(CAPS2::RESET.get(CAPS2::SEGMENTS) as usize == l::DATA_SEGMENTS_MAX);
     assert!(CAPS2::RESET.get(CAPS2::VECTORS) as usize == l::MSIX_VECTOR_COUNT);
-    assert!(CAPS3::RESET.0 == l::MAX_TRANSFER_BYTES && CLOCK::RESET.0 == l::CLOCK_KHZ);
+    assert!(
+        CAPS3::RESET.0 == l::MAX_TRANSFER_BYTES
+            && l::MAX_TRANSFER_BYTES < 1 << 24
+            && CLOCK::RESET.0 == l::CLOCK_KHZ
+    );
 };

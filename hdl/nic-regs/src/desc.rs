@@ -5,6 +5,8 @@
 //! 16 [Reserved 4][ImmediateData 4][Length 4][Status 4]
 //! 32 segment 0 ... (16 bytes each): data [VA 8][Handle 4][Length 4], address [VA 8][Handle 4][Reserved 4]
 //! ```
+//! An RDMA has one address segment, which names the peer's buffer, and then its data segments;
+//! SegCount counts it (VIPL `VIP_ADDRESS_SEGMENT`).
 #![allow(clippy::cast_possible_truncation, reason = "small constants")]
 
 /// Alignment of a descriptor, in bytes (`VIP_DESCRIPTOR_ALIGNMENT`).
@@ -107,7 +109,18 @@ pub struct ControlSegment {
     pub status: u32,
 }
 
-/// Data segment, decoded.
+/// Status operation of a send descriptor with these control bits; reserved operations count as
+/// sends.
+#[must_use]
+pub const fn send_operation(bits: u16) -> u32 {
+    match bits & control::OP_MASK {
+        control::OP_RDMA_WRITE => status::OP_RDMA_WRITE,
+        control::OP_RDMA_READ => status::OP_RDMA_READ,
+        _ => status::OP_SEND,
+    }
+}
+
+/// Data segment, decoded. An address segment has its Reserved word in the place of the length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataSegment {
     /// VA of the buffer.

@@ -5,7 +5,8 @@
 //! beat 0  version 7:0 | type 15:8 | payload length 31:16 | source node 39:32 | destination node 47:40 | tag 63:48
 //! beat 1  destination VI 15:0 | source VI 31:16 | connection id 47:32 | flags 55:48 | credit 63:56
 //! beat 2  sequence 15:0 | acknowledgement 31:16 | word 63:32
-//! ...     payload, zero-padded to a whole beat
+//! ...     payload, zero-padded to a whole beat; of an RDMA write or read request it begins with an
+//!         RDMA header: remote address 8 | remote handle 4 | length of the whole message 4
 //! last    CRC-32 31:0 | zero 63:32
 //! ```
 
@@ -17,6 +18,8 @@ pub const BEAT_BYTES: usize = 8;
 pub const HEADER_BEATS: usize = 3;
 /// Payload of a message frame, in bytes.
 pub const MESSAGE_BYTES: usize = 48;
+/// The RDMA header in front of the data of an RDMA write, and all of a read request, in bytes.
+pub const RDMA_HEADER_BYTES: usize = 16;
 
 /// Frame types. Types below 16 go to the receive engine, the others end in the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +34,14 @@ pub enum Type {
     Fin = 4,
     /// Out-of-band message of 48 bytes; destination VI field: domain. Sequenced.
     Message = 5,
+    /// Part of an RDMA write: RDMA header and data; flags and sequence as in Data frames, the word
+    /// only for immediate data. Each names the place of its own first byte.
+    RdmaWrite = 6,
+    /// An RDMA read: RDMA header. Sequenced.
+    ReadRequest = 7,
+    /// Part of the answer to an RDMA read: data; word: bytes of the message that follow this frame.
+    /// Sequenced; flags FIRST and LAST are not used.
+    ReadResponse = 8,
     /// Pure acknowledgement; flag GAP asks for retransmission from `acknowledgement`.
     Ack = 16,
     /// Opens a channel; word: sender's epoch, acknowledgement field: its largest link payload, tag:
@@ -54,6 +65,9 @@ impl Type {
             3 => Self::ViRefuse,
             4 => Self::Fin,
             5 => Self::Message,
+            6 => Self::RdmaWrite,
+            7 => Self::ReadRequest,
+            8 => Self::ReadResponse,
             16 => Self::Ack,
             17 => Self::Syn,
             18 => Self::SynAck,
@@ -61,6 +75,41 @@ impl Type {
             20 => Self::MessageRefused,
             _ => return None,
         })
+    }
+
+    /// Longest payload of a frame of this type that a receiver accepts, in bytes.
+    #[must_use]
+    pub const fn payload_max(self) -> usize {
+        match self {
+            Self::RdmaWrite => RDMA_HEADER_BYTES + crate::limits::LINK_PAYLOAD_BYTES,
+            _ => crate::limits::LINK_PAYLOAD_BYTES,
+        }
+    }
+}
+
+/// The 16 bytes in front of the data of an RDMA write, and all of a read request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RdmaHeader {
+    /// Virtual address of this frame's first byte on the target's node.
+    pub address: u64,
+    /// Memory handle on the target's node.
+    pub handle: u32,
+    /// Length of the whole message, in bytes.
+    pub total: u32,
+}
+
+impl RdmaHeader {
+    /// The two beats.
+    #[must_use]
+    pub const fn to_beats(self) -> [u64; 2] {
+        [self.address, self.handle as u64 | (self.total as u64) << 32]
+    }
+
+    /// Reads two beats.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "each field is shifted to its place")]
+    pub const fn from_beats(b: [u64; 2]) -> Self {
+        Self { address: b[0], handle: b[1] as u32, total: (b[1] >> 32) as u32 }
     }
 }
 
@@ -88,7 +137,7 @@ pub struct Header {
     pub version: u8,
     /// See [`Type`].
     pub kind: u8,
-    /// Payload bytes, 0 to 4,096.
+    /// Payload bytes, 0 to [`Type::payload_max`].
     pub length: u16,
     /// Source node.
     pub src_node: u8,

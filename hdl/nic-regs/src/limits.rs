@@ -14,7 +14,8 @@ pub const DOMAIN_COUNT: usize = 64;
 pub const MSIX_VECTOR_COUNT: usize = 32;
 /// Data segments of one descriptor, without the address segment of an RDMA.
 pub const DATA_SEGMENTS_MAX: usize = 16;
-/// Payload of one link frame, in bytes.
+/// Bytes of a message that one link frame carries at most (RDMA writes have a header in front of
+/// them, see [`crate::frame::RDMA_HEADER_BYTES`]).
 pub const LINK_PAYLOAD_BYTES: usize = 4096;
 /// Largest message, in bytes (`MaxTransferSize`).
 pub const MAX_TRANSFER_BYTES: u32 = 256 * 1024;
@@ -41,6 +42,8 @@ pub const ERROR_LOG_ENTRIES: usize = 16;
 /// Clock of the core that the default time-outs assume, in kHz.
 pub const CLOCK_KHZ: u32 = 250_000;
 /// Revision of every layout in this crate. An incompatible edit raises it.
-pub const ABI: u16 = 1;
+/// 2: feature bits in CAPS3, which was all MAX_TRANSFER; push lines at 0x100 of a doorbell page;
+/// RDMA fields in ViCreate and ViConnect.
+pub const ABI: u16 = 2;
 /// Identity of the device, in `ID.MAGIC`.
 pub const MAGIC: u16 = 0x51A7;

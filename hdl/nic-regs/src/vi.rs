@@ -37,6 +37,19 @@ impl Reliability {
     }
 }
 
+/// RDMA that a VI lets its peer do: word 7 of ViCreate for its own side; in ViConnect, bits 31:16
+/// of word 5, what the peer's VI allows.
+pub mod rdma {
+    /// RDMA writes into this side's memory.
+    pub const WRITE: u32 = 0x1;
+    /// RDMA reads from this side's memory.
+    pub const READ: u32 = 0x2;
+    /// All bits.
+    pub const MASK: u32 = 0x3;
+    /// Lowest bit of the peer's word in ViConnect.
+    pub const PEER_LSB: u32 = 16;
+}
+
 /// Why a VI went to the error state; in the VI error event and in VI refusal frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
@@ -60,6 +73,11 @@ pub enum StopReason {
     PeerDown = 8,
     /// The peer's VI disconnected.
     Disconnected = 9,
+    /// An RDMA write was not allowed. On the send queue: the peer's VI takes none; on the receive
+    /// queue: the peer wrote where it may not.
+    RdmaWrite = 10,
+    /// The same for RDMA reads.
+    RdmaRead = 11,
 }
 
 impl StopReason {
@@ -77,6 +95,8 @@ impl StopReason {
             7 => Self::Refused,
             8 => Self::PeerDown,
             9 => Self::Disconnected,
+            10 => Self::RdmaWrite,
+            11 => Self::RdmaRead,
             _ => return None,
         })
     }

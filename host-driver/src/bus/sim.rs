@@ -27,7 +27,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use nic_model::device::{Device, Link};
 use nic_model::link::{Side, Wire};
 use nic_regs::csr::{COUNTER_OFFSET, REGS};
-use nic_regs::doorbell::{PAGE_BYTES, TOKEN_OFFSET};
+use nic_regs::doorbell::{EVENT_OFFSET, PAGE_BYTES};
 use nic_regs::limits::CLOCK_KHZ;
 
 use crate::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, REGISTER_BAR, Wait};
@@ -57,6 +57,8 @@ pub struct WorldConfig {
     pub idle_cycles: u64,
     /// Clock of the devices, in kHz.
     pub clock_khz: u32,
+    /// Words that the processor writes to a line at once, 1 to 8.
+    pub line_words: usize,
 }
 
 impl Default for WorldConfig {
@@ -68,6 +70,7 @@ impl Default for WorldConfig {
             deadlock_limit: 25_000_000,
             idle_cycles: 2_000,
             clock_khz: CLOCK_KHZ,
+            line_words: 8,
         }
     }
 }
@@ -286,7 +289,7 @@ impl SimBus {
     /// Writes 1 to 64 bytes to a BAR, well-formed or not.
     pub fn write_raw(&self, bar: u8, offset: u64, data: &[u8]) {
         let mut state = self.shared.enter();
-        let event_doorbell = bar == DOORBELL_BAR && offset % PAGE_BYTES != TOKEN_OFFSET;
+        let event_doorbell = bar == DOORBELL_BAR && offset % PAGE_BYTES == EVENT_OFFSET;
         if !event_doorbell {
             state.last_activity = state.now;
         }
@@ -340,6 +343,16 @@ impl Bar for SimBus {
 
     fn write64(&self, bar: u8, offset: u64, value: u64) {
         self.write_raw(bar, offset, &value.to_le_bytes());
+    }
+
+    fn write_line(&self, bar: u8, offset: u64, words: &[u64]) {
+        let split = lock(&self.shared.state).config.line_words.clamp(1, 8);
+        let mut offset = offset;
+        for piece in words.chunks(split) {
+            let bytes: Vec<u8> = piece.iter().flat_map(|word| word.to_le_bytes()).collect();
+            self.write_raw(bar, offset, &bytes);
+            offset += bytes.len() as u64;
+        }
     }
 }
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use nic_regs::csr::{MSIX_ENTRY_BYTES, MSIX_TABLE_OFFSET, REGS};
-use nic_regs::doorbell::{EVENT_OFFSET, EventDoorbell, PAGE_BYTES, TOKEN_OFFSET, Token};
+use nic_regs::doorbell::{
+    EVENT_OFFSET, EventDoorbell, PAGE_BYTES, PUSH_LINE_BYTES, PUSH_LINE_COUNT, PUSH_OFFSET,
+    PushControl, TOKEN_OFFSET, Token,
+};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
 use super::sim::register_name;
@@ -61,11 +64,24 @@ fn name(bar: u8, offset: u64) -> String {
     if bar == REGISTER_BAR { register_name(bar, offset) } else { format!("BAR{bar}+{offset:#x}") }
 }
 
+const PUSH_END: u64 = PUSH_OFFSET + PUSH_LINE_COUNT * PUSH_LINE_BYTES;
+
+fn push_word(page: u64, at: u64, value: u64) -> String {
+    let (line, index) = (at / PUSH_LINE_BYTES, at % PUSH_LINE_BYTES / 8);
+    let text = match index {
+        0 => format!("{:?}", Token::from_bits(value)),
+        1 => format!("{:?}", PushControl::from_bits(value)),
+        _ => format!("{value:#018x}"),
+    };
+    format!("push page {page} line {line} word {index}: {text}")
+}
+
 fn doorbell(offset: u64, value: u64) -> String {
     let page = offset / PAGE_BYTES;
     match offset % PAGE_BYTES {
         TOKEN_OFFSET => format!("doorbell page {page}: {:?}", Token::from_bits(value)),
         EVENT_OFFSET => format!("doorbell page {page}: {:?}", EventDoorbell::from_bits(value)),
+        at if (PUSH_OFFSET..PUSH_END).contains(&at) => push_word(page, at - PUSH_OFFSET, value),
         other => format!("doorbell page {page}: {value:#018x} at unknown offset {other:#x}"),
     }
 }
@@ -98,6 +114,15 @@ impl Bar for TraceBus {
             self.line(&format!("write {} = {value:#018x}", name(bar, offset)));
         }
         self.inner.write64(bar, offset, value);
+    }
+
+    fn write_line(&self, bar: u8, offset: u64, words: &[u64]) {
+        let mut at = offset;
+        for word in words {
+            self.line(&doorbell(at, *word));
+            at += 8;
+        }
+        self.inner.write_line(bar, offset, words);
     }
 }
 

@@ -8,7 +8,7 @@ use nic_regs::doorbell::{Queue, Token};
 use nic_regs::event::Kind;
 use nic_regs::limits::{ABI, MSIX_VECTOR_COUNT};
 use nic_regs::tpt::Handle;
-use nic_regs::vi::State;
+use nic_regs::vi::{State, rdma};
 
 use super::{
     Completed, CompletionQueue, Incoming, NetAddress, PortAttributes, PortVi, Progress,
@@ -108,6 +108,9 @@ impl HardwarePort {
             max_transfer: capabilities.max_transfer,
             native_mtu: capabilities.link_payload.into(),
             tags: (1 << 16) - 1,
+            push: capabilities.push,
+            rdma_write: capabilities.rdma_write,
+            rdma_read: capabilities.rdma_read,
         };
         let (rings, requests) = (Mutex::default(), Mutex::default());
         Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, requests }))
@@ -146,6 +149,11 @@ impl HardwarePort {
             self.nic.run(&mut control);
         }
     }
+}
+
+/// As in [`nic_regs::vi::rdma`].
+const fn rdma_bits(write: bool, read: bool) -> u32 {
+    (if write { rdma::WRITE } else { 0 }) | (if read { rdma::READ } else { 0 })
 }
 
 impl ViPort for HardwarePort {
@@ -218,6 +226,7 @@ impl ViPort for HardwarePort {
             send_queue: vi.send_queue,
             recv_queue: vi.recv_queue,
             max_transfer: vi.max_transfer,
+            allows: rdma_bits(vi.rdma_write, vi.rdma_read),
         };
         let created = self.nic.admin.vi_create(number, setup);
         created.inspect_err(|_| self.nic.vis.give(number)).map(|()| number)
@@ -248,6 +257,14 @@ impl ViPort for HardwarePort {
 
     fn post(&self, token: Token) {
         self.doorbell.ring(token);
+    }
+
+    fn post_with(&self, token: Token, data: &[u8], immediate: Option<u32>) {
+        if self.attributes.push {
+            self.doorbell.push(token, data, immediate);
+        } else {
+            self.doorbell.ring(token);
+        }
     }
 
     fn next_event(&self) -> Option<ViStopped> {
@@ -319,7 +336,8 @@ impl ViPort for HardwarePort {
             self.end_request(exchange);
             return Ok(Progress::Cancelled);
         }
-        let connect = || self.nic.admin.vi_connect(vi, node, remote.vi, connection);
+        let allows = rdma_bits(remote.rdma_write, remote.rdma_read);
+        let connect = || self.nic.admin.vi_connect(vi, node, remote.vi, connection, allows);
         if let Err(error) = self.retry("ViConnect", vi, connect) {
             self.end_request(exchange);
             return if error.is_peer_down() { Ok(Progress::Cancelled) } else { Err(error) };
@@ -347,7 +365,9 @@ impl ViPort for HardwarePort {
     fn accept(&self, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
         self.nic.vis.check(local.vi, self.domain)?;
         let (node, remote) = (incoming.exchange.0, incoming.attributes);
-        let connect = || self.nic.admin.vi_connect(local.vi, node, remote.vi, remote.connection);
+        let allows = rdma_bits(remote.rdma_write, remote.rdma_read);
+        let (vi, connection) = (local.vi, remote.connection);
+        let connect = || self.nic.admin.vi_connect(vi, node, remote.vi, connection, allows);
         self.retry("ViConnect", local.vi, connect)?;
         let mut control = self.nic.control();
         // A channel that went down before the VI was connected voids the request; see

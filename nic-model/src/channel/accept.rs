@@ -4,7 +4,7 @@ use nic_regs::admin::PeerState;
 use nic_regs::counter::Counter;
 use nic_regs::csr::NODE;
 use nic_regs::event::PeerDownReason;
-use nic_regs::frame::{Header, MESSAGE_BYTES, Type, VERSION, flag};
+use nic_regs::frame::{Header, MESSAGE_BYTES, RDMA_HEADER_BYTES, Type, VERSION, flag};
 use nic_regs::limits::PEER_COUNT;
 
 use crate::bits::{diff8, diff16, low16};
@@ -74,6 +74,12 @@ impl Model {
         let good = match kind {
             Type::ViAck | Type::ViRefuse | Type::Fin => frame.sequenced(),
             Type::Message => frame.sequenced() && frame.payload.len() == MESSAGE_BYTES,
+            Type::RdmaWrite => self.features.rdma_write && frame.payload.len() >= RDMA_HEADER_BYTES,
+            Type::ReadRequest => {
+                let whole = frame.payload.len() == RDMA_HEADER_BYTES;
+                self.features.rdma_read && frame.sequenced() && whole
+            }
+            Type::ReadResponse => self.features.rdma_read && frame.sequenced(),
             _ => true,
         };
         if good { Ok(kind) } else { Err(Counter::DropLength) }

@@ -4,14 +4,15 @@ use nic_regs::Access;
 use nic_regs::admin::Opcode;
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
 use nic_regs::csr::{
-    ACK_DELAY, ADMIN_HEAD, ADMIN_TAIL, CONTROL, COUNTER_OFFSET, CYCLES_HI, CYCLES_LO, ERROR_COUNT,
-    ERROR_HI, ERROR_LO, ERROR_POP, MSIX_TABLE_OFFSET, NODE, REGS, SAMPLE, SAMPLED, STAMP0, STATUS,
+    ACK_DELAY, ADMIN_HEAD, ADMIN_TAIL, CAPS3, CONTROL, COUNTER_OFFSET, CYCLES_HI, CYCLES_LO,
+    ERROR_COUNT, ERROR_HI, ERROR_LO, ERROR_POP, MSIX_TABLE_OFFSET, NODE, REGS, SAMPLE, SAMPLED,
+    STAMP0, STATUS,
 };
 use nic_regs::doorbell::TOKEN_OFFSET;
 use nic_regs::vi::Reliability;
 
 use super::support::*;
-use crate::device::Device;
+use crate::device::{Device, Features};
 
 /// Takes the oldest record of the error log.
 pub(super) fn pop_log(w: &mut World, side: usize) -> Option<ErrorRecord> {
@@ -33,7 +34,11 @@ fn every_register_resets_holds_and_masks() {
             if [STATUS::OFFSET, CYCLES_LO::OFFSET, CYCLES_HI::OFFSET].contains(&reg.offset) {
                 continue;
             }
-            let expected = if reg.access == Access::Wo { 0 } else { reg.reset };
+            let expected = match reg.offset {
+                CAPS3::OFFSET => Features::ALL.caps3().0,
+                _ if reg.access == Access::Wo => 0,
+                _ => reg.reset,
+            };
             assert_eq!(w.reg_read(A, reg.offset), expected, "{} in round {round}", reg.name);
             if round == 0 {
                 // The reset is under way: the write is dropped.

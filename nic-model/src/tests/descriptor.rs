@@ -3,7 +3,7 @@
 
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
-use nic_regs::desc::{ControlSegment, DataSegment, control, status};
+use nic_regs::desc::{ControlSegment, DataSegment, control, send_operation, status};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::event::Kind;
 use nic_regs::tpt::Handle;
@@ -128,7 +128,9 @@ fn completed(level: Reliability, queue: Queue, spoil: Spoil, bits: u32, reason: 
         w.settle();
     }
     let operation = if queue == Send { status::OP_SEND } else { status::OP_RECEIVE };
-    assert_eq!(w.hosts[side].status(0), status::DONE | bits | operation, "{level:?} {queue:?}");
+    let control = u16::from_le_bytes(w.hosts[side].data(14, 2).try_into().unwrap());
+    let bad = if queue == Send { send_operation(control) } else { operation };
+    assert_eq!(w.hosts[side].status(0), status::DONE | bits | bad, "{level:?} {queue:?}");
     assert_eq!(w.hosts[side].length(0), 0);
     assert!(w.hosts[side].data(0x2000, 100).iter().all(|&b| b == 0));
     if level == Reliability::Unreliable {

@@ -6,6 +6,7 @@ use nic_regs::desc::{
 };
 
 use host_driver::work_queue::Slot;
+use nic_regs::doorbell::PUSH_DATA_BYTES;
 
 use crate::error::{Error, Result, VipReturn};
 
@@ -23,6 +24,17 @@ const LENGTH: usize = place(LENGTH_OFFSET);
 
 /// A data segment: virtual address, memory handle, length.
 pub type Segment = DataSegment;
+
+/// Where an RDMA goes to or comes from on the other side (VIPL's address segment): what the other
+/// program told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "VIP_DESCRIPTOR_ADDRESS_SEGMENT")]
+pub struct RemoteBuffer {
+    /// Virtual address there.
+    pub address: u64,
+    /// Memory handle there.
+    pub handle: u32,
+}
 
 /// Status word of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,6 +59,12 @@ impl Status {
         self.0 & status::ERROR_MASK
     }
 
+    /// What was done, see [`nic_regs::desc::status`].
+    #[must_use]
+    pub const fn operation(self) -> u32 {
+        self.0 & status::OP_MASK
+    }
+
     /// Immediate data came with the message.
     #[must_use]
     pub const fn has_immediate(self) -> bool {
@@ -66,16 +84,37 @@ impl core::fmt::Debug for Status {
             (status::TRANSPORT_ERROR, "TRANSPORT_ERROR"),
             (status::RDMA_PROT_ERROR, "RDMA_PROT_ERROR"),
             (status::REMOTE_DESC_ERROR, "REMOTE_DESC_ERROR"),
-            (status::OP_RECEIVE, "OP_RECEIVE"),
             (status::IMMEDIATE, "IMMEDIATE"),
         ];
+        let operation = match self.operation() {
+            status::OP_SEND => "OP_SEND",
+            status::OP_RECEIVE => "OP_RECEIVE",
+            status::OP_RDMA_WRITE => "OP_RDMA_WRITE",
+            status::OP_REMOTE_RDMA_WRITE => "OP_REMOTE_RDMA_WRITE",
+            status::OP_RDMA_READ => "OP_RDMA_READ",
+            _ => "OP_?",
+        };
         write!(f, "{:#x}", self.0)?;
         for (bit, name) in names {
             if self.0 & bit != 0 {
                 write!(f, " {name}")?;
             }
         }
-        Ok(())
+        write!(f, " {operation}")
+    }
+}
+
+/// What [`Descriptor::inline`] finds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inline {
+    data: [u8; PUSH_DATA_BYTES],
+    length: usize,
+    pub(crate) immediate: Option<u32>,
+}
+
+impl Inline {
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.data[..self.length]
     }
 }
 
@@ -130,6 +169,78 @@ impl Descriptor {
             ..ControlSegment::default()
         };
         self.prepare_raw(header, segments)
+    }
+
+    /// Prepares an RDMA write of the segments to `remote`. With immediate data it takes one of the
+    /// other side's receive descriptors, which tells of it; without, nothing there does. Needs room
+    /// for one segment more than there are.
+    ///
+    /// # Errors
+    /// As [`Descriptor::prepare`].
+    pub fn prepare_rdma_write(
+        &self,
+        remote: RemoteBuffer,
+        segments: &[Segment],
+        immediate: Option<u32>,
+    ) -> Result<()> {
+        let flag = if immediate.is_some() { control::IMMEDIATE } else { 0 };
+        let control = control::OP_RDMA_WRITE | flag;
+        self.prepare_rdma(control, immediate.unwrap_or(0), remote, segments)
+    }
+
+    /// Prepares an RDMA read from `remote` into the segments. Needs room for one segment more than
+    /// there are.
+    ///
+    /// # Errors
+    /// As [`Descriptor::prepare`].
+    pub fn prepare_rdma_read(&self, remote: RemoteBuffer, segments: &[Segment]) -> Result<()> {
+        self.prepare_rdma(control::OP_RDMA_READ, 0, remote, segments)
+    }
+
+    fn prepare_rdma(
+        &self,
+        control: u16,
+        immediate: u32,
+        remote: RemoteBuffer,
+        segments: &[Segment],
+    ) -> Result<()> {
+        let length = segments.iter().map(|segment| segment.length).fold(0, u32::saturating_add);
+        let first = Segment { address: remote.address, handle: remote.handle, length: 0 };
+        let all: Vec<Segment> = core::iter::once(first).chain(segments.iter().copied()).collect();
+        let seg_count = u16::try_from(all.len()).unwrap_or(u16::MAX);
+        let header =
+            ControlSegment { seg_count, control, immediate, length, ..ControlSegment::default() };
+        self.prepare_raw(header, &all)
+    }
+
+    /// Data and immediate data of a send that is short enough to travel with its doorbell. `read`
+    /// gives the bytes of a segment.
+    pub(crate) fn inline(
+        &self,
+        read: impl FnOnce(Segment, &mut [u8]) -> Option<()>,
+    ) -> Option<Inline> {
+        let mut bytes = [0; HEADER];
+        self.slot.memory().copy_to(0, &mut bytes);
+        let header = ControlSegment::from_bytes(&bytes);
+        let plain = header.control & !control::IMMEDIATE == control::OP_SENDRECV;
+        if !plain || header.reserved != 0 || usize::from(header.seg_count) > self.capacity().min(1)
+        {
+            return None;
+        }
+        let immediate = (header.control & control::IMMEDIATE != 0).then_some(header.immediate);
+        let mut inline = Inline { data: [0; PUSH_DATA_BYTES], length: 0, immediate };
+        if header.seg_count == 1 {
+            let mut bytes = [0; SEGMENT];
+            self.slot.memory().copy_to(HEADER, &mut bytes);
+            let segment = Segment::from_bytes(&bytes);
+            inline.length = usize::try_from(segment.length).ok()?;
+            let data = inline.data.get_mut(..inline.length)?;
+            // The NIC does not look at empty segments either.
+            if inline.length != 0 {
+                read(segment, data)?;
+            }
+        }
+        Some(inline)
     }
 
     /// Writes any control segment, also one that the NIC refuses.

@@ -8,6 +8,7 @@
 //! | `VipCreateVi`, `VipDestroyVi`, `VipQueryVi` | [`Nic::create_vi`], [`Vi::destroy`], [`Vi::query`] |
 //! | `VipConnectWait`, `Accept`, `Reject`, `Request`, `VipDisconnect` | [`Nic::connect_wait`], [`ConnectionRequest`], [`Vi`] |
 //! | `VipPostSend`, `VipSendDone`, `VipSendWait`, and the same for receives | [`Vi`] |
+//! | RDMA writes and reads, where the NIC has them | [`Descriptor::prepare_rdma_write`], [`Descriptor::prepare_rdma_read`], [`Region::remote`] |
 //! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
 //!
 //! Time-outs are [`core::time::Duration`]s; [`INFINITE`] never ends. Memory that a NIC touches is
@@ -29,7 +30,7 @@ pub use attributes::{
 };
 pub use completion::{Cq, CqEntry};
 pub use connection::ConnectionRequest;
-pub use descriptor::{Descriptor, Segment, Status};
+pub use descriptor::{Descriptor, RemoteBuffer, Segment, Status};
 pub use error::{
     CompletionError, Error, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result,
     VipReturn, set_error_sink,

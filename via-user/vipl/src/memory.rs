@@ -3,10 +3,10 @@
 use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
 use host_driver::work_queue::Slot;
-use nic_regs::tpt::{Handle, RIGHT_RDMA_WRITE};
+use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
 
 use crate::attributes::MemAttributes;
-use crate::descriptor::{Descriptor, Segment};
+use crate::descriptor::{Descriptor, RemoteBuffer, Segment};
 use crate::error::{Result, VipReturn};
 use crate::nic::Nic;
 
@@ -43,6 +43,14 @@ impl Region {
         Segment { address, handle: self.handle.0, length }
     }
 
+    /// The place at `offset`, as another node names it in an RDMA. It must be told handle and
+    /// address somehow, and the region must be registered for RDMA.
+    #[must_use]
+    pub fn remote(&self, offset: usize) -> RemoteBuffer {
+        let address = self.memory.address().wrapping_add(offset as u64);
+        RemoteBuffer { address, handle: self.handle.0 }
+    }
+
     /// The descriptor at `offset`, with room for `segments` data segments ([`Descriptor::bytes`]).
     ///
     /// # Errors
@@ -54,6 +62,16 @@ impl Region {
 }
 
 impl Nic {
+    /// The bytes of a segment that a VI with this tag may read; the NIC judges the others.
+    pub(crate) fn read_segment(&self, tag: Ptag, segment: Segment, data: &mut [u8]) -> Option<()> {
+        let memory = lock(&self.inner().memory);
+        let (memory, attributes) = memory.get(&segment.handle)?;
+        let offset = segment.address.checked_sub(memory.address())?;
+        let offset = usize::try_from(offset).ok()?;
+        let inside = offset.checked_add(data.len())? <= memory.len();
+        (inside && attributes.ptag == tag).then(|| memory.copy_to(offset, data))
+    }
+
     /// Creates a protection tag.
     ///
     /// # Errors
@@ -103,14 +121,21 @@ impl Nic {
     /// Registers memory.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`], [`VipReturn::ErrorResource`].
+    /// [`VipReturn::InvalidPtag`], [`VipReturn::ErrorResource`]; [`VipReturn::InvalidRdmaRead`] and
+    /// [`VipReturn::ErrorNotSupported`] if the NIC has no RDMA reads or writes.
     #[doc(alias = "VipRegisterMem")]
     pub fn register_mem(&self, memory: &DmaMemory, attributes: MemAttributes) -> Result<Region> {
-        if attributes.enable_rdma_read {
+        let port = self.port().attributes();
+        if attributes.enable_rdma_read && !port.rdma_read {
             return Err(VipReturn::InvalidRdmaRead.into());
         }
+        if attributes.enable_rdma_write && !port.rdma_write {
+            return Err(VipReturn::ErrorNotSupported.into());
+        }
         self.use_tag(attributes.ptag)?;
-        let rights = if attributes.enable_rdma_write { RIGHT_RDMA_WRITE } else { 0 };
+        let write = if attributes.enable_rdma_write { RIGHT_RDMA_WRITE } else { 0 };
+        let read = if attributes.enable_rdma_read { RIGHT_RDMA_READ } else { 0 };
+        let rights = write | read;
         let registered = self.inner().port.register(memory, attributes.ptag.0, rights);
         let handle = registered.inspect_err(|_| self.release_tag(attributes.ptag))?;
         // The map keeps the memory alive while the NIC may touch it.

@@ -87,7 +87,11 @@ impl Nic {
             native_mtu: port.native_mtu,
             max_ptags: port.tags,
             reliability_level_support: levels.iter().fold(0, |mask, level| mask | *level as u16),
-            rdma_read_support: 0,
+            rdma_read_support: if port.rdma_read {
+                Reliability::Delivery as u16 | Reliability::Reception as u16
+            } else {
+                0
+            },
         }
     }
 

@@ -5,6 +5,7 @@ use core::time::Duration;
 use host_driver::bus::Wait;
 use host_driver::sync::lock;
 use host_driver::work_queue::Head;
+use nic_regs::desc::control;
 use nic_regs::doorbell::Queue;
 
 use crate::attributes::ViState;
@@ -46,10 +47,12 @@ const fn nothing(code: VipReturn) -> Completion {
 
 impl Vi {
     /// Posts a descriptor on the send queue. Unless the VI is connected it completes at once, as
-    /// flushed.
+    /// flushed. A short send of one segment travels with its doorbell, if the NIC takes that and
+    /// has nothing else of this queue to do; the descriptor is in memory all the same.
     ///
     /// # Errors
-    /// [`VipReturn::ErrorResource`] if the queue is full.
+    /// [`VipReturn::ErrorResource`] if the queue is full; [`VipReturn::ErrorNotSupported`] for an
+    /// RDMA that the NIC does not have.
     #[doc(alias = "VipPostSend")]
     pub fn post_send(&self, descriptor: &Descriptor) -> Result<()> {
         self.post(Queue::Send, descriptor)
@@ -65,6 +68,18 @@ impl Vi {
     }
 
     fn post(&self, queue: Queue, descriptor: &Descriptor) -> Result<()> {
+        let port = self.nic().port();
+        let attributes = port.attributes();
+        if queue == Queue::Send {
+            let supported = match descriptor.control() & control::OP_MASK {
+                control::OP_RDMA_WRITE => attributes.rdma_write,
+                control::OP_RDMA_READ => attributes.rdma_read,
+                _ => true,
+            };
+            if !supported {
+                return Err(VipReturn::ErrorNotSupported.into());
+            }
+        }
         let mut work = lock(&self.side(queue).work);
         let held = queue == Queue::Recv;
         match self.state() {
@@ -77,7 +92,16 @@ impl Vi {
                 return Ok(());
             }
         }
-        work.post(descriptor.slot(), |token| self.nic().port().post(token))?;
+        let inline = if attributes.push && queue == Queue::Send && work.is_idle() {
+            let tag = self.attributes().ptag;
+            descriptor.inline(|segment, data| self.nic().read_segment(tag, segment, data))
+        } else {
+            None
+        };
+        work.post(descriptor.slot(), |token| match &inline {
+            Some(inline) => port.post_with(token, inline.data(), inline.immediate),
+            None => port.post(token),
+        })?;
         Ok(())
     }
 

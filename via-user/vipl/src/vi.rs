@@ -21,7 +21,7 @@ use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
 use nic_regs::vi::StopReason;
 
-use crate::attributes::{ViAttributes, ViQuery, ViState};
+use crate::attributes::{Reliability, ViAttributes, ViQuery, ViState};
 use crate::completion::Cq;
 use crate::descriptor::Descriptor;
 use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
@@ -77,7 +77,7 @@ impl Nic {
     /// # Errors
     /// [`VipReturn::InvalidMtu`], [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`],
     /// [`VipReturn::ErrorResource`]; [`VipReturn::InvalidParameter`] for a completion queue of
-    /// another NIC.
+    /// another NIC; [`VipReturn::ErrorNotSupported`] to allow RDMA writes that the NIC does not have.
     #[doc(alias = "VipCreateVi")]
     pub fn create_vi(
         &self,
@@ -89,8 +89,13 @@ impl Nic {
         if attributes.max_transfer_size == 0 || attributes.max_transfer_size > limit {
             return Err(VipReturn::InvalidMtu.into());
         }
-        if attributes.enable_rdma_read {
+        let port = self.port().attributes();
+        let unreliable = attributes.reliability == Reliability::Unreliable;
+        if attributes.enable_rdma_read && (unreliable || !port.rdma_read) {
             return Err(VipReturn::InvalidRdmaRead.into());
+        }
+        if attributes.enable_rdma_write && !port.rdma_write {
+            return Err(VipReturn::ErrorNotSupported.into());
         }
         self.use_tag(attributes.ptag)?;
         let created = self.port().create_vi(PortVi {
@@ -99,6 +104,8 @@ impl Nic {
             max_transfer: attributes.max_transfer_size,
             send_queue: send_cq.map(Cq::number),
             recv_queue: recv_cq.map(Cq::number),
+            rdma_write: attributes.enable_rdma_write,
+            rdma_read: attributes.enable_rdma_read,
         });
         let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
         let side = |queue, cq: Option<&Cq>| Side {
@@ -275,10 +282,20 @@ impl Vi {
             StopReason::Descriptor | StopReason::HostRead => {
                 (ErrorCode::PostDescriptor, ResourceCode::Descriptor)
             }
-            // The descriptor's own status tells.
-            StopReason::None | StopReason::Format | StopReason::Protection | StopReason::Length => {
-                return;
+            // The peer did what it may not; on the send queue it is the descriptor's own status.
+            StopReason::RdmaWrite if stopped.queue == Queue::Recv => {
+                (ErrorCode::RdmaWriteProtection, ResourceCode::Vi)
             }
+            StopReason::RdmaRead if stopped.queue == Queue::Recv => {
+                (ErrorCode::RdmaReadProtection, ResourceCode::Vi)
+            }
+            // The descriptor's own status tells.
+            StopReason::None
+            | StopReason::Format
+            | StopReason::Protection
+            | StopReason::Length
+            | StopReason::RdmaWrite
+            | StopReason::RdmaRead => return,
         };
         let [send, recv] = flushed;
         let first = if stopped.queue == Queue::Send { send } else { recv };

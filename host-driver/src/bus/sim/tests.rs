@@ -135,7 +135,7 @@ fn wrong_devices_are_named() {
     let text = bring_up(|_| Some(0x10de_0001));
     assert_eq!(text, "not a Viaduct NIC: its identity is 0x10de, expected 0x51a7");
     let text = bring_up(|_| Some(GOOD_ID + 1));
-    assert_eq!(text, "the device has ABI revision 2, this driver has 1; use matching ones");
+    assert_eq!(text, "the device has ABI revision 3, this driver has 2; use matching ones");
     let text = bring_up(|offset| Some(if offset == 0 { GOOD_ID } else { 0 }));
     assert_eq!(text, "reset of the device 0 was not done within 10000000 ns");
     let text = bring_up(|offset| Some(if offset == 0 { GOOD_ID } else { u32::MAX }));
