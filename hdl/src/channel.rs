@@ -145,6 +145,7 @@ impl Logic for Channel {
         self.stage.offset.next = self.link_rx.offset.val();
         self.stage.data.next = self.link_rx.data.val();
         self.stage.beats.next = self.link_rx.beats.val();
+        self.stage.coming_length.next = self.link_rx.coming_length.val();
         self.stage.header0.next = self.link_rx.header0.val();
         self.stage.header1.next = self.link_rx.header1.val();
         self.stage.header2.next = self.link_rx.header2.val();
@@ -155,7 +156,10 @@ impl Logic for Channel {
         self.stage.opened_colour.next = self.acceptance.opened_colour.val();
         self.stage.opened_credit.next = self.hub.command_credits.val();
         self.stage.tx_peer.next = self.link_tx.hand_peer.val();
+        self.stage.tx_tells.next = self.link_tx.carries.val();
         self.acceptance.now.next = self.hub.now.val();
+        self.acceptance.coming.next = self.link_rx.coming.val();
+        self.acceptance.coming_from.next = self.link_rx.coming_from.val();
         self.acceptance.frame.next = self.link_rx.frame.val();
         self.acceptance.misfit.next = self.link_rx.misfit.val();
         self.acceptance.header0.next = self.link_rx.header0.val();

@@ -7,8 +7,8 @@
 //!
 //! | cycle | what |
 //! |---|---|
-//! | 0 | `frame` (or `misfit`) is high; the tables are read at the source node |
-//! | 1 | tags, numbers and epochs are compared; room in staging is sampled |
+//! | 0 | the last beat is being checked (`coming`); the tables are read at the source node |
+//! | 1 | `frame` (or `misfit`) is high; tags, numbers and epochs are compared; room in staging is sampled |
 //! | 2 | the verdict: tables and marks are written, `commit` tells staging to keep the frame |
 //! | 3 | free: a command |
 use super::compare::Compare;
@@ -23,7 +23,9 @@ pub struct Accept {
     pub reset: Signal<In, Bit>,
     /// Time in units of 16 cycles.
     pub now: Signal<In, Bits<32>>,
-    // From the link receiver: the header is stable for these three cycles.
+    // From the link receiver: the header is stable from cycle 1 for three cycles.
+    pub coming: Signal<In, Bit>,
+    pub coming_from: Signal<In, Bits<6>>,
     pub frame: Signal<In, Bit>,
     /// A SYN or SYN-ACK of another link version.
     pub misfit: Signal<In, Bit>,
@@ -100,7 +102,6 @@ pub struct Accept {
     credit: Signal<Local, Bits<8>>,
     acknowledgement: Signal<Local, Bits<16>>,
     word: Signal<Local, Bits<32>>,
-    arriving: Signal<Local, Bit>,
     idle: Signal<Local, Bit>,
     look: Signal<Local, Bits<6>>,
     at: Signal<Local, Bits<6>>,
@@ -135,14 +136,14 @@ impl Logic for Accept {
         self.word.next = self.header2.val().get_bits::<32>(32);
 
         // Cycle 0: read. A command looks at its peer through the same port when no frame is there.
-        self.arriving.next = self.frame.val() | self.misfit.val();
-        self.idle.next = !(self.arriving.val() | self.compare.busy.val());
+        self.idle.next = !(self.coming.val() | self.compare.busy.val());
         self.look.next = self.command_peer.val();
-        if self.arriving.val() {
-            self.look.next = self.source.val();
+        if self.coming.val() {
+            self.look.next = self.coming_from.val();
         }
         self.tables.rx_peer.next = self.look.val();
-        self.compare.start.next = self.arriving.val();
+        self.compare.start.next = self.coming.val();
+        self.compare.frame.next = self.frame.val();
         self.compare.misfit.next = self.misfit.val();
         self.compare.open.next = self.open_set.q.val().get_bit(self.look.val().index());
         self.compare.opening.next = self.opening_set.q.val().get_bit(self.look.val().index());

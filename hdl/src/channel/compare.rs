@@ -10,7 +10,6 @@ pub struct Compare {
     pub reset: Signal<In, Bit>,
     // Cycle 0.
     pub start: Signal<In, Bit>,
-    pub misfit: Signal<In, Bit>,
     pub open: Signal<In, Bit>,
     pub opening: Signal<In, Bit>,
     pub expected: Signal<In, Bits<17>>,
@@ -19,7 +18,9 @@ pub struct Compare {
     pub remote: Signal<In, Bits<32>>,
     pub acked: Signal<In, Bits<16>>,
     pub newest: Signal<In, Bits<16>>,
-    // The header, stable, and the room in staging (cycle 1).
+    // The link's verdict, the header, stable, and the room in staging (cycle 1).
+    pub frame: Signal<In, Bit>,
+    pub misfit: Signal<In, Bit>,
     pub header0: Signal<In, Bits<64>>,
     pub header1: Signal<In, Bits<64>>,
     pub header2: Signal<In, Bits<64>>,
@@ -54,7 +55,6 @@ pub struct Compare {
     pub ack_room: Signal<Out, Bits<16>>,
     pub room: Signal<Out, Bit>,
     step1: DFF<Bit>,
-    misfit1: DFF<Bit>,
     was_open1: DFF<Bit>,
     was_opening1: DFF<Bit>,
     expected1: DFF<Bits<17>>,
@@ -103,7 +103,7 @@ pub struct Compare {
 impl Logic for Compare {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, step1, misfit1, was_open1, was_opening1, expected1, tag1, own1);
+        dff_setup!(self, clock, step1, was_open1, was_opening1, expected1, tag1, own1);
         dff_setup!(self, clock, remote1, acked1, newest1, valid_q, is_misfit_q, was_open_q);
         dff_setup!(self, clock, was_opening_q, is_syn_q, is_synack_q, is_rst_q, is_gap_q);
         dff_setup!(self, clock, is_refused_q, is_data_q, is_sequenced_q, tag_good_q, join_good_q);
@@ -118,7 +118,6 @@ impl Logic for Compare {
 
         // Cycle 0: what the tables say.
         self.step1.d.next = self.start.val();
-        self.misfit1.d.next = self.misfit.val();
         self.was_open1.d.next = self.open.val();
         self.was_opening1.d.next = self.opening.val();
         self.expected1.d.next = self.expected.val();
@@ -130,8 +129,8 @@ impl Logic for Compare {
         self.busy.next = self.step1.q.val() | self.valid_q.q.val();
 
         // Cycle 1: compare.
-        self.valid_q.d.next = self.step1.q.val();
-        self.is_misfit_q.d.next = self.misfit1.q.val();
+        self.valid_q.d.next = self.step1.q.val() & (self.frame.val() | self.misfit.val());
+        self.is_misfit_q.d.next = self.misfit.val();
         self.was_open_q.d.next = self.was_open1.q.val();
         self.was_opening_q.d.next = self.was_opening1.q.val();
         self.is_syn_q.d.next = self.kind.val() == self.type_syn.val();
