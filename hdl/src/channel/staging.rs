@@ -149,8 +149,7 @@ impl Logic for Staging {
 
         // Room: header and payload, rounded up to units; the frame takes its number along until it
         // is kept.
-        self.rounded.next =
-            bit_cast::<14, 13>(self.coming_length.val()) + self.round_bytes.val();
+        self.rounded.next = bit_cast::<14, 13>(self.coming_length.val()) + self.round_bytes.val();
         self.units.d.next = bit_cast::<7, 6>(self.rounded.val().get_bits::<6>(8));
         self.units1.d.next = self.units.q.val();
         self.units2.d.next = self.units1.q.val();
