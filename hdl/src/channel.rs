@@ -232,6 +232,7 @@ impl Logic for Channel {
         self.hub.put_frame.next = self.store.put_frame.val();
         self.hub.put_unsequenced.next = self.store.put_unsequenced.val();
         self.hub.put_stale.next = self.store.put_stale.val();
+        self.hub.put_large.next = self.store.put_large.val();
         self.hub.free_room.next = self.store.free_room.val();
         self.hub.filling.next = self.store.filling.val();
         self.hub.filling_peer.next = self.store.filling_peer.val();

@@ -113,12 +113,14 @@ pub struct Accept {
     refuse: Signal<Local, Bit>,
     taken: Signal<Local, Bit>,
     ack_good: Signal<Local, Bit>,
+    same_epoch: Signal<Local, Bit>,
     ack_moves: Signal<Local, Bit>,
     reason: Signal<Local, Bits<3>>,
     reason_restarted: Num<3, { PeerDownReason::Restarted as u64 }>,
     reason_reset: Num<3, { PeerDownReason::Reset as u64 }>,
     reason_version: Num<3, { PeerDownReason::Version as u64 }>,
     zero_16: Num<16, 0>,
+    all_4: Num<4, 15>,
     one_64: Num<64, 1>,
     asked: Num<17, 0x1_0000>,
 }
@@ -145,8 +147,9 @@ impl Logic for Accept {
         self.compare.start.next = self.coming.val();
         self.compare.frame.next = self.frame.val();
         self.compare.misfit.next = self.misfit.val();
-        self.compare.open.next = self.open_set.q.val().get_bit(self.look.val().index());
-        self.compare.opening.next = self.opening_set.q.val().get_bit(self.look.val().index());
+        self.compare.open.next = self.open_set.q.val().get_bit(self.coming_from.val().index());
+        self.compare.opening.next =
+            self.opening_set.q.val().get_bit(self.coming_from.val().index());
         self.compare.expected.next = self.tables.rx_expected.val();
         self.compare.tag.next = self.tables.rx_tag.val();
         self.compare.own.next = self.tables.rx_own.val();
@@ -162,6 +165,7 @@ impl Logic for Accept {
         self.ack_good.next = self.compare.ack_step.val() <= self.compare.ack_room.val();
         self.ack_moves.next =
             self.ack_good.val() & (self.compare.ack_step.val() != self.zero_16.val());
+        self.same_epoch.next = self.compare.same_epoch.val() == self.all_4.val();
         self.go_up.next = false;
         self.go_down.next = false;
         self.go_opening.next = false;
@@ -187,8 +191,8 @@ impl Logic for Accept {
             } else if self.compare.is_syn.val() {
                 self.go_up.next = self.compare.was_opening.val();
                 self.mark_synack.next = self.compare.was_opening.val()
-                    | (self.compare.was_open.val() & self.compare.same_epoch.val());
-                self.go_down.next = self.compare.was_open.val() & !self.compare.same_epoch.val();
+                    | (self.compare.was_open.val() & self.same_epoch.val());
+                self.go_down.next = self.compare.was_open.val() & !self.same_epoch.val();
                 self.reason.next = self.reason_restarted.val();
             } else if self.compare.is_synack.val() {
                 self.go_up.next = self.compare.was_opening.val() & self.compare.join_good.val();

@@ -3,11 +3,12 @@
 //!
 //! ```text
 //! Idle -> Judge -> Answer -> Idle          (one cycle each)
-//!            `-> reservations (4)
+//!                     `-> reservations (4)
 //! ```
 //! A good answer charges chunks and units at once and leaves a reservation; freed and aborted
 //! frames give them back through `give`. The tables are read in Idle, with the question; a `give` in
-//! that very cycle makes Judge read them once more, and none comes in Judge.
+//! that very cycle makes Judge read them once more, and none comes in Judge and Answer. The charge is
+//! written in Answer; a client that waits gets its reservation then.
 use super::num::Num;
 use crate::leaf::{Fifo, LutRam};
 use nic_regs::limits::{POOL_CHUNK_COUNT, POOL_PEER_CHUNKS, POOL_RESERVED_CHUNKS};
@@ -17,9 +18,9 @@ use rust_hdl::prelude::*;
 pub enum AskState {
     /// Waits for a question, and reads its peer's tables.
     Idle,
-    /// Compares; a good answer is charged here.
+    /// Sums and compares.
     Judge,
-    /// Tells the client.
+    /// Tells the client; a good answer is charged here.
     Answer,
 }
 
@@ -81,8 +82,13 @@ pub struct Ask {
     allowed: DFF<Bits<8>>,
     accepted: DFF<Bit>,
     gave: DFF<Bit>,
-    share_after: Signal<Local, Bits<8>>,
-    units_after: Signal<Local, Bits<8>>,
+    share_after: DFF<Bits<8>>,
+    units_after: DFF<Bits<8>>,
+    share_sum: Signal<Local, Bits<8>>,
+    clearing: DFF<Bit>,
+    cleared: DFF<Bits<6>>,
+    fresh: Signal<Local, Bits<31>>,
+    waits: Signal<Local, Bit>,
     over_credit: Signal<Local, Bits<8>>,
     needed_free: Signal<Local, Bits<8>>,
     shares_write: Signal<Local, Bit>,
@@ -116,9 +122,16 @@ impl Logic for Ask {
     fn update(&mut self) {
         dff_setup!(self, clock, state, available, peer, data_frame, sequenced, length, is_open);
         dff_setup!(self, clock, colour, needed, cost, share, charged, allowed, accepted, gave);
+        dff_setup!(self, clock, share_after, units_after, clearing, cleared);
         clock!(self, clock, shares, units, shares_give, units_give, reservations);
         self.reservations.reset.next = self.reset.val();
-        self.may_give.next = !((self.state.q.val() == AskState::Judge) | self.opened.val());
+        self.may_give.next = (self.state.q.val() == AskState::Idle) & !self.clearing.q.val();
+        self.charge.next = (self.state.q.val() == AskState::Answer) & self.accepted.q.val();
+        // An opening peer's start value waits for a charge.
+        self.clearing.d.next = self.opened.val() | (self.clearing.q.val() & self.charge.val());
+        if self.opened.val() {
+            self.cleared.d.next = self.opened_peer.val();
+        }
         self.gave.d.next = self.give.val();
 
         // The question. A frame takes one chunk at least; header and payload are rounded up to
@@ -137,19 +150,19 @@ impl Logic for Ask {
         self.reads.next = false;
 
         // The sums, from registers.
-        self.units_after.next = self.charged.q.val() + self.cost.q.val();
+        self.units_after.d.next = self.charged.q.val() + self.cost.q.val();
         self.over_credit.next = (self.charged.q.val() + self.cost.q.val()) - self.allowed.q.val();
-        self.share_after.next = self.share.q.val() + self.needed.q.val();
+        self.share_sum.next = self.share.q.val() + self.needed.q.val();
+        self.share_after.d.next = self.share_sum.val();
         self.needed_free.next = self.needed.q.val();
         if self.data_frame.q.val() {
             self.needed_free.next = self.needed.q.val() + self.kept_free.val();
         }
         self.over.next = (self.available.q.val() < self.needed_free.val())
-            | (self.data_frame.q.val() & (self.share_after.val() > self.share_max.val()))
+            | (self.data_frame.q.val() & (self.share_sum.val() > self.share_max.val()))
             | (self.sequenced.q.val()
                 & (!self.over_credit.val().get_bit(7))
                 & (self.over_credit.val() != self.zero_8.val()));
-        self.charge.next = false;
         self.ask_done.next = false;
         self.ask_ok.next = self.accepted.q.val();
         self.ask_down.next = !self.is_open.q.val();
@@ -173,11 +186,9 @@ impl Logic for Ask {
                 }
             }
             AskState::Judge => {
-                // An opening peer's start value has the port of `units` for a cycle.
-                if self.gave.q.val() | self.opened.val() {
+                if self.gave.q.val() {
                     self.reads.next = true;
                 } else {
-                    self.charge.next = self.is_open.q.val() & !self.over.val();
                     self.accepted.d.next = self.is_open.q.val() & !self.over.val();
                     self.state.d.next = AskState::Answer;
                 }
@@ -197,17 +208,23 @@ impl Logic for Ask {
             self.charged.d.next = self.units.read_data.val();
             self.allowed.d.next = self.limit.val();
         }
-        self.reservations.write.next = self.charge.val();
-        self.reservations.data_in.next = bit_cast::<31, 6>(self.peer.q.val())
+        self.fresh.next = bit_cast::<31, 6>(self.peer.q.val())
             | (bit_cast::<31, 1>(self.sequenced.q.val().into()) << 6)
             | (bit_cast::<31, 1>(self.colour.q.val().into()) << 7)
             | (bit_cast::<31, 13>(self.length.q.val()) << 8)
             | (bit_cast::<31, 5>(self.needed.q.val().get_bits::<5>(0)) << 21)
             | (bit_cast::<31, 5>(self.cost.q.val().get_bits::<5>(0)) << 26);
 
-        self.reserved.next = self.reservations.data_out.val();
-        self.reserved_valid.next = !self.reservations.empty.val();
-        self.reservations.read.next = self.reserved_taken.val();
+        self.waits.next = !self.reservations.empty.val();
+        self.reserved_valid.next = self.waits.val() | self.charge.val();
+        self.reserved.next = self.fresh.val();
+        if self.waits.val() {
+            self.reserved.next = self.reservations.data_out.val();
+        }
+        self.reservations.read.next = self.reserved_taken.val() & self.waits.val();
+        self.reservations.write.next =
+            self.charge.val() & (self.waits.val() | !self.reserved_taken.val());
+        self.reservations.data_in.next = self.fresh.val();
 
         // Charges.
         self.shares_give.read_address.next = self.give_peer.val();
@@ -227,19 +244,19 @@ impl Logic for Ask {
         } else if self.charge.val() {
             self.shares_write.next = true;
             self.shares_at.next = self.peer.q.val();
-            self.shares_to.next = self.share_after.val();
+            self.shares_to.next = self.share_after.q.val();
             self.units_write.next = true;
             self.units_at.next = self.peer.q.val();
-            self.units_to.next = self.units_after.val();
+            self.units_to.next = self.units_after.q.val();
             self.taken_off.next = self.needed.q.val();
         } else if self.give.val() {
             self.shares_write.next = true;
             self.units_write.next = true;
             self.put_back.next = self.give_chunks.val();
         }
-        if self.opened.val() {
+        if self.clearing.q.val() & !self.charge.val() {
             self.units_write.next = true;
-            self.units_at.next = self.opened_peer.val();
+            self.units_at.next = self.cleared.q.val();
             self.units_to.next = 0.into();
         }
         self.shares.write_enable.next = self.shares_write.val();
@@ -259,6 +276,7 @@ impl Logic for Ask {
         if self.reset.val() {
             self.state.d.next = AskState::Idle;
             self.gave.d.next = false;
+            self.clearing.d.next = false;
             self.available.d.next = self.all_chunks.val();
         }
     }

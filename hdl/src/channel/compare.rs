@@ -42,7 +42,8 @@ pub struct Compare {
     pub tag_good: Signal<Out, Bit>,
     /// A SYN-ACK's tag is made of its epoch and ours.
     pub join_good: Signal<Out, Bit>,
-    pub same_epoch: Signal<Out, Bit>,
+    /// The epoch is the known one, byte by byte.
+    pub same_epoch: Signal<Out, Bits<4>>,
     /// Number minus expected number.
     pub ahead: Signal<Out, Bits<16>>,
     pub gap_asked: Signal<Out, Bit>,
@@ -76,7 +77,9 @@ pub struct Compare {
     is_sequenced_q: DFF<Bit>,
     tag_good_q: DFF<Bit>,
     join_good_q: DFF<Bit>,
-    same_epoch_q: DFF<Bit>,
+    same_epoch_q: DFF<Bits<4>>,
+    differs: Signal<Local, Bits<32>>,
+    zero_8: Num<8, 0>,
     ahead_q: DFF<Bits<16>>,
     gap_asked_q: DFF<Bit>,
     following_q: DFF<Bits<16>>,
@@ -147,7 +150,18 @@ impl Logic for Compare {
         self.new_tag_q.d.next = self.joined_tag.val();
         self.tag_good_q.d.next = self.frame_tag.val() == self.tag1.q.val();
         self.join_good_q.d.next = self.frame_tag.val() == self.joined_tag.val();
-        self.same_epoch_q.d.next = self.word.val() == self.remote1.q.val();
+        self.differs.next = self.word.val() ^ self.remote1.q.val();
+        self.same_epoch_q.d.next =
+            bit_cast::<4, 1>((self.differs.val().get_bits::<8>(0) == self.zero_8.val()).into())
+                | (bit_cast::<4, 1>(
+                    (self.differs.val().get_bits::<8>(8) == self.zero_8.val()).into(),
+                ) << 1)
+                | (bit_cast::<4, 1>(
+                    (self.differs.val().get_bits::<8>(16) == self.zero_8.val()).into(),
+                ) << 2)
+                | (bit_cast::<4, 1>(
+                    (self.differs.val().get_bits::<8>(24) == self.zero_8.val()).into(),
+                ) << 3);
         self.ahead_q.d.next = self.number.val() - self.expected1.q.val().get_bits::<16>(0);
         self.gap_asked_q.d.next = self.expected1.q.val().get_bit(16);
         self.expects_q.d.next = self.expected1.q.val().get_bits::<16>(0);

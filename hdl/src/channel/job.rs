@@ -2,8 +2,9 @@
 //! the transmitter takes it.
 //!
 //! Control frames go first, in the order RST, SYN, SYN-ACK, Ack with GAP, MessageRefused; then the
-//! frame at the list's turn, which takes an Ack along; then an Ack of its own. A mark that cannot be
-//! obeyed any more (the channel has closed since) is cleared without a frame.
+//! frame at the list's turn. An Ack rides on that frame if it is a small one; it goes ahead of a
+//! large one, which would bring it only when its own CRC has arrived. A mark that cannot be obeyed
+//! any more (the channel has closed since) is cleared without a frame.
 use super::num::Num;
 use nic_regs::frame::Type;
 use rust_hdl::prelude::*;
@@ -18,6 +19,8 @@ pub struct Job {
     pub direct: Signal<In, Bit>,
     pub put: Signal<In, Bits<7>>,
     pub put_loose: Signal<In, Bit>,
+    /// An Ack is to be sent.
+    pub owes: Signal<Out, Bit>,
     pub peer: Signal<In, Bits<6>>,
     pub is_open: Signal<In, Bit>,
     pub is_opening: Signal<In, Bit>,
@@ -31,6 +34,7 @@ pub struct Job {
     pub turn: Signal<In, Bits<7>>,
     pub number: Signal<In, Bits<16>>,
     pub loose: Signal<In, Bit>,
+    pub wide: Signal<In, Bit>,
     pub newly: Signal<In, Bit>,
     /// Marks to be cleared.
     pub clear: Signal<Out, Bits<7>>,
@@ -116,7 +120,10 @@ impl Logic for Job {
                 self.clear.next = self.clear_refused.val();
                 self.type_held.d.next = self.type_refused.val();
                 self.makes.next = self.is_open.val();
-            } else if self.is_open.val() & self.todo.val() {
+            } else if self.is_open.val()
+                & self.todo.val()
+                & !(self.wide.val() & self.wants.q.val().get_bit(4))
+            {
                 self.type_held.d.next = self.type_data.val();
                 self.takes.next = true;
                 self.makes.next = true;
@@ -147,6 +154,7 @@ impl Logic for Job {
             self.again_held.d.next = !(self.put_loose.val() | self.newly.val());
             self.full.d.next = true;
         }
+        self.owes.next = self.wants.q.val().get_bit(4);
         self.sends.next = self.makes.val();
         self.take.next = self.takes.val();
         self.valid.next = self.full.q.val();

@@ -37,6 +37,7 @@ pub struct Lists {
     pub direct: Signal<In, Bit>,
     pub frame: Signal<In, Bits<7>>,
     pub unsequenced: Signal<In, Bit>,
+    pub big: Signal<In, Bit>,
     /// The frame at `turn` goes to the transmitter.
     pub take: Signal<In, Bit>,
     /// Anything goes to the transmitter.
@@ -62,6 +63,8 @@ pub struct Lists {
     pub number_after: Signal<Out, Bits<16>>,
     /// The frame at `turn` is unsequenced.
     pub loose: Signal<Out, Bit>,
+    /// It has more than one chunk.
+    pub wide: Signal<Out, Bit>,
     /// The frame at `turn` is the last one.
     pub at_tail: Signal<Out, Bit>,
     /// All that was ever sent has been sent (again) since the last going back.
@@ -86,7 +89,8 @@ pub struct Lists {
     /// The frame behind each, for the head and for the turn.
     links: LutRam<7, 7>,
     links_turn: LutRam<7, 7>,
-    looses: LutRam<1, 7>,
+    /// Unsequenced 0, large 1.
+    looses: LutRam<2, 7>,
     first: DFF<Bits<7>>,
     tail: DFF<Bits<7>>,
     place: DFF<Bits<7>>,
@@ -108,6 +112,7 @@ pub struct Lists {
     link_at: Signal<Local, Bits<7>>,
     link_to: Signal<Local, Bits<7>>,
     is_loose: DFF<Bit>,
+    is_wide: DFF<Bit>,
     is_tail: DFF<Bit>,
     is_head: DFF<Bit>,
     alone: DFF<Bit>,
@@ -124,7 +129,17 @@ impl Logic for Lists {
         dff_setup!(self, clock, first, tail, place, prior, alive, more, done, top, following, gap);
         dff_setup!(self, clock, gap_known, started, trial, last_sent);
         dff_setup!(self, clock, link, is_loose, is_tail, is_head, alone, done_after);
-        dff_setup!(self, clock, following_after, is_new, unsettled, was_obeyed, hello, after_first);
+        dff_setup!(
+            self,
+            clock,
+            following_after,
+            is_new,
+            unsettled,
+            was_obeyed,
+            hello,
+            after_first,
+            is_wide
+        );
         clock!(self, clock, places, numbers, times, sents, links, links_turn, looses);
         // Registered before an operation: the links behind its frames, and comparisons.
         self.links.read_address.next = self.first.q.val();
@@ -132,7 +147,8 @@ impl Logic for Lists {
         self.looses.read_address.next = self.place.q.val();
         self.after_first.d.next = self.links.read_data.val();
         self.link.d.next = self.links_turn.read_data.val();
-        self.is_loose.d.next = self.looses.read_data.val().any();
+        self.is_loose.d.next = self.looses.read_data.val().get_bit(0);
+        self.is_wide.d.next = self.looses.read_data.val().get_bit(1);
         self.is_tail.d.next = self.place.q.val() == self.tail.q.val();
         self.is_head.d.next = self.place.q.val() == self.first.q.val();
         self.alone.d.next = self.first.q.val() == self.tail.q.val();
@@ -144,7 +160,8 @@ impl Logic for Lists {
         self.link_to.next = self.frame.val();
         self.looses.write_enable.next = self.append.val();
         self.looses.write_address.next = self.frame.val();
-        self.looses.write_data.next = bit_cast::<1, 1>(self.unsequenced.val().into());
+        self.looses.write_data.next = bit_cast::<2, 1>(self.unsequenced.val().into())
+            | (bit_cast::<2, 1>(self.big.val().into()) << 1);
 
         if self.load.val() {
             self.first.d.next = self.places.read_data.val().get_bits::<7>(0);
@@ -254,6 +271,7 @@ impl Logic for Lists {
         self.number.next = self.following.q.val();
         self.number_after.next = self.following_after.q.val();
         self.loose.next = self.is_loose.q.val();
+        self.wide.next = self.is_wide.q.val();
         self.at_tail.next = self.is_tail.q.val();
         self.newly.next = self.is_new.q.val();
         self.unsettled.d.next = self.done.q.val() != self.top.q.val();

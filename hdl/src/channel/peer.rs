@@ -91,6 +91,7 @@ pub struct PeerHub {
     pub put_frame: Signal<In, Bits<7>>,
     pub put_unsequenced: Signal<In, Bit>,
     pub put_stale: Signal<In, Bit>,
+    pub put_large: Signal<In, Bit>,
     pub put_taken: Signal<Out, Bit>,
     pub filling: Signal<In, Bit>,
     pub filling_peer: Signal<In, Bits<6>>,
@@ -266,6 +267,7 @@ impl Logic for PeerHub {
         self.lists.direct.next = self.control.direct.val();
         self.lists.frame.next = self.put_frame.val();
         self.lists.unsequenced.next = self.put_unsequenced.val();
+        self.lists.big.next = self.put_large.val();
         self.lists.take.next = self.job.take.val();
         self.lists.sends.next = self.job.sends.val();
         self.lists.pop.next = self.service.pop.val();
@@ -290,6 +292,7 @@ impl Logic for PeerHub {
         self.job.turn.next = self.lists.turn.val();
         self.job.number.next = self.lists.number.val();
         self.job.loose.next = self.lists.loose.val();
+        self.job.wide.next = self.lists.wide.val();
         self.job.newly.next = self.lists.newly.val();
         self.job_valid.next = self.job.valid.val();
         self.job_data.next = self.job.data.val();
@@ -306,6 +309,8 @@ impl Logic for PeerHub {
         // The pool.
         self.control.put_stale.next = self.put_stale.val();
         self.control.put_unsequenced.next = self.put_unsequenced.val();
+        self.control.put_large.next = self.put_large.val();
+        self.control.owes.next = self.job.owes.val();
         self.put_taken.next = self.control.put_taken.val();
         self.control.free_room.next = self.free_room.val();
 

@@ -49,6 +49,8 @@ pub struct Pool {
     pub put_peer: Signal<Out, Bits<6>>,
     pub put_frame: Signal<Out, Bits<7>>,
     pub put_unsequenced: Signal<Out, Bit>,
+    /// More than one chunk.
+    pub put_large: Signal<Out, Bit>,
     /// The channel closed in between: free it.
     pub put_stale: Signal<Out, Bit>,
     pub put_taken: Signal<In, Bit>,
@@ -103,6 +105,7 @@ pub struct Pool {
     put_id: DFF<Bits<7>>,
     put_loose: DFF<Bit>,
     put_dead: DFF<Bit>,
+    put_wide: DFF<Bit>,
     committed: DFF<Bit>,
     giving: DFF<Bit>,
     aborting: DFF<Bit>,
@@ -134,7 +137,7 @@ impl Logic for Pool {
     fn update(&mut self) {
         dff_setup!(self, clock, fill, entry, stale, first, last, held, full, index, left);
         dff_setup!(self, clock, beat_write, beat_at, beat_data, put, put_for, put_id, put_loose);
-        dff_setup!(self, clock, put_dead, committed, giving, aborting, give_first);
+        dff_setup!(self, clock, put_dead, put_wide, committed, giving, aborting, give_first);
         dff_setup!(self, clock, give_last, give_held, give_charged, give_units, give_peer);
         clock!(self, clock, chunks, question, payload, records0, records1, extents, queue);
         self.queue.reset.next = self.reset.val();
@@ -272,6 +275,7 @@ impl Logic for Pool {
         self.put_frame.next = self.put_id.q.val();
         self.put_unsequenced.next = self.put_loose.q.val();
         self.put_stale.next = self.put_dead.q.val();
+        self.put_large.next = self.put_wide.q.val();
         if self.put_taken.val() {
             self.put.d.next = false;
         }
@@ -281,6 +285,7 @@ impl Logic for Pool {
             self.put_id.d.next = self.first.q.val();
             self.put_loose.d.next = !self.entry.q.val().get_bit(6);
             self.put_dead.d.next = self.stale.d.val();
+            self.put_wide.d.next = self.held.q.val() != self.one_5.val();
         }
 
         // Freeing.

@@ -10,10 +10,10 @@
 //! | 4 | admin | the command's |
 //!
 //! A class is not chosen while its last operation is still in hand: what asked for that one may
-//! still be there. A put may make the next job, so it holds off a pick likewise.
+//! still be there. A put may make the next job, so it holds off a pick likewise. Fairness is by rounds,
+//! as in [`Picker`]: a class that had its turn is out until no other one asks.
 use super::num::Num;
 use super::picker::Picker;
-use crate::leaf::RoundRobin;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -47,7 +47,8 @@ pub struct Turns {
     pub same: Signal<Out, Bit>,
     tx_picker: Picker,
     service_picker: Picker,
-    classes: RoundRobin<5>,
+    /// Classes that had no turn in this round.
+    round: DFF<Bits<5>>,
     chosen: DFF<Bit>,
     class: DFF<Bits<5>>,
     class_peer: DFF<Bits<6>>,
@@ -61,16 +62,21 @@ pub struct Turns {
     service: Signal<Local, Bit>,
     service_peer: Signal<Local, Bits<6>>,
     none: Num<5, 0>,
+    all: Num<5, 0x1f>,
+    asking: Signal<Local, Bits<5>>,
+    first: Signal<Local, Bits<5>>,
+    runners: Signal<Local, Bits<5>>,
+    kept: Signal<Local, Bits<5>>,
+    asks: Signal<Local, Bit>,
 }
 
 impl Logic for Turns {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, chosen, class, class_peer, matches, serving, served);
-        clock!(self, clock, tx_picker, service_picker, classes);
+        dff_setup!(self, clock, chosen, class, class_peer, matches, serving, served, round);
+        clock!(self, clock, tx_picker, service_picker);
         self.tx_picker.reset.next = self.reset.val();
         self.service_picker.reset.next = self.reset.val();
-        self.classes.reset.next = self.reset.val();
         self.tx_picker.want.next = self.tx_want.val();
         self.service_picker.want.next = self.service_want.val();
 
@@ -88,15 +94,22 @@ impl Logic for Turns {
         if self.serving.q.val() {
             self.service_peer.next = self.served.q.val();
         }
-        self.classes.request.next =
-            bit_cast::<5, 1>((self.scan.val() & !self.held.val().get_bit(0)).into())
-                | (bit_cast::<5, 1>(self.picking.val().into()) << 1)
-                | (bit_cast::<5, 1>((self.put.val() & !self.held.val().get_bit(2)).into()) << 2)
-                | (bit_cast::<5, 1>(self.service.val().into()) << 3)
-                | (bit_cast::<5, 1>((self.admin.val() & !self.held.val().get_bit(4)).into()) << 4);
-        self.granted.next = self.classes.grant.val();
+        self.asking.next = bit_cast::<5, 1>((self.scan.val() & !self.held.val().get_bit(0)).into())
+            | (bit_cast::<5, 1>(self.picking.val().into()) << 1)
+            | (bit_cast::<5, 1>((self.put.val() & !self.held.val().get_bit(2)).into()) << 2)
+            | (bit_cast::<5, 1>(self.service.val().into()) << 3)
+            | (bit_cast::<5, 1>((self.admin.val() & !self.held.val().get_bit(4)).into()) << 4);
+        self.asks.next = self.asking.val().any();
+        self.first.next = self.asking.val() & self.round.q.val();
+        self.runners.next = self.first.val();
+        self.kept.next = self.round.q.val();
+        if self.first.val() == self.none.val() {
+            self.runners.next = self.asking.val();
+            self.kept.next = self.all.val();
+        }
+        // The lowest one.
+        self.granted.next = self.runners.val() & !(self.runners.val() - 1);
         self.loads.next = (self.done.val() | !self.chosen.q.val()) & !self.strays.val();
-        self.classes.advance.next = self.loads.val();
         self.scan_taken.next = self.loads.val() & self.granted.val().get_bit(0);
         self.tx_picker.took.next = self.loads.val() & self.granted.val().get_bit(1);
         self.service_picker.took.next =
@@ -110,7 +123,8 @@ impl Logic for Turns {
             self.chosen.d.next = false;
         }
         if self.loads.val() {
-            self.chosen.d.next = self.classes.valid.val();
+            self.chosen.d.next = self.asks.val();
+            self.round.d.next = self.kept.val() & !self.granted.val();
             self.class.d.next = self.granted.val();
             self.class_peer.d.next = self.admin_peer.val();
             self.matches.d.next = self.admin_peer.val() == self.at.val();
@@ -140,6 +154,7 @@ impl Logic for Turns {
         if self.reset.val() {
             self.chosen.d.next = false;
             self.serving.d.next = false;
+            self.round.d.next = self.all.val();
         }
     }
 }
