@@ -6,5 +6,6 @@
 mod down;
 mod node;
 mod peer;
+mod rate;
 mod reliable;
 mod world;

@@ -222,8 +222,8 @@ fn small_frames() {
     check(&world, true);
     let stamps = world.nodes[0].stamps;
     assert_eq!(stamps[1] - stamps[0], 4);
-    assert!(stamps[0] - start <= 24 && world.nodes[1].stamps[2] > stamps[0]);
-    assert!(cycles < FRAMES * 16, "{cycles} cycles, first beat {}", stamps[0] - start);
+    assert!(stamps[0] - start <= 18 && world.nodes[1].stamps[2] > stamps[0]);
+    assert!(cycles < FRAMES * 9, "{cycles} cycles, first beat {}", stamps[0] - start);
 }
 
 /// Channels open and close at random under traffic and faults: nothing twice, nothing out of order,

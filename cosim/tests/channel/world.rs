@@ -3,7 +3,7 @@
 use crate::node::{Frame, Node};
 use cosim::random::Random;
 use nic_regs::frame::{Header, Type, flag};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Probabilities, for each frame.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +29,9 @@ pub(crate) struct World {
     pub(crate) cut_off: bool,
     /// Two nodes on a wire, beat by beat, instead of whole frames.
     pub(crate) wire: bool,
+    /// Cycles that a beat spends on the wire, besides one.
+    pub(crate) latency: u64,
+    on_wire: VecDeque<(u64, usize, (u64, bool))>,
     /// Every frame put on a link: time, source, header.
     pub(crate) seen: Vec<(u64, Header)>,
 }
@@ -44,6 +47,8 @@ impl World {
             now: 0,
             cut_off: false,
             wire: false,
+            latency: 0,
+            on_wire: VecDeque::new(),
             seen: Vec::new(),
         }
     }
@@ -103,8 +108,15 @@ impl World {
         }
         if self.wire {
             for at in 0..2 {
-                let beat = self.nodes[at].tx_now;
-                self.nodes[1 - at].rx.extend(beat);
+                if let Some(beat) = self.nodes[at].tx_now {
+                    self.on_wire.push_back((self.now + self.latency, 1 - at, beat));
+                }
+            }
+            while let Some(&(time, to, beat)) = self.on_wire.front()
+                && time <= self.now
+            {
+                self.nodes[to].rx.push_back(beat);
+                self.on_wire.pop_front();
             }
         }
         self.now += 1;

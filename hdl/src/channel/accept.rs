@@ -7,8 +7,8 @@
 //!
 //! | cycle | what |
 //! |---|---|
-//! | 0 | `frame` (or `misfit`) is high; the tables are read at the source node |
-//! | 1 | tags, numbers and epochs are compared; room in staging is sampled |
+//! | 0 | the last beat is being checked (`coming`); the tables are read at the source node |
+//! | 1 | `frame` (or `misfit`) is high; tags, numbers and epochs are compared; room in staging is sampled |
 //! | 2 | the verdict: tables and marks are written, `commit` tells staging to keep the frame |
 //! | 3 | free: a command |
 use super::compare::Compare;
@@ -23,7 +23,9 @@ pub struct Accept {
     pub reset: Signal<In, Bit>,
     /// Time in units of 16 cycles.
     pub now: Signal<In, Bits<32>>,
-    // From the link receiver: the header is stable for these three cycles.
+    // From the link receiver: the header is stable from cycle 1 for three cycles.
+    pub coming: Signal<In, Bit>,
+    pub coming_from: Signal<In, Bits<6>>,
     pub frame: Signal<In, Bit>,
     /// A SYN or SYN-ACK of another link version.
     pub misfit: Signal<In, Bit>,
@@ -100,7 +102,6 @@ pub struct Accept {
     credit: Signal<Local, Bits<8>>,
     acknowledgement: Signal<Local, Bits<16>>,
     word: Signal<Local, Bits<32>>,
-    arriving: Signal<Local, Bit>,
     idle: Signal<Local, Bit>,
     look: Signal<Local, Bits<6>>,
     at: Signal<Local, Bits<6>>,
@@ -112,12 +113,14 @@ pub struct Accept {
     refuse: Signal<Local, Bit>,
     taken: Signal<Local, Bit>,
     ack_good: Signal<Local, Bit>,
+    same_epoch: Signal<Local, Bit>,
     ack_moves: Signal<Local, Bit>,
     reason: Signal<Local, Bits<3>>,
     reason_restarted: Num<3, { PeerDownReason::Restarted as u64 }>,
     reason_reset: Num<3, { PeerDownReason::Reset as u64 }>,
     reason_version: Num<3, { PeerDownReason::Version as u64 }>,
     zero_16: Num<16, 0>,
+    all_4: Num<4, 15>,
     one_64: Num<64, 1>,
     asked: Num<17, 0x1_0000>,
 }
@@ -135,17 +138,18 @@ impl Logic for Accept {
         self.word.next = self.header2.val().get_bits::<32>(32);
 
         // Cycle 0: read. A command looks at its peer through the same port when no frame is there.
-        self.arriving.next = self.frame.val() | self.misfit.val();
-        self.idle.next = !(self.arriving.val() | self.compare.busy.val());
+        self.idle.next = !(self.coming.val() | self.compare.busy.val());
         self.look.next = self.command_peer.val();
-        if self.arriving.val() {
-            self.look.next = self.source.val();
+        if self.coming.val() {
+            self.look.next = self.coming_from.val();
         }
         self.tables.rx_peer.next = self.look.val();
-        self.compare.start.next = self.arriving.val();
+        self.compare.start.next = self.coming.val();
+        self.compare.frame.next = self.frame.val();
         self.compare.misfit.next = self.misfit.val();
-        self.compare.open.next = self.open_set.q.val().get_bit(self.look.val().index());
-        self.compare.opening.next = self.opening_set.q.val().get_bit(self.look.val().index());
+        self.compare.open.next = self.open_set.q.val().get_bit(self.coming_from.val().index());
+        self.compare.opening.next =
+            self.opening_set.q.val().get_bit(self.coming_from.val().index());
         self.compare.expected.next = self.tables.rx_expected.val();
         self.compare.tag.next = self.tables.rx_tag.val();
         self.compare.own.next = self.tables.rx_own.val();
@@ -161,6 +165,7 @@ impl Logic for Accept {
         self.ack_good.next = self.compare.ack_step.val() <= self.compare.ack_room.val();
         self.ack_moves.next =
             self.ack_good.val() & (self.compare.ack_step.val() != self.zero_16.val());
+        self.same_epoch.next = self.compare.same_epoch.val() == self.all_4.val();
         self.go_up.next = false;
         self.go_down.next = false;
         self.go_opening.next = false;
@@ -186,8 +191,8 @@ impl Logic for Accept {
             } else if self.compare.is_syn.val() {
                 self.go_up.next = self.compare.was_opening.val();
                 self.mark_synack.next = self.compare.was_opening.val()
-                    | (self.compare.was_open.val() & self.compare.same_epoch.val());
-                self.go_down.next = self.compare.was_open.val() & !self.compare.same_epoch.val();
+                    | (self.compare.was_open.val() & self.same_epoch.val());
+                self.go_down.next = self.compare.was_open.val() & !self.same_epoch.val();
                 self.reason.next = self.reason_restarted.val();
             } else if self.compare.is_synack.val() {
                 self.go_up.next = self.compare.was_opening.val() & self.compare.join_good.val();

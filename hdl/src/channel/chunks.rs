@@ -20,7 +20,7 @@ pub struct Chunks {
     pub spare_valid: Signal<Out, Bit>,
     /// Takes the spare.
     pub take: Signal<In, Bit>,
-    /// Also puts it behind `link_from`.
+    /// Also puts it behind `link_from` (a cycle later).
     pub link: Signal<In, Bit>,
     pub link_from: Signal<In, Bits<7>>,
     // Gives a chain back; it is taken in a cycle with `give` and `given`.
@@ -42,6 +42,9 @@ pub struct Chunks {
     listed: DFF<Bits<8>>,
     one: DFF<Bits<7>>,
     one_valid: DFF<Bit>,
+    linking: DFF<Bit>,
+    linked_from: DFF<Bits<7>>,
+    linked_to: DFF<Bits<7>>,
     built: Signal<Local, Bit>,
     refill: Signal<Local, Bit>,
     splice: Signal<Local, Bit>,
@@ -56,7 +59,18 @@ pub struct Chunks {
 impl Logic for Chunks {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, step, head, listed, one, one_valid);
+        dff_setup!(
+            self,
+            clock,
+            step,
+            head,
+            listed,
+            one,
+            one_valid,
+            linking,
+            linked_from,
+            linked_to
+        );
         clock!(self, clock, chain, chain_tx);
         self.built.next = self.step.q.val().get_bit(7);
         self.build_at.next = self.step.q.val().get_bits::<7>(0);
@@ -66,18 +80,21 @@ impl Logic for Chunks {
             & (!self.one_valid.q.val())
             & (self.listed.q.val() != self.zero_8.val());
         self.splice.next =
-            self.built.val() & self.give.val() & !(self.link.val() | self.refill.val());
+            self.built.val() & self.give.val() & !(self.linking.q.val() | self.refill.val());
         self.given.next = self.splice.val();
         self.chain.read_address.next = self.head.q.val();
         self.write.next = false;
-        self.write_at.next = self.link_from.val();
-        self.write_to.next = self.one.q.val();
+        self.linking.d.next = self.link.val();
+        self.linked_from.d.next = self.link_from.val();
+        self.linked_to.d.next = self.one.q.val();
+        self.write_at.next = self.linked_from.q.val();
+        self.write_to.next = self.linked_to.q.val();
         if !self.built.val() {
             self.step.d.next = self.step.q.val() + 1;
             self.write.next = true;
             self.write_at.next = self.build_at.val();
             self.write_to.next = self.build_at.val() + 1;
-        } else if self.link.val() {
+        } else if self.linking.q.val() {
             self.write.next = true;
         } else if self.splice.val() {
             self.write.next = true;
@@ -111,6 +128,7 @@ impl Logic for Chunks {
             self.head.d.next = 0.into();
             self.listed.d.next = self.all.val();
             self.one_valid.d.next = false;
+            self.linking.d.next = false;
         }
     }
 }

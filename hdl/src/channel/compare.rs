@@ -10,7 +10,6 @@ pub struct Compare {
     pub reset: Signal<In, Bit>,
     // Cycle 0.
     pub start: Signal<In, Bit>,
-    pub misfit: Signal<In, Bit>,
     pub open: Signal<In, Bit>,
     pub opening: Signal<In, Bit>,
     pub expected: Signal<In, Bits<17>>,
@@ -19,7 +18,9 @@ pub struct Compare {
     pub remote: Signal<In, Bits<32>>,
     pub acked: Signal<In, Bits<16>>,
     pub newest: Signal<In, Bits<16>>,
-    // The header, stable, and the room in staging (cycle 1).
+    // The link's verdict, the header, stable, and the room in staging (cycle 1).
+    pub frame: Signal<In, Bit>,
+    pub misfit: Signal<In, Bit>,
     pub header0: Signal<In, Bits<64>>,
     pub header1: Signal<In, Bits<64>>,
     pub header2: Signal<In, Bits<64>>,
@@ -41,7 +42,8 @@ pub struct Compare {
     pub tag_good: Signal<Out, Bit>,
     /// A SYN-ACK's tag is made of its epoch and ours.
     pub join_good: Signal<Out, Bit>,
-    pub same_epoch: Signal<Out, Bit>,
+    /// The epoch is the known one, byte by byte.
+    pub same_epoch: Signal<Out, Bits<4>>,
     /// Number minus expected number.
     pub ahead: Signal<Out, Bits<16>>,
     pub gap_asked: Signal<Out, Bit>,
@@ -54,7 +56,6 @@ pub struct Compare {
     pub ack_room: Signal<Out, Bits<16>>,
     pub room: Signal<Out, Bit>,
     step1: DFF<Bit>,
-    misfit1: DFF<Bit>,
     was_open1: DFF<Bit>,
     was_opening1: DFF<Bit>,
     expected1: DFF<Bits<17>>,
@@ -76,7 +77,9 @@ pub struct Compare {
     is_sequenced_q: DFF<Bit>,
     tag_good_q: DFF<Bit>,
     join_good_q: DFF<Bit>,
-    same_epoch_q: DFF<Bit>,
+    same_epoch_q: DFF<Bits<4>>,
+    differs: Signal<Local, Bits<32>>,
+    zero_8: Num<8, 0>,
     ahead_q: DFF<Bits<16>>,
     gap_asked_q: DFF<Bit>,
     following_q: DFF<Bits<16>>,
@@ -103,7 +106,7 @@ pub struct Compare {
 impl Logic for Compare {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, step1, misfit1, was_open1, was_opening1, expected1, tag1, own1);
+        dff_setup!(self, clock, step1, was_open1, was_opening1, expected1, tag1, own1);
         dff_setup!(self, clock, remote1, acked1, newest1, valid_q, is_misfit_q, was_open_q);
         dff_setup!(self, clock, was_opening_q, is_syn_q, is_synack_q, is_rst_q, is_gap_q);
         dff_setup!(self, clock, is_refused_q, is_data_q, is_sequenced_q, tag_good_q, join_good_q);
@@ -118,7 +121,6 @@ impl Logic for Compare {
 
         // Cycle 0: what the tables say.
         self.step1.d.next = self.start.val();
-        self.misfit1.d.next = self.misfit.val();
         self.was_open1.d.next = self.open.val();
         self.was_opening1.d.next = self.opening.val();
         self.expected1.d.next = self.expected.val();
@@ -130,8 +132,8 @@ impl Logic for Compare {
         self.busy.next = self.step1.q.val() | self.valid_q.q.val();
 
         // Cycle 1: compare.
-        self.valid_q.d.next = self.step1.q.val();
-        self.is_misfit_q.d.next = self.misfit1.q.val();
+        self.valid_q.d.next = self.step1.q.val() & (self.frame.val() | self.misfit.val());
+        self.is_misfit_q.d.next = self.misfit.val();
         self.was_open_q.d.next = self.was_open1.q.val();
         self.was_opening_q.d.next = self.was_opening1.q.val();
         self.is_syn_q.d.next = self.kind.val() == self.type_syn.val();
@@ -148,7 +150,18 @@ impl Logic for Compare {
         self.new_tag_q.d.next = self.joined_tag.val();
         self.tag_good_q.d.next = self.frame_tag.val() == self.tag1.q.val();
         self.join_good_q.d.next = self.frame_tag.val() == self.joined_tag.val();
-        self.same_epoch_q.d.next = self.word.val() == self.remote1.q.val();
+        self.differs.next = self.word.val() ^ self.remote1.q.val();
+        self.same_epoch_q.d.next =
+            bit_cast::<4, 1>((self.differs.val().get_bits::<8>(0) == self.zero_8.val()).into())
+                | (bit_cast::<4, 1>(
+                    (self.differs.val().get_bits::<8>(8) == self.zero_8.val()).into(),
+                ) << 1)
+                | (bit_cast::<4, 1>(
+                    (self.differs.val().get_bits::<8>(16) == self.zero_8.val()).into(),
+                ) << 2)
+                | (bit_cast::<4, 1>(
+                    (self.differs.val().get_bits::<8>(24) == self.zero_8.val()).into(),
+                ) << 3);
         self.ahead_q.d.next = self.number.val() - self.expected1.q.val().get_bits::<16>(0);
         self.gap_asked_q.d.next = self.expected1.q.val().get_bit(16);
         self.expects_q.d.next = self.expected1.q.val().get_bits::<16>(0);

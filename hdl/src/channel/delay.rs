@@ -35,6 +35,8 @@ pub struct Delay {
     queued: DFF<Bits<64>>,
     debt: DFF<Bit>,
     debt_peer: DFF<Bits<6>>,
+    taking: DFF<Bit>,
+    taking_peer: DFF<Bits<6>>,
     credit: DFF<Bit>,
     credit_peer: DFF<Bits<6>>,
     credit_many: DFF<Bit>,
@@ -60,7 +62,7 @@ impl Logic for Delay {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, cycles, owing, queued, debt, debt_peer, credit, credit_peer);
-        dff_setup!(self, clock, credit_many, due_now, due_for);
+        dff_setup!(self, clock, credit_many, due_now, due_for, taking, taking_peer);
         clock!(self, clock, queue);
         self.queue.reset.next = self.reset.val();
         self.cycles.d.next = self.cycles.q.val() + 1;
@@ -69,10 +71,12 @@ impl Logic for Delay {
         self.debt_peer.d.next = self.owed_peer.val();
         // One debt a cycle; returned credits wait for an accepted frame.
         self.urgent.next = self.credit.q.val() & self.credit_many.q.val() & !self.debt.q.val();
-        self.take.next = (self.debt.q.val() | self.credit.q.val()) & !self.urgent.val();
-        self.taken_peer.next = self.credit_peer.q.val();
+        self.taking.d.next = (self.debt.q.val() | self.credit.q.val()) & !self.urgent.val();
+        self.taking_peer.d.next = self.credit_peer.q.val();
+        self.take.next = self.taking.q.val();
+        self.taken_peer.next = self.taking_peer.q.val();
         if self.debt.q.val() {
-            self.taken_peer.next = self.debt_peer.q.val();
+            self.taking_peer.d.next = self.debt_peer.q.val();
         } else {
             self.credit.d.next = false;
         }
@@ -126,6 +130,7 @@ impl Logic for Delay {
             self.queued.d.next = 0.into();
             self.credit.d.next = false;
             self.debt.d.next = false;
+            self.taking.d.next = false;
             self.due_now.d.next = false;
             self.cycles.d.next = 0.into();
         }

@@ -1,76 +1,91 @@
-//! What an operation of the peer machine goes by, two cycles after its peer was chosen: comparisons
-//! that would be too long a path together with their consequences.
-//!
-//! The receiver may change what was read in these two cycles; `touched` says so, and then the mark
-//! that asked for the operation is not cleared.
+//! What an operation of the peer machine goes by: comparisons that would be too long a path
+//! together with their consequences. They follow the entry in hand, one cycle behind.
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
 pub struct Facts {
     pub clock: Signal<In, Clock>,
     pub peer: Signal<In, Bits<6>>,
+    /// The states of the channels.
+    pub open: Signal<In, Bits<64>>,
+    pub opening: Signal<In, Bits<64>>,
     /// The receiver's tables and marks, of the peer.
     pub acked: Signal<In, Bits<16>>,
     pub gap: Signal<In, Bits<16>>,
     pub found: Signal<In, Bits<4>>,
-    /// It acknowledges or reports a gap, of `rx_peer`.
-    pub rx_news: Signal<In, Bit>,
-    pub rx_peer: Signal<In, Bits<6>>,
     pub killing: Signal<In, Bits<64>>,
-    /// The oldest number of the peer's list.
+    /// The oldest number of the peer's list, and its head.
     pub freed: Signal<In, Bits<16>>,
-    /// The transmitter has the list's head.
-    pub head_in_use: Signal<In, Bit>,
-    /// The transmitter or the pool still has a frame of the peer.
-    pub peer_in_use: Signal<In, Bit>,
-    // One cycle after `freed` is that of the peer.
+    pub head: Signal<In, Bits<7>>,
+    // The frames that the transmitter has or is about to take, and the committed one.
+    pub job_valid: Signal<In, Bit>,
+    pub job_data: Signal<In, Bit>,
+    pub job_peer: Signal<In, Bits<6>>,
+    pub job_frame: Signal<In, Bits<7>>,
+    pub hand_valid: Signal<In, Bit>,
+    pub hand_data: Signal<In, Bit>,
+    pub hand_peer: Signal<In, Bits<6>>,
+    pub hand_frame: Signal<In, Bits<7>>,
+    pub put_valid: Signal<In, Bit>,
+    pub put_peer: Signal<In, Bits<6>>,
+    // One cycle later.
+    pub is_open: Signal<Out, Bit>,
+    pub is_opening: Signal<Out, Bit>,
     pub is_up: Signal<Out, Bit>,
     pub is_down: Signal<Out, Bit>,
-    pub is_acked: Signal<Out, Bit>,
-    pub is_gapped: Signal<Out, Bit>,
     pub all_freed: Signal<Out, Bit>,
+    /// The head is the only acknowledged frame.
+    pub one_left: Signal<Out, Bit>,
     pub gap_is_head: Signal<Out, Bit>,
+    /// The transmitter has the list's head.
     pub head_busy: Signal<Out, Bit>,
+    /// The transmitter or the pool still has a frame of the peer.
     pub peer_busy: Signal<Out, Bit>,
     /// Its channel is on its way down: frames to be freed, or VIs to be stopped.
     pub dying: Signal<Out, Bit>,
-    pub touched: Signal<Out, Bit>,
-    acked_read: DFF<Bits<16>>,
-    gap_read: DFF<Bits<16>>,
+    was_open: DFF<Bit>,
+    was_opening: DFF<Bit>,
     marks: DFF<Bits<4>>,
     same_acked: DFF<Bit>,
+    same_after: DFF<Bit>,
     same_gap: DFF<Bit>,
     head_held: DFF<Bit>,
     peer_held: DFF<Bit>,
     killed: DFF<Bit>,
-    touched1: DFF<Bit>,
-    touched2: DFF<Bit>,
+    freed_after: Signal<Local, Bits<16>>,
 }
 
 impl Logic for Facts {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, acked_read, gap_read, marks, same_acked, same_gap, head_held);
-        dff_setup!(self, clock, peer_held, killed, touched1, touched2);
-        self.acked_read.d.next = self.acked.val();
-        self.gap_read.d.next = self.gap.val();
+        dff_setup!(self, clock, was_open, was_opening, marks, same_acked, same_after, same_gap);
+        dff_setup!(self, clock, head_held, peer_held, killed);
+        self.was_open.d.next = self.open.val().get_bit(self.peer.val().index());
+        self.was_opening.d.next = self.opening.val().get_bit(self.peer.val().index());
         self.marks.d.next = self.found.val();
-        self.same_acked.d.next = self.acked_read.q.val() == self.freed.val();
-        self.same_gap.d.next = self.gap_read.q.val() == self.freed.val();
-        self.head_held.d.next = self.head_in_use.val();
-        self.peer_held.d.next = self.peer_in_use.val();
+        self.freed_after.next = self.freed.val() + 1;
+        self.same_acked.d.next = self.acked.val() == self.freed.val();
+        self.same_after.d.next = self.acked.val() == self.freed_after.val();
+        self.same_gap.d.next = self.gap.val() == self.freed.val();
+        self.head_held.d.next = (self.job_valid.val()
+            & self.job_data.val()
+            & (self.job_frame.val() == self.head.val()))
+            | (self.hand_valid.val()
+                & self.hand_data.val()
+                & (self.hand_frame.val() == self.head.val()));
+        self.peer_held.d.next = (self.job_valid.val() & (self.job_peer.val() == self.peer.val()))
+            | (self.hand_valid.val() & (self.hand_peer.val() == self.peer.val()))
+            | (self.put_valid.val() & (self.put_peer.val() == self.peer.val()));
         self.killed.d.next = self.killing.val().get_bit(self.peer.val().index());
-        self.touched1.d.next = self.rx_news.val() & (self.rx_peer.val() == self.peer.val());
-        self.touched2.d.next = self.touched1.q.val();
+        self.is_open.next = self.was_open.q.val();
+        self.is_opening.next = self.was_opening.q.val();
         self.is_up.next = self.marks.q.val().get_bit(0);
         self.is_down.next = self.marks.q.val().get_bit(1);
-        self.is_acked.next = self.marks.q.val().get_bit(2);
-        self.is_gapped.next = self.marks.q.val().get_bit(3);
         self.all_freed.next = self.same_acked.q.val();
+        self.one_left.next = self.same_after.q.val();
         self.gap_is_head.next = self.same_gap.q.val();
         self.head_busy.next = self.head_held.q.val();
         self.peer_busy.next = self.peer_held.q.val();
         self.dying.next = self.killed.q.val() | self.marks.q.val().get_bit(1);
-        self.touched.next = self.touched1.q.val() | self.touched2.q.val();
     }
 }

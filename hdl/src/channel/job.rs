@@ -1,9 +1,10 @@
 //! The next frame for the transmitter: chooses among what a peer wants, and holds the choice until
 //! the transmitter takes it.
 //!
-//! Control frames go first, in the order RST, SYN, SYN-ACK, Ack, MessageRefused; then the frame at
-//! the list's turn. A mark that cannot be obeyed any more (the channel has closed since) is cleared
-//! without a frame.
+//! Control frames go first, in the order RST, SYN, SYN-ACK, Ack with GAP, MessageRefused; then the
+//! frame at the list's turn. An Ack rides on that frame if it is a small one; it goes ahead of a
+//! large one, which would bring it only when its own CRC has arrived. A mark that cannot be obeyed
+//! any more (the channel has closed since) is cleared without a frame.
 use super::num::Num;
 use nic_regs::frame::Type;
 use rust_hdl::prelude::*;
@@ -14,6 +15,12 @@ pub struct Job {
     pub reset: Signal<In, Bit>,
     /// Chooses for `peer`, only while there is no job.
     pub choose: Signal<In, Bit>,
+    /// Likewise, but it is the frame `put` and nothing else.
+    pub direct: Signal<In, Bit>,
+    pub put: Signal<In, Bits<7>>,
+    pub put_loose: Signal<In, Bit>,
+    /// An Ack is to be sent.
+    pub owes: Signal<Out, Bit>,
     pub peer: Signal<In, Bits<6>>,
     pub is_open: Signal<In, Bit>,
     pub is_opening: Signal<In, Bit>,
@@ -27,6 +34,7 @@ pub struct Job {
     pub turn: Signal<In, Bits<7>>,
     pub number: Signal<In, Bits<16>>,
     pub loose: Signal<In, Bit>,
+    pub wide: Signal<In, Bit>,
     pub newly: Signal<In, Bit>,
     /// Marks to be cleared.
     pub clear: Signal<Out, Bits<7>>,
@@ -69,6 +77,7 @@ pub struct Job {
     clear_syn: Num<7, 0x02>,
     clear_synack: Num<7, 0x04>,
     clear_acks: Num<7, 0x18>,
+    clear_ack: Num<7, 0x10>,
     clear_refused: Num<7, 0x20>,
     clear_data: Num<7, 0x40>,
 }
@@ -103,7 +112,7 @@ impl Logic for Job {
                 self.clear.next = self.clear_synack.val();
                 self.type_held.d.next = self.type_synack.val();
                 self.makes.next = self.is_open.val();
-            } else if self.wants.q.val().get_bit(3) | self.wants.q.val().get_bit(4) {
+            } else if self.wants.q.val().get_bit(3) {
                 self.clear.next = self.clear_acks.val();
                 self.type_held.d.next = self.type_ack.val();
                 self.makes.next = self.is_open.val();
@@ -111,19 +120,41 @@ impl Logic for Job {
                 self.clear.next = self.clear_refused.val();
                 self.type_held.d.next = self.type_refused.val();
                 self.makes.next = self.is_open.val();
-            } else {
+            } else if self.is_open.val()
+                & self.todo.val()
+                & !(self.wide.val() & self.wants.q.val().get_bit(4))
+            {
                 self.type_held.d.next = self.type_data.val();
-                self.takes.next = self.is_open.val() & self.todo.val();
-                self.makes.next = self.takes.val();
-                if self.at_tail.val() | !self.takes.val() {
-                    self.clear.next = self.clear_data.val();
+                self.takes.next = true;
+                self.makes.next = true;
+                self.clear.next = self.clear_ack.val();
+                if self.at_tail.val() {
+                    self.clear.next = self.clear_data.val() | self.clear_ack.val();
                 }
+            } else if self.wants.q.val().get_bit(4) {
+                self.clear.next = self.clear_ack.val();
+                self.type_held.d.next = self.type_ack.val();
+                self.makes.next = self.is_open.val();
+            } else {
+                self.clear.next = self.clear_data.val();
             }
             self.is_data.d.next = self.takes.val();
             self.loose_held.d.next = self.takes.val() & self.loose.val();
             self.again_held.d.next = self.takes.val() & !(self.loose.val() | self.newly.val());
             self.full.d.next = self.makes.val();
+        } else if self.direct.val() {
+            self.to_held.d.next = self.peer.val();
+            self.frame_held.d.next = self.put.val();
+            self.seq_held.d.next = self.number.val();
+            self.type_held.d.next = self.type_data.val();
+            self.clear.next = self.clear_ack.val();
+            self.makes.next = true;
+            self.is_data.d.next = true;
+            self.loose_held.d.next = self.put_loose.val();
+            self.again_held.d.next = !(self.put_loose.val() | self.newly.val());
+            self.full.d.next = true;
         }
+        self.owes.next = self.wants.q.val().get_bit(4);
         self.sends.next = self.makes.val();
         self.take.next = self.takes.val();
         self.valid.next = self.full.q.val();

@@ -1,6 +1,6 @@
 //! The lists of frames that wait at each peer, and what goes with them: one entry a peer in LUT
-//! RAM, the entry in hand in registers (`load`, `store`), and the operations on it, each in one
-//! cycle.
+//! RAM, the entry in hand in registers, and the operations on it, each in one cycle. `load` writes
+//! the entry in hand back and reads another peer's.
 //!
 //! A peer's frames form one list in the order of their commits: first those that were sent and not
 //! acknowledged, then, from `turn` on, those still to be sent. Going back moves `turn` to the head.
@@ -17,6 +17,7 @@
 //! | gap, gap_known | the number for which a GAP was obeyed |
 //! | stamp, tries | start of the retry time-out, time-outs since progress |
 //! | sent | when anything was last sent |
+//! | greeted | a frame of the list was sent since the channel opened |
 //!
 //! Nothing is cleared by reset: opening a channel writes its entry (`fresh`).
 use crate::leaf::LutRam;
@@ -28,14 +29,15 @@ pub struct Lists {
     pub now: Signal<In, Bits<32>>,
     pub peer: Signal<In, Bits<6>>,
     pub load: Signal<In, Bit>,
-    /// The operation concerns the head (else the frame at `turn`).
-    pub at_first: Signal<In, Bit>,
-    pub store: Signal<In, Bit>,
+    pub peer_after: Signal<In, Bits<6>>,
     // Operations.
     /// Puts `frame` at the end.
     pub append: Signal<In, Bit>,
+    /// There is nothing else to send: it goes to the transmitter at once.
+    pub direct: Signal<In, Bit>,
     pub frame: Signal<In, Bits<7>>,
     pub unsequenced: Signal<In, Bit>,
+    pub big: Signal<In, Bit>,
     /// The frame at `turn` goes to the transmitter.
     pub take: Signal<In, Bit>,
     /// Anything goes to the transmitter.
@@ -61,26 +63,34 @@ pub struct Lists {
     pub number_after: Signal<Out, Bits<16>>,
     /// The frame at `turn` is unsequenced.
     pub loose: Signal<Out, Bit>,
+    /// It has more than one chunk.
+    pub wide: Signal<Out, Bit>,
     /// The frame at `turn` is the last one.
     pub at_tail: Signal<Out, Bit>,
     /// All that was ever sent has been sent (again) since the last going back.
     pub newly: Signal<Out, Bit>,
     pub outstanding: Signal<Out, Bit>,
     pub freed: Signal<Out, Bits<16>>,
+    /// A sequenced frame goes to the transmitter for the first time.
+    pub counts: Signal<Out, Bit>,
     /// A GAP was obeyed for the head already.
     pub obeyed: Signal<Out, Bit>,
     pub stamp: Signal<Out, Bits<32>>,
     pub tries: Signal<Out, Bits<4>>,
     pub sent: Signal<Out, Bits<32>>,
+    pub greeted: Signal<Out, Bit>,
     /// head 6:0, tail 13:7, turn 20:14, prior 27:21, live 28, todo 29.
     places: LutRam<30, 6>,
     /// freed 15:0, top 31:16, number 47:32, gap 63:48.
     numbers: LutRam<64, 6>,
-    /// stamp 31:0, tries 35:32, gap_known 36.
-    times: LutRam<37, 6>,
+    /// stamp 31:0, tries 35:32, gap_known 36, greeted 37.
+    times: LutRam<38, 6>,
     sents: LutRam<32, 6>,
+    /// The frame behind each, for the head and for the turn.
     links: LutRam<7, 7>,
-    looses: LutRam<1, 7>,
+    links_turn: LutRam<7, 7>,
+    /// Unsequenced 0, large 1.
+    looses: LutRam<2, 7>,
     first: DFF<Bits<7>>,
     tail: DFF<Bits<7>>,
     place: DFF<Bits<7>>,
@@ -95,8 +105,14 @@ pub struct Lists {
     started: DFF<Bits<32>>,
     trial: DFF<Bits<4>>,
     last_sent: DFF<Bits<32>>,
+    after_first: DFF<Bits<7>>,
     link: DFF<Bits<7>>,
+    hello: DFF<Bit>,
+    link_write: Signal<Local, Bit>,
+    link_at: Signal<Local, Bits<7>>,
+    link_to: Signal<Local, Bits<7>>,
     is_loose: DFF<Bit>,
+    is_wide: DFF<Bit>,
     is_tail: DFF<Bit>,
     is_head: DFF<Bit>,
     alone: DFF<Bit>,
@@ -113,28 +129,39 @@ impl Logic for Lists {
         dff_setup!(self, clock, first, tail, place, prior, alive, more, done, top, following, gap);
         dff_setup!(self, clock, gap_known, started, trial, last_sent);
         dff_setup!(self, clock, link, is_loose, is_tail, is_head, alone, done_after);
-        dff_setup!(self, clock, following_after, is_new, unsettled, was_obeyed);
-        clock!(self, clock, places, numbers, times, sents, links, looses);
-        // Registered before an operation: the link behind its frame, and comparisons.
-        self.links.read_address.next = self.place.q.val();
-        if self.at_first.val() {
-            self.links.read_address.next = self.first.q.val();
-        }
+        dff_setup!(
+            self,
+            clock,
+            following_after,
+            is_new,
+            unsettled,
+            was_obeyed,
+            hello,
+            after_first,
+            is_wide
+        );
+        clock!(self, clock, places, numbers, times, sents, links, links_turn, looses);
+        // Registered before an operation: the links behind its frames, and comparisons.
+        self.links.read_address.next = self.first.q.val();
+        self.links_turn.read_address.next = self.place.q.val();
         self.looses.read_address.next = self.place.q.val();
-        self.link.d.next = self.links.read_data.val();
-        self.is_loose.d.next = self.looses.read_data.val().any();
+        self.after_first.d.next = self.links.read_data.val();
+        self.link.d.next = self.links_turn.read_data.val();
+        self.is_loose.d.next = self.looses.read_data.val().get_bit(0);
+        self.is_wide.d.next = self.looses.read_data.val().get_bit(1);
         self.is_tail.d.next = self.place.q.val() == self.tail.q.val();
         self.is_head.d.next = self.place.q.val() == self.first.q.val();
         self.alone.d.next = self.first.q.val() == self.tail.q.val();
         self.done_after.d.next = self.done.q.val() + 1;
         self.following_after.d.next = self.following.q.val() + 1;
         self.is_new.d.next = self.following.q.val() == self.top.q.val();
-        self.links.write_enable.next = false;
-        self.links.write_address.next = self.tail.q.val();
-        self.links.write_data.next = self.frame.val();
+        self.link_write.next = false;
+        self.link_at.next = self.tail.q.val();
+        self.link_to.next = self.frame.val();
         self.looses.write_enable.next = self.append.val();
         self.looses.write_address.next = self.frame.val();
-        self.looses.write_data.next = bit_cast::<1, 1>(self.unsequenced.val().into());
+        self.looses.write_data.next = bit_cast::<2, 1>(self.unsequenced.val().into())
+            | (bit_cast::<2, 1>(self.big.val().into()) << 1);
 
         if self.load.val() {
             self.first.d.next = self.places.read_data.val().get_bits::<7>(0);
@@ -150,21 +177,32 @@ impl Logic for Lists {
             self.started.d.next = self.times.read_data.val().get_bits::<32>(0);
             self.trial.d.next = self.times.read_data.val().get_bits::<4>(32);
             self.gap_known.d.next = self.times.read_data.val().get_bit(36);
+            self.hello.d.next = self.times.read_data.val().get_bit(37);
             self.last_sent.d.next = self.sents.read_data.val();
         } else if self.append.val() {
-            self.links.write_enable.next = self.alive.q.val();
+            self.link_write.next = self.alive.q.val();
             self.tail.d.next = self.frame.val();
             self.alive.d.next = true;
-            self.more.d.next = true;
             if !self.alive.q.val() {
                 self.first.d.next = self.frame.val();
             }
-            if !self.more.q.val() {
-                self.place.d.next = self.frame.val();
+            if self.direct.val() {
+                self.prior.d.next = self.frame.val();
+                self.following.d.next = self.following_after.q.val();
+                self.started.d.next = self.now.val();
+                if self.is_new.q.val() {
+                    self.top.d.next = self.following_after.q.val();
+                }
+            } else {
+                self.more.d.next = true;
+                if !self.more.q.val() {
+                    self.place.d.next = self.frame.val();
+                }
             }
         } else if self.take.val() {
             self.place.d.next = self.link.q.val();
             self.more.d.next = !self.is_tail.q.val();
+            self.hello.d.next = true;
             if !self.is_loose.q.val() {
                 self.prior.d.next = self.place.q.val();
                 self.following.d.next = self.following_after.q.val();
@@ -177,20 +215,20 @@ impl Logic for Lists {
                 self.first.d.next = self.link.q.val();
                 self.alive.d.next = !self.is_tail.q.val();
             } else {
-                self.links.write_enable.next = true;
-                self.links.write_address.next = self.prior.q.val();
-                self.links.write_data.next = self.link.q.val();
+                self.link_write.next = true;
+                self.link_at.next = self.prior.q.val();
+                self.link_to.next = self.link.q.val();
                 if self.is_tail.q.val() {
                     self.tail.d.next = self.prior.q.val();
                 }
             }
         } else if self.pop.val() {
-            self.first.d.next = self.link.q.val();
+            self.first.d.next = self.after_first.q.val();
             self.alive.d.next = !self.alone.q.val();
             self.done.d.next = self.done_after.q.val();
             // It was to be sent again: no longer.
             if self.more.q.val() & self.is_head.q.val() {
-                self.place.d.next = self.link.q.val();
+                self.place.d.next = self.after_first.q.val();
                 self.more.d.next = !self.alone.q.val();
                 self.following.d.next = self.done_after.q.val();
             }
@@ -221,6 +259,7 @@ impl Logic for Lists {
             self.following.d.next = 0.into();
             self.gap_known.d.next = false;
             self.trial.d.next = 0.into();
+            self.hello.d.next = false;
             self.started.d.next = self.now.val();
             self.last_sent.d.next = self.now.val();
         }
@@ -232,9 +271,13 @@ impl Logic for Lists {
         self.number.next = self.following.q.val();
         self.number_after.next = self.following_after.q.val();
         self.loose.next = self.is_loose.q.val();
+        self.wide.next = self.is_wide.q.val();
         self.at_tail.next = self.is_tail.q.val();
         self.newly.next = self.is_new.q.val();
         self.unsettled.d.next = self.done.q.val() != self.top.q.val();
+        self.counts.next = self.is_new.q.val()
+            & ((self.take.val() & !self.is_loose.q.val())
+                | (self.append.val() & self.direct.val()));
         self.outstanding.next = self.unsettled.q.val();
         self.freed.next = self.done.q.val();
         self.was_obeyed.d.next = self.gap_known.q.val() & (self.gap.q.val() == self.done.q.val());
@@ -242,32 +285,40 @@ impl Logic for Lists {
         self.stamp.next = self.started.q.val();
         self.tries.next = self.trial.q.val();
         self.sent.next = self.last_sent.q.val();
+        self.greeted.next = self.hello.q.val();
 
-        self.places.read_address.next = self.peer.val();
+        self.links.write_enable.next = self.link_write.val();
+        self.links.write_address.next = self.link_at.val();
+        self.links.write_data.next = self.link_to.val();
+        self.links_turn.write_enable.next = self.link_write.val();
+        self.links_turn.write_address.next = self.link_at.val();
+        self.links_turn.write_data.next = self.link_to.val();
+        self.places.read_address.next = self.peer_after.val();
         self.places.write_address.next = self.peer.val();
-        self.places.write_enable.next = self.store.val();
+        self.places.write_enable.next = self.load.val();
         self.places.write_data.next = bit_cast::<30, 7>(self.first.q.val())
             | (bit_cast::<30, 7>(self.tail.q.val()) << 7)
             | (bit_cast::<30, 7>(self.place.q.val()) << 14)
             | (bit_cast::<30, 7>(self.prior.q.val()) << 21)
             | (bit_cast::<30, 1>(self.alive.q.val().into()) << 28)
             | (bit_cast::<30, 1>(self.more.q.val().into()) << 29);
-        self.numbers.read_address.next = self.peer.val();
+        self.numbers.read_address.next = self.peer_after.val();
         self.numbers.write_address.next = self.peer.val();
-        self.numbers.write_enable.next = self.store.val();
+        self.numbers.write_enable.next = self.load.val();
         self.numbers.write_data.next = bit_cast::<64, 16>(self.done.q.val())
             | (bit_cast::<64, 16>(self.top.q.val()) << 16)
             | (bit_cast::<64, 16>(self.following.q.val()) << 32)
             | (bit_cast::<64, 16>(self.gap.q.val()) << 48);
-        self.times.read_address.next = self.peer.val();
+        self.times.read_address.next = self.peer_after.val();
         self.times.write_address.next = self.peer.val();
-        self.times.write_enable.next = self.store.val();
-        self.times.write_data.next = bit_cast::<37, 32>(self.started.q.val())
-            | (bit_cast::<37, 4>(self.trial.q.val()) << 32)
-            | (bit_cast::<37, 1>(self.gap_known.q.val().into()) << 36);
-        self.sents.read_address.next = self.peer.val();
+        self.times.write_enable.next = self.load.val();
+        self.times.write_data.next = bit_cast::<38, 32>(self.started.q.val())
+            | (bit_cast::<38, 4>(self.trial.q.val()) << 32)
+            | (bit_cast::<38, 1>(self.gap_known.q.val().into()) << 36)
+            | (bit_cast::<38, 1>(self.hello.q.val().into()) << 37);
+        self.sents.read_address.next = self.peer_after.val();
         self.sents.write_address.next = self.peer.val();
-        self.sents.write_enable.next = self.store.val();
+        self.sents.write_enable.next = self.load.val();
         self.sents.write_data.next = self.last_sent.q.val();
     }
 }

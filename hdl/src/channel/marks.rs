@@ -2,7 +2,7 @@
 //!
 //! A mark is set by whoever finds the work and cleared by the peer machine when it takes it. A mark
 //! that is set and cleared at the same edge stays set, so work found while the last of its kind is
-//! being taken is never lost.
+//! being taken is never lost. What the receiver finds passes a register first.
 use super::num::Num;
 use rust_hdl::prelude::*;
 
@@ -30,12 +30,13 @@ pub struct TxMarks {
     pub due: Signal<In, Bit>,
     pub refuse_peer: Signal<In, Bits<6>>,
     pub refuse: Signal<In, Bit>,
+    /// The marks of this peer are `found`.
+    pub look_peer: Signal<In, Bits<6>>,
     pub hub_peer: Signal<In, Bits<6>>,
     pub hub_syn: Signal<In, Bit>,
     pub hub_ack: Signal<In, Bit>,
     pub hub_data: Signal<In, Bit>,
     pub hub_clear: Signal<In, Bits<7>>,
-    /// The marks of `hub_peer`.
     pub found: Signal<Out, Bits<7>>,
     /// Peers with any mark, one cycle late.
     pub want: Signal<Out, Bits<64>>,
@@ -47,6 +48,11 @@ pub struct TxMarks {
     refused: DFF<Bits<64>>,
     data: DFF<Bits<64>>,
     any: DFF<Bits<64>>,
+    from: DFF<Bits<6>>,
+    from_rst: DFF<Bit>,
+    from_synack: DFF<Bit>,
+    from_gap: DFF<Bit>,
+    from_ack: DFF<Bit>,
     rx_one: Signal<Local, Bits<64>>,
     due_one: Signal<Local, Bits<64>>,
     refuse_one: Signal<Local, Bits<64>>,
@@ -66,7 +72,13 @@ impl Logic for TxMarks {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, rst, syn, synack, gap, ack, refused, data, any);
-        self.rx_one.next = self.one.val() << self.rx_peer.val();
+        dff_setup!(self, clock, from, from_rst, from_synack, from_gap, from_ack);
+        self.from.d.next = self.rx_peer.val();
+        self.from_rst.d.next = self.rx_rst.val();
+        self.from_synack.d.next = self.rx_synack.val();
+        self.from_gap.d.next = self.rx_gap.val();
+        self.from_ack.d.next = self.rx_ack.val();
+        self.rx_one.next = self.one.val() << self.from.q.val();
         self.due_one.next = 0.into();
         if self.due.val() {
             self.due_one.next = self.one.val() << self.due_peer.val();
@@ -110,7 +122,7 @@ impl Logic for TxMarks {
 
         // What comes to it.
         self.rst.d.next = self.kept_rst.val();
-        if self.rx_rst.val() {
+        if self.from_rst.q.val() {
             self.rst.d.next = self.kept_rst.val() | self.rx_one.val();
         }
         self.syn.d.next = self.kept_syn.val();
@@ -118,17 +130,17 @@ impl Logic for TxMarks {
             self.syn.d.next = self.kept_syn.val() | self.hub_one.val();
         }
         self.synack.d.next = self.kept_synack.val();
-        if self.rx_synack.val() {
+        if self.from_synack.q.val() {
             self.synack.d.next = self.kept_synack.val() | self.rx_one.val();
         }
         self.gap.d.next = self.kept_gap.val();
-        if self.rx_gap.val() {
+        if self.from_gap.q.val() {
             self.gap.d.next = self.kept_gap.val() | self.rx_one.val();
         }
-        if self.rx_ack.val() & self.hub_ack.val() {
+        if self.from_ack.q.val() & self.hub_ack.val() {
             self.ack.d.next =
                 self.kept_ack.val() | self.due_one.val() | self.rx_one.val() | self.hub_one.val();
-        } else if self.rx_ack.val() {
+        } else if self.from_ack.q.val() {
             self.ack.d.next = self.kept_ack.val() | self.due_one.val() | self.rx_one.val();
         } else if self.hub_ack.val() {
             self.ack.d.next = self.kept_ack.val() | self.due_one.val() | self.hub_one.val();
@@ -150,21 +162,22 @@ impl Logic for TxMarks {
             | self.data.q.val();
         self.want.next = self.any.q.val();
         self.found.next =
-            bit_cast::<7, 1>(self.rst.q.val().get_bit(self.hub_peer.val().index()).into())
-                | (bit_cast::<7, 1>(self.syn.q.val().get_bit(self.hub_peer.val().index()).into())
+            bit_cast::<7, 1>(self.rst.q.val().get_bit(self.look_peer.val().index()).into())
+                | (bit_cast::<7, 1>(self.syn.q.val().get_bit(self.look_peer.val().index()).into())
                     << 1)
                 | (bit_cast::<7, 1>(
-                    self.synack.q.val().get_bit(self.hub_peer.val().index()).into(),
+                    self.synack.q.val().get_bit(self.look_peer.val().index()).into(),
                 ) << 2)
-                | (bit_cast::<7, 1>(self.gap.q.val().get_bit(self.hub_peer.val().index()).into())
+                | (bit_cast::<7, 1>(self.gap.q.val().get_bit(self.look_peer.val().index()).into())
                     << 3)
-                | (bit_cast::<7, 1>(self.ack.q.val().get_bit(self.hub_peer.val().index()).into())
+                | (bit_cast::<7, 1>(self.ack.q.val().get_bit(self.look_peer.val().index()).into())
                     << 4)
                 | (bit_cast::<7, 1>(
-                    self.refused.q.val().get_bit(self.hub_peer.val().index()).into(),
+                    self.refused.q.val().get_bit(self.look_peer.val().index()).into(),
                 ) << 5)
-                | (bit_cast::<7, 1>(self.data.q.val().get_bit(self.hub_peer.val().index()).into())
-                    << 6);
+                | (bit_cast::<7, 1>(
+                    self.data.q.val().get_bit(self.look_peer.val().index()).into(),
+                ) << 6);
         if self.reset.val() {
             self.rst.d.next = 0.into();
             self.syn.d.next = 0.into();
@@ -174,6 +187,10 @@ impl Logic for TxMarks {
             self.refused.d.next = 0.into();
             self.data.d.next = 0.into();
             self.any.d.next = 0.into();
+            self.from_rst.d.next = false;
+            self.from_synack.d.next = false;
+            self.from_gap.d.next = false;
+            self.from_ack.d.next = false;
         }
     }
 }
@@ -195,9 +212,13 @@ pub struct ServiceMarks {
     pub rx_down: Signal<In, Bit>,
     pub rx_acked: Signal<In, Bit>,
     pub rx_gapped: Signal<In, Bit>,
+    /// The marks of this peer are `found`; some of them are taken over.
+    pub look_peer: Signal<In, Bits<6>>,
+    pub look_clear: Signal<In, Bits<4>>,
     pub hub_peer: Signal<In, Bits<6>>,
     pub hub_clear: Signal<In, Bits<4>>,
-    /// The marks of `hub_peer`.
+    /// These are put back.
+    pub hub_renew: Signal<In, Bits<4>>,
     pub found: Signal<Out, Bits<4>>,
     /// Peers with any mark, one cycle late.
     pub want: Signal<Out, Bits<64>>,
@@ -206,9 +227,17 @@ pub struct ServiceMarks {
     acked: DFF<Bits<64>>,
     gapped: DFF<Bits<64>>,
     any: DFF<Bits<64>>,
+    from: DFF<Bits<6>>,
+    from_up: DFF<Bit>,
+    from_down: DFF<Bit>,
+    from_acked: DFF<Bit>,
+    from_gapped: DFF<Bit>,
     rx_one: Signal<Local, Bits<64>>,
     hub_one: Signal<Local, Bits<64>>,
+    look_one: Signal<Local, Bits<64>>,
     keep: Signal<Local, Bits<64>>,
+    look_keep: Signal<Local, Bits<64>>,
+    falls: Signal<Local, Bit>,
     kept_up: Signal<Local, Bits<64>>,
     kept_down: Signal<Local, Bits<64>>,
     kept_acked: Signal<Local, Bits<64>>,
@@ -220,7 +249,15 @@ impl Logic for ServiceMarks {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, up, down, acked, gapped, any);
-        self.rx_one.next = self.one.val() << self.rx_peer.val();
+        dff_setup!(self, clock, from, from_up, from_down, from_acked, from_gapped);
+        self.from.d.next = self.rx_peer.val();
+        self.from_up.d.next = self.rx_up.val();
+        self.from_down.d.next = self.rx_down.val();
+        self.from_acked.d.next = self.rx_acked.val();
+        self.from_gapped.d.next = self.rx_gapped.val();
+        self.rx_one.next = self.one.val() << self.from.q.val();
+        self.look_one.next = self.one.val() << self.look_peer.val();
+        self.look_keep.next = !self.look_one.val();
         self.hub_one.next = self.one.val() << self.hub_peer.val();
         self.keep.next = !self.hub_one.val();
         self.kept_up.next = self.up.q.val();
@@ -234,39 +271,53 @@ impl Logic for ServiceMarks {
         self.kept_acked.next = self.acked.q.val();
         if self.hub_clear.val().get_bit(2) {
             self.kept_acked.next = self.acked.q.val() & self.keep.val();
+        } else if self.look_clear.val().get_bit(2) {
+            self.kept_acked.next = self.acked.q.val() & self.look_keep.val();
         }
         self.kept_gapped.next = self.gapped.q.val();
         if self.hub_clear.val().get_bit(3) {
             self.kept_gapped.next = self.gapped.q.val() & self.keep.val();
+        } else if self.look_clear.val().get_bit(3) {
+            self.kept_gapped.next = self.gapped.q.val() & self.look_keep.val();
         }
         self.up.d.next = self.kept_up.val();
-        if self.rx_up.val() {
+        if self.from_up.q.val() {
             self.up.d.next = self.kept_up.val() | self.rx_one.val();
         }
         self.down.d.next = self.kept_down.val();
-        if self.rx_down.val() {
+        if self.from_down.q.val() {
             self.down.d.next = self.kept_down.val() | self.rx_one.val();
         }
         self.acked.d.next = self.kept_acked.val();
-        if self.rx_acked.val() {
+        if self.from_acked.q.val() & self.hub_renew.val().get_bit(2) {
+            self.acked.d.next = self.kept_acked.val() | self.rx_one.val() | self.hub_one.val();
+        } else if self.from_acked.q.val() {
             self.acked.d.next = self.kept_acked.val() | self.rx_one.val();
+        } else if self.hub_renew.val().get_bit(2) {
+            self.acked.d.next = self.kept_acked.val() | self.hub_one.val();
         }
         self.gapped.d.next = self.kept_gapped.val();
-        if self.rx_gapped.val() {
+        if self.from_gapped.q.val() & self.hub_renew.val().get_bit(3) {
+            self.gapped.d.next = self.kept_gapped.val() | self.rx_one.val() | self.hub_one.val();
+        } else if self.from_gapped.q.val() {
             self.gapped.d.next = self.kept_gapped.val() | self.rx_one.val();
+        } else if self.hub_renew.val().get_bit(3) {
+            self.gapped.d.next = self.kept_gapped.val() | self.hub_one.val();
         }
         self.any.d.next =
             self.up.q.val() | self.down.q.val() | self.acked.q.val() | self.gapped.q.val();
         self.want.next = self.any.q.val();
+        // A fall counts from the cycle in which the channel is Closed.
+        self.falls.next = self.down.q.val().get_bit(self.look_peer.val().index())
+            | (self.from_down.q.val() & (self.from.q.val() == self.look_peer.val()));
         self.found.next =
-            bit_cast::<4, 1>(self.up.q.val().get_bit(self.hub_peer.val().index()).into())
-                | (bit_cast::<4, 1>(self.down.q.val().get_bit(self.hub_peer.val().index()).into())
-                    << 1)
+            bit_cast::<4, 1>(self.up.q.val().get_bit(self.look_peer.val().index()).into())
+                | (bit_cast::<4, 1>(self.falls.val().into()) << 1)
                 | (bit_cast::<4, 1>(
-                    self.acked.q.val().get_bit(self.hub_peer.val().index()).into(),
+                    self.acked.q.val().get_bit(self.look_peer.val().index()).into(),
                 ) << 2)
                 | (bit_cast::<4, 1>(
-                    self.gapped.q.val().get_bit(self.hub_peer.val().index()).into(),
+                    self.gapped.q.val().get_bit(self.look_peer.val().index()).into(),
                 ) << 3);
         if self.reset.val() {
             self.up.d.next = 0.into();
@@ -274,6 +325,10 @@ impl Logic for ServiceMarks {
             self.acked.d.next = 0.into();
             self.gapped.d.next = 0.into();
             self.any.d.next = 0.into();
+            self.from_up.d.next = false;
+            self.from_down.d.next = false;
+            self.from_acked.d.next = false;
+            self.from_gapped.d.next = false;
         }
     }
 }

@@ -67,6 +67,17 @@ pub struct Notify {
     word0: DFF<Bits<32>>,
     word1: DFF<Bits<32>>,
     killed: DFF<Bit>,
+    kill_done: DFF<Bit>,
+    calls: DFF<Bit>,
+    told: DFF<Bit>,
+    told_full: DFF<Bit>,
+    refusal: DFF<Bit>,
+    refusal_peer: DFF<Bits<6>>,
+    drained: DFF<Bit>,
+    drained_queue: DFF<Bits<16>>,
+    queue_set: DFF<Bits<16>>,
+    queue_valid: DFF<Bit>,
+    message: DFF<Bits<3>>,
     one_peer: Signal<Local, Bits<64>>,
     one_at: Signal<Local, Bits<64>>,
     keep_at: Signal<Local, Bits<64>>,
@@ -102,20 +113,31 @@ impl Logic for Notify {
     fn update(&mut self) {
         dff_setup!(self, clock, kills, ups, downs, refusals, up_younger, wanted, state, at, full);
         dff_setup!(self, clock, full_queue, moved, is_up, is_down, word0, word1, killed);
+        dff_setup!(self, clock, kill_done, calls, told, told_full, refusal, refusal_peer, drained);
+        dff_setup!(self, clock, drained_queue, queue_set, queue_valid, message);
         clock!(self, clock, kill_picker, event_picker);
         self.kill_picker.reset.next = self.reset.val();
         self.event_picker.reset.next = self.reset.val();
+        // Inputs.
+        self.refusal.d.next = self.refused.val();
+        self.refusal_peer.d.next = self.refused_peer.val();
+        self.drained.d.next = self.drain_channel.val();
+        self.drained_queue.d.next = self.drain_channel_queue.val();
+        self.queue_set.d.next = self.error_queue.val();
+        self.queue_valid.d.next = self.error_queue_valid.val();
         self.one_peer.next = self.one.val() << self.peer.val();
         self.keep_peer.next = !self.one_peer.val();
 
         // Kills.
         self.kill_picker.want.next = self.kills.q.val();
-        self.kill_picker.took.next = self.kill.done.val() & self.killed.q.val();
-        self.killed.d.next = self.kill_picker.valid.val() & !self.kill.done.val();
+        self.kill_done.d.next = self.kill.done.val() & self.killed.q.val();
+        self.kill_picker.took.next = self.kill_done.q.val();
+        self.killed.d.next =
+            self.kill_picker.valid.val() & !(self.kill.done.val() | self.kill_done.q.val());
         self.kill.valid.next = self.killed.q.val();
         self.kill.peer.next = bit_cast::<8, 6>(self.kill_picker.peer.val());
         self.one_kill.next = 0.into();
-        if self.kill.done.val() & self.killed.q.val() {
+        if self.kill_done.q.val() {
             self.one_kill.next = self.one.val() << self.kill_picker.peer.val();
         }
         self.keep_kill.next = !self.one_kill.val();
@@ -138,7 +160,7 @@ impl Logic for Notify {
         self.here_refused.next = self.refusals.q.val().get_bit(self.at.q.val().index());
         self.here_younger.next = self.up_younger.q.val().get_bit(self.at.q.val().index());
         self.drains.next =
-            self.drain_channel.val() & (self.drain_channel_queue.val() == self.full_queue.q.val());
+            self.drained.q.val() & (self.drained_queue.q.val() == self.full_queue.q.val());
         self.take_up.next = false;
         self.take_down.next = false;
         self.take_refused.next = false;
@@ -146,14 +168,18 @@ impl Logic for Notify {
         self.back_down.next = false;
         self.back_refused.next = false;
         self.place.next = bit_cast::<32, 6>(self.at.q.val()) << 16;
-        self.events.valid.next = false;
+        self.calls.d.next = self.calls.q.val() & !self.events.done.val();
+        self.told.d.next = self.calls.q.val() & self.events.done.val();
+        self.told_full.d.next = self.events.outcome.val() == self.outcome_full.val();
+        self.events.valid.next = self.calls.q.val();
         self.events.queue.next = self.full_queue.q.val();
         self.events.word0.next = self.word0.q.val();
         self.events.word1.next = self.word1.q.val();
         self.events.word2.next = 0.into();
         self.events.wide.next = false;
-        self.events.message_data.next = bit_cast::<64, 3>(self.events.message_index.val());
-        if self.drains.val() | (self.full_queue.q.val() != self.error_queue.val()) {
+        self.message.d.next = self.events.message_index.val();
+        self.events.message_data.next = bit_cast::<64, 3>(self.message.q.val());
+        if self.drains.val() | (self.full_queue.q.val() != self.queue_set.q.val()) {
             self.full.d.next = false;
             self.moved.d.next = true;
         }
@@ -166,7 +192,7 @@ impl Logic for Notify {
                 }
             }
             NotifyState::Prepare => {
-                self.full_queue.d.next = self.error_queue.val();
+                self.full_queue.d.next = self.queue_set.q.val();
                 self.moved.d.next = false;
                 self.word1.d.next = 0.into();
                 self.word0.d.next = self.kind_refused.val() | self.place.val();
@@ -186,16 +212,17 @@ impl Logic for Notify {
                 self.is_down.d.next = self.take_down.val();
                 self.state.d.next = NotifyState::Choose;
                 if self.take_up.val() | self.take_down.val() | self.take_refused.val() {
-                    self.state.d.next = NotifyState::Call;
+                    // Without a queue the event is lost.
+                    self.calls.d.next = self.queue_valid.q.val();
+                    if self.queue_valid.q.val() {
+                        self.state.d.next = NotifyState::Call;
+                    }
                 }
             }
             NotifyState::Call => {
-                self.events.valid.next = self.error_queue_valid.val();
-                if self.events.done.val() | !self.error_queue_valid.val() {
+                if self.told.q.val() {
                     self.state.d.next = NotifyState::Choose;
-                    if self.error_queue_valid.val()
-                        & (self.events.outcome.val() == self.outcome_full.val())
-                    {
+                    if self.told_full.q.val() {
                         self.full.d.next = !(self.moved.q.val() | self.drains.val());
                         self.back_up.next = self.is_up.q.val();
                         self.back_down.next = self.is_down.q.val();
@@ -240,8 +267,8 @@ impl Logic for Notify {
             self.downs.d.next = self.downs_left.val() | self.one_peer.val();
             self.up_younger.d.next = self.up_younger.q.val() & self.keep_peer.val();
         }
-        self.one_refused.next = self.one.val() << self.refused_peer.val();
-        if self.refused.val() {
+        self.one_refused.next = self.one.val() << self.refusal_peer.q.val();
+        if self.refusal.q.val() {
             self.refusals.d.next = self.refusals_left.val() | self.one_refused.val();
         }
         if self.reset.val() {
@@ -252,6 +279,10 @@ impl Logic for Notify {
             self.state.d.next = NotifyState::Choose;
             self.full.d.next = false;
             self.killed.d.next = false;
+            self.kill_done.d.next = false;
+            self.calls.d.next = false;
+            self.told.d.next = false;
+            self.refusal.d.next = false;
         }
     }
 }

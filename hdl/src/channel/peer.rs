@@ -1,31 +1,38 @@
 //! The peer machine: everything about sending to a peer, one operation at a time, for all 64 peers.
 //!
 //! ```text
-//! Idle -> Load -> Look -> Work -> Store -> [Free ->] Idle
-//!                          |-> Measure -> Judge -> Store | Command     (scan)
-//!                          `-> Command -> Store | Idle                 (open, close, dead)
+//! Ready --(another peer's turn)--> Look -> Ready
+//!   |----(work)------------------> Look -> Ready
+//!   |----(scan)--> Judge --------> Look | Command
+//!   `----(open, close)--> Command -> Look
 //! ```
 //! | class of operation | what | cycles |
 //! |---|---|---|
-//! | spent | an unsequenced frame was sent: free it | 4 |
-//! | scan | retry time-outs, keepalive, silence of one peer | 6 |
-//! | pick | choose the next frame or control frame for the transmitter | 4 |
-//! | put | append a committed frame to its peer's list | 4 |
-//! | service | up, down, acknowledged frames (one each time), go back on GAP | 4 to 8 |
-//! | admin | open, close, query | 4 to 8 |
+//! | scan | retry time-outs, keepalive, silence of one peer | 3 |
+//! | pick | choose the next frame or control frame for the transmitter | 2 |
+//! | put | append a committed frame to its peer's list, or send it at once | 2 |
+//! | service | up, down, acknowledged frames (one each time), go back on GAP | 2 |
+//! | admin | open, close, query | 2 to 6 |
 //!
-//! The state machine is `control.rs`; this block joins it with what it controls: turns, the peer's
-//! list, the next job, marks, timer.
+//! Two cycles more when the operation concerns another peer than the one before, or is the first of
+//! a service: one to write an entry back and read the other, one for it to settle. While a frame is being filled and nothing else is to do,
+//! its peer's entry is read in advance, so that it leaves the cycle after its commit is seen.
+//!
+//! The state machine is `control.rs`, with `service.rs`; this block joins it with what it controls:
+//! turns, the peer's list, the next job, marks, timer. What an operation leaves for others passes a
+//! register (`effects.rs`).
 //!
 //! The classes take turns, and so do peers within pick and service, so nothing starves. A frame
 //! that the transmitter holds or is about to take is never freed; its operation simply comes round
 //! again.
 use super::control::Control;
+use super::effects::Effects;
 use super::facts::Facts;
 use super::job::Job;
 use super::lists::Lists;
 use super::marks::ServiceMarks;
 use super::num::Num;
+use super::service::Service;
 use super::timer::Timer;
 use super::turns::Turns;
 use crate::ifs::PeerServer;
@@ -47,6 +54,7 @@ pub struct PeerHub {
     pub open: Signal<In, Bits<64>>,
     pub opening: Signal<In, Bits<64>>,
     pub peer: Signal<Out, Bits<6>>,
+    // `write_newest` and `free_valid` are at `late_peer`.
     pub command: Signal<Out, Bit>,
     pub command_open: Signal<Out, Bit>,
     pub command_epoch: Signal<Out, Bits<32>>,
@@ -65,14 +73,15 @@ pub struct PeerHub {
     pub rx_down: Signal<In, Bit>,
     pub rx_acked: Signal<In, Bit>,
     pub rx_gapped: Signal<In, Bit>,
-    // Marks of the transmitter, at `peer`.
+    // Marks of the transmitter: those at `peer`, and what becomes of them at `late_peer`.
     pub tx_want: Signal<In, Bits<64>>,
     pub tx_found: Signal<In, Bits<7>>,
+    pub late_peer: Signal<Out, Bits<6>>,
     pub tx_clear: Signal<Out, Bits<7>>,
     pub tx_syn: Signal<Out, Bit>,
     pub tx_ack: Signal<Out, Bit>,
     pub tx_data: Signal<Out, Bit>,
-    // Notices, at `peer`.
+    // Notices, at `late_peer`.
     pub up: Signal<Out, Bit>,
     pub down: Signal<Out, Bit>,
     pub killing: Signal<In, Bits<64>>,
@@ -82,10 +91,13 @@ pub struct PeerHub {
     pub put_frame: Signal<In, Bits<7>>,
     pub put_unsequenced: Signal<In, Bit>,
     pub put_stale: Signal<In, Bit>,
+    pub put_large: Signal<In, Bit>,
     pub put_taken: Signal<Out, Bit>,
+    pub filling: Signal<In, Bit>,
+    pub filling_peer: Signal<In, Bits<6>>,
     pub free_valid: Signal<Out, Bit>,
     pub free_frame: Signal<Out, Bits<7>>,
-    pub free_done: Signal<In, Bit>,
+    pub free_room: Signal<In, Bit>,
     // Transmitter: the job, as in `LinkTx`.
     pub job_valid: Signal<Out, Bit>,
     pub job_data: Signal<Out, Bit>,
@@ -102,10 +114,6 @@ pub struct PeerHub {
     pub hand_data: Signal<In, Bit>,
     pub hand_peer: Signal<In, Bits<6>>,
     pub hand_frame: Signal<In, Bits<7>>,
-    pub spent_valid: Signal<In, Bit>,
-    pub spent_peer: Signal<In, Bits<6>>,
-    pub spent_frame: Signal<In, Bits<7>>,
-    pub spent_taken: Signal<Out, Bit>,
     control: Control,
     facts: Facts,
     turns: Turns,
@@ -113,7 +121,11 @@ pub struct PeerHub {
     job: Job,
     marks: ServiceMarks,
     timer: Timer,
-    zero_16: Num<16, 0>,
+    service: Service,
+    effects: Effects,
+    asked: DFF<Bit>,
+    asked_op: DFF<Bits<2>>,
+    asked_peer: DFF<Bits<6>>,
     state_opening: Num<4, { PeerState::Opening as u64 }>,
     state_open: Num<4, { PeerState::Open as u64 }>,
     answered: Signal<Local, Bit>,
@@ -123,23 +135,32 @@ pub struct PeerHub {
 impl Logic for PeerHub {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, control, facts, turns, lists, job, marks, timer);
+        dff_setup!(self, clock, asked, asked_op, asked_peer);
+        clock!(self, clock, control, facts, turns, lists, job, marks, timer, service, effects);
         self.control.reset.next = self.reset.val();
         self.marks.reset.next = self.reset.val();
         self.timer.reset.next = self.reset.val();
         self.turns.reset.next = self.reset.val();
         self.job.reset.next = self.reset.val();
+        self.service.reset.next = self.reset.val();
+        self.effects.reset.next = self.reset.val();
         self.peer_now.next = self.control.peer.val();
         self.peer.next = self.peer_now.val();
 
         // Whose turn it is.
         self.control.ready.next = self.ready.val();
-        self.turns.choose.next = self.control.choose.val();
+        self.control.enable.next = self.enable.val();
+        self.turns.done.next = self.control.done.val();
+        self.turns.more.next = self.service.more.val();
+        self.turns.at.next = self.peer_now.val();
+        self.turns.turned.next = self.control.turned.val();
+        self.turns.strays.next = self.control.strays.val();
         self.control.turn_valid.next = self.turns.valid.val();
         self.control.turn_class.next = self.turns.turn.val();
         self.control.turn_peer.next = self.turns.peer.val();
-        self.turns.spent.next = self.spent_valid.val();
-        self.turns.spent_peer.next = self.spent_peer.val();
+        self.control.turn_same.next = self.turns.same.val();
+        self.control.filling.next = self.filling.val();
+        self.control.filling_peer.next = self.filling_peer.val();
         self.turns.scan.next = self.timer.scan.val();
         self.turns.scan_peer.next = self.timer.scan_peer.val();
         self.turns.tx_want.next = self.tx_want.val();
@@ -147,22 +168,23 @@ impl Logic for PeerHub {
         self.turns.put.next = self.put_valid.val();
         self.turns.put_peer.next = self.put_peer.val();
         self.turns.service_want.next = self.marks.want.val();
-        self.answered.next = self.control.answer.val();
-        self.turns.admin.next = self.peers.valid.val() & !self.answered.val();
-        self.turns.admin_peer.next = self.peers.peer.val().get_bits::<6>(0);
 
-        // Admin and acceptance.
-        self.control.op.next = self.peers.op.val();
+        // Admin and acceptance. A command's arguments stand until it is answered.
+        self.answered.next = self.control.answer.val();
+        self.asked.d.next = self.peers.valid.val() & !self.answered.val();
+        self.asked_op.d.next = self.peers.op.val();
+        self.asked_peer.d.next = self.peers.peer.val().get_bits::<6>(0);
+        self.turns.admin.next = self.asked.q.val() & !self.answered.val();
+        self.turns.admin_peer.next = self.asked_peer.q.val();
+        self.control.op.next = self.asked_op.q.val();
         self.peers.done.next = self.answered.val();
         self.peers.status.next = self.control.status.val();
         self.peers.state.next = 0.into();
-        if self.control.is_open.val() {
+        if self.control.saw_open.val() {
             self.peers.state.next = self.state_open.val();
-        } else if self.control.is_opening.val() {
+        } else if self.control.saw_opening.val() {
             self.peers.state.next = self.state_opening.val();
         }
-        self.control.open.next = self.open.val();
-        self.control.opening.next = self.opening.val();
         self.command.next = self.control.command.val();
         self.command_open.next = self.control.command_open.val();
         self.command_epoch.next = self.peers.epoch.val();
@@ -170,39 +192,52 @@ impl Logic for PeerHub {
         self.command_reason.next = self.control.command_reason.val();
         self.control.command_done.next = self.command_done.val();
 
-        // Marks and notices.
-        self.marks.rx_peer.next = self.rx_peer.val();
-        self.marks.rx_up.next = self.rx_up.val();
-        self.marks.rx_down.next = self.rx_down.val();
-        self.marks.rx_acked.next = self.rx_acked.val();
-        self.marks.rx_gapped.next = self.rx_gapped.val();
-        self.marks.hub_peer.next = self.peer_now.val();
-        self.marks.hub_clear.next = self.control.clear.val();
-        self.tx_syn.next = self.control.tx_syn.val();
-        self.tx_ack.next = self.control.tx_ack.val();
-        self.tx_data.next = self.control.tx_data.val();
-        self.up.next = self.control.up.val();
-        self.down.next = self.control.down.val();
-
         // What an operation goes by.
+        self.marks.look_peer.next = self.peer_now.val();
         self.facts.peer.next = self.peer_now.val();
+        self.facts.open.next = self.open.val();
+        self.facts.opening.next = self.opening.val();
         self.facts.acked.next = self.acked.val();
         self.facts.gap.next = self.gap.val();
         self.facts.found.next = self.marks.found.val();
-        self.facts.rx_news.next = self.rx_acked.val() | self.rx_gapped.val();
-        self.facts.rx_peer.next = self.rx_peer.val();
         self.facts.killing.next = self.killing.val();
         self.facts.freed.next = self.lists.freed.val();
-        self.control.is_up.next = self.facts.is_up.val();
-        self.control.is_down.next = self.facts.is_down.val();
-        self.control.is_acked.next = self.facts.is_acked.val();
-        self.control.is_gapped.next = self.facts.is_gapped.val();
-        self.control.all_freed.next = self.facts.all_freed.val();
-        self.control.gap_is_head.next = self.facts.gap_is_head.val();
-        self.control.head_busy.next = self.facts.head_busy.val();
+        self.facts.head.next = self.lists.head.val();
+        self.facts.job_valid.next = self.job.valid.val();
+        self.facts.job_data.next = self.job.data.val();
+        self.facts.job_peer.next = self.job.to.val();
+        self.facts.job_frame.next = self.job.frame.val();
+        self.facts.hand_valid.next = self.hand_valid.val();
+        self.facts.hand_data.next = self.hand_data.val();
+        self.facts.hand_peer.next = self.hand_peer.val();
+        self.facts.hand_frame.next = self.hand_frame.val();
+        self.facts.put_valid.next = self.put_valid.val();
+        self.facts.put_peer.next = self.put_peer.val();
+        self.control.is_open.next = self.facts.is_open.val();
+        self.control.is_opening.next = self.facts.is_opening.val();
         self.control.peer_busy.next = self.facts.peer_busy.val();
         self.control.dying.next = self.facts.dying.val();
-        self.control.touched.next = self.facts.touched.val();
+        self.control.todo.next = self.lists.todo.val();
+        self.control.greeted.next = self.lists.greeted.val();
+        self.control.outstanding.next = self.lists.outstanding.val();
+        self.control.newly.next = self.lists.newly.val();
+        self.control.job_full.next = self.job.valid.val();
+
+        // A service.
+        self.service.look.next = self.control.look.val();
+        self.service.found.next = self.marks.found.val();
+        self.control.looked.next = self.service.looked.val();
+        self.service.work.next = self.control.serve.val();
+        self.service.ends.next = self.control.done.val();
+        self.service.is_up.next = self.facts.is_up.val();
+        self.service.is_down.next = self.facts.is_down.val();
+        self.service.all_freed.next = self.facts.all_freed.val();
+        self.service.one_left.next = self.facts.one_left.val();
+        self.service.gap_is_head.next = self.facts.gap_is_head.val();
+        self.service.head_busy.next = self.facts.head_busy.val();
+        self.service.live.next = self.lists.live.val();
+        self.service.outstanding.next = self.lists.outstanding.val();
+        self.service.obeyed.next = self.lists.obeyed.val();
 
         // Time.
         self.timer.enable.next = self.enable.val();
@@ -220,43 +255,36 @@ impl Logic for PeerHub {
         self.control.quiet.next = self.timer.quiet.val();
         self.control.silent.next = self.timer.silent.val();
         self.control.hopeless.next = self.timer.hopeless.val();
-        self.timer.is_opening.next = self.control.is_opening.val();
+        self.timer.is_opening.next = self.facts.is_opening.val();
         self.now.next = self.timer.now.val();
 
         // The peer's list.
         self.lists.now.next = self.timer.now.val();
         self.lists.peer.next = self.peer_now.val();
-        self.lists.at_first.next = self.control.at_first.val();
+        self.lists.peer_after.next = self.control.peer_after.val();
         self.lists.load.next = self.control.load.val();
-        self.lists.store.next = self.control.store.val();
         self.lists.append.next = self.control.append.val();
+        self.lists.direct.next = self.control.direct.val();
         self.lists.frame.next = self.put_frame.val();
         self.lists.unsequenced.next = self.put_unsequenced.val();
+        self.lists.big.next = self.put_large.val();
         self.lists.take.next = self.job.take.val();
         self.lists.sends.next = self.job.sends.val();
-        self.lists.pop.next = self.control.pop.val();
-        self.lists.progress.next = self.control.progress.val();
+        self.lists.pop.next = self.service.pop.val();
+        self.lists.progress.next = self.service.progress.val();
         self.lists.again.next = self.control.again.val();
-        self.lists.rewind.next = self.control.rewind.val();
-        self.lists.obey.next = self.control.obey.val();
+        self.lists.rewind.next = self.control.rewind.val() | self.service.obey.val();
+        self.lists.obey.next = self.service.obey.val();
         self.lists.fresh.next = self.control.fresh.val();
-        self.control.live.next = self.lists.live.val();
-        self.control.head.next = self.lists.head.val();
-        self.control.outstanding.next = self.lists.outstanding.val();
-        self.control.obeyed.next = self.lists.obeyed.val();
-        self.control.newly.next = self.lists.newly.val();
-        self.write_newest.next = self.control.fresh.val()
-            | (self.job.take.val() & self.lists.newly.val() & !self.lists.loose.val());
-        self.newest.next = self.lists.number_after.val();
-        if self.control.fresh.val() {
-            self.newest.next = self.zero_16.val();
-        }
 
         // The next job.
         self.job.choose.next = self.control.pick.val();
+        self.job.direct.next = self.control.direct.val();
+        self.job.put.next = self.put_frame.val();
+        self.job.put_loose.next = self.put_unsequenced.val();
         self.job.peer.next = self.peer_now.val();
-        self.job.is_open.next = self.control.is_open.val();
-        self.job.is_opening.next = self.control.is_opening.val();
+        self.job.is_open.next = self.facts.is_open.val();
+        self.job.is_opening.next = self.facts.is_opening.val();
         self.job.found.next = self.tx_found.val();
         self.job.reset_tag.next = self.reset_tag.val();
         self.job.todo.next = self.lists.todo.val();
@@ -264,8 +292,8 @@ impl Logic for PeerHub {
         self.job.turn.next = self.lists.turn.val();
         self.job.number.next = self.lists.number.val();
         self.job.loose.next = self.lists.loose.val();
+        self.job.wide.next = self.lists.wide.val();
         self.job.newly.next = self.lists.newly.val();
-        self.tx_clear.next = self.job.clear.val();
         self.job_valid.next = self.job.valid.val();
         self.job_data.next = self.job.data.val();
         self.job_kind.next = self.job.kind.val();
@@ -277,26 +305,52 @@ impl Logic for PeerHub {
         self.job_gap.next = self.job.gap.val();
         self.job_tag.next = self.job.tag.val();
         self.job.taken.next = self.job_taken.val();
-        self.facts.head_in_use.next = (self.job.valid.val()
-            & self.job.data.val()
-            & (self.job.frame.val() == self.lists.head.val()))
-            | (self.hand_valid.val()
-                & self.hand_data.val()
-                & (self.hand_frame.val() == self.lists.head.val()));
-        self.facts.peer_in_use.next = (self.job.valid.val()
-            & (self.job.to.val() == self.peer_now.val()))
-            | (self.hand_valid.val() & (self.hand_peer.val() == self.peer_now.val()))
-            | (self.spent_valid.val() & (self.spent_peer.val() == self.peer_now.val()))
-            | (self.put_valid.val() & (self.put_peer.val() == self.peer_now.val()));
 
         // The pool.
-        self.control.put_frame.next = self.put_frame.val();
         self.control.put_stale.next = self.put_stale.val();
+        self.control.put_unsequenced.next = self.put_unsequenced.val();
+        self.control.put_large.next = self.put_large.val();
+        self.control.owes.next = self.job.owes.val();
         self.put_taken.next = self.control.put_taken.val();
-        self.control.spent_frame.next = self.spent_frame.val();
-        self.spent_taken.next = self.control.spent_taken.val();
-        self.free_valid.next = self.control.free_valid.val();
-        self.free_frame.next = self.control.free_frame.val();
-        self.control.free_done.next = self.free_done.val();
+        self.control.free_room.next = self.free_room.val();
+
+        // What it leaves behind.
+        self.effects.peer.next = self.peer_now.val();
+        self.effects.syn.next = self.control.tx_syn.val();
+        self.effects.ack.next = self.control.tx_ack.val();
+        self.effects.data.next = self.control.tx_data.val() | self.service.obey.val();
+        self.effects.tx_clear.next = self.job.clear.val();
+        self.effects.clear.next = self.service.clear.val();
+        self.effects.renew.next = self.service.renew.val();
+        self.effects.up.next = self.service.up.val();
+        self.effects.down.next = self.service.down.val();
+        self.effects.newly.next = self.lists.counts.val();
+        self.effects.newest.next = self.lists.number_after.val();
+        self.effects.fresh.next = self.control.fresh.val();
+        self.effects.free.next = self.control.free_put.val() | self.service.pop.val();
+        self.effects.frame.next = self.lists.head.val();
+        if self.control.free_put.val() {
+            self.effects.frame.next = self.put_frame.val();
+        }
+        self.late_peer.next = self.effects.peer_out.val();
+        self.tx_syn.next = self.effects.syn_out.val();
+        self.tx_ack.next = self.effects.ack_out.val();
+        self.tx_data.next = self.effects.data_out.val();
+        self.tx_clear.next = self.effects.tx_clear_out.val();
+        self.up.next = self.effects.up_out.val();
+        self.down.next = self.effects.down_out.val();
+        self.write_newest.next = self.effects.write_newest.val();
+        self.newest.next = self.effects.newest_out.val();
+        self.free_valid.next = self.effects.free_out.val();
+        self.free_frame.next = self.effects.frame_out.val();
+        self.marks.rx_peer.next = self.rx_peer.val();
+        self.marks.rx_up.next = self.rx_up.val();
+        self.marks.rx_down.next = self.rx_down.val();
+        self.marks.rx_acked.next = self.rx_acked.val();
+        self.marks.rx_gapped.next = self.rx_gapped.val();
+        self.marks.look_clear.next = self.service.takes_over.val();
+        self.marks.hub_peer.next = self.effects.peer_out.val();
+        self.marks.hub_clear.next = self.effects.clear_out.val();
+        self.marks.hub_renew.next = self.effects.renew_out.val();
     }
 }

@@ -8,7 +8,7 @@
 //! ask   see `ask.rs`; leaves reservations
 //! fill  Empty -> Fill -> Empty             (Fill: beats, then commit)
 //!                  `-> Abort -> Empty
-//! free  idle -> give -> idle               (frames that the peer machine frees, aborted frames)
+//! free  queue -> give                      (frames sent and acknowledged; aborted ones go first)
 //! ```
 //! A frame is named by its first chunk. A reservation whose channel has closed (or closed and
 //! opened again: colour) is stale: its frame is handed on as such, and freed.
@@ -16,7 +16,7 @@ use super::ask::Ask;
 use super::chunks::Chunks;
 use super::num::Num;
 use crate::ifs::PoolServer;
-use crate::leaf::{LutRam, SdpRam};
+use crate::leaf::{Fifo, LutRam, SdpRam};
 use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -49,14 +49,24 @@ pub struct Pool {
     pub put_peer: Signal<Out, Bits<6>>,
     pub put_frame: Signal<Out, Bits<7>>,
     pub put_unsequenced: Signal<Out, Bit>,
+    /// More than one chunk.
+    pub put_large: Signal<Out, Bit>,
     /// The channel closed in between: free it.
     pub put_stale: Signal<Out, Bit>,
     pub put_taken: Signal<In, Bit>,
-    // A frame to be freed (call).
+    // A frame to be freed (pulse), from the peer machine, which looks for `free_room` first.
     pub free_valid: Signal<In, Bit>,
     pub free_peer: Signal<In, Bits<6>>,
     pub free_frame: Signal<In, Bits<7>>,
-    pub free_done: Signal<Out, Bit>,
+    pub free_room: Signal<Out, Bit>,
+    // An unsequenced frame that was sent, to be freed.
+    pub spent_valid: Signal<In, Bit>,
+    pub spent_peer: Signal<In, Bits<6>>,
+    pub spent_frame: Signal<In, Bits<7>>,
+    pub spent_taken: Signal<Out, Bit>,
+    /// A frame of this peer is being filled.
+    pub filling: Signal<Out, Bit>,
+    pub filling_peer: Signal<Out, Bits<6>>,
     // The transmitter's view.
     pub record_address: Signal<In, Bits<7>>,
     pub record0: Signal<Out, Bits<64>>,
@@ -76,6 +86,8 @@ pub struct Pool {
     records1: SdpRam<64, 7>,
     /// Of each frame: last chunk 6:0, chunks in the chain 11:7, chunks charged 16:12.
     extents: LutRam<17, 7>,
+    /// Frames to be freed: frame 6:0, peer 12:7.
+    queue: Fifo<13, 3>,
     fill: DFF<FillState>,
     entry: DFF<Bits<31>>,
     stale: DFF<Bit>,
@@ -93,10 +105,10 @@ pub struct Pool {
     put_id: DFF<Bits<7>>,
     put_loose: DFF<Bit>,
     put_dead: DFF<Bit>,
+    put_wide: DFF<Bit>,
     committed: DFF<Bit>,
     giving: DFF<Bit>,
     aborting: DFF<Bit>,
-    freed: DFF<Bit>,
     give_first: DFF<Bits<7>>,
     give_last: DFF<Bits<7>>,
     give_held: DFF<Bits<8>>,
@@ -110,6 +122,10 @@ pub struct Pool {
     chunk_now: Signal<Local, Bits<7>>,
     extent: Signal<Local, Bits<17>>,
     given: Signal<Local, Bit>,
+    gives: Signal<Local, Bit>,
+    spends: Signal<Local, Bit>,
+    freed_frame: Signal<Local, Bits<7>>,
+    queued: Signal<Local, Bits<13>>,
     entry_peer: Signal<Local, Bits<6>>,
     one_5: Num<5, 1>,
     zero_10: Num<10, 0>,
@@ -121,9 +137,10 @@ impl Logic for Pool {
     fn update(&mut self) {
         dff_setup!(self, clock, fill, entry, stale, first, last, held, full, index, left);
         dff_setup!(self, clock, beat_write, beat_at, beat_data, put, put_for, put_id, put_loose);
-        dff_setup!(self, clock, put_dead, committed, giving, aborting, freed, give_first);
+        dff_setup!(self, clock, put_dead, put_wide, committed, giving, aborting, give_first);
         dff_setup!(self, clock, give_last, give_held, give_charged, give_units, give_peer);
-        clock!(self, clock, chunks, question, payload, records0, records1, extents);
+        clock!(self, clock, chunks, question, payload, records0, records1, extents, queue);
+        self.queue.reset.next = self.reset.val();
         self.chunks.reset.next = self.reset.val();
         self.ready.next = self.chunks.ready.val();
         self.free_chunks.next = self.chunks.level.val();
@@ -153,6 +170,7 @@ impl Logic for Pool {
         self.entry_peer.next = self.entry.q.val().get_bits::<6>(0);
         self.entry_beats.next =
             bit_cast::<14, 13>(self.question.reserved.val().get_bits::<13>(8)) + 7;
+        self.given.next = self.chunks.given.val();
         self.begins.next = false;
         self.moves.next = false;
         self.keep.next = false;
@@ -194,7 +212,7 @@ impl Logic for Pool {
                 }
             }
             FillState::Abort => {
-                if self.freed.q.val() & self.aborting.q.val() {
+                if self.given.val() & self.aborting.q.val() {
                     self.committed.d.next = true;
                     self.fill.d.next = FillState::Empty;
                 }
@@ -257,6 +275,7 @@ impl Logic for Pool {
         self.put_frame.next = self.put_id.q.val();
         self.put_unsequenced.next = self.put_loose.q.val();
         self.put_stale.next = self.put_dead.q.val();
+        self.put_large.next = self.put_wide.q.val();
         if self.put_taken.val() {
             self.put.d.next = false;
         }
@@ -266,26 +285,43 @@ impl Logic for Pool {
             self.put_id.d.next = self.first.q.val();
             self.put_loose.d.next = !self.entry.q.val().get_bit(6);
             self.put_dead.d.next = self.stale.d.val();
+            self.put_wide.d.next = self.held.q.val() != self.one_5.val();
         }
 
         // Freeing.
-        self.extents.read_address.next = self.free_frame.val();
+        self.filling.next = self.fill.q.val() == FillState::Fill;
+        self.filling_peer.next = self.entry_peer.val();
+        self.spends.next =
+            self.spent_valid.val() & !(self.free_valid.val() | self.queue.almost_full.val());
+        self.spent_taken.next = self.spends.val();
+        self.free_room.next = !self.queue.almost_full.val();
+        self.queue.write.next = self.free_valid.val() | self.spends.val();
+        self.queue.data_in.next = bit_cast::<13, 7>(self.spent_frame.val())
+            | (bit_cast::<13, 6>(self.spent_peer.val()) << 7);
+        if self.free_valid.val() {
+            self.queue.data_in.next = bit_cast::<13, 7>(self.free_frame.val())
+                | (bit_cast::<13, 6>(self.free_peer.val()) << 7);
+        }
+        self.queued.next = self.queue.data_out.val();
+        self.freed_frame.next = self.queued.val().get_bits::<7>(0);
+        self.extents.read_address.next = self.freed_frame.val();
         self.extent.next = self.extents.read_data.val();
         self.chunks.give.next = self.giving.q.val() & self.question.may_give.val();
         self.chunks.give_first.next = self.give_first.q.val();
         self.chunks.give_last.next = self.give_last.q.val();
         self.chunks.give_count.next = self.give_held.q.val();
-        self.given.next = self.chunks.given.val();
         self.question.give.next = self.given.val();
         self.question.give_peer.next = self.give_peer.q.val();
         self.question.give_chunks.next = self.give_charged.q.val();
         self.question.give_units.next = self.give_units.q.val();
-        self.freed.d.next = self.given.val();
-        self.free_done.next = self.freed.q.val() & !self.aborting.q.val();
+        self.gives.next = self.given.val() | !self.giving.q.val();
+        self.queue.read.next = false;
         if self.given.val() {
             self.giving.d.next = false;
-        } else if !(self.giving.q.val() | self.freed.q.val()) {
-            if self.fill.q.val() == FillState::Abort {
+            self.aborting.d.next = false;
+        }
+        if self.gives.val() {
+            if (self.fill.q.val() == FillState::Abort) & !self.aborting.q.val() {
                 self.giving.d.next = true;
                 self.aborting.d.next = true;
                 self.give_first.d.next = self.first.q.val();
@@ -297,15 +333,15 @@ impl Logic for Pool {
                     self.give_units.d.next = bit_cast::<8, 5>(self.entry.q.val().get_bits::<5>(26));
                 }
                 self.give_peer.d.next = self.entry_peer.val();
-            } else if self.free_valid.val() {
+            } else if !self.queue.empty.val() {
+                self.queue.read.next = true;
                 self.giving.d.next = true;
-                self.aborting.d.next = false;
-                self.give_first.d.next = self.free_frame.val();
+                self.give_first.d.next = self.freed_frame.val();
                 self.give_last.d.next = self.extent.val().get_bits::<7>(0);
                 self.give_held.d.next = bit_cast::<8, 5>(self.extent.val().get_bits::<5>(7));
                 self.give_charged.d.next = bit_cast::<8, 5>(self.extent.val().get_bits::<5>(12));
                 self.give_units.d.next = 0.into();
-                self.give_peer.d.next = self.free_peer.val();
+                self.give_peer.d.next = self.queued.val().get_bits::<6>(7);
             }
         }
 
@@ -315,7 +351,6 @@ impl Logic for Pool {
             self.put.d.next = false;
             self.committed.d.next = false;
             self.giving.d.next = false;
-            self.freed.d.next = false;
             self.aborting.d.next = false;
         }
     }

@@ -4,7 +4,7 @@
 //! without `commit` the next frame overwrites it. Room is counted in credit units of 32 beats
 //! (contract 7.4), header included, so that a peer that obeys its credits always finds room; the
 //! payload alone can then never overrun the 2,048 beats. Headers wait in a FIFO of their own; the
-//! oldest is held in registers.
+//! oldest is held in registers, and a frame that finds nothing in front of it goes there at once.
 //!
 //! Released units of sequenced frames raise the credit limit of their source, unless its channel
 //! was opened anew in between (colour).
@@ -32,6 +32,8 @@ pub struct Staging {
     pub header2: Signal<In, Bits<64>>,
     /// Payload beats of the frame with this header.
     pub beats: Signal<In, Bits<10>>,
+    /// Payload bytes of the frame that is arriving, two cycles before `fits`.
+    pub coming_length: Signal<In, Bits<13>>,
     // From and to acceptance.
     pub fits: Signal<Out, Bit>,
     pub commit: Signal<In, Bit>,
@@ -43,10 +45,12 @@ pub struct Staging {
     /// Credit limit of this peer (granted plus released).
     pub tx_peer: Signal<In, Bits<6>>,
     pub tx_credit: Signal<Out, Bits<8>>,
+    /// A frame tells it the limit.
+    pub tx_tells: Signal<In, Bit>,
     /// Credits of this peer grew: tell it.
     pub returned: Signal<Out, Bit>,
     pub returned_peer: Signal<Out, Bits<6>>,
-    /// By 16 units or more.
+    /// 16 units or more were not told it yet.
     pub returned_many: Signal<Out, Bit>,
     /// MessageRefused is wanted for this peer.
     pub refuse: Signal<Out, Bit>,
@@ -58,15 +62,20 @@ pub struct Staging {
     /// Colour 8, credit limit 7:0.
     credits: LutRam<9, 6>,
     credits_tx: LutRam<9, 6>,
+    /// Limit told last.
+    told: LutRam<8, 6>,
     base: DFF<Bits<11>>,
     beats_held: DFF<Bits<12>>,
     units_held: DFF<Bits<7>>,
     units: DFF<Bits<7>>,
+    units1: DFF<Bits<7>>,
+    units2: DFF<Bits<7>>,
     overrun: DFF<Bit>,
     ram_write: DFF<Bit>,
     ram_address: DFF<Bits<11>>,
     ram_data: DFF<Bits<64>>,
     head_valid: DFF<Bit>,
+    released: DFF<Bit>,
     head0: DFF<Bits<64>>,
     head1: DFF<Bits<64>>,
     head2: DFF<Bits<64>>,
@@ -78,7 +87,7 @@ pub struct Staging {
     kept: DFF<Bit>,
     refused: DFF<Bit>,
     refused_peer: DFF<Bits<6>>,
-    rounded: Signal<Local, Bits<10>>,
+    rounded: Signal<Local, Bits<14>>,
     extent: Signal<Local, Bits<12>>,
     place: Signal<Local, Bits<11>>,
     wanted: Signal<Local, Bits<8>>,
@@ -94,6 +103,10 @@ pub struct Staging {
     beats_out: Signal<Local, Bits<12>>,
     freed: Signal<Local, Bit>,
     load: Signal<Local, Bit>,
+    bypass: Signal<Local, Bit>,
+    waiting: Signal<Local, Bits<16>>,
+    marked0: Signal<Local, Bits<64>>,
+    untold: Signal<Local, Bits<8>>,
     credit_entry: Signal<Local, Bits<9>>,
     credit_sum: Signal<Local, Bits<8>>,
     credit_write: Signal<Local, Bit>,
@@ -103,6 +116,10 @@ pub struct Staging {
     colour_mask: Num<64, 0xffff_ffff_ffff_ff7f>,
     units_all: Num<8, { CREDITS_MAX as u64 }>,
     round: Num<10, 34>,
+    /// The same in bytes, and to round up to beats.
+    round_bytes: Num<14, { 34 * 8 + 7 }>,
+    zero_4: Num<4, 0>,
+    zero_16: Num<16, 0>,
     type_data: Num<8, { Type::Data as u64 }>,
 }
 
@@ -112,8 +129,8 @@ impl Logic for Staging {
         dff_setup!(self, clock, base, beats_held, units_held, units, overrun, ram_write);
         dff_setup!(self, clock, ram_address, ram_data, head_valid, head0, head1, head2, head_base);
         dff_setup!(self, clock, back, back_peer, back_units, back_colour, refused, refused_peer);
-        dff_setup!(self, clock, kept);
-        clock!(self, clock, ram, headers0, headers1, headers2, credits, credits_tx);
+        dff_setup!(self, clock, kept, units1, units2, released);
+        clock!(self, clock, ram, headers0, headers1, headers2, credits, credits_tx, told);
 
         // Payload, tentatively.
         self.place.next = self.base.q.val() + bit_cast::<11, 10>(self.offset.val());
@@ -130,9 +147,12 @@ impl Logic for Staging {
         self.ram.write_address.next = self.ram_address.q.val();
         self.ram.write_data.next = self.ram_data.q.val();
 
-        // Room: header and payload, rounded up to units.
-        self.rounded.next = self.beats.val() + self.round.val();
-        self.units.d.next = bit_cast::<7, 5>(self.rounded.val().get_bits::<5>(5));
+        // Room: header and payload, rounded up to units; the frame takes its number along until it
+        // is kept.
+        self.rounded.next = bit_cast::<14, 13>(self.coming_length.val()) + self.round_bytes.val();
+        self.units.d.next = bit_cast::<7, 6>(self.rounded.val().get_bits::<6>(8));
+        self.units1.d.next = self.units.q.val();
+        self.units2.d.next = self.units1.q.val();
         self.wanted.next =
             bit_cast::<8, 7>(self.units_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
         self.fits.next = (self.wanted.val() <= self.units_all.val()) & !self.overrun.q.val();
@@ -142,19 +162,24 @@ impl Logic for Staging {
         self.headers0.reset.next = self.reset.val();
         self.headers1.reset.next = self.reset.val();
         self.headers2.reset.next = self.reset.val();
-        self.headers0.write.next = self.kept.q.val();
-        self.headers1.write.next = self.kept.q.val();
-        self.headers2.write.next = self.kept.q.val();
-        self.headers0.data_in.next = self.header0.val() & self.colour_mask.val();
+        self.waiting.next = self.headers0.level.val();
+        self.bypass.next = self.kept.q.val()
+            & (self.waiting.val() == self.zero_16.val())
+            & !self.head_valid.q.val();
+        self.headers0.write.next = self.kept.q.val() & !self.bypass.val();
+        self.headers1.write.next = self.kept.q.val() & !self.bypass.val();
+        self.headers2.write.next = self.kept.q.val() & !self.bypass.val();
+        self.marked0.next = self.header0.val() & self.colour_mask.val();
         if self.colour.val() {
-            self.headers0.data_in.next = self.header0.val() | self.colour_bit.val();
+            self.marked0.next = self.header0.val() | self.colour_bit.val();
         }
+        self.headers0.data_in.next = self.marked0.val();
         self.headers1.data_in.next = self.header1.val();
         self.headers2.data_in.next = self.header2.val();
         self.units_in.next = 0.into();
         self.beats_in.next = 0.into();
         if self.kept.q.val() {
-            self.units_in.next = self.units.q.val();
+            self.units_in.next = self.units2.q.val();
             self.beats_in.next = bit_cast::<12, 10>(self.beats.val());
             self.base.d.next = self.base.q.val() + bit_cast::<11, 10>(self.beats.val());
         }
@@ -169,6 +194,11 @@ impl Logic for Staging {
             self.head0.d.next = self.headers0.data_out.val();
             self.head1.d.next = self.headers1.data_out.val();
             self.head2.d.next = self.headers2.data_out.val();
+        } else if self.bypass.val() {
+            self.head_valid.d.next = true;
+            self.head0.d.next = self.marked0.val();
+            self.head1.d.next = self.header1.val();
+            self.head2.d.next = self.header2.val();
         }
         self.staging.valid.next = self.head_valid.q.val();
         self.staging.header0.next = self.head0.q.val() & self.colour_mask.val();
@@ -178,8 +208,12 @@ impl Logic for Staging {
             self.head_base.q.val() + bit_cast::<11, 10>(self.staging.address.val());
         self.staging.data.next = self.ram.read_data.val();
 
-        // Give it back.
-        self.freed.next = self.staging.release.val() & self.head_valid.q.val();
+        // Give it back, one cycle after `valid` fell: the head stands until then.
+        self.released.d.next = self.staging.release.val() & self.head_valid.q.val();
+        if self.staging.release.val() & self.head_valid.q.val() {
+            self.head_valid.d.next = false;
+        }
+        self.freed.next = self.released.q.val();
         self.head_kind.next = self.head0.q.val().get_bits::<8>(8);
         self.head_sequenced.next =
             (self.head_kind.val() != self.type_data.val()) | self.head1.q.val().get_bit(51);
@@ -195,7 +229,6 @@ impl Logic for Staging {
             self.beats_out.next = bit_cast::<12, 10>(self.head_beats.val());
             self.head_base.d.next =
                 self.head_base.q.val() + bit_cast::<11, 10>(self.head_beats.val());
-            self.head_valid.d.next = false;
             self.back.d.next = self.head_sequenced.val();
             self.back_peer.d.next = self.head0.q.val().get_bits::<6>(32);
             self.back_units.d.next = self.head_units.val();
@@ -217,7 +250,12 @@ impl Logic for Staging {
             | (bit_cast::<9, 1>(self.back_colour.q.val().into()) << 8);
         self.returned.next = false;
         self.returned_peer.next = self.back_peer.q.val();
-        self.returned_many.next = self.back_units.q.val().get_bit(4);
+        self.told.read_address.next = self.back_peer.q.val();
+        self.told.write_address.next = self.tx_peer.val();
+        self.told.write_data.next = self.credits_tx.read_data.val().get_bits::<8>(0);
+        self.told.write_enable.next = self.tx_tells.val();
+        self.untold.next = self.credit_sum.val() - self.told.read_data.val();
+        self.returned_many.next = self.untold.val().get_bits::<4>(4) != self.zero_4.val();
         if self.opened.val() {
             self.credit_write.next = true;
             self.credit_peer.next = self.opened_peer.val();
@@ -253,6 +291,7 @@ impl Logic for Staging {
             self.back.d.next = false;
             self.refused.d.next = false;
             self.kept.d.next = false;
+            self.released.d.next = false;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Time for the peer machine: a clock in units of 16 cycles, a scanner that visits each peer that
 //! is not Closed once in 512 cycles, and the comparisons of a visit, two cycles after its stamps
-//! are stable.
+//! are stable (registered twice).
 //!
 //! The scanner stands still while the device is disabled.
 use super::num::Num;
@@ -50,6 +50,10 @@ pub struct Timer {
     since_sent: DFF<Bits<32>>,
     since_heard: DFF<Bits<32>>,
     patience: DFF<Bits<32>>,
+    is_expired: DFF<Bit>,
+    is_quiet: DFF<Bit>,
+    is_silent: DFF<Bit>,
+    is_hopeless: DFF<Bit>,
     following: Signal<Local, Bits<6>>,
     period_sum: Signal<Local, Bits<33>>,
     term0: Signal<Local, Bits<32>>,
@@ -85,6 +89,7 @@ impl Logic for Timer {
             periods_high
         );
         dff_setup!(self, clock, silence, keeps, since_try, since_sent, since_heard, patience);
+        dff_setup!(self, clock, is_expired, is_quiet, is_silent, is_hopeless);
         self.fraction.d.next = self.fraction.q.val() + 1;
         if self.fraction.q.val() == self.last_4.val() {
             self.clock_16.d.next = self.clock_16.q.val() + 1;
@@ -138,15 +143,21 @@ impl Logic for Timer {
         if self.backoff_sum.val().get_bits::<4>(36) != self.zero_4.val() {
             self.patience.d.next = self.longest.val();
         }
-        self.expired.next = self.since_try.q.val() >= self.patience.q.val();
-        self.quiet.next = self.keeps.q.val() & (self.since_sent.q.val() >= self.period.q.val());
-        self.silent.next = self.keeps.q.val() & (self.since_heard.q.val() >= self.silence.q.val());
+        self.is_expired.d.next = self.since_try.q.val() >= self.patience.q.val();
+        self.is_quiet.d.next =
+            self.keeps.q.val() & (self.since_sent.q.val() >= self.period.q.val());
+        self.is_silent.d.next =
+            self.keeps.q.val() & (self.since_heard.q.val() >= self.silence.q.val());
         self.outs.next = bit_cast::<5, 4>(self.tries.val());
         if !self.is_opening.val() {
             self.outs.next = bit_cast::<5, 4>(self.tries.val()) + 1;
         }
         self.outs_max.next = bit_cast::<5, 4>(self.retry_limit.val());
-        self.hopeless.next = self.outs.val() >= self.outs_max.val();
+        self.is_hopeless.d.next = self.outs.val() >= self.outs_max.val();
+        self.expired.next = self.is_expired.q.val();
+        self.quiet.next = self.is_quiet.q.val();
+        self.silent.next = self.is_silent.q.val();
+        self.hopeless.next = self.is_hopeless.q.val();
         if self.reset.val() {
             self.fraction.d.next = 0.into();
             self.clock_16.d.next = 0.into();

@@ -23,8 +23,8 @@ pub struct LinkOut {
     pub valid: Signal<In, Bit>,
     pub is_first: Signal<In, Bit>,
     pub is_check: Signal<In, Bit>,
-    /// The frame is sampled.
-    pub sampled: Signal<In, Bit>,
+    /// The frame is sampled, if all of these.
+    pub sampled: Signal<In, Bits<4>>,
     pub beat: Signal<In, Bits<64>>,
     crc: Crc32Step,
     skid: Skid<64>,
@@ -32,7 +32,9 @@ pub struct LinkOut {
     out_valid: DFF<Bit>,
     out_first: DFF<Bit>,
     out_check: DFF<Bit>,
-    out_sampled: DFF<Bit>,
+    out_sampled: DFF<Bits<4>>,
+    is_sampled: Signal<Local, Bit>,
+    all_4: Num<4, 15>,
     out_beat: DFF<Bits<64>>,
     check: DFF<Bits<32>>,
     stamp_first: DFF<Bit>,
@@ -75,9 +77,10 @@ impl Logic for LinkOut {
             self.skid.in_data.next = bit_cast::<64, 32>(self.sum.val());
         }
         self.skid_flags.in_valid.next = self.out_valid.q.val();
+        self.is_sampled.next = self.out_sampled.q.val() == self.all_4.val();
         self.skid_flags.in_data.next = bit_cast::<4, 1>(self.out_check.q.val().into())
             | (bit_cast::<4, 1>(self.out_first.q.val().into()) << 1)
-            | (bit_cast::<4, 1>(self.out_sampled.q.val().into()) << 2);
+            | (bit_cast::<4, 1>(self.is_sampled.val().into()) << 2);
         self.skid.out_ready.next = self.tx_ready.val();
         self.skid_flags.out_ready.next = self.tx_ready.val();
         self.out_flags.next = self.skid_flags.out_data.val();

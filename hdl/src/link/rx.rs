@@ -36,6 +36,11 @@ pub struct LinkRx {
     /// Payload beats that the header tells.
     pub beats: Signal<Out, Bits<10>>,
     // To acceptance.
+    /// The last beat of a frame is being checked; `frame` or `misfit` may follow a cycle later.
+    pub coming: Signal<Out, Bit>,
+    /// Its source node and payload length, from before its last beat on.
+    pub coming_from: Signal<Out, Bits<6>>,
+    pub coming_length: Signal<Out, Bits<13>>,
     /// A good frame for this node.
     pub frame: Signal<Out, Bit>,
     /// A SYN or SYN-ACK for this node in another link version.
@@ -81,6 +86,7 @@ pub struct LinkRx {
     is_first: Signal<Local, Bit>,
     in_payload: Signal<Local, Bit>,
     takes: Signal<Local, Bit>,
+    ending: Signal<Local, Bit>,
     version_good: Signal<Local, Bit>,
     here: Signal<Local, Bit>,
     kind: Signal<Local, Bits<8>>,
@@ -175,6 +181,12 @@ impl Logic for LinkRx {
         self.data.next = self.data_out.q.val();
 
         // The last beat.
+        self.ending.next = self.in_valid.q.val()
+            & self.in_last.q.val()
+            & (self.position.q.val() >= self.header_beats.val());
+        self.coming.next = self.ending.val();
+        self.coming_from.next = self.early0.q.val().get_bits::<6>(32);
+        self.coming_length.next = self.early0.q.val().get_bits::<13>(16);
         self.done.d.next =
             self.in_valid.q.val() & self.in_last.q.val() & self.takes.val() & self.enable.val();
         self.crc_good.d.next = self.in_data.q.val() == self.wanted_crc.val();
@@ -182,10 +194,7 @@ impl Logic for LinkRx {
             & (self.position.q.val() >= self.header_beats.val())
             & (self.due_position.q.val() <= self.end_max_14.val())
             & self.known.val();
-        if self.in_valid.q.val()
-            & self.in_last.q.val()
-            & (self.position.q.val() >= self.header_beats.val())
-        {
+        if self.ending.val() {
             self.held0.d.next = self.early0.q.val();
             self.held1.d.next = self.early1.q.val();
             self.held2.d.next = self.early2.q.val();

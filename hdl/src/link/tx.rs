@@ -101,17 +101,21 @@ pub struct LinkTx {
     gap: DFF<Bit>,
     rst_tag: DFF<Bits<16>>,
     at: DFF<Bits<12>>,
+    /// Payload bytes, for `left`.
+    size: DFF<Bits<13>>,
     left: DFF<Bits<10>>,
     spent: DFF<Bit>,
     spent_for: DFF<Bits<6>>,
     spent_id: DFF<Bits<7>>,
     tally_bits: DFF<Bits<4>>,
+    alive: DFF<Bit>,
     step: Signal<Local, Bit>,
-    sampled: Signal<Local, Bit>,
+    sampled: Signal<Local, Bits<4>>,
+    strange: Signal<Local, Bits<16>>,
+    zero_8: Num<8, 0>,
     begins: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     blocked: Signal<Local, Bit>,
-    alive: Signal<Local, Bit>,
     emit: Signal<Local, Bit>,
     value: Signal<Local, Bits<64>>,
     is_rst: Signal<Local, Bit>,
@@ -147,7 +151,9 @@ impl Logic for LinkTx {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, is_data, kind, peer, frame, number, unsequenced, again, gap);
-        dff_setup!(self, clock, rst_tag, at, left, spent, spent_for, spent_id, tally_bits);
+        dff_setup!(
+            self, clock, rst_tag, at, left, spent, spent_for, spent_id, tally_bits, alive, size
+        );
         clock!(self, clock, stage);
         self.stage.reset.next = self.reset.val();
         self.step.next = self.stage.step.val();
@@ -184,10 +190,8 @@ impl Logic for LinkTx {
             self.sent_tag.next = 0.into();
             self.sent_ack.next = self.payload_max.val();
         }
-        self.alive.next = self.is_rst.val()
-            | (self.open.val().get_bit(self.peer.q.val().index()) & !self.is_syn.val())
-            | (self.opening.val().get_bit(self.peer.q.val().index()) & self.is_syn.val());
-        self.padded.next = bit_cast::<14, 13>(self.length.val()) + 7;
+        self.size.d.next = self.length.val();
+        self.padded.next = bit_cast::<14, 13>(self.size.q.val()) + 7;
 
         // One beat of the frame.
         self.blocked.next = self.unsequenced.q.val() & self.spent.q.val();
@@ -207,7 +211,7 @@ impl Logic for LinkTx {
                     | (bit_cast::<64, 8>(self.node.val()) << 32)
                     | (bit_cast::<64, 6>(self.peer.q.val()) << 40)
                     | (bit_cast::<64, 16>(self.sent_tag.val()) << 48);
-                if !self.alive.val() {
+                if !self.alive.q.val() {
                     if !self.blocked.val() {
                         self.ends.next = true;
                         self.state.d.next = TxState::Idle;
@@ -311,6 +315,14 @@ impl Logic for LinkTx {
             self.again.d.next = self.job_again.val();
             self.gap.d.next = self.job_gap.val();
             self.rst_tag.d.next = self.job_tag.val();
+            self.alive.d.next = self.open.val().get_bit(self.job_peer.val().index());
+            if !self.job_data.val() {
+                if self.job_kind.val() == self.type_rst.val() {
+                    self.alive.d.next = true;
+                } else if self.job_kind.val() == self.type_syn.val() {
+                    self.alive.d.next = self.opening.val().get_bit(self.job_peer.val().index());
+                }
+            }
             self.at_following.next = bit_cast::<12, 7>(self.job_frame.val()) << 5;
             self.record_address.next = self.job_frame.val();
         }
@@ -319,10 +331,18 @@ impl Logic for LinkTx {
         self.chunk.next = self.at.q.val().get_bits::<7>(5);
 
         // Beat register, CRC, output.
-        self.sampled.next = self.is_data.q.val()
-            & self.sample_armed.val()
-            & (self.record0.val().get_bits::<16>(16) == self.sample_vi.val())
-            & (self.record0.val().get_bits::<8>(56) == self.type_data.val());
+        self.strange.next = self.record0.val().get_bits::<16>(16) ^ self.sample_vi.val();
+        self.sampled.next =
+            bit_cast::<4, 1>((self.is_data.q.val() & self.sample_armed.val()).into())
+                | (bit_cast::<4, 1>(
+                    (self.strange.val().get_bits::<8>(0) == self.zero_8.val()).into(),
+                ) << 1)
+                | (bit_cast::<4, 1>(
+                    (self.strange.val().get_bits::<8>(8) == self.zero_8.val()).into(),
+                ) << 2)
+                | (bit_cast::<4, 1>(
+                    (self.record0.val().get_bits::<8>(56) == self.type_data.val()).into(),
+                ) << 3);
         self.stage.valid.next = self.emit.val();
         self.stage.is_first.next = self.state.q.val() == TxState::Head0;
         self.stage.is_check.next = self.state.q.val() == TxState::Check;

@@ -1,0 +1,147 @@
+//! Cycles: of one frame through the block, and of streams of frames. The figures are exact where
+//! nothing random is in the way; a change is meant or a mistake.
+
+use crate::node::Frame;
+use crate::peer::Single;
+use crate::world::World;
+use nic_regs::counter::Counter;
+use nic_regs::frame::{Header, Type, flag};
+
+fn data(peer: u8, serial: u32, length: u16, sequenced: bool) -> Frame {
+    let flags = if sequenced { flag::SEQUENCED } else { 0 };
+    let header = Header {
+        kind: Type::Data as u8,
+        length,
+        flags,
+        word: serial,
+        dst_vi: 78,
+        src_vi: 77,
+        ..Header::default()
+    };
+    let payload = (0..header.payload_beats()).map(|beat| u64::from(serial) << 16 | beat as u64);
+    Frame { peer, header, payload: payload.collect() }
+}
+
+/// Frames on every route, in turn for each sender; cycles from when each route has delivered a
+/// quarter of them until each has delivered all, and so many frames on a route meanwhile.
+fn stream(world: &mut World, routes: &[(u8, u8)], frames: u32, length: u16) -> (u64, u64) {
+    for serial in 0..frames {
+        for &(from, to) in routes {
+            let frame = data(to, serial, length, true);
+            world.nodes[usize::from(from)].outbox.push_back(frame);
+        }
+    }
+    let before: Vec<usize> = world.nodes.iter().map(|node| node.inbox.len()).collect();
+    let mut reach = |world: &mut World, each: usize| {
+        world.until(2_000_000, "a stream", |world| {
+            routes.iter().all(|&(_, to)| {
+                let to = usize::from(to);
+                let all = routes.iter().filter(|route| usize::from(route.1) == to).count() * each;
+                world.nodes[to].inbox.len() - before[to] >= all
+            })
+        })
+    };
+    let early = frames as usize / 4;
+    reach(world, early);
+    let cycles = reach(world, frames as usize);
+    for node in &world.nodes {
+        assert_eq!(node.count(Counter::FramesRetransmitted), 0);
+        assert_eq!(node.count(Counter::DropStaging), 0);
+    }
+    (cycles, u64::from(frames) - early as u64)
+}
+
+fn pair(latency: u64, seed: u64) -> World {
+    let mut world = World::new(2, seed);
+    world.wire = true;
+    world.latency = latency;
+    for node in &mut world.nodes {
+        node.model.inputs.retry_timeout = 20_000;
+    }
+    world.open(0, 1, 64);
+    // The first frames of a channel go behind its SYN-ACK.
+    stream(&mut world, &[(0, 1), (1, 0)], 1, 8);
+    world.run(1_000);
+    world
+}
+
+/// Tenths of a cycle for each frame.
+fn tenths((cycles, frames): (u64, u64)) -> u64 {
+    cycles * 10 / frames
+}
+
+/// From question to answer, from commit to the first beat; then the same for a later frame: the
+/// first one of a channel goes behind its SYN-ACK.
+#[test]
+fn question_and_first_beat() {
+    for sequenced in [true, false] {
+        let mut single = Single::opened(40);
+        for to_beat in [12, 6] {
+            single.0.run(1_000);
+            single.0.nodes[0].outbox.push_back(data(1, 0, 8, sequenced));
+            let world = &mut single.0;
+            // The step that asks, then two cycles.
+            let ask = |world: &World| world.nodes[0].model.outputs.pool_ask_done != 0;
+            assert_eq!(world.until(100, "an answer", ask), 1 + 2);
+            let commit = |world: &World| world.nodes[0].model.inputs.pool_commit_valid != 0;
+            world.until(100, "a commit", commit);
+            let beat = |world: &World| world.nodes[0].model.outputs.tx_valid != 0;
+            assert_eq!(world.until(100, "a beat", beat), to_beat);
+        }
+    }
+}
+
+/// Eight bytes, with acknowledgements and credits on the way back: tenths of a cycle for a frame of
+/// one direction. With 250 cycles of latency the 64 credits are the bound: a frame each for 64 of
+/// them, in a round trip of 660 cycles.
+#[test]
+fn small_streams() {
+    let one_way: &[(u8, u8)] = &[(0, 1)];
+    let both_ways = &[(0, 1), (1, 0)];
+    for (routes, latency, most) in
+        [(one_way, 0, 60), (one_way, 250, 105), (both_ways, 0, 90), (both_ways, 250, 92)]
+    {
+        let mut world = pair(latency, 41);
+        let each = tenths(stream(&mut world, routes, 1_000, 8));
+        assert!(each <= most, "{routes:?}, latency {latency}: {each}");
+    }
+}
+
+/// The same for one node with four peers.
+#[test]
+fn many_peers() {
+    let mut world = World::new(5, 42);
+    let out: Vec<(u8, u8)> = (1..5).map(|peer| (0, peer)).collect();
+    let back: Vec<(u8, u8)> = (1..5).map(|peer| (peer, 0)).collect();
+    for &(node, peer) in &out {
+        world.open(node, peer, 64);
+    }
+    let both = [out.clone(), back.clone()].concat();
+    stream(&mut world, &both, 1, 8);
+    for (routes, most) in [(out, 73), (back, 51), (both, 91)] {
+        world.run(1_000);
+        let (cycles, frames) = stream(&mut world, &routes, 300, 8);
+        let each = tenths((cycles, frames * 4));
+        assert!(each <= most, "{routes:?}: {each}");
+    }
+}
+
+/// 4 KiB: share of the link's beats in use, in thousandths. The bound is always the credits: three
+/// frames of 17 units, from the question to the return of the units.
+#[test]
+fn large_streams() {
+    let one_way: &[(u8, u8)] = &[(0, 1)];
+    let both_ways = &[(0, 1), (1, 0)];
+    for (routes, latency, least) in [
+        (one_way, 0, 970),
+        (one_way, 100, 860),
+        (one_way, 250, 735),
+        (both_ways, 0, 800),
+        (both_ways, 250, 650),
+    ] {
+        let mut world = pair(latency, 43);
+        let (cycles, frames) = stream(&mut world, routes, 60, 4096);
+        let share = 516_000 * frames / cycles;
+        assert!(share >= least, "{routes:?}, latency {latency}: {share}");
+    }
+}
