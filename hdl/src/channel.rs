@@ -21,6 +21,7 @@ pub mod control;
 pub mod delay;
 pub mod effects;
 pub mod facts;
+pub mod giver;
 pub mod job;
 pub mod lists;
 pub mod marks;
@@ -32,6 +33,7 @@ pub mod pool;
 pub mod service;
 pub mod staging;
 pub mod tables;
+pub mod tallies;
 pub mod timer;
 pub mod turns;
 
@@ -40,13 +42,12 @@ use crate::link::{LinkRx, LinkTx};
 use accept::Accept;
 use delay::Delay;
 use marks::TxMarks;
-use nic_regs::counter::Counter;
 use notify::Notify;
-use num::Num;
 use peer::PeerHub;
 use pool::Pool;
 use rust_hdl::prelude::*;
 use staging::Staging;
+use tallies::Tallies;
 
 #[derive(LogicBlock, Default)]
 pub struct Channel {
@@ -96,20 +97,7 @@ pub struct Channel {
     hub: PeerHub,
     store: Pool,
     notify: Notify,
-    count_sent: Num<6, { Counter::FramesSent as u64 }>,
-    count_received: Num<6, { Counter::FramesReceived as u64 }>,
-    count_again: Num<6, { Counter::FramesRetransmitted as u64 }>,
-    count_crc: Num<6, { Counter::DropCrc as u64 }>,
-    count_length: Num<6, { Counter::DropLength as u64 }>,
-    count_version: Num<6, { Counter::DropVersion as u64 }>,
-    count_node: Num<6, { Counter::DropNode as u64 }>,
-    count_tag: Num<6, { Counter::DropTag as u64 }>,
-    count_order: Num<6, { Counter::DropOrder as u64 }>,
-    count_duplicate: Num<6, { Counter::DropDuplicate as u64 }>,
-    count_staging: Num<6, { Counter::DropStaging as u64 }>,
-    count_acks: Num<6, { Counter::AcksSent as u64 }>,
-    count_resets: Num<6, { Counter::ResetsSent as u64 }>,
-    count_lost: Num<6, { Counter::PeersLost as u64 }>,
+    tallies: Tallies,
 }
 
 impl Logic for Channel {
@@ -300,36 +288,10 @@ impl Logic for Channel {
         self.link_tx.beat.next = self.store.beat.val();
         self.link_tx.chunk_after.next = self.store.chunk_after.val();
 
-        // A frame is dropped for its node by the link receiver or by acceptance, never by both in
-        // one cycle.
-        self.counts.next = (bit_cast::<64, 1>(self.link_tx.tally.val().get_bit(0).into())
-            << self.count_sent.val())
-            | (bit_cast::<64, 1>(self.link_tx.tally.val().get_bit(1).into())
-                << self.count_again.val())
-            | (bit_cast::<64, 1>(self.link_tx.tally.val().get_bit(2).into())
-                << self.count_acks.val())
-            | (bit_cast::<64, 1>(self.link_tx.tally.val().get_bit(3).into())
-                << self.count_resets.val())
-            | (bit_cast::<64, 1>(self.link_rx.tally.val().get_bit(0).into())
-                << self.count_received.val())
-            | (bit_cast::<64, 1>(self.link_rx.tally.val().get_bit(1).into())
-                << self.count_crc.val())
-            | (bit_cast::<64, 1>(self.link_rx.tally.val().get_bit(2).into())
-                << self.count_length.val())
-            | (bit_cast::<64, 1>(self.link_rx.tally.val().get_bit(3).into())
-                << self.count_version.val())
-            | (bit_cast::<64, 1>(self.link_rx.tally.val().get_bit(4).into())
-                << self.count_node.val())
-            | (bit_cast::<64, 1>(self.acceptance.drops.val().get_bit(0).into())
-                << self.count_node.val())
-            | (bit_cast::<64, 1>(self.acceptance.drops.val().get_bit(1).into())
-                << self.count_tag.val())
-            | (bit_cast::<64, 1>(self.acceptance.drops.val().get_bit(2).into())
-                << self.count_order.val())
-            | (bit_cast::<64, 1>(self.acceptance.drops.val().get_bit(3).into())
-                << self.count_duplicate.val())
-            | (bit_cast::<64, 1>(self.acceptance.drops.val().get_bit(4).into())
-                << self.count_staging.val())
-            | (bit_cast::<64, 1>(self.acceptance.lost.val().into()) << self.count_lost.val());
+        self.tallies.tx.next = self.link_tx.tally.val();
+        self.tallies.rx.next = self.link_rx.tally.val();
+        self.tallies.drops.next = self.acceptance.drops.val();
+        self.tallies.lost.next = self.acceptance.lost.val();
+        self.counts.next = self.tallies.counts.val();
     }
 }

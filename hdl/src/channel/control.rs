@@ -83,9 +83,8 @@ pub struct Control {
     // Pool.
     pub put_stale: Signal<In, Bit>,
     pub put_unsequenced: Signal<In, Bit>,
-    pub put_large: Signal<In, Bit>,
-    /// An Ack is to be sent: it goes ahead of a large frame.
-    pub owes: Signal<In, Bit>,
+    /// An Ack is to be sent, and the committed frame is a large one: the Ack goes ahead of it.
+    pub yields: Signal<In, Bit>,
     pub put_taken: Signal<Out, Bit>,
     /// The pool takes frames to be freed.
     pub free_room: Signal<In, Bit>,
@@ -197,9 +196,7 @@ impl Logic for Control {
                             // At once, unless the channel's first frames or others go before it.
                             self.direct.next = self.enable.val()
                                 & self.greeted.val()
-                                & !(self.todo.val()
-                                    | self.job_full.val()
-                                    | (self.put_large.val() & self.owes.val()));
+                                & !(self.todo.val() | self.job_full.val() | self.yields.val());
                             self.append.next = !(self.direct.val() & self.put_unsequenced.val());
                             self.tx_data.next = !self.direct.val();
                         }

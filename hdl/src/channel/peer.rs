@@ -14,9 +14,9 @@
 //! | service | up, down, acknowledged frames (one each time), go back on GAP | 2 |
 //! | admin | open, close, query | 2 to 6 |
 //!
-//! Two cycles more when the operation concerns another peer than the one before, or is the first of
-//! a service: one to write an entry back and read the other, one for it to settle. While a frame is being filled and nothing else is to do,
-//! its peer's entry is read in advance, so that it leaves the cycle after its commit is seen.
+//! A cycle more when the operation concerns another peer than the one before (its entry is written
+//! back, the other's is read), or is the first step of a service. While a frame is being filled and
+//! nothing else is to do, its peer's entry is read in advance.
 //!
 //! The state machine is `control.rs`, with `service.rs`; this block joins it with what it controls:
 //! turns, the peer's list, the next job, marks, timer. What an operation leaves for others passes a
@@ -309,8 +309,7 @@ impl Logic for PeerHub {
         // The pool.
         self.control.put_stale.next = self.put_stale.val();
         self.control.put_unsequenced.next = self.put_unsequenced.val();
-        self.control.put_large.next = self.put_large.val();
-        self.control.owes.next = self.job.owes.val();
+        self.control.yields.next = self.put_large.val() & self.job.owes.val();
         self.put_taken.next = self.control.put_taken.val();
         self.control.free_room.next = self.free_room.val();
 

@@ -8,15 +8,16 @@
 //! ask   see `ask.rs`; leaves reservations
 //! fill  Empty -> Fill -> Empty             (Fill: beats, then commit)
 //!                  `-> Abort -> Empty
-//! free  queue -> give                      (frames sent and acknowledged; aborted ones go first)
+//! free  see `giver.rs`
 //! ```
 //! A frame is named by its first chunk. A reservation whose channel has closed (or closed and
 //! opened again: colour) is stale: its frame is handed on as such, and freed.
 use super::ask::Ask;
 use super::chunks::Chunks;
+use super::giver::Giver;
 use super::num::Num;
 use crate::ifs::PoolServer;
-use crate::leaf::{Fifo, LutRam, SdpRam};
+use crate::leaf::SdpRam;
 use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -84,10 +85,7 @@ pub struct Pool {
     records0: SdpRam<64, 7>,
     /// Word, message and fragment, length.
     records1: SdpRam<64, 7>,
-    /// Of each frame: last chunk 6:0, chunks in the chain 11:7, chunks charged 16:12.
-    extents: LutRam<17, 7>,
-    /// Frames to be freed: frame 6:0, peer 12:7.
-    queue: Fifo<13, 3>,
+    giver: Giver,
     fill: DFF<FillState>,
     entry: DFF<Bits<31>>,
     stale: DFF<Bit>,
@@ -107,25 +105,12 @@ pub struct Pool {
     put_dead: DFF<Bit>,
     put_wide: DFF<Bit>,
     committed: DFF<Bit>,
-    giving: DFF<Bit>,
-    aborting: DFF<Bit>,
-    give_first: DFF<Bits<7>>,
-    give_last: DFF<Bits<7>>,
-    give_held: DFF<Bits<8>>,
-    give_charged: DFF<Bits<8>>,
-    give_units: DFF<Bits<8>>,
-    give_peer: DFF<Bits<6>>,
     entry_beats: Signal<Local, Bits<14>>,
     begins: Signal<Local, Bit>,
     moves: Signal<Local, Bit>,
     keep: Signal<Local, Bit>,
     chunk_now: Signal<Local, Bits<7>>,
-    extent: Signal<Local, Bits<17>>,
     given: Signal<Local, Bit>,
-    gives: Signal<Local, Bit>,
-    spends: Signal<Local, Bit>,
-    freed_frame: Signal<Local, Bits<7>>,
-    queued: Signal<Local, Bits<13>>,
     entry_peer: Signal<Local, Bits<6>>,
     one_5: Num<5, 1>,
     zero_10: Num<10, 0>,
@@ -137,10 +122,8 @@ impl Logic for Pool {
     fn update(&mut self) {
         dff_setup!(self, clock, fill, entry, stale, first, last, held, full, index, left);
         dff_setup!(self, clock, beat_write, beat_at, beat_data, put, put_for, put_id, put_loose);
-        dff_setup!(self, clock, put_dead, put_wide, committed, giving, aborting, give_first);
-        dff_setup!(self, clock, give_last, give_held, give_charged, give_units, give_peer);
-        clock!(self, clock, chunks, question, payload, records0, records1, extents, queue);
-        self.queue.reset.next = self.reset.val();
+        dff_setup!(self, clock, put_dead, put_wide, committed);
+        clock!(self, clock, chunks, question, payload, records0, records1, giver);
         self.chunks.reset.next = self.reset.val();
         self.ready.next = self.chunks.ready.val();
         self.free_chunks.next = self.chunks.level.val();
@@ -212,7 +195,7 @@ impl Logic for Pool {
                 }
             }
             FillState::Abort => {
-                if self.given.val() & self.aborting.q.val() {
+                if self.giver.aborted.val() {
                     self.committed.d.next = true;
                     self.fill.d.next = FillState::Empty;
                 }
@@ -265,11 +248,6 @@ impl Logic for Pool {
             | (bit_cast::<64, 13>(self.entry.q.val().get_bits::<13>(8)) << 48);
         self.records1.read_address.next = self.record_address.val();
         self.record1.next = self.records1.read_data.val();
-        self.extents.write_enable.next = self.keep.val();
-        self.extents.write_address.next = self.first.q.val();
-        self.extents.write_data.next = bit_cast::<17, 7>(self.last.q.val())
-            | (bit_cast::<17, 5>(self.held.q.val()) << 7)
-            | (bit_cast::<17, 5>(self.entry.q.val().get_bits::<5>(21)) << 12);
         self.put_valid.next = self.put.q.val();
         self.put_peer.next = self.put_for.q.val();
         self.put_frame.next = self.put_id.q.val();
@@ -291,67 +269,41 @@ impl Logic for Pool {
         // Freeing.
         self.filling.next = self.fill.q.val() == FillState::Fill;
         self.filling_peer.next = self.entry_peer.val();
-        self.spends.next =
-            self.spent_valid.val() & !(self.free_valid.val() | self.queue.almost_full.val());
-        self.spent_taken.next = self.spends.val();
-        self.free_room.next = !self.queue.almost_full.val();
-        self.queue.write.next = self.free_valid.val() | self.spends.val();
-        self.queue.data_in.next = bit_cast::<13, 7>(self.spent_frame.val())
-            | (bit_cast::<13, 6>(self.spent_peer.val()) << 7);
-        if self.free_valid.val() {
-            self.queue.data_in.next = bit_cast::<13, 7>(self.free_frame.val())
-                | (bit_cast::<13, 6>(self.free_peer.val()) << 7);
+        self.giver.reset.next = self.reset.val();
+        self.giver.free_valid.next = self.free_valid.val();
+        self.giver.free_peer.next = self.free_peer.val();
+        self.giver.free_frame.next = self.free_frame.val();
+        self.free_room.next = self.giver.free_room.val();
+        self.giver.spent_valid.next = self.spent_valid.val();
+        self.giver.spent_peer.next = self.spent_peer.val();
+        self.giver.spent_frame.next = self.spent_frame.val();
+        self.spent_taken.next = self.giver.spent_taken.val();
+        self.giver.keep.next = self.keep.val();
+        self.giver.abort.next = self.fill.q.val() == FillState::Abort;
+        self.giver.peer.next = self.entry_peer.val();
+        self.giver.first.next = self.first.q.val();
+        self.giver.last.next = self.last.q.val();
+        self.giver.held.next = self.held.q.val();
+        self.giver.charged.next = self.entry.q.val().get_bits::<5>(21);
+        self.giver.units.next = 0.into();
+        if !self.stale.d.val() {
+            self.giver.units.next = self.entry.q.val().get_bits::<5>(26);
         }
-        self.queued.next = self.queue.data_out.val();
-        self.freed_frame.next = self.queued.val().get_bits::<7>(0);
-        self.extents.read_address.next = self.freed_frame.val();
-        self.extent.next = self.extents.read_data.val();
-        self.chunks.give.next = self.giving.q.val() & self.question.may_give.val();
-        self.chunks.give_first.next = self.give_first.q.val();
-        self.chunks.give_last.next = self.give_last.q.val();
-        self.chunks.give_count.next = self.give_held.q.val();
+        self.chunks.give.next = self.giver.valid.val() & self.question.may_give.val();
+        self.chunks.give_first.next = self.giver.give_first.val();
+        self.chunks.give_last.next = self.giver.give_last.val();
+        self.chunks.give_count.next = self.giver.give_held.val();
+        self.giver.given.next = self.given.val();
         self.question.give.next = self.given.val();
-        self.question.give_peer.next = self.give_peer.q.val();
-        self.question.give_chunks.next = self.give_charged.q.val();
-        self.question.give_units.next = self.give_units.q.val();
-        self.gives.next = self.given.val() | !self.giving.q.val();
-        self.queue.read.next = false;
-        if self.given.val() {
-            self.giving.d.next = false;
-            self.aborting.d.next = false;
-        }
-        if self.gives.val() {
-            if (self.fill.q.val() == FillState::Abort) & !self.aborting.q.val() {
-                self.giving.d.next = true;
-                self.aborting.d.next = true;
-                self.give_first.d.next = self.first.q.val();
-                self.give_last.d.next = self.last.q.val();
-                self.give_held.d.next = bit_cast::<8, 5>(self.held.q.val());
-                self.give_charged.d.next = bit_cast::<8, 5>(self.entry.q.val().get_bits::<5>(21));
-                self.give_units.d.next = 0.into();
-                if !self.stale.d.val() {
-                    self.give_units.d.next = bit_cast::<8, 5>(self.entry.q.val().get_bits::<5>(26));
-                }
-                self.give_peer.d.next = self.entry_peer.val();
-            } else if !self.queue.empty.val() {
-                self.queue.read.next = true;
-                self.giving.d.next = true;
-                self.give_first.d.next = self.freed_frame.val();
-                self.give_last.d.next = self.extent.val().get_bits::<7>(0);
-                self.give_held.d.next = bit_cast::<8, 5>(self.extent.val().get_bits::<5>(7));
-                self.give_charged.d.next = bit_cast::<8, 5>(self.extent.val().get_bits::<5>(12));
-                self.give_units.d.next = 0.into();
-                self.give_peer.d.next = self.queued.val().get_bits::<6>(7);
-            }
-        }
+        self.question.give_peer.next = self.giver.give_peer.val();
+        self.question.give_chunks.next = self.giver.give_charged.val();
+        self.question.give_units.next = self.giver.give_units.val();
 
         if self.reset.val() {
             self.fill.d.next = FillState::Empty;
             self.beat_write.d.next = false;
             self.put.d.next = false;
             self.committed.d.next = false;
-            self.giving.d.next = false;
-            self.aborting.d.next = false;
         }
     }
 }

@@ -50,9 +50,9 @@ pub struct Turns {
     /// Classes that had no turn in this round.
     round: DFF<Bits<5>>,
     chosen: DFF<Bit>,
-    class: DFF<Bits<5>>,
+    chosen_class: DFF<Bits<5>>,
     class_peer: DFF<Bits<6>>,
-    matches: DFF<Bit>,
+    agrees: DFF<Bit>,
     serving: DFF<Bit>,
     served: DFF<Bits<6>>,
     granted: Signal<Local, Bits<5>>,
@@ -73,7 +73,7 @@ pub struct Turns {
 impl Logic for Turns {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, chosen, class, class_peer, matches, serving, served, round);
+        dff_setup!(self, clock, chosen, chosen_class, class_peer, agrees, serving, served, round);
         clock!(self, clock, tx_picker, service_picker);
         self.tx_picker.reset.next = self.reset.val();
         self.service_picker.reset.next = self.reset.val();
@@ -83,7 +83,7 @@ impl Logic for Turns {
         // Requests.
         self.held.next = self.none.val();
         if self.chosen.q.val() {
-            self.held.next = self.class.q.val();
+            self.held.next = self.chosen_class.q.val();
         }
         self.picking.next = self.tx_picker.valid.val()
             & self.picks.val()
@@ -117,7 +117,7 @@ impl Logic for Turns {
 
         // The choice.
         if self.turned.val() {
-            self.matches.d.next = true;
+            self.agrees.d.next = true;
         }
         if self.done.val() {
             self.chosen.d.next = false;
@@ -125,21 +125,21 @@ impl Logic for Turns {
         if self.loads.val() {
             self.chosen.d.next = self.asks.val();
             self.round.d.next = self.kept.val() & !self.granted.val();
-            self.class.d.next = self.granted.val();
+            self.chosen_class.d.next = self.granted.val();
             self.class_peer.d.next = self.admin_peer.val();
-            self.matches.d.next = self.admin_peer.val() == self.at.val();
+            self.agrees.d.next = self.admin_peer.val() == self.at.val();
             if self.granted.val().get_bit(0) {
                 self.class_peer.d.next = self.scan_peer.val();
-                self.matches.d.next = self.scan_peer.val() == self.at.val();
+                self.agrees.d.next = self.scan_peer.val() == self.at.val();
             } else if self.granted.val().get_bit(1) {
                 self.class_peer.d.next = self.tx_picker.peer.val();
-                self.matches.d.next = self.tx_picker.peer.val() == self.at.val();
+                self.agrees.d.next = self.tx_picker.peer.val() == self.at.val();
             } else if self.granted.val().get_bit(2) {
                 self.class_peer.d.next = self.put_peer.val();
-                self.matches.d.next = self.put_peer.val() == self.at.val();
+                self.agrees.d.next = self.put_peer.val() == self.at.val();
             } else if self.granted.val().get_bit(3) {
                 self.class_peer.d.next = self.service_peer.val();
-                self.matches.d.next = self.service_peer.val() == self.at.val();
+                self.agrees.d.next = self.service_peer.val() == self.at.val();
                 self.serving.d.next = false;
             }
         }
@@ -148,9 +148,9 @@ impl Logic for Turns {
             self.served.d.next = self.at.val();
         }
         self.valid.next = self.chosen.q.val();
-        self.turn.next = self.class.q.val();
+        self.turn.next = self.chosen_class.q.val();
         self.peer.next = self.class_peer.q.val();
-        self.same.next = self.matches.q.val();
+        self.same.next = self.agrees.q.val();
         if self.reset.val() {
             self.chosen.d.next = false;
             self.serving.d.next = false;

@@ -5,7 +5,7 @@
 //! The CRC's own beat comes with `is_check`: by then the register has taken all beats before it.
 use crate::channel::num::Num;
 use crate::leaf::{Crc32Step, Skid};
-use nic_regs::frame::CRC_INIT;
+use nic_regs::frame::{CRC_INIT, Type};
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -23,8 +23,11 @@ pub struct LinkOut {
     pub valid: Signal<In, Bit>,
     pub is_first: Signal<In, Bit>,
     pub is_check: Signal<In, Bit>,
-    /// The frame is sampled, if all of these.
-    pub sampled: Signal<In, Bits<4>>,
+    /// The frame is sampled, if it is a Data frame of this VI.
+    pub may_sample: Signal<In, Bit>,
+    pub sample_vi: Signal<In, Bits<16>>,
+    pub source_vi: Signal<In, Bits<16>>,
+    pub kind: Signal<In, Bits<8>>,
     pub beat: Signal<In, Bits<64>>,
     crc: Crc32Step,
     skid: Skid<64>,
@@ -32,7 +35,10 @@ pub struct LinkOut {
     out_valid: DFF<Bit>,
     out_first: DFF<Bit>,
     out_check: DFF<Bit>,
+    /// Comparisons, all of which make a sampled frame.
     out_sampled: DFF<Bits<4>>,
+    sampled: Signal<Local, Bits<4>>,
+    type_data: Num<8, { Type::Data as u64 }>,
     is_sampled: Signal<Local, Bit>,
     all_4: Num<4, 15>,
     out_beat: DFF<Bits<64>>,
@@ -53,6 +59,16 @@ impl Logic for LinkOut {
         clock!(self, clock, skid, skid_flags);
         self.skid.reset.next = self.reset.val();
         self.skid_flags.reset.next = self.reset.val();
+        self.sampled.next = bit_cast::<4, 1>(self.may_sample.val().into())
+            | (bit_cast::<4, 1>(
+                (self.source_vi.val().get_bits::<8>(0) == self.sample_vi.val().get_bits::<8>(0))
+                    .into(),
+            ) << 1)
+            | (bit_cast::<4, 1>(
+                (self.source_vi.val().get_bits::<8>(8) == self.sample_vi.val().get_bits::<8>(8))
+                    .into(),
+            ) << 2)
+            | (bit_cast::<4, 1>((self.kind.val() == self.type_data.val()).into()) << 3);
         self.moves.next = self.skid.in_ready.val();
         self.step.next = self.moves.val();
         if self.moves.val() {

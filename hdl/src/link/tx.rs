@@ -110,9 +110,6 @@ pub struct LinkTx {
     tally_bits: DFF<Bits<4>>,
     alive: DFF<Bit>,
     step: Signal<Local, Bit>,
-    sampled: Signal<Local, Bits<4>>,
-    strange: Signal<Local, Bits<16>>,
-    zero_8: Num<8, 0>,
     begins: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     blocked: Signal<Local, Bit>,
@@ -138,7 +135,6 @@ pub struct LinkTx {
     type_syn: Num<8, { Type::Syn as u64 }>,
     type_synack: Num<8, { Type::SynAck as u64 }>,
     type_rst: Num<8, { Type::Rst as u64 }>,
-    type_data: Num<8, { Type::Data as u64 }>,
     gap_flag: Num<64, { (nic_regs::frame::flag::GAP as u64) << 48 }>,
     beat1_mask: Num<64, 0x00ff_ffff_ffff_ffff>,
     chunk_last: Num<5, 31>,
@@ -331,22 +327,13 @@ impl Logic for LinkTx {
         self.chunk.next = self.at.q.val().get_bits::<7>(5);
 
         // Beat register, CRC, output.
-        self.strange.next = self.record0.val().get_bits::<16>(16) ^ self.sample_vi.val();
-        self.sampled.next =
-            bit_cast::<4, 1>((self.is_data.q.val() & self.sample_armed.val()).into())
-                | (bit_cast::<4, 1>(
-                    (self.strange.val().get_bits::<8>(0) == self.zero_8.val()).into(),
-                ) << 1)
-                | (bit_cast::<4, 1>(
-                    (self.strange.val().get_bits::<8>(8) == self.zero_8.val()).into(),
-                ) << 2)
-                | (bit_cast::<4, 1>(
-                    (self.record0.val().get_bits::<8>(56) == self.type_data.val()).into(),
-                ) << 3);
+        self.stage.sample_vi.next = self.sample_vi.val();
+        self.stage.source_vi.next = self.record0.val().get_bits::<16>(16);
+        self.stage.kind.next = self.record0.val().get_bits::<8>(56);
+        self.stage.may_sample.next = self.is_data.q.val() & self.sample_armed.val();
         self.stage.valid.next = self.emit.val();
         self.stage.is_first.next = self.state.q.val() == TxState::Head0;
         self.stage.is_check.next = self.state.q.val() == TxState::Check;
-        self.stage.sampled.next = self.sampled.val();
         self.stage.beat.next = self.value.val();
         self.stage.tx_ready.next = self.tx_ready.val();
         self.tx_valid.next = self.stage.tx_valid.val();
