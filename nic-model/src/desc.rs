@@ -185,7 +185,12 @@ impl Model {
         let next = (work.count >= 2).then_some((control.next, control.next_handle));
         self.vi_mut(vi).queues[queue as usize].next = next;
         if queue == Queue::Send {
-            self.vi_mut(vi).operations[queue as usize] = send_operation(control.control);
+            let known = match send_operation(control.control) {
+                status::OP_RDMA_WRITE if !self.features.rdma_write => status::OP_SEND,
+                status::OP_RDMA_READ if !self.features.rdma_read => status::OP_SEND,
+                operation => operation,
+            };
+            self.vi_mut(vi).operations[queue as usize] = known;
         }
         let remote = self.check_format(vi, queue, &control)?;
         Ok((control, bus, remote))

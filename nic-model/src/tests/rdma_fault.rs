@@ -138,7 +138,7 @@ fn a_device_without_rdma_takes_no_part() {
     assert_eq!(w.hosts[B].count(Counter::DropLength), 1);
     post_rdma(&mut w, B, 0, rdma_of(WRITE, &[(LOCAL, 100)]));
     w.settle();
-    assert_eq!(w.hosts[B].status(0), WRITTEN | status::FORMAT_ERROR);
+    assert_eq!(w.hosts[B].status(0), status::DONE | status::OP_SEND | status::FORMAT_ERROR);
     let reset = w.reg_read(B, nic_regs::csr::CAPS3::OFFSET);
     assert_eq!(reset, nic_regs::csr::CAPS3::RESET.0);
     assert!(!w.hosts[A].model.busy());

@@ -174,6 +174,8 @@ impl End {
                 max_transfer: MAX_TRANSFER_BYTES,
                 send_queue: queue,
                 recv_queue: queue,
+                rdma_write: false,
+                rdma_read: false,
             })?;
             let work = |queue| WorkQueue::new(number, queue, DESCRIPTORS);
             let (send, recv) = (work(Queue::Send), work(Queue::Recv));
@@ -282,7 +284,7 @@ impl<'a> Rig<'a> {
             for node in 0..2 {
                 let (own, other) = (&self.ends[node], &self.ends[1 - node]);
                 let (local, remote) = (own.vis[vi].number, other.vis[vi].number);
-                own.driver.admin().vi_connect(local, NODES[1 - node], remote, 1)?;
+                own.driver.admin().vi_connect(local, NODES[1 - node], remote, 1, 0)?;
             }
             self.progress.tick(|| format!("{vi} VIs are connected"));
         }
