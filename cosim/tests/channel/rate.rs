@@ -32,7 +32,7 @@ fn stream(world: &mut World, routes: &[(u8, u8)], frames: u32, length: u16) -> (
         }
     }
     let before: Vec<usize> = world.nodes.iter().map(|node| node.inbox.len()).collect();
-    let mut reach = |world: &mut World, each: usize| {
+    let reach = |world: &mut World, each: usize| {
         world.until(2_000_000, "a stream", |world| {
             routes.iter().all(|&(_, to)| {
                 let to = usize::from(to);
