@@ -59,6 +59,7 @@ pub struct Desc {
     pub hint: Signal<In, Bits<5>>,
     /// The posted count covers the successor: Next may be used.
     pub covers_next: Signal<In, Bit>,
+    pub idle: Signal<Out, Bit>,
     pub done: Signal<Out, Bit>,
     /// See [`Outcome`].
     pub outcome: Signal<Out, Bits<3>>,
@@ -158,6 +159,7 @@ impl Logic for Desc {
         self.tpt.domain.next = self.domain.val();
 
         // Results.
+        self.idle.next = self.free.val() & (!self.pending.q.val());
         self.done.next = self.walker.done.val();
         self.outcome.next = self.walker.outcome.val();
         self.unreached.next = (self.walker.outcome.val() == self.failed_descriptor.val())

@@ -95,8 +95,8 @@ pub struct Reader {
     over_room: DFF<Bit>,
     bad_format: DFF<Bit>,
     unread_at: DFF<Bit>,
-    addresses: LutRam<64, 5>,
-    words: LutRam<64, 5>,
+    address_ram: LutRam<64, 5>,
+    word_ram: LutRam<64, 5>,
     hint_bytes: Signal<Local, Bits<9>>,
     asked: Signal<Local, Bits<9>>,
     cut: Signal<Local, Bit>,
@@ -132,7 +132,7 @@ impl Logic for Reader {
         dff_setup!(self, clock, state, over_at, failed_at, index_at, offset_at, bus_at, room, want);
         dff_setup!(self, clock, upto, again, beat, read_address, next_va_at, next_handle_at, count);
         dff_setup!(self, clock, control, reserved, immediate_at, over_room, bad_format, unread_at);
-        clock!(self, clock, addresses, words);
+        clock!(self, clock, address_ram, word_ram);
         self.idle.next = self.state.q.val() == ReaderState::Idle;
         self.over.next = self.over_at.q.val();
         self.failed.next = self.failed_at.q.val();
@@ -157,17 +157,17 @@ impl Logic for Reader {
         self.segment_valid.next = self.here.val() > self.wanted.val();
         self.segment_beats.next =
             (self.state.q.val() == ReaderState::Data) & self.read.rsp_valid.val();
-        self.addresses.read_address.next = self.wanted.val();
-        self.segment_address.next = self.addresses.read_data.val();
-        self.addresses.write_address.next = self.here.val();
-        self.addresses.write_data.next = self.read.rsp_data.val();
-        self.addresses.write_enable.next =
+        self.address_ram.read_address.next = self.wanted.val();
+        self.segment_address.next = self.address_ram.read_data.val();
+        self.address_ram.write_address.next = self.here.val();
+        self.address_ram.write_data.next = self.read.rsp_data.val();
+        self.address_ram.write_enable.next =
             self.segment_beats.val() & (!self.beat.q.val().get_bit(0));
-        self.words.read_address.next = self.wanted.val();
-        self.segment_word.next = self.words.read_data.val();
-        self.words.write_address.next = self.here.val();
-        self.words.write_data.next = self.read.rsp_data.val();
-        self.words.write_enable.next = self.segment_beats.val() & self.beat.q.val().get_bit(0);
+        self.word_ram.read_address.next = self.wanted.val();
+        self.segment_word.next = self.word_ram.read_data.val();
+        self.word_ram.write_address.next = self.here.val();
+        self.word_ram.write_data.next = self.read.rsp_data.val();
+        self.word_ram.write_enable.next = self.segment_beats.val() & self.beat.q.val().get_bit(0);
 
         // How much to read: by the hint, cut to the region. Hint 0 is not known (the token came
         // from Next), or none: one line of 64 bytes holds two.

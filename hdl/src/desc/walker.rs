@@ -80,6 +80,8 @@ pub struct Walker {
     pub tpt_offset_64: Signal<In, Bits<27>>,
     state: DFF<WalkerState>,
     again: DFF<Bit>,
+    /// Nothing is read: Next is not known.
+    blind: DFF<Bit>,
     refused: DFF<Bit>,
     seg_index: DFF<Bits<5>>,
     handle: DFF<Bits<32>>,
@@ -100,6 +102,7 @@ pub struct Walker {
     unread_region: Number<16, 0xfffe>,
     unread_offset: Number<26, 0x3ff_ffff>,
     op_resolve: Number<2, 0>,
+    op_reach: Number<2, 1>,
     op_next: Number<2, 2>,
     failed_descriptor: Number<3, { Outcome::Descriptor as u64 }>,
     failed_host_read: Number<3, { Outcome::HostRead as u64 }>,
@@ -111,7 +114,7 @@ impl Logic for Walker {
     fn update(&mut self) {
         dff_setup!(self, clock, state, again, refused, seg_index, handle, address_at, length_at);
         dff_setup!(self, clock, next_ready_at, next_ok, next_region_at, next_offset_at);
-        dff_setup!(self, clock, fetched_out);
+        dff_setup!(self, clock, fetched_out, blind);
         self.idle.next = self.state.q.val() == WalkerState::Idle;
         self.done.next = (self.state.q.val() == WalkerState::Done)
             | (self.state.q.val() == WalkerState::NextDone);
@@ -155,6 +158,7 @@ impl Logic for Walker {
             WalkerState::Idle => {
                 self.seg_index.d.next = 0.into();
                 self.again.d.next = self.op.val() == self.op_next.val();
+                self.blind.d.next = self.op.val() == self.op_reach.val();
                 if self.start.val() {
                     self.refused.d.next = false;
                     self.next_ready_at.d.next = false;
@@ -207,7 +211,7 @@ impl Logic for Walker {
             }
             WalkerState::Done => {
                 self.state.d.next = WalkerState::Next;
-                if self.lost.val() {
+                if self.lost.val() | self.blind.q.val() {
                     self.next_ready_at.d.next = true;
                     self.state.d.next = WalkerState::Idle;
                 }
