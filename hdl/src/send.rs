@@ -31,7 +31,7 @@ pub use pack::Pack;
 pub use port::Port;
 pub use retire::Retire;
 
-use crate::desc::{Cause, Desc};
+use crate::desc::Desc;
 use crate::ifs::{
     FenceServer, MessageServer, PoolClient, ReadClient, TptClient, ViSendClient, WriteClient,
 };
@@ -75,8 +75,6 @@ pub struct Send {
     frame_word: Signal<Local, Bits<32>>,
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
     flag_sequenced: Number<8, { flag::SEQUENCED as u64 }>,
-    cause_data: Number<4, { Cause::Data as u64 }>,
-    cause_done: Number<4, { Cause::Done as u64 }>,
     count_message: Number<64, { 1 << Counter::MessagesSent as u32 }>,
     count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
 }
@@ -254,10 +252,7 @@ impl Logic for Send {
             self.retire.vi.next = self.commit.frame_vi.val();
             self.retire.bus.next = self.commit.retire_bus.val();
             self.retire.length.next = self.commit.retire_length.val();
-            self.retire.cause.next = self.cause_done.val();
-            if self.commit.failed.val() {
-                self.retire.cause.next = self.cause_data.val();
-            }
+            self.retire.cause.next = self.commit.cause.val();
             self.retire.partial.next = self.commit.partial.val();
             self.retire.unreliable.next = self.commit.retire_unreliable.val();
         }
@@ -296,8 +291,6 @@ impl Logic for Send {
         if self.reset.val() {
             self.pausing.d.next = false;
             self.counts_out.d.next = 0.into();
-            self.stamp_descriptor_out.d.next = false;
-            self.stamp_data_out.d.next = false;
         }
     }
 }

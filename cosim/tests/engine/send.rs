@@ -428,6 +428,45 @@ impl Bench {
         }
     }
 
+    /// The answer to GET.
+    fn context(&mut self, number: u16) {
+        self.in_hand = number;
+        let vi = self.at(number);
+        let inputs = (
+            vi.state as u8,
+            vi.queue.owner,
+            vi.level,
+            (vi.peer, vi.peer_vi, vi.connection, vi.max_transfer),
+            if vi.awaiting {
+                (vi.popped_token.0, vi.popped_token.1, 0)
+            } else {
+                let head = vi.queue.head;
+                (head.region, head.offset_64, head.segments)
+            },
+            vi.queue.count,
+            (vi.in_progress, vi.progress, vi.message, vi.fragment),
+            (vi.awaiting, vi.acked, vi.owed, vi.refuse_reason),
+        );
+        let m = &mut self.model.inputs;
+        m.vi_ctx_state = inputs.0;
+        (m.vi_ctx_tag, m.vi_ctx_domain) = (inputs.1.tag, inputs.1.domain);
+        m.vi_ctx_reliability = inputs.2;
+        m.vi_ctx_peer = inputs.3.0;
+        m.vi_ctx_peer_vi = inputs.3.1;
+        m.vi_ctx_connection = inputs.3.2;
+        m.vi_ctx_max_transfer = inputs.3.3;
+        (m.vi_ctx_region, m.vi_ctx_offset, m.vi_ctx_segments) = inputs.4;
+        m.vi_ctx_count = inputs.5;
+        m.vi_ctx_in_progress = inputs.6.0.into();
+        m.vi_ctx_progress = inputs.6.1;
+        m.vi_ctx_message = inputs.6.2;
+        m.vi_ctx_fragment = inputs.6.3;
+        m.vi_ctx_awaiting = inputs.7.0.into();
+        m.vi_ctx_acked = inputs.7.1.into();
+        m.vi_ctx_owed = inputs.7.2;
+        m.vi_ctx_refuse_reason = inputs.7.3;
+    }
+
     fn vi_operation(&mut self) {
         let out = self.model.outputs.clone();
         let number = out.vi_vi;
@@ -435,43 +474,7 @@ impl Bench {
         self.model.inputs.vi_need_next = 0;
         self.model.inputs.vi_ctx_state = self.at(number).state as u8;
         match out.vi_op {
-            0 => {
-                self.in_hand = number;
-                let vi = self.at(number);
-                let inputs = (
-                    vi.state as u8,
-                    vi.queue.owner,
-                    vi.level,
-                    (vi.peer, vi.peer_vi, vi.connection, vi.max_transfer),
-                    if vi.awaiting {
-                        (vi.popped_token.0, vi.popped_token.1, 0)
-                    } else {
-                        let head = vi.queue.head;
-                        (head.region, head.offset_64, head.segments)
-                    },
-                    vi.queue.count,
-                    (vi.in_progress, vi.progress, vi.message, vi.fragment),
-                    (vi.awaiting, vi.acked, vi.owed, vi.refuse_reason),
-                );
-                let m = &mut self.model.inputs;
-                m.vi_ctx_state = inputs.0;
-                (m.vi_ctx_tag, m.vi_ctx_domain) = (inputs.1.tag, inputs.1.domain);
-                m.vi_ctx_reliability = inputs.2;
-                m.vi_ctx_peer = inputs.3.0;
-                m.vi_ctx_peer_vi = inputs.3.1;
-                m.vi_ctx_connection = inputs.3.2;
-                m.vi_ctx_max_transfer = inputs.3.3;
-                (m.vi_ctx_region, m.vi_ctx_offset, m.vi_ctx_segments) = inputs.4;
-                m.vi_ctx_count = inputs.5;
-                m.vi_ctx_in_progress = inputs.6.0.into();
-                m.vi_ctx_progress = inputs.6.1;
-                m.vi_ctx_message = inputs.6.2;
-                m.vi_ctx_fragment = inputs.6.3;
-                m.vi_ctx_awaiting = inputs.7.0.into();
-                m.vi_ctx_acked = inputs.7.1.into();
-                m.vi_ctx_owed = inputs.7.2;
-                m.vi_ctx_refuse_reason = inputs.7.3;
-            }
+            0 => self.context(number),
             1 => {
                 let vi = self.at(number);
                 if matches!(vi.state, State::Connected) {
@@ -1027,6 +1030,34 @@ fn latency() {
     );
     assert!(marks.commit - marks.read_last <= 6, "from the payload to the commit");
     assert!(marks.status - marks.commit <= 4, "from the commit to the status");
+}
+
+/// A VI that somebody stops while its payload comes: before the pop or after it, nothing of it
+/// goes out and nothing is completed.
+#[test]
+fn stopped_in_hand() {
+    for popped in [false, true] {
+        let mut bench = Bench::alone(50);
+        bench.send(300);
+        bench.send(300);
+        while bench.marks.read_request == 0 || bench.vis[0].1.queue.popped == 0 && popped {
+            bench.cycle();
+        }
+        assert!(bench.vis[0].1.queue.popped == usize::from(popped));
+        bench.vis[0].1.state = State::Error;
+        for _ in 0..1_000 {
+            bench.cycle();
+        }
+        assert_eq!((bench.frames, bench.marks.status, bench.asked.len()), (0, 0, 0));
+        // The engine is not stuck: what is owed still goes out.
+        let number = bench.vis[0].0;
+        bench.vis[0].1.owed = 2;
+        bench.schedule(number);
+        for _ in 0..100 {
+            bench.cycle();
+        }
+        assert_eq!((bench.vis[0].1.owed, bench.frames), (0, 1));
+    }
 }
 
 /// Messages of 4 KiB on one VI, with hosts of 125 cycles of latency: the next message's payload

@@ -10,6 +10,7 @@
 //! message's number is given now, when it is certain that a frame of it goes out. A frame that
 //! cannot go out drains into the pool and is aborted, since a beat once offered must move.
 
+use crate::desc::Cause;
 use crate::leaf::Number;
 use nic_regs::frame::Type;
 use rust_hdl::prelude::*;
@@ -92,7 +93,8 @@ pub struct Commit {
     /// A descriptor that was not popped has failed: the first stage ends it.
     pub rescue: Signal<Out, Bit>,
     pub rescue_idle: Signal<In, Bit>,
-    pub failed: Signal<Out, Bit>,
+    /// How the descriptor ends; see [`Cause`].
+    pub cause: Signal<Out, Bits<4>>,
     pub partial: Signal<Out, Bit>,
     pub retire_bus: Signal<Out, Bits<64>>,
     pub retire_length: Signal<Out, Bits<20>>,
@@ -128,6 +130,8 @@ pub struct Commit {
     drained: Signal<Local, Bit>,
     open: Signal<Local, Bit>,
     bad: Signal<Local, Bit>,
+    cause_done: Number<4, { Cause::Done as u64 }>,
+    cause_data: Number<4, { Cause::Data as u64 }>,
     kind_data: Number<8, { Type::Data as u64 }>,
 }
 
@@ -149,7 +153,10 @@ impl Logic for Commit {
             | bit_cast::<16, 7>(self.fragment_at.q.val());
         self.frame_word.next = self.word_at.q.val();
         self.some_sent.next = self.fragment_at.q.val() != 0;
-        self.failed.next = self.fault_at.q.val();
+        self.cause.next = self.cause_done.val();
+        if self.fault_at.q.val() {
+            self.cause.next = self.cause_data.val();
+        }
         self.partial.next = self.some_sent.val();
         self.retire_bus.next = self.bus_at.q.val();
         self.retire_length.next = self.total_at.q.val();
