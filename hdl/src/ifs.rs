@@ -173,11 +173,14 @@ interface! {
     /// |---|---|---|
     /// | 0 GET | vi | results `ctx_*` |
     /// | 1 SAVE | vi, in_progress, offset, fragment | store message progress; schedule again if it has work |
-    /// | 2 POP | vi, in_progress (a frame of the message was sent: it gets a number), next_valid, next_region, next_offset | pop the head by the successor rule; `need_next` 1: nothing done, read Next again and repeat. Clears progress |
+    /// | 2 POP | vi, in_progress (the message ends here and takes its number: see CHECK), next_valid, next_region, next_offset | pop the head by the successor rule; `need_next` 1: nothing done, read Next again and repeat. Clears progress; schedule again if it has work (not on Reception VIs) |
     /// | 3 AWAIT | vi, offset (= message length) | Reception: remember the popped token and length, wait for ViAck |
     /// | 4 COMPLETE | vi | the popped descriptor's status is written: announce; schedule again if it has work; clears an AWAIT |
     /// | 5 STOP | vi, reason, queue, status, refuse | contract 6.1; `refuse`: owe a ViRefuse (ignored on Unreliable) |
-    /// | 6 SENT | vi, owed | this owed bit was sent or forgotten; schedule again if it has work |
+    /// | 6 SENT | vi, owed | these owed bits (0: none) were sent or forgotten; schedule again if it has work |
+    /// | 7 CHECK | vi, in_progress (the frame ends its message) | before a commit: results `ctx_*`; then the message takes its number if it ends |
+    ///
+    /// `ctx_state` is valid with each answer.
     ViSendClient / ViSendServer, "ViSendClient", "ViSendServer" {
         out {
             work_ready: Bit,
@@ -224,7 +227,7 @@ interface! {
             /// Bytes of the message already sent; when awaiting: its length.
             ctx_progress: Bits<19>,
             /// Unreliable: number of the message in progress or next; modulo 256 (counts messages
-            /// popped).
+            /// of which a frame was sent).
             ctx_message: Bits<8>,
             ctx_fragment: Bits<8>,
             /// A Reception send waits for its ViAck / has it.
@@ -369,7 +372,8 @@ interface! {
     /// Frames to send. First the question (call): may a frame of this kind and payload length to
     /// this peer enter the channel now? Then the payload as beats (stream, packed from byte 0, last
     /// beat zero-padded by the client), then commit or abort (call). Chunks are reserved by a good
-    /// answer and given back by abort.
+    /// answer and given back by abort. A frame may be asked for while the one before is brought
+    /// (up to four at a time): beats, commits and aborts come in the order of the good answers.
     PoolClient / PoolServer, "PoolClient", "PoolServer" {
         out {
             ask_valid: Bit,

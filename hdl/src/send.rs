@@ -2,36 +2,36 @@
 //! (contract 4, 3.4, 6.2, 8, 9.4).
 //!
 //! ```text
-//! work, vi <--> +------+ <--> pool (frames to the channel)
-//!  messages --> | Send | <--> read (payload), write (status)
-//!     fence --> |      | <--> desc_read, desc_tpt
-//!               +------+
+//!  work --> +-------+ record +--------+ record +--------+ --> write (status)
+//!           | Fetch |------->| Commit |------->| Retire |
+//!           +-------+        +--------+        +--------+
+//!            |  |  `-- Port  (GET, POP, ...) -- CHECK -- COMPLETE, STOP --> vi
+//!            |  `-- ask --> pool <-- beats, commit
+//!    desc_read, desc_tpt <-- Desc --> Gather --> read (payload)
 //! ```
-//! ```text
-//! Idle -> Take -> Get -> Choose -> Resolve -> Check -> Size -> Header -> Frame -> [Pop ->] Commit
-//!   not last, or not allowed: Stay -> Again -> Compare -> Check while alone, else Save -> Idle
-//!   last frame: Commit -> Retire -> Idle
-//!   (Reception: Commit -> Idle, and after the ViAck Choose -> Reach -> Retire)
-//!   owed frame: Choose -> Frame -> Commit -> Sent -> Idle
-//!   error:      [Abort ->] Fail -> Retire -> Idle
-//! ```
-//! The descriptor is popped *before* its last frame is committed, so that a ViAck can never meet a
-//! send that is not yet awaited.
+//! Three stages work on three frames at the same time: the descriptor, room and read requests of
+//! the next one; payload and commit; status and completion. They hand records on, one each.
 
+mod commit;
 mod cut;
-mod frames;
+mod fetch;
 mod gather;
+mod messages;
+mod outlet;
 mod pack;
 mod port;
-mod state;
+mod retire;
+pub use commit::Commit;
 pub use cut::Cut;
-pub use frames::Frames;
+pub use fetch::Fetch;
 pub use gather::Gather;
+pub use messages::Messages;
+pub use outlet::Outlet;
 pub use pack::Pack;
 pub use port::Port;
-pub use state::SendState;
+pub use retire::Retire;
 
-use crate::desc::{Cause, Work};
+use crate::desc::Desc;
 use crate::ifs::{
     FenceServer, MessageServer, PoolClient, ReadClient, TptClient, ViSendClient, WriteClient,
 };
@@ -57,42 +57,24 @@ pub struct Send {
     pub fence: FenceServer,
     pub desc_read: ReadClient,
     pub desc_tpt: TptClient,
-    state: DFF<SendState>,
     pausing: DFF<Bit>,
     counts_out: DFF<Bits<64>>,
-    sampled: DFF<Bit>,
-    // The frame in hand.
-    kind: DFF<Bits<8>>,
-    is_data: DFF<Bit>,
-    sequenced: DFF<Bit>,
-    // How the descriptor ends.
-    cause: DFF<Bits<4>>,
-    steps: DFF<Bits<5>>,
-    reaching: DFF<Bit>,
-    // Pulses to the parts, one cycle after the decision.
-    desc_start: DFF<Bit>,
-    frames_ask: DFF<Bit>,
-    frames_message: DFF<Bit>,
-    finish_start: DFF<Bit>,
+    stamp_descriptor_out: DFF<Bit>,
+    stamp_data_out: DFF<Bit>,
     port: Port,
-    work: Work,
+    fetch: Fetch,
+    desc: Desc,
     cut: Cut,
-    frames: Frames,
-    kind_data: Number<8, { Type::Data as u64 }>,
-    kind_ack: Number<8, { Type::ViAck as u64 }>,
+    gather: Gather,
+    commit: Commit,
+    retire: Retire,
+    outlet: Outlet,
+    quiet: Signal<Local, Bit>,
+    frame_length: Signal<Local, Bits<13>>,
+    frame_flags: Signal<Local, Bits<8>>,
+    frame_word: Signal<Local, Bits<32>>,
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
-    kind_fin: Number<8, { Type::Fin as u64 }>,
     flag_sequenced: Number<8, { flag::SEQUENCED as u64 }>,
-    answer_not_now: Number<2, 1>,
-    answer_down: Number<2, 2>,
-    answer_failed: Number<2, 3>,
-    cause_done: Number<4, { Cause::Done as u64 }>,
-    cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
-    cause_length: Number<4, { Cause::Length as u64 }>,
-    cause_data: Number<4, { Cause::Data as u64 }>,
-    steps_pop: Number<5, 0b00001>,
-    steps_pop_await: Number<5, 0b00011>,
-    steps_complete: Number<5, 0b01100>,
     count_message: Number<64, { 1 << Counter::MessagesSent as u32 }>,
     count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
 }
@@ -100,308 +82,214 @@ pub struct Send {
 impl Logic for Send {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, pausing, counts_out, sampled, kind, is_data, sequenced);
-        dff_setup!(self, clock, cause, steps, reaching, desc_start, frames_ask, frames_message);
-        dff_setup!(self, clock, finish_start);
-        clock!(self, clock, port, work, cut, frames);
-        self.work.reset.next = self.reset.val();
-        self.frames.reset.next = self.reset.val();
-        ReadClient::link(&mut self.desc_read, &mut self.work.read);
-        TptClient::link(&mut self.desc_tpt, &mut self.work.tpt);
+        dff_setup!(self, clock, pausing, counts_out, stamp_descriptor_out, stamp_data_out);
+        clock!(self, clock, port, fetch, desc, cut, gather, commit, retire, outlet);
+        self.port.reset.next = self.reset.val();
+        self.fetch.reset.next = self.reset.val();
+        self.desc.reset.next = self.reset.val();
+        self.gather.reset.next = self.reset.val();
+        self.commit.reset.next = self.reset.val();
+        self.retire.reset.next = self.reset.val();
+        self.outlet.reset.next = self.reset.val();
+        ReadClient::link(&mut self.desc_read, &mut self.desc.read);
+        TptClient::link(&mut self.desc_tpt, &mut self.desc.tpt);
+        WriteClient::link(&mut self.write, &mut self.retire.write);
+        ReadClient::link(&mut self.read, &mut self.gather.read);
+        MessageServer::link(&mut self.messages, &mut self.outlet.messages);
+        PoolClient::link(&mut self.pool, &mut self.outlet.pool);
         ViSendClient::link(&mut self.vi, &mut self.port.vi);
-        WriteClient::link(&mut self.write, &mut self.work.write);
-        ReadClient::link(&mut self.read, &mut self.frames.read);
-        PoolClient::link(&mut self.pool, &mut self.frames.pool);
-        MessageServer::link(&mut self.messages, &mut self.frames.messages);
 
         // Counters, stamps, fence.
         self.counts.next = self.counts_out.q.val();
         self.counts_out.d.next = 0.into();
-        if self.work.fetched.val() {
+        if self.desc.fetched.val() {
             self.counts_out.d.next = self.count_fetch.val();
-        } else if self.frames.message_sent.val() {
+        }
+        if self.outlet.message_sent.val() {
             self.counts_out.d.next = self.count_message.val();
         }
-        self.sampled.d.next = (self.sample_vi.val() == self.port.number.val())
+        self.stamp_descriptor.next = self.stamp_descriptor_out.q.val();
+        self.stamp_descriptor_out.d.next = self.fetch.sized.val()
             & self.sample_armed.val()
-            & self.is_data.q.val()
+            & (self.sample_vi.val() == self.port.number.val())
             & (!self.port.in_progress.val());
-        self.stamp_descriptor.next = (self.state.q.val() == SendState::Size) & self.sampled.q.val();
-        self.stamp_data.next =
-            self.frames.answered.val() & (self.frames.answer.val() == 0) & self.sampled.q.val();
-        self.pausing.d.next = (self.state.q.val() == SendState::Idle) & self.fence.pause.val();
+        self.stamp_data.next = self.stamp_data_out.q.val();
+        self.stamp_data_out.d.next = self.commit.ready.val()
+            & self.sample_armed.val()
+            & (self.sample_vi.val() == self.commit.frame_vi.val())
+            & (!self.commit.partial.val());
+        self.quiet.next = self.fetch.idle.val() & self.commit.idle.val() & self.retire.idle.val();
+        self.pausing.d.next = self.quiet.val() & self.desc.idle.val() & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
-        // The parts.
-        self.work.resolve.next = self.desc_start.q.val();
-        self.work.tag.next = self.port.tag.val();
-        self.work.domain.next = self.port.domain.val();
-        self.work.region.next = self.port.region.val();
-        self.work.offset.next = self.port.offset.val();
-        self.work.hint.next = self.port.hint.val();
-        self.work.covers_next.next = self.port.several.val();
-        self.work.segment.next = self.frames.segment.val();
-        self.desc_start.d.next = false;
-        self.frames.ask.next = self.frames_ask.q.val();
-        self.frames.ask_message.next = self.frames_message.q.val();
-        self.frames.commit.next = self.state.q.val() == SendState::Commit;
-        self.frames.abort.next = self.state.q.val() == SendState::Abort;
-        self.frames.is_data.next = self.is_data.q.val();
-        self.frames.sequenced.next = self.sequenced.q.val();
-        self.frames.peer.next = self.port.peer.val();
-        self.frames.length.next = 0.into();
-        self.frames.flags.next = self.flag_sequenced.val();
-        self.frames.word.next = 0.into();
-        if self.is_data.q.val() {
-            self.frames.length.next = self.cut.length.val();
-            self.frames.flags.next = self.cut.flags.val();
-            self.frames.word.next = self.cut.word.val();
-        } else if self.kind.q.val() == self.kind_refuse.val() {
-            self.frames.word.next = bit_cast::<32, 8>(self.port.refuse_reason.val());
-        }
-        self.frames.skip.next = self.port.progress.val();
-        self.frames.kind.next = self.kind.q.val();
-        self.frames.dst_vi.next = self.port.peer_vi.val();
-        self.frames.src_vi.next = self.port.number.val();
-        self.frames.connection.next = self.port.connection.val();
-        self.frames.unsequenced.next = self.port.numbers.val();
-        self.frames.segment_bus.next = self.work.segment_bus.val();
-        self.frames.segment_length.next = self.work.segment_length.val();
-        self.frames_ask.d.next = false;
-        self.frames_message.d.next = false;
-        self.work.unreliable.next = self.port.unreliable.val();
-        self.work.finish.next = self.finish_start.q.val();
-        self.work.fail.next = self.state.q.val() == SendState::Fail;
-        self.work.steps.next = self.steps.q.val();
-        self.work.cause.next = self.cause.q.val();
-        self.work.length.next = self.work.total.val();
-        if self.reaching.q.val() {
-            self.work.length.next = bit_cast::<20, 19>(self.port.awaited.val());
-        }
-        self.work.vi_done.next = self.port.done.val();
-        self.work.vi_need_next.next = self.port.need_next.val();
-        self.finish_start.d.next = false;
-        self.work.reach.next = self.reaching.q.val();
-        self.work.receive.next = false;
-        self.work.partial.next = self.port.in_progress.val();
-        self.work.take_immediate.next = false;
-        self.work.taken_immediate.next = 0.into();
+        // First stage: the VI and its context.
+        self.fetch.pause.next = self.fence.pause.val();
+        self.fetch.message_valid.next = self.outlet.message_valid.val();
+        self.fetch.message_done.next = self.outlet.message_done.val();
+        self.outlet.message_start.next = self.fetch.message_start.val();
+        self.fetch.work_valid.next = self.port.work_valid.val();
+        self.fetch.work_vi.next = self.port.work_vi.val();
+        self.port.take.next = self.fetch.take.val();
+        self.port.load.next = self.fetch.load.val();
+        self.port.new_number.next = self.fetch.new_number.val();
+        self.port.got.next = self.fetch.got.val();
+        self.port.fetch_valid.next = self.fetch.call_valid.val();
+        self.port.fetch_op.next = self.fetch.call_op.val();
+        self.port.in_progress_arg.next = self.fetch.call_in_progress.val();
+        self.port.owed_arg.next = self.fetch.call_owed.val();
+        self.port.awaits.next = self.fetch.call_awaits.val();
+        self.port.whole.next = self.desc.total.val().get_bits::<19>(0);
+        self.port.next_valid.next = self.desc.next_valid.val();
+        self.port.next_region.next = self.desc.next_region.val();
+        self.port.next_offset.next = self.desc.next_offset.val();
+        self.fetch.call_done.next = self.port.fetch_done.val();
+        self.fetch.call_connected.next = self.port.is_connected.val();
+        self.fetch.need_next.next = self.port.need_next.val();
+        self.fetch.due.next = self.port.due.val();
+        self.fetch.same.next = self.port.same.val();
+        self.fetch.ctx_awaiting.next = self.port.ctx_awaiting.val();
+        self.fetch.number.next = self.port.number.val();
+        self.fetch.connected.next = self.port.connected.val();
+        self.fetch.some.next = self.port.some.val();
+        self.fetch.in_progress.next = self.port.in_progress.val();
+        self.fetch.awaiting.next = self.port.awaiting.val();
+        self.fetch.acked.next = self.port.acked.val();
+        self.fetch.owed.next = self.port.owed.val();
+        self.fetch.unreliable.next = self.port.unreliable.val();
+        self.fetch.reception.next = self.port.reception.val();
 
-        // Calls to the VI table.
-        self.port.take.next = self.state.q.val() == SendState::Take;
-        self.port.get.next = self.state.q.val() == SendState::Get;
-        self.port.again.next = self.state.q.val() == SendState::Again;
-        self.port.save.next = self.state.q.val() == SendState::Save;
-        self.port.sent.next = self.state.q.val() == SendState::Sent;
-        self.port.retire_valid.next = self.work.vi_valid.val();
-        self.port.retire_op.next = self.work.vi_op.val();
-        self.port.advance.next = false;
-        self.port.whole.next = self.work.total.val().get_bits::<19>(0);
-        self.port.sends.next = self.cause.q.val() == 0;
-        self.port.next_valid.next = self.work.next_valid.val();
-        self.port.next_region.next = self.work.next_region.val();
-        self.port.next_offset.next = self.work.next_offset.val();
-        self.port.reason.next = self.work.reason.val();
-        self.port.stop_status.next = self.work.stop_status.val();
-
-        // The frame.
-        self.cut.total.next = self.work.total.val();
+        // Its descriptor and its frame.
+        self.desc.start.next = self.fetch.desc_start.val();
+        self.desc.op.next = self.fetch.desc_op.val();
+        self.desc.tag.next = self.port.tag.val();
+        self.desc.domain.next = self.port.domain.val();
+        self.desc.region.next = self.port.ctx_region.val();
+        self.desc.offset.next = self.port.ctx_offset.val();
+        self.desc.hint.next = self.port.hint.val();
+        self.desc.covers_next.next = self.port.several.val();
+        self.desc.segment.next = self.gather.segment.val();
+        self.fetch.desc_idle.next = self.desc.idle.val();
+        self.fetch.desc_done.next = self.desc.done.val();
+        self.fetch.desc_outcome.next = self.desc.outcome.val();
+        self.fetch.desc_known.next = self.desc.known.val();
+        self.fetch.next_ready.next = self.desc.next_ready.val();
+        self.cut.total.next = self.desc.total.val();
         self.cut.max_transfer.next = self.port.max_transfer.val();
         self.cut.in_progress.next = self.port.in_progress.val();
         self.cut.progress.next = self.port.progress.val();
         self.cut.whole.next = self.port.total.val();
-        self.cut.has_immediate.next = self.work.has_immediate.val();
-        self.cut.immediate.next = self.work.immediate.val();
-        self.cut.sequenced.next = self.sequenced.q.val();
+        self.cut.has_immediate.next = self.desc.has_immediate.val();
+        self.cut.immediate.next = self.desc.immediate.val();
+        self.cut.sequenced.next = self.fetch.sequenced.val();
         self.cut.reception.next = self.port.reception.val();
-
-        match self.state.q.val() {
-            SendState::Idle => {
-                self.reaching.d.next = false;
-                if self.fence.pause.val() {
-                    self.state.d.next = SendState::Idle;
-                } else if self.messages.valid.val() {
-                    self.frames_message.d.next = true;
-                    self.state.d.next = SendState::Message;
-                } else if self.port.work.val() {
-                    self.state.d.next = SendState::Take;
-                }
-            }
-            SendState::Take => {
-                self.state.d.next = SendState::Get;
-            }
-            SendState::Get => {
-                if self.port.done.val() {
-                    self.state.d.next = SendState::Choose;
-                }
-            }
-            SendState::Choose => {
-                self.is_data.d.next = false;
-                self.sequenced.d.next = true;
-                self.state.d.next = SendState::Idle;
-                if self.port.owed.val() != 0 {
-                    self.kind.d.next = self.kind_fin.val();
-                    if self.port.owed.val().get_bit(0) {
-                        self.kind.d.next = self.kind_ack.val();
-                    } else if self.port.owed.val().get_bit(1) {
-                        self.kind.d.next = self.kind_refuse.val();
-                    }
-                    self.frames_ask.d.next = true;
-                    self.state.d.next = SendState::Frame;
-                } else if self.port.connected.val() & self.port.awaiting.val() {
-                    if self.port.acked.val() {
-                        self.reaching.d.next = true;
-                        self.desc_start.d.next = true;
-                        self.state.d.next = SendState::Reach;
-                    }
-                } else if self.port.connected.val() & self.port.some.val() {
-                    self.kind.d.next = self.kind_data.val();
-                    self.is_data.d.next = true;
-                    self.sequenced.d.next = !self.port.unreliable.val();
-                    self.desc_start.d.next = true;
-                    self.state.d.next = SendState::Resolve;
-                }
-            }
-            SendState::Resolve => {
-                self.cause.d.next = bit_cast::<4, 3>(self.work.outcome.val());
-                if self.work.resolved.val() {
-                    self.state.d.next = SendState::Fail;
-                    if self.work.outcome.val() == 0 {
-                        self.state.d.next = SendState::Check;
-                    }
-                }
-            }
-            SendState::Check => {
-                self.state.d.next = SendState::Size;
-            }
-            SendState::Size => {
-                self.state.d.next = SendState::Header;
-                if self.cut.too_long.val() {
-                    self.cause.d.next = self.cause_length.val();
-                    self.state.d.next = SendState::Fail;
-                }
-            }
-            SendState::Header => {
-                self.frames_ask.d.next = true;
-                self.state.d.next = SendState::Frame;
-            }
-            SendState::Frame => {
-                if self.frames.answered.val() {
-                    self.state.d.next = SendState::Commit;
-                    if self.frames.answer.val() == self.answer_failed.val() {
-                        self.cause.d.next = self.cause_data.val();
-                        self.state.d.next = SendState::Abort;
-                    } else if self.is_data.q.val() {
-                        if self.frames.answer.val() != 0 {
-                            self.state.d.next = SendState::Stay;
-                        } else if self.cut.last.val() {
-                            self.steps.d.next = self.steps_pop.val();
-                            if self.port.reception.val() {
-                                self.steps.d.next = self.steps_pop_await.val();
-                            }
-                            self.finish_start.d.next = true;
-                            self.state.d.next = SendState::Pop;
-                        }
-                    } else if self.frames.answer.val() == self.answer_down.val() {
-                        self.state.d.next = SendState::Sent;
-                    } else if self.frames.answer.val() == self.answer_not_now.val() {
-                        self.state.d.next = SendState::Save;
-                    }
-                }
-            }
-            SendState::Pop => {
-                if self.work.retired.val() {
-                    self.state.d.next = SendState::Commit;
-                }
-            }
-            SendState::Commit => {
-                if self.frames.finished.val() {
-                    if !self.is_data.q.val() {
-                        self.state.d.next = SendState::Sent;
-                    } else if !self.cut.last.val() {
-                        self.port.advance.next = true;
-                        self.state.d.next = SendState::Stay;
-                    } else if self.port.reception.val() {
-                        self.state.d.next = SendState::Idle;
-                    } else {
-                        self.steps.d.next = self.steps_complete.val();
-                        self.finish_start.d.next = true;
-                        self.state.d.next = SendState::Retire;
-                    }
-                }
-            }
-            SendState::Abort => {
-                if self.frames.finished.val() {
-                    self.state.d.next = SendState::Fail;
-                }
-            }
-            SendState::Stay => {
-                self.state.d.next = SendState::Again;
-                if self.port.work.val() | self.fence.pause.val() | self.messages.valid.val() {
-                    self.state.d.next = SendState::Save;
-                }
-            }
-            SendState::Again => {
-                if self.port.done.val() {
-                    self.state.d.next = SendState::Compare;
-                }
-            }
-            SendState::Compare => {
-                self.state.d.next = SendState::Idle;
-                if self.port.connected.val() {
-                    self.state.d.next = SendState::Save;
-                    if self.port.same.val() {
-                        self.state.d.next = SendState::Check;
-                    }
-                }
-            }
-            SendState::Save => {
-                if self.port.done.val() {
-                    self.state.d.next = SendState::Idle;
-                }
-            }
-            SendState::Reach => {
-                if self.work.resolved.val() {
-                    self.cause.d.next = self.cause_done.val();
-                    self.steps.d.next = self.steps_complete.val();
-                    self.finish_start.d.next = true;
-                    self.state.d.next = SendState::Retire;
-                    if self.work.outcome.val() != 0 {
-                        self.cause.d.next = self.cause_descriptor.val();
-                        self.finish_start.d.next = false;
-                        self.state.d.next = SendState::Fail;
-                    }
-                }
-            }
-            SendState::Fail => {
-                self.state.d.next = SendState::Retire;
-            }
-            SendState::Retire => {
-                if self.work.retired.val() {
-                    self.state.d.next = SendState::Idle;
-                }
-            }
-            SendState::Sent => {
-                if self.port.done.val() {
-                    self.state.d.next = SendState::Idle;
-                }
-            }
-            SendState::Message => {
-                if self.frames.finished.val() {
-                    self.state.d.next = SendState::Idle;
-                }
-            }
-            _ => {
-                self.state.d.next = SendState::Idle;
-            }
+        self.fetch.too_long.next = self.cut.too_long.val();
+        self.fetch.last.next = self.cut.last.val();
+        self.fetch.empty.next = self.cut.length.val() == 0;
+        self.frame_length.next = 0.into();
+        self.frame_flags.next = self.flag_sequenced.val();
+        self.frame_word.next = 0.into();
+        if self.fetch.is_data.val() {
+            self.frame_length.next = self.cut.length.val();
+            self.frame_flags.next = self.cut.flags.val();
+            self.frame_word.next = self.cut.word.val();
+        } else if self.fetch.kind.val() == self.kind_refuse.val() {
+            self.frame_word.next = bit_cast::<32, 8>(self.port.refuse_reason.val());
         }
+        self.gather.start.next = self.fetch.gather_start.val();
+        self.gather.skip.next = self.port.progress.val();
+        self.gather.length.next = self.cut.length.val();
+        self.gather.go.next = self.fetch.gather_go.val();
+        self.gather.cancel.next = self.fetch.gather_cancel.val();
+        self.gather.segment_bus.next = self.desc.segment_bus.val();
+        self.gather.segment_length.next = self.desc.segment_length.val();
+        self.fetch.gather_issued.next = self.gather.issued.val();
+
+        // Middle stage.
+        self.commit.load.next = self.fetch.commit_load.val();
+        self.commit.cancel.next = self.fetch.commit_cancel.val();
+        self.commit.has_payload.next = self.fetch.has_payload.val();
+        self.commit.kind.next = self.fetch.kind.val();
+        self.commit.vi.next = self.port.number.val();
+        self.commit.peer_vi.next = self.port.peer_vi.val();
+        self.commit.connection.next = self.port.connection.val();
+        self.commit.flags.next = self.frame_flags.val();
+        self.commit.word.next = self.frame_word.val();
+        self.commit.fragment.next = self.port.frames.val();
+        self.commit.last.next = self.cut.last.val();
+        self.commit.reception.next = self.port.reception.val();
+        self.commit.unreliable.next = self.port.unreliable.val();
+        self.commit.bus.next = self.desc.bus.val();
+        self.commit.total.next = self.desc.total.val();
+        self.fetch.commit_idle.next = self.commit.idle.val();
+        self.fetch.failing.next = self.commit.failing.val();
+        self.fetch.failing_vi.next = self.commit.frame_vi.val();
+        self.fetch.rescue.next = self.commit.rescue.val();
+        self.fetch.rescue_partial.next = self.commit.partial.val();
+        self.commit.rescue_idle.next = self.fetch.rescue_idle.val();
+        self.port.commit_valid.next = self.commit.call_valid.val();
+        self.port.commit_vi.next = self.commit.frame_vi.val();
+        self.port.commit_counts.next = self.commit.call_counts.val();
+        self.commit.call_done.next = self.port.commit_done.val();
+        self.commit.connected.next = self.port.is_connected.val();
+        self.commit.ctx_message.next = self.port.ctx_message.val();
+        self.commit.arrived.next = self.gather.arrived.val();
+        self.commit.fault.next = self.gather.fault.val();
+        self.commit.whole_frame.next = self.gather.whole_frame.val();
+        self.commit.count.next = self.gather.count.val();
+        self.gather.take.next = self.commit.take.val();
+        self.commit.beat_waits.next = self.gather.beat_valid.val();
+        self.gather.beat_ready.next = self.commit.beat_taken.val();
+
+        // Last stage: descriptors that the middle stage has sent or failed, or the first one ends.
+        self.retire.load.next = self.fetch.retire.val() | self.commit.retire.val();
+        self.retire.vi.next = self.port.number.val();
+        self.retire.bus.next = self.desc.bus.val();
+        self.retire.length.next = bit_cast::<20, 19>(self.port.awaited.val());
+        self.retire.cause.next = self.fetch.cause.val();
+        self.retire.partial.next = self.fetch.partial.val();
+        self.retire.unreliable.next = self.port.unreliable.val();
+        if self.commit.retire.val() {
+            self.retire.vi.next = self.commit.frame_vi.val();
+            self.retire.bus.next = self.commit.retire_bus.val();
+            self.retire.length.next = self.commit.retire_length.val();
+            self.retire.cause.next = self.commit.cause.val();
+            self.retire.partial.next = self.commit.partial.val();
+            self.retire.unreliable.next = self.commit.retire_unreliable.val();
+        }
+        self.commit.retire_idle.next = self.retire.idle.val();
+        self.fetch.retire_idle.next = self.retire.idle.val();
+        self.fetch.retire_error.next = self.retire.error.val();
+        self.port.retire_valid.next = self.retire.call_valid.val();
+        self.port.retire_op.next = self.retire.call_op.val();
+        self.port.retire_vi.next = self.retire.call_vi.val();
+        self.port.reason.next = self.retire.reason.val();
+        self.port.stop_status.next = self.retire.stop_status.val();
+        self.retire.call_done.next = self.port.retire_done.val();
+
+        // The pool.
+        self.outlet.ask_valid.next = self.fetch.ask_valid.val();
+        self.outlet.ask_data.next = self.fetch.is_data.val();
+        self.outlet.ask_sequenced.next = self.fetch.sequenced.val();
+        self.outlet.ask_peer.next = self.port.peer.val();
+        self.outlet.ask_length.next = self.frame_length.val();
+        self.fetch.ask_done.next = self.outlet.ask_done.val();
+        self.fetch.ask_ok.next = self.outlet.ask_ok.val();
+        self.fetch.ask_down.next = self.outlet.ask_down.val();
+        self.outlet.beat_valid.next = self.commit.beat_valid.val();
+        self.outlet.beat_data.next = self.gather.beat_data.val();
+        self.commit.beat_ready.next = self.outlet.beat_ready.val();
+        self.outlet.commit_valid.next = self.commit.commit_valid.val();
+        self.outlet.commit_abort.next = self.commit.commit_abort.val();
+        self.commit.commit_done.next = self.outlet.commit_done.val();
+        self.outlet.kind.next = self.commit.frame_kind.val();
+        self.outlet.dst_vi.next = self.commit.frame_peer_vi.val();
+        self.outlet.src_vi.next = self.commit.frame_vi.val();
+        self.outlet.connection.next = self.commit.frame_connection.val();
+        self.outlet.flags.next = self.commit.frame_flags.val();
+        self.outlet.unsequenced.next = self.commit.frame_unsequenced.val();
+        self.outlet.word.next = self.commit.frame_word.val();
         if self.reset.val() {
-            self.state.d.next = SendState::Idle;
             self.pausing.d.next = false;
-            self.desc_start.d.next = false;
-            self.frames_ask.d.next = false;
-            self.frames_message.d.next = false;
-            self.finish_start.d.next = false;
             self.counts_out.d.next = 0.into();
         }
     }

@@ -238,6 +238,8 @@ pub(crate) struct ReadPort {
     pub ready: bool,
     pub beat: Option<ReadBeat>,
     pub requests: u64,
+    /// Cycles that every response takes, beside the random ones.
+    pub latency: u64,
 }
 
 impl ReadPort {
@@ -286,7 +288,7 @@ impl ReadPort {
             beats.last_mut().unwrap().2 = true;
         }
         beats.last_mut().unwrap().1 = true;
-        let due = self.now + 1 + world.random.below(pace.read);
+        let due = self.now + 1 + self.latency + world.random.below(pace.read);
         self.waiting.push_back((due, beats));
     }
 

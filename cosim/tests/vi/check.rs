@@ -225,9 +225,15 @@ impl Bench {
                 self.stop(vi, (call.reason, 0, call.queue, call.status), call.refuse);
                 self.stopped = true;
             }
-            _ => state.owed &= !call.owed,
+            6 => state.owed &= !call.owed,
+            _ => {
+                check_send(state, o);
+                let work = &mut state.queues[0];
+                work.message = work.message.wrapping_add(call.in_progress.into());
+            }
         }
-        if matches!(call.op, 1 | 3 | 4 | 6) {
+        let popped = call.op == 2 && !need_next && self.vis[&vi].reliability != 4;
+        if matches!(call.op, 1 | 3 | 4 | 6) || popped {
             self.push(vi);
         }
         if matches!(call.op, 1 | 3 | 4 | 5) {

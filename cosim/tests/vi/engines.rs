@@ -59,7 +59,9 @@ impl Bench {
         let random = &mut self.random;
         match done.op {
             0 if state.owed != 0 => {
-                let owed = state.owed & state.owed.wrapping_neg();
+                // Or it gives the VI back.
+                let give = random.chance(if self.finishing { 0.0 } else { 0.2 });
+                let owed = if give { 0 } else { state.owed & state.owed.wrapping_neg() };
                 Some(Send { op: 6, vi, owed, ..Send::default() })
             }
             0 if state.state != State::Connected => None,
@@ -84,7 +86,10 @@ impl Bench {
                 let offset = random.below((1 << 18) + 1) as u32;
                 Some(Send { op: 3, vi, offset, ..Send::default() })
             }
-            2 => Some(Send { op: 4, vi, ..Send::default() }),
+            2 if random.chance(0.5) => {
+                Some(Send { op: 7, vi, in_progress: random.chance(0.5), ..Send::default() })
+            }
+            2 | 7 => Some(Send { op: 4, vi, ..Send::default() }),
             4 if random.chance(if self.finishing { 0.0 } else { 0.03 }) => Some(Send {
                 op: 5,
                 vi,

@@ -8,6 +8,9 @@ pub struct List {
     pub clock: Signal<In, Clock>,
     /// Pulse: forget all.
     pub clear: Signal<In, Bit>,
+    /// Pulse: the sum grows by `count_length`.
+    pub count: Signal<In, Bit>,
+    pub count_length: Signal<In, Bits<32>>,
     /// Pulse: add a segment (16 at most).
     pub add: Signal<In, Bit>,
     pub bus: Signal<In, Bits<64>>,
@@ -18,7 +21,7 @@ pub struct List {
     pub segment: Signal<In, Bits<4>>,
     pub segment_bus: Signal<Out, Bits<64>>,
     pub segment_length: Signal<Out, Bits<32>>,
-    count: DFF<Bits<4>>,
+    filled: DFF<Bits<4>>,
     sum: DFF<Bits<20>>,
     bus_ram: LutRam<64, 4>,
     length_ram: LutRam<32, 4>,
@@ -29,30 +32,32 @@ pub struct List {
 impl Logic for List {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, count, sum);
+        dff_setup!(self, clock, filled, sum);
         clock!(self, clock, bus_ram, length_ram);
         self.total.next = self.sum.q.val();
         self.bus_ram.read_address.next = self.segment.val();
         self.length_ram.read_address.next = self.segment.val();
         self.segment_bus.next = self.bus_ram.read_data.val();
         self.segment_length.next = self.length_ram.read_data.val();
-        self.bus_ram.write_address.next = self.count.q.val();
+        self.bus_ram.write_address.next = self.filled.q.val();
         self.bus_ram.write_data.next = self.bus.val();
         self.bus_ram.write_enable.next = self.add.val();
-        self.length_ram.write_address.next = self.count.q.val();
+        self.length_ram.write_address.next = self.filled.q.val();
         self.length_ram.write_data.next = self.length.val();
         self.length_ram.write_enable.next = self.add.val();
         self.next_sum.next = bit_cast::<21, 20>(self.sum.q.val())
-            + bit_cast::<21, 20>(self.length.val().get_bits::<20>(0));
-        if self.add.val() {
-            self.count.d.next = self.count.q.val() + 1;
+            + bit_cast::<21, 20>(self.count_length.val().get_bits::<20>(0));
+        if self.count.val() {
             self.sum.d.next = self.next_sum.val().get_bits::<20>(0);
-            if self.next_sum.val().get_bit(20) | (self.length.val().get_bits::<12>(20) != 0) {
+            if self.next_sum.val().get_bit(20) | (self.count_length.val().get_bits::<12>(20) != 0) {
                 self.sum.d.next = self.saturated.val();
             }
         }
+        if self.add.val() {
+            self.filled.d.next = self.filled.q.val() + 1;
+        }
         if self.clear.val() {
-            self.count.d.next = 0.into();
+            self.filled.d.next = 0.into();
             self.sum.d.next = 0.into();
         }
     }

@@ -6,9 +6,10 @@
 //!             segment <---- +--------+
 //! ```
 //! The range begins `skip` bytes into the segment list and is `length` bytes long (1 to 4,096); the
-//! list is at least that long. A piece takes four cycles and a skipped segment two.
+//! list is at least that long. A piece takes three cycles, the first one after a skip four, and a
+//! skipped segment two.
 //!
-//! Idle -> Load -> Skip -> Cut -> Offer -> (Load | Idle); Skip -> Load while whole segments are
+//! Idle -> Load -> [Skip ->] Cut -> Offer -> (Load | Idle); Skip -> Load while whole segments are
 //! skipped.
 
 use rust_hdl::prelude::*;
@@ -43,6 +44,8 @@ pub struct Pieces {
     pub piece_length: Signal<Out, Bits<13>>,
     pub last: Signal<Out, Bit>,
     pub ready: Signal<In, Bit>,
+    /// All pieces were taken.
+    pub idle: Signal<Out, Bit>,
     state: DFF<PiecesState>,
     index: DFF<Bits<4>>,
     skip_left: DFF<Bits<19>>,
@@ -63,6 +66,7 @@ impl Logic for Pieces {
     fn update(&mut self) {
         dff_setup!(self, clock, state, index, skip_left, left, bus, seg_length, piece, final_piece);
         self.segment.next = self.index.q.val();
+        self.idle.next = self.state.q.val() == PiecesState::Idle;
         self.valid.next = self.state.q.val() == PiecesState::Offer;
         self.address.next = self.bus.q.val();
         self.piece_length.next = self.piece.q.val();
@@ -85,6 +89,9 @@ impl Logic for Pieces {
                 self.bus.d.next = self.segment_bus.val();
                 self.seg_length.d.next = self.segment_length.val();
                 self.state.d.next = PiecesState::Skip;
+                if self.skip_left.q.val() == 0 {
+                    self.state.d.next = PiecesState::Cut;
+                }
             }
             PiecesState::Skip => {
                 if self.whole.val() {

@@ -57,6 +57,8 @@ pub struct Retire {
     /// Descriptor engine: read Next again.
     pub reread: Signal<Out, Bit>,
     pub desc_done: Signal<In, Bit>,
+    /// Next is a token: the pop may come.
+    pub next_ready: Signal<In, Bit>,
     /// VI table: a call and its operation.
     pub vi_valid: Signal<Out, Bit>,
     pub vi_op: Signal<Out, Bits<3>>,
@@ -129,7 +131,7 @@ impl Logic for Retire {
                 }
             }
             RetireState::Pop => {
-                self.vi_valid.next = true;
+                self.vi_valid.next = self.next_ready.val();
                 if self.vi_done.val() {
                     if self.vi_need_next.val() {
                         self.state.d.next = RetireState::Reread;

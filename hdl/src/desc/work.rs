@@ -141,6 +141,7 @@ impl Logic for Work {
         self.retire.has_immediate.next = self.take_immediate.val() & self.succeeded.val();
         self.retire.immediate.next = self.taken_immediate.val();
         self.retire.desc_done.next = self.desc.done.val();
+        self.retire.next_ready.next = self.desc.next_ready.val();
         self.vi_valid.next = self.retire.vi_valid.val();
         self.vi_op.next = self.retire.vi_op.val();
         self.retire.vi_done.next = self.vi_done.val();

@@ -1,14 +1,15 @@
-//! Gathers a frame's payload: host reads for each piece of the descriptor's buffer, packed into
+//! Gathers the payload of frames: host reads for each piece of a descriptor's buffer, packed into
 //! whole beats.
 //!
 //! ```text
-//! start, skip, length --> Pieces --> read requests
-//!                            `-----> lanes (FIFO) --> Pack --> beats (FIFO) --> beat
-//!                        read responses -------------'
+//! start, skip, length --> Pieces --> read requests (when `go`)
+//!                            `-----> lanes (FIFO) --> Pack --> beats (FIFO) --> out --> beat
+//!                        read responses -------------'   `--> arrivals, lengths (FIFOs)
 //! ```
-//! The response cannot be held off, so the FIFO of beats takes a whole frame (512 beats); no
-//! request waits for room. `done` (pulse) comes after the last beat has moved; `failed` with it
-//! says that a read failed and the beats are worthless.
+//! A response cannot be held off, so the FIFO of beats takes two frames (1,024 beats): one that is
+//! handed to the channel, and the next one, which is read meanwhile. No more may be started. For
+//! each frame, in order: `arrived` (with `fault`: a read failed, the beats are worthless), and
+//! `whole_frame`, from when `count` is the number of its beats; `take` removes both.
 
 use super::pack::Pack;
 use crate::desc::Pieces;
@@ -16,66 +17,75 @@ use crate::ifs::ReadClient;
 use crate::leaf::Fifo;
 use rust_hdl::prelude::*;
 
-#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
-pub enum GatherState {
-    /// Waits for `start`.
-    Idle,
-    /// Requests and responses until the frame's last beat is packed.
-    Fill,
-    /// Waits until the beats have moved.
-    Drain,
-    /// Tells the engine.
-    Done,
-}
-
 #[derive(LogicBlock, Default)]
 pub struct Gather {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
+    /// Pulse, while `issued`.
     pub start: Signal<In, Bit>,
     pub skip: Signal<In, Bits<19>>,
     /// 1 to 4,096.
     pub length: Signal<In, Bits<13>>,
-    pub done: Signal<Out, Bit>,
-    pub failed: Signal<Out, Bit>,
+    /// Requests may go out.
+    pub go: Signal<In, Bit>,
+    /// Forgets a start whose requests have not gone out.
+    pub cancel: Signal<In, Bit>,
+    /// All requests are out.
+    pub issued: Signal<Out, Bit>,
     pub segment: Signal<Out, Bits<4>>,
     pub segment_bus: Signal<In, Bits<64>>,
     pub segment_length: Signal<In, Bits<32>>,
     pub read: ReadClient,
+    pub arrived: Signal<Out, Bit>,
+    pub fault: Signal<Out, Bit>,
+    pub whole_frame: Signal<Out, Bit>,
+    pub count: Signal<Out, Bits<10>>,
+    pub take: Signal<In, Bit>,
     pub beat_valid: Signal<Out, Bit>,
     pub beat_data: Signal<Out, Bits<64>>,
     pub beat_ready: Signal<In, Bit>,
-    state: DFF<GatherState>,
-    fault: DFF<Bit>,
+    faulty: DFF<Bit>,
+    counter: DFF<Bits<10>>,
+    out_valid: DFF<Bit>,
+    out_data: DFF<Bits<64>>,
     pieces: Pieces,
     lanes: Fifo<7, 4>,
     pack: Pack,
-    beats: Fifo<64, 9>,
+    beats: Fifo<64, 10>,
+    arrivals: Fifo<1, 2>,
+    lengths: Fifo<10, 2>,
     tail: Signal<Local, Bits<3>>,
     moved: Signal<Local, Bit>,
     available: Signal<Local, Bit>,
+    ends: Signal<Local, Bit>,
+    fault_now: Signal<Local, Bit>,
+    final_now: Signal<Local, Bit>,
+    counted: Signal<Local, Bits<10>>,
+    free: Signal<Local, Bit>,
+    passes: Signal<Local, Bit>,
 }
 
 impl Logic for Gather {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, fault);
-        clock!(self, clock, pieces, lanes, pack, beats);
-        self.pieces.reset.next = self.reset.val();
+        dff_setup!(self, clock, faulty, counter, out_valid, out_data);
+        clock!(self, clock, pieces, lanes, pack, beats, arrivals, lengths);
+        self.pieces.reset.next = self.reset.val() | self.cancel.val();
         self.lanes.reset.next = self.reset.val();
         self.pack.reset.next = self.reset.val();
         self.beats.reset.next = self.reset.val();
-        self.done.next = self.state.q.val() == GatherState::Done;
-        self.failed.next = self.fault.q.val();
+        self.arrivals.reset.next = self.reset.val();
+        self.lengths.reset.next = self.reset.val();
 
         // Requests.
+        self.issued.next = self.pieces.idle.val();
         self.pieces.start.next = self.start.val();
         self.pieces.skip.next = self.skip.val();
         self.pieces.length.next = self.length.val();
         self.segment.next = self.pieces.segment.val();
         self.pieces.segment_bus.next = self.segment_bus.val();
         self.pieces.segment_length.next = self.segment_length.val();
-        self.available.next = self.pieces.valid.val() & (!self.lanes.full.val());
+        self.available.next = self.pieces.valid.val() & self.go.val() & (!self.lanes.full.val());
         self.moved.next = self.available.val() & self.read.req_ready.val();
         self.read.req_valid.next = self.available.val();
         self.read.req_address.next = self.pieces.address.val();
@@ -90,45 +100,62 @@ impl Logic for Gather {
             | (bit_cast::<7, 1>(self.pieces.last.val().into()) << 6);
 
         // Responses.
+        self.final_now.next = self.lanes.data_out.val().get_bit(6);
         self.pack.valid.next = self.read.rsp_valid.val();
         self.pack.data.next = self.read.rsp_data.val();
         self.pack.last.next = self.read.rsp_last.val();
         self.pack.lane.next = self.lanes.data_out.val().get_bits::<3>(0);
         self.pack.tail.next = self.lanes.data_out.val().get_bits::<3>(3);
-        self.pack.final_piece.next = self.lanes.data_out.val().get_bit(6);
-        self.lanes.read.next = self.read.rsp_valid.val() & self.read.rsp_last.val();
-        if self.read.rsp_valid.val() & self.read.rsp_last.val() & self.read.rsp_error.val() {
-            self.fault.d.next = true;
+        self.pack.final_piece.next = self.final_now.val();
+        self.ends.next = self.read.rsp_valid.val() & self.read.rsp_last.val();
+        self.lanes.read.next = self.ends.val();
+        self.fault_now.next = self.faulty.q.val() | self.read.rsp_error.val();
+        if self.ends.val() {
+            self.faulty.d.next = self.fault_now.val() & (!self.final_now.val());
         }
-        self.beats.write.next = self.pack.beat_valid.val();
-        self.beats.data_in.next = self.pack.beat.val();
-        self.beat_valid.next = !self.beats.empty.val();
-        self.beat_data.next = self.beats.data_out.val();
-        self.beats.read.next = (!self.beats.empty.val()) & self.beat_ready.val();
+        self.arrivals.write.next = self.ends.val() & self.final_now.val();
+        self.arrivals.data_in.next = bit_cast::<1, 1>(self.fault_now.val().into());
+        self.arrivals.read.next = self.take.val();
+        self.arrived.next = !self.arrivals.empty.val();
+        self.fault.next = self.arrivals.data_out.val().any();
 
-        match self.state.q.val() {
-            GatherState::Idle => {
-                if self.start.val() {
-                    self.fault.d.next = false;
-                    self.state.d.next = GatherState::Fill;
-                }
-            }
-            GatherState::Fill => {
-                if self.pack.finished.val() {
-                    self.state.d.next = GatherState::Drain;
-                }
-            }
-            GatherState::Drain => {
-                if self.beats.level.val() == 0 {
-                    self.state.d.next = GatherState::Done;
-                }
-            }
-            _ => {
-                self.state.d.next = GatherState::Idle;
+        // Beats, and how many a frame has.
+        self.counted.next = self.counter.q.val() + 1;
+        if self.pack.beat_valid.val() {
+            self.counter.d.next = self.counted.val();
+        }
+        self.lengths.write.next = self.pack.finished.val();
+        self.lengths.data_in.next = self.counter.q.val();
+        if self.pack.beat_valid.val() {
+            self.lengths.data_in.next = self.counted.val();
+        }
+        if self.pack.finished.val() {
+            self.counter.d.next = 0.into();
+        }
+        self.lengths.read.next = self.take.val();
+        self.whole_frame.next = !self.lengths.empty.val();
+        self.count.next = self.lengths.data_out.val();
+
+        // The register behind the FIFO takes a beat straight from the packer if nothing waits.
+        self.free.next = (!self.out_valid.q.val()) | self.beat_ready.val();
+        self.passes.next =
+            self.pack.beat_valid.val() & self.free.val() & (!self.beats.level.val().any());
+        self.beats.write.next = self.pack.beat_valid.val() & (!self.passes.val());
+        self.beats.data_in.next = self.pack.beat.val();
+        self.beats.read.next = (!self.beats.empty.val()) & self.free.val();
+        self.beat_valid.next = self.out_valid.q.val();
+        self.beat_data.next = self.out_data.q.val();
+        if self.free.val() {
+            self.out_valid.d.next = self.passes.val() | (!self.beats.empty.val());
+            self.out_data.d.next = self.pack.beat.val();
+            if !self.beats.empty.val() {
+                self.out_data.d.next = self.beats.data_out.val();
             }
         }
         if self.reset.val() {
-            self.state.d.next = GatherState::Idle;
+            self.faulty.d.next = false;
+            self.counter.d.next = 0.into();
+            self.out_valid.d.next = false;
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct Pack {
     align_final: DFF<Bit>,
     // Pack: `held` bytes wait for more.
     rest: DFF<Bits<64>>,
-    held: DFF<Bits<3>>,
+    held: DFF<Bits<4>>,
     flush: DFF<Bit>,
     out_valid: DFF<Bit>,
     out_data: DFF<Bits<64>>,
@@ -49,15 +49,17 @@ pub struct Pack {
     span: Signal<Local, Bits<3>>,
     low_bits: Signal<Local, Bits<6>>,
     cut_bits: Signal<Local, Bits<6>>,
-    held_bits: Signal<Local, Bits<6>>,
-    gap: Signal<Local, Bits<3>>,
-    gap_bits: Signal<Local, Bits<6>>,
+    held_bits: Signal<Local, Bits<7>>,
+    gap: Signal<Local, Bits<4>>,
+    gap_bits: Signal<Local, Bits<7>>,
     mask: Signal<Local, Bits<64>>,
     shifted: Signal<Local, Bits<64>>,
     joined: Signal<Local, Bits<64>>,
     spill: Signal<Local, Bits<64>>,
-    spill_byte: Signal<Local, Bits<64>>,
-    sum: Signal<Local, Bits<4>>,
+    sum: Signal<Local, Bits<5>>,
+    left: Signal<Local, Bits<5>>,
+    fills: Signal<Local, Bit>,
+    eight: Number<4, 8>,
     ones: Number<64, { u64::MAX }>,
     seven: Number<3, 7>,
 }
@@ -102,14 +104,18 @@ impl Logic for Pack {
         self.align_count.d.next = self.take_count.q.val();
         self.align_final.d.next = self.take_final.q.val();
 
-        // Pack: the new bytes go above the held ones; what does not fit spills over.
-        self.held_bits.next = bit_cast::<6, 3>(self.held.q.val()) << 3;
-        self.gap.next = self.seven.val() - self.held.q.val();
-        self.gap_bits.next = bit_cast::<6, 3>(self.gap.val()) << 3;
+        // Pack: the new bytes go above the held ones; what does not fit spills over. What a frame
+        // leaves goes out in the cycle after its end; the next frame's first bytes, up to eight,
+        // are then held.
+        self.held_bits.next = bit_cast::<7, 4>(self.held.q.val()) << 3;
+        self.gap.next = self.eight.val() - self.held.q.val();
+        self.gap_bits.next = bit_cast::<7, 4>(self.gap.val()) << 3;
         self.joined.next = self.rest.q.val() | (self.align_data.q.val() << self.held_bits.val());
-        self.spill_byte.next = self.align_data.q.val() >> 8;
-        self.spill.next = self.spill_byte.val() >> self.gap_bits.val();
-        self.sum.next = bit_cast::<4, 3>(self.held.q.val()) + self.align_count.q.val();
+        self.spill.next = self.align_data.q.val() >> self.gap_bits.val();
+        self.sum.next =
+            bit_cast::<5, 4>(self.held.q.val()) + bit_cast::<5, 4>(self.align_count.q.val());
+        self.left.next = self.sum.val() - 8;
+        self.fills.next = self.sum.val().get_bit(3) | self.sum.val().get_bit(4);
         self.out_valid.d.next = false;
         self.out_data.d.next = self.joined.val();
         self.out_finished.d.next = false;
@@ -120,16 +126,21 @@ impl Logic for Pack {
             self.out_finished.d.next = true;
             self.rest.d.next = 0.into();
             self.held.d.next = 0.into();
+            if self.align_valid.q.val() {
+                self.rest.d.next = self.align_data.q.val();
+                self.held.d.next = self.align_count.q.val();
+                self.flush.d.next = self.align_final.q.val();
+            }
         } else if self.align_valid.q.val() {
-            self.held.d.next = self.sum.val().get_bits::<3>(0);
-            if self.sum.val().get_bit(3) {
+            self.held.d.next = self.sum.val().get_bits::<4>(0);
+            self.rest.d.next = self.joined.val();
+            if self.fills.val() {
                 self.out_valid.d.next = true;
+                self.held.d.next = self.left.val().get_bits::<4>(0);
                 self.rest.d.next = self.spill.val();
-            } else {
-                self.rest.d.next = self.joined.val();
             }
             if self.align_final.q.val() {
-                if self.sum.val().get_bits::<3>(0) == 0 {
+                if self.fills.val() & (!self.left.val().any()) {
                     self.out_finished.d.next = true;
                 } else {
                     self.flush.d.next = true;

@@ -16,6 +16,9 @@ pub struct SendProgress {
     pub save_in_progress: Signal<In, Bit>,
     pub save_offset: Signal<In, Bits<19>>,
     pub save_fragment: Signal<In, Bits<8>>,
+    /// The message's last frame is on its way, or the message ends after some frames: the next one
+    /// has the next number.
+    pub count: Signal<In, Bit>,
     /// A descriptor left the queue: its token is kept, the message is over, and has its number if a
     /// frame of it was sent (`save_in_progress`).
     pub popped: Signal<In, Bit>,
@@ -84,6 +87,8 @@ impl Logic for SendProgress {
             self.offset_after.next = self.save_offset.val();
             self.fragment_after.next = self.save_fragment.val();
             self.in_progress_after.next = self.save_in_progress.val();
+        } else if self.count.val() {
+            self.message_after.next = self.message_now.val() + 1;
         } else if self.popped.val() {
             self.offset_after.next = 0.into();
             if self.save_in_progress.val() {
@@ -108,6 +113,7 @@ impl Logic for SendProgress {
         self.state_ram.write_address.next = self.write_address.val();
         self.state_ram.write_enable.next = self.restart.val()
             | self.save.val()
+            | self.count.val()
             | self.popped.val()
             | self.await_ack.val()
             | self.complete.val()

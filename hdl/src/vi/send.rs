@@ -85,10 +85,14 @@ impl Logic for SendSide {
             & self.state.val().get_bit(1)
             & (!self.config_word.val().get_bit(33));
         self.announce.next = self.announcing.val();
+        // A popped Reception send (reliability bit 2) still has to wait for its ViAck.
         self.look_again.next = self.op.val().get_bit(1)
             | self.op.val().get_bit(3)
             | self.op.val().get_bit(4)
-            | self.op.val().get_bit(6);
+            | self.op.val().get_bit(6)
+            | (self.op.val().get_bit(2)
+                & (!self.work_queue.need_next.val())
+                & (!self.config_word.val().get_bit(8)));
         self.sent.next = 0.into();
         if self.op.val().get_bit(6) {
             self.sent.next = self.port.owed.val();
@@ -118,6 +122,7 @@ impl Logic for SendSide {
         self.progress.save_in_progress.next = self.port.in_progress.val();
         self.progress.save_offset.next = self.port.offset.val();
         self.progress.save_fragment.next = self.port.fragment.val();
+        self.progress.count.next = self.op.val().get_bit(7) & self.port.in_progress.val();
         self.progress.popped.next = self.work_queue.popped.val();
         self.progress.popped_token.next = self.work_queue.head.val().get_bits::<42>(0);
         self.progress.await_ack.next = self.op.val().get_bit(3);

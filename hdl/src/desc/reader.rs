@@ -1,0 +1,299 @@
+//! Reaches and reads one descriptor: its token's look-up, one read by the token's hint, a second
+//! one if SegCount needs it. Beats are parsed as they arrive.
+//!
+//! ```text
+//! Idle -> Reach -> Read -> Data -> Judge -> Idle      (`over`)
+//!                   ^----------------'                (more bytes)
+//! op 1: Idle -> Reach -> Idle         op 2: Idle -> Read -> Data -> Judge -> Idle
+//! ```
+//! The words of the segments go to two small memories, `segment` -> `segment_address`,
+//! `segment_word`; `have_segments` of them are there.
+
+use super::Outcome;
+use crate::ifs::ReadClient;
+use crate::leaf::{LutRam, Number};
+use nic_regs::desc;
+use nic_regs::limits::DATA_SEGMENTS_MAX;
+use rust_hdl::prelude::*;
+
+const FIRST_SEGMENT_BEAT: u64 = desc::CONTROL_BYTES / 8;
+const LARGEST: u64 = desc::CONTROL_BYTES + desc::SEGMENT_BYTES * (DATA_SEGMENTS_MAX as u64 + 1);
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum ReaderState {
+    /// Waits for `start`.
+    Idle,
+    /// Asks the region table for the bus address.
+    Reach,
+    /// Asks for bytes of the descriptor.
+    Read,
+    /// Takes them.
+    Data,
+    /// Acts on the format checks.
+    Judge,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Reader {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// Pulse, in idle only.
+    pub start: Signal<In, Bit>,
+    pub op: Signal<In, Bits<2>>,
+    pub region: Signal<In, Bits<16>>,
+    pub offset: Signal<In, Bits<26>>,
+    pub hint: Signal<In, Bits<5>>,
+    pub idle: Signal<Out, Bit>,
+    /// The descriptor is read, or will not be; `failed` says why. Stays until the next start.
+    pub over: Signal<Out, Bit>,
+    pub failed: Signal<Out, Bits<3>>,
+    /// Op 2: Next could not be read.
+    pub unread: Signal<Out, Bit>,
+    pub bus: Signal<Out, Bits<64>>,
+    pub next_va: Signal<Out, Bits<64>>,
+    pub next_handle: Signal<Out, Bits<32>>,
+    pub seg_count: Signal<Out, Bits<5>>,
+    pub has_immediate: Signal<Out, Bit>,
+    pub immediate: Signal<Out, Bits<32>>,
+    pub segment: Signal<In, Bits<5>>,
+    pub segment_address: Signal<Out, Bits<64>>,
+    /// Handle 31:0, length 63:32.
+    pub segment_word: Signal<Out, Bits<64>>,
+    /// Segment `segment` is there.
+    pub segment_valid: Signal<Out, Bit>,
+    // Look-up of the token.
+    pub reaching: Signal<Out, Bit>,
+    pub index: Signal<Out, Bits<16>>,
+    pub address: Signal<Out, Bits<64>>,
+    pub length: Signal<Out, Bits<32>>,
+    pub tpt_done: Signal<In, Bit>,
+    pub tpt_ok: Signal<In, Bit>,
+    pub tpt_bus: Signal<In, Bits<64>>,
+    pub tpt_room: Signal<In, Bits<32>>,
+    pub read: ReadClient,
+    state: DFF<ReaderState>,
+    over_at: DFF<Bit>,
+    failed_at: DFF<Bits<3>>,
+    index_at: DFF<Bits<16>>,
+    offset_at: DFF<Bits<26>>,
+    bus_at: DFF<Bits<64>>,
+    room: DFF<Bits<32>>,
+    // The read in progress: `want` bytes, up to byte `upto` of the descriptor; `again`: only Next
+    // is wanted.
+    want: DFF<Bits<9>>,
+    upto: DFF<Bits<9>>,
+    again: DFF<Bit>,
+    beat: DFF<Bits<6>>,
+    read_address: DFF<Bits<64>>,
+    // The control segment, and what is wrong with it.
+    next_va_at: DFF<Bits<64>>,
+    next_handle_at: DFF<Bits<32>>,
+    count: DFF<Bits<16>>,
+    control: DFF<Bits<16>>,
+    reserved: DFF<Bits<32>>,
+    immediate_at: DFF<Bits<32>>,
+    over_room: DFF<Bit>,
+    bad_format: DFF<Bit>,
+    unread_at: DFF<Bit>,
+    address_ram: LutRam<64, 5>,
+    word_ram: LutRam<64, 5>,
+    hint_bytes: Signal<Local, Bits<9>>,
+    asked: Signal<Local, Bits<9>>,
+    cut: Signal<Local, Bit>,
+    need: Signal<Local, Bits<9>>,
+    need_wide: Signal<Local, Bits<32>>,
+    more: Signal<Local, Bits<9>>,
+    unread_token: Signal<Local, Bit>,
+    small_count: Signal<Local, Bit>,
+    segment_beats: Signal<Local, Bit>,
+    here: Signal<Local, Bits<5>>,
+    wanted: Signal<Local, Bits<5>>,
+    control_bytes: Number<9, { desc::CONTROL_BYTES }>,
+    control_bytes_32: Number<32, { desc::CONTROL_BYTES }>,
+    next_bytes: Number<9, 16>,
+    line: Number<9, 64>,
+    largest: Number<9, LARGEST>,
+    hint_largest: Number<5, { DATA_SEGMENTS_MAX as u64 + 1 }>,
+    segments_largest: Number<16, { DATA_SEGMENTS_MAX as u64 }>,
+    count_largest: Number<16, { DATA_SEGMENTS_MAX as u64 + 1 }>,
+    first_pair: Number<5, { FIRST_SEGMENT_BEAT / 2 }>,
+    unread_region: Number<16, 0xfffe>,
+    unread_offset: Number<26, 0x3ff_ffff>,
+    op_reach: Number<2, 1>,
+    op_next: Number<2, 2>,
+    failed_descriptor: Number<3, { Outcome::Descriptor as u64 }>,
+    failed_host_read: Number<3, { Outcome::HostRead as u64 }>,
+    failed_format: Number<3, { Outcome::Format as u64 }>,
+}
+
+impl Logic for Reader {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, over_at, failed_at, index_at, offset_at, bus_at, room, want);
+        dff_setup!(self, clock, upto, again, beat, read_address, next_va_at, next_handle_at, count);
+        dff_setup!(self, clock, control, reserved, immediate_at, over_room, bad_format, unread_at);
+        clock!(self, clock, address_ram, word_ram);
+        self.idle.next = self.state.q.val() == ReaderState::Idle;
+        self.over.next = self.over_at.q.val();
+        self.failed.next = self.failed_at.q.val();
+        self.unread.next = self.unread_at.q.val();
+        self.bus.next = self.bus_at.q.val();
+        self.next_va.next = self.next_va_at.q.val();
+        self.next_handle.next = self.next_handle_at.q.val();
+        self.seg_count.next = self.count.q.val().get_bits::<5>(0);
+        self.has_immediate.next = self.control.q.val().get_bit(2);
+        self.immediate.next = self.immediate_at.q.val();
+        self.reaching.next = self.state.q.val() == ReaderState::Reach;
+        self.index.next = self.index_at.q.val();
+        self.address.next = bit_cast::<64, 26>(self.offset_at.q.val()) << 6;
+        self.length.next = self.control_bytes_32.val();
+        self.read.req_valid.next = self.state.q.val() == ReaderState::Read;
+        self.read.req_address.next = self.read_address.q.val();
+        self.read.req_length.next = bit_cast::<13, 9>(self.want.q.val());
+
+        // Segments: beat pairs from the fifth beat on.
+        self.here.next = self.beat.q.val().get_bits::<5>(1);
+        self.wanted.next = self.segment.val() + self.first_pair.val();
+        self.segment_valid.next = self.here.val() > self.wanted.val();
+        self.segment_beats.next =
+            (self.state.q.val() == ReaderState::Data) & self.read.rsp_valid.val();
+        self.address_ram.read_address.next = self.wanted.val();
+        self.segment_address.next = self.address_ram.read_data.val();
+        self.address_ram.write_address.next = self.here.val();
+        self.address_ram.write_data.next = self.read.rsp_data.val();
+        self.address_ram.write_enable.next =
+            self.segment_beats.val() & (!self.beat.q.val().get_bit(0));
+        self.word_ram.read_address.next = self.wanted.val();
+        self.segment_word.next = self.word_ram.read_data.val();
+        self.word_ram.write_address.next = self.here.val();
+        self.word_ram.write_data.next = self.read.rsp_data.val();
+        self.word_ram.write_enable.next = self.segment_beats.val() & self.beat.q.val().get_bit(0);
+
+        // How much to read: by the hint, cut to the region. Hint 0 is not known (the token came
+        // from Next), or none: one line of 64 bytes holds two.
+        self.hint_bytes.next = self.control_bytes.val() + (bit_cast::<9, 5>(self.hint.val()) << 4);
+        self.asked.next = self.hint_bytes.val();
+        if self.hint.val() == 0 {
+            self.asked.next = self.line.val();
+        } else if self.hint.val() > self.hint_largest.val() {
+            self.asked.next = self.largest.val();
+        }
+        self.cut.next = (!self.tpt_room.val().get_bits::<23>(9).any())
+            & (self.tpt_room.val().get_bits::<9>(0) < self.asked.val());
+
+        // The format rules, registered before the last beat is judged.
+        self.need.next =
+            self.control_bytes.val() + (bit_cast::<9, 5>(self.count.q.val().get_bits::<5>(0)) << 4);
+        self.need_wide.next = bit_cast::<32, 9>(self.need.val());
+        self.more.next = self.need.val() - self.upto.q.val();
+        self.small_count.next = self.count.q.val() <= self.count_largest.val();
+        self.over_room.d.next = self.small_count.val() & (self.need_wide.val() > self.room.q.val());
+        self.bad_format.d.next = (self.control.q.val().get_bits::<12>(4) != 0)
+            | (self.control.q.val().get_bits::<2>(0) != 0)
+            | (self.reserved.q.val() != 0)
+            | (self.count.q.val() > self.segments_largest.val());
+        self.unread_token.next = (self.index_at.q.val() == self.unread_region.val())
+            & (self.offset_at.q.val() == self.unread_offset.val());
+
+        match self.state.q.val() {
+            ReaderState::Idle => {
+                self.index_at.d.next = self.region.val();
+                self.offset_at.d.next = self.offset.val();
+                if self.start.val() {
+                    self.beat.d.next = 0.into();
+                    self.over_at.d.next = false;
+                    self.failed_at.d.next = 0.into();
+                    self.again.d.next = self.op.val() == self.op_next.val();
+                    self.unread_at.d.next = false;
+                    self.state.d.next = ReaderState::Reach;
+                    if self.op.val() == self.op_next.val() {
+                        self.want.d.next = self.next_bytes.val();
+                        self.read_address.d.next = self.bus_at.q.val();
+                        self.state.d.next = ReaderState::Read;
+                    }
+                }
+            }
+            ReaderState::Reach => {
+                self.bus_at.d.next = self.tpt_bus.val();
+                self.read_address.d.next = self.tpt_bus.val();
+                self.room.d.next = self.tpt_room.val();
+                self.want.d.next = self.asked.val();
+                self.upto.d.next = self.asked.val();
+                if self.cut.val() {
+                    self.want.d.next = self.tpt_room.val().get_bits::<9>(0);
+                    self.upto.d.next = self.tpt_room.val().get_bits::<9>(0);
+                }
+                if self.tpt_done.val() {
+                    self.state.d.next = ReaderState::Read;
+                    if !self.tpt_ok.val() {
+                        self.failed_at.d.next = self.failed_descriptor.val();
+                        if self.unread_token.val() {
+                            self.failed_at.d.next = self.failed_host_read.val();
+                        }
+                    }
+                    if (!self.tpt_ok.val()) | (self.op.val() == self.op_reach.val()) {
+                        self.over_at.d.next = true;
+                        self.state.d.next = ReaderState::Idle;
+                    }
+                }
+            }
+            ReaderState::Read => {
+                if self.read.req_ready.val() {
+                    self.state.d.next = ReaderState::Data;
+                }
+            }
+            ReaderState::Data => {
+                if self.read.rsp_valid.val() {
+                    self.beat.d.next = self.beat.q.val() + 1;
+                    if self.beat.q.val() == 0 {
+                        self.next_va_at.d.next = self.read.rsp_data.val();
+                    } else if self.beat.q.val() == 1 {
+                        self.next_handle_at.d.next = self.read.rsp_data.val().get_bits::<32>(0);
+                        if !self.again.q.val() {
+                            self.count.d.next = self.read.rsp_data.val().get_bits::<16>(32);
+                            self.control.d.next = self.read.rsp_data.val().get_bits::<16>(48);
+                        }
+                    } else if self.beat.q.val() == 2 {
+                        self.reserved.d.next = self.read.rsp_data.val().get_bits::<32>(0);
+                        self.immediate_at.d.next = self.read.rsp_data.val().get_bits::<32>(32);
+                    }
+                    if self.read.rsp_last.val() {
+                        self.state.d.next = ReaderState::Judge;
+                        if self.read.rsp_error.val() | self.again.q.val() {
+                            // A Next that is not read: the next fetch will say so.
+                            self.unread_at.d.next = self.read.rsp_error.val();
+                            if !self.again.q.val() {
+                                self.failed_at.d.next = self.failed_host_read.val();
+                            }
+                            self.over_at.d.next = true;
+                            self.state.d.next = ReaderState::Idle;
+                        }
+                    }
+                }
+            }
+            ReaderState::Judge => {
+                self.over_at.d.next = true;
+                self.state.d.next = ReaderState::Idle;
+                if self.over_room.q.val() {
+                    self.failed_at.d.next = self.failed_descriptor.val();
+                } else if self.bad_format.q.val() {
+                    self.failed_at.d.next = self.failed_format.val();
+                } else if self.need.val() > self.upto.q.val() {
+                    self.read_address.d.next =
+                        self.bus_at.q.val() + bit_cast::<64, 9>(self.upto.q.val());
+                    self.want.d.next = self.more.val();
+                    self.upto.d.next = self.need.val();
+                    self.over_at.d.next = false;
+                    self.state.d.next = ReaderState::Read;
+                }
+            }
+            _ => {
+                self.state.d.next = ReaderState::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = ReaderState::Idle;
+            self.over_at.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Middle stage: one frame whose payload is on its way, until the channel has it (contract 4.2,
+//! 4.3, 4.5).
+//!
+//! ```text
+//! Idle -> Wait -> [Check ->] Drain -> Commit -> [Hand ->] Idle
+//!           |                  `----> Abort --> [Hand ->] Idle
+//!           `-> Commit (owed frame) | Check (no payload) | Abort (cancelled before it was read)
+//! ```
+//! The VI is checked when the payload is here: an older frame of it may have stopped it, and the
+//! message's number is given now, when it is certain that a frame of it goes out. A frame that
+//! cannot go out drains into the pool and is aborted, since a beat once offered must move.
+
+use crate::desc::Cause;
+use crate::leaf::Number;
+use nic_regs::frame::Type;
+use rust_hdl::prelude::*;
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum CommitState {
+    /// Waits for a frame.
+    Idle,
+    /// Waits for its payload.
+    Wait,
+    /// Call: CHECK.
+    Check,
+    /// Waits until the beats have moved.
+    Drain,
+    /// Hands the frame to the channel.
+    Commit,
+    /// Gives its chunks back.
+    Abort,
+    /// Hands the descriptor on.
+    Hand,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Commit {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// Pulse while `idle`: a frame with room in the pool.
+    pub load: Signal<In, Bit>,
+    /// It is not to go out.
+    pub cancel: Signal<In, Bit>,
+    /// Its payload was asked for.
+    pub has_payload: Signal<In, Bit>,
+    pub kind: Signal<In, Bits<8>>,
+    pub vi: Signal<In, Bits<16>>,
+    pub peer_vi: Signal<In, Bits<16>>,
+    pub connection: Signal<In, Bits<16>>,
+    pub flags: Signal<In, Bits<8>>,
+    pub word: Signal<In, Bits<32>>,
+    /// Number of the frame in its message.
+    pub fragment: Signal<In, Bits<7>>,
+    pub last: Signal<In, Bit>,
+    pub reception: Signal<In, Bit>,
+    pub unreliable: Signal<In, Bit>,
+    pub bus: Signal<In, Bits<64>>,
+    pub total: Signal<In, Bits<20>>,
+    pub idle: Signal<Out, Bit>,
+    /// The payload of `failing_vi` could not be read; its descriptor is not yet handed on.
+    pub failing: Signal<Out, Bit>,
+    /// Pulse: the payload is here.
+    pub ready: Signal<Out, Bit>,
+    pub call_valid: Signal<Out, Bit>,
+    pub call_counts: Signal<Out, Bit>,
+    pub call_done: Signal<In, Bit>,
+    pub connected: Signal<In, Bit>,
+    pub ctx_message: Signal<In, Bits<8>>,
+    // Payload.
+    pub arrived: Signal<In, Bit>,
+    pub fault: Signal<In, Bit>,
+    pub whole_frame: Signal<In, Bit>,
+    pub count: Signal<In, Bits<10>>,
+    pub take: Signal<Out, Bit>,
+    pub beat_waits: Signal<In, Bit>,
+    pub beat_valid: Signal<Out, Bit>,
+    pub beat_ready: Signal<In, Bit>,
+    pub beat_taken: Signal<Out, Bit>,
+    // The pool.
+    pub commit_valid: Signal<Out, Bit>,
+    pub commit_abort: Signal<Out, Bit>,
+    pub commit_done: Signal<In, Bit>,
+    pub frame_kind: Signal<Out, Bits<8>>,
+    pub frame_vi: Signal<Out, Bits<16>>,
+    pub frame_peer_vi: Signal<Out, Bits<16>>,
+    pub frame_connection: Signal<Out, Bits<16>>,
+    pub frame_flags: Signal<Out, Bits<8>>,
+    pub frame_unsequenced: Signal<Out, Bits<16>>,
+    pub frame_word: Signal<Out, Bits<32>>,
+    /// The end of a descriptor that was popped.
+    pub retire: Signal<Out, Bit>,
+    pub retire_idle: Signal<In, Bit>,
+    /// A descriptor that was not popped has failed: the first stage ends it.
+    pub rescue: Signal<Out, Bit>,
+    pub rescue_idle: Signal<In, Bit>,
+    /// How the descriptor ends; see [`Cause`].
+    pub cause: Signal<Out, Bits<4>>,
+    pub partial: Signal<Out, Bit>,
+    pub retire_bus: Signal<Out, Bits<64>>,
+    pub retire_length: Signal<Out, Bits<20>>,
+    pub retire_unreliable: Signal<Out, Bit>,
+    state: DFF<CommitState>,
+    cancelled: DFF<Bit>,
+    payload: DFF<Bit>,
+    is_data: DFF<Bit>,
+    kind_at: DFF<Bits<8>>,
+    vi_at: DFF<Bits<16>>,
+    peer_vi_at: DFF<Bits<16>>,
+    connection_at: DFF<Bits<16>>,
+    flags_at: DFF<Bits<8>>,
+    word_at: DFF<Bits<32>>,
+    fragment_at: DFF<Bits<7>>,
+    message: DFF<Bits<8>>,
+    last_at: DFF<Bit>,
+    reception_at: DFF<Bit>,
+    unreliable_at: DFF<Bit>,
+    bus_at: DFF<Bits<64>>,
+    total_at: DFF<Bits<20>>,
+    fault_at: DFF<Bit>,
+    dropped: DFF<Bit>,
+    moved: DFF<Bits<10>>,
+    // The payload has arrived, or there is none; it is to be checked.
+    here: Signal<Local, Bit>,
+    checks: Signal<Local, Bit>,
+    some_sent: Signal<Local, Bit>,
+    all_moved: Signal<Local, Bit>,
+    moving: Signal<Local, Bit>,
+    moves_last: Signal<Local, Bit>,
+    moved_next: Signal<Local, Bits<10>>,
+    drained: Signal<Local, Bit>,
+    open: Signal<Local, Bit>,
+    bad: Signal<Local, Bit>,
+    cause_done: Number<4, { Cause::Done as u64 }>,
+    cause_data: Number<4, { Cause::Data as u64 }>,
+    kind_data: Number<8, { Type::Data as u64 }>,
+}
+
+impl Logic for Commit {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, cancelled, payload, is_data, kind_at, vi_at, peer_vi_at);
+        dff_setup!(self, clock, connection_at, flags_at, word_at, fragment_at, message, last_at);
+        dff_setup!(self, clock, reception_at, unreliable_at, bus_at, total_at, fault_at, dropped);
+        dff_setup!(self, clock, moved);
+        self.idle.next = self.state.q.val() == CommitState::Idle;
+        self.failing.next = self.fault_at.q.val() & (self.state.q.val() != CommitState::Idle);
+        self.frame_kind.next = self.kind_at.q.val();
+        self.frame_vi.next = self.vi_at.q.val();
+        self.frame_peer_vi.next = self.peer_vi_at.q.val();
+        self.frame_connection.next = self.connection_at.q.val();
+        self.frame_flags.next = self.flags_at.q.val();
+        self.frame_unsequenced.next = (bit_cast::<16, 8>(self.message.q.val()) << 8)
+            | bit_cast::<16, 7>(self.fragment_at.q.val());
+        self.frame_word.next = self.word_at.q.val();
+        self.some_sent.next = self.fragment_at.q.val() != 0;
+        self.cause.next = self.cause_done.val();
+        if self.fault_at.q.val() {
+            self.cause.next = self.cause_data.val();
+        }
+        self.partial.next = self.some_sent.val();
+        self.retire_bus.next = self.bus_at.q.val();
+        self.retire_length.next = self.total_at.q.val();
+        self.retire_unreliable.next = self.unreliable_at.q.val();
+
+        // Payload.
+        self.here.next = (!self.payload.q.val()) | self.arrived.val();
+        self.checks.next = (self.state.q.val() == CommitState::Wait)
+            & self.here.val()
+            & self.is_data.q.val()
+            & (!self.cancelled.q.val());
+        self.ready.next = self.checks.val();
+        self.call_valid.next = self.checks.val() | (self.state.q.val() == CommitState::Check);
+        // A message has its number if a frame of it goes out; its end counts it.
+        self.call_counts.next = self.last_at.q.val();
+        if self.payload.q.val() & self.fault.val() {
+            self.call_counts.next = self.some_sent.val();
+        }
+        self.all_moved.next = (!self.payload.q.val())
+            | (self.whole_frame.val() & (self.moved.q.val() == self.count.val()));
+        self.moved_next.next = self.moved.q.val() + 1;
+        self.open.next = self.payload.q.val()
+            & (!self.all_moved.val())
+            & ((self.state.q.val() == CommitState::Wait)
+                | (self.state.q.val() == CommitState::Check)
+                | (self.state.q.val() == CommitState::Drain));
+        self.beat_valid.next = self.open.val() & self.beat_waits.val();
+        self.moving.next = self.open.val() & self.beat_waits.val() & self.beat_ready.val();
+        self.beat_taken.next = self.moving.val();
+        self.moves_last.next = self.moving.val()
+            & self.whole_frame.val()
+            & (self.moved_next.val() == self.count.val());
+        self.drained.next = self.all_moved.val() | self.moves_last.val();
+        if self.moving.val() {
+            self.moved.d.next = self.moved_next.val();
+        }
+        self.take.next = false;
+        self.bad.next = self.cancelled.q.val() | self.fault_at.q.val() | self.dropped.q.val();
+        self.commit_valid.next = (self.state.q.val() == CommitState::Commit)
+            | (self.state.q.val() == CommitState::Abort);
+        self.commit_abort.next = self.state.q.val() == CommitState::Abort;
+        self.retire.next = false;
+        self.rescue.next = false;
+
+        match self.state.q.val() {
+            CommitState::Idle => {
+                self.cancelled.d.next = self.cancel.val();
+                self.payload.d.next = self.has_payload.val();
+                self.is_data.d.next = self.kind.val() == self.kind_data.val();
+                self.kind_at.d.next = self.kind.val();
+                self.vi_at.d.next = self.vi.val();
+                self.peer_vi_at.d.next = self.peer_vi.val();
+                self.connection_at.d.next = self.connection.val();
+                self.flags_at.d.next = self.flags.val();
+                self.word_at.d.next = self.word.val();
+                self.fragment_at.d.next = self.fragment.val();
+                self.last_at.d.next = self.last.val();
+                self.reception_at.d.next = self.reception.val();
+                self.unreliable_at.d.next = self.unreliable.val();
+                self.bus_at.d.next = self.bus.val();
+                self.total_at.d.next = self.total.val();
+                self.fault_at.d.next = false;
+                self.dropped.d.next = false;
+                self.moved.d.next = 0.into();
+                if self.load.val() {
+                    self.state.d.next = CommitState::Wait;
+                }
+            }
+            CommitState::Wait => {
+                if self.here.val() {
+                    self.fault_at.d.next =
+                        self.payload.q.val() & self.fault.val() & (!self.cancelled.q.val());
+                    self.state.d.next = CommitState::Drain;
+                    if self.checks.val() {
+                        self.state.d.next = CommitState::Check;
+                    }
+                }
+            }
+            CommitState::Check => {
+                if self.call_done.val() {
+                    self.message.d.next = self.ctx_message.val();
+                    self.dropped.d.next = !self.connected.val();
+                    self.state.d.next = CommitState::Drain;
+                    if self.drained.val() & self.connected.val() & (!self.fault_at.q.val()) {
+                        self.state.d.next = CommitState::Commit;
+                    }
+                }
+            }
+            CommitState::Drain => {
+                if self.drained.val() {
+                    self.state.d.next = CommitState::Commit;
+                    if self.bad.val() {
+                        self.state.d.next = CommitState::Abort;
+                    }
+                }
+            }
+            CommitState::Commit => {
+                if self.commit_done.val() {
+                    self.take.next = self.payload.q.val();
+                    self.state.d.next = CommitState::Idle;
+                    if self.is_data.q.val() & self.last_at.q.val() & (!self.reception_at.q.val()) {
+                        self.state.d.next = CommitState::Hand;
+                    }
+                }
+            }
+            CommitState::Abort => {
+                if self.commit_done.val() {
+                    self.take.next = self.payload.q.val();
+                    self.state.d.next = CommitState::Idle;
+                    if self.fault_at.q.val() & (!self.dropped.q.val()) {
+                        self.state.d.next = CommitState::Hand;
+                    }
+                }
+            }
+            CommitState::Hand => {
+                if self.last_at.q.val() {
+                    self.retire.next = self.retire_idle.val();
+                    if self.retire_idle.val() {
+                        self.state.d.next = CommitState::Idle;
+                    }
+                } else {
+                    self.rescue.next = self.rescue_idle.val();
+                    if self.rescue_idle.val() {
+                        self.state.d.next = CommitState::Idle;
+                    }
+                }
+            }
+            _ => {
+                self.state.d.next = CommitState::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = CommitState::Idle;
+        }
+    }
+}
