@@ -982,11 +982,9 @@ fn region_is_revoked_after_the_fetch() {
     whole_message(&mut bench, number, 64);
     settle(&mut bench);
     assert!(bench.desc_read.requests > 2);
+    let stop = format!("stop {} 20 false", StopReason::Protection as u8);
     let kinds: Vec<&str> = bench.seen.keys().map(String::as_str).collect();
-    assert_eq!(
-        kinds,
-        ["Complete { owe_ack: false }", "Pop", "status 10005 false", "stop 4 20 false"]
-    );
+    assert_eq!(kinds, ["Complete { owe_ack: false }", "Pop", "status 10005 false", stop.as_str()]);
 }
 
 /// A VI is disconnected and connected again; the same places hold other descriptors.
