@@ -14,17 +14,13 @@
 mod list;
 mod pieces;
 mod reader;
-mod retire;
 mod verdict;
 mod walker;
-mod work;
 pub use list::List;
 pub use pieces::Pieces;
 pub use reader::Reader;
-pub use retire::Retire;
 pub use verdict::{Cause, Verdict};
 pub use walker::Walker;
-pub use work::Work;
 
 use crate::ifs::{ReadClient, TptClient};
 use crate::leaf::Number;

@@ -293,6 +293,9 @@ interface! {
             ctx_total: Bits<19>,
             ctx_message: Bits<8>,
             ctx_fragment: Bits<8>,
+            /// Pulse: a receive descriptor was posted to this VI.
+            posted: Bit,
+            posted_vi: Bits<16>,
         }
     }
 }

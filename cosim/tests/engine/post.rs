@@ -51,6 +51,8 @@ pub(crate) struct Queue {
     pub count: u16,
     /// Next of the head cannot be read any more.
     pub unread: bool,
+    /// Chance that a descriptor lies right behind the one before (1: its hints are right, too).
+    pub close: f64,
 }
 
 const DESC_BYTES: u32 = 64 * 1024;
@@ -72,6 +74,7 @@ impl Queue {
             last: Token::default(),
             count: 0,
             unread: false,
+            close: 0.0,
         }
     }
 
@@ -180,11 +183,17 @@ impl Queue {
         let region = world.regions[&self.desc_region];
         let rounded = region.bus_base & !63;
         let mut slot = self.slot;
-        self.slot += 6;
         let mut token_region = self.desc_region;
         let mut hint = u8::try_from(control.seg_count.min(31)).unwrap();
-        if world.random.chance(0.3) {
+        if self.close < 1.0 && world.random.chance(0.3) {
             hint = u8::try_from(world.random.below(32)).unwrap();
+        }
+        self.slot += 6;
+        if self.close > 0.0 && world.random.chance(self.close) {
+            // As near as it can be without lying in what the hint has the device read.
+            let read = if hint == 0 { 2 } else { u32::from(hint).min(17) };
+            let segments = u32::try_from(segments.len()).unwrap();
+            self.slot = slot + (32 + 16 * read.max(segments)).div_ceil(64);
         }
         let last_slot = u32::try_from((region.bus_base % 64 + u64::from(DESC_BYTES)) / 64).unwrap();
         if world.random.chance(plan.faults / 4.0) {
@@ -250,6 +259,26 @@ impl Queue {
     /// Empties it; its slots are not used again.
     pub(crate) fn clear(&mut self) {
         (self.count, self.popped) = (0, self.posted.len());
+    }
+
+    /// Slots are used again from the first one on.
+    pub(crate) const fn rewind(&mut self) {
+        self.slot = 1;
+    }
+
+    /// Takes the last post back: its descriptor stays in memory, no doorbell was rung for it.
+    pub(crate) fn unpost(&mut self) -> Posted {
+        let posted = self.posted.pop().expect("a descriptor");
+        self.last = self.posted.last().expect("one before it").token;
+        self.count -= 1;
+        posted
+    }
+
+    /// Posts what was taken back.
+    pub(crate) fn post_again(&mut self, posted: Posted) {
+        self.posted.push(posted);
+        self.last = posted.token;
+        self.count += 1;
     }
 
     /// Makes the handles of all posted segments stale.

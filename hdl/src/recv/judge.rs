@@ -1,7 +1,7 @@
 //! What a frame does to its VI: the rules of contract 5.1, 5.2 and 5.4 that need no descriptor.
 //! Combinational; valid with the comparisons of [`super::Port`].
 
-use crate::desc::Cause;
+use super::Cause;
 use crate::leaf::Number;
 use nic_regs::frame::Type;
 use rust_hdl::prelude::*;

@@ -1,9 +1,10 @@
-//! The receive engine's side of the VI table: context of the frame's VI, comparisons with the
-//! frame, arguments of the calls.
+//! The receive engine's side of the VI table: the calls of its three parts, the context of the
+//! frame's VI, its comparisons with the frame.
 //!
-//! `get`, `save`, `acked` are levels (one of the engine's states each), as is a call of the
-//! retirer. The context is registered with `done` of a `get`; one cycle later the comparisons are
-//! valid (with them on: `compare`).
+//! `get`, `save`, `pop`, `acked`, `stop` are levels (states of the engine, one at a time); `complete`
+//! comes from the completer, `look` (a GET of `look_vi`) from the prefetcher. One call at a time:
+//! completions go first, then the frame, then the prefetcher. The frame's context is registered with
+//! `done` of a `get`; one cycle later the comparisons are registered.
 
 use crate::ifs::ViRecvClient;
 use crate::leaf::Number;
@@ -14,14 +15,32 @@ use rust_hdl::prelude::*;
 #[derive(LogicBlock, Default)]
 pub struct Port {
     pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
     pub header0: Signal<In, Bits<64>>,
     pub header1: Signal<In, Bits<64>>,
     pub header2: Signal<In, Bits<64>>,
     pub get: Signal<In, Bit>,
     pub save: Signal<In, Bit>,
     pub acked: Signal<In, Bit>,
-    pub retire_valid: Signal<In, Bit>,
-    pub retire_op: Signal<In, Bits<3>>,
+    pub pop: Signal<In, Bit>,
+    pub stop: Signal<In, Bit>,
+    pub complete: Signal<In, Bit>,
+    pub complete_vi: Signal<In, Bits<16>>,
+    pub complete_done: Signal<Out, Bit>,
+    pub look: Signal<In, Bit>,
+    pub look_vi: Signal<In, Bits<16>>,
+    /// The answer is on the VI table's outputs now.
+    pub look_done: Signal<Out, Bit>,
+    pub look_connected: Signal<Out, Bit>,
+    pub look_domain: Signal<Out, Bits<8>>,
+    pub look_tag: Signal<Out, Bits<16>>,
+    pub look_region: Signal<Out, Bits<16>>,
+    pub look_offset: Signal<Out, Bits<26>>,
+    pub look_hint: Signal<Out, Bits<5>>,
+    pub look_count: Signal<Out, Bits<16>>,
+    /// A receive descriptor was posted (pulse).
+    pub posted: Signal<Out, Bit>,
+    pub posted_vi: Signal<Out, Bits<16>>,
     pub in_progress: Signal<In, Bit>,
     pub next_valid: Signal<In, Bit>,
     pub next_region: Signal<In, Bits<16>>,
@@ -59,6 +78,11 @@ pub struct Port {
     /// Length of the whole message; bit 20: longer than the device takes.
     pub whole: Signal<Out, Bits<21>>,
     pub vi: ViRecvClient,
+    // Whose call is under way: bit 0 completer, 1 frame, 2 prefetcher; and the cycle after it.
+    calling: DFF<Bits<3>>,
+    resting: DFF<Bit>,
+    posted_at: DFF<Bit>,
+    posted_vi_at: DFF<Bits<16>>,
     vi_state: DFF<Bits<2>>,
     domain_at: DFF<Bits<8>>,
     tag_at: DFF<Bits<16>>,
@@ -90,7 +114,12 @@ pub struct Port {
     is_unreliable: Signal<Local, Bit>,
     is_reception: Signal<Local, Bit>,
     sum: Signal<Local, Bits<20>>,
+    frame: Signal<Local, Bit>,
+    grant: Signal<Local, Bits<3>>,
     op_save: Number<3, 1>,
+    op_pop: Number<3, 2>,
+    op_complete: Number<3, 4>,
+    op_stop: Number<3, 5>,
     op_acked: Number<3, 6>,
     level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
     level_reception: Number<3, { Reliability::Reception as u64 }>,
@@ -105,8 +134,41 @@ impl Logic for Port {
         dff_setup!(self, clock, vi_state, domain_at, tag_at, level, peer, peer_vi, connection);
         dff_setup!(self, clock, region_at, offset_at, hint_at, count_at, busy_at, progress, total);
         dff_setup!(self, clock, message, fragment, ours_at, fits_at, continues_at, misfit_at);
-        dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at);
-        self.done.next = self.vi.done.val();
+        dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at, calling, resting);
+        dff_setup!(self, clock, posted_at, posted_vi_at);
+
+        // Whose call it is.
+        self.frame.next =
+            self.get.val() | self.save.val() | self.acked.val() | self.pop.val() | self.stop.val();
+        self.grant.next = self.calling.q.val();
+        if (!self.calling.q.val().any()) & (!self.resting.q.val()) {
+            if self.complete.val() {
+                self.grant.next = 1.into();
+            } else if self.frame.val() {
+                self.grant.next = 2.into();
+            } else if self.look.val() {
+                self.grant.next = 4.into();
+            }
+        }
+        self.calling.d.next = self.grant.val();
+        if self.vi.done.val() {
+            self.calling.d.next = 0.into();
+        }
+        self.resting.d.next = self.vi.done.val();
+        self.complete_done.next = self.vi.done.val() & self.calling.q.val().get_bit(0);
+        self.done.next = self.vi.done.val() & self.calling.q.val().get_bit(1);
+        self.look_done.next = self.vi.done.val() & self.calling.q.val().get_bit(2);
+        self.look_connected.next = self.vi.ctx_state.val() == self.state_connected.val();
+        self.look_domain.next = self.vi.ctx_domain.val();
+        self.look_tag.next = self.vi.ctx_tag.val();
+        self.look_region.next = self.vi.ctx_region.val();
+        self.look_offset.next = self.vi.ctx_offset.val();
+        self.look_hint.next = self.vi.ctx_segments.val();
+        self.look_count.next = self.vi.ctx_count.val();
+        self.posted_at.d.next = self.vi.posted.val();
+        self.posted_vi_at.d.next = self.vi.posted_vi.val();
+        self.posted.next = self.posted_at.q.val();
+        self.posted_vi.next = self.posted_vi_at.q.val();
         self.need_next.next = self.vi.need_next.val();
         self.domain.next = self.domain_at.q.val();
         self.tag.next = self.tag_at.q.val();
@@ -128,7 +190,7 @@ impl Logic for Port {
         self.whole.next = self.whole_at.q.val();
 
         // Context.
-        if self.get.val() & self.vi.done.val() {
+        if self.get.val() & self.vi.done.val() & self.calling.q.val().get_bit(1) {
             self.vi_state.d.next = self.vi.ctx_state.val();
             self.domain_at.d.next = self.vi.ctx_domain.val();
             self.tag_at.d.next = self.vi.ctx_tag.val();
@@ -183,17 +245,23 @@ impl Logic for Port {
         }
 
         // Calls.
-        self.vi.valid.next =
-            self.get.val() | self.save.val() | self.acked.val() | self.retire_valid.val();
-        self.vi.op.next = self.retire_op.val();
-        if self.get.val() {
-            self.vi.op.next = 0.into();
+        self.vi.valid.next = self.grant.val().any();
+        self.vi.vi.next = self.header1.val().get_bits::<16>(0);
+        self.vi.op.next = 0.into();
+        if self.grant.val().get_bit(0) {
+            self.vi.vi.next = self.complete_vi.val();
+            self.vi.op.next = self.op_complete.val();
+        } else if self.grant.val().get_bit(2) {
+            self.vi.vi.next = self.look_vi.val();
         } else if self.save.val() {
             self.vi.op.next = self.op_save.val();
         } else if self.acked.val() {
             self.vi.op.next = self.op_acked.val();
+        } else if self.pop.val() {
+            self.vi.op.next = self.op_pop.val();
+        } else if self.stop.val() {
+            self.vi.op.next = self.op_stop.val();
         }
-        self.vi.vi.next = self.header1.val().get_bits::<16>(0);
         self.vi.in_progress.next = self.in_progress.val();
         self.vi.offset.next = self.reached_at.q.val().get_bits::<19>(0);
         self.vi.total.next = self.whole_at.q.val().get_bits::<19>(0);
@@ -211,5 +279,10 @@ impl Logic for Port {
         self.vi.status.next = self.stop_status.val();
         self.vi.queue.next = self.is_data.val();
         self.vi.refuse.next = self.is_data.val();
+        if self.reset.val() {
+            self.calling.d.next = 0.into();
+            self.resting.d.next = false;
+            self.posted_at.d.next = false;
+        }
     }
 }

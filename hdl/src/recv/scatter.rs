@@ -1,18 +1,18 @@
-//! Scatters a frame's payload from staging into the pieces of the descriptor's buffer: one write
-//! packet for each piece.
+//! Reads a frame's payload from staging and cuts it into the pieces of the descriptor's buffer: one
+//! write packet for each piece.
 //!
 //! ```text
-//! start, skip, length --> Pieces --> packets (FIFO) -----------------------> w_address, w_length
-//!                            `--> address -> staging -> data -> align -> beats (FIFO) -> w_data
+//! start, skip, length --> Pieces --> packet -----------------------------> Writer
+//!                            `--> address -> staging -> data -> align --> beat
 //! ```
 //! Payload bytes and their lanes differ by a constant in a piece, so an output beat is a window
-//! over two neighbouring beats of staging. A piece reads one beat more than it writes; then a beat
-//! a cycle. `done` (pulse) comes when the last beat was accepted.
+//! over two neighbouring beats of staging. A piece that does not begin at the payload's first byte
+//! reads one beat more than it writes; then a beat a cycle.
 //!
-//! Idle -> Piece -> Run -> (Piece | Drain); Drain -> Done -> Idle.
+//! Idle -> Piece -> Run -> (Piece | Idle).
 
-use crate::desc::Pieces;
-use crate::leaf::{Fifo, Number};
+use super::Pieces;
+use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -23,10 +23,6 @@ pub enum ScatterState {
     Piece,
     /// Reads its beats from staging.
     Run,
-    /// Waits until the last beat is accepted.
-    Drain,
-    /// Tells the engine.
-    Done,
 }
 
 #[derive(LogicBlock, Default)]
@@ -37,21 +33,29 @@ pub struct Scatter {
     pub skip: Signal<In, Bits<19>>,
     /// 1 to 4,096.
     pub length: Signal<In, Bits<13>>,
-    pub done: Signal<Out, Bit>,
+    /// The payload was read / is in the queue.
+    pub read: Signal<Out, Bit>,
+    pub quiet: Signal<Out, Bit>,
     pub segment: Signal<Out, Bits<4>>,
     pub segment_bus: Signal<In, Bits<64>>,
     pub segment_length: Signal<In, Bits<32>>,
     /// Beat of the payload; its data comes in the next cycle.
     pub address: Signal<Out, Bits<10>>,
     pub data: Signal<In, Bits<64>>,
-    pub w_valid: Signal<Out, Bit>,
-    pub w_address: Signal<Out, Bits<64>>,
-    pub w_length: Signal<Out, Bits<13>>,
-    pub w_data: Signal<Out, Bits<64>>,
-    pub w_last: Signal<Out, Bit>,
-    pub w_ready: Signal<In, Bit>,
+    /// Pulses to the queue.
+    pub packet: Signal<Out, Bit>,
+    pub packet_address: Signal<Out, Bits<64>>,
+    pub packet_length: Signal<Out, Bits<13>>,
+    /// The frame's last packet.
+    pub packet_final: Signal<Out, Bit>,
+    pub beat_write: Signal<Out, Bit>,
+    pub beat_data: Signal<Out, Bits<64>>,
+    pub beat_last: Signal<Out, Bit>,
+    pub full: Signal<In, Bit>,
+    pub high: Signal<In, Bit>,
     state: DFF<ScatterState>,
-    // Piece in progress: first byte in the payload, beat to read, reads left after it, byte shift.
+    // Piece in progress: first byte in the payload, beat to read, reads left after it, byte shift
+    // (1 to 8, less one).
     position: DFF<Bits<13>>,
     beat: DFF<Bits<10>>,
     left: DFF<Bits<10>>,
@@ -73,23 +77,20 @@ pub struct Scatter {
     out_last: DFF<Bit>,
     out_data: DFF<Bits<64>>,
     pieces: Pieces,
-    packets: Fifo<78, 2>,
-    beats: Fifo<65, 5>,
     origin: Signal<Local, Bits<14>>,
     lane: Signal<Local, Bits<14>>,
     span: Signal<Local, Bits<14>>,
     accept: Signal<Local, Bit>,
     issue: Signal<Local, Bit>,
     reads_end: Signal<Local, Bit>,
-    moved: Signal<Local, Bit>,
+    starting: Signal<Local, Bit>,
+    skipped: Signal<Local, Bits<14>>,
     shift_bits: Signal<Local, Bits<6>>,
     gap: Signal<Local, Bits<3>>,
     gap_bits: Signal<Local, Bits<6>>,
-    upper: Signal<Local, Bits<64>>,
+    lower: Signal<Local, Bits<64>>,
     seven: Number<3, 7>,
-    seven_wide: Number<14, 7>,
-    /// Level at which reading stops: four beats can be on the way.
-    high_mark: Number<16, 26>,
+    round_up: Number<14, 7>,
 }
 
 impl Logic for Scatter {
@@ -99,11 +100,14 @@ impl Logic for Scatter {
         dff_setup!(self, clock, read_valid, read_opening, read_last, read_shift, take_valid);
         dff_setup!(self, clock, take_opening, take_last, take_shift, take_data, previous);
         dff_setup!(self, clock, out_valid, out_last, out_data);
-        clock!(self, clock, pieces, packets, beats);
+        clock!(self, clock, pieces);
         self.pieces.reset.next = self.reset.val();
-        self.packets.reset.next = self.reset.val();
-        self.beats.reset.next = self.reset.val();
-        self.done.next = self.state.q.val() == ScatterState::Done;
+        self.read.next = (self.state.q.val() == ScatterState::Idle) & (!self.start.val());
+        self.quiet.next = (self.state.q.val() == ScatterState::Idle)
+            & (!self.start.val())
+            & (!self.read_valid.q.val())
+            & (!self.take_valid.q.val())
+            & (!self.out_valid.q.val());
 
         self.pieces.start.next = self.start.val();
         self.pieces.skip.next = self.skip.val();
@@ -112,24 +116,25 @@ impl Logic for Scatter {
         self.pieces.segment_bus.next = self.segment_bus.val();
         self.pieces.segment_length.next = self.segment_length.val();
 
-        // A new piece: where its first lane 0 lies in the payload (it may be before the start), and
-        // how many beats it touches.
+        // A new piece: its first lane 0 lies 8 - `shift` bytes before the end of beat `origin / 8`
+        // of the payload (which may be before the start), and so many beats are touched.
         self.accept.next = (self.state.q.val() == ScatterState::Piece)
             & self.pieces.valid.val()
-            & (!self.packets.full.val());
+            & (!self.full.val());
         self.pieces.ready.next = self.accept.val();
-        self.packets.write.next = self.accept.val();
-        self.packets.data_in.next = bit_cast::<78, 64>(self.pieces.address.val())
-            | (bit_cast::<78, 13>(self.pieces.piece_length.val()) << 64)
-            | (bit_cast::<78, 1>(self.pieces.last.val().into()) << 77);
+        self.packet.next = self.accept.val();
+        self.packet_address.next = self.pieces.address.val();
+        self.packet_length.next = self.pieces.piece_length.val();
+        self.packet_final.next = self.pieces.last.val();
         self.lane.next = bit_cast::<14, 3>(self.pieces.address.val().get_bits::<3>(0));
-        self.origin.next = bit_cast::<14, 13>(self.position.q.val()) - self.lane.val();
+        self.skipped.next = bit_cast::<14, 13>(self.position.q.val()) - self.lane.val();
+        self.origin.next = self.skipped.val() - 1;
         self.span.next = (self.lane.val() + bit_cast::<14, 13>(self.pieces.piece_length.val()))
-            + self.seven_wide.val();
+            + self.round_up.val();
+        self.starting.next = self.position.q.val() == 0;
 
         // Read, take, align.
-        self.issue.next = (self.state.q.val() == ScatterState::Run)
-            & (self.beats.level.val() < self.high_mark.val());
+        self.issue.next = (self.state.q.val() == ScatterState::Run) & (!self.high.val());
         self.reads_end.next = self.left.q.val() == 0;
         self.address.next = self.beat.q.val();
         self.read_valid.d.next = self.issue.val();
@@ -147,24 +152,14 @@ impl Logic for Scatter {
         self.shift_bits.next = bit_cast::<6, 3>(self.take_shift.q.val()) << 3;
         self.gap.next = self.seven.val() - self.take_shift.q.val();
         self.gap_bits.next = bit_cast::<6, 3>(self.gap.val()) << 3;
-        self.upper.next = self.take_data.q.val() << 8;
+        self.lower.next = self.previous.q.val() >> 8;
         self.out_valid.d.next = self.take_valid.q.val() & (!self.take_opening.q.val());
         self.out_last.d.next = self.take_last.q.val();
-        self.out_data.d.next = (self.previous.q.val() >> self.shift_bits.val())
-            | (self.upper.val() << self.gap_bits.val());
-        self.beats.write.next = self.out_valid.q.val();
-        self.beats.data_in.next = bit_cast::<65, 64>(self.out_data.q.val())
-            | (bit_cast::<65, 1>(self.out_last.q.val().into()) << 64);
-
-        // Write packets.
-        self.w_valid.next = !self.beats.empty.val();
-        self.w_address.next = self.packets.data_out.val().get_bits::<64>(0);
-        self.w_length.next = self.packets.data_out.val().get_bits::<13>(64);
-        self.w_data.next = self.beats.data_out.val().get_bits::<64>(0);
-        self.w_last.next = self.beats.data_out.val().get_bit(64);
-        self.moved.next = (!self.beats.empty.val()) & self.w_ready.val();
-        self.beats.read.next = self.moved.val();
-        self.packets.read.next = self.moved.val() & self.beats.data_out.val().get_bit(64);
+        self.out_data.d.next = (self.lower.val() >> self.shift_bits.val())
+            | (self.take_data.q.val() << self.gap_bits.val());
+        self.beat_write.next = self.out_valid.q.val();
+        self.beat_data.next = self.out_data.q.val();
+        self.beat_last.next = self.out_last.q.val();
 
         match self.state.q.val() {
             ScatterState::Idle => {
@@ -177,8 +172,14 @@ impl Logic for Scatter {
                 self.beat.d.next = self.origin.val().get_bits::<10>(3);
                 self.shift.d.next = self.origin.val().get_bits::<3>(0);
                 self.left.d.next = self.span.val().get_bits::<10>(3);
-                self.final_piece.d.next = self.pieces.last.val();
                 self.opening.d.next = true;
+                if self.starting.val() {
+                    // Nothing of the beat before is wanted.
+                    self.beat.d.next = 0.into();
+                    self.left.d.next = self.span.val().get_bits::<10>(3) - 1;
+                    self.opening.d.next = false;
+                }
+                self.final_piece.d.next = self.pieces.last.val();
                 if self.accept.val() {
                     self.position.d.next = self.position.q.val() + self.pieces.piece_length.val();
                     self.state.d.next = ScatterState::Run;
@@ -190,20 +191,11 @@ impl Logic for Scatter {
                     self.left.d.next = self.left.q.val() - 1;
                     self.opening.d.next = false;
                     if self.reads_end.val() {
+                        self.state.d.next = ScatterState::Piece;
                         if self.final_piece.q.val() {
-                            self.state.d.next = ScatterState::Drain;
-                        } else {
-                            self.state.d.next = ScatterState::Piece;
+                            self.state.d.next = ScatterState::Idle;
                         }
                     }
-                }
-            }
-            ScatterState::Drain => {
-                if self.moved.val()
-                    & self.beats.data_out.val().get_bit(64)
-                    & self.packets.data_out.val().get_bit(77)
-                {
-                    self.state.d.next = ScatterState::Done;
                 }
             }
             _ => {

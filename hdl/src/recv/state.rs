@@ -4,34 +4,32 @@ use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 pub enum RecvState {
-    /// Waits for a frame or a fence.
+    /// Waits for a frame or a fence; a frame's GET starts here.
     Idle,
-    /// Chooses by the frame's type.
-    Kind,
     /// Reads the VI's context.
     Get,
-    /// Registers the comparisons of frame and VI.
+    /// Registers the comparisons of frame, VI and descriptor.
     Match,
-    /// Acts on them.
+    /// Acts on them; the payload starts.
     Choose,
-    /// Waits for the descriptor engine.
+    /// Waits for the descriptor.
     Resolve,
-    /// Registers the checks of the lengths.
+    /// Compares the lengths; the last chance to take the payload back.
     Check,
-    /// Acts on them.
-    Place,
-    /// Waits for the payload.
-    Scatter,
-    /// The payload is placed.
-    Placed,
+    /// Call: POP.
+    Pop,
+    /// Waits for Next, read again.
+    Reread,
     /// Call: SAVE.
     Save,
     /// Call: ACKED.
     Acked,
     /// Chooses how to end a failed descriptor or VI.
     Fail,
-    /// Waits for the end of the descriptor.
-    Retire,
+    /// Waits until payload and status are accepted and the completion is announced.
+    Wait,
+    /// Call: STOP.
+    Stop,
     /// The frame does not continue its message: drops the rest of it.
     Gap,
     /// Waits until the event queue has the message.

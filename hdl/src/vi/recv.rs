@@ -140,5 +140,7 @@ impl Logic for RecvSide {
         self.port.ctx_total.next = self.progress.total.val();
         self.port.ctx_message.next = self.progress.message.val();
         self.port.ctx_fragment.next = self.progress.fragment.val();
+        self.port.posted.next = self.post.val();
+        self.port.posted_vi.next = bit_cast::<16, 10>(self.write_address.val());
     }
 }

@@ -1,0 +1,140 @@
+//! Completes a descriptor: its status goes out behind the payload, then the VI table announces the
+//! completion (contract 5.3).
+//!
+//! `start` (pulse) registers the arguments; `busy` until COMPLETE was answered. The status is 8 bytes
+//! at offset 24, or with immediate data 12 bytes at offset 20.
+//!
+//! Idle -> Packet -> [Beat ->] Wait -> Complete -> Idle.
+
+use crate::leaf::Number;
+use nic_regs::desc::{IMMEDIATE_OFFSET, LENGTH_OFFSET};
+use rust_hdl::prelude::*;
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum FinishState {
+    /// Waits for `start`.
+    Idle,
+    /// Waits until the payload is in the queue; sends the packet and its first beat.
+    Packet,
+    /// Sends the second beat.
+    Beat,
+    /// Waits until the status is accepted.
+    Wait,
+    /// Call: COMPLETE.
+    Complete,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Finish {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub start: Signal<In, Bit>,
+    pub vi: Signal<In, Bits<16>>,
+    /// Bus address of the descriptor.
+    pub bus: Signal<In, Bits<64>>,
+    pub length: Signal<In, Bits<20>>,
+    pub status_word: Signal<In, Bits<32>>,
+    pub has_immediate: Signal<In, Bit>,
+    pub immediate: Signal<In, Bits<32>>,
+    pub owe_ack: Signal<In, Bit>,
+    pub sampled: Signal<In, Bit>,
+    pub busy: Signal<Out, Bit>,
+    /// Pulse: a status was accepted for the sampled VI.
+    pub stamp: Signal<Out, Bit>,
+    /// The payload's beats are all in the queue, and it has room.
+    pub room: Signal<In, Bit>,
+    pub packet: Signal<Out, Bit>,
+    pub address: Signal<Out, Bits<64>>,
+    pub packet_length: Signal<Out, Bits<13>>,
+    pub beat: Signal<Out, Bit>,
+    pub data: Signal<Out, Bits<64>>,
+    pub last: Signal<Out, Bit>,
+    pub written: Signal<In, Bit>,
+    /// The call.
+    pub call: Signal<Out, Bit>,
+    pub call_vi: Signal<Out, Bits<16>>,
+    pub call_owe_ack: Signal<Out, Bit>,
+    pub call_done: Signal<In, Bit>,
+    state: DFF<FinishState>,
+    vi_at: DFF<Bits<16>>,
+    bus_at: DFF<Bits<64>>,
+    word: DFF<Bits<64>>,
+    immediate_at: DFF<Bits<32>>,
+    long: DFF<Bit>,
+    owes: DFF<Bit>,
+    sampled_at: DFF<Bit>,
+    length_offset: Number<64, LENGTH_OFFSET>,
+    immediate_offset: Number<64, IMMEDIATE_OFFSET>,
+    short_bytes: Number<13, 8>,
+    long_bytes: Number<13, 12>,
+}
+
+impl Logic for Finish {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, vi_at, bus_at, word, immediate_at, long, owes, sampled_at);
+        self.busy.next = self.state.q.val() != FinishState::Idle;
+        self.stamp.next = self.written.val() & self.sampled_at.q.val();
+        self.packet.next = false;
+        self.beat.next = false;
+        self.last.next = !self.long.q.val();
+        self.data.next = self.word.q.val();
+        self.address.next = self.bus_at.q.val() | self.length_offset.val();
+        self.packet_length.next = self.short_bytes.val();
+        if self.long.q.val() {
+            self.data.next = bit_cast::<64, 32>(self.immediate_at.q.val()) << 32;
+            self.address.next = self.bus_at.q.val() | self.immediate_offset.val();
+            self.packet_length.next = self.long_bytes.val();
+        }
+        self.call.next = self.state.q.val() == FinishState::Complete;
+        self.call_vi.next = self.vi_at.q.val();
+        self.call_owe_ack.next = self.owes.q.val();
+        match self.state.q.val() {
+            FinishState::Idle => {
+                self.vi_at.d.next = self.vi.val();
+                self.bus_at.d.next = self.bus.val();
+                self.word.d.next = bit_cast::<64, 20>(self.length.val())
+                    | (bit_cast::<64, 32>(self.status_word.val()) << 32);
+                self.immediate_at.d.next = self.immediate.val();
+                self.long.d.next = self.has_immediate.val();
+                self.owes.d.next = self.owe_ack.val();
+                self.sampled_at.d.next = self.sampled.val();
+                if self.start.val() {
+                    self.state.d.next = FinishState::Packet;
+                }
+            }
+            FinishState::Packet => {
+                if self.room.val() {
+                    self.packet.next = true;
+                    self.beat.next = true;
+                    self.state.d.next = FinishState::Wait;
+                    if self.long.q.val() {
+                        self.state.d.next = FinishState::Beat;
+                    }
+                }
+            }
+            FinishState::Beat => {
+                self.beat.next = true;
+                self.last.next = true;
+                self.data.next = self.word.q.val();
+                self.state.d.next = FinishState::Wait;
+            }
+            FinishState::Wait => {
+                if self.written.val() {
+                    self.state.d.next = FinishState::Complete;
+                }
+            }
+            FinishState::Complete => {
+                if self.call_done.val() {
+                    self.state.d.next = FinishState::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = FinishState::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = FinishState::Idle;
+        }
+    }
+}
