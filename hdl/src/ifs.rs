@@ -13,6 +13,7 @@
 //! | [`ViAdminClient`] | admin | vi | create, destroy, connect, disconnect, query |
 //! | [`EventClient`] | vi, recv, channel | event | event records |
 //! | [`EventAdminClient`] | admin | event | event queues, message queues |
+//! | [`PushClient`] | pcie/cq | send | data of push doorbells |
 //! | [`PoolClient`] | send | channel | frames to send |
 //! | [`StagingClient`] | recv | channel | frames received |
 //! | [`MessageClient`] | admin | send | 48-byte messages to send |
@@ -157,9 +158,28 @@ interface! {
             valid: Bit,
             token: Bits<64>,
             domain: Bits<8>,
+            /// Bit 0: the token of a push; its line 2:1. Bit 3: its data is in the slot 6:4 of
+            /// [`PushClient`].
+            push: Bits<7>,
         }
         back {
             ready: Bit,
+        }
+    }
+}
+
+interface! {
+    /// Words of push lines, from the doorbells to the send engine, which has eight slots of eight
+    /// words for them. A slot is used again when its bit of `free` was high (pulse).
+    PushClient / PushServer, "PushClient", "PushServer" {
+        out {
+            valid: Bit,
+            /// Slot 5:3, word of the line 2:0.
+            at: Bits<6>,
+            data: Bits<64>,
+        }
+        back {
+            free: Bits<8>,
         }
     }
 }
@@ -179,13 +199,20 @@ interface! {
     /// | 5 STOP | vi, reason, queue, status, refuse | contract 6.1; `refuse`: owe a ViRefuse (ignored on Unreliable) |
     /// | 6 SENT | vi, owed | these owed bits (0: none) were sent or forgotten; schedule again if it has work |
     /// | 7 CHECK | vi, in_progress (the frame ends its message) | before a commit: results `ctx_*`; then the message takes its number if it ends |
+    /// | 8 UNPUSH | vi, next_region, next_offset, fragment (segments) | a push goes back to the head of its queue |
+    /// | 9 PUSH | vi, next_region, next_offset, offset (= length) | a push goes out: as POP, AWAIT on Reception, and CHECK of a frame that ends its message |
     ///
-    /// `ctx_state` is valid with each answer.
+    /// `ctx_state` is valid with each answer. 8 and 9 end what `push_inline` began.
+    ///
+    /// `push_valid` (pulse): the post of a push with data in `push_slot` was judged. With
+    /// `push_inline` the send engine has it: it is not in the queue, `ctx_*` tell its VI, and the VI
+    /// is not offered nor takes a second push until 8 or 9. Only while `push_ready`, and not for the
+    /// VI that the engine is `holding`; while `push_open` the doorbell may wait a little for both.
     ViSendClient / ViSendServer, "ViSendClient", "ViSendServer" {
         out {
             work_ready: Bit,
             valid: Bit,
-            op: Bits<3>,
+            op: Bits<4>,
             vi: Bits<16>,
             in_progress: Bit,
             offset: Bits<19>,
@@ -201,8 +228,19 @@ interface! {
             refuse: Bit,
             /// SENT: 1 ViAck, 2 ViRefuse, 4 Fin.
             owed: Bits<3>,
+            push_ready: Bit,
+            /// No fence waits: what is not ready now may be soon.
+            push_open: Bit,
+            holding: Bit,
+            holding_vi: Bits<16>,
         }
         back {
+            push_valid: Bit,
+            push_inline: Bit,
+            push_slot: Bits<3>,
+            push_vi: Bits<16>,
+            /// Region 15:0, offset 41:16, segments 46:42.
+            push_token: Bits<47>,
             work_valid: Bit,
             work_vi: Bits<16>,
             done: Bit,

@@ -44,9 +44,12 @@ pub(crate) fn waveforms(prefix: &Path) -> [PathBuf; 2] {
     })
 }
 
-// The RTL has no features yet.
+// What the RTL does not have yet.
 fn model(_node: usize) -> Box<dyn nic_model::device::Device> {
-    Box::new(nic_model::Model::with_features(nic_model::device::Features::NONE))
+    Box::new(nic_model::Model::with_features(nic_model::device::Features {
+        push: true,
+        ..nic_model::device::Features::NONE
+    }))
 }
 
 #[cfg(feature = "rtl")]

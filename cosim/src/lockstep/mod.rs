@@ -8,6 +8,7 @@
 
 pub mod host;
 pub mod plan;
+mod push;
 pub mod rig;
 pub mod run;
 

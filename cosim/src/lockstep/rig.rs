@@ -190,6 +190,12 @@ impl Rig {
         self.nodes[node].device.bar_write(2, page + offset, &value.to_le_bytes());
     }
 
+    /// Writes to a push line: `offset` is that in the domain's page.
+    pub fn write_line(&mut self, node: usize, domain: u8, offset: u64, bytes: &[u8]) {
+        let page = u64::from(domain) * nic_regs::doorbell::PAGE_BYTES;
+        self.nodes[node].device.bar_write(2, page + offset, bytes);
+    }
+
     /// Runs one admin command; answers status and result.
     ///
     /// # Errors

@@ -74,6 +74,8 @@ pub struct Fetch {
     pub reset: Signal<In, Bit>,
     pub pause: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
+    /// A VI is in hand.
+    pub holding: Signal<Out, Bit>,
     pub message_valid: Signal<In, Bit>,
     pub message_start: Signal<Out, Bit>,
     pub message_done: Signal<In, Bit>,
@@ -126,6 +128,9 @@ pub struct Fetch {
     pub ask_done: Signal<In, Bit>,
     pub ask_ok: Signal<In, Bit>,
     pub ask_down: Signal<In, Bit>,
+    /// Has a good answer of the pool whose frame is not in the middle stage yet, or ends a
+    /// descriptor itself: no push may come between.
+    pub engaged: Signal<Out, Bit>,
     pub gather_start: Signal<Out, Bit>,
     pub gather_go: Signal<Out, Bit>,
     pub gather_cancel: Signal<Out, Bit>,
@@ -195,6 +200,7 @@ impl Logic for Fetch {
         dff_setup!(self, clock, reserved, started, doubt, rescue_at, rescue_vi, rescue_part);
         dff_setup!(self, clock, rescuing, rescuing_part);
         self.idle.next = (self.state.q.val() == FetchState::Idle) & (!self.rescue_at.q.val());
+        self.holding.next = self.state.q.val() != FetchState::Idle;
         self.kind.next = self.kind_at.q.val();
         self.is_data.next = self.is_data_at.q.val();
         self.sequenced.next = self.sequenced_at.q.val();
@@ -283,6 +289,12 @@ impl Logic for Fetch {
             | self.empty.val()
             | (self.started.q.val() & self.gather_issued.val());
         self.has_payload.next = self.started.q.val();
+        self.engaged.next = self.reserved.q.val()
+            | (self.state.q.val() == FetchState::Fail)
+            | (self.state.q.val() == FetchState::Pop)
+            | (self.state.q.val() == FetchState::Reread)
+            | (self.state.q.val() == FetchState::RereadWait)
+            | (self.state.q.val() == FetchState::Finish);
         self.ask_valid.next = self.state.q.val() == FetchState::Ask;
 
         // The stages behind.

@@ -19,10 +19,12 @@ pub struct SendProgress {
     /// The message's last frame is on its way, or the message ends after some frames: the next one
     /// has the next number.
     pub count: Signal<In, Bit>,
-    /// A descriptor left the queue: its token is kept, the message is over, and has its number if a
-    /// frame of it was sent (`save_in_progress`).
+    /// A descriptor left the queue: the message is over, and has its number if a frame of it was
+    /// sent (`save_in_progress`).
     pub popped: Signal<In, Bit>,
-    pub popped_token: Signal<In, Bits<42>>,
+    /// Keeps the token of a descriptor that left the queue or never was in it.
+    pub keep_token: Signal<In, Bit>,
+    pub kept_token: Signal<In, Bits<42>>,
     /// Wait for a ViAck; `save_offset` is the message's length.
     pub await_ack: Signal<In, Bit>,
     /// The ViAck arrived, if one is waited for.
@@ -125,8 +127,8 @@ impl Logic for SendProgress {
             | (bit_cast::<38, 1>(self.awaiting_next.val().into()) << 36)
             | (bit_cast::<38, 1>(self.acked_next.val().into()) << 37);
         self.popped_ram.write_address.next = self.write_address.val();
-        self.popped_ram.write_enable.next = self.popped.val();
-        self.popped_ram.write_data.next = self.popped_token.val();
+        self.popped_ram.write_enable.next = self.keep_token.val();
+        self.popped_ram.write_data.next = self.kept_token.val();
     }
 }
 
