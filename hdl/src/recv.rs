@@ -94,6 +94,7 @@ pub struct Recv {
     word: Signal<Local, Bits<32>>,
     first: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
+    quiet: Signal<Local, Bit>,
     succeeded: Signal<Local, Bit>,
     bus: Signal<Local, Bits<64>>,
     successor: Signal<Local, Bits<43>>,
@@ -140,12 +141,16 @@ impl Logic for Recv {
         self.counts.next = self.control.counts.val() | self.fetched.q.val();
         self.sampled.d.next = self.sample_armed.val() & (self.sample_vi.val() == self.dst_vi.val());
         self.stamp_matched.next = self.control.matched.val() & self.sampled.q.val();
-        self.stamp_data_written.next = (self.control.empty_placed.val()
-            | self.writer.data_written.val())
-            & self.sampled.q.val();
-        self.stamp_status_written.next = self.finish.stamp.val();
-        self.pausing.d.next =
-            self.control.idle.val() & self.jobs.paused.val() & self.fence.pause.val();
+        self.stamp_data_written.next =
+            (self.control.empty_placed.val() & self.sampled.q.val()) | self.writer.data_stamp.val();
+        self.stamp_status_written.next = self.writer.status_stamp.val();
+        self.writer.sampled.next = self.sampled.q.val();
+        self.quiet.next =
+            self.scatter.quiet.val() & self.writer.empty.val() & self.finish.quiet.val();
+        self.pausing.d.next = self.control.idle.val()
+            & self.quiet.val()
+            & self.jobs.paused.val()
+            & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
         // The frame's way.
@@ -176,8 +181,8 @@ impl Logic for Recv {
         self.control.unreached.next = self.loader.unreached.val();
         self.control.done.next = self.port.done.val();
         self.control.need_next.next = self.port.need_next.val();
-        self.control.quiet.next =
-            self.scatter.quiet.val() & self.writer.empty.val() & (!self.finish.busy.val());
+        self.control.handed.next = self.scatter.quiet.val() & (!self.finish.busy.val());
+        self.control.quiet.next = self.quiet.val();
         self.control.completes.next = self.verdict.completes.val();
         self.control.message_done.next = self.events.done.val();
         self.control.message_refused.next = self.events.outcome.val() != 0;
@@ -262,7 +267,6 @@ impl Logic for Recv {
             self.succeeded.val() & self.last.val() & self.staging.header1.val().get_bit(50);
         self.finish.immediate.next = self.word.val();
         self.finish.owe_ack.next = self.succeeded.val() & self.staging.header1.val().get_bit(52);
-        self.finish.sampled.next = self.sampled.q.val();
         self.finish.room.next =
             self.scatter.quiet.val() & (!self.writer.full.val()) & (!self.writer.high.val());
         self.finish.written.next = self.writer.status_written.val();

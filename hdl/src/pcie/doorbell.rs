@@ -65,9 +65,12 @@ impl Logic for Doorbell {
         self.event_pages.reset.next = self.reset.val();
 
         self.open.next = (!self.tokens.full.val()) & (!self.events.full.val());
-        self.ready.next = self.open.val() & (!self.push.breaks.val());
-        self.moves.next =
-            self.valid.val() & self.open.val() & self.enable.val() & (!self.push.breaks.val());
+        self.ready.next = self.open.val() & (!self.push.breaks.val()) & (!self.push.waits.val());
+        self.moves.next = self.valid.val()
+            & self.open.val()
+            & self.enable.val()
+            & (!self.push.breaks.val())
+            & (!self.push.waits.val());
         self.push.enable.next = self.enable.val();
         self.push.valid.next = self.valid.val();
         self.push.word.next = self.word.val();

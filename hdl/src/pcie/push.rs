@@ -8,7 +8,7 @@
 //! Word 0 begins a push. A word of the same line and in turn goes on with it, until it is whole. Any
 //! other write to its page, word 0 of another page, a malformed word 1 or 2, and silence break it:
 //! then `breaks` is high, and the post (a token alone) must move before the write may be looked at
-//! again. So one push at a time is under way in the whole device.
+//! again. So one push at a time is under way in the whole device. Word 0 waits a little for a slot.
 
 use crate::ifs::PushClient;
 use crate::leaf::Number;
@@ -33,6 +33,8 @@ pub struct Push {
     pub room: Signal<In, Bit>,
     /// The write must wait: it breaks the push under way.
     pub breaks: Signal<Out, Bit>,
+    /// The write must wait: no slot is free yet.
+    pub waits: Signal<Out, Bit>,
     /// Word 0 with a token for the receive queue.
     pub refused: Signal<Out, Bit>,
     pub post: Signal<Out, Bit>,
@@ -53,6 +55,10 @@ pub struct Push {
     silence: DFF<Bits<7>>,
     slot: DFF<Bits<3>>,
     taken: DFF<Bits<8>>,
+    /// Cycles that word 0 waits for a slot.
+    patience: DFF<Bits<7>>,
+    slot_taken: Signal<Local, Bit>,
+    waits_now: Signal<Local, Bit>,
     word_valid: DFF<Bit>,
     word_at: DFF<Bits<6>>,
     word_data: DFF<Bits<64>>,
@@ -75,7 +81,9 @@ impl Logic for Push {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, under_way, broken, has_slot, page_at, line_at, awaited, final_word);
-        dff_setup!(self, clock, token, silence, slot, taken, word_valid, word_at, word_data);
+        dff_setup!(
+            self, clock, token, silence, slot, taken, patience, word_valid, word_at, word_data
+        );
         self.first.next = self.index.val() == 0;
         self.continues.next = self.under_way.q.val()
             & (!self.broken.q.val())
@@ -93,8 +101,25 @@ impl Logic for Push {
                     & ((self.page.val() == self.page_at.q.val())
                         | (self.word.val() & self.first.val()))));
         self.breaks.next = self.breaking.val();
-        self.moves.next =
-            self.valid.val() & self.word.val() & self.room.val() & (!self.breaking.val());
+        self.this_slot.next = self.one.val() << self.slot.q.val();
+        self.slot_taken.next = (self.taken.q.val() & self.this_slot.val()).any();
+        self.waits_now.next = self.valid.val()
+            & self.word.val()
+            & self.first.val()
+            & self.slot_taken.val()
+            & (!self.patience.q.val().get_bit(6));
+        self.waits.next = self.waits_now.val();
+        self.patience.d.next = 0.into();
+        if self.waits_now.val() & (!self.breaking.val()) {
+            self.patience.d.next = self.patience.q.val() + 1;
+        } else if self.valid.val() & (!self.room.val()) {
+            self.patience.d.next = self.patience.q.val();
+        }
+        self.moves.next = self.valid.val()
+            & self.word.val()
+            & self.room.val()
+            & (!self.breaking.val())
+            & (!self.waits_now.val());
         self.refused.next = self.moves.val() & self.first.val() & self.data.val().get_bit(63);
 
         // Word 1: at most 40 bytes, reserved bits zero. Word 2: zero.
@@ -116,7 +141,6 @@ impl Logic for Push {
         }
 
         // Slots.
-        self.this_slot.next = self.one.val() << self.slot.q.val();
         self.freed.next = self.taken.q.val() & (!self.words.free.val());
         self.taken.d.next = self.freed.val();
         if self.whole.val() & self.has_slot.q.val() {
@@ -160,7 +184,7 @@ impl Logic for Push {
             self.final_word.d.next = 0.into();
             self.token.d.next = self.data.val();
             self.silence.d.next = 0.into();
-            self.has_slot.d.next = !(self.taken.q.val() & self.this_slot.val()).any();
+            self.has_slot.d.next = !self.slot_taken.val();
         }
         if self.reset.val() {
             self.taken.d.next = 0.into();

@@ -73,7 +73,9 @@ pub struct Control {
     pub scatter: Signal<Out, Bit>,
     pub cancel: Signal<Out, Bit>,
     pub finish: Signal<Out, Bit>,
-    /// Everything is accepted and announced.
+    /// The payload was read, the status is in the queue: the frame is not needed any more.
+    pub handed: Signal<In, Bit>,
+    /// Everything of this and all earlier frames is accepted and announced.
     pub quiet: Signal<In, Bit>,
     /// See [`Cause`].
     pub cause: Signal<Out, Bits<4>>,
@@ -126,7 +128,8 @@ impl Logic for Control {
         self.starts.next = (self.state.q.val() == RecvState::Idle)
             & self.valid.val()
             & self.ready.val()
-            & (!self.pause.val());
+            & (!self.pause.val())
+            & (self.quiet.val() | (!self.is_message.val()));
         self.too_long.next = self.whole.val() > bit_cast::<21, 20>(self.total.val());
         self.some.next = self.length.val().any();
 
@@ -277,11 +280,12 @@ impl Logic for Control {
                 }
             }
             RecvState::Wait => {
-                if self.quiet.val() {
-                    self.state.d.next = RecvState::Release;
-                    if self.stopping.q.val() {
+                if self.stopping.q.val() {
+                    if self.quiet.val() {
                         self.state.d.next = RecvState::Stop;
                     }
+                } else if self.handed.val() {
+                    self.state.d.next = RecvState::Release;
                 }
             }
             RecvState::Stop => {

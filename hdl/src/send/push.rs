@@ -23,6 +23,9 @@ use nic_regs::limits::DATA_SEGMENTS_MAX;
 use nic_regs::vi::{Reliability, State};
 use rust_hdl::prelude::*;
 
+/// A message of one frame.
+const WHOLE: u8 = flag::FIRST | flag::LAST;
+
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 pub enum PushState {
     /// Waits for a push, and for its turn.
@@ -134,21 +137,22 @@ pub struct Push {
     too_long: Signal<Local, Bit>,
     good: Signal<Local, Bit>,
     all_moved: Signal<Local, Bit>,
+    brought: Signal<Local, Bit>,
+    beat_after: Signal<Local, Bits<3>>,
     moves: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     level_flags: Signal<Local, Bits<8>>,
     done_slot: Signal<Local, Bits<8>>,
-    refused_slot: Signal<Local, Bits<8>>,
     one: Number<8, 1>,
     control_bytes: Number<32, { CONTROL_BYTES }>,
     segments_most: Number<5, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     connected: Number<2, { State::Connected as u64 }>,
     level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
     level_reception: Number<3, { Reliability::Reception as u64 }>,
-    flag_sequenced: Number<8, { flag::SEQUENCED as u64 }>,
-    flag_reception: Number<8, { flag::RECEPTION as u64 }>,
+    flags_sequenced: Number<8, { (WHOLE | flag::SEQUENCED) as u64 }>,
+    flags_reception: Number<8, { (WHOLE | flag::SEQUENCED | flag::RECEPTION) as u64 }>,
+    flags_unsequenced: Number<8, { WHOLE as u64 }>,
     flag_immediate: Number<8, { flag::IMMEDIATE as u64 }>,
-    flag_whole: Number<8, { (flag::FIRST | flag::LAST) as u64 }>,
 }
 
 impl Logic for Push {
@@ -193,9 +197,7 @@ impl Logic for Push {
             & (self.pause.val() | self.too_long.val() | self.tries.q.val().get_bit(5));
         self.begins.next = (self.state.q.val() == PushState::Idle)
             & (!self.records.empty.val())
-            & (!self.pause.val())
-            & (!self.too_long.val())
-            & (!self.tries.q.val().get_bit(5))
+            & (!self.returns.val())
             & self.turn.val();
         self.checked.next = self.begins.val();
 
@@ -231,8 +233,11 @@ impl Logic for Push {
             & ((self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send));
         self.beat_data.next = self.line.data.val();
         self.moves.next = self.beat_valid.val() & self.beat_ready.val();
+        self.beat_after.next = self.beat.q.val() + 1;
+        self.brought.next = self.all_moved.val()
+            | (self.moves.val() & (self.beat_after.val() == self.line.beats.val()));
         if self.moves.val() {
-            self.beat.d.next = self.beat.q.val() + 1;
+            self.beat.d.next = self.beat_after.val();
         }
         self.good.next = self.reached.q.val() & (!self.dropped.q.val());
         self.commit_valid.next = self.state.q.val() == PushState::Commit;
@@ -240,12 +245,11 @@ impl Logic for Push {
         self.peer_vi.next = self.peer_vi_at.q.val();
         self.connection.next = self.connection_at.q.val();
         self.unsequenced.next = bit_cast::<16, 8>(self.message.q.val()) << 8;
-        self.level_flags.next = self.flag_whole.val();
+        self.level_flags.next = self.flags_sequenced.val();
         if self.level_at.val() == self.level_reception.val() {
-            self.level_flags.next =
-                self.flag_whole.val() | self.flag_sequenced.val() | self.flag_reception.val();
-        } else if self.level_at.val() != self.level_unreliable.val() {
-            self.level_flags.next = self.flag_whole.val() | self.flag_sequenced.val();
+            self.level_flags.next = self.flags_reception.val();
+        } else if self.level_at.val() == self.level_unreliable.val() {
+            self.level_flags.next = self.flags_unsequenced.val();
         }
         self.flags.next = self.level_flags.val();
         self.word.next = 0.into();
@@ -296,13 +300,13 @@ impl Logic for Push {
                     self.message.d.next = self.ctx_message.val();
                     self.dropped.d.next = self.ctx_state.val() != self.connected.val();
                     self.state.d.next = PushState::Send;
-                    if self.looked.q.val() & self.all_moved.val() {
+                    if self.looked.q.val() & self.brought.val() {
                         self.state.d.next = PushState::Commit;
                     }
                 }
             }
             PushState::Send => {
-                if self.looked.q.val() & self.all_moved.val() {
+                if self.looked.q.val() & self.brought.val() {
                     self.state.d.next = PushState::Commit;
                 }
             }
@@ -356,11 +360,10 @@ impl Logic for Push {
         if self.ends.val() {
             self.done_slot.next = self.one.val() << self.slot_at.val();
         }
-        self.refused_slot.next = 0.into();
+        self.line.free.next = self.done_slot.val();
         if self.valid.val() & (!self.inline.val()) {
-            self.refused_slot.next = self.one.val() << self.slot.val();
+            self.line.free.next = self.done_slot.val() | (self.one.val() << self.slot.val());
         }
-        self.line.free.next = self.done_slot.val() | self.refused_slot.val();
         if self.reset.val() {
             self.state.d.next = PushState::Idle;
             self.looking.d.next = false;

@@ -203,8 +203,8 @@ impl End {
         Ok(())
     }
 
-    /// A new descriptor for a message of `bytes`, and where its data is in memory. The n-th send of one node and the n-th receive of
-    /// the other have their data at the same place.
+    /// A new descriptor for a message of `bytes`, and where its data is in memory. The n-th send of
+    /// one node and the n-th receive of the other have their data at the same place.
     fn slot(&mut self, queue: Queue, bytes: usize) -> Result<(Slot, usize), Error> {
         let offset = self.next_descriptor * DESCRIPTOR_BYTES;
         self.next_descriptor = (self.next_descriptor + 1) % DESCRIPTORS;
