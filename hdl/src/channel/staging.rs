@@ -2,8 +2,8 @@
 //!
 //! Payload is written while a frame arrives, behind everything that is kept; `commit` keeps it, and
 //! without `commit` the next frame overwrites it. Room is counted in credit units of 32 beats
-//! (contract 7.4), header included, so that a peer that obeys its credits always finds room; the
-//! payload alone can then never overrun the 2,048 beats. Headers wait in a FIFO of their own; the
+//! (contract 7.4), so that a peer that obeys its credits always finds room; the payload can then
+//! never overrun the 2,048 beats. Headers, at most one a unit, wait in a FIFO of their own; the
 //! oldest is held in registers, and a frame that finds nothing in front of it goes there at once.
 //!
 //! Released units of sequenced frames raise the credit limit of their source, unless its channel
@@ -115,9 +115,9 @@ pub struct Staging {
     colour_bit: Num<64, 0x80>,
     colour_mask: Num<64, 0xffff_ffff_ffff_ff7f>,
     units_all: Num<8, { CREDITS_MAX as u64 }>,
-    round: Num<10, 34>,
-    /// The same in bytes, and to round up to beats.
-    round_bytes: Num<14, { 34 * 8 + 7 }>,
+    round: Num<10, 31>,
+    round_bytes: Num<14, 255>,
+    one_7: Num<7, 1>,
     zero_4: Num<4, 0>,
     zero_16: Num<16, 0>,
     type_data: Num<8, { Type::Data as u64 }>,
@@ -147,10 +147,13 @@ impl Logic for Staging {
         self.ram.write_address.next = self.ram_address.q.val();
         self.ram.write_data.next = self.ram_data.q.val();
 
-        // Room: header and payload, rounded up to units; the frame takes its number along until it
-        // is kept.
+        // Room: payload, rounded up to units, and one at least; the frame takes its number along
+        // until it is kept.
         self.rounded.next = bit_cast::<14, 13>(self.coming_length.val()) + self.round_bytes.val();
         self.units.d.next = bit_cast::<7, 6>(self.rounded.val().get_bits::<6>(8));
+        if !self.rounded.val().get_bits::<6>(8).any() {
+            self.units.d.next = self.one_7.val();
+        }
         self.units1.d.next = self.units.q.val();
         self.units2.d.next = self.units1.q.val();
         self.wanted.next =
@@ -221,6 +224,9 @@ impl Logic for Staging {
         self.head_beats.next = self.head_length.val().get_bits::<10>(3);
         self.head_rounded.next = self.head_beats.val() + self.round.val();
         self.head_units.next = bit_cast::<7, 5>(self.head_rounded.val().get_bits::<5>(5));
+        if !self.head_rounded.val().get_bits::<5>(5).any() {
+            self.head_units.next = self.one_7.val();
+        }
         self.units_out.next = 0.into();
         self.beats_out.next = 0.into();
         self.back.d.next = self.back.q.val() & self.opened.val();
