@@ -23,6 +23,7 @@ pub mod delay;
 pub mod effects;
 pub mod facts;
 pub mod giver;
+pub mod held;
 pub mod job;
 pub mod lists;
 pub mod marks;
