@@ -247,6 +247,27 @@ fn credits() {
     assert_eq!(single.free(), 128);
 }
 
+/// Credits that come in any cycle around the decision that a frame must wait for them: it is sent.
+#[test]
+fn credits_in_time() {
+    for delay in 0..40 {
+        let mut single = Single::opened(31);
+        for _ in 0..64 {
+            assert_eq!(single.offer(1, Type::ViAck, 0, true), Outcome::Committed);
+        }
+        single.0.run(400);
+        single.put(Header { acknowledgement: 64, ..from_peer(Type::Ack) }, &[]);
+        single.0.run(400);
+        assert_eq!((single.sent().len(), single.free()), (64, 128));
+        let header = Header { kind: Type::Fin as u8, flags: flag::SEQUENCED, ..Header::default() };
+        single.0.nodes[0].outbox.push_back(Frame { peer: 1, header, payload: vec![] });
+        single.0.run(delay);
+        single.inject(Header { acknowledgement: 64, credit: 65, ..from_peer(Type::Ack) }, &[]);
+        single.0.run(200);
+        assert_eq!(single.kinds(), [Type::Fin], "delay {delay}");
+    }
+}
+
 #[test]
 fn events() {
     let mut single = Single::opened(28);

@@ -107,8 +107,13 @@ fn small_streams() {
         (both_ways, 250, 90),
     ] {
         let mut world = pair(latency, 41);
+        let acks = |world: &World| world.nodes.iter().map(|n| n.count(Counter::AcksSent)).sum();
+        let before: u64 = acks(&world);
         let each = tenths(stream(&mut world, routes, 1_000, 8));
         assert!(each <= most, "{routes:?}, latency {latency}: {each}");
+        // Acknowledgements ride along, or tell of many frames.
+        let acks = acks(&world) - before;
+        assert!(acks <= 120, "{routes:?}, latency {latency}: {acks} Acks");
     }
 }
 
