@@ -449,14 +449,21 @@ interface! {
 }
 
 interface! {
-    /// Received frames, oldest first. While `valid`, the header beats are stable and payload beat n
-    /// (packed from byte 0) is read with `address` = n, data in the next cycle. `release` (pulse)
-    /// gives the frame's staging memory back; `valid` is then low for at least one cycle.
+    /// Received frames, oldest first. While `valid`, header beats and `base` are stable. `take`
+    /// (pulse) puts the offered frame into the client's hand, where up to 16 can be, and the next
+    /// one is offered. Payload beat n (packed from byte 0) of a frame, in hand or offered, is read
+    /// with `address` = n and `origin` = its `base`, data in the next cycle. `release` (pulse) gives
+    /// back the staging memory of the oldest frame in hand, or of the offered one if there is none:
+    /// a client that never takes has one frame at a time. When the offered frame is taken or
+    /// released, `valid` is low for at least one cycle.
     StagingClient / StagingServer, "StagingClient", "StagingServer" {
         out {
             address: Bits<10>,
+            origin: Bits<11>,
+            take: Bit,
             release: Bit,
-            /// Pulse: the message at the head was refused; send MessageRefused to its source.
+            /// Pulse, with `release` or before: the frame that is released next is a message that
+            /// was refused; send MessageRefused to its source.
             refused: Bit,
         }
         back {
@@ -464,6 +471,8 @@ interface! {
             header0: Bits<64>,
             header1: Bits<64>,
             header2: Bits<64>,
+            /// Place of its payload.
+            base: Bits<11>,
             data: Bits<64>,
         }
     }

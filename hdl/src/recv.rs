@@ -296,6 +296,9 @@ impl Logic for Recv {
         if self.control.message.val() {
             self.staging.address.next = bit_cast::<10, 3>(self.events.message_index.val());
         }
+        // One frame at a time.
+        self.staging.origin.next = self.staging.base.val();
+        self.staging.take.next = false;
         self.staging.release.next = self.control.give_back.val();
         self.staging.refused.next = self.control.refuse.val();
         self.events.valid.next = self.control.message.val();
