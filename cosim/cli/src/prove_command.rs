@@ -15,7 +15,7 @@ use std::path::PathBuf;
   viaduct prove --block fifo                one block and its mutations
   viaduct prove --block fifo --no-mutations only the proof
   viaduct prove --list                      what there is
-  viaduct prove --vcd /tmp/traces           waveforms into a folder of your own")]
+  viaduct prove --vcd traces/                waveforms into a folder of your own")]
 pub(crate) struct Arguments {
     /// One block, as --list calls it; by default all.
     #[arg(long)]
