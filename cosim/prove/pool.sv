@@ -117,6 +117,10 @@ wire rule_answer = ~(begun & ask_done & mine) | ask_ok == (was_open[1] & spare >
    & (~ask_data | share_of + chunks <= 64) & (~ask_sequenced | ~left_then[7]));
 // Each good answer leaves one reservation.
 wire rule_reserved = ~begun | reserved_valid == (owed != 0 | good);
+// The reservation says what was asked for, and what was charged for it: chunks rounded up, one at
+// least (7.5), and units with the header (7.4).
+wire rule_content = ~(begun & good & owed == 0) | (reserved[6:0] == {ask_sequenced, ask_peer[5:0]}
+   & reserved[20:8] == ask_length & reserved[25:21] == chunks & reserved[30:26] == cost_units);
 // `ask_down` says that the channel was not open.
 wire rule_down = ~(begun & ask_done & mine) | ask_down == ~was_open[1];
 

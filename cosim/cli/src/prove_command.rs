@@ -11,11 +11,11 @@ use std::path::PathBuf;
 /// every rule is proved and every mutation is caught. A rule that is broken leaves a waveform.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  viaduct prove                             everything (about a minute)
+  viaduct prove                             everything (some minutes)
   viaduct prove --block fifo                one block and its mutations
   viaduct prove --block fifo --no-mutations only the proof
   viaduct prove --list                      what there is
-  viaduct prove --vcd traces/                waveforms into a folder of your own")]
+  viaduct prove --vcd traces/              waveforms into a folder of your own")]
 pub(crate) struct Arguments {
     /// One block, as --list calls it; by default all.
     #[arg(long)]

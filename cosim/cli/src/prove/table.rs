@@ -90,6 +90,8 @@ pub(crate) const PROOFS: &[Proof] = &[
             mutation("winner-again", "~(lowest | (lowest - 1'b1))", "~(lowest - 1'b1)"),
             mutation("unfair", "above <= ~(", "above <= (above & request) | (0 & "),
             mutation("two-grants", "(|late) ? late : request", "late | request"),
+            mutation("all-late", "field & (~field + 1'b1)", "field"),
+            mutation("unasked", "grant = lowest;", "grant = lowest | {6'h0, advance};"),
         ],
     },
     Proof {
@@ -153,7 +155,9 @@ pub(crate) const PROOFS: &[Proof] = &[
             mutation("credit-equal", "(over_credit != zero_8)", "(over_credit > 8'h1)"),
             mutation("share-over", "(share_sum > share_max)", "(share_sum < share_max)"),
             mutation("give-unseen", "gave$d = give;", "gave$d = 1'b0;"),
-            mutation("charge-free", "taken_off = needed$q;", "taken_off = 32'h0;"),
+            mutation("round-down", "ask_length + round_chunk;", "ask_length + 13'h0;"),
+            mutation("no-header", "14'h3fff) + round_units;", "14'h3fff) + 14'h7;"),
+            mutation("down-as-full", "ask_down = ~is_open$q;", "ask_down = 1'b0;"),
         ],
     },
     Proof {
@@ -225,6 +229,9 @@ pub(crate) const PROOFS: &[Proof] = &[
             mutation("one-short", "new_fill > size", "new_fill >= size"),
             mutation("any-page", "exists & (((domain) & 8'hff) == page)", "exists"),
             mutation("fires-late", "fire = good &", "fire = at &"),
+            mutation("one-cause", "cause = cause_range;", "cause = cause_not_own;"),
+            mutation("arms-full", "arm = token[32'h10] & (~|new_fill)", "arm = token[32'h10]"),
+            mutation("drains-full", "& (new_fill != size)", "& 1'b1"),
         ],
     },
     Proof {
@@ -240,6 +247,9 @@ pub(crate) const PROOFS: &[Proof] = &[
             mutation("over-full", "at & (~absent) & (~full)", "at & (~absent)"),
             mutation("message-waits", "full & (~message)", "full"),
             mutation("any-answer", "answered$d = who;", "answered$d = 3'h1;"),
+            mutation("phase-off", "writer$phase = phase;", "writer$phase = ~phase;"),
+            mutation("interrupts", "writer$interrupt = armed;", "writer$interrupt = at;"),
+            mutation("counts-again", "if (~channel_put_off$q)", "if (1'b1)"),
         ],
     },
     Proof {
@@ -259,6 +269,7 @@ pub(crate) const PROOFS: &[Proof] = &[
                 "(~read_skid$out_valid) | writing$q",
             ),
             mutation("hold-cuts", "read_open = read_begun$q | (~hold)", "read_open = ~hold"),
+            mutation("idle-early", "out_valid)) & (~skid$out_valid)", "out_valid))"),
         ],
     },
     Proof {
