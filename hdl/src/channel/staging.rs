@@ -121,6 +121,7 @@ pub struct Staging {
     zero_4: Num<4, 0>,
     zero_16: Num<16, 0>,
     type_data: Num<8, { Type::Data as u64 }>,
+    type_write: Num<8, { Type::RdmaWrite as u64 }>,
 }
 
 impl Logic for Staging {
@@ -216,7 +217,9 @@ impl Logic for Staging {
         self.freed.next = self.released.q.val();
         self.head_kind.next = self.head0.q.val().get_bits::<8>(8);
         self.head_sequenced.next =
-            (self.head_kind.val() != self.type_data.val()) | self.head1.q.val().get_bit(51);
+            ((self.head_kind.val() != self.type_data.val())
+                & (self.head_kind.val() != self.type_write.val()))
+                | self.head1.q.val().get_bit(51);
         self.head_length.next = bit_cast::<14, 13>(self.head0.q.val().get_bits::<13>(16)) + 7;
         self.head_beats.next = self.head_length.val().get_bits::<10>(3);
         self.head_rounded.next = self.head_beats.val() + self.round.val();

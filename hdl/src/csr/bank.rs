@@ -164,7 +164,7 @@ pub struct Bank {
     caps0: Number<32, { csr::CAPS0::RESET.0 as u64 }>,
     caps1: Number<32, { csr::CAPS1::RESET.0 as u64 }>,
     caps2: Number<32, { csr::CAPS2::RESET.0 as u64 }>,
-    caps3: Number<32, { csr::CAPS3::RESET.0 as u64 }>,
+    caps3: Number<32, { csr::CAPS3::RESET.with(csr::CAPS3::RDMA_WRITE, 1).0 as u64 }>,
     khz: Number<32, { csr::CLOCK::RESET.0 as u64 }>,
     reset_payload: Number<3, { csr::PCIE::RESET.get(csr::PCIE::MAX_PAYLOAD) as u64 }>,
     reset_read: Number<3, { csr::PCIE::RESET.get(csr::PCIE::MAX_READ) as u64 }>,

@@ -1,7 +1,8 @@
-//! Cuts the next Data frame off a message: length, flags, word (contract 4.2), and the checks of
-//! the message's length (3.4, 3.5).
+//! Cuts the next frame off a message: length, flags, word (contract 4.2, 11.1), and the checks of
+//! the message's length and operation (3.4, 3.5). The length is that of the data, without an RDMA
+//! header.
 //!
-//! Free running: `too_long` is valid one cycle after the arguments, `length` and `last` after two,
+//! Free running: `too_long` and `forbidden` are valid one cycle after the arguments, `length` and `last` after two,
 //! `flags` and `word` after three.
 
 use crate::leaf::Number;
@@ -17,16 +18,23 @@ pub struct Cut {
     pub in_progress: Signal<In, Bit>,
     pub progress: Signal<In, Bits<19>>,
     pub whole: Signal<In, Bits<19>>,
+    /// An RDMA write: now, and when frames were sent. The peer's VI takes some.
+    pub is_write: Signal<In, Bit>,
+    pub was_write: Signal<In, Bit>,
+    pub write_allowed: Signal<In, Bit>,
     pub has_immediate: Signal<In, Bit>,
     pub immediate: Signal<In, Bits<32>>,
     pub sequenced: Signal<In, Bit>,
     pub reception: Signal<In, Bit>,
     pub too_long: Signal<Out, Bit>,
+    pub forbidden: Signal<Out, Bit>,
     pub length: Signal<Out, Bits<13>>,
     pub last: Signal<Out, Bit>,
     pub flags: Signal<Out, Bits<8>>,
     pub word: Signal<Out, Bits<32>>,
     too_long_at: DFF<Bit>,
+    forbidden_at: DFF<Bit>,
+    changed: Signal<Local, Bit>,
     left: DFF<Bits<20>>,
     length_at: DFF<Bits<13>>,
     last_at: DFF<Bit>,
@@ -42,16 +50,20 @@ pub struct Cut {
 impl Logic for Cut {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, too_long_at, left, length_at, last_at, flags_at, word_at);
+        dff_setup!(self, clock, forbidden_at, too_long_at, left, length_at, last_at, flags_at, word_at);
         self.too_long.next = self.too_long_at.q.val();
         self.length.next = self.length_at.q.val();
         self.last.next = self.last_at.q.val();
         self.flags.next = self.flags_at.q.val();
         self.word.next = self.word_at.q.val();
 
-        // In mid-message the total must be what it was.
+        // In mid-message total and operation must be what they were.
+        self.changed.next = (self.total.val() != bit_cast::<20, 19>(self.whole.val()))
+            | (self.is_write.val() != self.was_write.val());
         self.too_long_at.d.next = (self.total.val() > self.max_transfer.val())
-            | (self.in_progress.val() & (self.total.val() != bit_cast::<20, 19>(self.whole.val())));
+            | (self.in_progress.val() & self.changed.val());
+        self.forbidden.next = self.forbidden_at.q.val();
+        self.forbidden_at.d.next = self.is_write.val() & (!self.write_allowed.val());
         self.left.d.next = self.total.val() - bit_cast::<20, 19>(self.progress.val());
 
         self.fits.next = self.left.q.val() <= self.payload_20.val();
@@ -71,7 +83,7 @@ impl Logic for Cut {
         self.word_at.d.next = 0.into();
         if self.imm_frame.val() {
             self.word_at.d.next = self.immediate.val();
-        } else if self.first_frame.val() & (!self.last_at.q.val()) {
+        } else if self.first_frame.val() & (!self.last_at.q.val()) & (!self.is_write.val()) {
             self.word_at.d.next = bit_cast::<32, 20>(self.total.val());
         }
     }
