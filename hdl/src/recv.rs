@@ -8,13 +8,15 @@
 //!            +---------+-> Range (RDMA) <---------> desc_tpt
 //! ```
 //! `Control` follows the frame at the head, `Judge` and `Verdict` are the contract's rules, `Port`
-//! holds the VI's context. Descriptors are fetched ahead of the frames and wait, resolved (`Ahead`). A frame is released only when its effect is complete; nothing here
-//! waits for an event queue or for the link (nic.md 2).
+//! holds the VI's context. Descriptors are fetched ahead of the frames and wait, resolved (`Ahead`).
+//! A frame is released only when its effect is complete; nothing here waits for an event queue or
+//! for the link (nic.md 2).
 
 mod ahead;
 mod buffer;
 mod close;
 mod control;
+mod courier;
 mod extent;
 mod finish;
 mod jobs;
@@ -44,6 +46,7 @@ use crate::leaf::Number;
 use ahead::Ahead;
 use close::Close;
 use control::Control;
+use courier::Courier;
 use finish::Finish;
 use judge::Judge;
 use lookups::Lookups;
@@ -80,6 +83,7 @@ pub struct Recv {
     fetched: DFF<Bits<64>>,
     control: Control,
     close: Close,
+    courier: Courier,
     port: Port,
     judge: Judge,
     verdict: Verdict,
@@ -101,6 +105,7 @@ pub struct Recv {
     /// Bytes behind the RDMA header, if there is one.
     data_length: Signal<Local, Bits<13>>,
     quiet: Signal<Local, Bit>,
+    empty_placed: Signal<Local, Bit>,
     is_data: Signal<Local, Bit>,
     is_write: Signal<Local, Bit>,
     has_immediate: Signal<Local, Bit>,
@@ -109,6 +114,7 @@ pub struct Recv {
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
     event_message: Number<32, { Kind::Message as u64 }>,
     one: Number<16, 1>,
+    kind_message: Number<8, { Type::Message as u64 }>,
     kind_write: Number<8, { Type::RdmaWrite as u64 }>,
     rdma_bytes: Number<13, { RDMA_HEADER_BYTES as u64 }>,
     rdma_beats: Number<10, { RDMA_HEADER_BYTES as u64 / 8 }>,
@@ -120,9 +126,10 @@ impl Logic for Recv {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, sampled, fetched);
-        clock!(self, clock, control, close, port, scatter, finish, writer, ahead, range, lookups);
+        clock!(self, clock, control, close, courier, port, scatter, finish, writer, ahead, range, lookups);
         self.control.reset.next = self.reset.val();
         self.close.reset.next = self.reset.val();
+        self.courier.reset.next = self.reset.val();
         self.port.reset.next = self.reset.val();
         self.scatter.reset.next = self.reset.val() | self.control.cancel.val();
         self.finish.reset.next = self.reset.val();
@@ -161,9 +168,10 @@ impl Logic for Recv {
         self.counts.next = self.control.counts.val() | self.fetched.q.val();
         self.sampled.d.next = self.sample_armed.val() & (self.sample_vi.val() == self.dst_vi.val());
         self.stamp_matched.next = self.control.matched.val() & self.sampled.q.val();
-        self.stamp_data_written.next = (self.control.empty_placed.val()
-            | self.writer.data_written.val())
-            & self.sampled.q.val();
+        self.empty_placed.next =
+            self.control.matched.val() & (!self.data_length.val().any()) & self.last.val();
+        self.stamp_data_written.next =
+            (self.empty_placed.val() | self.writer.data_written.val()) & self.sampled.q.val();
         self.stamp_status_written.next = self.finish.stamp.val();
         self.pausing.d.next =
             self.control.idle.val() & self.ahead.paused.val() & self.fence.pause.val();
@@ -173,7 +181,7 @@ impl Logic for Recv {
         self.control.pause.next = self.fence.pause.val();
         self.control.ready.next = self.ahead.ready.val();
         self.control.valid.next = self.staging.valid.val();
-        self.control.kind.next = self.kind.val();
+        self.control.is_message.next = self.kind.val() == self.kind_message.val();
         self.control.length.next = self.data_length.val();
         self.control.is_write.next = self.is_write.val();
         self.control.has_immediate.next = self.has_immediate.val();
@@ -194,8 +202,8 @@ impl Logic for Recv {
         self.control.judged.next = self.judge.cause.val();
         self.control.busy.next = self.port.busy.val();
         self.control.unreliable.next = self.port.unreliable.val();
-        self.control.whole.next = self.port.whole.val();
-        self.control.total.next = self.ahead.total.val();
+        self.control.too_long.next =
+            self.port.whole.val() > bit_cast::<21, 20>(self.ahead.total.val());
         self.control.found.next = self.ahead.found.val();
         self.control.serving.next = self.ahead.serving.val();
         self.control.loaded.next = self.ahead.loaded.val();
@@ -219,8 +227,11 @@ impl Logic for Recv {
         self.close.need_next.next = self.port.need_next.val();
         self.close.loaded.next = self.ahead.loaded.val();
         self.close.quiet.next = self.quiet.val();
-        self.control.message_done.next = self.events.done.val();
-        self.control.message_refused.next = self.events.outcome.val() != 0;
+        self.courier.start.next = self.control.message.val();
+        self.courier.done.next = self.events.done.val();
+        self.courier.refused.next = self.events.outcome.val() != 0;
+        self.control.message_over.next = self.courier.over.val();
+        self.control.message_refuse.next = self.courier.refuse.val();
 
         // The rules.
         self.judge.kind.next = self.kind.val();
@@ -335,12 +346,12 @@ impl Logic for Recv {
         self.staging.address.next = self.scatter.address.val();
         if self.range.reading.val() {
             self.staging.address.next = self.range.beat.val();
-        } else if self.control.message.val() {
+        } else if self.courier.deliver.val() {
             self.staging.address.next = bit_cast::<10, 3>(self.events.message_index.val());
         }
         self.staging.release.next = self.control.give_back.val();
-        self.staging.refused.next = self.control.refuse.val();
-        self.events.valid.next = self.control.message.val();
+        self.staging.refused.next = self.courier.refuse.val();
+        self.events.valid.next = self.courier.deliver.val();
         self.events.queue.next = self.dst_vi.val();
         self.events.word0.next =
             self.event_message.val() | (bit_cast::<32, 8>(self.source.val()) << 16);

@@ -4,9 +4,9 @@
 //! Idle -> Get -> Match -> Choose -> [Resolve -> ... ->] Check -> Close -> Release -> Idle
 //!   ViAck: Choose -> Acked -> Release;  ViRefuse, Fin: Choose -> Close -> Release
 //!   Message: Idle -> Message -> [Refuse ->] Release
-//!   RDMA write: Get -> Header -> Match -> Choose -> Range -> [Over ->] Close -> Release
+//!   RDMA write: Get -> Match -> Choose -> Range -> [Over ->] Close -> Release
 //!     with immediate data: Range -> Choose -> [Resolve -> ... ->] Close -> Release
-//!   dropped: Choose -> Gap -> [Close ->] Release
+//!   dropped: Choose -> [Close ->] Release
 //! ```
 //! What Close does, [`super::close`] says.
 
@@ -15,7 +15,7 @@ use super::state::RecvState;
 use super::verdict::Cause;
 use crate::leaf::Number;
 use nic_regs::counter::Counter;
-use nic_regs::frame::{MESSAGE_BYTES, Type};
+use nic_regs::frame::MESSAGE_BYTES;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -27,7 +27,7 @@ pub struct Control {
     pub ready: Signal<In, Bit>,
     // The frame.
     pub valid: Signal<In, Bit>,
-    pub kind: Signal<In, Bits<8>>,
+    pub is_message: Signal<In, Bit>,
     /// Bytes of data.
     pub length: Signal<In, Bits<13>>,
     pub is_write: Signal<In, Bit>,
@@ -48,9 +48,8 @@ pub struct Control {
     pub unreliable: Signal<In, Bit>,
     /// The receive queue is empty.
     pub empty: Signal<In, Bit>,
-    /// Length of the whole message; total of the descriptor's segments.
-    pub whole: Signal<In, Bits<21>>,
-    pub total: Signal<In, Bits<20>>,
+    /// The message is longer than the descriptor's segments.
+    pub too_long: Signal<In, Bit>,
     /// The descriptor is at hand.
     pub found: Signal<In, Bit>,
     // The RDMA header and its range, see `super::range`.
@@ -90,15 +89,13 @@ pub struct Control {
     /// See [`Cause`].
     pub cause: Signal<Out, Bits<4>>,
     pub partial: Signal<Out, Bit>,
-    // Messages.
+    // Messages, see `super::courier`.
     pub message: Signal<Out, Bit>,
-    pub message_done: Signal<In, Bit>,
-    pub message_refused: Signal<In, Bit>,
-    pub refuse: Signal<Out, Bit>,
+    pub message_over: Signal<In, Bit>,
+    pub message_refuse: Signal<In, Bit>,
     pub give_back: Signal<Out, Bit>,
     pub idle: Signal<Out, Bit>,
     pub matched: Signal<Out, Bit>,
-    pub empty_placed: Signal<Out, Bit>,
     pub counts: Signal<Out, Bits<64>>,
     state: DFF<RecvState>,
     counts_out: DFF<Bits<64>>,
@@ -109,13 +106,10 @@ pub struct Control {
     over_at: DFF<Bit>,
     telling_at: DFF<Bit>,
     cause_at: DFF<Bits<4>>,
-    is_message: Signal<Local, Bit>,
     starts: Signal<Local, Bit>,
-    too_long: Signal<Local, Bit>,
     some: Signal<Local, Bit>,
     places: Signal<Local, Bit>,
-    fits: Signal<Local, Bit>,
-    kind_message: Number<8, { Type::Message as u64 }>,
+    ignored: Signal<Local, Bit>,
     message_bytes: Number<13, { MESSAGE_BYTES as u64 }>,
     cause_length: Number<4, { Cause::Length as u64 }>,
     count_unmatched: Number<64, { 1 << Counter::Unmatched as u32 }>,
@@ -136,12 +130,10 @@ impl Logic for Control {
         self.idle.next = self.state.q.val() == RecvState::Idle;
         self.counts.next = self.counts_out.q.val();
         self.counts_out.d.next = 0.into();
-        self.is_message.next = self.kind.val() == self.kind_message.val();
         self.starts.next = (self.state.q.val() == RecvState::Idle)
             & self.valid.val()
             & self.ready.val()
             & (!self.pause.val());
-        self.too_long.next = self.whole.val() > bit_cast::<21, 20>(self.total.val());
         self.some.next = self.length.val().any();
 
         // The prefetcher.
@@ -156,6 +148,10 @@ impl Logic for Control {
         self.fail.next = false;
         self.ack.next = self.state.q.val() == RecvState::Acked;
         self.in_progress.next = self.in_progress_at.q.val();
+
+        // The segments of a descriptor that tells of an RDMA write are not looked at.
+        self.ignored.next =
+            self.telling_at.q.val() & (self.outcome.val() == self.failed_protection.val());
 
         // The range of an RDMA.
         self.load.next = self.starts.val() & self.is_write.val();
@@ -173,14 +169,11 @@ impl Logic for Control {
                     & (!self.telling_at.q.val())
                     & self.found.val()));
         self.cancel.next = (self.state.q.val() == RecvState::Check) & self.too_long.val();
-        self.fits.next = self.places.val()
+        self.matched.next = self.places.val()
             | ((self.state.q.val() == RecvState::Check) & (!self.too_long.val()));
-        self.matched.next = self.fits.val();
-        self.empty_placed.next = self.fits.val() & (!self.some.val()) & self.last.val();
         self.cause.next = self.cause_at.q.val();
-        self.partial.next = self.partial_at.q.val();
-        self.message.next = self.state.q.val() == RecvState::Message;
-        self.refuse.next = self.state.q.val() == RecvState::Refuse;
+        self.partial.next = self.partial_at.q.val() & (!self.telling_at.q.val());
+        self.message.next = false;
         self.give_back.next = self.state.q.val() == RecvState::Release;
 
         match self.state.q.val() {
@@ -194,6 +187,7 @@ impl Logic for Control {
                     self.state.d.next = RecvState::Get;
                     if self.is_message.val() {
                         self.state.d.next = RecvState::Message;
+                        self.message.next = self.length.val() == self.message_bytes.val();
                         if self.length.val() != self.message_bytes.val() {
                             self.counts_out.d.next = self.count_unmatched.val();
                             self.state.d.next = RecvState::Release;
@@ -204,18 +198,12 @@ impl Logic for Control {
             RecvState::Get => {
                 if self.done.val() {
                     self.state.d.next = RecvState::Match;
-                    if self.is_write.val() {
-                        self.state.d.next = RecvState::Header;
-                    }
-                }
-            }
-            RecvState::Header => {
-                if self.header_ready.val() {
-                    self.state.d.next = RecvState::Match;
                 }
             }
             RecvState::Match => {
-                self.state.d.next = RecvState::Choose;
+                if self.header_ready.val() {
+                    self.state.d.next = RecvState::Choose;
+                }
             }
             RecvState::Choose => {
                 self.cause_at.d.next = self.judged.val();
@@ -225,9 +213,6 @@ impl Logic for Control {
                 self.state.d.next = RecvState::Release;
                 if self.telling_at.q.val() {
                     // The data of an RDMA write is on its way, now its immediate data.
-                    self.cause_at.d.next = 0.into();
-                    self.broken.d.next = false;
-                    self.partial_at.d.next = false;
                     self.state.d.next = RecvState::Resolve;
                     if self.empty.val() {
                         self.cause_at.d.next = self.cause_empty.val();
@@ -243,16 +228,18 @@ impl Logic for Control {
                     }
                 } else if self.unmatched.val() {
                     self.counts_out.d.next = self.count_unmatched.val();
-                } else if self.dropped.val() {
-                    self.counts_out.d.next = self.count_empty.val();
+                } else if self.dropped.val() | self.gap.val() {
+                    self.counts_out.d.next = self.count_gap.val();
+                    if self.dropped.val() {
+                        self.counts_out.d.next = self.count_empty.val();
+                    }
                     if self.busy.val() {
+                        // The rest of the message in progress is dropped too.
                         self.save.next = true;
                         self.state.d.next = RecvState::Close;
                     }
                 } else if self.acked.val() {
                     self.state.d.next = RecvState::Acked;
-                } else if self.gap.val() {
-                    self.state.d.next = RecvState::Gap;
                 } else if self.writes.val() {
                     self.state.d.next = RecvState::Range;
                 } else if self.stops.val() | (self.breaks.val() & self.found.val()) {
@@ -278,6 +265,7 @@ impl Logic for Control {
                         self.telling_at.d.next = true;
                         self.state.d.next = RecvState::Choose;
                     } else if self.last.val() {
+                        self.over_at.d.next = true;
                         self.state.d.next = RecvState::Over;
                     } else {
                         self.save.next = true;
@@ -285,7 +273,6 @@ impl Logic for Control {
                 }
             }
             RecvState::Over => {
-                self.over_at.d.next = true;
                 if self.quiet.val() {
                     self.save.next = true;
                     self.state.d.next = RecvState::Close;
@@ -294,17 +281,12 @@ impl Logic for Control {
             RecvState::Resolve => {
                 if self.loaded.val() {
                     self.state.d.next = RecvState::Match;
-                    if self.telling_at.q.val() & (self.outcome.val() == self.failed_protection.val())
-                    {
-                        // Its segments are not looked at.
+                    if self.outcome.val().any() {
                         self.foreign_at.d.next = true;
-                        self.pop.next = true;
+                        self.pop.next = self.ignored.val();
+                        self.fail.next = !self.ignored.val();
                         self.state.d.next = RecvState::Close;
-                    } else if self.outcome.val() != 0 {
-                        self.foreign_at.d.next = true;
-                        self.fail.next = true;
-                        self.state.d.next = RecvState::Close;
-                        if (!self.broken.q.val()) | self.unreached.val() {
+                        if (!self.ignored.val()) & ((!self.broken.q.val()) | self.unreached.val()) {
                             self.cause_at.d.next = bit_cast::<4, 3>(self.outcome.val());
                         }
                     }
@@ -338,25 +320,13 @@ impl Logic for Control {
                     self.state.d.next = RecvState::Release;
                 }
             }
-            RecvState::Gap => {
-                self.counts_out.d.next = self.count_gap.val();
-                self.state.d.next = RecvState::Release;
-                if self.busy.val() {
-                    self.save.next = true;
-                    self.state.d.next = RecvState::Close;
-                }
-            }
             RecvState::Message => {
-                if self.message_done.val() {
-                    self.state.d.next = RecvState::Release;
-                    if self.message_refused.val() {
-                        self.counts_out.d.next = self.count_refused.val();
-                        self.state.d.next = RecvState::Refuse;
-                    }
+                if self.message_refuse.val() {
+                    self.counts_out.d.next = self.count_refused.val();
                 }
-            }
-            RecvState::Refuse => {
-                self.state.d.next = RecvState::Release;
+                if self.message_over.val() {
+                    self.state.d.next = RecvState::Release;
+                }
             }
             _ => {
                 self.state.d.next = RecvState::Idle;

@@ -8,9 +8,7 @@ pub enum RecvState {
     Idle,
     /// Reads the VI's context.
     Get,
-    /// Waits for the RDMA header.
-    Header,
-    /// Registers the comparisons of frame, VI and descriptor.
+    /// Waits for the RDMA header, if there is one; registers the comparisons of frame, VI and descriptor.
     Match,
     /// Acts on them; the payload starts.
     Choose,
@@ -26,12 +24,8 @@ pub enum RecvState {
     Acked,
     /// Waits until the message, the descriptor or the VI is dealt with.
     Close,
-    /// The frame does not continue its message: drops the rest of it.
-    Gap,
-    /// Waits until the event queue has the message.
+    /// Waits until the message is delivered or refused.
     Message,
-    /// Has the channel refuse the message.
-    Refuse,
     /// Gives the frame's memory back.
     Release,
 }

@@ -2,9 +2,10 @@
 //! the message's length and operation (3.4, 3.5). The length is that of the data, without an RDMA
 //! header.
 //!
-//! Free running: `too_long` and `forbidden` are valid one cycle after the arguments, `length` and `last` after two,
+//! Free running: `refusal` is valid one cycle after the arguments, `length` and `last` after two,
 //! `flags` and `word` after three.
 
+use crate::desc::Cause;
 use crate::leaf::Number;
 use nic_regs::limits::LINK_PAYLOAD_BYTES;
 use rust_hdl::prelude::*;
@@ -26,8 +27,8 @@ pub struct Cut {
     pub immediate: Signal<In, Bits<32>>,
     pub sequenced: Signal<In, Bit>,
     pub reception: Signal<In, Bit>,
-    pub too_long: Signal<Out, Bit>,
-    pub forbidden: Signal<Out, Bit>,
+    /// Too long, changed, or not allowed by the peer's VI (else 0): see [`Cause`].
+    pub refusal: Signal<Out, Bits<4>>,
     pub length: Signal<Out, Bits<13>>,
     pub last: Signal<Out, Bit>,
     pub flags: Signal<Out, Bits<8>>,
@@ -43,6 +44,8 @@ pub struct Cut {
     first_frame: Signal<Local, Bit>,
     imm_frame: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
+    cause_length: Number<4, { Cause::Length as u64 }>,
+    cause_rdma_write: Number<4, { Cause::RdmaWrite as u64 }>,
     payload: Number<13, { LINK_PAYLOAD_BYTES as u64 }>,
     payload_20: Number<20, { LINK_PAYLOAD_BYTES as u64 }>,
 }
@@ -51,7 +54,6 @@ impl Logic for Cut {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, forbidden_at, too_long_at, left, length_at, last_at, flags_at, word_at);
-        self.too_long.next = self.too_long_at.q.val();
         self.length.next = self.length_at.q.val();
         self.last.next = self.last_at.q.val();
         self.flags.next = self.flags_at.q.val();
@@ -62,7 +64,12 @@ impl Logic for Cut {
             | (self.is_write.val() != self.was_write.val());
         self.too_long_at.d.next = (self.total.val() > self.max_transfer.val())
             | (self.in_progress.val() & self.changed.val());
-        self.forbidden.next = self.forbidden_at.q.val();
+        self.refusal.next = 0.into();
+        if self.too_long_at.q.val() {
+            self.refusal.next = self.cause_length.val();
+        } else if self.forbidden_at.q.val() {
+            self.refusal.next = self.cause_rdma_write.val();
+        }
         self.forbidden_at.d.next = self.is_write.val() & (!self.write_allowed.val());
         self.left.d.next = self.total.val() - bit_cast::<20, 19>(self.progress.val());
 

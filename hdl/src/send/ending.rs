@@ -12,6 +12,7 @@
 //! A frame whose VI has stopped meanwhile is cancelled too. `over` and `give` are pulses with which
 //! the next turn may begin; with `give` the VI goes back to the ring first.
 
+use crate::desc::Cause;
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
@@ -51,10 +52,10 @@ pub struct Ending {
     pub finish: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
     pub give: Signal<Out, Bit>,
-    // The descriptor in hand: no error; an error that completes nothing; an older frame of the VI
-    // failed; it is ended for the middle stage.
+    // The descriptor in hand: no error, or which; an older frame of the VI failed; it is ended for
+    // the middle stage.
     pub good: Signal<In, Bit>,
-    pub lost: Signal<In, Bit>,
+    pub cause: Signal<In, Bits<4>>,
     pub doubt: Signal<In, Bit>,
     pub rescuing: Signal<In, Bit>,
     pub in_progress: Signal<In, Bit>,
@@ -82,6 +83,9 @@ pub struct Ending {
     pub commit_cancel: Signal<Out, Bit>,
     pub retire: Signal<Out, Bit>,
     state: DFF<EndingState>,
+    lost: Signal<Local, Bit>,
+    cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
+    cause_host_read: Number<4, { Cause::HostRead as u64 }>,
     op_save: Number<3, 1>,
     op_pop: Number<3, 2>,
     op_await: Number<3, 3>,
@@ -91,6 +95,9 @@ impl Logic for Ending {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state);
+        // Nothing is known of the descriptor: it cannot be completed.
+        self.lost.next = (self.cause.val() == self.cause_descriptor.val())
+            | (self.cause.val() == self.cause_host_read.val());
         self.call_valid.next = ((self.state.q.val() == EndingState::Pop) & self.next_ready.val())
             | (self.state.q.val() == EndingState::Await)
             | (self.state.q.val() == EndingState::Save);

@@ -4,11 +4,13 @@
 //! ```text
 //!            .--> Choice (what the VI is to do)
 //! work --> Turn --> Ending --> commit, retire (the stages behind)
-//!            `<-- Rescue <--- rescue
+//!            |<-- Rescue <--- rescue
+//!            `--> Request --> gather (payload)
 //! ```
 
 use super::choice::Choice;
 use super::ending::Ending;
+use super::request::Request;
 use super::rescue::Rescue;
 use super::turn::Turn;
 use crate::leaf::Number;
@@ -61,9 +63,8 @@ pub struct Fetch {
     pub desc_known: Signal<In, Bit>,
     pub next_ready: Signal<In, Bit>,
     // The frame.
-    pub too_long: Signal<In, Bit>,
-    /// The peer's VI does not take it.
-    pub forbidden: Signal<In, Bit>,
+    /// Why the message is refused, if it is: see [`crate::desc::Cause`].
+    pub refusal: Signal<In, Bits<4>>,
     /// The descriptor in hand is an RDMA write.
     pub is_write: Signal<In, Bit>,
     pub last: Signal<In, Bit>,
@@ -100,6 +101,7 @@ pub struct Fetch {
     pub blind: Signal<Out, Bit>,
     turn: Turn,
     choice: Choice,
+    request: Request,
     ending: Ending,
     rescuer: Rescue,
     op_sent: Number<3, 6>,
@@ -110,13 +112,13 @@ pub struct Fetch {
 impl Logic for Fetch {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, turn, choice, ending, rescuer);
+        clock!(self, clock, turn, choice, request, ending, rescuer);
         self.turn.reset.next = self.reset.val();
         self.ending.reset.next = self.reset.val();
         self.rescuer.reset.next = self.reset.val();
 
         // The turn.
-        self.idle.next = self.turn.idle.val();
+        self.idle.next = self.turn.resting.val() & (!self.rescuer.pending.val());
         self.turn.pause.next = self.pause.val();
         self.turn.message_valid.next = self.message_valid.val();
         self.message_start.next = self.turn.message_start.val();
@@ -148,20 +150,24 @@ impl Logic for Fetch {
         self.turn.rereading.next = self.ending.rereading.val();
         self.blind.next = self.turn.blind.val();
         self.cause.next = self.turn.cause.val();
-        self.turn.too_long.next = self.too_long.val();
-        self.turn.forbidden.next = self.forbidden.val();
+        self.turn.refusal.next = self.refusal.val();
         self.turn.last.next = self.last.val();
-        self.turn.empty.next = self.empty.val();
         self.sized.next = self.turn.sized.val();
         self.ask_valid.next = self.turn.ask_valid.val();
         self.turn.ask_done.next = self.ask_done.val();
         self.turn.ask_ok.next = self.ask_ok.val();
         self.turn.ask_down.next = self.ask_down.val();
-        self.gather_start.next = self.turn.gather_start.val();
+        self.request.clear.next = self.turn.resting.val();
+        self.request.open.next = self.turn.asking.val();
+        self.request.is_data.next = self.choice.is_data.val();
+        self.request.empty.next = self.empty.val();
+        self.request.here.next = self.turn.here.val();
+        self.request.issued.next = self.gather_issued.val();
+        self.turn.requested.next = self.request.all.val();
+        self.gather_start.next = self.request.start.val();
         self.gather_go.next = self.turn.gather_go.val();
         self.gather_cancel.next = self.turn.gather_cancel.val();
-        self.turn.gather_issued.next = self.gather_issued.val();
-        self.has_payload.next = self.turn.has_payload.val();
+        self.has_payload.next = self.request.started.val();
         self.turn.commit_idle.next = self.commit_idle.val();
         self.turn.retire_error.next = self.retire_error.val();
         self.turn.popped.next = self.ending.popped.val();
@@ -175,7 +181,7 @@ impl Logic for Fetch {
         self.rescuer.rescue_partial.next = self.rescue_partial.val();
         self.rescuer.number.next = self.number.val();
         self.rescuer.idle.next = self.turn.resting.val();
-        self.rescuer.begins.next = self.turn.rescue_begins.val();
+        self.rescuer.begins.next = self.turn.load.val() & self.rescuer.pending.val();
         self.rescue_idle.next = !self.rescuer.pending.val();
         self.partial.next = self.in_progress.val();
         if self.rescuer.rescuing.val() {
@@ -203,7 +209,7 @@ impl Logic for Fetch {
         self.ending.fail.next = self.turn.fail.val();
         self.ending.finish.next = self.turn.finish.val();
         self.ending.good.next = self.turn.good.val();
-        self.ending.lost.next = self.turn.lost.val();
+        self.ending.cause.next = self.turn.cause.val();
         self.ending.doubt.next = self.rescuer.doubt.val();
         self.ending.rescuing.next = self.rescuer.rescuing.val();
         self.ending.in_progress.next = self.in_progress.val();

@@ -55,8 +55,7 @@ pub struct Turn {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub pause: Signal<In, Bit>,
-    /// Nothing to do / no VI is in hand.
-    pub idle: Signal<Out, Bit>,
+    /// No VI is in hand.
     pub resting: Signal<Out, Bit>,
     pub message_valid: Signal<In, Bit>,
     pub message_start: Signal<Out, Bit>,
@@ -67,7 +66,6 @@ pub struct Turn {
     // A payload that could not be read: see `super::rescue`.
     pub failing: Signal<In, Bit>,
     pub rescue_pending: Signal<In, Bit>,
-    pub rescue_begins: Signal<Out, Bit>,
     pub rescuing: Signal<In, Bit>,
     pub doubt: Signal<In, Bit>,
     // GET, and SENT with or without what was owed.
@@ -95,25 +93,24 @@ pub struct Turn {
     pub rereading: Signal<In, Bit>,
     /// It was not read in this turn: its operation is the saved one.
     pub blind: Signal<Out, Bit>,
-    /// How it ends; see [`Cause`]. No error; an error that completes nothing.
+    /// How it ends; see [`Cause`]. No error.
     pub cause: Signal<Out, Bits<4>>,
     pub good: Signal<Out, Bit>,
-    pub lost: Signal<Out, Bit>,
     // The frame.
-    pub too_long: Signal<In, Bit>,
-    pub forbidden: Signal<In, Bit>,
+    /// Why the message is refused, if it is: see [`Cause`].
+    pub refusal: Signal<In, Bits<4>>,
     pub last: Signal<In, Bit>,
-    pub empty: Signal<In, Bit>,
     pub sized: Signal<Out, Bit>,
     pub ask_valid: Signal<Out, Bit>,
     pub ask_done: Signal<In, Bit>,
     pub ask_ok: Signal<In, Bit>,
     pub ask_down: Signal<In, Bit>,
-    pub gather_start: Signal<Out, Bit>,
+    /// The payload may be asked for; the segments are at hand; all of it is.
+    pub asking: Signal<Out, Bit>,
+    pub here: Signal<Out, Bit>,
+    pub requested: Signal<In, Bit>,
     pub gather_go: Signal<Out, Bit>,
     pub gather_cancel: Signal<Out, Bit>,
-    pub gather_issued: Signal<In, Bit>,
-    pub has_payload: Signal<Out, Bit>,
     // The stages behind.
     pub commit_idle: Signal<In, Bit>,
     pub retire_error: Signal<In, Bit>,
@@ -135,31 +132,25 @@ pub struct Turn {
     held: DFF<Bit>,
     reaching: DFF<Bit>,
     reserved: DFF<Bit>,
-    started: DFF<Bit>,
-    may_take: Signal<Local, Bit>,
     begins_rescue: Signal<Local, Bit>,
     takes: Signal<Local, Bit>,
+    has_room: Signal<Local, Bit>,
+    sends_message: Signal<Local, Bit>,
     is_good: Signal<Local, Bit>,
-    asked_all: Signal<Local, Bit>,
-    starts_gather: Signal<Local, Bit>,
     goes: Signal<Local, Bit>,
     cancels: Signal<Local, Bit>,
+    passes: Signal<Local, Bit>,
     resolved: Signal<Local, Bit>,
     is_got: Signal<Local, Bit>,
     kept: Signal<Local, Bit>,
     cause_done: Number<4, { Cause::Done as u64 }>,
-    cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
-    cause_host_read: Number<4, { Cause::HostRead as u64 }>,
-    cause_length: Number<4, { Cause::Length as u64 }>,
     cause_data: Number<4, { Cause::Data as u64 }>,
-    cause_rdma_write: Number<4, { Cause::RdmaWrite as u64 }>,
 }
 
 impl Logic for Turn {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, cause_at, held, reaching, reserved, started);
-        self.idle.next = (self.state.q.val() == TurnState::Idle) & (!self.rescue_pending.val());
+        dff_setup!(self, clock, state, cause_at, held, reaching, reserved);
         self.resting.next = self.state.q.val() == TurnState::Idle;
         self.get.next = self.state.q.val() == TurnState::Get;
         self.choose.next = self.state.q.val() == TurnState::Choose;
@@ -171,26 +162,28 @@ impl Logic for Turn {
         self.cause.next = self.cause_at.q.val();
         self.is_good.next = self.cause_at.q.val() == self.cause_done.val();
         self.good.next = self.is_good.val();
-        self.lost.next = (self.cause_at.q.val() == self.cause_descriptor.val())
-            | (self.cause_at.q.val() == self.cause_host_read.val());
         self.blind.next = self.reaching.q.val();
 
         // Taking a VI: not while the end of an older descriptor may stop it.
-        self.may_take.next = (self.state.q.val() == TurnState::Idle)
+        self.takes.next = (self.state.q.val() == TurnState::Idle)
             & (!self.pause.val())
             & (!self.message_valid.val())
             & (!self.rescue_pending.val())
             & (!self.failing.val())
             & (!self.retire_error.val())
-            & self.desc_idle.val();
+            & self.desc_idle.val()
+            & self.work_valid.val();
         self.begins_rescue.next = (self.state.q.val() == TurnState::Idle)
             & self.rescue_pending.val()
             & self.desc_idle.val();
-        self.takes.next = self.may_take.val() & self.work_valid.val();
-        self.rescue_begins.next = self.begins_rescue.val();
         self.take.next = self.takes.val();
         self.load.next = self.takes.val() | self.begins_rescue.val();
-        self.message_start.next = false;
+        self.sends_message.next = (self.state.q.val() == TurnState::Idle)
+            & (!self.pause.val())
+            & (!self.rescue_pending.val())
+            & self.message_valid.val()
+            & self.commit_idle.val();
+        self.message_start.next = self.sends_message.val();
 
         // The descriptor.
         self.is_got.next = (self.state.q.val() == TurnState::Get) & self.call_done.val();
@@ -202,36 +195,27 @@ impl Logic for Turn {
             | self.reaching.q.val();
         self.resolved.next = self.desc_done.val() & (self.desc_outcome.val() == 0);
 
-        // The payload: its pieces are cut while the pool is asked, its requests wait for the answer.
-        self.starts_gather.next = ((self.state.q.val() == TurnState::Ask)
-            | (self.state.q.val() == TurnState::Ready))
-            & self.is_data.val()
-            & (!self.empty.val())
-            & (!self.started.q.val())
-            & (self.held.q.val() | (self.resolved.val() & (!self.reaching.q.val())));
-        self.gather_start.next = self.starts_gather.val();
-        if self.starts_gather.val() {
-            self.started.d.next = true;
-        }
+        // The payload, see `super::request`.
+        self.asking.next =
+            (self.state.q.val() == TurnState::Ask) | (self.state.q.val() == TurnState::Ready);
+        self.here.next = self.held.q.val() | (self.resolved.val() & (!self.reaching.q.val()));
         self.gather_go.next = self.reserved.q.val();
-        self.gather_cancel.next = false;
-        self.asked_all.next = (!self.is_data.val())
-            | self.empty.val()
-            | (self.started.q.val() & self.gather_issued.val());
-        self.has_payload.next = self.started.q.val();
+        self.has_room.next = self.ask_ok.val() & (!self.ask_down.val());
+        self.gather_cancel.next = (self.state.q.val() == TurnState::Ask)
+            & self.ask_done.val()
+            & (!self.has_room.val());
 
         // The end of the turn.
         self.goes.next = (self.state.q.val() == TurnState::Ready)
-            & (self.asked_all.val() | (!self.is_good.val()))
+            & (self.requested.val() | (!self.is_good.val()))
             & (self.held.q.val() | (!self.is_good.val()) | (!self.is_data.val()))
             & self.commit_idle.val()
             & (!self.retire_error.val());
         self.cancels.next = self.doubt.val() | (!self.is_good.val());
         self.cancel.next = self.goes.val() & self.cancels.val();
-        self.pop.next =
-            self.goes.val() & (!self.cancels.val()) & self.is_data.val() & self.last.val();
-        self.save.next =
-            self.goes.val() & (!self.cancels.val()) & self.is_data.val() & (!self.last.val());
+        self.passes.next = self.goes.val() & (!self.cancels.val()) & self.is_data.val();
+        self.pop.next = self.passes.val() & self.last.val();
+        self.save.next = self.passes.val() & (!self.last.val());
         self.owed_load.next = false;
         self.fail.next = false;
         self.finish.next = false;
@@ -239,22 +223,16 @@ impl Logic for Turn {
         match self.state.q.val() {
             TurnState::Idle => {
                 self.reserved.d.next = false;
-                self.started.d.next = false;
                 self.reaching.d.next = false;
                 self.cause_at.d.next = self.cause_done.val();
-                if self.rescue_pending.val() {
-                    if self.desc_idle.val() {
-                        self.held.d.next = false;
-                        self.state.d.next = TurnState::Get;
-                    }
+                if self.begins_rescue.val() {
+                    self.held.d.next = false;
+                    self.state.d.next = TurnState::Get;
                 } else if self.pause.val() {
                     // What is revoked behind the fence must be looked up again.
                     self.held.d.next = false;
-                } else if self.message_valid.val() {
-                    self.message_start.next = self.commit_idle.val();
-                    if self.commit_idle.val() {
-                        self.state.d.next = TurnState::Message;
-                    }
+                } else if self.sends_message.val() {
+                    self.state.d.next = TurnState::Message;
                 } else if self.takes.val() {
                     self.state.d.next = TurnState::Get;
                 }
@@ -286,16 +264,13 @@ impl Logic for Turn {
             }
             TurnState::Size => {
                 self.state.d.next = TurnState::Ask;
-                if self.too_long.val() | self.forbidden.val() {
+                if self.refusal.val().any() {
                     self.state.d.next = TurnState::Refused;
                 }
             }
             TurnState::Refused => {
                 if self.held.q.val() {
-                    self.cause_at.d.next = self.cause_rdma_write.val();
-                    if self.too_long.val() {
-                        self.cause_at.d.next = self.cause_length.val();
-                    }
+                    self.cause_at.d.next = self.refusal.val();
                 }
                 if self.held.q.val() | (!self.is_good.val()) {
                     self.fail.next = true;
@@ -305,9 +280,7 @@ impl Logic for Turn {
             TurnState::Ask => {
                 if self.ask_done.val() {
                     self.state.d.next = TurnState::Give;
-                    self.gather_cancel.next = true;
-                    if self.ask_ok.val() & (!self.ask_down.val()) {
-                        self.gather_cancel.next = false;
+                    if self.has_room.val() {
                         self.reserved.d.next = true;
                         self.state.d.next = TurnState::Ready;
                     } else if self.ask_down.val() & (!self.is_data.val()) {
