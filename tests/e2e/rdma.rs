@@ -76,6 +76,10 @@ fn writes_and_reads_of_every_length(kind: DeviceKind) {
     for level in LEVELS {
         let ([a, b], regions) = connected(&pair, level, 262_144);
         for bytes in [0, 1, 8, 4095, 4096, 4097, 20_000, 262_144] {
+            // What staging does not hold may be lost: a slow host takes frames slower than they come.
+            if level == Reliability::Unreliable && bytes > kind.size(262_144, 12_000) {
+                continue;
+            }
             let data = pattern(bytes, bytes + 3);
             regions[0].memory().copy_from(DATA, &data);
             write(&a, &regions, bytes, None);
@@ -311,10 +315,12 @@ fn descriptors_that_vipl_prepares_wrongly(kind: DeviceKind) {
     if !has_writes(&pair, kind) {
         return;
     }
-    // A read on an Unreliable VI.
     let ([a, b], regions) = connected(&pair, Reliability::Unreliable, 100);
-    read(&a, &regions[0], 0, regions[1].remote(DATA), 100);
-    assert_eq!(error_bits(&a.send_wait(LONG)), FORMAT_ERROR);
+    // A read on an Unreliable VI; the library keeps it from a device that has none.
+    if has_reads(&pair, kind) {
+        read(&a, &regions[0], 0, regions[1].remote(DATA), 100);
+        assert_eq!(error_bits(&a.send_wait(LONG)), FORMAT_ERROR);
+    }
     // No room for the address segment.
     let descriptor = regions[0].descriptor(0, 2).unwrap();
     let local = [segment(&regions[0], 1); 2];
@@ -365,8 +371,14 @@ fn rdma_survives_a_bad_link(kind: DeviceKind) {
                 regions[0].memory().copy_from(DATA, &data);
                 write(&a, &regions, bytes, None);
                 a.send_wait(LONG).unwrap();
-                pair.settle();
-                assert!(regions[1].memory().to_vec(DATA, bytes) == data, "{seed} {level:?}");
+                let arrived = || regions[1].memory().to_vec(DATA, bytes) == data;
+                for _ in 0..1_000 {
+                    if arrived() {
+                        break;
+                    }
+                    pair.world.run(1_000);
+                }
+                assert!(arrived(), "{seed} {level:?}");
                 if !reads {
                     continue;
                 }
