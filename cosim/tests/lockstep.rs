@@ -1,17 +1,17 @@
 //! Lockstep of the model with itself (the programs do not depend on timing), with a mutant (a
 //! difference is found), and, with the feature `rtl`, with the RTL.
 
-use cosim::lockstep::{Settings, compare};
+use cosim::lockstep::{FEATURES, Settings, compare};
 use nic_model::Model;
-use nic_model::device::{Device, Features, HostBus, HostReadError, Link};
+use nic_model::device::{Device, HostBus, HostReadError, Link};
 
 fn settings(seed: u64) -> Settings {
     Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 40 }
 }
 
-// The RTL has no features yet, and strays of a program may look like pushes.
+// Strays of a program may look like pushes, which the RTL does not have yet.
 fn model(_node: usize) -> Box<dyn Device> {
-    Box::new(Model::with_features(Features::NONE))
+    Box::new(Model::with_features(FEATURES))
 }
 
 /// Forgets the phase of every thousandth 8-byte write.
@@ -73,7 +73,7 @@ fn a_mutant_is_found() {
     let found = (0..40)
         .filter(|&seed| {
             let mutant = |_| -> Box<dyn Device> {
-                Box::new(Mutant { inner: Model::with_features(Features::NONE) })
+                Box::new(Mutant { inner: Model::with_features(FEATURES) })
             };
             compare(&settings(seed), model, mutant).is_err()
         })

@@ -19,12 +19,16 @@ struct Lookup {
     length: u32,
     tag: u16,
     domain: u8,
+    rights: u8,
 }
 
 /// What the table must answer: bus address, room, distance in units of 64 bytes.
 fn expected(entry: Option<&Region>, ask: &Lookup) -> Option<(u64, u32, u32)> {
     let region = entry?;
-    if region.tag != ask.tag || region.domain != ask.domain {
+    if region.tag != ask.tag
+        || region.domain != ask.domain
+        || region.rights & ask.rights != ask.rights
+    {
         return None;
     }
     if ask.check_generation && region.generation != ask.generation {
@@ -81,7 +85,7 @@ fn random_region(random: &mut Random) -> Region {
         tag: random.below(2) as u16,
         generation: random.below(2) as u16 + 1,
         domain: random.below(2) as u8,
-        rights: RIGHT_VALID,
+        rights: RIGHT_VALID | (random.below(4) as u8) << 1,
     }
 }
 
@@ -116,6 +120,7 @@ fn random_lookup(random: &mut Random, entries: &[Option<Region>]) -> Lookup {
         length,
         tag: if random.chance(0.95) { region.tag } else { 9 },
         domain: if random.chance(0.95) { region.domain } else { 63 },
+        rights: if random.chance(0.7) { 0 } else { random.below(8) as u8 },
     }
 }
 
@@ -180,6 +185,7 @@ fn random_regions_and_edges() {
                 i.desc_send_length = ask.length;
                 i.desc_send_tag = ask.tag;
                 i.desc_send_domain = ask.domain;
+                i.desc_send_rights = ask.rights;
             }
             if let Some((ask, _)) = &clients[1].call {
                 i.desc_recv_index = ask.index;
@@ -190,6 +196,7 @@ fn random_regions_and_edges() {
                 i.desc_recv_length = ask.length;
                 i.desc_recv_tag = ask.tag;
                 i.desc_recv_domain = ask.domain;
+                i.desc_recv_rights = ask.rights;
             }
             i.desc_send_valid = clients[0].call.is_some().into();
             i.desc_recv_valid = clients[1].call.is_some().into();

@@ -21,7 +21,7 @@ use reference::State;
 #[test]
 fn random_neighbours() {
     let mut sum = bench::Tally::default();
-    for seed in 0..40 {
+    for seed in 0..50 {
         let mut bench = Bench::new(seed, Settings::random(seed));
         for _ in 0..40_000 {
             bench.cycle();

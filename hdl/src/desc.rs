@@ -66,6 +66,11 @@ pub struct Desc {
     pub known: Signal<Out, Bit>,
     /// Sum of the segments' lengths, saturated to 2^20 - 1.
     pub total: Signal<Out, Bits<20>>,
+    /// The descriptor's operation (see [`Verdict`]), and the memory that an RDMA names; valid with
+    /// `known`, the operation also if the descriptor is not good.
+    pub operation: Signal<Out, Bits<2>>,
+    pub remote_address: Signal<Out, Bits<64>>,
+    pub remote_handle: Signal<Out, Bits<32>>,
     /// Control bit IMMEDIATE.
     pub has_immediate: Signal<Out, Bit>,
     pub immediate: Signal<Out, Bits<32>>,
@@ -123,6 +128,7 @@ impl Logic for Desc {
         self.walker.unread.next = self.reader.unread.val();
         self.walker.next_va.next = self.reader.next_va.val();
         self.walker.next_handle.next = self.reader.next_handle.val();
+        self.walker.is_rdma.next = self.reader.is_rdma.val();
         self.walker.seg_count.next = self.reader.seg_count.val();
         self.walker.segment_valid.next = self.reader.segment_valid.val();
         self.walker.segment_address.next = self.reader.segment_address.val();
@@ -153,6 +159,7 @@ impl Logic for Desc {
         }
         self.tpt.tag.next = self.tag.val();
         self.tpt.domain.next = self.domain.val();
+        self.tpt.rights.next = 0.into();
 
         // Results.
         self.idle.next = self.free.val() & (!self.pending.q.val());
@@ -162,6 +169,9 @@ impl Logic for Desc {
             | (self.walker.outcome.val() == self.failed_host_read.val());
         self.known.next = self.walker.known.val();
         self.total.next = self.list.total.val();
+        self.operation.next = self.reader.operation.val();
+        self.remote_address.next = self.reader.remote_address.val();
+        self.remote_handle.next = self.reader.remote_handle.val();
         self.has_immediate.next = self.reader.has_immediate.val();
         self.immediate.next = self.reader.immediate.val();
         self.bus.next = self.reader.bus.val();

@@ -100,8 +100,8 @@ interface! {
 
 interface! {
     /// Region look-up (call): is `length` bytes at `address` inside a valid region of this tag and
-    /// domain? `va_mode` 1: `address` is a virtual address; 0: a byte offset from the region's base
-    /// rounded down to 64. `length` is at least 1 and below 2^32.
+    /// domain, with these rights? `va_mode` 1: `address` is a virtual address; 0: a byte offset from
+    /// the region's base rounded down to 64. `length` is at least 1 and below 2^32.
     TptClient / TptServer, "TptClient", "TptServer" {
         out {
             valid: Bit,
@@ -114,6 +114,8 @@ interface! {
             length: Bits<32>,
             tag: Bits<16>,
             domain: Bits<8>,
+            /// Rights that the region must give, as in `nic_regs::tpt`.
+            rights: Bits<3>,
         }
         back {
             done: Bit,
@@ -194,7 +196,7 @@ interface! {
     /// | 0 GET | vi | results `ctx_*` |
     /// | 1 SAVE | vi, in_progress, offset, fragment | store message progress; schedule again if it has work |
     /// | 2 POP | vi, in_progress (the message ends here and takes its number: see CHECK), next_valid, next_region, next_offset | pop the head by the successor rule; `need_next` 1: nothing done, read Next again and repeat. Clears progress; schedule again if it has work (not on Reception VIs) |
-    /// | 3 AWAIT | vi, offset (= message length) | Reception: remember the popped token and length, wait for ViAck |
+    /// | 3 AWAIT | vi, offset (= message length), fragment | Reception: remember the popped token and length, wait for ViAck |
     /// | 4 COMPLETE | vi | the popped descriptor's status is written: announce; schedule again if it has work; clears an AWAIT |
     /// | 5 STOP | vi, reason, queue, status, refuse | contract 6.1; `refuse`: owe a ViRefuse (ignored on Unreliable) |
     /// | 6 SENT | vi, owed | these owed bits (0: none) were sent or forgotten; schedule again if it has work |
@@ -255,6 +257,8 @@ interface! {
             ctx_peer_vi: Bits<16>,
             ctx_connection: Bits<16>,
             ctx_max_transfer: Bits<20>,
+            /// RDMA that the peer's VI allows, see `vi::rdma`.
+            ctx_allows: Bits<2>,
             /// Head token of the send queue; when awaiting: the popped one.
             ctx_region: Bits<16>,
             ctx_offset: Bits<26>,
@@ -285,7 +289,7 @@ interface! {
     /// | op | arguments | effect |
     /// |---|---|---|
     /// | 0 GET | vi | results `ctx_*` (a VI number >= 1,024 gives state Free) |
-    /// | 1 SAVE | vi, in_progress, offset, total, message, fragment | store message progress |
+    /// | 1 SAVE | vi, in_progress, write, offset, total, message, fragment, owe_ack | store message progress; owe a ViAck |
     /// | 2 POP | vi, next_valid, next_region, next_offset | as for send; clears progress |
     /// | 4 COMPLETE | vi, owe_ack | the popped descriptor's status is written: announce; owe a ViAck |
     /// | 5 STOP | vi, reason, detail, queue, status, refuse | as for send; `detail`: peer's reason |
@@ -296,6 +300,8 @@ interface! {
             op: Bits<3>,
             vi: Bits<16>,
             in_progress: Bit,
+            /// The message in progress is an RDMA write.
+            write: Bit,
             /// Bytes of the message already placed.
             offset: Bits<19>,
             /// Length of the whole message.
@@ -327,10 +333,13 @@ interface! {
             ctx_segments: Bits<5>,
             ctx_count: Bits<16>,
             ctx_in_progress: Bit,
+            ctx_write: Bit,
             ctx_progress: Bits<19>,
             ctx_total: Bits<19>,
             ctx_message: Bits<8>,
             ctx_fragment: Bits<8>,
+            /// RDMA that the VI allows its peer, see `vi::rdma`.
+            ctx_allows: Bits<2>,
             /// Pulse: a receive descriptor was posted to this VI.
             posted: Bit,
             posted_vi: Bits<16>,
@@ -353,6 +362,8 @@ interface! {
             send_queue: Bits<16>,
             recv_queue: Bits<16>,
             max_transfer: Bits<20>,
+            /// RDMA (`vi::rdma`): CREATE, what the VI allows; CONNECT, what the peer's VI allows.
+            allows: Bits<2>,
             peer: Bits<8>,
             peer_vi: Bits<16>,
             connection: Bits<16>,

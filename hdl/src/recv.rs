@@ -1,26 +1,32 @@
-//! Receive engine: takes frames from staging, oldest first (contract 5, 6.1, 7.8, 8).
+//! Receive engine: takes frames from staging, oldest first (contract 5, 6.1, 7.8, 8, 11).
 //!
 //! ```text
 //! staging -->+---------+-> Port <--> vi
 //!            | Control |-> Scatter --> Writer --> write (payload, status)
 //!   fence -->|         |-> Finish  ---'
-//!  events <--+---------+-> Shelf <-- Jobs, Loader <--> desc_read, desc_tpt
+//!  events <--|         |-> Ahead (descriptors) <--> desc_read, desc_tpt
+//!            +---------+-> Range (RDMA) <---------> desc_tpt
 //! ```
 //! `Control` follows the frame at the head, `Judge` and `Verdict` are the contract's rules, `Port`
-//! holds the VI's context. Descriptors are fetched ahead of the frames (`Jobs`, `Loader`) and wait,
-//! resolved, on the `Shelf`. A frame is released only when its effect is complete; nothing here
-//! waits for an event queue or for the link (nic.md 2).
+//! holds the VI's context. Descriptors are fetched ahead of the frames and wait, resolved (`Ahead`).
+//! A frame is released only when its effect is complete; nothing here waits for an event queue or
+//! for the link (nic.md 2).
 
+mod ahead;
 mod buffer;
+mod close;
 mod control;
+mod courier;
 mod extent;
 mod finish;
 mod jobs;
 mod judge;
 mod loader;
 mod loader_state;
+mod lookups;
 mod pieces;
 mod port;
+mod range;
 mod reader;
 mod resolver;
 mod scatter;
@@ -37,18 +43,21 @@ use crate::ifs::{
     EventClient, FenceServer, ReadClient, StagingClient, TptClient, ViRecvClient, WriteClient,
 };
 use crate::leaf::Number;
+use ahead::Ahead;
+use close::Close;
 use control::Control;
+use courier::Courier;
 use finish::Finish;
-use jobs::Jobs;
 use judge::Judge;
-use loader::Loader;
+use lookups::Lookups;
 use nic_regs::counter::Counter;
 use nic_regs::event::Kind;
-use nic_regs::frame::Type;
+use nic_regs::frame::{RDMA_HEADER_BYTES, Type};
+use nic_regs::tpt::RIGHT_RDMA_WRITE;
 use port::Port;
+use range::Range;
 use rust_hdl::prelude::*;
 use scatter::Scatter;
-use shelf::Shelf;
 use verdict::Verdict;
 use writer::Writer;
 
@@ -71,21 +80,19 @@ pub struct Recv {
     pub desc_tpt: TptClient,
     pausing: DFF<Bit>,
     sampled: DFF<Bit>,
-    found: DFF<Bit>,
     fetched: DFF<Bits<64>>,
-    // A hint of the frame's that waits for those of doorbells.
-    refill: DFF<Bit>,
-    refill_vi: DFF<Bits<10>>,
     control: Control,
+    close: Close,
+    courier: Courier,
     port: Port,
     judge: Judge,
     verdict: Verdict,
     scatter: Scatter,
     finish: Finish,
     writer: Writer,
-    shelf: Shelf,
-    jobs: Jobs,
-    loader: Loader,
+    ahead: Ahead,
+    range: Range,
+    lookups: Lookups,
     // The header's fields.
     kind: Signal<Local, Bits<8>>,
     length: Signal<Local, Bits<13>>,
@@ -94,34 +101,49 @@ pub struct Recv {
     word: Signal<Local, Bits<32>>,
     first: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
-    quiet: Signal<Local, Bit>,
     succeeded: Signal<Local, Bit>,
-    bus: Signal<Local, Bits<64>>,
-    successor: Signal<Local, Bits<43>>,
-    put_after: Signal<Local, Bits<3>>,
-    put_before: Signal<Local, Bits<3>>,
+    /// Bytes behind the RDMA header, if there is one.
+    data_length: Signal<Local, Bits<13>>,
+    quiet: Signal<Local, Bit>,
+    empty_placed: Signal<Local, Bit>,
+    is_data: Signal<Local, Bit>,
+    is_write: Signal<Local, Bit>,
+    has_immediate: Signal<Local, Bit>,
+    wants_ack: Signal<Local, Bit>,
     kind_data: Number<8, { Type::Data as u64 }>,
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
     event_message: Number<32, { Kind::Message as u64 }>,
     one: Number<16, 1>,
-    row_valid: Number<14, { 1 << 13 }>,
+    kind_message: Number<8, { Type::Message as u64 }>,
+    kind_write: Number<8, { Type::RdmaWrite as u64 }>,
+    rdma_bytes: Number<13, { RDMA_HEADER_BYTES as u64 }>,
+    rdma_beats: Number<10, { RDMA_HEADER_BYTES as u64 / 8 }>,
+    right_write: Number<3, { RIGHT_RDMA_WRITE as u64 }>,
     count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
 }
 
 impl Logic for Recv {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, pausing, sampled, found, fetched, refill, refill_vi);
-        clock!(self, clock, control, port, scatter, finish, writer, shelf, jobs, loader);
+        dff_setup!(self, clock, pausing, sampled, fetched);
+        clock!(
+            self, clock, control, close, courier, port, scatter, finish, writer, ahead, range,
+            lookups
+        );
         self.control.reset.next = self.reset.val();
+        self.close.reset.next = self.reset.val();
+        self.courier.reset.next = self.reset.val();
         self.port.reset.next = self.reset.val();
         self.scatter.reset.next = self.reset.val() | self.control.cancel.val();
         self.finish.reset.next = self.reset.val();
         self.writer.reset.next = self.reset.val();
-        self.jobs.reset.next = self.reset.val();
-        self.loader.reset.next = self.reset.val();
-        ReadClient::link(&mut self.desc_read, &mut self.loader.read);
-        TptClient::link(&mut self.desc_tpt, &mut self.loader.tpt);
+        self.ahead.reset.next = self.reset.val();
+        self.range.reset.next = self.reset.val();
+        self.lookups.reset.next = self.reset.val();
+        ReadClient::link(&mut self.desc_read, &mut self.ahead.read);
+        TptClient::link(&mut self.desc_tpt, &mut self.lookups.tpt);
+        TptClient::join(&mut self.ahead.tpt, &mut self.lookups.loader);
+        TptClient::join(&mut self.range.tpt, &mut self.lookups.range);
         ViRecvClient::link(&mut self.vi, &mut self.port.vi);
 
         // The header, which staging holds stable.
@@ -132,38 +154,55 @@ impl Logic for Recv {
         self.first.next = self.staging.header1.val().get_bit(48);
         self.last.next = self.staging.header1.val().get_bit(49);
         self.word.next = self.staging.header2.val().get_bits::<32>(32);
+        self.has_immediate.next = self.last.val() & self.staging.header1.val().get_bit(50);
+        self.wants_ack.next = self.staging.header1.val().get_bit(52);
+        self.is_data.next = self.kind.val() == self.kind_data.val();
+        self.is_write.next = self.kind.val() == self.kind_write.val();
+        self.data_length.next = self.length.val();
+        if self.is_write.val() {
+            self.data_length.next = self.length.val() - self.rdma_bytes.val();
+        }
 
         // Counters, stamps, fence.
         self.fetched.d.next = 0.into();
-        if self.loader.fetched.val() {
+        if self.ahead.fetched.val() {
             self.fetched.d.next = self.count_fetch.val();
         }
         self.counts.next = self.control.counts.val() | self.fetched.q.val();
         self.sampled.d.next = self.sample_armed.val() & (self.sample_vi.val() == self.dst_vi.val());
         self.stamp_matched.next = self.control.matched.val() & self.sampled.q.val();
+        self.empty_placed.next =
+            self.control.matched.val() & (!self.data_length.val().any()) & self.last.val();
         self.stamp_data_written.next =
-            (self.control.empty_placed.val() & self.sampled.q.val()) | self.writer.data_stamp.val();
+            (self.empty_placed.val() & self.sampled.q.val()) | self.writer.data_stamp.val();
         self.stamp_status_written.next = self.writer.status_stamp.val();
         self.writer.sampled.next = self.sampled.q.val();
         self.quiet.next =
             self.scatter.quiet.val() & self.writer.empty.val() & self.finish.quiet.val();
         self.pausing.d.next = self.control.idle.val()
             & self.quiet.val()
-            & self.jobs.paused.val()
+            & self.ahead.paused.val()
             & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
         // The frame's way.
         self.control.pause.next = self.fence.pause.val();
-        self.control.ready.next = self.jobs.ready.val();
+        self.control.ready.next = self.ahead.ready.val();
         self.control.valid.next = self.staging.valid.val();
-        self.control.kind.next = self.kind.val();
-        self.control.length.next = self.length.val();
+        self.control.is_message.next = self.kind.val() == self.kind_message.val();
+        self.control.length.next = self.data_length.val();
+        self.control.is_write.next = self.is_write.val();
+        self.control.has_immediate.next = self.has_immediate.val();
+        self.control.empty.next = self.port.count.val() == 0;
+        self.control.header_ready.next = self.range.ready.val();
+        self.control.answered.next = self.range.answered.val();
+        self.control.granted.next = self.range.granted.val();
         self.control.first.next = self.first.val();
         self.control.last.next = self.last.val();
         self.control.unmatched.next = self.judge.unmatched.val();
         self.control.dropped.next = self.judge.dropped.val();
         self.control.acked.next = self.judge.acked.val();
+        self.control.writes.next = self.judge.writes.val();
         self.control.gap.next = self.judge.gap.val();
         self.control.stops.next = self.judge.stops.val();
         self.control.takes.next = self.judge.takes.val();
@@ -171,21 +210,35 @@ impl Logic for Recv {
         self.control.judged.next = self.judge.cause.val();
         self.control.busy.next = self.port.busy.val();
         self.control.unreliable.next = self.port.unreliable.val();
-        self.control.whole.next = self.port.whole.val();
-        self.control.total.next = self.shelf.total.val();
-        self.control.more.next = self.port.count.val() > self.one.val();
-        self.control.found.next = self.found.q.val();
-        self.control.serving.next = self.jobs.serving.val();
-        self.control.loaded.next = self.loader.done.val();
-        self.control.outcome.next = self.loader.outcome.val();
-        self.control.unreached.next = self.loader.unreached.val();
+        self.control.too_long.next =
+            self.port.whole.val() > bit_cast::<21, 20>(self.ahead.total.val());
+        self.control.found.next = self.ahead.found.val();
+        self.control.serving.next = self.ahead.serving.val();
+        self.control.loaded.next = self.ahead.loaded.val();
+        self.control.outcome.next = self.ahead.outcome.val();
+        self.control.unreached.next = self.ahead.unreached.val();
         self.control.done.next = self.port.done.val();
         self.control.need_next.next = self.port.need_next.val();
-        self.control.handed.next = self.scatter.quiet.val() & (!self.finish.busy.val());
         self.control.quiet.next = self.quiet.val();
-        self.control.completes.next = self.verdict.completes.val();
-        self.control.message_done.next = self.events.done.val();
-        self.control.message_refused.next = self.events.outcome.val() != 0;
+        self.control.closed.next = self.close.over.val();
+        self.close.save.next = self.control.save.val();
+        self.close.pop.next = self.control.pop.val();
+        self.close.fail.next = self.control.fail.val();
+        self.close.clear.next = self.control.idle.val();
+        self.close.completes.next = self.verdict.completes.val();
+        self.close.unreliable.next = self.port.unreliable.val();
+        self.close.foreign.next = self.control.foreign.val();
+        self.close.more.next = self.port.count.val() > self.one.val();
+        self.close.done.next = self.port.done.val();
+        self.close.need_next.next = self.port.need_next.val();
+        self.close.loaded.next = self.ahead.loaded.val();
+        self.close.handed.next = self.scatter.quiet.val() & (!self.finish.busy.val());
+        self.close.quiet.next = self.quiet.val();
+        self.courier.start.next = self.control.message.val();
+        self.courier.done.next = self.events.done.val();
+        self.courier.refused.next = self.events.outcome.val() != 0;
+        self.control.message_over.next = self.courier.over.val();
+        self.control.message_refuse.next = self.courier.refuse.val();
 
         // The rules.
         self.judge.kind.next = self.kind.val();
@@ -196,77 +249,81 @@ impl Logic for Recv {
         self.judge.unreliable.next = self.port.unreliable.val();
         self.judge.reception.next = self.port.reception.val();
         self.judge.busy.next = self.port.busy.val();
+        self.judge.busy_write.next = self.port.busy_write.val();
         self.judge.continues.next = self.port.continues.val();
         self.judge.misfit.next = self.port.misfit.val();
         self.judge.inconsistent.next = self.port.inconsistent.val();
         self.judge.empty.next = self.port.count.val() == 0;
         self.verdict.cause.next = self.control.cause.val();
         self.verdict.partial.next = self.control.partial.val();
-        self.verdict.immediate.next = self.last.val() & self.staging.header1.val().get_bit(50);
-
-        self.successor.next = self.shelf.successor.val();
-        if self.control.foreign.val() | self.control.renewed.val() {
-            self.successor.next = self.loader.successor.val();
-        }
+        self.verdict.immediate.next = self.has_immediate.val();
+        self.verdict.detail.next = self.word.val().get_bits::<8>(0);
+        self.verdict.remote.next = self.control.telling.val();
 
         // The VI table.
         self.port.header0.next = self.staging.header0.val();
         self.port.header1.next = self.staging.header1.val();
         self.port.header2.next = self.staging.header2.val();
         self.port.get.next = self.control.get.val();
-        self.port.save.next = self.control.save.val();
+        self.port.save.next = self.close.saving.val();
         self.port.acked.next = self.control.ack.val();
-        self.port.pop.next = self.control.pop.val();
-        self.port.stop.next = self.control.stop.val();
+        self.port.pop.next = self.close.popping.val();
+        self.port.stop.next = self.close.stopping.val();
         self.port.complete.next = self.finish.call.val();
         self.port.complete_vi.next = self.finish.call_vi.val();
-        self.port.look.next = self.jobs.look.val();
-        self.port.look_vi.next = bit_cast::<16, 10>(self.jobs.vi.val());
         self.port.in_progress.next = self.control.in_progress.val();
-        self.port.next_region.next = self.successor.val().get_bits::<16>(0);
-        self.port.next_offset.next = self.successor.val().get_bits::<26>(16);
-        self.port.next_valid.next = self.successor.val().get_bit(42);
+        self.port.next_region.next = self.ahead.successor.val().get_bits::<16>(0);
+        self.port.next_offset.next = self.ahead.successor.val().get_bits::<26>(16);
+        self.port.next_valid.next = self.ahead.successor.val().get_bit(42);
         self.port.owe_ack.next = self.finish.call_owe_ack.val();
         self.port.reason.next = self.verdict.reason.val();
         self.port.stop_status.next = self.verdict.stop_status.val();
-        self.port.is_data.next = self.kind.val() == self.kind_data.val();
+        self.port.is_data.next = self.is_data.val();
+        self.port.is_write.next = self.is_write.val();
+        self.port.length.next = self.data_length.val();
+        self.port.rdma_total.next = self.range.total.val();
+        self.port.save_owes_ack.next = self.control.over.val() & self.wants_ack.val();
         self.port.is_refuse.next = self.kind.val() == self.kind_refuse.val();
 
-        // The descriptor.
-        self.shelf.vi.next = self.dst_vi.val().get_bits::<10>(0);
-        self.shelf.take.next = self.control.take.val();
-        self.shelf.hold.next = self.control.hold.val();
-        self.shelf.segment.next = self.scatter.segment.val();
-        self.found.d.next = self.shelf.ready.val()
-            & (self.shelf.region.val() == self.port.region.val())
-            & (self.shelf.offset.val() == self.port.offset.val());
-        self.bus.next = self.shelf.bus.val();
-        if self.control.foreign.val() {
-            self.bus.next = self.loader.bus.val();
-        }
+        // The range of an RDMA frame.
+        self.range.load.next = self.control.load.val();
+        self.range.data.next = self.staging.data.val();
+        self.range.ask.next = self.control.ask.val();
+        self.range.allowed.next = self.port.allows.val().get_bit(0);
+        self.range.rights.next = self.right_write.val();
+        self.range.whole.next = self.first.val();
+        self.range.length.next = self.data_length.val();
+        self.range.tag.next = self.port.tag.val();
+        self.range.domain.next = self.port.domain.val();
 
         // Payload, status, messages.
         self.scatter.start.next = self.control.scatter.val();
         self.scatter.skip.next = self.port.placed.val();
-        self.scatter.length.next = self.length.val();
-        self.scatter.segment_bus.next = self.shelf.segment_bus.val();
-        self.scatter.segment_length.next = self.shelf.segment_length.val();
+        self.scatter.length.next = self.data_length.val();
+        self.scatter.base.next = 0.into();
+        self.scatter.segment_bus.next = self.ahead.segment_bus.val();
+        self.scatter.segment_length.next = self.ahead.segment_length.val();
+        if self.is_write.val() {
+            self.scatter.skip.next = 0.into();
+            self.scatter.base.next = self.rdma_beats.val();
+            self.scatter.segment_bus.next = self.range.bus.val();
+            self.scatter.segment_length.next = bit_cast::<32, 13>(self.data_length.val());
+        }
         self.scatter.data.next = self.staging.data.val();
         self.scatter.full.next = self.writer.full.val();
         self.scatter.high.next = self.writer.high.val();
         self.succeeded.next = self.control.cause.val() == 0;
-        self.finish.start.next = self.control.finish.val();
+        self.finish.start.next = self.close.finish.val();
         self.finish.vi.next = self.dst_vi.val();
-        self.finish.bus.next = self.bus.val();
+        self.finish.bus.next = self.ahead.bus.val();
         self.finish.length.next = 0.into();
         if self.succeeded.val() {
             self.finish.length.next = self.port.whole.val().get_bits::<20>(0);
         }
         self.finish.status_word.next = self.verdict.status_word.val();
-        self.finish.has_immediate.next =
-            self.succeeded.val() & self.last.val() & self.staging.header1.val().get_bit(50);
+        self.finish.has_immediate.next = self.succeeded.val() & self.has_immediate.val();
         self.finish.immediate.next = self.word.val();
-        self.finish.owe_ack.next = self.succeeded.val() & self.staging.header1.val().get_bit(52);
+        self.finish.owe_ack.next = self.succeeded.val() & self.wants_ack.val();
         self.finish.room.next =
             self.scatter.quiet.val() & (!self.writer.full.val()) & (!self.writer.high.val());
         self.finish.written.next = self.writer.status_written.val();
@@ -293,15 +350,17 @@ impl Logic for Recv {
         self.write.last.next = self.writer.w_last.val();
         self.writer.w_ready.next = self.write.ready.val();
         self.staging.address.next = self.scatter.address.val();
-        if self.control.message.val() {
+        if self.range.reading.val() {
+            self.staging.address.next = self.range.beat.val();
+        } else if self.courier.deliver.val() {
             self.staging.address.next = bit_cast::<10, 3>(self.events.message_index.val());
         }
         // One frame at a time.
         self.staging.origin.next = self.staging.base.val();
         self.staging.take.next = false;
         self.staging.release.next = self.control.give_back.val();
-        self.staging.refused.next = self.control.refuse.val();
-        self.events.valid.next = self.control.message.val();
+        self.staging.refused.next = self.courier.refuse.val();
+        self.events.valid.next = self.courier.deliver.val();
         self.events.queue.next = self.dst_vi.val();
         self.events.word0.next =
             self.event_message.val() | (bit_cast::<32, 8>(self.source.val()) << 16);
@@ -310,96 +369,39 @@ impl Logic for Recv {
         self.events.wide.next = true;
         self.events.message_data.next = self.staging.data.val();
 
-        // Fetching ahead: hints of doorbells go first, the frame's waits.
-        self.jobs.hint.next = self.port.posted.val() | self.refill.q.val();
-        self.jobs.hint_vi.next = self.refill_vi.q.val();
-        if self.port.posted.val() {
-            self.jobs.hint_vi.next = self.port.posted_vi.val().get_bits::<10>(0);
-        } else {
-            self.refill.d.next = false;
-        }
-        if self.control.hint.val() {
-            self.refill.d.next = true;
-            self.refill_vi.d.next = self.dst_vi.val().get_bits::<10>(0);
-        }
-        self.jobs.pause.next = self.fence.pause.val();
-        self.jobs.frame.next = !self.control.idle.val();
-        self.jobs.frame_row.next = self.shelf.row.val();
-        self.jobs.frame_vi.next = self.dst_vi.val().get_bits::<10>(0);
-        self.jobs.want.next = self.control.want.val();
-        self.jobs.want_next.next = self.control.want_next.val();
-        self.jobs.hold.next = self.control.foreign.val() | self.control.renewed.val();
-        self.jobs.frame_tag.next = self.port.tag.val();
-        self.jobs.frame_domain.next = self.port.domain.val();
-        self.jobs.frame_region.next = self.port.region.val();
-        self.jobs.frame_offset.next = self.port.offset.val();
-        self.jobs.frame_hint.next = self.port.hint.val();
-        self.jobs.frame_count.next = self.port.count.val();
-        self.jobs.frame_bus.next = self.bus.val();
-        self.jobs.look_done.next = self.port.look_done.val();
-        self.jobs.look_connected.next = self.port.look_connected.val();
-        self.jobs.look_domain.next = self.port.look_domain.val();
-        self.jobs.look_tag.next = self.port.look_tag.val();
-        self.jobs.look_region.next = self.port.look_region.val();
-        self.jobs.look_offset.next = self.port.look_offset.val();
-        self.jobs.look_hint.next = self.port.look_hint.val();
-        self.jobs.look_count.next = self.port.look_count.val();
-        self.jobs.row.next = self.shelf.fetch_row.val();
-        self.jobs.owned.next = self.shelf.owned.val();
-        self.jobs.ours.next = self.shelf.ours.val();
-        self.jobs.put.next = self.shelf.put.val();
-        self.jobs.taken.next = self.shelf.taken.val();
-        self.jobs.idle.next = self.loader.idle.val();
-        self.jobs.tail_write.next = self.loader.tail_write.val();
-        self.jobs.tail_bus.next = self.loader.bus.val();
-        self.jobs.tail_successor.next = self.loader.successor.val();
-        self.loader.start.next = self.jobs.start.val();
-        self.loader.serving.next = self.jobs.serving.val();
-        self.loader.again.next = self.jobs.again.val();
-        self.loader.resume.next = self.jobs.resume.val();
-        self.loader.follow.next = self.jobs.follow.val();
-        self.loader.forget.next = self.jobs.forget.val();
-        self.jobs.resumable.next = self.loader.resumable.val();
-        self.loader.job_bus.next = self.jobs.bus.val();
-        self.loader.tag.next = self.jobs.tag.val();
-        self.loader.domain.next = self.jobs.domain.val();
-        self.loader.region.next = self.jobs.region.val();
-        self.loader.offset.next = self.jobs.offset.val();
-        self.loader.segments.next = self.jobs.segments.val();
-        self.loader.covered.next = self.jobs.covered.val();
-        self.loader.room.next = self.jobs.room.val();
-        self.loader.hurry.next =
-            self.control.want.val() | self.control.want_next.val() | self.fence.pause.val();
-        self.shelf.fetch_vi.next = self.jobs.vi.val();
-        self.put_after.next = self.shelf.put.val() + 1;
-        self.put_before.next = self.shelf.put.val() - 1;
-        self.shelf.row_write.next = self.jobs.row_write.val() | self.loader.entry_write.val();
-        self.shelf.row_address.next = self.jobs.row_address.val();
-        self.shelf.row_data.next = self.jobs.row_data.val();
-        self.shelf.entry.next = (bit_cast::<6, 4>(self.shelf.fetch_row.val()) << 2)
-            | bit_cast::<6, 2>(self.put_before.val().get_bits::<2>(0));
-        if self.loader.entry_write.val() {
-            self.shelf.row_data.next = self.row_valid.val()
-                | (bit_cast::<14, 10>(self.jobs.vi.val()) << 3)
-                | bit_cast::<14, 3>(self.put_after.val());
-        }
-        if self.loader.entry_write.val() | self.loader.segment_write.val() {
-            self.shelf.entry.next = (bit_cast::<6, 4>(self.shelf.fetch_row.val()) << 2)
-                | bit_cast::<6, 2>(self.shelf.put.val().get_bits::<2>(0));
-        }
-        self.shelf.head_write.next = self.loader.entry_write.val();
-        self.shelf.head_bus.next = self.loader.bus.val();
-        self.shelf.head_data.next = self.loader.entry_data.val();
-        self.shelf.successor_write.next = self.loader.successor_write.val();
-        self.shelf.successor_data.next = self.loader.successor.val();
-        self.shelf.segment_write.next = self.loader.segment_write.val();
-        self.shelf.segment_number.next = self.loader.segment_number.val();
-        self.shelf.segment_write_bus.next = self.loader.segment_bus.val();
-        self.shelf.segment_write_length.next = self.loader.segment_length.val();
+        // Fetching ahead.
+        self.ahead.posted.next = self.port.posted.val();
+        self.ahead.posted_vi.next = self.port.posted_vi.val();
+        self.ahead.pause.next = self.fence.pause.val();
+        self.ahead.frame.next = !self.control.idle.val();
+        self.ahead.vi.next = self.dst_vi.val();
+        self.ahead.tag.next = self.port.tag.val();
+        self.ahead.domain.next = self.port.domain.val();
+        self.ahead.region.next = self.port.region.val();
+        self.ahead.offset.next = self.port.offset.val();
+        self.ahead.segments.next = self.port.hint.val();
+        self.ahead.count.next = self.port.count.val();
+        self.ahead.want.next = self.control.want.val();
+        self.ahead.want_next.next = self.close.want_next.val();
+        self.ahead.foreign.next = self.control.foreign.val();
+        self.ahead.renewed.next = self.close.renewed.val();
+        self.ahead.take.next = self.close.take.val();
+        self.ahead.hint.next = self.close.hint.val();
+        self.ahead.hold.next = self.close.hold.val();
+        self.ahead.segment.next = self.scatter.segment.val();
+        self.ahead.look_done.next = self.port.look_done.val();
+        self.ahead.look_connected.next = self.port.look_connected.val();
+        self.ahead.look_domain.next = self.port.look_domain.val();
+        self.ahead.look_tag.next = self.port.look_tag.val();
+        self.ahead.look_region.next = self.port.look_region.val();
+        self.ahead.look_offset.next = self.port.look_offset.val();
+        self.ahead.look_hint.next = self.port.look_hint.val();
+        self.ahead.look_count.next = self.port.look_count.val();
+        self.port.look.next = self.ahead.look.val();
+        self.port.look_vi.next = self.ahead.look_vi.val();
 
         if self.reset.val() {
             self.pausing.d.next = false;
-            self.refill.d.next = false;
         }
     }
 }

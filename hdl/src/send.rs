@@ -1,5 +1,5 @@
 //! Send engine: takes VIs from the ready ring, one frame at a time, and sends admin's messages
-//! (contract 4, 3.4, 6.2, 8, 9.4).
+//! (contract 4, 3.4, 6.2, 8, 9.4, 11.1).
 //!
 //! ```text
 //!  work --> +-------+ record +--------+ record +--------+ --> write (status)
@@ -14,8 +14,10 @@
 //! the next one; payload and commit; status and completion. They hand records on, one each. A push
 //! with its data here takes the place of the first two.
 
+mod choice;
 mod commit;
 mod cut;
+mod ending;
 mod fetch;
 mod gather;
 mod line;
@@ -25,10 +27,15 @@ mod outlet;
 mod pack;
 mod port;
 mod push;
+mod request;
+mod rescue;
 mod retire;
+mod turn;
 mod turns;
+pub use choice::Choice;
 pub use commit::Commit;
 pub use cut::Cut;
+pub use ending::Ending;
 pub use fetch::Fetch;
 pub use gather::Gather;
 pub use line::Line;
@@ -38,7 +45,10 @@ pub use outlet::Outlet;
 pub use pack::Pack;
 pub use port::Port;
 pub use push::Push;
+pub use request::Request;
+pub use rescue::Rescue;
 pub use retire::Retire;
+pub use turn::Turn;
 pub use turns::Turns;
 
 use crate::desc::{Cause, Desc};
@@ -48,7 +58,7 @@ use crate::ifs::{
 };
 use crate::leaf::Number;
 use nic_regs::counter::Counter;
-use nic_regs::frame::{Type, flag};
+use nic_regs::frame::{RDMA_HEADER_BYTES, Type, flag};
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -85,11 +95,13 @@ pub struct Send {
     turns: Turns,
     lookup: Lookup,
     quiet: Signal<Local, Bit>,
+    is_write: Signal<Local, Bit>,
     frame_length: Signal<Local, Bits<13>>,
     frame_flags: Signal<Local, Bits<8>>,
     frame_word: Signal<Local, Bits<32>>,
     kind_data: Number<8, { Type::Data as u64 }>,
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
+    rdma_bytes: Number<13, { RDMA_HEADER_BYTES as u64 }>,
     flag_sequenced: Number<8, { flag::SEQUENCED as u64 }>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
@@ -153,6 +165,7 @@ impl Logic for Send {
         self.fence.paused.next = self.pausing.q.val();
 
         // First stage: the VI and its context.
+        self.is_write.next = self.desc.operation.val().get_bit(0);
         self.fetch.pause.next = self.fence.pause.val();
         self.fetch.message_valid.next = self.outlet.message_valid.val();
         self.fetch.message_done.next = self.outlet.message_done.val();
@@ -169,6 +182,7 @@ impl Logic for Send {
         self.port.owed_arg.next = self.fetch.call_owed.val();
         self.port.awaits.next = self.fetch.call_awaits.val();
         self.port.whole.next = self.desc.total.val().get_bits::<19>(0);
+        self.port.is_write.next = self.is_write.val();
         self.port.next_valid.next = self.desc.next_valid.val();
         self.port.next_region.next = self.desc.next_region.val();
         self.port.next_offset.next = self.desc.next_offset.val();
@@ -189,6 +203,7 @@ impl Logic for Send {
         self.fetch.reception.next = self.port.reception.val();
 
         // Its descriptor and its frame.
+        self.fetch.is_write.next = self.is_write.val();
         self.desc.start.next = self.fetch.desc_start.val();
         self.desc.op.next = self.fetch.desc_op.val();
         self.desc.tag.next = self.port.tag.val();
@@ -208,11 +223,14 @@ impl Logic for Send {
         self.cut.in_progress.next = self.port.in_progress.val();
         self.cut.progress.next = self.port.progress.val();
         self.cut.whole.next = self.port.total.val();
+        self.cut.is_write.next = self.is_write.val();
+        self.cut.was_write.next = self.port.was_write.val();
+        self.cut.write_allowed.next = self.port.allows.val().get_bit(0);
         self.cut.has_immediate.next = self.desc.has_immediate.val();
         self.cut.immediate.next = self.desc.immediate.val();
         self.cut.sequenced.next = self.fetch.sequenced.val();
         self.cut.reception.next = self.port.reception.val();
-        self.fetch.too_long.next = self.cut.too_long.val();
+        self.fetch.refusal.next = self.cut.refusal.val();
         self.fetch.last.next = self.cut.last.val();
         self.fetch.empty.next = self.cut.length.val() == 0;
         self.frame_length.next = 0.into();
@@ -220,6 +238,9 @@ impl Logic for Send {
         self.frame_word.next = 0.into();
         if self.fetch.is_data.val() {
             self.frame_length.next = self.cut.length.val();
+            if self.is_write.val() {
+                self.frame_length.next = self.cut.length.val() + self.rdma_bytes.val();
+            }
             self.frame_flags.next = self.cut.flags.val();
             self.frame_word.next = self.cut.word.val();
         } else if self.fetch.kind.val() == self.kind_refuse.val() {
@@ -238,6 +259,11 @@ impl Logic for Send {
         self.commit.load.next = self.fetch.commit_load.val();
         self.commit.cancel.next = self.fetch.commit_cancel.val();
         self.commit.has_payload.next = self.fetch.has_payload.val();
+        self.commit.has_descriptor.next = self.fetch.is_data.val();
+        self.commit.is_write.next = self.is_write.val();
+        self.commit.remote_address.next = self.desc.remote_address.val();
+        self.commit.remote_handle.next = self.desc.remote_handle.val();
+        self.commit.progress.next = self.port.progress.val();
         self.commit.kind.next = self.fetch.kind.val();
         self.commit.vi.next = self.port.number.val();
         self.commit.peer_vi.next = self.port.peer_vi.val();
@@ -268,6 +294,7 @@ impl Logic for Send {
         self.commit.count.next = self.gather.count.val();
         self.gather.take.next = self.commit.take.val();
         self.commit.beat_waits.next = self.gather.beat_valid.val();
+        self.commit.payload_beat.next = self.gather.beat_data.val();
         self.gather.beat_ready.next = self.commit.beat_taken.val();
 
         // Last stage: descriptors that the middle stage has sent or failed, or the first one ends.
@@ -278,6 +305,10 @@ impl Logic for Send {
         self.retire.length.next = bit_cast::<20, 19>(self.port.awaited.val());
         self.retire.cause.next = self.fetch.cause.val();
         self.retire.partial.next = self.fetch.partial.val();
+        self.retire.operation.next = self.desc.operation.val();
+        if self.fetch.blind.val() {
+            self.retire.operation.next = bit_cast::<2, 1>(self.port.was_write.val().into());
+        }
         self.retire.unreliable.next = self.port.unreliable.val();
         if self.push.retire.val() {
             self.retire.vi.next = self.push.call_vi.val();
@@ -288,6 +319,7 @@ impl Logic for Send {
                 self.retire.cause.next = self.cause_descriptor.val();
             }
             self.retire.partial.next = false;
+            self.retire.operation.next = 0.into();
             self.retire.unreliable.next = self.push.unreliable.val();
         }
         if self.commit.retire.val() {
@@ -296,6 +328,7 @@ impl Logic for Send {
             self.retire.length.next = self.commit.retire_length.val();
             self.retire.cause.next = self.commit.cause.val();
             self.retire.partial.next = self.commit.partial.val();
+            self.retire.operation.next = self.commit.retire_operation.val();
             self.retire.unreliable.next = self.commit.retire_unreliable.val();
         }
         self.commit.retire_idle.next = self.retire.idle.val();
@@ -368,7 +401,7 @@ impl Logic for Send {
         self.fetch.ask_ok.next = self.outlet.ask_ok.val();
         self.fetch.ask_down.next = self.outlet.ask_down.val();
         self.outlet.beat_valid.next = self.commit.beat_valid.val() | self.push.beat_valid.val();
-        self.outlet.beat_data.next = self.gather.beat_data.val();
+        self.outlet.beat_data.next = self.commit.beat_data.val();
         self.commit.beat_ready.next = self.outlet.beat_ready.val();
         self.outlet.commit_valid.next =
             self.commit.commit_valid.val() | self.push.commit_valid.val();

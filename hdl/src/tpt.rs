@@ -73,6 +73,8 @@ pub struct Tpt {
     arg_address: Signal<Local, Bits<64>>,
     arg_tag: Signal<Local, Bits<16>>,
     arg_domain: Signal<Local, Bits<8>>,
+    arg_rights: Signal<Local, Bits<3>>,
+    lacking: Signal<Local, Bits<3>>,
     arg_length: Signal<Local, Bits<32>>,
     entry_valid: Signal<Local, Bit>,
     entry_domain: Signal<Local, Bits<8>>,
@@ -166,6 +168,7 @@ impl Logic for Tpt {
         self.arg_address.next = self.desc_send.address.val();
         self.arg_tag.next = self.desc_send.tag.val();
         self.arg_domain.next = self.desc_send.domain.val();
+        self.arg_rights.next = self.desc_send.rights.val();
         if self.recv_at_2.val() {
             self.arg_index.next = self.desc_recv.index.val();
             self.arg_generation.next = self.desc_recv.generation.val();
@@ -174,10 +177,13 @@ impl Logic for Tpt {
             self.arg_address.next = self.desc_recv.address.val();
             self.arg_tag.next = self.desc_recv.tag.val();
             self.arg_domain.next = self.desc_recv.domain.val();
+            self.arg_rights.next = self.desc_recv.rights.val();
         }
         self.entry_valid.next = self.attributes.q.val().get_bit(38);
+        self.lacking.next = self.arg_rights.val() & (!self.attributes.q.val().get_bits::<3>(38));
         self.entry_domain.next = bit_cast::<8, 6>(self.attributes.q.val().get_bits::<6>(32));
         self.matching.next = self.entry_valid.val()
+            & (!self.lacking.val().any())
             & (!self.arg_index.val().get_bits::<6>(10).any())
             & (self.attributes.q.val().get_bits::<16>(0) == self.arg_tag.val())
             & (self.entry_domain.val() == self.arg_domain.val())

@@ -334,6 +334,7 @@ impl Logic for Vi {
             | self.commands.disconnect.val()
             | self.stop.val()
             | self.recv_side.completes.val()
+            | self.recv_side.owes_ack.val()
             | self.acknowledge.val()
             | self.send_side.look_again.val();
         self.ring.push.next = self.look_again.val()

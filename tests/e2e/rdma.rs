@@ -19,13 +19,27 @@ const RELIABLE: [Reliability; 2] = [Reliability::Delivery, Reliability::Receptio
 /// Where data begins in the regions here; descriptors are in front of it.
 const DATA: usize = 4096;
 
-/// Whether the device has RDMA; says so if not.
-fn has_rdma(pair: &Pair, kind: DeviceKind) -> bool {
-    let caps = pair.a.driver.capabilities();
-    if !(caps.rdma_write && caps.rdma_read) {
-        skipped(kind, "RDMA");
+/// Whether the device has RDMA writes; says so if not.
+fn has_writes(pair: &Pair, kind: DeviceKind) -> bool {
+    let writes = pair.a.driver.capabilities().rdma_write;
+    if !writes {
+        skipped(kind, "RDMA writes");
     }
-    caps.rdma_write && caps.rdma_read
+    writes
+}
+
+/// Whether the device has RDMA reads; says so if not.
+fn has_reads(pair: &Pair, kind: DeviceKind) -> bool {
+    let reads = pair.a.driver.capabilities().rdma_read;
+    if !reads {
+        skipped(kind, "RDMA reads");
+    }
+    reads
+}
+
+/// Whether the device has both; says so if not.
+fn has_rdma(pair: &Pair, kind: DeviceKind) -> bool {
+    has_writes(pair, kind) && has_reads(pair, kind)
 }
 
 /// Two connected VIs that allow RDMA, and a region of `bytes` on each side.
@@ -55,12 +69,17 @@ fn read(vi: &Vi, local: &Region, slot: usize, remote: RemoteBuffer, bytes: usize
 
 fn writes_and_reads_of_every_length(kind: DeviceKind) {
     let pair = Pair::new(kind);
-    if !has_rdma(&pair, kind) {
+    if !has_writes(&pair, kind) {
         return;
     }
+    let reads = has_reads(&pair, kind);
     for level in LEVELS {
         let ([a, b], regions) = connected(&pair, level, 262_144);
         for bytes in [0, 1, 8, 4095, 4096, 4097, 20_000, 262_144] {
+            // What staging does not hold may be lost: a slow host takes frames slower than they come.
+            if level == Reliability::Unreliable && bytes > kind.size(262_144, 12_000) {
+                continue;
+            }
             let data = pattern(bytes, bytes + 3);
             regions[0].memory().copy_from(DATA, &data);
             write(&a, &regions, bytes, None);
@@ -68,7 +87,7 @@ fn writes_and_reads_of_every_length(kind: DeviceKind) {
             assert_eq!((done.length() as usize, done.status().operation()), (bytes, OP_RDMA_WRITE));
             pair.settle();
             assert!(regions[1].memory().to_vec(DATA, bytes) == data, "{level:?} {bytes}");
-            if level == Reliability::Unreliable {
+            if level == Reliability::Unreliable || !reads {
                 continue;
             }
             regions[0].memory().fill(0);
@@ -89,7 +108,7 @@ fn writes_and_reads_of_every_length(kind: DeviceKind) {
 
 fn immediate_data_tells_of_a_write(kind: DeviceKind) {
     let pair = Pair::new(kind);
-    if !has_rdma(&pair, kind) {
+    if !has_writes(&pair, kind) {
         return;
     }
     for level in LEVELS {
@@ -113,7 +132,7 @@ fn immediate_data_tells_of_a_write(kind: DeviceKind) {
 
 fn a_program_may_poll_the_last_word(kind: DeviceKind) {
     let pair = Pair::new(kind);
-    if !has_rdma(&pair, kind) {
+    if !has_writes(&pair, kind) {
         return;
     }
     let bytes = 50_000;
@@ -194,14 +213,15 @@ enum Wrong {
 
 fn rights_come_from_the_target(kind: DeviceKind) {
     let pair = Pair::new(kind);
-    if !has_rdma(&pair, kind) {
+    if !has_writes(&pair, kind) {
         return;
     }
+    let has_reads = has_reads(&pair, kind);
     let bystanders = pair.connected(Reliability::Reception);
     for level in LEVELS {
         for wrong in [Wrong::Vi, Wrong::Region, Wrong::Tag, Wrong::End, Wrong::Gone] {
             for reads in [false, true] {
-                if reads && level == Reliability::Unreliable {
+                if reads && (level == Reliability::Unreliable || !has_reads) {
                     continue;
                 }
                 refused(&pair, level, wrong, reads);
@@ -220,7 +240,7 @@ fn bad_place(pair: &Pair, wrong: Wrong) -> (Region, RemoteBuffer) {
     let region = if closed { node.region(bytes) } else { node.open_region(bytes) };
     let attributes = MemAttributes {
         enable_rdma_write: true,
-        enable_rdma_read: true,
+        enable_rdma_read: node.driver.capabilities().rdma_read,
         ..MemAttributes::new(node.nic.create_ptag().unwrap())
     };
     let memory = vipl::DmaMemory::new(bytes).unwrap();
@@ -292,13 +312,15 @@ fn refused(pair: &Pair, level: Reliability, wrong: Wrong, reads: bool) {
 
 fn descriptors_that_vipl_prepares_wrongly(kind: DeviceKind) {
     let pair = Pair::new(kind);
-    if !has_rdma(&pair, kind) {
+    if !has_writes(&pair, kind) {
         return;
     }
-    // A read on an Unreliable VI.
     let ([a, b], regions) = connected(&pair, Reliability::Unreliable, 100);
-    read(&a, &regions[0], 0, regions[1].remote(DATA), 100);
-    assert_eq!(error_bits(&a.send_wait(LONG)), FORMAT_ERROR);
+    // A read on an Unreliable VI; the library keeps it from a device that has none.
+    if has_reads(&pair, kind) {
+        read(&a, &regions[0], 0, regions[1].remote(DATA), 100);
+        assert_eq!(error_bits(&a.send_wait(LONG)), FORMAT_ERROR);
+    }
     // No room for the address segment.
     let descriptor = regions[0].descriptor(0, 2).unwrap();
     let local = [segment(&regions[0], 1); 2];
@@ -337,9 +359,10 @@ fn rdma_survives_a_bad_link(kind: DeviceKind) {
     for seed in 1..=3_u8 {
         let faults = Faults { loss: 0.03, corrupt: 0.02, duplicate: 0.02, ..Faults::default() };
         let pair = Pair::with(&Setup::with_faults(kind, seed.into(), faults));
-        if !has_rdma(&pair, kind) {
+        if !has_writes(&pair, kind) {
             return;
         }
+        let reads = has_reads(&pair, kind);
         let bytes = 60_000;
         for level in RELIABLE {
             let ([a, _b], regions) = connected(&pair, level, bytes);
@@ -348,6 +371,17 @@ fn rdma_survives_a_bad_link(kind: DeviceKind) {
                 regions[0].memory().copy_from(DATA, &data);
                 write(&a, &regions, bytes, None);
                 a.send_wait(LONG).unwrap();
+                let arrived = || regions[1].memory().to_vec(DATA, bytes) == data;
+                for _ in 0..1_000 {
+                    if arrived() {
+                        break;
+                    }
+                    pair.world.run(1_000);
+                }
+                assert!(arrived(), "{seed} {level:?}");
+                if !reads {
+                    continue;
+                }
                 regions[0].memory().fill(0);
                 read(&a, &regions[0], 256, regions[1].remote(DATA), bytes);
                 a.send_wait(LONG).unwrap();

@@ -27,7 +27,7 @@ pub(crate) const SUITES: &[Suite] = &[Suite {
     name: "model",
     about: "random programs on the model twice, with different link delays",
     run: |seed, _| {
-        use cosim::lockstep::{Settings, compare};
+        use cosim::lockstep::{FEATURES, Settings, compare};
         let settings = Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 100 };
         compare(&settings, model, model)
             .map(|records| format!("{records} records"))
@@ -44,12 +44,9 @@ pub(crate) fn waveforms(prefix: &Path) -> [PathBuf; 2] {
     })
 }
 
-// What the RTL does not have yet.
+// With what the RTL has.
 fn model(_node: usize) -> Box<dyn nic_model::device::Device> {
-    Box::new(nic_model::Model::with_features(nic_model::device::Features {
-        push: true,
-        ..nic_model::device::Features::NONE
-    }))
+    Box::new(nic_model::Model::with_features(cosim::lockstep::FEATURES))
 }
 
 #[cfg(feature = "rtl")]
@@ -58,7 +55,7 @@ pub(crate) use rtl::SUITES;
 #[cfg(feature = "rtl")]
 mod rtl {
     use super::{Suite, model, waveforms};
-    use cosim::lockstep::{Settings, compare};
+    use cosim::lockstep::{FEATURES, Settings, compare};
     use cosim::root_complex::HostSettings;
     use cosim::rtl::RtlNic;
     use nic_model::device::Device;

@@ -46,11 +46,26 @@ pub enum Wrong {
     Tag,
     /// Past the region's end.
     Bounds,
+    /// A region that lacks the right (remote memory only).
+    Rights,
+}
+
+/// The memory that an RDMA names, in terms of the peer's VI data area.
+#[derive(Clone, Copy, Debug)]
+pub struct Remote {
+    /// Offset in the data area.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub wrong: Wrong,
+    /// Reserved word of the address segment.
+    pub reserved: u32,
 }
 
 /// A descriptor.
 #[derive(Clone, Debug)]
 pub struct Spec {
+    /// Address segment of an RDMA.
+    pub remote: Option<Remote>,
     /// Segments.
     pub segments: Vec<Segment>,
     /// Control bits.
@@ -116,6 +131,10 @@ pub struct Pair {
     pub reliability: Reliability,
     /// Largest message of each VI.
     pub max_transfer: u32,
+    /// Whether each node's VI allows RDMA writes into its memory.
+    pub allows: [bool; 2],
+    /// Whether its peer was told so.
+    pub told: [bool; 2],
 }
 
 /// A whole program.
@@ -166,6 +185,8 @@ pub fn plan(seed: u64, lossy: bool) -> Plan {
             reliability: [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception]
                 [usize::try_from(level).expect("below 3")],
             max_transfer: if random.chance(0.7) { MAX_TRANSFER_BYTES } else { 5000 },
+            allows: [random.chance(0.9), random.chance(0.9)],
+            told: [random.chance(0.9), random.chance(0.9)],
         });
     }
     let phase_count = 2 + random.below(4);
@@ -226,6 +247,8 @@ enum Kind {
     RecvShort,
     RecvNone,
     RecvUnreachable,
+    /// RDMA: the target does not allow it.
+    Remote,
 }
 
 fn kind(random: &mut Random) -> Kind {
@@ -242,7 +265,8 @@ fn kind(random: &mut Random) -> Kind {
         Kind::RecvShort,
         Kind::RecvNone,
         Kind::RecvUnreachable,
-    ][usize::try_from(random.below(9)).expect("below 9")]
+        Kind::Remote,
+    ][usize::try_from(random.below(10)).expect("below 10")]
 }
 
 fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
@@ -251,6 +275,16 @@ fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
     let mut messages = Vec::new();
     for _ in 0..count {
         let kind = kind(random);
+        let to = 1 - sender;
+        if kind == Kind::Remote || random.chance(0.3) {
+            let kind = if pair.allows[to] { kind } else { Kind::Remote };
+            messages.push(write(random, pair, kind, pair.told[to]));
+            let told = pair.told[to] && ends_writes(kind, pair);
+            if told {
+                break;
+            }
+            continue;
+        }
         messages.push(message(random, pair, kind));
         // Without a receive, every later message meets the wrong one or none.
         let ends = kind == Kind::RecvNone || kind == Kind::RecvUnreachable;
@@ -259,6 +293,76 @@ fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
         }
     }
     Traffic { sender, messages }
+}
+
+/// Whether nothing may follow an RDMA write of this kind.
+fn ends_writes(kind: Kind, pair: &Pair) -> bool {
+    let reliable = pair.reliability != Reliability::Unreliable;
+    match kind {
+        Kind::Remote | Kind::RecvFormat => reliable,
+        Kind::RecvNone | Kind::RecvUnreachable => true,
+        _ => false,
+    }
+}
+
+/// An RDMA write; a receive is posted only for immediate data. `told`: the sender knows that the
+/// peer's VI allows it.
+fn write(random: &mut Random, pair: &Pair, kind: Kind, told: bool) -> Message {
+    let message = message(random, pair, Kind::Good);
+    let (mut send, mut recv, delay) = (message.send, message.recv, message.delay);
+    if ends_writes(kind, pair) && send.total() > LINK_PAYLOAD_BYTES as u64 {
+        let short = random.below(LINK_PAYLOAD_BYTES as u64 + 1);
+        send.segments = spec(random, short).segments;
+    }
+    let total = send.total();
+    send.control |= control::OP_RDMA_WRITE;
+    let mut remote = Remote {
+        offset: random.below(DATA_BYTES as u64 - total),
+        wrong: Wrong::Nothing,
+        reserved: 0,
+    };
+    match kind {
+        Kind::SendFormat if random.chance(0.3) => remote.reserved = 1 << random.below(32),
+        Kind::SendFormat if random.chance(0.3) => send.seg_count = Some(0),
+        Kind::SendFormat => spoil_format(random, &mut send),
+        Kind::SendSegment => spoil_segment(random, &mut send),
+        Kind::SendTooLong => {
+            let excess = 1 + random.below(1000);
+            send.segments = spec(random, u64::from(pair.max_transfer) + excess).segments;
+        }
+        Kind::SendUnreachable => send.unreachable = true,
+        Kind::Remote => {
+            remote.wrong =
+                [Wrong::Index, Wrong::Generation, Wrong::Tag, Wrong::Bounds, Wrong::Rights]
+                    [usize::try_from(random.below(5)).expect("below 5")];
+            if total == 0 && pair.allows == [true; 2] {
+                // An empty range is nowhere, so nothing is wrong with it.
+                let some = 1 + random.below(100);
+                send.segments = spec(random, some).segments;
+            }
+            send.control &= !control::IMMEDIATE;
+        }
+        Kind::RecvFormat | Kind::RecvNone | Kind::RecvUnreachable => {
+            send.control |= control::IMMEDIATE;
+        }
+        Kind::RecvSegment => spoil_segment(random, recv.as_mut().expect("a receive")),
+        Kind::Good | Kind::RecvShort => {}
+    }
+    match kind {
+        Kind::RecvFormat => spoil_format(random, recv.as_mut().expect("a receive")),
+        Kind::RecvUnreachable => recv.as_mut().expect("a receive").unreachable = true,
+        _ => {}
+    }
+    let sender_refuses = matches!(
+        kind,
+        Kind::SendFormat | Kind::SendSegment | Kind::SendTooLong | Kind::SendUnreachable
+    );
+    let immediate = send.control & control::IMMEDIATE != 0;
+    if !immediate || sender_refuses || !told || kind == Kind::RecvNone {
+        recv = None;
+    }
+    send.remote = Some(remote);
+    Message { recv, send, delay }
 }
 
 /// Whether the receiver will refuse the message, and with it everything behind it.
@@ -314,6 +418,7 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
         }
         Kind::RecvNone => recv = None,
         Kind::RecvUnreachable => recv.as_mut().expect("made above").unreachable = true,
+        Kind::Remote => unreachable!("a send names no memory of the peer"),
     }
     // A message that the sender refuses consumes no receive.
     if matches!(
@@ -357,6 +462,7 @@ fn spec(random: &mut Random, total: u64) -> Spec {
     }
     segments.truncate(DATA_SEGMENTS_MAX);
     Spec {
+        remote: None,
         segments,
         control: control::OP_SENDRECV,
         reserved: 0,

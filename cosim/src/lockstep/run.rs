@@ -1,7 +1,9 @@
 //! Executes a plan on a rig and records what can be seen.
 
 use super::host::BUS_BASE;
-use super::plan::{DATA_BYTES, Pair, Plan, SLOT_BYTES, SLOTS, Spec, Traffic, Wrong};
+use super::plan::{
+    DATA_BYTES, Pair, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Spec, Traffic, Wrong,
+};
 use super::push;
 use super::rig::{FREE_OFFSET, Hung, Rig, header, high, low, node_number, va};
 use nic_model::device::Device;
@@ -11,7 +13,7 @@ use nic_regs::counter::Counter;
 use nic_regs::desc::{ControlSegment, DataSegment};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::frame::{Type, flag};
-use nic_regs::vi::State;
+use nic_regs::vi::{State, rdma};
 use nic_regs::{csr, tpt};
 use std::collections::{BTreeMap, HashSet};
 
@@ -59,6 +61,7 @@ const STEADY: &[Counter] = &[
     Counter::AdminCommands,
     Counter::AdminErrors,
     Counter::PeersLost,
+    Counter::RdmaRefused,
 ];
 
 struct Run<'a> {
@@ -156,6 +159,8 @@ impl Run<'_> {
                     (2 * n + 1, slot(n, Queue::Send, 0), 2 * SLOTS * SLOT_BYTES),
                 ] {
                     let bus = BUS_BASE + offset as u64;
+                    let write = if region == 2 * n { tpt::RIGHT_RDMA_WRITE } else { 0 };
+                    let rights = tpt::RIGHT_VALID | write;
                     let body = [
                         low(va(offset)),
                         high(va(offset)),
@@ -163,7 +168,7 @@ impl Run<'_> {
                         high(bus),
                         u32::try_from(length).expect("small"),
                         u32::from(pair.tag[node]) | generation(n) << 16,
-                        u32::from(pair.domain[node]) | u32::from(tpt::RIGHT_VALID) << 8,
+                        u32::from(pair.domain[node]) | u32::from(rights) << 8,
                     ];
                     let index = u32::try_from(region).expect("small");
                     self.admin(node, Opcode::RegionSet, index, &body)?;
@@ -174,6 +179,7 @@ impl Run<'_> {
                         | u32::from(pair.tag[node]) << 16,
                     1 | 2 << 16,
                     pair.max_transfer,
+                    if pair.allows[node] { rdma::WRITE } else { 0 },
                 ];
                 self.admin(node, Opcode::ViCreate, pair.vi[node].into(), &body)?;
             }
@@ -187,7 +193,8 @@ impl Run<'_> {
         for node in 0..2 {
             let body = [
                 u32::from(node_number(1 - node)) | u32::from(pair.vi[1 - node]) << 16,
-                u32::from(self.connection),
+                u32::from(self.connection)
+                    | if pair.told[1 - node] { rdma::WRITE << rdma::PEER_LSB } else { 0 },
             ];
             self.admin(node, Opcode::ViConnect, pair.vi[node].into(), &body)?;
         }
@@ -241,12 +248,13 @@ impl Run<'_> {
     fn post(&mut self, phase: usize, node: usize, n: usize, queue: Queue, i: usize, spec: &Spec) {
         let pair = &self.plan.pairs[n];
         let offset = slot(n, queue, i);
+        let mut segments: Vec<DataSegment> = spec.remote.iter().map(|r| remote(n, r)).collect();
+        segments.extend(spec.segments.iter().map(|segment| local(n, segment)));
+        let count = u16::try_from(segments.len()).expect("at most 17");
         let control = ControlSegment {
             next: 0,
             next_handle: 0,
-            seg_count: spec
-                .seg_count
-                .unwrap_or(u16::try_from(spec.segments.len()).expect("at most 16")),
+            seg_count: spec.seg_count.unwrap_or(count),
             control: spec.control,
             reserved: spec.reserved,
             immediate: spec.immediate,
@@ -255,25 +263,8 @@ impl Run<'_> {
         };
         let host = &mut self.rig.nodes[node].host;
         host.put(offset, &control.to_bytes());
-        for (s, segment) in spec.segments.iter().enumerate() {
-            let mut handle = tpt::Handle::new(
-                u16::try_from(2 * n).expect("small"),
-                u16::try_from(generation(n)).expect("small"),
-            );
-            let mut address = va(area(n)) + segment.offset;
-            match segment.wrong {
-                Wrong::Nothing => {}
-                Wrong::Index => handle = tpt::Handle::new(1024 + handle.index(), 1),
-                Wrong::Generation => {
-                    handle = tpt::Handle::new(handle.index(), handle.generation() + 1);
-                }
-                Wrong::Tag => handle = tpt::Handle::new(1000, 1),
-                Wrong::Bounds => {
-                    address = va(area(n)) + DATA_BYTES as u64 - u64::from(segment.length) + 1;
-                }
-            }
-            let data = DataSegment { address, handle: handle.0, length: segment.length };
-            host.put(offset + 32 + 16 * s, &data.to_bytes());
+        for (s, segment) in segments.iter().enumerate() {
+            host.put(offset + 32 + 16 * s, &segment.to_bytes());
         }
         let region = u16::try_from(2 * n + 1).expect("small");
         let base = slot(n, Queue::Send, 0);
@@ -281,7 +272,7 @@ impl Run<'_> {
             vi: pair.vi[node],
             region,
             offset_64: u32::try_from((offset - base) / 64).expect("small"),
-            segments: u8::try_from(spec.segments.len()).expect("at most 16"),
+            segments: u8::try_from(count).expect("at most 17"),
             queue,
         };
         let mut next = va(offset);
@@ -367,7 +358,7 @@ impl Run<'_> {
             let Some(head) = header(frame) else { continue };
             if !matches!(
                 Type::from_bits(head.kind),
-                Some(Type::Data | Type::ViAck | Type::ViRefuse | Type::Fin)
+                Some(Type::Data | Type::RdmaWrite | Type::ViAck | Type::ViRefuse | Type::Fin)
             ) {
                 continue;
             }
@@ -431,6 +422,35 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// A segment that names `length` bytes (one, for its place alone) of a pair's data area.
+fn place(n: usize, offset: u64, length: u32, wrong: Wrong) -> DataSegment {
+    let region = u16::try_from(2 * n).expect("small");
+    let mut handle = tpt::Handle::new(region, u16::try_from(generation(n)).expect("small"));
+    let mut address = va(area(n)) + offset;
+    match wrong {
+        Wrong::Nothing => {}
+        Wrong::Index => handle = tpt::Handle::new(1024 + handle.index(), 1),
+        Wrong::Generation => handle = tpt::Handle::new(handle.index(), handle.generation() + 1),
+        Wrong::Tag => handle = tpt::Handle::new(1000, 1),
+        Wrong::Bounds => {
+            address = va(area(n)) + DATA_BYTES as u64 - u64::from(length) + 1;
+        }
+        Wrong::Rights => {
+            handle = tpt::Handle::new(region + 1, handle.generation());
+            address = va(slot(n, Queue::Send, 0));
+        }
+    }
+    DataSegment { address, handle: handle.0, length }
+}
+
+fn local(n: usize, segment: &Segment) -> DataSegment {
+    place(n, segment.offset, segment.length, segment.wrong)
+}
+
+fn remote(n: usize, remote: &Remote) -> DataSegment {
+    DataSegment { length: remote.reserved, ..place(n, remote.offset, 0, remote.wrong) }
 }
 
 fn generation(pair: usize) -> u32 {

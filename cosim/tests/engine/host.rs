@@ -2,7 +2,9 @@
 //! descriptor means, read once more from the contract.
 
 use cosim::random::Random;
-use nic_regs::desc::{CONTROL_BYTES, ControlSegment, DataSegment, SEGMENT_BYTES};
+use nic_regs::desc::{
+    CONTROL_BYTES, CONTROL_OFFSET, ControlSegment, DataSegment, SEGMENT_BYTES, control, status,
+};
 use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
 use std::collections::{HashMap, VecDeque};
 
@@ -89,6 +91,8 @@ pub(crate) struct Resolved {
     /// Bus address and length, none empty.
     pub segments: Vec<(u64, u64)>,
     pub total: u64,
+    /// Address segment of an RDMA.
+    pub remote: Option<DataSegment>,
 }
 
 /// Why it cannot; the order is that of contract 3.
@@ -124,7 +128,7 @@ impl World {
         let va_base = (self.random.bits() >> 8 << 12) | (bus_base & 4095);
         let generation = u16::try_from(1 + self.random.below(9)).unwrap();
         let Owner { tag, domain } = owner;
-        let rights = RIGHT_VALID;
+        let rights = RIGHT_VALID | u8::try_from(self.random.below(4)).unwrap() << 1;
         let region = Region { va_base, bus_base, length, tag, generation, domain, rights };
         self.regions.insert(index, region);
         index
@@ -140,7 +144,7 @@ impl World {
         generation: Option<u16>,
         (va_mode, address): (bool, u64),
         length: u32,
-        owner: Owner,
+        (owner, rights): (Owner, u8),
     ) -> Found {
         let Some(region) = self.regions.get(&index) else { return Found::default() };
         let (va, bus) = (u128::from(region.va_base), u128::from(region.bus_base));
@@ -150,7 +154,8 @@ impl World {
         let ok = inside
             && generation.is_none_or(|generation| generation == region.generation)
             && region.tag == owner.tag
-            && region.domain == owner.domain;
+            && region.domain == owner.domain
+            && region.rights & rights == rights;
         if !ok {
             return Found::default();
         }
@@ -162,9 +167,10 @@ impl World {
         }
     }
 
-    /// Contract 3.1 to 3.3.
+    /// Contract 3.1 to 3.3; `sends`: on a send queue.
     pub(crate) fn resolve(
         &self,
+        sends: bool,
         owner: Owner,
         region: u16,
         offset_64: u32,
@@ -173,7 +179,7 @@ impl World {
             return Err(Fault::HostRead);
         }
         let address = (false, u64::from(offset_64) * 64);
-        let found = self.look_up(region, None, address, 32, owner);
+        let found = self.look_up(region, None, address, 32, (owner, 0));
         if !found.ok {
             return Err(Fault::Descriptor);
         }
@@ -186,11 +192,27 @@ impl World {
         if control.seg_count <= 17 && need > u64::from(found.room) {
             return Err(Fault::Descriptor);
         }
-        if control.control & 0xfff3 != 0 || control.reserved != 0 || control.seg_count > 16 {
+        let op = control.control & control::OP_MASK;
+        let rdma = sends && op == control::OP_RDMA_WRITE;
+        let counts = if rdma { 1..=17 } else { 0..=16 };
+        if control.control & control::RESERVED != 0
+            || (op != control::OP_SENDRECV && !rdma)
+            || control.reserved != 0
+            || !counts.contains(&control.seg_count)
+        {
             return Err(Fault::Format(found.bus));
         }
-        let mut resolved = Resolved { bus: found.bus, control, segments: Vec::new(), total: 0 };
-        for n in 0..u64::from(control.seg_count) {
+        let (segments, remote) = (Vec::new(), None);
+        let mut resolved = Resolved { bus: found.bus, control, segments, total: 0, remote };
+        if rdma {
+            let bytes = self.memory.read(found.bus + CONTROL_BYTES, SEGMENT_BYTES);
+            let remote = DataSegment::from_bytes(bytes.try_into().unwrap());
+            if remote.length != 0 {
+                return Err(Fault::Format(found.bus));
+            }
+            resolved.remote = Some(remote);
+        }
+        for n in u64::from(rdma)..u64::from(control.seg_count) {
             let at = found.bus + CONTROL_BYTES + n * SEGMENT_BYTES;
             let bytes = self.memory.read(at, SEGMENT_BYTES).try_into().unwrap();
             let DataSegment { address, handle, length } = DataSegment::from_bytes(bytes);
@@ -199,6 +221,7 @@ impl World {
             }
             let handle = Handle(handle);
             let generation = Some(handle.generation());
+            let owner = (owner, 0);
             let found = self.look_up(handle.index(), generation, (true, address), length, owner);
             if !found.ok {
                 return Err(Fault::Protection(resolved.bus));
@@ -207,6 +230,15 @@ impl World {
             resolved.total += u64::from(length);
         }
         Ok(resolved)
+    }
+
+    /// The operation of the send descriptor at a bus address, as a status tells it.
+    pub(crate) fn operation(&self, bus: u64) -> u32 {
+        let bytes = self.memory.read(bus + CONTROL_OFFSET, 2).try_into().unwrap();
+        match u16::from_le_bytes(bytes) & control::OP_MASK {
+            control::OP_RDMA_WRITE => status::OP_RDMA_WRITE,
+            _ => status::OP_SEND,
+        }
     }
 
     /// The parts of the segments that hold bytes `from` to `from + length` of the message.

@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub long: f64,
     pub longest: u64,
     pub immediate: f64,
+    /// Chance of an RDMA write.
+    pub rdma: f64,
 }
 
 /// A descriptor's token.
@@ -43,6 +45,8 @@ pub(crate) struct Queue {
     /// A descriptor lies at the region's end; a second one would overlap it.
     at_end: bool,
     pub posted: Vec<Posted>,
+    /// A send queue.
+    pub sends: bool,
     /// Descriptors popped.
     pub popped: usize,
     /// The device's head and last token, and its posted count.
@@ -69,6 +73,7 @@ impl Queue {
             slot: 1,
             at_end: false,
             posted: Vec::new(),
+            sends: false,
             popped: 0,
             head: Token::default(),
             last: Token::default(),
@@ -124,6 +129,12 @@ impl Queue {
         if world.random.chance(0.1) {
             control.control |= control::QFENCE;
         }
+        if plan.rdma > 0.0 && world.random.chance(plan.rdma) {
+            let (address, handle) = (world.random.bits(), world.random.below(1 << 32) as u32);
+            segments.insert(0, DataSegment { address, handle, length: 0 });
+            control.control |= control::OP_RDMA_WRITE;
+            control.seg_count += 1;
+        }
         if world.random.chance(plan.faults) {
             self.spoil(world, &mut control, &mut segments);
         }
@@ -136,7 +147,7 @@ impl Queue {
         let address = (region.va_base + 63) & !63;
         let handle = world.handle(self.data_region);
         let control = ControlSegment { seg_count: 1, ..ControlSegment::default() };
-        let plan = Plan { faults: 0.0, long: 0.0, longest: 0, immediate: 0.0 };
+        let plan = Plan { faults: 0.0, long: 0.0, longest: 0, immediate: 0.0, rdma: 0.0 };
         self.place(world, control, &[DataSegment { address, handle, length }], plan);
         self.last.segments = 1;
         self.head.segments = 1;
@@ -304,7 +315,7 @@ impl Queue {
     }
 
     pub(crate) fn head(&self, world: &World) -> Result<Resolved, Fault> {
-        world.resolve(self.owner, self.head.region, self.head.offset_64)
+        world.resolve(self.sends, self.owner, self.head.region, self.head.offset_64)
     }
 
     /// POP by the successor rule; false: Next has to be read again.

@@ -6,26 +6,52 @@ use cosim::random::Random;
 use cosim::verilated::blocks::recv::Model;
 use nic_regs::counter::Counter;
 use nic_regs::desc::status;
-use nic_regs::frame::{Header, Type, flag};
-use nic_regs::vi::{State, StopReason};
+use nic_regs::frame::{Header, RdmaHeader, Type, flag};
+use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID};
+use nic_regs::vi::{State, StopReason, rdma};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a frame makes the engine do, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Event {
-    Write { bus: u64, length: usize },
+    Write {
+        bus: u64,
+        length: usize,
+    },
     Save(Option<Progress>),
+    /// An RDMA write is over: SAVE, after its data.
+    Over {
+        owe_ack: bool,
+    },
     Pop,
-    Status { bus: u64, immediate: Option<u32>, length: u32, status: u32 },
-    Complete { owe_ack: bool },
-    Stop { reason: u8, detail: u8, status: u32, recv: bool, refuse: bool },
+    Status {
+        bus: u64,
+        immediate: Option<u32>,
+        length: u32,
+        status: u32,
+    },
+    Complete {
+        owe_ack: bool,
+    },
+    Stop {
+        reason: u8,
+        detail: u8,
+        status: u32,
+        recv: bool,
+        refuse: bool,
+    },
     Acked,
-    Message { queue: u16, word0: u32, bytes: Vec<u8> },
+    Message {
+        queue: u16,
+        word0: u32,
+        bytes: Vec<u8>,
+    },
     Refused,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Progress {
+    write: bool,
     offset: u32,
     total: u32,
     message: u8,
@@ -40,6 +66,9 @@ struct Vi {
     peer: u8,
     peer_vi: u16,
     connection: u16,
+    /// RDMA that it allows; regions that give the right to write, and that do not.
+    allows: u8,
+    targets: [u16; 2],
     progress: Option<Progress>,
     /// The sender's side.
     message: u8,
@@ -90,6 +119,11 @@ impl Bench {
                 continue;
             }
             let queue = Queue::new(&mut world, Owner { tag, domain });
+            let targets = [RIGHT_RDMA_WRITE, RIGHT_RDMA_READ].map(|right| {
+                let index = world.region(0x12000, queue.owner);
+                world.regions.get_mut(&index).unwrap().rights = RIGHT_VALID | right;
+                index
+            });
             let random = &mut world.random;
             let vi = Vi {
                 queue,
@@ -98,6 +132,8 @@ impl Bench {
                 peer: random.below(64) as u8,
                 peer_vi: random.below(1 << 16) as u16,
                 connection: random.below(1 << 16) as u16,
+                allows: if random.chance(0.9) { rdma::WRITE as u8 } else { 2 },
+                targets,
                 progress: None,
                 message: random.below(256) as u8,
                 left: VecDeque::new(),
@@ -194,10 +230,74 @@ impl Bench {
                     9 => header.word = header.word.wrapping_sub(1),
                     10 => header.sequence = header.sequence.wrapping_add(1),
                     11 => header.sequence ^= 0x100,
-                    12 => header.kind = 6 + random.below(10) as u8,
+                    12 => header.kind = 9 + random.below(7) as u8,
                     _ => continue,
                 }
             }
+            vi.left.push_back((header, payload));
+        }
+        vi.message = vi.message.wrapping_add(1);
+    }
+
+    /// An RDMA write as its frames, perhaps with one thing wrong.
+    fn write(&mut self, number: u16, faults: f64) {
+        let random = &mut self.world.random;
+        let vi = self.vis.get_mut(&number).unwrap();
+        let index = vi.targets[usize::from(random.chance(faults))];
+        let region = self.world.regions[&index];
+        let bytes = match random.below(3) {
+            0 => random.below(20),
+            1 => random.below(5000),
+            _ => random.below(0x12000),
+        };
+        let slack = u64::from(region.length) - bytes + u64::from(random.chance(faults));
+        let address = region.va_base + if slack == 0 { 0 } else { random.below(slack) };
+        let address = if random.chance(faults) { address.wrapping_sub(0x12000) } else { address };
+        let stale = u16::from(random.chance(faults));
+        let handle = Handle::new(index, region.generation + stale).0;
+        let total = u32::try_from(bytes).unwrap();
+        let frames = bytes.div_ceil(4096).max(1);
+        let immediate = random.chance(0.5);
+        for frame in 0..frames {
+            let length = (bytes - frame * 4096).min(4096);
+            let at = address.wrapping_add(frame * 4096);
+            let mut place = RdmaHeader { address: at, handle, total };
+            let (first, last) = (frame == 0, frame + 1 == frames);
+            let mut flags = if first { flag::FIRST } else { 0 };
+            flags |= if last { flag::LAST } else { 0 };
+            flags |= if last && immediate { flag::IMMEDIATE } else { 0 };
+            flags |= if vi.level != 1 { flag::SEQUENCED } else { 0 };
+            flags |= if vi.level == 4 { flag::RECEPTION } else { 0 };
+            let mut header = Header {
+                kind: Type::RdmaWrite as u8,
+                length: u16::try_from(16 + length).unwrap(),
+                src_node: vi.peer,
+                dst_vi: number,
+                src_vi: vi.peer_vi,
+                connection: vi.connection,
+                flags,
+                sequence: u16::from(vi.message) << 8 | u16::try_from(frame).unwrap(),
+                word: if last && immediate { random.below(1 << 32) as u32 } else { 0 },
+                ..Header::default()
+            };
+            if random.chance(faults) {
+                match random.below(12) {
+                    0 => place.total = place.total.wrapping_add(1),
+                    1 => place.total = place.total.wrapping_sub(1),
+                    2 => place.total = 0x40001 + random.below(9) as u32,
+                    3 => place.handle ^= 1 << random.below(32),
+                    4 => place.address = random.bits(),
+                    5 => header.flags ^= flag::SEQUENCED,
+                    6 => header.flags ^= flag::FIRST,
+                    7 => header.flags ^= flag::LAST,
+                    8 => header.sequence = header.sequence.wrapping_add(1),
+                    9 => header.connection ^= 1,
+                    _ => continue,
+                }
+            }
+            let mut payload: Vec<u8> =
+                place.to_beats().iter().flat_map(|beat| beat.to_le_bytes()).collect();
+            payload.extend((0..length).map(|_| random.below(256) as u8));
             vi.left.push_back((header, payload));
         }
         vi.message = vi.message.wrapping_add(1);
@@ -218,7 +318,7 @@ impl Bench {
             src_vi: vi.peer_vi,
             connection: vi.connection,
             flags: flag::SEQUENCED,
-            word: random.below(10) as u32,
+            word: random.below(13) as u32,
             ..Header::default()
         };
         vi.left.push_back((header, Vec::new()));
@@ -275,9 +375,14 @@ impl Bench {
             };
             match kind {
                 Some(Type::Data) => self.data(&mut vi, header, &payload),
+                Some(Type::RdmaWrite) => self.remote(&mut vi, header, &payload),
                 Some(Type::ViAck) => self.expected.push_back(Event::Acked),
                 Some(Type::ViRefuse) => {
-                    let bit = if vi.level == 4 {
+                    let (write, read) = (StopReason::RdmaWrite as u32, StopReason::RdmaRead as u32);
+                    let rdma = vi.level == 4 && header.word == write || header.word == read;
+                    let bit = if rdma {
+                        status::RDMA_PROT_ERROR
+                    } else if vi.level == 4 {
                         status::REMOTE_DESC_ERROR
                     } else {
                         status::TRANSPORT_ERROR
@@ -303,7 +408,8 @@ impl Bench {
     }
 
     fn fail(&mut self, vi: &Vi, bus: u64, bits: u32, reason: StopReason) {
-        let status = status::DONE | status::OP_RECEIVE | bits;
+        let operation = if bits & status::OP_MASK == 0 { status::OP_RECEIVE } else { 0 };
+        let status = status::DONE | operation | bits;
         self.expected.push_back(Event::Pop);
         self.expected.push_back(Event::Status { bus, immediate: None, length: 0, status });
         self.write_shadow(bus + 24, &(u64::from(status) << 32).to_le_bytes());
@@ -320,6 +426,148 @@ impl Bench {
         }
     }
 
+    /// A message in progress that the frame ends or does not continue: true if the frame is dealt
+    /// with (contract 5.4).
+    fn out_of_place(&mut self, vi: &Vi, write: bool, first: bool) -> bool {
+        match vi.progress {
+            Some(at) if vi.level != 1 && first && at.write => {
+                self.stop(StopReason::Length, status::DESC_FLUSHED_ERROR);
+                true
+            }
+            Some(at) if vi.level != 1 && !first && at.write != write => {
+                count(&mut self.counters, Counter::Unmatched);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A frame of an RDMA write (contract 11.2 to 11.4).
+    fn remote(&mut self, vi: &mut Vi, header: Header, payload: &[u8]) {
+        let has = |bit| header.flags & bit != 0;
+        let unreliable = vi.level == 1;
+        if has(flag::SEQUENCED) == unreliable || has(flag::RECEPTION) != (vi.level == 4) {
+            count(&mut self.counters, Counter::Unmatched);
+            return;
+        }
+        let (first, last) = (has(flag::FIRST), has(flag::LAST));
+        let [fragment, message] = header.sequence.to_le_bytes();
+        let beat = |n: usize| u64::from_le_bytes(payload[8 * n..8 * n + 8].try_into().unwrap());
+        let place = RdmaHeader::from_beats([beat(0), beat(1)]);
+        let data = &payload[16..];
+        let length = data.len() as u32;
+        if self.out_of_place(vi, true, first) {
+            return;
+        }
+        if first && !unreliable && vi.progress.is_some() {
+            // A message that has a descriptor is broken off.
+            return self.broken(vi);
+        }
+        if !first && !unreliable && vi.progress.is_none() {
+            count(&mut self.counters, Counter::Unmatched);
+            return;
+        }
+        let before = vi.progress.filter(|at| at.write && !first);
+        let in_turn = if first {
+            fragment == 0
+        } else {
+            before.is_some_and(|at| (at.message, at.fragment) == (message, fragment))
+        };
+        let (start, whole) = before.map_or((0, place.total), |at| (at.offset, at.total));
+        let fits = place.total == whole
+            && whole <= 0x40000
+            && start + length <= whole
+            && (!last || start + length == whole);
+        if unreliable && !(in_turn && fits) {
+            return self.gap(vi);
+        }
+        if !fits {
+            return self.stop(StopReason::Length, status::DESC_FLUSHED_ERROR);
+        }
+        let range = if first { whole } else { length };
+        let handle = Handle(place.handle);
+        let found = self.world.look_up(
+            handle.index(),
+            Some(handle.generation()),
+            (true, place.address),
+            range,
+            (vi.queue.owner, RIGHT_RDMA_WRITE),
+        );
+        if vi.allows & 1 == 0 || range != 0 && !found.ok {
+            count(&mut self.counters, Counter::RdmaRefused);
+            if unreliable {
+                self.expected.push_back(Event::Save(None));
+            } else {
+                self.stop(StopReason::RdmaWrite, status::DESC_FLUSHED_ERROR);
+            }
+            return;
+        }
+        if length > 0 {
+            self.expected.push_back(Event::Write { bus: found.bus, length: data.len() });
+            self.write_shadow(found.bus, data);
+        }
+        if !last {
+            let fragment = fragment.wrapping_add(1);
+            let (offset, total) = (start + length, whole);
+            let progress = Progress { write: true, offset, total, message, fragment };
+            self.expected.push_back(Event::Save(Some(progress)));
+        } else if has(flag::IMMEDIATE) {
+            self.tell(vi, header.word, whole);
+        } else {
+            self.expected.push_back(Event::Over { owe_ack: vi.level == 4 });
+        }
+    }
+
+    /// Immediate data of an RDMA write (contract 11.4).
+    fn tell(&mut self, vi: &Vi, word: u32, length: u32) {
+        let operation = status::OP_REMOTE_RDMA_WRITE;
+        if vi.queue.count == 0 {
+            if vi.level == 1 {
+                count(&mut self.counters, Counter::UnreliableEmpty);
+                self.expected.push_back(Event::Save(None));
+            } else {
+                self.stop(StopReason::ReceiveEmpty, status::DESC_FLUSHED_ERROR);
+            }
+            return;
+        }
+        let bus = match vi.queue.head(&self.world) {
+            Err(Fault::Descriptor) => {
+                return self.stop(StopReason::Descriptor, status::PROTECTION_ERROR);
+            }
+            Err(Fault::HostRead) => {
+                return self.stop(StopReason::HostRead, status::TRANSPORT_ERROR);
+            }
+            Err(Fault::Format(bus)) => {
+                let bits = status::FORMAT_ERROR | operation;
+                return self.fail(vi, bus, bits, StopReason::Format);
+            }
+            // Its segments are not looked at.
+            Err(Fault::Protection(bus)) => bus,
+            Ok(found) => found.bus,
+        };
+        let status = status::DONE | operation | status::IMMEDIATE;
+        self.write_shadow(bus + 20, &word.to_le_bytes());
+        let value = u64::from(length) | u64::from(status) << 32;
+        self.write_shadow(bus + 24, &value.to_le_bytes());
+        self.expected.push_back(Event::Pop);
+        let immediate = Some(word);
+        self.expected.push_back(Event::Status { bus, immediate, length, status });
+        self.expected.push_back(Event::Complete { owe_ack: vi.level == 4 });
+    }
+
+    /// The descriptor of the message in progress ends with a length error.
+    fn broken(&mut self, vi: &Vi) {
+        let bits = status::LENGTH_ERROR | status::PARTIAL_ERROR;
+        match vi.queue.head(&self.world) {
+            Err(Fault::Descriptor) => self.stop(StopReason::Descriptor, status::PROTECTION_ERROR),
+            Err(Fault::HostRead) => self.stop(StopReason::HostRead, status::TRANSPORT_ERROR),
+            Err(Fault::Format(bus) | Fault::Protection(bus)) => {
+                self.fail(vi, bus, bits, StopReason::Length);
+            }
+            Ok(found) => self.fail(vi, found.bus, bits, StopReason::Length),
+        }
+    }
+
     fn data(&mut self, vi: &mut Vi, header: Header, payload: &[u8]) {
         let has = |bit| header.flags & bit != 0;
         let unreliable = vi.level == 1;
@@ -330,6 +578,9 @@ impl Bench {
         let (first, last) = (has(flag::FIRST), has(flag::LAST));
         let [fragment, message] = header.sequence.to_le_bytes();
         let length = u32::from(header.length);
+        if self.out_of_place(vi, false, first) {
+            return;
+        }
         let before = vi.progress.unwrap_or_default();
         let (start, whole) = match (first, last) {
             (true, true) => (0, length),
@@ -345,14 +596,18 @@ impl Bench {
             if vi.queue.count == 0 {
                 if unreliable {
                     count(&mut self.counters, Counter::UnreliableEmpty);
+                    if vi.progress.is_some() {
+                        self.expected.push_back(Event::Save(None));
+                    }
                 } else {
                     self.stop(StopReason::ReceiveEmpty, status::DESC_FLUSHED_ERROR);
                 }
                 return;
             }
         } else if unreliable {
-            let continues =
-                vi.progress.is_some_and(|at| at.message == message && at.fragment == fragment);
+            let continues = vi
+                .progress
+                .is_some_and(|at| !at.write && at.message == message && at.fragment == fragment);
             if !continues || violation {
                 return self.gap(vi);
             }
@@ -397,6 +652,7 @@ impl Bench {
         }
         if !last {
             let progress = Progress {
+                write: false,
                 offset: start + length,
                 total: whole,
                 message,
@@ -464,8 +720,10 @@ impl Bench {
                 m.vi_ctx_connection = vi.connection;
                 (m.vi_ctx_region, m.vi_ctx_offset) = (head.region, head.offset_64);
                 (m.vi_ctx_segments, m.vi_ctx_count) = (head.segments, vi.queue.count);
+                m.vi_ctx_allows = vi.allows;
                 m.vi_ctx_in_progress = vi.progress.is_some().into();
                 let at = vi.progress.unwrap_or_default();
+                m.vi_ctx_write = at.write.into();
                 (m.vi_ctx_progress, m.vi_ctx_total) = (at.offset, at.total);
                 (m.vi_ctx_message, m.vi_ctx_fragment) = (at.message, at.fragment);
             }
@@ -475,13 +733,20 @@ impl Bench {
         match out.vi_op {
             1 => {
                 let progress = (out.vi_in_progress != 0).then_some(Progress {
+                    write: out.vi_write != 0,
                     offset: out.vi_offset,
                     total: out.vi_total,
                     message: out.vi_message,
                     fragment: out.vi_fragment,
                 });
                 vi.progress = progress;
-                self.happened(Event::Save(progress));
+                let owe_ack = out.vi_owe_ack != 0;
+                if let (None, Some(Event::Over { .. })) = (progress, self.expected.front()) {
+                    self.happened(Event::Over { owe_ack });
+                } else {
+                    assert!(!owe_ack, "a ViAck is owed for nothing");
+                    self.happened(Event::Save(progress));
+                }
             }
             2 => {
                 let next =
@@ -568,7 +833,7 @@ impl Bench {
                 generation,
                 (out.desc_tpt_va_mode != 0, out.desc_tpt_address),
                 out.desc_tpt_length,
-                Owner { tag: out.desc_tpt_tag, domain: out.desc_tpt_domain },
+                (Owner { tag: out.desc_tpt_tag, domain: out.desc_tpt_domain }, out.desc_tpt_rights),
             );
             let m = &mut self.model.inputs;
             (m.desc_tpt_ok, m.desc_tpt_bus) = (ok.into(), bus);
@@ -673,9 +938,10 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     let mut bench = Bench::new(seed, vis, pace);
     bench.reread_faults = if choice.chance(0.3) { 0.05 } else { 0.0 };
     let faults = if choice.chance(0.5) { 0.15 } else { 0.0 };
+    let writes = if choice.chance(0.7) { 0.5 } else { 0.0 };
     let long = if choice.chance(0.3) { 0.2 } else { 0.02 };
     let generous = if choice.chance(0.5) { 1.0 } else { 0.3 };
-    let plan = Plan { faults, long: generous, longest: 0x40200, immediate: 0.1 };
+    let plan = Plan { faults, long: generous, longest: 0x40200, immediate: 0.1, rdma: 0.0 };
     let close = if choice.chance(0.7) { 0.8 } else { 0.0 };
     bench.vis.values_mut().for_each(|vi| vi.queue.close = close);
     let numbers: Vec<u16> = bench.vis.keys().copied().collect();
@@ -732,7 +998,11 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
                 1 => bench.control(number),
                 2..6 if messages > 0 => {
                     messages -= 1;
-                    bench.message(number, long, faults / 2.0);
+                    if bench.world.random.chance(writes) {
+                        bench.write(number, faults / 2.0);
+                    } else {
+                        bench.message(number, long, faults / 2.0);
+                    }
                 }
                 _ => {
                     let vi = bench.vis.get_mut(&number).unwrap();

@@ -4,7 +4,7 @@ use crate::host::{Call, Fault, Found, Owner, Pace, ReadPort, World, WritePort};
 use crate::post::{Plan, Queue};
 use cosim::verilated::blocks::send::Model;
 use nic_regs::desc::{control, status};
-use nic_regs::frame::{Type, flag};
+use nic_regs::frame::{RdmaHeader, Type, flag};
 use nic_regs::vi::{State, StopReason};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,6 +22,7 @@ impl std::fmt::Debug for Payload {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Event {
     Frame {
+        write: bool,
         flags: u8,
         word: u32,
         fragment: u8,
@@ -54,6 +55,8 @@ struct Vi {
     peer_vi: u16,
     connection: u16,
     max_transfer: u32,
+    /// RDMA that the peer's VI allows.
+    allows: u8,
     scheduled: bool,
     in_progress: bool,
     progress: u32,
@@ -174,9 +177,9 @@ struct Bench {
     seen: BTreeMap<String, u64>,
 }
 
-fn error_status(bit: u32, partial: bool) -> u32 {
+fn error_status(operation: u32, bit: u32, partial: bool) -> u32 {
     let partial = if partial { status::PARTIAL_ERROR } else { 0 };
-    status::DONE | status::OP_SEND | bit | partial
+    status::DONE | operation | bit | partial
 }
 
 impl Bench {
@@ -192,7 +195,8 @@ impl Bench {
             };
             let tag = u16::try_from(world.random.below(1 << 16)).unwrap();
             let domain = u8::try_from(world.random.below(64)).unwrap();
-            let queue = Queue::new(&mut world, Owner { tag, domain });
+            let mut queue = Queue::new(&mut world, Owner { tag, domain });
+            queue.sends = true;
             let random = &mut world.random;
             let vi = Vi {
                 queue,
@@ -202,6 +206,7 @@ impl Bench {
                 peer_vi: random.below(1 << 16) as u16,
                 connection: random.below(1 << 16) as u16,
                 max_transfer: if random.chance(0.7) { 0x40000 } else { 6000 },
+                allows: if random.chance(0.8) { 1 } else { 2 },
                 scheduled: false,
                 in_progress: false,
                 progress: 0,
@@ -296,7 +301,7 @@ impl Bench {
         let mut events = VecDeque::new();
         let end = |bus, bit, partial, reason| {
             let partial = partial || vi.frames_sent > 0;
-            let status = error_status(bit, partial);
+            let status = error_status(self.world.operation(bus), bit, partial);
             let mut end = vec![Event::Status { bus, length: 0, status }, Event::Complete];
             if vi.level != 1 {
                 end.push(stop(reason, status::DESC_FLUSHED_ERROR));
@@ -326,6 +331,10 @@ impl Bench {
             {
                 events.extend(fail(found.bus, status::LENGTH_ERROR, false, StopReason::Length));
             }
+            Ok(found) if found.remote.is_some() && vi.allows & 1 == 0 => {
+                let reason = StopReason::RdmaWrite;
+                events.extend(fail(found.bus, status::RDMA_PROT_ERROR, false, reason));
+            }
             Ok(found) => {
                 let frames = found.total.div_ceil(4096).max(1);
                 for frame in vi.frames_sent..frames {
@@ -343,10 +352,18 @@ impl Bench {
                         events.push_back(end(found.bus, bit, frame > 0, reason));
                         break;
                     }
-                    let payload = pieces
-                        .iter()
-                        .flat_map(|&(bus, bytes)| memory.read(bus, bytes).to_vec())
-                        .collect();
+                    let mut payload = Vec::new();
+                    if let Some(remote) = found.remote {
+                        let address = remote.address.wrapping_add(from);
+                        let total = u32::try_from(found.total).unwrap();
+                        let header = RdmaHeader { address, handle: remote.handle, total };
+                        payload
+                            .extend(header.to_beats().iter().flat_map(|beat| beat.to_le_bytes()));
+                    }
+                    for &(bus, bytes) in &pieces {
+                        payload.extend_from_slice(memory.read(bus, bytes));
+                    }
+                    let write = found.remote.is_some();
                     let (first, last) = (frame == 0, frame + 1 == frames);
                     let immediate = last && found.control.control & control::IMMEDIATE != 0;
                     let mut flags = if first { flag::FIRST } else { 0 };
@@ -356,7 +373,7 @@ impl Bench {
                     flags |= if vi.level == 4 { flag::RECEPTION } else { 0 };
                     let word = match (immediate, first && !last) {
                         (true, _) => found.control.immediate,
-                        (_, true) => u32::try_from(found.total).unwrap(),
+                        (_, true) if !write => u32::try_from(found.total).unwrap(),
                         _ => 0,
                     };
                     let fragment = if vi.level == 1 { u8::try_from(frame).unwrap() } else { 0 };
@@ -368,13 +385,14 @@ impl Bench {
                         }
                     }
                     events.push_back(Event::Frame {
+                        write,
                         flags,
                         word,
                         fragment,
                         payload: Payload(payload),
                     });
                     if last {
-                        let status = status::DONE | status::OP_SEND;
+                        let status = status::DONE | self.world.operation(found.bus);
                         let done = Event::Status { bus: found.bus, length: total, status };
                         let end = vec![done, Event::Complete];
                         events.push_back(if vi.level == 4 {
@@ -395,7 +413,7 @@ impl Bench {
     fn happened(&mut self, number: u16, event: Event) {
         self.events += 1;
         let kind = match &event {
-            Event::Frame { flags, .. } => format!("frame {flags:x}"),
+            Event::Frame { write, flags, .. } => format!("frame {flags:x} {write}"),
             Event::Status { status, .. } => format!("status {status:x}"),
             Event::Stop { reason, status } => format!("stop {reason} {status:x}"),
             Event::Await(_) => "await".into(),
@@ -408,7 +426,7 @@ impl Bench {
         let due = if ends { &mut vi.ending } else { &mut vi.expected };
         assert_eq!(due.pop_front().as_ref(), Some(&event), "VI {number}");
         vi.unfold();
-        if let Event::Frame { flags, word, .. } = event {
+        if let Event::Frame { write, flags, word, ref payload, .. } = event {
             if flags & flag::LAST != 0 {
                 vi.number = vi.number.wrapping_add(1);
             } else {
@@ -416,6 +434,10 @@ impl Bench {
             }
             if flags & flag::FIRST != 0 && flags & flag::LAST == 0 {
                 vi.whole = word.into();
+                if write {
+                    let total = payload.0[12..16].try_into().unwrap();
+                    vi.whole = u32::from_le_bytes(total).into();
+                }
             }
         }
         if let Event::Status { status, .. } = event
@@ -436,7 +458,7 @@ impl Bench {
             vi.state as u8,
             vi.queue.owner,
             vi.level,
-            (vi.peer, vi.peer_vi, vi.connection, vi.max_transfer),
+            (vi.peer, vi.peer_vi, vi.connection, vi.max_transfer, vi.allows),
             if vi.awaiting {
                 (vi.popped_token.0, vi.popped_token.1, 0)
             } else {
@@ -455,6 +477,7 @@ impl Bench {
         m.vi_ctx_peer_vi = inputs.3.1;
         m.vi_ctx_connection = inputs.3.2;
         m.vi_ctx_max_transfer = inputs.3.3;
+        m.vi_ctx_allows = inputs.3.4;
         (m.vi_ctx_region, m.vi_ctx_offset, m.vi_ctx_segments) = inputs.4;
         m.vi_ctx_count = inputs.5;
         m.vi_ctx_in_progress = inputs.6.0.into();
@@ -519,6 +542,7 @@ impl Bench {
             3 => {
                 let vi = self.at(number);
                 (vi.awaiting, vi.acked, vi.progress) = (true, false, out.vi_offset);
+                vi.fragment = out.vi_fragment;
                 self.happened(number, Event::Await(out.vi_offset));
             }
             4 => {
@@ -587,7 +611,7 @@ impl Bench {
             length: out.pool_ask_length.into(),
         };
         assert!(self.asked.len() < 2, "one frame ahead");
-        assert!(asked.length <= 4096);
+        assert!(asked.length <= 4112);
         let down = self.down == Some(asked.peer);
         let ok = !down && !self.world.random.chance(self.refusals);
         self.model.inputs.pool_ask_ok = ok.into();
@@ -630,7 +654,8 @@ impl Bench {
         let vi = self.at(number);
         assert_eq!(asked.peer, vi.peer);
         assert_eq!((out.pool_dst_vi, out.pool_connection), (vi.peer_vi, vi.connection));
-        if kind != Type::Data {
+        let write = kind == Type::RdmaWrite;
+        if kind != Type::Data && !write {
             let first = vi.owed & vi.owed.wrapping_neg();
             let owed = match kind {
                 Type::ViAck => 1,
@@ -656,7 +681,7 @@ impl Bench {
             vi.ack_in = Some(30);
         }
         let payload = Payload(payload);
-        self.happened(number, Event::Frame { flags, word, fragment, payload });
+        self.happened(number, Event::Frame { write, flags, word, fragment, payload });
     }
 
     fn drive(&mut self) {
@@ -735,7 +760,7 @@ impl Bench {
                 generation,
                 (out.desc_tpt_va_mode != 0, out.desc_tpt_address),
                 out.desc_tpt_length,
-                Owner { tag: out.desc_tpt_tag, domain: out.desc_tpt_domain },
+                (Owner { tag: out.desc_tpt_tag, domain: out.desc_tpt_domain }, out.desc_tpt_rights),
             );
             let m = &mut self.model.inputs;
             (m.desc_tpt_ok, m.desc_tpt_bus) = (ok.into(), bus);
@@ -899,7 +924,8 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     bench.refusals = if choice.chance(0.5) { 0.3 } else { 0.0 };
     bench.reread_faults = if choice.chance(0.3) { 0.05 } else { 0.0 };
     let faults = if choice.chance(0.6) { 0.08 } else { 0.0 };
-    let plan = Plan { faults, long: 0.06, longest: 0x40100, immediate: 0.3 };
+    let rdma = if choice.chance(0.8) { 0.4 } else { 0.0 };
+    let plan = Plan { faults, long: 0.06, longest: 0x40100, immediate: 0.3, rdma };
     let busy = choice.chance(0.5);
     for _ in 0..60_000 {
         let random = &mut bench.world.random;

@@ -238,6 +238,7 @@ impl Bench {
             peer: random.below(PEERS) as u8,
             peer_vi: random.bits() as u16,
             connection: random.bits() as u16,
+            allows: random.below(4) as u8,
             ..Vi::default()
         };
         for (work, queue) in vi.queues.iter_mut().zip(queues) {
@@ -331,6 +332,7 @@ impl Bench {
             (i.recv_op, i.recv_vi, i.recv_in_progress) =
                 (call.op, call.vi, call.in_progress.into());
             (i.recv_offset, i.recv_total) = (call.offset, call.total);
+            i.recv_write = call.write.into();
             (i.recv_message, i.recv_fragment) = (call.message, call.fragment);
             i.recv_next_valid = call.next.is_some().into();
             (i.recv_next_region, i.recv_next_offset) = call.next.unwrap_or((0xdead, 0xbad));
@@ -346,6 +348,7 @@ impl Bench {
             i.admin_recv_queue = new.queues[1].event_queue;
             (i.admin_max_transfer, i.admin_peer) = (new.max_transfer, new.peer);
             (i.admin_peer_vi, i.admin_connection) = (new.peer_vi, new.connection);
+            i.admin_allows = new.allows;
         }
         i.kill_valid = self.kill.is_some().into();
         i.kill_peer = self.kill.unwrap_or(0);

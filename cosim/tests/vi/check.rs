@@ -209,7 +209,7 @@ impl Bench {
                 self.tally.need_next += u64::from(need_next);
             }
             3 => {
-                work.offset = offset;
+                (work.offset, work.fragment) = (offset, fragment);
                 state.awaiting = true;
             }
             4 => {
@@ -259,7 +259,11 @@ impl Bench {
                 1 => {
                     (work.in_progress, work.offset) = (call.in_progress, call.offset);
                     (work.total, work.message) = (call.total, call.message);
-                    work.fragment = call.fragment;
+                    (work.fragment, work.write) = (call.fragment, call.write);
+                    if state.live() && call.owe_ack {
+                        state.owed |= 1;
+                        self.push(vi);
+                    }
                 }
                 2 => {
                     need_next = state.pop(1, call.next, false);
@@ -487,6 +491,7 @@ fn check_send(state: &Vi, o: &Out) {
     if state.live() {
         assert_eq!((o.send_ctx_peer, o.send_ctx_peer_vi), (state.peer, state.peer_vi));
         assert_eq!(o.send_ctx_connection, state.connection);
+        assert_eq!(o.send_ctx_allows, state.peer_allows);
     }
     if state.owed & 2 != 0 {
         assert_eq!(o.send_ctx_refuse_reason, state.refuse_reason);
@@ -503,6 +508,7 @@ fn check_recv(state: &Vi, o: &Out) {
     assert_eq!(o.recv_ctx_reliability, state.reliability);
     assert_eq!(o.recv_ctx_count, work.posted.len() as u16);
     assert_eq!(o.recv_ctx_in_progress != 0, work.in_progress);
+    assert_eq!((o.recv_ctx_write != 0, o.recv_ctx_allows), (work.write, state.allows));
     assert_eq!((o.recv_ctx_progress, o.recv_ctx_total), (work.offset, work.total));
     assert_eq!((o.recv_ctx_message, o.recv_ctx_fragment), (work.message, work.fragment));
     if let Some(head) = work.posted.front() {

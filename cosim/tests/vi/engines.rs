@@ -26,6 +26,7 @@ pub(crate) struct Recv {
     pub op: u8,
     pub vi: u16,
     pub in_progress: bool,
+    pub write: bool,
     pub offset: u32,
     pub total: u32,
     pub message: u8,
@@ -84,7 +85,8 @@ impl Bench {
             2 if need_next => Some(Send { next, ..done }),
             2 if state.reliability == 4 && random.chance(0.8) => {
                 let offset = random.below((1 << 18) + 1) as u32;
-                Some(Send { op: 3, vi, offset, ..Send::default() })
+                let fragment = random.bits() as u8;
+                Some(Send { op: 3, vi, offset, fragment, ..Send::default() })
             }
             2 if random.chance(0.5) => {
                 Some(Send { op: 7, vi, in_progress: random.chance(0.5), ..Send::default() })
@@ -138,6 +140,8 @@ impl Bench {
                 op: 1,
                 vi,
                 in_progress: random.chance(0.7),
+                write: random.chance(0.5),
+                owe_ack: state.reliability == 4 && random.chance(0.2),
                 offset: random.below(1 << 18) as u32,
                 total: random.below((1 << 18) + 1) as u32,
                 message: random.bits() as u8,

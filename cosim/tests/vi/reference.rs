@@ -22,6 +22,7 @@ pub(crate) type Descriptor = (u16, u32, u8);
 pub(crate) struct WorkQueue {
     pub posted: VecDeque<Descriptor>,
     pub in_progress: bool,
+    pub write: bool,
     pub offset: u32,
     pub total: u32,
     pub message: u8,
@@ -43,6 +44,9 @@ pub(crate) struct Vi {
     pub peer: u8,
     pub peer_vi: u16,
     pub connection: u16,
+    /// RDMA that the VI allows, that the peer's VI allows.
+    pub allows: u8,
+    pub peer_allows: u8,
     /// Send, receive.
     pub queues: [WorkQueue; 2],
     pub popped: Descriptor,
@@ -107,6 +111,7 @@ impl Vi {
             return false;
         }
         (work.in_progress, work.offset, work.total) = (false, 0, 0);
+        work.write = false;
         if queue == 0 {
             work.message = work.message.wrapping_add(sent.into());
             work.fragment = 0;
@@ -131,10 +136,10 @@ impl Vi {
             (2, State::Idle) => {
                 self.state = State::Connected;
                 (self.peer, self.peer_vi) = (new.peer, new.peer_vi);
-                self.connection = new.connection;
+                (self.connection, self.peer_allows) = (new.connection, new.allows);
                 for queue in &mut self.queues {
                     (queue.in_progress, queue.offset, queue.total) = (false, 0, 0);
-                    (queue.message, queue.fragment) = (0, 0);
+                    (queue.message, queue.fragment, queue.write) = (0, 0, false);
                 }
                 (self.awaiting, self.acked) = (false, false);
                 (0, 0)

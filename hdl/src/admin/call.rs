@@ -89,6 +89,7 @@ impl Logic for OwnerCalls {
         self.vi.send_queue.next = self.word5.val().get_bits::<16>(0);
         self.vi.recv_queue.next = self.word5.val().get_bits::<16>(16);
         self.vi.max_transfer.next = self.word6.val().get_bits::<20>(0);
+        self.vi.allows.next = self.quad3.val().get_bits::<2>(32);
         self.vi.peer.next = self.word4.val().get_bits::<8>(0);
         self.vi.peer_vi.next = self.word4.val().get_bits::<16>(16);
         self.vi.connection.next = self.word5.val().get_bits::<16>(0);
@@ -96,6 +97,7 @@ impl Logic for OwnerCalls {
             self.vi.op.next = 1.into();
         } else if self.opcode.val() == self.op_vi_connect.val() {
             self.vi.op.next = 2.into();
+            self.vi.allows.next = self.word5.val().get_bits::<2>(16);
         } else if self.opcode.val() == self.op_vi_disconnect.val() {
             self.vi.op.next = 3.into();
         } else if self.opcode.val() == self.op_vi_query.val() {

@@ -101,6 +101,7 @@ pub struct Compare {
     word: Signal<Local, Bits<32>>,
     joined_tag: Signal<Local, Bits<16>>,
     type_data: Num<8, { Type::Data as u64 }>,
+    type_write: Num<8, { Type::RdmaWrite as u64 }>,
     type_ack: Num<8, { Type::Ack as u64 }>,
     type_syn: Num<8, { Type::Syn as u64 }>,
     type_synack: Num<8, { Type::SynAck as u64 }>,
@@ -149,9 +150,12 @@ impl Logic for Compare {
         self.is_gap_q.d.next =
             (self.kind.val() == self.type_ack.val()) & self.flags.val().get_bit(5);
         self.is_refused_q.d.next = self.kind.val() == self.type_refused.val();
-        self.is_data_q.d.next = self.kind.val() == self.type_data.val();
+        self.is_data_q.d.next =
+            (self.kind.val() == self.type_data.val()) | (self.kind.val() == self.type_write.val());
         self.is_sequenced_q.d.next = (!self.kind.val().get_bit(4))
-            & ((self.kind.val() != self.type_data.val()) | self.flags.val().get_bit(3));
+            & (((self.kind.val() != self.type_data.val())
+                & (self.kind.val() != self.type_write.val()))
+                | self.flags.val().get_bit(3));
         self.joined_tag.next =
             self.own1.q.val().get_bits::<16>(0) ^ self.word.val().get_bits::<16>(0);
         self.new_tag_q.d.next = self.joined_tag.val();

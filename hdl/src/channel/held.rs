@@ -66,6 +66,7 @@ pub struct Held {
     one_5: Num<5, 1>,
     round: Num<10, 31>,
     type_data: Num<8, { Type::Data as u64 }>,
+    type_write: Num<8, { Type::RdmaWrite as u64 }>,
 }
 
 impl Logic for Held {
@@ -96,8 +97,9 @@ impl Logic for Held {
         self.leaving.d.next = self.pushes.val();
         self.left.next = self.leaving.q.val();
         self.kind.next = self.header0.val().get_bits::<8>(8);
-        self.sequenced.next =
-            (self.kind.val() != self.type_data.val()) | self.header1.val().get_bit(51);
+        self.sequenced.next = ((self.kind.val() != self.type_data.val())
+            & (self.kind.val() != self.type_write.val()))
+            | self.header1.val().get_bit(51);
         self.length.next = bit_cast::<14, 13>(self.header0.val().get_bits::<13>(16)) + 7;
         self.beat_count.next = self.length.val().get_bits::<10>(3);
         self.beats.next = self.beat_count.val();

@@ -7,7 +7,7 @@
 //! op 1: Idle -> Reach -> Idle         op 2: Idle -> Read -> Data -> Judge -> Idle
 //! ```
 //! The words of the segments go to two small memories, `segment` -> `segment_address`,
-//! `segment_word`; `have_segments` of them are there.
+//! `segment_word`. The first segment of an RDMA is its address segment, which is kept here.
 
 use super::Outcome;
 use crate::ifs::ReadClient;
@@ -53,6 +53,12 @@ pub struct Reader {
     pub next_va: Signal<Out, Bits<64>>,
     pub next_handle: Signal<Out, Bits<32>>,
     pub seg_count: Signal<Out, Bits<5>>,
+    /// As in `status::OP_*`, 18:17: 0 a send, 1 an RDMA write. Stays until the next start.
+    pub operation: Signal<Out, Bits<2>>,
+    /// The first segment names the peer's memory.
+    pub is_rdma: Signal<Out, Bit>,
+    pub remote_address: Signal<Out, Bits<64>>,
+    pub remote_handle: Signal<Out, Bits<32>>,
     pub has_immediate: Signal<Out, Bit>,
     pub immediate: Signal<Out, Bits<32>>,
     pub segment: Signal<In, Bits<5>>,
@@ -92,6 +98,9 @@ pub struct Reader {
     control: DFF<Bits<16>>,
     reserved: DFF<Bits<32>>,
     immediate_at: DFF<Bits<32>>,
+    remote_address_at: DFF<Bits<64>>,
+    remote_handle_at: DFF<Bits<32>>,
+    bad_remote: DFF<Bit>,
     over_room: DFF<Bit>,
     bad_format: DFF<Bit>,
     unread_at: DFF<Bit>,
@@ -105,6 +114,9 @@ pub struct Reader {
     more: Signal<Local, Bits<9>>,
     unread_token: Signal<Local, Bit>,
     small_count: Signal<Local, Bit>,
+    is_write: Signal<Local, Bit>,
+    bad_op: Signal<Local, Bit>,
+    bad_count: Signal<Local, Bit>,
     segment_beats: Signal<Local, Bit>,
     here: Signal<Local, Bits<5>>,
     wanted: Signal<Local, Bits<5>>,
@@ -132,6 +144,7 @@ impl Logic for Reader {
         dff_setup!(self, clock, state, over_at, failed_at, index_at, offset_at, bus_at, room, want);
         dff_setup!(self, clock, upto, again, beat, read_address, next_va_at, next_handle_at, count);
         dff_setup!(self, clock, control, reserved, immediate_at, over_room, bad_format, unread_at);
+        dff_setup!(self, clock, remote_address_at, remote_handle_at, bad_remote);
         clock!(self, clock, address_ram, word_ram);
         self.idle.next = self.state.q.val() == ReaderState::Idle;
         self.over.next = self.over_at.q.val();
@@ -141,6 +154,11 @@ impl Logic for Reader {
         self.next_va.next = self.next_va_at.q.val();
         self.next_handle.next = self.next_handle_at.q.val();
         self.seg_count.next = self.count.q.val().get_bits::<5>(0);
+        self.is_write.next = self.control.q.val().get_bit(0) & (!self.control.q.val().get_bit(1));
+        self.operation.next = bit_cast::<2, 1>(self.is_write.val().into());
+        self.is_rdma.next = self.is_write.val();
+        self.remote_address.next = self.remote_address_at.q.val();
+        self.remote_handle.next = self.remote_handle_at.q.val();
         self.has_immediate.next = self.control.q.val().get_bit(2);
         self.immediate.next = self.immediate_at.q.val();
         self.reaching.next = self.state.q.val() == ReaderState::Reach;
@@ -188,10 +206,15 @@ impl Logic for Reader {
         self.more.next = self.need.val() - self.upto.q.val();
         self.small_count.next = self.count.q.val() <= self.count_largest.val();
         self.over_room.d.next = self.small_count.val() & (self.need_wide.val() > self.room.q.val());
+        self.bad_op.next = self.control.q.val().get_bit(1);
+        self.bad_count.next = self.count.q.val() > self.segments_largest.val();
+        if self.is_write.val() {
+            self.bad_count.next = (!self.small_count.val()) | (!self.count.q.val().any());
+        }
         self.bad_format.d.next = (self.control.q.val().get_bits::<12>(4) != 0)
-            | (self.control.q.val().get_bits::<2>(0) != 0)
+            | self.bad_op.val()
             | (self.reserved.q.val() != 0)
-            | (self.count.q.val() > self.segments_largest.val());
+            | self.bad_count.val();
         self.unread_token.next = (self.index_at.q.val() == self.unread_region.val())
             & (self.offset_at.q.val() == self.unread_offset.val());
 
@@ -204,6 +227,7 @@ impl Logic for Reader {
                     self.over_at.d.next = false;
                     self.failed_at.d.next = 0.into();
                     self.again.d.next = self.op.val() == self.op_next.val();
+                    self.bad_remote.d.next = false;
                     self.unread_at.d.next = false;
                     self.state.d.next = ReaderState::Reach;
                     if self.op.val() == self.op_next.val() {
@@ -256,6 +280,12 @@ impl Logic for Reader {
                     } else if self.beat.q.val() == 2 {
                         self.reserved.d.next = self.read.rsp_data.val().get_bits::<32>(0);
                         self.immediate_at.d.next = self.read.rsp_data.val().get_bits::<32>(32);
+                    } else if self.beat.q.val() == 4 {
+                        self.remote_address_at.d.next = self.read.rsp_data.val();
+                    } else if self.beat.q.val() == 5 {
+                        self.remote_handle_at.d.next = self.read.rsp_data.val().get_bits::<32>(0);
+                        self.bad_remote.d.next =
+                            self.is_write.val() & self.read.rsp_data.val().get_bits::<32>(32).any();
                     }
                     if self.read.rsp_last.val() {
                         self.state.d.next = ReaderState::Judge;
@@ -276,7 +306,7 @@ impl Logic for Reader {
                 self.state.d.next = ReaderState::Idle;
                 if self.over_room.q.val() {
                     self.failed_at.d.next = self.failed_descriptor.val();
-                } else if self.bad_format.q.val() {
+                } else if self.bad_format.q.val() | self.bad_remote.q.val() {
                     self.failed_at.d.next = self.failed_format.val();
                 } else if self.need.val() > self.upto.q.val() {
                     self.read_address.d.next =

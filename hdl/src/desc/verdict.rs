@@ -1,10 +1,15 @@
-//! What a descriptor's end means for its status, and for the VI: the table of contract 4.4, 4.5,
-//! 5.2 and 6.1. Combinational.
+//! What the end of a send descriptor means for its status, and for the VI: the table of contract
+//! 4.4, 4.5 and 6.1. Combinational.
 
 use crate::leaf::Number;
 use nic_regs::desc::status;
 use nic_regs::vi::StopReason;
 use rust_hdl::prelude::*;
+
+// The operation's number is its place in the status word.
+const _: () = assert!(
+    status::OP_SEND == 0 && status::OP_RDMA_WRITE == 1 << 17 && status::OP_RDMA_READ == 2 << 17
+);
 
 /// Why an engine is done with a descriptor or a VI; the first five are [`super::Outcome`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -23,24 +28,17 @@ pub enum Cause {
     Length = 5,
     /// The host port failed to read data.
     Data = 6,
-    /// No receive descriptor.
-    ReceiveEmpty = 7,
-    /// The peer refused a message.
-    Refused = 8,
-    /// The peer refused a message on a Reception VI.
-    RefusedReception = 9,
-    /// The peer disconnected.
-    Disconnected = 10,
+    /// The peer's VI takes no RDMA writes.
+    RdmaWrite = 7,
 }
 
 #[derive(LogicBlock, Default)]
 pub struct Verdict {
     /// See [`Cause`].
     pub cause: Signal<In, Bits<4>>,
-    pub receive: Signal<In, Bit>,
+    /// 0 a send, 1 an RDMA write.
+    pub operation: Signal<In, Bits<2>>,
     pub partial: Signal<In, Bit>,
-    /// Immediate data is there (success only).
-    pub immediate: Signal<In, Bit>,
     pub status_word: Signal<Out, Bits<32>>,
     pub reason: Signal<Out, Bits<8>>,
     pub stop_status: Signal<Out, Bits<32>>,
@@ -49,7 +47,6 @@ pub struct Verdict {
     pub completes: Signal<Out, Bit>,
     errors: Signal<Local, Bits<32>>,
     extra: Signal<Local, Bits<32>>,
-    operation: Signal<Local, Bits<32>>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
     cause_host_read: Number<4, { Cause::HostRead as u64 }>,
@@ -57,17 +54,13 @@ pub struct Verdict {
     cause_protection: Number<4, { Cause::Protection as u64 }>,
     cause_length: Number<4, { Cause::Length as u64 }>,
     cause_data: Number<4, { Cause::Data as u64 }>,
-    cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
-    cause_refused: Number<4, { Cause::Refused as u64 }>,
-    cause_refused_reception: Number<4, { Cause::RefusedReception as u64 }>,
+    cause_rdma_write: Number<4, { Cause::RdmaWrite as u64 }>,
     reason_format: Number<8, { StopReason::Format as u64 }>,
     reason_protection: Number<8, { StopReason::Protection as u64 }>,
     reason_length: Number<8, { StopReason::Length as u64 }>,
     reason_descriptor: Number<8, { StopReason::Descriptor as u64 }>,
     reason_host_read: Number<8, { StopReason::HostRead as u64 }>,
-    reason_empty: Number<8, { StopReason::ReceiveEmpty as u64 }>,
-    reason_refused: Number<8, { StopReason::Refused as u64 }>,
-    reason_disconnected: Number<8, { StopReason::Disconnected as u64 }>,
+    reason_rdma_write: Number<8, { StopReason::RdmaWrite as u64 }>,
     bit_done: Number<32, { status::DONE as u64 }>,
     bit_format: Number<32, { status::FORMAT_ERROR as u64 }>,
     bit_protection: Number<32, { status::PROTECTION_ERROR as u64 }>,
@@ -75,10 +68,7 @@ pub struct Verdict {
     bit_partial: Number<32, { status::PARTIAL_ERROR as u64 }>,
     bit_flushed: Number<32, { status::DESC_FLUSHED_ERROR as u64 }>,
     bit_transport: Number<32, { status::TRANSPORT_ERROR as u64 }>,
-    bit_remote: Number<32, { status::REMOTE_DESC_ERROR as u64 }>,
-    bit_immediate: Number<32, { status::IMMEDIATE as u64 }>,
-    op_send: Number<32, { status::OP_SEND as u64 }>,
-    op_receive: Number<32, { status::OP_RECEIVE as u64 }>,
+    bit_rdma: Number<32, { status::RDMA_PROT_ERROR as u64 }>,
 }
 
 impl Logic for Verdict {
@@ -86,7 +76,7 @@ impl Logic for Verdict {
     fn update(&mut self) {
         self.errors.next = 0.into();
         self.completes.next = false;
-        self.reason.next = self.reason_disconnected.val();
+        self.reason.next = self.reason_host_read.val();
         self.stop_status.next = self.bit_flushed.val();
         if self.cause.val() == self.cause_descriptor.val() {
             self.reason.next = self.reason_descriptor.val();
@@ -110,28 +100,18 @@ impl Logic for Verdict {
             self.completes.next = true;
             self.errors.next = self.bit_transport.val();
             self.reason.next = self.reason_host_read.val();
-        } else if self.cause.val() == self.cause_empty.val() {
-            self.reason.next = self.reason_empty.val();
-        } else if self.cause.val() == self.cause_refused.val() {
-            self.reason.next = self.reason_refused.val();
-            self.stop_status.next = self.bit_transport.val();
-        } else if self.cause.val() == self.cause_refused_reception.val() {
-            self.reason.next = self.reason_refused.val();
-            self.stop_status.next = self.bit_remote.val();
-        }
-        self.operation.next = self.op_send.val();
-        if self.receive.val() {
-            self.operation.next = self.op_receive.val();
+        } else if self.cause.val() == self.cause_rdma_write.val() {
+            self.completes.next = true;
+            self.errors.next = self.bit_rdma.val();
+            self.reason.next = self.reason_rdma_write.val();
         }
         self.extra.next = 0.into();
-        if self.cause.val() == self.cause_done.val() {
-            if self.immediate.val() {
-                self.extra.next = self.bit_immediate.val();
-            }
-        } else if self.partial.val() {
+        if (self.cause.val() != self.cause_done.val()) & self.partial.val() {
             self.extra.next = self.bit_partial.val();
         }
-        self.status_word.next =
-            self.bit_done.val() | self.errors.val() | self.extra.val() | self.operation.val();
+        self.status_word.next = self.bit_done.val()
+            | self.errors.val()
+            | self.extra.val()
+            | (bit_cast::<32, 2>(self.operation.val()) << 17);
     }
 }

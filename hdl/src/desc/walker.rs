@@ -60,6 +60,8 @@ pub struct Walker {
     pub next_va: Signal<In, Bits<64>>,
     pub next_handle: Signal<In, Bits<32>>,
     pub seg_count: Signal<In, Bits<5>>,
+    /// The first segment is no data segment.
+    pub is_rdma: Signal<In, Bit>,
     pub segment: Signal<Out, Bits<5>>,
     pub segment_valid: Signal<In, Bit>,
     pub segment_address: Signal<In, Bits<64>>,
@@ -96,6 +98,7 @@ pub struct Walker {
     counted: Signal<Local, Bit>,
     ended: Signal<Local, Bit>,
     empty: Signal<Local, Bit>,
+    remote: Signal<Local, Bit>,
     wanted: Signal<Local, Bit>,
     misaligned: Signal<Local, Bit>,
     no_region: Number<16, 0xffff>,
@@ -151,6 +154,7 @@ impl Logic for Walker {
                 | (self.state.q.val() == WalkerState::Lookup)
                 | (self.state.q.val() == WalkerState::Done));
         self.empty.next = !self.segment_word.val().get_bits::<32>(32).any();
+        self.remote.next = self.is_rdma.val() & (!self.seg_index.q.val().any());
         self.wanted.next = self.covers_next.val() | self.again.q.val();
         self.misaligned.next = self.next_va.val().get_bits::<6>(0) != 0;
 
@@ -186,8 +190,8 @@ impl Logic for Walker {
                     self.state.d.next = WalkerState::Done;
                 } else if self.segment_valid.val() & (!self.counted.val()) {
                     self.seg_index.d.next = self.seg_index.q.val() + 1;
-                    self.count.next = true;
-                    if !self.empty.val() {
+                    self.count.next = !self.remote.val();
+                    if (!self.empty.val()) & (!self.remote.val()) {
                         self.state.d.next = WalkerState::Lookup;
                     }
                 }

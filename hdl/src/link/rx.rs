@@ -83,6 +83,9 @@ pub struct LinkRx {
     early_kind: Signal<Local, Bits<8>>,
     early_to: Signal<Local, Bits<8>>,
     known: Signal<Local, Bit>,
+    is_write: Signal<Local, Bit>,
+    too_short: Signal<Local, Bit>,
+    end_limit: Signal<Local, Bits<14>>,
     is_first: Signal<Local, Bit>,
     in_payload: Signal<Local, Bit>,
     takes: Signal<Local, Bit>,
@@ -96,15 +99,16 @@ pub struct LinkRx {
     two_10: Num<10, 2>,
     header_beats: Num<10, { HEADER_BEATS as u64 }>,
     header_beats_14: Num<14, { HEADER_BEATS as u64 }>,
-    /// Where the CRC of the longest frame stands.
-    end_max: Num<10, { (HEADER_BEATS + LINK_PAYLOAD_BYTES / 8) as u64 }>,
-    end_max_14: Num<14, { (HEADER_BEATS + LINK_PAYLOAD_BYTES / 8) as u64 }>,
+    /// Where the CRC of the longest frame stands, and of the longest one without an RDMA header.
+    end_max: Num<10, { (HEADER_BEATS + Type::RdmaWrite.payload_max() / 8) as u64 }>,
+    end_max_14: Num<14, { (HEADER_BEATS + Type::RdmaWrite.payload_max() / 8) as u64 }>,
+    end_plain_14: Num<14, { (HEADER_BEATS + LINK_PAYLOAD_BYTES / 8) as u64 }>,
     ceiling: Num<10, 1000>,
     version: Num<8, { VERSION as u64 }>,
     zero_2: Num<2, 0>,
     zero_8: Num<8, 0>,
     type_data: Num<8, { Type::Data as u64 }>,
-    type_message: Num<8, { Type::Message as u64 }>,
+    type_write: Num<8, { Type::RdmaWrite as u64 }>,
     type_ack: Num<8, { Type::Ack as u64 }>,
     type_syn: Num<8, { Type::Syn as u64 }>,
     type_synack: Num<8, { Type::SynAck as u64 }>,
@@ -160,10 +164,17 @@ impl Logic for LinkRx {
         self.due_position.d.next = self.due_beats.val();
         self.early_kind.next = self.early0.q.val().get_bits::<8>(8);
         self.known.next = ((self.early_kind.val() >= self.type_data.val())
-            & (self.early_kind.val() <= self.type_message.val()))
+            & (self.early_kind.val() <= self.type_write.val()))
             | ((self.early_kind.val() >= self.type_ack.val())
                 & (self.early_kind.val() <= self.type_refused.val()));
         self.at.next = bit_cast::<14, 10>(self.position.q.val());
+        // An RDMA write has a header of its own, 16 bytes.
+        self.is_write.next = self.early_kind.val() == self.type_write.val();
+        self.too_short.next = self.is_write.val() & (!self.early0.q.val().get_bits::<12>(20).any());
+        self.end_limit.next = self.end_plain_14.val();
+        if self.is_write.val() {
+            self.end_limit.next = self.end_max_14.val();
+        }
 
         // Payload.
         self.in_payload.next = (self.position.q.val() >= self.header_beats.val())
@@ -192,7 +203,8 @@ impl Logic for LinkRx {
         self.crc_good.d.next = self.in_data.q.val() == self.wanted_crc.val();
         self.length_good.d.next = (self.at.val() == self.due_position.q.val())
             & (self.position.q.val() >= self.header_beats.val())
-            & (self.due_position.q.val() <= self.end_max_14.val())
+            & (self.due_position.q.val() <= self.end_limit.val())
+            & (!self.too_short.val())
             & self.known.val();
         if self.ending.val() {
             self.held0.d.next = self.early0.q.val();

@@ -1,4 +1,5 @@
-//! What a frame does to its VI: the rules of contract 5.1, 5.2 and 5.4 that need no descriptor.
+//! What a frame does to its VI: the rules of contract 5.1, 5.2, 5.4 and 11.2 that need neither a
+//! descriptor nor the region table.
 //! Combinational; valid with the comparisons of [`super::Port`].
 
 use super::Cause;
@@ -18,6 +19,8 @@ pub struct Judge {
     pub reception: Signal<In, Bit>,
     /// A message is in progress; this frame continues it; it does not fit its length.
     pub busy: Signal<In, Bit>,
+    /// The message in progress is an RDMA write.
+    pub busy_write: Signal<In, Bit>,
     pub continues: Signal<In, Bit>,
     pub misfit: Signal<In, Bit>,
     pub inconsistent: Signal<In, Bit>,
@@ -35,15 +38,22 @@ pub struct Judge {
     /// The descriptor is needed: to take the payload, or to be completed with LENGTH_ERROR.
     pub takes: Signal<Out, Bit>,
     pub breaks: Signal<Out, Bit>,
+    /// A frame of an RDMA write, if it is allowed.
+    pub writes: Signal<Out, Bit>,
     pub cause: Signal<Out, Bits<4>>,
     is_data: Signal<Local, Bit>,
+    is_write: Signal<Local, Bit>,
+    is_part: Signal<Local, Bit>,
+    stray: Signal<Local, Bit>,
     out_of_turn: Signal<Local, Bit>,
     violation: Signal<Local, Bit>,
     kind_data: Number<8, { Type::Data as u64 }>,
+    kind_write: Number<8, { Type::RdmaWrite as u64 }>,
     kind_ack: Number<8, { Type::ViAck as u64 }>,
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
     kind_fin: Number<8, { Type::Fin as u64 }>,
     cause_length: Number<4, { Cause::Length as u64 }>,
+    cause_misfit: Number<4, { Cause::Misfit as u64 }>,
     cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
     cause_refused: Number<4, { Cause::Refused as u64 }>,
     cause_refused_reception: Number<4, { Cause::RefusedReception as u64 }>,
@@ -60,21 +70,36 @@ impl Logic for Judge {
         self.stops.next = false;
         self.takes.next = false;
         self.breaks.next = false;
+        self.writes.next = false;
         self.cause.next = 0.into();
         self.is_data.next = self.kind.val() == self.kind_data.val();
+        self.is_write.next = self.kind.val() == self.kind_write.val();
+        self.is_part.next = self.is_data.val() | self.is_write.val();
+        self.stray.next = (!self.first.val())
+            & ((!self.busy.val()) | (self.busy_write.val() != self.is_write.val()));
         self.out_of_turn.next = (!self.continues.val()) | self.misfit.val();
         self.violation.next = self.misfit.val();
         if self.first.val() {
             self.out_of_turn.next = (!self.opening.val()) | self.inconsistent.val();
             self.violation.next = self.busy.val() | self.inconsistent.val();
         }
-        if (!self.ours.val()) | (self.is_data.val() & (!self.level_fits.val())) {
+        if (!self.ours.val()) | (self.is_part.val() & (!self.level_fits.val())) {
             self.unmatched.next = true;
-        } else if self.is_data.val() {
+        } else if self.is_part.val() {
             if self.unreliable.val() & self.out_of_turn.val() {
                 self.gap.next = true;
-            } else if (!self.busy.val()) & (!self.first.val()) {
+            } else if self.stray.val() & (!self.unreliable.val()) {
                 self.unmatched.next = true;
+            } else if (!self.unreliable.val())
+                & self.violation.val()
+                & ((self.busy.val() & self.busy_write.val())
+                    | (self.is_write.val() & (!self.busy.val())))
+            {
+                // No descriptor is in use.
+                self.stops.next = true;
+                self.cause.next = self.cause_misfit.val();
+            } else if self.is_write.val() & (self.unreliable.val() | (!self.violation.val())) {
+                self.writes.next = true;
             } else if self.empty.val() & self.unreliable.val() {
                 self.dropped.next = true;
             } else if self.empty.val() {

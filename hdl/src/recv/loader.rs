@@ -141,6 +141,7 @@ impl Logic for Loader {
         }
         self.tpt.tag.next = self.tag.val();
         self.tpt.domain.next = self.domain.val();
+        self.tpt.rights.next = 0.into();
         self.reader.tpt.done.next = self.reader.tpt.valid.val() & self.tpt.done.val();
         self.reader.tpt.ok.next = self.tpt.ok.val();
         self.reader.tpt.bus.next = self.tpt.bus.val();

@@ -48,8 +48,15 @@ pub struct Port {
     pub owe_ack: Signal<In, Bit>,
     pub reason: Signal<In, Bits<8>>,
     pub stop_status: Signal<In, Bits<32>>,
-    /// A Data frame (else a control frame: stops blame the send queue and refuse nothing).
+    /// A Data frame, or one of an RDMA write (else a control frame: stops blame the send queue and
+    /// refuse nothing).
     pub is_data: Signal<In, Bit>,
+    pub is_write: Signal<In, Bit>,
+    /// Bytes of data; of an RDMA write, as its header tells, the length of the message.
+    pub length: Signal<In, Bits<13>>,
+    pub rdma_total: Signal<In, Bits<32>>,
+    /// SAVE owes a ViAck.
+    pub save_owes_ack: Signal<In, Bit>,
     /// A ViRefuse: its reason goes into the event.
     pub is_refuse: Signal<In, Bit>,
     pub done: Signal<Out, Bit>,
@@ -61,13 +68,17 @@ pub struct Port {
     pub hint: Signal<Out, Bits<5>>,
     pub count: Signal<Out, Bits<16>>,
     pub busy: Signal<Out, Bit>,
+    /// The message in progress is an RDMA write.
+    pub busy_write: Signal<Out, Bit>,
+    /// RDMA that the VI allows, see `vi::rdma`.
+    pub allows: Signal<Out, Bits<2>>,
     pub unreliable: Signal<Out, Bit>,
     pub reception: Signal<Out, Bit>,
     /// The VI is Connected, and to the frame's source.
     pub ours: Signal<Out, Bit>,
     /// SEQUENCED and RECEPTION fit the VI's level.
     pub level_fits: Signal<Out, Bit>,
-    /// Unreliable: message and fragment number continue.
+    /// Unreliable: message and fragment number continue, in a message of the frame's kind.
     pub continues: Signal<Out, Bit>,
     /// Later frame: beyond the message's end, or a LAST before it.
     pub misfit: Signal<Out, Bit>,
@@ -95,6 +106,8 @@ pub struct Port {
     hint_at: DFF<Bits<5>>,
     count_at: DFF<Bits<16>>,
     busy_at: DFF<Bit>,
+    busy_write_at: DFF<Bit>,
+    allows_at: DFF<Bits<2>>,
     progress: DFF<Bits<19>>,
     total: DFF<Bits<19>>,
     message: DFF<Bits<8>>,
@@ -109,7 +122,10 @@ pub struct Port {
     whole_at: DFF<Bits<21>>,
     first: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
-    length: Signal<Local, Bits<13>>,
+    /// How many bytes in all this frame tells.
+    told: Signal<Local, Bits<32>>,
+    differs: Signal<Local, Bit>,
+    short_last: Signal<Local, Bit>,
     word: Signal<Local, Bits<32>>,
     is_unreliable: Signal<Local, Bit>,
     is_reception: Signal<Local, Bit>,
@@ -135,7 +151,7 @@ impl Logic for Port {
         dff_setup!(self, clock, region_at, offset_at, hint_at, count_at, busy_at, progress, total);
         dff_setup!(self, clock, message, fragment, ours_at, fits_at, continues_at, misfit_at);
         dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at, calling, resting);
-        dff_setup!(self, clock, posted_at, posted_vi_at);
+        dff_setup!(self, clock, posted_at, posted_vi_at, busy_write_at, allows_at);
 
         // Whose call it is.
         self.frame.next =
@@ -177,6 +193,8 @@ impl Logic for Port {
         self.hint.next = self.hint_at.q.val();
         self.count.next = self.count_at.q.val();
         self.busy.next = self.busy_at.q.val();
+        self.busy_write.next = self.busy_write_at.q.val();
+        self.allows.next = self.allows_at.q.val();
         self.is_unreliable.next = self.level.q.val() == self.level_unreliable.val();
         self.is_reception.next = self.level.q.val() == self.level_reception.val();
         self.unreliable.next = self.is_unreliable.val();
@@ -203,6 +221,8 @@ impl Logic for Port {
             self.hint_at.d.next = self.vi.ctx_segments.val();
             self.count_at.d.next = self.vi.ctx_count.val();
             self.busy_at.d.next = self.vi.ctx_in_progress.val();
+            self.busy_write_at.d.next = self.vi.ctx_write.val();
+            self.allows_at.d.next = self.vi.ctx_allows.val();
             self.progress.d.next = self.vi.ctx_progress.val();
             self.total.d.next = self.vi.ctx_total.val();
             self.message.d.next = self.vi.ctx_message.val();
@@ -210,7 +230,6 @@ impl Logic for Port {
         }
 
         // Comparisons.
-        self.length.next = self.header0.val().get_bits::<13>(16);
         self.word.next = self.header2.val().get_bits::<32>(32);
         self.first.next = self.header1.val().get_bit(48);
         self.last.next = self.header1.val().get_bit(49);
@@ -223,19 +242,35 @@ impl Logic for Port {
         self.fits_at.d.next = (self.header1.val().get_bit(51) != self.is_unreliable.val())
             & (self.header1.val().get_bit(52) == self.is_reception.val());
         self.continues_at.d.next = self.busy_at.q.val()
+            & (self.busy_write_at.q.val() == self.is_write.val())
             & (self.fragment.q.val() == self.header2.val().get_bits::<8>(0))
             & (self.message.q.val() == self.header2.val().get_bits::<8>(8));
-        self.misfit_at.d.next = (self.sum.val() > bit_cast::<20, 19>(self.total.q.val()))
+        self.told.next = self.word.val();
+        if self.is_write.val() {
+            self.told.next = self.rdma_total.val();
+        }
+        self.differs.next =
+            self.is_write.val() & (self.told.val() != bit_cast::<32, 19>(self.total.q.val()));
+        self.misfit_at.d.next = self.differs.val()
+            | (self.sum.val() > bit_cast::<20, 19>(self.total.q.val()))
             | (self.last.val() & (self.sum.val() < bit_cast::<20, 19>(self.total.q.val())));
+        // A Data frame that is the whole message tells no length.
+        self.short_last.next =
+            self.last.val() & (bit_cast::<32, 13>(self.length.val()) != self.told.val());
         self.inconsistent_at.d.next =
-            (!self.last.val()) & (bit_cast::<32, 13>(self.length.val()) > self.word.val());
+            (!self.last.val()) & (bit_cast::<32, 13>(self.length.val()) > self.told.val());
+        if self.is_write.val() {
+            self.inconsistent_at.d.next = (bit_cast::<32, 13>(self.length.val()) > self.told.val())
+                | self.short_last.val()
+                | (self.told.val() > self.longest.val());
+        }
         if self.first.val() {
             self.placed_at.d.next = 0.into();
             self.reached_at.d.next = bit_cast::<20, 13>(self.length.val());
-            self.whole_at.d.next = self.word.val().get_bits::<21>(0);
-            if self.last.val() {
+            self.whole_at.d.next = self.told.val().get_bits::<21>(0);
+            if self.last.val() & (!self.is_write.val()) {
                 self.whole_at.d.next = bit_cast::<21, 13>(self.length.val());
-            } else if self.word.val() > self.longest.val() {
+            } else if self.told.val() > self.longest.val() {
                 self.whole_at.d.next = self.over.val();
             }
         } else {
@@ -263,6 +298,7 @@ impl Logic for Port {
             self.vi.op.next = self.op_stop.val();
         }
         self.vi.in_progress.next = self.in_progress.val();
+        self.vi.write.next = self.is_write.val();
         self.vi.offset.next = self.reached_at.q.val().get_bits::<19>(0);
         self.vi.total.next = self.whole_at.q.val().get_bits::<19>(0);
         self.vi.message.next = self.header2.val().get_bits::<8>(8);
@@ -271,14 +307,17 @@ impl Logic for Port {
         self.vi.next_region.next = self.next_region.val();
         self.vi.next_offset.next = self.next_offset.val();
         self.vi.owe_ack.next = self.owe_ack.val();
+        if self.grant.val().get_bit(1) {
+            self.vi.owe_ack.next = self.save_owes_ack.val();
+        }
         self.vi.reason.next = self.reason.val();
         self.vi.detail.next = 0.into();
         if self.is_refuse.val() {
             self.vi.detail.next = self.word.val().get_bits::<8>(0);
         }
         self.vi.status.next = self.stop_status.val();
-        self.vi.queue.next = self.is_data.val();
-        self.vi.refuse.next = self.is_data.val();
+        self.vi.queue.next = self.is_data.val() | self.is_write.val();
+        self.vi.refuse.next = self.is_data.val() | self.is_write.val();
         if self.reset.val() {
             self.calling.d.next = 0.into();
             self.resting.d.next = false;

@@ -100,6 +100,7 @@ impl Logic for Reader {
         self.tpt.length.next = self.control_bytes.val();
         self.tpt.tag.next = 0.into();
         self.tpt.domain.next = 0.into();
+        self.tpt.rights.next = 0.into();
         self.read.req_valid.next = self.state.q.val() == ReadState::Read;
         self.read.req_address.next = self.address.q.val();
         self.read.req_length.next = bit_cast::<13, 9>(self.want.q.val());

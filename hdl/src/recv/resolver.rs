@@ -146,6 +146,7 @@ impl Logic for Resolver {
         self.tpt.length.next = self.length.q.val();
         self.tpt.tag.next = 0.into();
         self.tpt.domain.next = 0.into();
+        self.tpt.rights.next = 0.into();
 
         // The rules.
         self.seg_bytes.next = bit_cast::<9, 5>(self.seg_count.q.val().get_bits::<5>(0)) << 4;

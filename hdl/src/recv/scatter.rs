@@ -33,6 +33,8 @@ pub struct Scatter {
     pub skip: Signal<In, Bits<19>>,
     /// 1 to 4,096.
     pub length: Signal<In, Bits<13>>,
+    /// The payload's first beat in staging (not 0: one piece only).
+    pub base: Signal<In, Bits<10>>,
     /// The payload was read / is in the queue.
     pub read: Signal<Out, Bit>,
     pub quiet: Signal<Out, Bit>,
@@ -175,7 +177,7 @@ impl Logic for Scatter {
                 self.opening.d.next = true;
                 if self.starting.val() {
                     // Nothing of the beat before is wanted.
-                    self.beat.d.next = 0.into();
+                    self.beat.d.next = self.base.val();
                     self.left.d.next = self.span.val().get_bits::<10>(3) - 1;
                     self.opening.d.next = false;
                 }

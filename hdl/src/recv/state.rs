@@ -8,34 +8,24 @@ pub enum RecvState {
     Idle,
     /// Reads the VI's context.
     Get,
-    /// Registers the comparisons of frame, VI and descriptor.
+    /// Waits for the RDMA header, if there is one; registers the comparisons of frame, VI and descriptor.
     Match,
     /// Acts on them; the payload starts.
     Choose,
+    /// Asks whether the range of an RDMA may be touched; the payload starts.
+    Range,
+    /// Waits until the data of an RDMA write is accepted, which is then over.
+    Over,
     /// Waits for the descriptor.
     Resolve,
     /// Compares the lengths; the last chance to take the payload back.
     Check,
-    /// Call: POP.
-    Pop,
-    /// Waits for Next, read again.
-    Reread,
-    /// Call: SAVE.
-    Save,
     /// Call: ACKED.
     Acked,
-    /// Chooses how to end a failed descriptor or VI.
-    Fail,
-    /// Waits until payload and status are accepted and the completion is announced.
-    Wait,
-    /// Call: STOP.
-    Stop,
-    /// The frame does not continue its message: drops the rest of it.
-    Gap,
-    /// Waits until the event queue has the message.
+    /// Waits until the message, the descriptor or the VI is dealt with.
+    Close,
+    /// Waits until the message is delivered or refused.
     Message,
-    /// Has the channel refuse the message.
-    Refuse,
     /// Gives the frame's memory back.
     Release,
 }

@@ -29,6 +29,10 @@ pub enum Cause {
     RefusedReception = 9,
     /// The peer disconnected.
     Disconnected = 10,
+    /// A frame that does not fit its message, where no descriptor is in use.
+    Misfit = 11,
+    /// An RDMA write that is not allowed.
+    RdmaWrite = 12,
 }
 
 #[derive(LogicBlock, Default)]
@@ -36,6 +40,10 @@ pub struct Verdict {
     /// See [`Cause`].
     pub cause: Signal<In, Bits<4>>,
     pub partial: Signal<In, Bit>,
+    /// The descriptor tells of an RDMA write (else it holds a message).
+    pub remote: Signal<In, Bit>,
+    /// The peer's reason for a refusal.
+    pub detail: Signal<In, Bits<8>>,
     /// Immediate data is there (success only).
     pub immediate: Signal<In, Bit>,
     pub status_word: Signal<Out, Bits<32>>,
@@ -46,6 +54,7 @@ pub struct Verdict {
     pub completes: Signal<Out, Bit>,
     errors: Signal<Local, Bits<32>>,
     extra: Signal<Local, Bits<32>>,
+    operation: Signal<Local, Bits<32>>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
     cause_host_read: Number<4, { Cause::HostRead as u64 }>,
@@ -55,6 +64,10 @@ pub struct Verdict {
     cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
     cause_refused: Number<4, { Cause::Refused as u64 }>,
     cause_refused_reception: Number<4, { Cause::RefusedReception as u64 }>,
+    cause_misfit: Number<4, { Cause::Misfit as u64 }>,
+    cause_rdma_write: Number<4, { Cause::RdmaWrite as u64 }>,
+    reason_rdma_read: Number<8, { StopReason::RdmaRead as u64 }>,
+    reason_rdma_write: Number<8, { StopReason::RdmaWrite as u64 }>,
     reason_format: Number<8, { StopReason::Format as u64 }>,
     reason_protection: Number<8, { StopReason::Protection as u64 }>,
     reason_length: Number<8, { StopReason::Length as u64 }>,
@@ -72,7 +85,9 @@ pub struct Verdict {
     bit_transport: Number<32, { status::TRANSPORT_ERROR as u64 }>,
     bit_remote: Number<32, { status::REMOTE_DESC_ERROR as u64 }>,
     bit_immediate: Number<32, { status::IMMEDIATE as u64 }>,
+    bit_rdma: Number<32, { status::RDMA_PROT_ERROR as u64 }>,
     op_receive: Number<32, { status::OP_RECEIVE as u64 }>,
+    op_remote_write: Number<32, { status::OP_REMOTE_RDMA_WRITE as u64 }>,
 }
 
 impl Logic for Verdict {
@@ -105,9 +120,25 @@ impl Logic for Verdict {
         } else if self.cause.val() == self.cause_refused.val() {
             self.reason.next = self.reason_refused.val();
             self.stop_status.next = self.bit_transport.val();
+            if self.detail.val() == self.reason_rdma_read.val() {
+                self.stop_status.next = self.bit_rdma.val();
+            }
         } else if self.cause.val() == self.cause_refused_reception.val() {
             self.reason.next = self.reason_refused.val();
             self.stop_status.next = self.bit_remote.val();
+            if (self.detail.val() == self.reason_rdma_write.val())
+                | (self.detail.val() == self.reason_rdma_read.val())
+            {
+                self.stop_status.next = self.bit_rdma.val();
+            }
+        } else if self.cause.val() == self.cause_misfit.val() {
+            self.reason.next = self.reason_length.val();
+        } else if self.cause.val() == self.cause_rdma_write.val() {
+            self.reason.next = self.reason_rdma_write.val();
+        }
+        self.operation.next = self.op_receive.val();
+        if self.remote.val() {
+            self.operation.next = self.op_remote_write.val();
         }
         self.extra.next = 0.into();
         if self.cause.val() == self.cause_done.val() {
@@ -118,6 +149,6 @@ impl Logic for Verdict {
             self.extra.next = self.bit_partial.val();
         }
         self.status_word.next =
-            self.bit_done.val() | self.errors.val() | self.extra.val() | self.op_receive.val();
+            self.bit_done.val() | self.errors.val() | self.extra.val() | self.operation.val();
     }
 }

@@ -1,5 +1,5 @@
 //! Middle stage: one frame whose payload is on its way, until the channel has it (contract 4.2,
-//! 4.3, 4.5).
+//! 4.3, 4.5, 11.1).
 //!
 //! ```text
 //! Idle -> Wait -> [Check ->] Drain -> Commit -> [Hand ->] Idle
@@ -12,7 +12,6 @@
 
 use crate::desc::Cause;
 use crate::leaf::Number;
-use nic_regs::frame::Type;
 use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -43,6 +42,14 @@ pub struct Commit {
     pub cancel: Signal<In, Bit>,
     /// Its payload was asked for.
     pub has_payload: Signal<In, Bit>,
+    /// It is part of a message (else what a VI owes); of an RDMA write, so that a header of two
+    /// beats goes ahead of the payload: address and handle of the message's first byte.
+    pub has_descriptor: Signal<In, Bit>,
+    pub is_write: Signal<In, Bit>,
+    pub remote_address: Signal<In, Bits<64>>,
+    pub remote_handle: Signal<In, Bits<32>>,
+    /// Bytes of the message that went before.
+    pub progress: Signal<In, Bits<19>>,
     pub kind: Signal<In, Bits<8>>,
     pub vi: Signal<In, Bits<16>>,
     pub peer_vi: Signal<In, Bits<16>>,
@@ -73,9 +80,11 @@ pub struct Commit {
     pub count: Signal<In, Bits<10>>,
     pub take: Signal<Out, Bit>,
     pub beat_waits: Signal<In, Bit>,
+    pub payload_beat: Signal<In, Bits<64>>,
     pub beat_valid: Signal<Out, Bit>,
     pub beat_ready: Signal<In, Bit>,
     pub beat_taken: Signal<Out, Bit>,
+    pub beat_data: Signal<Out, Bits<64>>,
     // The pool.
     pub commit_valid: Signal<Out, Bit>,
     pub commit_abort: Signal<Out, Bit>,
@@ -99,10 +108,17 @@ pub struct Commit {
     pub retire_bus: Signal<Out, Bits<64>>,
     pub retire_length: Signal<Out, Bits<20>>,
     pub retire_unreliable: Signal<Out, Bit>,
+    /// See [`crate::desc::Verdict`].
+    pub retire_operation: Signal<Out, Bits<2>>,
     state: DFF<CommitState>,
     cancelled: DFF<Bit>,
     payload: DFF<Bit>,
     is_data: DFF<Bit>,
+    write_at: DFF<Bit>,
+    // Header beats to go; what they say.
+    header: DFF<Bits<2>>,
+    address_at: DFF<Bits<64>>,
+    handle_at: DFF<Bits<32>>,
     kind_at: DFF<Bits<8>>,
     vi_at: DFF<Bits<16>>,
     peer_vi_at: DFF<Bits<16>>,
@@ -125,6 +141,10 @@ pub struct Commit {
     some_sent: Signal<Local, Bit>,
     all_moved: Signal<Local, Bit>,
     moving: Signal<Local, Bit>,
+    waits: Signal<Local, Bit>,
+    brings: Signal<Local, Bit>,
+    in_header: Signal<Local, Bit>,
+    header_left: Signal<Local, Bits<2>>,
     moves_last: Signal<Local, Bit>,
     moved_next: Signal<Local, Bits<10>>,
     drained: Signal<Local, Bit>,
@@ -132,7 +152,6 @@ pub struct Commit {
     bad: Signal<Local, Bit>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_data: Number<4, { Cause::Data as u64 }>,
-    kind_data: Number<8, { Type::Data as u64 }>,
 }
 
 impl Logic for Commit {
@@ -141,7 +160,7 @@ impl Logic for Commit {
         dff_setup!(self, clock, state, cancelled, payload, is_data, kind_at, vi_at, peer_vi_at);
         dff_setup!(self, clock, connection_at, flags_at, word_at, fragment_at, message, last_at);
         dff_setup!(self, clock, reception_at, unreliable_at, bus_at, total_at, fault_at, dropped);
-        dff_setup!(self, clock, moved);
+        dff_setup!(self, clock, moved, write_at, header, address_at, handle_at);
         self.idle.next = self.state.q.val() == CommitState::Idle;
         self.failing.next = self.fault_at.q.val() & (self.state.q.val() != CommitState::Idle);
         self.frame_kind.next = self.kind_at.q.val();
@@ -161,6 +180,7 @@ impl Logic for Commit {
         self.retire_bus.next = self.bus_at.q.val();
         self.retire_length.next = self.total_at.q.val();
         self.retire_unreliable.next = self.unreliable_at.q.val();
+        self.retire_operation.next = bit_cast::<2, 1>(self.write_at.q.val().into());
 
         // Payload.
         self.here.next = (!self.payload.q.val()) | self.arrived.val();
@@ -175,17 +195,32 @@ impl Logic for Commit {
         if self.payload.q.val() & self.fault.val() {
             self.call_counts.next = self.some_sent.val();
         }
-        self.all_moved.next = (!self.payload.q.val())
-            | (self.whole_frame.val() & (self.moved.q.val() == self.count.val()));
+        self.in_header.next = self.header.q.val().any();
+        self.all_moved.next = (!self.in_header.val())
+            & ((!self.payload.q.val())
+                | (self.whole_frame.val() & (self.moved.q.val() == self.count.val())));
         self.moved_next.next = self.moved.q.val() + 1;
-        self.open.next = self.payload.q.val()
+        self.open.next = (self.in_header.val() | self.payload.q.val())
             & (!self.all_moved.val())
             & ((self.state.q.val() == CommitState::Wait)
                 | (self.state.q.val() == CommitState::Check)
                 | (self.state.q.val() == CommitState::Drain));
-        self.beat_valid.next = self.open.val() & self.beat_waits.val();
-        self.moving.next = self.open.val() & self.beat_waits.val() & self.beat_ready.val();
+        self.waits.next = self.in_header.val() | self.beat_waits.val();
+        self.beat_valid.next = self.open.val() & self.waits.val();
+        self.brings.next = self.open.val() & self.waits.val() & self.beat_ready.val();
+        self.moving.next = self.brings.val() & (!self.in_header.val());
         self.beat_taken.next = self.moving.val();
+        self.beat_data.next = self.payload_beat.val();
+        if self.header.q.val().get_bit(1) {
+            self.beat_data.next = self.address_at.q.val();
+        } else if self.header.q.val().get_bit(0) {
+            self.beat_data.next = bit_cast::<64, 32>(self.handle_at.q.val())
+                | (bit_cast::<64, 20>(self.total_at.q.val()) << 32);
+        }
+        self.header_left.next = self.header.q.val() >> 1;
+        if self.brings.val() {
+            self.header.d.next = self.header_left.val();
+        }
         self.moves_last.next = self.moving.val()
             & self.whole_frame.val()
             & (self.moved_next.val() == self.count.val());
@@ -205,7 +240,15 @@ impl Logic for Commit {
             CommitState::Idle => {
                 self.cancelled.d.next = self.cancel.val();
                 self.payload.d.next = self.has_payload.val();
-                self.is_data.d.next = self.kind.val() == self.kind_data.val();
+                self.is_data.d.next = self.has_descriptor.val();
+                self.write_at.d.next = self.is_write.val();
+                self.header.d.next = 0.into();
+                if self.is_write.val() & self.has_descriptor.val() & (!self.cancel.val()) {
+                    self.header.d.next = 2.into();
+                }
+                self.address_at.d.next =
+                    self.remote_address.val() + bit_cast::<64, 19>(self.progress.val());
+                self.handle_at.d.next = self.remote_handle.val();
                 self.kind_at.d.next = self.kind.val();
                 self.vi_at.d.next = self.vi.val();
                 self.peer_vi_at.d.next = self.peer_vi.val();

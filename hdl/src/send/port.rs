@@ -6,10 +6,10 @@
 //!
 //! The VI table keeps `offset` and `fragment` of a message in progress without a look at them. All
 //! frames but the last are 4,096 bytes, so the frames sent need 7 bits, and the message's total is
-//! kept with them, to see whether software changed it:
+//! kept with them and its operation, to see whether software changed them (AWAIT keeps the operation too):
 //! ```text
 //! offset    frames sent 18:12 | total 11:0
-//! fragment  total 18:12
+//! fragment  RDMA write 7 | total 18:12
 //! ```
 
 use crate::ifs::ViSendClient;
@@ -87,6 +87,8 @@ pub struct Port {
     pub peer_vi: Signal<Out, Bits<16>>,
     pub connection: Signal<Out, Bits<16>>,
     pub max_transfer: Signal<Out, Bits<20>>,
+    /// RDMA that the peer's VI allows, see `vi::rdma`.
+    pub allows: Signal<Out, Bits<2>>,
     pub hint: Signal<Out, Bits<5>>,
     /// The queue holds something; more than one.
     pub some: Signal<Out, Bit>,
@@ -97,6 +99,8 @@ pub struct Port {
     pub frames: Signal<Out, Bits<7>>,
     /// In progress: the message's total when its first frame was sent.
     pub total: Signal<Out, Bits<19>>,
+    /// In progress or awaiting: the message is an RDMA write.
+    pub was_write: Signal<Out, Bit>,
     /// Awaiting: the message's length.
     pub awaited: Signal<Out, Bits<19>>,
     pub awaiting: Signal<Out, Bit>,
@@ -104,8 +108,9 @@ pub struct Port {
     /// The first owed frame (one-hot; ViAck, ViRefuse, Fin).
     pub owed: Signal<Out, Bits<3>>,
     pub refuse_reason: Signal<Out, Bits<8>>,
-    /// Length of the message: one more frame of it is under way (SAVE).
+    /// Length of the message: one more frame of it is under way (SAVE). It is an RDMA write.
     pub whole: Signal<In, Bits<19>>,
+    pub is_write: Signal<In, Bit>,
     pub vi: ViSendClient,
     owner: DFF<Bits<4>>,
     resting: DFF<Bit>,
@@ -124,6 +129,7 @@ pub struct Port {
     peer_vi_at: DFF<Bits<16>>,
     connection_at: DFF<Bits<16>>,
     max_transfer_at: DFF<Bits<20>>,
+    allows_at: DFF<Bits<2>>,
     region_at: DFF<Bits<16>>,
     offset_at: DFF<Bits<26>>,
     hint_at: DFF<Bits<5>>,
@@ -152,7 +158,16 @@ impl Logic for Port {
         dff_setup!(self, clock, number_at, number_before, vi_state, domain_at, tag_at, level);
         dff_setup!(self, clock, peer_vi_at, connection_at, max_transfer_at, region_at, offset_at);
         dff_setup!(self, clock, hint_at, some_at, several_at, in_progress_at, progress_at, peer_at);
-        dff_setup!(self, clock, fragment, awaiting_at, acked_at, owed_at, refuse_reason_at);
+        dff_setup!(
+            self,
+            clock,
+            allows_at,
+            fragment,
+            awaiting_at,
+            acked_at,
+            owed_at,
+            refuse_reason_at
+        );
         self.vi.work_ready.next = self.take.val();
         self.is_connected.next = self.vi.ctx_state.val() == self.state_connected.val();
         self.grant.next = self.owner.q.val();
@@ -206,7 +221,8 @@ impl Logic for Port {
         if self.awaits.val() {
             self.vi.offset.next = self.whole.val();
         }
-        self.vi.fragment.next = bit_cast::<8, 7>(self.whole.val().get_bits::<7>(12));
+        self.vi.fragment.next = bit_cast::<8, 7>(self.whole.val().get_bits::<7>(12))
+            | (bit_cast::<8, 1>(self.is_write.val().into()) << 7);
         self.vi.next_valid.next = self.next_valid.val();
         self.vi.next_region.next = self.next_region.val();
         self.vi.next_offset.next = self.next_offset.val();
@@ -252,6 +268,8 @@ impl Logic for Port {
         self.peer_vi.next = self.peer_vi_at.q.val();
         self.connection.next = self.connection_at.q.val();
         self.max_transfer.next = self.max_transfer_at.q.val();
+        self.allows.next = self.allows_at.q.val();
+        self.was_write.next = self.fragment.q.val().get_bit(7);
         self.hint.next = self.hint_at.q.val();
         self.some.next = self.some_at.q.val();
         self.several.next = self.several_at.q.val();
@@ -287,6 +305,7 @@ impl Logic for Port {
             self.peer_vi_at.d.next = self.vi.ctx_peer_vi.val();
             self.connection_at.d.next = self.vi.ctx_connection.val();
             self.max_transfer_at.d.next = self.vi.ctx_max_transfer.val();
+            self.allows_at.d.next = self.vi.ctx_allows.val();
             self.region_at.d.next = self.vi.ctx_region.val();
             self.offset_at.d.next = self.vi.ctx_offset.val();
             self.hint_at.d.next = self.vi.ctx_segments.val();

@@ -35,6 +35,8 @@ pub struct Retire {
     /// See [`Cause`].
     pub cause: Signal<In, Bits<4>>,
     pub partial: Signal<In, Bit>,
+    /// See [`Verdict`].
+    pub operation: Signal<In, Bits<2>>,
     pub unreliable: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
     /// The descriptor in hand is in error.
@@ -52,6 +54,7 @@ pub struct Retire {
     length_at: DFF<Bits<20>>,
     cause_at: DFF<Bits<4>>,
     partial_at: DFF<Bit>,
+    operation_at: DFF<Bits<2>>,
     unreliable_at: DFF<Bit>,
     verdict: Verdict,
     good: Signal<Local, Bit>,
@@ -68,11 +71,10 @@ impl Logic for Retire {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, vi_at, bus_at, length_at, cause_at, partial_at);
-        dff_setup!(self, clock, unreliable_at);
+        dff_setup!(self, clock, unreliable_at, operation_at);
         self.verdict.cause.next = self.cause_at.q.val();
-        self.verdict.receive.next = false;
+        self.verdict.operation.next = self.operation_at.q.val();
         self.verdict.partial.next = self.partial_at.q.val();
-        self.verdict.immediate.next = false;
         self.good.next = self.cause_at.q.val() == self.cause_done.val();
         self.completes.next = self.good.val() | self.verdict.completes.val();
         self.stops.next =
@@ -106,6 +108,7 @@ impl Logic for Retire {
                 self.length_at.d.next = self.length.val();
                 self.cause_at.d.next = self.cause.val();
                 self.partial_at.d.next = self.partial.val();
+                self.operation_at.d.next = self.operation.val();
                 self.unreliable_at.d.next = self.unreliable.val();
                 if self.load.val() {
                     self.state.d.next = RetireState::Status;

@@ -36,8 +36,8 @@ pub struct Commands {
     pub connect: Signal<Out, Bit>,
     pub disconnect: Signal<Out, Bit>,
     /// The configuration of ViCreate and of ViConnect, as in [`super::lifecycle`].
-    pub new_config: Signal<Out, Bits<62>>,
-    pub new_connection: Signal<Out, Bits<38>>,
+    pub new_config: Signal<Out, Bits<64>>,
+    pub new_connection: Signal<Out, Bits<40>>,
     seen: DFF<Bit>,
     wait_count: DFF<Bits<6>>,
     busy: DFF<Bit>,
@@ -94,15 +94,17 @@ impl Logic for Commands {
             | (bit_cast::<9, 1>(self.admin.send_queue.val().get_bits::<8>(8).any().into()) << 8);
         self.recv_queue.next = bit_cast::<9, 8>(self.admin.recv_queue.val().get_bits::<8>(0))
             | (bit_cast::<9, 1>(self.admin.recv_queue.val().get_bits::<8>(8).any().into()) << 8);
-        self.new_config.next = bit_cast::<62, 6>(self.admin.domain.val().get_bits::<6>(0))
-            | (bit_cast::<62, 3>(self.admin.reliability.val()) << 6)
-            | (bit_cast::<62, 16>(self.admin.tag.val()) << 9)
-            | (bit_cast::<62, 9>(self.send_queue.val()) << 25)
-            | (bit_cast::<62, 9>(self.recv_queue.val()) << 34)
-            | (bit_cast::<62, 19>(self.admin.max_transfer.val().get_bits::<19>(0)) << 43);
-        self.new_connection.next = bit_cast::<38, 6>(self.admin.peer.val().get_bits::<6>(0))
-            | (bit_cast::<38, 16>(self.admin.peer_vi.val()) << 6)
-            | (bit_cast::<38, 16>(self.admin.connection.val()) << 22);
+        self.new_config.next = bit_cast::<64, 6>(self.admin.domain.val().get_bits::<6>(0))
+            | (bit_cast::<64, 3>(self.admin.reliability.val()) << 6)
+            | (bit_cast::<64, 16>(self.admin.tag.val()) << 9)
+            | (bit_cast::<64, 9>(self.send_queue.val()) << 25)
+            | (bit_cast::<64, 9>(self.recv_queue.val()) << 34)
+            | (bit_cast::<64, 19>(self.admin.max_transfer.val().get_bits::<19>(0)) << 43)
+            | (bit_cast::<64, 2>(self.admin.allows.val()) << 62);
+        self.new_connection.next = bit_cast::<40, 6>(self.admin.peer.val().get_bits::<6>(0))
+            | (bit_cast::<40, 16>(self.admin.peer_vi.val()) << 6)
+            | (bit_cast::<40, 16>(self.admin.connection.val()) << 22)
+            | (bit_cast::<40, 2>(self.admin.allows.val()) << 38);
 
         self.admin.done.next = self.at.val();
         self.admin.status.next = 0.into();

@@ -35,10 +35,10 @@ pub struct Lifecycle {
     /// Reason 7:0, detail 15:8, queue 16, status 36:17.
     pub stop_word: Signal<In, Bits<37>>,
     /// Domain 5:0, reliability 8:6, tag 24:9, send queue 33:25, receive queue 42:34 (bit 8: none),
-    /// transfer 61:43.
-    pub new_config: Signal<In, Bits<62>>,
-    /// Peer 5:0, peer VI 21:6, connection 37:22.
-    pub new_connection: Signal<In, Bits<38>>,
+    /// transfer 61:43, RDMA that it allows 63:62.
+    pub new_config: Signal<In, Bits<64>>,
+    /// Peer 5:0, peer VI 21:6, connection 37:22, RDMA that the peer allows 39:38.
+    pub new_connection: Signal<In, Bits<40>>,
     pub state: Signal<Out, Bits<2>>,
     pub owed: Signal<Out, Bits<3>>,
     pub scheduled: Signal<Out, Bit>,
@@ -47,19 +47,19 @@ pub struct Lifecycle {
     pub owing_after: Signal<Out, Bit>,
     /// Refusal reason 7:0, stop reason 15:8, detail 23:16, queue 24, status 44:25.
     pub stop_info: Signal<Out, Bits<45>>,
-    pub config_word: Signal<Out, Bits<62>>,
-    pub connection_word: Signal<Out, Bits<38>>,
+    pub config_word: Signal<Out, Bits<64>>,
+    pub connection_word: Signal<Out, Bits<40>>,
     /// State 1:0, owed 4:2, scheduled 5, error pending 6.
     state_ram: SdpRam<7, 10>,
     stop_ram: SdpRam<45, 10>,
-    config_ram: SdpRam<62, 10>,
-    connection_ram: SdpRam<38, 10>,
+    config_ram: SdpRam<64, 10>,
+    connection_ram: SdpRam<40, 10>,
     /// Bit 10: the state RAM is clear.
     clear_at: DFF<Bits<11>>,
     state_now: DFF<Bits<7>>,
     stop_now: DFF<Bits<45>>,
-    config_now: DFF<Bits<62>>,
-    connection_now: DFF<Bits<38>>,
+    config_now: DFF<Bits<64>>,
+    connection_now: DFF<Bits<40>>,
     state_next: Signal<Local, Bits<2>>,
     owed_next: Signal<Local, Bits<3>>,
     owed_now: Signal<Local, Bits<3>>,

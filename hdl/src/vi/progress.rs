@@ -25,7 +25,7 @@ pub struct SendProgress {
     /// Keeps the token of a descriptor that left the queue or never was in it.
     pub keep_token: Signal<In, Bit>,
     pub kept_token: Signal<In, Bits<42>>,
-    /// Wait for a ViAck; `save_offset` is the message's length.
+    /// Wait for a ViAck; `save_offset` is the message's length, `save_fragment` is kept.
     pub await_ack: Signal<In, Bit>,
     /// The ViAck arrived, if one is waited for.
     pub acknowledge: Signal<In, Bit>,
@@ -100,6 +100,7 @@ impl Logic for SendProgress {
             self.in_progress_after.next = false;
         } else if self.await_ack.val() {
             self.offset_after.next = self.save_offset.val();
+            self.fragment_after.next = self.save_fragment.val();
             self.awaiting_next.next = true;
         } else if self.complete.val() {
             self.awaiting_next.next = false;
@@ -141,6 +142,8 @@ pub struct RecvProgress {
     pub restart: Signal<In, Bit>,
     pub save: Signal<In, Bit>,
     pub save_in_progress: Signal<In, Bit>,
+    /// The message is an RDMA write.
+    pub save_write: Signal<In, Bit>,
     pub save_offset: Signal<In, Bits<19>>,
     pub save_total: Signal<In, Bits<19>>,
     pub save_message: Signal<In, Bits<8>>,
@@ -148,13 +151,14 @@ pub struct RecvProgress {
     /// A descriptor left the queue: the message is over.
     pub popped: Signal<In, Bit>,
     pub in_progress: Signal<Out, Bit>,
+    pub write: Signal<Out, Bit>,
     pub offset: Signal<Out, Bits<19>>,
     pub total: Signal<Out, Bits<19>>,
     pub message: Signal<Out, Bits<8>>,
     pub fragment: Signal<Out, Bits<8>>,
-    /// Offset 18:0, total 37:19, message 45:38, fragment 53:46, in progress 54.
-    state_ram: SdpRam<55, 10>,
-    state_now: DFF<Bits<55>>,
+    /// Offset 18:0, total 37:19, message 45:38, fragment 53:46, in progress 54, RDMA write 55.
+    state_ram: SdpRam<56, 10>,
+    state_now: DFF<Bits<56>>,
 }
 
 impl Logic for RecvProgress {
@@ -165,6 +169,7 @@ impl Logic for RecvProgress {
         self.state_ram.read_address.next = self.read_address.val();
         self.state_now.d.next = self.state_ram.read_data.val();
         self.in_progress.next = self.state_now.q.val().get_bit(54);
+        self.write.next = self.state_now.q.val().get_bit(55);
         self.offset.next = self.state_now.q.val().get_bits::<19>(0);
         self.total.next = self.state_now.q.val().get_bits::<19>(19);
         self.message.next = self.state_now.q.val().get_bits::<8>(38);
@@ -173,14 +178,15 @@ impl Logic for RecvProgress {
         self.state_ram.write_enable.next = self.restart.val() | self.save.val() | self.popped.val();
         self.state_ram.write_data.next = 0.into();
         if self.save.val() {
-            self.state_ram.write_data.next = bit_cast::<55, 19>(self.save_offset.val())
-                | (bit_cast::<55, 19>(self.save_total.val()) << 19)
-                | (bit_cast::<55, 8>(self.save_message.val()) << 38)
-                | (bit_cast::<55, 8>(self.save_fragment.val()) << 46)
-                | (bit_cast::<55, 1>(self.save_in_progress.val().into()) << 54);
+            self.state_ram.write_data.next = bit_cast::<56, 19>(self.save_offset.val())
+                | (bit_cast::<56, 19>(self.save_total.val()) << 19)
+                | (bit_cast::<56, 8>(self.save_message.val()) << 38)
+                | (bit_cast::<56, 8>(self.save_fragment.val()) << 46)
+                | (bit_cast::<56, 1>(self.save_in_progress.val().into()) << 54)
+                | (bit_cast::<56, 1>(self.save_write.val().into()) << 55);
         } else if self.popped.val() {
             self.state_ram.write_data.next =
-                bit_cast::<55, 16>(self.state_now.q.val().get_bits::<16>(38)) << 38;
+                bit_cast::<56, 16>(self.state_now.q.val().get_bits::<16>(38)) << 38;
         }
     }
 }

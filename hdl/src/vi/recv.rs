@@ -19,8 +19,8 @@ pub struct RecvSide {
     pub unknown: Signal<Out, Bit>,
     // The VI in stage 2, as in `super::lifecycle`.
     pub state: Signal<In, Bits<2>>,
-    pub config_word: Signal<In, Bits<62>>,
-    pub connection_word: Signal<In, Bits<38>>,
+    pub config_word: Signal<In, Bits<64>>,
+    pub connection_word: Signal<In, Bits<40>>,
     // Other operations.
     /// Empties everything / forgets progress and message numbers.
     pub clear: Signal<In, Bit>,
@@ -73,8 +73,9 @@ impl Logic for RecvSide {
             & self.state.val().get_bit(1)
             & (!self.config_word.val().get_bit(42));
         self.announce.next = self.announcing.val();
-        self.owes_ack.next =
-            self.op.val().get_bit(4) & self.port.owe_ack.val() & self.state.val().get_bit(1);
+        self.owes_ack.next = (self.op.val().get_bit(1) | self.op.val().get_bit(4))
+            & self.port.owe_ack.val()
+            & self.state.val().get_bit(1);
         self.acks.next = self.op.val().get_bit(6);
         self.stops.next = self.op.val().get_bit(5);
         self.refuses.next = self.at.val() & self.port.refuse.val();
@@ -101,6 +102,7 @@ impl Logic for RecvSide {
         self.progress.restart.next = self.restart.val();
         self.progress.save.next = self.op.val().get_bit(1);
         self.progress.save_in_progress.next = self.port.in_progress.val();
+        self.progress.save_write.next = self.port.write.val();
         self.progress.save_offset.next = self.port.offset.val();
         self.progress.save_total.next = self.port.total.val();
         self.progress.save_message.next = self.port.message.val();
@@ -137,10 +139,12 @@ impl Logic for RecvSide {
         self.port.ctx_segments.next = self.work_queue.head.val().get_bits::<5>(42);
         self.port.ctx_count.next = self.work_queue.count.val();
         self.port.ctx_in_progress.next = self.progress.in_progress.val();
+        self.port.ctx_write.next = self.progress.write.val();
         self.port.ctx_progress.next = self.progress.offset.val();
         self.port.ctx_total.next = self.progress.total.val();
         self.port.ctx_message.next = self.progress.message.val();
         self.port.ctx_fragment.next = self.progress.fragment.val();
+        self.port.ctx_allows.next = self.config_word.val().get_bits::<2>(62);
         self.port.posted.next = self.post.val();
         self.port.posted_vi.next = bit_cast::<16, 10>(self.write_address.val());
     }

@@ -23,8 +23,8 @@ pub struct SendSide {
     // The VI in stage 2, as in `super::lifecycle`.
     pub state: Signal<In, Bits<2>>,
     pub owed: Signal<In, Bits<3>>,
-    pub config_word: Signal<In, Bits<62>>,
-    pub connection_word: Signal<In, Bits<38>>,
+    pub config_word: Signal<In, Bits<64>>,
+    pub connection_word: Signal<In, Bits<40>>,
     pub refuse_reason: Signal<In, Bits<8>>,
     // Other operations.
     /// Empties everything / forgets progress and message numbers.
@@ -202,6 +202,7 @@ impl Logic for SendSide {
         self.port.ctx_connection.next = self.connection_word.val().get_bits::<16>(22);
         self.port.ctx_max_transfer.next =
             bit_cast::<20, 19>(self.config_word.val().get_bits::<19>(43));
+        self.port.ctx_allows.next = self.connection_word.val().get_bits::<2>(38);
         self.shown_token.next = self.work_queue.head.val().get_bits::<42>(0);
         if self.progress.awaiting.val() {
             self.shown_token.next = self.progress.last_popped.val();

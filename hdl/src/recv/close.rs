@@ -1,0 +1,157 @@
+//! How a frame ends: the message's progress is stored, or the descriptor leaves its queue, or the VI
+//! stops; a stop waits for everything that was written (contract 5.3, 6.1).
+//!
+//! ```text
+//! save: Idle -> Save -> Wait -> Idle          pop: Idle -> Pop -> Wait -> Idle
+//! fail: Idle -> Fail -> [Pop ->] Wait -> [Stop ->] Idle
+//! a pop that needs Next again: Pop -> Reread -> Pop
+//! ```
+
+use rust_hdl::prelude::*;
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum CloseState {
+    /// Waits for a command.
+    Idle,
+    /// Call: POP.
+    Pop,
+    /// Waits for Next, read again.
+    Reread,
+    /// Call: SAVE.
+    Save,
+    /// Chooses how to end a failed descriptor or VI.
+    Fail,
+    /// Waits until payload and status are in the queue, or, before a stop, everything is accepted.
+    Wait,
+    /// Call: STOP.
+    Stop,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Close {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    // Commands (pulses, while no frame is being closed), and the answer.
+    pub save: Signal<In, Bit>,
+    pub pop: Signal<In, Bit>,
+    pub fail: Signal<In, Bit>,
+    pub over: Signal<Out, Bit>,
+    /// No frame is in hand.
+    pub clear: Signal<In, Bit>,
+    /// The cause completes the descriptor (see `super::verdict`).
+    pub completes: Signal<In, Bit>,
+    pub unreliable: Signal<In, Bit>,
+    /// The descriptor is the loader's result; the posted count is above 1.
+    pub foreign: Signal<In, Bit>,
+    pub more: Signal<In, Bit>,
+    // Calls to the VI table.
+    pub done: Signal<In, Bit>,
+    pub need_next: Signal<In, Bit>,
+    pub saving: Signal<Out, Bit>,
+    pub popping: Signal<Out, Bit>,
+    pub stopping: Signal<Out, Bit>,
+    // The prefetcher: Next, read again, is the loader's result from then on.
+    pub want_next: Signal<Out, Bit>,
+    pub loaded: Signal<In, Bit>,
+    pub renewed: Signal<Out, Bit>,
+    /// Pulse: the shelf's oldest descriptor left the queue; from then on until the frame's end.
+    pub take: Signal<Out, Bit>,
+    pub hold: Signal<Out, Bit>,
+    /// Pulse: a descriptor was used up, others may be posted.
+    pub hint: Signal<Out, Bit>,
+    /// Pulse: its status may go out.
+    pub finish: Signal<Out, Bit>,
+    /// The payload was read, the status is in the queue: the frame is not needed any more.
+    pub handed: Signal<In, Bit>,
+    /// Everything of this and all earlier frames is accepted and announced.
+    pub quiet: Signal<In, Bit>,
+    state: DFF<CloseState>,
+    stops: DFF<Bit>,
+    renewed_at: DFF<Bit>,
+    hold_at: DFF<Bit>,
+    popped: Signal<Local, Bit>,
+}
+
+impl Logic for Close {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, stops, renewed_at, hold_at);
+        self.over.next = false;
+        self.saving.next = self.state.q.val() == CloseState::Save;
+        self.popping.next = self.state.q.val() == CloseState::Pop;
+        self.stopping.next = self.state.q.val() == CloseState::Stop;
+        self.want_next.next = self.state.q.val() == CloseState::Reread;
+        self.renewed.next = self.renewed_at.q.val();
+        self.hold.next = self.hold_at.q.val();
+        self.popped.next =
+            (self.state.q.val() == CloseState::Pop) & self.done.val() & (!self.need_next.val());
+        self.take.next = self.popped.val() & (!self.foreign.val());
+        self.hint.next = self.popped.val() & self.more.val();
+        self.finish.next = self.popped.val();
+
+        match self.state.q.val() {
+            CloseState::Idle => {
+                if self.clear.val() {
+                    self.stops.d.next = false;
+                    self.renewed_at.d.next = false;
+                    self.hold_at.d.next = false;
+                }
+                if self.save.val() {
+                    self.state.d.next = CloseState::Save;
+                } else if self.pop.val() {
+                    self.state.d.next = CloseState::Pop;
+                } else if self.fail.val() {
+                    self.state.d.next = CloseState::Fail;
+                }
+            }
+            CloseState::Fail => {
+                self.stops.d.next = !(self.completes.val() & self.unreliable.val());
+                self.state.d.next = CloseState::Wait;
+                if self.completes.val() {
+                    self.state.d.next = CloseState::Pop;
+                }
+            }
+            CloseState::Pop => {
+                if self.popped.val() {
+                    self.hold_at.d.next = true;
+                    self.state.d.next = CloseState::Wait;
+                } else if self.done.val() {
+                    self.state.d.next = CloseState::Reread;
+                }
+            }
+            CloseState::Reread => {
+                if self.loaded.val() {
+                    self.renewed_at.d.next = true;
+                    self.state.d.next = CloseState::Pop;
+                }
+            }
+            CloseState::Save => {
+                if self.done.val() {
+                    self.state.d.next = CloseState::Wait;
+                }
+            }
+            CloseState::Wait => {
+                if self.stops.q.val() {
+                    if self.quiet.val() {
+                        self.state.d.next = CloseState::Stop;
+                    }
+                } else if self.handed.val() {
+                    self.over.next = true;
+                    self.state.d.next = CloseState::Idle;
+                }
+            }
+            CloseState::Stop => {
+                if self.done.val() {
+                    self.over.next = true;
+                    self.state.d.next = CloseState::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = CloseState::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = CloseState::Idle;
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! When the payload of the frame in hand is asked for: its pieces are cut while the pool is asked,
+//! the requests themselves wait for the pool's answer.
+
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Request {
+    pub clock: Signal<In, Clock>,
+    /// No VI is in hand.
+    pub clear: Signal<In, Bit>,
+    /// The frame is being made: its room asked for, or waited with.
+    pub open: Signal<In, Bit>,
+    /// It is part of a message, and has data; the descriptor's segments are at hand.
+    pub is_data: Signal<In, Bit>,
+    pub empty: Signal<In, Bit>,
+    pub here: Signal<In, Bit>,
+    pub issued: Signal<In, Bit>,
+    /// Pulse: cut the pieces. From then on there is payload.
+    pub start: Signal<Out, Bit>,
+    pub started: Signal<Out, Bit>,
+    /// All requests are out, or there are none.
+    pub all: Signal<Out, Bit>,
+    started_at: DFF<Bit>,
+    starts: Signal<Local, Bit>,
+}
+
+impl Logic for Request {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, started_at);
+        self.starts.next = self.open.val()
+            & self.is_data.val()
+            & (!self.empty.val())
+            & (!self.started_at.q.val())
+            & self.here.val();
+        self.start.next = self.starts.val();
+        self.started.next = self.started_at.q.val();
+        self.all.next = (!self.is_data.val())
+            | self.empty.val()
+            | (self.started_at.q.val() & self.issued.val());
+        if self.starts.val() {
+            self.started_at.d.next = true;
+        }
+        if self.clear.val() {
+            self.started_at.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! A turn of the first stage: which VI, its descriptor, room in the pool (contract 4.1, 4.4). What
+//! the VI is to do says [`super::Choice`].
+//!
+//! ```text
+//! Idle -> Get -> Choose -> Resolve -> Size -> Ask -> Ready -> End -> Idle      (a frame of a message)
+//!                  |-> Ask -> Ready -> OwedWait -> Sent -> Idle                 (an owed frame)
+//!                  `-> Reach -> End -> Idle                  (an acknowledged Reception send)
+//! no room:           Ask -> Give -> Idle
+//! error:             ... -> End -> Idle
+//! an older frame of the VI failed: Ready -> End -> Give -> Idle
+//! ```
+//! In End, [`super::Ending`] pops the descriptor or stores the progress. A frame goes there when
+//! the middle stage is empty: the pop comes before the last frame's commit and after everything
+//! about older frames is known. The VI is scheduled again by POP or SAVE, so that this stage takes
+//! its next message or frame while the payload of this one comes.
+
+use crate::desc::Cause;
+use crate::leaf::Number;
+use rust_hdl::prelude::*;
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum TurnState {
+    /// Waits for work, a message or a fence.
+    Idle,
+    /// Reads the VI's context.
+    Get,
+    /// Chooses what to do for it.
+    Choose,
+    /// Waits until the message's length is known.
+    Resolve,
+    /// Checks it.
+    Size,
+    /// It is too long, or not allowed: waits whether the segments are.
+    Refused,
+    /// Asks the pool.
+    Ask,
+    /// Waits for segments, read requests and the stages behind.
+    Ready,
+    /// Waits for the bus address of a descriptor.
+    Reach,
+    /// Waits until the descriptor or its frame is dealt with.
+    End,
+    /// Waits until the owed frame is in the channel.
+    OwedWait,
+    /// Clears the owed bit.
+    Sent,
+    /// Gives the VI back to the ring.
+    Give,
+    /// Waits for the end of a message.
+    Message,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Turn {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub pause: Signal<In, Bit>,
+    /// No VI is in hand.
+    pub resting: Signal<Out, Bit>,
+    pub message_valid: Signal<In, Bit>,
+    pub message_start: Signal<Out, Bit>,
+    pub message_done: Signal<In, Bit>,
+    pub work_valid: Signal<In, Bit>,
+    pub take: Signal<Out, Bit>,
+    pub load: Signal<Out, Bit>,
+    // A payload that could not be read: see `super::rescue`.
+    pub failing: Signal<In, Bit>,
+    pub rescue_pending: Signal<In, Bit>,
+    pub rescuing: Signal<In, Bit>,
+    pub doubt: Signal<In, Bit>,
+    // GET, and SENT with or without what was owed.
+    pub get: Signal<Out, Bit>,
+    pub sent: Signal<Out, Bit>,
+    pub give_back: Signal<Out, Bit>,
+    pub call_done: Signal<In, Bit>,
+    pub got: Signal<Out, Bit>,
+    pub due: Signal<In, Bit>,
+    pub same: Signal<In, Bit>,
+    pub ctx_awaiting: Signal<In, Bit>,
+    // What the VI is to do.
+    pub choose: Signal<Out, Bit>,
+    pub owes: Signal<In, Bit>,
+    pub ends: Signal<In, Bit>,
+    pub sends: Signal<In, Bit>,
+    pub is_data: Signal<In, Bit>,
+    // The descriptor.
+    pub desc_start: Signal<Out, Bit>,
+    pub desc_reach: Signal<Out, Bit>,
+    pub desc_idle: Signal<In, Bit>,
+    pub desc_done: Signal<In, Bit>,
+    pub desc_outcome: Signal<In, Bits<3>>,
+    pub desc_known: Signal<In, Bit>,
+    pub rereading: Signal<In, Bit>,
+    /// It was not read in this turn: its operation is the saved one.
+    pub blind: Signal<Out, Bit>,
+    /// How it ends; see [`Cause`]. No error.
+    pub cause: Signal<Out, Bits<4>>,
+    pub good: Signal<Out, Bit>,
+    // The frame.
+    /// Why the message is refused, if it is: see [`Cause`].
+    pub refusal: Signal<In, Bits<4>>,
+    pub last: Signal<In, Bit>,
+    pub sized: Signal<Out, Bit>,
+    pub ask_valid: Signal<Out, Bit>,
+    pub ask_done: Signal<In, Bit>,
+    pub ask_ok: Signal<In, Bit>,
+    pub ask_down: Signal<In, Bit>,
+    /// The payload may be asked for; the segments are at hand; all of it is.
+    pub asking: Signal<Out, Bit>,
+    pub here: Signal<Out, Bit>,
+    pub requested: Signal<In, Bit>,
+    pub gather_go: Signal<Out, Bit>,
+    pub gather_cancel: Signal<Out, Bit>,
+    // The stages behind.
+    pub commit_idle: Signal<In, Bit>,
+    pub retire_error: Signal<In, Bit>,
+    /// The owed frame goes there.
+    pub owed_load: Signal<Out, Bit>,
+    // The end of the turn: commands to `super::ending`, and its answers.
+    pub pop: Signal<Out, Bit>,
+    pub save: Signal<Out, Bit>,
+    pub cancel: Signal<Out, Bit>,
+    pub fail: Signal<Out, Bit>,
+    pub finish: Signal<Out, Bit>,
+    pub ends_turn: Signal<Out, Bit>,
+    pub popped: Signal<In, Bit>,
+    pub over: Signal<In, Bit>,
+    pub give: Signal<In, Bit>,
+    state: DFF<TurnState>,
+    cause_at: DFF<Bits<4>>,
+    /// The descriptor engine holds this VI's head, resolved.
+    held: DFF<Bit>,
+    reaching: DFF<Bit>,
+    reserved: DFF<Bit>,
+    begins_rescue: Signal<Local, Bit>,
+    takes: Signal<Local, Bit>,
+    has_room: Signal<Local, Bit>,
+    sends_message: Signal<Local, Bit>,
+    is_good: Signal<Local, Bit>,
+    goes: Signal<Local, Bit>,
+    cancels: Signal<Local, Bit>,
+    passes: Signal<Local, Bit>,
+    resolved: Signal<Local, Bit>,
+    is_got: Signal<Local, Bit>,
+    kept: Signal<Local, Bit>,
+    cause_done: Number<4, { Cause::Done as u64 }>,
+    cause_data: Number<4, { Cause::Data as u64 }>,
+}
+
+impl Logic for Turn {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, cause_at, held, reaching, reserved);
+        self.resting.next = self.state.q.val() == TurnState::Idle;
+        self.get.next = self.state.q.val() == TurnState::Get;
+        self.choose.next = self.state.q.val() == TurnState::Choose;
+        self.sized.next = self.state.q.val() == TurnState::Size;
+        self.ask_valid.next = self.state.q.val() == TurnState::Ask;
+        self.sent.next = self.state.q.val() == TurnState::Sent;
+        self.give_back.next = self.state.q.val() == TurnState::Give;
+        self.ends_turn.next = self.state.q.val() == TurnState::End;
+        self.cause.next = self.cause_at.q.val();
+        self.is_good.next = self.cause_at.q.val() == self.cause_done.val();
+        self.good.next = self.is_good.val();
+        self.blind.next = self.reaching.q.val();
+
+        // Taking a VI: not while the end of an older descriptor may stop it.
+        self.takes.next = (self.state.q.val() == TurnState::Idle)
+            & (!self.pause.val())
+            & (!self.message_valid.val())
+            & (!self.rescue_pending.val())
+            & (!self.failing.val())
+            & (!self.retire_error.val())
+            & self.desc_idle.val()
+            & self.work_valid.val();
+        self.begins_rescue.next = (self.state.q.val() == TurnState::Idle)
+            & self.rescue_pending.val()
+            & self.desc_idle.val();
+        self.take.next = self.takes.val();
+        self.load.next = self.takes.val() | self.begins_rescue.val();
+        self.sends_message.next = (self.state.q.val() == TurnState::Idle)
+            & (!self.pause.val())
+            & (!self.rescue_pending.val())
+            & self.message_valid.val()
+            & self.commit_idle.val();
+        self.message_start.next = self.sends_message.val();
+
+        // The descriptor.
+        self.is_got.next = (self.state.q.val() == TurnState::Get) & self.call_done.val();
+        self.got.next = self.is_got.val();
+        self.kept.next = self.held.q.val() & self.same.val() & (!self.ctx_awaiting.val());
+        self.desc_start.next =
+            self.is_got.val() & (self.rescuing.val() | (self.due.val() & (!self.kept.val())));
+        self.desc_reach.next = (self.is_got.val()
+            & (self.ctx_awaiting.val() | self.rescuing.val()))
+            | self.reaching.q.val();
+        self.resolved.next = self.desc_done.val() & (self.desc_outcome.val() == 0);
+
+        // The payload, see `super::request`.
+        self.asking.next =
+            (self.state.q.val() == TurnState::Ask) | (self.state.q.val() == TurnState::Ready);
+        self.here.next = self.held.q.val() | (self.resolved.val() & (!self.reaching.q.val()));
+        self.gather_go.next = self.reserved.q.val();
+        self.has_room.next = self.ask_ok.val() & (!self.ask_down.val());
+        self.gather_cancel.next =
+            (self.state.q.val() == TurnState::Ask) & self.ask_done.val() & (!self.has_room.val());
+
+        // The end of the turn.
+        self.goes.next = (self.state.q.val() == TurnState::Ready)
+            & (self.requested.val() | (!self.is_good.val()))
+            & (self.held.q.val() | (!self.is_good.val()) | (!self.is_data.val()))
+            & self.commit_idle.val()
+            & (!self.retire_error.val());
+        self.cancels.next = self.doubt.val() | (!self.is_good.val());
+        self.cancel.next = self.goes.val() & self.cancels.val();
+        self.passes.next = self.goes.val() & (!self.cancels.val()) & self.is_data.val();
+        self.pop.next = self.passes.val() & self.last.val();
+        self.save.next = self.passes.val() & (!self.last.val());
+        self.owed_load.next = false;
+        self.fail.next = false;
+        self.finish.next = false;
+
+        match self.state.q.val() {
+            TurnState::Idle => {
+                self.reserved.d.next = false;
+                self.reaching.d.next = false;
+                self.cause_at.d.next = self.cause_done.val();
+                if self.begins_rescue.val() {
+                    self.held.d.next = false;
+                    self.state.d.next = TurnState::Get;
+                } else if self.pause.val() {
+                    // What is revoked behind the fence must be looked up again.
+                    self.held.d.next = false;
+                } else if self.sends_message.val() {
+                    self.state.d.next = TurnState::Message;
+                } else if self.takes.val() {
+                    self.state.d.next = TurnState::Get;
+                }
+            }
+            TurnState::Get => {
+                if self.call_done.val() {
+                    self.held.d.next = self.kept.val();
+                    self.reaching.d.next = self.ctx_awaiting.val() | self.rescuing.val();
+                    self.state.d.next = TurnState::Choose;
+                }
+            }
+            TurnState::Choose => {
+                self.state.d.next = TurnState::Idle;
+                if self.owes.val() {
+                    self.state.d.next = TurnState::Ask;
+                } else if self.ends.val() {
+                    self.state.d.next = TurnState::Reach;
+                } else if self.sends.val() {
+                    self.state.d.next = TurnState::Resolve;
+                }
+            }
+            TurnState::Resolve => {
+                if self.held.q.val() | self.desc_known.val() {
+                    self.state.d.next = TurnState::Size;
+                } else if self.desc_done.val() {
+                    self.fail.next = true;
+                    self.state.d.next = TurnState::End;
+                }
+            }
+            TurnState::Size => {
+                self.state.d.next = TurnState::Ask;
+                if self.refusal.val().any() {
+                    self.state.d.next = TurnState::Refused;
+                }
+            }
+            TurnState::Refused => {
+                if self.held.q.val() {
+                    self.cause_at.d.next = self.refusal.val();
+                }
+                if self.held.q.val() | (!self.is_good.val()) {
+                    self.fail.next = true;
+                    self.state.d.next = TurnState::End;
+                }
+            }
+            TurnState::Ask => {
+                if self.ask_done.val() {
+                    self.state.d.next = TurnState::Give;
+                    if self.has_room.val() {
+                        self.reserved.d.next = true;
+                        self.state.d.next = TurnState::Ready;
+                    } else if self.ask_down.val() & (!self.is_data.val()) {
+                        self.state.d.next = TurnState::Sent;
+                    }
+                }
+            }
+            TurnState::Ready => {
+                if self.goes.val() {
+                    self.state.d.next = TurnState::End;
+                    if (!self.cancels.val()) & (!self.is_data.val()) {
+                        self.owed_load.next = true;
+                        self.state.d.next = TurnState::OwedWait;
+                    }
+                }
+            }
+            TurnState::Reach => {
+                if !self.is_good.val() {
+                    self.fail.next = true;
+                    self.state.d.next = TurnState::End;
+                } else if self.resolved.val() {
+                    self.state.d.next = TurnState::End;
+                    if self.rescuing.val() {
+                        self.cause_at.d.next = self.cause_data.val();
+                        self.fail.next = true;
+                    } else {
+                        self.finish.next = true;
+                    }
+                }
+            }
+            TurnState::End => {
+                if self.popped.val() {
+                    self.held.d.next = false;
+                }
+                if self.over.val() {
+                    self.state.d.next = TurnState::Idle;
+                } else if self.give.val() {
+                    self.state.d.next = TurnState::Give;
+                }
+            }
+            TurnState::OwedWait => {
+                if self.commit_idle.val() {
+                    self.state.d.next = TurnState::Sent;
+                }
+            }
+            TurnState::Sent => {
+                if self.call_done.val() {
+                    self.state.d.next = TurnState::Idle;
+                }
+            }
+            TurnState::Give => {
+                if self.call_done.val() {
+                    self.state.d.next = TurnState::Idle;
+                }
+            }
+            TurnState::Message => {
+                if self.message_done.val() {
+                    self.state.d.next = TurnState::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = TurnState::Idle;
+            }
+        }
+        if self.desc_done.val() & (!self.rereading.val()) {
+            self.held.d.next = self.resolved.val()
+                & (!self.reaching.q.val())
+                & (self.state.q.val() != TurnState::Idle)
+                & (self.state.q.val() != TurnState::Give);
+            if !self.resolved.val() {
+                self.cause_at.d.next = bit_cast::<4, 3>(self.desc_outcome.val());
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = TurnState::Idle;
+            self.held.d.next = false;
+        }
+    }
+}
