@@ -35,6 +35,7 @@ impl Logic for Lookup {
         self.tpt.length.next = self.desc.length.val();
         self.tpt.tag.next = self.desc.tag.val();
         self.tpt.domain.next = self.desc.domain.val();
+        self.tpt.rights.next = self.desc.rights.val();
         if self.for_push.val() {
             self.tpt.index.next = self.push.index.val();
             self.tpt.generation.next = self.push.generation.val();
@@ -44,6 +45,7 @@ impl Logic for Lookup {
             self.tpt.length.next = self.push.length.val();
             self.tpt.tag.next = self.push.tag.val();
             self.tpt.domain.next = self.push.domain.val();
+            self.tpt.rights.next = self.push.rights.val();
         }
         self.desc.done.next = self.tpt.done.val() & (!self.for_push.val());
         self.desc.ok.next = self.tpt.ok.val();

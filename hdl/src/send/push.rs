@@ -215,6 +215,7 @@ impl Logic for Push {
         self.tpt.length.next =
             self.control_bytes.val() + (bit_cast::<32, 5>(self.segments.val()) << 4);
         self.tpt.tag.next = self.record.val().get_bits::<16>(66);
+        self.tpt.rights.next = 0.into();
         self.tpt.domain.next = bit_cast::<8, 6>(self.record.val().get_bits::<6>(60));
         if self.tpt.done.val() {
             self.looking.d.next = false;
