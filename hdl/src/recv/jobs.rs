@@ -143,7 +143,7 @@ pub struct Jobs {
     busy_row: Signal<Local, Bit>,
     claimed: Signal<Local, Bits<14>>,
     valid_bit: Number<14, { 1 << 13 }>,
-    ahead: Number<3, 3>,
+    ahead: Number<3, 7>,
 }
 
 impl Logic for Jobs {
