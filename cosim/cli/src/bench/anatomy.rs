@@ -29,7 +29,7 @@ const RECEIVER: [(Stamp, &str); 1] = [(Stamp::Matched, "descriptor checked")];
 pub(crate) fn tables(job: &Job) -> Result<String, Failure> {
     let mut all = table(job, Form::Token)?.unwrap_or_default();
     if let Some(push) = table(job, Form::Push)? {
-        all += "\n";
+        all += "\n\n";
         all += &push;
     }
     Ok(all)
