@@ -25,7 +25,7 @@ end
 wire mine = ask_peer == who;
 wire good = ask_done & ask_ok;
 wire [7:0] chunks = ask_length <= 256 ? 1 : (ask_length + 255) >> 8;
-wire [7:0] cost_units = ask_sequenced ? (((ask_length + 7) >> 3) + 34) >> 5 : 0;
+wire [7:0] cost_units = ask_sequenced ? chunks : 0;
 wire [7:0] reserve = ask_data ? 4 : 0;
 
 // Free chunks; those of the peer; units of its sequenced frames since it was opened, and its limit.
@@ -100,7 +100,7 @@ wire given_opened = ~begun | ((~opened | (ready & command_ago > 3))
 // Contract 7.4: `limit` is the peer's limit, starts at no more than 64 and moves forward; the units
 // released are those of frames that were sent, so it is at most 64 ahead of the units charged.
 wire given_limit = (limit_peer != who | limit == bound) & start <= 64 & step <= 32
-   & (~live | left[7] | left <= 64);
+   & (~live | left >= 8'd224 | left <= 64);
 // A reservation is taken when there is one.
 wire given_taken = ~reserved_taken | reserved_valid;
 
@@ -109,16 +109,20 @@ wire given_taken = ~reserved_taken | reserved_valid;
 wire rule_pool = ~(begun & good) | spare >= chunks + reserve;
 // Contract 7.5: with a data frame a peer holds POOL_PEER_CHUNKS at most.
 wire rule_share = ~(begun & good & mine & ask_data) | share_of + chunks <= 64;
-// Contract 7.4: the units of a peer's sequenced frames never exceed its limit (signed difference).
-wire rule_credit = ~(begun & live) | ~left[7];
+// Contract 7.4, 7.5: the units of a peer's sequenced frames are at most CREDITS_AHEAD beyond its
+// limit (signed difference).
+wire rule_credit = ~(begun & live) | ~left[7] | left >= 8'd224;
+// Contract 7.5: a frame beyond the limit leaves POOL_AHEAD_CHUNKS free.
+wire rule_ahead = ~(begun & good & mine & ask_sequenced & left_then[7]) | spare >= chunks + 64;
 // Contract 7.4, 7.5: the answer is good exactly if the channel is open, and chunks and credits are
 // enough, as they were when it was judged.
 wire rule_answer = ~(begun & ask_done & mine) | ask_ok == (was_open[1] & spare >= chunks + reserve
-   & (~ask_data | share_of + chunks <= 64) & (~ask_sequenced | ~left_then[7]));
+   & (~ask_data | share_of + chunks <= 64)
+   & (~ask_sequenced | ~left_then[7] | (left_then >= 8'd224 & spare >= chunks + 64)));
 // Each good answer leaves one reservation.
 wire rule_reserved = ~begun | reserved_valid == (owed != 0 | good);
 // The reservation says what was asked for, and what was charged for it: chunks rounded up, one at
-// least (7.5), and units with the header (7.4).
+// least (7.5), and as many units (7.4).
 wire rule_content = ~(begun & good & owed == 0) | (reserved[6:0] == {ask_sequenced, ask_peer[5:0]}
    & reserved[20:8] == ask_length & reserved[25:21] == chunks & reserved[30:26] == cost_units);
 // `ask_down` says that the channel was not open.
@@ -134,7 +138,7 @@ wire lemma_question = ~begun | idle | (peer$q == peer_then[5:0] & peer_then < 64
    & data_frame$q == data_then & sequenced$q == sequenced_then
    & length_then <= 4112
    & needed$q == (length_then <= 256 ? 1 : (length_then + 255) >> 8)
-   & cost$q == (sequenced_then ? (((length_then + 7) >> 3) + 34) >> 5 : 0));
+   & cost$q == (sequenced_then ? (length_then <= 256 ? 1 : (length_then + 255) >> 8) : 0));
 // Free chunks.
 wire lemma_spare = ~begun | (available$q == spare & spare <= 128);
 // The peer's are among those that are not free.

@@ -26,7 +26,7 @@ end
 // Whether what was read of this VI is its newest state, in the RAMs' outputs and one cycle later.
 reg newest, current;
 initial begin newest = 0; current = 0; end
-wire works = here & (post | pop | clear);
+wire works = here & (post | unpost | pop | clear);
 always @(posedge clock) begin
    newest <= looked & ~works;
    current <= newest & ~works;
@@ -43,13 +43,19 @@ initial begin posted = 0; watching = 0; end
 wire may_pop = posted <= 2 | next_valid;
 wire pops = here & pop & posted != 0 & may_pop;
 wire posts = here & post;
+// A push that comes back is the oldest one again.
+wire returns = here & unpost;
 always @(posedge clock)
    if (here & clear) begin
       posted <= 0; watching <= 0;
    end else begin
-      posted <= posted + posts - pops;
+      posted <= posted + posts + returns - pops;
       if (~watching & posts & choose) begin
          watching <= 1; watched <= token; ahead <= posted;
+      end else if (~watching & returns & choose) begin
+         watching <= 1; watched <= token; ahead <= 0;
+      end else if (watching & returns) begin
+         ahead <= ahead + 1;
       end else if (watching & pops) begin
          watching <= ahead != 0; ahead <= ahead - 1;
       end
@@ -58,9 +64,9 @@ always @(posedge clock)
 // The pipeline (proof `pipeline`): an operation sees what the one before it on the VI has left.
 wire given_current = ~works | current;
 // One operation at a time.
-wire given_single = post + pop + clear <= 1;
+wire given_single = post + unpost + pop + clear <= 1;
 // Limit of the block's page: a posted count beyond 65,535 wraps.
-wire given_count = ~(posts & posted == 16'hffff);
+wire given_count = ~((posts | returns) & posted == 16'hffff);
 // Software links the descriptors: the head's Next names the one behind it.
 wire given_next = ~(pops & posted > 2 & watching & ahead == 1) | next_token == watched[41:0];
 
@@ -68,21 +74,23 @@ wire given_next = ~(pops & posted > 2 & watching & ahead == 1) | next_token == w
 wire rule_count = ~works | count == posted;
 // Contract 2.3: the head is the oldest descriptor in the queue, always.
 wire rule_head = ~(works & watching & ahead == 0) | head[41:0] == watched[41:0];
-// Contract 2.2: a post to an empty queue makes its token the head, with its hint of the length.
+// Contract 2.2: a post to an empty queue makes its token the head, with its hint of the length; so does a push that comes back.
 wire rule_hint = ~(works & watching & ahead == 0 & fresh_hint) | head == watched;
 // Contract 2.3: a successor that no valid read has covered is wanted, and nothing is done.
 wire rule_need = ~(here & pop) | need_next == (posted > 2 & ~next_valid);
 // Contract 2.3: a pop takes a descriptor if there is one.
-wire rule_popped = ~(here & (post | pop | clear)) | popped == pops;
+wire rule_popped = ~works | popped == pops;
 // `left`: the queue is not empty after the operation.
 wire rule_left = ~(works & ~need_next)
-   | left == (clear ? 0 : posted + posts - pops != 0);
+   | left == (clear ? 0 : posted + posts + returns - pops != 0);
 
 // The watched one became the head by its post, or as the last one: its hint is its own.
 reg fresh_hint;
 initial fresh_hint = 0;
 always @(posedge clock)
    if (~watching & posts & choose) fresh_hint <= posted == 0;
+   else if (~watching & returns & choose) fresh_hint <= 1;
+   else if (watching & returns) fresh_hint <= 0;
 
 // What was read is there.
 wire lemma_newest = ~newest | (head_out == head_word & last_out == last_word

@@ -71,7 +71,7 @@ pub(super) fn push_to_wire(job: &Job, progress: &Progress) -> Result<Vec<Value>,
         };
         let [gross] = messages(&mut rig, form, |[sender, _]| {
             let frame = find(sender, 0, "frame", is_data_out)?;
-            let mut posts = sender.iter().rev().filter(|r| is_post(r) && r.last < frame.first);
+            let mut posts = sender.iter().rev().filter(|r| is_post(r) && r.last <= frame.first);
             let post = posts.next().ok_or("no doorbell at the pins")?;
             Ok([frame.first - post.last])
         })?;
