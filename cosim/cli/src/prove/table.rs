@@ -159,7 +159,6 @@ pub(crate) const PROOFS: &[Proof] = &[
             mutation("credit-equal", "(over_credit != zero_8)", "(over_credit > 8'h1)"),
             mutation("share-over", "(share_sum > share_max)", "(share_sum < share_max)"),
             mutation("give-unseen", "gave$d = give;", "gave$d = 1'b0;"),
-            mutation("round-down", "ask_length + round_chunk;", "ask_length + 13'h0;"),
             mutation("ahead-in-need", "(available$q < needed_ahead)", "1'b0"),
             mutation("down-as-full", "ask_down = ~is_open$q;", "ask_down = 1'b0;"),
         ],
