@@ -17,13 +17,11 @@ mod buffer;
 mod close;
 mod control;
 mod courier;
-mod extent;
 mod finish;
 mod jobs;
 mod judge;
 mod loader;
 mod loader_state;
-mod lookups;
 mod pieces;
 mod port;
 mod range;
@@ -33,24 +31,23 @@ mod scatter;
 mod shelf;
 mod state;
 mod successor;
-mod verdict;
 mod writer;
-pub use loader_state::Outcome;
 pub use pieces::Pieces;
-pub use verdict::Cause;
 
+use crate::desc::Verdict;
 use crate::ifs::{
     EventClient, FenceServer, ReadClient, StagingClient, TptClient, ViRecvClient, WriteClient,
 };
 use crate::leaf::Number;
+use crate::tpt::Lookups;
 use ahead::Ahead;
 use close::Close;
 use control::Control;
 use courier::Courier;
 use finish::Finish;
 use judge::Judge;
-use lookups::Lookups;
 use nic_regs::counter::Counter;
+use nic_regs::desc::status;
 use nic_regs::event::Kind;
 use nic_regs::frame::{RDMA_HEADER_BYTES, Type};
 use nic_regs::tpt::RIGHT_RDMA_WRITE;
@@ -58,7 +55,6 @@ use port::Port;
 use range::Range;
 use rust_hdl::prelude::*;
 use scatter::Scatter;
-use verdict::Verdict;
 use writer::Writer;
 
 #[derive(LogicBlock, Default)]
@@ -118,6 +114,7 @@ pub struct Recv {
     kind_write: Number<8, { Type::RdmaWrite as u64 }>,
     rdma_bytes: Number<13, { RDMA_HEADER_BYTES as u64 }>,
     rdma_beats: Number<10, { RDMA_HEADER_BYTES as u64 / 8 }>,
+    op_receive: Number<3, { status::OP_RECEIVE as u64 >> 16 }>,
     right_write: Number<3, { RIGHT_RDMA_WRITE as u64 }>,
     count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
 }
@@ -142,8 +139,8 @@ impl Logic for Recv {
         self.lookups.reset.next = self.reset.val();
         ReadClient::link(&mut self.desc_read, &mut self.ahead.read);
         TptClient::link(&mut self.desc_tpt, &mut self.lookups.tpt);
-        TptClient::join(&mut self.ahead.tpt, &mut self.lookups.loader);
-        TptClient::join(&mut self.range.tpt, &mut self.lookups.range);
+        TptClient::join(&mut self.range.tpt, &mut self.lookups.first);
+        TptClient::join(&mut self.ahead.tpt, &mut self.lookups.second);
         ViRecvClient::link(&mut self.vi, &mut self.port.vi);
 
         // The header, which staging holds stable.
@@ -258,7 +255,8 @@ impl Logic for Recv {
         self.verdict.partial.next = self.control.partial.val();
         self.verdict.immediate.next = self.has_immediate.val();
         self.verdict.detail.next = self.word.val().get_bits::<8>(0);
-        self.verdict.remote.next = self.control.telling.val();
+        self.verdict.operation.next =
+            (bit_cast::<3, 1>(self.control.telling.val().into()) << 1) | self.op_receive.val();
 
         // The VI table.
         self.port.header0.next = self.staging.header0.val();

@@ -21,7 +21,6 @@ mod ending;
 mod fetch;
 mod gather;
 mod line;
-mod lookup;
 mod messages;
 mod outlet;
 mod pack;
@@ -39,7 +38,6 @@ pub use ending::Ending;
 pub use fetch::Fetch;
 pub use gather::Gather;
 pub use line::Line;
-pub use lookup::Lookup;
 pub use messages::Messages;
 pub use outlet::Outlet;
 pub use pack::Pack;
@@ -57,6 +55,7 @@ use crate::ifs::{
     WriteClient,
 };
 use crate::leaf::Number;
+use crate::tpt::Lookups;
 use nic_regs::counter::Counter;
 use nic_regs::frame::{RDMA_HEADER_BYTES, Type, flag};
 use rust_hdl::prelude::*;
@@ -93,7 +92,7 @@ pub struct Send {
     outlet: Outlet,
     push: Push,
     turns: Turns,
-    lookup: Lookup,
+    lookups: Lookups,
     quiet: Signal<Local, Bit>,
     is_write: Signal<Local, Bit>,
     frame_length: Signal<Local, Bits<13>>,
@@ -114,13 +113,13 @@ impl Logic for Send {
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, counts_out, stamp_descriptor_out, stamp_data_out);
         clock!(self, clock, port, fetch, desc, cut, gather, commit, retire, outlet, push);
-        clock!(self, clock, turns, lookup);
+        clock!(self, clock, turns, lookups);
         self.push.reset.next = self.reset.val();
         self.turns.reset.next = self.reset.val();
-        self.lookup.reset.next = self.reset.val();
-        TptClient::link(&mut self.desc_tpt, &mut self.lookup.tpt);
-        TptClient::join(&mut self.desc.tpt, &mut self.lookup.desc);
-        TptClient::join(&mut self.push.tpt, &mut self.lookup.push);
+        self.lookups.reset.next = self.reset.val();
+        TptClient::link(&mut self.desc_tpt, &mut self.lookups.tpt);
+        TptClient::join(&mut self.desc.tpt, &mut self.lookups.first);
+        TptClient::join(&mut self.push.tpt, &mut self.lookups.second);
         PushServer::link(&mut self.words, &mut self.push.words);
         self.port.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();

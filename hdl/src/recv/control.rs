@@ -10,9 +10,8 @@
 //! ```
 //! What Close does, [`super::close`] says.
 
-use super::loader_state::Outcome;
 use super::state::RecvState;
-use super::verdict::Cause;
+use crate::desc::{Cause, Outcome};
 use crate::leaf::Number;
 use nic_regs::counter::Counter;
 use nic_regs::frame::MESSAGE_BYTES;

@@ -13,10 +13,10 @@
 //! Idle -> Seek -> Open -> Renewed (again) -> Seek | Idle;  Idle -> Follow (resume)
 //! ```
 
-use super::extent::Extent;
-use super::loader_state::{LoadState, Outcome};
+use super::loader_state::LoadState;
 use super::reader::Reader;
 use super::resolver::Resolver;
+use crate::desc::{Extent, Outcome};
 use crate::ifs::{ReadClient, TptClient};
 use crate::leaf::Number;
 use rust_hdl::prelude::*;

@@ -1,5 +1,5 @@
-//! How much to read for a descriptor: what its token says, and when a VI's queue is followed, up to
-//! four lines of 64 bytes. Combinational.
+//! How much to read for a descriptor: what its token says, and when a VI's queue is followed
+//! (receive engine), up to four lines of 64 bytes. Combinational.
 
 use crate::leaf::Number;
 use nic_regs::desc;
