@@ -101,7 +101,6 @@ pub struct Vi {
     push_may: Signal<Local, Bit>,
     push_now: Signal<Local, Bit>,
     push_inline: Signal<Local, Bit>,
-    releases: Signal<Local, Bit>,
     acknowledge: Signal<Local, Bit>,
     unmatched: Signal<Local, Bit>,
     clear: Signal<Local, Bit>,
@@ -217,7 +216,6 @@ impl Logic for Vi {
         // Others that are at the VI or in the engine's queue are on their way.
         self.doorbells.soon.next =
             self.push_may.val() & (!self.push_now.val()) & self.send.push_open.val();
-        self.releases.next = self.send_side.releases.val();
         self.acknowledge.next = self.recv_side.acks.val() & self.is_connected.val();
         self.unmatched.next = self.recv_side.acks.val()
             & (!(self.is_connected.val()
@@ -257,8 +255,8 @@ impl Logic for Vi {
         self.lifecycle.error_take.next = self.take.val().get_bit(2);
         self.lifecycle.error_back.next = self.back.val().get_bit(2);
         self.lifecycle.schedule.next = self.ring.entered.val() | self.push_inline.val();
-        self.lifecycle.unschedule.next =
-            self.pipeline.at.val().get_bit(6) | (self.releases.val() & (!self.ring.entered.val()));
+        self.lifecycle.unschedule.next = self.pipeline.at.val().get_bit(6)
+            | (self.send_side.releases.val() & (!self.ring.entered.val()));
         self.lifecycle.stop_word.next = self.kills.stop_word.val();
         if self.pipeline.at.val().get_bit(1) {
             self.lifecycle.stop_word.next = self.send_side.stop_word.val();
@@ -339,7 +337,7 @@ impl Logic for Vi {
             | self.send_side.look_again.val();
         self.ring.push.next = self.look_again.val()
             & self.has_work.val()
-            & ((!self.lifecycle.scheduled.val()) | self.releases.val());
+            & ((!self.lifecycle.scheduled.val()) | self.send_side.releases.val());
         self.ring.vi.next = self.pipeline.vi.val();
         self.ring.offer.next = self.has_work.val();
         self.ring.work_ready.next = self.send_side.work_ready.val();

@@ -57,11 +57,11 @@ pub struct Push {
     taken: DFF<Bits<8>>,
     /// Cycles that word 0 waits for a slot.
     patience: DFF<Bits<7>>,
-    slot_taken: Signal<Local, Bit>,
-    waits_now: Signal<Local, Bit>,
     word_valid: DFF<Bit>,
     word_at: DFF<Bits<6>>,
     word_data: DFF<Bits<64>>,
+    slot_taken: Signal<Local, Bit>,
+    waits_now: Signal<Local, Bit>,
     moves: Signal<Local, Bit>,
     first: Signal<Local, Bit>,
     continues: Signal<Local, Bit>,
