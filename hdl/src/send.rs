@@ -385,7 +385,7 @@ impl Logic for Send {
         self.outlet.ask_sequenced.next = self.fetch.sequenced.val();
         self.outlet.ask_peer.next = self.port.peer.val();
         self.outlet.ask_length.next = self.frame_length.val();
-        if self.push.owns.val() {
+        if self.push.ask_valid.val() {
             self.outlet.ask_data.next = true;
             self.outlet.ask_sequenced.next = self.push.sequenced.val();
             self.outlet.ask_peer.next = self.push.to_peer.val();

@@ -41,9 +41,9 @@ enum Event {
         status: u32,
     },
     /// Not an event: from here on these are due, side by side with what follows.
-    End(Vec<Event>),
+    End(Vec<Self>),
     /// The same, when the ViAck has come.
-    EndAcked(Vec<Event>),
+    EndAcked(Vec<Self>),
 }
 
 #[derive(Debug)]

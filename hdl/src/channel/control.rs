@@ -72,7 +72,6 @@ pub struct Control {
     pub job_full: Signal<In, Bit>,
     // The list in hand, and operations on it, as in `Lists`.
     pub todo: Signal<In, Bit>,
-    pub greeted: Signal<In, Bit>,
     pub outstanding: Signal<In, Bit>,
     pub newly: Signal<In, Bit>,
     pub load: Signal<Out, Bit>,
@@ -85,6 +84,8 @@ pub struct Control {
     pub put_unsequenced: Signal<In, Bit>,
     /// The peer's limit covers the committed frame.
     pub put_covered: Signal<In, Bit>,
+    /// A frame that opens or ends the channel is to be sent, ahead of all others.
+    pub opens: Signal<In, Bit>,
     /// An Ack is to be sent, and the committed frame is a large one: the Ack goes ahead of it.
     pub yields: Signal<In, Bit>,
     pub put_taken: Signal<Out, Bit>,
@@ -195,11 +196,13 @@ impl Logic for Control {
                         if self.put_stale.val() | !self.is_open.val() {
                             self.free_put.next = true;
                         } else {
-                            // At once, unless the channel's first frames or others go before it.
+                            // At once, unless others go before it.
                             self.direct.next = self.enable.val()
-                                & self.greeted.val()
                                 & self.put_covered.val()
-                                & !(self.todo.val() | self.job_full.val() | self.yields.val());
+                                & !(self.todo.val()
+                                    | self.job_full.val()
+                                    | self.opens.val()
+                                    | self.yields.val());
                             self.append.next = !(self.direct.val() & self.put_unsequenced.val());
                             self.tx_data.next = !self.direct.val();
                         }

@@ -20,6 +20,8 @@ pub struct Job {
     pub direct: Signal<In, Bit>,
     pub put: Signal<In, Bits<7>>,
     pub put_loose: Signal<In, Bit>,
+    /// An RST, SYN or SYN-ACK is to be sent.
+    pub opens: Signal<Out, Bit>,
     /// An Ack is to be sent.
     pub owes: Signal<Out, Bit>,
     pub peer: Signal<In, Bits<6>>,
@@ -164,6 +166,7 @@ impl Logic for Job {
             self.again_held.d.next = !(self.put_loose.val() | self.newly.val());
             self.full.d.next = true;
         }
+        self.opens.next = self.wants.q.val().get_bits::<3>(0).any();
         self.owes.next = self.wants.q.val().get_bit(4);
         self.sends.next = self.makes.val();
         self.take.next = self.takes.val();

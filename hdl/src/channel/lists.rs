@@ -17,7 +17,6 @@
 //! | gap, gap_known | the number for which a GAP was obeyed |
 //! | stamp, tries | start of the retry time-out, time-outs since progress |
 //! | sent | when anything was last sent |
-//! | greeted | a frame of the list was sent since the channel opened |
 //!
 //! Nothing is cleared by reset: opening a channel writes its entry (`fresh`).
 use super::covers::Covers;
@@ -85,13 +84,12 @@ pub struct Lists {
     pub stamp: Signal<Out, Bits<32>>,
     pub tries: Signal<Out, Bits<4>>,
     pub sent: Signal<Out, Bits<32>>,
-    pub greeted: Signal<Out, Bit>,
     /// head 6:0, tail 13:7, turn 20:14, prior 27:21, live 28, todo 29.
     places: LutRam<30, 6>,
     /// freed 15:0, top 31:16, number 47:32, gap 63:48.
     numbers: LutRam<64, 6>,
-    /// stamp 31:0, tries 35:32, gap_known 36, greeted 37.
-    times: LutRam<38, 6>,
+    /// stamp 31:0, tries 35:32, gap_known 36.
+    times: LutRam<37, 6>,
     sents: LutRam<32, 6>,
     /// The frame behind each, for the head and for the turn.
     links: LutRam<7, 7>,
@@ -115,7 +113,6 @@ pub struct Lists {
     last_sent: DFF<Bits<32>>,
     after_first: DFF<Bits<7>>,
     link: DFF<Bits<7>>,
-    hello: DFF<Bit>,
     link_write: Signal<Local, Bit>,
     link_at: Signal<Local, Bits<7>>,
     link_to: Signal<Local, Bits<7>>,
@@ -144,7 +141,6 @@ impl Logic for Lists {
             is_new,
             unsettled,
             was_obeyed,
-            hello,
             after_first,
             is_wide
         );
@@ -185,7 +181,6 @@ impl Logic for Lists {
             self.started.d.next = self.times.read_data.val().get_bits::<32>(0);
             self.trial.d.next = self.times.read_data.val().get_bits::<4>(32);
             self.gap_known.d.next = self.times.read_data.val().get_bit(36);
-            self.hello.d.next = self.times.read_data.val().get_bit(37);
             self.last_sent.d.next = self.sents.read_data.val();
         } else if self.append.val() {
             self.link_write.next = self.alive.q.val();
@@ -210,7 +205,6 @@ impl Logic for Lists {
         } else if self.take.val() {
             self.place.d.next = self.link.q.val();
             self.more.d.next = !self.is_tail.q.val();
-            self.hello.d.next = true;
             if !self.is_loose.q.val() {
                 self.prior.d.next = self.place.q.val();
                 self.following.d.next = self.following_after.q.val();
@@ -267,7 +261,6 @@ impl Logic for Lists {
             self.following.d.next = 0.into();
             self.gap_known.d.next = false;
             self.trial.d.next = 0.into();
-            self.hello.d.next = false;
             self.started.d.next = self.now.val();
             self.last_sent.d.next = self.now.val();
         }
@@ -293,7 +286,6 @@ impl Logic for Lists {
         self.stamp.next = self.started.q.val();
         self.tries.next = self.trial.q.val();
         self.sent.next = self.last_sent.q.val();
-        self.greeted.next = self.hello.q.val();
 
         self.covers.peer.next = self.peer.val();
         self.covers.load.next = self.load.val();
@@ -333,10 +325,9 @@ impl Logic for Lists {
         self.times.read_address.next = self.peer_after.val();
         self.times.write_address.next = self.peer.val();
         self.times.write_enable.next = self.load.val();
-        self.times.write_data.next = bit_cast::<38, 32>(self.started.q.val())
-            | (bit_cast::<38, 4>(self.trial.q.val()) << 32)
-            | (bit_cast::<38, 1>(self.gap_known.q.val().into()) << 36)
-            | (bit_cast::<38, 1>(self.hello.q.val().into()) << 37);
+        self.times.write_data.next = bit_cast::<37, 32>(self.started.q.val())
+            | (bit_cast::<37, 4>(self.trial.q.val()) << 32)
+            | (bit_cast::<37, 1>(self.gap_known.q.val().into()) << 36);
         self.sents.read_address.next = self.peer_after.val();
         self.sents.write_address.next = self.peer.val();
         self.sents.write_enable.next = self.load.val();

@@ -160,6 +160,8 @@ impl Logic for PeerHub {
         self.control.filling.next = self.filling.val();
         self.control.filling_peer.next = self.filling_peer.val();
         self.turns.scan.next = self.timer.scan.val();
+        self.turns.scan_urgent.next = self.timer.scan_urgent.val();
+        self.turns.filling.next = self.filling.val();
         self.turns.scan_peer.next = self.timer.scan_peer.val();
         self.turns.tx_want.next = self.tx_want.val();
         self.turns.picks.next = self.enable.val() & !self.job.valid.val();
@@ -210,7 +212,7 @@ impl Logic for PeerHub {
         self.control.peer_busy.next = self.facts.peer_busy.val();
         self.control.dying.next = self.facts.dying.val();
         self.control.todo.next = self.lists.todo.val();
-        self.control.greeted.next = self.lists.greeted.val();
+        self.control.opens.next = self.job.opens.val();
         self.control.put_covered.next = self.lists.put_covered.val();
         self.control.outstanding.next = self.lists.outstanding.val();
         self.control.newly.next = self.lists.newly.val();

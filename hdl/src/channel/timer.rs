@@ -1,6 +1,6 @@
 //! Time for the peer machine: a clock in units of 16 cycles, a scanner that visits each peer that
 //! is not Closed once in 512 cycles, and the comparisons of a visit, two cycles after its stamps
-//! are stable (registered twice).
+//! are stable (registered twice). A visit that has waited for 16 cycles is urgent.
 //!
 //! The scanner stands still while the device is disabled.
 use super::num::Num;
@@ -21,6 +21,7 @@ pub struct Timer {
     /// This peer is to be visited.
     pub scan: Signal<Out, Bit>,
     pub scan_peer: Signal<Out, Bits<6>>,
+    pub scan_urgent: Signal<Out, Bit>,
     pub scan_taken: Signal<In, Bit>,
     // A visit.
     pub stamp: Signal<In, Bits<32>>,
@@ -41,6 +42,7 @@ pub struct Timer {
     clock_16: DFF<Bits<32>>,
     index: DFF<Bits<6>>,
     waiting: DFF<Bit>,
+    waited: DFF<Bits<5>>,
     period: DFF<Bits<32>>,
     periods_low: DFF<Bits<32>>,
     periods_high: DFF<Bits<32>>,
@@ -84,6 +86,7 @@ impl Logic for Timer {
             clock_16,
             index,
             waiting,
+            waited,
             period,
             periods_low,
             periods_high
@@ -105,6 +108,12 @@ impl Logic for Timer {
             self.index.d.next = self.following.val();
             self.waiting.d.next = self.open.val().get_bit(self.following.val().index())
                 | self.opening.val().get_bit(self.following.val().index());
+        }
+        self.scan_urgent.next = self.waited.q.val().get_bit(4);
+        if !self.waiting.q.val() {
+            self.waited.d.next = 0.into();
+        } else if !self.waited.q.val().get_bit(4) {
+            self.waited.d.next = self.waited.q.val() + 1;
         }
         self.scan.next = self.waiting.q.val();
         self.scan_peer.next = self.index.q.val();

@@ -5,7 +5,7 @@
 //! cq --> Line                |       `---> Pause -> Idle                (no room: tries again)
 //!                            `-> Return -> Idle        (a fence, too long, no room for too long)
 //! ```
-//! The VI has nothing else to send meanwhile. The pool is asked while the token is looked up; then
+//! The VI has nothing else to send meanwhile. The pool is asked at once, while the token is looked up; then
 //! the call PUSH counts the message, keeps the token for the ViAck, and lets the VI be scheduled
 //! again: from here on the frame has its place in the channel. A token that cannot be reached stops
 //! the VI, with its chunks given back. A push that cannot go goes back to the head of its queue,
@@ -30,7 +30,7 @@ const WHOLE: u8 = flag::FIRST | flag::LAST;
 pub enum PushState {
     /// Waits for a push, and for its turn.
     Idle,
-    /// Asks the pool.
+    /// Waits for the pool's answer.
     Ask,
     /// Call: PUSH.
     Call,
@@ -225,10 +225,13 @@ impl Logic for Push {
         }
 
         // The pool.
-        self.ask_valid.next = self.state.q.val() == PushState::Ask;
+        self.ask_valid.next = self.begins.val() | (self.state.q.val() == PushState::Ask);
         self.sequenced.next = self.level_at.val() != self.level_unreliable.val();
         self.to_peer.next = bit_cast::<8, 6>(self.record.val().get_bits::<6>(85));
         self.length.next = bit_cast::<13, 8>(self.line.length.val());
+        if self.state.q.val() == PushState::Idle {
+            self.length.next = bit_cast::<13, 8>(self.line.length_now.val());
+        }
         self.all_moved.next = self.beat.q.val() == self.line.beats.val();
         self.beat_valid.next = (!self.all_moved.val())
             & ((self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send));
