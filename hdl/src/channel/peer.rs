@@ -126,7 +126,6 @@ pub struct PeerHub {
     effects: Effects,
     asked: DFF<Bit>,
     asked_peer: DFF<Bits<6>>,
-    answered: Signal<Local, Bit>,
     peer_now: Signal<Local, Bits<6>>,
 }
 
@@ -160,8 +159,6 @@ impl Logic for PeerHub {
         self.control.filling.next = self.filling.val();
         self.control.filling_peer.next = self.filling_peer.val();
         self.turns.scan.next = self.timer.scan.val();
-        self.turns.scan_urgent.next = self.timer.scan_urgent.val();
-        self.turns.filling.next = self.filling.val();
         self.turns.scan_peer.next = self.timer.scan_peer.val();
         self.turns.tx_want.next = self.tx_want.val();
         self.turns.picks.next = self.enable.val() & !self.job.valid.val();
@@ -170,13 +167,12 @@ impl Logic for PeerHub {
         self.turns.service_want.next = self.marks.want.val();
 
         // Admin and acceptance. A command's arguments stand until it is answered.
-        self.answered.next = self.control.answer.val();
-        self.asked.d.next = self.peers.valid.val() & !self.answered.val();
+        self.asked.d.next = self.peers.valid.val() & !self.control.answer.val();
         self.asked_peer.d.next = self.peers.peer.val().get_bits::<6>(0);
-        self.turns.admin.next = self.asked.q.val() & !self.answered.val();
+        self.turns.admin.next = self.asked.q.val() & !self.control.answer.val();
         self.turns.admin_peer.next = self.asked_peer.q.val();
         self.control.op.next = self.peers.op.val();
-        self.peers.done.next = self.answered.val();
+        self.peers.done.next = self.control.answer.val();
         self.peers.status.next = self.control.status.val();
         self.peers.state.next = self.control.saw.val();
         self.command.next = self.control.command.val();
@@ -236,6 +232,7 @@ impl Logic for PeerHub {
 
         // Time.
         self.timer.enable.next = self.enable.val();
+        self.timer.filling.next = self.filling.val();
         self.timer.retry_timeout.next = self.retry_timeout.val();
         self.timer.retry_limit.next = self.retry_limit.val();
         self.timer.keepalive.next = self.keepalive.val();

@@ -1,6 +1,7 @@
 //! Time for the peer machine: a clock in units of 16 cycles, a scanner that visits each peer that
 //! is not Closed once in 512 cycles, and the comparisons of a visit, two cycles after its stamps
-//! are stable (registered twice). A visit that has waited for 16 cycles is urgent.
+//! are stable (registered twice). A visit waits while a frame is being filled, which would otherwise
+//! wait for it, but not for more than 16 cycles.
 //!
 //! The scanner stands still while the device is disabled.
 use super::num::Num;
@@ -18,10 +19,10 @@ pub struct Timer {
     pub opening: Signal<In, Bits<64>>,
     /// Time in units of 16 cycles.
     pub now: Signal<Out, Bits<32>>,
+    pub filling: Signal<In, Bit>,
     /// This peer is to be visited.
     pub scan: Signal<Out, Bit>,
     pub scan_peer: Signal<Out, Bits<6>>,
-    pub scan_urgent: Signal<Out, Bit>,
     pub scan_taken: Signal<In, Bit>,
     // A visit.
     pub stamp: Signal<In, Bits<32>>,
@@ -109,13 +110,13 @@ impl Logic for Timer {
             self.waiting.d.next = self.open.val().get_bit(self.following.val().index())
                 | self.opening.val().get_bit(self.following.val().index());
         }
-        self.scan_urgent.next = self.waited.q.val().get_bit(4);
         if !self.waiting.q.val() {
             self.waited.d.next = 0.into();
         } else if !self.waited.q.val().get_bit(4) {
             self.waited.d.next = self.waited.q.val() + 1;
         }
-        self.scan.next = self.waiting.q.val();
+        self.scan.next =
+            self.waiting.q.val() & (self.waited.q.val().get_bit(4) | !self.filling.val());
         self.scan_peer.next = self.index.q.val();
 
         // Settings, in units.

@@ -29,11 +29,7 @@ pub struct Turns {
     pub at: Signal<In, Bits<6>>,
     pub turned: Signal<In, Bit>,
     pub strays: Signal<In, Bit>,
-    /// A visit of the timer; unless urgent it waits while a frame is being filled, which would
-    /// otherwise wait for it.
     pub scan: Signal<In, Bit>,
-    pub scan_urgent: Signal<In, Bit>,
-    pub filling: Signal<In, Bit>,
     pub scan_peer: Signal<In, Bits<6>>,
     pub scan_taken: Signal<Out, Bit>,
     pub tx_want: Signal<In, Bits<64>>,
@@ -59,7 +55,6 @@ pub struct Turns {
     agrees: DFF<Bit>,
     serving: DFF<Bit>,
     served: DFF<Bits<6>>,
-    scanning: Signal<Local, Bit>,
     granted: Signal<Local, Bits<5>>,
     held: Signal<Local, Bits<5>>,
     loads: Signal<Local, Bit>,
@@ -99,10 +94,7 @@ impl Logic for Turns {
         if self.serving.q.val() {
             self.service_peer.next = self.served.q.val();
         }
-        self.scanning.next = self.scan.val()
-            & (self.scan_urgent.val() | !self.filling.val())
-            & !self.held.val().get_bit(0);
-        self.asking.next = bit_cast::<5, 1>(self.scanning.val().into())
+        self.asking.next = bit_cast::<5, 1>((self.scan.val() & !self.held.val().get_bit(0)).into())
             | (bit_cast::<5, 1>(self.picking.val().into()) << 1)
             | (bit_cast::<5, 1>((self.put.val() & !self.held.val().get_bit(2)).into()) << 2)
             | (bit_cast::<5, 1>(self.service.val().into()) << 3)

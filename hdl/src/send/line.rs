@@ -14,9 +14,7 @@ pub struct Line {
     pub slot: Signal<In, Bits<3>>,
     /// Slots that may be used again (pulses).
     pub free: Signal<In, Bits<8>>,
-    /// While `open`: bytes of data.
-    pub length_now: Signal<Out, Bits<8>>,
-    /// Bytes, 0 to 40; beats; immediate data.
+    /// Bytes, 0 to 40, at once; beats; immediate data.
     pub length: Signal<Out, Bits<8>>,
     pub beats: Signal<Out, Bits<3>>,
     pub immediate: Signal<Out, Bit>,
@@ -51,14 +49,14 @@ impl Logic for Line {
         self.words.free.next = self.free_at.q.val();
 
         self.word_at.next = self.beat.val() + self.data_word.val();
+        self.length.next = self.control.q.val().get_bits::<8>(0);
         if self.open.val() {
             self.word_at.next = 1.into();
             self.control.d.next = self.lines.read_data.val();
+            self.length.next = self.lines.read_data.val().get_bits::<8>(0);
         }
         self.lines.read_address.next =
             (bit_cast::<6, 3>(self.slot.val()) << 3) | bit_cast::<6, 3>(self.word_at.val());
-        self.length_now.next = self.lines.read_data.val().get_bits::<8>(0);
-        self.length.next = self.control.q.val().get_bits::<8>(0);
         self.immediate.next = self.control.q.val().get_bit(8);
         self.immediate_data.next = self.control.q.val().get_bits::<32>(32);
         self.length_up.next = self.control.q.val().get_bits::<6>(0) + 7;

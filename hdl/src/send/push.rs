@@ -189,7 +189,7 @@ impl Logic for Push {
         self.line.slot.next = self.slot_at.val();
         self.line.beat.next = self.beat.q.val();
         self.too_long.next =
-            bit_cast::<19, 8>(self.line.length_now.val()) > self.record.val().get_bits::<19>(91);
+            bit_cast::<19, 8>(self.line.length.val()) > self.record.val().get_bits::<19>(91);
 
         // Whether the one in front may go; it must go back if it may not.
         self.returns.next = (self.state.q.val() == PushState::Idle)
@@ -229,9 +229,6 @@ impl Logic for Push {
         self.sequenced.next = self.level_at.val() != self.level_unreliable.val();
         self.to_peer.next = bit_cast::<8, 6>(self.record.val().get_bits::<6>(85));
         self.length.next = bit_cast::<13, 8>(self.line.length.val());
-        if self.state.q.val() == PushState::Idle {
-            self.length.next = bit_cast::<13, 8>(self.line.length_now.val());
-        }
         self.all_moved.next = self.beat.q.val() == self.line.beats.val();
         self.beat_valid.next = (!self.all_moved.val())
             & ((self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send));
