@@ -12,12 +12,14 @@
 //! `next_ready`. A start in that time is remembered, and its arguments must then be stable too.
 
 mod extent;
+mod lines;
 mod list;
 mod pieces;
 mod reader;
 mod verdict;
 mod walker;
 pub use extent::Extent;
+pub use lines::Lines;
 pub use list::List;
 pub use pieces::Pieces;
 pub use reader::Reader;
@@ -55,8 +57,14 @@ pub struct Desc {
     pub offset: Signal<In, Bits<26>>,
     /// How many segments the token says; 0: not known.
     pub hint: Signal<In, Bits<5>>,
-    /// The posted count covers the successor: Next may be used.
-    pub covers_next: Signal<In, Bit>,
+    /// The VI, and its posted descriptors, this one included (8: or more).
+    pub vi: Signal<In, Bits<16>>,
+    pub covered: Signal<In, Bits<4>>,
+    // See `Lines`.
+    pub forget: Signal<In, Bit>,
+    pub passed: Signal<In, Bit>,
+    pub passed_vi: Signal<In, Bits<16>>,
+    pub quiet: Signal<Out, Bit>,
     pub idle: Signal<Out, Bit>,
     pub done: Signal<Out, Bit>,
     /// See [`Outcome`].
@@ -94,8 +102,10 @@ pub struct Desc {
     reader: Reader,
     walker: Walker,
     list: List,
+    lines: Lines,
     begins: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
+    one: Number<4, 1>,
     failed_descriptor: Number<3, { Outcome::Descriptor as u64 }>,
     failed_host_read: Number<3, { Outcome::HostRead as u64 }>,
 }
@@ -104,10 +114,12 @@ impl Logic for Desc {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pending);
-        clock!(self, clock, reader, walker, list);
+        clock!(self, clock, reader, walker, list, lines);
+        self.lines.reset.next = self.reset.val();
         self.reader.reset.next = self.reset.val();
         self.walker.reset.next = self.reset.val();
-        ReadClient::link(&mut self.read, &mut self.reader.read);
+        ReadClient::join(&mut self.reader.read, &mut self.lines.reader);
+        ReadClient::link(&mut self.read, &mut self.lines.read);
         self.free.next = self.reader.idle.val() & self.walker.idle.val();
         self.begins.next = (self.start.val() | self.pending.q.val()) & self.free.val();
         self.pending.d.next = (self.start.val() | self.pending.q.val()) & (!self.free.val());
@@ -124,7 +136,15 @@ impl Logic for Desc {
         self.reader.segment.next = self.walker.segment.val();
         self.walker.start.next = self.begins.val();
         self.walker.op.next = self.op.val();
-        self.walker.covers_next.next = self.covers_next.val();
+        self.walker.covers_next.next = self.covered.val() > self.one.val();
+        self.lines.opens.next = self.reader.opens.val();
+        self.lines.room.next = self.reader.space.val();
+        self.lines.vi.next = self.vi.val();
+        self.lines.covered.next = self.covered.val();
+        self.lines.forget.next = self.forget.val();
+        self.lines.passed.next = self.passed.val();
+        self.lines.passed_vi.next = self.passed_vi.val();
+        self.quiet.next = self.lines.quiet.val();
         self.walker.over.next = self.reader.over.val();
         self.walker.failed.next = self.reader.failed.val();
         self.walker.unread.next = self.reader.unread.val();

@@ -160,7 +160,10 @@ impl Logic for Send {
             & self.commit.idle.val()
             & self.retire.idle.val()
             & self.push.idle.val();
-        self.pausing.d.next = self.quiet.val() & self.desc.idle.val() & self.fence.pause.val();
+        self.pausing.d.next = self.quiet.val()
+            & self.desc.idle.val()
+            & self.desc.quiet.val()
+            & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
         // First stage: the VI and its context.
@@ -210,7 +213,11 @@ impl Logic for Send {
         self.desc.region.next = self.port.ctx_region.val();
         self.desc.offset.next = self.port.ctx_offset.val();
         self.desc.hint.next = self.port.hint.val();
-        self.desc.covers_next.next = self.port.several.val();
+        self.desc.vi.next = self.port.number.val();
+        self.desc.covered.next = self.port.covered.val();
+        self.desc.forget.next = self.fence.pause.val();
+        self.desc.passed.next = self.push.checked.val();
+        self.desc.passed_vi.next = self.push.call_vi.val();
         self.desc.segment.next = self.gather.segment.val();
         self.fetch.desc_idle.next = self.desc.idle.val();
         self.fetch.desc_done.next = self.desc.done.val();

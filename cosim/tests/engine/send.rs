@@ -927,6 +927,8 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     let rdma = if choice.chance(0.8) { 0.4 } else { 0.0 };
     let plan = Plan { faults, long: 0.06, longest: 0x40100, immediate: 0.3, rdma };
     let busy = choice.chance(0.5);
+    let close = if choice.chance(0.6) { 0.9 } else { 0.0 };
+    bench.vis.iter_mut().for_each(|(_, vi)| vi.queue.close = close);
     for _ in 0..60_000 {
         let random = &mut bench.world.random;
         if random.chance(if busy { 0.01 } else { 0.001 }) {
@@ -1098,4 +1100,79 @@ fn messages_follow_each_other() {
     println!("20 messages of 4 KiB: {cycles} cycles");
     // 512 beats each, and the first descriptor and payload on their way.
     assert!(cycles < 20 * 512 * 100 / 97 + 400, "{cycles} cycles");
+}
+
+/// Posts so many messages of 64 bytes; descriptors side by side, or anywhere.
+fn in_a_row(messages: usize, close: f64) -> Bench {
+    let mut bench = Bench::alone(125);
+    bench.vis[0].1.queue.close = close;
+    for _ in 0..messages {
+        bench.send(64);
+    }
+    bench
+}
+
+/// Descriptors side by side are read ahead of their turn, four at a time.
+#[test]
+fn descriptors_side_by_side() {
+    let mut apart = in_a_row(18, 0.0);
+    let slow = apart.until_done();
+    let mut bench = in_a_row(18, 1.0);
+    let fast = bench.until_done();
+    println!("18 messages of 64 bytes: {slow} cycles, with descriptors side by side {fast}");
+    assert_eq!(bench.desc_read.requests, 2 + 4);
+    assert!(fast <= 18 * 60 + 6 * 125 && fast < slow, "{fast} cycles");
+}
+
+/// Adds to the address of a descriptor's first segment.
+fn move_segment(bench: &mut Bench, descriptor: u64) {
+    let at = descriptor + 32;
+    let old = u64::from_le_bytes(bench.world.memory.read(at, 8).try_into().unwrap());
+    bench.world.memory.put(at, &(old + 0x1008).to_le_bytes());
+}
+
+/// What lies behind a posted descriptor is not used as it was before it was posted.
+#[test]
+fn not_ahead_of_the_count() {
+    let mut bench = in_a_row(3, 1.0);
+    let number = bench.vis[0].0;
+    let queue = &mut bench.vis[0].1.queue;
+    queue.post_one(&mut bench.world, 64);
+    let later = queue.unpost();
+    bench.until_done();
+    // The third one was read ahead.
+    assert_eq!((bench.desc_read.requests, bench.frames), (3, 3));
+    move_segment(&mut bench, later.bus);
+    bench.vis[0].1.queue.post_again(later);
+    bench.expect(number);
+    bench.schedule(number);
+    bench.until_done();
+    assert_eq!((bench.desc_read.requests, bench.frames), (4, 4));
+}
+
+/// A fence forgets what was read ahead.
+#[test]
+fn fence_forgets_what_was_read_ahead() {
+    let mut bench = in_a_row(5, 1.0);
+    while bench.desc_read.requests < 3 {
+        bench.cycle();
+    }
+    bench.pause = true;
+    for _ in 0..1_000 {
+        bench.cycle();
+    }
+    assert_eq!(bench.model.outputs.fence_paused, 1);
+    let (number, vi) = &mut bench.vis[0];
+    let (number, head) = (*number, vi.queue.popped);
+    assert!((2..5).contains(&head), "{head} popped");
+    vi.expected.clear();
+    vi.waiting.clear();
+    vi.foreseen = false;
+    for descriptor in bench.vis[0].1.queue.posted[head..].to_vec() {
+        move_segment(&mut bench, descriptor.bus);
+    }
+    bench.expect(number);
+    bench.pause = false;
+    bench.until_done();
+    assert_eq!(bench.frames, 5);
 }

@@ -76,6 +76,9 @@ pub struct Reader {
     pub tpt_bus: Signal<In, Bits<64>>,
     pub tpt_room: Signal<In, Bits<32>>,
     pub read: ReadClient,
+    /// It is for the descriptor, so far as the token says; bytes from there to the region's end.
+    pub opens: Signal<Out, Bit>,
+    pub space: Signal<Out, Bits<32>>,
     state: DFF<ReaderState>,
     over_at: DFF<Bit>,
     failed_at: DFF<Bits<3>>,
@@ -163,6 +166,8 @@ impl Logic for Reader {
         self.read.req_valid.next = self.state.q.val() == ReaderState::Read;
         self.read.req_address.next = self.read_address.q.val();
         self.read.req_length.next = bit_cast::<13, 9>(self.want.q.val());
+        self.opens.next = (!self.beat.q.val().any()) & (!self.again.q.val());
+        self.space.next = self.room.q.val();
 
         // Segments: beat pairs from the fifth beat on.
         self.here.next = self.beat.q.val().get_bits::<5>(1);

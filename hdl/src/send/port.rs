@@ -90,9 +90,9 @@ pub struct Port {
     /// RDMA that the peer's VI allows, see `vi::rdma`.
     pub allows: Signal<Out, Bits<2>>,
     pub hint: Signal<Out, Bits<5>>,
-    /// The queue holds something; more than one.
+    /// The queue holds something; so many (8: or more).
     pub some: Signal<Out, Bit>,
-    pub several: Signal<Out, Bit>,
+    pub covered: Signal<Out, Bits<4>>,
     /// Frames of the message were sent, `progress` bytes.
     pub in_progress: Signal<Out, Bit>,
     pub progress: Signal<Out, Bits<19>>,
@@ -134,7 +134,7 @@ pub struct Port {
     offset_at: DFF<Bits<26>>,
     hint_at: DFF<Bits<5>>,
     some_at: DFF<Bit>,
-    several_at: DFF<Bit>,
+    covered_at: DFF<Bits<4>>,
     in_progress_at: DFF<Bit>,
     progress_at: DFF<Bits<19>>,
     fragment: DFF<Bits<8>>,
@@ -146,7 +146,7 @@ pub struct Port {
     frames_now: Signal<Local, Bits<7>>,
     next_frame: Signal<Local, Bits<7>>,
     ready: Signal<Local, Bit>,
-    one: Number<16, 1>,
+    eight: Number<16, 8>,
     level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
     level_reception: Number<3, { Reliability::Reception as u64 }>,
 }
@@ -157,7 +157,7 @@ impl Logic for Port {
         dff_setup!(self, clock, owner, resting);
         dff_setup!(self, clock, number_at, number_before, vi_state, domain_at, tag_at, level);
         dff_setup!(self, clock, peer_vi_at, connection_at, max_transfer_at, region_at, offset_at);
-        dff_setup!(self, clock, hint_at, some_at, several_at, in_progress_at, progress_at, peer_at);
+        dff_setup!(self, clock, hint_at, some_at, covered_at, in_progress_at, progress_at, peer_at);
         dff_setup!(
             self,
             clock,
@@ -272,7 +272,7 @@ impl Logic for Port {
         self.was_write.next = self.fragment.q.val().get_bit(7);
         self.hint.next = self.hint_at.q.val();
         self.some.next = self.some_at.q.val();
-        self.several.next = self.several_at.q.val();
+        self.covered.next = self.covered_at.q.val();
         self.in_progress.next = self.in_progress_at.q.val();
         self.frames.next = self.frames_now.val();
         self.progress.next = bit_cast::<19, 7>(self.frames_now.val()) << 12;
@@ -310,7 +310,10 @@ impl Logic for Port {
             self.offset_at.d.next = self.vi.ctx_offset.val();
             self.hint_at.d.next = self.vi.ctx_segments.val();
             self.some_at.d.next = self.vi.ctx_count.val() != 0;
-            self.several_at.d.next = self.vi.ctx_count.val() > self.one.val();
+            self.covered_at.d.next = self.vi.ctx_count.val().get_bits::<4>(0);
+            if self.vi.ctx_count.val() > self.eight.val() {
+                self.covered_at.d.next = 8.into();
+            }
             self.in_progress_at.d.next = self.vi.ctx_in_progress.val();
             self.progress_at.d.next = self.vi.ctx_progress.val();
             self.fragment.d.next = self.vi.ctx_fragment.val();
