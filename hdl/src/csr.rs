@@ -103,6 +103,7 @@ pub struct Csr {
     pub retry_timeout: Signal<Out, Bits<24>>,
     pub retry_limit: Signal<Out, Bits<4>>,
     pub keepalive: Signal<Out, Bits<32>>,
+    pub moderation: Signal<Out, Bits<24>>,
     pub error_queue: Signal<Out, Bits<16>>,
     pub error_queue_valid: Signal<Out, Bit>,
     pub sample_vi: Signal<Out, Bits<16>>,
@@ -202,6 +203,7 @@ impl Logic for Csr {
         self.retry_timeout.next = self.bank.retry_timeout.val();
         self.retry_limit.next = self.bank.retry_limit.val();
         self.keepalive.next = self.bank.keepalive.val();
+        self.moderation.next = self.bank.moderation.val();
         self.error_queue.next = self.bank.error_queue.val();
         self.error_queue_valid.next = self.bank.error_queue_valid.val();
         self.sample_vi.next = self.bank.sample_vi.val();

@@ -74,6 +74,8 @@ pub struct EventQueues {
     pub doorbell: PostServer,
     pub admin: EventAdminServer,
     pub msix: MsixServer,
+    /// Register MODERATION.
+    pub moderation: Signal<In, Bits<24>>,
     pub drain: DrainClient,
     /// Pulse: the channel may try again what `drain_channel_queue` refused.
     pub drain_channel: Signal<Out, Bit>,
@@ -287,6 +289,7 @@ impl Logic for EventQueues {
         self.msix_entries.clear.next = !self.queues.ready.val();
         self.msix_entries.clear_index.next = self.queues.clear_index.val().get_bits::<5>(0);
         self.msix_entries.index.next = self.msix.index.val();
+        self.msix_entries.moderation.next = self.moderation.val();
         self.msix_entries.write.next = self.act_msix.val() & self.msix.write.val();
         self.msix_entries.wdata.next = self.msix.wdata.val();
         self.msix_entries.fire.next = self.doorbells.fire.val();

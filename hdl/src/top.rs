@@ -102,6 +102,7 @@ impl Logic for Top {
         self.tpt.reset.next = self.core_reset.q.val();
         self.vis.reset.next = self.core_reset.q.val();
         self.events.reset.next = self.core_reset.q.val();
+        self.events.moderation.next = self.csr.moderation.val();
         self.send.reset.next = self.core_reset.q.val();
         self.recv.reset.next = self.core_reset.q.val();
         self.channel.reset.next = self.core_reset.q.val();

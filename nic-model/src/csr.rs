@@ -1,11 +1,11 @@
 //! BAR0: registers, counters, the MSI-X table.
 
-use bitvec::vec::BitVec;
 use nic_regs::counter::{COUNTER_SLOTS, Counter, ErrorCode};
 use nic_regs::csr::{
     ACK_DELAY, ADMIN_BASE_HI, ADMIN_BASE_LO, ADMIN_SIZE, ADMIN_TAIL, CAPS0, CAPS1, CAPS2, CLOCK,
-    CONTROL, COUNTER_OFFSET, ERROR_QUEUE, ID, KEEPALIVE, MSIX_ENTRY_BYTES, MSIX_TABLE_OFFSET, NODE,
-    PCIE, READ_TIMEOUT, REGS, REQUESTER, RETRY_LIMIT, RETRY_TIMEOUT, Reg, SAMPLE, STATUS, Stamp,
+    CONTROL, COUNTER_OFFSET, ERROR_QUEUE, ID, KEEPALIVE, MODERATION, MSIX_ENTRY_BYTES,
+    MSIX_TABLE_OFFSET, NODE, PCIE, READ_TIMEOUT, REGS, REQUESTER, RETRY_LIMIT, RETRY_TIMEOUT, Reg,
+    SAMPLE, STATUS, Stamp,
 };
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
@@ -17,9 +17,7 @@ use crate::nic::Model;
 /// Bit 31 of the detail of [`ErrorCode::BadRegister`]: it was a write.
 const LOG_WRITE: u32 = 1 << 31;
 /// Dwords of an MSI-X table entry.
-const ENTRY_DWORDS: usize = MSIX_ENTRY_BYTES as usize / 4;
-/// The dword of an MSI-X entry with the mask bit.
-const MSIX_CONTROL: usize = 3;
+pub(crate) const ENTRY_DWORDS: usize = MSIX_ENTRY_BYTES as usize / 4;
 
 /// The registers that hold what software wrote.
 #[derive(Clone, Debug)]
@@ -40,9 +38,8 @@ pub(crate) struct Csr {
     cycles_hi: u32,
     pub(crate) error_queue: u32,
     pub(crate) sample: u32,
-    msix: [[u32; ENTRY_DWORDS]; MSIX_VECTOR_COUNT],
-    /// Vectors whose message is kept until they are unmasked.
-    msix_pending: BitVec,
+    /// Least cycles between two interrupts of a vector.
+    pub(crate) moderation: u32,
 }
 
 impl Default for Csr {
@@ -64,8 +61,7 @@ impl Default for Csr {
             cycles_hi: 0,
             error_queue: ERROR_QUEUE::RESET.0,
             sample: SAMPLE::RESET.0,
-            msix: [[0, 0, 0, 1]; MSIX_VECTOR_COUNT],
-            msix_pending: BitVec::repeat(false, MSIX_VECTOR_COUNT),
+            moderation: MODERATION::RESET.0,
         }
     }
 }
@@ -77,14 +73,6 @@ impl Csr {
 
     pub(crate) fn admin_base(&self) -> u64 {
         (u64::from(self.admin_base_lo) | u64::from(self.admin_base_hi) << 32) & !63
-    }
-
-    /// A vector's message; `None` and kept if the vector is masked.
-    pub(crate) fn vector_message(&mut self, vector: usize) -> Option<(u64, u32)> {
-        let [low, high, data, control] = self.msix[vector];
-        let masked = control & 1 != 0;
-        self.msix_pending.set(vector, masked);
-        (!masked).then(|| (u64::from(low) | u64::from(high) << 32, data))
     }
 }
 
@@ -141,7 +129,7 @@ impl Model {
         match place {
             Place::Register(reg) => self.register_write(reg, value & implemented(reg), host),
             Place::Counter(_) => {}
-            Place::Msix(vector, dword) => self.msix_write(vector, dword, value, host),
+            Place::Msix(vector, dword) => self.vector_write(vector, dword, value, host),
         }
     }
 
@@ -159,25 +147,13 @@ impl Model {
             Some(Place::Register(reg)) if clearing && reg != Reg::CAPS3 => reset_value(reg),
             Some(Place::Register(reg)) => self.register_read(reg),
             Some(Place::Counter(slot)) => self.counters.slot(slot),
-            Some(Place::Msix(vector, dword)) => self.csr.msix[vector][dword],
+            Some(Place::Msix(vector, dword)) => self.vectors.read(vector, dword),
         }
     }
 
     fn bad_register(&mut self, offset: u64, write: u32) {
         self.count(Counter::BadRegister);
         self.log(ErrorCode::BadRegister, 0, low32(offset) & !(LOG_WRITE | 3) | write);
-    }
-
-    fn msix_write(&mut self, vector: usize, dword: usize, value: u32, host: &mut dyn HostBus) {
-        let mask = match dword {
-            0 => !3,
-            MSIX_CONTROL => 1,
-            _ => u32::MAX,
-        };
-        self.csr.msix[vector][dword] = value & mask;
-        if dword == MSIX_CONTROL && self.csr.msix_pending[vector] {
-            self.interrupt(crate::bits::small8(vector), host);
-        }
     }
 
     fn register_read(&mut self, reg: Reg) -> u32 {
@@ -205,6 +181,7 @@ impl Model {
             Reg::RETRY_TIMEOUT => csr.retry_timeout,
             Reg::RETRY_LIMIT => csr.retry_limit,
             Reg::KEEPALIVE => csr.keepalive,
+            Reg::MODERATION => csr.moderation,
             Reg::CYCLES_LO => {
                 let cycles = self.now.wrapping_sub(self.reset_at);
                 self.csr.cycles_hi = high32(cycles);
@@ -268,6 +245,10 @@ impl Model {
             Reg::KEEPALIVE => {
                 csr.keepalive = value;
                 self.channels.check_timers();
+            }
+            Reg::MODERATION => {
+                csr.moderation = value;
+                self.vectors.check();
             }
             Reg::ERROR_QUEUE => {
                 csr.error_queue = value;

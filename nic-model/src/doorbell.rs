@@ -119,7 +119,7 @@ impl Model {
         queue.armed = doorbell.arm && level == 0;
         let vector = queue.vector;
         if doorbell.arm && level != 0 {
-            self.interrupt(vector, host);
+            self.interrupt(vector.into(), host);
         }
         if moved {
             self.drain(number, host);

@@ -132,7 +132,7 @@ impl Model {
         let q = &mut self.events.queues[usize::from(number)];
         q.producer = q.producer.wrapping_add(1);
         if std::mem::take(&mut q.armed) {
-            self.interrupt(queue.vector, host);
+            self.interrupt(queue.vector.into(), host);
         }
         Delivery::Written
     }
@@ -290,15 +290,6 @@ impl Model {
         let stops: Vec<usize> = self.events.stops.iter_ones().collect();
         for vi in stops {
             self.deliver_stop(small16(vi), false, host);
-        }
-    }
-
-    /// Sends a vector's message, or keeps it while the vector is masked.
-    pub(crate) fn interrupt(&mut self, vector: u8, host: &mut dyn HostBus) {
-        let vector = usize::from(vector);
-        if let Some((address, data)) = self.csr.vector_message(vector) {
-            host.write(address, &data.to_le_bytes());
-            self.count(Counter::Interrupts);
         }
     }
 }

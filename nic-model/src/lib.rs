@@ -20,7 +20,7 @@
 //! | `vi` | 6 | VI states, stopping |
 //! | `channel` | 7 | opening, acceptance, retransmission, credits, pool, keepalive |
 //! | `message` | 7.8 | out-of-band messages |
-//! | `event` | 10 | event queues, MSI-X |
+//! | `event`, `vector` | 10 | event queues; MSI-X vectors and their moderation |
 //! | `host_bus` | 9 | host reads and writes, with their counters |
 //! | [`frame`] | | frames to beats and back, CRC-32 |
 //! | [`link`] | | a wire between two devices, with faults |
@@ -48,6 +48,7 @@ mod rdma;
 mod recv;
 mod send;
 mod tpt;
+mod vector;
 mod vi;
 
 pub use nic::Model;

@@ -21,6 +21,7 @@ use crate::recv::RecvEngine;
 use crate::send::SendEngine;
 use crate::tpt::Regions;
 use crate::trace::{Observer, Snapshot, Trace, ViSnapshot, Watch};
+use crate::vector::Vectors;
 use crate::vi::Vis;
 
 /// Cycles that clearing the tables takes.
@@ -55,6 +56,7 @@ pub struct Model {
     pub(crate) regions: Regions,
     pub(crate) vis: Vis,
     pub(crate) events: Events,
+    pub(crate) vectors: Vectors,
     pub(crate) message_queues: [u16; DOMAIN_COUNT],
     pub(crate) pushes: Pushes,
     pub(crate) send: SendEngine,
@@ -82,6 +84,7 @@ impl Default for Model {
             regions: Regions::default(),
             vis: Vis::default(),
             events: Events::default(),
+            vectors: Vectors::default(),
             message_queues: [NO_QUEUE; DOMAIN_COUNT],
             pushes: Pushes::default(),
             send: SendEngine::default(),
@@ -247,6 +250,7 @@ impl Device for Model {
             self.send_step(host);
         }
         self.timer_step(host);
+        self.interrupt_step(host);
         if self.channels.busy() {
             self.transmit_step(link);
         }

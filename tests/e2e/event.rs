@@ -2,7 +2,7 @@
 
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
-use nic_regs::csr::ERROR_QUEUE;
+use nic_regs::csr::{ERROR_QUEUE, MODERATION};
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;
 use nic_regs::doorbell::Queue;
 use nic_regs::event::{Event, Kind};
@@ -190,6 +190,69 @@ fn a_masked_vector_is_kept_pending(kind: DeviceKind) {
     assert_eq!(bare.counter(1, Counter::Interrupts), 1);
 }
 
+/// Least cycles between two interrupts of a vector, and how much later one may come.
+const GAP: u64 = 1_000;
+const LATE: u64 = 64 + 100;
+
+/// A record that is not consumed: each arming interrupts. Arms so often, a hundred cycles apart; the
+/// cycles of the interrupts, counted from the first arming.
+fn arm_again_and_again(bare: &mut Bare, times: u64) -> Vec<u64> {
+    let mut seen = bare.host(1).interrupts[VECTOR];
+    let mut at = Vec::new();
+    for cycle in 0..100 * times {
+        if cycle % 100 == 0 {
+            bare.consume(1, RECV_EVENTS, true);
+        }
+        bare.rig.run(1);
+        let now = bare.host(1).interrupts[VECTOR];
+        at.extend((seen..now).map(|_| cycle));
+        seen = now;
+    }
+    at
+}
+
+fn moderation_spaces_interrupts_and_keeps_one(kind: DeviceKind) {
+    let mut bare = with_ring(kind, 4);
+    let mut vis = bare.connected(Reliability::Delivery, 9, 0);
+    complete(&mut bare, &mut vis, 0);
+    complete(&mut bare, &mut vis, 1);
+    assert!(arm_again_and_again(&mut bare, 10).len() >= 9, "no moderation");
+    bare.settle();
+    bare.write(1, MODERATION::OFFSET, u32::try_from(GAP).unwrap());
+    bare.settle();
+    bare.rig.run(GAP);
+    let at = arm_again_and_again(&mut bare, 45);
+    assert_eq!(at.len(), 5, "{at:?}");
+    for pair in at.windows(2) {
+        let gap = pair[1] - pair[0];
+        assert!((GAP..=GAP + LATE).contains(&gap), "{at:?}");
+    }
+    // Another vector does not wait. What this one keeps comes in its time, once.
+    let before = bare.host(1).interrupts;
+    let other = usize::from(SEND_EVENTS);
+    bare.consume(1, SEND_EVENTS, true);
+    bare.wait("the other vector", |bare| bare.host(1).interrupts[other] > before[other]);
+    assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR]);
+    bare.rig.run(2 * GAP + LATE);
+    assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR] + 1, "kept once");
+    // A mask holds it longer; the end of moderation ends a rest.
+    let control = msix_entry(2) + 12;
+    bare.consume(1, RECV_EVENTS, true);
+    bare.wait("an interrupt", |bare| bare.host(1).interrupts[VECTOR] == before[VECTOR] + 2);
+    bare.consume(1, RECV_EVENTS, true);
+    bare.write(1, control, 1);
+    bare.rig.run(2 * GAP);
+    assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR] + 2, "masked");
+    bare.write(1, control, 0);
+    bare.wait("the kept one", |bare| bare.host(1).interrupts[VECTOR] == before[VECTOR] + 3);
+    bare.consume(1, RECV_EVENTS, true);
+    bare.rig.run(GAP / 2);
+    assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR] + 3, "rests");
+    bare.write(1, MODERATION::OFFSET, 0);
+    bare.rig.run(LATE);
+    assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR] + 4, "no moderation any more");
+}
+
 fn a_status_is_there_before_its_event_and_that_before_its_interrupt(kind: DeviceKind) {
     let mut bare = with_ring(kind, 5);
     for (place, level) in [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception]
@@ -370,6 +433,7 @@ on_every_kind! {
     arming_never_loses_a_wake_up,
     only_an_armed_queue_interrupts_and_once,
     a_masked_vector_is_kept_pending,
+    moderation_spaces_interrupts_and_keeps_one,
     a_status_is_there_before_its_event_and_that_before_its_interrupt,
     events_to_an_absent_queue_are_lost_and_completions_are_not,
     errors_wait_for_room_in_their_queue,

@@ -223,6 +223,11 @@ crate::registers! { 0x2000;
         /// One bit a stage, see [`Stamp`].
         8:0 STAGES;
     }
+    /// Interrupt moderation.
+    MODERATION @ 0x078 Rw = 0 {
+        /// Least cycles between two interrupts of a vector; 0: no moderation.
+        23:0 CYCLES;
+    }
     /// Stamp: token doorbell accepted.
     STAMP0 @ 0x080 Ro = 0 {
         /// Cycle counter, low half.

@@ -12,7 +12,7 @@ const CAPS3: u64 =
     csr::CAPS3::RESET.with(csr::CAPS3::PUSH, 1).with(csr::CAPS3::RDMA_WRITE, 1).0 as u64;
 
 /// Word offset of each register, in the order in which [`Bank`] reads them.
-const ROWS: [u32; 30] = [
+const ROWS: [u32; 31] = [
     csr::ID::OFFSET,
     csr::CAPS0::OFFSET,
     csr::CAPS1::OFFSET,
@@ -43,6 +43,7 @@ const ROWS: [u32; 30] = [
     csr::ERROR_POP::OFFSET,
     csr::SAMPLE::OFFSET,
     csr::SAMPLED::OFFSET,
+    csr::MODERATION::OFFSET,
 ];
 
 /// The word number of a register.
@@ -135,6 +136,7 @@ pub struct Bank {
     pub retry_timeout: Signal<Out, Bits<24>>,
     pub retry_limit: Signal<Out, Bits<4>>,
     pub keepalive: Signal<Out, Bits<32>>,
+    pub moderation: Signal<Out, Bits<24>>,
     pub error_queue: Signal<Out, Bits<16>>,
     pub error_queue_valid: Signal<Out, Bit>,
     pub sample_vi: Signal<Out, Bits<16>>,
@@ -159,6 +161,7 @@ pub struct Bank {
     r_retry_timeout: DFF<Bits<24>>,
     r_retry_limit: DFF<Bits<4>>,
     r_keepalive: DFF<Bits<32>>,
+    r_moderation: DFF<Bits<24>>,
     r_error_queue: DFF<Bits<16>>,
     r_error_valid: DFF<Bit>,
     r_sample_vi: DFF<Bits<16>>,
@@ -190,6 +193,7 @@ pub struct Bank {
     at_retry_timeout: Number<5, { word(csr::RETRY_TIMEOUT::OFFSET) }>,
     at_retry_limit: Number<5, { word(csr::RETRY_LIMIT::OFFSET) }>,
     at_keepalive: Number<5, { word(csr::KEEPALIVE::OFFSET) }>,
+    at_moderation: Number<5, { word(csr::MODERATION::OFFSET) }>,
     at_error_queue: Number<5, { word(csr::ERROR_QUEUE::OFFSET) }>,
     at_sample: Number<5, { word(csr::SAMPLE::OFFSET) }>,
 }
@@ -216,6 +220,7 @@ impl Logic for Bank {
             r_retry_timeout,
             r_retry_limit,
             r_keepalive,
+            r_moderation,
             r_error_queue,
             r_error_valid,
             r_sample_vi,
@@ -265,7 +270,7 @@ impl Logic for Bank {
         self.row3.in4.next = bit_cast::<32, 16>(self.r_sample_vi.q.val())
             | (bit_cast::<32, 1>(self.r_sample_armed.q.val().into()) << 31);
         self.row3.in5.next = bit_cast::<32, 9>(self.sampled.val());
-        self.row3.in6.next = 0.into();
+        self.row3.in6.next = bit_cast::<32, 24>(self.r_moderation.q.val());
         self.row3.in7.next = 0.into();
         self.row.d.next = self.index.val().get_bits::<2>(3);
         self.chosen.next = self.row0.out.val();
@@ -307,6 +312,8 @@ impl Logic for Bank {
                 self.r_retry_limit.d.next = self.wdata.val().get_bits::<4>(0);
             } else if self.index.val() == self.at_keepalive.val() {
                 self.r_keepalive.d.next = self.wdata.val();
+            } else if self.index.val() == self.at_moderation.val() {
+                self.r_moderation.d.next = self.wdata.val().get_bits::<24>(0);
             } else if self.index.val() == self.at_error_queue.val() {
                 self.r_error_queue.d.next = self.wdata.val().get_bits::<16>(0);
                 self.r_error_valid.d.next = self.wdata.val().get_bit(31);
@@ -330,6 +337,7 @@ impl Logic for Bank {
         self.retry_timeout.next = self.r_retry_timeout.q.val();
         self.retry_limit.next = self.r_retry_limit.q.val();
         self.keepalive.next = self.r_keepalive.q.val();
+        self.moderation.next = self.r_moderation.q.val();
         self.error_queue.next = self.r_error_queue.q.val();
         self.error_queue_valid.next = self.r_error_valid.q.val();
         self.sample_vi.next = self.r_sample_vi.q.val();
@@ -349,6 +357,7 @@ impl Logic for Bank {
             self.r_retry_timeout.d.next = self.reset_retry_timeout.val();
             self.r_retry_limit.d.next = self.reset_retry_limit.val();
             self.r_keepalive.d.next = self.reset_keepalive.val();
+            self.r_moderation.d.next = 0.into();
             self.r_error_queue.d.next = 0.into();
             self.r_error_valid.d.next = false;
             self.r_sample_vi.d.next = 0.into();

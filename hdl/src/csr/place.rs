@@ -32,7 +32,7 @@ pub struct Place {
     page: Signal<Local, Bits<5>>,
     in_bar: Signal<Local, Bit>,
     at_cycles: Number<6, { word(csr::CYCLES_LO::OFFSET) }>,
-    registers_end: Number<6, { word(csr::SAMPLED::OFFSET) + 1 }>,
+    registers_end: Number<6, { word(csr::MODERATION::OFFSET) + 1 }>,
     stamps: Number<6, { word(csr::STAMP0::OFFSET) }>,
     stamps_end: Number<6, { word(csr::STAMP8::OFFSET) + 1 }>,
     counter_place: Number<5, { (csr::COUNTER_OFFSET / 256) as u64 }>,

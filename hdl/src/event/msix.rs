@@ -1,7 +1,10 @@
 //! MSI-X: the table of 32 vectors, their mask bits, and the vectors that want to interrupt.
 //!
-//! A vector stays `pending` until its write is started; a masked one just waits. After reset all
-//! vectors are masked and `clear` walks over the table.
+//! A vector stays `pending` until its write is started; a masked one just waits, and so does one that
+//! rests after its last write (moderation, contract 10.4). After reset all vectors are masked and
+//! `clear` walks over the table.
+//!
+//! A scanner looks at one vector a cycle: a rest ends up to 34 cycles late.
 
 use crate::leaf::{FirstOne, LutRam, Number};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
@@ -21,6 +24,8 @@ pub struct MsixTable {
     pub write: Signal<In, Bit>,
     pub wdata: Signal<In, Bits<32>>,
     pub rdata: Signal<Out, Bits<32>>,
+    /// Least cycles between two writes of a vector; 0: any.
+    pub moderation: Signal<In, Bits<24>>,
     /// Two sources of interrupts.
     pub fire: Signal<In, Bit>,
     pub fire_vector: Signal<In, Bits<5>>,
@@ -42,6 +47,18 @@ pub struct MsixTable {
     pending: DFF<Bits<32>>,
     chosen_now: DFF<Bit>,
     chosen_vector: DFF<Bits<5>>,
+    /// Vectors whose last write is not long ago; when it was.
+    resting: DFF<Bits<32>>,
+    sent_ram: LutRam<25, 5>,
+    now: DFF<Bits<25>>,
+    // Scanner: cycle 0 `scan`, cycle 1 `age`.
+    scan: DFF<Bits<5>>,
+    age: DFF<Bits<25>>,
+    age_vector: DFF<Bits<5>>,
+    age_rests: DFF<Bit>,
+    least: Signal<Local, Bits<25>>,
+    rested_bit: Signal<Local, Bits<32>>,
+    rests_bit: Signal<Local, Bits<32>>,
     wanted: Signal<Local, Bits<32>>,
     entry: Signal<Local, Bits<5>>,
     read_entry: Signal<Local, Bits<5>>,
@@ -61,8 +78,9 @@ pub struct MsixTable {
 impl Logic for MsixTable {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, masked, pending, chosen_now, chosen_vector);
-        clock!(self, clock, low_ram, high_ram, data_ram);
+        dff_setup!(self, clock, masked, pending, chosen_now, chosen_vector, resting, now, scan);
+        dff_setup!(self, clock, age, age_vector, age_rests);
+        clock!(self, clock, low_ram, high_ram, data_ram, sent_ram);
         self.entry.next = self.index.val().get_bits::<5>(2);
         // Not `entry`: what leads to a LUT RAM's address shares no local with what uses its data.
         self.read_entry.next = self.index.val().get_bits::<5>(2);
@@ -112,7 +130,7 @@ impl Logic for MsixTable {
             }
         }
 
-        self.wanted.next = self.pending.q.val() & (!self.masked.q.val());
+        self.wanted.next = self.pending.q.val() & (!self.masked.q.val()) & (!self.resting.q.val());
         self.any.next = self.wanted.val().any();
         self.first.value.next = self.wanted.val();
         self.chosen_now.d.next = self.first.found.val();
@@ -135,7 +153,30 @@ impl Logic for MsixTable {
         self.pending.d.next = (self.pending.q.val() & (!self.sent_bit.val()))
             | self.fire_bit.val()
             | self.record_bit.val();
+        // Moderation. A vector that rests is not sent, so what the scanner found two cycles ago holds.
+        self.now.d.next = self.now.q.val() + 1;
+        self.sent_ram.write_address.next = self.chosen_vector.q.val();
+        self.sent_ram.write_data.next = self.now.q.val();
+        self.sent_ram.write_enable.next = self.sending.val();
+        self.sent_ram.read_address.next = self.scan.q.val();
+        self.scan.d.next = self.scan.q.val() + 1;
+        self.age.d.next = self.now.q.val() - self.sent_ram.read_data.val();
+        self.age_vector.d.next = self.scan.q.val();
+        self.age_rests.d.next = self.resting.q.val().get_bit(self.scan.q.val().index());
+        self.rested_bit.next = 0.into();
+        self.least.next = bit_cast::<25, 24>(self.moderation.val());
+        if self.age_rests.q.val() & (self.age.q.val() >= self.least.val()) {
+            self.rested_bit.next = self.one.val() << self.age_vector.q.val();
+        }
+        self.rests_bit.next = 0.into();
+        if self.moderation.val().any() {
+            self.rests_bit.next = self.sent_bit.val();
+        }
+        self.resting.d.next =
+            (self.resting.q.val() | self.rests_bit.val()) & (!self.rested_bit.val());
         if self.reset.val() {
+            self.resting.d.next = 0.into();
+            self.age_rests.d.next = false;
             self.masked.d.next = self.all_masked.val();
             self.pending.d.next = 0.into();
             self.chosen_now.d.next = false;

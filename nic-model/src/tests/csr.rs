@@ -74,7 +74,7 @@ fn odd_register_accesses_are_refused_counted_and_logged() {
         (0x18, 2),
         (0x18, 8),
         (0x1a, 4),
-        (0x78, 4),
+        (0x7c, 4),
         (0xa4, 4),
         (0x500, 4),
         (0x1200, 4),
@@ -98,7 +98,7 @@ fn odd_register_accesses_are_refused_counted_and_logged() {
     pop_log(&mut w, A);
     assert_eq!(pop_log(&mut w, A), None);
     for _ in 0..20 {
-        w.bar_read(A, 0, 0x78, 4);
+        w.bar_read(A, 0, 0x7c, 4);
     }
     assert_eq!(w.reg_read(A, ERROR_COUNT::OFFSET), 16 | 4 << 16);
     for _ in 0..16 {
