@@ -34,6 +34,7 @@ mod rows;
 mod scatter;
 mod shelf;
 mod state;
+mod subject;
 mod successor;
 mod writer;
 pub use pieces::Pieces;

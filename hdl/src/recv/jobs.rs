@@ -20,8 +20,7 @@
 use super::flights::Flights;
 use super::hints::Hints;
 use super::rows::Rows;
-use crate::desc::Extent;
-use crate::leaf::{LutRam, Number};
+use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -70,23 +69,9 @@ pub struct Jobs {
     pub want: Signal<In, Bit>,
     pub want_next: Signal<In, Bit>,
     pub hold: Signal<In, Bit>,
-    pub frame_tag: Signal<In, Bits<16>>,
-    pub frame_domain: Signal<In, Bits<8>>,
-    pub frame_region: Signal<In, Bits<16>>,
-    pub frame_offset: Signal<In, Bits<26>>,
-    pub frame_hint: Signal<In, Bits<5>>,
-    pub frame_count: Signal<In, Bits<16>>,
-    pub frame_bus: Signal<In, Bits<64>>,
     // The VI table.
     pub look: Signal<Out, Bit>,
     pub look_done: Signal<In, Bit>,
-    pub look_connected: Signal<In, Bit>,
-    pub look_domain: Signal<In, Bits<8>>,
-    pub look_tag: Signal<In, Bits<16>>,
-    pub look_region: Signal<In, Bits<16>>,
-    pub look_offset: Signal<In, Bits<26>>,
-    pub look_hint: Signal<In, Bits<5>>,
-    pub look_count: Signal<In, Bits<16>>,
     // The shelf, see there.
     pub find_vi: Signal<Out, Bits<10>>,
     pub find_row: Signal<In, Bits<4>>,
@@ -108,13 +93,6 @@ pub struct Jobs {
     pub predicted: Signal<Out, Bit>,
     pub stream: Signal<Out, Bit>,
     pub predictable: Signal<In, Bit>,
-    pub bus: Signal<Out, Bits<64>>,
-    pub region: Signal<Out, Bits<16>>,
-    pub offset: Signal<Out, Bits<26>>,
-    pub wanted: Signal<Out, Bits<9>>,
-    /// See `super::reader`.
-    pub owner: Signal<Out, Bits<60>>,
-    pub near: Signal<In, Bit>,
     /// The frame was answered.
     pub served: Signal<In, Bit>,
     pub lost: Signal<In, Bit>,
@@ -122,6 +100,7 @@ pub struct Jobs {
     pub lost_stream: Signal<In, Bit>,
     pub ended: Signal<In, Bit>,
     pub ended_vi: Signal<In, Bits<10>>,
+    pub ended_row: Signal<In, Bits<4>>,
     pub ended_stream: Signal<In, Bit>,
     pub confirms: Signal<In, Bit>,
     pub more: Signal<In, Bit>,
@@ -129,15 +108,21 @@ pub struct Jobs {
     /// Take no further descriptor: somebody waits, and not for what is on its way.
     pub hurry: Signal<Out, Bit>,
     pub forget: Signal<Out, Bit>,
-    /// The last entry of this row.
-    pub tail_write: Signal<In, Bit>,
-    pub tail_row: Signal<In, Bits<4>>,
-    pub tail_bus: Signal<In, Bits<64>>,
-    pub tail_successor: Signal<In, Bits<43>>,
+    // What it is about, see `super::subject`.
+    pub take_frame: Signal<Out, Bit>,
+    pub weigh: Signal<Out, Bit>,
+    pub longer: Signal<Out, Bit>,
+    pub behind: Signal<Out, Bits<3>>,
+    pub single: Signal<Out, Bit>,
+    pub resumes: Signal<Out, Bit>,
+    pub more_segments: Signal<Out, Bits<5>>,
+    pub connected: Signal<In, Bit>,
+    pub enough: Signal<In, Bit>,
+    pub unlinked: Signal<In, Bit>,
+    pub wanted: Signal<In, Bits<9>>,
     flights: Flights,
     waiting: Hints,
     rows: Rows,
-    extent: Extent,
     state: DFF<JobState>,
     sweep: DFF<Bits<4>>,
     vi_at: DFF<Bits<10>>,
@@ -147,29 +132,13 @@ pub struct Jobs {
     predicted_at: DFF<Bit>,
     // Nothing was on its way a cycle ago: the frame has seen what came.
     calm: DFF<Bit>,
-    bus_at: DFF<Bits<64>>,
-    tag_at: DFF<Bits<16>>,
-    domain_at: DFF<Bits<8>>,
-    region_at: DFF<Bits<16>>,
-    offset_at: DFF<Bits<26>>,
-    segments_at: DFF<Bits<5>>,
-    connected: DFF<Bit>,
-    count: DFF<Bits<16>>,
-    there: DFF<Bits<3>>,
-    covered_at: DFF<Bits<16>>,
-    room_at: DFF<Bits<3>>,
-    tail_buses: LutRam<64, 4>,
-    tail_successors: LutRam<43, 4>,
     accept: Signal<Local, Bit>,
     blocked: Signal<Local, Bit>,
     sure: Signal<Local, Bit>,
     orders: Signal<Local, Bit>,
     used: Signal<Local, Bits<3>>,
-    behind: Signal<Local, Bits<3>>,
     present: Signal<Local, Bits<3>>,
-    left: Signal<Local, Bits<16>>,
     room: Signal<Local, Bits<3>>,
-    lines: Signal<Local, Bits<16>>,
     busy_row: Signal<Local, Bit>,
     claimed: Signal<Local, Bits<14>>,
     valid_bit: Number<14, { 1 << 13 }>,
@@ -181,9 +150,8 @@ impl Logic for Jobs {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, sweep, vi_at, serving_at, again_at, predicted_at, calm);
-        dff_setup!(self, clock, bus_at, tag_at, domain_at, region_at, offset_at, segments_at);
-        dff_setup!(self, clock, connected, count, there, covered_at, room_at, row_at);
-        clock!(self, clock, flights, waiting, rows, tail_buses, tail_successors);
+        dff_setup!(self, clock, row_at);
+        clock!(self, clock, flights, waiting, rows);
         self.calm.d.next =
             (self.state.q.val() == JobState::Idle) & (!self.flights.any.val());
         self.paused.next = self.state.q.val() == JobState::Paused;
@@ -238,9 +206,9 @@ impl Logic for Jobs {
         self.flights.alone.next = self.serving_at.q.val() | self.again_at.q.val();
         self.flights.predicted.next = self.predicted_at.q.val();
         self.flights.place.next = self.put.val();
-        self.flights.lines.next = self.extent.bytes.val().get_bits::<3>(6);
+        self.flights.lines.next = self.wanted.val().get_bits::<3>(6);
         self.flights.ended.next = self.ended.val();
-        self.flights.ended_row.next = self.tail_row.val();
+        self.flights.ended_row.next = self.ended_row.val();
         self.flights.ended_stream.next = self.ended_stream.val();
         self.flights.confirms.next = self.confirms.val();
         self.flights.lost.next = self.lost.val();
@@ -259,46 +227,23 @@ impl Logic for Jobs {
             self.used.next = self.flights.goal.val() - self.taken.val();
         }
         self.room.next = self.ahead.val() - self.used.val();
-        self.left.next = self.count.q.val() - bit_cast::<16, 3>(self.there.q.val());
         self.claimed.next = self.valid_bit.val()
             | (bit_cast::<14, 10>(self.vi_at.q.val()) << 3)
             | bit_cast::<14, 3>(self.taken.val());
         self.row_write.next = false;
         self.row_address.next = self.row_at.q.val();
         self.row_data.next = self.claimed.val();
-        self.tail_buses.read_address.next = self.row_at.q.val();
-        self.tail_buses.write_address.next = self.tail_row.val();
-        self.tail_buses.write_data.next = self.tail_bus.val();
-        self.tail_buses.write_enable.next = self.tail_write.val();
-        self.tail_successors.read_address.next = self.row_at.q.val();
-        self.tail_successors.write_address.next = self.tail_row.val();
-        self.tail_successors.write_data.next = self.tail_successor.val();
-        self.tail_successors.write_enable.next = self.tail_write.val();
-
-        // The order: the frame's own fetch never reads more than the token's hint says.
+        // The order, and what it is about.
         self.order.next = self.orders.val();
         self.again.next = self.again_at.q.val();
         self.predicted.next = self.predicted_at.q.val();
         self.stream.next = self.flights.order_stream.val();
-        self.bus.next = self.bus_at.q.val();
-        self.region.next = self.region_at.q.val();
-        self.offset.next = self.offset_at.q.val();
-        self.lines.next = self.covered_at.q.val();
-        if self.covered_at.q.val() > bit_cast::<16, 3>(self.room_at.q.val()) {
-            self.lines.next = bit_cast::<16, 3>(self.room_at.q.val());
-        }
-        self.extent.hint.next = self.segments_at.q.val();
-        self.extent.covered.next = self.lines.val();
-        self.extent.follow.next = (self.near.val() & (!self.serving_at.q.val()))
-            | self.predicted_at.q.val();
-        self.wanted.next = self.extent.bytes.val();
-        self.owner.next = bit_cast::<60, 10>(self.vi_at.q.val())
-            | (bit_cast::<60, 3>(self.behind.val()) << 10)
-            | (bit_cast::<60, 3>(self.room_at.q.val()) << 13)
-            | (bit_cast::<60, 16>(self.tag_at.q.val()) << 16)
-            | (bit_cast::<60, 8>(self.domain_at.q.val()) << 32)
-            | (bit_cast::<60, 16>(self.covered_at.q.val()) << 40)
-            | (bit_cast::<60, 4>(self.row_at.q.val()) << 56);
+        self.take_frame.next = self.state.q.val() == JobState::Idle;
+        self.weigh.next = self.state.q.val() == JobState::Weigh;
+        self.longer.next = (self.state.q.val() == JobState::Run) & self.more.val();
+        self.single.next = !self.rows.proven.val();
+        self.resumes.next = self.waiting.resumes.val();
+        self.more_segments.next = self.waiting.segments.val();
 
         match self.state.q.val() {
             JobState::Clear => {
@@ -321,14 +266,6 @@ impl Logic for Jobs {
                 self.predicted_at.d.next = false;
                 self.vi_at.d.next = self.frame_vi.val();
                 self.row_at.d.next = self.frame_row.val();
-                self.bus_at.d.next = self.frame_bus.val();
-                self.tag_at.d.next = self.frame_tag.val();
-                self.domain_at.d.next = self.frame_domain.val();
-                self.region_at.d.next = self.frame_region.val();
-                self.offset_at.d.next = self.frame_offset.val();
-                self.segments_at.d.next = self.frame_hint.val();
-                self.covered_at.d.next = self.frame_count.val();
-                self.room_at.d.next = self.ahead.val();
                 self.find_vi.next = self.frame_vi.val();
                 if self.want.val() & self.calm.q.val() {
                     self.serving_at.d.next = true;
@@ -401,41 +338,18 @@ impl Logic for Jobs {
                 }
             }
             JobState::Look => {
-                self.connected.d.next = self.look_connected.val();
-                self.tag_at.d.next = self.look_tag.val();
-                self.domain_at.d.next = self.look_domain.val();
-                self.region_at.d.next = self.look_region.val();
-                self.offset_at.d.next = self.look_offset.val();
-                self.segments_at.d.next = self.look_hint.val();
-                self.count.d.next = self.look_count.val();
-                self.there.d.next = self.behind.val() - self.taken.val();
                 if self.look_done.val() {
                     self.state.d.next = JobState::Weigh;
                 }
             }
             JobState::Weigh => {
-                self.covered_at.d.next = self.left.val();
-                self.room_at.d.next = self.ahead.val() - self.there.q.val();
-                if !self.rows.proven.val() {
-                    self.room_at.d.next = 1.into();
-                }
-                self.bus_at.d.next = self.tail_buses.read_data.val();
-                if self.there.q.val().any() & (!self.predicted_at.q.val()) {
-                    // Behind the last one that is there.
-                    self.region_at.d.next = self.tail_successors.read_data.val().get_bits::<16>(0);
-                    self.offset_at.d.next = self.tail_successors.read_data.val().get_bits::<26>(16);
-                    self.segments_at.d.next = self.segments.val();
-                    self.again_at.d.next = !self.tail_successors.read_data.val().get_bit(42);
-                }
-                if self.waiting.resumes.val() {
-                    self.segments_at.d.next = self.waiting.segments.val();
-                }
+                self.again_at.d.next = self.unlinked.val();
                 self.state.d.next = JobState::Order;
-                if !self.connected.q.val() {
+                if !self.connected.val() {
                     // Stopped, or not yet connected: what is there is of no use.
                     self.row_write.next = !(self.busy_row.val() | self.flights.flying.val());
                     self.state.d.next = JobState::Idle;
-                } else if self.count.q.val() <= bit_cast::<16, 3>(self.there.q.val()) {
+                } else if self.enough.val() {
                     self.state.d.next = JobState::Idle;
                 }
             }
@@ -452,7 +366,6 @@ impl Logic for Jobs {
                     self.state.d.next = JobState::Idle;
                 } else if self.more.val() {
                     // It is longer than the token said.
-                    self.segments_at.d.next = self.segments.val();
                     self.state.d.next = JobState::Order;
                 }
             }
