@@ -18,6 +18,9 @@ mod close;
 mod control;
 mod courier;
 mod finish;
+mod flights;
+mod hand;
+mod hints;
 mod jobs;
 mod judge;
 mod loader;
@@ -27,9 +30,11 @@ mod port;
 mod range;
 mod reader;
 mod resolver;
+mod rows;
 mod scatter;
 mod shelf;
 mod state;
+mod subject;
 mod successor;
 mod writer;
 pub use pieces::Pieces;
@@ -45,6 +50,7 @@ use close::Close;
 use control::Control;
 use courier::Courier;
 use finish::Finish;
+use hand::Hand;
 use judge::Judge;
 use nic_regs::counter::Counter;
 use nic_regs::desc::status;
@@ -77,6 +83,7 @@ pub struct Recv {
     pausing: DFF<Bit>,
     sampled: DFF<Bit>,
     fetched: DFF<Bits<64>>,
+    hand: Hand,
     control: Control,
     close: Close,
     courier: Courier,
@@ -124,8 +131,8 @@ impl Logic for Recv {
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, sampled, fetched);
         clock!(
-            self, clock, control, close, courier, port, scatter, finish, writer, ahead, range,
-            lookups
+            self, clock, hand, control, close, courier, port, scatter, finish, writer, ahead,
+            range, lookups
         );
         self.control.reset.next = self.reset.val();
         self.close.reset.next = self.reset.val();
@@ -143,16 +150,28 @@ impl Logic for Recv {
         TptClient::join(&mut self.ahead.tpt, &mut self.lookups.second);
         ViRecvClient::link(&mut self.vi, &mut self.port.vi);
 
-        // The header, which staging holds stable.
-        self.kind.next = self.staging.header0.val().get_bits::<8>(8);
-        self.length.next = self.staging.header0.val().get_bits::<13>(16);
-        self.source.next = self.staging.header0.val().get_bits::<8>(32);
-        self.dst_vi.next = self.staging.header1.val().get_bits::<16>(0);
-        self.first.next = self.staging.header1.val().get_bit(48);
-        self.last.next = self.staging.header1.val().get_bit(49);
-        self.word.next = self.staging.header2.val().get_bits::<32>(32);
-        self.has_immediate.next = self.last.val() & self.staging.header1.val().get_bit(50);
-        self.wants_ack.next = self.staging.header1.val().get_bit(52);
+        // The oldest frame, and those that wait.
+        self.hand.reset.next = self.reset.val();
+        self.hand.offered.next = self.staging.valid.val();
+        self.hand.offered0.next = self.staging.header0.val();
+        self.hand.offered1.next = self.staging.header1.val();
+        self.hand.offered2.next = self.staging.header2.val();
+        self.hand.offered_base.next = self.staging.base.val();
+        self.hand.give.next = self.control.give_back.val();
+        self.hand.peeked.next = self.ahead.peeked.val();
+        self.ahead.peek.next = self.hand.peek.val();
+        self.ahead.peek_vi.next = self.hand.peek_vi.val();
+
+        // Its header.
+        self.kind.next = self.hand.header0.val().get_bits::<8>(8);
+        self.length.next = self.hand.header0.val().get_bits::<13>(16);
+        self.source.next = self.hand.header0.val().get_bits::<8>(32);
+        self.dst_vi.next = self.hand.header1.val().get_bits::<16>(0);
+        self.first.next = self.hand.header1.val().get_bit(48);
+        self.last.next = self.hand.header1.val().get_bit(49);
+        self.word.next = self.hand.header2.val().get_bits::<32>(32);
+        self.has_immediate.next = self.last.val() & self.hand.header1.val().get_bit(50);
+        self.wants_ack.next = self.hand.header1.val().get_bit(52);
         self.is_data.next = self.kind.val() == self.kind_data.val();
         self.is_write.next = self.kind.val() == self.kind_write.val();
         self.data_length.next = self.length.val();
@@ -185,7 +204,7 @@ impl Logic for Recv {
         // The frame's way.
         self.control.pause.next = self.fence.pause.val();
         self.control.ready.next = self.ahead.ready.val();
-        self.control.valid.next = self.staging.valid.val();
+        self.control.valid.next = self.hand.valid.val();
         self.control.is_message.next = self.kind.val() == self.kind_message.val();
         self.control.length.next = self.data_length.val();
         self.control.is_write.next = self.is_write.val();
@@ -240,7 +259,7 @@ impl Logic for Recv {
         // The rules.
         self.judge.kind.next = self.kind.val();
         self.judge.first.next = self.first.val();
-        self.judge.opening.next = self.staging.header2.val().get_bits::<8>(0) == 0;
+        self.judge.opening.next = self.hand.header2.val().get_bits::<8>(0) == 0;
         self.judge.ours.next = self.port.ours.val();
         self.judge.level_fits.next = self.port.level_fits.val();
         self.judge.unreliable.next = self.port.unreliable.val();
@@ -259,9 +278,9 @@ impl Logic for Recv {
             (bit_cast::<3, 1>(self.control.telling.val().into()) << 1) | self.op_receive.val();
 
         // The VI table.
-        self.port.header0.next = self.staging.header0.val();
-        self.port.header1.next = self.staging.header1.val();
-        self.port.header2.next = self.staging.header2.val();
+        self.port.header0.next = self.hand.header0.val();
+        self.port.header1.next = self.hand.header1.val();
+        self.port.header2.next = self.hand.header2.val();
         self.port.get.next = self.control.get.val();
         self.port.save.next = self.close.saving.val();
         self.port.acked.next = self.control.ack.val();
@@ -353,9 +372,8 @@ impl Logic for Recv {
         } else if self.courier.deliver.val() {
             self.staging.address.next = bit_cast::<10, 3>(self.events.message_index.val());
         }
-        // One frame at a time.
-        self.staging.origin.next = self.staging.base.val();
-        self.staging.take.next = false;
+        self.staging.origin.next = self.hand.base.val();
+        self.staging.take.next = self.hand.take.val();
         self.staging.release.next = self.control.give_back.val();
         self.staging.refused.next = self.courier.refuse.val();
         self.events.valid.next = self.courier.deliver.val();

@@ -106,9 +106,14 @@ pub(crate) enum Fault {
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
+        Self::sized(seed, 8 << 20)
+    }
+
+    /// With so many bytes of memory.
+    pub(crate) fn sized(seed: u64, bytes: u64) -> Self {
         let mut random = Random::new(seed);
         let base = 0x0012_3456_0000_0000 + (random.below(1 << 20) << 12);
-        let bytes = (0..8 << 20).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
+        let bytes = (0..bytes).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
         let memory = Memory { base, bytes, poison: Vec::new(), log: Vec::new() };
         Self { memory, regions: HashMap::new(), random, free: base + 4096 }
     }

@@ -87,8 +87,15 @@ struct Bench {
     shadow: Vec<u8>,
     pace: Pace,
     vis: BTreeMap<u16, Vi>,
+    /// Frames that are in the engine's hand, then the one that is offered, then those to come.
     frames: VecDeque<(Header, Vec<u8>)>,
+    hand: usize,
     offered: bool,
+    /// Places of the payload of those that the engine was shown.
+    bases: VecDeque<u16>,
+    next_base: u16,
+    /// What the oldest frame does has been worked out.
+    judged: bool,
     expected: VecDeque<Event>,
     /// What frames that are released left on its way while the next one is matched: the writer's
     /// packets, statuses and completions. They come before that one's own.
@@ -141,7 +148,7 @@ fn count(counters: &mut BTreeMap<u32, u64>, counter: Counter) {
 
 impl Bench {
     fn new(seed: u64, vis: usize, pace: Pace) -> Self {
-        let mut world = World::new(seed);
+        let mut world = World::sized(seed, (vis as u64 + 15) << 19);
         let mut table = BTreeMap::new();
         while table.len() < vis {
             let number = u16::try_from(world.random.below(1024)).unwrap();
@@ -185,7 +192,11 @@ impl Bench {
             pace,
             vis: table,
             frames: VecDeque::new(),
+            hand: 0,
             offered: false,
+            bases: VecDeque::new(),
+            next_base: 0,
+            judged: false,
             expected: VecDeque::new(),
             trailing: VecDeque::new(),
             counters: BTreeMap::new(),
@@ -857,7 +868,8 @@ impl Bench {
         m.vi_posted_vi = posted.unwrap_or(0xffff);
         m.staging_valid = self.offered.into();
         if self.offered {
-            let beats = self.frames.front().unwrap().0.to_beats();
+            let beats = self.frames[self.hand].0.to_beats();
+            m.staging_base = self.bases[self.hand];
             (m.staging_header0, m.staging_header1, m.staging_header2) =
                 (beats[0], beats[1], beats[2]);
         } else {
@@ -910,35 +922,12 @@ impl Bench {
             self.vi_operation();
         }
         self.message_call();
-        self.model.inputs.staging_data = self.frames.front().map_or(0, |(_, payload)| {
-            let at = usize::from(out.staging_address) * 8;
-            let mut beat = [0xcc; 8];
-            for (n, byte) in beat.iter_mut().enumerate() {
-                *byte = payload.get(at + n).copied().unwrap_or(*byte);
-            }
-            u64::from_le_bytes(beat)
-        });
+        self.staging_data();
         if out.staging_refused != 0 {
             count(&mut self.counters, Counter::MessagesRefused);
             self.happened(Event::Refused);
         }
-        if out.staging_release != 0 {
-            assert!(self.offered);
-            let left = &self.expected;
-            let writes = left.iter().filter(|event| event.is_write()).count();
-            let trails = left.iter().all(|event| event.ends() || event.is_write());
-            assert!(writes <= WRITER_PACKETS && trails, "left: {left:?}");
-            self.trailing.append(&mut self.expected);
-            self.frames.pop_front();
-            (self.offered, self.released) = (false, self.released + 1);
-        } else if !self.offered
-            && !self.pause
-            && !self.frames.is_empty()
-            && self.world.random.chance(pace.ready)
-        {
-            self.offered = true;
-            self.expect();
-        }
+        self.staging_hand();
         for counter in 0..64 {
             *self.counted.entry(counter).or_default() += out.counts >> counter & 1;
         }
@@ -947,6 +936,65 @@ impl Bench {
             let quiet = self.desc_read.idle() && self.write.idle();
             assert!(quiet && calls.iter().all(|call| call.idle()));
             assert!(self.trailing.is_empty(), "left at the fence: {:?}", self.trailing);
+        }
+    }
+
+    /// A payload beat: of the frame that lies there.
+    fn staging_data(&mut self) {
+        let out = &self.model.outputs;
+        let mut there = self.bases.iter().zip(&self.frames);
+        let frame = there.find(|(base, (_, payload))| {
+            **base == out.staging_origin && (!payload.is_empty() || self.bases.len() == 1)
+        });
+        self.model.inputs.staging_data = frame.map_or(0, |(_, (_, payload))| {
+            let at = usize::from(out.staging_address) * 8;
+            let mut beat = [0xcc; 8];
+            for (n, byte) in beat.iter_mut().enumerate() {
+                *byte = payload.get(at + n).copied().unwrap_or(*byte);
+            }
+            u64::from_le_bytes(beat)
+        });
+    }
+
+    /// Frames are taken, given back, offered; the oldest is judged when nothing can come before it.
+    fn staging_hand(&mut self) {
+        let (take, release) =
+            (self.model.outputs.staging_take != 0, self.model.outputs.staging_release != 0);
+        let offered = self.offered;
+        if take {
+            assert!(offered && self.hand < 16, "no frame to take");
+            (self.offered, self.hand) = (false, self.hand + 1);
+        }
+        if release {
+            assert!(self.judged);
+            if self.hand > 0 {
+                self.hand -= 1;
+            } else {
+                self.offered = false;
+            }
+            let left = &self.expected;
+            let writes = left.iter().filter(|event| event.is_write()).count();
+            let trails = left.iter().all(|event| event.ends() || event.is_write());
+            assert!(writes <= WRITER_PACKETS && trails, "left: {left:?}");
+            self.trailing.append(&mut self.expected);
+            self.frames.pop_front();
+            self.bases.pop_front();
+            (self.judged, self.released) = (false, self.released + 1);
+        }
+        if !offered
+            && !self.pause
+            && self.hand < 16
+            && self.hand < self.frames.len()
+            && self.world.random.chance(self.pace.ready)
+        {
+            self.offered = true;
+            self.bases.push_back(self.next_base);
+            let beats = self.frames[self.hand].1.len().div_ceil(8) as u16;
+            self.next_base = (self.next_base + beats) % 2048;
+        }
+        if !self.judged && !self.pause && !self.bases.is_empty() {
+            self.judged = true;
+            self.expect();
         }
     }
 
@@ -987,7 +1035,9 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
         call: if fast { 1 } else { 1 + choice.below(12) },
         read: if fast { 1 } else { 1 + choice.below(200) },
     };
-    let vis = 1 + choice.below(6) as usize;
+    // Mostly a few; sometimes more than the engine can have descriptors at hand of.
+    let few = choice.chance(0.85);
+    let vis = if few { 1 + choice.below(6) } else { 17 + choice.below(8) } as usize;
     let mut bench = Bench::new(seed, vis, pace);
     bench.reread_faults = if choice.chance(0.3) { 0.05 } else { 0.0 };
     let faults = if choice.chance(0.5) { 0.15 } else { 0.0 };
@@ -1015,7 +1065,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
                 let vi = bench.vis.get_mut(&number).unwrap();
                 if matches!(vi.state, State::Connected) && vi.queue.room() {
                     // What the frame at the head sees must not change under it.
-                    if bench.offered && vi.queue.count == 0 {
+                    if bench.judged && vi.queue.count == 0 {
                         continue;
                     }
                     vi.queue.post(&mut bench.world, plan);
@@ -1032,7 +1082,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
             bench.pause = true;
         }
         if stopped
-            && !bench.offered
+            && !bench.judged
             && bench.pause
             && bench.model.outputs.fence_paused != 0
             && bench.world.random.chance(0.1)
@@ -1042,7 +1092,10 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
             vi.progress = None;
             vi.state = State::Connected;
             vi.queue.clear();
-            bench.frames.retain(|(header, _)| header.dst_vi != number);
+            // Those that the engine has seen still come.
+            let mut rest = bench.frames.split_off(bench.bases.len());
+            rest.retain(|(header, _)| header.dst_vi != number);
+            bench.frames.append(&mut rest);
         }
         let random = &mut bench.world.random;
         if bench.frames.len() < 20 && random.chance(0.05) {
@@ -1070,7 +1123,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
             bench.pause = !bench.pause;
         }
         if bench.pause
-            && !bench.offered
+            && !bench.judged
             && bench.model.outputs.fence_paused != 0
             && bench.world.random.chance(0.0005)
         {
@@ -1183,17 +1236,21 @@ fn cost() {
     }
 }
 
-/// Cycles a message in a row of small ones, each offered when the one before is released.
+/// Cycles a message in a row of small ones, VI by VI in turn: with neighbours that answer at once, and
+/// with reads that take so many cycles more.
 #[test]
 fn rate() {
-    for (vis, most) in [(1, 16), (8, 27)] {
-        let mut bench = posted(vis, 64 / vis as u64, 8);
+    let bounds =
+        [(1, 0, 16), (1, 40, 16), (8, 0, 16), (8, 40, 16), (16, 40, 16), (64, 0, 16), (64, 40, 17)];
+    for (vis, latency, most) in bounds {
+        let mut bench = posted(vis, 128 / vis as u64, 8);
+        bench.desc_read.latency = latency;
         let numbers: Vec<u16> = bench.vis.keys().copied().collect();
         bench.posted.extend(&numbers);
-        for _ in 0..300 {
+        for _ in 0..1000 {
             bench.cycle();
         }
-        for at in 0..64 {
+        for at in 0..128 {
             whole_message(&mut bench, numbers[at % vis], 8);
         }
         let mut cycles = 0;
@@ -1201,9 +1258,9 @@ fn rate() {
             bench.cycle();
             cycles += 1;
         }
-        let each = cycles / 64;
-        println!("receive 8 bytes, {vis} VIs: {each} cycles a message");
-        assert!(each <= most, "{vis} VIs: {each} cycles a message");
+        let each = cycles / 128;
+        println!("receive 8 bytes, {vis} VIs, latency {latency}: {each} cycles a message");
+        assert!(each <= most, "{vis} VIs, latency {latency}: {each} cycles a message");
     }
 }
 
@@ -1301,11 +1358,12 @@ fn read_ahead_of_the_count() {
 fn region_is_revoked_after_the_fetch() {
     let mut bench = posted(1, 2, 64);
     let number = fetch_ahead(&mut bench);
-    assert_eq!(bench.desc_read.requests, 2);
+    let before = bench.desc_read.requests;
+    assert!(before > 0);
     fence(&mut bench, |bench| bench.vis[&number].queue.revoke(&mut bench.world));
     whole_message(&mut bench, number, 64);
     settle(&mut bench);
-    assert!(bench.desc_read.requests > 2);
+    assert!(bench.desc_read.requests > before);
     let stop = format!("stop {} 20 false", StopReason::Protection as u8);
     let kinds: Vec<&str> = bench.seen.keys().map(String::as_str).collect();
     assert_eq!(kinds, ["Pop", "complete false", "status 10005 false", stop.as_str()]);

@@ -1,5 +1,5 @@
-//! Descriptors ahead of the frames: what is at hand (`Shelf`), what to fetch (`Jobs`), and the
-//! fetching (`Loader`).
+//! Descriptors ahead of the frames: what is at hand (`Shelf`), what to fetch (`Jobs`, `Subject`), and
+//! the fetching (`Loader`).
 //!
 //! ```text
 //! doorbells, pops (hints) -->+-------+--> the descriptor of the frame's VI, if it is at hand (`found`)
@@ -10,6 +10,7 @@
 use super::jobs::Jobs;
 use super::loader::Loader;
 use super::shelf::Shelf;
+use super::subject::Subject;
 use crate::ifs::{ReadClient, TptClient};
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
@@ -25,6 +26,10 @@ pub struct Ahead {
     /// Pulse: a receive descriptor was posted.
     pub posted: Signal<In, Bit>,
     pub posted_vi: Signal<In, Bits<16>>,
+    /// A frame for this VI waits; see `super::hand`.
+    pub peek: Signal<In, Bit>,
+    pub peek_vi: Signal<In, Bits<10>>,
+    pub peeked: Signal<Out, Bit>,
     // The frame: one is in hand, of this VI, whose context is below.
     pub frame: Signal<In, Bit>,
     pub vi: Signal<In, Bits<16>>,
@@ -77,10 +82,9 @@ pub struct Ahead {
     refill_vi: DFF<Bits<10>>,
     shelf: Shelf,
     jobs: Jobs,
+    subject: Subject,
     loader: Loader,
     bus_now: Signal<Local, Bits<64>>,
-    put_after: Signal<Local, Bits<3>>,
-    put_before: Signal<Local, Bits<3>>,
     row_valid: Number<14, { 1 << 13 }>,
 }
 
@@ -88,7 +92,7 @@ impl Logic for Ahead {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, found_at, refill, refill_vi);
-        clock!(self, clock, shelf, jobs, loader);
+        clock!(self, clock, shelf, jobs, subject, loader);
         self.jobs.reset.next = self.reset.val();
         self.loader.reset.next = self.reset.val();
         ReadClient::link(&mut self.read, &mut self.loader.read);
@@ -144,63 +148,94 @@ impl Logic for Ahead {
         self.jobs.want.next = self.want.val();
         self.jobs.want_next.next = self.want_next.val();
         self.jobs.hold.next = self.foreign.val() | self.renewed.val();
-        self.jobs.frame_tag.next = self.tag.val();
-        self.jobs.frame_domain.next = self.domain.val();
-        self.jobs.frame_region.next = self.region.val();
-        self.jobs.frame_offset.next = self.offset.val();
-        self.jobs.frame_hint.next = self.segments.val();
-        self.jobs.frame_count.next = self.count.val();
-        self.jobs.frame_bus.next = self.bus_now.val();
+        self.subject.frame_tag.next = self.tag.val();
+        self.subject.frame_domain.next = self.domain.val();
+        self.subject.frame_region.next = self.region.val();
+        self.subject.frame_offset.next = self.offset.val();
+        self.subject.frame_hint.next = self.segments.val();
+        self.subject.frame_count.next = self.count.val();
+        self.subject.frame_bus.next = self.bus_now.val();
         self.jobs.look_done.next = self.look_done.val();
-        self.jobs.look_connected.next = self.look_connected.val();
-        self.jobs.look_domain.next = self.look_domain.val();
-        self.jobs.look_tag.next = self.look_tag.val();
-        self.jobs.look_region.next = self.look_region.val();
-        self.jobs.look_offset.next = self.look_offset.val();
-        self.jobs.look_hint.next = self.look_hint.val();
-        self.jobs.look_count.next = self.look_count.val();
-        self.jobs.row.next = self.shelf.fetch_row.val();
+        self.subject.look_connected.next = self.look_connected.val();
+        self.subject.look_domain.next = self.look_domain.val();
+        self.subject.look_tag.next = self.look_tag.val();
+        self.subject.look_region.next = self.look_region.val();
+        self.subject.look_offset.next = self.look_offset.val();
+        self.subject.look_hint.next = self.look_hint.val();
+        self.subject.look_count.next = self.look_count.val();
+        self.jobs.find_row.next = self.shelf.find_row.val();
+        self.jobs.peek.next = self.peek.val();
+        self.jobs.peek_vi.next = self.peek_vi.val();
+        self.peeked.next = self.jobs.peeked.val();
+        self.shelf.find_vi.next = self.jobs.find_vi.val();
+        self.shelf.fetch_row.next = self.jobs.row.val();
+        self.shelf.where_write.next = self.jobs.where_write.val();
         self.jobs.owned.next = self.shelf.owned.val();
         self.jobs.ours.next = self.shelf.ours.val();
         self.jobs.put.next = self.shelf.put.val();
         self.jobs.taken.next = self.shelf.taken.val();
         self.jobs.idle.next = self.loader.idle.val();
-        self.jobs.tail_write.next = self.loader.tail_write.val();
-        self.jobs.tail_bus.next = self.loader.bus.val();
-        self.jobs.tail_successor.next = self.loader.successor.val();
-        self.loader.start.next = self.jobs.start.val();
+        self.jobs.predictable.next = self.loader.predictable.val();
+        self.subject.near.next = self.loader.near.val();
+        self.jobs.served.next = self.loader.done.val();
+        self.jobs.lost.next = self.loader.lost.val();
+        self.jobs.lost_row.next = self.loader.lost_row.val();
+        self.jobs.lost_stream.next = self.loader.lost_stream.val();
+        self.jobs.ended.next = self.loader.ended.val();
+        self.jobs.ended_vi.next = self.loader.ended_vi.val();
+        self.jobs.ended_stream.next = self.loader.ended_stream.val();
+        self.jobs.confirms.next = self.loader.confirms.val();
+        self.jobs.more.next = self.loader.more.val();
+        self.jobs.segments.next = self.loader.hint.val();
+        self.subject.segments.next = self.loader.hint.val();
+        self.jobs.ended_row.next = self.loader.row.val();
+        self.subject.tail_write.next = self.loader.tail_write.val();
+        self.subject.tail_row.next = self.loader.row.val();
+        self.subject.tail_bus.next = self.loader.tail_bus.val();
+        self.subject.tail_successor.next = self.loader.tail_successor.val();
+        self.subject.take_frame.next = self.jobs.take_frame.val();
+        self.subject.take_look.next = self.jobs.look.val();
+        self.subject.weigh.next = self.jobs.weigh.val();
+        self.subject.longer.next = self.jobs.longer.val();
+        self.subject.vi.next = self.jobs.vi.val();
+        self.subject.row.next = self.jobs.row.val();
+        self.subject.behind.next = self.jobs.behind.val();
+        self.subject.taken.next = self.shelf.taken.val();
+        self.subject.serving.next = self.jobs.serving.val();
+        self.subject.predicted.next = self.jobs.predicted.val();
+        self.subject.single.next = self.jobs.single.val();
+        self.subject.resumes.next = self.jobs.resumes.val();
+        self.subject.more_segments.next = self.jobs.more_segments.val();
+        self.jobs.connected.next = self.subject.connected.val();
+        self.jobs.enough.next = self.subject.enough.val();
+        self.jobs.unlinked.next = self.subject.unlinked.val();
+        self.jobs.wanted.next = self.subject.wanted.val();
+        self.loader.order.next = self.jobs.order.val();
+        self.loader.renew.next = self.jobs.again.val();
+        self.loader.predicted.next = self.jobs.predicted.val();
+        self.loader.stream.next = self.jobs.stream.val();
+        self.loader.region.next = self.subject.region.val();
+        self.loader.offset.next = self.subject.offset.val();
+        self.loader.job_bus.next = self.subject.bus.val();
+        self.loader.wanted.next = self.subject.wanted.val();
+        self.loader.owner.next = self.subject.owner.val();
         self.loader.serving.next = self.jobs.serving.val();
-        self.loader.again.next = self.jobs.again.val();
-        self.loader.resume.next = self.jobs.resume.val();
-        self.loader.follow.next = self.jobs.follow.val();
+        self.loader.hurry.next = self.jobs.hurry.val();
         self.loader.forget.next = self.jobs.forget.val();
-        self.jobs.resumable.next = self.loader.resumable.val();
-        self.loader.job_bus.next = self.jobs.bus.val();
-        self.loader.tag.next = self.jobs.tag.val();
-        self.loader.domain.next = self.jobs.domain.val();
-        self.loader.region.next = self.jobs.region.val();
-        self.loader.offset.next = self.jobs.offset.val();
-        self.loader.segments.next = self.jobs.segments.val();
-        self.loader.covered.next = self.jobs.covered.val();
-        self.loader.room.next = self.jobs.room.val();
-        self.loader.hurry.next = self.want.val() | self.want_next.val() | self.pause.val();
+        self.loader.row_busy.next = self.jobs.row_write.val();
+
+        // Entries are written before they are offered.
         self.shelf.fetch_vi.next = self.jobs.vi.val();
-        self.put_after.next = self.shelf.put.val() + 1;
-        self.put_before.next = self.shelf.put.val() - 1;
-        self.shelf.row_write.next = self.jobs.row_write.val() | self.loader.entry_write.val();
+        self.shelf.row_write.next = self.jobs.row_write.val() | self.loader.offer.val();
         self.shelf.row_address.next = self.jobs.row_address.val();
         self.shelf.row_data.next = self.jobs.row_data.val();
-        self.shelf.entry.next = (bit_cast::<7, 4>(self.shelf.fetch_row.val()) << 3)
-            | bit_cast::<7, 3>(self.put_before.val());
-        if self.loader.entry_write.val() {
-            self.shelf.row_data.next = self.row_valid.val()
-                | (bit_cast::<14, 10>(self.jobs.vi.val()) << 3)
-                | bit_cast::<14, 3>(self.put_after.val());
+        if self.loader.offer.val() {
+            self.shelf.row_address.next = self.loader.row.val();
+            self.shelf.row_data.next =
+                self.row_valid.val() | bit_cast::<14, 13>(self.loader.offer_data.val());
         }
-        if self.loader.entry_write.val() | self.loader.segment_write.val() {
-            self.shelf.entry.next = (bit_cast::<7, 4>(self.shelf.fetch_row.val()) << 3)
-                | bit_cast::<7, 3>(self.shelf.put.val());
-        }
+        self.shelf.entry.next = (bit_cast::<7, 4>(self.loader.row.val()) << 3)
+            | bit_cast::<7, 3>(self.loader.place.val());
         self.shelf.head_write.next = self.loader.entry_write.val();
         self.shelf.head_bus.next = self.loader.bus.val();
         self.shelf.head_data.next = self.loader.entry_data.val();

@@ -1,51 +1,62 @@
-//! Fetches and resolves receive descriptors (contract 3, 2.3): one for the frame, or those that
-//! follow what is at hand.
-//!
-//! A job starts at a token (or, `again`, reads Next of the descriptor at `bus` first; or, `resume`,
-//! with the successor of the last one) and goes on to the successor while the posted count covers
-//! it, the shelf has room and nobody else waits. One read may bring up to four descriptors: one
-//! that lies in what was read is taken from there, if Next says that it is the successor and the
-//! count covered it when the read was issued. A fault ends the job; only the frame's (`serving`) is
-//! reported.
+//! Resolves receive descriptors (contract 3, 2.3) as they come, and puts them on the shelf.
 //!
 //! ```text
-//! Idle -> Seek -> Open -> Parse -> Follow -> Parse (it is in the buffer) | Seek;  Parse -> Idle
-//! Idle -> Seek -> Open -> Renewed (again) -> Seek | Idle;  Idle -> Follow (resume)
+//! orders --> Reader (look-up, read) ==> up to four reads ==> Resolver --> the shelf
+//! ```
+//! A read belongs to one VI. It may bring several descriptors: one that lies in what was read is
+//! used if Next says that it is the successor and the count covered it when the read was ordered.
+//! What a read brought is offered when it has ended well. A read that was predicted is used if the
+//! read before it in the stream led there. A fault ends the read; only the frame's (`serving`, which
+//! is alone) is reported.
+//!
+//! ```text
+//! Idle -> Parse -> [Parse ...] -> End -> Idle;  Idle -> Renewed -> Idle;  Idle -> Drop -> Idle
 //! ```
 
 use super::loader_state::LoadState;
 use super::reader::Reader;
 use super::resolver::Resolver;
-use crate::desc::{Extent, Outcome};
+use crate::desc::Outcome;
 use crate::ifs::{ReadClient, TptClient};
 use crate::leaf::Number;
+use crate::tpt::Lookups;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
 pub struct Loader {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    // The job, see `super::jobs`.
-    pub start: Signal<In, Bit>,
+    // Orders, see `super::reader`.
     pub idle: Signal<Out, Bit>,
-    pub serving: Signal<In, Bit>,
-    pub again: Signal<In, Bit>,
-    pub resume: Signal<In, Bit>,
-    pub follow: Signal<In, Bit>,
-    pub job_bus: Signal<In, Bits<64>>,
-    pub tag: Signal<In, Bits<16>>,
-    pub domain: Signal<In, Bits<8>>,
+    pub order: Signal<In, Bit>,
+    pub renew: Signal<In, Bit>,
+    pub predicted: Signal<In, Bit>,
+    pub stream: Signal<In, Bit>,
     pub region: Signal<In, Bits<16>>,
     pub offset: Signal<In, Bits<26>>,
-    pub segments: Signal<In, Bits<5>>,
-    pub covered: Signal<In, Bits<16>>,
-    pub room: Signal<In, Bits<3>>,
+    pub job_bus: Signal<In, Bits<64>>,
+    pub wanted: Signal<In, Bits<9>>,
+    pub owner: Signal<In, Bits<60>>,
+    pub predictable: Signal<Out, Bit>,
+    /// The order under way is the frame's.
+    pub serving: Signal<In, Bit>,
     /// Somebody waits: take no further descriptor.
     pub hurry: Signal<In, Bit>,
-    /// The last job can go on at the next descriptor; until it is to forget that.
     pub forget: Signal<In, Bit>,
-    pub resumable: Signal<Out, Bit>,
-    // The frame's answer; the results stay until the next job.
+    // Orders that are over; see `super::flights`.
+    pub lost: Signal<Out, Bit>,
+    pub lost_row: Signal<Out, Bits<4>>,
+    pub lost_stream: Signal<Out, Bit>,
+    pub ended: Signal<Out, Bit>,
+    pub ended_vi: Signal<Out, Bits<10>>,
+    pub ended_stream: Signal<Out, Bit>,
+    pub confirms: Signal<Out, Bit>,
+    /// With `ended`: more of this VI is to be read, so many segments at first (the frame's: again).
+    pub more: Signal<Out, Bit>,
+    pub hint: Signal<Out, Bits<5>>,
+    /// Descriptors lie one behind the other, as far as is known.
+    pub near: Signal<Out, Bit>,
+    // The frame's answer; the results stay until the next order.
     pub done: Signal<Out, Bit>,
     pub outcome: Signal<Out, Bits<3>>,
     pub unreached: Signal<Out, Bit>,
@@ -53,39 +64,66 @@ pub struct Loader {
     pub successor: Signal<Out, Bits<43>>,
     /// Pulse: a descriptor was fetched and resolved.
     pub fetched: Signal<Out, Bit>,
-    // The shelf: an entry, one more entry in the row, the last entry's address and successor.
+    // The shelf: an entry of this row; entries are offered, up to before a place.
+    pub row: Signal<Out, Bits<4>>,
+    pub place: Signal<Out, Bits<3>>,
     pub entry_write: Signal<Out, Bit>,
     pub entry_data: Signal<Out, Bits<62>>,
     pub successor_write: Signal<Out, Bit>,
-    pub tail_write: Signal<Out, Bit>,
     pub segment_write: Signal<Out, Bit>,
     pub segment_number: Signal<Out, Bits<4>>,
     pub segment_bus: Signal<Out, Bits<64>>,
     pub segment_length: Signal<Out, Bits<32>>,
+    /// The row is being written by somebody else.
+    pub row_busy: Signal<In, Bit>,
+    pub offer: Signal<Out, Bit>,
+    /// VI 12:3, place behind the last one 2:0.
+    pub offer_data: Signal<Out, Bits<13>>,
+    /// The row's last entry: address and successor.
+    pub tail_write: Signal<Out, Bit>,
+    pub tail_bus: Signal<Out, Bits<64>>,
+    pub tail_successor: Signal<Out, Bits<43>>,
     pub read: ReadClient,
     pub tpt: TptClient,
-    extent: Extent,
     reader: Reader,
     resolver: Resolver,
+    lookups: Lookups,
     state: DFF<LoadState>,
-    first: DFF<Bit>,
     failed: DFF<Bits<3>>,
-    covered_at: DFF<Bits<16>>,
-    room_at: DFF<Bits<3>>,
-    hint: DFF<Bits<5>>,
+    // The descriptor in hand: where it is, its first word in the read, bytes from there on.
     region_at: DFF<Bits<16>>,
     offset_at: DFF<Bits<26>>,
-    // The descriptor's first word in the buffer.
+    bus_at: DFF<Bits<64>>,
+    space: DFF<Bits<32>>,
+    have: DFF<Bits<9>>,
     base: DFF<Bits<5>>,
-    can_resume: DFF<Bit>,
+    covered: DFF<Bits<16>>,
+    room: DFF<Bits<3>>,
+    place_at: DFF<Bits<3>>,
+    // The last entry that was written, and whether it is still to be offered.
+    last_bus: DFF<Bits<64>>,
+    last_successor: DFF<Bits<43>>,
+    waits: DFF<Bit>,
+    // Where the stream leads.
+    chain: DFF<Bits<43>>,
+    tag: DFF<Bits<16>>,
+    domain: DFF<Bits<8>>,
+    near_at: DFF<Bit>,
     done_out: DFF<Bit>,
     fetched_out: DFF<Bit>,
+    vi: Signal<Local, Bits<10>>,
     reached: Signal<Local, Bits<5>>,
-    renewing: Signal<Local, Bit>,
-    one_covered: Number<16, 1>,
     goes_on: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
+    good: Signal<Local, Bit>,
+    goes: Signal<Local, Bit>,
+    leads: Signal<Local, Bit>,
+    over: Signal<Local, Bit>,
+    token: Signal<Local, Bits<43>>,
+    one_covered: Number<16, 1>,
     one: Number<3, 1>,
+    line: Number<9, 64>,
+    valid_bit: Number<43, { 1 << 42 }>,
     failed_descriptor: Number<3, { Outcome::Descriptor as u64 }>,
     failed_host_read: Number<3, { Outcome::HostRead as u64 }>,
 }
@@ -93,31 +131,81 @@ pub struct Loader {
 impl Logic for Loader {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, first, failed, covered_at, room_at, hint, region_at);
-        dff_setup!(self, clock, offset_at, base, can_resume, done_out, fetched_out);
-        clock!(self, clock, reader, resolver);
+        dff_setup!(self, clock, state, failed, region_at, offset_at, bus_at, space, have, base);
+        dff_setup!(self, clock, covered, room, place_at, last_bus, last_successor, waits, chain);
+        dff_setup!(self, clock, tag, domain, near_at, done_out, fetched_out);
+        clock!(self, clock, reader, resolver, lookups);
         self.resolver.reset.next = self.reset.val();
         self.reader.reset.next = self.reset.val();
+        self.lookups.reset.next = self.reset.val();
         ReadClient::link(&mut self.read, &mut self.reader.read);
+        TptClient::link(&mut self.tpt, &mut self.lookups.tpt);
+        TptClient::join(&mut self.resolver.tpt, &mut self.lookups.first);
+        TptClient::join(&mut self.reader.tpt, &mut self.lookups.second);
 
-        self.renewing.next = self.again.val() & self.first.q.val();
-        self.goes_on.next = self.covered_at.q.val() > self.one_covered.val();
+        // Orders.
+        self.idle.next = self.reader.idle.val();
+        self.reader.order.next = self.order.val();
+        self.reader.renew.next = self.renew.val();
+        self.reader.predicted.next = self.predicted.val();
+        self.reader.stream.next = self.stream.val();
+        self.reader.region.next = self.region.val();
+        self.reader.offset.next = self.offset.val();
+        self.reader.bus.next = self.job_bus.val();
+        self.reader.wanted.next = self.wanted.val();
+        self.reader.owner.next = self.owner.val();
+        self.predictable.next = self.reader.predictable.val();
+        self.lost.next = self.reader.nowhere.val();
+        self.lost_row.next = self.reader.lost_row.val();
+        self.lost_stream.next = self.reader.lost_stream.val();
+
+        // The read in hand.
+        self.vi.next = self.reader.read_owner.val().get_bits::<10>(0);
+        self.row.next = self.reader.read_owner.val().get_bits::<4>(56);
+        self.token.next = self.valid_bit.val()
+            | bit_cast::<43, 16>(self.reader.read_region.val())
+            | (bit_cast::<43, 26>(self.reader.read_offset.val()) << 16);
+        self.goes_on.next = self.covered.q.val() > self.one_covered.val();
+        self.fits.next = self.room.q.val() > self.one.val();
+        self.reached.next = self.base.q.val() + self.resolver.stride.val().get_bits::<5>(4);
+        self.good.next = (!self.resolver.outcome.val().any())
+            & (!self.resolver.anew.val())
+            & (!self.reader.failed.val());
+        self.goes.next = self.good.val()
+            & self.goes_on.val()
+            & self.fits.val()
+            & self.resolver.follows.val()
+            & (!self.serving.val())
+            & (!self.hurry.val());
+        // The successor lies right behind what was read, all of which was used.
+        self.leads.next = self.good.val()
+            & self.goes_on.val()
+            & self.resolver.near.val()
+            & (self.resolver.stride.val() == self.line.val())
+            & (self.have.q.val() == self.line.val());
+        self.over.next = false;
 
         // Results.
-        self.idle.next = self.state.q.val() == LoadState::Idle;
-        self.resumable.next = self.can_resume.q.val();
         self.done.next = self.done_out.q.val();
         self.done_out.d.next = false;
         self.outcome.next = self.failed.q.val();
         self.unreached.next = (self.failed.q.val() == self.failed_descriptor.val())
             | (self.failed.q.val() == self.failed_host_read.val());
-        self.bus.next = self.reader.bus.val();
+        self.bus.next = self.bus_at.q.val();
         self.successor.next = self.resolver.token.val();
         self.fetched.next = self.fetched_out.q.val();
         self.fetched_out.d.next = false;
+        self.hint.next = self.resolver.hint.val();
+        self.near.next = self.near_at.q.val();
+        self.more.next = false;
+        self.confirms.next = false;
+        self.ended_vi.next = self.vi.val();
+        self.ended_stream.next = self.reader.read_stream.val();
+
+        // The shelf.
+        self.place.next = self.place_at.q.val();
         self.entry_write.next = false;
         self.successor_write.next = false;
-        self.tail_write.next = false;
         self.entry_data.next = bit_cast::<62, 16>(self.region_at.q.val())
             | (bit_cast::<62, 26>(self.offset_at.q.val()) << 16)
             | (bit_cast::<62, 20>(self.resolver.total.val()) << 42);
@@ -125,179 +213,175 @@ impl Logic for Loader {
         self.segment_number.next = self.resolver.segment_number.val();
         self.segment_bus.next = self.resolver.segment_bus.val();
         self.segment_length.next = self.resolver.segment_length.val();
-
-        // Look-ups: the reader and the resolver never have one at the same time.
-        self.tpt.valid.next = self.reader.tpt.valid.val() | self.resolver.tpt.valid.val();
-        self.tpt.index.next = self.resolver.tpt.index.val();
-        self.tpt.generation.next = self.resolver.tpt.generation.val();
-        self.tpt.check_generation.next = !self.reader.tpt.valid.val();
-        self.tpt.va_mode.next = !self.reader.tpt.valid.val();
-        self.tpt.address.next = self.resolver.tpt.address.val();
-        self.tpt.length.next = self.resolver.tpt.length.val();
-        if self.reader.tpt.valid.val() {
-            self.tpt.index.next = self.reader.tpt.index.val();
-            self.tpt.address.next = self.reader.tpt.address.val();
-            self.tpt.length.next = self.reader.tpt.length.val();
+        self.offer.next = self.waits.q.val()
+            & (!self.reader.reading.val())
+            & (!self.reader.failed.val())
+            & (!self.row_busy.val());
+        self.offer_data.next =
+            (bit_cast::<13, 10>(self.vi.val()) << 3) | bit_cast::<13, 3>(self.place_at.q.val());
+        if self.offer.val() {
+            self.waits.d.next = false;
         }
-        self.tpt.tag.next = self.tag.val();
-        self.tpt.domain.next = self.domain.val();
-        self.tpt.rights.next = 0.into();
-        self.reader.tpt.done.next = self.reader.tpt.valid.val() & self.tpt.done.val();
-        self.reader.tpt.ok.next = self.tpt.ok.val();
-        self.reader.tpt.bus.next = self.tpt.bus.val();
-        self.reader.tpt.room.next = self.tpt.room.val();
-        self.reader.tpt.offset_64.next = self.tpt.offset_64.val();
-        self.resolver.tpt.done.next = self.resolver.tpt.valid.val() & self.tpt.done.val();
-        self.resolver.tpt.ok.next = self.tpt.ok.val();
-        self.resolver.tpt.bus.next = self.tpt.bus.val();
-        self.resolver.tpt.room.next = self.tpt.room.val();
-        self.resolver.tpt.offset_64.next = self.tpt.offset_64.val();
-
-        // Reads.
-        self.extent.hint.next = self.hint.q.val();
-        self.extent.covered.next = self.covered_at.q.val();
-        self.extent.follow.next = self.follow.val();
-        self.reader.seek.next = (self.state.q.val() == LoadState::Seek) & (!self.renewing.val());
-        self.reader.region.next = self.region_at.q.val();
-        self.reader.offset.next = self.offset_at.q.val();
-        self.reader.wanted.next = self.extent.bytes.val();
-        self.reader.renew.next = (self.state.q.val() == LoadState::Seek) & self.renewing.val();
-        self.reader.renew_bus.next = self.job_bus.val();
-        self.reader.rest.next = self.resolver.rest.val();
-        self.reader.need.next = self.resolver.need.val();
-        self.reader.step.next =
-            (self.state.q.val() == LoadState::Follow) & self.resolver.follows.val();
-        self.reader.stride.next = self.resolver.stride.val();
-        self.reader.word.next = self.resolver.word.val();
+        self.tail_write.next = self.offer.val();
+        self.tail_bus.next = self.last_bus.q.val();
+        self.tail_successor.next = self.last_successor.q.val();
 
         // The descriptor and its successor.
-        self.resolver.start.next = ((self.state.q.val() == LoadState::Follow)
-            & self.resolver.follows.val())
-            | ((self.state.q.val() == LoadState::Open) & self.reader.opened.val());
-        self.resolver.only_next.next = self.renewing.val();
-        self.resolver.covers.next = self.goes_on.val() | self.renewing.val();
-        self.resolver.forget.next = self.start.val() & (!self.resume.val());
+        self.resolver.start.next = false;
+        self.resolver.from.next = self.reached.val();
+        if self.state.q.val() == LoadState::Idle {
+            self.resolver.from.next = 0.into();
+        }
+        self.resolver.only_next.next = self.reader.read_renew.val();
+        self.resolver.covers.next = self.goes_on.val() | self.reader.read_renew.val();
+        self.resolver.forget.next = self.forget.val();
         self.resolver.unreadable.next = false;
         self.resolver.region.next = self.region_at.q.val();
         self.resolver.offset.next = self.offset_at.q.val();
-        self.resolver.opened.next = self.reader.opened.val();
-        self.resolver.space.next = self.reader.space.val();
-        self.resolver.have.next = self.reader.have.val();
+        self.resolver.space.next = self.space.q.val();
+        self.resolver.have.next = self.have.q.val();
         self.resolver.present.next = self.reader.present.val();
         self.resolver.even.next = self.reader.even.val();
         self.resolver.odd.next = self.reader.odd.val();
         self.resolver.reading.next = self.reader.reading.val();
-        self.resolver.failed.next = self.reader.failed.val();
-        self.reached.next = self.base.q.val() + self.resolver.stride.val().get_bits::<5>(4);
-        self.resolver.from.next = 0.into();
-        if self.state.q.val() == LoadState::Follow {
-            self.resolver.from.next = self.reached.val();
-        }
-        self.fits.next = self.room_at.q.val() > self.one.val();
+        self.resolver.tag.next = self.tag.q.val();
+        self.resolver.domain.next = self.domain.q.val();
+        self.reader.word.next = self.resolver.word.val();
 
         match self.state.q.val() {
             LoadState::Idle => {
-                self.first.d.next = true;
-                if self.start.val() {
-                    self.can_resume.d.next = false;
-                    self.room_at.d.next = self.room.val();
-                    self.state.d.next = LoadState::Follow;
-                    if !self.resume.val() {
-                        self.region_at.d.next = self.region.val();
-                        self.offset_at.d.next = self.offset.val();
-                        self.hint.d.next = self.segments.val();
-                        self.covered_at.d.next = self.covered.val();
-                        self.state.d.next = LoadState::Seek;
+                if self.reader.ready.val() {
+                    self.region_at.d.next = self.reader.read_region.val();
+                    self.offset_at.d.next = self.reader.read_offset.val();
+                    self.bus_at.d.next = self.reader.read_bus.val();
+                    self.space.d.next = self.reader.space.val();
+                    self.have.d.next = self.reader.have.val();
+                    self.base.d.next = 0.into();
+                    self.place_at.d.next = self.reader.read_owner.val().get_bits::<3>(10);
+                    self.room.d.next = self.reader.read_owner.val().get_bits::<3>(13);
+                    self.tag.d.next = self.reader.read_owner.val().get_bits::<16>(16);
+                    self.domain.d.next = self.reader.read_owner.val().get_bits::<8>(32);
+                    self.covered.d.next = self.reader.read_owner.val().get_bits::<16>(40);
+                    self.failed.d.next = 0.into();
+                    if (self.tag.q.val() != self.reader.read_owner.val().get_bits::<16>(16))
+                        | (self.domain.q.val() != self.reader.read_owner.val().get_bits::<8>(32))
+                    {
+                        self.resolver.forget.next = true;
                     }
-                }
-            }
-            LoadState::Follow => {
-                self.covered_at.d.next = self.covered_at.q.val() - 1;
-                self.region_at.d.next = self.resolver.token.val().get_bits::<16>(0);
-                self.offset_at.d.next = self.resolver.token.val().get_bits::<26>(16);
-                self.base.d.next = self.reached.val();
-                self.state.d.next = LoadState::Seek;
-                if self.resolver.follows.val() {
+                    self.resolver.start.next = true;
                     self.state.d.next = LoadState::Parse;
-                }
-            }
-            LoadState::Seek => {
-                self.base.d.next = 0.into();
-                self.state.d.next = LoadState::Open;
-                self.failed.d.next = 0.into();
-            }
-            LoadState::Open => {
-                if self.reader.nowhere.val() {
-                    self.failed.d.next = self.failed_descriptor.val();
-                    if self.reader.unread.val() {
-                        self.failed.d.next = self.failed_host_read.val();
-                    }
-                    self.done_out.d.next = self.serving.val() & self.first.q.val();
-                    self.state.d.next = LoadState::Idle;
-                } else if self.reader.opened.val() {
-                    self.state.d.next = LoadState::Parse;
-                    if self.renewing.val() {
+                    if self.reader.read_renew.val() {
                         self.state.d.next = LoadState::Renewed;
+                    } else if self.reader.read_predicted.val()
+                        & (self.chain.q.val() != self.token.val())
+                    {
+                        self.resolver.start.next = false;
+                        self.state.d.next = LoadState::Drop;
                     }
                 }
             }
             LoadState::Parse => {
-                if self.resolver.done.val() & (!self.reader.reading.val()) {
-                    self.state.d.next = LoadState::Idle;
-                    self.hint.d.next = self.resolver.hint.val();
-                    self.first.d.next = false;
-                    self.done_out.d.next = self.serving.val() & self.first.q.val();
-                    self.failed.d.next = self.resolver.outcome.val();
-                    if self.reader.failed.val() {
-                        self.failed.d.next = self.failed_host_read.val();
-                    } else if self.resolver.anew.val() {
-                        self.first.d.next = self.first.q.val();
-                        self.done_out.d.next = false;
-                        self.state.d.next = LoadState::Seek;
-                    } else if !self.resolver.outcome.val().any() {
+                if self.resolver.done.val() {
+                    self.state.d.next = LoadState::End;
+                    if self.good.val() {
                         self.entry_write.next = true;
                         self.successor_write.next = true;
-                        self.tail_write.next = true;
+                        self.place_at.d.next = self.place_at.q.val() + 1;
+                        self.last_bus.d.next = self.bus_at.q.val();
+                        self.last_successor.d.next = self.resolver.token.val();
+                        self.waits.d.next = true;
                         self.fetched_out.d.next = true;
-                        self.can_resume.d.next = self.goes_on.val();
-                        if self.goes_on.val() & self.fits.val() & (!self.hurry.val()) {
-                            self.can_resume.d.next = false;
-                            self.room_at.d.next = self.room_at.q.val() - 1;
-                            self.state.d.next = LoadState::Follow;
+                        if self.goes_on.val() {
+                            self.near_at.d.next = self.resolver.near.val();
                         }
+                    }
+                    if self.goes.val() {
+                        self.resolver.start.next = true;
+                        self.region_at.d.next = self.resolver.token.val().get_bits::<16>(0);
+                        self.offset_at.d.next = self.resolver.token.val().get_bits::<26>(16);
+                        self.bus_at.d.next =
+                            self.bus_at.q.val() + bit_cast::<64, 9>(self.resolver.stride.val());
+                        self.space.d.next =
+                            self.space.q.val() - bit_cast::<32, 9>(self.resolver.stride.val());
+                        self.have.d.next = self.have.q.val() - self.resolver.stride.val();
+                        self.base.d.next = self.reached.val();
+                        self.covered.d.next = self.covered.q.val() - 1;
+                        self.room.d.next = self.room.q.val() - 1;
+                        self.state.d.next = LoadState::Parse;
                     }
                 }
             }
             LoadState::Renewed => {
                 if self.resolver.done.val() & (!self.reader.reading.val()) {
-                    self.first.d.next = false;
+                    self.over.next = true;
                     self.done_out.d.next = self.serving.val();
-                    self.state.d.next = LoadState::Idle;
                     if self.reader.failed.val() {
                         self.resolver.unreadable.next = true;
                     } else {
                         self.tail_write.next = true;
+                        self.tail_bus.next = self.bus_at.q.val();
+                        self.tail_successor.next = self.resolver.token.val();
                         if !self.serving.val() {
+                            self.place.next = self.place_at.q.val() - 1;
                             self.successor_write.next = true;
-                            self.region_at.d.next = self.resolver.token.val().get_bits::<16>(0);
-                            self.offset_at.d.next = self.resolver.token.val().get_bits::<26>(16);
-                            self.state.d.next = LoadState::Seek;
+                            self.more.next = true;
                         }
                     }
+                }
+            }
+            LoadState::End => {
+                if !self.reader.reading.val() {
+                    if self.reader.failed.val() {
+                        self.over.next = true;
+                        self.waits.d.next = false;
+                        self.failed.d.next = self.failed_host_read.val();
+                        self.done_out.d.next = self.serving.val();
+                    } else if !self.waits.q.val() {
+                        self.over.next = true;
+                        self.failed.d.next = self.resolver.outcome.val();
+                        self.more.next = self.resolver.anew.val();
+                        self.confirms.next = self.leads.val();
+                        self.done_out.d.next = self.serving.val() & (!self.resolver.anew.val());
+                    }
+                }
+            }
+            LoadState::Drop => {
+                if !self.reader.reading.val() {
+                    self.over.next = true;
+                    self.more.next = true;
                 }
             }
             _ => {
                 self.state.d.next = LoadState::Idle;
             }
         }
+        self.ended.next = self.over.val();
+        self.reader.finish.next = self.over.val();
+        if self.over.val() {
+            self.state.d.next = LoadState::Idle;
+            if self.reader.read_stream.val() {
+                self.chain.d.next = 0.into();
+                if self.confirms.val() {
+                    self.chain.d.next = self.last_successor.q.val();
+                }
+            }
+        }
+        if self.reader.nowhere.val() {
+            self.failed.d.next = self.failed_descriptor.val();
+            if self.reader.unread.val() {
+                self.failed.d.next = self.failed_host_read.val();
+            }
+            self.done_out.d.next = self.serving.val();
+        }
         if self.forget.val() {
-            self.can_resume.d.next = false;
+            self.chain.d.next = 0.into();
         }
         if self.reset.val() {
             self.state.d.next = LoadState::Idle;
-            self.can_resume.d.next = false;
             self.done_out.d.next = false;
             self.fetched_out.d.next = false;
+            self.waits.d.next = false;
+            self.near_at.d.next = true;
         }
     }
 }

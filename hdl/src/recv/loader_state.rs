@@ -4,16 +4,14 @@ use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 pub enum LoadState {
-    /// Waits for `start`.
+    /// Waits for a read.
     Idle,
-    /// Goes to the successor of the last descriptor.
-    Follow,
-    /// Tells the reader where, or has Next read again.
-    Seek,
-    /// Waits until the read is out.
-    Open,
-    /// Waits for the resolver and the end of the read; puts the descriptor on the shelf.
+    /// Waits for the resolver; puts the descriptor on the shelf, and goes on to the next one.
     Parse,
-    /// The renewed Next is known.
+    /// Waits for Next, read again.
     Renewed,
+    /// Waits for the end of the read, and until what it brought is offered.
+    End,
+    /// Waits for the end of a read that was in vain.
+    Drop,
 }

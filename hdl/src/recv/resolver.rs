@@ -1,12 +1,12 @@
 //! Checks and resolves the descriptor that the reader brings (contract 3.1 to 3.3, 2.3).
 //!
 //! `start` (pulse) begins at word `from` of the buffer; `done` is high from the end until the next
-//! start. `only_next`: there is Next alone. `anew`, with `done`: what was read is too little of a
-//! descriptor that is not the first there. The read may still be under way or fail.
+//! start. `only_next`: there is Next alone. `anew`, with `done`: what was read is too little. The
+//! read may still be under way or fail: beats are taken as they come.
 //!
 //! ```text
-//! Idle -> Head -> Control -> Segment -> [Lookup -> Segment ...] -> Check -> [NextLookup ->] Done
-//!   Segment -> Short -> Rest -> Segment (the rest of a long one) | Done;  Head -> Check (only Next)
+//! Done -> Head -> Control -> Segment -> [Lookup -> Segment ...] -> Check -> [NextLookup ->] Done
+//!   Segment -> Done (faults, too little);  Segment -> Check (only Next)
 //! ```
 
 use super::successor::Successor;
@@ -29,10 +29,6 @@ pub enum ParseState {
     Segment,
     /// Asks the region table for it.
     Lookup,
-    /// Waits for the end of a read that brought too little.
-    Short,
-    /// Waits until the read of the rest is out.
-    Rest,
     /// Checks whether Next is of use.
     Check,
     /// Asks the region table for it.
@@ -66,27 +62,25 @@ pub struct Resolver {
     pub region: Signal<In, Bits<16>>,
     pub offset: Signal<In, Bits<26>>,
     pub token: Signal<Out, Bits<43>>,
+    pub near: Signal<Out, Bit>,
     pub follows: Signal<Out, Bit>,
     pub stride: Signal<Out, Bits<9>>,
     // The reader.
-    pub opened: Signal<In, Bit>,
     pub space: Signal<In, Bits<32>>,
     pub have: Signal<In, Bits<9>>,
     pub present: Signal<In, Bit>,
     pub even: Signal<In, Bits<64>>,
     pub odd: Signal<In, Bits<64>>,
     pub reading: Signal<In, Bit>,
-    pub failed: Signal<In, Bit>,
     pub word: Signal<Out, Bits<5>>,
-    pub rest: Signal<Out, Bit>,
-    pub need: Signal<Out, Bits<9>>,
-    /// The loader adds the VI's tag and domain.
+    /// The VI's.
+    pub tag: Signal<In, Bits<16>>,
+    pub domain: Signal<In, Bits<8>>,
     pub tpt: TptClient,
     next_one: Successor,
     state: DFF<ParseState>,
     outcome_at: DFF<Bits<3>>,
     anew_at: DFF<Bit>,
-    base: DFF<Bits<5>>,
     word_at: DFF<Bits<5>>,
     need_at: DFF<Bits<9>>,
     next_va: DFF<Bits<64>>,
@@ -118,7 +112,7 @@ pub struct Resolver {
 impl Logic for Resolver {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, outcome_at, anew_at, base, word_at, need_at, next_va);
+        dff_setup!(self, clock, state, outcome_at, anew_at, word_at, need_at, next_va);
         dff_setup!(self, clock, next_handle, seg_count, bad_control, bad_format, seg_index, listed);
         dff_setup!(self, clock, sum, handle, address, length);
         clock!(self, clock, next_one);
@@ -132,8 +126,6 @@ impl Logic for Resolver {
         self.segment_bus.next = self.tpt.bus.val();
         self.segment_length.next = self.length.q.val();
         self.word.next = self.word_at.q.val();
-        self.need.next = self.need_at.q.val();
-        self.rest.next = false;
 
         // Look-ups: arguments are registers.
         self.tpt.valid.next = (self.state.q.val() == ParseState::Lookup)
@@ -144,8 +136,8 @@ impl Logic for Resolver {
         self.tpt.va_mode.next = true;
         self.tpt.address.next = self.address.q.val();
         self.tpt.length.next = self.length.q.val();
-        self.tpt.tag.next = 0.into();
-        self.tpt.domain.next = 0.into();
+        self.tpt.tag.next = self.tag.val();
+        self.tpt.domain.next = self.domain.val();
         self.tpt.rights.next = 0.into();
 
         // The rules.
@@ -174,12 +166,12 @@ impl Logic for Resolver {
         self.next_one.offset.next = self.offset.val();
         self.next_one.have.next = self.have.val();
         self.token.next = self.next_one.token.val();
+        self.near.next = self.next_one.near.val();
         self.follows.next = self.next_one.follows.val();
         self.stride.next = self.next_one.stride.val();
 
         match self.state.q.val() {
             ParseState::Done => {
-                self.base.d.next = self.from.val();
                 self.word_at.d.next = self.from.val();
                 if self.start.val() {
                     self.outcome_at.d.next = 0.into();
@@ -199,9 +191,6 @@ impl Logic for Resolver {
                 if self.present.val() {
                     self.word_at.d.next = self.word_at.q.val() + 1;
                     self.state.d.next = ParseState::Control;
-                    if self.only_next.val() {
-                        self.state.d.next = ParseState::Check;
-                    }
                 } else if !self.reading.val() {
                     self.state.d.next = ParseState::Done;
                 }
@@ -211,7 +200,9 @@ impl Logic for Resolver {
                 self.bad_format.d.next = self.bad_control.q.val()
                     | (self.even.val().get_bits::<32>(0) != 0)
                     | (self.seg_count.q.val() > self.segments_largest.val());
-                if self.present.val() {
+                if self.only_next.val() {
+                    self.state.d.next = ParseState::Segment;
+                } else if self.present.val() {
                     self.word_at.d.next = self.word_at.q.val() + 1;
                     self.state.d.next = ParseState::Segment;
                 } else if !self.reading.val() {
@@ -222,14 +213,17 @@ impl Logic for Resolver {
                 self.address.d.next = self.even.val();
                 self.handle.d.next = self.odd.val().get_bits::<32>(0);
                 self.length.d.next = self.row_length.val();
-                if self.over.val() {
+                if self.only_next.val() {
+                    self.state.d.next = ParseState::Check;
+                } else if self.over.val() {
                     self.outcome_at.d.next = self.failed_descriptor.val();
                     self.state.d.next = ParseState::Done;
                 } else if self.bad_format.q.val() {
                     self.outcome_at.d.next = self.failed_format.val();
                     self.state.d.next = ParseState::Check;
                 } else if self.lacks.val() {
-                    self.state.d.next = ParseState::Short;
+                    self.anew_at.d.next = true;
+                    self.state.d.next = ParseState::Done;
                 } else if self.ended.val() {
                     self.state.d.next = ParseState::Check;
                 } else if self.present.val() {
@@ -258,24 +252,6 @@ impl Logic for Resolver {
                     } else if self.ended.val() {
                         self.state.d.next = ParseState::Check;
                     }
-                }
-            }
-            ParseState::Short => {
-                // The first in the buffer: read the rest behind it.
-                if !self.reading.val() {
-                    self.state.d.next = ParseState::Done;
-                    if !self.failed.val() {
-                        self.anew_at.d.next = self.base.q.val() != 0;
-                        if self.base.q.val() == 0 {
-                            self.rest.next = true;
-                            self.state.d.next = ParseState::Rest;
-                        }
-                    }
-                }
-            }
-            ParseState::Rest => {
-                if self.opened.val() {
-                    self.state.d.next = ParseState::Segment;
                 }
             }
             ParseState::Check => {

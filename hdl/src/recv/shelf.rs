@@ -7,11 +7,11 @@
 //! prefetcher's VI --> |       | --> whose row it is, how many are there
 //!      entries -----> +-------+
 //! ```
-//! A row is chosen by a hash of the VI's number and belongs to one VI at a time. `put` (written by
+//! A row belongs to one VI at a time; a table tells where a VI's row was last. `put` (written by
 //! the prefetcher alone) and `taken` (by the frame alone) count modulo 8; their difference is what
-//! is there. The frame's outputs follow its VI number two cycles later.
+//! is there. The frame's outputs follow its VI number three cycles later.
 
-use crate::leaf::{LutRam, SdpRam};
+use crate::leaf::{LutRam, SdpRam, SdpRam2};
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -34,9 +34,13 @@ pub struct Shelf {
     /// Pulse: the oldest one left the queue; while `hold`, the outputs are nevertheless its.
     pub take: Signal<In, Bit>,
     pub hold: Signal<In, Bit>,
-    // The prefetcher's side: row of this VI.
+    // The prefetcher's side: where the row of a VI was last (in the next cycle); it is there now.
+    pub find_vi: Signal<In, Bits<10>>,
+    pub find_row: Signal<Out, Bits<4>>,
+    pub where_write: Signal<In, Bit>,
+    /// A row, seen from a VI.
     pub fetch_vi: Signal<In, Bits<10>>,
-    pub fetch_row: Signal<Out, Bits<4>>,
+    pub fetch_row: Signal<In, Bits<4>>,
     /// It belongs to a VI, to this one; where the next entry goes, and where the oldest one is.
     pub owned: Signal<Out, Bit>,
     pub ours: Signal<Out, Bit>,
@@ -59,6 +63,7 @@ pub struct Shelf {
     pub segment_write_bus: Signal<In, Bits<64>>,
     pub segment_write_length: Signal<In, Bits<32>>,
     rows: LutRam<14, 4>,
+    places: SdpRam2<4, 10>,
     rows_fetch: LutRam<14, 4>,
     takes: LutRam<3, 4>,
     takes_fetch: LutRam<3, 4>,
@@ -69,8 +74,7 @@ pub struct Shelf {
     segment_lengths: SdpRam<32, 11>,
     ready_at: DFF<Bit>,
     place: DFF<Bits<3>>,
-    hashed: Signal<Local, Bits<4>>,
-    fetch_hashed: Signal<Local, Bits<4>>,
+    frame_row: Signal<Local, Bits<4>>,
     chosen: Signal<Local, Bits<3>>,
     oldest: Signal<Local, Bits<7>>,
     segment_at: Signal<Local, Bits<11>>,
@@ -83,13 +87,19 @@ impl Logic for Shelf {
     fn update(&mut self) {
         dff_setup!(self, clock, ready_at, place);
         clock!(self, clock, rows, rows_fetch, takes, takes_fetch, buses, heads, successors);
-        clock!(self, clock, segment_buses, segment_lengths);
+        clock!(self, clock, segment_buses, segment_lengths, places);
 
         // The frame's side.
-        self.hashed.next = self.vi.val().get_bits::<4>(0) ^ self.vi.val().get_bits::<4>(4);
-        self.row.next = self.hashed.val();
-        self.rows.read_address.next = self.hashed.val();
-        self.takes.read_address.next = self.hashed.val();
+        self.places.read_address_a.next = self.vi.val();
+        self.places.read_address_b.next = self.find_vi.val();
+        self.places.write_address.next = self.fetch_vi.val();
+        self.places.write_data.next = self.fetch_row.val();
+        self.places.write_enable.next = self.where_write.val();
+        self.frame_row.next = self.places.read_data_a.val();
+        self.find_row.next = self.places.read_data_b.val();
+        self.row.next = self.frame_row.val();
+        self.rows.read_address.next = self.frame_row.val();
+        self.takes.read_address.next = self.frame_row.val();
         self.ready_at.d.next = self.rows.read_data.val().get_bit(13)
             & (self.rows.read_data.val().get_bits::<10>(3) == self.vi.val())
             & (self.rows.read_data.val().get_bits::<3>(0) != self.takes.read_data.val());
@@ -100,7 +110,7 @@ impl Logic for Shelf {
         }
         self.place.d.next = self.chosen.val();
         self.oldest.next =
-            (bit_cast::<7, 4>(self.hashed.val()) << 3) | bit_cast::<7, 3>(self.chosen.val());
+            (bit_cast::<7, 4>(self.frame_row.val()) << 3) | bit_cast::<7, 3>(self.chosen.val());
         self.buses.read_address.next = self.oldest.val();
         self.heads.read_address.next = self.oldest.val();
         self.successors.read_address.next = self.oldest.val();
@@ -116,19 +126,16 @@ impl Logic for Shelf {
         self.segment_bus.next = self.segment_buses.read_data.val();
         self.segment_length.next = self.segment_lengths.read_data.val();
         self.took.next = self.takes.read_data.val() + 1;
-        self.takes.write_address.next = self.hashed.val();
+        self.takes.write_address.next = self.frame_row.val();
         self.takes.write_data.next = self.took.val();
         self.takes.write_enable.next = self.take.val();
-        self.takes_fetch.write_address.next = self.hashed.val();
+        self.takes_fetch.write_address.next = self.frame_row.val();
         self.takes_fetch.write_data.next = self.took.val();
         self.takes_fetch.write_enable.next = self.take.val();
 
         // The prefetcher's side.
-        self.fetch_hashed.next =
-            self.fetch_vi.val().get_bits::<4>(0) ^ self.fetch_vi.val().get_bits::<4>(4);
-        self.fetch_row.next = self.fetch_hashed.val();
-        self.rows_fetch.read_address.next = self.fetch_hashed.val();
-        self.takes_fetch.read_address.next = self.fetch_hashed.val();
+        self.rows_fetch.read_address.next = self.fetch_row.val();
+        self.takes_fetch.read_address.next = self.fetch_row.val();
         self.owned.next = self.rows_fetch.read_data.val().get_bit(13);
         self.ours.next = self.rows_fetch.read_data.val().get_bit(13)
             & (self.rows_fetch.read_data.val().get_bits::<10>(3) == self.fetch_vi.val());
