@@ -126,7 +126,10 @@ impl Logic for Recv {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, sampled, fetched);
-        clock!(self, clock, control, close, courier, port, scatter, finish, writer, ahead, range, lookups);
+        clock!(
+            self, clock, control, close, courier, port, scatter, finish, writer, ahead, range,
+            lookups
+        );
         self.control.reset.next = self.reset.val();
         self.close.reset.next = self.reset.val();
         self.courier.reset.next = self.reset.val();

@@ -180,8 +180,7 @@ impl Logic for Tpt {
             self.arg_rights.next = self.desc_recv.rights.val();
         }
         self.entry_valid.next = self.attributes.q.val().get_bit(38);
-        self.lacking.next =
-            self.arg_rights.val() & (!self.attributes.q.val().get_bits::<3>(38));
+        self.lacking.next = self.arg_rights.val() & (!self.attributes.q.val().get_bits::<3>(38));
         self.entry_domain.next = bit_cast::<8, 6>(self.attributes.q.val().get_bits::<6>(32));
         self.matching.next = self.entry_valid.val()
             & (!self.lacking.val().any())

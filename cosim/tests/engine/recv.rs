@@ -14,16 +14,38 @@ use std::collections::{BTreeMap, VecDeque};
 /// What a frame makes the engine do, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Event {
-    Write { bus: u64, length: usize },
+    Write {
+        bus: u64,
+        length: usize,
+    },
     Save(Option<Progress>),
     /// An RDMA write is over: SAVE, after its data.
-    Over { owe_ack: bool },
+    Over {
+        owe_ack: bool,
+    },
     Pop,
-    Status { bus: u64, immediate: Option<u32>, length: u32, status: u32 },
-    Complete { owe_ack: bool },
-    Stop { reason: u8, detail: u8, status: u32, recv: bool, refuse: bool },
+    Status {
+        bus: u64,
+        immediate: Option<u32>,
+        length: u32,
+        status: u32,
+    },
+    Complete {
+        owe_ack: bool,
+    },
+    Stop {
+        reason: u8,
+        detail: u8,
+        status: u32,
+        recv: bool,
+        refuse: bool,
+    },
     Acked,
-    Message { queue: u16, word0: u32, bytes: Vec<u8> },
+    Message {
+        queue: u16,
+        word0: u32,
+        bytes: Vec<u8>,
+    },
     Refused,
 }
 
@@ -583,9 +605,9 @@ impl Bench {
                 return;
             }
         } else if unreliable {
-            let continues = vi.progress.is_some_and(|at| {
-                !at.write && at.message == message && at.fragment == fragment
-            });
+            let continues = vi
+                .progress
+                .is_some_and(|at| !at.write && at.message == message && at.fragment == fragment);
             if !continues || violation {
                 return self.gap(vi);
             }

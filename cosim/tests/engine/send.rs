@@ -357,7 +357,8 @@ impl Bench {
                         let address = remote.address.wrapping_add(from);
                         let total = u32::try_from(found.total).unwrap();
                         let header = RdmaHeader { address, handle: remote.handle, total };
-                        payload.extend(header.to_beats().iter().flat_map(|beat| beat.to_le_bytes()));
+                        payload
+                            .extend(header.to_beats().iter().flat_map(|beat| beat.to_le_bytes()));
                     }
                     for &(bus, bytes) in &pieces {
                         payload.extend_from_slice(memory.read(bus, bytes));

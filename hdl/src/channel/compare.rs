@@ -143,8 +143,8 @@ impl Logic for Compare {
         self.is_gap_q.d.next =
             (self.kind.val() == self.type_ack.val()) & self.flags.val().get_bit(5);
         self.is_refused_q.d.next = self.kind.val() == self.type_refused.val();
-        self.is_data_q.d.next = (self.kind.val() == self.type_data.val())
-            | (self.kind.val() == self.type_write.val());
+        self.is_data_q.d.next =
+            (self.kind.val() == self.type_data.val()) | (self.kind.val() == self.type_write.val());
         self.is_sequenced_q.d.next = (!self.kind.val().get_bit(4))
             & (((self.kind.val() != self.type_data.val())
                 & (self.kind.val() != self.type_write.val()))

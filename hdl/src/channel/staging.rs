@@ -216,10 +216,9 @@ impl Logic for Staging {
         }
         self.freed.next = self.released.q.val();
         self.head_kind.next = self.head0.q.val().get_bits::<8>(8);
-        self.head_sequenced.next =
-            ((self.head_kind.val() != self.type_data.val())
-                & (self.head_kind.val() != self.type_write.val()))
-                | self.head1.q.val().get_bit(51);
+        self.head_sequenced.next = ((self.head_kind.val() != self.type_data.val())
+            & (self.head_kind.val() != self.type_write.val()))
+            | self.head1.q.val().get_bit(51);
         self.head_length.next = bit_cast::<14, 13>(self.head0.q.val().get_bits::<13>(16)) + 7;
         self.head_beats.next = self.head_length.val().get_bits::<10>(3);
         self.head_rounded.next = self.head_beats.val() + self.round.val();

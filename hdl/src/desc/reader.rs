@@ -154,8 +154,7 @@ impl Logic for Reader {
         self.next_va.next = self.next_va_at.q.val();
         self.next_handle.next = self.next_handle_at.q.val();
         self.seg_count.next = self.count.q.val().get_bits::<5>(0);
-        self.is_write.next =
-            self.control.q.val().get_bit(0) & (!self.control.q.val().get_bit(1));
+        self.is_write.next = self.control.q.val().get_bit(0) & (!self.control.q.val().get_bit(1));
         self.operation.next = bit_cast::<2, 1>(self.is_write.val().into());
         self.is_rdma.next = self.is_write.val();
         self.remote_address.next = self.remote_address_at.q.val();
@@ -285,8 +284,8 @@ impl Logic for Reader {
                         self.remote_address_at.d.next = self.read.rsp_data.val();
                     } else if self.beat.q.val() == 5 {
                         self.remote_handle_at.d.next = self.read.rsp_data.val().get_bits::<32>(0);
-                        self.bad_remote.d.next = self.is_write.val()
-                            & self.read.rsp_data.val().get_bits::<32>(32).any();
+                        self.bad_remote.d.next =
+                            self.is_write.val() & self.read.rsp_data.val().get_bits::<32>(32).any();
                     }
                     if self.read.rsp_last.val() {
                         self.state.d.next = ReaderState::Judge;

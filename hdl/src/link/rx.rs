@@ -170,8 +170,7 @@ impl Logic for LinkRx {
         self.at.next = bit_cast::<14, 10>(self.position.q.val());
         // An RDMA write has a header of its own, 16 bytes.
         self.is_write.next = self.early_kind.val() == self.type_write.val();
-        self.too_short.next =
-            self.is_write.val() & (!self.early0.q.val().get_bits::<12>(20).any());
+        self.too_short.next = self.is_write.val() & (!self.early0.q.val().get_bits::<12>(20).any());
         self.end_limit.next = self.end_plain_14.val();
         if self.is_write.val() {
             self.end_limit.next = self.end_max_14.val();

@@ -183,8 +183,7 @@ impl Logic for Ahead {
         self.loader.segments.next = self.jobs.segments.val();
         self.loader.covered.next = self.jobs.covered.val();
         self.loader.room.next = self.jobs.room.val();
-        self.loader.hurry.next =
-            self.want.val() | self.want_next.val() | self.pause.val();
+        self.loader.hurry.next = self.want.val() | self.want_next.val() | self.pause.val();
         self.shelf.fetch_vi.next = self.jobs.vi.val();
         self.put_after.next = self.shelf.put.val() + 1;
         self.put_before.next = self.shelf.put.val() - 1;

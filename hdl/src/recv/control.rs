@@ -169,8 +169,8 @@ impl Logic for Control {
                     & (!self.telling_at.q.val())
                     & self.found.val()));
         self.cancel.next = (self.state.q.val() == RecvState::Check) & self.too_long.val();
-        self.matched.next = self.places.val()
-            | ((self.state.q.val() == RecvState::Check) & (!self.too_long.val()));
+        self.matched.next =
+            self.places.val() | ((self.state.q.val() == RecvState::Check) & (!self.too_long.val()));
         self.cause.next = self.cause_at.q.val();
         self.partial.next = self.partial_at.q.val() & (!self.telling_at.q.val());
         self.message.next = false;

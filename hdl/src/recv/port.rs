@@ -249,14 +249,14 @@ impl Logic for Port {
         if self.is_write.val() {
             self.told.next = self.rdma_total.val();
         }
-        self.differs.next = self.is_write.val()
-            & (self.told.val() != bit_cast::<32, 19>(self.total.q.val()));
+        self.differs.next =
+            self.is_write.val() & (self.told.val() != bit_cast::<32, 19>(self.total.q.val()));
         self.misfit_at.d.next = self.differs.val()
             | (self.sum.val() > bit_cast::<20, 19>(self.total.q.val()))
             | (self.last.val() & (self.sum.val() < bit_cast::<20, 19>(self.total.q.val())));
         // A Data frame that is the whole message tells no length.
-        self.short_last.next = self.last.val()
-            & (bit_cast::<32, 13>(self.length.val()) != self.told.val());
+        self.short_last.next =
+            self.last.val() & (bit_cast::<32, 13>(self.length.val()) != self.told.val());
         self.inconsistent_at.d.next =
             (!self.last.val()) & (bit_cast::<32, 13>(self.length.val()) > self.told.val());
         if self.is_write.val() {
@@ -299,6 +299,9 @@ impl Logic for Port {
         }
         self.vi.in_progress.next = self.in_progress.val();
         self.vi.write.next = self.is_write.val();
+        self.vi.sends.next = false;
+        self.vi.address.next = 0.into();
+        self.vi.handle.next = 0.into();
         self.vi.offset.next = self.reached_at.q.val().get_bits::<19>(0);
         self.vi.total.next = self.whole_at.q.val().get_bits::<19>(0);
         self.vi.message.next = self.header2.val().get_bits::<8>(8);

@@ -53,7 +53,17 @@ pub struct Cut {
 impl Logic for Cut {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, forbidden_at, too_long_at, left, length_at, last_at, flags_at, word_at);
+        dff_setup!(
+            self,
+            clock,
+            forbidden_at,
+            too_long_at,
+            left,
+            length_at,
+            last_at,
+            flags_at,
+            word_at
+        );
         self.length.next = self.length_at.q.val();
         self.last.next = self.last_at.q.val();
         self.flags.next = self.flags_at.q.val();

@@ -146,7 +146,16 @@ impl Logic for Port {
         dff_setup!(self, clock, number_at, number_before, vi_state, domain_at, tag_at, level);
         dff_setup!(self, clock, peer_vi_at, connection_at, max_transfer_at, region_at, offset_at);
         dff_setup!(self, clock, hint_at, some_at, several_at, in_progress_at, progress_at, peer_at);
-        dff_setup!(self, clock, allows_at, fragment, awaiting_at, acked_at, owed_at, refuse_reason_at);
+        dff_setup!(
+            self,
+            clock,
+            allows_at,
+            fragment,
+            awaiting_at,
+            acked_at,
+            owed_at,
+            refuse_reason_at
+        );
         self.vi.work_ready.next = self.take.val();
         self.is_connected.next = self.vi.ctx_state.val() == self.state_connected.val();
         self.grant.next = self.owner.q.val();
@@ -194,6 +203,8 @@ impl Logic for Port {
         self.vi.next_offset.next = self.next_offset.val();
         self.vi.reason.next = self.reason.val();
         self.vi.status.next = self.stop_status.val();
+        self.vi.reading.next = false;
+        self.vi.answered.next = false;
         self.vi.queue.next = false;
         self.vi.refuse.next = true;
         self.vi.owed.next = self.owed_arg.val();

@@ -191,7 +191,8 @@ impl Logic for Turn {
         self.kept.next = self.held.q.val() & self.same.val() & (!self.ctx_awaiting.val());
         self.desc_start.next =
             self.is_got.val() & (self.rescuing.val() | (self.due.val() & (!self.kept.val())));
-        self.desc_reach.next = (self.is_got.val() & (self.ctx_awaiting.val() | self.rescuing.val()))
+        self.desc_reach.next = (self.is_got.val()
+            & (self.ctx_awaiting.val() | self.rescuing.val()))
             | self.reaching.q.val();
         self.resolved.next = self.desc_done.val() & (self.desc_outcome.val() == 0);
 
@@ -201,9 +202,8 @@ impl Logic for Turn {
         self.here.next = self.held.q.val() | (self.resolved.val() & (!self.reaching.q.val()));
         self.gather_go.next = self.reserved.q.val();
         self.has_room.next = self.ask_ok.val() & (!self.ask_down.val());
-        self.gather_cancel.next = (self.state.q.val() == TurnState::Ask)
-            & self.ask_done.val()
-            & (!self.has_room.val());
+        self.gather_cancel.next =
+            (self.state.q.val() == TurnState::Ask) & self.ask_done.val() & (!self.has_room.val());
 
         // The end of the turn.
         self.goes.next = (self.state.q.val() == TurnState::Ready)
