@@ -121,9 +121,9 @@ pub struct Pair {
     pub reliability: Reliability,
     /// Largest message of each VI.
     pub max_transfer: u32,
-    /// RDMA writes into each node's memory: whether its VI allows them, and whether its peer was
-    /// told so.
+    /// Whether each node's VI allows RDMA writes.
     pub allows: [bool; 2],
+    /// Whether its peer was told so.
     pub told: [bool; 2],
 }
 
