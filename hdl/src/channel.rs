@@ -18,10 +18,12 @@ pub mod ask;
 pub mod chunks;
 pub mod compare;
 pub mod control;
+pub mod covers;
 pub mod delay;
 pub mod effects;
 pub mod facts;
 pub mod giver;
+pub mod held;
 pub mod job;
 pub mod lists;
 pub mod marks;
@@ -183,6 +185,7 @@ impl Logic for Channel {
         self.marks.rx_synack.next = self.acceptance.mark_synack.val();
         self.marks.rx_gap.next = self.acceptance.mark_gap.val();
         self.marks.rx_ack.next = self.acceptance.mark_ack.val();
+        self.marks.rx_moved.next = self.acceptance.mark_moved.val();
         self.marks.due.next = self.delay.due.val();
         self.marks.due_peer.next = self.delay.due_peer.val();
         self.marks.refuse.next = self.stage.refuse.val();
@@ -192,6 +195,7 @@ impl Logic for Channel {
         self.marks.hub_syn.next = self.hub.tx_syn.val();
         self.marks.hub_ack.next = self.hub.tx_ack.val();
         self.marks.hub_data.next = self.hub.tx_data.val();
+        self.marks.hub_blocks.next = self.hub.tx_blocks.val();
         self.marks.hub_clear.next = self.hub.tx_clear.val();
 
         // The peer machine.
@@ -205,6 +209,7 @@ impl Logic for Channel {
         self.hub.command_done.next = self.acceptance.command_done.val();
         self.hub.acked.next = self.acceptance.hub_acked.val();
         self.hub.gap.next = self.acceptance.hub_gap.val();
+        self.hub.limit.next = self.acceptance.hub_limit.val();
         self.hub.heard.next = self.acceptance.hub_heard.val();
         self.hub.reset_tag.next = self.acceptance.hub_reset_tag.val();
         self.hub.rx_peer.next = self.acceptance.mark_peer.val();
@@ -221,6 +226,7 @@ impl Logic for Channel {
         self.hub.put_unsequenced.next = self.store.put_unsequenced.val();
         self.hub.put_stale.next = self.store.put_stale.val();
         self.hub.put_large.next = self.store.put_large.val();
+        self.hub.put_units.next = self.store.put_units.val();
         self.hub.free_room.next = self.store.free_room.val();
         self.hub.filling.next = self.store.filling.val();
         self.hub.filling_peer.next = self.store.filling_peer.val();

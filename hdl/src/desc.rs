@@ -11,11 +11,13 @@
 //! `start`. Segments of length 0 are not in the list. Next is turned into a token after `done`:
 //! `next_ready`. A start in that time is remembered, and its arguments must then be stable too.
 
+mod extent;
 mod list;
 mod pieces;
 mod reader;
 mod verdict;
 mod walker;
+pub use extent::Extent;
 pub use list::List;
 pub use pieces::Pieces;
 pub use reader::Reader;

@@ -14,6 +14,7 @@
 //! | [`ViAdminClient`] | admin | vi | create, destroy, connect, disconnect, query |
 //! | [`EventClient`] | vi, recv, channel | event | event records |
 //! | [`EventAdminClient`] | admin | event | event queues, message queues |
+//! | [`PushClient`] | pcie/cq | send | data of push doorbells |
 //! | [`PoolClient`] | send | channel | frames to send |
 //! | [`StagingClient`] | recv | channel | frames received |
 //! | [`MessageClient`] | admin | send | 48-byte messages to send |
@@ -160,9 +161,28 @@ interface! {
             valid: Bit,
             token: Bits<64>,
             domain: Bits<8>,
+            /// Bit 0: the token of a push; its line 2:1. Bit 3: its data is in the slot 6:4 of
+            /// [`PushClient`].
+            push: Bits<7>,
         }
         back {
             ready: Bit,
+        }
+    }
+}
+
+interface! {
+    /// Words of push lines, from the doorbells to the send engine, which has eight slots of eight
+    /// words for them. A slot is used again when its bit of `free` was high (pulse).
+    PushClient / PushServer, "PushClient", "PushServer" {
+        out {
+            valid: Bit,
+            /// Slot 5:3, word of the line 2:0.
+            at: Bits<6>,
+            data: Bits<64>,
+        }
+        back {
+            free: Bits<8>,
         }
     }
 }
@@ -182,13 +202,20 @@ interface! {
     /// | 5 STOP | vi, reason, queue, status, refuse | contract 6.1; `refuse`: owe a ViRefuse (ignored on Unreliable) |
     /// | 6 SENT | vi, owed, answered | these owed bits (0: none), or a frame of the answer to an RDMA read, were sent or forgotten; schedule again if it has work |
     /// | 7 CHECK | vi, in_progress (the frame ends its message) | before a commit: results `ctx_*`; then the message takes its number if it ends |
+    /// | 8 UNPUSH | vi, next_region, next_offset, fragment (segments) | a push goes back to the head of its queue |
+    /// | 9 PUSH | vi, next_region, next_offset, offset (= length) | a push goes out: as POP, AWAIT on Reception, and CHECK of a frame that ends its message |
     ///
-    /// `ctx_state` is valid with each answer.
+    /// `ctx_state` is valid with each answer. 8 and 9 end what `push_inline` began.
+    ///
+    /// `push_valid` (pulse): the post of a push with data in `push_slot` was judged. With
+    /// `push_inline` the send engine has it: it is not in the queue, `ctx_*` tell its VI, and the VI
+    /// is not offered nor takes a second push until 8 or 9. Only while `push_ready`, and not for the
+    /// VI that the engine is `holding`; while `push_open` the doorbell may wait a little for both.
     ViSendClient / ViSendServer, "ViSendClient", "ViSendServer" {
         out {
             work_ready: Bit,
             valid: Bit,
-            op: Bits<3>,
+            op: Bits<4>,
             vi: Bits<16>,
             in_progress: Bit,
             reading: Bit,
@@ -206,8 +233,19 @@ interface! {
             /// SENT: 1 ViAck, 2 ViRefuse, 4 Fin.
             owed: Bits<3>,
             answered: Bit,
+            push_ready: Bit,
+            /// No fence waits: what is not ready now may be soon.
+            push_open: Bit,
+            holding: Bit,
+            holding_vi: Bits<16>,
         }
         back {
+            push_valid: Bit,
+            push_inline: Bit,
+            push_slot: Bits<3>,
+            push_vi: Bits<16>,
+            /// Region 15:0, offset 41:16, segments 46:42.
+            push_token: Bits<47>,
             work_valid: Bit,
             work_vi: Bits<16>,
             done: Bit,
@@ -270,7 +308,7 @@ interface! {
     ///
     /// With `sends`, GET, SAVE (offset alone), POP and COMPLETE are about the send queue, whose head is
     /// an RDMA read that is being answered: `ctx_in_progress` says so, `ctx_progress` and `ctx_total`
-    /// how far it is.
+    /// how far it is. The VI sends nothing of its own before that COMPLETE, so statuses keep their order.
     ViRecvClient / ViRecvServer, "ViRecvClient", "ViRecvServer" {
         out {
             valid: Bit,
@@ -477,14 +515,21 @@ interface! {
 }
 
 interface! {
-    /// Received frames, oldest first. While `valid`, the header beats are stable and payload beat n
-    /// (packed from byte 0) is read with `address` = n, data in the next cycle. `release` (pulse)
-    /// gives the frame's staging memory back; `valid` is then low for at least one cycle.
+    /// Received frames, oldest first. While `valid`, header beats and `base` are stable. `take`
+    /// (pulse) puts the offered frame into the client's hand, where up to 16 can be, and the next
+    /// one is offered. Payload beat n (packed from byte 0) of a frame, in hand or offered, is read
+    /// with `address` = n and `origin` = its `base`, data in the next cycle. `release` (pulse) gives
+    /// back the staging memory of the oldest frame in hand, or of the offered one if there is none:
+    /// a client that never takes has one frame at a time. When the offered frame is taken or
+    /// released, `valid` is low for at least one cycle.
     StagingClient / StagingServer, "StagingClient", "StagingServer" {
         out {
             address: Bits<10>,
+            origin: Bits<11>,
+            take: Bit,
             release: Bit,
-            /// Pulse: the message at the head was refused; send MessageRefused to its source.
+            /// Pulse, with `release` or before: the frame that is released next is a message that
+            /// was refused; send MessageRefused to its source.
             refused: Bit,
         }
         back {
@@ -492,6 +537,8 @@ interface! {
             header0: Bits<64>,
             header1: Bits<64>,
             header2: Bits<64>,
+            /// Place of its payload.
+            base: Bits<11>,
             data: Bits<64>,
         }
     }

@@ -17,13 +17,11 @@ mod buffer;
 mod close;
 mod control;
 mod courier;
-mod extent;
 mod finish;
 mod jobs;
 mod judge;
 mod loader;
 mod loader_state;
-mod lookups;
 mod pieces;
 mod port;
 mod range;
@@ -33,24 +31,23 @@ mod scatter;
 mod shelf;
 mod state;
 mod successor;
-mod verdict;
 mod writer;
-pub use loader_state::Outcome;
 pub use pieces::Pieces;
-pub use verdict::Cause;
 
+use crate::desc::Verdict;
 use crate::ifs::{
     EventClient, FenceServer, ReadClient, StagingClient, TptClient, ViRecvClient, WriteClient,
 };
 use crate::leaf::Number;
+use crate::tpt::Lookups;
 use ahead::Ahead;
 use close::Close;
 use control::Control;
 use courier::Courier;
 use finish::Finish;
 use judge::Judge;
-use lookups::Lookups;
 use nic_regs::counter::Counter;
+use nic_regs::desc::status;
 use nic_regs::event::Kind;
 use nic_regs::frame::{RDMA_HEADER_BYTES, Type};
 use nic_regs::tpt::RIGHT_RDMA_WRITE;
@@ -58,7 +55,6 @@ use port::Port;
 use range::Range;
 use rust_hdl::prelude::*;
 use scatter::Scatter;
-use verdict::Verdict;
 use writer::Writer;
 
 #[derive(LogicBlock, Default)]
@@ -118,6 +114,7 @@ pub struct Recv {
     kind_write: Number<8, { Type::RdmaWrite as u64 }>,
     rdma_bytes: Number<13, { RDMA_HEADER_BYTES as u64 }>,
     rdma_beats: Number<10, { RDMA_HEADER_BYTES as u64 / 8 }>,
+    op_receive: Number<3, { status::OP_RECEIVE as u64 >> 16 }>,
     right_write: Number<3, { RIGHT_RDMA_WRITE as u64 }>,
     count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
 }
@@ -142,8 +139,8 @@ impl Logic for Recv {
         self.lookups.reset.next = self.reset.val();
         ReadClient::link(&mut self.desc_read, &mut self.ahead.read);
         TptClient::link(&mut self.desc_tpt, &mut self.lookups.tpt);
-        TptClient::join(&mut self.ahead.tpt, &mut self.lookups.loader);
-        TptClient::join(&mut self.range.tpt, &mut self.lookups.range);
+        TptClient::join(&mut self.range.tpt, &mut self.lookups.first);
+        TptClient::join(&mut self.ahead.tpt, &mut self.lookups.second);
         ViRecvClient::link(&mut self.vi, &mut self.port.vi);
 
         // The header, which staging holds stable.
@@ -174,10 +171,15 @@ impl Logic for Recv {
         self.empty_placed.next =
             self.control.matched.val() & (!self.data_length.val().any()) & self.last.val();
         self.stamp_data_written.next =
-            (self.empty_placed.val() | self.writer.data_written.val()) & self.sampled.q.val();
-        self.stamp_status_written.next = self.finish.stamp.val();
-        self.pausing.d.next =
-            self.control.idle.val() & self.ahead.paused.val() & self.fence.pause.val();
+            (self.empty_placed.val() & self.sampled.q.val()) | self.writer.data_stamp.val();
+        self.stamp_status_written.next = self.writer.status_stamp.val();
+        self.writer.sampled.next = self.sampled.q.val();
+        self.quiet.next =
+            self.scatter.quiet.val() & self.writer.empty.val() & self.finish.quiet.val();
+        self.pausing.d.next = self.control.idle.val()
+            & self.quiet.val()
+            & self.ahead.paused.val()
+            & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
         // The frame's way.
@@ -214,8 +216,6 @@ impl Logic for Recv {
         self.control.unreached.next = self.ahead.unreached.val();
         self.control.done.next = self.port.done.val();
         self.control.need_next.next = self.port.need_next.val();
-        self.quiet.next =
-            self.scatter.quiet.val() & self.writer.empty.val() & (!self.finish.busy.val());
         self.control.quiet.next = self.quiet.val();
         self.control.closed.next = self.close.over.val();
         self.close.save.next = self.control.save.val();
@@ -229,6 +229,7 @@ impl Logic for Recv {
         self.close.done.next = self.port.done.val();
         self.close.need_next.next = self.port.need_next.val();
         self.close.loaded.next = self.ahead.loaded.val();
+        self.close.handed.next = self.scatter.quiet.val() & (!self.finish.busy.val());
         self.close.quiet.next = self.quiet.val();
         self.courier.start.next = self.control.message.val();
         self.courier.done.next = self.events.done.val();
@@ -254,7 +255,8 @@ impl Logic for Recv {
         self.verdict.partial.next = self.control.partial.val();
         self.verdict.immediate.next = self.has_immediate.val();
         self.verdict.detail.next = self.word.val().get_bits::<8>(0);
-        self.verdict.remote.next = self.control.telling.val();
+        self.verdict.operation.next =
+            (bit_cast::<3, 1>(self.control.telling.val().into()) << 1) | self.op_receive.val();
 
         // The VI table.
         self.port.header0.next = self.staging.header0.val();
@@ -320,7 +322,6 @@ impl Logic for Recv {
         self.finish.has_immediate.next = self.succeeded.val() & self.has_immediate.val();
         self.finish.immediate.next = self.word.val();
         self.finish.owe_ack.next = self.succeeded.val() & self.wants_ack.val();
-        self.finish.sampled.next = self.sampled.q.val();
         self.finish.room.next =
             self.scatter.quiet.val() & (!self.writer.full.val()) & (!self.writer.high.val());
         self.finish.written.next = self.writer.status_written.val();
@@ -352,6 +353,9 @@ impl Logic for Recv {
         } else if self.courier.deliver.val() {
             self.staging.address.next = bit_cast::<10, 3>(self.events.message_index.val());
         }
+        // One frame at a time.
+        self.staging.origin.next = self.staging.base.val();
+        self.staging.take.next = false;
         self.staging.release.next = self.control.give_back.val();
         self.staging.refused.next = self.courier.refuse.val();
         self.events.valid.next = self.courier.deliver.val();

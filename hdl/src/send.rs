@@ -7,10 +7,12 @@
 //!           +-------+        +--------+        +--------+
 //!            |  |  `-- Port  (GET, POP, ...) -- CHECK -- COMPLETE, STOP --> vi
 //!            |  `-- ask --> pool <-- beats, commit
+//!            |  `-- Push <-- words of push lines
 //!    desc_read, desc_tpt <-- Desc --> Gather --> read (payload)
 //! ```
 //! Three stages work on three frames at the same time: the descriptor, room and read requests of
-//! the next one; payload and commit; status and completion. They hand records on, one each.
+//! the next one; payload and commit; status and completion. They hand records on, one each. A push
+//! with its data here takes the place of the first two.
 
 mod choice;
 mod commit;
@@ -18,34 +20,42 @@ mod cut;
 mod ending;
 mod fetch;
 mod gather;
+mod line;
 mod messages;
 mod outlet;
 mod pack;
 mod port;
+mod push;
 mod request;
 mod rescue;
 mod retire;
 mod turn;
+mod turns;
 pub use choice::Choice;
 pub use commit::Commit;
 pub use cut::Cut;
 pub use ending::Ending;
 pub use fetch::Fetch;
 pub use gather::Gather;
+pub use line::Line;
 pub use messages::Messages;
 pub use outlet::Outlet;
 pub use pack::Pack;
 pub use port::Port;
+pub use push::Push;
 pub use request::Request;
 pub use rescue::Rescue;
 pub use retire::Retire;
 pub use turn::Turn;
+pub use turns::Turns;
 
-use crate::desc::Desc;
+use crate::desc::{Cause, Desc};
 use crate::ifs::{
-    FenceServer, MessageServer, PoolClient, ReadClient, TptClient, ViSendClient, WriteClient,
+    FenceServer, MessageServer, PoolClient, PushServer, ReadClient, TptClient, ViSendClient,
+    WriteClient,
 };
 use crate::leaf::Number;
+use crate::tpt::Lookups;
 use nic_regs::counter::Counter;
 use nic_regs::frame::{RDMA_HEADER_BYTES, Type, flag};
 use rust_hdl::prelude::*;
@@ -67,6 +77,7 @@ pub struct Send {
     pub fence: FenceServer,
     pub desc_read: ReadClient,
     pub desc_tpt: TptClient,
+    pub words: PushServer,
     pausing: DFF<Bit>,
     counts_out: DFF<Bits<64>>,
     stamp_descriptor_out: DFF<Bit>,
@@ -79,14 +90,20 @@ pub struct Send {
     commit: Commit,
     retire: Retire,
     outlet: Outlet,
+    push: Push,
+    turns: Turns,
+    lookups: Lookups,
     quiet: Signal<Local, Bit>,
     is_write: Signal<Local, Bit>,
     frame_length: Signal<Local, Bits<13>>,
     frame_flags: Signal<Local, Bits<8>>,
     frame_word: Signal<Local, Bits<32>>,
+    kind_data: Number<8, { Type::Data as u64 }>,
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
     rdma_bytes: Number<13, { RDMA_HEADER_BYTES as u64 }>,
     flag_sequenced: Number<8, { flag::SEQUENCED as u64 }>,
+    cause_done: Number<4, { Cause::Done as u64 }>,
+    cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
     count_message: Number<64, { 1 << Counter::MessagesSent as u32 }>,
     count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
 }
@@ -95,7 +112,15 @@ impl Logic for Send {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, counts_out, stamp_descriptor_out, stamp_data_out);
-        clock!(self, clock, port, fetch, desc, cut, gather, commit, retire, outlet);
+        clock!(self, clock, port, fetch, desc, cut, gather, commit, retire, outlet, push);
+        clock!(self, clock, turns, lookups);
+        self.push.reset.next = self.reset.val();
+        self.turns.reset.next = self.reset.val();
+        self.lookups.reset.next = self.reset.val();
+        TptClient::link(&mut self.desc_tpt, &mut self.lookups.tpt);
+        TptClient::join(&mut self.desc.tpt, &mut self.lookups.first);
+        TptClient::join(&mut self.push.tpt, &mut self.lookups.second);
+        PushServer::link(&mut self.words, &mut self.push.words);
         self.port.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();
         self.desc.reset.next = self.reset.val();
@@ -104,7 +129,6 @@ impl Logic for Send {
         self.retire.reset.next = self.reset.val();
         self.outlet.reset.next = self.reset.val();
         ReadClient::link(&mut self.desc_read, &mut self.desc.read);
-        TptClient::link(&mut self.desc_tpt, &mut self.desc.tpt);
         WriteClient::link(&mut self.write, &mut self.retire.write);
         ReadClient::link(&mut self.read, &mut self.gather.read);
         MessageServer::link(&mut self.messages, &mut self.outlet.messages);
@@ -121,16 +145,21 @@ impl Logic for Send {
             self.counts_out.d.next = self.count_message.val();
         }
         self.stamp_descriptor.next = self.stamp_descriptor_out.q.val();
-        self.stamp_descriptor_out.d.next = self.fetch.sized.val()
-            & self.sample_armed.val()
-            & (self.sample_vi.val() == self.port.number.val())
-            & (!self.port.in_progress.val());
+        self.stamp_descriptor_out.d.next = self.sample_armed.val()
+            & ((self.fetch.sized.val()
+                & (self.sample_vi.val() == self.port.number.val())
+                & (!self.port.in_progress.val()))
+                | (self.push.checked.val() & (self.sample_vi.val() == self.push.call_vi.val())));
         self.stamp_data.next = self.stamp_data_out.q.val();
-        self.stamp_data_out.d.next = self.commit.ready.val()
-            & self.sample_armed.val()
-            & (self.sample_vi.val() == self.commit.frame_vi.val())
-            & (!self.commit.partial.val());
-        self.quiet.next = self.fetch.idle.val() & self.commit.idle.val() & self.retire.idle.val();
+        self.stamp_data_out.d.next = self.sample_armed.val()
+            & ((self.commit.ready.val()
+                & (self.sample_vi.val() == self.commit.frame_vi.val())
+                & (!self.commit.partial.val()))
+                | (self.push.checked.val() & (self.sample_vi.val() == self.push.call_vi.val())));
+        self.quiet.next = self.fetch.idle.val()
+            & self.commit.idle.val()
+            & self.retire.idle.val()
+            & self.push.idle.val();
         self.pausing.d.next = self.quiet.val() & self.desc.idle.val() & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
@@ -246,7 +275,7 @@ impl Logic for Send {
         self.commit.unreliable.next = self.port.unreliable.val();
         self.commit.bus.next = self.desc.bus.val();
         self.commit.total.next = self.desc.total.val();
-        self.fetch.commit_idle.next = self.commit.idle.val();
+        self.fetch.commit_idle.next = self.commit.idle.val() & (!self.push.owns.val());
         self.fetch.failing.next = self.commit.failing.val();
         self.fetch.failing_vi.next = self.commit.frame_vi.val();
         self.fetch.rescue.next = self.commit.rescue.val();
@@ -268,7 +297,8 @@ impl Logic for Send {
         self.gather.beat_ready.next = self.commit.beat_taken.val();
 
         // Last stage: descriptors that the middle stage has sent or failed, or the first one ends.
-        self.retire.load.next = self.fetch.retire.val() | self.commit.retire.val();
+        self.retire.load.next =
+            self.fetch.retire.val() | self.commit.retire.val() | self.push.retire.val();
         self.retire.vi.next = self.port.number.val();
         self.retire.bus.next = self.desc.bus.val();
         self.retire.length.next = bit_cast::<20, 19>(self.port.awaited.val());
@@ -279,6 +309,18 @@ impl Logic for Send {
             self.retire.operation.next = bit_cast::<2, 1>(self.port.was_write.val().into());
         }
         self.retire.unreliable.next = self.port.unreliable.val();
+        if self.push.retire.val() {
+            self.retire.vi.next = self.push.call_vi.val();
+            self.retire.bus.next = self.push.retire_bus.val();
+            self.retire.length.next = bit_cast::<20, 13>(self.push.length.val());
+            self.retire.cause.next = self.cause_done.val();
+            if !self.push.reached_now.val() {
+                self.retire.cause.next = self.cause_descriptor.val();
+            }
+            self.retire.partial.next = false;
+            self.retire.operation.next = 0.into();
+            self.retire.unreliable.next = self.push.unreliable.val();
+        }
         if self.commit.retire.val() {
             self.retire.vi.next = self.commit.frame_vi.val();
             self.retire.bus.next = self.commit.retire_bus.val();
@@ -298,19 +340,70 @@ impl Logic for Send {
         self.port.stop_status.next = self.retire.stop_status.val();
         self.retire.call_done.next = self.port.retire_done.val();
 
+        // Pushes.
+        self.push.pause.next = self.fence.pause.val();
+        self.push.valid.next = self.vi.push_valid.val();
+        self.push.inline.next = self.vi.push_inline.val();
+        self.push.slot.next = self.vi.push_slot.val();
+        self.push.vi.next = self.vi.push_vi.val();
+        self.push.token.next = self.vi.push_token.val();
+        self.push.domain.next = self.vi.ctx_domain.val();
+        self.push.tag.next = self.vi.ctx_tag.val();
+        self.push.level.next = self.vi.ctx_reliability.val();
+        self.push.peer.next = self.vi.ctx_peer.val();
+        self.push.max_transfer.next = self.vi.ctx_max_transfer.val();
+        self.push.ctx_state.next = self.vi.ctx_state.val();
+        self.push.ctx_peer_vi.next = self.vi.ctx_peer_vi.val();
+        self.push.ctx_connection.next = self.vi.ctx_connection.val();
+        self.push.ctx_message.next = self.vi.ctx_message.val();
+        self.port.push_valid.next = self.push.call_valid.val();
+        self.port.push_back.next = self.push.call_back.val();
+        self.port.push_vi.next = self.push.call_vi.val();
+        self.port.push_token.next = self.push.call_token.val();
+        self.port.push_length.next = self.push.length.val();
+        self.port.push_ready.next = self.push.ready.val();
+        self.port.push_open.next = !self.fence.pause.val();
+        self.port.holding.next = self.fetch.holding.val();
+        self.push.call_done.next = self.port.push_done.val();
+        self.push.retire_idle.next =
+            self.retire.idle.val() & (!self.fetch.retire.val()) & (!self.commit.retire.val());
+        self.turns.fetch_asks.next = self.fetch.ask_valid.val();
+        self.turns.fetch_engaged.next = self.fetch.engaged.val();
+        self.turns.fetch_idle.next = self.fetch.idle.val();
+        self.turns.message_valid.next = self.outlet.message_valid.val();
+        self.turns.message_busy.next = self.outlet.message_busy.val();
+        self.turns.commit_idle.next = self.commit.idle.val();
+        self.turns.retire_error.next = self.retire.error.val();
+        self.turns.push_wants.next = self.push.wants.val();
+        self.turns.push_owns.next = self.push.owns.val();
+        self.turns.ask_done.next = self.outlet.ask_done.val();
+        self.push.turn.next = self.turns.turn.val();
+
         // The pool.
-        self.outlet.ask_valid.next = self.fetch.ask_valid.val();
+        self.outlet.ask_valid.next = self.turns.asks.val() | self.push.ask_valid.val();
         self.outlet.ask_data.next = self.fetch.is_data.val();
         self.outlet.ask_sequenced.next = self.fetch.sequenced.val();
         self.outlet.ask_peer.next = self.port.peer.val();
         self.outlet.ask_length.next = self.frame_length.val();
-        self.fetch.ask_done.next = self.outlet.ask_done.val();
+        if self.push.owns.val() {
+            self.outlet.ask_data.next = true;
+            self.outlet.ask_sequenced.next = self.push.sequenced.val();
+            self.outlet.ask_peer.next = self.push.to_peer.val();
+            self.outlet.ask_length.next = self.push.length.val();
+        }
+        self.push.ask_done.next = self.outlet.ask_done.val();
+        self.push.ask_ok.next = self.outlet.ask_ok.val();
+        self.push.ask_down.next = self.outlet.ask_down.val();
+        self.push.beat_ready.next = self.outlet.beat_ready.val();
+        self.push.commit_done.next = self.outlet.commit_done.val();
+        self.fetch.ask_done.next = self.outlet.ask_done.val() & self.turns.asks.val();
         self.fetch.ask_ok.next = self.outlet.ask_ok.val();
         self.fetch.ask_down.next = self.outlet.ask_down.val();
-        self.outlet.beat_valid.next = self.commit.beat_valid.val();
+        self.outlet.beat_valid.next = self.commit.beat_valid.val() | self.push.beat_valid.val();
         self.outlet.beat_data.next = self.commit.beat_data.val();
         self.commit.beat_ready.next = self.outlet.beat_ready.val();
-        self.outlet.commit_valid.next = self.commit.commit_valid.val();
+        self.outlet.commit_valid.next =
+            self.commit.commit_valid.val() | self.push.commit_valid.val();
         self.outlet.commit_abort.next = self.commit.commit_abort.val();
         self.commit.commit_done.next = self.outlet.commit_done.val();
         self.outlet.kind.next = self.commit.frame_kind.val();
@@ -320,6 +413,17 @@ impl Logic for Send {
         self.outlet.flags.next = self.commit.frame_flags.val();
         self.outlet.unsequenced.next = self.commit.frame_unsequenced.val();
         self.outlet.word.next = self.commit.frame_word.val();
+        if self.push.owns.val() {
+            self.outlet.beat_data.next = self.push.beat_data.val();
+            self.outlet.commit_abort.next = self.push.commit_abort.val();
+            self.outlet.kind.next = self.kind_data.val();
+            self.outlet.dst_vi.next = self.push.peer_vi.val();
+            self.outlet.src_vi.next = self.push.call_vi.val();
+            self.outlet.connection.next = self.push.connection.val();
+            self.outlet.flags.next = self.push.flags.val();
+            self.outlet.unsequenced.next = self.push.unsequenced.val();
+            self.outlet.word.next = self.push.word.val();
+        }
         if self.reset.val() {
             self.pausing.d.next = false;
             self.counts_out.d.next = 0.into();

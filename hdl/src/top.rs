@@ -201,6 +201,7 @@ impl Logic for Top {
         // Interfaces: client, server.
         RegClient::join(&mut self.cq.registers, &mut self.csr.registers);
         PostClient::join(&mut self.cq.vi_post, &mut self.vis.post);
+        PushClient::join(&mut self.cq.words, &mut self.send.words);
         PostClient::join(&mut self.cq.event_post, &mut self.events.doorbell);
         MsixClient::join(&mut self.csr.msix, &mut self.events.msix);
         ReadClient::join(&mut self.send.desc_read, &mut self.dma_read.desc_send);

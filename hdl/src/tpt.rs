@@ -13,6 +13,9 @@
 //! (checked by admin): an address outside the region therefore gives a distance beyond its end even
 //! if the subtraction wraps, and no wrap can look like a hit.
 
+mod lookups;
+pub use lookups::Lookups;
+
 use crate::ifs::{TptServer, TptSetServer};
 use crate::leaf::{Number, RoundRobin, SdpRam};
 use nic_regs::limits::REGION_COUNT;

@@ -58,6 +58,8 @@ const _: () = assert!(
         && Counter::EventsDeferred as u8 == 25
         && Counter::SendsCompleted as u8 == 27
         && Counter::RecvsCompleted as u8 == 28
+        && Counter::PushesInline as u8 == 38
+        && Counter::PushesPlain as u8 == 39
 );
 
 #[derive(LogicBlock, Default)]
@@ -96,6 +98,11 @@ pub struct Vi {
     is_connected: Signal<Local, Bit>,
     // What the operation is, qualified by that.
     post_send: Signal<Local, Bit>,
+    /// A push with data; the engine takes it.
+    push_data: Signal<Local, Bit>,
+    push_may: Signal<Local, Bit>,
+    push_now: Signal<Local, Bit>,
+    push_inline: Signal<Local, Bit>,
     acknowledge: Signal<Local, Bit>,
     unmatched: Signal<Local, Bit>,
     clear: Signal<Local, Bit>,
@@ -196,6 +203,21 @@ impl Logic for Vi {
 
         // What the operation is, qualified by the state.
         self.post_send.next = self.doorbells.taken.val() & (!self.doorbells.recv.val());
+        self.push_data.next = self.pipeline.at.val().get_bit(0)
+            & self.doorbells.has_data.val()
+            & (!self.doorbells.waits.val());
+        self.push_may.next = self.doorbells.has_data.val()
+            & self.is_connected.val()
+            & self.send_side.empty.val()
+            & (!self.lifecycle.owed.val().any());
+        self.push_now.next = self.push_may.val()
+            & self.send_side.quiet.val()
+            & (!self.lifecycle.scheduled.val())
+            & (!(self.ring.work_valid.val() & (self.ring.work_vi.val() == self.pipeline.vi.val())));
+        self.push_inline.next = self.post_send.val() & self.push_now.val();
+        // Others that are at the VI or in the engine's queue are on their way.
+        self.doorbells.soon.next =
+            self.push_may.val() & (!self.push_now.val()) & self.send.push_open.val();
         self.acknowledge.next = self.recv_side.acks.val() & self.is_connected.val();
         self.unmatched.next = self.recv_side.acks.val()
             & (!(self.is_connected.val()
@@ -234,8 +256,9 @@ impl Logic for Vi {
         self.lifecycle.sent.next = self.send_side.sent.val();
         self.lifecycle.error_take.next = self.take.val().get_bit(2);
         self.lifecycle.error_back.next = self.back.val().get_bit(2);
-        self.lifecycle.schedule.next = self.ring.entered.val();
-        self.lifecycle.unschedule.next = self.pipeline.at.val().get_bit(6);
+        self.lifecycle.schedule.next = self.ring.entered.val() | self.push_inline.val();
+        self.lifecycle.unschedule.next = self.pipeline.at.val().get_bit(6)
+            | (self.send_side.releases.val() & (!self.ring.entered.val()));
         self.lifecycle.partial.next = self.send_side.partial.val();
         self.lifecycle.stop_word.next = self.kills.stop_word.val();
         if self.pipeline.at.val().get_bit(1) {
@@ -254,7 +277,11 @@ impl Logic for Vi {
         self.send_side.refuse_reason.next = self.lifecycle.stop_info.val().get_bits::<8>(0);
         self.send_side.clear.next = self.clear.val();
         self.send_side.restart.next = self.restart.val();
-        self.send_side.post.next = self.post_send.val();
+        self.send_side.post.next = self.post_send.val() & (!self.push_inline.val());
+        self.send_side.push_judged.next = self.push_data.val();
+        self.send_side.push_inline.next = self.push_inline.val();
+        self.send_side.push_slot.next = self.doorbells.slot.val();
+        self.send_side.push_vi.next = self.pipeline.vi.val();
         self.send_side.token.next = self.doorbells.token.val();
         self.send_side.acknowledge.next = self.acknowledge.val();
         self.send_side.forget_answer.next = self.stop.val() | self.restart.val();
@@ -311,8 +338,9 @@ impl Logic for Vi {
             | self.recv_side.look_again.val()
             | self.acknowledge.val()
             | self.send_side.look_again.val();
-        self.ring.push.next =
-            self.look_again.val() & self.has_work.val() & (!self.lifecycle.scheduled.val());
+        self.ring.push.next = self.look_again.val()
+            & self.has_work.val()
+            & ((!self.lifecycle.scheduled.val()) | self.send_side.releases.val());
         self.ring.vi.next = self.pipeline.vi.val();
         self.ring.offer.next = self.has_work.val();
         self.ring.work_ready.next = self.send_side.work_ready.val();
@@ -328,7 +356,12 @@ impl Logic for Vi {
             | (bit_cast::<64, 1>(self.unmatched.val().into()) << 21)
             | (bit_cast::<64, 1>(self.announcer.put_off.val().into()) << 25)
             | (bit_cast::<64, 1>(self.send_side.completes.val().into()) << 27)
-            | (bit_cast::<64, 1>(self.recv_side.completes.val().into()) << 28);
+            | (bit_cast::<64, 1>(self.recv_side.completes.val().into()) << 28)
+            | (bit_cast::<64, 1>(self.push_inline.val().into()) << 38)
+            | (bit_cast::<64, 1>(
+                (self.post_send.val() & self.doorbells.push.val() & (!self.push_inline.val()))
+                    .into(),
+            ) << 39);
         if self.reset.val() {
             self.counts_out.d.next = 0.into();
         }

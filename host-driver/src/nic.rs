@@ -43,7 +43,7 @@ pub struct NicConfig {
     pub peers: Vec<u8>,
     /// Seed of epochs and exchange numbers; None takes one from the operating system.
     pub seed: Option<u64>,
-    /// Credits granted to each peer, 1 to 64. 64 are all of the staging memory and three full
+    /// Credits granted to each peer, 1 to 64. 64 are all of the staging memory and four full
     /// frames in flight; with several busy peers at once, fewer avoid frames that find no room and
     /// are sent again.
     pub credits: u8,

@@ -23,7 +23,8 @@ use nic_regs::doorbell::Queue;
 use nic_regs::event::PeerDownReason;
 use nic_regs::frame::{Header, Type, flag};
 use nic_regs::limits::{
-    PEER_COUNT, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS, POOL_RESERVED_CHUNKS, VI_COUNT,
+    CREDITS_AHEAD, PEER_COUNT, POOL_AHEAD_CHUNKS, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS,
+    POOL_RESERVED_CHUNKS, VI_COUNT,
 };
 use nic_regs::vi::{State, StopReason};
 
@@ -99,10 +100,12 @@ impl Channels {
             need <= self.free_chunks
         };
         let used = peer.credits_used.wrapping_add(small8(header.credits()));
-        let unsequenced = header.flags & flag::SEQUENCED == 0;
-        peer.state == PeerState::Open
-            && room
-            && (unsequenced || diff8(peer.credit_limit, used) >= 0)
+        let ahead = small8(CREDITS_AHEAD);
+        let covered = header.flags & flag::SEQUENCED == 0
+            || diff8(peer.credit_limit, used) >= 0
+            || (diff8(peer.credit_limit.wrapping_add(ahead), used) >= 0
+                && need + POOL_AHEAD_CHUNKS <= self.free_chunks);
+        peer.state == PeerState::Open && room && covered
     }
 
     /// Takes an admitted frame.

@@ -56,12 +56,6 @@ pub(crate) fn chunks(length: usize) -> usize {
     length.div_ceil(POOL_CHUNK_BYTES).max(1)
 }
 
-/// Beats of staging memory that a frame with this header takes.
-#[must_use]
-pub(crate) const fn staging_beats(header: &Header) -> usize {
-    HEADER_BEATS + header.payload_beats()
-}
-
 /// What is wrong with a frame's bits, in the order in which it is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {

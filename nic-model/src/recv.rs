@@ -7,13 +7,13 @@ use nic_regs::csr::Stamp;
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
 use nic_regs::frame::{Header, Type, flag};
-use nic_regs::limits::{STAGING_BEATS, VI_COUNT};
+use nic_regs::limits::{CREDITS_MAX, VI_COUNT};
 use nic_regs::vi::{Reliability, State, StopReason};
 
 use crate::bits::low8;
 use crate::desc::{Ending, Fault, Resolved};
 use crate::device::HostBus;
-use crate::frame::{Frame, staging_beats};
+use crate::frame::Frame;
 use crate::nic::Model;
 use crate::vi::{Owed, SendPhase, Stop};
 
@@ -53,7 +53,8 @@ pub(crate) struct Staged {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecvEngine {
     staged: VecDeque<Staged>,
-    beats: usize,
+    /// Units of staging memory in use.
+    units: usize,
     /// The descriptor of the last frame, for a frame that follows directly.
     cache: Option<(u16, Resolved)>,
 }
@@ -65,11 +66,11 @@ impl RecvEngine {
 
     /// Whether the whole frame finds room.
     pub(crate) fn has_room(&self, header: &Header) -> bool {
-        self.beats + staging_beats(header) <= STAGING_BEATS
+        self.units + header.credits() <= CREDITS_MAX
     }
 
     pub(crate) fn stage(&mut self, staged: Staged) {
-        self.beats += staging_beats(&staged.frame.header);
+        self.units += staged.frame.header.credits();
         self.staged.push_back(staged);
     }
 
@@ -86,7 +87,7 @@ impl Model {
     pub(crate) fn recv_step(&mut self, host: &mut dyn HostBus) {
         let Some(staged) = self.recv.staged.pop_front() else { return };
         let header = staged.frame.header;
-        self.recv.beats -= staging_beats(&header);
+        self.recv.units -= header.credits();
         match Type::from_bits(header.kind) {
             Some(Type::Message) => self.take_message(&staged.frame, staged.incarnation, host),
             Some(kind) => {

@@ -104,16 +104,22 @@ fn viaduct_features(args: &[String]) -> &'static str {
 
 /// Runs the command `viaduct` with the Verilated RTL, and passes its exit code on.
 fn viaduct(args: &[String]) -> Outcome {
-    if !tools::is_ready(Toolset::Sim) {
-        eprintln!("the simulator is not set up yet: setting it up first");
-        tools::setup(Toolset::Sim)?;
-    }
-    if args.first().is_some_and(|command| command == "synth") && !tools::is_ready(Toolset::Synth) {
+    let is_command = |names: &[&str]| args.first().is_some_and(|arg| names.contains(&&**arg));
+    if is_command(&["synth", "prove"]) && !tools::is_ready(Toolset::Synth) {
         eprintln!("the synthesis tools are not set up yet: setting them up first");
         tools::setup(Toolset::Synth)?;
     }
     let mut command = workspace::cargo();
     command.args(["run", "--release", "--package", "viaduct"]);
+    // Proofs are about the Verilog: nothing is Verilated for them.
+    if is_command(&["prove"]) {
+        command.args(["--quiet", "--"]).args(args).envs(tools::env());
+        return exit_code(&mut command);
+    }
+    if !tools::is_ready(Toolset::Sim) {
+        eprintln!("the simulator is not set up yet: setting it up first");
+        tools::setup(Toolset::Sim)?;
+    }
     if workspace::target_dir().join("release/viaduct").exists() {
         command.arg("--quiet");
     } else {
@@ -121,6 +127,10 @@ fn viaduct(args: &[String]) -> Outcome {
     }
     command.args(["--features", viaduct_features(args)]);
     command.arg("--").args(args).envs(tools::env());
+    exit_code(&mut command)
+}
+
+fn exit_code(command: &mut std::process::Command) -> Outcome {
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     // A process that a signal ended has no code: 1 stands for it.
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);

@@ -24,7 +24,7 @@ const LAYOUT: u32 = 1;
 pub(crate) enum Toolset {
     /// Verilator and a C++ compiler: what `demo` and the RTL tests need.
     Sim,
-    /// Yosys and nextpnr: what `viaduct synth` needs.
+    /// Yosys and nextpnr: what `viaduct synth` and `viaduct prove` need.
     Synth,
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let rows = bench::measure(&job)?;
     let shown = !arguments.json || arguments.snapshot.is_some();
     let anatomy =
-        (shown && job.wants("anatomy")).then(|| bench::anatomy::table(&job)).transpose()?;
+        (shown && job.wants("anatomy")).then(|| bench::anatomy::tables(&job)).transpose()?;
     if arguments.json {
         bench::report::json(&rows);
     } else {

@@ -6,6 +6,8 @@ mod bench;
 mod bench_command;
 mod cosim_command;
 mod demo;
+mod prove;
+mod prove_command;
 mod suites;
 mod synth;
 mod synth_command;
@@ -36,6 +38,7 @@ enum Command {
     Cosim(cosim_command::Arguments),
     Verilog(verilog::Arguments),
     Synth(synth_command::Arguments),
+    Prove(prove_command::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Cosim(arguments) => cosim_command::run(&arguments),
         Command::Verilog(arguments) => verilog::run(&arguments),
         Command::Synth(arguments) => synth_command::run(&arguments),
+        Command::Prove(arguments) => prove_command::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -27,7 +27,7 @@ pub(crate) const SUITES: &[Suite] = &[Suite {
     name: "model",
     about: "random programs on the model twice, with different link delays",
     run: |seed, _| {
-        use cosim::lockstep::{FEATURES, Settings, compare};
+        use cosim::lockstep::{Settings, compare};
         let settings = Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 100 };
         compare(&settings, model, model)
             .map(|records| format!("{records} records"))
@@ -55,7 +55,7 @@ pub(crate) use rtl::SUITES;
 #[cfg(feature = "rtl")]
 mod rtl {
     use super::{Suite, model, waveforms};
-    use cosim::lockstep::{FEATURES, Settings, compare};
+    use cosim::lockstep::{Settings, compare};
     use cosim::root_complex::HostSettings;
     use cosim::rtl::RtlNic;
     use nic_model::device::Device;

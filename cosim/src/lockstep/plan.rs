@@ -86,6 +86,16 @@ impl Spec {
     pub fn total(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.length)).sum()
     }
+
+    /// Whether nothing is wrong with it.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.segments.iter().all(|segment| segment.wrong == Wrong::Nothing)
+            && self.control & !control::IMMEDIATE == 0
+            && self.reserved == 0
+            && self.seg_count.is_none()
+            && !self.unreachable
+    }
 }
 
 /// One message: its send, and the receive that is posted for it.
@@ -121,7 +131,7 @@ pub struct Pair {
     pub reliability: Reliability,
     /// Largest message of each VI.
     pub max_transfer: u32,
-    /// Whether each node's VI allows RDMA writes.
+    /// Whether each node's VI allows RDMA writes into its memory.
     pub allows: [bool; 2],
     /// Whether its peer was told so.
     pub told: [bool; 2],

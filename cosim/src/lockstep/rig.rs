@@ -186,8 +186,13 @@ impl Rig {
 
     /// Writes a doorbell.
     pub fn doorbell(&mut self, node: usize, domain: u8, offset: u64, value: u64) {
+        self.write_line(node, domain, offset, &value.to_le_bytes());
+    }
+
+    /// One write to a domain's page: `offset` is that in the page.
+    pub fn write_line(&mut self, node: usize, domain: u8, offset: u64, bytes: &[u8]) {
         let page = u64::from(domain) * nic_regs::doorbell::PAGE_BYTES;
-        self.nodes[node].device.bar_write(2, page + offset, &value.to_le_bytes());
+        self.nodes[node].device.bar_write(2, page + offset, bytes);
     }
 
     /// Runs one admin command; answers status and result.

@@ -4,6 +4,7 @@ use super::host::BUS_BASE;
 use super::plan::{
     DATA_BYTES, Pair, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Spec, Traffic, Wrong,
 };
+use super::push;
 use super::rig::{FREE_OFFSET, Hung, Rig, header, high, low, node_number, va};
 use nic_model::device::Device;
 use nic_model::link::Faults;
@@ -105,6 +106,11 @@ pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) 
         run.record("hang", &hung.0);
     }
     run.records
+}
+
+/// A seed for one message.
+fn plan_seed(seed: u64, place: [usize; 3]) -> u64 {
+    place.iter().fold(seed, |seed, &n| seed.wrapping_mul(0x100_0000_01b3) ^ n as u64)
 }
 
 fn area(pair: usize) -> usize {
@@ -285,7 +291,13 @@ impl Run<'_> {
             node,
             offset,
         ));
-        self.rig.doorbell(node, pair.domain[node], TOKEN_OFFSET, token.to_bits());
+        let page = (node, pair.domain[node]);
+        if queue == Queue::Send {
+            let seed = plan_seed(self.plan.seed, [phase, n, i]);
+            push::post(&mut self.rig, page, token, (spec, area(n)), seed);
+        } else {
+            self.rig.doorbell(node, page.1, TOKEN_OFFSET, token.to_bits());
+        }
     }
 
     fn observe(&mut self, phase: usize) -> Result<(), Hung> {

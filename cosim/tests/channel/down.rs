@@ -110,10 +110,16 @@ fn down_while_filling() {
     single.0.run(100);
     // It belonged to the channel before: freed, not sent, not charged.
     assert!(single.free() == 128 && single.sent().is_empty());
-    for _ in 0..3 {
+    for _ in 0..4 {
         assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
     }
-    assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Refused);
+    single.0.run(600);
+    assert_eq!(single.kinds(), [Type::Data; 4]);
+    single.put(Header { acknowledgement: 4, ..from_peer(Type::Ack) }, &[]);
+    single.0.run(200);
+    for outcome in [Outcome::Committed, Outcome::Committed, Outcome::Refused] {
+        assert_eq!(single.offer(1, Type::Data, 4096, true), outcome);
+    }
 }
 
 #[test]
@@ -176,20 +182,90 @@ fn quotas() {
     single.put(Header { src_node: 2, acknowledgement: 4, ..from_peer(Type::Ack) }, &[]);
     single.0.run(200);
     assert_eq!(single.free(), 128);
-    // Credits: 64 units of the SYN, one was used; then what an Ack grants, signed modulo 256.
-    for _ in 0..63 {
-        assert_eq!(single.offer(1, Type::ViAck, 0, true), Outcome::Committed);
+}
+
+/// Contract 7.4: what enters, and what is sent.
+#[test]
+fn credits() {
+    let mut single = Single::opened(27);
+    let ack = |acknowledgement: u16, credit: u8| Header {
+        acknowledgement,
+        credit,
+        ..from_peer(Type::Ack)
+    };
+    let small = |single: &mut Single| single.offer(1, Type::ViAck, 0, true);
+    // 64 units of the SYN; a frame beyond them leaves half of the pool free.
+    for _ in 0..64 {
+        assert_eq!(small(&mut single), Outcome::Committed);
     }
-    assert_eq!(single.offer(1, Type::ViAck, 0, true), Outcome::Refused);
+    assert_eq!((single.free(), small(&mut single)), (64, Outcome::Refused));
     assert_eq!(single.offer(1, Type::Data, 512, false), Outcome::Refused);
-    single.0.run(1_000);
-    single.put(Header { acknowledgement: 64, credit: 190, ..from_peer(Type::Ack) }, &[]);
-    single.0.run(2_000);
-    assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
-    single.put(Header { acknowledgement: 65, credit: 80, ..from_peer(Type::Ack) }, &[]);
-    single.0.run(2_000);
-    assert_eq!(single.offer(1, Type::Data, 0, true), Outcome::Refused);
+    single.0.run(400);
+    assert_eq!(single.sent().len(), 64);
+    // 32 units beyond the limit wait, and what is behind them.
+    single.put(ack(64, 64), &[]);
+    single.0.run(300);
+    for _ in 0..30 {
+        assert_eq!(small(&mut single), Outcome::Committed);
+    }
+    assert_eq!(single.offer(1, Type::Data, 257, true), Outcome::Committed);
+    assert_eq!(small(&mut single), Outcome::Refused);
     assert_eq!(single.offer(1, Type::Data, 0, false), Outcome::Committed);
+    assert_eq!(single.offer(1, Type::Data, 0, true), Outcome::Refused);
+    single.0.run(10_000);
+    assert!(single.sent().is_empty() && single.free() == 128 - 33);
+    // One at a time, then more; the last one needs two.
+    single.put(ack(64, 65), &[]);
+    single.0.run(100);
+    assert_eq!(single.sent().len(), 1);
+    single.put(ack(64, 95), &[]);
+    single.0.run(500);
+    assert_eq!(single.sent().len(), 29);
+    single.put(ack(94, 95), &[]);
+    single.0.run(5_000);
+    assert!(single.sent().is_empty() && single.free() == 128 - 3);
+    single.put(ack(94, 96), &[]);
+    single.0.run(100);
+    assert_eq!(single.sent().iter().map(|header| header.length).collect::<Vec<_>>(), [257, 0]);
+    // An older limit is not taken back, a newer one counts modulo 256.
+    single.put(ack(95, 90), &[]);
+    single.put(ack(95, 96 + 127), &[]);
+    single.put(ack(95, 100), &[]);
+    for sequence in 0..4 {
+        assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
+        single.0.run(600);
+        assert_eq!(single.sent().len(), 1);
+        single.put(ack(96 + sequence, 96 + 127), &[]);
+    }
+    single.put(ack(99, 2), &[]);
+    for sequence in 0..6 {
+        assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
+        single.0.run(600);
+        assert_eq!(single.sent().len(), 1);
+        single.put(ack(100 + sequence, 2), &[]);
+    }
+    assert_eq!(single.free(), 128);
+}
+
+/// Credits that come in any cycle around the decision that a frame must wait for them: it is sent.
+#[test]
+fn credits_in_time() {
+    for delay in 0..40 {
+        let mut single = Single::opened(31);
+        for _ in 0..64 {
+            assert_eq!(single.offer(1, Type::ViAck, 0, true), Outcome::Committed);
+        }
+        single.0.run(400);
+        single.put(Header { acknowledgement: 64, ..from_peer(Type::Ack) }, &[]);
+        single.0.run(400);
+        assert_eq!((single.sent().len(), single.free()), (64, 128));
+        let header = Header { kind: Type::Fin as u8, flags: flag::SEQUENCED, ..Header::default() };
+        single.0.nodes[0].outbox.push_back(Frame { peer: 1, header, payload: vec![] });
+        single.0.run(delay);
+        single.inject(Header { acknowledgement: 64, credit: 65, ..from_peer(Type::Ack) }, &[]);
+        single.0.run(200);
+        assert_eq!(single.kinds(), [Type::Fin], "delay {delay}");
+    }
 }
 
 #[test]

@@ -8,4 +8,5 @@ mod node;
 mod peer;
 mod rate;
 mod reliable;
+mod taker;
 mod world;

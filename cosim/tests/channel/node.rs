@@ -2,6 +2,7 @@
 //! admin, the VIs' killer, event queues. All of them take random time; all of them check the
 //! handshakes.
 
+use crate::taker::Taker;
 use cosim::random::Random;
 use cosim::verilated::blocks::channel::Model;
 use nic_regs::counter::Counter;
@@ -85,6 +86,8 @@ pub(crate) struct Manners {
     pub(crate) abort: f64,
     pub(crate) retry: bool,
     pub(crate) read: bool,
+    /// Frames that the receiver takes ahead (0: it never takes, and releases the offered one).
+    pub(crate) ahead: usize,
 }
 
 pub(crate) const BRISK: Manners = Manners {
@@ -96,6 +99,7 @@ pub(crate) const BRISK: Manners = Manners {
     abort: 0.0,
     retry: true,
     read: true,
+    ahead: 0,
 };
 
 pub(crate) struct Node {
@@ -110,7 +114,9 @@ pub(crate) struct Node {
     sender: Sender,
     pub(crate) inbox: Vec<Frame>,
     receiver: Receiver,
+    pub(crate) taker: Taker,
     reading: Frame,
+    origin: u16,
     pub(crate) refuse_messages: bool,
     pub(crate) admin: VecDeque<(u8, u8, u32, u8)>,
     admin_pause: bool,
@@ -166,7 +172,9 @@ impl Node {
             sender: Sender::Idle(0),
             inbox: Vec::new(),
             receiver: Receiver::Idle,
+            taker: Taker::default(),
             reading: Frame::default(),
+            origin: 0,
             refuse_messages: false,
             admin: VecDeque::new(),
             admin_pause: false,
@@ -197,6 +205,7 @@ impl Node {
         self.outbox.is_empty()
             && matches!(self.sender, Sender::Idle(_))
             && matches!(self.receiver, Receiver::Idle)
+            && self.taker.idle()
             && self.admin.is_empty()
             && self.rx.is_empty()
             && self.model.outputs.staging_valid == 0
@@ -240,6 +249,7 @@ impl Node {
         i.staging_refused = 0;
         if let Receiver::Read(at) = self.receiver {
             i.staging_address = u16::try_from(at).unwrap();
+            i.staging_origin = self.origin;
         }
         if let Receiver::Hold(left) = &mut self.receiver {
             if *left == 0 {
@@ -251,6 +261,11 @@ impl Node {
                 *left -= 1;
             }
         }
+        if self.manners.ahead > 0 {
+            let refuse = self.refuse_messages;
+            self.taker.drive(&mut self.model, &mut self.random, &self.manners, refuse);
+        }
+        let i = &mut self.model.inputs;
         i.peers_valid = 0;
         if self.admin_pause {
             self.admin_pause = false;
@@ -360,12 +375,17 @@ impl Node {
     }
 
     fn sample_receiver(&mut self) {
+        if self.manners.ahead > 0 {
+            self.inbox.extend(self.taker.sample(&self.model));
+            return;
+        }
         let o = &self.model.outputs;
         let header = Header::from_beats([o.staging_header0, o.staging_header1, o.staging_header2]);
         match self.receiver {
             Receiver::Idle => {
                 if o.staging_valid != 0 && self.manners.read {
                     self.reading = Frame { peer: header.src_node, header, payload: Vec::new() };
+                    self.origin = o.staging_base;
                     self.receiver = Receiver::Read(0);
                 }
             }

@@ -1,8 +1,10 @@
 //! Exactly once and in order over faulty links; credits, quotas and chunks; the full rate.
 
 use crate::node::{BRISK, Frame, Manners, Outcome};
+use crate::taker::HAND_MAX;
 use crate::world::{Faults, World, random_frame};
 use nic_regs::counter::Counter;
+use nic_regs::frame::Type;
 
 /// Sequenced frames from `a` to `b`: what was committed, and what arrived.
 fn streams(world: &World, a: usize, b: usize, sequenced: bool) -> (Vec<Frame>, Vec<Frame>) {
@@ -103,17 +105,21 @@ const ROUGH: Manners = Manners {
     ..BRISK
 };
 
+/// What receivers have in hand, by seed; the last one would take more than it gets.
+const AHEAD: [usize; 3] = [0, 2, HAND_MAX + 1];
+
 #[test]
 fn without_faults() {
-    for seed in 0..8 {
+    for seed in 0..12 {
         let manners = if seed % 2 == 0 { BRISK } else { ROUGH };
+        let manners = Manners { ahead: AHEAD[seed as usize % 3], ..manners };
         let (nodes, credits) = if seed % 4 < 2 { (2, 64) } else { (3, 20) };
         let load = Load {
             nodes,
             frames: 300,
             credits,
             loops: seed % 4 == 3,
-            unsequenced: seed >= 4,
+            unsequenced: seed % 8 >= 4,
             manners,
             faults: Faults::default(),
         };
@@ -153,6 +159,7 @@ fn exactly_once_over_faults() {
             delay: if seed % 2 == 0 { 0 } else { 3_000 },
         };
         let manners = if seed % 4 < 2 { ROUGH } else { BRISK };
+        let manners = Manners { ahead: AHEAD[seed as usize % 3], ..manners };
         let load = Load {
             nodes: 2 + (seed % 2) as u8,
             frames: 200,
@@ -237,6 +244,7 @@ fn churn() {
             Faults { drop: bad, corrupt: bad, duplicate: bad, delay: 600, ..Faults::default() };
         for node in &mut world.nodes {
             node.manners = if seed % 4 < 2 { ROUGH } else { BRISK };
+            node.manners.ahead = AHEAD[seed as usize % 3];
             // A frame to a closed peer is forgotten, one that finds no room is offered again.
             node.manners.retry = true;
             node.model.inputs.keepalive = 4_000;
@@ -287,4 +295,27 @@ fn churn() {
             world.open(a, b, 20);
         }
     }
+}
+
+/// Frames wait in the receiver's hand: up to HAND_MAX are offered, and reading them in any order
+/// does not disturb what arrives meanwhile. Refused messages are told one by one.
+#[test]
+fn in_hand() {
+    let mut world = World::new(2, 300);
+    world.open(0, 1, 64);
+    world.nodes[1].manners = Manners { ahead: HAND_MAX + 1, hold: 60, ..BRISK };
+    world.nodes[1].refuse_messages = true;
+    let mut messages = 0;
+    for serial in 0..400 {
+        let frame = random_frame(&mut world.random, 1, serial, false);
+        messages += u64::from(frame.header.kind == Type::Message as u8);
+        world.nodes[0].outbox.push_back(frame);
+    }
+    world.settle(1_000_000);
+    check(&world, true);
+    assert_eq!(world.nodes[1].taker.most, HAND_MAX);
+    assert_eq!(world.nodes[1].count(Counter::DropStaging), 0);
+    let told = world.seen.iter().filter(|(_, h)| h.kind == Type::MessageRefused as u8);
+    let refused = told.inspect(|(_, header)| assert_eq!(header.src_node, 1)).count() as u64;
+    assert!(refused > 0 && refused <= messages, "{refused} of {messages}");
 }

@@ -1,5 +1,6 @@
 //! `Cq`: every size, every byte enable, every BAR, malformed TLPs and long bursts, against a list
 //! of what each must cause.
+use crate::push::{self, Page, Script};
 use crate::{Collector, Stable, chance, each_seed};
 use cosim::verilated::blocks::cq::Model;
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
@@ -14,16 +15,33 @@ const COMPLETER: u16 = 0x1234;
 #[derive(Debug, PartialEq, Eq)]
 struct Access(bool, bool, u16, u32);
 
-#[derive(Default)]
 struct Expected {
     accesses: VecDeque<Access>,
-    /// Tokens and event doorbells, with their page.
-    posts: [VecDeque<(u64, u8)>; 2],
+    /// Tokens, by page.
+    pages: [Page; 64],
+    /// Event doorbells, with their page.
+    events: VecDeque<(u64, u8)>,
+    script: Script,
     /// What each completion says.
     completions: VecDeque<Vec<u64>>,
     errors: VecDeque<ErrorRecord>,
     bad_tlps: usize,
     bad_doorbells: usize,
+}
+
+impl Default for Expected {
+    fn default() -> Self {
+        Self {
+            accesses: VecDeque::new(),
+            pages: std::array::from_fn(|_| Page::default()),
+            events: VecDeque::new(),
+            script: Script::default(),
+            completions: VecDeque::new(),
+            errors: VecDeque::new(),
+            bad_tlps: 0,
+            bad_doorbells: 0,
+        }
+    }
 }
 
 /// What a register holds.
@@ -106,7 +124,10 @@ impl Expected {
     fn tlp(&mut self, rng: &mut SmallRng, enable: bool) -> Tlp {
         let mut request = request(rng);
         let bar = [0, 0, 2, 2, 2, 4, 1, 7][rng.random_range(0..8)];
-        if bar == 2 && rng.random() {
+        let mut words = Vec::new();
+        if bar == 2 && chance(rng, 40) {
+            (request, words) = self.script.write(rng);
+        } else if bar == 2 && rng.random() {
             // A doorbell, or nearly one.
             request.write = true;
             request.length_dw = 2;
@@ -115,10 +136,18 @@ impl Expected {
             request.address = request.address & !0xfff | place;
         }
         let mut beats = request.to_beats().to_vec();
-        if request.write {
+        if !words.is_empty() {
+            beats.extend(words);
+        } else if request.write {
             beats.extend((0..request.data_beats()).map(|_| rng.random::<u64>()));
         }
+        let head = beats[0];
         if spoil(rng, &request, &mut beats) {
+            // Of a push line the words that are there and announced count.
+            let there = beats.len().min(2 + request.data_beats());
+            if bar == 2 && enable && beats[0] == head && there > 2 {
+                self.push_words(&request, &beats[2..there]);
+            }
             self.refuse(beats[0]);
         } else {
             self.good(&request, bar, &beats, enable);
@@ -140,7 +169,7 @@ impl Expected {
                 }
             }
             (2, true) => {
-                if enable {
+                if enable && !self.push_words(request, &beats[2..]) {
                     self.doorbell(request, beats[2]);
                 }
             }
@@ -154,25 +183,43 @@ impl Expected {
         }
     }
 
+    /// The words of a well-formed write to a push line; false if it is none.
+    fn push_words(&mut self, request: &Request, words: &[u64]) -> bool {
+        let page = (request.address >> 12 & 63) as u8;
+        let Some((line, first)) = push::place(request) else { return false };
+        for (i, &word) in words.iter().enumerate() {
+            if !self.pages[usize::from(page)].word(line, first + i, word) {
+                self.refuse_doorbell(page, (request.address & 0xfff) as u16);
+            }
+        }
+        true
+    }
+
+    fn refuse_doorbell(&mut self, page: u8, place: u16) {
+        self.bad_doorbells += 1;
+        let code = ErrorCode::BadDoorbell as u8;
+        let detail = u32::from(place) << 16;
+        self.errors.push_back(ErrorRecord { code, index: page.into(), detail });
+    }
+
     fn doorbell(&mut self, request: &Request, data: u64) {
         let page = (request.address >> 12 & 63) as u8;
         let place = (request.address & 0xfff) as u16;
         let whole = request.length_dw == 2
             && (request.first_be, request.last_be) == (0xf, 0xf)
             && request.address.is_multiple_of(8);
-        if whole && (place == 0 || place == 8) {
-            self.posts[usize::from(place / 8)].push_back((data, page));
-        } else {
-            self.bad_doorbells += 1;
-            let code = ErrorCode::BadDoorbell as u8;
-            let detail = u32::from(place) << 16;
-            self.errors.push_back(ErrorRecord { code, index: page.into(), detail });
+        self.pages[usize::from(page)].other((whole && place == 0).then_some(data));
+        if whole && place == 8 {
+            self.events.push_back((data, page));
+        } else if !(whole && place == 0) {
+            self.refuse_doorbell(page, place);
         }
     }
 
     fn done(&self) -> bool {
         self.accesses.is_empty()
-            && self.posts.iter().all(VecDeque::is_empty)
+            && self.pages.iter().all(|page| page.posts.is_empty())
+            && self.events.is_empty()
             && self.completions.is_empty()
             && self.errors.is_empty()
     }
@@ -215,6 +262,10 @@ struct Bench {
     collector: Collector,
     completions: Stable,
     posts: [Stable; 2],
+    /// Words of pushes by slot; slots that are not given back yet; pushes with and without data.
+    slots: [[u64; 8]; 8],
+    busy: u8,
+    pushes: [usize; 2],
     bad_tlps: usize,
     bad_doorbells: usize,
 }
@@ -245,6 +296,9 @@ impl Bench {
             collector: Collector::default(),
             completions: Stable::default(),
             posts: Default::default(),
+            slots: Default::default(),
+            busy: 0,
+            pushes: [0; 2],
             bad_tlps: 0,
             bad_doorbells: 0,
         }
@@ -263,6 +317,11 @@ impl Bench {
         inputs.cc_ready = chance(rng, speed).into();
         inputs.vi_post_ready = chance(rng, speed / 2).into();
         inputs.event_post_ready = chance(rng, speed / 2).into();
+        inputs.words_free = 0;
+        if chance(rng, speed / 4) {
+            inputs.words_free = self.busy & self.busy.wrapping_neg();
+            self.busy &= !inputs.words_free;
+        }
         inputs.registers_done = (self.answering == Some(0)).into();
         inputs.registers_rdata = rng.random();
         if self.answering == Some(0) {
@@ -294,14 +353,35 @@ impl Bench {
             self.first = self.beats.pop_front().unwrap().1;
             self.offering = false;
         }
-        let vi = (out.vi_post_valid, out.vi_post_token, out.vi_post_domain);
-        let event = (out.event_post_valid, out.event_post_token, out.event_post_domain);
-        let ready = [inputs.vi_post_ready, inputs.event_post_ready];
-        for (kind, (valid, token, domain)) in [vi, event].into_iter().enumerate() {
-            let ready = ready[kind] == 1;
-            self.posts[kind].look(valid == 1, token, false, ready);
-            if valid == 1 && ready {
-                assert_eq!(Some((token, domain)), self.expected.posts[kind].pop_front());
+        let vi = (out.vi_post_valid, out.vi_post_token);
+        let event = (out.event_post_valid, out.event_post_token);
+        let ready = [inputs.vi_post_ready == 1, inputs.event_post_ready == 1];
+        for (kind, (valid, token)) in [vi, event].into_iter().enumerate() {
+            self.posts[kind].look(valid == 1, token, false, ready[kind]);
+        }
+        if out.event_post_valid == 1 && ready[1] {
+            let post = (out.event_post_token, out.event_post_domain);
+            assert_eq!(Some(post), self.expected.events.pop_front());
+        }
+        if out.words_valid == 1 {
+            let (slot, index) = (usize::from(out.words_at >> 3), usize::from(out.words_at & 7));
+            assert_eq!(self.busy >> slot & 1, 0, "slot {slot} is in use");
+            self.slots[slot][index] = out.words_data;
+        }
+        if out.vi_post_valid == 1 && ready[0] {
+            let page = &mut self.expected.pages[usize::from(out.vi_post_domain)];
+            let post = page.posts.pop_front().expect("a token");
+            let push = out.vi_post_push;
+            let line = (push & 1 == 1).then_some(push >> 1 & 3);
+            assert_eq!((out.vi_post_token, line), (post.token, post.line));
+            let slot = usize::from(push >> 4);
+            if push >> 3 & 1 == 1 {
+                let words = post.whole.expect("a whole push");
+                assert_eq!(self.slots[slot][1..words.len()], words[1..]);
+                self.busy |= 1 << slot;
+            }
+            if line.is_some() {
+                self.pushes[usize::from(push >> 3 & 1)] += 1;
             }
         }
         let (valid, ready) = (out.cc_valid == 1, inputs.cc_ready == 1);
@@ -344,6 +424,8 @@ fn all_requests() {
         }
         let counted = (bench.bad_tlps, bench.bad_doorbells);
         assert_eq!(counted, (bench.expected.bad_tlps, bench.expected.bad_doorbells));
+        println!("pushes without and with data: {:?}", bench.pushes);
+        assert!(seed % 4 == 3 || bench.pushes.iter().all(|&count| count > 0));
     });
 }
 

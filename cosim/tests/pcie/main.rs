@@ -9,6 +9,7 @@ mod cq;
 mod csr;
 mod dma_read;
 mod dma_write;
+mod push;
 mod rq;
 
 use rand::rngs::SmallRng;

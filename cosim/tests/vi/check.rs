@@ -275,6 +275,7 @@ impl Bench {
                     assert_eq!(need_next, o.recv_need_next != 0);
                 }
                 4 if call.sends => {
+                    state.reading = None;
                     self.completed(vi, 0);
                     self.push(vi);
                 }

@@ -124,7 +124,6 @@ impl Vi {
         (work.in_progress, work.offset, work.total) = (false, 0, 0);
         work.write = false;
         if queue == 0 {
-            self.reading = None;
             work.message = work.message.wrapping_add(sent.into());
             work.fragment = 0;
         }

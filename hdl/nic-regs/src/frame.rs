@@ -211,11 +211,12 @@ impl Header {
         (self.length as usize).div_ceil(BEAT_BYTES)
     }
 
-    /// Credits that a staged frame with this header takes: its header and payload beats, without
-    /// CRC, in units of [`crate::limits::CREDIT_BEATS`], rounded up.
+    /// Credits that a staged frame with this header takes: its payload beats in units of
+    /// [`crate::limits::CREDIT_BEATS`], rounded up, and one at least.
     #[must_use]
     pub const fn credits(self) -> usize {
-        (HEADER_BEATS + self.payload_beats()).div_ceil(crate::limits::CREDIT_BEATS)
+        let units = self.payload_beats().div_ceil(crate::limits::CREDIT_BEATS);
+        if units == 0 { 1 } else { units }
     }
 }
 

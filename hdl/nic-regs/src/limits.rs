@@ -29,10 +29,14 @@ pub const POOL_PEER_CHUNKS: usize = 64;
 pub const POOL_RESERVED_CHUNKS: usize = 4;
 /// The receiver's staging memory, in 8-byte beats.
 pub const STAGING_BEATS: usize = 2048;
-/// Beats of staging that one credit stands for.
+/// Payload beats of staging that one credit stands for: as many as a pool chunk holds.
 pub const CREDIT_BEATS: usize = 32;
 /// Credits that the whole staging memory is worth.
 pub const CREDITS_MAX: usize = STAGING_BEATS / CREDIT_BEATS;
+/// Credits by which frames that wait in the pool may exceed their peer's limit.
+pub const CREDITS_AHEAD: usize = 32;
+/// Chunks that a frame beyond its peer's limit leaves to frames within theirs.
+pub const POOL_AHEAD_CHUNKS: usize = POOL_CHUNK_COUNT / 2;
 /// Outstanding PCIe read tags.
 pub const READ_TAG_COUNT: usize = 32;
 /// Completion buffer of one read tag, in bytes, and so the largest read request.

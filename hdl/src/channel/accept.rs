@@ -60,6 +60,8 @@ pub struct Accept {
     pub mark_down: Signal<Out, Bit>,
     pub mark_acked: Signal<Out, Bit>,
     pub mark_gapped: Signal<Out, Bit>,
+    /// Its credit limit moved.
+    pub mark_moved: Signal<Out, Bit>,
     pub mark_rst: Signal<Out, Bit>,
     pub mark_synack: Signal<Out, Bit>,
     pub mark_gap: Signal<Out, Bit>,
@@ -80,6 +82,7 @@ pub struct Accept {
     pub tx_own: Signal<Out, Bits<32>>,
     pub hub_peer: Signal<In, Bits<6>>,
     pub hub_acked: Signal<Out, Bits<16>>,
+    pub hub_limit: Signal<Out, Bits<8>>,
     pub hub_gap: Signal<Out, Bits<16>>,
     pub hub_heard: Signal<Out, Bits<32>>,
     pub hub_reset_tag: Signal<Out, Bits<16>>,
@@ -119,6 +122,7 @@ pub struct Accept {
     reason_restarted: Num<3, { PeerDownReason::Restarted as u64 }>,
     reason_reset: Num<3, { PeerDownReason::Reset as u64 }>,
     reason_version: Num<3, { PeerDownReason::Version as u64 }>,
+    zero_8: Num<8, 0>,
     zero_16: Num<16, 0>,
     all_4: Num<4, 15>,
     one_64: Num<64, 1>,
@@ -156,6 +160,7 @@ impl Logic for Accept {
         self.compare.remote.next = self.tables.rx_remote.val();
         self.compare.acked.next = self.tables.rx_acked.val();
         self.compare.newest.next = self.tables.rx_newest.val();
+        self.compare.limit.next = self.tables.rx_limit.val();
         self.compare.header0.next = self.header0.val();
         self.compare.header1.next = self.header1.val();
         self.compare.header2.next = self.header2.val();
@@ -236,6 +241,9 @@ impl Logic for Accept {
             }
         }
         self.mark_acked.next = self.taken.val() & self.ack_moves.val();
+        self.mark_moved.next = self.taken.val()
+            & (!self.compare.limit_step.val().get_bit(7))
+            & (self.compare.limit_step.val() != self.zero_8.val());
         self.mark_gapped.next = self.taken.val() & self.ack_good.val() & self.compare.is_gap.val();
 
         // A command in a free cycle.
@@ -300,7 +308,7 @@ impl Logic for Accept {
             self.tables.acked.next = 0.into();
         }
         self.tables.write_gap.next = self.mark_gapped.val();
-        self.tables.write_limit.next = self.go_up.val() | self.taken.val();
+        self.tables.write_limit.next = self.go_up.val() | self.mark_moved.val();
         self.tables.limit.next = self.credit.val();
         self.tables.write_heard.next = self.go_up.val() | self.taken.val();
         self.tables.heard.next = self.now.val();
@@ -315,6 +323,7 @@ impl Logic for Accept {
         self.tx_own.next = self.tables.tx_own.val();
         self.tables.hub_peer.next = self.hub_peer.val();
         self.hub_acked.next = self.tables.hub_acked.val();
+        self.hub_limit.next = self.tables.hub_limit.val();
         self.hub_gap.next = self.tables.hub_gap.val();
         self.hub_heard.next = self.tables.hub_heard.val();
         self.hub_reset_tag.next = self.tables.hub_reset_tag.val();

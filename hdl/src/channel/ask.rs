@@ -5,13 +5,18 @@
 //! Idle -> Judge -> Answer -> Idle          (one cycle each)
 //!                     `-> reservations (4)
 //! ```
-//! A good answer charges chunks and units at once and leaves a reservation; freed and aborted
-//! frames give them back through `give`. The tables are read in Idle, with the question; a `give` in
-//! that very cycle makes Judge read them once more, and none comes in Judge and Answer. The charge is
-//! written in Answer; a client that waits gets its reservation then.
+//! The limit is that of frames which may enter: it may be exceeded by CREDITS_AHEAD units as long as
+//! POOL_AHEAD_CHUNKS chunks stay free. What may be sent is the business of [`super::covers`].
+//!
+//! A good answer charges chunks and units at once and leaves a reservation; freed frames give back
+//! their chunks, aborted ones their units too, through `give`. The tables are read in Idle, with the
+//! question; a `give` in that very cycle makes Judge read them once more, and none comes in Judge and
+//! Answer. The charge is written in Answer; a client that waits gets its reservation then.
 use super::num::Num;
 use crate::leaf::{Fifo, LutRam};
-use nic_regs::limits::{POOL_CHUNK_COUNT, POOL_PEER_CHUNKS, POOL_RESERVED_CHUNKS};
+use nic_regs::limits::{
+    CREDITS_AHEAD, POOL_AHEAD_CHUNKS, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS, POOL_RESERVED_CHUNKS,
+};
 use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -90,7 +95,10 @@ pub struct Ask {
     fresh: Signal<Local, Bits<31>>,
     waits: Signal<Local, Bit>,
     over_credit: Signal<Local, Bits<8>>,
+    beyond: Signal<Local, Bit>,
+    far_beyond: Signal<Local, Bit>,
     needed_free: Signal<Local, Bits<8>>,
+    needed_ahead: Signal<Local, Bits<8>>,
     shares_write: Signal<Local, Bit>,
     shares_at: Signal<Local, Bits<6>>,
     shares_to: Signal<Local, Bits<8>>,
@@ -99,8 +107,7 @@ pub struct Ask {
     units_to: Signal<Local, Bits<8>>,
     padded: Signal<Local, Bits<13>>,
     need: Signal<Local, Bits<8>>,
-    load: Signal<Local, Bits<14>>,
-    load_units: Signal<Local, Bits<8>>,
+    chunks: Signal<Local, Bits<8>>,
     over: Signal<Local, Bit>,
     charge: Signal<Local, Bit>,
     reads: Signal<Local, Bit>,
@@ -110,8 +117,8 @@ pub struct Ask {
     zero_8: Num<8, 0>,
     one_8: Num<8, 1>,
     round_chunk: Num<13, 255>,
-    /// Header and CRC, and rounding to 32 beats, in bytes.
-    round_units: Num<14, { 34 * 8 + 7 }>,
+    ahead: Num<8, { CREDITS_AHEAD as u64 }>,
+    ahead_free: Num<8, { POOL_AHEAD_CHUNKS as u64 }>,
     kept_free: Num<8, { POOL_RESERVED_CHUNKS as u64 }>,
     share_max: Num<8, { POOL_PEER_CHUNKS as u64 }>,
     all_chunks: Num<8, { POOL_CHUNK_COUNT as u64 }>,
@@ -134,12 +141,13 @@ impl Logic for Ask {
         }
         self.gave.d.next = self.give.val();
 
-        // The question. A frame takes one chunk at least; header and payload are rounded up to
-        // credit units.
+        // The question. A frame takes one chunk at least; a chunk is a credit unit.
         self.padded.next = self.ask_length.val() + self.round_chunk.val();
         self.need.next = bit_cast::<8, 5>(self.padded.val().get_bits::<5>(8));
-        self.load.next = bit_cast::<14, 13>(self.ask_length.val()) + self.round_units.val();
-        self.load_units.next = bit_cast::<8, 6>(self.load.val().get_bits::<6>(8));
+        self.chunks.next = self.need.val();
+        if self.need.val() == self.zero_8.val() {
+            self.chunks.next = self.one_8.val();
+        }
         self.at.next = self.peer.q.val();
         if self.state.q.val() == AskState::Idle {
             self.at.next = self.ask_peer.val().get_bits::<6>(0);
@@ -158,11 +166,15 @@ impl Logic for Ask {
         if self.data_frame.q.val() {
             self.needed_free.next = self.needed.q.val() + self.kept_free.val();
         }
+        self.needed_ahead.next = self.needed.q.val() + self.ahead_free.val();
+        self.beyond.next = self.sequenced.q.val()
+            & (!self.over_credit.val().get_bit(7))
+            & (self.over_credit.val() != self.zero_8.val());
+        self.far_beyond.next = (self.over_credit.val() > self.ahead.val())
+            | (self.available.q.val() < self.needed_ahead.val());
         self.over.next = (self.available.q.val() < self.needed_free.val())
             | (self.data_frame.q.val() & (self.share_sum.val() > self.share_max.val()))
-            | (self.sequenced.q.val()
-                & (!self.over_credit.val().get_bit(7))
-                & (self.over_credit.val() != self.zero_8.val()));
+            | (self.beyond.val() & self.far_beyond.val());
         self.ask_done.next = false;
         self.ask_ok.next = self.accepted.q.val();
         self.ask_down.next = !self.is_open.q.val();
@@ -173,13 +185,10 @@ impl Logic for Ask {
                 self.data_frame.d.next = self.ask_data.val();
                 self.sequenced.d.next = self.ask_sequenced.val();
                 self.length.d.next = self.ask_length.val();
-                self.needed.d.next = self.need.val();
-                if self.need.val() == self.zero_8.val() {
-                    self.needed.d.next = self.one_8.val();
-                }
+                self.needed.d.next = self.chunks.val();
                 self.cost.d.next = 0.into();
                 if self.ask_sequenced.val() {
-                    self.cost.d.next = self.load_units.val();
+                    self.cost.d.next = self.chunks.val();
                 }
                 if self.ask_valid.val() & self.ready.val() & !self.reservations.full.val() {
                     self.state.d.next = AskState::Judge;

@@ -18,6 +18,7 @@ pub struct Compare {
     pub remote: Signal<In, Bits<32>>,
     pub acked: Signal<In, Bits<16>>,
     pub newest: Signal<In, Bits<16>>,
+    pub limit: Signal<In, Bits<8>>,
     // The link's verdict, the header, stable, and the room in staging (cycle 1).
     pub frame: Signal<In, Bit>,
     pub misfit: Signal<In, Bit>,
@@ -54,6 +55,8 @@ pub struct Compare {
     /// How far the acknowledgement moves, and how far it may.
     pub ack_step: Signal<Out, Bits<16>>,
     pub ack_room: Signal<Out, Bits<16>>,
+    /// How far the credit limit moves (signed).
+    pub limit_step: Signal<Out, Bits<8>>,
     pub room: Signal<Out, Bit>,
     step1: DFF<Bit>,
     was_open1: DFF<Bit>,
@@ -64,6 +67,7 @@ pub struct Compare {
     remote1: DFF<Bits<32>>,
     acked1: DFF<Bits<16>>,
     newest1: DFF<Bits<16>>,
+    limit1: DFF<Bits<8>>,
     valid_q: DFF<Bit>,
     is_misfit_q: DFF<Bit>,
     was_open_q: DFF<Bit>,
@@ -87,6 +91,7 @@ pub struct Compare {
     new_tag_q: DFF<Bits<16>>,
     ack_step_q: DFF<Bits<16>>,
     ack_room_q: DFF<Bits<16>>,
+    limit_step_q: DFF<Bits<8>>,
     room_q: DFF<Bit>,
     kind: Signal<Local, Bits<8>>,
     frame_tag: Signal<Local, Bits<16>>,
@@ -112,7 +117,8 @@ impl Logic for Compare {
         dff_setup!(self, clock, was_opening_q, is_syn_q, is_synack_q, is_rst_q, is_gap_q);
         dff_setup!(self, clock, is_refused_q, is_data_q, is_sequenced_q, tag_good_q, join_good_q);
         dff_setup!(self, clock, same_epoch_q, ahead_q, gap_asked_q, following_q, expects_q);
-        dff_setup!(self, clock, new_tag_q, ack_step_q, ack_room_q, room_q);
+        dff_setup!(self, clock, new_tag_q, ack_step_q, ack_room_q, room_q, limit1);
+        dff_setup!(self, clock, limit_step_q);
         self.kind.next = self.header0.val().get_bits::<8>(8);
         self.frame_tag.next = self.header0.val().get_bits::<16>(48);
         self.flags.next = self.header1.val().get_bits::<8>(48);
@@ -130,6 +136,7 @@ impl Logic for Compare {
         self.remote1.d.next = self.remote.val();
         self.acked1.d.next = self.acked.val();
         self.newest1.d.next = self.newest.val();
+        self.limit1.d.next = self.limit.val();
         self.busy.next = self.step1.q.val() | self.valid_q.q.val();
 
         // Cycle 1: compare.
@@ -172,6 +179,7 @@ impl Logic for Compare {
         self.following_q.d.next = self.expected1.q.val().get_bits::<16>(0) + 1;
         self.ack_step_q.d.next = self.acknowledgement.val() - self.acked1.q.val();
         self.ack_room_q.d.next = self.newest1.q.val() - self.acked1.q.val();
+        self.limit_step_q.d.next = self.header1.val().get_bits::<8>(56) - self.limit1.q.val();
         self.room_q.d.next = self.fits.val();
 
         self.valid.next = self.valid_q.q.val();
@@ -195,6 +203,7 @@ impl Logic for Compare {
         self.new_tag.next = self.new_tag_q.q.val();
         self.ack_step.next = self.ack_step_q.q.val();
         self.ack_room.next = self.ack_room_q.q.val();
+        self.limit_step.next = self.limit_step_q.q.val();
         self.room.next = self.room_q.q.val();
         if self.reset.val() {
             self.step1.d.next = false;

@@ -1,7 +1,7 @@
 //! The peer machine's state machine; see [`super::peer`] for what it controls and what an operation
 //! is.
 use super::num::Num;
-use nic_regs::admin::AdminStatus;
+use nic_regs::admin::{AdminStatus, PeerState};
 use nic_regs::event::PeerDownReason;
 use rust_hdl::prelude::*;
 
@@ -41,8 +41,8 @@ pub struct Control {
     pub op: Signal<In, Bits<2>>,
     pub answer: Signal<Out, Bit>,
     pub status: Signal<Out, Bits<4>>,
-    pub saw_open: Signal<Out, Bit>,
-    pub saw_opening: Signal<Out, Bit>,
+    /// `PeerState` as the command found it.
+    pub saw: Signal<Out, Bits<4>>,
     // Acceptance.
     pub command: Signal<Out, Bit>,
     pub command_open: Signal<Out, Bit>,
@@ -83,6 +83,8 @@ pub struct Control {
     // Pool.
     pub put_stale: Signal<In, Bit>,
     pub put_unsequenced: Signal<In, Bit>,
+    /// The peer's limit covers the committed frame.
+    pub put_covered: Signal<In, Bit>,
     /// An Ack is to be sent, and the committed frame is a large one: the Ack goes ahead of it.
     pub yields: Signal<In, Bit>,
     pub put_taken: Signal<Out, Bit>,
@@ -101,14 +103,15 @@ pub struct Control {
     closing: DFF<Bit>,
     answered: DFF<Bit>,
     status_held: DFF<Bits<4>>,
-    open_held: DFF<Bit>,
-    opening_held: DFF<Bit>,
+    seen: DFF<Bits<4>>,
     here: Signal<Local, Bit>,
     works: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     serves: Signal<Local, Bit>,
     turns: Signal<Local, Bit>,
     late: Signal<Local, Bit>,
+    state_opening: Num<4, { PeerState::Opening as u64 }>,
+    state_open: Num<4, { PeerState::Open as u64 }>,
     op_open: Num<2, 0>,
     op_close: Num<2, 1>,
     status_ok: Num<4, { AdminStatus::Ok as u64 }>,
@@ -122,15 +125,14 @@ impl Logic for Control {
     fn update(&mut self) {
         dff_setup!(self, clock, state, at, ahead, ahead_peer, ordering, order_open);
         dff_setup!(self, clock, order_reason, closing, answered, status_held);
-        dff_setup!(self, clock, open_held, opening_held);
+        dff_setup!(self, clock, seen);
         self.peer.next = self.at.q.val();
         self.command.next = self.ordering.q.val();
         self.command_open.next = self.order_open.q.val();
         self.command_reason.next = self.order_reason.q.val();
         self.answer.next = self.answered.q.val();
         self.status.next = self.status_held.q.val();
-        self.saw_open.next = self.open_held.q.val();
-        self.saw_opening.next = self.opening_held.q.val();
+        self.saw.next = self.seen.q.val();
         self.answered.d.next = false;
         self.tx_syn.next = false;
         self.tx_ack.next = false;
@@ -196,14 +198,19 @@ impl Logic for Control {
                             // At once, unless the channel's first frames or others go before it.
                             self.direct.next = self.enable.val()
                                 & self.greeted.val()
+                                & self.put_covered.val()
                                 & !(self.todo.val() | self.job_full.val() | self.yields.val());
                             self.append.next = !(self.direct.val() & self.put_unsequenced.val());
                             self.tx_data.next = !self.direct.val();
                         }
                     } else if self.turn_class.val().get_bit(4) {
                         self.status_held.d.next = self.status_ok.val();
-                        self.open_held.d.next = self.is_open.val();
-                        self.opening_held.d.next = self.is_opening.val();
+                        self.seen.d.next = 0.into();
+                        if self.is_open.val() {
+                            self.seen.d.next = self.state_open.val();
+                        } else if self.is_opening.val() {
+                            self.seen.d.next = self.state_opening.val();
+                        }
                         self.order_reason.d.next = self.reason_closed.val();
                         if self.op.val() == self.op_open.val() {
                             self.order_open.d.next = true;

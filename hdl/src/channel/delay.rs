@@ -2,7 +2,7 @@
 //! returned credits, unless another frame to that peer carries it before.
 //!
 //! The delay is the same for all, so a FIFO of (peer, deadline) is in order of deadlines; each peer
-//! stands in it at most once. Credits for a large frame (16 units or more) are told at once: three
+//! stands in it at most once. Credits for a large frame (16 units or more) are told at once: four
 //! such frames are all that 64 credits allow in flight, so the delay would cost link rate.
 //!
 //! A peer that is owed again while it still stands there gets its Ack a little early, never late.

@@ -12,6 +12,8 @@ pub struct Effects {
     pub syn: Signal<In, Bit>,
     pub ack: Signal<In, Bit>,
     pub data: Signal<In, Bit>,
+    /// The list's turn waits for credits.
+    pub blocks: Signal<In, Bit>,
     pub tx_clear: Signal<In, Bits<7>>,
     /// Marks of the service: cleared, and set again.
     pub clear: Signal<In, Bits<4>>,
@@ -29,6 +31,7 @@ pub struct Effects {
     pub syn_out: Signal<Out, Bit>,
     pub ack_out: Signal<Out, Bit>,
     pub data_out: Signal<Out, Bit>,
+    pub blocks_out: Signal<Out, Bit>,
     pub tx_clear_out: Signal<Out, Bits<7>>,
     pub clear_out: Signal<Out, Bits<4>>,
     pub renew_out: Signal<Out, Bits<4>>,
@@ -42,6 +45,7 @@ pub struct Effects {
     syn_q: DFF<Bit>,
     ack_q: DFF<Bit>,
     data_q: DFF<Bit>,
+    blocks_q: DFF<Bit>,
     tx_clear_q: DFF<Bits<7>>,
     clear_q: DFF<Bits<4>>,
     renew_q: DFF<Bits<4>>,
@@ -58,11 +62,12 @@ impl Logic for Effects {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, peer_q, syn_q, ack_q, data_q, tx_clear_q, clear_q, renew_q, up_q);
-        dff_setup!(self, clock, down_q, writes_q, newest_q, free_q, frame_q);
+        dff_setup!(self, clock, down_q, writes_q, newest_q, free_q, frame_q, blocks_q);
         self.peer_q.d.next = self.peer.val();
         self.syn_q.d.next = self.syn.val();
         self.ack_q.d.next = self.ack.val();
         self.data_q.d.next = self.data.val();
+        self.blocks_q.d.next = self.blocks.val();
         self.tx_clear_q.d.next = self.tx_clear.val();
         self.clear_q.d.next = self.clear.val();
         self.renew_q.d.next = self.renew.val();
@@ -79,6 +84,7 @@ impl Logic for Effects {
         self.syn_out.next = self.syn_q.q.val();
         self.ack_out.next = self.ack_q.q.val();
         self.data_out.next = self.data_q.q.val();
+        self.blocks_out.next = self.blocks_q.q.val();
         self.tx_clear_out.next = self.tx_clear_q.q.val();
         self.clear_out.next = self.clear_q.q.val();
         self.renew_out.next = self.renew_q.q.val();
@@ -92,6 +98,7 @@ impl Logic for Effects {
             self.syn_q.d.next = false;
             self.ack_q.d.next = false;
             self.data_q.d.next = false;
+            self.blocks_q.d.next = false;
             self.up_q.d.next = false;
             self.down_q.d.next = false;
             self.free_q.d.next = false;

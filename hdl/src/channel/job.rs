@@ -3,7 +3,8 @@
 //!
 //! Control frames go first, in the order RST, SYN, SYN-ACK, Ack with GAP, MessageRefused; then the
 //! frame at the list's turn. An Ack rides on that frame if it is a small one; it goes ahead of a
-//! large one, which would bring it only when its own CRC has arrived. A mark that cannot be obeyed
+//! large one, which would bring it only when its own CRC has arrived. A frame that the peer's limit
+//! does not cover waits, and what is behind it. A mark that cannot be obeyed
 //! any more (the channel has closed since) is cleared without a frame.
 use super::num::Num;
 use nic_regs::frame::Type;
@@ -36,6 +37,10 @@ pub struct Job {
     pub loose: Signal<In, Bit>,
     pub wide: Signal<In, Bit>,
     pub newly: Signal<In, Bit>,
+    /// The limit covers it, if it was not sent before.
+    pub covered: Signal<In, Bit>,
+    /// It waits for credits.
+    pub blocks: Signal<Out, Bit>,
     /// Marks to be cleared.
     pub clear: Signal<Out, Bits<7>>,
     /// A frame was chosen.
@@ -67,6 +72,7 @@ pub struct Job {
     tag_held: DFF<Bits<16>>,
     makes: Signal<Local, Bit>,
     takes: Signal<Local, Bit>,
+    waits: Signal<Local, Bit>,
     type_data: Num<8, { Type::Data as u64 }>,
     type_ack: Num<8, { Type::Ack as u64 }>,
     type_syn: Num<8, { Type::Syn as u64 }>,
@@ -91,6 +97,8 @@ impl Logic for Job {
         self.clear.next = 0.into();
         self.makes.next = false;
         self.takes.next = false;
+        self.blocks.next = false;
+        self.waits.next = self.newly.val() & !(self.loose.val() | self.covered.val());
         if self.taken.val() {
             self.full.d.next = false;
         }
@@ -122,6 +130,7 @@ impl Logic for Job {
                 self.makes.next = self.is_open.val();
             } else if self.is_open.val()
                 & self.todo.val()
+                & !self.waits.val()
                 & !(self.wide.val() & self.wants.q.val().get_bit(4))
             {
                 self.type_held.d.next = self.type_data.val();
@@ -137,6 +146,7 @@ impl Logic for Job {
                 self.makes.next = self.is_open.val();
             } else {
                 self.clear.next = self.clear_data.val();
+                self.blocks.next = self.todo.val() & self.waits.val();
             }
             self.is_data.d.next = self.takes.val();
             self.loose_held.d.next = self.takes.val() & self.loose.val();

@@ -20,6 +20,7 @@
 //! | greeted | a frame of the list was sent since the channel opened |
 //!
 //! Nothing is cleared by reset: opening a channel writes its entry (`fresh`).
+use super::covers::Covers;
 use crate::leaf::LutRam;
 use rust_hdl::prelude::*;
 
@@ -38,6 +39,9 @@ pub struct Lists {
     pub frame: Signal<In, Bits<7>>,
     pub unsequenced: Signal<In, Bit>,
     pub big: Signal<In, Bit>,
+    pub units: Signal<In, Bits<5>>,
+    /// The peer's credit limit.
+    pub limit: Signal<In, Bits<8>>,
     /// The frame at `turn` goes to the transmitter.
     pub take: Signal<In, Bit>,
     /// Anything goes to the transmitter.
@@ -75,6 +79,9 @@ pub struct Lists {
     pub counts: Signal<Out, Bit>,
     /// A GAP was obeyed for the head already.
     pub obeyed: Signal<Out, Bit>,
+    // As in `Covers`.
+    pub turn_covered: Signal<Out, Bit>,
+    pub put_covered: Signal<Out, Bit>,
     pub stamp: Signal<Out, Bits<32>>,
     pub tries: Signal<Out, Bits<4>>,
     pub sent: Signal<Out, Bits<32>>,
@@ -91,6 +98,7 @@ pub struct Lists {
     links_turn: LutRam<7, 7>,
     /// Unsequenced 0, large 1.
     looses: LutRam<2, 7>,
+    covers: Covers,
     first: DFF<Bits<7>>,
     tail: DFF<Bits<7>>,
     place: DFF<Bits<7>>,
@@ -140,7 +148,7 @@ impl Logic for Lists {
             after_first,
             is_wide
         );
-        clock!(self, clock, places, numbers, times, sents, links, links_turn, looses);
+        clock!(self, clock, places, numbers, times, sents, links, links_turn, looses, covers);
         // Registered before an operation: the links behind its frames, and comparisons.
         self.links.read_address.next = self.first.q.val();
         self.links_turn.read_address.next = self.place.q.val();
@@ -287,6 +295,19 @@ impl Logic for Lists {
         self.sent.next = self.last_sent.q.val();
         self.greeted.next = self.hello.q.val();
 
+        self.covers.peer.next = self.peer.val();
+        self.covers.load.next = self.load.val();
+        self.covers.peer_after.next = self.peer_after.val();
+        self.covers.fresh.next = self.fresh.val();
+        self.covers.limit.next = self.limit.val();
+        self.covers.frame.next = self.frame.val();
+        self.covers.units.next = self.units.val();
+        self.covers.append.next = self.append.val();
+        self.covers.turn.next = self.place.q.val();
+        self.covers.counts.next = self.counts.val();
+        self.covers.direct.next = self.direct.val();
+        self.turn_covered.next = self.covers.turn_covered.val();
+        self.put_covered.next = self.covers.put_covered.val();
         self.links.write_enable.next = self.link_write.val();
         self.links.write_address.next = self.link_at.val();
         self.links.write_data.next = self.link_to.val();

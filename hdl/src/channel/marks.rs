@@ -16,7 +16,7 @@ use rust_hdl::prelude::*;
 /// | 3 | Ack with GAP | receiver |
 /// | 4 | Ack | receiver (duplicate), delay (due), peer machine (keepalive) |
 /// | 5 | MessageRefused | staging |
-/// | 6 | frames of the pool | peer machine |
+/// | 6 | frames of the pool | peer machine, receiver (credits for frames that wait for them) |
 #[derive(LogicBlock, Default)]
 pub struct TxMarks {
     pub clock: Signal<In, Clock>,
@@ -26,6 +26,8 @@ pub struct TxMarks {
     pub rx_synack: Signal<In, Bit>,
     pub rx_gap: Signal<In, Bit>,
     pub rx_ack: Signal<In, Bit>,
+    /// Its credit limit moved.
+    pub rx_moved: Signal<In, Bit>,
     pub due_peer: Signal<In, Bits<6>>,
     pub due: Signal<In, Bit>,
     pub refuse_peer: Signal<In, Bits<6>>,
@@ -36,6 +38,9 @@ pub struct TxMarks {
     pub hub_syn: Signal<In, Bit>,
     pub hub_ack: Signal<In, Bit>,
     pub hub_data: Signal<In, Bit>,
+    /// Its frames wait for credits: they are marked again when the limit moves. The decision is
+    /// two cycles old; a limit that moved since then counts.
+    pub hub_blocks: Signal<In, Bit>,
     pub hub_clear: Signal<In, Bits<7>>,
     pub found: Signal<Out, Bits<7>>,
     /// Peers with any mark, one cycle late.
@@ -47,12 +52,21 @@ pub struct TxMarks {
     ack: DFF<Bits<64>>,
     refused: DFF<Bits<64>>,
     data: DFF<Bits<64>>,
+    blocked: DFF<Bits<64>>,
     any: DFF<Bits<64>>,
     from: DFF<Bits<6>>,
     from_rst: DFF<Bit>,
     from_synack: DFF<Bit>,
     from_gap: DFF<Bit>,
     from_ack: DFF<Bit>,
+    from_moved: DFF<Bit>,
+    late: DFF<Bits<6>>,
+    late_moved: DFF<Bit>,
+    moved_one: Signal<Local, Bits<64>>,
+    moved_keep: Signal<Local, Bits<64>>,
+    blocks_one: Signal<Local, Bits<64>>,
+    again_one: Signal<Local, Bits<64>>,
+    just_moved: Signal<Local, Bit>,
     rx_one: Signal<Local, Bits<64>>,
     due_one: Signal<Local, Bits<64>>,
     refuse_one: Signal<Local, Bits<64>>,
@@ -73,6 +87,10 @@ impl Logic for TxMarks {
     fn update(&mut self) {
         dff_setup!(self, clock, rst, syn, synack, gap, ack, refused, data, any);
         dff_setup!(self, clock, from, from_rst, from_synack, from_gap, from_ack);
+        dff_setup!(self, clock, blocked, from_moved, late, late_moved);
+        self.from_moved.d.next = self.rx_moved.val();
+        self.late.d.next = self.from.q.val();
+        self.late_moved.d.next = self.from_moved.q.val();
         self.from.d.next = self.rx_peer.val();
         self.from_rst.d.next = self.rx_rst.val();
         self.from_synack.d.next = self.rx_synack.val();
@@ -89,6 +107,26 @@ impl Logic for TxMarks {
         }
         self.hub_one.next = self.one.val() << self.hub_peer.val();
         self.keep.next = !self.hub_one.val();
+
+        // Frames that wait for credits.
+        self.just_moved.next = (self.from_moved.q.val()
+            & (self.from.q.val() == self.hub_peer.val()))
+            | (self.late_moved.q.val() & (self.late.q.val() == self.hub_peer.val()));
+        self.moved_one.next = 0.into();
+        if self.from_moved.q.val() {
+            self.moved_one.next = self.rx_one.val();
+        }
+        self.moved_keep.next = !self.moved_one.val();
+        self.blocks_one.next = 0.into();
+        self.again_one.next = self.blocked.q.val() & self.moved_one.val();
+        if self.hub_blocks.val() & self.just_moved.val() {
+            self.again_one.next =
+                (self.blocked.q.val() & self.moved_one.val()) | self.hub_one.val();
+        } else if self.hub_blocks.val() {
+            self.blocks_one.next = self.hub_one.val();
+        }
+        self.blocked.d.next =
+            (self.blocked.q.val() & self.moved_keep.val()) | self.blocks_one.val();
 
         // What stays of each kind.
         self.kept_rst.next = self.rst.q.val();
@@ -148,9 +186,9 @@ impl Logic for TxMarks {
             self.ack.d.next = self.kept_ack.val() | self.due_one.val();
         }
         self.refused.d.next = self.kept_refused.val() | self.refuse_one.val();
-        self.data.d.next = self.kept_data.val();
+        self.data.d.next = self.kept_data.val() | self.again_one.val();
         if self.hub_data.val() {
-            self.data.d.next = self.kept_data.val() | self.hub_one.val();
+            self.data.d.next = self.kept_data.val() | self.again_one.val() | self.hub_one.val();
         }
 
         self.any.d.next = self.rst.q.val()
@@ -186,6 +224,9 @@ impl Logic for TxMarks {
             self.ack.d.next = 0.into();
             self.refused.d.next = 0.into();
             self.data.d.next = 0.into();
+            self.blocked.d.next = 0.into();
+            self.from_moved.d.next = false;
+            self.late_moved.d.next = false;
             self.any.d.next = 0.into();
             self.from_rst.d.next = false;
             self.from_synack.d.next = false;

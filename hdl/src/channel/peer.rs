@@ -19,7 +19,7 @@
 //! nothing else is to do, its peer's entry is read in advance.
 //!
 //! The state machine is `control.rs`, with `service.rs`; this block joins it with what it controls:
-//! turns, the peer's list, the next job, marks, timer. What an operation leaves for others passes a
+//! turns, the peer's list and its credits, the next job, marks, timer. What an operation leaves for others passes a
 //! register (`effects.rs`).
 //!
 //! The classes take turns, and so do peers within pick and service, so nothing starves. A frame
@@ -31,12 +31,10 @@ use super::facts::Facts;
 use super::job::Job;
 use super::lists::Lists;
 use super::marks::ServiceMarks;
-use super::num::Num;
 use super::service::Service;
 use super::timer::Timer;
 use super::turns::Turns;
 use crate::ifs::PeerServer;
-use nic_regs::admin::PeerState;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -63,6 +61,7 @@ pub struct PeerHub {
     pub command_done: Signal<In, Bit>,
     pub acked: Signal<In, Bits<16>>,
     pub gap: Signal<In, Bits<16>>,
+    pub limit: Signal<In, Bits<8>>,
     pub heard: Signal<In, Bits<32>>,
     pub reset_tag: Signal<In, Bits<16>>,
     pub write_newest: Signal<Out, Bit>,
@@ -81,6 +80,7 @@ pub struct PeerHub {
     pub tx_syn: Signal<Out, Bit>,
     pub tx_ack: Signal<Out, Bit>,
     pub tx_data: Signal<Out, Bit>,
+    pub tx_blocks: Signal<Out, Bit>,
     // Notices, at `late_peer`.
     pub up: Signal<Out, Bit>,
     pub down: Signal<Out, Bit>,
@@ -92,6 +92,7 @@ pub struct PeerHub {
     pub put_unsequenced: Signal<In, Bit>,
     pub put_stale: Signal<In, Bit>,
     pub put_large: Signal<In, Bit>,
+    pub put_units: Signal<In, Bits<5>>,
     pub put_taken: Signal<Out, Bit>,
     pub filling: Signal<In, Bit>,
     pub filling_peer: Signal<In, Bits<6>>,
@@ -124,10 +125,7 @@ pub struct PeerHub {
     service: Service,
     effects: Effects,
     asked: DFF<Bit>,
-    asked_op: DFF<Bits<2>>,
     asked_peer: DFF<Bits<6>>,
-    state_opening: Num<4, { PeerState::Opening as u64 }>,
-    state_open: Num<4, { PeerState::Open as u64 }>,
     answered: Signal<Local, Bit>,
     peer_now: Signal<Local, Bits<6>>,
 }
@@ -135,7 +133,7 @@ pub struct PeerHub {
 impl Logic for PeerHub {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, asked, asked_op, asked_peer);
+        dff_setup!(self, clock, asked, asked_peer);
         clock!(self, clock, control, facts, turns, lists, job, marks, timer, service, effects);
         self.control.reset.next = self.reset.val();
         self.marks.reset.next = self.reset.val();
@@ -172,19 +170,13 @@ impl Logic for PeerHub {
         // Admin and acceptance. A command's arguments stand until it is answered.
         self.answered.next = self.control.answer.val();
         self.asked.d.next = self.peers.valid.val() & !self.answered.val();
-        self.asked_op.d.next = self.peers.op.val();
         self.asked_peer.d.next = self.peers.peer.val().get_bits::<6>(0);
         self.turns.admin.next = self.asked.q.val() & !self.answered.val();
         self.turns.admin_peer.next = self.asked_peer.q.val();
-        self.control.op.next = self.asked_op.q.val();
+        self.control.op.next = self.peers.op.val();
         self.peers.done.next = self.answered.val();
         self.peers.status.next = self.control.status.val();
-        self.peers.state.next = 0.into();
-        if self.control.saw_open.val() {
-            self.peers.state.next = self.state_open.val();
-        } else if self.control.saw_opening.val() {
-            self.peers.state.next = self.state_opening.val();
-        }
+        self.peers.state.next = self.control.saw.val();
         self.command.next = self.control.command.val();
         self.command_open.next = self.control.command_open.val();
         self.command_epoch.next = self.peers.epoch.val();
@@ -219,6 +211,7 @@ impl Logic for PeerHub {
         self.control.dying.next = self.facts.dying.val();
         self.control.todo.next = self.lists.todo.val();
         self.control.greeted.next = self.lists.greeted.val();
+        self.control.put_covered.next = self.lists.put_covered.val();
         self.control.outstanding.next = self.lists.outstanding.val();
         self.control.newly.next = self.lists.newly.val();
         self.control.job_full.next = self.job.valid.val();
@@ -268,6 +261,8 @@ impl Logic for PeerHub {
         self.lists.frame.next = self.put_frame.val();
         self.lists.unsequenced.next = self.put_unsequenced.val();
         self.lists.big.next = self.put_large.val();
+        self.lists.units.next = self.put_units.val();
+        self.lists.limit.next = self.limit.val();
         self.lists.take.next = self.job.take.val();
         self.lists.sends.next = self.job.sends.val();
         self.lists.pop.next = self.service.pop.val();
@@ -294,6 +289,7 @@ impl Logic for PeerHub {
         self.job.loose.next = self.lists.loose.val();
         self.job.wide.next = self.lists.wide.val();
         self.job.newly.next = self.lists.newly.val();
+        self.job.covered.next = self.lists.turn_covered.val();
         self.job_valid.next = self.job.valid.val();
         self.job_data.next = self.job.data.val();
         self.job_kind.next = self.job.kind.val();
@@ -319,6 +315,7 @@ impl Logic for PeerHub {
         self.effects.ack.next = self.control.tx_ack.val();
         self.effects.data.next = self.control.tx_data.val() | self.service.obey.val();
         self.effects.tx_clear.next = self.job.clear.val();
+        self.effects.blocks.next = self.job.blocks.val();
         self.effects.clear.next = self.service.clear.val();
         self.effects.renew.next = self.service.renew.val();
         self.effects.up.next = self.service.up.val();
@@ -335,6 +332,7 @@ impl Logic for PeerHub {
         self.tx_syn.next = self.effects.syn_out.val();
         self.tx_ack.next = self.effects.ack_out.val();
         self.tx_data.next = self.effects.data_out.val();
+        self.tx_blocks.next = self.effects.blocks_out.val();
         self.tx_clear.next = self.effects.tx_clear_out.val();
         self.up.next = self.effects.up_out.val();
         self.down.next = self.effects.down_out.val();

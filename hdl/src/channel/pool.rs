@@ -52,6 +52,8 @@ pub struct Pool {
     pub put_unsequenced: Signal<Out, Bit>,
     /// More than one chunk.
     pub put_large: Signal<Out, Bit>,
+    /// Its units.
+    pub put_units: Signal<Out, Bits<5>>,
     /// The channel closed in between: free it.
     pub put_stale: Signal<Out, Bit>,
     pub put_taken: Signal<In, Bit>,
@@ -104,6 +106,7 @@ pub struct Pool {
     put_loose: DFF<Bit>,
     put_dead: DFF<Bit>,
     put_wide: DFF<Bit>,
+    put_cost: DFF<Bits<5>>,
     committed: DFF<Bit>,
     entry_beats: Signal<Local, Bits<14>>,
     begins: Signal<Local, Bit>,
@@ -122,7 +125,7 @@ impl Logic for Pool {
     fn update(&mut self) {
         dff_setup!(self, clock, fill, entry, stale, first, last, held, full, index, left);
         dff_setup!(self, clock, beat_write, beat_at, beat_data, put, put_for, put_id, put_loose);
-        dff_setup!(self, clock, put_dead, put_wide, committed);
+        dff_setup!(self, clock, put_dead, put_wide, put_cost, committed);
         clock!(self, clock, chunks, question, payload, records0, records1, giver);
         self.chunks.reset.next = self.reset.val();
         self.ready.next = self.chunks.ready.val();
@@ -254,6 +257,7 @@ impl Logic for Pool {
         self.put_unsequenced.next = self.put_loose.q.val();
         self.put_stale.next = self.put_dead.q.val();
         self.put_large.next = self.put_wide.q.val();
+        self.put_units.next = self.put_cost.q.val();
         if self.put_taken.val() {
             self.put.d.next = false;
         }
@@ -263,6 +267,7 @@ impl Logic for Pool {
             self.put_id.d.next = self.first.q.val();
             self.put_loose.d.next = !self.entry.q.val().get_bit(6);
             self.put_dead.d.next = self.stale.d.val();
+            self.put_cost.d.next = self.entry.q.val().get_bits::<5>(26);
             self.put_wide.d.next = self.held.q.val() != self.one_5.val();
         }
 

@@ -2,16 +2,17 @@
 //!
 //! Payload is written while a frame arrives, behind everything that is kept; `commit` keeps it, and
 //! without `commit` the next frame overwrites it. Room is counted in credit units of 32 beats
-//! (contract 7.4), header included, so that a peer that obeys its credits always finds room; the
-//! payload alone can then never overrun the 2,048 beats. Headers wait in a FIFO of their own; the
-//! oldest is held in registers, and a frame that finds nothing in front of it goes there at once.
+//! (contract 7.4), so that a peer that obeys its credits always finds room; the payload can then
+//! never overrun the 2,048 beats. Headers, at most one a unit, wait in a FIFO of their own; the
+//! oldest that the receive engine has not taken is offered from registers, and a frame that finds
+//! nothing in front of it goes there at once. What the engine has in hand is in [`super::held`].
 //!
 //! Released units of sequenced frames raise the credit limit of their source, unless its channel
 //! was opened anew in between (colour).
+use super::held::Held;
 use super::num::Num;
 use crate::ifs::StagingServer;
 use crate::leaf::{Fifo, LutRam, SdpRam};
-use nic_regs::frame::Type;
 use nic_regs::limits::CREDITS_MAX;
 use rust_hdl::prelude::*;
 
@@ -56,6 +57,7 @@ pub struct Staging {
     pub refuse: Signal<Out, Bit>,
     pub refuse_peer: Signal<Out, Bits<6>>,
     ram: SdpRam<64, 11>,
+    held: Held,
     headers0: Fifo<64, 6>,
     headers1: Fifo<64, 6>,
     headers2: Fifo<64, 6>,
@@ -75,7 +77,6 @@ pub struct Staging {
     ram_address: DFF<Bits<11>>,
     ram_data: DFF<Bits<64>>,
     head_valid: DFF<Bit>,
-    released: DFF<Bit>,
     head0: DFF<Bits<64>>,
     head1: DFF<Bits<64>>,
     head2: DFF<Bits<64>>,
@@ -86,22 +87,16 @@ pub struct Staging {
     back_colour: DFF<Bit>,
     kept: DFF<Bit>,
     refused: DFF<Bit>,
+    offers: Signal<Local, Bit>,
     refused_peer: DFF<Bits<6>>,
     rounded: Signal<Local, Bits<14>>,
     extent: Signal<Local, Bits<12>>,
     place: Signal<Local, Bits<11>>,
     wanted: Signal<Local, Bits<8>>,
-    head_length: Signal<Local, Bits<14>>,
-    head_beats: Signal<Local, Bits<10>>,
-    head_rounded: Signal<Local, Bits<10>>,
-    head_units: Signal<Local, Bits<7>>,
-    head_kind: Signal<Local, Bits<8>>,
-    head_sequenced: Signal<Local, Bit>,
     units_in: Signal<Local, Bits<7>>,
     units_out: Signal<Local, Bits<7>>,
     beats_in: Signal<Local, Bits<12>>,
     beats_out: Signal<Local, Bits<12>>,
-    freed: Signal<Local, Bit>,
     load: Signal<Local, Bit>,
     bypass: Signal<Local, Bit>,
     waiting: Signal<Local, Bits<16>>,
@@ -115,13 +110,10 @@ pub struct Staging {
     colour_bit: Num<64, 0x80>,
     colour_mask: Num<64, 0xffff_ffff_ffff_ff7f>,
     units_all: Num<8, { CREDITS_MAX as u64 }>,
-    round: Num<10, 34>,
-    /// The same in bytes, and to round up to beats.
-    round_bytes: Num<14, { 34 * 8 + 7 }>,
+    round_bytes: Num<14, 255>,
+    one_7: Num<7, 1>,
     zero_4: Num<4, 0>,
     zero_16: Num<16, 0>,
-    type_data: Num<8, { Type::Data as u64 }>,
-    type_write: Num<8, { Type::RdmaWrite as u64 }>,
 }
 
 impl Logic for Staging {
@@ -130,8 +122,8 @@ impl Logic for Staging {
         dff_setup!(self, clock, base, beats_held, units_held, units, overrun, ram_write);
         dff_setup!(self, clock, ram_address, ram_data, head_valid, head0, head1, head2, head_base);
         dff_setup!(self, clock, back, back_peer, back_units, back_colour, refused, refused_peer);
-        dff_setup!(self, clock, kept, units1, units2, released);
-        clock!(self, clock, ram, headers0, headers1, headers2, credits, credits_tx, told);
+        dff_setup!(self, clock, kept, units1, units2);
+        clock!(self, clock, held, ram, headers0, headers1, headers2, credits, credits_tx, told);
 
         // Payload, tentatively.
         self.place.next = self.base.q.val() + bit_cast::<11, 10>(self.offset.val());
@@ -148,10 +140,13 @@ impl Logic for Staging {
         self.ram.write_address.next = self.ram_address.q.val();
         self.ram.write_data.next = self.ram_data.q.val();
 
-        // Room: header and payload, rounded up to units; the frame takes its number along until it
-        // is kept.
+        // Room: payload, rounded up to units, and one at least; the frame takes its number along
+        // until it is kept.
         self.rounded.next = bit_cast::<14, 13>(self.coming_length.val()) + self.round_bytes.val();
         self.units.d.next = bit_cast::<7, 6>(self.rounded.val().get_bits::<6>(8));
+        if !self.rounded.val().get_bits::<6>(8).any() {
+            self.units.d.next = self.one_7.val();
+        }
         self.units1.d.next = self.units.q.val();
         self.units2.d.next = self.units1.q.val();
         self.wanted.next =
@@ -185,7 +180,7 @@ impl Logic for Staging {
             self.base.d.next = self.base.q.val() + bit_cast::<11, 10>(self.beats.val());
         }
 
-        // The oldest frame.
+        // The frame that is offered.
         self.load.next = !(self.head_valid.q.val() | self.headers0.empty.val());
         self.headers0.read.next = self.load.val();
         self.headers1.read.next = self.load.val();
@@ -201,40 +196,42 @@ impl Logic for Staging {
             self.head1.d.next = self.header1.val();
             self.head2.d.next = self.header2.val();
         }
-        self.staging.valid.next = self.head_valid.q.val();
+        self.offers.next = self.head_valid.q.val() & self.held.room.val();
+        self.staging.valid.next = self.offers.val();
         self.staging.header0.next = self.head0.q.val() & self.colour_mask.val();
         self.staging.header1.next = self.head1.q.val();
         self.staging.header2.next = self.head2.q.val();
+        self.staging.base.next = self.head_base.q.val();
         self.ram.read_address.next =
-            self.head_base.q.val() + bit_cast::<11, 10>(self.staging.address.val());
+            self.staging.origin.val() + bit_cast::<11, 10>(self.staging.address.val());
         self.staging.data.next = self.ram.read_data.val();
 
-        // Give it back, one cycle after `valid` fell: the head stands until then.
-        self.released.d.next = self.staging.release.val() & self.head_valid.q.val();
-        if self.staging.release.val() & self.head_valid.q.val() {
+        // Taken and given back.
+        self.held.reset.next = self.reset.val();
+        self.held.offered.next = self.offers.val();
+        self.held.take.next = self.staging.take.val();
+        self.held.give.next = self.staging.release.val();
+        self.held.refused.next = self.staging.refused.val();
+        self.held.header0.next = self.head0.q.val();
+        self.held.header1.next = self.head1.q.val();
+        self.held.hold.next = self.opened.val();
+        if self.held.leaves.val() {
             self.head_valid.d.next = false;
         }
-        self.freed.next = self.released.q.val();
-        self.head_kind.next = self.head0.q.val().get_bits::<8>(8);
-        self.head_sequenced.next = ((self.head_kind.val() != self.type_data.val())
-            & (self.head_kind.val() != self.type_write.val()))
-            | self.head1.q.val().get_bit(51);
-        self.head_length.next = bit_cast::<14, 13>(self.head0.q.val().get_bits::<13>(16)) + 7;
-        self.head_beats.next = self.head_length.val().get_bits::<10>(3);
-        self.head_rounded.next = self.head_beats.val() + self.round.val();
-        self.head_units.next = bit_cast::<7, 5>(self.head_rounded.val().get_bits::<5>(5));
+        if self.held.left.val() {
+            self.head_base.d.next =
+                self.head_base.q.val() + bit_cast::<11, 10>(self.held.beats.val());
+        }
         self.units_out.next = 0.into();
         self.beats_out.next = 0.into();
         self.back.d.next = self.back.q.val() & self.opened.val();
-        if self.freed.val() {
-            self.units_out.next = self.head_units.val();
-            self.beats_out.next = bit_cast::<12, 10>(self.head_beats.val());
-            self.head_base.d.next =
-                self.head_base.q.val() + bit_cast::<11, 10>(self.head_beats.val());
-            self.back.d.next = self.head_sequenced.val();
-            self.back_peer.d.next = self.head0.q.val().get_bits::<6>(32);
-            self.back_units.d.next = self.head_units.val();
-            self.back_colour.d.next = self.head0.q.val().get_bit(7);
+        if self.held.freed.val() {
+            self.units_out.next = self.held.freed_units.val();
+            self.beats_out.next = bit_cast::<12, 10>(self.held.freed_beats.val());
+            self.back.d.next = self.held.freed_sequenced.val();
+            self.back_peer.d.next = self.held.freed_peer.val();
+            self.back_units.d.next = self.held.freed_units.val();
+            self.back_colour.d.next = self.held.freed_colour.val();
         }
         self.units_held.d.next =
             (self.units_held.q.val() + self.units_in.val()) - self.units_out.val();
@@ -279,8 +276,8 @@ impl Logic for Staging {
         self.credits_tx.write_enable.next = self.credit_write.val();
 
         // Refused messages.
-        self.refused.d.next = self.staging.refused.val() & self.head_valid.q.val();
-        self.refused_peer.d.next = self.head0.q.val().get_bits::<6>(32);
+        self.refused.d.next = self.held.freed.val() & self.held.freed_refused.val();
+        self.refused_peer.d.next = self.held.freed_peer.val();
         self.refuse.next = self.refused.q.val();
         self.refuse_peer.next = self.refused_peer.q.val();
         if self.reset.val() {
@@ -293,7 +290,6 @@ impl Logic for Staging {
             self.back.d.next = false;
             self.refused.d.next = false;
             self.kept.d.next = false;
-            self.released.d.next = false;
         }
     }
 }

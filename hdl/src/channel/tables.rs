@@ -55,12 +55,14 @@ pub struct RxTables {
     pub rx_remote: Signal<Out, Bits<32>>,
     pub rx_acked: Signal<Out, Bits<16>>,
     pub rx_newest: Signal<Out, Bits<16>>,
+    pub rx_limit: Signal<Out, Bits<8>>,
     pub tx_peer: Signal<In, Bits<6>>,
     pub tx_expected: Signal<Out, Bits<17>>,
     pub tx_tag: Signal<Out, Bits<16>>,
     pub tx_own: Signal<Out, Bits<32>>,
     pub hub_peer: Signal<In, Bits<6>>,
     pub hub_acked: Signal<Out, Bits<16>>,
+    pub hub_limit: Signal<Out, Bits<8>>,
     pub hub_gap: Signal<Out, Bits<16>>,
     pub hub_heard: Signal<Out, Bits<32>>,
     pub hub_reset_tag: Signal<Out, Bits<16>>,
@@ -80,6 +82,8 @@ pub struct RxTables {
     acked_rx: LutRam<16, 6>,
     acked_hub: LutRam<16, 6>,
     gap_hub: LutRam<16, 6>,
+    limit_rx: LutRam<8, 6>,
+    limit_hub: LutRam<8, 6>,
     limit_ask: LutRam<8, 6>,
     heard_hub: LutRam<32, 6>,
     reset_tag_hub: LutRam<16, 6>,
@@ -104,6 +108,8 @@ impl Logic for RxTables {
             acked_rx,
             acked_hub,
             gap_hub,
+            limit_rx,
+            limit_hub,
             limit_ask,
             heard_hub,
             reset_tag_hub,
@@ -165,6 +171,16 @@ impl Logic for RxTables {
         self.gap_hub.write_address.next = self.write_peer.val();
         self.gap_hub.write_data.next = self.acked.val();
         self.gap_hub.write_enable.next = self.write_gap.val();
+        self.limit_rx.read_address.next = self.rx_peer.val();
+        self.rx_limit.next = self.limit_rx.read_data.val();
+        self.limit_rx.write_address.next = self.write_peer.val();
+        self.limit_rx.write_data.next = self.limit.val();
+        self.limit_rx.write_enable.next = self.write_limit.val();
+        self.limit_hub.read_address.next = self.hub_peer.val();
+        self.hub_limit.next = self.limit_hub.read_data.val();
+        self.limit_hub.write_address.next = self.write_peer.val();
+        self.limit_hub.write_data.next = self.limit.val();
+        self.limit_hub.write_enable.next = self.write_limit.val();
         self.limit_ask.read_address.next = self.ask_peer.val();
         self.ask_limit.next = self.limit_ask.read_data.val();
         self.limit_ask.write_address.next = self.write_peer.val();

@@ -7,6 +7,10 @@ use crate::leaf::Number;
 use nic_regs::csr;
 use rust_hdl::prelude::*;
 
+/// What this device can do.
+const CAPS3: u64 =
+    csr::CAPS3::RESET.with(csr::CAPS3::PUSH, 1).with(csr::CAPS3::RDMA_WRITE, 1).0 as u64;
+
 /// Word offset of each register, in the order in which [`Bank`] reads them.
 const ROWS: [u32; 30] = [
     csr::ID::OFFSET,
@@ -164,7 +168,7 @@ pub struct Bank {
     caps0: Number<32, { csr::CAPS0::RESET.0 as u64 }>,
     caps1: Number<32, { csr::CAPS1::RESET.0 as u64 }>,
     caps2: Number<32, { csr::CAPS2::RESET.0 as u64 }>,
-    caps3: Number<32, { csr::CAPS3::RESET.with(csr::CAPS3::RDMA_WRITE, 1).0 as u64 }>,
+    caps3: Number<32, { CAPS3 }>,
     khz: Number<32, { csr::CLOCK::RESET.0 as u64 }>,
     reset_payload: Number<3, { csr::PCIE::RESET.get(csr::PCIE::MAX_PAYLOAD) as u64 }>,
     reset_read: Number<3, { csr::PCIE::RESET.get(csr::PCIE::MAX_READ) as u64 }>,

@@ -9,7 +9,7 @@
 //! The words of the segments go to two small memories, `segment` -> `segment_address`,
 //! `segment_word`. The first segment of an RDMA is its address segment, which is kept here.
 
-use super::Outcome;
+use super::{Extent, Outcome};
 use crate::ifs::ReadClient;
 use crate::leaf::{LutRam, Number};
 use nic_regs::desc;
@@ -17,7 +17,6 @@ use nic_regs::limits::DATA_SEGMENTS_MAX;
 use rust_hdl::prelude::*;
 
 const FIRST_SEGMENT_BEAT: u64 = desc::CONTROL_BYTES / 8;
-const LARGEST: u64 = desc::CONTROL_BYTES + desc::SEGMENT_BYTES * (DATA_SEGMENTS_MAX as u64 + 1);
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 pub enum ReaderState {
@@ -106,8 +105,7 @@ pub struct Reader {
     unread_at: DFF<Bit>,
     address_ram: LutRam<64, 5>,
     word_ram: LutRam<64, 5>,
-    hint_bytes: Signal<Local, Bits<9>>,
-    asked: Signal<Local, Bits<9>>,
+    extent: Extent,
     cut: Signal<Local, Bit>,
     need: Signal<Local, Bits<9>>,
     need_wide: Signal<Local, Bits<32>>,
@@ -123,9 +121,6 @@ pub struct Reader {
     control_bytes: Number<9, { desc::CONTROL_BYTES }>,
     control_bytes_32: Number<32, { desc::CONTROL_BYTES }>,
     next_bytes: Number<9, 16>,
-    line: Number<9, 64>,
-    largest: Number<9, LARGEST>,
-    hint_largest: Number<5, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     segments_largest: Number<16, { DATA_SEGMENTS_MAX as u64 }>,
     count_largest: Number<16, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     first_pair: Number<5, { FIRST_SEGMENT_BEAT / 2 }>,
@@ -187,17 +182,12 @@ impl Logic for Reader {
         self.word_ram.write_data.next = self.read.rsp_data.val();
         self.word_ram.write_enable.next = self.segment_beats.val() & self.beat.q.val().get_bit(0);
 
-        // How much to read: by the hint, cut to the region. Hint 0 is not known (the token came
-        // from Next), or none: one line of 64 bytes holds two.
-        self.hint_bytes.next = self.control_bytes.val() + (bit_cast::<9, 5>(self.hint.val()) << 4);
-        self.asked.next = self.hint_bytes.val();
-        if self.hint.val() == 0 {
-            self.asked.next = self.line.val();
-        } else if self.hint.val() > self.hint_largest.val() {
-            self.asked.next = self.largest.val();
-        }
+        // How much to read: by the hint, cut to the region.
+        self.extent.hint.next = self.hint.val();
+        self.extent.covered.next = 0.into();
+        self.extent.follow.next = false;
         self.cut.next = (!self.tpt_room.val().get_bits::<23>(9).any())
-            & (self.tpt_room.val().get_bits::<9>(0) < self.asked.val());
+            & (self.tpt_room.val().get_bits::<9>(0) < self.extent.bytes.val());
 
         // The format rules, registered before the last beat is judged.
         self.need.next =
@@ -241,8 +231,8 @@ impl Logic for Reader {
                 self.bus_at.d.next = self.tpt_bus.val();
                 self.read_address.d.next = self.tpt_bus.val();
                 self.room.d.next = self.tpt_room.val();
-                self.want.d.next = self.asked.val();
-                self.upto.d.next = self.asked.val();
+                self.want.d.next = self.extent.bytes.val();
+                self.upto.d.next = self.extent.bytes.val();
                 if self.cut.val() {
                     self.want.d.next = self.tpt_room.val().get_bits::<9>(0);
                     self.upto.d.next = self.tpt_room.val().get_bits::<9>(0);

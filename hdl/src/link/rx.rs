@@ -106,7 +106,6 @@ pub struct LinkRx {
     ceiling: Num<10, 1000>,
     version: Num<8, { VERSION as u64 }>,
     zero_2: Num<2, 0>,
-    zero_8: Num<8, 0>,
     type_data: Num<8, { Type::Data as u64 }>,
     type_write: Num<8, { Type::RdmaWrite as u64 }>,
     type_ack: Num<8, { Type::Ack as u64 }>,

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //! Idle -> Decode -> Act -+-> Register -+-> Send0 -> Send1 -> [Send2 [-> Send3]] -> Idle
-//!                        |-> Bell      `-> Idle (writes)
-//!                        `-> (nothing, or Send0)
+//!   |                    |-> Bell      `-> Idle (writes)
+//!   |                    `-> (nothing, or Send0)
+//!   `-> Torn -> Idle     a word of a push line moves in Idle itself; its TLP ends wrongly
 //! ```
 //! [`Parse`] takes the TLPs apart; requests are executed strictly in order. Only the device's own
 //! reset clears them: a soft reset is itself a register write, and what the host sent behind that
 //! write must still be answered. The soft reset empties the doorbell FIFOs.
 use super::doorbell::Doorbell;
 use super::parse::Parse;
-use crate::ifs::{PostClient, RegClient};
+use crate::ifs::{PostClient, PushClient, RegClient};
 use crate::leaf::{Number, Skid};
 use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::tlp;
@@ -32,6 +33,8 @@ pub enum CqState {
     Send0,
     /// Completion header beat 1.
     Send1,
+    /// Reports a TLP whose last word has moved.
+    Torn,
     /// First data beat.
     Send2,
     /// Second data beat.
@@ -61,6 +64,7 @@ pub struct Cq {
     pub registers: RegClient,
     pub vi_post: PostClient,
     pub event_post: PostClient,
+    pub words: PushClient,
     pub counts: Signal<Out, Bits<64>>,
     pub error_valid: Signal<Out, Bit>,
     pub error_record: Signal<Out, Bits<64>>,
@@ -108,7 +112,9 @@ impl Logic for Cq {
             self.registers.wdata.next = self.parse.data.val().get_bits::<32>(32);
         }
         self.doorbell.enable.next = self.enable.val();
+        PushClient::link(&mut self.words, &mut self.doorbell.words);
         self.doorbell.valid.next = false;
+        self.doorbell.word.next = self.parse.word.val();
         self.doorbell.whole.next = self.parse.whole_word.val();
         self.doorbell.page.next = self.parse.at.val().get_bits::<6>(12);
         self.doorbell.offset.next = self.parse.at.val().get_bits::<12>(0);
@@ -122,9 +128,20 @@ impl Logic for Cq {
         self.send_data.next = 0.into();
         match self.state.q.val() {
             CqState::Idle => {
-                if !self.parse.empty.val() {
+                self.doorbell.valid.next = (!self.parse.empty.val()) & self.parse.word.val();
+                if (!self.parse.empty.val()) & (!self.parse.word.val()) {
                     self.state.d.next = CqState::Decode;
+                } else if (!self.parse.empty.val()) & self.doorbell.ready.val() {
+                    self.pop.next = !self.parse.torn.val();
+                    if self.parse.torn.val() {
+                        self.state.d.next = CqState::Torn;
+                    }
                 }
+            }
+            CqState::Torn => {
+                self.refuse.next = true;
+                self.pop.next = true;
+                self.state.d.next = CqState::Idle;
             }
             CqState::Decode => {
                 self.rdata.d.next = 0.into();

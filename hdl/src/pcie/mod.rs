@@ -11,7 +11,8 @@
 //! |---|---|
 //! | [`cq`] | host requests: BAR accesses, and their completions |
 //! | [`parse`] | TLPs taken apart |
-//! | [`doorbell`] | BAR2 writes, sorted into token and event doorbells |
+//! | [`doorbell`] | BAR2 writes, sorted into token doorbells, event doorbells and words of pushes |
+//! | [`push`] | push lines, collected word by word |
 //! | [`cutter`] | cuts requests of four clients into TLP-sized pieces |
 //! | [`dma_read`] | host reads of four clients |
 //! | [`read`] | the parts of `dma_read` |
@@ -24,6 +25,7 @@ pub mod dma_read;
 pub mod dma_write;
 pub mod doorbell;
 pub mod parse;
+pub mod push;
 pub mod read;
 pub mod rq;
 

@@ -3,7 +3,9 @@
 //! ```text
 //! Head0 -> Head1 -> [First -> [More ...]] -> Head0
 //! ```
-//! A TLP of any length is followed to its end, at full rate; its first data beat is kept. Requests
+//! A TLP of any length is followed to its end, at full rate; its first data beat is kept. A
+//! well-formed write to a push line is cut into its words, each a request of its own that does not
+//! wait for the rest. Requests
 //! wait in a FIFO of 16; while that is full, `cq` is held off. The oldest request is shown together
 //! with what it is, the latter one cycle later.
 use crate::leaf::{Fifo, Number};
@@ -41,6 +43,9 @@ pub struct Parse {
     pub request: Signal<Out, Bits<64>>,
     pub data: Signal<Out, Bits<64>>,
     pub at: Signal<Out, Bits<18>>,
+    /// It is a word of a push line; its TLP ends wrongly with it.
+    pub word: Signal<Out, Bit>,
+    pub torn: Signal<Out, Bit>,
     // From here on: one cycle later.
     pub is_read: Signal<Out, Bit>,
     /// With good data.
@@ -60,10 +65,10 @@ pub struct Parse {
     pub lower: Signal<Out, Bits<7>>,
     pub byte_count: Signal<Out, Bits<12>>,
     // Parsed requests: header beat 0, first data beat, the rest (address 17:0, BAR 20:18, malformed
-    // 21).
+    // 21, word 22).
     heads: Fifo<64, 4>,
     bodies: Fifo<64, 4>,
-    notes: Fifo<22, 4>,
+    notes: Fifo<23, 4>,
     parse: DFF<ParseState>,
     head: DFF<Bits<64>>,
     bar: DFF<Bits<3>>,
@@ -71,6 +76,8 @@ pub struct Parse {
     body: DFF<Bits<64>>,
     /// Data beats still expected.
     expected: DFF<Bits<11>>,
+    /// The TLP is a well-formed write to a push line.
+    lined: DFF<Bit>,
     r_is_read: DFF<Bit>,
     r_is_write: DFF<Bit>,
     r_malformed: DFF<Bit>,
@@ -86,6 +93,11 @@ pub struct Parse {
     push: Signal<Local, Bit>,
     push_bad: Signal<Local, Bit>,
     push_address: Signal<Local, Bits<18>>,
+    push_word: Signal<Local, Bit>,
+    torn_now: Signal<Local, Bit>,
+    next_address: Signal<Local, Bits<18>>,
+    line_end: Signal<Local, Bits<6>>,
+    well_formed: Signal<Local, Bit>,
     head_length: Signal<Local, Bits<10>>,
     in_length: Signal<Local, Bits<11>>,
     in_words: Signal<Local, Bits<11>>,
@@ -106,6 +118,8 @@ pub struct Parse {
     two: Number<10, 2>,
     one: Number<10, 1>,
     all: Number<4, 0xf>,
+    both: Number<8, 0xff>,
+    line_dwords: Number<6, { doorbell::PUSH_LINE_BYTES / 4 }>,
 }
 
 impl Logic for Parse {
@@ -120,6 +134,7 @@ impl Logic for Parse {
             address,
             body,
             expected,
+            lined,
             r_is_read,
             r_is_write,
             r_malformed,
@@ -153,6 +168,21 @@ impl Logic for Parse {
         }
         self.in_words.next =
             self.in_length.val() + bit_cast::<11, 1>(self.cq_data.val().get_bits::<1>(2)) + 1;
+        self.next_address.next = self.address.q.val() + 8;
+        // Push lines: offset 0x100 to 0x1ff of a page, whole words, not beyond the line.
+        self.line_end.next = bit_cast::<6, 4>(self.cq_data.val().get_bits::<4>(2))
+            + bit_cast::<6, 5>(self.head_length.val().get_bits::<5>(0));
+        self.well_formed.next = (self.head.q.val().get_bits::<8>(24) == self.mem_write.val())
+            & (!self.head.q.val().get_bit(14))
+            & (self.bar.q.val() == 2)
+            & (self.cq_data.val().get_bits::<4>(8) == 1)
+            & (!self.cq_data.val().get_bit(2))
+            & (self.head.q.val().get_bits::<8>(32) == self.both.val())
+            & (!self.head_length.val().get_bit(0))
+            & (!self.head_length.val().get_bits::<5>(5).any())
+            & self.head_length.val().any()
+            & (self.line_end.val() <= self.line_dwords.val());
+        self.push_word.next = false;
         match self.parse.q.val() {
             ParseState::Head0 => {
                 self.heads.data_in.next = self.cq_data.val();
@@ -172,6 +202,7 @@ impl Logic for Parse {
                 self.push_address.next = self.cq_data.val().get_bits::<18>(0);
                 if self.take.val() {
                     self.address.d.next = self.cq_data.val().get_bits::<18>(0);
+                    self.lined.d.next = self.well_formed.val();
                     self.expected.d.next =
                         bit_cast::<11, 10>(self.in_words.val().get_bits::<10>(1));
                     self.push.next = self.cq_last.val();
@@ -185,10 +216,14 @@ impl Logic for Parse {
                 self.bodies.data_in.next = self.cq_data.val();
                 self.push_bad.next = (self.expected.q.val() != self.one_beat.val())
                     | (!self.head.q.val().get_bit(30));
+                self.push_word.next = self.lined.q.val();
                 if self.take.val() {
                     self.body.d.next = self.cq_data.val();
                     self.expected.d.next = self.expected.q.val() - 1;
-                    self.push.next = self.cq_last.val();
+                    if self.lined.q.val() {
+                        self.address.d.next = self.next_address.val();
+                    }
+                    self.push.next = self.cq_last.val() | self.lined.q.val();
                     self.parse.d.next = ParseState::More;
                     if self.cq_last.val() {
                         self.parse.d.next = ParseState::Head0;
@@ -198,12 +233,19 @@ impl Logic for Parse {
             ParseState::More => {
                 self.push_bad.next = (self.expected.q.val() != self.one_beat.val())
                     | (!self.head.q.val().get_bit(30));
+                self.push_word.next = self.lined.q.val() & (self.expected.q.val() != 0);
+                if self.push_word.val() {
+                    self.bodies.data_in.next = self.cq_data.val();
+                }
                 if self.take.val() {
+                    if self.lined.q.val() {
+                        self.address.d.next = self.next_address.val();
+                    }
                     // Stays at 0: more data than the header says never looks right.
                     if self.expected.q.val() != 0 {
                         self.expected.d.next = self.expected.q.val() - 1;
                     }
-                    self.push.next = self.cq_last.val();
+                    self.push.next = self.cq_last.val() | self.push_word.val();
                     if self.cq_last.val() {
                         self.parse.d.next = ParseState::Head0;
                     }
@@ -216,9 +258,15 @@ impl Logic for Parse {
         self.heads.write.next = self.push.val();
         self.bodies.write.next = self.push.val();
         self.notes.write.next = self.push.val();
-        self.notes.data_in.next = bit_cast::<22, 18>(self.push_address.val())
-            | (bit_cast::<22, 3>(self.bar.q.val()) << 18)
-            | (bit_cast::<22, 1>(self.push_bad.val().into()) << 21);
+        // More words follow: the end is not known yet.
+        self.torn_now.next = self.push_bad.val();
+        if self.push_word.val() & (!self.cq_last.val()) {
+            self.torn_now.next = false;
+        }
+        self.notes.data_in.next = bit_cast::<23, 18>(self.push_address.val())
+            | (bit_cast::<23, 3>(self.bar.q.val()) << 18)
+            | (bit_cast::<23, 1>(self.torn_now.val().into()) << 21)
+            | (bit_cast::<23, 1>(self.push_word.val().into()) << 22);
 
         // Decode, from the head of the FIFO.
         self.kind.next = self.heads.data_out.val().get_bits::<8>(24);
@@ -279,6 +327,8 @@ impl Logic for Parse {
         self.request.next = self.heads.data_out.val();
         self.data.next = self.bodies.data_out.val();
         self.at.next = self.place.val();
+        self.word.next = self.notes.data_out.val().get_bit(22);
+        self.torn.next = self.notes.data_out.val().get_bit(21);
         self.is_read.next = self.r_is_read.q.val();
         self.is_write.next = self.r_is_write.q.val();
         self.malformed.next = self.r_malformed.q.val();

@@ -190,16 +190,16 @@ impl Logic for Ahead {
         self.shelf.row_write.next = self.jobs.row_write.val() | self.loader.entry_write.val();
         self.shelf.row_address.next = self.jobs.row_address.val();
         self.shelf.row_data.next = self.jobs.row_data.val();
-        self.shelf.entry.next = (bit_cast::<6, 4>(self.shelf.fetch_row.val()) << 2)
-            | bit_cast::<6, 2>(self.put_before.val().get_bits::<2>(0));
+        self.shelf.entry.next = (bit_cast::<7, 4>(self.shelf.fetch_row.val()) << 3)
+            | bit_cast::<7, 3>(self.put_before.val());
         if self.loader.entry_write.val() {
             self.shelf.row_data.next = self.row_valid.val()
                 | (bit_cast::<14, 10>(self.jobs.vi.val()) << 3)
                 | bit_cast::<14, 3>(self.put_after.val());
         }
         if self.loader.entry_write.val() | self.loader.segment_write.val() {
-            self.shelf.entry.next = (bit_cast::<6, 4>(self.shelf.fetch_row.val()) << 2)
-                | bit_cast::<6, 2>(self.shelf.put.val().get_bits::<2>(0));
+            self.shelf.entry.next = (bit_cast::<7, 4>(self.shelf.fetch_row.val()) << 3)
+                | bit_cast::<7, 3>(self.shelf.put.val());
         }
         self.shelf.head_write.next = self.loader.entry_write.val();
         self.shelf.head_bus.next = self.loader.bus.val();

@@ -1,5 +1,5 @@
 //! How a frame ends: the message's progress is stored, or the descriptor leaves its queue, or the VI
-//! stops; then everything that the frame wrote is waited for (contract 5.3, 6.1).
+//! stops; a stop waits for everything that was written (contract 5.3, 6.1).
 //!
 //! ```text
 //! save: Idle -> Save -> Wait -> Idle          pop: Idle -> Pop -> Wait -> Idle
@@ -21,7 +21,7 @@ pub enum CloseState {
     Save,
     /// Chooses how to end a failed descriptor or VI.
     Fail,
-    /// Waits until payload and status are accepted and the completion is announced.
+    /// Waits until payload and status are in the queue, or, before a stop, everything is accepted.
     Wait,
     /// Call: STOP.
     Stop,
@@ -61,7 +61,9 @@ pub struct Close {
     pub hint: Signal<Out, Bit>,
     /// Pulse: its status may go out.
     pub finish: Signal<Out, Bit>,
-    /// Everything is accepted and announced.
+    /// The payload was read, the status is in the queue: the frame is not needed any more.
+    pub handed: Signal<In, Bit>,
+    /// Everything of this and all earlier frames is accepted and announced.
     pub quiet: Signal<In, Bit>,
     state: DFF<CloseState>,
     stops: DFF<Bit>,
@@ -129,12 +131,13 @@ impl Logic for Close {
                 }
             }
             CloseState::Wait => {
-                if self.quiet.val() {
-                    self.over.next = !self.stops.q.val();
-                    self.state.d.next = CloseState::Idle;
-                    if self.stops.q.val() {
+                if self.stops.q.val() {
+                    if self.quiet.val() {
                         self.state.d.next = CloseState::Stop;
                     }
+                } else if self.handed.val() {
+                    self.over.next = true;
+                    self.state.d.next = CloseState::Idle;
                 }
             }
             CloseState::Stop => {

@@ -10,9 +10,8 @@
 //! ```
 //! What Close does, [`super::close`] says.
 
-use super::loader_state::Outcome;
 use super::state::RecvState;
-use super::verdict::Cause;
+use crate::desc::{Cause, Outcome};
 use crate::leaf::Number;
 use nic_regs::counter::Counter;
 use nic_regs::frame::MESSAGE_BYTES;
@@ -84,7 +83,7 @@ pub struct Control {
     // Payload and completion.
     pub scatter: Signal<Out, Bit>,
     pub cancel: Signal<Out, Bit>,
-    /// Everything is accepted and announced.
+    /// Everything of this and all earlier frames is accepted and announced.
     pub quiet: Signal<In, Bit>,
     /// See [`Cause`].
     pub cause: Signal<Out, Bits<4>>,
@@ -133,7 +132,8 @@ impl Logic for Control {
         self.starts.next = (self.state.q.val() == RecvState::Idle)
             & self.valid.val()
             & self.ready.val()
-            & (!self.pause.val());
+            & (!self.pause.val())
+            & (self.quiet.val() | (!self.is_message.val()));
         self.some.next = self.length.val().any();
 
         // The prefetcher.

@@ -1,12 +1,13 @@
-//! Completes a descriptor: its status goes out behind the payload, then the VI table announces the
+//! Completes descriptors: a status goes out behind its payload, then the VI table announces the
 //! completion (contract 5.3).
 //!
-//! `start` (pulse) registers the arguments; `busy` until COMPLETE was answered. The status is 8 bytes
-//! at offset 24, or with immediate data 12 bytes at offset 20.
+//! `start` (pulse while not `busy`) registers the arguments; then the status goes into the queue: 8
+//! bytes at offset 24, or with immediate data 12 bytes at offset 20. Up to four statuses may be on
+//! their way; as they are accepted, COMPLETE is called for each.
 //!
-//! Idle -> Packet -> [Beat ->] Wait -> Complete -> Idle.
+//! Idle -> Packet -> [Beat ->] Idle.
 
-use crate::leaf::Number;
+use crate::leaf::{Fifo, Number};
 use nic_regs::desc::{IMMEDIATE_OFFSET, LENGTH_OFFSET};
 use rust_hdl::prelude::*;
 
@@ -18,10 +19,6 @@ pub enum FinishState {
     Packet,
     /// Sends the second beat.
     Beat,
-    /// Waits until the status is accepted.
-    Wait,
-    /// Call: COMPLETE.
-    Complete,
 }
 
 #[derive(LogicBlock, Default)]
@@ -37,10 +34,10 @@ pub struct Finish {
     pub has_immediate: Signal<In, Bit>,
     pub immediate: Signal<In, Bits<32>>,
     pub owe_ack: Signal<In, Bit>,
-    pub sampled: Signal<In, Bit>,
+    /// The status is not in the queue yet.
     pub busy: Signal<Out, Bit>,
-    /// Pulse: a status was accepted for the sampled VI.
-    pub stamp: Signal<Out, Bit>,
+    /// Every completion was announced.
+    pub quiet: Signal<Out, Bit>,
     /// The payload's beats are all in the queue, and it has room.
     pub room: Signal<In, Bit>,
     pub packet: Signal<Out, Bit>,
@@ -49,6 +46,7 @@ pub struct Finish {
     pub beat: Signal<Out, Bit>,
     pub data: Signal<Out, Bits<64>>,
     pub last: Signal<Out, Bit>,
+    /// Pulse: a status was accepted.
     pub written: Signal<In, Bit>,
     /// The call.
     pub call: Signal<Out, Bit>,
@@ -62,7 +60,12 @@ pub struct Finish {
     immediate_at: DFF<Bits<32>>,
     long: DFF<Bit>,
     owes: DFF<Bit>,
-    sampled_at: DFF<Bit>,
+    /// Statuses that were accepted, and not announced yet.
+    accepted: DFF<Bits<3>>,
+    /// Statuses in the queue or accepted: VI 15:0, owed ViAck 16.
+    pending: Fifo<17, 2>,
+    calls: Signal<Local, Bit>,
+    may: Signal<Local, Bit>,
     length_offset: Number<64, LENGTH_OFFSET>,
     immediate_offset: Number<64, IMMEDIATE_OFFSET>,
     short_bytes: Number<13, 8>,
@@ -72,9 +75,17 @@ pub struct Finish {
 impl Logic for Finish {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, vi_at, bus_at, word, immediate_at, long, owes, sampled_at);
+        dff_setup!(self, clock, state, vi_at, bus_at, word, immediate_at, long, owes, accepted);
+        clock!(self, clock, pending);
+        self.pending.reset.next = self.reset.val();
         self.busy.next = self.state.q.val() != FinishState::Idle;
-        self.stamp.next = self.written.val() & self.sampled_at.q.val();
+        self.quiet.next = (self.state.q.val() == FinishState::Idle) & self.pending.empty.val();
+        self.may.next = (self.state.q.val() == FinishState::Packet)
+            & self.room.val()
+            & (!self.pending.full.val());
+        self.pending.write.next = self.may.val();
+        self.pending.data_in.next = bit_cast::<17, 16>(self.vi_at.q.val())
+            | (bit_cast::<17, 1>(self.owes.q.val().into()) << 16);
         self.packet.next = false;
         self.beat.next = false;
         self.last.next = !self.long.q.val();
@@ -86,9 +97,16 @@ impl Logic for Finish {
             self.address.next = self.bus_at.q.val() | self.immediate_offset.val();
             self.packet_length.next = self.long_bytes.val();
         }
-        self.call.next = self.state.q.val() == FinishState::Complete;
-        self.call_vi.next = self.vi_at.q.val();
-        self.call_owe_ack.next = self.owes.q.val();
+        self.calls.next = self.accepted.q.val().any();
+        self.call.next = self.calls.val();
+        self.call_vi.next = self.pending.data_out.val().get_bits::<16>(0);
+        self.call_owe_ack.next = self.pending.data_out.val().get_bit(16);
+        self.pending.read.next = self.calls.val() & self.call_done.val();
+        if self.written.val() & (!(self.calls.val() & self.call_done.val())) {
+            self.accepted.d.next = self.accepted.q.val() + 1;
+        } else if (!self.written.val()) & self.calls.val() & self.call_done.val() {
+            self.accepted.d.next = self.accepted.q.val() - 1;
+        }
         match self.state.q.val() {
             FinishState::Idle => {
                 self.vi_at.d.next = self.vi.val();
@@ -98,16 +116,15 @@ impl Logic for Finish {
                 self.immediate_at.d.next = self.immediate.val();
                 self.long.d.next = self.has_immediate.val();
                 self.owes.d.next = self.owe_ack.val();
-                self.sampled_at.d.next = self.sampled.val();
                 if self.start.val() {
                     self.state.d.next = FinishState::Packet;
                 }
             }
             FinishState::Packet => {
-                if self.room.val() {
+                if self.may.val() {
                     self.packet.next = true;
                     self.beat.next = true;
-                    self.state.d.next = FinishState::Wait;
+                    self.state.d.next = FinishState::Idle;
                     if self.long.q.val() {
                         self.state.d.next = FinishState::Beat;
                     }
@@ -117,17 +134,7 @@ impl Logic for Finish {
                 self.beat.next = true;
                 self.last.next = true;
                 self.data.next = self.word.q.val();
-                self.state.d.next = FinishState::Wait;
-            }
-            FinishState::Wait => {
-                if self.written.val() {
-                    self.state.d.next = FinishState::Complete;
-                }
-            }
-            FinishState::Complete => {
-                if self.call_done.val() {
-                    self.state.d.next = FinishState::Idle;
-                }
+                self.state.d.next = FinishState::Idle;
             }
             _ => {
                 self.state.d.next = FinishState::Idle;
@@ -135,6 +142,7 @@ impl Logic for Finish {
         }
         if self.reset.val() {
             self.state.d.next = FinishState::Idle;
+            self.accepted.d.next = 0.into();
         }
     }
 }

@@ -102,8 +102,8 @@ pub struct Jobs {
     pub region: Signal<Out, Bits<16>>,
     pub offset: Signal<Out, Bits<26>>,
     pub segments: Signal<Out, Bits<5>>,
-    /// Posted descriptors from this one on (7: or more), free places.
-    pub covered: Signal<Out, Bits<3>>,
+    /// Posted descriptors from this one on, free places.
+    pub covered: Signal<Out, Bits<16>>,
     pub room: Signal<Out, Bits<3>>,
     /// The loader's: the last entry of this row was written.
     pub tail_write: Signal<In, Bit>,
@@ -130,7 +130,7 @@ pub struct Jobs {
     connected: DFF<Bit>,
     count: DFF<Bits<16>>,
     there: DFF<Bits<3>>,
-    covered_at: DFF<Bits<3>>,
+    covered_at: DFF<Bits<16>>,
     room_at: DFF<Bits<3>>,
     hints: Fifo<10, 5>,
     tail_buses: LutRam<64, 4>,
@@ -143,8 +143,7 @@ pub struct Jobs {
     busy_row: Signal<Local, Bit>,
     claimed: Signal<Local, Bits<14>>,
     valid_bit: Number<14, { 1 << 13 }>,
-    ahead: Number<3, 3>,
-    most: Number<16, 7>,
+    ahead: Number<3, 7>,
 }
 
 impl Logic for Jobs {
@@ -256,10 +255,7 @@ impl Logic for Jobs {
                 self.offset_at.d.next = self.frame_offset.val();
                 self.segments_at.d.next = self.frame_hint.val();
                 self.room_at.d.next = self.ahead.val();
-                self.covered_at.d.next = self.frame_count.val().get_bits::<3>(0);
-                if self.frame_count.val() > self.most.val() {
-                    self.covered_at.d.next = 7.into();
-                }
+                self.covered_at.d.next = self.frame_count.val();
                 self.state.d.next = JobState::Start;
             }
             JobState::Row => {
@@ -294,10 +290,7 @@ impl Logic for Jobs {
                 }
             }
             JobState::Weigh => {
-                self.covered_at.d.next = self.left.val().get_bits::<3>(0);
-                if self.left.val() > self.most.val() {
-                    self.covered_at.d.next = 7.into();
-                }
+                self.covered_at.d.next = self.left.val();
                 self.room_at.d.next = self.ahead.val() - self.there.q.val();
                 self.bus_at.d.next = self.tail_buses.read_data.val();
                 if self.there.q.val().any() {

@@ -2,7 +2,7 @@
 //! descriptor nor the region table.
 //! Combinational; valid with the comparisons of [`super::Port`].
 
-use super::Cause;
+use crate::desc::Cause;
 use crate::leaf::Number;
 use nic_regs::frame::Type;
 use rust_hdl::prelude::*;

@@ -13,10 +13,10 @@
 //! Idle -> Seek -> Open -> Renewed (again) -> Seek | Idle;  Idle -> Follow (resume)
 //! ```
 
-use super::extent::Extent;
-use super::loader_state::{LoadState, Outcome};
+use super::loader_state::LoadState;
 use super::reader::Reader;
 use super::resolver::Resolver;
+use crate::desc::{Extent, Outcome};
 use crate::ifs::{ReadClient, TptClient};
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
@@ -38,7 +38,7 @@ pub struct Loader {
     pub region: Signal<In, Bits<16>>,
     pub offset: Signal<In, Bits<26>>,
     pub segments: Signal<In, Bits<5>>,
-    pub covered: Signal<In, Bits<3>>,
+    pub covered: Signal<In, Bits<16>>,
     pub room: Signal<In, Bits<3>>,
     /// Somebody waits: take no further descriptor.
     pub hurry: Signal<In, Bit>,
@@ -70,7 +70,7 @@ pub struct Loader {
     state: DFF<LoadState>,
     first: DFF<Bit>,
     failed: DFF<Bits<3>>,
-    covered_at: DFF<Bits<3>>,
+    covered_at: DFF<Bits<16>>,
     room_at: DFF<Bits<3>>,
     hint: DFF<Bits<5>>,
     region_at: DFF<Bits<16>>,
@@ -82,6 +82,7 @@ pub struct Loader {
     fetched_out: DFF<Bit>,
     reached: Signal<Local, Bits<5>>,
     renewing: Signal<Local, Bit>,
+    one_covered: Number<16, 1>,
     goes_on: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
     one: Number<3, 1>,
@@ -100,7 +101,7 @@ impl Logic for Loader {
         ReadClient::link(&mut self.read, &mut self.reader.read);
 
         self.renewing.next = self.again.val() & self.first.q.val();
-        self.goes_on.next = self.covered_at.q.val() > self.one.val();
+        self.goes_on.next = self.covered_at.q.val() > self.one_covered.val();
 
         // Results.
         self.idle.next = self.state.q.val() == LoadState::Idle;

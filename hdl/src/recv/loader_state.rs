@@ -1,4 +1,4 @@
-//! States and outcomes of the loader.
+//! States of the loader.
 
 use rust_hdl::prelude::*;
 
@@ -16,19 +16,4 @@ pub enum LoadState {
     Parse,
     /// The renewed Next is known.
     Renewed,
-}
-
-/// How resolving ended; the order is that of the output `outcome`.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All checks passed.
-    Ok = 0,
-    /// The descriptor cannot be reached.
-    Descriptor = 1,
-    /// The host port failed to read it.
-    HostRead = 2,
-    /// It is malformed.
-    Format = 3,
-    /// A segment's handle, bounds, tag or domain is wrong.
-    Protection = 4,
 }

@@ -9,8 +9,8 @@
 //!   Segment -> Short -> Rest -> Segment (the rest of a long one) | Done;  Head -> Check (only Next)
 //! ```
 
-use super::loader_state::Outcome;
 use super::successor::Successor;
+use crate::desc::Outcome;
 use crate::ifs::TptClient;
 use crate::leaf::Number;
 use nic_regs::desc;

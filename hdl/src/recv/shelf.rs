@@ -1,4 +1,4 @@
-//! The receive descriptors at hand: up to four of each of 16 VIs (one in use and three ahead),
+//! The receive descriptors at hand: up to eight of each of 16 VIs (one in use and seven ahead),
 //! resolved, in queue order.
 //!
 //! ```text
@@ -46,8 +46,8 @@ pub struct Shelf {
     pub row_write: Signal<In, Bit>,
     pub row_address: Signal<In, Bits<4>>,
     pub row_data: Signal<In, Bits<14>>,
-    /// Write an entry (row 5:2, place 1:0): its head, its successor, a segment.
-    pub entry: Signal<In, Bits<6>>,
+    /// Write an entry (row 6:3, place 2:0): its head, its successor, a segment.
+    pub entry: Signal<In, Bits<7>>,
     pub head_write: Signal<In, Bit>,
     pub head_bus: Signal<In, Bits<64>>,
     /// Total 61:42, offset 41:16, region 15:0.
@@ -62,19 +62,19 @@ pub struct Shelf {
     rows_fetch: LutRam<14, 4>,
     takes: LutRam<3, 4>,
     takes_fetch: LutRam<3, 4>,
-    buses: SdpRam<64, 6>,
-    heads: SdpRam<62, 6>,
-    successors: SdpRam<43, 6>,
-    segment_buses: SdpRam<64, 10>,
-    segment_lengths: SdpRam<32, 10>,
+    buses: SdpRam<64, 7>,
+    heads: SdpRam<62, 7>,
+    successors: SdpRam<43, 7>,
+    segment_buses: SdpRam<64, 11>,
+    segment_lengths: SdpRam<32, 11>,
     ready_at: DFF<Bit>,
-    place: DFF<Bits<2>>,
+    place: DFF<Bits<3>>,
     hashed: Signal<Local, Bits<4>>,
     fetch_hashed: Signal<Local, Bits<4>>,
-    chosen: Signal<Local, Bits<2>>,
-    oldest: Signal<Local, Bits<6>>,
-    segment_at: Signal<Local, Bits<10>>,
-    write_at: Signal<Local, Bits<10>>,
+    chosen: Signal<Local, Bits<3>>,
+    oldest: Signal<Local, Bits<7>>,
+    segment_at: Signal<Local, Bits<11>>,
+    write_at: Signal<Local, Bits<11>>,
     took: Signal<Local, Bits<3>>,
 }
 
@@ -94,18 +94,18 @@ impl Logic for Shelf {
             & (self.rows.read_data.val().get_bits::<10>(3) == self.vi.val())
             & (self.rows.read_data.val().get_bits::<3>(0) != self.takes.read_data.val());
         self.ready.next = self.ready_at.q.val();
-        self.chosen.next = self.takes.read_data.val().get_bits::<2>(0);
+        self.chosen.next = self.takes.read_data.val();
         if self.hold.val() {
             self.chosen.next = self.place.q.val();
         }
         self.place.d.next = self.chosen.val();
         self.oldest.next =
-            (bit_cast::<6, 4>(self.hashed.val()) << 2) | bit_cast::<6, 2>(self.chosen.val());
+            (bit_cast::<7, 4>(self.hashed.val()) << 3) | bit_cast::<7, 3>(self.chosen.val());
         self.buses.read_address.next = self.oldest.val();
         self.heads.read_address.next = self.oldest.val();
         self.successors.read_address.next = self.oldest.val();
         self.segment_at.next =
-            (bit_cast::<10, 6>(self.oldest.val()) << 4) | bit_cast::<10, 4>(self.segment.val());
+            (bit_cast::<11, 7>(self.oldest.val()) << 4) | bit_cast::<11, 4>(self.segment.val());
         self.segment_buses.read_address.next = self.segment_at.val();
         self.segment_lengths.read_address.next = self.segment_at.val();
         self.bus.next = self.buses.read_data.val();
@@ -149,8 +149,8 @@ impl Logic for Shelf {
         self.successors.write_address.next = self.entry.val();
         self.successors.write_data.next = self.successor_data.val();
         self.successors.write_enable.next = self.successor_write.val();
-        self.write_at.next = (bit_cast::<10, 6>(self.entry.val()) << 4)
-            | bit_cast::<10, 4>(self.segment_number.val());
+        self.write_at.next = (bit_cast::<11, 7>(self.entry.val()) << 4)
+            | bit_cast::<11, 4>(self.segment_number.val());
         self.segment_buses.write_address.next = self.write_at.val();
         self.segment_buses.write_data.next = self.segment_write_bus.val();
         self.segment_buses.write_enable.next = self.segment_write.val();

@@ -22,6 +22,8 @@ pub struct Writer {
     /// The packet is the last of its message / a status.
     pub is_final: Signal<In, Bit>,
     pub is_status: Signal<In, Bit>,
+    /// It is of the VI that is sampled.
+    pub sampled: Signal<In, Bit>,
     pub beat: Signal<In, Bit>,
     pub data: Signal<In, Bits<64>>,
     /// The packet's last beat.
@@ -31,16 +33,18 @@ pub struct Writer {
     pub high: Signal<Out, Bit>,
     /// Everything was accepted.
     pub empty: Signal<Out, Bit>,
-    /// Pulses: a message's last payload, a status was accepted.
-    pub data_written: Signal<Out, Bit>,
+    /// Pulse: a status was accepted.
     pub status_written: Signal<Out, Bit>,
+    /// Pulses: the sampled VI's last payload of a message, its status was accepted.
+    pub data_stamp: Signal<Out, Bit>,
+    pub status_stamp: Signal<Out, Bit>,
     pub w_valid: Signal<Out, Bit>,
     pub w_address: Signal<Out, Bits<64>>,
     pub w_length: Signal<Out, Bits<13>>,
     pub w_data: Signal<Out, Bits<64>>,
     pub w_last: Signal<Out, Bit>,
     pub w_ready: Signal<In, Bit>,
-    packets: Fifo<79, 2>,
+    packets: Fifo<80, 2>,
     beats: Fifo<65, 5>,
     moved: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
@@ -55,10 +59,11 @@ impl Logic for Writer {
         self.packets.reset.next = self.reset.val();
         self.beats.reset.next = self.reset.val();
         self.packets.write.next = self.packet.val();
-        self.packets.data_in.next = bit_cast::<79, 64>(self.address.val())
-            | (bit_cast::<79, 13>(self.length.val()) << 64)
-            | (bit_cast::<79, 1>(self.is_status.val().into()) << 77)
-            | (bit_cast::<79, 1>(self.is_final.val().into()) << 78);
+        self.packets.data_in.next = bit_cast::<80, 64>(self.address.val())
+            | (bit_cast::<80, 13>(self.length.val()) << 64)
+            | (bit_cast::<80, 1>(self.is_status.val().into()) << 77)
+            | (bit_cast::<80, 1>(self.is_final.val().into()) << 78)
+            | (bit_cast::<80, 1>(self.sampled.val().into()) << 79);
         self.beats.write.next = self.beat.val();
         self.beats.data_in.next =
             bit_cast::<65, 64>(self.data.val()) | (bit_cast::<65, 1>(self.last.val().into()) << 64);
@@ -74,7 +79,12 @@ impl Logic for Writer {
         self.ends.next = self.moved.val() & self.beats.data_out.val().get_bit(64);
         self.beats.read.next = self.moved.val();
         self.packets.read.next = self.ends.val();
-        self.data_written.next = self.ends.val() & self.packets.data_out.val().get_bit(78);
+        self.data_stamp.next = self.ends.val()
+            & self.packets.data_out.val().get_bit(78)
+            & self.packets.data_out.val().get_bit(79);
+        self.status_stamp.next = self.ends.val()
+            & self.packets.data_out.val().get_bit(77)
+            & self.packets.data_out.val().get_bit(79);
         self.status_written.next = self.ends.val() & self.packets.data_out.val().get_bit(77);
     }
 }

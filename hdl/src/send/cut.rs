@@ -45,7 +45,7 @@ pub struct Cut {
     imm_frame: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
     cause_length: Number<4, { Cause::Length as u64 }>,
-    cause_rdma_write: Number<4, { Cause::RdmaWrite as u64 }>,
+    cause_rdma_write: Number<4, { Cause::WriteBarred as u64 }>,
     payload: Number<13, { LINK_PAYLOAD_BYTES as u64 }>,
     payload_20: Number<20, { LINK_PAYLOAD_BYTES as u64 }>,
 }

@@ -51,6 +51,8 @@ pub struct Ending {
     pub fail: Signal<In, Bit>,
     pub finish: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
+    /// A turn is being ended, or is about to be.
+    pub busy: Signal<Out, Bit>,
     pub give: Signal<Out, Bit>,
     // The descriptor in hand: no error, or which; an older frame of the VI failed; it is ended for
     // the middle stage.
@@ -117,6 +119,8 @@ impl Logic for Ending {
         self.rereading.next = (self.state.q.val() == EndingState::Reread)
             | (self.state.q.val() == EndingState::RereadWait);
         self.popped.next = false;
+        self.busy.next =
+            (self.state.q.val() != EndingState::Idle) | self.fail.val() | self.finish.val();
         self.over.next = false;
         self.give.next = false;
         self.commit_load.next = false;

@@ -22,6 +22,8 @@ pub struct Fetch {
     pub reset: Signal<In, Bit>,
     pub pause: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
+    /// A VI is in hand.
+    pub holding: Signal<Out, Bit>,
     pub message_valid: Signal<In, Bit>,
     pub message_start: Signal<Out, Bit>,
     pub message_done: Signal<In, Bit>,
@@ -77,6 +79,9 @@ pub struct Fetch {
     pub ask_done: Signal<In, Bit>,
     pub ask_ok: Signal<In, Bit>,
     pub ask_down: Signal<In, Bit>,
+    /// Has a good answer of the pool whose frame is not in the middle stage yet, or ends a
+    /// descriptor itself: no push may come between.
+    pub engaged: Signal<Out, Bit>,
     pub gather_start: Signal<Out, Bit>,
     pub gather_go: Signal<Out, Bit>,
     pub gather_cancel: Signal<Out, Bit>,
@@ -119,6 +124,8 @@ impl Logic for Fetch {
 
         // The turn.
         self.idle.next = self.turn.resting.val() & (!self.rescuer.pending.val());
+        self.holding.next = !self.turn.resting.val();
+        self.engaged.next = self.turn.gather_go.val() | self.ending.busy.val();
         self.turn.pause.next = self.pause.val();
         self.turn.message_valid.next = self.message_valid.val();
         self.message_start.next = self.turn.message_start.val();

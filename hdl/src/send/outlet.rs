@@ -18,6 +18,7 @@ pub struct Outlet {
     pub messages: MessageServer,
     /// Admin offers a message.
     pub message_valid: Signal<Out, Bit>,
+    pub message_busy: Signal<Out, Bit>,
     // The question.
     pub ask_valid: Signal<In, Bit>,
     pub ask_data: Signal<In, Bit>,
@@ -55,6 +56,7 @@ impl Logic for Outlet {
         self.message.reset.next = self.reset.val();
         MessageServer::link(&mut self.messages, &mut self.message.port);
         self.message_valid.next = self.message.offered.val();
+        self.message_busy.next = self.message.busy.val();
         self.message.start.next = self.message_start.val();
         self.message_done.next = self.message.done.val();
         self.message_sent.next = self.message.sent.val();

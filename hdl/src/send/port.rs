@@ -33,6 +33,16 @@ pub struct Port {
     pub commit_vi: Signal<In, Bits<16>>,
     pub commit_counts: Signal<In, Bit>,
     pub commit_done: Signal<Out, Bit>,
+    /// PUSH, UNPUSH (`push_back`).
+    pub push_valid: Signal<In, Bit>,
+    pub push_back: Signal<In, Bit>,
+    pub push_vi: Signal<In, Bits<16>>,
+    pub push_token: Signal<In, Bits<47>>,
+    pub push_length: Signal<In, Bits<13>>,
+    pub push_done: Signal<Out, Bit>,
+    pub push_ready: Signal<In, Bit>,
+    pub push_open: Signal<In, Bit>,
+    pub holding: Signal<In, Bit>,
     /// All others.
     pub fetch_valid: Signal<In, Bit>,
     pub fetch_op: Signal<In, Bits<3>>,
@@ -102,10 +112,12 @@ pub struct Port {
     pub whole: Signal<In, Bits<19>>,
     pub is_write: Signal<In, Bit>,
     pub vi: ViSendClient,
-    owner: DFF<Bits<3>>,
+    owner: DFF<Bits<4>>,
     resting: DFF<Bit>,
-    grant: Signal<Local, Bits<3>>,
-    op_check: Number<3, 7>,
+    grant: Signal<Local, Bits<4>>,
+    op_check: Number<4, 7>,
+    op_unpush: Number<4, 8>,
+    op_push: Number<4, 9>,
     state_connected: Number<2, { State::Connected as u64 }>,
     number_at: DFF<Bits<16>>,
     number_before: DFF<Bits<16>>,
@@ -164,6 +176,8 @@ impl Logic for Port {
                 self.grant.next = 1.into();
             } else if self.commit_valid.val() {
                 self.grant.next = 2.into();
+            } else if self.push_valid.val() {
+                self.grant.next = 8.into();
             } else if self.fetch_valid.val() {
                 self.grant.next = 4.into();
             }
@@ -175,19 +189,30 @@ impl Logic for Port {
         }
         self.retire_done.next = self.vi.done.val() & self.owner.q.val().get_bit(0);
         self.commit_done.next = self.vi.done.val() & self.owner.q.val().get_bit(1);
+        self.push_done.next = self.vi.done.val() & self.owner.q.val().get_bit(3);
+        self.vi.push_ready.next = self.push_ready.val();
+        self.vi.push_open.next = self.push_open.val();
+        self.vi.holding.next = self.holding.val();
+        self.vi.holding_vi.next = self.number_at.q.val();
         self.fetch_done.next = self.vi.done.val() & self.owner.q.val().get_bit(2);
 
         self.vi.valid.next = self.grant.val() != 0;
-        self.vi.op.next = self.fetch_op.val();
+        self.vi.op.next = bit_cast::<4, 3>(self.fetch_op.val());
         self.vi.vi.next = self.number_at.q.val();
         self.vi.in_progress.next = self.in_progress_arg.val();
         if self.grant.val().get_bit(0) {
-            self.vi.op.next = self.retire_op.val();
+            self.vi.op.next = bit_cast::<4, 3>(self.retire_op.val());
             self.vi.vi.next = self.retire_vi.val();
         } else if self.grant.val().get_bit(1) {
             self.vi.op.next = self.op_check.val();
             self.vi.vi.next = self.commit_vi.val();
             self.vi.in_progress.next = self.commit_counts.val();
+        } else if self.grant.val().get_bit(3) {
+            self.vi.op.next = self.op_push.val();
+            if self.push_back.val() {
+                self.vi.op.next = self.op_unpush.val();
+            }
+            self.vi.vi.next = self.push_vi.val();
         }
         self.frames_now.next = self.progress_at.q.val().get_bits::<7>(12);
         self.next_frame.next = self.frames_now.val() + 1;
@@ -201,6 +226,12 @@ impl Logic for Port {
         self.vi.next_valid.next = self.next_valid.val();
         self.vi.next_region.next = self.next_region.val();
         self.vi.next_offset.next = self.next_offset.val();
+        if self.grant.val().get_bit(3) {
+            self.vi.offset.next = bit_cast::<19, 13>(self.push_length.val());
+            self.vi.next_region.next = self.push_token.val().get_bits::<16>(0);
+            self.vi.next_offset.next = self.push_token.val().get_bits::<26>(16);
+            self.vi.fragment.next = bit_cast::<8, 5>(self.push_token.val().get_bits::<5>(42));
+        }
         self.vi.reason.next = self.reason.val();
         self.vi.status.next = self.stop_status.val();
         self.vi.reading.next = false;

@@ -73,7 +73,9 @@ impl Logic for Retire {
         dff_setup!(self, clock, state, vi_at, bus_at, length_at, cause_at, partial_at);
         dff_setup!(self, clock, unreliable_at, operation_at);
         self.verdict.cause.next = self.cause_at.q.val();
-        self.verdict.operation.next = self.operation_at.q.val();
+        self.verdict.operation.next = bit_cast::<3, 2>(self.operation_at.q.val()) << 1;
+        self.verdict.immediate.next = false;
+        self.verdict.detail.next = 0.into();
         self.verdict.partial.next = self.partial_at.q.val();
         self.good.next = self.cause_at.q.val() == self.cause_done.val();
         self.completes.next = self.good.val() | self.verdict.completes.val();

@@ -22,13 +22,17 @@ pub struct SendProgress {
     /// So many bytes of the answer are placed.
     pub place: Signal<In, Bit>,
     pub place_offset: Signal<In, Bits<19>>,
+    /// The read's descriptor, which has left the queue, is complete.
+    pub read_over: Signal<In, Bit>,
     /// The message's last frame is on its way, or the message ends after some frames: the next one
     /// has the next number.
     pub count: Signal<In, Bit>,
-    /// A descriptor left the queue: its token is kept, the message is over, and has its number if a
-    /// frame of it was sent (`save_in_progress`).
+    /// A descriptor left the queue: the message is over, and has its number if a frame of it was
+    /// sent (`save_in_progress`).
     pub popped: Signal<In, Bit>,
-    pub popped_token: Signal<In, Bits<42>>,
+    /// Keeps the token of a descriptor that left the queue or never was in it.
+    pub keep_token: Signal<In, Bit>,
+    pub kept_token: Signal<In, Bits<42>>,
     /// Wait for a ViAck; `save_offset` is the message's length, `save_fragment` is kept.
     pub await_ack: Signal<In, Bit>,
     /// The ViAck arrived, if one is waited for.
@@ -119,11 +123,12 @@ impl Logic for SendProgress {
             }
             self.fragment_after.next = 0.into();
             self.in_progress_after.next = false;
-            self.reading_next.next = false;
         } else if self.await_ack.val() {
             self.offset_after.next = self.save_offset.val();
             self.fragment_after.next = self.save_fragment.val();
             self.awaiting_next.next = true;
+        } else if self.read_over.val() {
+            self.reading_next.next = false;
         } else if self.complete.val() {
             self.awaiting_next.next = false;
             self.acked_next.next = false;
@@ -144,6 +149,7 @@ impl Logic for SendProgress {
             | self.popped.val()
             | self.await_ack.val()
             | self.complete.val()
+            | self.read_over.val()
             | self.acknowledge.val();
         self.state_ram.write_data.next = bit_cast::<58, 19>(self.offset_after.val())
             | (bit_cast::<58, 8>(self.message_after.val()) << 19)
@@ -154,8 +160,8 @@ impl Logic for SendProgress {
             | (bit_cast::<58, 1>(self.reading_next.val().into()) << 38)
             | (bit_cast::<58, 19>(self.total_next.val()) << 39);
         self.popped_ram.write_address.next = self.write_address.val();
-        self.popped_ram.write_enable.next = self.popped.val();
-        self.popped_ram.write_data.next = self.popped_token.val();
+        self.popped_ram.write_enable.next = self.keep_token.val();
+        self.popped_ram.write_data.next = self.kept_token.val();
     }
 }
 

@@ -3,10 +3,12 @@
 //!
 //! ```text
 //! post   count 0: head = last = token            else: last = token           count + 1
+//! unpost count 0: head = last = token            else: head = token           count + 1
 //! pop    count 1: empty    count 2: head = last  count > 2: head = next if it is valid, else `need_next`, nothing done
 //! ```
 //! The RAMs are read at `read_address`; one cycle later their outputs are registered, and in the
-//! cycle after that the outputs describe the queue and one of `post`, `pop`, `clear` may change it
+//! cycle after that the outputs describe the queue and one of `post`, `unpost`, `pop`, `clear` may
+//! change it
 //! at `write_address`, the same VI.
 
 use crate::leaf::SdpRam;
@@ -19,6 +21,8 @@ pub struct WorkQueue {
     pub read_address: Signal<In, Bits<10>>,
     pub write_address: Signal<In, Bits<10>>,
     pub post: Signal<In, Bit>,
+    /// The token goes to the head of the queue.
+    pub unpost: Signal<In, Bit>,
     pub token: Signal<In, Bits<47>>,
     pub pop: Signal<In, Bit>,
     /// `next_token` was read when the count already covered the successor.
@@ -76,14 +80,15 @@ impl Logic for WorkQueue {
         self.taking.next = self.pop.val() & (!self.none.val()) & (!self.lacks_next.val());
         self.need_next.next = self.pop.val() & self.lacks_next.val();
         self.popped.next = self.taking.val();
-        self.left.next = (!self.none.val()) | self.post.val();
+        self.left.next = (!self.none.val()) | self.post.val() | self.unpost.val();
         if self.clear.val() | (self.pop.val() & self.one.val()) {
             self.left.next = false;
         }
 
         self.head_ram.write_address.next = self.write_address.val();
-        self.head_ram.write_enable.next =
-            (self.post.val() & self.none.val()) | (self.taking.val() & (!self.one.val()));
+        self.head_ram.write_enable.next = (self.post.val() & self.none.val())
+            | self.unpost.val()
+            | (self.taking.val() & (!self.one.val()));
         self.head_ram.write_data.next = self.token.val();
         if self.pop.val() & self.two.val() {
             self.head_ram.write_data.next = self.last_now.q.val();
@@ -93,10 +98,11 @@ impl Logic for WorkQueue {
                 | (bit_cast::<47, 5>(self.head_now.q.val().get_bits::<5>(42)) << 42);
         }
         self.last_ram.write_address.next = self.write_address.val();
-        self.last_ram.write_enable.next = self.post.val();
+        self.last_ram.write_enable.next = self.post.val() | (self.unpost.val() & self.none.val());
         self.last_ram.write_data.next = self.token.val();
         self.count_ram.write_address.next = self.write_address.val();
-        self.count_ram.write_enable.next = self.post.val() | self.taking.val() | self.clear.val();
+        self.count_ram.write_enable.next =
+            self.post.val() | self.unpost.val() | self.taking.val() | self.clear.val();
         self.count_ram.write_data.next = self.more.val();
         if self.clear.val() {
             self.count_ram.write_data.next = 0.into();

@@ -117,6 +117,7 @@ impl Logic for RecvSide {
         // The work queue.
         self.work_queue.read_address.next = self.read_address.val();
         self.work_queue.write_address.next = self.write_address.val();
+        self.work_queue.unpost.next = false;
         self.work_queue.post.next = self.post.val();
         self.work_queue.token.next = self.token.val();
         self.work_queue.pop.next = self.op.val().get_bit(2);

@@ -32,6 +32,17 @@ pub struct SendSide {
     pub clear: Signal<In, Bit>,
     pub restart: Signal<In, Bit>,
     pub post: Signal<In, Bit>,
+    /// A push with data was judged: the engine has it (or its token is posted).
+    pub push_judged: Signal<In, Bit>,
+    pub push_inline: Signal<In, Bit>,
+    pub push_slot: Signal<In, Bits<3>>,
+    pub push_vi: Signal<In, Bits<10>>,
+    /// The queue is empty, and nothing is in progress, awaited or answered / and the engine can take
+    /// a push.
+    pub empty: Signal<Out, Bit>,
+    pub quiet: Signal<Out, Bit>,
+    /// The engine is done with a push: the VI may be scheduled again.
+    pub releases: Signal<Out, Bit>,
     pub token: Signal<In, Bits<47>>,
     /// A ViAck arrived.
     pub acknowledge: Signal<In, Bit>,
@@ -70,11 +81,16 @@ pub struct SendSide {
     progress: SendProgress,
     answers: Answers,
     unannounced: Unannounced,
-    op: Signal<Local, Bits<8>>,
+    op: Signal<Local, Bits<10>>,
     announcing: Signal<Local, Bit>,
     shown_token: Signal<Local, Bits<42>>,
     /// Shifted left by a number: one-hot.
-    one: Number<8, 1>,
+    one: Number<10, 1>,
+    is_connected: Signal<Local, Bit>,
+    empty_now: Signal<Local, Bit>,
+    given_token: Signal<Local, Bits<42>>,
+    /// Reliability bit 2: a popped send still has to wait for its ViAck.
+    reception: Signal<Local, Bit>,
 }
 
 impl Logic for SendSide {
@@ -94,16 +110,20 @@ impl Logic for SendSide {
             & self.state.val().get_bit(1)
             & (!self.config_word.val().get_bit(33));
         self.announce.next = self.announcing.val();
-        // A popped Reception send (reliability bit 2) still has to wait for its ViAck.
+        self.reception.next = self.config_word.val().get_bit(8);
+        self.is_connected.next = self.state.val().get_bit(1) & (!self.state.val().get_bit(0));
+        self.releases.next = self.op.val().get_bit(8) | self.op.val().get_bit(9);
         self.look_again.next = self.op.val().get_bit(1)
             | self.op.val().get_bit(3)
             | self.op.val().get_bit(4)
             | self.op.val().get_bit(6)
             | self.asker.complete.val()
             | self.asker.owe.val()
+            | self.op.val().get_bit(8)
+            | self.op.val().get_bit(9)
             | (self.op.val().get_bit(2)
                 & (!self.work_queue.need_next.val())
-                & (!self.config_word.val().get_bit(8)));
+                & (!self.reception.val()));
         self.sent.next = 0.into();
         if self.op.val().get_bit(6) {
             self.sent.next = self.port.owed.val();
@@ -118,14 +138,20 @@ impl Logic for SendSide {
         self.work_queue.read_address.next = self.read_address.val();
         self.work_queue.write_address.next = self.write_address.val();
         self.work_queue.post.next = self.post.val();
+        self.work_queue.unpost.next = self.op.val().get_bit(8) & self.is_connected.val();
         self.work_queue.token.next = self.token.val();
+        self.given_token.next = bit_cast::<42, 16>(self.port.next_region.val())
+            | (bit_cast::<42, 26>(self.port.next_offset.val()) << 16);
+        if self.op.val().get_bit(8) {
+            self.work_queue.token.next = bit_cast::<47, 42>(self.given_token.val())
+                | (bit_cast::<47, 5>(self.port.fragment.val().get_bits::<5>(0)) << 42);
+        }
         self.work_queue.pop.next = self.op.val().get_bit(2) | self.asker.pop.val();
         self.work_queue.next_valid.next = self.asker.next_valid.val();
         self.work_queue.next_token.next = self.asker.next_token.val();
         if self.at.val() {
             self.work_queue.next_valid.next = self.port.next_valid.val();
-            self.work_queue.next_token.next = bit_cast::<42, 16>(self.port.next_region.val())
-                | (bit_cast::<42, 26>(self.port.next_offset.val()) << 16);
+            self.work_queue.next_token.next = self.given_token.val();
         }
         self.asker.head.next = self.work_queue.head.val();
         self.asker.posted.next = self.work_queue.count.val();
@@ -141,12 +167,19 @@ impl Logic for SendSide {
         self.progress.save_reading.next = self.port.reading.val();
         self.progress.place.next = self.asker.place.val();
         self.progress.place_offset.next = self.asker.offset.val();
+        self.progress.read_over.next = self.asker.complete.val();
         self.progress.save_offset.next = self.port.offset.val();
         self.progress.save_fragment.next = self.port.fragment.val();
-        self.progress.count.next = self.op.val().get_bit(7) & self.port.in_progress.val();
+        self.progress.count.next = (self.op.val().get_bit(7) & self.port.in_progress.val())
+            | (self.op.val().get_bit(9) & (!self.reception.val()));
         self.progress.popped.next = self.work_queue.popped.val();
-        self.progress.popped_token.next = self.work_queue.head.val().get_bits::<42>(0);
-        self.progress.await_ack.next = self.op.val().get_bit(3);
+        self.progress.await_ack.next = self.op.val().get_bit(3)
+            | (self.op.val().get_bit(9) & self.reception.val() & self.is_connected.val());
+        self.progress.keep_token.next = self.work_queue.popped.val() | self.op.val().get_bit(9);
+        self.progress.kept_token.next = self.work_queue.head.val().get_bits::<42>(0);
+        if self.op.val().get_bit(9) {
+            self.progress.kept_token.next = self.given_token.val();
+        }
         self.progress.acknowledge.next = self.acknowledge.val();
         self.progress.complete.next = self.op.val().get_bit(4);
         self.busy.next = self.progress.in_progress.val()
@@ -180,6 +213,19 @@ impl Logic for SendSide {
         self.port.ctx_answer_address.next = self.answers.address.val();
         self.port.ctx_answer_handle.next = self.answers.handle.val();
         self.port.ctx_answer_left.next = self.answers.left.val();
+
+        self.empty_now.next = (!self.work_queue.count.val().any())
+            & (!self.busy.val());
+        self.empty.next = self.empty_now.val();
+        self.quiet.next = self.empty_now.val()
+            & self.port.push_ready.val()
+            & (!(self.port.holding.val()
+                & (self.port.holding_vi.val().get_bits::<10>(0) == self.push_vi.val())));
+        self.port.push_valid.next = self.push_judged.val();
+        self.port.push_inline.next = self.push_inline.val();
+        self.port.push_slot.next = self.push_slot.val();
+        self.port.push_vi.next = bit_cast::<16, 10>(self.push_vi.val());
+        self.port.push_token.next = self.token.val();
 
         // Unannounced completions.
         self.unannounced.read_address.next = self.read_address.val();

@@ -186,6 +186,8 @@ impl Model {
             self.channels.remind(timeout);
             self.send.retry();
         }
+        // Frames may have waited for these credits.
+        self.channels.make_ready(header.src_node);
     }
 
     /// An Ack that asks for retransmission.

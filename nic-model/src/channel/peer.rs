@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nic_regs::admin::PeerState;
 
-use crate::bits::low16;
+use crate::bits::{diff8, low16, small8};
 use crate::frame::Frame;
 
 /// What can happen to a channel's state.
@@ -33,6 +33,15 @@ pub(super) const fn transition(state: PeerState, input: Input) -> Option<PeerSta
 pub(super) struct Pooled {
     pub(super) frame: Frame,
     pub(super) stamp: u64,
+}
+
+/// Which of a peer's frames is transmitted next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextFrame {
+    /// The one at the pool's cursor.
+    Sequenced,
+    /// The oldest of the others.
+    Unsequenced,
 }
 
 /// Frames that the channel itself owes the peer.
@@ -82,7 +91,10 @@ pub(crate) struct Peer {
     /// Unsequenced frames that are not transmitted yet.
     pub(super) passing: VecDeque<Pooled>,
     pub(super) chunks: usize,
+    /// Credits of all sequenced frames that entered the channel.
     pub(super) credits_used: u8,
+    /// Credits of those that were transmitted.
+    pub(super) credits_sent: u8,
     pub(super) credit_limit: u8,
     /// The number that the last GAP that was heeded asked for.
     pub(super) gap_heeded: Option<u16>,
@@ -117,6 +129,7 @@ impl Default for Peer {
             passing: VecDeque::new(),
             chunks: 0,
             credits_used: 0,
+            credits_sent: 0,
             credit_limit: 0,
             gap_heeded: None,
             retries: 0,
@@ -164,7 +177,23 @@ impl Peer {
     }
 
     pub(super) fn wants_link(&self) -> bool {
-        self.owes.any() || self.cursor < self.pool.len() || !self.passing.is_empty()
+        self.owes.any() || self.next_frame().is_some()
+    }
+
+    /// The frame whose turn it is: 7.4.
+    pub(super) fn next_frame(&self) -> Option<NextFrame> {
+        match (self.pool.get(self.cursor), self.passing.front()) {
+            (Some(a), Some(b)) if b.stamp < a.stamp => Some(NextFrame::Unsequenced),
+            (Some(a), _) => self.covered(&a.frame).then_some(NextFrame::Sequenced),
+            (None, Some(_)) => Some(NextFrame::Unsequenced),
+            (None, None) => None,
+        }
+    }
+
+    /// Whether the frame at the cursor was transmitted before, or has its credits.
+    fn covered(&self, frame: &Frame) -> bool {
+        let sent = self.credits_sent.wrapping_add(small8(frame.header.credits()));
+        self.cursor < self.reached || diff8(self.credit_limit, sent) >= 0
     }
 
     /// Takes an acknowledgement. Gives the chunks freed, or `None` if it tells nothing new.

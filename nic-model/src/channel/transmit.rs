@@ -6,6 +6,7 @@ use nic_regs::csr::{NODE, Stamp};
 use nic_regs::frame::{Header, Type, VERSION, flag};
 use nic_regs::limits::LINK_PAYLOAD_BYTES;
 
+use super::peer::NextFrame;
 use super::{Channels, Peer};
 use crate::bits::{low8, small8, small16};
 use crate::device::{Beat, Link};
@@ -56,11 +57,10 @@ impl Peer {
             owes.messages_refused -= 1;
             return Some(Source::Control(Type::MessageRefused, 0));
         }
-        match (self.pool.get(self.cursor), self.passing.front()) {
-            (Some(a), Some(b)) if b.stamp < a.stamp => Some(Source::Passing),
-            (Some(_), _) => Some(Source::Pool),
-            (None, Some(_)) => Some(Source::Passing),
-            (None, None) => std::mem::take(&mut owes.ack).then_some(Source::Control(Type::Ack, 0)),
+        match self.next_frame() {
+            Some(NextFrame::Sequenced) => Some(Source::Pool),
+            Some(NextFrame::Unsequenced) => Some(Source::Passing),
+            None => std::mem::take(&mut self.owes.ack).then_some(Source::Control(Type::Ack, 0)),
         }
     }
 
@@ -82,8 +82,12 @@ impl Peer {
             }
             Source::Pool => {
                 let frame = self.pool.get(self.cursor)?.frame.clone();
+                if self.cursor == self.reached {
+                    let credits = small8(frame.header.credits());
+                    self.credits_sent = self.credits_sent.wrapping_add(credits);
+                    self.reached += 1;
+                }
                 self.cursor += 1;
-                self.reached = self.reached.max(self.cursor);
                 Some((frame, 0))
             }
             Source::Passing => {

@@ -1,11 +1,11 @@
 //! Section 7: the channel, against a peer that is no device.
 
-use nic_regs::admin::{Opcode, PeerState};
+use nic_regs::admin::{AdminStatus, Opcode, PeerState};
 use nic_regs::counter::Counter;
 use nic_regs::csr::{ACK_DELAY, CONTROL, KEEPALIVE, RETRY_LIMIT, RETRY_TIMEOUT};
 use nic_regs::event::{Kind, PeerDownReason};
 use nic_regs::frame::{Header, Type, flag};
-use nic_regs::limits::POOL_PEER_CHUNKS;
+use nic_regs::limits::{CREDITS_AHEAD, POOL_AHEAD_CHUNKS, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS};
 use nic_regs::vi::{Reliability, State, StopReason};
 
 use super::raw::{EPOCH, Raw};
@@ -228,34 +228,74 @@ fn a_gap_is_heeded_once_for_each_number() {
 #[test]
 fn credits_hold_frames_back() {
     let mut raw = Raw::opening(DELIVERY);
-    raw.credit = 36;
+    raw.credit = 20;
     raw.send(Header { word: EPOCH, tag: 0, ..raw.kind(Type::Syn) }, &[]);
     raw.take(Type::SynAck);
-    // A full frame is worth 17 credits, a short one 1.
+    // A full frame is worth 16 credits, a short one 1. One is sent, two wait: 32 + 16 are at most
+    // CREDITS_AHEAD beyond 20, and no more are.
     raw.w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 4096 * 4 + 8)]);
-    raw.run(3000);
-    assert_eq!(raw.take(Type::Data).len(), 2);
+    raw.run(1500);
+    assert_eq!(raw.take(Type::Data).len(), 1);
     assert!(!raw.w.hosts[A].model.busy());
+    raw.ack = 1;
+    raw.send(raw.kind(Type::Ack), &[]);
     let text = [0; 12];
     let node = u32::from(NODES[B]);
-    raw.w.ok(A, Opcode::MessageSend, node, text);
-    raw.w.ok(A, Opcode::MessageSend, node, text);
-    assert_eq!(
-        raw.w.command(A, Opcode::MessageSend, node, text),
-        nic_regs::admin::AdminStatus::Busy
-    );
-    (raw.ack, raw.credit) = (4, 36 + 17);
+    let send = |raw: &mut Raw| raw.w.command(A, Opcode::MessageSend, node, text);
+    for _ in 48..20 + CREDITS_AHEAD {
+        assert_eq!(send(&mut raw), AdminStatus::Ok);
+    }
+    assert_eq!(send(&mut raw), AdminStatus::Busy);
+    // What entered behind frames without credits waits behind them.
+    raw.run(1000);
+    assert_eq!(raw.take(Type::Message).len(), 0);
+    raw.credit = 31;
+    raw.send(raw.kind(Type::Ack), &[]);
+    raw.run(1000);
+    assert_eq!(raw.take(Type::Data).len(), 0);
+    raw.credit = 32;
     raw.send(raw.kind(Type::Ack), &[]);
     raw.run(1000);
     assert_eq!(raw.take(Type::Data).len(), 1);
     // An old limit is not taken back.
-    raw.credit = 36;
+    raw.credit = 20;
     raw.send(raw.kind(Type::Ack), &[]);
-    (raw.ack, raw.credit) = (5, 36 + 17 + 18);
+    (raw.ack, raw.credit) = (2, 50);
     raw.send(raw.kind(Type::Ack), &[]);
     raw.run(1000);
-    assert_eq!(raw.take(Type::Data).len(), 2);
+    assert_eq!((raw.take(Type::Data).len(), raw.take(Type::Message).len()), (1, 2));
+    (raw.ack, raw.credit) = (5, 69);
+    raw.send(raw.kind(Type::Ack), &[]);
+    raw.run(1000);
+    assert_eq!((raw.take(Type::Data).len(), raw.take(Type::Message).len()), (2, 2));
     assert_eq!(raw.w.hosts[A].count(Counter::SendsCompleted), 1);
+}
+
+/// What waits for credits leaves room to others: a peer that gives none holds less than half of the
+/// pool, however many there are of its kind.
+#[test]
+fn frames_ahead_of_their_credits_leave_half_of_the_pool() {
+    let mut raw = Raw::opening(DELIVERY);
+    raw.w.ok(A, Opcode::ViCreate, 30, vi_words(DELIVERY));
+    let mut words = [0; 12];
+    words[0] = 33;
+    raw.w.ok(A, Opcode::ViConnect, 30, words);
+    (words[0], words[1]) = (0, 64);
+    raw.w.ok(A, Opcode::PeerOpen, 33, words);
+    for node in [NODES[B], 33] {
+        let syn = Header { word: EPOCH, tag: 0, src_node: node, ..raw.kind(Type::Syn) };
+        raw.send(Header { credit: 8, ..syn }, &[]);
+    }
+    // Of each peer 8 units have credits, 32 may wait; together 64 chunks.
+    for i in 0..80 {
+        raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x8000, 8)]);
+        raw.w.hosts[A].post(30, Send, 0x2000 + 64 * i, &[(0x8000, 8)]);
+    }
+    raw.run(1000);
+    assert_eq!(raw.take(Type::Data).len(), 16);
+    // A send is complete when its frame is in the pool, and nothing was acknowledged.
+    let entered = raw.count(Counter::SendsCompleted) as usize;
+    assert_eq!(entered, POOL_CHUNK_COUNT - POOL_AHEAD_CHUNKS);
 }
 
 #[test]

@@ -32,13 +32,15 @@ fn burst(raw: &mut Raw, frames: &[(u16, u16)]) {
 #[test]
 fn a_frame_that_finds_no_staging_memory_is_dropped_and_comes_again() {
     let mut raw = Raw::open(DELIVERY);
-    // 515 beats each, then 500.
-    burst(&mut raw, &[(0, 4096), (1, 4096), (2, 4096), (3, 4096), (3, 497 * 8)]);
+    // 16 units each, then 15.
+    burst(&mut raw, &[(0, 4096), (1, 4096), (2, 4096), (3, 15 * 256)]);
+    // 2 units are one too many, 1 fills it exactly.
+    burst(&mut raw, &[(4, 257)]);
     assert_eq!(raw.count(Counter::DropStaging), 1);
-    // 4 beats are one too many, 3 fill it exactly.
-    burst(&mut raw, &[(4, 8), (4, 0)]);
-    assert_eq!(raw.count(Counter::DropStaging), 2);
-    burst(&mut raw, &[(5, 0)]);
+    burst(&mut raw, &[(4, 256)]);
+    assert_eq!(raw.count(Counter::DropStaging), 1);
+    // A frame without payload takes one, too.
+    burst(&mut raw, &[(5, 0), (5, 4096)]);
     assert_eq!(raw.count(Counter::DropStaging), 3);
     raw.run(10);
     burst(&mut raw, &[(5, 4096)]);

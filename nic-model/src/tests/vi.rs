@@ -5,6 +5,7 @@ use nic_regs::counter::Counter;
 use nic_regs::desc::status;
 use nic_regs::event::Kind;
 use nic_regs::frame::Type;
+use nic_regs::limits::CREDITS_AHEAD;
 use nic_regs::vi::{Reliability, State, StopReason};
 
 use super::raw::Raw;
@@ -76,6 +77,10 @@ fn what_is_owed_keeps_a_vi_busy() {
     let syn = nic_regs::frame::Header { word: super::raw::EPOCH, ..raw.kind(Type::Syn) };
     raw.send(nic_regs::frame::Header { tag: 0, ..syn }, &[]);
     raw.take(Type::SynAck);
+    // Nothing more may enter the channel and wait there.
+    for _ in 0..CREDITS_AHEAD {
+        raw.w.ok(A, Opcode::MessageSend, NODES[B].into(), [0; 12]);
+    }
     raw.w.ok(A, Opcode::ViDisconnect, VIS[A].into(), [0; 12]);
     for opcode in [Opcode::ViConnect, Opcode::ViDestroy] {
         let status = raw.w.command(A, opcode, VIS[A].into(), connect_words(A));
@@ -84,8 +89,13 @@ fn what_is_owed_keeps_a_vi_busy() {
     assert_eq!(raw.w.ok(A, Opcode::ViQuery, VIS[A].into(), [0; 12]), 1 | 1 << 12);
     raw.credit = 1;
     raw.send(raw.kind(Type::Ack), &[]);
-    assert_eq!(raw.take(Type::Fin).len(), 1);
+    // The Fin is owed no longer; it waits in the channel.
     raw.w.ok(A, Opcode::ViConnect, VIS[A].into(), connect_words(A));
+    assert_eq!((raw.take(Type::Message).len(), raw.take(Type::Fin).len()), (1, 0));
+    raw.credit = 1 + CREDITS_AHEAD as u8;
+    raw.send(raw.kind(Type::Ack), &[]);
+    raw.run(500);
+    assert_eq!(raw.take(Type::Fin).len(), 1);
 }
 
 #[test]

@@ -38,6 +38,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("setup", "the simulator and the synthesis tools", true, setup),
     Step::new("clippy-rtl", "the same warnings with the Verilated RTL", true, clippy_rtl),
     Step::new("verilog", "Verilator's lint of every block", true, verilog),
+    Step::new("prove", "rules of the contract, by induction", true, prove),
     Step::new("test-rtl", "tests with the Verilated RTL", true, test_rtl),
     Step::new("synth", "the whole NIC in cells of its chip: it fits", true, synth),
 ];
@@ -158,6 +159,14 @@ fn verilog_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> 
         }
     }
     Ok(())
+}
+
+/// Proves the rules of the blocks, and that each proof notices its mutations.
+fn prove() -> Result<Verdict, String> {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--release", "--package", "viaduct"]);
+    command.args(["--", "prove", "--vcd"]);
+    run(command.arg(workspace::target_dir().join("prove-gate")).envs(tools::env()))
 }
 
 /// Maps the whole NIC to the cells of its chip: no latches, no loops, and it fits. Placing it takes

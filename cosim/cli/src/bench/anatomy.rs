@@ -2,7 +2,7 @@
 //! the whole.
 
 use super::Job;
-use super::latency::{MESSAGE_BYTES, find, one_message};
+use super::latency::{find, one_message};
 use super::pins::{is_data_in, is_data_out, is_event, is_payload, is_post, is_status, waits};
 use super::progress::Progress;
 use super::rig::{End, Form, Rig, Setup};
@@ -24,18 +24,31 @@ const SENDER: [(Stamp, &str); 3] = [
 ];
 const RECEIVER: [(Stamp, &str); 1] = [(Stamp::Matched, "descriptor checked")];
 
-/// The table of one message by token doorbell with a completion queue at each end.
-pub(crate) fn table(job: &Job) -> Result<String, Failure> {
+/// The tables of one message by each doorbell that the device has, with a completion queue at each
+/// end.
+pub(crate) fn tables(job: &Job) -> Result<String, Failure> {
+    let mut all = table(job, Form::Token)?.unwrap_or_default();
+    if let Some(push) = table(job, Form::Push)? {
+        all += "\n\n";
+        all += &push;
+    }
+    Ok(all)
+}
+
+fn table(job: &Job, form: Form) -> Result<Option<String>, Failure> {
     let progress = Progress::default();
     progress.start("anatomy");
     let setup = Setup { completion_queue: true, ..Setup::default() };
     let mut rig = Rig::new(job, &progress, &setup)?;
+    if form == Form::Push && Form::push(rig.capabilities()).is_none() {
+        return Ok(None);
+    }
     for end in &rig.ends {
         let vi = u32::from(end.vis[0].number);
         let sample = csr::SAMPLE::RESET.with(csr::SAMPLE::VI, vi).with(csr::SAMPLE::ARMED, 1);
         end.driver.set_register(csr::SAMPLE::OFFSET, sample.0);
     }
-    let [sender, receiver] = one_message(&mut rig, Form::Token)?;
+    let [sender, receiver] = one_message(&mut rig, form)?;
     let mut moments = sender_moments(&sender)?;
     let out = find(&sender, 0, "frame", is_data_out)?;
     stamps(&rig.ends[0], Stamp::FirstBeatOut, out.first, &SENDER, &mut moments)?;
@@ -44,7 +57,7 @@ pub(crate) fn table(job: &Job) -> Result<String, Failure> {
     stamps(&rig.ends[1], Stamp::FirstBeatIn, frame.first, &RECEIVER, &mut moments)?;
     // At the same cycle the pins come first.
     moments.sort_by_key(|&(cycle, _, seen)| (cycle, seen == STAMP));
-    Ok(text(&moments))
+    Ok(Some(text(&moments, form)))
 }
 
 fn sender_moments(records: &[Record]) -> Result<Vec<Moment>, Failure> {
@@ -119,12 +132,15 @@ fn stamps(
     Ok(())
 }
 
-fn text(moments: &[Moment]) -> String {
+fn text(moments: &[Moment], form: Form) -> String {
     let start = moments.first().map_or(0, |moment| moment.0);
     let mut text = format!(
-        "Anatomy of a message of {MESSAGE_BYTES} bytes by token doorbell, on idle NICs:\n\
+        "Anatomy of a message of {} bytes by {} doorbell, on idle NICs:\n\
          {:>6} {:>6}  what\n",
-        "cycle", "step"
+        form.bytes(),
+        form.name(),
+        "cycle",
+        "step"
     );
     let (mut before, mut sum) = (start, 0);
     for &(cycle, what, seen) in moments {

@@ -6,9 +6,8 @@ use super::rig::{Form, Rig, Setup};
 use super::{Job, Value};
 use crate::Failure;
 use cosim::probe::Record;
+use nic_regs::doorbell::PUSH_WORDS;
 
-/// Bytes of the message: the largest that the rows allow.
-pub(crate) const MESSAGE_BYTES: usize = 64;
 /// Messages of a row.
 const MESSAGES: usize = 16;
 /// Extra cycles before each message, so that they do not all meet the NIC in one phase.
@@ -16,10 +15,10 @@ const PHASE_STEP: u64 = 7;
 
 /// Sends one message from node 0 to node 1; gives what crossed the pins of both.
 pub(crate) fn one_message(rig: &mut Rig<'_>, form: Form) -> Result<[Vec<Record>; 2], Failure> {
-    rig.ends[1].receive(0, MESSAGE_BYTES)?;
+    rig.ends[1].receive(0, form.bytes())?;
     rig.settle()?;
     rig.records();
-    rig.ends[0].send(0, MESSAGE_BYTES, form)?;
+    rig.ends[0].send(0, form.bytes(), form)?;
     rig.settle()?;
     rig.check(0, 1)?;
     Ok(rig.records())
@@ -64,16 +63,22 @@ fn slowest(name: &'static str, samples: &[u64], note: &str) -> Value {
 
 pub(super) fn push_to_wire(job: &Job, progress: &Progress) -> Result<Vec<Value>, Failure> {
     const NAME: &str = "push_to_wire";
-    let mut rig = Rig::new(job, progress, &Setup::default())?;
-    let Some(form) = Form::push(rig.capabilities()) else {
-        return Ok(vec![Value::none(NAME, "not in this device revision")]);
-    };
-    let [gross] = messages(&mut rig, form, |[sender, _]| {
-        let post = find(sender, 0, "doorbell", is_post)?;
-        let frame = find(sender, post.last, "frame", is_data_out)?;
-        Ok([frame.first - post.last])
-    })?;
-    Ok(vec![slowest(NAME, &gross, "")])
+    let mut samples = Vec::new();
+    for line_words in [PUSH_WORDS, 1] {
+        let mut rig = Rig::new(job, progress, &Setup { line_words, ..Setup::default() })?;
+        let Some(form) = Form::push(rig.capabilities()) else {
+            return Ok(vec![Value::none(NAME, "not in this device revision")]);
+        };
+        let [gross] = messages(&mut rig, form, |[sender, _]| {
+            let frame = find(sender, 0, "frame", is_data_out)?;
+            let mut posts = sender.iter().rev().filter(|r| is_post(r) && r.last <= frame.first);
+            let post = posts.next().ok_or("no doorbell at the pins")?;
+            Ok([frame.first - post.last])
+        })?;
+        samples.push(gross);
+    }
+    let eight = samples[1].iter().max().unwrap_or(&0);
+    Ok(vec![slowest(NAME, &samples[0], &format!("{eight} from the last of eight writes"))])
 }
 
 pub(super) fn token_to_wire(job: &Job, progress: &Progress) -> Result<Vec<Value>, Failure> {

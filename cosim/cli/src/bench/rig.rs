@@ -24,7 +24,7 @@ use nic_model::device::Device;
 use nic_model::link::Wire;
 use nic_regs::admin::{Opcode, PeerState};
 use nic_regs::desc::{ALIGNMENT, CONTROL_BYTES, ControlSegment, DataSegment, status};
-use nic_regs::doorbell::Queue;
+use nic_regs::doorbell::{PUSH_DATA_BYTES, PUSH_WORDS, Queue};
 use nic_regs::limits::{CREDITS_MAX, MAX_TRANSFER_BYTES};
 use nic_regs::tpt::{Handle, RIGHT_VALID};
 use nic_regs::vi::Reliability;
@@ -43,18 +43,19 @@ const PATIENCE: u64 = 100_000_000;
 /// Cycles between two signs of life.
 const CHUNK: u64 = 20_000;
 
-/// How a send is posted. The push doorbell becomes a second form here.
+/// How a send is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The doorbell names the descriptor, which the NIC fetches, and then the data.
     Token,
+    /// The data comes with the doorbell; at most [`PUSH_DATA_BYTES`].
+    Push,
 }
 
 impl Form {
-    /// The push doorbell, if the device has one. No field of `nic_regs::csr` tells of one in this
-    /// revision (`doorbell::PUSH_OFFSET` is only reserved), so none has.
-    pub(crate) const fn push(_capabilities: &Capabilities) -> Option<Self> {
-        None
+    /// The push doorbell, if the device has one.
+    pub(crate) fn push(capabilities: &Capabilities) -> Option<Self> {
+        capabilities.push.then_some(Self::Push)
     }
 
     /// The fastest form that the device has.
@@ -62,9 +63,18 @@ impl Form {
         Self::push(capabilities).unwrap_or(Self::Token)
     }
 
+    /// Bytes of a single message: the largest that the rows allow, and what fills a push line.
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            Self::Token => 64,
+            Self::Push => PUSH_DATA_BYTES,
+        }
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Token => "token",
+            Self::Push => "push",
         }
     }
 }
@@ -82,11 +92,20 @@ pub(crate) struct Setup {
     pub(crate) completion_queue: bool,
     /// Whether the pins are watched.
     pub(crate) probed: bool,
+    /// Words of a push line that the processor merges into one write.
+    pub(crate) line_words: usize,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { host_latency: 0, wire_latency: 0, vis: 1, completion_queue: false, probed: true }
+        Self {
+            host_latency: 0,
+            wire_latency: 0,
+            vis: 1,
+            completion_queue: false,
+            probed: true,
+            line_words: PUSH_WORDS,
+        }
     }
 }
 
@@ -184,9 +203,9 @@ impl End {
         Ok(())
     }
 
-    /// A new descriptor for a message of `bytes`. The n-th send of one node and the n-th receive of
-    /// the other have their data at the same place.
-    fn slot(&mut self, queue: Queue, bytes: usize) -> Result<Slot, Error> {
+    /// A new descriptor for a message of `bytes`, and where its data is in memory. The n-th send of
+    /// one node and the n-th receive of the other have their data at the same place.
+    fn slot(&mut self, queue: Queue, bytes: usize) -> Result<(Slot, usize), Error> {
         let offset = self.next_descriptor * DESCRIPTOR_BYTES;
         self.next_descriptor = (self.next_descriptor + 1) % DESCRIPTORS;
         let used = &mut self.used[queue as usize];
@@ -203,14 +222,22 @@ impl End {
         self.memory.copy_from(offset, &control.to_bytes());
         let control_bytes = usize::try_from(CONTROL_BYTES).expect("small");
         self.memory.copy_from(offset + control_bytes, &segment.to_bytes());
-        Slot::new(&self.memory, self.handle, offset, DESCRIPTOR_BYTES)
+        let slot = Slot::new(&self.memory, self.handle, offset, DESCRIPTOR_BYTES)?;
+        Ok((slot, data))
     }
 
     /// Posts a send.
     pub(crate) fn send(&mut self, vi: usize, bytes: usize, form: Form) -> Result<(), Error> {
-        match form {
-            Form::Token => self.post(vi, Queue::Send, bytes),
-        }
+        let (slot, data) = self.slot(Queue::Send, bytes)?;
+        let port = &self.port;
+        let data = match form {
+            Form::Push if bytes <= PUSH_DATA_BYTES => Some(self.memory.to_vec(data, bytes)),
+            _ => None,
+        };
+        self.vis[vi].queue(Queue::Send).post(&slot, |token| match &data {
+            Some(data) => port.post_with(token, data, None),
+            None => port.post(token),
+        })
     }
 
     /// Posts a receive.
@@ -219,7 +246,7 @@ impl End {
     }
 
     fn post(&mut self, vi: usize, queue: Queue, bytes: usize) -> Result<(), Error> {
-        let slot = self.slot(queue, bytes)?;
+        let (slot, _) = self.slot(queue, bytes)?;
         let port = &self.port;
         self.vis[vi].queue(queue).post(&slot, |token| port.post(token))
     }
@@ -251,7 +278,8 @@ impl<'a> Rig<'a> {
             [device(job, setup)?, device(job, setup)?].into_iter().unzip();
         let Ok(devices) = devices.try_into() else { unreachable!("two devices") };
         let wire = Wire::new(setup.wire_latency);
-        let (world, buses, _) = World::pair(WorldConfig::default(), devices, wire);
+        let world = WorldConfig { line_words: setup.line_words, ..WorldConfig::default() };
+        let (world, buses, _) = World::pair(world, devices, wire);
         let mut ends = Vec::new();
         for ((node, bus), probe) in buses.into_iter().enumerate().zip(probes) {
             ends.push(End::open(bus, node, probe)?);

@@ -1,5 +1,5 @@
-//! How much to read for a descriptor: what its token says, and when a VI's queue is followed, up to
-//! four lines of 64 bytes. Combinational.
+//! How much to read for a descriptor: what its token says, and when a VI's queue is followed
+//! (receive engine), up to four lines of 64 bytes. Combinational.
 
 use crate::leaf::Number;
 use nic_regs::desc;
@@ -12,8 +12,8 @@ const LARGEST: u64 = desc::CONTROL_BYTES + desc::SEGMENT_BYTES * (DATA_SEGMENTS_
 pub struct Extent {
     /// Segments of the descriptor; 0: not known, or none.
     pub hint: Signal<In, Bits<5>>,
-    /// Posted descriptors from this one on (7: or more).
-    pub covered: Signal<In, Bits<3>>,
+    /// Posted descriptors from this one on.
+    pub covered: Signal<In, Bits<16>>,
     /// The successors are wanted too.
     pub follow: Signal<In, Bit>,
     pub bytes: Signal<Out, Bits<9>>,
@@ -26,6 +26,7 @@ pub struct Extent {
     largest: Number<9, LARGEST>,
     hint_largest: Number<5, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     most: Number<3, 4>,
+    most_covered: Number<16, 4>,
 }
 
 impl Logic for Extent {
@@ -39,8 +40,8 @@ impl Logic for Extent {
         } else if self.hint.val() > self.hint_largest.val() {
             self.hinted.next = self.largest.val();
         }
-        self.several.next = self.covered.val();
-        if self.covered.val() > self.most.val() {
+        self.several.next = self.covered.val().get_bits::<3>(0);
+        if self.covered.val() > self.most_covered.val() {
             self.several.next = self.most.val();
         }
         self.several_bytes.next = bit_cast::<9, 3>(self.several.val()) << 6;

@@ -1,0 +1,72 @@
+//! How a send is posted: by a token doorbell, or by a push in one write, word by word, or torn.
+
+use super::host::Host;
+use super::plan::Spec;
+use super::rig::Rig;
+use crate::random::Random;
+use nic_regs::desc::control;
+use nic_regs::doorbell::{
+    PUSH_DATA_BYTES, PUSH_LINE_BYTES, PUSH_LINE_COUNT, PUSH_OFFSET, PUSH_SILENCE_CYCLES,
+    TOKEN_OFFSET, Token, push_line,
+};
+
+/// The data of a send that may be pushed: good, with one segment that fits. `base` is the offset of
+/// the segment's region in host memory.
+fn data(spec: &Spec, host: &Host, base: usize) -> Option<Vec<u8>> {
+    let [segment] = spec.segments.as_slice() else { return None };
+    let length = segment.length as usize;
+    let good = spec.is_good() && length <= PUSH_DATA_BYTES;
+    let at = base + usize::try_from(segment.offset).ok()?;
+    good.then(|| host.memory[at..at + length].to_vec())
+}
+
+/// Posts a send by its token, or pushes it if it may be; `seed` says how. `base`: see [`data`].
+pub(super) fn post(
+    rig: &mut Rig,
+    (node, page): (usize, u8),
+    token: Token,
+    (spec, base): (&Spec, usize),
+    seed: u64,
+) {
+    let Some(data) = data(spec, &rig.nodes[node].host, base) else {
+        return rig.doorbell(node, page, TOKEN_OFFSET, token.to_bits());
+    };
+    let random = &mut Random::new(seed);
+    let immediate = (spec.control & control::IMMEDIATE != 0).then_some(spec.immediate);
+    let line = PUSH_OFFSET + PUSH_LINE_BYTES * random.below(PUSH_LINE_COUNT);
+    let (mut words, count) = push_line(token, &data, immediate).expect("at most 40 bytes");
+    // What lies behind the last byte is of no meaning.
+    if let Some(word) = words.get_mut(count) {
+        *word = random.bits();
+    }
+    let rest = data.len() % 8;
+    if rest != 0 {
+        words[count - 1] |= random.bits() << (8 * rest);
+    }
+    let mut write = |from: usize, to: usize| {
+        let bytes: Vec<u8> = words[from..to].iter().flat_map(|word| word.to_le_bytes()).collect();
+        rig.write_line(node, page, line + 8 * from as u64, &bytes);
+    };
+    match random.below(8) {
+        0 | 1 => rig.doorbell(node, page, TOKEN_OFFSET, token.to_bits()),
+        2 => write(0, words.len()),
+        3 => write(0, count),
+        4 => (0..words.len()).for_each(|i| write(i, i + 1)),
+        5 => {
+            let cut = 1 + usize::try_from(random.below(7)).expect("small");
+            write(0, cut);
+            write(cut, words.len());
+        }
+        6 => {
+            // A word is missing.
+            let gap = 1 + usize::try_from(random.below(6)).expect("small");
+            write(0, gap);
+            write(gap + 1, words.len());
+        }
+        _ => {
+            // It ends early, and silence breaks it.
+            write(0, 1 + usize::try_from(random.below(7)).expect("small"));
+            rig.run(2 * PUSH_SILENCE_CYCLES);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The words of push lines (contract 2.5): eight slots; what word 1 says; the data, beat by beat.
+
+use crate::ifs::PushServer;
+use crate::leaf::{LutRam, Number};
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Line {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub words: PushServer,
+    /// Looks at word 1 of `slot`; what it says stays in the registers below.
+    pub open: Signal<In, Bit>,
+    pub slot: Signal<In, Bits<3>>,
+    /// Slots that may be used again (pulses).
+    pub free: Signal<In, Bits<8>>,
+    /// While `open`: bytes of data.
+    pub length_now: Signal<Out, Bits<8>>,
+    /// Bytes, 0 to 40; beats; immediate data.
+    pub length: Signal<Out, Bits<8>>,
+    pub beats: Signal<Out, Bits<3>>,
+    pub immediate: Signal<Out, Bit>,
+    pub immediate_data: Signal<Out, Bits<32>>,
+    /// The data of this beat; bytes behind the last one are zero.
+    pub beat: Signal<In, Bits<3>>,
+    pub data: Signal<Out, Bits<64>>,
+    lines: LutRam<64, 6>,
+    control: DFF<Bits<64>>,
+    free_at: DFF<Bits<8>>,
+    word_at: Signal<Local, Bits<3>>,
+    length_up: Signal<Local, Bits<6>>,
+    beat_count: Signal<Local, Bits<3>>,
+    beat_after: Signal<Local, Bits<3>>,
+    rest: Signal<Local, Bits<3>>,
+    unused: Signal<Local, Bits<6>>,
+    mask: Signal<Local, Bits<64>>,
+    zero: Number<3, 0>,
+    ones: Number<64, { u64::MAX }>,
+    data_word: Number<3, 3>,
+}
+
+impl Logic for Line {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, control, free_at);
+        clock!(self, clock, lines);
+        self.lines.write_address.next = self.words.at.val();
+        self.lines.write_data.next = self.words.data.val();
+        self.lines.write_enable.next = self.words.valid.val();
+        self.free_at.d.next = self.free.val();
+        self.words.free.next = self.free_at.q.val();
+
+        self.word_at.next = self.beat.val() + self.data_word.val();
+        if self.open.val() {
+            self.word_at.next = 1.into();
+            self.control.d.next = self.lines.read_data.val();
+        }
+        self.lines.read_address.next =
+            (bit_cast::<6, 3>(self.slot.val()) << 3) | bit_cast::<6, 3>(self.word_at.val());
+        self.length_now.next = self.lines.read_data.val().get_bits::<8>(0);
+        self.length.next = self.control.q.val().get_bits::<8>(0);
+        self.immediate.next = self.control.q.val().get_bit(8);
+        self.immediate_data.next = self.control.q.val().get_bits::<32>(32);
+        self.length_up.next = self.control.q.val().get_bits::<6>(0) + 7;
+        self.beat_count.next = self.length_up.val().get_bits::<3>(3);
+        self.beats.next = self.beat_count.val();
+        self.beat_after.next = self.beat.val() + 1;
+        self.rest.next = 0.into();
+        if self.beat_after.val() == self.beat_count.val() {
+            self.rest.next = self.zero.val() - self.control.q.val().get_bits::<3>(0);
+        }
+        self.unused.next = bit_cast::<6, 3>(self.rest.val()) << 3;
+        self.mask.next = self.ones.val() >> self.unused.val();
+        self.data.next = self.lines.read_data.val() & self.mask.val();
+        if self.reset.val() {
+            self.free_at.d.next = 0.into();
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Pushes whose data is here: sends them without a look at memory (contract 2.7, 2.8).
+//!
+//! ```text
+//! vi --> records (FIFO) --> Idle -> Ask -> Call -> Send -> Commit -> Hand -> Idle
+//! cq --> Line                |       `---> Pause -> Idle                (no room: tries again)
+//!                            `-> Return -> Idle        (a fence, too long, no room for too long)
+//! ```
+//! The VI has nothing else to send meanwhile. The pool is asked while the token is looked up; then
+//! the call PUSH counts the message, keeps the token for the ViAck, and lets the VI be scheduled
+//! again: from here on the frame has its place in the channel. A token that cannot be reached stops
+//! the VI, with its chunks given back. A push that cannot go goes back to the head of its queue,
+//! where the first stage finds it.
+//!
+//! While a push is in hand the first stage does not ask the pool (`wants`), so that the frames of
+//! both come in the order of their answers.
+
+use super::Line;
+use crate::ifs::{PushServer, TptClient};
+use crate::leaf::{Fifo, Number};
+use nic_regs::desc::CONTROL_BYTES;
+use nic_regs::frame::flag;
+use nic_regs::limits::DATA_SEGMENTS_MAX;
+use nic_regs::vi::{Reliability, State};
+use rust_hdl::prelude::*;
+
+/// A message of one frame.
+const WHOLE: u8 = flag::FIRST | flag::LAST;
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum PushState {
+    /// Waits for a push, and for its turn.
+    Idle,
+    /// Asks the pool.
+    Ask,
+    /// Call: PUSH.
+    Call,
+    /// Brings the beats.
+    Send,
+    /// Hands the frame to the channel, or gives its chunks back.
+    Commit,
+    /// Hands the descriptor on.
+    Hand,
+    /// Waits a little for room; the first stage may ask meanwhile.
+    Pause,
+    /// Call: UNPUSH.
+    Return,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Push {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub words: PushServer,
+    /// A fence waits: nothing new, and what waits goes back.
+    pub pause: Signal<In, Bit>,
+    pub ready: Signal<Out, Bit>,
+    pub idle: Signal<Out, Bit>,
+    // What `vi` says: see `ViSendClient`.
+    pub valid: Signal<In, Bit>,
+    pub inline: Signal<In, Bit>,
+    pub slot: Signal<In, Bits<3>>,
+    pub vi: Signal<In, Bits<16>>,
+    pub token: Signal<In, Bits<47>>,
+    pub domain: Signal<In, Bits<8>>,
+    pub tag: Signal<In, Bits<16>>,
+    pub level: Signal<In, Bits<3>>,
+    pub peer: Signal<In, Bits<8>>,
+    pub max_transfer: Signal<In, Bits<20>>,
+    /// The pool and the stages behind are free of frames of the first stage, and no end of a
+    /// descriptor may stop a VI.
+    pub turn: Signal<In, Bit>,
+    /// A push waits for its turn or has it.
+    pub wants: Signal<Out, Bit>,
+    /// It has it: the pool is this block's.
+    pub owns: Signal<Out, Bit>,
+    pub tpt: TptClient,
+    // The pool.
+    pub ask_valid: Signal<Out, Bit>,
+    pub ask_done: Signal<In, Bit>,
+    pub ask_ok: Signal<In, Bit>,
+    pub ask_down: Signal<In, Bit>,
+    pub sequenced: Signal<Out, Bit>,
+    pub to_peer: Signal<Out, Bits<8>>,
+    pub length: Signal<Out, Bits<13>>,
+    pub beat_valid: Signal<Out, Bit>,
+    pub beat_data: Signal<Out, Bits<64>>,
+    pub beat_ready: Signal<In, Bit>,
+    pub commit_valid: Signal<Out, Bit>,
+    pub commit_abort: Signal<Out, Bit>,
+    pub commit_done: Signal<In, Bit>,
+    pub peer_vi: Signal<Out, Bits<16>>,
+    pub connection: Signal<Out, Bits<16>>,
+    pub flags: Signal<Out, Bits<8>>,
+    pub unsequenced: Signal<Out, Bits<16>>,
+    pub word: Signal<Out, Bits<32>>,
+    // The VI table.
+    pub call_valid: Signal<Out, Bit>,
+    pub call_back: Signal<Out, Bit>,
+    pub call_vi: Signal<Out, Bits<16>>,
+    pub call_token: Signal<Out, Bits<47>>,
+    pub call_done: Signal<In, Bit>,
+    pub ctx_state: Signal<In, Bits<2>>,
+    pub ctx_peer_vi: Signal<In, Bits<16>>,
+    pub ctx_connection: Signal<In, Bits<16>>,
+    pub ctx_message: Signal<In, Bits<8>>,
+    // The last stage.
+    pub retire: Signal<Out, Bit>,
+    pub retire_idle: Signal<In, Bit>,
+    pub retire_bus: Signal<Out, Bits<64>>,
+    /// The token was right.
+    pub reached_now: Signal<Out, Bit>,
+    pub unreliable: Signal<Out, Bit>,
+    /// Pulse: the descriptor is known.
+    pub checked: Signal<Out, Bit>,
+    records: Fifo<110, 3>,
+    line: Line,
+    state: DFF<PushState>,
+    looking: DFF<Bit>,
+    looked: DFF<Bit>,
+    reached: DFF<Bit>,
+    bus: DFF<Bits<64>>,
+    beat: DFF<Bits<3>>,
+    peer_vi_at: DFF<Bits<16>>,
+    connection_at: DFF<Bits<16>>,
+    message: DFF<Bits<8>>,
+    dropped: DFF<Bit>,
+    returned: DFF<Bit>,
+    tries: DFF<Bits<6>>,
+    pauses: DFF<Bits<3>>,
+    record: Signal<Local, Bits<110>>,
+    slot_at: Signal<Local, Bits<3>>,
+    level_at: Signal<Local, Bits<3>>,
+    segments: Signal<Local, Bits<5>>,
+    fields: Signal<Local, Bits<110>>,
+    begins: Signal<Local, Bit>,
+    returns: Signal<Local, Bit>,
+    too_long: Signal<Local, Bit>,
+    good: Signal<Local, Bit>,
+    all_moved: Signal<Local, Bit>,
+    brought: Signal<Local, Bit>,
+    beat_after: Signal<Local, Bits<3>>,
+    moves: Signal<Local, Bit>,
+    ends: Signal<Local, Bit>,
+    level_flags: Signal<Local, Bits<8>>,
+    done_slot: Signal<Local, Bits<8>>,
+    one: Number<8, 1>,
+    control_bytes: Number<32, { CONTROL_BYTES }>,
+    segments_most: Number<5, { DATA_SEGMENTS_MAX as u64 + 1 }>,
+    connected: Number<2, { State::Connected as u64 }>,
+    level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
+    level_reception: Number<3, { Reliability::Reception as u64 }>,
+    flags_sequenced: Number<8, { (WHOLE | flag::SEQUENCED) as u64 }>,
+    flags_reception: Number<8, { (WHOLE | flag::SEQUENCED | flag::RECEPTION) as u64 }>,
+    flags_unsequenced: Number<8, { WHOLE as u64 }>,
+    flag_immediate: Number<8, { flag::IMMEDIATE as u64 }>,
+}
+
+impl Logic for Push {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, looking, looked, reached, bus, beat, peer_vi_at);
+        dff_setup!(self, clock, connection_at, message, dropped, returned, tries, pauses);
+        clock!(self, clock, records, line);
+        PushServer::link(&mut self.words, &mut self.line.words);
+        self.line.reset.next = self.reset.val();
+        self.records.reset.next = self.reset.val();
+        // Records: VI 9:0, slot 12:10, token 59:13, domain 65:60, tag 81:66, level 84:82, peer 90:85,
+        // transfer 109:91.
+        self.fields.next = bit_cast::<110, 10>(self.vi.val().get_bits::<10>(0))
+            | (bit_cast::<110, 3>(self.slot.val()) << 10)
+            | (bit_cast::<110, 47>(self.token.val()) << 13)
+            | (bit_cast::<110, 6>(self.domain.val().get_bits::<6>(0)) << 60)
+            | (bit_cast::<110, 16>(self.tag.val()) << 66)
+            | (bit_cast::<110, 3>(self.level.val()) << 82)
+            | (bit_cast::<110, 6>(self.peer.val().get_bits::<6>(0)) << 85)
+            | (bit_cast::<110, 19>(self.max_transfer.val().get_bits::<19>(0)) << 91);
+        self.records.data_in.next = self.fields.val();
+        self.records.write.next = self.valid.val() & self.inline.val();
+        self.record.next = self.records.data_out.val();
+        self.slot_at.next = self.record.val().get_bits::<3>(10);
+        self.level_at.next = self.record.val().get_bits::<3>(82);
+        self.ready.next = (!self.records.full.val()) & (!self.pause.val());
+        self.idle.next = self.records.empty.val() & (self.state.q.val() == PushState::Idle);
+        self.owns.next =
+            (self.state.q.val() != PushState::Idle) & (self.state.q.val() != PushState::Pause);
+        self.wants.next = (!self.records.empty.val()) | (self.state.q.val() != PushState::Idle);
+
+        self.line.open.next = self.state.q.val() == PushState::Idle;
+        self.line.slot.next = self.slot_at.val();
+        self.line.beat.next = self.beat.q.val();
+        self.too_long.next =
+            bit_cast::<19, 8>(self.line.length_now.val()) > self.record.val().get_bits::<19>(91);
+
+        // Whether the one in front may go; it must go back if it may not.
+        self.returns.next = (self.state.q.val() == PushState::Idle)
+            & (!self.records.empty.val())
+            & (self.pause.val() | self.too_long.val() | self.tries.q.val().get_bit(5));
+        self.begins.next = (self.state.q.val() == PushState::Idle)
+            & (!self.records.empty.val())
+            & (!self.returns.val())
+            & self.turn.val();
+        self.checked.next = self.begins.val();
+
+        // The token.
+        self.segments.next = self.record.val().get_bits::<5>(55);
+        if self.segments.val() > self.segments_most.val() {
+            self.segments.next = 0.into();
+        }
+        self.tpt.valid.next = self.looking.q.val();
+        self.tpt.index.next = self.record.val().get_bits::<16>(13);
+        self.tpt.generation.next = 0.into();
+        self.tpt.check_generation.next = false;
+        self.tpt.va_mode.next = false;
+        self.tpt.address.next = bit_cast::<64, 26>(self.record.val().get_bits::<26>(29)) << 6;
+        self.tpt.length.next =
+            self.control_bytes.val() + (bit_cast::<32, 5>(self.segments.val()) << 4);
+        self.tpt.tag.next = self.record.val().get_bits::<16>(66);
+        self.tpt.rights.next = 0.into();
+        self.tpt.domain.next = bit_cast::<8, 6>(self.record.val().get_bits::<6>(60));
+        if self.tpt.done.val() {
+            self.looking.d.next = false;
+            self.looked.d.next = true;
+            self.reached.d.next = self.tpt.ok.val();
+            self.bus.d.next = self.tpt.bus.val();
+        }
+
+        // The pool.
+        self.ask_valid.next = self.state.q.val() == PushState::Ask;
+        self.sequenced.next = self.level_at.val() != self.level_unreliable.val();
+        self.to_peer.next = bit_cast::<8, 6>(self.record.val().get_bits::<6>(85));
+        self.length.next = bit_cast::<13, 8>(self.line.length.val());
+        self.all_moved.next = self.beat.q.val() == self.line.beats.val();
+        self.beat_valid.next = (!self.all_moved.val())
+            & ((self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send));
+        self.beat_data.next = self.line.data.val();
+        self.moves.next = self.beat_valid.val() & self.beat_ready.val();
+        self.beat_after.next = self.beat.q.val() + 1;
+        self.brought.next = self.all_moved.val()
+            | (self.moves.val() & (self.beat_after.val() == self.line.beats.val()));
+        if self.moves.val() {
+            self.beat.d.next = self.beat_after.val();
+        }
+        self.good.next = self.reached.q.val() & (!self.dropped.q.val());
+        self.commit_valid.next = self.state.q.val() == PushState::Commit;
+        self.commit_abort.next = !self.good.val();
+        self.peer_vi.next = self.peer_vi_at.q.val();
+        self.connection.next = self.connection_at.q.val();
+        self.unsequenced.next = bit_cast::<16, 8>(self.message.q.val()) << 8;
+        self.level_flags.next = self.flags_sequenced.val();
+        if self.level_at.val() == self.level_reception.val() {
+            self.level_flags.next = self.flags_reception.val();
+        } else if self.level_at.val() == self.level_unreliable.val() {
+            self.level_flags.next = self.flags_unsequenced.val();
+        }
+        self.flags.next = self.level_flags.val();
+        self.word.next = 0.into();
+        if self.line.immediate.val() {
+            self.flags.next = self.level_flags.val() | self.flag_immediate.val();
+            self.word.next = self.line.immediate_data.val();
+        }
+
+        // The VI table, the last stage.
+        self.call_valid.next = (self.state.q.val() == PushState::Call)
+            | ((self.state.q.val() == PushState::Return) & (!self.returned.q.val()));
+        self.call_back.next = self.state.q.val() == PushState::Return;
+        self.call_vi.next = bit_cast::<16, 10>(self.record.val().get_bits::<10>(0));
+        self.call_token.next = self.record.val().get_bits::<47>(13);
+        self.retire.next = (self.state.q.val() == PushState::Hand) & self.retire_idle.val();
+        self.retire_bus.next = self.bus.q.val();
+        self.unreliable.next = self.level_at.val() == self.level_unreliable.val();
+        self.reached_now.next = self.reached.q.val();
+
+        self.ends.next = false;
+        match self.state.q.val() {
+            PushState::Idle => {
+                self.beat.d.next = 0.into();
+                self.looked.d.next = false;
+                self.dropped.d.next = false;
+                if self.returns.val() {
+                    self.state.d.next = PushState::Return;
+                } else if self.begins.val() {
+                    self.looking.d.next = true;
+                    self.state.d.next = PushState::Ask;
+                }
+            }
+            PushState::Ask => {
+                if self.ask_done.val() {
+                    self.state.d.next = PushState::Pause;
+                    if self.ask_down.val() {
+                        self.state.d.next = PushState::Return;
+                    }
+                    if self.ask_ok.val() & (!self.ask_down.val()) {
+                        self.state.d.next = PushState::Call;
+                    }
+                }
+            }
+            PushState::Call => {
+                if self.call_done.val() {
+                    self.peer_vi_at.d.next = self.ctx_peer_vi.val();
+                    self.connection_at.d.next = self.ctx_connection.val();
+                    self.message.d.next = self.ctx_message.val();
+                    self.dropped.d.next = self.ctx_state.val() != self.connected.val();
+                    self.state.d.next = PushState::Send;
+                    if self.looked.q.val() & self.brought.val() {
+                        self.state.d.next = PushState::Commit;
+                    }
+                }
+            }
+            PushState::Send => {
+                if self.looked.q.val() & self.brought.val() {
+                    self.state.d.next = PushState::Commit;
+                }
+            }
+            PushState::Commit => {
+                if self.commit_done.val() {
+                    self.state.d.next = PushState::Hand;
+                    if self.dropped.q.val()
+                        | (self.reached.q.val()
+                            & (self.level_at.val() == self.level_reception.val()))
+                    {
+                        self.ends.next = true;
+                        self.state.d.next = PushState::Idle;
+                    }
+                }
+            }
+            PushState::Hand => {
+                if self.retire_idle.val() {
+                    self.ends.next = true;
+                    self.state.d.next = PushState::Idle;
+                }
+            }
+            PushState::Pause => {
+                self.pauses.d.next = self.pauses.q.val() + 1;
+                if self.pauses.q.val().all() & (!self.looking.q.val()) {
+                    self.tries.d.next = self.tries.q.val() + 1;
+                    self.state.d.next = PushState::Idle;
+                }
+            }
+            PushState::Return => {
+                // A look-up under way must end before the next one may begin.
+                if self.call_done.val() {
+                    self.returned.d.next = true;
+                }
+                if (self.call_done.val() | self.returned.q.val()) & (!self.looking.q.val()) {
+                    self.ends.next = true;
+                    self.returned.d.next = false;
+                    self.state.d.next = PushState::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = PushState::Idle;
+            }
+        }
+        self.records.read.next = self.ends.val();
+        if self.ends.val() {
+            self.tries.d.next = 0.into();
+        }
+
+        // Slots that may be used again.
+        self.done_slot.next = 0.into();
+        if self.ends.val() {
+            self.done_slot.next = self.one.val() << self.slot_at.val();
+        }
+        self.line.free.next = self.done_slot.val();
+        if self.valid.val() & (!self.inline.val()) {
+            self.line.free.next = self.done_slot.val() | (self.one.val() << self.slot.val());
+        }
+        if self.reset.val() {
+            self.state.d.next = PushState::Idle;
+            self.looking.d.next = false;
+            self.returned.d.next = false;
+            self.tries.d.next = 0.into();
+        }
+    }
+}
