@@ -10,9 +10,7 @@
 //! never ends only counts beats, up to a ceiling above every legal length.
 use crate::channel::num::Num;
 use crate::leaf::Crc32Step;
-use nic_regs::frame::{
-    CRC_INIT, HEADER_BEATS, MESSAGE_BYTES, RDMA_HEADER_BYTES, Type, VERSION,
-};
+use nic_regs::frame::{CRC_INIT, HEADER_BEATS, MESSAGE_BYTES, RDMA_HEADER_BYTES, Type, VERSION};
 use nic_regs::limits::LINK_PAYLOAD_BYTES;
 use rust_hdl::prelude::*;
 
@@ -119,7 +117,7 @@ pub struct LinkRx {
     type_write: Num<8, { Type::RdmaWrite as u64 }>,
     type_request: Num<8, { Type::ReadRequest as u64 }>,
     /// The last one for the receive engine.
-    type_last: Num<8, { Type::RdmaWrite as u64 }>,
+    type_last: Num<8, { Type::ReadResponse as u64 }>,
     type_ack: Num<8, { Type::Ack as u64 }>,
     type_syn: Num<8, { Type::Syn as u64 }>,
     type_synack: Num<8, { Type::SynAck as u64 }>,
@@ -183,8 +181,8 @@ impl Logic for LinkRx {
         self.is_data.next = self.early_kind.val() == self.type_data.val();
         self.is_write.next = self.early_kind.val() == self.type_write.val();
         self.early_length.next = self.early0.q.val().get_bits::<16>(16);
-        self.bad_length.next = self.is_write.val()
-            & (self.early_length.val() < self.rdma_bytes.val());
+        self.bad_length.next =
+            self.is_write.val() & (self.early_length.val() < self.rdma_bytes.val());
         if self.early_kind.val() == self.type_message.val() {
             self.bad_length.next = self.early_length.val() != self.message_bytes.val();
         } else if self.early_kind.val() == self.type_request.val() {

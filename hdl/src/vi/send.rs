@@ -214,8 +214,7 @@ impl Logic for SendSide {
         self.port.ctx_answer_handle.next = self.answers.handle.val();
         self.port.ctx_answer_left.next = self.answers.left.val();
 
-        self.empty_now.next = (!self.work_queue.count.val().any())
-            & (!self.busy.val());
+        self.empty_now.next = (!self.work_queue.count.val().any()) & (!self.busy.val());
         self.empty.next = self.empty_now.val();
         self.quiet.next = self.empty_now.val()
             & self.port.push_ready.val()
