@@ -374,6 +374,9 @@ impl Logic for Recv {
         // The descriptor of a read.
         self.reply.want.next = self.control.reply.val();
         self.reply.again.next = self.close.want_next.val() & self.is_response.val();
+        self.reply.pause.next = self.fence.pause.val() & self.control.idle.val();
+        self.reply.last.next = self.last.val();
+        self.reply.vi.next = self.dst_vi.val();
         self.reply.some.next = self.data_length.val().any();
         self.reply.tag.next = self.port.tag.val();
         self.reply.domain.next = self.port.domain.val();

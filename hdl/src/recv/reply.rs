@@ -1,5 +1,5 @@
 //! The descriptor of an RDMA read whose answer arrives (contract 12.4): the head of the send queue,
-//! read and checked again for each frame.
+//! read and checked again for each frame that does not follow directly (3.5).
 //!
 //! ```text
 //! want --> +-------+ --> done, good, cause; bus, operation, segments
@@ -21,8 +21,12 @@ pub struct Reply {
     pub reset: Signal<In, Bit>,
     pub want: Signal<In, Bit>,
     pub again: Signal<In, Bit>,
-    /// The frame has data.
+    /// A fence waits: the descriptor at hand is forgotten.
+    pub pause: Signal<In, Bit>,
+    /// The frame has data / ends the answer; its VI.
     pub some: Signal<In, Bit>,
+    pub last: Signal<In, Bit>,
+    pub vi: Signal<In, Bits<16>>,
     pub tag: Signal<In, Bits<16>>,
     pub domain: Signal<In, Bits<8>>,
     pub region: Signal<In, Bits<16>>,
@@ -52,10 +56,19 @@ pub struct Reply {
     pub read: ReadClient,
     pub tpt: TptClient,
     started: DFF<Bit>,
+    /// The descriptor of this VI, from this place, is at hand.
+    held: DFF<Bit>,
+    vi_at: DFF<Bits<16>>,
+    region_at: DFF<Bits<16>>,
+    offset_at: DFF<Bits<26>>,
     bus_out: DFF<Bits<64>>,
     length_out: DFF<Bits<32>>,
     desc: Desc,
     changed: Signal<Local, Bit>,
+    is_good: Signal<Local, Bit>,
+    kept: Signal<Local, Bit>,
+    starts: Signal<Local, Bit>,
+    is_done: Signal<Local, Bit>,
     op_reach: Number<2, 1>,
     op_next: Number<2, 2>,
     operation_read: Number<2, 2>,
@@ -65,13 +78,22 @@ pub struct Reply {
 impl Logic for Reply {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, started, bus_out, length_out);
+        dff_setup!(self, clock, started, bus_out, length_out, held, vi_at, region_at, offset_at);
         clock!(self, clock, desc);
         self.desc.reset.next = self.reset.val();
         ReadClient::link(&mut self.read, &mut self.desc.read);
         TptClient::link(&mut self.tpt, &mut self.desc.tpt);
-        self.started.d.next = (self.want.val() | self.again.val()) & (!self.desc.done.val());
-        self.desc.start.next = (self.want.val() | self.again.val()) & (!self.started.q.val());
+        self.kept.next = self.want.val()
+            & self.some.val()
+            & self.held.q.val()
+            & (self.vi_at.q.val() == self.vi.val())
+            & (self.region_at.q.val() == self.region.val())
+            & (self.offset_at.q.val() == self.offset.val());
+        self.is_done.next = self.kept.val() | self.desc.done.val();
+        self.started.d.next = (self.want.val() | self.again.val()) & (!self.is_done.val());
+        self.starts.next =
+            (self.want.val() | self.again.val()) & (!self.started.q.val()) & (!self.kept.val());
+        self.desc.start.next = self.starts.val();
         self.desc.op.next = 0.into();
         if self.again.val() {
             self.desc.op.next = self.op_next.val();
@@ -87,19 +109,33 @@ impl Logic for Reply {
         self.desc.covers_next.next = self.several.val();
         self.desc.segment.next = self.segment.val();
         self.idle.next = self.desc.idle.val() & (!self.started.q.val());
-        self.done.next = self.desc.done.val();
+        self.done.next = self.is_done.val();
 
         // Software may have changed it since.
         self.changed.next = (bit_cast::<21, 20>(self.desc.total.val()) != self.whole.val())
             | (self.desc.operation.val() != self.operation_read.val());
         self.cause.next = bit_cast::<4, 3>(self.desc.outcome.val());
-        self.good.next = !self.desc.outcome.val().any();
+        self.is_good.next = !self.desc.outcome.val().any();
         self.operation.next = bit_cast::<3, 2>(self.operation_read.val()) << 1;
         if self.some.val() {
             self.operation.next = bit_cast::<3, 2>(self.desc.operation.val()) << 1;
             if self.changed.val() & (!self.desc.outcome.val().any()) {
-                self.good.next = false;
+                self.is_good.next = false;
                 self.cause.next = self.cause_length.val();
+            }
+        }
+        self.good.next = self.is_good.val();
+
+        // It stays for the next frame, unless it is done with.
+        if self.starts.val() | self.pause.val() {
+            self.held.d.next = false;
+        }
+        if self.want.val() {
+            self.vi_at.d.next = self.vi.val();
+            self.region_at.d.next = self.region.val();
+            self.offset_at.d.next = self.offset.val();
+            if self.is_done.val() {
+                self.held.d.next = self.some.val() & self.is_good.val() & (!self.last.val());
             }
         }
         self.bus.next = self.desc.bus.val();
@@ -114,6 +150,7 @@ impl Logic for Reply {
         self.segment_length.next = self.length_out.q.val();
         if self.reset.val() {
             self.started.d.next = false;
+            self.held.d.next = false;
         }
     }
 }
