@@ -31,6 +31,7 @@ fn random_neighbours() {
     }
     assert!(sum.sends > 10_000 && sum.recvs > 10_000 && sum.need_next > 1_000, "{sum:?}");
     assert!(sum.events > 10_000 && sum.deferred > 1_000 && sum.drains > 100, "{sum:?}");
+    assert!(sum.reads > 500 && sum.answers > 500, "{sum:?}");
     assert!(sum.kills > 50 && sum.stops > 500 && sum.acks > 500, "{sum:?}");
 }
 

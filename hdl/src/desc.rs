@@ -16,6 +16,7 @@ mod lines;
 mod list;
 mod pieces;
 mod reader;
+mod reads;
 mod verdict;
 mod walker;
 pub use extent::Extent;
@@ -23,6 +24,7 @@ pub use lines::Lines;
 pub use list::List;
 pub use pieces::Pieces;
 pub use reader::Reader;
+pub use reads::Reads;
 pub use verdict::{Cause, Verdict};
 pub use walker::Walker;
 
@@ -55,6 +57,8 @@ pub struct Desc {
     pub domain: Signal<In, Bits<8>>,
     pub region: Signal<In, Bits<16>>,
     pub offset: Signal<In, Bits<26>>,
+    /// The VI has no RDMA reads.
+    pub unreliable: Signal<In, Bit>,
     /// How many segments the token says; 0: not known.
     pub hint: Signal<In, Bits<5>>,
     /// The VI, and its posted descriptors, this one included (8: or more).
@@ -129,6 +133,7 @@ impl Logic for Desc {
         self.reader.region.next = self.region.val();
         self.reader.offset.next = self.offset.val();
         self.reader.hint.next = self.hint.val();
+        self.reader.unreliable.next = self.unreliable.val();
         self.reader.tpt_done.next = self.tpt.done.val();
         self.reader.tpt_ok.next = self.tpt.ok.val();
         self.reader.tpt_bus.next = self.tpt.bus.val();

@@ -10,6 +10,7 @@
 //! | [`PostClient`] | doorbell | vi, event | doorbells |
 //! | [`ViSendClient`] | send | vi | send work and its outcome |
 //! | [`ViRecvClient`] | recv | vi | receive work and its outcome |
+//! | [`AskerClient`] | vi, receive side | vi, send side | RDMA reads: what concerns the send queue |
 //! | [`ViAdminClient`] | admin | vi | create, destroy, connect, disconnect, query |
 //! | [`EventClient`] | vi, recv, channel | event | event records |
 //! | [`EventAdminClient`] | admin | event | event queues, message queues |
@@ -194,12 +195,12 @@ interface! {
     /// | op | arguments | effect |
     /// |---|---|---|
     /// | 0 GET | vi | results `ctx_*` |
-    /// | 1 SAVE | vi, in_progress, offset, fragment | store message progress; schedule again if it has work |
+    /// | 1 SAVE | vi, in_progress, offset, fragment; or reading, offset (= length) | store message progress, or that the answer to an RDMA read is waited for; schedule again if it has work |
     /// | 2 POP | vi, in_progress (the message ends here and takes its number: see CHECK), next_valid, next_region, next_offset | pop the head by the successor rule; `need_next` 1: nothing done, read Next again and repeat. Clears progress; schedule again if it has work (not on Reception VIs) |
     /// | 3 AWAIT | vi, offset (= message length), fragment | Reception: remember the popped token and length, wait for ViAck |
     /// | 4 COMPLETE | vi | the popped descriptor's status is written: announce; schedule again if it has work; clears an AWAIT |
     /// | 5 STOP | vi, reason, queue, status, refuse | contract 6.1; `refuse`: owe a ViRefuse (ignored on Unreliable) |
-    /// | 6 SENT | vi, owed | these owed bits (0: none) were sent or forgotten; schedule again if it has work |
+    /// | 6 SENT | vi, owed, answered | these owed bits (0: none), or a frame of the answer to an RDMA read, were sent or forgotten; schedule again if it has work |
     /// | 7 CHECK | vi, in_progress (the frame ends its message) | before a commit: results `ctx_*`; then the message takes its number if it ends |
     /// | 8 UNPUSH | vi, next_region, next_offset, fragment (segments) | a push goes back to the head of its queue |
     /// | 9 PUSH | vi, next_region, next_offset, offset (= length) | a push goes out: as POP, AWAIT on Reception, and CHECK of a frame that ends its message |
@@ -217,6 +218,7 @@ interface! {
             op: Bits<4>,
             vi: Bits<16>,
             in_progress: Bit,
+            reading: Bit,
             offset: Bits<19>,
             fragment: Bits<8>,
             next_valid: Bit,
@@ -230,6 +232,7 @@ interface! {
             refuse: Bit,
             /// SENT: 1 ViAck, 2 ViRefuse, 4 Fin.
             owed: Bits<3>,
+            answered: Bit,
             push_ready: Bit,
             /// No fence waits: what is not ready now may be soon.
             push_open: Bit,
@@ -279,6 +282,13 @@ interface! {
             ctx_owed: Bits<3>,
             /// Reason to put into the owed ViRefuse.
             ctx_refuse_reason: Bits<8>,
+            /// The answer to an RDMA read of this VI is waited for: nothing else is sent.
+            ctx_reading: Bit,
+            /// An answer to the peer is owed: the bytes that are left of it.
+            ctx_answer: Bit,
+            ctx_answer_address: Bits<64>,
+            ctx_answer_handle: Bits<32>,
+            ctx_answer_left: Bits<19>,
         }
     }
 }
@@ -291,9 +301,14 @@ interface! {
     /// | 0 GET | vi | results `ctx_*` (a VI number >= 1,024 gives state Free) |
     /// | 1 SAVE | vi, in_progress, write, offset, total, message, fragment, owe_ack | store message progress; owe a ViAck |
     /// | 2 POP | vi, next_valid, next_region, next_offset | as for send; clears progress |
+    /// | 3 ANSWER | vi, address, handle, total | the answer to an RDMA read is owed |
     /// | 4 COMPLETE | vi, owe_ack | the popped descriptor's status is written: announce; owe a ViAck |
     /// | 5 STOP | vi, reason, detail, queue, status, refuse | as for send; `detail`: peer's reason |
     /// | 6 ACKED | vi | a ViAck arrived (the VIs count Unmatched if no send waits) |
+    ///
+    /// With `sends`, GET, SAVE (offset alone), POP and COMPLETE are about the send queue, whose head is
+    /// an RDMA read that is being answered: `ctx_in_progress` says so, `ctx_progress` and `ctx_total`
+    /// how far it is. The VI sends nothing of its own before that COMPLETE, so statuses keep their order.
     ViRecvClient / ViRecvServer, "ViRecvClient", "ViRecvServer" {
         out {
             valid: Bit,
@@ -312,6 +327,10 @@ interface! {
             next_region: Bits<16>,
             next_offset: Bits<26>,
             owe_ack: Bit,
+            sends: Bit,
+            /// ANSWER: the memory that the peer asks for.
+            address: Bits<64>,
+            handle: Bits<32>,
             reason: Bits<8>,
             detail: Bits<8>,
             status: Bits<32>,
@@ -340,9 +359,45 @@ interface! {
             ctx_fragment: Bits<8>,
             /// RDMA that the VI allows its peer, see `vi::rdma`.
             ctx_allows: Bits<2>,
+            /// An answer is owed already.
+            ctx_answering: Bit,
             /// Pulse: a receive descriptor was posted to this VI.
             posted: Bit,
             posted_vi: Bits<16>,
+        }
+    }
+}
+
+interface! {
+    /// Inside the VIs: what the receive engine does to a VI's send queue, for RDMA reads (pulses), and
+    /// what it is told of it.
+    AskerClient / AskerServer, "AskerClient", "AskerServer" {
+        out {
+            /// So many bytes of the head, an RDMA read, are placed.
+            place: Bit,
+            offset: Bits<19>,
+            /// It leaves the queue (region 15:0, offset 41:16 of its successor); it is complete.
+            pop: Bit,
+            next_valid: Bit,
+            next_token: Bits<42>,
+            complete: Bit,
+            /// The peer asks for this memory.
+            owe: Bit,
+            address: Bits<64>,
+            handle: Bits<32>,
+            left: Bits<19>,
+        }
+        back {
+            /// An answer is waited for: bytes placed, in all.
+            reading: Bit,
+            placed: Bits<19>,
+            total: Bits<19>,
+            /// Head (segments 46:42) and posted count of the queue.
+            head: Bits<47>,
+            posted: Bits<16>,
+            need_next: Bit,
+            /// An answer is owed.
+            answering: Bit,
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Receive engine: takes frames from staging, oldest first (contract 5, 6.1, 7.8, 8, 11).
+//! Receive engine: takes frames from staging, oldest first (contract 5, 6.1, 7.8, 8, 11, 12).
 //!
 //! ```text
 //! staging -->+---------+-> Port <--> vi
 //!            | Control |-> Scatter --> Writer --> write (payload, status)
 //!   fence -->|         |-> Finish  ---'
 //!  events <--|         |-> Ahead (descriptors) <--> desc_read, desc_tpt
+//!            |         |-> Reply (RDMA reads) <---> desc_read, desc_tpt
 //!            +---------+-> Range (RDMA) <---------> desc_tpt
 //! ```
 //! `Control` follows the frame at the head, `Judge` and `Verdict` are the contract's rules, `Port`
@@ -29,6 +30,7 @@ mod pieces;
 mod port;
 mod range;
 mod reader;
+mod reply;
 mod resolver;
 mod rows;
 mod scatter;
@@ -36,10 +38,11 @@ mod shelf;
 mod state;
 mod subject;
 mod successor;
+mod tally;
 mod writer;
 pub use pieces::Pieces;
 
-use crate::desc::Verdict;
+use crate::desc::{Cause, Reads, Verdict};
 use crate::ifs::{
     EventClient, FenceServer, ReadClient, StagingClient, TptClient, ViRecvClient, WriteClient,
 };
@@ -56,11 +59,13 @@ use nic_regs::counter::Counter;
 use nic_regs::desc::status;
 use nic_regs::event::Kind;
 use nic_regs::frame::{RDMA_HEADER_BYTES, Type};
-use nic_regs::tpt::RIGHT_RDMA_WRITE;
+use nic_regs::tpt::{RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
 use port::Port;
 use range::Range;
+use reply::Reply;
 use rust_hdl::prelude::*;
 use scatter::Scatter;
+use tally::Tally;
 use writer::Writer;
 
 #[derive(LogicBlock, Default)]
@@ -85,6 +90,7 @@ pub struct Recv {
     fetched: DFF<Bits<64>>,
     hand: Hand,
     control: Control,
+    tally: Tally,
     close: Close,
     courier: Courier,
     port: Port,
@@ -95,7 +101,13 @@ pub struct Recv {
     writer: Writer,
     ahead: Ahead,
     range: Range,
+    reply: Reply,
+    /// Whose look-ups go: those of the frame, then those ahead.
     lookups: Lookups,
+    frame_lookups: Lookups,
+    reads: Reads,
+    /// A descriptor of a read was fetched, and is not counted yet.
+    reply_fetched: DFF<Bit>,
     // The header's fields.
     kind: Signal<Local, Bits<8>>,
     length: Signal<Local, Bits<13>>,
@@ -109,8 +121,11 @@ pub struct Recv {
     data_length: Signal<Local, Bits<13>>,
     quiet: Signal<Local, Bit>,
     empty_placed: Signal<Local, Bit>,
+    successor: Signal<Local, Bits<43>>,
     is_data: Signal<Local, Bit>,
     is_write: Signal<Local, Bit>,
+    is_request: Signal<Local, Bit>,
+    is_response: Signal<Local, Bit>,
     has_immediate: Signal<Local, Bit>,
     wants_ack: Signal<Local, Bit>,
     kind_data: Number<8, { Type::Data as u64 }>,
@@ -119,21 +134,26 @@ pub struct Recv {
     one: Number<16, 1>,
     kind_message: Number<8, { Type::Message as u64 }>,
     kind_write: Number<8, { Type::RdmaWrite as u64 }>,
+    kind_request: Number<8, { Type::ReadRequest as u64 }>,
+    kind_response: Number<8, { Type::ReadResponse as u64 }>,
     rdma_bytes: Number<13, { RDMA_HEADER_BYTES as u64 }>,
     rdma_beats: Number<10, { RDMA_HEADER_BYTES as u64 / 8 }>,
     op_receive: Number<3, { status::OP_RECEIVE as u64 >> 16 }>,
+    cause_rdma_write: Number<4, { Cause::RdmaWrite as u64 }>,
+    cause_rdma_read: Number<4, { Cause::RdmaRead as u64 }>,
     right_write: Number<3, { RIGHT_RDMA_WRITE as u64 }>,
+    right_read: Number<3, { RIGHT_RDMA_READ as u64 }>,
     count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
 }
 
 impl Logic for Recv {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, pausing, sampled, fetched);
+        dff_setup!(self, clock, pausing, sampled, fetched, reply_fetched);
         clock!(
-            self, clock, hand, control, close, courier, port, scatter, finish, writer, ahead,
-            range, lookups
+            self, clock, hand, control, close, courier, port, scatter, finish, writer, ahead, range
         );
+        clock!(self, clock, tally, reply, lookups, frame_lookups, reads);
         self.control.reset.next = self.reset.val();
         self.close.reset.next = self.reset.val();
         self.courier.reset.next = self.reset.val();
@@ -144,9 +164,16 @@ impl Logic for Recv {
         self.ahead.reset.next = self.reset.val();
         self.range.reset.next = self.reset.val();
         self.lookups.reset.next = self.reset.val();
-        ReadClient::link(&mut self.desc_read, &mut self.ahead.read);
+        self.reply.reset.next = self.reset.val();
+        self.frame_lookups.reset.next = self.reset.val();
+        self.reads.reset.next = self.reset.val();
+        ReadClient::link(&mut self.desc_read, &mut self.reads.read);
+        ReadClient::join(&mut self.reply.read, &mut self.reads.first);
+        ReadClient::join(&mut self.ahead.read, &mut self.reads.second);
         TptClient::link(&mut self.desc_tpt, &mut self.lookups.tpt);
-        TptClient::join(&mut self.range.tpt, &mut self.lookups.first);
+        TptClient::join(&mut self.frame_lookups.tpt, &mut self.lookups.first);
+        TptClient::join(&mut self.range.tpt, &mut self.frame_lookups.first);
+        TptClient::join(&mut self.reply.tpt, &mut self.frame_lookups.second);
         TptClient::join(&mut self.ahead.tpt, &mut self.lookups.second);
         ViRecvClient::link(&mut self.vi, &mut self.port.vi);
 
@@ -172,19 +199,39 @@ impl Logic for Recv {
         self.word.next = self.hand.header2.val().get_bits::<32>(32);
         self.has_immediate.next = self.last.val() & self.hand.header1.val().get_bit(50);
         self.wants_ack.next = self.hand.header1.val().get_bit(52);
+        self.is_request.next = self.kind.val() == self.kind_request.val();
+        self.is_response.next = self.kind.val() == self.kind_response.val();
+        if self.is_response.val() {
+            // Its flags say nothing.
+            self.last.next = !self.word.val().any();
+            self.has_immediate.next = false;
+            self.wants_ack.next = false;
+        }
         self.is_data.next = self.kind.val() == self.kind_data.val();
         self.is_write.next = self.kind.val() == self.kind_write.val();
         self.data_length.next = self.length.val();
-        if self.is_write.val() {
+        if self.is_write.val() | self.is_request.val() {
             self.data_length.next = self.length.val() - self.rdma_bytes.val();
         }
 
         // Counters, stamps, fence.
         self.fetched.d.next = 0.into();
-        if self.ahead.fetched.val() {
+        self.reply_fetched.d.next =
+            self.reply.fetched.val() | (self.reply_fetched.q.val() & self.ahead.fetched.val());
+        if self.ahead.fetched.val() | self.reply_fetched.q.val() {
             self.fetched.d.next = self.count_fetch.val();
         }
-        self.counts.next = self.control.counts.val() | self.fetched.q.val();
+        self.tally.reset.next = self.reset.val();
+        self.tally.choosing.next = self.control.choosing.val();
+        self.tally.telling.next = self.control.telling.val();
+        self.tally.unmatched.next = self.judge.unmatched.val();
+        self.tally.dropped.next = self.judge.dropped.val();
+        self.tally.gap.next = self.judge.gap.val();
+        self.tally.empty.next = self.port.count.val() == 0;
+        self.tally.unreliable.next = self.port.unreliable.val();
+        self.tally.range_refused.next = self.control.range_refused.val();
+        self.tally.message_refused.next = self.courier.refuse.val();
+        self.counts.next = self.tally.counts.val() | self.fetched.q.val();
         self.sampled.d.next = self.sample_armed.val() & (self.sample_vi.val() == self.dst_vi.val());
         self.stamp_matched.next = self.control.matched.val() & self.sampled.q.val();
         self.empty_placed.next =
@@ -198,14 +245,17 @@ impl Logic for Recv {
         self.pausing.d.next = self.control.idle.val()
             & self.quiet.val()
             & self.ahead.paused.val()
+            & self.reply.idle.val()
             & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
         // The frame's way.
         self.control.pause.next = self.fence.pause.val();
-        self.control.ready.next = self.ahead.ready.val();
+        self.control.ready.next = self.ahead.ready.val() & self.reply.idle.val();
         self.control.valid.next = self.hand.valid.val();
         self.control.is_message.next = self.kind.val() == self.kind_message.val();
+        self.control.is_request.next = self.is_request.val();
+        self.control.is_response.next = self.is_response.val();
         self.control.length.next = self.data_length.val();
         self.control.is_write.next = self.is_write.val();
         self.control.has_immediate.next = self.has_immediate.val();
@@ -213,12 +263,20 @@ impl Logic for Recv {
         self.control.header_ready.next = self.range.ready.val();
         self.control.answered.next = self.range.answered.val();
         self.control.granted.next = self.range.granted.val();
+        self.control.refusal.next = self.cause_rdma_write.val();
+        if self.is_request.val() {
+            self.control.refusal.next = self.cause_rdma_read.val();
+        }
         self.control.first.next = self.first.val();
         self.control.last.next = self.last.val();
-        self.control.unmatched.next = self.judge.unmatched.val();
         self.control.dropped.next = self.judge.dropped.val();
         self.control.acked.next = self.judge.acked.val();
         self.control.writes.next = self.judge.writes.val();
+        self.control.replies.next = self.judge.replies.val();
+        self.control.partly.next = self.judge.partial.val();
+        self.control.replied.next = self.reply.done.val();
+        self.control.reply_good.next = self.reply.good.val();
+        self.control.reply_cause.next = self.reply.cause.val();
         self.control.gap.next = self.judge.gap.val();
         self.control.stops.next = self.judge.stops.val();
         self.control.takes.next = self.judge.takes.val();
@@ -234,7 +292,6 @@ impl Logic for Recv {
         self.control.outcome.next = self.ahead.outcome.val();
         self.control.unreached.next = self.ahead.unreached.val();
         self.control.done.next = self.port.done.val();
-        self.control.need_next.next = self.port.need_next.val();
         self.control.quiet.next = self.quiet.val();
         self.control.closed.next = self.close.over.val();
         self.close.save.next = self.control.save.val();
@@ -248,13 +305,15 @@ impl Logic for Recv {
         self.close.done.next = self.port.done.val();
         self.close.need_next.next = self.port.need_next.val();
         self.close.loaded.next = self.ahead.loaded.val();
+        if self.is_response.val() {
+            self.close.loaded.next = self.reply.done.val();
+        }
         self.close.handed.next = self.scatter.quiet.val() & (!self.finish.busy.val());
         self.close.quiet.next = self.quiet.val();
         self.courier.start.next = self.control.message.val();
         self.courier.done.next = self.events.done.val();
         self.courier.refused.next = self.events.outcome.val() != 0;
         self.control.message_over.next = self.courier.over.val();
-        self.control.message_refuse.next = self.courier.refuse.val();
 
         // The rules.
         self.judge.kind.next = self.kind.val();
@@ -269,6 +328,8 @@ impl Logic for Recv {
         self.judge.continues.next = self.port.continues.val();
         self.judge.misfit.next = self.port.misfit.val();
         self.judge.inconsistent.next = self.port.inconsistent.val();
+        self.judge.bad_read.next = self.port.bad_read.val();
+        self.judge.placed.next = self.port.placed.val().any();
         self.judge.empty.next = self.port.count.val() == 0;
         self.verdict.cause.next = self.control.cause.val();
         self.verdict.partial.next = self.control.partial.val();
@@ -276,6 +337,9 @@ impl Logic for Recv {
         self.verdict.detail.next = self.word.val().get_bits::<8>(0);
         self.verdict.operation.next =
             (bit_cast::<3, 1>(self.control.telling.val().into()) << 1) | self.op_receive.val();
+        if self.is_response.val() {
+            self.verdict.operation.next = self.reply.operation.val();
+        }
 
         // The VI table.
         self.port.header0.next = self.hand.header0.val();
@@ -284,19 +348,29 @@ impl Logic for Recv {
         self.port.get.next = self.control.get.val();
         self.port.save.next = self.close.saving.val();
         self.port.acked.next = self.control.ack.val();
-        self.port.pop.next = self.close.popping.val();
+        self.port.pop.next =
+            self.close.popping.val() & (self.reply.next_ready.val() | (!self.is_response.val()));
         self.port.stop.next = self.close.stopping.val();
         self.port.complete.next = self.finish.call.val();
         self.port.complete_vi.next = self.finish.call_vi.val();
+        self.port.complete_sends.next = self.finish.call_sends.val();
         self.port.in_progress.next = self.control.in_progress.val();
-        self.port.next_region.next = self.ahead.successor.val().get_bits::<16>(0);
-        self.port.next_offset.next = self.ahead.successor.val().get_bits::<26>(16);
-        self.port.next_valid.next = self.ahead.successor.val().get_bit(42);
+        self.successor.next = self.ahead.successor.val();
+        if self.is_response.val() {
+            self.successor.next = self.reply.successor.val();
+        }
+        self.port.next_region.next = self.successor.val().get_bits::<16>(0);
+        self.port.next_offset.next = self.successor.val().get_bits::<26>(16);
+        self.port.next_valid.next = self.successor.val().get_bit(42);
         self.port.owe_ack.next = self.finish.call_owe_ack.val();
         self.port.reason.next = self.verdict.reason.val();
         self.port.stop_status.next = self.verdict.stop_status.val();
         self.port.is_data.next = self.is_data.val();
         self.port.is_write.next = self.is_write.val();
+        self.port.is_request.next = self.is_request.val();
+        self.port.is_response.next = self.is_response.val();
+        self.port.address.next = self.range.address.val();
+        self.port.handle.next = self.range.handle.val();
         self.port.length.next = self.data_length.val();
         self.port.rdma_total.next = self.range.total.val();
         self.port.save_owes_ack.next = self.control.over.val() & self.wants_ack.val();
@@ -309,9 +383,30 @@ impl Logic for Recv {
         self.range.allowed.next = self.port.allows.val().get_bit(0);
         self.range.rights.next = self.right_write.val();
         self.range.whole.next = self.first.val();
+        if self.is_request.val() {
+            self.range.allowed.next = self.port.allows.val().get_bit(1);
+            self.range.rights.next = self.right_read.val();
+            self.range.whole.next = true;
+        }
         self.range.length.next = self.data_length.val();
         self.range.tag.next = self.port.tag.val();
         self.range.domain.next = self.port.domain.val();
+
+        // The descriptor of a read.
+        self.reply.want.next = self.control.reply.val();
+        self.reply.again.next = self.close.want_next.val() & self.is_response.val();
+        self.reply.pause.next = self.fence.pause.val() & self.control.idle.val();
+        self.reply.last.next = self.last.val();
+        self.reply.vi.next = self.dst_vi.val();
+        self.reply.some.next = self.data_length.val().any();
+        self.reply.tag.next = self.port.tag.val();
+        self.reply.domain.next = self.port.domain.val();
+        self.reply.region.next = self.port.region.val();
+        self.reply.offset.next = self.port.offset.val();
+        self.reply.hint.next = self.port.hint.val();
+        self.reply.several.next = self.port.count.val() > self.one.val();
+        self.reply.whole.next = self.port.whole.val();
+        self.reply.segment.next = self.scatter.segment.val();
 
         // Payload, status, messages.
         self.scatter.start.next = self.control.scatter.val();
@@ -325,6 +420,9 @@ impl Logic for Recv {
             self.scatter.base.next = self.rdma_beats.val();
             self.scatter.segment_bus.next = self.range.bus.val();
             self.scatter.segment_length.next = bit_cast::<32, 13>(self.data_length.val());
+        } else if self.is_response.val() {
+            self.scatter.segment_bus.next = self.reply.segment_bus.val();
+            self.scatter.segment_length.next = self.reply.segment_length.val();
         }
         self.scatter.data.next = self.staging.data.val();
         self.scatter.full.next = self.writer.full.val();
@@ -333,6 +431,10 @@ impl Logic for Recv {
         self.finish.start.next = self.close.finish.val();
         self.finish.vi.next = self.dst_vi.val();
         self.finish.bus.next = self.ahead.bus.val();
+        if self.is_response.val() {
+            self.finish.bus.next = self.reply.bus.val();
+        }
+        self.finish.sends.next = self.is_response.val();
         self.finish.length.next = 0.into();
         if self.succeeded.val() {
             self.finish.length.next = self.port.whole.val().get_bits::<20>(0);
@@ -398,12 +500,13 @@ impl Logic for Recv {
         self.ahead.segments.next = self.port.hint.val();
         self.ahead.count.next = self.port.count.val();
         self.ahead.want.next = self.control.want.val();
-        self.ahead.want_next.next = self.close.want_next.val();
+        self.ahead.want_next.next = self.close.want_next.val() & (!self.is_response.val());
         self.ahead.foreign.next = self.control.foreign.val();
-        self.ahead.renewed.next = self.close.renewed.val();
-        self.ahead.take.next = self.close.take.val();
-        self.ahead.hint.next = self.close.hint.val();
-        self.ahead.hold.next = self.close.hold.val();
+        // A response takes nothing of the receive queue.
+        self.ahead.renewed.next = self.close.renewed.val() & (!self.is_response.val());
+        self.ahead.take.next = self.close.take.val() & (!self.is_response.val());
+        self.ahead.hint.next = self.close.hint.val() & (!self.is_response.val());
+        self.ahead.hold.next = self.close.hold.val() & (!self.is_response.val());
         self.ahead.segment.next = self.scatter.segment.val();
         self.ahead.look_done.next = self.port.look_done.val();
         self.ahead.look_connected.next = self.port.look_connected.val();

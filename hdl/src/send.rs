@@ -1,5 +1,5 @@
 //! Send engine: takes VIs from the ready ring, one frame at a time, and sends admin's messages
-//! (contract 4, 3.4, 6.2, 8, 9.4, 11.1).
+//! (contract 4, 3.4, 6.2, 8, 9.4, 11.1, 12.1, 12.3).
 //!
 //! ```text
 //!  work --> +-------+ record +--------+ record +--------+ --> write (status)
@@ -8,18 +8,20 @@
 //!            |  |  `-- Port  (GET, POP, ...) -- CHECK -- COMPLETE, STOP --> vi
 //!            |  `-- ask --> pool <-- beats, commit
 //!            |  `-- Push <-- words of push lines
-//!    desc_read, desc_tpt <-- Desc --> Gather --> read (payload)
+//!    desc_read, desc_tpt <-- Desc, Answer --> Gather --> read (payload)
 //! ```
 //! Three stages work on three frames at the same time: the descriptor, room and read requests of
 //! the next one; payload and commit; status and completion. They hand records on, one each. A push
 //! with its data here takes the place of the first two.
 
+mod answer;
 mod choice;
 mod commit;
 mod cut;
 mod ending;
 mod fetch;
 mod gather;
+mod intake;
 mod line;
 mod messages;
 mod outlet;
@@ -31,12 +33,14 @@ mod rescue;
 mod retire;
 mod turn;
 mod turns;
+pub use answer::Answer;
 pub use choice::Choice;
 pub use commit::Commit;
 pub use cut::Cut;
 pub use ending::Ending;
 pub use fetch::Fetch;
 pub use gather::Gather;
+pub use intake::Intake;
 pub use line::Line;
 pub use messages::Messages;
 pub use outlet::Outlet;
@@ -92,9 +96,13 @@ pub struct Send {
     outlet: Outlet,
     push: Push,
     turns: Turns,
+    answer: Answer,
+    /// Whose look-ups go: descriptors, then those beside them: answers, pushes.
     lookups: Lookups,
+    others: Lookups,
     quiet: Signal<Local, Bit>,
     is_write: Signal<Local, Bit>,
+    is_read: Signal<Local, Bit>,
     frame_length: Signal<Local, Bits<13>>,
     frame_flags: Signal<Local, Bits<8>>,
     frame_word: Signal<Local, Bits<32>>,
@@ -105,6 +113,7 @@ pub struct Send {
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
     count_message: Number<64, { 1 << Counter::MessagesSent as u32 }>,
+    count_refused: Number<64, { 1 << Counter::RdmaRefused as u32 }>,
     count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
 }
 
@@ -113,13 +122,16 @@ impl Logic for Send {
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, counts_out, stamp_descriptor_out, stamp_data_out);
         clock!(self, clock, port, fetch, desc, cut, gather, commit, retire, outlet, push);
-        clock!(self, clock, turns, lookups);
+        clock!(self, clock, turns, answer, lookups, others);
         self.push.reset.next = self.reset.val();
         self.turns.reset.next = self.reset.val();
         self.lookups.reset.next = self.reset.val();
         TptClient::link(&mut self.desc_tpt, &mut self.lookups.tpt);
         TptClient::join(&mut self.desc.tpt, &mut self.lookups.first);
-        TptClient::join(&mut self.push.tpt, &mut self.lookups.second);
+        TptClient::join(&mut self.others.tpt, &mut self.lookups.second);
+        TptClient::join(&mut self.answer.tpt, &mut self.others.first);
+        TptClient::join(&mut self.push.tpt, &mut self.others.second);
+        self.others.reset.next = self.reset.val();
         PushServer::link(&mut self.words, &mut self.push.words);
         self.port.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();
@@ -143,6 +155,9 @@ impl Logic for Send {
         }
         if self.outlet.message_sent.val() {
             self.counts_out.d.next = self.count_message.val();
+        }
+        if self.fetch.retire.val() & self.fetch.is_answer.val() {
+            self.counts_out.d.next = self.count_refused.val();
         }
         self.stamp_descriptor.next = self.stamp_descriptor_out.q.val();
         self.stamp_descriptor_out.d.next = self.sample_armed.val()
@@ -168,6 +183,7 @@ impl Logic for Send {
 
         // First stage: the VI and its context.
         self.is_write.next = self.desc.operation.val().get_bit(0);
+        self.is_read.next = self.desc.operation.val().get_bit(1);
         self.fetch.pause.next = self.fence.pause.val();
         self.fetch.message_valid.next = self.outlet.message_valid.val();
         self.fetch.message_done.next = self.outlet.message_done.val();
@@ -183,6 +199,8 @@ impl Logic for Send {
         self.port.in_progress_arg.next = self.fetch.call_in_progress.val();
         self.port.owed_arg.next = self.fetch.call_owed.val();
         self.port.awaits.next = self.fetch.call_awaits.val();
+        self.port.reading_arg.next = self.fetch.call_reading.val();
+        self.port.answered_arg.next = self.fetch.call_answered.val();
         self.port.whole.next = self.desc.total.val().get_bits::<19>(0);
         self.port.is_write.next = self.is_write.val();
         self.port.next_valid.next = self.desc.next_valid.val();
@@ -201,11 +219,14 @@ impl Logic for Send {
         self.fetch.awaiting.next = self.port.awaiting.val();
         self.fetch.acked.next = self.port.acked.val();
         self.fetch.owed.next = self.port.owed.val();
+        self.fetch.reading.next = self.port.reading.val();
+        self.fetch.answer.next = self.port.answer.val();
         self.fetch.unreliable.next = self.port.unreliable.val();
         self.fetch.reception.next = self.port.reception.val();
 
         // Its descriptor and its frame.
         self.fetch.is_write.next = self.is_write.val();
+        self.fetch.is_read.next = self.is_read.val();
         self.desc.start.next = self.fetch.desc_start.val();
         self.desc.op.next = self.fetch.desc_op.val();
         self.desc.tag.next = self.port.tag.val();
@@ -218,6 +239,7 @@ impl Logic for Send {
         self.desc.forget.next = self.fence.pause.val();
         self.desc.passed.next = self.push.checked.val();
         self.desc.passed_vi.next = self.push.call_vi.val();
+        self.desc.unreliable.next = self.port.unreliable.val();
         self.desc.segment.next = self.gather.segment.val();
         self.fetch.desc_idle.next = self.desc.idle.val();
         self.fetch.desc_done.next = self.desc.done.val();
@@ -232,17 +254,36 @@ impl Logic for Send {
         self.cut.is_write.next = self.is_write.val();
         self.cut.was_write.next = self.port.was_write.val();
         self.cut.write_allowed.next = self.port.allows.val().get_bit(0);
+        self.cut.is_read.next = self.is_read.val();
+        self.cut.read_allowed.next = self.port.allows.val().get_bit(1);
         self.cut.has_immediate.next = self.desc.has_immediate.val();
         self.cut.immediate.next = self.desc.immediate.val();
         self.cut.sequenced.next = self.fetch.sequenced.val();
         self.cut.reception.next = self.port.reception.val();
         self.fetch.refusal.next = self.cut.refusal.val();
         self.fetch.last.next = self.cut.last.val();
-        self.fetch.empty.next = self.cut.length.val() == 0;
+        self.answer.got.next = self.fetch.got.val();
+        self.answer.ctx_address.next = self.vi.ctx_answer_address.val();
+        self.answer.ctx_handle.next = self.vi.ctx_answer_handle.val();
+        self.answer.ctx_left.next = self.vi.ctx_answer_left.val();
+        self.answer.look.next = self.fetch.look.val();
+        self.answer.tag.next = self.port.tag.val();
+        self.answer.domain.next = self.port.domain.val();
+        self.fetch.answered.next = self.answer.answered.val();
+        self.fetch.granted.next = self.answer.granted.val();
+        self.fetch.empty.next = (self.cut.length.val() == 0) | self.is_read.val();
+        if self.fetch.is_answer.val() {
+            self.fetch.empty.next = self.answer.length.val() == 0;
+        }
         self.frame_length.next = 0.into();
         self.frame_flags.next = self.flag_sequenced.val();
         self.frame_word.next = 0.into();
-        if self.fetch.is_data.val() {
+        if self.fetch.is_answer.val() {
+            self.frame_length.next = self.answer.length.val();
+            self.frame_word.next = bit_cast::<32, 19>(self.answer.rest.val());
+        } else if self.fetch.is_request.val() {
+            self.frame_length.next = self.rdma_bytes.val();
+        } else if self.fetch.is_data.val() {
             self.frame_length.next = self.cut.length.val();
             if self.is_write.val() {
                 self.frame_length.next = self.cut.length.val() + self.rdma_bytes.val();
@@ -259,14 +300,22 @@ impl Logic for Send {
         self.gather.cancel.next = self.fetch.gather_cancel.val();
         self.gather.segment_bus.next = self.desc.segment_bus.val();
         self.gather.segment_length.next = self.desc.segment_length.val();
+        if self.fetch.is_answer.val() {
+            self.gather.skip.next = 0.into();
+            self.gather.length.next = self.answer.length.val();
+            self.gather.segment_bus.next = self.answer.bus.val();
+            self.gather.segment_length.next = bit_cast::<32, 13>(self.answer.length.val());
+        }
         self.fetch.gather_issued.next = self.gather.issued.val();
 
         // Middle stage.
         self.commit.load.next = self.fetch.commit_load.val();
         self.commit.cancel.next = self.fetch.commit_cancel.val();
         self.commit.has_payload.next = self.fetch.has_payload.val();
-        self.commit.has_descriptor.next = self.fetch.is_data.val();
-        self.commit.is_write.next = self.is_write.val();
+        self.commit.is_part.next = self.fetch.is_data.val() | self.fetch.is_answer.val();
+        self.commit.is_write.next = self.is_write.val() & self.fetch.is_data.val();
+        self.commit.is_request.next = self.fetch.is_request.val();
+        self.commit.is_answer.next = self.fetch.is_answer.val();
         self.commit.remote_address.next = self.desc.remote_address.val();
         self.commit.remote_handle.next = self.desc.remote_handle.val();
         self.commit.progress.next = self.port.progress.val();
@@ -277,7 +326,11 @@ impl Logic for Send {
         self.commit.flags.next = self.frame_flags.val();
         self.commit.word.next = self.frame_word.val();
         self.commit.fragment.next = self.port.frames.val();
-        self.commit.last.next = self.cut.last.val();
+        if self.fetch.is_answer.val() {
+            self.commit.fragment.next = 0.into();
+        }
+        self.commit.last.next =
+            self.cut.last.val() & self.fetch.is_data.val() & (!self.fetch.is_request.val());
         self.commit.reception.next = self.port.reception.val();
         self.commit.unreliable.next = self.port.unreliable.val();
         self.commit.bus.next = self.desc.bus.val();
@@ -316,6 +369,7 @@ impl Logic for Send {
             self.retire.operation.next = bit_cast::<2, 1>(self.port.was_write.val().into());
         }
         self.retire.unreliable.next = self.port.unreliable.val();
+        self.retire.answer.next = self.fetch.is_answer.val();
         if self.push.retire.val() {
             self.retire.vi.next = self.push.call_vi.val();
             self.retire.bus.next = self.push.retire_bus.val();
@@ -327,6 +381,7 @@ impl Logic for Send {
             self.retire.partial.next = false;
             self.retire.operation.next = 0.into();
             self.retire.unreliable.next = self.push.unreliable.val();
+            self.retire.answer.next = false;
         }
         if self.commit.retire.val() {
             self.retire.vi.next = self.commit.frame_vi.val();
@@ -336,6 +391,7 @@ impl Logic for Send {
             self.retire.partial.next = self.commit.partial.val();
             self.retire.operation.next = self.commit.retire_operation.val();
             self.retire.unreliable.next = self.commit.retire_unreliable.val();
+            self.retire.answer.next = self.commit.retire_answer.val();
         }
         self.commit.retire_idle.next = self.retire.idle.val();
         self.fetch.retire_idle.next = self.retire.idle.val();
@@ -344,6 +400,7 @@ impl Logic for Send {
         self.port.retire_op.next = self.retire.call_op.val();
         self.port.retire_vi.next = self.retire.call_vi.val();
         self.port.reason.next = self.retire.reason.val();
+        self.port.retire_recv.next = self.retire.blames_recv.val();
         self.port.stop_status.next = self.retire.stop_status.val();
         self.retire.call_done.next = self.port.retire_done.val();
 
@@ -388,7 +445,7 @@ impl Logic for Send {
 
         // The pool.
         self.outlet.ask_valid.next = self.turns.asks.val() | self.push.ask_valid.val();
-        self.outlet.ask_data.next = self.fetch.is_data.val();
+        self.outlet.ask_data.next = self.fetch.is_data.val() | self.fetch.is_answer.val();
         self.outlet.ask_sequenced.next = self.fetch.sequenced.val();
         self.outlet.ask_peer.next = self.port.peer.val();
         self.outlet.ask_length.next = self.frame_length.val();

@@ -14,6 +14,7 @@
 //! Arguments of calls are stable until `done` and are not copied.
 
 mod announce;
+mod answer;
 mod command;
 mod doorbell;
 mod kill;
@@ -27,7 +28,8 @@ mod ring;
 mod send;
 
 use crate::ifs::{
-    DrainServer, EventClient, KillServer, PostServer, ViAdminServer, ViRecvServer, ViSendServer,
+    AskerClient, DrainServer, EventClient, KillServer, PostServer, ViAdminServer, ViRecvServer,
+    ViSendServer,
 };
 use crate::leaf::Number;
 use announce::Announcer;
@@ -128,6 +130,7 @@ impl Logic for Vi {
         ViSendServer::link(&mut self.send, &mut self.send_side.port);
         ViRecvServer::link(&mut self.recv, &mut self.recv_side.port);
         ViAdminServer::link(&mut self.admin, &mut self.commands.admin);
+        AskerClient::join(&mut self.recv_side.asker, &mut self.send_side.asker);
         KillServer::link(&mut self.kill, &mut self.kills.port);
         EventClient::link(&mut self.events, &mut self.announcer.events);
         DrainServer::link(&mut self.drain, &mut self.announcer.drain);
@@ -193,8 +196,7 @@ impl Logic for Vi {
         self.commands.state.next = self.lifecycle.state.val();
         self.commands.owing.next = self.lifecycle.owed.val().any();
         self.commands.stop_reason.next = self.lifecycle.stop_info.val().get_bits::<8>(8);
-        self.commands.sending.next =
-            self.send_side.in_progress.val() | self.send_side.awaiting.val();
+        self.commands.sending.next = self.send_side.busy.val();
         self.commands.receiving.next = self.recv_side.in_progress.val();
         self.kills.at_vi.next = self.pipeline.vi.val();
         self.kills.peer.next = self.lifecycle.connection_word.val().get_bits::<6>(0);
@@ -257,6 +259,7 @@ impl Logic for Vi {
         self.lifecycle.schedule.next = self.ring.entered.val() | self.push_inline.val();
         self.lifecycle.unschedule.next = self.pipeline.at.val().get_bit(6)
             | (self.send_side.releases.val() & (!self.ring.entered.val()));
+        self.lifecycle.partial.next = self.send_side.partial.val();
         self.lifecycle.stop_word.next = self.kills.stop_word.val();
         if self.pipeline.at.val().get_bit(1) {
             self.lifecycle.stop_word.next = self.send_side.stop_word.val();
@@ -281,6 +284,7 @@ impl Logic for Vi {
         self.send_side.push_vi.next = self.pipeline.vi.val();
         self.send_side.token.next = self.doorbells.token.val();
         self.send_side.acknowledge.next = self.acknowledge.val();
+        self.send_side.forget_answer.next = self.stop.val() | self.restart.val();
         self.send_side.take.next = self.take.val().get_bit(0);
         self.send_side.back.next = self.back.val().get_bit(0);
         self.send_side.amount.next = self.announcer.amount.val();
@@ -331,8 +335,7 @@ impl Logic for Vi {
             | self.commands.connect.val()
             | self.commands.disconnect.val()
             | self.stop.val()
-            | self.recv_side.completes.val()
-            | self.recv_side.owes_ack.val()
+            | self.recv_side.look_again.val()
             | self.acknowledge.val()
             | self.send_side.look_again.val();
         self.ring.push.next = self.look_again.val()

@@ -17,7 +17,7 @@ pub use run::{Record, Settings, execute};
 use nic_model::device::{Device, Features};
 
 /// What the RTL has; the programs try all that a device with these features can do.
-pub const FEATURES: Features = Features { push: true, rdma_write: true, rdma_read: false };
+pub const FEATURES: Features = Features { push: true, rdma_write: true, rdma_read: true };
 
 /// Where two runs part.
 #[derive(Debug)]

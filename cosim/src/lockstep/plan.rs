@@ -8,7 +8,7 @@
 use crate::random::Random;
 use nic_regs::desc::control;
 use nic_regs::limits::{DATA_SEGMENTS_MAX, LINK_PAYLOAD_BYTES, MAX_TRANSFER_BYTES};
-use nic_regs::vi::Reliability;
+use nic_regs::vi::{Reliability, rdma};
 
 /// Bytes of a node's data area for one VI.
 pub const DATA_BYTES: usize = 768 * 1024;
@@ -109,6 +109,14 @@ pub struct Message {
     pub delay: u64,
 }
 
+impl Message {
+    /// Whether it is an RDMA read.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.send.control & control::OP_MASK == control::OP_RDMA_READ
+    }
+}
+
 /// What one connection does in a phase.
 #[derive(Clone, Debug)]
 pub struct Traffic {
@@ -131,10 +139,10 @@ pub struct Pair {
     pub reliability: Reliability,
     /// Largest message of each VI.
     pub max_transfer: u32,
-    /// Whether each node's VI allows RDMA writes into its memory.
-    pub allows: [bool; 2],
-    /// Whether its peer was told so.
-    pub told: [bool; 2],
+    /// What RDMA each node's VI allows in its memory: bits of [`rdma`].
+    pub allows: [u32; 2],
+    /// What its peer was told of that.
+    pub told: [u32; 2],
 }
 
 /// A whole program.
@@ -185,8 +193,8 @@ pub fn plan(seed: u64, lossy: bool) -> Plan {
             reliability: [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception]
                 [usize::try_from(level).expect("below 3")],
             max_transfer: if random.chance(0.7) { MAX_TRANSFER_BYTES } else { 5000 },
-            allows: [random.chance(0.9), random.chance(0.9)],
-            told: [random.chance(0.9), random.chance(0.9)],
+            allows: [allowed(&mut random), allowed(&mut random)],
+            told: [allowed(&mut random), allowed(&mut random)],
         });
     }
     let phase_count = 2 + random.below(4);
@@ -208,6 +216,11 @@ pub fn plan(seed: u64, lossy: bool) -> Plan {
 
 fn small(random: &mut Random, limit: u64) -> u8 {
     u8::try_from(random.below(limit)).expect("a small limit")
+}
+
+fn allowed(random: &mut Random) -> u32 {
+    let mut bit = |bit| if random.chance(0.9) { bit } else { 0 };
+    bit(rdma::WRITE) | bit(rdma::READ)
 }
 
 /// Tags differ between pairs, so that another pair's region is of another tag.
@@ -277,10 +290,18 @@ fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
         let kind = kind(random);
         let to = 1 - sender;
         if kind == Kind::Remote || random.chance(0.3) {
-            let kind = if pair.allows[to] { kind } else { Kind::Remote };
-            messages.push(write(random, pair, kind, pair.told[to]));
-            let told = pair.told[to] && ends_writes(kind, pair);
-            if told {
+            let reads = random.chance(0.4);
+            let bit = if reads { rdma::READ } else { rdma::WRITE };
+            let allowed = pair.allows[to] & bit != 0;
+            let kind = if allowed { kind } else { Kind::Remote };
+            let told = pair.told[to] & bit != 0;
+            messages.push(if reads {
+                read(random, pair, kind, allowed)
+            } else {
+                write(random, pair, kind, told)
+            });
+            let refused = if reads { ends_reads(kind, pair) } else { ends_writes(kind, pair) };
+            if told && refused {
                 break;
             }
             continue;
@@ -303,6 +324,54 @@ fn ends_writes(kind: Kind, pair: &Pair) -> bool {
         Kind::RecvNone | Kind::RecvUnreachable => true,
         _ => false,
     }
+}
+
+/// Whether nothing may follow an RDMA read of this kind.
+fn ends_reads(kind: Kind, pair: &Pair) -> bool {
+    kind == Kind::Remote && pair.reliability != Reliability::Unreliable
+}
+
+/// Memory of the peer that is not to be had.
+fn refused_place(random: &mut Random) -> Wrong {
+    [Wrong::Index, Wrong::Generation, Wrong::Tag, Wrong::Bounds, Wrong::Rights]
+        [usize::try_from(random.below(5)).expect("below 5")]
+}
+
+/// An RDMA read, which the peer's VI allows or not. An Unreliable VI has none.
+fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message {
+    let message = message(random, pair, Kind::Good);
+    let (mut send, delay) = (message.send, message.delay);
+    send.control = control::OP_RDMA_READ | send.control & control::QFENCE;
+    let mut remote = Remote {
+        offset: random.below(DATA_BYTES as u64 - send.total()),
+        wrong: Wrong::Nothing,
+        reserved: 0,
+    };
+    match kind {
+        Kind::SendFormat => match random.below(4) {
+            0 => remote.reserved = 1 << random.below(32),
+            1 => send.seg_count = Some(0),
+            2 => send.control |= control::IMMEDIATE,
+            _ => spoil_format(random, &mut send),
+        },
+        Kind::SendSegment => spoil_segment(random, &mut send),
+        Kind::SendTooLong => {
+            let excess = 1 + random.below(1000);
+            send.segments = spec(random, u64::from(pair.max_transfer) + excess).segments;
+        }
+        Kind::SendUnreachable => send.unreachable = true,
+        Kind::Remote => {
+            remote.wrong = refused_place(random);
+            if send.total() == 0 && allowed {
+                // An empty range is nowhere, so nothing is wrong with it.
+                let some = 1 + random.below(100);
+                send.segments = spec(random, some).segments;
+            }
+        }
+        _ => {}
+    }
+    send.remote = Some(remote);
+    Message { recv: None, send, delay }
 }
 
 /// An RDMA write; a receive is posted only for immediate data. `told`: the sender knows that the
@@ -332,10 +401,8 @@ fn write(random: &mut Random, pair: &Pair, kind: Kind, told: bool) -> Message {
         }
         Kind::SendUnreachable => send.unreachable = true,
         Kind::Remote => {
-            remote.wrong =
-                [Wrong::Index, Wrong::Generation, Wrong::Tag, Wrong::Bounds, Wrong::Rights]
-                    [usize::try_from(random.below(5)).expect("below 5")];
-            if total == 0 && pair.allows == [true; 2] {
+            remote.wrong = refused_place(random);
+            if total == 0 {
                 // An empty range is nowhere, so nothing is wrong with it.
                 let some = 1 + random.below(100);
                 send.segments = spec(random, some).segments;

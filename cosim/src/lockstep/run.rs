@@ -2,7 +2,7 @@
 
 use super::host::BUS_BASE;
 use super::plan::{
-    DATA_BYTES, Pair, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Spec, Traffic, Wrong,
+    DATA_BYTES, Message, Pair, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Spec, Traffic, Wrong,
 };
 use super::push;
 use super::rig::{FREE_OFFSET, Hung, Rig, header, high, low, node_number, va};
@@ -159,8 +159,9 @@ impl Run<'_> {
                     (2 * n + 1, slot(n, Queue::Send, 0), 2 * SLOTS * SLOT_BYTES),
                 ] {
                     let bus = BUS_BASE + offset as u64;
-                    let write = if region == 2 * n { tpt::RIGHT_RDMA_WRITE } else { 0 };
-                    let rights = tpt::RIGHT_VALID | write;
+                    let both = tpt::RIGHT_RDMA_WRITE | tpt::RIGHT_RDMA_READ;
+                    let remote = if region == 2 * n { both } else { 0 };
+                    let rights = tpt::RIGHT_VALID | remote;
                     let body = [
                         low(va(offset)),
                         high(va(offset)),
@@ -179,7 +180,7 @@ impl Run<'_> {
                         | u32::from(pair.tag[node]) << 16,
                     1 | 2 << 16,
                     pair.max_transfer,
-                    if pair.allows[node] { rdma::WRITE } else { 0 },
+                    pair.allows[node],
                 ];
                 self.admin(node, Opcode::ViCreate, pair.vi[node].into(), &body)?;
             }
@@ -193,8 +194,7 @@ impl Run<'_> {
         for node in 0..2 {
             let body = [
                 u32::from(node_number(1 - node)) | u32::from(pair.vi[1 - node]) << 16,
-                u32::from(self.connection)
-                    | if pair.told[1 - node] { rdma::WRITE << rdma::PEER_LSB } else { 0 },
+                u32::from(self.connection) | pair.told[1 - node] << rdma::PEER_LSB,
             ];
             self.admin(node, Opcode::ViConnect, pair.vi[node].into(), &body)?;
         }
@@ -292,7 +292,9 @@ impl Run<'_> {
             offset,
         ));
         let page = (node, pair.domain[node]);
-        if queue == Queue::Send {
+        // What a push says must be in memory: a read that is under way may change that.
+        let reads = self.plan.phases[phase][n].messages[..i].iter().any(Message::is_read);
+        if queue == Queue::Send && !reads {
             let seed = plan_seed(self.plan.seed, [phase, n, i]);
             push::post(&mut self.rig, page, token, (spec, area(n)), seed);
         } else {
@@ -358,7 +360,15 @@ impl Run<'_> {
             let Some(head) = header(frame) else { continue };
             if !matches!(
                 Type::from_bits(head.kind),
-                Some(Type::Data | Type::RdmaWrite | Type::ViAck | Type::ViRefuse | Type::Fin)
+                Some(
+                    Type::Data
+                        | Type::RdmaWrite
+                        | Type::ReadRequest
+                        | Type::ReadResponse
+                        | Type::ViAck
+                        | Type::ViRefuse
+                        | Type::Fin
+                )
             ) {
                 continue;
             }

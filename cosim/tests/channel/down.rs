@@ -273,7 +273,8 @@ fn events() {
     let mut single = Single::opened(28);
     let node = &mut single.0.nodes[0];
     node.refuse_messages = true;
-    let message = |n: u16| Header { length: 48, sequence: n, ..from_peer(Type::Message) };
+    let flags = flag::SEQUENCED;
+    let message = |n: u16| Header { length: 48, sequence: n, flags, ..from_peer(Type::Message) };
     single.put(message(0), &[9; 6]);
     single.0.run(200);
     assert!(single.kinds().contains(&Type::MessageRefused));

@@ -233,6 +233,57 @@ fn drops() {
     assert_eq!(single.0.nodes[0].inbox.len(), 2);
 }
 
+/// Lengths and flags that do not go with a frame's type.
+#[test]
+fn types_and_lengths() {
+    let mut single = Single::opened(6);
+    let frame = |kind, length, flags| Header { length, flags, ..from_peer(kind) };
+    let payload = |length: u16| vec![7; usize::from(length).div_ceil(8)];
+    let ordered = flag::SEQUENCED;
+    let mut bad = 0;
+    for (kind, length, flags) in [
+        (Type::ViAck, 0, 0),
+        (Type::ViRefuse, 0, flag::RECEPTION),
+        (Type::Fin, 0, 0),
+        (Type::Message, 48, 0),
+        (Type::Message, 47, ordered),
+        (Type::Message, 49, ordered),
+        (Type::Message, 0, ordered),
+        (Type::RdmaWrite, 15, ordered),
+        (Type::RdmaWrite, 8, 0),
+        (Type::RdmaWrite, 4113, ordered),
+        (Type::ReadRequest, 16, 0),
+        (Type::ReadRequest, 15, ordered),
+        (Type::ReadRequest, 17, ordered),
+        (Type::ReadRequest, 4096, ordered),
+        (Type::ReadResponse, 64, 0),
+        (Type::ReadResponse, 4097, ordered),
+    ] {
+        single.put(frame(kind, length, flags), &payload(length));
+        bad += 1;
+        assert_eq!(single.count(Counter::DropLength), bad, "{kind:?} of {length}, flags {flags}");
+    }
+    let mut good = 0;
+    for (kind, length, flags) in [
+        (Type::ViAck, 0, ordered),
+        (Type::ViRefuse, 0, ordered),
+        (Type::Fin, 0, ordered),
+        (Type::Message, 48, ordered),
+        (Type::RdmaWrite, 16, ordered),
+        (Type::RdmaWrite, 4112, ordered),
+        (Type::Data, 4096, ordered),
+        (Type::Data, 8, 0),
+        (Type::RdmaWrite, 24, 0),
+    ] {
+        let header = Header { sequence: good, ..frame(kind, length, flags) };
+        single.put(header, &payload(length));
+        single.0.run(1_200);
+        good += 1;
+        assert_eq!(single.0.nodes[0].inbox.len(), usize::from(good), "{kind:?} of {length}");
+    }
+    assert_eq!(single.count(Counter::DropLength), bad);
+}
+
 #[test]
 fn staging_overruns() {
     let mut single = Single::opened(5);

@@ -91,8 +91,16 @@ pub(crate) struct Resolved {
     /// Bus address and length, none empty.
     pub segments: Vec<(u64, u64)>,
     pub total: u64,
-    /// Address segment of an RDMA.
+    /// Address segment of an RDMA, which is a read or a write.
     pub remote: Option<DataSegment>,
+    pub reads: bool,
+}
+
+/// What a queue's descriptors may ask for, beside sends and receives.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Allowed {
+    pub writes: bool,
+    pub reads: bool,
 }
 
 /// Why it cannot; the order is that of contract 3.
@@ -172,10 +180,10 @@ impl World {
         }
     }
 
-    /// Contract 3.1 to 3.3; `sends`: on a send queue.
+    /// Contract 3.1 to 3.3.
     pub(crate) fn resolve(
         &self,
-        sends: bool,
+        allowed: Allowed,
         owner: Owner,
         region: u16,
         offset_64: u32,
@@ -198,7 +206,9 @@ impl World {
             return Err(Fault::Descriptor);
         }
         let op = control.control & control::OP_MASK;
-        let rdma = sends && op == control::OP_RDMA_WRITE;
+        let no_immediate = control.control & control::IMMEDIATE == 0;
+        let reads = allowed.reads && op == control::OP_RDMA_READ && no_immediate;
+        let rdma = reads || allowed.writes && op == control::OP_RDMA_WRITE;
         let counts = if rdma { 1..=17 } else { 0..=16 };
         if control.control & control::RESERVED != 0
             || (op != control::OP_SENDRECV && !rdma)
@@ -208,7 +218,7 @@ impl World {
             return Err(Fault::Format(found.bus));
         }
         let (segments, remote) = (Vec::new(), None);
-        let mut resolved = Resolved { bus: found.bus, control, segments, total: 0, remote };
+        let mut resolved = Resolved { bus: found.bus, control, segments, total: 0, remote, reads };
         if rdma {
             let bytes = self.memory.read(found.bus + CONTROL_BYTES, SEGMENT_BYTES);
             let remote = DataSegment::from_bytes(bytes.try_into().unwrap());
@@ -242,6 +252,7 @@ impl World {
         let bytes = self.memory.read(bus + CONTROL_OFFSET, 2).try_into().unwrap();
         match u16::from_le_bytes(bytes) & control::OP_MASK {
             control::OP_RDMA_WRITE => status::OP_RDMA_WRITE,
+            control::OP_RDMA_READ => status::OP_RDMA_READ,
             _ => status::OP_SEND,
         }
     }

@@ -1,6 +1,6 @@
 //! Posts random descriptors, good and bad, to one work queue; the queue follows the successor rule.
 
-use crate::host::{Fault, Owner, Resolved, UNREAD, World};
+use crate::host::{Allowed, Fault, Owner, Resolved, UNREAD, World};
 use nic_regs::desc::{ControlSegment, DataSegment, control};
 use nic_regs::tpt::Handle;
 
@@ -13,8 +13,9 @@ pub(crate) struct Plan {
     pub long: f64,
     pub longest: u64,
     pub immediate: f64,
-    /// Chance of an RDMA write.
+    /// Chance of an RDMA, and that it is a read.
     pub rdma: f64,
+    pub reads: f64,
 }
 
 /// A descriptor's token.
@@ -45,8 +46,8 @@ pub(crate) struct Queue {
     /// A descriptor lies at the region's end; a second one would overlap it.
     at_end: bool,
     pub posted: Vec<Posted>,
-    /// A send queue.
-    pub sends: bool,
+    /// Of a send queue: RDMA that its descriptors may ask for.
+    pub allowed: Allowed,
     /// Descriptors popped.
     pub popped: usize,
     /// The device's head and last token, and its posted count.
@@ -57,6 +58,8 @@ pub(crate) struct Queue {
     pub unread: bool,
     /// Chance that a descriptor lies right behind the one before (1: its hints are right, too).
     pub close: f64,
+    /// Descriptors are in a region of another tag.
+    hidden: bool,
 }
 
 const DESC_BYTES: u32 = 64 * 1024;
@@ -73,13 +76,14 @@ impl Queue {
             slot: 1,
             at_end: false,
             posted: Vec::new(),
-            sends: false,
+            allowed: Allowed::default(),
             popped: 0,
             head: Token::default(),
             last: Token::default(),
             count: 0,
             unread: false,
             close: 0.0,
+            hidden: false,
         }
     }
 
@@ -132,8 +136,14 @@ impl Queue {
         if plan.rdma > 0.0 && world.random.chance(plan.rdma) {
             let (address, handle) = (world.random.bits(), world.random.below(1 << 32) as u32);
             segments.insert(0, DataSegment { address, handle, length: 0 });
-            control.control |= control::OP_RDMA_WRITE;
             control.seg_count += 1;
+            if world.random.chance(plan.reads) {
+                // With immediate data it is malformed.
+                let keep = if world.random.chance(plan.faults) { 0 } else { control::IMMEDIATE };
+                control.control = control.control & !keep | control::OP_RDMA_READ;
+            } else {
+                control.control |= control::OP_RDMA_WRITE;
+            }
         }
         if world.random.chance(plan.faults) {
             self.spoil(world, &mut control, &mut segments);
@@ -147,10 +157,26 @@ impl Queue {
         let address = (region.va_base + 63) & !63;
         let handle = world.handle(self.data_region);
         let control = ControlSegment { seg_count: 1, ..ControlSegment::default() };
-        let plan = Plan { faults: 0.0, long: 0.0, longest: 0, immediate: 0.0, rdma: 0.0 };
+        let plan =
+            Plan { faults: 0.0, long: 0.0, longest: 0, immediate: 0.0, rdma: 0.0, reads: 0.0 };
         self.place(world, control, &[DataSegment { address, handle, length }], plan);
         self.last.segments = 1;
         self.head.segments = 1;
+    }
+
+    /// Posts a read into one segment of so many bytes, aligned to 64.
+    pub(crate) fn post_read(&mut self, world: &mut World, length: u32) {
+        let region = world.regions[&self.data_region];
+        let address = (region.va_base + 63) & !63;
+        let handle = world.handle(self.data_region);
+        let op = control::OP_RDMA_READ;
+        let control = ControlSegment { seg_count: 2, control: op, ..ControlSegment::default() };
+        let plan =
+            Plan { faults: 0.0, long: 0.0, longest: 0, immediate: 0.0, rdma: 0.0, reads: 0.0 };
+        let remote = DataSegment { address: 0, handle: 0, length: 0 };
+        self.place(world, control, &[remote, DataSegment { address, handle, length }], plan);
+        self.last.segments = 2;
+        self.head.segments = 2;
     }
 
     fn spoil(&self, world: &mut World, control: &mut ControlSegment, segs: &mut [DataSegment]) {
@@ -298,6 +324,23 @@ impl Queue {
         region.generation = region.generation.wrapping_add(7).max(1);
     }
 
+    /// The head cannot be read any more, or no descriptor of this queue can be reached.
+    pub(crate) fn lose(&mut self, world: &mut World) {
+        if world.random.chance(0.5) {
+            world.memory.poison.push((self.posted[self.popped].bus, 32));
+        } else if !self.hidden {
+            self.hidden = true;
+            world.regions.get_mut(&self.desc_region).unwrap().tag ^= 1;
+        }
+    }
+
+    /// What was out of reach is there again.
+    pub(crate) fn find_again(&mut self, world: &mut World) {
+        if std::mem::take(&mut self.hidden) {
+            world.regions.get_mut(&self.desc_region).unwrap().tag ^= 1;
+        }
+    }
+
     /// Makes the last segment of the head shorter, if it has one.
     pub(crate) fn shorten(&self, world: &mut World) {
         let Ok(head) = self.head(world) else { return };
@@ -315,7 +358,28 @@ impl Queue {
     }
 
     pub(crate) fn head(&self, world: &World) -> Result<Resolved, Fault> {
-        world.resolve(self.sends, self.owner, self.head.region, self.head.offset_64)
+        world.resolve(self.allowed, self.owner, self.head.region, self.head.offset_64)
+    }
+
+    /// Where the head is, if it can be reached.
+    pub(crate) fn reach(&self, world: &World) -> Result<u64, Fault> {
+        let at = (self.head.region, self.head.offset_64);
+        if at == UNREAD {
+            return Err(Fault::HostRead);
+        }
+        let place = (false, u64::from(at.1) * 64);
+        let found = world.look_up(at.0, None, place, 32, (self.owner, 0));
+        if found.ok { Ok(found.bus) } else { Err(Fault::Descriptor) }
+    }
+
+    /// What the engine must find as the head's successor.
+    pub(crate) fn successor(&self) -> Option<(u16, u32)> {
+        let next = self.posted.get(self.popped + 1)?.token;
+        Some(match (self.unread, self.posted[self.popped].linked) {
+            (true, _) => UNREAD,
+            (_, true) => (next.region, next.offset_64),
+            _ => (0xffff, 0),
+        })
     }
 
     /// POP by the successor rule; false: Next has to be read again.

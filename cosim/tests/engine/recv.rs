@@ -1,6 +1,6 @@
 //! The receive engine.
 
-use crate::host::{Call, Fault, Found, Owner, Pace, ReadPort, World, WritePort};
+use crate::host::{Allowed, Call, Fault, Found, Owner, Pace, ReadPort, World, WritePort};
 use crate::post::{Plan, Queue};
 use cosim::random::Random;
 use cosim::verilated::blocks::recv::Model;
@@ -36,6 +36,16 @@ enum Event {
     Complete {
         vi: u16,
         owe_ack: bool,
+        sends: bool,
+    },
+    /// Of the send queue, for a read: so many bytes are placed; it leaves the queue.
+    Place(u32),
+    PopRead,
+    /// The answer to the peer's read is owed: after all earlier writes.
+    Answer {
+        address: u64,
+        handle: u32,
+        total: u32,
     },
     Stop {
         reason: u8,
@@ -75,6 +85,13 @@ struct Vi {
     allows: u8,
     targets: [u16; 2],
     progress: Option<Progress>,
+    /// Its reads: the queue; bytes placed and in all of the one that waits for its answer.
+    sends: Queue,
+    reading: Option<(u32, u32)>,
+    /// It has left the queue, and its completion is not announced yet.
+    read_over: bool,
+    /// An answer to the peer is owed.
+    answering: bool,
     /// The sender's side.
     message: u8,
     left: VecDeque<(Header, Vec<u8>)>,
@@ -133,7 +150,7 @@ impl Event {
     /// before the completion of the last one. All else is in order.
     fn passes(&self, due: &Self, trails: bool) -> bool {
         match self {
-            Self::Pop | Self::Save(_) => trails || due.is_write(),
+            Self::Pop | Self::PopRead | Self::Save(_) | Self::Place(_) => trails || due.is_write(),
             Self::Over { .. } | Self::Acked => trails,
             Self::Write { .. } => trails && due.ends(),
             Self::Status { .. } => trails && matches!(due, Self::Complete { .. }),
@@ -148,7 +165,7 @@ fn count(counters: &mut BTreeMap<u32, u64>, counter: Counter) {
 
 impl Bench {
     fn new(seed: u64, vis: usize, pace: Pace) -> Self {
-        let mut world = World::sized(seed, (vis as u64 + 15) << 19);
+        let mut world = World::sized(seed, (2 * vis as u64 + 15) << 19);
         let mut table = BTreeMap::new();
         while table.len() < vis {
             let number = u16::try_from(world.random.below(1024)).unwrap();
@@ -163,16 +180,22 @@ impl Bench {
                 world.regions.get_mut(&index).unwrap().rights = RIGHT_VALID | right;
                 index
             });
+            let mut sends = Queue::new(&mut world, queue.owner);
+            sends.allowed = Allowed { writes: true, reads: true };
             let random = &mut world.random;
             let vi = Vi {
                 number,
                 queue,
+                sends,
+                reading: None,
+                read_over: false,
+                answering: false,
                 state: State::Connected,
                 level: [1, 2, 4][random.below(3) as usize],
                 peer: random.below(64) as u8,
                 peer_vi: random.below(1 << 16) as u16,
                 connection: random.below(1 << 16) as u16,
-                allows: if random.chance(0.9) { rdma::WRITE as u8 } else { 2 },
+                allows: if random.chance(0.9) { 3 } else { random.below(3) as u8 },
                 targets,
                 progress: None,
                 message: random.below(256) as u8,
@@ -348,6 +371,112 @@ impl Bench {
         vi.message = vi.message.wrapping_add(1);
     }
 
+    /// Posts a read, if none waits, as if its request had gone out.
+    fn ask(&mut self, number: u16, plan: Plan) {
+        let vi = self.vis.get_mut(&number).unwrap();
+        let free = vi.reading.is_none() && matches!(vi.state, State::Connected);
+        if !free || vi.level == 1 || !vi.sends.room() {
+            return;
+        }
+        if vi.sends.count == 0 {
+            vi.sends.post(&mut self.world, plan);
+        }
+        if self.world.random.chance(0.7) {
+            vi.sends.post(&mut self.world, plan);
+        }
+        let total = match vi.sends.head(&self.world) {
+            Ok(found) if found.reads && found.total <= 0x40000 => found.total as u32,
+            _ => {
+                // It would not have been asked for; the VI has stopped.
+                vi.sends.clear();
+                self.copy_posts();
+                return;
+            }
+        };
+        vi.reading = Some((0, total));
+        let mut left = total;
+        loop {
+            let length = left.min(4096);
+            left -= length;
+            self.response(number, length, left, plan.faults);
+            if left == 0 {
+                break;
+            }
+        }
+        self.copy_posts();
+    }
+
+    /// Part of the answer to a read, perhaps with one thing wrong, or to none.
+    fn response(&mut self, number: u16, length: u32, left: u32, faults: f64) {
+        let random = &mut self.world.random;
+        let vi = self.vis.get_mut(&number).unwrap();
+        let mut header = Header {
+            kind: Type::ReadResponse as u8,
+            length: length as u16,
+            src_node: vi.peer,
+            dst_vi: number,
+            src_vi: vi.peer_vi,
+            connection: vi.connection,
+            // They say nothing.
+            flags: flag::SEQUENCED | random.below(8) as u8 | (random.below(2) << 4) as u8,
+            word: left,
+            ..Header::default()
+        };
+        if random.chance(faults / 4.0) {
+            match random.below(5) {
+                0 => header.word = random.below(1 << 32) as u32,
+                1 => header.word = header.word.wrapping_sub(1),
+                2 => header.word += 1,
+                3 => (header.length, header.word) = (0, length + left),
+                _ => header.connection ^= 1,
+            }
+        }
+        let payload = (0..header.length).map(|_| random.below(256) as u8).collect();
+        vi.left.push_back((header, payload));
+    }
+
+    /// The peer reads this side's memory.
+    fn request(&mut self, number: u16, faults: f64) {
+        let random = &mut self.world.random;
+        let vi = self.vis.get_mut(&number).unwrap();
+        let index = vi.targets[usize::from(!random.chance(faults))];
+        let region = self.world.regions[&index];
+        let total = if random.chance(0.2) { 0 } else { random.below(0x12000) };
+        let slack = u64::from(region.length) - total + u64::from(random.chance(faults));
+        let mut place = RdmaHeader {
+            address: region.va_base + random.below(slack.max(1)),
+            handle: Handle::new(index, region.generation).0,
+            total: total as u32,
+        };
+        if random.chance(faults) {
+            match random.below(4) {
+                0 => place.total = 0x40001 + random.below(9) as u32,
+                1 => place.total = random.below(1 << 32) as u32,
+                2 => place.handle ^= 1 << random.below(32),
+                _ => place.address = random.bits(),
+            }
+        }
+        let header = Header {
+            kind: Type::ReadRequest as u8,
+            length: 16,
+            src_node: vi.peer,
+            dst_vi: number,
+            src_vi: vi.peer_vi,
+            connection: vi.connection,
+            flags: flag::SEQUENCED | random.below(8) as u8,
+            word: random.below(1 << 32) as u32,
+            ..Header::default()
+        };
+        let payload = place.to_beats().iter().flat_map(|beat| beat.to_le_bytes()).collect();
+        vi.left.push_back((header, payload));
+    }
+
+    fn copy_posts(&mut self) {
+        for (bus, data) in std::mem::take(&mut self.world.memory.log) {
+            self.write_shadow(bus, &data);
+        }
+    }
+
     fn control(&mut self, number: u16) {
         let random = &mut self.world.random;
         let vi = self.vis.get_mut(&number).unwrap();
@@ -371,11 +500,10 @@ impl Bench {
 
     fn out_of_band(&mut self) {
         let random = &mut self.world.random;
-        let length = if random.chance(0.9) { 48 } else { random.below(100) as u16 };
-        let payload = (0..length).map(|_| random.below(256) as u8).collect();
+        let payload = (0..48).map(|_| random.below(256) as u8).collect();
         let header = Header {
             kind: Type::Message as u8,
-            length,
+            length: 48,
             src_node: random.below(64) as u8,
             dst_vi: random.below(64) as u16,
             ..Header::default()
@@ -393,13 +521,9 @@ impl Bench {
         let (header, payload) = self.frames.front().unwrap().clone();
         let kind = Type::from_bits(header.kind);
         if kind == Some(Type::Message) {
-            if payload.len() == 48 {
-                let word0 = 4 | u32::from(header.src_node) << 16;
-                let event = Event::Message { queue: header.dst_vi, word0, bytes: payload };
-                self.expected.push_back(event);
-            } else {
-                count(&mut self.counters, Counter::Unmatched);
-            }
+            let word0 = 4 | u32::from(header.src_node) << 16;
+            let event = Event::Message { queue: header.dst_vi, word0, bytes: payload };
+            self.expected.push_back(event);
             return;
         }
         let Some(mut vi) = self.vis.remove(&header.dst_vi) else {
@@ -421,6 +545,8 @@ impl Bench {
             match kind {
                 Some(Type::Data) => self.data(&mut vi, header, &payload),
                 Some(Type::RdmaWrite) => self.remote(&mut vi, header, &payload),
+                Some(Type::ReadRequest) => self.asked(&mut vi, &payload),
+                Some(Type::ReadResponse) => self.reply(&mut vi, header, &payload),
                 Some(Type::ViAck) => self.expected.push_back(Event::Acked),
                 Some(Type::ViRefuse) => {
                     let (write, read) = (StopReason::RdmaWrite as u32, StopReason::RdmaRead as u32);
@@ -447,9 +573,98 @@ impl Bench {
     }
 
     fn stop(&mut self, reason: StopReason, status: u32) {
+        self.stop_queue(true, reason, status);
+    }
+
+    fn stop_queue(&mut self, recv: bool, reason: StopReason, status: u32) {
         let reason = reason as u8;
-        let event = Event::Stop { reason, detail: 0, status, recv: true, refuse: true };
-        self.expected.push_back(event);
+        self.expected.push_back(Event::Stop { reason, detail: 0, status, recv, refuse: true });
+    }
+
+    /// The peer asks for memory (contract 12.2).
+    fn asked(&mut self, vi: &mut Vi, payload: &[u8]) {
+        if vi.level == 1 {
+            return count(&mut self.counters, Counter::Unmatched);
+        }
+        let beat = |n: usize| u64::from_le_bytes(payload[8 * n..8 * n + 8].try_into().unwrap());
+        let RdmaHeader { address, handle, total } = RdmaHeader::from_beats([beat(0), beat(1)]);
+        if total > 0x40000 || vi.answering {
+            return self.stop(StopReason::Length, status::DESC_FLUSHED_ERROR);
+        }
+        let (handle, owner) = (Handle(handle), vi.queue.owner);
+        let generation = Some(handle.generation());
+        let rights = (owner, RIGHT_RDMA_READ);
+        let place = (true, address);
+        let found = self.world.look_up(handle.index(), generation, place, total, rights);
+        if vi.allows & 2 == 0 || total != 0 && !found.ok {
+            count(&mut self.counters, Counter::RdmaRefused);
+            return self.stop(StopReason::RdmaRead, status::DESC_FLUSHED_ERROR);
+        }
+        self.expected.push_back(Event::Answer { address, handle: handle.0, total });
+    }
+
+    /// Part of the answer to a read of this side (contract 12.4).
+    fn reply(&mut self, vi: &mut Vi, header: Header, payload: &[u8]) {
+        let (Some((placed, total)), false) = (vi.reading, vi.read_over) else {
+            return count(&mut self.counters, Counter::Unmatched);
+        };
+        let (length, left) = (payload.len() as u64, u64::from(header.word));
+        if u64::from(placed) + length + left != u64::from(total) || length == 0 && left != 0 {
+            return self.stop_queue(false, StopReason::Length, status::DESC_FLUSHED_ERROR);
+        }
+        let found = if length == 0 {
+            vi.sends.reach(&self.world).map(|bus| (bus, None))
+        } else {
+            vi.sends.head(&self.world).map(|found| (found.bus, Some(found)))
+        };
+        let fail = |bits, reason| (bits, Some(reason));
+        let (bus, (bits, reason)) = match found {
+            Err(Fault::Descriptor) => {
+                let bits = status::PROTECTION_ERROR;
+                return self.stop_queue(false, StopReason::Descriptor, bits);
+            }
+            Err(Fault::HostRead) => {
+                let bits = status::TRANSPORT_ERROR;
+                return self.stop_queue(false, StopReason::HostRead, bits);
+            }
+            Err(Fault::Format(bus)) => (bus, fail(status::FORMAT_ERROR, StopReason::Format)),
+            Err(Fault::Protection(bus)) => {
+                (bus, fail(status::PROTECTION_ERROR, StopReason::Protection))
+            }
+            Ok((bus, Some(found))) if !found.reads || found.total != u64::from(total) => {
+                (bus, fail(status::LENGTH_ERROR, StopReason::Length))
+            }
+            Ok((bus, found)) => {
+                let mut at = 0;
+                for (to, bytes) in
+                    found.iter().flat_map(|found| World::pieces(found, placed.into(), length))
+                {
+                    let bytes = usize::try_from(bytes).unwrap();
+                    self.expected.push_back(Event::Write { bus: to, length: bytes });
+                    self.write_shadow(to, &payload[at..at + bytes]);
+                    at += bytes;
+                }
+                if left != 0 {
+                    self.expected.push_back(Event::Place(placed + length as u32));
+                    return;
+                }
+                (bus, (0, None))
+            }
+        };
+        vi.read_over = true;
+        let partial = reason.is_some() && placed != 0;
+        let bits = bits | if partial { status::PARTIAL_ERROR } else { 0 };
+        let status = status::DONE | status::OP_RDMA_READ | bits;
+        let length = if reason.is_none() { total } else { 0 };
+        self.expected.push_back(Event::PopRead);
+        self.expected.push_back(Event::Status { bus, immediate: None, length, status });
+        let value = u64::from(length) | u64::from(status) << 32;
+        self.write_shadow(bus + 24, &value.to_le_bytes());
+        let (vi, owe_ack) = (vi.number, false);
+        self.expected.push_back(Event::Complete { vi, owe_ack, sends: true });
+        if let Some(reason) = reason {
+            self.stop_queue(false, reason, status::DESC_FLUSHED_ERROR);
+        }
     }
 
     fn fail(&mut self, vi: &Vi, bus: u64, bits: u32, reason: StopReason) {
@@ -458,7 +673,8 @@ impl Bench {
         self.expected.push_back(Event::Pop);
         self.expected.push_back(Event::Status { bus, immediate: None, length: 0, status });
         self.write_shadow(bus + 24, &(u64::from(status) << 32).to_le_bytes());
-        self.expected.push_back(Event::Complete { vi: vi.number, owe_ack: false });
+        let (number, owe_ack) = (vi.number, false);
+        self.expected.push_back(Event::Complete { vi: number, owe_ack, sends: false });
         if vi.level != 1 {
             self.stop(reason, status::DESC_FLUSHED_ERROR);
         }
@@ -597,7 +813,11 @@ impl Bench {
         self.expected.push_back(Event::Pop);
         let immediate = Some(word);
         self.expected.push_back(Event::Status { bus, immediate, length, status });
-        self.expected.push_back(Event::Complete { vi: vi.number, owe_ack: vi.level == 4 });
+        self.expected.push_back(Event::Complete {
+            vi: vi.number,
+            owe_ack: vi.level == 4,
+            sends: false,
+        });
     }
 
     /// The descriptor of the message in progress ends with a length error.
@@ -717,7 +937,11 @@ impl Bench {
         self.expected.push_back(Event::Pop);
         let bus = found.bus;
         self.expected.push_back(Event::Status { bus, immediate, length: whole, status });
-        self.expected.push_back(Event::Complete { vi: vi.number, owe_ack: vi.level == 4 });
+        self.expected.push_back(Event::Complete {
+            vi: vi.number,
+            owe_ack: vi.level == 4,
+            sends: false,
+        });
     }
 
     fn happened(&mut self, event: Event) {
@@ -731,7 +955,10 @@ impl Bench {
             Event::Stop { reason, detail, status, .. } => {
                 format!("stop {reason} {status:x} {}", *detail != 0)
             }
+            Event::Complete { sends: true, .. } => "complete read".into(),
             Event::Complete { owe_ack, .. } => format!("complete {owe_ack}"),
+            Event::Place(_) => "place".into(),
+            Event::Answer { total, .. } => format!("answer {}", *total != 0),
             Event::Message { .. } => "message".into(),
             other => format!("{other:?}"),
         };
@@ -772,24 +999,35 @@ impl Bench {
             m.vi_ctx_state = 0;
             if let Some(vi) = self.vis.get(&number) {
                 m.vi_ctx_state = vi.state as u8;
-                let head = vi.queue.head;
+                let queue = if out.vi_sends != 0 { &vi.sends } else { &vi.queue };
+                let head = queue.head;
                 (m.vi_ctx_tag, m.vi_ctx_domain) = (vi.queue.owner.tag, vi.queue.owner.domain);
                 m.vi_ctx_reliability = vi.level;
                 (m.vi_ctx_peer, m.vi_ctx_peer_vi) = (vi.peer, vi.peer_vi);
                 m.vi_ctx_connection = vi.connection;
                 (m.vi_ctx_region, m.vi_ctx_offset) = (head.region, head.offset_64);
-                (m.vi_ctx_segments, m.vi_ctx_count) = (head.segments, vi.queue.count);
+                (m.vi_ctx_segments, m.vi_ctx_count) = (head.segments, queue.count);
+                m.vi_ctx_answering = vi.answering.into();
                 m.vi_ctx_allows = vi.allows;
                 m.vi_ctx_in_progress = vi.progress.is_some().into();
                 let at = vi.progress.unwrap_or_default();
                 m.vi_ctx_write = at.write.into();
                 (m.vi_ctx_progress, m.vi_ctx_total) = (at.offset, at.total);
                 (m.vi_ctx_message, m.vi_ctx_fragment) = (at.message, at.fragment);
+                if out.vi_sends != 0 {
+                    m.vi_ctx_in_progress = vi.reading.is_some().into();
+                    (m.vi_ctx_progress, m.vi_ctx_total) = vi.reading.unwrap_or((0x123, 0x456));
+                }
             }
             return;
         }
         let mut vi = self.vis.remove(&number).unwrap();
         match out.vi_op {
+            1 if out.vi_sends != 0 => {
+                let total = vi.reading.expect("a read").1;
+                vi.reading = Some((out.vi_offset, total));
+                self.happened(Event::Place(out.vi_offset));
+            }
             1 => {
                 let progress = (out.vi_in_progress != 0).then_some(Progress {
                     write: out.vi_write != 0,
@@ -810,19 +1048,35 @@ impl Bench {
             2 => {
                 let next =
                     (out.vi_next_valid != 0).then_some((out.vi_next_region, out.vi_next_offset));
-                let bus = vi.queue.posted[vi.queue.popped].bus;
-                if vi.queue.pop(next) {
-                    vi.progress = None;
-                    self.happened(Event::Pop);
-                } else {
+                let sends = out.vi_sends != 0;
+                let queue = if sends { &mut vi.sends } else { &mut vi.queue };
+                let bus = queue.posted[queue.popped].bus;
+                if !queue.pop(next) {
                     self.model.inputs.vi_need_next = 1;
                     if self.world.random.chance(self.reread_faults) {
                         self.world.memory.poison.push((bus, 32));
-                        vi.queue.unread = true;
+                        queue.unread = true;
                     }
+                } else if sends {
+                    self.happened(Event::PopRead);
+                } else {
+                    vi.progress = None;
+                    self.happened(Event::Pop);
                 }
             }
-            4 => self.happened(Event::Complete { vi: number, owe_ack: out.vi_owe_ack != 0 }),
+            3 => {
+                let (address, handle, total) = (out.vi_address, out.vi_handle, out.vi_total);
+                assert!(self.trailing.is_empty(), "an answer before earlier writes");
+                vi.answering = true;
+                self.happened(Event::Answer { address, handle, total });
+            }
+            4 => {
+                let (owe_ack, sends) = (out.vi_owe_ack != 0, out.vi_sends != 0);
+                if sends {
+                    (vi.reading, vi.read_over) = (None, false);
+                }
+                self.happened(Event::Complete { vi: number, owe_ack, sends });
+            }
             5 => {
                 vi.state = State::Error;
                 self.happened(Event::Stop {
@@ -834,11 +1088,6 @@ impl Bench {
                 });
             }
             6 => {
-                let nobody = self.world.random.chance(0.3);
-                if nobody {
-                    count(&mut self.counters, Counter::Unmatched);
-                }
-                self.model.inputs.vi_need_next = nobody.into();
                 self.happened(Event::Acked);
             }
             op => panic!("operation {op}"),
@@ -1026,6 +1275,43 @@ impl Bench {
     }
 }
 
+impl Bench {
+    /// A stopped VI starts anew, with empty queues.
+    fn reconnect(&mut self, number: u16) {
+        let vi = self.vis.get_mut(&number).unwrap();
+        vi.left.clear();
+        (vi.progress, vi.reading, vi.read_over, vi.answering) = (None, None, false, false);
+        vi.state = State::Connected;
+        vi.queue.clear();
+        vi.sends.clear();
+        vi.sends.find_again(&mut self.world);
+        // Those that the engine has seen still come.
+        let mut rest = self.frames.split_off(self.bases.len());
+        rest.retain(|(header, _)| header.dst_vi != number);
+        self.frames.append(&mut rest);
+    }
+
+    /// Now and then, behind a fence: what a descriptor names goes, or the descriptor itself.
+    fn spoil(&mut self, number: u16) {
+        let vi = self.vis.get_mut(&number).unwrap();
+        let reading = vi.reading.is_some();
+        if !self.world.random.chance(if reading { 0.03 } else { 0.0005 }) {
+            return;
+        }
+        if reading && self.world.random.chance(0.3) {
+            vi.sends.lose(&mut self.world);
+        }
+        let at_sends = reading && self.world.random.chance(0.7);
+        let queue = if at_sends { &vi.sends } else { &vi.queue };
+        if self.world.random.chance(0.5) {
+            queue.revoke(&mut self.world);
+        } else if queue.count > 0 {
+            queue.shorten(&mut self.world);
+            self.copy_posts();
+        }
+    }
+}
+
 /// What happened how often.
 fn run(seed: u64) -> BTreeMap<String, u64> {
     let mut choice = Random::new(seed ^ 0x1234);
@@ -1044,7 +1330,10 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     let writes = if choice.chance(0.7) { 0.5 } else { 0.0 };
     let long = if choice.chance(0.3) { 0.2 } else { 0.02 };
     let generous = if choice.chance(0.5) { 1.0 } else { 0.3 };
-    let plan = Plan { faults, long: generous, longest: 0x40200, immediate: 0.1, rdma: 0.0 };
+    let reads = if choice.chance(0.7) { 0.5 } else { 0.0 };
+    let (longest, immediate) = (0x40200, 0.1);
+    let plan = Plan { faults, long: generous, longest, immediate, rdma: 0.0, reads: 0.0 };
+    let asks = Plan { faults: faults / 4.0, long: 0.1, rdma: 0.97, reads: 1.0, ..plan };
     let close = if choice.chance(0.7) { 0.8 } else { 0.0 };
     bench.vis.values_mut().for_each(|vi| vi.queue.close = close);
     let numbers: Vec<u16> = bench.vis.keys().copied().collect();
@@ -1076,6 +1365,11 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
                 }
             }
         }
+        let answered = bench.vis.get_mut(&number).unwrap();
+        if !bench.judged && answered.answering && bench.world.random.chance(0.01) {
+            // The send engine has sent its answer.
+            answered.answering = false;
+        }
         // A stopped VI is connected again behind a fence, with an empty queue.
         let stopped = matches!(bench.vis[&number].state, State::Error);
         if stopped && bench.world.random.chance(0.003) {
@@ -1087,21 +1381,23 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
             && bench.model.outputs.fence_paused != 0
             && bench.world.random.chance(0.1)
         {
-            let vi = bench.vis.get_mut(&number).unwrap();
-            vi.left.clear();
-            vi.progress = None;
-            vi.state = State::Connected;
-            vi.queue.clear();
-            // Those that the engine has seen still come.
-            let mut rest = bench.frames.split_off(bench.bases.len());
-            rest.retain(|(header, _)| header.dst_vi != number);
-            bench.frames.append(&mut rest);
+            bench.reconnect(number);
         }
         let random = &mut bench.world.random;
         if bench.frames.len() < 20 && random.chance(0.05) {
             match random.below(20) {
                 0 => bench.out_of_band(),
                 1 => bench.control(number),
+                2..6 if messages > 0 && bench.world.random.chance(reads) => {
+                    messages -= 1;
+                    match bench.world.random.below(8) {
+                        0..3 => bench.request(number, faults / 2.0),
+                        // Nobody asked for it, or it comes twice.
+                        3 if faults > 0.0 => bench.response(number, 64, 0, faults),
+                        _ if !bench.judged => bench.ask(number, asks),
+                        _ => {}
+                    }
+                }
                 2..6 if messages > 0 => {
                     messages -= 1;
                     if bench.world.random.chance(writes) {
@@ -1122,20 +1418,8 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
         if bench.world.random.chance(if bench.pause { 0.004 } else { 0.001 }) {
             bench.pause = !bench.pause;
         }
-        if bench.pause
-            && !bench.judged
-            && bench.model.outputs.fence_paused != 0
-            && bench.world.random.chance(0.0005)
-        {
-            let queue = &bench.vis[&number].queue;
-            if bench.world.random.chance(0.5) {
-                queue.revoke(&mut bench.world);
-            } else if queue.count > 0 {
-                queue.shorten(&mut bench.world);
-                for (bus, data) in std::mem::take(&mut bench.world.memory.log) {
-                    bench.write_shadow(bus, &data);
-                }
-            }
+        if bench.pause && !bench.judged && bench.model.outputs.fence_paused != 0 {
+            bench.spoil(number);
         }
         bench.cycle();
         if bench.pause && bench.model.outputs.fence_paused != 0 {
@@ -1384,4 +1668,33 @@ fn descriptors_of_a_stopped_vi_are_forgotten() {
     whole_message(&mut bench, number, 64);
     settle(&mut bench);
     assert_eq!(bench.seen.get("write"), None, "the old buffer was 64 bytes long");
+}
+
+/// Cycles of a response's frame, offer to release, with neighbours that answer at once: the
+/// descriptor is read for each.
+#[test]
+fn reply_cost() {
+    for (length, most) in [(8, 60), (4096, 580), (0x40000, 64 * 580)] {
+        let mut bench = Bench::new(1, 1, Pace { ready: 1.0, call: 1, read: 1 });
+        let number = *bench.vis.keys().next().unwrap();
+        let vi = bench.vis.get_mut(&number).unwrap();
+        vi.level = 2;
+        vi.sends.post_read(&mut bench.world, length);
+        vi.reading = Some((0, length));
+        bench.copy_posts();
+        for from in (0..length).step_by(4096) {
+            let bytes = (length - from).min(4096);
+            bench.response(number, bytes, length - from - bytes, 0.0);
+        }
+        let left = std::mem::take(&mut bench.vis.get_mut(&number).unwrap().left);
+        bench.frames.extend(left);
+        let mut cycles = 0;
+        while !bench.is_done() {
+            bench.cycle();
+            cycles += 1;
+            assert!(cycles < 100_000, "stuck: {:?}", bench.expected);
+        }
+        println!("answer of {length} bytes: {cycles} cycles");
+        assert!(cycles < most, "{length} bytes take {cycles} cycles");
+    }
 }

@@ -1,10 +1,11 @@
 //! The send engine.
 
-use crate::host::{Call, Fault, Found, Owner, Pace, ReadPort, World, WritePort};
+use crate::host::{Allowed, Call, Fault, Found, Owner, Pace, ReadPort, Resolved, World, WritePort};
 use crate::post::{Plan, Queue};
 use cosim::verilated::blocks::send::Model;
 use nic_regs::desc::{control, status};
 use nic_regs::frame::{RdmaHeader, Type, flag};
+use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_VALID};
 use nic_regs::vi::{State, StopReason};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,7 +23,7 @@ impl std::fmt::Debug for Payload {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Event {
     Frame {
-        write: bool,
+        kind: Type,
         flags: u8,
         word: u32,
         fragment: u8,
@@ -30,6 +31,8 @@ enum Event {
     },
     Pop,
     Await(u32),
+    /// A read of so many bytes is asked for.
+    Reading(u32),
     Status {
         bus: u64,
         length: u32,
@@ -87,6 +90,16 @@ struct Vi {
     checked: bool,
     /// Total of the message in progress.
     whole: u64,
+    /// A read waits for its answer, which is complete in so many cycles once it is asked for.
+    reading: bool,
+    answer_in: Option<u64>,
+    /// Region that the peer may read; the answer that is owed: address, handle, bytes left.
+    source: u16,
+    answer: Option<(u64, u32, u32)>,
+    /// The VI owed an answer when it was taken.
+    owing: bool,
+    /// The frame on its way: where its bytes are, how many, how many are left after it.
+    part: Option<(u64, u32, u32)>,
 }
 
 impl Vi {
@@ -113,9 +126,21 @@ impl Vi {
         self.ending.iter().rev().find_map(status).or_else(|| next?.iter().find_map(status))
     }
 
+    /// Why the peer's VI does not take this RDMA, if it does not.
+    fn bars(&self, found: &Resolved) -> Option<StopReason> {
+        let (bit, reason) = match (found.remote, found.reads) {
+            (None, _) => return None,
+            (_, false) => (1, StopReason::RdmaWrite),
+            (_, true) => (2, StopReason::RdmaRead),
+        };
+        (self.allows & bit == 0).then_some(reason)
+    }
+
     fn has_work(&self) -> bool {
-        let ready = if self.awaiting { self.acked } else { self.queue.count > 0 };
-        self.owed != 0 || (matches!(self.state, State::Connected) && ready)
+        let free = !self.reading && self.queue.count > 0;
+        let ready = if self.awaiting { self.acked } else { free };
+        let works = ready || self.answer.is_some();
+        self.owed != 0 || (matches!(self.state, State::Connected) && works)
     }
 }
 
@@ -172,9 +197,27 @@ struct Bench {
     frames: u64,
     counted_fetches: u64,
     counted_messages: u64,
+    refused: u64,
+    counted_refused: u64,
     reread_faults: f64,
     events: u64,
     seen: BTreeMap<String, u64>,
+}
+
+/// What a read that may be asked for does.
+fn asking(found: &Resolved) -> [Event; 2] {
+    let remote = found.remote.expect("an address segment");
+    let total = u32::try_from(found.total).unwrap();
+    let place = RdmaHeader { address: remote.address, handle: remote.handle, total };
+    let payload = place.to_beats().iter().flat_map(|beat| beat.to_le_bytes()).collect();
+    let frame = Event::Frame {
+        kind: Type::ReadRequest,
+        flags: flag::SEQUENCED,
+        word: 0,
+        fragment: 0,
+        payload: Payload(payload),
+    };
+    [Event::Reading(total), frame]
 }
 
 fn error_status(operation: u32, bit: u32, partial: bool) -> u32 {
@@ -196,17 +239,20 @@ impl Bench {
             let tag = u16::try_from(world.random.below(1 << 16)).unwrap();
             let domain = u8::try_from(world.random.below(64)).unwrap();
             let mut queue = Queue::new(&mut world, Owner { tag, domain });
-            queue.sends = true;
+            let source = world.region(0x18000, queue.owner);
+            world.regions.get_mut(&source).unwrap().rights = RIGHT_VALID | RIGHT_RDMA_READ;
             let random = &mut world.random;
+            let level = [1, 2, 4][random.below(3) as usize];
+            queue.allowed = Allowed { writes: true, reads: level != 1 };
             let vi = Vi {
                 queue,
                 state: State::Connected,
-                level: [1, 2, 4][random.below(3) as usize],
+                level,
                 peer: random.below(64) as u8,
                 peer_vi: random.below(1 << 16) as u16,
                 connection: random.below(1 << 16) as u16,
                 max_transfer: if random.chance(0.7) { 0x40000 } else { 6000 },
-                allows: if random.chance(0.8) { 1 } else { 2 },
+                allows: if random.chance(0.8) { 3 } else { random.below(3) as u8 },
                 scheduled: false,
                 in_progress: false,
                 progress: 0,
@@ -229,6 +275,12 @@ impl Bench {
                 number: 0,
                 checked: false,
                 whole: 0,
+                reading: false,
+                answer_in: None,
+                source,
+                answer: None,
+                owing: false,
+                part: None,
             };
             let mut vi = vi;
             vi.number = random.below(256) as u8;
@@ -269,6 +321,8 @@ impl Bench {
             frames: 0,
             counted_fetches: 0,
             counted_messages: 0,
+            refused: 0,
+            counted_refused: 0,
             reread_faults: 0.0,
             events: 0,
             seen: BTreeMap::new(),
@@ -327,14 +381,15 @@ impl Bench {
             }
             Ok(found)
                 if found.total > u64::from(vi.max_transfer)
-                    || (vi.frames_sent > 0 && found.total != vi.whole) =>
+                    || (vi.frames_sent > 0 && (found.reads || found.total != vi.whole)) =>
             {
                 events.extend(fail(found.bus, status::LENGTH_ERROR, false, StopReason::Length));
             }
-            Ok(found) if found.remote.is_some() && vi.allows & 1 == 0 => {
-                let reason = StopReason::RdmaWrite;
+            Ok(found) if vi.bars(&found).is_some() => {
+                let reason = vi.bars(&found).unwrap();
                 events.extend(fail(found.bus, status::RDMA_PROT_ERROR, false, reason));
             }
+            Ok(found) if found.reads => events.extend(asking(&found)),
             Ok(found) => {
                 let frames = found.total.div_ceil(4096).max(1);
                 for frame in vi.frames_sent..frames {
@@ -385,7 +440,7 @@ impl Bench {
                         }
                     }
                     events.push_back(Event::Frame {
-                        write,
+                        kind: if write { Type::RdmaWrite } else { Type::Data },
                         flags,
                         word,
                         fragment,
@@ -413,10 +468,11 @@ impl Bench {
     fn happened(&mut self, number: u16, event: Event) {
         self.events += 1;
         let kind = match &event {
-            Event::Frame { write, flags, .. } => format!("frame {flags:x} {write}"),
+            Event::Frame { kind, flags, .. } => format!("frame {flags:x} {kind:?}"),
             Event::Status { status, .. } => format!("status {status:x}"),
             Event::Stop { reason, status } => format!("stop {reason} {status:x}"),
             Event::Await(_) => "await".into(),
+            Event::Reading(_) => "reading".into(),
             other => format!("{other:?}"),
         };
         *self.seen.entry(kind).or_default() += 1;
@@ -426,7 +482,10 @@ impl Bench {
         let due = if ends { &mut vi.ending } else { &mut vi.expected };
         assert_eq!(due.pop_front().as_ref(), Some(&event), "VI {number}");
         vi.unfold();
-        if let Event::Frame { write, flags, word, ref payload, .. } = event {
+        if let Event::Frame { kind, flags, word, ref payload, .. } = event {
+            if kind == Type::ReadRequest {
+                return;
+            }
             if flags & flag::LAST != 0 {
                 vi.number = vi.number.wrapping_add(1);
             } else {
@@ -434,7 +493,7 @@ impl Bench {
             }
             if flags & flag::FIRST != 0 && flags & flag::LAST == 0 {
                 vi.whole = word.into();
-                if write {
+                if kind == Type::RdmaWrite {
                     let total = payload.0[12..16].try_into().unwrap();
                     vi.whole = u32::from_le_bytes(total).into();
                 }
@@ -454,6 +513,7 @@ impl Bench {
     fn context(&mut self, number: u16) {
         self.in_hand = number;
         let vi = self.at(number);
+        vi.owing = vi.owed == 0 && vi.answer.is_some() && !(vi.awaiting && vi.acked);
         let inputs = (
             vi.state as u8,
             vi.queue.owner,
@@ -468,6 +528,7 @@ impl Bench {
             vi.queue.count,
             (vi.in_progress, vi.progress, vi.message, vi.fragment),
             (vi.awaiting, vi.acked, vi.owed, vi.refuse_reason),
+            (vi.reading, vi.answer),
         );
         let m = &mut self.model.inputs;
         m.vi_ctx_state = inputs.0;
@@ -488,6 +549,30 @@ impl Bench {
         m.vi_ctx_acked = inputs.7.1.into();
         m.vi_ctx_owed = inputs.7.2;
         m.vi_ctx_refuse_reason = inputs.7.3;
+        m.vi_ctx_reading = inputs.8.0.into();
+        m.vi_ctx_answer = inputs.8.1.is_some().into();
+        (m.vi_ctx_answer_address, m.vi_ctx_answer_handle, m.vi_ctx_answer_left) =
+            inputs.8.1.unwrap_or((0xdead, 0xbeef, 0x123));
+    }
+
+    /// SAVE.
+    fn save(&mut self, number: u16) {
+        let out = self.model.outputs.clone();
+        let vi = self.at(number);
+        assert!(!vi.owing, "an answer goes first");
+        let connected = matches!(vi.state, State::Connected);
+        if out.vi_reading != 0 {
+            assert_eq!(out.vi_in_progress, 0);
+            vi.reading = connected;
+            if connected {
+                self.happened(number, Event::Reading(out.vi_offset));
+            }
+        } else if connected {
+            vi.in_progress = out.vi_in_progress != 0;
+            vi.progress = out.vi_offset;
+            vi.fragment = out.vi_fragment;
+        }
+        self.schedule(number);
     }
 
     fn vi_operation(&mut self) {
@@ -498,15 +583,7 @@ impl Bench {
         self.model.inputs.vi_ctx_state = self.at(number).state as u8;
         match out.vi_op {
             0 => self.context(number),
-            1 => {
-                let vi = self.at(number);
-                if matches!(vi.state, State::Connected) {
-                    vi.in_progress = out.vi_in_progress != 0;
-                    vi.progress = out.vi_offset;
-                    vi.fragment = out.vi_fragment;
-                }
-                self.schedule(number);
-            }
+            1 => self.save(number),
             2 => {
                 let vi = self.at(number);
                 let (head, bus) = (vi.queue.head, vi.queue.posted[vi.queue.popped].bus);
@@ -555,11 +632,15 @@ impl Bench {
                 self.schedule(number);
             }
             5 => {
-                assert_eq!((out.vi_queue, out.vi_refuse), (0, 1));
+                assert_eq!(out.vi_refuse, 1);
+                if out.vi_queue != 0 {
+                    self.answer_stops(number, (out.vi_reason, out.vi_status));
+                    return;
+                }
                 let event = Event::Stop { reason: out.vi_reason, status: out.vi_status };
                 self.happened(number, event);
                 let vi = self.at(number);
-                vi.state = State::Error;
+                (vi.state, vi.answer) = (State::Error, None);
                 if vi.level != 1 {
                     (vi.owed, vi.refuse_reason) = (vi.owed | 2, out.vi_reason);
                 }
@@ -570,6 +651,11 @@ impl Bench {
                 let vi = self.at(number);
                 let down = peer == Some(vi.peer);
                 let first = vi.owed & vi.owed.wrapping_neg();
+                if out.vi_answered != 0 {
+                    assert!(vi.owing && out.vi_owed == 0, "an answer after owed frames");
+                    self.answered(number);
+                    return;
+                }
                 if out.vi_owed == 0 {
                     // Its turn goes to the next VI.
                     self.schedule(number);
@@ -580,6 +666,10 @@ impl Bench {
                 vi.told_down = false;
                 (vi.owed, vi.sent_owed) = (vi.owed & !first, 0);
                 self.schedule(number);
+            }
+            7 if self.at(number).part.is_some() => {
+                assert_eq!(out.vi_in_progress, 0, "an answer has no number");
+                self.at(number).checked = true;
             }
             7 => {
                 let vi = self.at(number);
@@ -634,6 +724,9 @@ impl Bench {
         if out.pool_commit_abort != 0 {
             return;
         }
+        if out.pool_kind == Type::ReadResponse as u8 {
+            return self.answer_frame(asked, &beats);
+        }
         self.frames += 1;
         assert_eq!(beats.len() as u64, asked.length.div_ceil(8), "beats of {asked:?}");
         let mut payload: Vec<u8> = beats.iter().flat_map(|beat| beat.to_le_bytes()).collect();
@@ -654,8 +747,7 @@ impl Bench {
         let vi = self.at(number);
         assert_eq!(asked.peer, vi.peer);
         assert_eq!((out.pool_dst_vi, out.pool_connection), (vi.peer_vi, vi.connection));
-        let write = kind == Type::RdmaWrite;
-        if kind != Type::Data && !write {
+        if !matches!(kind, Type::Data | Type::RdmaWrite | Type::ReadRequest) {
             let first = vi.owed & vi.owed.wrapping_neg();
             let owed = match kind {
                 Type::ViAck => 1,
@@ -680,8 +772,125 @@ impl Bench {
         if vi.level == 4 && flags & flag::LAST != 0 {
             vi.ack_in = Some(30);
         }
+        if kind == Type::ReadRequest {
+            vi.answer_in = Some(300);
+        }
         let payload = Payload(payload);
-        self.happened(number, Event::Frame { write, flags, word, fragment, payload });
+        self.happened(number, Event::Frame { kind, flags, word, fragment, payload });
+    }
+
+    /// SENT: a frame of an answer is on its way (contract 12.3).
+    fn answered(&mut self, number: u16) {
+        let vi = self.at(number);
+        if !matches!(vi.state, State::Connected) {
+            return;
+        }
+        let (address, handle, left) = vi.answer.expect("an answer is owed");
+        let length = left.min(4096);
+        let rest = left - length;
+        let next = (address.wrapping_add(4096), handle, rest);
+        vi.answer = (rest > 0).then_some(next);
+        let found = self.range(number, (address, handle, left));
+        assert!(left == 0 || found.ok, "a range that may not be read");
+        self.at(number).part = Some((found.bus, length, rest));
+        self.schedule(number);
+    }
+
+    fn range(&mut self, number: u16, (address, handle, left): (u64, u32, u32)) -> Found {
+        let owner = self.at(number).queue.owner;
+        let handle = Handle(handle);
+        let generation = Some(handle.generation());
+        let place = (true, address);
+        self.world.look_up(handle.index(), generation, place, left, (owner, RIGHT_RDMA_READ))
+    }
+
+    fn answer_frame(&mut self, asked: Asked, beats: &[u64]) {
+        let out = self.model.outputs.clone();
+        let number = out.pool_src_vi;
+        let vi = self.at(number);
+        let (bus, length, rest) = vi.part.take().expect("a frame of an answer");
+        assert!(std::mem::take(&mut vi.checked), "the VI was not checked");
+        assert_eq!((out.pool_dst_vi, out.pool_connection), (vi.peer_vi, vi.connection));
+        assert_eq!((out.pool_flags, out.pool_word), (flag::SEQUENCED, rest));
+        assert!(asked.data && asked.sequenced && asked.peer == vi.peer);
+        assert_eq!(asked.length, u64::from(length));
+        let mut bytes: Vec<u8> = beats.iter().flat_map(|beat| beat.to_le_bytes()).collect();
+        bytes.truncate(length as usize);
+        if length > 0 {
+            assert!(!self.world.memory.fails(bus, length.into()), "it could not be read");
+            assert!(bytes == self.world.memory.read(bus, length.into()), "bytes of an answer");
+        }
+        *self.seen.entry(format!("answer {}", rest != 0)).or_default() += 1;
+    }
+
+    /// An answer that cannot go on stops its VI, and nothing else of it is in hand.
+    fn answer_stops(&mut self, number: u16, told: (u8, u32)) {
+        let vi = self.at(number);
+        let (part, answer) = (vi.part.take(), vi.answer.take());
+        assert!(matches!(vi.state, State::Connected) && vi.ending.is_empty());
+        let reason = if let Some((bus, length, _)) = part {
+            assert!(self.world.memory.fails(bus, length.into()), "it could be read");
+            StopReason::HostRead
+        } else {
+            let found = self.range(number, answer.expect("an answer"));
+            assert!(!found.ok, "it may be read");
+            self.refused += 1;
+            StopReason::RdmaRead
+        };
+        assert_eq!(told, (reason as u8, status::DESC_FLUSHED_ERROR));
+        *self.seen.entry(format!("stop {reason:?} by an answer")).or_default() += 1;
+        let vi = self.at(number);
+        (vi.state, vi.stopped) = (State::Error, true);
+        (vi.owed, vi.refuse_reason) = (vi.owed | 2, told.0);
+        (vi.ack_in, vi.answer_in, vi.checked) = (None, None, false);
+        vi.expected.clear();
+        vi.waiting.clear();
+        self.schedule(number);
+    }
+
+    /// Answers to reads that are complete: the receive engine pops them.
+    fn replies(&mut self) {
+        for at in 0..self.vis.len() {
+            let (number, vi) = &mut self.vis[at];
+            let number = *number;
+            match vi.answer_in {
+                Some(0) if vi.stopped => vi.answer_in = None,
+                Some(0) => {
+                    assert!(vi.reading && vi.expected.is_empty(), "VI {number}: {:?}", vi.expected);
+                    (vi.answer_in, vi.reading, vi.foreseen) = (None, false, false);
+                    let next = vi.queue.successor();
+                    assert!(vi.queue.pop(next));
+                    self.expect(number);
+                    self.schedule(number);
+                }
+                Some(left) => vi.answer_in = Some(left - 1),
+                None => {}
+            }
+        }
+    }
+
+    /// The peer asks for memory; now and then for some that cannot be read.
+    fn owe_answer(&mut self, at: usize) {
+        let (number, vi) = &mut self.vis[at];
+        let number = *number;
+        let ready = vi.level != 1 && vi.answer.is_none() && vi.part.is_none();
+        if !ready || vi.stopped || !matches!(vi.state, State::Connected) {
+            return;
+        }
+        let region = self.world.regions[&vi.source];
+        let random = &mut self.world.random;
+        let left = match random.below(4) {
+            0 => random.below(20),
+            1 => 4096 * random.below(3),
+            _ => random.below(20_000),
+        };
+        let offset = random.below(u64::from(region.length) - left);
+        let handle = Handle::new(vi.source, region.generation).0;
+        vi.answer = Some((region.va_base + offset, handle, left as u32));
+        if random.chance(0.01) {
+            self.world.memory.poison.push((region.bus_base + offset, 1));
+        }
+        self.schedule(number);
     }
 
     fn drive(&mut self) {
@@ -821,8 +1030,11 @@ impl Bench {
         }
         self.counted_fetches += out.counts >> 37 & 1;
         self.counted_messages += out.counts >> 16 & 1;
-        assert_eq!(out.counts & !(1 << 37 | 1 << 16), 0);
+        let refusal = nic_regs::counter::Counter::RdmaRefused as u32;
+        self.counted_refused += out.counts >> refusal & 1;
+        assert_eq!(out.counts & !(1 << 37 | 1 << 16 | 1 << refusal), 0);
         self.acknowledge();
+        self.replies();
     }
 
     /// ViAcks that arrive.
@@ -875,7 +1087,12 @@ impl Bench {
             vi.queue.shorten(&mut self.world);
         }
         let number = *number;
-        if !vi.awaiting {
+        if self.world.random.chance(0.3) {
+            // What is left of its answer is not to be had any more.
+            let region = self.world.regions.get_mut(&vi.source).unwrap();
+            region.generation = region.generation.wrapping_add(1).max(1);
+        }
+        if !vi.awaiting && !vi.reading {
             vi.expected.clear();
             vi.waiting.clear();
             vi.foreseen = false;
@@ -888,7 +1105,8 @@ impl Bench {
             && self.message.is_none()
             && self.vis.iter().all(|(_, vi)| {
                 let sent = vi.expected.is_empty() && vi.ending.is_empty();
-                vi.owed == 0 && (vi.stopped || (vi.queue.count == 0 && !vi.awaiting && sent))
+                let idle = vi.queue.count == 0 && !vi.awaiting && !vi.reading && sent;
+                vi.owed == 0 && vi.answer.is_none() && vi.part.is_none() && (vi.stopped || idle)
             })
     }
 
@@ -925,7 +1143,8 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     bench.reread_faults = if choice.chance(0.3) { 0.05 } else { 0.0 };
     let faults = if choice.chance(0.6) { 0.08 } else { 0.0 };
     let rdma = if choice.chance(0.8) { 0.4 } else { 0.0 };
-    let plan = Plan { faults, long: 0.06, longest: 0x40100, immediate: 0.3, rdma };
+    let reads = if choice.chance(0.8) { 0.5 } else { 0.0 };
+    let plan = Plan { faults, long: 0.06, longest: 0x40100, immediate: 0.3, rdma, reads };
     let busy = choice.chance(0.5);
     let close = if choice.chance(0.6) { 0.9 } else { 0.0 };
     bench.vis.iter_mut().for_each(|(_, vi)| vi.queue.close = close);
@@ -951,6 +1170,10 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
                 let number = bench.vis[at].0;
                 bench.schedule(number);
             }
+        }
+        if reads > 0.0 && bench.world.random.chance(0.0008) {
+            let at = bench.world.random.below(bench.vis.len() as u64) as usize;
+            bench.owe_answer(at);
         }
         let random = &mut bench.world.random;
         if bench.message.is_none() && random.chance(0.001) && !bench.pause {
@@ -980,6 +1203,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     (bench.pause, bench.down) = (false, None);
     bench.settle();
     assert_eq!(bench.counted_messages, bench.message_frames);
+    assert_eq!(bench.counted_refused, bench.refused, "RdmaRefused");
     for (number, vi) in &bench.vis {
         assert!(vi.stopped || vi.expected.is_empty(), "VI {number}: {:?}", vi.expected);
         assert!(vi.ending.is_empty() && vi.waiting.is_empty(), "VI {number}: {:?}", vi.ending);
@@ -1175,4 +1399,24 @@ fn fence_forgets_what_was_read_ahead() {
     bench.pause = false;
     bench.until_done();
     assert_eq!(bench.frames, 5);
+}
+
+/// A long answer to a peer's read, with hosts of 125 cycles of latency: the next frame's bytes
+/// follow at once.
+#[test]
+fn an_answer_keeps_the_rate() {
+    let mut bench = Bench::alone(125);
+    let source = bench.vis[0].1.source;
+    let region = bench.world.regions[&source];
+    let handle = Handle::new(source, region.generation).0;
+    let (number, frames) = (bench.vis[0].0, 20);
+    bench.vis[0].1.answer = Some(((region.va_base + 63) & !63, handle, frames * 4096));
+    bench.schedule(number);
+    let from = bench.now;
+    while bench.vis[0].1.answer.is_some() || bench.vis[0].1.part.is_some() {
+        bench.cycle();
+    }
+    let cycles = bench.now - from;
+    println!("an answer of {frames} frames: {cycles} cycles");
+    assert!(cycles < u64::from(frames) * 512 * 100 / 97 + 400, "{cycles} cycles");
 }

@@ -54,6 +54,8 @@ pub(crate) struct Tally {
     pub kills: u64,
     pub stops: u64,
     pub acks: u64,
+    pub reads: u64,
+    pub answers: u64,
 }
 
 impl Tally {
@@ -67,6 +69,8 @@ impl Tally {
         self.kills += other.kills;
         self.stops += other.stops;
         self.acks += other.acks;
+        self.reads += other.reads;
+        self.answers += other.answers;
     }
 }
 
@@ -320,6 +324,7 @@ impl Bench {
             (i.send_reason, i.send_status) = (call.reason, call.status);
             (i.send_queue, i.send_refuse) = (call.queue.into(), call.refuse.into());
             i.send_owed = call.owed;
+            (i.send_reading, i.send_answered) = (call.reading.into(), call.answered.into());
         }
         let take = self.take_now
             || !self.settings.quiet
@@ -332,7 +337,8 @@ impl Bench {
             (i.recv_op, i.recv_vi, i.recv_in_progress) =
                 (call.op, call.vi, call.in_progress.into());
             (i.recv_offset, i.recv_total) = (call.offset, call.total);
-            i.recv_write = call.write.into();
+            (i.recv_write, i.recv_sends) = (call.write.into(), call.sends.into());
+            (i.recv_address, i.recv_handle) = (call.address, call.handle);
             (i.recv_message, i.recv_fragment) = (call.message, call.fragment);
             i.recv_next_valid = call.next.is_some().into();
             (i.recv_next_region, i.recv_next_offset) = call.next.unwrap_or((0xdead, 0xbad));

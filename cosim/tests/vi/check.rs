@@ -199,6 +199,11 @@ impl Bench {
         let mut need_next = false;
         match call.op {
             0 => check_send(state, o),
+            1 if call.reading => {
+                work.offset = 0;
+                state.reading = Some(offset);
+                self.tally.reads += 1;
+            }
             1 => {
                 (work.in_progress, work.offset, work.fragment) =
                     (call.in_progress, offset, fragment);
@@ -225,7 +230,14 @@ impl Bench {
                 self.stop(vi, (call.reason, 0, call.queue, call.status), call.refuse);
                 self.stopped = true;
             }
-            6 => state.owed &= !call.owed,
+            6 => {
+                state.owed &= !call.owed;
+                if let (true, Some((address, handle, left))) = (call.answered, state.answer) {
+                    let rest = (address.wrapping_add(4096), handle, left.saturating_sub(4096));
+                    state.answer = (left > 4096).then_some(rest);
+                    self.tally.answers += 1;
+                }
+            }
             _ => {
                 check_send(state, o);
                 let work = &mut state.queues[0];
@@ -255,7 +267,24 @@ impl Bench {
             let state = self.vis.entry(vi).or_default();
             let work = &mut state.queues[1];
             match call.op {
+                0 if call.sends => check_read(state, o),
                 0 => check_recv(state, o),
+                1 if call.sends => state.queues[0].offset = call.offset,
+                2 if call.sends => {
+                    need_next = state.pop(0, call.next, false);
+                    assert_eq!(need_next, o.recv_need_next != 0);
+                }
+                4 if call.sends => {
+                    state.reading = None;
+                    self.completed(vi, 0);
+                    self.push(vi);
+                }
+                3 => {
+                    if state.state == State::Connected {
+                        state.answer = Some((call.address, call.handle, call.total));
+                    }
+                    self.push(vi);
+                }
                 1 => {
                     (work.in_progress, work.offset) = (call.in_progress, call.offset);
                     (work.total, work.message) = (call.total, call.message);
@@ -496,6 +525,30 @@ fn check_send(state: &Vi, o: &Out) {
     if state.owed & 2 != 0 {
         assert_eq!(o.send_ctx_refuse_reason, state.refuse_reason);
     }
+    assert_eq!(o.send_ctx_reading != 0, state.reading.is_some());
+    assert_eq!(o.send_ctx_answer != 0, state.answer.is_some());
+    if let Some((address, handle, left)) = state.answer {
+        assert_eq!((o.send_ctx_answer_address, o.send_ctx_answer_handle), (address, handle));
+        assert_eq!(o.send_ctx_answer_left, left);
+    }
+}
+
+/// What the receive engine is told of the send queue.
+fn check_read(state: &Vi, o: &Out) {
+    assert_eq!(o.recv_ctx_state, state.state as u8);
+    if state.state == State::Free {
+        return;
+    }
+    let work = &state.queues[0];
+    assert_eq!(o.recv_ctx_count, work.posted.len() as u16);
+    assert_eq!(o.recv_ctx_in_progress != 0, state.reading.is_some());
+    assert_eq!(o.recv_ctx_progress, work.offset);
+    if let Some(total) = state.reading {
+        assert_eq!(o.recv_ctx_total, total);
+    }
+    if let Some(head) = work.posted.front() {
+        assert_eq!((o.recv_ctx_region, o.recv_ctx_offset, o.recv_ctx_segments), *head);
+    }
 }
 
 fn check_recv(state: &Vi, o: &Out) {
@@ -508,6 +561,7 @@ fn check_recv(state: &Vi, o: &Out) {
     assert_eq!(o.recv_ctx_reliability, state.reliability);
     assert_eq!(o.recv_ctx_count, work.posted.len() as u16);
     assert_eq!(o.recv_ctx_in_progress != 0, work.in_progress);
+    assert_eq!(o.recv_ctx_answering != 0, state.answer.is_some());
     assert_eq!((o.recv_ctx_write != 0, o.recv_ctx_allows), (work.write, state.allows));
     assert_eq!((o.recv_ctx_progress, o.recv_ctx_total), (work.offset, work.total));
     assert_eq!((o.recv_ctx_message, o.recv_ctx_fragment), (work.message, work.fragment));

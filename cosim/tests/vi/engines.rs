@@ -2,7 +2,7 @@
 //! the answer.
 
 use crate::bench::Bench;
-use crate::reference::State;
+use crate::reference::{State, Vi};
 
 /// A call of the send engine; the fields are those of `ViSendClient`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,6 +10,7 @@ pub(crate) struct Send {
     pub op: u8,
     pub vi: u16,
     pub in_progress: bool,
+    pub reading: bool,
     pub offset: u32,
     pub fragment: u8,
     pub next: Option<(u16, u32)>,
@@ -18,6 +19,7 @@ pub(crate) struct Send {
     pub queue: bool,
     pub refuse: bool,
     pub owed: u8,
+    pub answered: bool,
 }
 
 /// A call of the receive engine.
@@ -33,6 +35,9 @@ pub(crate) struct Recv {
     pub fragment: u8,
     pub next: Option<(u16, u32)>,
     pub owe_ack: bool,
+    pub sends: bool,
+    pub address: u64,
+    pub handle: u32,
     pub reason: u8,
     pub detail: u8,
     pub status: u32,
@@ -66,6 +71,15 @@ impl Bench {
                 Some(Send { op: 6, vi, owed, ..Send::default() })
             }
             0 if state.state != State::Connected => None,
+            0 if state.answer.is_some() => {
+                let answered = self.finishing || random.chance(0.8);
+                Some(Send { op: 6, vi, answered, ..Send::default() })
+            }
+            0 if state.reading.is_some() => None,
+            0 if !state.awaiting && !state.queues[0].posted.is_empty() && random.chance(0.1) => {
+                let offset = random.below((1 << 18) + 1) as u32;
+                Some(Send { op: 1, vi, reading: true, offset, ..Send::default() })
+            }
             0 if state.awaiting => state.acked.then_some(Send { op: 4, vi, ..Send::default() }),
             0 if state.queues[0].posted.is_empty() => None,
             0 if random.chance(if self.finishing { 0.0 } else { 0.3 }) => Some(Send {
@@ -105,17 +119,44 @@ impl Bench {
         }
     }
 
+    /// The next step after a call of the receive engine for the answer to a read.
+    fn after_read(&mut self, done: Recv, state: &Vi, need_next: bool) -> Option<Recv> {
+        let vi = done.vi;
+        let next = self.successor(vi, 0);
+        let random = &mut self.random;
+        let total = state.reading.unwrap_or(0);
+        match done.op {
+            0 if state.state != State::Connected || state.reading.is_none() => None,
+            0 if !self.finishing && random.chance(0.5) => {
+                let offset = random.below(u64::from(total) + 1) as u32;
+                Some(Recv { op: 1, vi, sends: true, offset, ..Recv::default() })
+            }
+            0 => {
+                let next = if random.chance(0.1) { None } else { next };
+                Some(Recv { op: 2, vi, sends: true, next, ..Recv::default() })
+            }
+            2 if need_next => Some(Recv { next, ..done }),
+            2 => Some(Recv { op: 4, vi, sends: true, ..Recv::default() }),
+            _ => None,
+        }
+    }
+
     /// A frame arrives: its first call.
     pub(crate) fn first_recv(&mut self) -> Recv {
         let vi = self.random_vi();
         let vi = if self.random.chance(0.02) { vi | 0x400 << self.random.below(6) } else { vi };
-        Recv { op: 0, vi, ..Recv::default() }
+        let reading = self.vis.get(&vi).is_some_and(|state| state.reading.is_some());
+        let sends = self.random.chance(if reading { 0.6 } else { 0.05 });
+        Recv { op: 0, vi, sends, ..Recv::default() }
     }
 
     /// The next step after a call of the receive engine.
     pub(crate) fn after_recv(&mut self, done: Recv, need_next: bool) -> Option<Recv> {
         let vi = done.vi;
         let state = self.vis.get(&vi).cloned().unwrap_or_default();
+        if done.sends {
+            return self.after_read(done, &state, need_next);
+        }
         let next = self.successor(vi, 1);
         let random = &mut self.random;
         let ack = Recv { op: 6, vi, ..Recv::default() };
@@ -134,6 +175,14 @@ impl Bench {
             0 if self.finishing => (state.awaiting && !state.acked).then_some(ack),
             0 if state.awaiting && random.chance(0.5) => Some(ack),
             0 if random.chance(0.02) => Some(stop),
+            0 if state.answer.is_none() && random.chance(0.1) => Some(Recv {
+                op: 3,
+                vi,
+                address: random.bits(),
+                handle: random.bits() as u32,
+                total: random.below(20_000) as u32,
+                ..Recv::default()
+            }),
             0 if random.chance(0.05) => Some(ack),
             0 if state.queues[1].posted.is_empty() => random.chance(0.02).then_some(stop),
             0 if random.chance(0.3) => Some(Recv {

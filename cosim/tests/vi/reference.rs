@@ -1,6 +1,7 @@
 //! The VIs as contract sections 2, 4, 5 and 6 describe them: whole lists of posted descriptors
 //! instead of head and last tokens, one operation at a time.
 
+use nic_regs::desc::status::PARTIAL_ERROR;
 use std::collections::VecDeque;
 
 /// Number of one queue's event queue that means 'none'.
@@ -52,6 +53,10 @@ pub(crate) struct Vi {
     pub popped: Descriptor,
     pub awaiting: bool,
     pub acked: bool,
+    /// An RDMA read of so many bytes is being answered (placed: the send queue's offset).
+    pub reading: Option<u32>,
+    /// The answer that is owed: address, handle, bytes left.
+    pub answer: Option<(u64, u32, u32)>,
     pub owed: u8,
     pub refuse_reason: u8,
     /// Reason, detail, queue, status of the last stop.
@@ -67,8 +72,9 @@ impl Vi {
     }
 
     pub(crate) fn has_work(&self) -> bool {
-        let sends = if self.awaiting { self.acked } else { !self.queues[0].posted.is_empty() };
-        self.owed != 0 || self.state == State::Connected && sends
+        let free = self.reading.is_none() && !self.queues[0].posted.is_empty();
+        let sends = if self.awaiting { self.acked } else { free };
+        self.owed != 0 || self.state == State::Connected && (sends || self.answer.is_some())
     }
 
     fn empty(&mut self) {
@@ -76,6 +82,7 @@ impl Vi {
             *queue = WorkQueue { event_queue: queue.event_queue, ..WorkQueue::default() };
         }
         (self.awaiting, self.acked) = (false, false);
+        (self.reading, self.answer) = (None, None);
     }
 
     /// Stops a Connected VI; true if it was one, and whether a refusal is owed now.
@@ -84,7 +91,11 @@ impl Vi {
             return (false, false);
         }
         self.state = State::Error;
+        self.answer = None;
         self.stopped = stopped;
+        if self.reading.is_some() && self.queues[0].offset != 0 && !stopped.2 {
+            self.stopped.3 |= PARTIAL_ERROR;
+        }
         self.error_pending = true;
         self.error_untried = true;
         let refuse = refuse && self.reliability != 1;
@@ -142,6 +153,7 @@ impl Vi {
                     (queue.message, queue.fragment, queue.write) = (0, 0, false);
                 }
                 (self.awaiting, self.acked) = (false, false);
+                (self.reading, self.answer) = (None, None);
                 (0, 0)
             }
             (3, State::Idle | State::Connected | State::Error) => {
@@ -157,7 +169,8 @@ impl Vi {
             (4, State::Free) => (0, 0),
             (4, _) => {
                 let reason = if self.state == State::Error { self.stopped.0 } else { 0 };
-                let sending = self.queues[0].in_progress || self.awaiting || busy;
+                let reads = self.reading.is_some() || self.answer.is_some();
+                let sending = self.queues[0].in_progress || self.awaiting || busy || reads;
                 let bits = self.state as u32
                     | u32::from(reason) << 4
                     | u32::from(sending) << 12

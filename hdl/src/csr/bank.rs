@@ -8,8 +8,11 @@ use nic_regs::csr;
 use rust_hdl::prelude::*;
 
 /// What this device can do.
-const CAPS3: u64 =
-    csr::CAPS3::RESET.with(csr::CAPS3::PUSH, 1).with(csr::CAPS3::RDMA_WRITE, 1).0 as u64;
+const CAPS3: u64 = csr::CAPS3::RESET
+    .with(csr::CAPS3::PUSH, 1)
+    .with(csr::CAPS3::RDMA_WRITE, 1)
+    .with(csr::CAPS3::RDMA_READ, 1)
+    .0 as u64;
 
 /// Word offset of each register, in the order in which [`Bank`] reads them.
 const ROWS: [u32; 31] = [

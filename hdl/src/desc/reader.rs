@@ -42,6 +42,8 @@ pub struct Reader {
     pub region: Signal<In, Bits<16>>,
     pub offset: Signal<In, Bits<26>>,
     pub hint: Signal<In, Bits<5>>,
+    /// The VI has no RDMA reads.
+    pub unreliable: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
     /// The descriptor is read, or will not be; `failed` says why. Stays until the next start.
     pub over: Signal<Out, Bit>,
@@ -52,7 +54,8 @@ pub struct Reader {
     pub next_va: Signal<Out, Bits<64>>,
     pub next_handle: Signal<Out, Bits<32>>,
     pub seg_count: Signal<Out, Bits<5>>,
-    /// As in `status::OP_*`, 18:17: 0 a send, 1 an RDMA write. Stays until the next start.
+    /// As in `status::OP_*`, 18:17: 0 a send, 1 an RDMA write, 2 an RDMA read. Stays until the next
+    /// start.
     pub operation: Signal<Out, Bits<2>>,
     /// The first segment names the peer's memory.
     pub is_rdma: Signal<Out, Bit>,
@@ -116,6 +119,8 @@ pub struct Reader {
     unread_token: Signal<Local, Bit>,
     small_count: Signal<Local, Bit>,
     is_write: Signal<Local, Bit>,
+    is_read: Signal<Local, Bit>,
+    remote: Signal<Local, Bit>,
     bad_op: Signal<Local, Bit>,
     bad_count: Signal<Local, Bit>,
     segment_beats: Signal<Local, Bit>,
@@ -127,6 +132,7 @@ pub struct Reader {
     segments_largest: Number<16, { DATA_SEGMENTS_MAX as u64 }>,
     count_largest: Number<16, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     first_pair: Number<5, { FIRST_SEGMENT_BEAT / 2 }>,
+    has_reads: Number<1, 1>,
     unread_region: Number<16, 0xfffe>,
     unread_offset: Number<26, 0x3ff_ffff>,
     op_reach: Number<2, 1>,
@@ -153,8 +159,13 @@ impl Logic for Reader {
         self.next_handle.next = self.next_handle_at.q.val();
         self.seg_count.next = self.count.q.val().get_bits::<5>(0);
         self.is_write.next = self.control.q.val().get_bit(0) & (!self.control.q.val().get_bit(1));
-        self.operation.next = bit_cast::<2, 1>(self.is_write.val().into());
-        self.is_rdma.next = self.is_write.val();
+        self.is_read.next = (!self.control.q.val().get_bit(0))
+            & self.control.q.val().get_bit(1)
+            & self.has_reads.val().get_bit(0);
+        self.operation.next = bit_cast::<2, 1>(self.is_write.val().into())
+            | (bit_cast::<2, 1>(self.is_read.val().into()) << 1);
+        self.remote.next = self.is_write.val() | self.is_read.val();
+        self.is_rdma.next = self.remote.val();
         self.remote_address.next = self.remote_address_at.q.val();
         self.remote_handle.next = self.remote_handle_at.q.val();
         self.has_immediate.next = self.control.q.val().get_bit(2);
@@ -201,9 +212,11 @@ impl Logic for Reader {
         self.more.next = self.need.val() - self.upto.q.val();
         self.small_count.next = self.count.q.val() <= self.count_largest.val();
         self.over_room.d.next = self.small_count.val() & (self.need_wide.val() > self.room.q.val());
-        self.bad_op.next = self.control.q.val().get_bit(1);
+        // A read has no immediate data.
+        self.bad_op.next = self.control.q.val().get_bit(1)
+            & ((!self.is_read.val()) | self.unreliable.val() | self.control.q.val().get_bit(2));
         self.bad_count.next = self.count.q.val() > self.segments_largest.val();
-        if self.is_write.val() {
+        if self.remote.val() {
             self.bad_count.next = (!self.small_count.val()) | (!self.count.q.val().any());
         }
         self.bad_format.d.next = (self.control.q.val().get_bits::<12>(4) != 0)
@@ -280,7 +293,7 @@ impl Logic for Reader {
                     } else if self.beat.q.val() == 5 {
                         self.remote_handle_at.d.next = self.read.rsp_data.val().get_bits::<32>(0);
                         self.bad_remote.d.next =
-                            self.is_write.val() & self.read.rsp_data.val().get_bits::<32>(32).any();
+                            self.remote.val() & self.read.rsp_data.val().get_bits::<32>(32).any();
                     }
                     if self.read.rsp_last.val() {
                         self.state.d.next = ReaderState::Judge;

@@ -40,6 +40,10 @@ pub enum Cause {
     Misfit = 12,
     /// An RDMA write of the peer is not allowed.
     RdmaWrite = 13,
+    /// The peer's VI takes no RDMA reads (a send descriptor).
+    ReadBarred = 14,
+    /// An RDMA read of the peer is not allowed.
+    RdmaRead = 15,
 }
 
 #[derive(LogicBlock, Default)]
@@ -73,6 +77,8 @@ pub struct Verdict {
     cause_refused: Number<4, { Cause::Refused as u64 }>,
     cause_refused_reception: Number<4, { Cause::RefusedReception as u64 }>,
     cause_misfit: Number<4, { Cause::Misfit as u64 }>,
+    cause_read_barred: Number<4, { Cause::ReadBarred as u64 }>,
+    cause_rdma_read: Number<4, { Cause::RdmaRead as u64 }>,
     cause_rdma_write: Number<4, { Cause::RdmaWrite as u64 }>,
     reason_rdma_read: Number<8, { StopReason::RdmaRead as u64 }>,
     reason_rdma_write: Number<8, { StopReason::RdmaWrite as u64 }>,
@@ -149,6 +155,12 @@ impl Logic for Verdict {
             self.reason.next = self.reason_length.val();
         } else if self.cause.val() == self.cause_rdma_write.val() {
             self.reason.next = self.reason_rdma_write.val();
+        } else if self.cause.val() == self.cause_read_barred.val() {
+            self.completes.next = true;
+            self.errors.next = self.bit_rdma.val();
+            self.reason.next = self.reason_rdma_read.val();
+        } else if self.cause.val() == self.cause_rdma_read.val() {
+            self.reason.next = self.reason_rdma_read.val();
         }
         self.extra.next = 0.into();
         if self.cause.val() == self.cause_done.val() {

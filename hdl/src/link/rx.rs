@@ -10,7 +10,7 @@
 //! never ends only counts beats, up to a ceiling above every legal length.
 use crate::channel::num::Num;
 use crate::leaf::Crc32Step;
-use nic_regs::frame::{CRC_INIT, HEADER_BEATS, Type, VERSION};
+use nic_regs::frame::{CRC_INIT, HEADER_BEATS, MESSAGE_BYTES, RDMA_HEADER_BYTES, Type, VERSION};
 use nic_regs::limits::LINK_PAYLOAD_BYTES;
 use rust_hdl::prelude::*;
 
@@ -84,7 +84,11 @@ pub struct LinkRx {
     early_to: Signal<Local, Bits<8>>,
     known: Signal<Local, Bit>,
     is_write: Signal<Local, Bit>,
-    too_short: Signal<Local, Bit>,
+    is_data: Signal<Local, Bit>,
+    early_length: Signal<Local, Bits<16>>,
+    bad_length: Signal<Local, Bit>,
+    /// It must be sequenced, and is not.
+    loose: Signal<Local, Bit>,
     end_limit: Signal<Local, Bits<14>>,
     is_first: Signal<Local, Bit>,
     in_payload: Signal<Local, Bit>,
@@ -105,9 +109,15 @@ pub struct LinkRx {
     end_plain_14: Num<14, { (HEADER_BEATS + LINK_PAYLOAD_BYTES / 8) as u64 }>,
     ceiling: Num<10, 1000>,
     version: Num<8, { VERSION as u64 }>,
+    message_bytes: Num<16, { MESSAGE_BYTES as u64 }>,
+    rdma_bytes: Num<16, { RDMA_HEADER_BYTES as u64 }>,
     zero_2: Num<2, 0>,
     type_data: Num<8, { Type::Data as u64 }>,
+    type_message: Num<8, { Type::Message as u64 }>,
     type_write: Num<8, { Type::RdmaWrite as u64 }>,
+    type_request: Num<8, { Type::ReadRequest as u64 }>,
+    /// The last one for the receive engine.
+    type_last: Num<8, { Type::ReadResponse as u64 }>,
     type_ack: Num<8, { Type::Ack as u64 }>,
     type_syn: Num<8, { Type::Syn as u64 }>,
     type_synack: Num<8, { Type::SynAck as u64 }>,
@@ -163,13 +173,25 @@ impl Logic for LinkRx {
         self.due_position.d.next = self.due_beats.val();
         self.early_kind.next = self.early0.q.val().get_bits::<8>(8);
         self.known.next = ((self.early_kind.val() >= self.type_data.val())
-            & (self.early_kind.val() <= self.type_write.val()))
+            & (self.early_kind.val() <= self.type_last.val()))
             | ((self.early_kind.val() >= self.type_ack.val())
                 & (self.early_kind.val() <= self.type_refused.val()));
         self.at.next = bit_cast::<14, 10>(self.position.q.val());
-        // An RDMA write has a header of its own, 16 bytes.
+        // Lengths and flags that do not go with the type. Types below 16 are for the receive engine.
+        self.is_data.next = self.early_kind.val() == self.type_data.val();
         self.is_write.next = self.early_kind.val() == self.type_write.val();
-        self.too_short.next = self.is_write.val() & (!self.early0.q.val().get_bits::<12>(20).any());
+        self.early_length.next = self.early0.q.val().get_bits::<16>(16);
+        self.bad_length.next =
+            self.is_write.val() & (self.early_length.val() < self.rdma_bytes.val());
+        if self.early_kind.val() == self.type_message.val() {
+            self.bad_length.next = self.early_length.val() != self.message_bytes.val();
+        } else if self.early_kind.val() == self.type_request.val() {
+            self.bad_length.next = self.early_length.val() != self.rdma_bytes.val();
+        }
+        self.loose.next = (!self.early_kind.val().get_bits::<4>(4).any())
+            & (!self.is_data.val())
+            & (!self.is_write.val())
+            & (!self.early1.q.val().get_bit(51));
         self.end_limit.next = self.end_plain_14.val();
         if self.is_write.val() {
             self.end_limit.next = self.end_max_14.val();
@@ -203,7 +225,8 @@ impl Logic for LinkRx {
         self.length_good.d.next = (self.at.val() == self.due_position.q.val())
             & (self.position.q.val() >= self.header_beats.val())
             & (self.due_position.q.val() <= self.end_limit.val())
-            & (!self.too_short.val())
+            & (!self.bad_length.val())
+            & (!self.loose.val())
             & self.known.val();
         if self.ending.val() {
             self.held0.d.next = self.early0.q.val();

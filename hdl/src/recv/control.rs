@@ -6,6 +6,8 @@
 //!   Message: Idle -> Message -> [Refuse ->] Release
 //!   RDMA write: Get -> Match -> Choose -> Range -> [Over ->] Close -> Release
 //!     with immediate data: Range -> Choose -> [Resolve -> ... ->] Close -> Release
+//!   read request: Get -> Match -> Choose -> Range -> Over -> Acked -> Release
+//!   read response: Get -> Match -> Choose -> Reply -> Close -> Release
 //!   dropped: Choose -> [Close ->] Release
 //! ```
 //! What Close does, [`super::close`] says.
@@ -13,8 +15,6 @@
 use super::state::RecvState;
 use crate::desc::{Cause, Outcome};
 use crate::leaf::Number;
-use nic_regs::counter::Counter;
-use nic_regs::frame::MESSAGE_BYTES;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -27,6 +27,8 @@ pub struct Control {
     // The frame.
     pub valid: Signal<In, Bit>,
     pub is_message: Signal<In, Bit>,
+    pub is_request: Signal<In, Bit>,
+    pub is_response: Signal<In, Bit>,
     /// Bytes of data.
     pub length: Signal<In, Bits<13>>,
     pub is_write: Signal<In, Bit>,
@@ -34,7 +36,6 @@ pub struct Control {
     pub first: Signal<In, Bit>,
     pub last: Signal<In, Bit>,
     // What it does (see `super::judge`).
-    pub unmatched: Signal<In, Bit>,
     pub dropped: Signal<In, Bit>,
     pub acked: Signal<In, Bit>,
     pub gap: Signal<In, Bit>,
@@ -42,6 +43,8 @@ pub struct Control {
     pub takes: Signal<In, Bit>,
     pub breaks: Signal<In, Bit>,
     pub writes: Signal<In, Bit>,
+    pub replies: Signal<In, Bit>,
+    pub partly: Signal<In, Bit>,
     pub judged: Signal<In, Bits<4>>,
     pub busy: Signal<In, Bit>,
     pub unreliable: Signal<In, Bit>,
@@ -57,10 +60,16 @@ pub struct Control {
     pub ask: Signal<Out, Bit>,
     pub answered: Signal<In, Bit>,
     pub granted: Signal<In, Bit>,
+    pub refusal: Signal<In, Bits<4>>,
     /// An RDMA write is over: the SAVE owes what a completion would.
     pub over: Signal<Out, Bit>,
     /// The descriptor that is wanted tells of an RDMA write.
     pub telling: Signal<Out, Bit>,
+    // The descriptor of a read, see `super::reply`.
+    pub reply: Signal<Out, Bit>,
+    pub replied: Signal<In, Bit>,
+    pub reply_good: Signal<In, Bit>,
+    pub reply_cause: Signal<In, Bits<4>>,
     // The prefetcher.
     pub serving: Signal<In, Bit>,
     pub loaded: Signal<In, Bit>,
@@ -71,7 +80,6 @@ pub struct Control {
     pub foreign: Signal<Out, Bit>,
     // Calls to the VI table.
     pub done: Signal<In, Bit>,
-    pub need_next: Signal<In, Bit>,
     pub get: Signal<Out, Bit>,
     pub ack: Signal<Out, Bit>,
     pub in_progress: Signal<Out, Bit>,
@@ -91,13 +99,13 @@ pub struct Control {
     // Messages, see `super::courier`.
     pub message: Signal<Out, Bit>,
     pub message_over: Signal<In, Bit>,
-    pub message_refuse: Signal<In, Bit>,
     pub give_back: Signal<Out, Bit>,
     pub idle: Signal<Out, Bit>,
     pub matched: Signal<Out, Bit>,
-    pub counts: Signal<Out, Bits<64>>,
+    // For `super::tally`.
+    pub choosing: Signal<Out, Bit>,
+    pub range_refused: Signal<Out, Bit>,
     state: DFF<RecvState>,
-    counts_out: DFF<Bits<64>>,
     broken: DFF<Bit>,
     partial_at: DFF<Bit>,
     in_progress_at: DFF<Bit>,
@@ -106,34 +114,32 @@ pub struct Control {
     telling_at: DFF<Bit>,
     cause_at: DFF<Bits<4>>,
     starts: Signal<Local, Bit>,
+    /// It waits for everything before it: a message for its event; a response because the VI still
+    /// counts as reading until the completion is announced.
+    alone: Signal<Local, Bit>,
     some: Signal<Local, Bit>,
     places: Signal<Local, Bit>,
     ignored: Signal<Local, Bit>,
-    message_bytes: Number<13, { MESSAGE_BYTES as u64 }>,
     cause_length: Number<4, { Cause::Length as u64 }>,
-    count_unmatched: Number<64, { 1 << Counter::Unmatched as u32 }>,
-    count_empty: Number<64, { 1 << Counter::UnreliableEmpty as u32 }>,
-    count_gap: Number<64, { 1 << Counter::UnreliableGap as u32 }>,
-    count_refused: Number<64, { 1 << Counter::MessagesRefused as u32 }>,
-    count_rdma: Number<64, { 1 << Counter::RdmaRefused as u32 }>,
     cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
-    cause_rdma_write: Number<4, { Cause::RdmaWrite as u64 }>,
     failed_protection: Number<3, { Outcome::Protection as u64 }>,
 }
 
 impl Logic for Control {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, counts_out, broken, partial_at, in_progress_at);
+        dff_setup!(self, clock, state, broken, partial_at, in_progress_at);
         dff_setup!(self, clock, foreign_at, cause_at, over_at, telling_at);
         self.idle.next = self.state.q.val() == RecvState::Idle;
-        self.counts.next = self.counts_out.q.val();
-        self.counts_out.d.next = 0.into();
+        self.choosing.next = self.state.q.val() == RecvState::Choose;
+        self.range_refused.next =
+            (self.state.q.val() == RecvState::Range) & self.answered.val() & (!self.granted.val());
+        self.alone.next = self.is_message.val() | self.is_response.val();
         self.starts.next = (self.state.q.val() == RecvState::Idle)
             & self.valid.val()
             & self.ready.val()
             & (!self.pause.val())
-            & (self.quiet.val() | (!self.is_message.val()));
+            & (self.quiet.val() | (!self.alone.val()));
         self.some.next = self.length.val().any();
 
         // The prefetcher.
@@ -154,12 +160,18 @@ impl Logic for Control {
             self.telling_at.q.val() & (self.outcome.val() == self.failed_protection.val());
 
         // The range of an RDMA.
-        self.load.next = self.starts.val() & self.is_write.val();
+        self.load.next = self.starts.val() & (self.is_write.val() | self.is_request.val());
         self.ask.next = self.state.q.val() == RecvState::Range;
         self.over.next = self.over_at.q.val();
         self.telling.next = self.telling_at.q.val();
-        self.places.next =
-            (self.state.q.val() == RecvState::Range) & self.answered.val() & self.granted.val();
+        self.reply.next = self.state.q.val() == RecvState::Reply;
+        self.places.next = ((self.state.q.val() == RecvState::Range)
+            & self.answered.val()
+            & self.granted.val()
+            & self.is_write.val())
+            | ((self.state.q.val() == RecvState::Reply)
+                & self.replied.val()
+                & self.reply_good.val());
 
         // Payload and completion.
         self.scatter.next = self.some.val()
@@ -186,12 +198,8 @@ impl Logic for Control {
                 if self.starts.val() {
                     self.state.d.next = RecvState::Get;
                     if self.is_message.val() {
+                        self.message.next = true;
                         self.state.d.next = RecvState::Message;
-                        self.message.next = self.length.val() == self.message_bytes.val();
-                        if self.length.val() != self.message_bytes.val() {
-                            self.counts_out.d.next = self.count_unmatched.val();
-                            self.state.d.next = RecvState::Release;
-                        }
                     }
                 }
             }
@@ -208,8 +216,7 @@ impl Logic for Control {
             RecvState::Choose => {
                 self.cause_at.d.next = self.judged.val();
                 self.broken.d.next = self.breaks.val();
-                self.partial_at.d.next =
-                    (!self.first.val()) | (self.busy.val() & (!self.unreliable.val()));
+                self.partial_at.d.next = self.partly.val();
                 self.state.d.next = RecvState::Release;
                 if self.telling_at.q.val() {
                     // The data of an RDMA write is on its way, now its immediate data.
@@ -219,29 +226,20 @@ impl Logic for Control {
                         self.fail.next = !self.unreliable.val();
                         self.save.next = self.unreliable.val();
                         self.state.d.next = RecvState::Close;
-                        if self.unreliable.val() {
-                            self.counts_out.d.next = self.count_empty.val();
-                        }
                     } else if self.found.val() {
                         self.pop.next = true;
                         self.state.d.next = RecvState::Close;
                     }
-                } else if self.unmatched.val() {
-                    self.counts_out.d.next = self.count_unmatched.val();
-                } else if self.dropped.val() | self.gap.val() {
-                    self.counts_out.d.next = self.count_gap.val();
-                    if self.dropped.val() {
-                        self.counts_out.d.next = self.count_empty.val();
-                    }
-                    if self.busy.val() {
-                        // The rest of the message in progress is dropped too.
-                        self.save.next = true;
-                        self.state.d.next = RecvState::Close;
-                    }
+                } else if (self.dropped.val() | self.gap.val()) & self.busy.val() {
+                    // The rest of the message in progress is dropped too.
+                    self.save.next = true;
+                    self.state.d.next = RecvState::Close;
                 } else if self.acked.val() {
                     self.state.d.next = RecvState::Acked;
                 } else if self.writes.val() {
                     self.state.d.next = RecvState::Range;
+                } else if self.replies.val() {
+                    self.state.d.next = RecvState::Reply;
                 } else if self.stops.val() | (self.breaks.val() & self.found.val()) {
                     self.fail.next = true;
                     self.state.d.next = RecvState::Close;
@@ -252,15 +250,15 @@ impl Logic for Control {
                 }
             }
             RecvState::Range => {
-                self.in_progress_at.d.next = !self.last.val();
+                self.in_progress_at.d.next = self.granted.val() & (!self.last.val());
                 if self.answered.val() {
                     self.state.d.next = RecvState::Close;
                     if !self.granted.val() {
-                        self.in_progress_at.d.next = false;
-                        self.counts_out.d.next = self.count_rdma.val();
-                        self.cause_at.d.next = self.cause_rdma_write.val();
+                        self.cause_at.d.next = self.refusal.val();
                         self.fail.next = !self.unreliable.val();
                         self.save.next = self.unreliable.val();
+                    } else if self.is_request.val() {
+                        self.state.d.next = RecvState::Over;
                     } else if self.last.val() & self.has_immediate.val() {
                         self.telling_at.d.next = true;
                         self.state.d.next = RecvState::Choose;
@@ -274,7 +272,19 @@ impl Logic for Control {
             }
             RecvState::Over => {
                 if self.quiet.val() {
-                    self.save.next = true;
+                    self.save.next = !self.is_request.val();
+                    self.state.d.next = RecvState::Close;
+                    if self.is_request.val() {
+                        self.state.d.next = RecvState::Acked;
+                    }
+                }
+            }
+            RecvState::Reply => {
+                if self.replied.val() {
+                    self.cause_at.d.next = self.reply_cause.val();
+                    self.fail.next = !self.reply_good.val();
+                    self.pop.next = self.reply_good.val() & self.last.val();
+                    self.save.next = self.reply_good.val() & (!self.last.val());
                     self.state.d.next = RecvState::Close;
                 }
             }
@@ -309,9 +319,6 @@ impl Logic for Control {
             }
             RecvState::Acked => {
                 if self.done.val() {
-                    if self.need_next.val() {
-                        self.counts_out.d.next = self.count_unmatched.val();
-                    }
                     self.state.d.next = RecvState::Release;
                 }
             }
@@ -321,9 +328,6 @@ impl Logic for Control {
                 }
             }
             RecvState::Message => {
-                if self.message_refuse.val() {
-                    self.counts_out.d.next = self.count_refused.val();
-                }
                 if self.message_over.val() {
                     self.state.d.next = RecvState::Release;
                 }
@@ -334,7 +338,6 @@ impl Logic for Control {
         }
         if self.reset.val() {
             self.state.d.next = RecvState::Idle;
-            self.counts_out.d.next = 0.into();
         }
     }
 }

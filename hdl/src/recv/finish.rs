@@ -34,6 +34,8 @@ pub struct Finish {
     pub has_immediate: Signal<In, Bit>,
     pub immediate: Signal<In, Bits<32>>,
     pub owe_ack: Signal<In, Bit>,
+    /// It is the send queue's: an RDMA read.
+    pub sends: Signal<In, Bit>,
     /// The status is not in the queue yet.
     pub busy: Signal<Out, Bit>,
     /// Every completion was announced.
@@ -52,6 +54,7 @@ pub struct Finish {
     pub call: Signal<Out, Bit>,
     pub call_vi: Signal<Out, Bits<16>>,
     pub call_owe_ack: Signal<Out, Bit>,
+    pub call_sends: Signal<Out, Bit>,
     pub call_done: Signal<In, Bit>,
     state: DFF<FinishState>,
     vi_at: DFF<Bits<16>>,
@@ -60,10 +63,11 @@ pub struct Finish {
     immediate_at: DFF<Bits<32>>,
     long: DFF<Bit>,
     owes: DFF<Bit>,
+    sends_at: DFF<Bit>,
     /// Statuses that were accepted, and not announced yet.
     accepted: DFF<Bits<3>>,
-    /// Statuses in the queue or accepted: VI 15:0, owed ViAck 16.
-    pending: Fifo<17, 2>,
+    /// Statuses in the queue or accepted: VI 15:0, owed ViAck 16, send queue 17.
+    pending: Fifo<18, 2>,
     calls: Signal<Local, Bit>,
     may: Signal<Local, Bit>,
     length_offset: Number<64, LENGTH_OFFSET>,
@@ -76,6 +80,7 @@ impl Logic for Finish {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, vi_at, bus_at, word, immediate_at, long, owes, accepted);
+        dff_setup!(self, clock, sends_at);
         clock!(self, clock, pending);
         self.pending.reset.next = self.reset.val();
         self.busy.next = self.state.q.val() != FinishState::Idle;
@@ -84,8 +89,9 @@ impl Logic for Finish {
             & self.room.val()
             & (!self.pending.full.val());
         self.pending.write.next = self.may.val();
-        self.pending.data_in.next = bit_cast::<17, 16>(self.vi_at.q.val())
-            | (bit_cast::<17, 1>(self.owes.q.val().into()) << 16);
+        self.pending.data_in.next = bit_cast::<18, 16>(self.vi_at.q.val())
+            | (bit_cast::<18, 1>(self.owes.q.val().into()) << 16)
+            | (bit_cast::<18, 1>(self.sends_at.q.val().into()) << 17);
         self.packet.next = false;
         self.beat.next = false;
         self.last.next = !self.long.q.val();
@@ -101,6 +107,7 @@ impl Logic for Finish {
         self.call.next = self.calls.val();
         self.call_vi.next = self.pending.data_out.val().get_bits::<16>(0);
         self.call_owe_ack.next = self.pending.data_out.val().get_bit(16);
+        self.call_sends.next = self.pending.data_out.val().get_bit(17);
         self.pending.read.next = self.calls.val() & self.call_done.val();
         if self.written.val() & (!(self.calls.val() & self.call_done.val())) {
             self.accepted.d.next = self.accepted.q.val() + 1;
@@ -116,6 +123,7 @@ impl Logic for Finish {
                 self.immediate_at.d.next = self.immediate.val();
                 self.long.d.next = self.has_immediate.val();
                 self.owes.d.next = self.owe_ack.val();
+                self.sends_at.d.next = self.sends.val();
                 if self.start.val() {
                     self.state.d.next = FinishState::Packet;
                 }

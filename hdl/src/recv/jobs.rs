@@ -152,8 +152,7 @@ impl Logic for Jobs {
         dff_setup!(self, clock, state, sweep, vi_at, serving_at, again_at, predicted_at, calm);
         dff_setup!(self, clock, row_at);
         clock!(self, clock, flights, waiting, rows);
-        self.calm.d.next =
-            (self.state.q.val() == JobState::Idle) & (!self.flights.any.val());
+        self.calm.d.next = (self.state.q.val() == JobState::Idle) & (!self.flights.any.val());
         self.paused.next = self.state.q.val() == JobState::Paused;
         self.ready.next =
             (self.state.q.val() != JobState::Clear) & (self.state.q.val() != JobState::Paused);
@@ -321,8 +320,7 @@ impl Logic for Jobs {
                     & (self.blocked.val() | (self.owned.val() & self.present.val().any()))
                 {
                     self.state.d.next = JobState::Idle;
-                } else if self.blocked.val()
-                    | (self.rows.recent.val() & (!self.serving_at.q.val()))
+                } else if self.blocked.val() | (self.rows.recent.val() & (!self.serving_at.q.val()))
                 {
                     self.rows.pass.next = true;
                     self.rows.step.next = true;

@@ -1,4 +1,4 @@
-//! What a frame does to its VI: the rules of contract 5.1, 5.2, 5.4 and 11.2 that need neither a
+//! What a frame does to its VI: the rules of contract 5.1, 5.2, 5.4, 11.2, 12.2 and 12.4 that need neither a
 //! descriptor nor the region table.
 //! Combinational; valid with the comparisons of [`super::Port`].
 
@@ -24,6 +24,10 @@ pub struct Judge {
     pub continues: Signal<In, Bit>,
     pub misfit: Signal<In, Bit>,
     pub inconsistent: Signal<In, Bit>,
+    /// A read's request that is too long or one too many, or a response that does not fit its read.
+    pub bad_read: Signal<In, Bit>,
+    /// Bytes of the message are placed.
+    pub placed: Signal<In, Bit>,
     /// The receive queue is empty.
     pub empty: Signal<In, Bit>,
     // At most one of these:
@@ -38,17 +42,26 @@ pub struct Judge {
     /// The descriptor is needed: to take the payload, or to be completed with LENGTH_ERROR.
     pub takes: Signal<Out, Bit>,
     pub breaks: Signal<Out, Bit>,
-    /// A frame of an RDMA write, if it is allowed.
+    /// A frame of an RDMA write or a read's request, if it is allowed.
     pub writes: Signal<Out, Bit>,
+    /// Part of the answer to a read of the VI.
+    pub replies: Signal<Out, Bit>,
+    /// If the descriptor fails, some of its message was placed before.
+    pub partial: Signal<Out, Bit>,
     pub cause: Signal<Out, Bits<4>>,
     is_data: Signal<Local, Bit>,
     is_write: Signal<Local, Bit>,
     is_part: Signal<Local, Bit>,
+    is_request: Signal<Local, Bit>,
+    is_response: Signal<Local, Bit>,
+    misplaced: Signal<Local, Bit>,
     stray: Signal<Local, Bit>,
     out_of_turn: Signal<Local, Bit>,
     violation: Signal<Local, Bit>,
     kind_data: Number<8, { Type::Data as u64 }>,
     kind_write: Number<8, { Type::RdmaWrite as u64 }>,
+    kind_request: Number<8, { Type::ReadRequest as u64 }>,
+    kind_response: Number<8, { Type::ReadResponse as u64 }>,
     kind_ack: Number<8, { Type::ViAck as u64 }>,
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
     kind_fin: Number<8, { Type::Fin as u64 }>,
@@ -71,10 +84,20 @@ impl Logic for Judge {
         self.takes.next = false;
         self.breaks.next = false;
         self.writes.next = false;
+        self.replies.next = false;
         self.cause.next = 0.into();
         self.is_data.next = self.kind.val() == self.kind_data.val();
         self.is_write.next = self.kind.val() == self.kind_write.val();
         self.is_part.next = self.is_data.val() | self.is_write.val();
+        self.is_request.next = self.kind.val() == self.kind_request.val();
+        self.is_response.next = self.kind.val() == self.kind_response.val();
+        self.partial.next = (!self.first.val()) | (self.busy.val() & (!self.unreliable.val()));
+        if self.is_response.val() {
+            self.partial.next = self.placed.val();
+        }
+        self.misplaced.next = (self.is_part.val() & (!self.level_fits.val()))
+            | ((self.is_request.val() | self.is_response.val()) & self.unreliable.val())
+            | (self.is_response.val() & (!self.busy.val()));
         self.stray.next = (!self.first.val())
             & ((!self.busy.val()) | (self.busy_write.val() != self.is_write.val()));
         self.out_of_turn.next = (!self.continues.val()) | self.misfit.val();
@@ -83,8 +106,13 @@ impl Logic for Judge {
             self.out_of_turn.next = (!self.opening.val()) | self.inconsistent.val();
             self.violation.next = self.busy.val() | self.inconsistent.val();
         }
-        if (!self.ours.val()) | (self.is_part.val() & (!self.level_fits.val())) {
+        if (!self.ours.val()) | self.misplaced.val() {
             self.unmatched.next = true;
+        } else if self.is_request.val() | self.is_response.val() {
+            self.stops.next = self.bad_read.val();
+            self.writes.next = self.is_request.val() & (!self.bad_read.val());
+            self.replies.next = self.is_response.val() & (!self.bad_read.val());
+            self.cause.next = self.cause_misfit.val();
         } else if self.is_part.val() {
             if self.unreliable.val() & self.out_of_turn.val() {
                 self.gap.next = true;

@@ -26,6 +26,8 @@ pub struct Port {
     pub stop: Signal<In, Bit>,
     pub complete: Signal<In, Bit>,
     pub complete_vi: Signal<In, Bits<16>>,
+    /// It is about the send queue.
+    pub complete_sends: Signal<In, Bit>,
     pub complete_done: Signal<Out, Bit>,
     pub look: Signal<In, Bit>,
     pub look_vi: Signal<In, Bits<16>>,
@@ -52,6 +54,13 @@ pub struct Port {
     /// refuse nothing).
     pub is_data: Signal<In, Bit>,
     pub is_write: Signal<In, Bit>,
+    /// A read's request (`acked` is then ANSWER), or part of the answer to one of this VI: its calls
+    /// are about the send queue.
+    pub is_request: Signal<In, Bit>,
+    pub is_response: Signal<In, Bit>,
+    /// The memory that the peer asks for.
+    pub address: Signal<In, Bits<64>>,
+    pub handle: Signal<In, Bits<32>>,
     /// Bytes of data; of an RDMA write, as its header tells, the length of the message.
     pub length: Signal<In, Bits<13>>,
     pub rdma_total: Signal<In, Bits<32>>,
@@ -84,6 +93,8 @@ pub struct Port {
     pub misfit: Signal<Out, Bit>,
     /// First frame: longer than the message that it announces.
     pub inconsistent: Signal<Out, Bit>,
+    /// See [`super::judge`].
+    pub bad_read: Signal<Out, Bit>,
     /// Bytes placed before this frame, and with it.
     pub placed: Signal<Out, Bits<19>>,
     /// Length of the whole message; bit 20: longer than the device takes.
@@ -108,6 +119,8 @@ pub struct Port {
     busy_at: DFF<Bit>,
     busy_write_at: DFF<Bit>,
     allows_at: DFF<Bits<2>>,
+    answering: DFF<Bit>,
+    bad_read_at: DFF<Bit>,
     progress: DFF<Bits<19>>,
     total: DFF<Bits<19>>,
     message: DFF<Bits<8>>,
@@ -121,6 +134,7 @@ pub struct Port {
     reached_at: DFF<Bits<20>>,
     whole_at: DFF<Bits<21>>,
     first: Signal<Local, Bit>,
+    announced: Signal<Local, Bits<33>>,
     last: Signal<Local, Bit>,
     /// How many bytes in all this frame tells.
     told: Signal<Local, Bits<32>>,
@@ -132,8 +146,11 @@ pub struct Port {
     sum: Signal<Local, Bits<20>>,
     frame: Signal<Local, Bit>,
     grant: Signal<Local, Bits<3>>,
+    /// A stop blames the receive queue.
+    blames_recv: Signal<Local, Bit>,
     op_save: Number<3, 1>,
     op_pop: Number<3, 2>,
+    op_answer: Number<3, 3>,
     op_complete: Number<3, 4>,
     op_stop: Number<3, 5>,
     op_acked: Number<3, 6>,
@@ -152,6 +169,7 @@ impl Logic for Port {
         dff_setup!(self, clock, message, fragment, ours_at, fits_at, continues_at, misfit_at);
         dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at, calling, resting);
         dff_setup!(self, clock, posted_at, posted_vi_at, busy_write_at, allows_at);
+        dff_setup!(self, clock, answering, bad_read_at);
 
         // Whose call it is.
         self.frame.next =
@@ -204,6 +222,7 @@ impl Logic for Port {
         self.continues.next = self.continues_at.q.val();
         self.misfit.next = self.misfit_at.q.val();
         self.inconsistent.next = self.inconsistent_at.q.val();
+        self.bad_read.next = self.bad_read_at.q.val();
         self.placed.next = self.placed_at.q.val();
         self.whole.next = self.whole_at.q.val();
 
@@ -223,6 +242,7 @@ impl Logic for Port {
             self.busy_at.d.next = self.vi.ctx_in_progress.val();
             self.busy_write_at.d.next = self.vi.ctx_write.val();
             self.allows_at.d.next = self.vi.ctx_allows.val();
+            self.answering.d.next = self.vi.ctx_answering.val();
             self.progress.d.next = self.vi.ctx_progress.val();
             self.total.d.next = self.vi.ctx_total.val();
             self.message.d.next = self.vi.ctx_message.val();
@@ -231,7 +251,9 @@ impl Logic for Port {
 
         // Comparisons.
         self.word.next = self.header2.val().get_bits::<32>(32);
-        self.first.next = self.header1.val().get_bit(48);
+        // Answers do not use the flags, and a request is alone.
+        self.first.next =
+            (self.header1.val().get_bit(48) | self.is_request.val()) & (!self.is_response.val());
         self.last.next = self.header1.val().get_bit(49);
         self.sum.next =
             bit_cast::<20, 19>(self.progress.q.val()) + bit_cast::<20, 13>(self.length.val());
@@ -246,7 +268,7 @@ impl Logic for Port {
             & (self.fragment.q.val() == self.header2.val().get_bits::<8>(0))
             & (self.message.q.val() == self.header2.val().get_bits::<8>(8));
         self.told.next = self.word.val();
-        if self.is_write.val() {
+        if self.is_write.val() | self.is_request.val() {
             self.told.next = self.rdma_total.val();
         }
         self.differs.next =
@@ -268,7 +290,7 @@ impl Logic for Port {
             self.placed_at.d.next = 0.into();
             self.reached_at.d.next = bit_cast::<20, 13>(self.length.val());
             self.whole_at.d.next = self.told.val().get_bits::<21>(0);
-            if self.last.val() & (!self.is_write.val()) {
+            if self.last.val() & (!self.is_write.val()) & (!self.is_request.val()) {
                 self.whole_at.d.next = bit_cast::<21, 13>(self.length.val());
             } else if self.told.val() > self.longest.val() {
                 self.whole_at.d.next = self.over.val();
@@ -277,6 +299,16 @@ impl Logic for Port {
             self.placed_at.d.next = self.progress.q.val();
             self.reached_at.d.next = self.sum.val();
             self.whole_at.d.next = bit_cast::<21, 19>(self.total.q.val());
+        }
+
+        // Reads: the answer's frames tell what is left.
+        self.announced.next =
+            bit_cast::<33, 20>(self.sum.val()) + bit_cast::<33, 32>(self.word.val());
+        self.bad_read_at.d.next = self.answering.q.val() | (self.told.val() > self.longest.val());
+        if self.is_response.val() {
+            self.bad_read_at.d.next = (self.announced.val()
+                != bit_cast::<33, 19>(self.total.q.val()))
+                | ((!self.length.val().any()) & self.word.val().any());
         }
 
         // Calls.
@@ -292,6 +324,9 @@ impl Logic for Port {
             self.vi.op.next = self.op_save.val();
         } else if self.acked.val() {
             self.vi.op.next = self.op_acked.val();
+            if self.is_request.val() {
+                self.vi.op.next = self.op_answer.val();
+            }
         } else if self.pop.val() {
             self.vi.op.next = self.op_pop.val();
         } else if self.stop.val() {
@@ -299,6 +334,10 @@ impl Logic for Port {
         }
         self.vi.in_progress.next = self.in_progress.val();
         self.vi.write.next = self.is_write.val();
+        self.vi.sends.next = (self.grant.val().get_bit(0) & self.complete_sends.val())
+            | (self.grant.val().get_bit(1) & self.is_response.val());
+        self.vi.address.next = self.address.val();
+        self.vi.handle.next = self.handle.val();
         self.vi.offset.next = self.reached_at.q.val().get_bits::<19>(0);
         self.vi.total.next = self.whole_at.q.val().get_bits::<19>(0);
         self.vi.message.next = self.header2.val().get_bits::<8>(8);
@@ -316,8 +355,9 @@ impl Logic for Port {
             self.vi.detail.next = self.word.val().get_bits::<8>(0);
         }
         self.vi.status.next = self.stop_status.val();
-        self.vi.queue.next = self.is_data.val() | self.is_write.val();
-        self.vi.refuse.next = self.is_data.val() | self.is_write.val();
+        self.blames_recv.next = self.is_data.val() | self.is_write.val() | self.is_request.val();
+        self.vi.queue.next = self.blames_recv.val();
+        self.vi.refuse.next = self.blames_recv.val() | self.is_response.val();
         if self.reset.val() {
             self.calling.d.next = 0.into();
             self.resting.d.next = false;

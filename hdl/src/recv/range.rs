@@ -38,6 +38,8 @@ pub struct Range {
     pub reading: Signal<Out, Bit>,
     pub beat: Signal<Out, Bits<10>>,
     pub data: Signal<In, Bits<64>>,
+    pub address: Signal<Out, Bits<64>>,
+    pub handle: Signal<Out, Bits<32>>,
     /// Length of the whole message.
     pub total: Signal<Out, Bits<32>>,
     // The question: a level until `answered`.
@@ -73,6 +75,8 @@ impl Logic for Range {
         if self.state.q.val() == RangeState::Second {
             self.beat.next = 1.into();
         }
+        self.address.next = self.address_at.q.val();
+        self.handle.next = self.handle_at.q.val();
         self.total.next = self.total_at.q.val();
 
         // The look-up.

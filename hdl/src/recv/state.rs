@@ -14,13 +14,15 @@ pub enum RecvState {
     Choose,
     /// Asks whether the range of an RDMA may be touched; the payload starts.
     Range,
-    /// Waits until the data of an RDMA write is accepted, which is then over.
+    /// Waits until the data of RDMA writes is accepted: one is over, or the peer reads.
     Over,
+    /// Waits for the descriptor of a read whose answer this is; the payload starts.
+    Reply,
     /// Waits for the descriptor.
     Resolve,
     /// Compares the lengths; the last chance to take the payload back.
     Check,
-    /// Call: ACKED.
+    /// Call: ACKED, ANSWER.
     Acked,
     /// Waits until the message, the descriptor or the VI is dealt with.
     Close,

@@ -151,8 +151,7 @@ impl Logic for Subject {
         }
         self.extent.hint.next = self.segments_at.q.val();
         self.extent.covered.next = self.lines.val();
-        self.extent.follow.next =
-            (self.near.val() & (!self.serving.val())) | self.predicted.val();
+        self.extent.follow.next = (self.near.val() & (!self.serving.val())) | self.predicted.val();
         self.wanted.next = self.extent.bytes.val();
         self.owner.next = bit_cast::<60, 10>(self.vi.val())
             | (bit_cast::<60, 3>(self.behind.val()) << 10)

@@ -42,10 +42,13 @@ pub struct Commit {
     pub cancel: Signal<In, Bit>,
     /// Its payload was asked for.
     pub has_payload: Signal<In, Bit>,
-    /// It is part of a message (else what a VI owes); of an RDMA write, so that a header of two
-    /// beats goes ahead of the payload: address and handle of the message's first byte.
-    pub has_descriptor: Signal<In, Bit>,
+    /// It is part of a message or an answer (else a control frame); of an RDMA write, or a read's
+    /// request, so that a header of two beats goes ahead of the payload: address and handle of the
+    /// message's first byte.
+    pub is_part: Signal<In, Bit>,
     pub is_write: Signal<In, Bit>,
+    pub is_request: Signal<In, Bit>,
+    pub is_answer: Signal<In, Bit>,
     pub remote_address: Signal<In, Bits<64>>,
     pub remote_handle: Signal<In, Bits<32>>,
     /// Bytes of the message that went before.
@@ -58,6 +61,7 @@ pub struct Commit {
     pub word: Signal<In, Bits<32>>,
     /// Number of the frame in its message.
     pub fragment: Signal<In, Bits<7>>,
+    /// It ends its message: the descriptor was popped.
     pub last: Signal<In, Bit>,
     pub reception: Signal<In, Bit>,
     pub unreliable: Signal<In, Bit>,
@@ -66,7 +70,7 @@ pub struct Commit {
     pub idle: Signal<Out, Bit>,
     /// The payload of `failing_vi` could not be read; its descriptor is not yet handed on.
     pub failing: Signal<Out, Bit>,
-    /// Pulse: the payload is here.
+    /// Pulse: the payload of a message's frame is here.
     pub ready: Signal<Out, Bit>,
     pub call_valid: Signal<Out, Bit>,
     pub call_counts: Signal<Out, Bit>,
@@ -108,6 +112,8 @@ pub struct Commit {
     pub retire_bus: Signal<Out, Bits<64>>,
     pub retire_length: Signal<Out, Bits<20>>,
     pub retire_unreliable: Signal<Out, Bit>,
+    /// There is no descriptor: it is an answer.
+    pub retire_answer: Signal<Out, Bit>,
     /// See [`crate::desc::Verdict`].
     pub retire_operation: Signal<Out, Bits<2>>,
     state: DFF<CommitState>,
@@ -115,6 +121,8 @@ pub struct Commit {
     payload: DFF<Bit>,
     is_data: DFF<Bit>,
     write_at: DFF<Bit>,
+    request_at: DFF<Bit>,
+    answer_at: DFF<Bit>,
     // Header beats to go; what they say.
     header: DFF<Bits<2>>,
     address_at: DFF<Bits<64>>,
@@ -160,7 +168,9 @@ impl Logic for Commit {
         dff_setup!(self, clock, state, cancelled, payload, is_data, kind_at, vi_at, peer_vi_at);
         dff_setup!(self, clock, connection_at, flags_at, word_at, fragment_at, message, last_at);
         dff_setup!(self, clock, reception_at, unreliable_at, bus_at, total_at, fault_at, dropped);
-        dff_setup!(self, clock, moved, write_at, header, address_at, handle_at);
+        dff_setup!(
+            self, clock, moved, write_at, request_at, answer_at, header, address_at, handle_at
+        );
         self.idle.next = self.state.q.val() == CommitState::Idle;
         self.failing.next = self.fault_at.q.val() & (self.state.q.val() != CommitState::Idle);
         self.frame_kind.next = self.kind_at.q.val();
@@ -188,7 +198,9 @@ impl Logic for Commit {
             & self.here.val()
             & self.is_data.q.val()
             & (!self.cancelled.q.val());
-        self.ready.next = self.checks.val();
+        self.ready.next =
+            self.checks.val() & (!self.request_at.q.val()) & (!self.answer_at.q.val());
+        self.retire_answer.next = self.answer_at.q.val();
         self.call_valid.next = self.checks.val() | (self.state.q.val() == CommitState::Check);
         // A message has its number if a frame of it goes out; its end counts it.
         self.call_counts.next = self.last_at.q.val();
@@ -240,10 +252,12 @@ impl Logic for Commit {
             CommitState::Idle => {
                 self.cancelled.d.next = self.cancel.val();
                 self.payload.d.next = self.has_payload.val();
-                self.is_data.d.next = self.has_descriptor.val();
+                self.is_data.d.next = self.is_part.val();
                 self.write_at.d.next = self.is_write.val();
+                self.request_at.d.next = self.is_request.val();
+                self.answer_at.d.next = self.is_answer.val();
                 self.header.d.next = 0.into();
-                if self.is_write.val() & self.has_descriptor.val() & (!self.cancel.val()) {
+                if (self.is_write.val() | self.is_request.val()) & (!self.cancel.val()) {
                     self.header.d.next = 2.into();
                 }
                 self.address_at.d.next =
@@ -315,7 +329,7 @@ impl Logic for Commit {
                 }
             }
             CommitState::Hand => {
-                if self.last_at.q.val() {
+                if self.last_at.q.val() | self.answer_at.q.val() {
                     self.retire.next = self.retire_idle.val();
                     if self.retire_idle.val() {
                         self.state.d.next = CommitState::Idle;

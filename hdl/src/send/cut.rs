@@ -23,6 +23,9 @@ pub struct Cut {
     pub is_write: Signal<In, Bit>,
     pub was_write: Signal<In, Bit>,
     pub write_allowed: Signal<In, Bit>,
+    /// An RDMA read; the peer's VI takes some.
+    pub is_read: Signal<In, Bit>,
+    pub read_allowed: Signal<In, Bit>,
     pub has_immediate: Signal<In, Bit>,
     pub immediate: Signal<In, Bits<32>>,
     pub sequenced: Signal<In, Bit>,
@@ -45,7 +48,8 @@ pub struct Cut {
     imm_frame: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
     cause_length: Number<4, { Cause::Length as u64 }>,
-    cause_rdma_write: Number<4, { Cause::WriteBarred as u64 }>,
+    cause_write_barred: Number<4, { Cause::WriteBarred as u64 }>,
+    cause_read_barred: Number<4, { Cause::ReadBarred as u64 }>,
     payload: Number<13, { LINK_PAYLOAD_BYTES as u64 }>,
     payload_20: Number<20, { LINK_PAYLOAD_BYTES as u64 }>,
 }
@@ -71,16 +75,21 @@ impl Logic for Cut {
 
         // In mid-message total and operation must be what they were.
         self.changed.next = (self.total.val() != bit_cast::<20, 19>(self.whole.val()))
-            | (self.is_write.val() != self.was_write.val());
+            | (self.is_write.val() != self.was_write.val())
+            | self.is_read.val();
         self.too_long_at.d.next = (self.total.val() > self.max_transfer.val())
             | (self.in_progress.val() & self.changed.val());
         self.refusal.next = 0.into();
         if self.too_long_at.q.val() {
             self.refusal.next = self.cause_length.val();
         } else if self.forbidden_at.q.val() {
-            self.refusal.next = self.cause_rdma_write.val();
+            self.refusal.next = self.cause_write_barred.val();
+            if self.is_read.val() {
+                self.refusal.next = self.cause_read_barred.val();
+            }
         }
-        self.forbidden_at.d.next = self.is_write.val() & (!self.write_allowed.val());
+        self.forbidden_at.d.next = (self.is_write.val() & (!self.write_allowed.val()))
+            | (self.is_read.val() & (!self.read_allowed.val()));
         self.left.d.next = self.total.val() - bit_cast::<20, 19>(self.progress.val());
 
         self.fits.next = self.left.q.val() <= self.payload_20.val();

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! pop:     Idle -> Pop -> [Await ->] Idle          (last frame; then the middle stage has it)
-//! save:    Idle -> Save -> Idle                    (other frames)
+//! save:    Idle -> Save -> Idle                    (other frames, of messages and of answers)
 //! cancel:  Idle -> Cancel -> Idle | Fail           (a frame that does not go out)
 //! fail:    Idle -> Fail -> [Pop ->] Retiring -> Idle
 //! finish:  Idle -> Finish -> Retiring -> Idle      (an acknowledged Reception send)
@@ -62,12 +62,17 @@ pub struct Ending {
     pub rescuing: Signal<In, Bit>,
     pub in_progress: Signal<In, Bit>,
     pub reception: Signal<In, Bit>,
+    /// The frame asks for an RDMA read / is part of the answer to one.
+    pub is_request: Signal<In, Bit>,
+    pub is_answer: Signal<In, Bit>,
     // The VI table.
     pub call_valid: Signal<Out, Bit>,
     pub call_op: Signal<Out, Bits<3>>,
     /// A frame of the message was sent before this end of it.
     pub call_in_progress: Signal<Out, Bit>,
     pub call_awaits: Signal<Out, Bit>,
+    pub call_reading: Signal<Out, Bit>,
+    pub call_answered: Signal<Out, Bit>,
     pub call_done: Signal<In, Bit>,
     pub call_connected: Signal<In, Bit>,
     pub need_next: Signal<In, Bit>,
@@ -91,22 +96,31 @@ pub struct Ending {
     op_save: Number<3, 1>,
     op_pop: Number<3, 2>,
     op_await: Number<3, 3>,
+    op_sent: Number<3, 6>,
+    saves: Signal<Local, Bit>,
 }
 
 impl Logic for Ending {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state);
-        // Nothing is known of the descriptor: it cannot be completed.
-        self.lost.next = (self.cause.val() == self.cause_descriptor.val())
+        // Nothing is known of the descriptor, or there is none: it cannot be completed.
+        self.lost.next = self.is_answer.val()
+            | (self.cause.val() == self.cause_descriptor.val())
             | (self.cause.val() == self.cause_host_read.val());
         self.call_valid.next = ((self.state.q.val() == EndingState::Pop) & self.next_ready.val())
             | (self.state.q.val() == EndingState::Await)
             | (self.state.q.val() == EndingState::Save);
         // What POP counts are messages that end here without a frame of their own: the middle
         // stage has counted the others.
+        self.saves.next = self.state.q.val() == EndingState::Save;
         self.call_op.next = self.op_save.val();
-        self.call_in_progress.next = true;
+        if self.saves.val() & self.is_answer.val() {
+            self.call_op.next = self.op_sent.val();
+        }
+        self.call_in_progress.next = !self.is_request.val();
+        self.call_reading.next = self.saves.val() & self.is_request.val();
+        self.call_answered.next = self.saves.val() & self.is_answer.val();
         self.call_awaits.next = self.state.q.val() == EndingState::Await;
         if self.state.q.val() == EndingState::Pop {
             self.call_op.next = self.op_pop.val();

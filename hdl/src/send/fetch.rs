@@ -3,13 +3,14 @@
 //!
 //! ```text
 //!            .--> Choice (what the VI is to do)
-//! work --> Turn --> Ending --> commit, retire (the stages behind)
+//! Intake -> Turn --> Ending --> commit, retire (the stages behind)
 //!            |<-- Rescue <--- rescue
 //!            `--> Request --> gather (payload)
 //! ```
 
 use super::choice::Choice;
 use super::ending::Ending;
+use super::intake::Intake;
 use super::request::Request;
 use super::rescue::Rescue;
 use super::turn::Turn;
@@ -40,6 +41,9 @@ pub struct Fetch {
     pub call_in_progress: Signal<Out, Bit>,
     pub call_owed: Signal<Out, Bits<3>>,
     pub call_awaits: Signal<Out, Bit>,
+    /// SAVE: a read was asked for / SENT: a frame of an answer.
+    pub call_reading: Signal<Out, Bit>,
+    pub call_answered: Signal<Out, Bit>,
     // The context.
     pub load: Signal<Out, Bit>,
     pub new_number: Signal<Out, Bits<16>>,
@@ -54,6 +58,8 @@ pub struct Fetch {
     pub awaiting: Signal<In, Bit>,
     pub acked: Signal<In, Bit>,
     pub owed: Signal<In, Bits<3>>,
+    pub reading: Signal<In, Bit>,
+    pub answer: Signal<In, Bit>,
     pub unreliable: Signal<In, Bit>,
     pub reception: Signal<In, Bit>,
     // The descriptor.
@@ -67,12 +73,19 @@ pub struct Fetch {
     // The frame.
     /// Why the message is refused, if it is: see [`crate::desc::Cause`].
     pub refusal: Signal<In, Bits<4>>,
-    /// The descriptor in hand is an RDMA write.
+    /// The descriptor in hand is an RDMA write / read.
     pub is_write: Signal<In, Bit>,
+    pub is_read: Signal<In, Bit>,
+    // The range of an answer: see `super::answer`.
+    pub look: Signal<Out, Bit>,
+    pub answered: Signal<In, Bit>,
+    pub granted: Signal<In, Bit>,
     pub last: Signal<In, Bit>,
     pub empty: Signal<In, Bit>,
     pub kind: Signal<Out, Bits<8>>,
     pub is_data: Signal<Out, Bit>,
+    pub is_request: Signal<Out, Bit>,
+    pub is_answer: Signal<Out, Bit>,
     pub sequenced: Signal<Out, Bit>,
     pub sized: Signal<Out, Bit>,
     pub ask_valid: Signal<Out, Bit>,
@@ -104,11 +117,13 @@ pub struct Fetch {
     pub partial: Signal<Out, Bit>,
     /// The descriptor is one that was not resolved in this turn: its operation is the saved one.
     pub blind: Signal<Out, Bit>,
+    intake: Intake,
     turn: Turn,
     choice: Choice,
     request: Request,
     ending: Ending,
     rescuer: Rescue,
+    asks: Signal<Local, Bit>,
     op_sent: Number<3, 6>,
     op_reach: Number<2, 1>,
     op_reread: Number<2, 2>,
@@ -127,18 +142,26 @@ impl Logic for Fetch {
         self.holding.next = !self.turn.resting.val();
         self.engaged.next = self.turn.gather_go.val() | self.ending.busy.val();
         self.turn.pause.next = self.pause.val();
-        self.turn.message_valid.next = self.message_valid.val();
-        self.message_start.next = self.turn.message_start.val();
+        self.intake.resting.next = self.turn.resting.val();
+        self.intake.pause.next = self.pause.val();
+        self.intake.message_valid.next = self.message_valid.val();
+        self.intake.work_valid.next = self.work_valid.val();
+        self.intake.rescue_pending.next = self.rescuer.pending.val();
+        self.intake.desc_idle.next = self.desc_idle.val();
+        self.intake.commit_idle.next = self.commit_idle.val();
+        self.intake.failing.next = self.failing.val();
+        self.intake.retire_error.next = self.retire_error.val();
+        self.turn.takes.next = self.intake.takes.val();
+        self.turn.rescues.next = self.intake.rescues.val();
+        self.turn.sends_message.next = self.intake.sends_message.val();
+        self.message_start.next = self.intake.sends_message.val();
         self.turn.message_done.next = self.message_done.val();
-        self.turn.work_valid.next = self.work_valid.val();
-        self.take.next = self.turn.take.val();
-        self.load.next = self.turn.load.val();
+        self.take.next = self.intake.takes.val();
+        self.load.next = self.intake.takes.val() | self.intake.rescues.val();
         self.new_number.next = self.work_vi.val();
         if self.rescuer.pending.val() {
             self.new_number.next = self.rescuer.vi.val();
         }
-        self.turn.failing.next = self.failing.val();
-        self.turn.rescue_pending.next = self.rescuer.pending.val();
         self.turn.rescuing.next = self.rescuer.rescuing.val();
         self.turn.doubt.next = self.rescuer.doubt.val();
         self.turn.call_done.next = self.call_done.val();
@@ -149,8 +172,14 @@ impl Logic for Fetch {
         self.turn.owes.next = self.choice.owes.val();
         self.turn.ends.next = self.choice.ends.val();
         self.turn.sends.next = self.choice.sends.val();
+        self.turn.answers.next = self.choice.answers.val();
         self.turn.is_data.next = self.choice.is_data.val();
-        self.turn.desc_idle.next = self.desc_idle.val();
+        self.turn.is_answer.next = self.choice.is_answer.val();
+        self.asks.next = self.choice.is_data.val() & self.is_read.val();
+        self.turn.is_request.next = self.asks.val();
+        self.look.next = self.turn.look.val();
+        self.turn.answered.next = self.answered.val();
+        self.turn.granted.next = self.granted.val();
         self.turn.desc_done.next = self.desc_done.val();
         self.turn.desc_outcome.next = self.desc_outcome.val();
         self.turn.desc_known.next = self.desc_known.val();
@@ -158,7 +187,7 @@ impl Logic for Fetch {
         self.blind.next = self.turn.blind.val();
         self.cause.next = self.turn.cause.val();
         self.turn.refusal.next = self.refusal.val();
-        self.turn.last.next = self.last.val();
+        self.turn.last.next = self.last.val() & self.choice.is_data.val() & (!self.asks.val());
         self.sized.next = self.turn.sized.val();
         self.ask_valid.next = self.turn.ask_valid.val();
         self.turn.ask_done.next = self.ask_done.val();
@@ -166,7 +195,7 @@ impl Logic for Fetch {
         self.turn.ask_down.next = self.ask_down.val();
         self.request.clear.next = self.turn.resting.val();
         self.request.open.next = self.turn.asking.val();
-        self.request.is_data.next = self.choice.is_data.val();
+        self.request.is_data.next = self.choice.is_data.val() | self.choice.is_answer.val();
         self.request.empty.next = self.empty.val();
         self.request.here.next = self.turn.here.val();
         self.request.issued.next = self.gather_issued.val();
@@ -188,7 +217,7 @@ impl Logic for Fetch {
         self.rescuer.rescue_partial.next = self.rescue_partial.val();
         self.rescuer.number.next = self.number.val();
         self.rescuer.idle.next = self.turn.resting.val();
-        self.rescuer.begins.next = self.turn.load.val() & self.rescuer.pending.val();
+        self.rescuer.begins.next = self.intake.rescues.val();
         self.rescue_idle.next = !self.rescuer.pending.val();
         self.partial.next = self.in_progress.val();
         if self.rescuer.rescuing.val() {
@@ -204,9 +233,14 @@ impl Logic for Fetch {
         self.choice.acked.next = self.acked.val();
         self.choice.owed.next = self.owed.val();
         self.choice.unreliable.next = self.unreliable.val();
+        self.choice.reading.next = self.reading.val();
+        self.choice.answer.next = self.answer.val();
         self.choice.is_write.next = self.is_write.val();
+        self.choice.is_read.next = self.is_read.val();
         self.kind.next = self.choice.kind.val();
         self.is_data.next = self.choice.is_data.val();
+        self.is_request.next = self.asks.val();
+        self.is_answer.next = self.choice.is_answer.val();
         self.sequenced.next = self.choice.sequenced.val();
 
         // The end of the turn.
@@ -221,6 +255,8 @@ impl Logic for Fetch {
         self.ending.rescuing.next = self.rescuer.rescuing.val();
         self.ending.in_progress.next = self.in_progress.val();
         self.ending.reception.next = self.reception.val();
+        self.ending.is_request.next = self.asks.val();
+        self.ending.is_answer.next = self.choice.is_answer.val();
         self.ending.call_done.next = self.call_done.val();
         self.ending.call_connected.next = self.call_connected.val();
         self.ending.need_next.next = self.need_next.val();
@@ -240,6 +276,8 @@ impl Logic for Fetch {
         self.call_op.next = 0.into();
         self.call_in_progress.next = self.ending.call_in_progress.val();
         self.call_awaits.next = self.ending.call_awaits.val();
+        self.call_reading.next = self.ending.call_reading.val();
+        self.call_answered.next = self.ending.call_answered.val();
         self.call_owed.next = 0.into();
         if self.turn.ends_turn.val() {
             self.call_op.next = self.ending.call_op.val();

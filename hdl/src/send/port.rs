@@ -26,6 +26,8 @@ pub struct Port {
     pub retire_op: Signal<In, Bits<3>>,
     pub retire_vi: Signal<In, Bits<16>>,
     pub retire_done: Signal<Out, Bit>,
+    /// STOP blames the receive queue.
+    pub retire_recv: Signal<In, Bit>,
     pub reason: Signal<In, Bits<8>>,
     pub stop_status: Signal<In, Bits<32>>,
     /// CHECK.
@@ -47,8 +49,11 @@ pub struct Port {
     pub fetch_valid: Signal<In, Bit>,
     pub fetch_op: Signal<In, Bits<3>>,
     pub in_progress_arg: Signal<In, Bit>,
-    /// AWAIT's argument is `whole`, else it is what SAVE stores.
+    /// AWAIT's argument is `whole`, and that of the SAVE of a read, else it is what SAVE stores.
     pub awaits: Signal<In, Bit>,
+    pub reading_arg: Signal<In, Bit>,
+    /// SENT: a frame of an answer.
+    pub answered_arg: Signal<In, Bit>,
     pub next_valid: Signal<In, Bit>,
     pub next_region: Signal<In, Bits<16>>,
     pub next_offset: Signal<In, Bits<26>>,
@@ -105,6 +110,9 @@ pub struct Port {
     pub awaited: Signal<Out, Bits<19>>,
     pub awaiting: Signal<Out, Bit>,
     pub acked: Signal<Out, Bit>,
+    /// The answer to a read of the VI is waited for / an answer is owed.
+    pub reading: Signal<Out, Bit>,
+    pub answer: Signal<Out, Bit>,
     /// The first owed frame (one-hot; ViAck, ViRefuse, Fin).
     pub owed: Signal<Out, Bits<3>>,
     pub refuse_reason: Signal<Out, Bits<8>>,
@@ -140,6 +148,8 @@ pub struct Port {
     fragment: DFF<Bits<8>>,
     awaiting_at: DFF<Bit>,
     acked_at: DFF<Bit>,
+    reading_at: DFF<Bit>,
+    answer_at: DFF<Bit>,
     owed_at: DFF<Bits<3>>,
     refuse_reason_at: DFF<Bits<8>>,
     first_owed: Signal<Local, Bits<3>>,
@@ -165,6 +175,8 @@ impl Logic for Port {
             fragment,
             awaiting_at,
             acked_at,
+            reading_at,
+            answer_at,
             owed_at,
             refuse_reason_at
         );
@@ -218,7 +230,7 @@ impl Logic for Port {
         self.next_frame.next = self.frames_now.val() + 1;
         self.vi.offset.next = (bit_cast::<19, 7>(self.next_frame.val()) << 12)
             | bit_cast::<19, 12>(self.whole.val().get_bits::<12>(0));
-        if self.awaits.val() {
+        if self.awaits.val() | self.reading_arg.val() {
             self.vi.offset.next = self.whole.val();
         }
         self.vi.fragment.next = bit_cast::<8, 7>(self.whole.val().get_bits::<7>(12))
@@ -234,12 +246,16 @@ impl Logic for Port {
         }
         self.vi.reason.next = self.reason.val();
         self.vi.status.next = self.stop_status.val();
-        self.vi.queue.next = false;
+        self.vi.reading.next = self.reading_arg.val();
+        self.vi.answered.next = self.answered_arg.val();
+        self.vi.queue.next = self.retire_recv.val();
         self.vi.refuse.next = true;
         self.vi.owed.next = self.owed_arg.val();
 
         // Context.
-        self.ready.next = self.vi.ctx_count.val() != 0;
+        self.ready.next = (self.vi.ctx_count.val() != 0)
+            & (!self.vi.ctx_reading.val())
+            & (!self.vi.ctx_answer.val());
         if self.vi.ctx_awaiting.val() {
             self.ready.next = self.vi.ctx_acked.val();
         }
@@ -281,6 +297,8 @@ impl Logic for Port {
         self.awaited.next = self.progress_at.q.val();
         self.awaiting.next = self.awaiting_at.q.val();
         self.acked.next = self.acked_at.q.val();
+        self.reading.next = self.reading_at.q.val();
+        self.answer.next = self.answer_at.q.val();
         self.refuse_reason.next = self.refuse_reason_at.q.val();
         self.first_owed.next = 0.into();
         if self.owed_at.q.val().get_bit(0) {
@@ -319,6 +337,8 @@ impl Logic for Port {
             self.fragment.d.next = self.vi.ctx_fragment.val();
             self.awaiting_at.d.next = self.vi.ctx_awaiting.val();
             self.acked_at.d.next = self.vi.ctx_acked.val();
+            self.reading_at.d.next = self.vi.ctx_reading.val();
+            self.answer_at.d.next = self.vi.ctx_answer.val();
             self.owed_at.d.next = self.vi.ctx_owed.val();
             self.refuse_reason_at.d.next = self.vi.ctx_refuse_reason.val();
         }

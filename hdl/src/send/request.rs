@@ -10,7 +10,7 @@ pub struct Request {
     pub clear: Signal<In, Bit>,
     /// The frame is being made: its room asked for, or waited with.
     pub open: Signal<In, Bit>,
-    /// It is part of a message, and has data; the descriptor's segments are at hand.
+    /// It is part of a message or an answer; has no data; the descriptor's segments are at hand.
     pub is_data: Signal<In, Bit>,
     pub empty: Signal<In, Bit>,
     pub here: Signal<In, Bit>,

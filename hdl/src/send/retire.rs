@@ -38,6 +38,8 @@ pub struct Retire {
     /// See [`Verdict`].
     pub operation: Signal<In, Bits<2>>,
     pub unreliable: Signal<In, Bit>,
+    /// No descriptor: an answer to a read of the peer has failed.
+    pub answer: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
     /// The descriptor in hand is in error.
     pub error: Signal<Out, Bit>,
@@ -45,6 +47,8 @@ pub struct Retire {
     pub call_op: Signal<Out, Bits<3>>,
     pub call_vi: Signal<Out, Bits<16>>,
     pub call_done: Signal<In, Bit>,
+    /// STOP blames the receive queue.
+    pub blames_recv: Signal<Out, Bit>,
     pub reason: Signal<Out, Bits<8>>,
     pub stop_status: Signal<Out, Bits<32>>,
     pub write: WriteClient,
@@ -56,6 +60,7 @@ pub struct Retire {
     partial_at: DFF<Bit>,
     operation_at: DFF<Bits<2>>,
     unreliable_at: DFF<Bit>,
+    answer_at: DFF<Bit>,
     verdict: Verdict,
     good: Signal<Local, Bit>,
     completes: Signal<Local, Bit>,
@@ -71,14 +76,16 @@ impl Logic for Retire {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, vi_at, bus_at, length_at, cause_at, partial_at);
-        dff_setup!(self, clock, unreliable_at, operation_at);
+        dff_setup!(self, clock, unreliable_at, operation_at, answer_at);
         self.verdict.cause.next = self.cause_at.q.val();
         self.verdict.operation.next = bit_cast::<3, 2>(self.operation_at.q.val()) << 1;
         self.verdict.immediate.next = false;
         self.verdict.detail.next = 0.into();
         self.verdict.partial.next = self.partial_at.q.val();
         self.good.next = self.cause_at.q.val() == self.cause_done.val();
-        self.completes.next = self.good.val() | self.verdict.completes.val();
+        self.completes.next =
+            (self.good.val() | self.verdict.completes.val()) & (!self.answer_at.q.val());
+        self.blames_recv.next = self.answer_at.q.val();
         self.stops.next =
             (!self.good.val()) & ((!self.verdict.completes.val()) | (!self.unreliable_at.q.val()));
         self.idle.next = self.state.q.val() == RetireState::Idle;
@@ -112,6 +119,7 @@ impl Logic for Retire {
                 self.partial_at.d.next = self.partial.val();
                 self.operation_at.d.next = self.operation.val();
                 self.unreliable_at.d.next = self.unreliable.val();
+                self.answer_at.d.next = self.answer.val();
                 if self.load.val() {
                     self.state.d.next = RetireState::Status;
                 }

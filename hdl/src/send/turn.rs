@@ -4,6 +4,7 @@
 //! ```text
 //! Idle -> Get -> Choose -> Resolve -> Size -> Ask -> Ready -> End -> Idle      (a frame of a message)
 //!                  |-> Ask -> Ready -> OwedWait -> Sent -> Idle                 (an owed frame)
+//!                  |-> Range -> Ask -> Ready -> End -> Idle               (a frame of an answer)
 //!                  `-> Reach -> End -> Idle                  (an acknowledged Reception send)
 //! no room:           Ask -> Give -> Idle
 //! error:             ... -> End -> Idle
@@ -32,6 +33,8 @@ pub enum TurnState {
     Size,
     /// It is too long, or not allowed: waits whether the segments are.
     Refused,
+    /// Asks whether the answer's range may still be read.
+    Range,
     /// Asks the pool.
     Ask,
     /// Waits for segments, read requests and the stages behind.
@@ -57,15 +60,12 @@ pub struct Turn {
     pub pause: Signal<In, Bit>,
     /// No VI is in hand.
     pub resting: Signal<Out, Bit>,
-    pub message_valid: Signal<In, Bit>,
-    pub message_start: Signal<Out, Bit>,
+    // What begins, pulses: see `super::intake`.
+    pub takes: Signal<In, Bit>,
+    pub rescues: Signal<In, Bit>,
+    pub sends_message: Signal<In, Bit>,
     pub message_done: Signal<In, Bit>,
-    pub work_valid: Signal<In, Bit>,
-    pub take: Signal<Out, Bit>,
-    pub load: Signal<Out, Bit>,
     // A payload that could not be read: see `super::rescue`.
-    pub failing: Signal<In, Bit>,
-    pub rescue_pending: Signal<In, Bit>,
     pub rescuing: Signal<In, Bit>,
     pub doubt: Signal<In, Bit>,
     // GET, and SENT with or without what was owed.
@@ -82,11 +82,16 @@ pub struct Turn {
     pub owes: Signal<In, Bit>,
     pub ends: Signal<In, Bit>,
     pub sends: Signal<In, Bit>,
+    pub answers: Signal<In, Bit>,
     pub is_data: Signal<In, Bit>,
+    pub is_answer: Signal<In, Bit>,
+    // The range of an answer.
+    pub look: Signal<Out, Bit>,
+    pub answered: Signal<In, Bit>,
+    pub granted: Signal<In, Bit>,
     // The descriptor.
     pub desc_start: Signal<Out, Bit>,
     pub desc_reach: Signal<Out, Bit>,
-    pub desc_idle: Signal<In, Bit>,
     pub desc_done: Signal<In, Bit>,
     pub desc_outcome: Signal<In, Bits<3>>,
     pub desc_known: Signal<In, Bit>,
@@ -99,7 +104,10 @@ pub struct Turn {
     // The frame.
     /// Why the message is refused, if it is: see [`Cause`].
     pub refusal: Signal<In, Bits<4>>,
+    /// It ends its message (an answer and a read's request do not).
     pub last: Signal<In, Bit>,
+    /// It is a read's request: the descriptor is done with for now.
+    pub is_request: Signal<In, Bit>,
     pub sized: Signal<Out, Bit>,
     pub ask_valid: Signal<Out, Bit>,
     pub ask_done: Signal<In, Bit>,
@@ -132,19 +140,19 @@ pub struct Turn {
     held: DFF<Bit>,
     reaching: DFF<Bit>,
     reserved: DFF<Bit>,
-    begins_rescue: Signal<Local, Bit>,
-    takes: Signal<Local, Bit>,
     has_room: Signal<Local, Bit>,
-    sends_message: Signal<Local, Bit>,
     is_good: Signal<Local, Bit>,
     goes: Signal<Local, Bit>,
     cancels: Signal<Local, Bit>,
     passes: Signal<Local, Bit>,
+    /// A frame with a payload of its own.
+    carries: Signal<Local, Bit>,
     resolved: Signal<Local, Bit>,
     is_got: Signal<Local, Bit>,
     kept: Signal<Local, Bit>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_data: Number<4, { Cause::Data as u64 }>,
+    cause_rdma_read: Number<4, { Cause::RdmaRead as u64 }>,
 }
 
 impl Logic for Turn {
@@ -154,6 +162,8 @@ impl Logic for Turn {
         self.resting.next = self.state.q.val() == TurnState::Idle;
         self.get.next = self.state.q.val() == TurnState::Get;
         self.choose.next = self.state.q.val() == TurnState::Choose;
+        self.look.next = self.state.q.val() == TurnState::Range;
+        self.carries.next = self.is_data.val() | self.is_answer.val();
         self.sized.next = self.state.q.val() == TurnState::Size;
         self.ask_valid.next = self.state.q.val() == TurnState::Ask;
         self.sent.next = self.state.q.val() == TurnState::Sent;
@@ -163,27 +173,6 @@ impl Logic for Turn {
         self.is_good.next = self.cause_at.q.val() == self.cause_done.val();
         self.good.next = self.is_good.val();
         self.blind.next = self.reaching.q.val();
-
-        // Taking a VI: not while the end of an older descriptor may stop it.
-        self.takes.next = (self.state.q.val() == TurnState::Idle)
-            & (!self.pause.val())
-            & (!self.message_valid.val())
-            & (!self.rescue_pending.val())
-            & (!self.failing.val())
-            & (!self.retire_error.val())
-            & self.desc_idle.val()
-            & self.work_valid.val();
-        self.begins_rescue.next = (self.state.q.val() == TurnState::Idle)
-            & self.rescue_pending.val()
-            & self.desc_idle.val();
-        self.take.next = self.takes.val();
-        self.load.next = self.takes.val() | self.begins_rescue.val();
-        self.sends_message.next = (self.state.q.val() == TurnState::Idle)
-            & (!self.pause.val())
-            & (!self.rescue_pending.val())
-            & self.message_valid.val()
-            & self.commit_idle.val();
-        self.message_start.next = self.sends_message.val();
 
         // The descriptor.
         self.is_got.next = (self.state.q.val() == TurnState::Get) & self.call_done.val();
@@ -199,7 +188,9 @@ impl Logic for Turn {
         // The payload, see `super::request`.
         self.asking.next =
             (self.state.q.val() == TurnState::Ask) | (self.state.q.val() == TurnState::Ready);
-        self.here.next = self.held.q.val() | (self.resolved.val() & (!self.reaching.q.val()));
+        self.here.next = self.held.q.val()
+            | self.is_answer.val()
+            | (self.resolved.val() & (!self.reaching.q.val()));
         self.gather_go.next = self.reserved.q.val();
         self.has_room.next = self.ask_ok.val() & (!self.ask_down.val());
         self.gather_cancel.next =
@@ -213,7 +204,7 @@ impl Logic for Turn {
             & (!self.retire_error.val());
         self.cancels.next = self.doubt.val() | (!self.is_good.val());
         self.cancel.next = self.goes.val() & self.cancels.val();
-        self.passes.next = self.goes.val() & (!self.cancels.val()) & self.is_data.val();
+        self.passes.next = self.goes.val() & (!self.cancels.val()) & self.carries.val();
         self.pop.next = self.passes.val() & self.last.val();
         self.save.next = self.passes.val() & (!self.last.val());
         self.owed_load.next = false;
@@ -225,7 +216,7 @@ impl Logic for Turn {
                 self.reserved.d.next = false;
                 self.reaching.d.next = false;
                 self.cause_at.d.next = self.cause_done.val();
-                if self.begins_rescue.val() {
+                if self.rescues.val() {
                     self.held.d.next = false;
                     self.state.d.next = TurnState::Get;
                 } else if self.pause.val() {
@@ -248,6 +239,8 @@ impl Logic for Turn {
                 self.state.d.next = TurnState::Idle;
                 if self.owes.val() {
                     self.state.d.next = TurnState::Ask;
+                } else if self.answers.val() {
+                    self.state.d.next = TurnState::Range;
                 } else if self.ends.val() {
                     self.state.d.next = TurnState::Reach;
                 } else if self.sends.val() {
@@ -277,13 +270,23 @@ impl Logic for Turn {
                     self.state.d.next = TurnState::End;
                 }
             }
+            TurnState::Range => {
+                if self.answered.val() {
+                    self.state.d.next = TurnState::Ask;
+                    if !self.granted.val() {
+                        self.cause_at.d.next = self.cause_rdma_read.val();
+                        self.fail.next = true;
+                        self.state.d.next = TurnState::End;
+                    }
+                }
+            }
             TurnState::Ask => {
                 if self.ask_done.val() {
                     self.state.d.next = TurnState::Give;
                     if self.has_room.val() {
                         self.reserved.d.next = true;
                         self.state.d.next = TurnState::Ready;
-                    } else if self.ask_down.val() & (!self.is_data.val()) {
+                    } else if self.ask_down.val() & (!self.carries.val()) {
                         self.state.d.next = TurnState::Sent;
                     }
                 }
@@ -291,7 +294,10 @@ impl Logic for Turn {
             TurnState::Ready => {
                 if self.goes.val() {
                     self.state.d.next = TurnState::End;
-                    if (!self.cancels.val()) & (!self.is_data.val()) {
+                    if self.passes.val() & self.is_request.val() {
+                        self.held.d.next = false;
+                    }
+                    if (!self.cancels.val()) & (!self.carries.val()) {
                         self.owed_load.next = true;
                         self.state.d.next = TurnState::OwedWait;
                     }

@@ -2,7 +2,8 @@
 //! it is in the ready ring; and the configuration of `ViCreate` and `ViConnect`. Timing as in
 //! [`super::queue`].
 
-use crate::leaf::SdpRam;
+use crate::leaf::{Number, SdpRam};
+use nic_regs::desc::status::PARTIAL_ERROR;
 use rust_hdl::prelude::*;
 
 /// The operations are exclusive and qualified by the caller (a stop comes only for a Connected VI,
@@ -34,6 +35,8 @@ pub struct Lifecycle {
     pub unschedule: Signal<In, Bit>,
     /// Reason 7:0, detail 15:8, queue 16, status 36:17.
     pub stop_word: Signal<In, Bits<37>>,
+    /// The send queue's head has placed bytes here: a stop that blames that queue says so.
+    pub partial: Signal<In, Bit>,
     /// Domain 5:0, reliability 8:6, tag 24:9, send queue 33:25, receive queue 42:34 (bit 8: none),
     /// transfer 61:43, RDMA that it allows 63:62.
     pub new_config: Signal<In, Bits<64>>,
@@ -69,6 +72,8 @@ pub struct Lifecycle {
     pending_next: Signal<Local, Bit>,
     was_connected: Signal<Local, Bit>,
     refuse_reason: Signal<Local, Bits<8>>,
+    full_word: Signal<Local, Bits<37>>,
+    partial_bit: Number<37, { (PARTIAL_ERROR as u64) << 17 }>,
 }
 
 impl Logic for Lifecycle {
@@ -145,6 +150,10 @@ impl Logic for Lifecycle {
             self.state_ram.write_enable.next = true;
             self.state_ram.write_data.next = 0.into();
         }
+        self.full_word.next = self.stop_word.val();
+        if self.partial.val() & (!self.stop_word.val().get_bit(16)) {
+            self.full_word.next = self.stop_word.val() | self.partial_bit.val();
+        }
         self.refuse_reason.next = self.stop_now.q.val().get_bits::<8>(0);
         if self.refuse.val() {
             self.refuse_reason.next = self.stop_word.val().get_bits::<8>(0);
@@ -152,7 +161,7 @@ impl Logic for Lifecycle {
         self.stop_ram.write_address.next = self.write_address.val();
         self.stop_ram.write_enable.next = self.stop.val();
         self.stop_ram.write_data.next = bit_cast::<45, 8>(self.refuse_reason.val())
-            | (bit_cast::<45, 37>(self.stop_word.val()) << 8);
+            | (bit_cast::<45, 37>(self.full_word.val()) << 8);
         self.config_ram.write_address.next = self.write_address.val();
         self.config_ram.write_enable.next = self.create.val();
         self.config_ram.write_data.next = self.new_config.val();

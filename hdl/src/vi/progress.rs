@@ -4,7 +4,8 @@
 use crate::leaf::SdpRam;
 use rust_hdl::prelude::*;
 
-/// Progress of the message being sent, message number, the send that waits for its ViAck.
+/// Progress of the message being sent, message number, the send that waits for its ViAck, the RDMA
+/// read that waits for its answer.
 #[derive(LogicBlock, Default)]
 pub struct SendProgress {
     pub clock: Signal<In, Clock>,
@@ -16,6 +17,13 @@ pub struct SendProgress {
     pub save_in_progress: Signal<In, Bit>,
     pub save_offset: Signal<In, Bits<19>>,
     pub save_fragment: Signal<In, Bits<8>>,
+    /// With `save`: a read of `save_offset` bytes was asked for.
+    pub save_reading: Signal<In, Bit>,
+    /// So many bytes of the answer are placed.
+    pub place: Signal<In, Bit>,
+    pub place_offset: Signal<In, Bits<19>>,
+    /// The read's descriptor, which has left the queue, is complete.
+    pub read_over: Signal<In, Bit>,
     /// The message's last frame is on its way, or the message ends after some frames: the next one
     /// has the next number.
     pub count: Signal<In, Bit>,
@@ -36,14 +44,18 @@ pub struct SendProgress {
     pub fragment: Signal<Out, Bits<8>>,
     pub awaiting: Signal<Out, Bit>,
     pub acked: Signal<Out, Bit>,
+    pub reading: Signal<Out, Bit>,
+    pub total: Signal<Out, Bits<19>>,
     pub last_popped: Signal<Out, Bits<42>>,
     /// As they are after this operation.
     pub awaiting_after: Signal<Out, Bit>,
     pub acked_after: Signal<Out, Bit>,
-    /// Offset 18:0, message 26:19, fragment 34:27, in progress 35, awaiting 36, acked 37.
-    state_ram: SdpRam<38, 10>,
+    pub reading_after: Signal<Out, Bit>,
+    /// Offset 18:0, message 26:19, fragment 34:27, in progress 35, awaiting 36, acked 37, reading 38,
+    /// total of the read 57:39.
+    state_ram: SdpRam<58, 10>,
     popped_ram: SdpRam<42, 10>,
-    state_now: DFF<Bits<38>>,
+    state_now: DFF<Bits<58>>,
     popped_now: DFF<Bits<42>>,
     offset_after: Signal<Local, Bits<19>>,
     message_after: Signal<Local, Bits<8>>,
@@ -52,6 +64,8 @@ pub struct SendProgress {
     in_progress_after: Signal<Local, Bit>,
     awaiting_next: Signal<Local, Bit>,
     acked_next: Signal<Local, Bit>,
+    reading_next: Signal<Local, Bit>,
+    total_next: Signal<Local, Bits<19>>,
 }
 
 impl Logic for SendProgress {
@@ -70,6 +84,8 @@ impl Logic for SendProgress {
         self.fragment.next = self.state_now.q.val().get_bits::<8>(27);
         self.awaiting.next = self.state_now.q.val().get_bit(36);
         self.acked.next = self.state_now.q.val().get_bit(37);
+        self.reading.next = self.state_now.q.val().get_bit(38);
+        self.total.next = self.state_now.q.val().get_bits::<19>(39);
         self.last_popped.next = self.popped_now.q.val();
 
         self.offset_after.next = self.state_now.q.val().get_bits::<19>(0);
@@ -78,6 +94,8 @@ impl Logic for SendProgress {
         self.in_progress_after.next = self.state_now.q.val().get_bit(35);
         self.awaiting_next.next = self.state_now.q.val().get_bit(36);
         self.acked_next.next = self.state_now.q.val().get_bit(37);
+        self.reading_next.next = self.state_now.q.val().get_bit(38);
+        self.total_next.next = self.state_now.q.val().get_bits::<19>(39);
         if self.restart.val() {
             self.offset_after.next = 0.into();
             self.message_after.next = 0.into();
@@ -85,6 +103,13 @@ impl Logic for SendProgress {
             self.in_progress_after.next = false;
             self.awaiting_next.next = false;
             self.acked_next.next = false;
+            self.reading_next.next = false;
+        } else if self.save.val() & self.save_reading.val() {
+            self.offset_after.next = 0.into();
+            self.total_next.next = self.save_offset.val();
+            self.reading_next.next = true;
+        } else if self.place.val() {
+            self.offset_after.next = self.place_offset.val();
         } else if self.save.val() {
             self.offset_after.next = self.save_offset.val();
             self.fragment_after.next = self.save_fragment.val();
@@ -102,6 +127,8 @@ impl Logic for SendProgress {
             self.offset_after.next = self.save_offset.val();
             self.fragment_after.next = self.save_fragment.val();
             self.awaiting_next.next = true;
+        } else if self.read_over.val() {
+            self.reading_next.next = false;
         } else if self.complete.val() {
             self.awaiting_next.next = false;
             self.acked_next.next = false;
@@ -113,20 +140,25 @@ impl Logic for SendProgress {
         }
         self.awaiting_after.next = self.awaiting_next.val();
         self.acked_after.next = self.acked_next.val();
+        self.reading_after.next = self.reading_next.val();
         self.state_ram.write_address.next = self.write_address.val();
         self.state_ram.write_enable.next = self.restart.val()
             | self.save.val()
+            | self.place.val()
             | self.count.val()
             | self.popped.val()
             | self.await_ack.val()
             | self.complete.val()
+            | self.read_over.val()
             | self.acknowledge.val();
-        self.state_ram.write_data.next = bit_cast::<38, 19>(self.offset_after.val())
-            | (bit_cast::<38, 8>(self.message_after.val()) << 19)
-            | (bit_cast::<38, 8>(self.fragment_after.val()) << 27)
-            | (bit_cast::<38, 1>(self.in_progress_after.val().into()) << 35)
-            | (bit_cast::<38, 1>(self.awaiting_next.val().into()) << 36)
-            | (bit_cast::<38, 1>(self.acked_next.val().into()) << 37);
+        self.state_ram.write_data.next = bit_cast::<58, 19>(self.offset_after.val())
+            | (bit_cast::<58, 8>(self.message_after.val()) << 19)
+            | (bit_cast::<58, 8>(self.fragment_after.val()) << 27)
+            | (bit_cast::<58, 1>(self.in_progress_after.val().into()) << 35)
+            | (bit_cast::<58, 1>(self.awaiting_next.val().into()) << 36)
+            | (bit_cast::<58, 1>(self.acked_next.val().into()) << 37)
+            | (bit_cast::<58, 1>(self.reading_next.val().into()) << 38)
+            | (bit_cast::<58, 19>(self.total_next.val()) << 39);
         self.popped_ram.write_address.next = self.write_address.val();
         self.popped_ram.write_enable.next = self.keep_token.val();
         self.popped_ram.write_data.next = self.kept_token.val();

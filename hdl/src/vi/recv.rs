@@ -4,7 +4,7 @@
 
 use super::progress::{RecvProgress, Unannounced};
 use super::queue::WorkQueue;
-use crate::ifs::ViRecvServer;
+use crate::ifs::{AskerClient, ViRecvServer};
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
@@ -36,8 +36,12 @@ pub struct RecvSide {
     /// The completion is to be announced.
     pub announce: Signal<Out, Bit>,
     pub owes_ack: Signal<Out, Bit>,
+    /// The VI may have something to send now.
+    pub look_again: Signal<Out, Bit>,
     /// A ViAck arrived.
     pub acks: Signal<Out, Bit>,
+    /// What is about the send queue.
+    pub asker: AskerClient,
     pub stops: Signal<Out, Bit>,
     pub refuses: Signal<Out, Bit>,
     /// Reason 7:0, detail 15:8, queue 16, status 36:17.
@@ -51,22 +55,47 @@ pub struct RecvSide {
     progress: RecvProgress,
     unannounced: Unannounced,
     exists: Signal<Local, Bit>,
+    connected: Signal<Local, Bit>,
+    any_op: Signal<Local, Bits<8>>,
     op: Signal<Local, Bits<8>>,
+    shown_head: Signal<Local, Bits<47>>,
     announcing: Signal<Local, Bit>,
     /// Shifted left by a number: one-hot.
     one: Number<8, 1>,
+    /// Operations that are the same for both queues: all but SAVE, POP, COMPLETE.
+    common: Number<8, 0b1110_1001>,
 }
 
 impl Logic for RecvSide {
     #[hdl_gen]
     fn update(&mut self) {
         clock!(self, clock, work_queue, progress, unannounced);
+        self.connected.next = self.state.val().get_bit(1) & (!self.state.val().get_bit(0));
         self.exists.next = !self.port.vi.val().get_bits::<6>(10).any();
         self.unknown.next = self.at.val() & (!self.exists.val());
-        self.op.next = 0.into();
+        self.any_op.next = 0.into();
         if self.at.val() & self.exists.val() {
-            self.op.next = self.one.val() << self.port.op.val();
+            self.any_op.next = self.one.val() << self.port.op.val();
         }
+        // What is about the send queue is done there.
+        self.op.next = self.any_op.val();
+        self.asker.place.next = false;
+        self.asker.pop.next = false;
+        self.asker.complete.next = false;
+        if self.port.sends.val() {
+            self.op.next = self.any_op.val() & self.common.val();
+            self.asker.place.next = self.any_op.val().get_bit(1);
+            self.asker.pop.next = self.any_op.val().get_bit(2);
+            self.asker.complete.next = self.any_op.val().get_bit(4);
+        }
+        self.asker.offset.next = self.port.offset.val();
+        self.asker.next_valid.next = self.port.next_valid.val();
+        self.asker.next_token.next = bit_cast::<42, 16>(self.port.next_region.val())
+            | (bit_cast::<42, 26>(self.port.next_offset.val()) << 16);
+        self.asker.address.next = self.port.address.val();
+        self.asker.handle.next = self.port.handle.val();
+        self.asker.left.next = self.port.total.val();
+        self.asker.owe.next = self.any_op.val().get_bit(3) & self.connected.val();
         self.completes.next = self.op.val().get_bit(4);
         // A live VI (Connected or Error) with an event queue.
         self.announcing.next = self.op.val().get_bit(4)
@@ -76,6 +105,7 @@ impl Logic for RecvSide {
         self.owes_ack.next = (self.op.val().get_bit(1) | self.op.val().get_bit(4))
             & self.port.owe_ack.val()
             & self.state.val().get_bit(1);
+        self.look_again.next = self.completes.val() | self.owes_ack.val();
         self.acks.next = self.op.val().get_bit(6);
         self.stops.next = self.op.val().get_bit(5);
         self.refuses.next = self.at.val() & self.port.refuse.val();
@@ -124,6 +154,9 @@ impl Logic for RecvSide {
         // The answer.
         self.port.done.next = self.at.val();
         self.port.need_next.next = self.work_queue.need_next.val();
+        if self.port.sends.val() {
+            self.port.need_next.next = self.asker.need_next.val();
+        }
         self.port.ctx_state.next = self.state.val();
         if self.unknown.val() {
             self.port.ctx_state.next = 0.into();
@@ -134,14 +167,23 @@ impl Logic for RecvSide {
         self.port.ctx_peer.next = bit_cast::<8, 6>(self.connection_word.val().get_bits::<6>(0));
         self.port.ctx_peer_vi.next = self.connection_word.val().get_bits::<16>(6);
         self.port.ctx_connection.next = self.connection_word.val().get_bits::<16>(22);
-        self.port.ctx_region.next = self.work_queue.head.val().get_bits::<16>(0);
-        self.port.ctx_offset.next = self.work_queue.head.val().get_bits::<26>(16);
-        self.port.ctx_segments.next = self.work_queue.head.val().get_bits::<5>(42);
+        self.port.ctx_answering.next = self.asker.answering.val();
+        self.shown_head.next = self.work_queue.head.val();
         self.port.ctx_count.next = self.work_queue.count.val();
         self.port.ctx_in_progress.next = self.progress.in_progress.val();
         self.port.ctx_write.next = self.progress.write.val();
         self.port.ctx_progress.next = self.progress.offset.val();
         self.port.ctx_total.next = self.progress.total.val();
+        if self.port.sends.val() {
+            self.shown_head.next = self.asker.head.val();
+            self.port.ctx_count.next = self.asker.posted.val();
+            self.port.ctx_in_progress.next = self.asker.reading.val();
+            self.port.ctx_progress.next = self.asker.placed.val();
+            self.port.ctx_total.next = self.asker.total.val();
+        }
+        self.port.ctx_region.next = self.shown_head.val().get_bits::<16>(0);
+        self.port.ctx_offset.next = self.shown_head.val().get_bits::<26>(16);
+        self.port.ctx_segments.next = self.shown_head.val().get_bits::<5>(42);
         self.port.ctx_message.next = self.progress.message.val();
         self.port.ctx_fragment.next = self.progress.fragment.val();
         self.port.ctx_allows.next = self.config_word.val().get_bits::<2>(62);

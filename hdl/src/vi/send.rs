@@ -2,9 +2,10 @@
 //! engine's operations on them and the answers. Timing as in [`super::queue`]; operations are
 //! exclusive.
 
+use super::answer::Answers;
 use super::progress::{SendProgress, Unannounced};
 use super::queue::WorkQueue;
-use crate::ifs::ViSendServer;
+use crate::ifs::{AskerServer, ViSendServer};
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
@@ -36,7 +37,8 @@ pub struct SendSide {
     pub push_inline: Signal<In, Bit>,
     pub push_slot: Signal<In, Bits<3>>,
     pub push_vi: Signal<In, Bits<10>>,
-    /// The queue is empty, and no message is in progress or waits / and the engine can take a push.
+    /// The queue is empty, and nothing is in progress, awaited or answered / and the engine can take
+    /// a push.
     pub empty: Signal<Out, Bit>,
     pub quiet: Signal<Out, Bit>,
     /// The engine is done with a push: the VI may be scheduled again.
@@ -44,6 +46,10 @@ pub struct SendSide {
     pub token: Signal<In, Bits<47>>,
     /// A ViAck arrived.
     pub acknowledge: Signal<In, Bit>,
+    /// The receive engine's operations on this side.
+    pub asker: AskerServer,
+    /// What the peer asked for is forgotten.
+    pub forget_answer: Signal<In, Bit>,
     /// The completions are taken for an announcement / `amount` of them is given back.
     pub take: Signal<In, Bit>,
     pub back: Signal<In, Bit>,
@@ -59,9 +65,12 @@ pub struct SendSide {
     pub refuses: Signal<Out, Bit>,
     /// Reason 7:0, detail 15:8, queue 16, status 36:17.
     pub stop_word: Signal<Out, Bits<37>>,
-    pub in_progress: Signal<Out, Bit>,
     pub awaiting: Signal<Out, Bit>,
     pub acked: Signal<Out, Bit>,
+    /// An RDMA read has placed some bytes.
+    pub partial: Signal<Out, Bit>,
+    /// Something is being sent, awaited or owed.
+    pub busy: Signal<Out, Bit>,
     /// After this operation a Connected VI has something to send.
     pub can_send: Signal<Out, Bit>,
     /// Something is not announced; how much; the event queue (bit 8: none).
@@ -70,6 +79,7 @@ pub struct SendSide {
     pub event_queue: Signal<Out, Bits<9>>,
     work_queue: WorkQueue,
     progress: SendProgress,
+    answers: Answers,
     unannounced: Unannounced,
     op: Signal<Local, Bits<10>>,
     announcing: Signal<Local, Bit>,
@@ -86,7 +96,7 @@ pub struct SendSide {
 impl Logic for SendSide {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, work_queue, progress, unannounced);
+        clock!(self, clock, work_queue, progress, answers, unannounced);
         self.port.work_valid.next = self.work_valid.val();
         self.port.work_vi.next = bit_cast::<16, 10>(self.work_vi.val());
         self.work_ready.next = self.port.work_ready.val();
@@ -94,9 +104,9 @@ impl Logic for SendSide {
         if self.at.val() {
             self.op.next = self.one.val() << self.port.op.val();
         }
-        self.completes.next = self.op.val().get_bit(4);
+        self.completes.next = self.op.val().get_bit(4) | self.asker.complete.val();
         // A live VI (Connected or Error) with an event queue.
-        self.announcing.next = self.op.val().get_bit(4)
+        self.announcing.next = (self.op.val().get_bit(4) | self.asker.complete.val())
             & self.state.val().get_bit(1)
             & (!self.config_word.val().get_bit(33));
         self.announce.next = self.announcing.val();
@@ -107,6 +117,8 @@ impl Logic for SendSide {
             | self.op.val().get_bit(3)
             | self.op.val().get_bit(4)
             | self.op.val().get_bit(6)
+            | self.asker.complete.val()
+            | self.asker.owe.val()
             | self.op.val().get_bit(8)
             | self.op.val().get_bit(9)
             | (self.op.val().get_bit(2)
@@ -134,9 +146,16 @@ impl Logic for SendSide {
             self.work_queue.token.next = bit_cast::<47, 42>(self.given_token.val())
                 | (bit_cast::<47, 5>(self.port.fragment.val().get_bits::<5>(0)) << 42);
         }
-        self.work_queue.pop.next = self.op.val().get_bit(2);
-        self.work_queue.next_valid.next = self.port.next_valid.val();
-        self.work_queue.next_token.next = self.given_token.val();
+        self.work_queue.pop.next = self.op.val().get_bit(2) | self.asker.pop.val();
+        self.work_queue.next_valid.next = self.asker.next_valid.val();
+        self.work_queue.next_token.next = self.asker.next_token.val();
+        if self.at.val() {
+            self.work_queue.next_valid.next = self.port.next_valid.val();
+            self.work_queue.next_token.next = self.given_token.val();
+        }
+        self.asker.head.next = self.work_queue.head.val();
+        self.asker.posted.next = self.work_queue.count.val();
+        self.asker.need_next.next = self.work_queue.need_next.val();
         self.work_queue.clear.next = self.clear.val();
 
         // The message in progress.
@@ -144,7 +163,11 @@ impl Logic for SendSide {
         self.progress.write_address.next = self.write_address.val();
         self.progress.restart.next = self.restart.val();
         self.progress.save.next = self.op.val().get_bit(1);
-        self.progress.save_in_progress.next = self.port.in_progress.val();
+        self.progress.save_in_progress.next = self.port.in_progress.val() & self.at.val();
+        self.progress.save_reading.next = self.port.reading.val();
+        self.progress.place.next = self.asker.place.val();
+        self.progress.place_offset.next = self.asker.offset.val();
+        self.progress.read_over.next = self.asker.complete.val();
         self.progress.save_offset.next = self.port.offset.val();
         self.progress.save_fragment.next = self.port.fragment.val();
         self.progress.count.next = (self.op.val().get_bit(7) & self.port.in_progress.val())
@@ -159,15 +182,39 @@ impl Logic for SendSide {
         }
         self.progress.acknowledge.next = self.acknowledge.val();
         self.progress.complete.next = self.op.val().get_bit(4);
-        self.in_progress.next = self.progress.in_progress.val();
+        self.busy.next = self.progress.in_progress.val()
+            | self.progress.awaiting.val()
+            | self.progress.reading.val()
+            | self.answers.owed.val();
         self.awaiting.next = self.progress.awaiting.val();
         self.acked.next = self.progress.acked.val();
-        self.can_send.next = (self.progress.awaiting_after.val() & self.progress.acked_after.val())
-            | ((!self.progress.awaiting_after.val()) & self.work_queue.left.val());
+        self.asker.reading.next = self.progress.reading.val();
+        self.asker.placed.next = self.progress.offset.val();
+        self.partial.next = self.progress.reading.val() & self.progress.offset.val().any();
+        self.asker.total.next = self.progress.total.val();
+        self.can_send.next = self.answers.owed_after.val()
+            | (self.progress.awaiting_after.val() & self.progress.acked_after.val())
+            | ((!self.progress.awaiting_after.val())
+                & (!self.progress.reading_after.val())
+                & self.work_queue.left.val());
 
-        self.empty_now.next = (!self.work_queue.count.val().any())
-            & (!self.progress.in_progress.val())
-            & (!self.progress.awaiting.val());
+        // The answer that is owed.
+        self.answers.read_address.next = self.read_address.val();
+        self.answers.write_address.next = self.write_address.val();
+        self.answers.owe.next = self.asker.owe.val();
+        self.answers.advance.next = self.op.val().get_bit(6) & self.port.answered.val();
+        self.answers.forget.next = self.forget_answer.val();
+        self.answers.new_address.next = self.asker.address.val();
+        self.answers.new_handle.next = self.asker.handle.val();
+        self.answers.new_left.next = self.asker.left.val();
+        self.asker.answering.next = self.answers.owed.val();
+        self.port.ctx_reading.next = self.progress.reading.val();
+        self.port.ctx_answer.next = self.answers.owed.val();
+        self.port.ctx_answer_address.next = self.answers.address.val();
+        self.port.ctx_answer_handle.next = self.answers.handle.val();
+        self.port.ctx_answer_left.next = self.answers.left.val();
+
+        self.empty_now.next = (!self.work_queue.count.val().any()) & (!self.busy.val());
         self.empty.next = self.empty_now.val();
         self.quiet.next = self.empty_now.val()
             & self.port.push_ready.val()

@@ -1,0 +1,45 @@
+//! What the first stage does next, while it has nothing in hand: ends a descriptor for the middle
+//! stage, sends admin's message, or takes a VI of the ready ring. Combinational.
+
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct Intake {
+    /// No VI is in hand.
+    pub resting: Signal<In, Bit>,
+    /// A fence waits.
+    pub pause: Signal<In, Bit>,
+    pub message_valid: Signal<In, Bit>,
+    pub work_valid: Signal<In, Bit>,
+    pub rescue_pending: Signal<In, Bit>,
+    pub desc_idle: Signal<In, Bit>,
+    // The stages behind: empty; payload that could not be read; the end of a descriptor in error.
+    pub commit_idle: Signal<In, Bit>,
+    pub failing: Signal<In, Bit>,
+    pub retire_error: Signal<In, Bit>,
+    // At most one of these.
+    pub takes: Signal<Out, Bit>,
+    pub rescues: Signal<Out, Bit>,
+    pub sends_message: Signal<Out, Bit>,
+}
+
+impl Logic for Intake {
+    #[hdl_gen]
+    fn update(&mut self) {
+        // No VI while the end of an older descriptor may stop it.
+        self.takes.next = self.resting.val()
+            & (!self.pause.val())
+            & (!self.message_valid.val())
+            & (!self.rescue_pending.val())
+            & (!self.failing.val())
+            & (!self.retire_error.val())
+            & self.desc_idle.val()
+            & self.work_valid.val();
+        self.rescues.next = self.resting.val() & self.rescue_pending.val() & self.desc_idle.val();
+        self.sends_message.next = self.resting.val()
+            & (!self.pause.val())
+            & (!self.rescue_pending.val())
+            & self.message_valid.val()
+            & self.commit_idle.val();
+    }
+}
