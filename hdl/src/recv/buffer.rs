@@ -59,8 +59,8 @@ impl Logic for Buffer {
         // The oldest read.
         self.reading.next = self.fails.empty.val();
         self.failed.next = (!self.fails.empty.val()) & self.fails.data_out.val().any();
-        self.present.next = (!self.fails.empty.val())
-            | (self.word.val() < self.beat.q.val().get_bits::<5>(1));
+        self.present.next =
+            (!self.fails.empty.val()) | (self.word.val() < self.beat.q.val().get_bits::<5>(1));
         self.wanted.next =
             (bit_cast::<6, 2>(self.bank.q.val()) << 4) + bit_cast::<6, 5>(self.word.val());
         self.even.read_address.next = self.wanted.val();

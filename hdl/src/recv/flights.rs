@@ -116,9 +116,8 @@ impl Logic for Flights {
             self.goal_at.d.next = self.goal_at.q.val() + self.lines.val();
         } else if self.order.val() & self.adopts.val() {
             self.on.d.next = true;
-            self.sure.d.next = self.on.q.val()
-                & self.sure.q.val()
-                & (self.stream_vi.q.val() == self.vi.val());
+            self.sure.d.next =
+                self.on.q.val() & self.sure.q.val() & (self.stream_vi.q.val() == self.vi.val());
             self.stream_vi.d.next = self.vi.val();
             self.stream_row.d.next = self.row.val();
             self.goal_at.d.next = self.place.val() + self.lines.val();

@@ -90,9 +90,8 @@ impl Logic for Hand {
         self.peeks.data_in.next = bit_cast::<11, 10>(self.offered1.val().get_bits::<10>(0))
             | (bit_cast::<11, 1>(self.is_data.val().into()) << 10);
         self.late.next = self.peeks.level.val() >= self.headers0.level.val();
-        self.peek.next = (!self.peeks.empty.val())
-            & (!self.late.val())
-            & self.peeks.data_out.val().get_bit(10);
+        self.peek.next =
+            (!self.peeks.empty.val()) & (!self.late.val()) & self.peeks.data_out.val().get_bit(10);
         self.peek_vi.next = self.peeks.data_out.val().get_bits::<10>(0);
         self.peeks.read.next = (!self.peeks.empty.val())
             & (self.peeked.val() | self.late.val() | (!self.peeks.data_out.val().get_bit(10)));

@@ -49,8 +49,7 @@ impl Logic for Hints {
         self.posted.data_in.next = self.hint_vi.val();
         self.posted.read.next =
             self.consume.val() & (!self.parks_at.q.val()) & (!self.resumes_at.q.val());
-        self.waiting.next =
-            self.peek.val() | self.more_valid.q.val() | (!self.posted.empty.val());
+        self.waiting.next = self.peek.val() | self.more_valid.q.val() | (!self.posted.empty.val());
         self.vi.next = self.posted.data_out.val();
         if self.peek.val() {
             self.vi.next = self.peek_vi.val();

@@ -174,8 +174,8 @@ impl Logic for Reader {
         self.buses.data_in.next = self.address.q.val();
         self.buses.read.next = self.finish.val();
         self.extents.write.next = self.asked.val();
-        self.extents.data_in.next = bit_cast::<41, 32>(self.left.q.val())
-            | (bit_cast::<41, 9>(self.want.q.val()) << 32);
+        self.extents.data_in.next =
+            bit_cast::<41, 32>(self.left.q.val()) | (bit_cast::<41, 9>(self.want.q.val()) << 32);
         self.extents.read.next = self.finish.val();
         self.tokens.write.next = self.asked.val();
         self.tokens.data_in.next = bit_cast::<45, 16>(self.index.q.val())
@@ -241,8 +241,8 @@ impl Logic for Reader {
                     self.state.d.next = ReadState::Idle;
                     if self.stream_at.q.val() {
                         self.line_region.d.next = self.index.q.val();
-                        self.line_offset.d.next = self.at.q.val()
-                            + bit_cast::<26, 3>(self.want.q.val().get_bits::<3>(6));
+                        self.line_offset.d.next =
+                            self.at.q.val() + bit_cast::<26, 3>(self.want.q.val().get_bits::<3>(6));
                         self.line_bus.d.next =
                             self.address.q.val() + bit_cast::<64, 9>(self.want.q.val());
                         self.line_space.d.next =

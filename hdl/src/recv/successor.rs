@@ -82,8 +82,7 @@ impl Logic for Successor {
             + bit_cast::<27, 26>(self.gap.q.val().get_bits::<26>(6));
         self.derived.next =
             self.same.q.val() & self.behind_it.q.val() & (!self.onward.val().get_bit(26));
-        self.settled.next =
-            (!self.covers.val()) | (!self.aligned.val()) | self.derived.val();
+        self.settled.next = (!self.covers.val()) | (!self.aligned.val()) | self.derived.val();
 
         if self.look.val() {
             self.valid.d.next = self.covers.val();
