@@ -22,6 +22,7 @@ mod finish;
 mod flights;
 mod hand;
 mod hints;
+mod job_state;
 mod jobs;
 mod judge;
 mod loader;

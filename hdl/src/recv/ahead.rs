@@ -197,6 +197,10 @@ impl Logic for Ahead {
         self.subject.take_look.next = self.jobs.look.val();
         self.subject.weigh.next = self.jobs.weigh.val();
         self.subject.longer.next = self.jobs.longer.val();
+        self.subject.proceed.next = self.jobs.proceed.val();
+        self.subject.free.next = self.jobs.room.val();
+        self.subject.ordered.next = self.jobs.ordered.val();
+        self.jobs.many.next = self.subject.many.val();
         self.subject.vi.next = self.jobs.vi.val();
         self.subject.row.next = self.jobs.row.val();
         self.subject.behind.next = self.jobs.behind.val();

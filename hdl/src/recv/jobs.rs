@@ -13,39 +13,17 @@
 //! ```text
 //! Clear (16 rows) -> Idle or Paused
 //! Idle -> Find -> Row -> [Claim ...] -> Look -> Weigh -> Order -> Idle          (a hint)
+//! Idle -> Find -> Row -> Order -> Idle                             (the stream, once more)
 //! Idle -> Find -> Row -> [Claim ...] -> Order -> Run -> Idle           (the frame's descriptor)
 //! Idle -> Order (again) -> Run -> Idle                                  (the frame's Next)
 //! ```
 
 use super::flights::Flights;
 use super::hints::Hints;
+use super::job_state::JobState;
 use super::rows::Rows;
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
-
-#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
-pub enum JobState {
-    /// Empties a row a cycle.
-    Clear,
-    /// The engine is at a fence.
-    Paused,
-    /// Waits for work.
-    Idle,
-    /// Finds the VI's row.
-    Find,
-    /// If it is still its own: is something to be fetched?
-    Row,
-    /// Takes a row, if it may; else looks at the next one.
-    Claim,
-    /// Reads the VI's context.
-    Look,
-    /// Compares it with what is at hand.
-    Weigh,
-    /// Orders a read.
-    Order,
-    /// Waits for the frame's.
-    Run,
-}
 
 #[derive(LogicBlock, Default)]
 pub struct Jobs {
@@ -111,6 +89,10 @@ pub struct Jobs {
     // What it is about, see `super::subject`.
     pub take_frame: Signal<Out, Bit>,
     pub weigh: Signal<Out, Bit>,
+    pub proceed: Signal<Out, Bit>,
+    pub room: Signal<Out, Bits<3>>,
+    pub ordered: Signal<Out, Bit>,
+    pub many: Signal<In, Bit>,
     pub longer: Signal<Out, Bit>,
     pub behind: Signal<Out, Bits<3>>,
     pub single: Signal<Out, Bit>,
@@ -130,6 +112,8 @@ pub struct Jobs {
     serving_at: DFF<Bit>,
     again_at: DFF<Bit>,
     predicted_at: DFF<Bit>,
+    // The last job was the stream's: its context and count still stand.
+    fresh: DFF<Bit>,
     // Nothing was on its way a cycle ago: the frame has seen what came.
     calm: DFF<Bit>,
     accept: Signal<Local, Bit>,
@@ -138,19 +122,21 @@ pub struct Jobs {
     orders: Signal<Local, Bit>,
     used: Signal<Local, Bits<3>>,
     present: Signal<Local, Bits<3>>,
-    room: Signal<Local, Bits<3>>,
+    free: Signal<Local, Bits<3>>,
+    roomy: Signal<Local, Bit>,
     busy_row: Signal<Local, Bit>,
     claimed: Signal<Local, Bits<14>>,
     valid_bit: Number<14, { 1 << 13 }>,
     ahead: Number<3, 7>,
-    batch: Number<3, 2>,
+    batch: Number<3, 4>,
+    stream_batch: Number<3, 2>,
 }
 
 impl Logic for Jobs {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, sweep, vi_at, serving_at, again_at, predicted_at, calm);
-        dff_setup!(self, clock, row_at);
+        dff_setup!(self, clock, row_at, fresh);
         clock!(self, clock, flights, waiting, rows);
         self.calm.d.next = (self.state.q.val() == JobState::Idle) & (!self.flights.any.val());
         self.paused.next = self.state.q.val() == JobState::Paused;
@@ -225,7 +211,11 @@ impl Logic for Jobs {
         if self.flights.confirmed.val() {
             self.used.next = self.flights.goal.val() - self.taken.val();
         }
-        self.room.next = self.ahead.val() - self.used.val();
+        self.free.next = self.ahead.val() - self.used.val();
+        self.roomy.next = self.free.val() >= self.batch.val();
+        if self.flights.confirmed.val() {
+            self.roomy.next = self.free.val() >= self.stream_batch.val();
+        }
         self.claimed.next = self.valid_bit.val()
             | (bit_cast::<14, 10>(self.vi_at.q.val()) << 3)
             | bit_cast::<14, 3>(self.taken.val());
@@ -237,7 +227,10 @@ impl Logic for Jobs {
         self.again.next = self.again_at.q.val();
         self.predicted.next = self.predicted_at.q.val();
         self.stream.next = self.flights.order_stream.val();
-        self.take_frame.next = self.state.q.val() == JobState::Idle;
+        self.take_frame.next = false;
+        self.proceed.next = false;
+        self.room.next = self.free.val();
+        self.ordered.next = self.orders.val() & self.flights.order_stream.val();
         self.weigh.next = self.state.q.val() == JobState::Weigh;
         self.longer.next = (self.state.q.val() == JobState::Run) & self.more.val();
         self.single.next = !self.rows.proven.val();
@@ -249,6 +242,7 @@ impl Logic for Jobs {
                 self.row_write.next = true;
                 self.row_address.next = self.sweep.q.val();
                 self.row_data.next = 0.into();
+                self.fresh.d.next = false;
                 self.sweep.d.next = self.sweep.q.val() + 1;
                 if self.sweep.q.val().all() {
                     self.state.d.next = JobState::Paused;
@@ -268,10 +262,14 @@ impl Logic for Jobs {
                 self.find_vi.next = self.frame_vi.val();
                 if self.want.val() & self.calm.q.val() {
                     self.serving_at.d.next = true;
+                    self.take_frame.next = true;
+                    self.fresh.d.next = false;
                     self.state.d.next = JobState::Find;
                 } else if self.want_next.val() & self.calm.q.val() {
                     self.serving_at.d.next = true;
                     self.again_at.d.next = true;
+                    self.take_frame.next = true;
+                    self.fresh.d.next = false;
                     self.state.d.next = JobState::Order;
                 } else if self.accept.val() {
                     self.vi_at.d.next = self.waiting.vi.val();
@@ -308,10 +306,12 @@ impl Logic for Jobs {
                     // Else the hint waits for what is on its way.
                     self.waiting.consume.next = true;
                     self.predicted_at.d.next = self.flights.confirmed.val();
-                    if (self.room.val() >= self.batch.val())
-                        & (self.rows.proven.val() | self.waiting.resumes.val())
-                    {
+                    if self.roomy.val() & (self.rows.proven.val() | self.waiting.resumes.val()) {
                         self.state.d.next = JobState::Look;
+                        if self.flights.confirmed.val() & self.fresh.q.val() & self.many.val() {
+                            self.proceed.next = true;
+                            self.state.d.next = JobState::Order;
+                        }
                     }
                 }
             }
@@ -336,6 +336,7 @@ impl Logic for Jobs {
                 }
             }
             JobState::Look => {
+                self.fresh.d.next = false;
                 if self.look_done.val() {
                     self.state.d.next = JobState::Weigh;
                 }
@@ -352,6 +353,9 @@ impl Logic for Jobs {
                 }
             }
             JobState::Order => {
+                if self.ordered.val() {
+                    self.fresh.d.next = true;
+                }
                 if self.idle.val() {
                     self.state.d.next = JobState::Idle;
                     if self.serving_at.q.val() {
@@ -375,6 +379,7 @@ impl Logic for Jobs {
         self.peeked.next = self.waiting.peeked.val();
         if self.reset.val() {
             self.state.d.next = JobState::Clear;
+            self.fresh.d.next = false;
             self.sweep.d.next = 0.into();
         }
     }

@@ -20,6 +20,12 @@ pub struct Subject {
     pub take_look: Signal<In, Bit>,
     pub weigh: Signal<In, Bit>,
     pub longer: Signal<In, Bit>,
+    /// Pulses: the stream goes on, with so many free places; a read of the stream is ordered.
+    pub proceed: Signal<In, Bit>,
+    pub free: Signal<In, Bits<3>>,
+    pub ordered: Signal<In, Bit>,
+    /// As far as is known, two more are posted behind what the stream ordered.
+    pub many: Signal<Out, Bit>,
     pub frame_tag: Signal<In, Bits<16>>,
     pub frame_domain: Signal<In, Bits<8>>,
     pub frame_region: Signal<In, Bits<16>>,
@@ -81,7 +87,9 @@ pub struct Subject {
     room: DFF<Bits<3>>,
     follows: Signal<Local, Bit>,
     lines: Signal<Local, Bits<16>>,
+    read_lines: Signal<Local, Bits<16>>,
     ahead: Number<3, 7>,
+    few: Number<16, 2>,
 }
 
 impl Logic for Subject {
@@ -98,6 +106,19 @@ impl Logic for Subject {
         self.tail_successors.write_address.next = self.tail_row.val();
         self.tail_successors.write_data.next = self.tail_successor.val();
         self.tail_successors.write_enable.next = self.tail_write.val();
+
+        // The order: the frame's own fetch never reads more than the token's hint says.
+        self.bus.next = self.bus_at.q.val();
+        self.region.next = self.region_at.q.val();
+        self.offset.next = self.offset_at.q.val();
+        self.lines.next = self.covered.q.val();
+        if self.covered.q.val() > bit_cast::<16, 3>(self.room.q.val()) {
+            self.lines.next = bit_cast::<16, 3>(self.room.q.val());
+        }
+        self.extent.hint.next = self.segments_at.q.val();
+        self.extent.covered.next = self.lines.val();
+        self.extent.follow.next = (self.near.val() & (!self.serving.val())) | self.predicted.val();
+        self.read_lines.next = bit_cast::<16, 3>(self.extent.bytes.val().get_bits::<3>(6));
 
         self.connected.next = self.connected_at.q.val();
         self.enough.next = self.count.q.val() <= bit_cast::<16, 3>(self.there.q.val());
@@ -139,19 +160,16 @@ impl Logic for Subject {
             }
         } else if self.longer.val() {
             self.segments_at.d.next = self.segments.val();
+        } else if self.proceed.val() {
+            self.room.d.next = self.free.val();
+        } else if self.ordered.val() {
+            self.covered.d.next = self.covered.q.val() - self.read_lines.val();
+            if self.read_lines.val() > self.covered.q.val() {
+                self.covered.d.next = 0.into();
+            }
         }
+        self.many.next = self.covered.q.val() >= self.few.val();
 
-        // The order: the frame's own fetch never reads more than the token's hint says.
-        self.bus.next = self.bus_at.q.val();
-        self.region.next = self.region_at.q.val();
-        self.offset.next = self.offset_at.q.val();
-        self.lines.next = self.covered.q.val();
-        if self.covered.q.val() > bit_cast::<16, 3>(self.room.q.val()) {
-            self.lines.next = bit_cast::<16, 3>(self.room.q.val());
-        }
-        self.extent.hint.next = self.segments_at.q.val();
-        self.extent.covered.next = self.lines.val();
-        self.extent.follow.next = (self.near.val() & (!self.serving.val())) | self.predicted.val();
         self.wanted.next = self.extent.bytes.val();
         self.owner.next = bit_cast::<60, 10>(self.vi.val())
             | (bit_cast::<60, 3>(self.behind.val()) << 10)
