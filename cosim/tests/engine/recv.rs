@@ -939,6 +939,19 @@ impl Bench {
         }
     }
 
+    /// A stopped VI starts anew, with an empty queue.
+    fn connect_again(&mut self, number: u16) {
+        let vi = self.vis.get_mut(&number).unwrap();
+        vi.left.clear();
+        vi.progress = None;
+        vi.state = State::Connected;
+        vi.queue.clear();
+        // Those that the engine has seen still come.
+        let mut rest = self.frames.split_off(self.bases.len());
+        rest.retain(|(header, _)| header.dst_vi != number);
+        self.frames.append(&mut rest);
+    }
+
     /// A payload beat: of the frame that lies there.
     fn staging_data(&mut self) {
         let out = &self.model.outputs;
@@ -1087,15 +1100,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
             && bench.model.outputs.fence_paused != 0
             && bench.world.random.chance(0.1)
         {
-            let vi = bench.vis.get_mut(&number).unwrap();
-            vi.left.clear();
-            vi.progress = None;
-            vi.state = State::Connected;
-            vi.queue.clear();
-            // Those that the engine has seen still come.
-            let mut rest = bench.frames.split_off(bench.bases.len());
-            rest.retain(|(header, _)| header.dst_vi != number);
-            bench.frames.append(&mut rest);
+            bench.connect_again(number);
         }
         let random = &mut bench.world.random;
         if bench.frames.len() < 20 && random.chance(0.05) {
