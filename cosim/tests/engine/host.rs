@@ -286,6 +286,8 @@ pub(crate) struct ReadPort {
     pub ready: bool,
     pub beat: Option<ReadBeat>,
     pub requests: u64,
+    /// Most requests that were on their way at a time.
+    pub most: usize,
     /// Cycles that every response takes, beside the random ones.
     pub latency: u64,
 }
@@ -338,6 +340,7 @@ impl ReadPort {
         beats.last_mut().unwrap().1 = true;
         let due = self.now + 1 + self.latency + world.random.below(pace.read);
         self.waiting.push_back((due, beats));
+        self.most = self.most.max(self.waiting.len());
     }
 
     pub(crate) fn idle(&self) -> bool {

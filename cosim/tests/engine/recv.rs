@@ -1615,6 +1615,47 @@ fn next_is_linked_late() {
     }
 }
 
+/// One VI posts line by line, and now and then somewhere else: reads that were ordered behind the last
+/// one are used or dropped, and every message finds its own descriptor.
+#[test]
+fn the_stream_turns() {
+    let mut streams = 0;
+    for seed in 0..20 {
+        let mut bench = posted(1, 1, 64);
+        bench.desc_read.latency = 40;
+        let mut choice = Random::new(seed);
+        let number = *bench.vis.keys().next().unwrap();
+        bench.pace = Pace { ready: 0.9, call: 1 + seed % 6, read: 1 + 4 * seed };
+        bench.vis.get_mut(&number).unwrap().queue.close = [1.0, 0.97, 0.9][(seed % 3) as usize];
+        let mut sent = 0;
+        for round in 0..60 {
+            let burst = if round == 0 { 40 } else { choice.below(6) };
+            for _ in 0..burst {
+                let vi = bench.vis.get_mut(&number).unwrap();
+                vi.queue.post_one(&mut bench.world, 64);
+                bench.posted.push_back(number);
+            }
+            for (bus, data) in std::mem::take(&mut bench.world.memory.log) {
+                bench.write_shadow(bus, &data);
+            }
+            let waiting = bench.frames.len() as u64;
+            let room = u64::from(bench.vis[&number].queue.count).saturating_sub(waiting);
+            for _ in 0..choice.below(6).min(room) {
+                whole_message(&mut bench, number, 64);
+                sent += 1;
+            }
+            for _ in 0..choice.below(100) {
+                bench.cycle();
+            }
+        }
+        settle(&mut bench);
+        assert_eq!(bench.seen.get("Pop"), Some(&sent), "seed {seed}");
+        streams += u32::from(bench.desc_read.most > 1);
+    }
+    println!("{streams} of 20 were streams");
+    assert!(streams >= 15, "one read at a time in {} of 20", 20 - streams);
+}
+
 /// What lies behind a posted descriptor is not used before it is posted, nor as it was then.
 #[test]
 fn read_ahead_of_the_count() {

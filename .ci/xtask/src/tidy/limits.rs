@@ -37,6 +37,8 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("hdl/src/send.rs::update", "wiring between the engine's stages, no logic of its own"),
     ("hdl/src/vi.rs::update", "who may do what to a VI: one table, and its wiring"),
     ("hdl/src/recv.rs::update", "wiring between the engine's parts, no logic of its own"),
+    ("hdl/src/recv/jobs.rs::update", "one state machine, and the wiring of the three that it asks"),
+    ("hdl/src/recv/loader.rs::update", "one state machine, and the wiring of reader and resolver"),
 ];
 
 /// Files whose lines rustfmt or a person keeps short. Documents have tables, which cannot wrap.
