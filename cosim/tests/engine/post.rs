@@ -64,6 +64,8 @@ pub(crate) struct Queue {
 
 const DESC_BYTES: u32 = 64 * 1024;
 const DATA_BYTES: u32 = 300 * 1024;
+/// Behind what may be read of a descriptor at the region's start.
+const FIRST_SLOT: u32 = 6;
 
 impl Queue {
     pub(crate) fn new(world: &mut World, owner: Owner) -> Self {
@@ -73,7 +75,7 @@ impl Queue {
             desc_region: world.region(DESC_BYTES, owner),
             data_region: world.region(DATA_BYTES, owner),
             other_region: world.region(4096, stranger),
-            slot: 1,
+            slot: FIRST_SLOT,
             at_end: false,
             posted: Vec::new(),
             allowed: Allowed::default(),
@@ -300,7 +302,7 @@ impl Queue {
 
     /// Slots are used again from the first one on.
     pub(crate) const fn rewind(&mut self) {
-        self.slot = 1;
+        self.slot = FIRST_SLOT;
     }
 
     /// Takes the last post back: its descriptor stays in memory, no doorbell was rung for it.
