@@ -9,7 +9,6 @@ fn settings(seed: u64) -> Settings {
     Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 40 }
 }
 
-// Strays of a program may look like pushes.
 fn model(_node: usize) -> Box<dyn Device> {
     Box::new(Model::with_features(FEATURES))
 }

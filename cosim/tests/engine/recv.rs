@@ -8,7 +8,7 @@ use nic_regs::counter::Counter;
 use nic_regs::desc::status;
 use nic_regs::frame::{Header, RdmaHeader, Type, flag};
 use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID};
-use nic_regs::vi::{State, StopReason, rdma};
+use nic_regs::vi::{State, StopReason};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Packets that the engine's writer holds.

@@ -1392,8 +1392,9 @@ fn fence_forgets_what_was_read_ahead() {
     vi.expected.clear();
     vi.waiting.clear();
     vi.foreseen = false;
-    for descriptor in bench.vis[0].1.queue.posted[head..].to_vec() {
-        move_segment(&mut bench, descriptor.bus);
+    for at in head..bench.vis[0].1.queue.posted.len() {
+        let descriptor = bench.vis[0].1.queue.posted[at].bus;
+        move_segment(&mut bench, descriptor);
     }
     bench.expect(number);
     bench.pause = false;

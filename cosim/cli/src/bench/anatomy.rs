@@ -3,12 +3,14 @@
 
 use super::Job;
 use super::latency::{find, one_message};
-use super::pins::{is_data_in, is_data_out, is_event, is_payload, is_post, is_status, waits};
+use super::pins::{is_event, is_message_in, is_message_out, is_payload, is_post, is_status, waits};
 use super::progress::Progress;
 use super::rig::{End, Form, Rig, Setup};
 use crate::Failure;
 use cosim::probe::{Record, What};
+use host_driver::nic::Capabilities;
 use nic_regs::csr::{self, Stamp};
+use nic_regs::desc::control;
 use std::fmt::Write as _;
 
 /// A moment: cycle of the world, what happened, where that was seen.
@@ -24,23 +26,69 @@ const SENDER: [(Stamp, &str); 3] = [
 ];
 const RECEIVER: [(Stamp, &str); 1] = [(Stamp::Matched, "descriptor checked")];
 
-/// The tables of one message by each doorbell that the device has, with a completion queue at each
-/// end.
-pub(crate) fn tables(job: &Job) -> Result<String, Failure> {
-    let mut all = table(job, Form::Token)?.unwrap_or_default();
-    if let Some(push) = table(job, Form::Push)? {
-        all += "\n\n";
-        all += &push;
-    }
-    Ok(all)
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sampled {
+    Message(Form),
+    Write,
+    Read,
 }
 
-fn table(job: &Job, form: Form) -> Result<Option<String>, Failure> {
+/// Bytes of an RDMA.
+const RDMA_BYTES: usize = 64;
+
+const DESCRIPTOR: [&str; 3] =
+    ["descriptor read: last beat out", "descriptor: first beat in", "descriptor: last beat in"];
+const DATA: [&str; 3] = ["data read: last beat out", "data: first beat in", "data: last beat in"];
+const RECEIVE_DESCRIPTOR: [&str; 3] = [
+    "receive descriptor read: last beat out",
+    "receive descriptor: first beat in",
+    "receive descriptor: last beat in",
+];
+const DESCRIPTOR_AGAIN: [&str; 3] = [
+    "descriptor read again: last beat out",
+    "descriptor again: first beat in",
+    "descriptor again: last beat in",
+];
+
+impl Sampled {
+    fn is_in(self, device: &Capabilities) -> bool {
+        match self {
+            Self::Message(Form::Push) => Form::push(device).is_some(),
+            Self::Message(Form::Token) => true,
+            Self::Write => device.rdma_write,
+            Self::Read => device.rdma_read,
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Message(form) => {
+                format!("a message of {} bytes by {} doorbell", form.bytes(), form.name())
+            }
+            Self::Write => format!("an RDMA write of {RDMA_BYTES} bytes by token doorbell"),
+            Self::Read => format!("an RDMA read of {RDMA_BYTES} bytes by token doorbell"),
+        }
+    }
+}
+
+/// The tables of one message by each doorbell that the device has, and of each kind of RDMA, with
+/// a completion queue at each end.
+pub(crate) fn tables(job: &Job) -> Result<String, Failure> {
+    let (token, push) = (Sampled::Message(Form::Token), Sampled::Message(Form::Push));
+    let mut all = Vec::new();
+    for sampled in [token, push, Sampled::Write, Sampled::Read] {
+        all.extend(table(job, sampled)?);
+    }
+    Ok(all.join("\n\n"))
+}
+
+fn table(job: &Job, sampled: Sampled) -> Result<Option<String>, Failure> {
     let progress = Progress::default();
     progress.start("anatomy");
     let setup = Setup { completion_queue: true, ..Setup::default() };
     let mut rig = Rig::new(job, &progress, &setup)?;
-    if form == Form::Push && Form::push(rig.capabilities()).is_none() {
+    if !sampled.is_in(rig.capabilities()) {
         return Ok(None);
     }
     for end in &rig.ends {
@@ -48,31 +96,81 @@ fn table(job: &Job, form: Form) -> Result<Option<String>, Failure> {
         let sample = csr::SAMPLE::RESET.with(csr::SAMPLE::VI, vi).with(csr::SAMPLE::ARMED, 1);
         end.driver.set_register(csr::SAMPLE::OFFSET, sample.0);
     }
-    let [sender, receiver] = one_message(&mut rig, form)?;
-    let mut moments = sender_moments(&sender)?;
-    let out = find(&sender, 0, "frame", is_data_out)?;
-    stamps(&rig.ends[0], Stamp::FirstBeatOut, out.first, &SENDER, &mut moments)?;
-    let frame = find(&receiver, 0, "frame", is_data_in)?;
-    moments.extend(receiver_moments(&receiver, frame)?);
-    stamps(&rig.ends[1], Stamp::FirstBeatIn, frame.first, &RECEIVER, &mut moments)?;
+    let [sender, receiver] = match sampled {
+        Sampled::Message(form) => one_message(&mut rig, form)?,
+        Sampled::Write => rig.rdma(control::OP_RDMA_WRITE, RDMA_BYTES)?,
+        Sampled::Read => rig.rdma(control::OP_RDMA_READ, RDMA_BYTES)?,
+    };
+    let post = find(&sender, 0, "doorbell", is_post)?;
+    let mut moments = vec![(post.last, "doorbell: last beat in", PIN)];
+    let out = leaving(&sender, post.last, &[DESCRIPTOR, DATA], &mut moments)?;
+    moments.push((out.first, "frame: first beat out", PIN));
+    let frame = find(&receiver, 0, "frame", is_message_in)?;
+    moments.push((frame.last, "frame: last beat in", PIN));
+    match sampled {
+        Sampled::Message(_) => {
+            arrived(&receiver, frame.last, RECEIVE_DESCRIPTOR, &mut moments)?;
+            ended(&receiver, frame.last, &mut moments)?;
+        }
+        Sampled::Write => {
+            arrived(&receiver, frame.last, RECEIVE_DESCRIPTOR, &mut moments)?;
+            ended(&sender, out.first, &mut moments)?;
+        }
+        Sampled::Read => {
+            let answer = leaving(&receiver, frame.last, &[DATA], &mut moments)?;
+            moments.push((answer.first, "answer: first beat out", PIN));
+            let answer = find(&sender, out.last, "answer", is_message_in)?;
+            moments.push((answer.last, "answer: last beat in", PIN));
+            arrived(&sender, answer.last, DESCRIPTOR_AGAIN, &mut moments)?;
+            ended(&sender, answer.last, &mut moments)?;
+        }
+    }
+    // The NIC stamps Data frames alone.
+    if let Sampled::Message(_) = sampled {
+        stamps(&rig.ends[0], Stamp::FirstBeatOut, out.first, &SENDER, &mut moments)?;
+        stamps(&rig.ends[1], Stamp::FirstBeatIn, frame.first, &RECEIVER, &mut moments)?;
+    }
     // At the same cycle the pins come first.
     moments.sort_by_key(|&(cycle, _, seen)| (cycle, seen == STAMP));
-    Ok(Some(text(&moments, form)))
+    Ok(Some(text(&moments, sampled)))
 }
 
-fn sender_moments(records: &[Record]) -> Result<Vec<Moment>, Failure> {
-    let post = find(records, 0, "doorbell", is_post)?;
-    let frame = find(records, post.last, "frame", is_data_out)?;
-    let mut moments = vec![(post.last, "doorbell: last beat in", PIN)];
-    let names = [
-        ["descriptor read: last beat out", "descriptor: first beat in", "descriptor: last beat in"],
-        ["data read: last beat out", "data: first beat in", "data: last beat in"],
-    ];
+/// The next frame that leaves, and the reads before it.
+fn leaving(
+    records: &[Record],
+    from: u64,
+    names: &[[&'static str; 3]],
+    moments: &mut Vec<Moment>,
+) -> Result<Record, Failure> {
+    let frame = find(records, from, "frame", is_message_out)?;
     let before: Vec<Record> =
-        records.iter().filter(|r| r.last >= post.last && r.last < frame.first).copied().collect();
-    reads(&before, &names, &mut moments);
-    moments.push((frame.first, "frame: first beat out", PIN));
-    Ok(moments)
+        records.iter().filter(|r| r.last >= from && r.last < frame.first).copied().collect();
+    reads(&before, names, moments);
+    Ok(frame)
+}
+
+/// The write of the payload that came, and the read before it.
+fn arrived(
+    records: &[Record],
+    from: u64,
+    names: [&'static str; 3],
+    moments: &mut Vec<Moment>,
+) -> Result<(), Failure> {
+    let payload = find(records, from, "payload write", is_payload)?;
+    let before: Vec<Record> =
+        records.iter().filter(|r| r.last > from && r.last < payload.last).copied().collect();
+    reads(&before, &[names], moments);
+    moments.push((payload.last, "payload write: last beat out", PIN));
+    Ok(())
+}
+
+/// The completion.
+fn ended(records: &[Record], from: u64, moments: &mut Vec<Moment>) -> Result<(), Failure> {
+    let status = find(records, from, "status write", is_status)?;
+    let event = find(records, status.last, "event", is_event)?;
+    moments.push((status.last, "status write: last beat out", PIN));
+    moments.push((event.last, "event: last beat out", PIN));
+    Ok(())
 }
 
 /// Adds the moments of reads, in order.
@@ -82,28 +180,6 @@ fn reads(records: &[Record], names: &[[&'static str; 3]], moments: &mut Vec<Mome
     {
         moments.extend([(asked, *a, PIN), (first, *b, PIN), (answer.last, *c, PIN)]);
     }
-}
-
-fn receiver_moments(records: &[Record], frame: Record) -> Result<Vec<Moment>, Failure> {
-    let payload = find(records, frame.last, "payload write", is_payload)?;
-    let status = find(records, payload.last, "status write", is_status)?;
-    let event = find(records, status.last, "event", is_event)?;
-    let mut moments = vec![(frame.last, "frame: last beat in", PIN)];
-    let names = [[
-        "receive descriptor read: last beat out",
-        "receive descriptor: first beat in",
-        "receive descriptor: last beat in",
-    ]];
-    let before: Vec<Record> = records
-        .iter()
-        .filter(|record| record.last > frame.last && record.last < payload.last)
-        .copied()
-        .collect();
-    reads(&before, &names, &mut moments);
-    moments.push((payload.last, "payload write: last beat out", PIN));
-    moments.push((status.last, "status write: last beat out", PIN));
-    moments.push((event.last, "event: last beat out", PIN));
-    Ok(moments)
 }
 
 /// Adds stamps, moved from the NIC's own clock to the world's by one that is known in both.
@@ -132,13 +208,12 @@ fn stamps(
     Ok(())
 }
 
-fn text(moments: &[Moment], form: Form) -> String {
+fn text(moments: &[Moment], sampled: Sampled) -> String {
     let start = moments.first().map_or(0, |moment| moment.0);
     let mut text = format!(
-        "Anatomy of a message of {} bytes by {} doorbell, on idle NICs:\n\
+        "Anatomy of {}, on idle NICs:\n\
          {:>6} {:>6}  what\n",
-        form.bytes(),
-        form.name(),
+        sampled.name(),
         "cycle",
         "step"
     );

@@ -30,6 +30,21 @@ pub(crate) fn is_data_in(record: &Record) -> bool {
     matches!(record.what, What::FrameIn(header) if header.kind == Type::Data as u8)
 }
 
+/// Whether a frame leaves that carries bytes of memory, or asks for them.
+pub(crate) fn is_message_out(record: &Record) -> bool {
+    matches!(record.what, What::FrameOut(header) if is_message(header.kind))
+}
+
+/// Whether such a frame arrives.
+pub(crate) fn is_message_in(record: &Record) -> bool {
+    matches!(record.what, What::FrameIn(header) if is_message(header.kind))
+}
+
+fn is_message(kind: u8) -> bool {
+    let kinds = [Type::Data, Type::RdmaWrite, Type::ReadRequest, Type::ReadResponse];
+    kinds.iter().any(|of| *of as u8 == kind)
+}
+
 /// Whether a status is written.
 pub(crate) fn is_status(record: &Record) -> bool {
     matches!(record.what, What::Write { address, bytes: STATUS_BYTES }

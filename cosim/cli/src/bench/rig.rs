@@ -5,14 +5,15 @@
 //!
 //! ```text
 //! memory of a node   descriptors, 64 bytes each | data of sends | data of receives
+//! an RDMA            the other's data of receives is written, its data of sends is read
 //! ```
 
 use super::Job;
 use super::progress::Progress;
 use crate::Failure;
 use crate::demo::DeviceKind;
-use cosim::probe::Probe;
 use cosim::probe::tap::Tap;
+use cosim::probe::{Probe, Record};
 use cosim::root_complex::HostSettings;
 use host_driver::bus::sim::{World, WorldConfig};
 use host_driver::dma::DmaMemory;
@@ -23,11 +24,11 @@ use host_driver::work_queue::{Head, Slot, WorkQueue};
 use nic_model::device::Device;
 use nic_model::link::Wire;
 use nic_regs::admin::{Opcode, PeerState};
-use nic_regs::desc::{ALIGNMENT, CONTROL_BYTES, ControlSegment, DataSegment, status};
+use nic_regs::desc::{ALIGNMENT, CONTROL_BYTES, ControlSegment, DataSegment, control, status};
 use nic_regs::doorbell::{PUSH_DATA_BYTES, PUSH_WORDS, Queue};
 use nic_regs::limits::{CREDITS_MAX, MAX_TRANSFER_BYTES};
-use nic_regs::tpt::{Handle, RIGHT_VALID};
-use nic_regs::vi::Reliability;
+use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID};
+use nic_regs::vi::{Reliability, rdma};
 use std::sync::Arc;
 
 /// Node numbers.
@@ -174,7 +175,8 @@ impl End {
             (0..DATA_BYTES).map(|i| (i * 7 + i / 251 + node).to_le_bytes()[0]).collect();
         memory.copy_from(DESCRIPTORS * DESCRIPTOR_BYTES, &data);
         let tag = port.create_tag()?;
-        let handle = port.register(&memory, tag, RIGHT_VALID)?;
+        let rights = RIGHT_VALID | RIGHT_RDMA_WRITE | RIGHT_RDMA_READ;
+        let handle = port.register(&memory, tag, rights)?;
         let (next_descriptor, used) = (0, [0; 2]);
         let (vis, queue) = (Vec::new(), None);
         let end = Self { driver, probe, vis, port, queue, memory, handle, next_descriptor, used };
@@ -193,8 +195,8 @@ impl End {
                 max_transfer: MAX_TRANSFER_BYTES,
                 send_queue: queue,
                 recv_queue: queue,
-                rdma_write: false,
-                rdma_read: false,
+                rdma_write: self.driver.capabilities().rdma_write,
+                rdma_read: self.driver.capabilities().rdma_read,
             })?;
             let work = |queue| WorkQueue::new(number, queue, DESCRIPTORS);
             let (send, recv) = (work(Queue::Send), work(Queue::Recv));
@@ -204,8 +206,14 @@ impl End {
     }
 
     /// A new descriptor for a message of `bytes`, and where its data is in memory. The n-th send of
-    /// one node and the n-th receive of the other have their data at the same place.
-    fn slot(&mut self, queue: Queue, bytes: usize) -> Result<(Slot, usize), Error> {
+    /// one node and the n-th receive of the other have their data at the same place. `remote`: an
+    /// RDMA (`control::OP_*`) with this memory of the peer.
+    fn slot(
+        &mut self,
+        queue: Queue,
+        bytes: usize,
+        remote: Option<(u16, DataSegment)>,
+    ) -> Result<(Slot, usize), Error> {
         let offset = self.next_descriptor * DESCRIPTOR_BYTES;
         self.next_descriptor = (self.next_descriptor + 1) % DESCRIPTORS;
         let used = &mut self.used[queue as usize];
@@ -213,22 +221,27 @@ impl End {
         let place = *used % (DATA_BYTES / stride * stride);
         *used += stride;
         let data = DESCRIPTORS * DESCRIPTOR_BYTES + queue as usize * DATA_BYTES + place;
-        let control = ControlSegment { seg_count: 1, ..ControlSegment::default() };
+        let mut control = ControlSegment { seg_count: 1, ..ControlSegment::default() };
         let segment = DataSegment {
             address: self.memory.address() + data as u64,
             handle: self.handle.0,
             length: number(bytes),
         };
+        let mut segments = segment.to_bytes().to_vec();
+        if let Some((operation, remote)) = remote {
+            (control.control, control.seg_count) = (operation, 2);
+            segments.splice(0..0, remote.to_bytes());
+        }
         self.memory.copy_from(offset, &control.to_bytes());
         let control_bytes = usize::try_from(CONTROL_BYTES).expect("small");
-        self.memory.copy_from(offset + control_bytes, &segment.to_bytes());
+        self.memory.copy_from(offset + control_bytes, &segments);
         let slot = Slot::new(&self.memory, self.handle, offset, DESCRIPTOR_BYTES)?;
         Ok((slot, data))
     }
 
     /// Posts a send.
     pub(crate) fn send(&mut self, vi: usize, bytes: usize, form: Form) -> Result<(), Error> {
-        let (slot, data) = self.slot(Queue::Send, bytes)?;
+        let (slot, data) = self.slot(Queue::Send, bytes, None)?;
         let port = &self.port;
         let data = match form {
             Form::Push if bytes <= PUSH_DATA_BYTES => Some(self.memory.to_vec(data, bytes)),
@@ -246,7 +259,7 @@ impl End {
     }
 
     fn post(&mut self, vi: usize, queue: Queue, bytes: usize) -> Result<(), Error> {
-        let (slot, _) = self.slot(queue, bytes)?;
+        let (slot, _) = self.slot(queue, bytes, None)?;
         let port = &self.port;
         self.vis[vi].queue(queue).post(&slot, |token| port.post(token))
     }
@@ -312,7 +325,8 @@ impl<'a> Rig<'a> {
             for node in 0..2 {
                 let (own, other) = (&self.ends[node], &self.ends[1 - node]);
                 let (local, remote) = (own.vis[vi].number, other.vis[vi].number);
-                own.driver.admin().vi_connect(local, NODES[1 - node], remote, 1, 0)?;
+                let allows = allowed(self.capabilities());
+                own.driver.admin().vi_connect(local, NODES[1 - node], remote, 1, allows)?;
             }
             self.progress.tick(|| format!("{vi} VIs are connected"));
         }
@@ -364,8 +378,36 @@ impl<'a> Rig<'a> {
         }
     }
 
+    /// One RDMA of node 0 (`control::OP_*`), looked at; gives what crossed the pins.
+    pub(crate) fn rdma(
+        &mut self,
+        operation: u16,
+        bytes: usize,
+    ) -> Result<[Vec<Record>; 2], Failure> {
+        let (own, other) = match operation {
+            control::OP_RDMA_WRITE => (Queue::Send, Queue::Recv),
+            _ => (Queue::Recv, Queue::Send),
+        };
+        let [near, far] = &mut self.ends;
+        let place = DESCRIPTORS * DESCRIPTOR_BYTES + other as usize * DATA_BYTES;
+        let address = far.memory.address() + place as u64;
+        let remote = DataSegment { address, handle: far.handle.0, length: 0 };
+        let (slot, data) = near.slot(own, bytes, Some((operation, remote)))?;
+        let port = &near.port;
+        near.vis[0].queue(Queue::Send).post(&slot, |token| port.post(token))?;
+        self.settle()?;
+        if self.ends[0].reap(0, Queue::Send)? != 1 {
+            return Err("the RDMA is not done".into());
+        }
+        let [near, far] = &self.ends;
+        if near.memory.to_vec(data, bytes) != far.memory.to_vec(place, bytes) {
+            return Err("the RDMA's bytes arrived wrong".into());
+        }
+        Ok(self.records())
+    }
+
     /// What crossed the pins of each node since the last call.
-    pub(crate) fn records(&self) -> [Vec<cosim::probe::Record>; 2] {
+    pub(crate) fn records(&self) -> [Vec<Record>; 2] {
         [0, 1].map(|node| self.ends[node].probe.take())
     }
 
@@ -373,6 +415,13 @@ impl<'a> Rig<'a> {
     pub(crate) fn capabilities(&self) -> &Capabilities {
         self.ends[0].driver.capabilities()
     }
+}
+
+/// RDMA that the VIs allow: all that the device has.
+fn allowed(capabilities: &Capabilities) -> u32 {
+    let write = if capabilities.rdma_write { rdma::WRITE } else { 0 };
+    let read = if capabilities.rdma_read { rdma::READ } else { 0 };
+    write | read
 }
 
 type Probed = (Box<dyn Device + Send>, Probe);
