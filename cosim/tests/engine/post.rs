@@ -315,6 +315,9 @@ impl Queue {
 
     /// Posts what was taken back.
     pub(crate) fn post_again(&mut self, posted: Posted) {
+        if self.count == 0 {
+            self.head = posted.token;
+        }
         self.posted.push(posted);
         self.last = posted.token;
         self.count += 1;

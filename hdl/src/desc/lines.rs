@@ -72,7 +72,7 @@ pub struct Lines {
     again: Signal<Local, Bit>,
     length: Signal<Local, Bits<10>>,
     tail: Signal<Local, Bits<10>>,
-    lines: Signal<Local, Bits<10>>,
+    whole_lines: Signal<Local, Bits<10>>,
     here: Signal<Local, Bit>,
     near: Signal<Local, Bit>,
     coming: Signal<Local, Bit>,
@@ -205,7 +205,8 @@ impl Logic for Lines {
         self.opened.next =
             self.opens.val() & (self.starts.val() | (self.asks.val() & self.read.req_ready.val()));
         self.restarts.next = self.opened.val() & (!self.again.val()) & (!self.starts.val());
-        self.lines.next = (self.length.val() + self.round_line.val()) & (!self.round_line.val());
+        self.whole_lines.next =
+            (self.length.val() + self.round_line.val()) & (!self.round_line.val());
         if self.opened.val() & (!self.again.val()) {
             self.base.d.next = self.reader.req_address.val();
             self.owner.d.next = self.vi.val();
@@ -214,8 +215,8 @@ impl Logic for Lines {
             if self.rises.val() {
                 self.limit.d.next = self.reach.val();
             }
-            self.from_now.next = self.lines.val();
-            self.upto_now.next = self.lines.val();
+            self.from_now.next = self.whole_lines.val();
+            self.upto_now.next = self.whole_lines.val();
             self.wanted.d.next = false;
             if self.starts.val() {
                 self.from_now.next = 0.into();

@@ -103,7 +103,7 @@ pub struct Jobs {
     pub unlinked: Signal<In, Bit>,
     pub wanted: Signal<In, Bits<9>>,
     flights: Flights,
-    waiting: Hints,
+    hints: Hints,
     rows: Rows,
     state: DFF<JobState>,
     sweep: DFF<Bits<4>>,
@@ -137,7 +137,7 @@ impl Logic for Jobs {
     fn update(&mut self) {
         dff_setup!(self, clock, state, sweep, vi_at, serving_at, again_at, predicted_at, calm);
         dff_setup!(self, clock, row_at, fresh);
-        clock!(self, clock, flights, waiting, rows);
+        clock!(self, clock, flights, hints, rows);
         self.calm.d.next = (self.state.q.val() == JobState::Idle) & (!self.flights.any.val());
         self.paused.next = self.state.q.val() == JobState::Paused;
         self.ready.next =
@@ -151,17 +151,17 @@ impl Logic for Jobs {
             | (self.want.val() & (!self.flights.frame_flying.val()));
 
         // Hints.
-        self.waiting.reset.next = self.reset.val();
-        self.waiting.hint.next = self.hint.val();
-        self.waiting.hint_vi.next = self.hint_vi.val();
-        self.waiting.more.next = self.more.val() & (!self.serving_at.q.val());
-        self.waiting.more_vi.next = self.ended_vi.val();
-        self.waiting.more_segments.next = self.segments.val();
-        self.waiting.peek.next = self.peek.val();
-        self.waiting.peek_vi.next = self.peek_vi.val();
-        self.waiting.accept.next = false;
-        self.waiting.consume.next = false;
-        self.accept.next = self.waiting.waiting.val()
+        self.hints.reset.next = self.reset.val();
+        self.hints.hint.next = self.hint.val();
+        self.hints.hint_vi.next = self.hint_vi.val();
+        self.hints.more.next = self.more.val() & (!self.serving_at.q.val());
+        self.hints.more_vi.next = self.ended_vi.val();
+        self.hints.more_segments.next = self.segments.val();
+        self.hints.peek.next = self.peek.val();
+        self.hints.peek_vi.next = self.peek_vi.val();
+        self.hints.accept.next = false;
+        self.hints.consume.next = false;
+        self.accept.next = self.hints.waiting.val()
             & (!self.want.val())
             & (!self.want_next.val())
             & (!self.hold.val())
@@ -181,7 +181,7 @@ impl Logic for Jobs {
         self.rows.hit.next = false;
         self.rows.pass.next = false;
         self.rows.claim.next = false;
-        self.sure.next = (!self.serving_at.q.val()) & (!self.waiting.parks.val());
+        self.sure.next = (!self.serving_at.q.val()) & (!self.hints.parks.val());
         self.rows.sure.next = self.sure.val();
         self.where_write.next = false;
         self.find_vi.next = self.vi_at.q.val();
@@ -234,8 +234,8 @@ impl Logic for Jobs {
         self.weigh.next = self.state.q.val() == JobState::Weigh;
         self.longer.next = (self.state.q.val() == JobState::Run) & self.more.val();
         self.single.next = !self.rows.proven.val();
-        self.resumes.next = self.waiting.resumes.val();
-        self.more_segments.next = self.waiting.segments.val();
+        self.resumes.next = self.hints.resumes.val();
+        self.more_segments.next = self.hints.segments.val();
 
         match self.state.q.val() {
             JobState::Clear => {
@@ -272,9 +272,9 @@ impl Logic for Jobs {
                     self.fresh.d.next = false;
                     self.state.d.next = JobState::Order;
                 } else if self.accept.val() {
-                    self.vi_at.d.next = self.waiting.vi.val();
-                    self.find_vi.next = self.waiting.vi.val();
-                    self.waiting.accept.next = true;
+                    self.vi_at.d.next = self.hints.vi.val();
+                    self.find_vi.next = self.hints.vi.val();
+                    self.hints.accept.next = true;
                     self.state.d.next = JobState::Find;
                 } else if self.pause.val() & (!self.frame.val()) & self.calm.q.val() {
                     self.state.d.next = JobState::Clear;
@@ -287,8 +287,8 @@ impl Logic for Jobs {
             JobState::Row => {
                 self.state.d.next = JobState::Idle;
                 if !self.ours.val() {
-                    self.waiting.consume.next = !self.serving_at.q.val();
-                    if self.serving_at.q.val() | (!self.waiting.resumes.val()) {
+                    self.hints.consume.next = !self.serving_at.q.val();
+                    if self.serving_at.q.val() | (!self.hints.resumes.val()) {
                         self.rows.step.next = true;
                         self.row_at.d.next = self.rows.candidate.val();
                         self.state.d.next = JobState::Claim;
@@ -297,16 +297,16 @@ impl Logic for Jobs {
                     self.rows.hit.next = true;
                     self.row_write.next = true;
                     self.state.d.next = JobState::Order;
-                } else if self.waiting.parks.val() {
+                } else if self.hints.parks.val() {
                     self.rows.hit.next = true;
                     if (!self.present.val().any()) & (!self.flights.flying.val()) {
                         self.state.d.next = JobState::Look;
                     }
                 } else if (!self.flights.flying.val()) | self.flights.confirmed.val() {
                     // Else the hint waits for what is on its way.
-                    self.waiting.consume.next = true;
+                    self.hints.consume.next = true;
                     self.predicted_at.d.next = self.flights.confirmed.val();
-                    if self.roomy.val() & (self.rows.proven.val() | self.waiting.resumes.val()) {
+                    if self.roomy.val() & (self.rows.proven.val() | self.hints.resumes.val()) {
                         self.state.d.next = JobState::Look;
                         if self.flights.confirmed.val() & self.fresh.q.val() & self.many.val() {
                             self.proceed.next = true;
@@ -376,7 +376,7 @@ impl Logic for Jobs {
             }
         }
         self.flights.claim.next = self.row_write.val();
-        self.peeked.next = self.waiting.peeked.val();
+        self.peeked.next = self.hints.peeked.val();
         if self.reset.val() {
             self.state.d.next = JobState::Clear;
             self.fresh.d.next = false;
