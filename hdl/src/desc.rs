@@ -12,7 +12,6 @@
 //! `next_ready`. A start in that time is remembered, and its arguments must then be stable too.
 
 mod extent;
-mod lines;
 mod list;
 mod pieces;
 mod reader;
@@ -20,7 +19,6 @@ mod reads;
 mod verdict;
 mod walker;
 pub use extent::Extent;
-pub use lines::Lines;
 pub use list::List;
 pub use pieces::Pieces;
 pub use reader::Reader;
@@ -61,14 +59,8 @@ pub struct Desc {
     pub unreliable: Signal<In, Bit>,
     /// How many segments the token says; 0: not known.
     pub hint: Signal<In, Bits<5>>,
-    /// The VI, and its posted descriptors, this one included (8: or more).
-    pub vi: Signal<In, Bits<16>>,
-    pub covered: Signal<In, Bits<4>>,
-    // See `Lines`.
-    pub forget: Signal<In, Bit>,
-    pub passed: Signal<In, Bit>,
-    pub passed_vi: Signal<In, Bits<16>>,
-    pub quiet: Signal<Out, Bit>,
+    /// The posted count covers the successor: Next may be used.
+    pub covers_next: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
     pub done: Signal<Out, Bit>,
     /// See [`Outcome`].
@@ -100,16 +92,18 @@ pub struct Desc {
     pub segment_bus: Signal<Out, Bits<64>>,
     pub segment_length: Signal<Out, Bits<32>>,
     pub read: ReadClient,
+    /// The request is for the descriptor, so far as the token says; bytes from there to the region's
+    /// end.
+    pub opens: Signal<Out, Bit>,
+    pub space: Signal<Out, Bits<32>>,
     pub tpt: TptClient,
     /// A start that came while Next was looked up.
     pending: DFF<Bit>,
     reader: Reader,
     walker: Walker,
     list: List,
-    lines: Lines,
     begins: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
-    one: Number<4, 1>,
     failed_descriptor: Number<3, { Outcome::Descriptor as u64 }>,
     failed_host_read: Number<3, { Outcome::HostRead as u64 }>,
 }
@@ -118,12 +112,12 @@ impl Logic for Desc {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pending);
-        clock!(self, clock, reader, walker, list, lines);
-        self.lines.reset.next = self.reset.val();
+        clock!(self, clock, reader, walker, list);
         self.reader.reset.next = self.reset.val();
         self.walker.reset.next = self.reset.val();
-        ReadClient::join(&mut self.reader.read, &mut self.lines.reader);
-        ReadClient::link(&mut self.read, &mut self.lines.read);
+        ReadClient::link(&mut self.read, &mut self.reader.read);
+        self.opens.next = self.reader.opens.val();
+        self.space.next = self.reader.space.val();
         self.free.next = self.reader.idle.val() & self.walker.idle.val();
         self.begins.next = (self.start.val() | self.pending.q.val()) & self.free.val();
         self.pending.d.next = (self.start.val() | self.pending.q.val()) & (!self.free.val());
@@ -141,15 +135,7 @@ impl Logic for Desc {
         self.reader.segment.next = self.walker.segment.val();
         self.walker.start.next = self.begins.val();
         self.walker.op.next = self.op.val();
-        self.walker.covers_next.next = self.covered.val() > self.one.val();
-        self.lines.opens.next = self.reader.opens.val();
-        self.lines.room.next = self.reader.space.val();
-        self.lines.vi.next = self.vi.val();
-        self.lines.covered.next = self.covered.val();
-        self.lines.forget.next = self.forget.val();
-        self.lines.passed.next = self.passed.val();
-        self.lines.passed_vi.next = self.passed_vi.val();
-        self.quiet.next = self.lines.quiet.val();
+        self.walker.covers_next.next = self.covers_next.val();
         self.walker.over.next = self.reader.over.val();
         self.walker.failed.next = self.reader.failed.val();
         self.walker.unread.next = self.reader.unread.val();

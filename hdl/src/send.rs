@@ -8,12 +8,13 @@
 //!            |  |  `-- Port  (GET, POP, ...) -- CHECK -- COMPLETE, STOP --> vi
 //!            |  `-- ask --> pool <-- beats, commit
 //!            |  `-- Push <-- words of push lines
-//!    desc_read, desc_tpt <-- Desc, Answer --> Gather --> read (payload)
+//!    desc_read <-- Ahead <-- Desc, Answer --> desc_tpt; Gather --> read (payload)
 //! ```
 //! Three stages work on three frames at the same time: the descriptor, room and read requests of
 //! the next one; payload and commit; status and completion. They hand records on, one each. A push
 //! with its data here takes the place of the first two.
 
+mod ahead;
 mod answer;
 mod choice;
 mod commit;
@@ -33,6 +34,7 @@ mod rescue;
 mod retire;
 mod turn;
 mod turns;
+pub use ahead::Ahead;
 pub use answer::Answer;
 pub use choice::Choice;
 pub use commit::Commit;
@@ -88,6 +90,7 @@ pub struct Send {
     stamp_data_out: DFF<Bit>,
     port: Port,
     fetch: Fetch,
+    ahead: Ahead,
     desc: Desc,
     cut: Cut,
     gather: Gather,
@@ -110,6 +113,7 @@ pub struct Send {
     kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
     rdma_bytes: Number<13, { RDMA_HEADER_BYTES as u64 }>,
     flag_sequenced: Number<8, { flag::SEQUENCED as u64 }>,
+    one: Number<4, 1>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
     count_message: Number<64, { 1 << Counter::MessagesSent as u32 }>,
@@ -122,7 +126,8 @@ impl Logic for Send {
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, counts_out, stamp_descriptor_out, stamp_data_out);
         clock!(self, clock, port, fetch, desc, cut, gather, commit, retire, outlet, push);
-        clock!(self, clock, turns, answer, lookups, others);
+        clock!(self, clock, turns, answer, lookups, others, ahead);
+        self.ahead.reset.next = self.reset.val();
         self.push.reset.next = self.reset.val();
         self.turns.reset.next = self.reset.val();
         self.lookups.reset.next = self.reset.val();
@@ -140,7 +145,8 @@ impl Logic for Send {
         self.commit.reset.next = self.reset.val();
         self.retire.reset.next = self.reset.val();
         self.outlet.reset.next = self.reset.val();
-        ReadClient::link(&mut self.desc_read, &mut self.desc.read);
+        ReadClient::join(&mut self.desc.read, &mut self.ahead.reader);
+        ReadClient::link(&mut self.desc_read, &mut self.ahead.read);
         WriteClient::link(&mut self.write, &mut self.retire.write);
         ReadClient::link(&mut self.read, &mut self.gather.read);
         MessageServer::link(&mut self.messages, &mut self.outlet.messages);
@@ -177,7 +183,7 @@ impl Logic for Send {
             & self.push.idle.val();
         self.pausing.d.next = self.quiet.val()
             & self.desc.idle.val()
-            & self.desc.quiet.val()
+            & self.ahead.quiet.val()
             & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
@@ -234,11 +240,14 @@ impl Logic for Send {
         self.desc.region.next = self.port.ctx_region.val();
         self.desc.offset.next = self.port.ctx_offset.val();
         self.desc.hint.next = self.port.hint.val();
-        self.desc.vi.next = self.port.number.val();
-        self.desc.covered.next = self.port.covered.val();
-        self.desc.forget.next = self.fence.pause.val();
-        self.desc.passed.next = self.push.checked.val();
-        self.desc.passed_vi.next = self.push.call_vi.val();
+        self.desc.covers_next.next = self.port.covered.val() > self.one.val();
+        self.ahead.opens.next = self.desc.opens.val();
+        self.ahead.room.next = self.desc.space.val();
+        self.ahead.vi.next = self.port.number.val();
+        self.ahead.covered.next = self.port.covered.val();
+        self.ahead.forget.next = self.fence.pause.val();
+        self.ahead.passed.next = self.push.checked.val();
+        self.ahead.passed_vi.next = self.push.call_vi.val();
         self.desc.unreliable.next = self.port.unreliable.val();
         self.desc.segment.next = self.gather.segment.val();
         self.fetch.desc_idle.next = self.desc.idle.val();

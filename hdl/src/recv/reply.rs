@@ -106,15 +106,7 @@ impl Logic for Reply {
         self.desc.offset.next = self.offset.val();
         self.desc.hint.next = self.hint.val();
         self.desc.unreliable.next = false;
-        // Nothing is read ahead: what follows is not yet to be read.
-        self.desc.vi.next = self.vi.val();
-        self.desc.covered.next = 1.into();
-        if self.several.val() {
-            self.desc.covered.next = 2.into();
-        }
-        self.desc.forget.next = true;
-        self.desc.passed.next = false;
-        self.desc.passed_vi.next = 0.into();
+        self.desc.covers_next.next = self.several.val();
         self.desc.segment.next = self.segment.val();
         self.idle.next = self.desc.idle.val() & (!self.started.q.val());
         self.done.next = self.is_done.val();

@@ -1,5 +1,5 @@
 //! Lines of a VI's queue, read ahead of their turn: the descriptors of a queue often lie side by side, 64
-//! bytes each. Stands between the reader and the host port.
+//! bytes each. Stands between `Desc` and the host port.
 //!
 //! ```text
 //! reader --request--> Idle --(not here)--> host          answers in the order of the questions:
@@ -20,7 +20,7 @@ use crate::leaf::{Fifo, LutRam, Number};
 use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
-pub enum LinesState {
+pub enum AheadState {
     /// Waits for the reader, or reads ahead.
     Idle,
     /// Gives the reader what is here.
@@ -28,7 +28,7 @@ pub enum LinesState {
 }
 
 #[derive(LogicBlock, Default)]
-pub struct Lines {
+pub struct Ahead {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// A fence: nothing is read ahead, and what was is forgotten.
@@ -46,7 +46,7 @@ pub struct Lines {
     pub passed_vi: Signal<In, Bits<16>>,
     pub reader: ReadServer,
     pub read: ReadClient,
-    state: DFF<LinesState>,
+    state: DFF<AheadState>,
     ring: LutRam<64, 6>,
     /// Whose answer comes: 1 the ring's.
     kinds: Fifo<1, 2>,
@@ -87,7 +87,7 @@ pub struct Lines {
     allowed: Signal<Local, Bits<10>>,
     space: Signal<Local, Bits<10>>,
     reach: Signal<Local, Bits<10>>,
-    ahead: Signal<Local, Bit>,
+    goes_ahead: Signal<Local, Bit>,
     gap: Signal<Local, Bits<10>>,
     ahead_bytes: Signal<Local, Bits<10>>,
     ahead_address: Signal<Local, Bits<64>>,
@@ -97,13 +97,12 @@ pub struct Lines {
     one: Number<6, 1>,
     round_beat: Number<10, 7>,
     round_line: Number<10, 63>,
-    most: Number<10, 512>,
     /// Less than this ahead: more is read.
     low: Number<10, 192>,
     portion: Number<10, 256>,
 }
 
-impl Logic for Lines {
+impl Logic for Ahead {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, known, owner, base, from, upto, limit, flying, bytes, fill);
@@ -142,15 +141,15 @@ impl Logic for Lines {
         }
 
         // Requests: the reader's, else ahead of it.
-        self.asks.next = (self.state.q.val() == LinesState::Idle)
+        self.asks.next = (self.state.q.val() == AheadState::Idle)
             & self.reader.req_valid.val()
             & (!self.here.val())
             & (!self.coming.val())
             & (!self.kinds.full.val());
-        self.starts.next = (self.state.q.val() == LinesState::Idle)
+        self.starts.next = (self.state.q.val() == AheadState::Idle)
             & self.reader.req_valid.val()
             & self.here.val();
-        self.ahead.next = (!self.asks.val())
+        self.goes_ahead.next = (!self.asks.val())
             & (!self.starts.val())
             & self.known.q.val()
             & (!self.flying.q.val())
@@ -164,15 +163,16 @@ impl Logic for Lines {
             self.ahead_bytes.next = self.portion.val();
         }
         self.ahead_address.next = self.base.q.val() + bit_cast::<64, 10>(self.upto.q.val());
-        self.read.req_valid.next = self.asks.val() | self.ahead.val();
+        self.read.req_valid.next = self.asks.val() | self.goes_ahead.val();
         self.read.req_address.next = self.reader.req_address.val();
         self.read.req_length.next = self.reader.req_length.val();
-        if self.ahead.val() {
+        if self.goes_ahead.val() {
             self.read.req_address.next = self.ahead_address.val();
             self.read.req_length.next = bit_cast::<13, 10>(self.ahead_bytes.val());
         }
-        self.kinds.write.next = (self.asks.val() | self.ahead.val()) & self.read.req_ready.val();
-        self.kinds.data_in.next = bit_cast::<1, 1>(self.ahead.val().into());
+        self.kinds.write.next =
+            (self.asks.val() | self.goes_ahead.val()) & self.read.req_ready.val();
+        self.kinds.data_in.next = bit_cast::<1, 1>(self.goes_ahead.val().into());
         self.reader.req_ready.next =
             (self.asks.val() & self.read.req_ready.val()) | self.starts.val();
 
@@ -192,7 +192,7 @@ impl Logic for Lines {
         self.reader.rsp_data.next = self.read.rsp_data.val();
         self.reader.rsp_last.next = self.read.rsp_last.val();
         self.reader.rsp_error.next = self.read.rsp_error.val();
-        if self.state.q.val() == LinesState::Serve {
+        if self.state.q.val() == AheadState::Serve {
             self.reader.rsp_valid.next = true;
             self.reader.rsp_data.next = self.ring.read_data.val();
             self.reader.rsp_last.next = self.left.q.val() == self.one.val();
@@ -226,7 +226,7 @@ impl Logic for Lines {
         }
         self.from.d.next = self.from_now.val();
         self.upto.d.next = self.upto_now.val();
-        if self.ahead.val() & self.read.req_ready.val() {
+        if self.goes_ahead.val() & self.read.req_ready.val() {
             self.flying.d.next = true;
             self.wanted.d.next = true;
             self.bytes.d.next = self.ahead_bytes.val();
@@ -244,17 +244,17 @@ impl Logic for Lines {
 
         // Serving.
         self.beats.next = self.length.val() + self.round_beat.val();
-        if self.state.q.val() == LinesState::Idle {
+        if self.state.q.val() == AheadState::Idle {
             self.at.d.next = self.reader.req_address.val().get_bits::<6>(3);
             self.left.d.next = self.beats.val().get_bits::<6>(3);
             if self.starts.val() {
-                self.state.d.next = LinesState::Serve;
+                self.state.d.next = AheadState::Serve;
             }
         } else {
             self.at.d.next = self.at.q.val() + 1;
             self.left.d.next = self.left.q.val() - 1;
             if self.left.q.val() == self.one.val() {
-                self.state.d.next = LinesState::Idle;
+                self.state.d.next = AheadState::Idle;
             }
         }
 
@@ -263,7 +263,7 @@ impl Logic for Lines {
             self.wanted.d.next = false;
         }
         if self.reset.val() {
-            self.state.d.next = LinesState::Idle;
+            self.state.d.next = AheadState::Idle;
             self.known.d.next = false;
             self.flying.d.next = false;
             self.wanted.d.next = false;
