@@ -30,6 +30,12 @@ use crate::ifs::{ReadClient, TptClient};
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
+/// The region of a Next that leads nowhere: no fetch can reach it.
+pub const NO_REGION: u64 = 0xffff;
+/// The token of a Next that could not be read: its fetch says so.
+pub const UNREAD_REGION: u64 = 0xfffe;
+pub const UNREAD_OFFSET: u64 = 0x3ff_ffff;
+
 /// How resolving ended; the order is that of the field `outcome`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -9,7 +9,7 @@
 //! The words of the segments go to two small memories, `segment` -> `segment_address`,
 //! `segment_word`. The first segment of an RDMA is its address segment, which is kept here.
 
-use super::{Extent, Outcome};
+use super::{Extent, Outcome, UNREAD_OFFSET, UNREAD_REGION};
 use crate::ifs::ReadClient;
 use crate::leaf::{LutRam, Number};
 use nic_regs::desc;
@@ -133,8 +133,8 @@ pub struct Reader {
     count_largest: Number<16, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     first_pair: Number<5, { FIRST_SEGMENT_BEAT / 2 }>,
     has_reads: Number<1, 1>,
-    unread_region: Number<16, 0xfffe>,
-    unread_offset: Number<26, 0x3ff_ffff>,
+    unread_region: Number<16, UNREAD_REGION>,
+    unread_offset: Number<26, UNREAD_OFFSET>,
     op_reach: Number<2, 1>,
     op_next: Number<2, 2>,
     failed_descriptor: Number<3, { Outcome::Descriptor as u64 }>,

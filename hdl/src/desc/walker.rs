@@ -9,7 +9,7 @@
 //! `known` says that all lengths are summed up and the format is good, while the last look-up may
 //! still be under way; `next_ready` that Next is a token.
 
-use super::Outcome;
+use super::{NO_REGION, Outcome, UNREAD_OFFSET, UNREAD_REGION};
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
@@ -101,9 +101,9 @@ pub struct Walker {
     remote: Signal<Local, Bit>,
     wanted: Signal<Local, Bit>,
     misaligned: Signal<Local, Bit>,
-    no_region: Number<16, 0xffff>,
-    unread_region: Number<16, 0xfffe>,
-    unread_offset: Number<26, 0x3ff_ffff>,
+    no_region: Number<16, NO_REGION>,
+    unread_region: Number<16, UNREAD_REGION>,
+    unread_offset: Number<26, UNREAD_OFFSET>,
     op_resolve: Number<2, 0>,
     op_reach: Number<2, 1>,
     op_next: Number<2, 2>,

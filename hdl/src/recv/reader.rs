@@ -12,6 +12,7 @@
 //! Idle -> [Reach ->] [Size ->] Read -> Idle.
 
 use super::buffer::Buffer;
+use crate::desc::{UNREAD_OFFSET, UNREAD_REGION};
 use crate::ifs::{ReadClient, TptClient};
 use crate::leaf::{Fifo, Number};
 use nic_regs::desc;
@@ -104,8 +105,8 @@ pub struct Reader {
     next_bytes: Number<9, 16>,
     line_bytes: Number<32, 64>,
     bank_bytes: Number<9, 256>,
-    unread_region: Number<16, 0xfffe>,
-    unread_offset: Number<26, 0x3ff_ffff>,
+    unread_region: Number<16, UNREAD_REGION>,
+    unread_offset: Number<26, UNREAD_OFFSET>,
 }
 
 impl Logic for Reader {

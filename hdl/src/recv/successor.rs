@@ -6,6 +6,7 @@
 //! 0}, which no region has: the next fetch cannot reach it. `unreadable` (pulse): Next could not be
 //! read again; the token {0xfffe, 0x3ffffff} makes the next fetch say so.
 
+use crate::desc::{NO_REGION, UNREAD_OFFSET, UNREAD_REGION};
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
@@ -57,9 +58,9 @@ pub struct Successor {
     distance: Signal<Local, Bits<26>>,
     behind: Signal<Local, Bits<9>>,
     reach: Signal<Local, Bits<9>>,
-    no_region: Number<16, 0xffff>,
-    unread_region: Number<16, 0xfffe>,
-    unread_offset: Number<26, 0x3ff_ffff>,
+    no_region: Number<16, NO_REGION>,
+    unread_region: Number<16, UNREAD_REGION>,
+    unread_offset: Number<26, UNREAD_OFFSET>,
     control_bytes: Number<9, { nic_regs::desc::CONTROL_BYTES }>,
 }
 
