@@ -11,6 +11,7 @@ use crate::bus::{Bus, REGISTER_BAR, Wait};
 use crate::dma::DmaMemory;
 use crate::error::{Error, Result};
 use crate::event::Message;
+use crate::presence::Presence;
 use crate::sync::lock_relaxed;
 
 /// Log2 of the entries of the ring. One command runs at a time; the ring has more so that each
@@ -32,6 +33,7 @@ struct Ring {
 /// The admin ring of a NIC.
 pub struct Admin {
     bus: Arc<dyn Bus>,
+    presence: Arc<Presence>,
     memory: DmaMemory,
     bus_address: u64,
     ring: Mutex<Ring>,
@@ -90,7 +92,7 @@ impl Admin {
     ///
     /// # Errors
     /// If there is no memory for the ring.
-    pub fn new(bus: Arc<dyn Bus>) -> Result<Self> {
+    pub fn new(bus: Arc<dyn Bus>, presence: Arc<Presence>) -> Result<Self> {
         let memory = DmaMemory::new((4 * ENTRY_DWORDS) << LOG2)?;
         let bus_address = bus.map(&memory)?;
         let write = |offset: u32, value| bus.write32(REGISTER_BAR, offset.into(), value);
@@ -99,17 +101,18 @@ impl Admin {
         let size = csr::ADMIN_SIZE::RESET.with(csr::ADMIN_SIZE::LOG2, LOG2);
         write(csr::ADMIN_SIZE::OFFSET, size.0);
         let ring = Mutex::new(Ring { tail: 0, stopped: false });
-        Ok(Self { bus, memory, bus_address, ring })
+        Ok(Self { bus, presence, memory, bus_address, ring })
     }
 
     /// Issues a command and waits for its result.
     ///
     /// # Errors
-    /// [`Error::Command`] with the device's status; [`Error::TimedOut`], and after it
-    /// [`Error::AdminStopped`] for good.
+    /// [`Error::Command`] with the device's status; [`Error::Absent`] if the card is gone;
+    /// [`Error::TimedOut`], and after it [`Error::AdminStopped`] for good.
     pub fn execute(&self, opcode: Opcode, index: u32, body: &[u32]) -> Result<u32> {
         let command = name(opcode);
         let mut ring = lock_relaxed(&self.ring, &*self.bus, "the admin ring");
+        self.presence.check(&*self.bus)?;
         if ring.stopped {
             return Err(Error::AdminStopped { command, index });
         }
@@ -132,6 +135,7 @@ impl Admin {
 
         let end = self.bus.now_ns().saturating_add(COMMAND_BOUND_NS);
         while self.memory.load_u32(offset + 12) != DONE {
+            self.presence.check(&*self.bus)?;
             if self.bus.now_ns() >= end {
                 ring.stopped = true;
                 let bound_ns = COMMAND_BOUND_NS;
@@ -145,6 +149,14 @@ impl Admin {
             Some(AdminStatus::Ok) if echoed == cookie => Ok(self.memory.load_u32(offset + 4)),
             Some(status) if echoed == cookie => Err(Error::Command { command, index, status }),
             _ => Err(Error::BadCompletion { command, index, status, cookie: echoed }),
+        }
+    }
+
+    /// The same for a command that takes something back: a card that is gone has nothing any more.
+    fn take_back(&self, opcode: Opcode, index: u32) -> Result<()> {
+        match self.execute(opcode, index, &[]) {
+            Err(Error::Absent { .. }) => Ok(()),
+            done => done.map(drop),
         }
     }
 
@@ -170,7 +182,7 @@ impl Admin {
     /// # Errors
     /// As [`Admin::execute`].
     pub fn region_clear(&self, index: u16) -> Result<()> {
-        self.execute(Opcode::RegionClear, index.into(), &[]).map(drop)
+        self.take_back(Opcode::RegionClear, index.into())
     }
 
     /// Creates VI `vi`.
@@ -193,7 +205,7 @@ impl Admin {
     /// # Errors
     /// As [`Admin::execute`].
     pub fn vi_destroy(&self, vi: u16) -> Result<()> {
-        self.execute(Opcode::ViDestroy, vi.into(), &[]).map(drop)
+        self.take_back(Opcode::ViDestroy, vi.into())
     }
 
     /// Connects VI `vi` to another node's VI, which `allows` RDMA as in [`nic_regs::vi::rdma`].
@@ -218,7 +230,7 @@ impl Admin {
     /// # Errors
     /// As [`Admin::execute`].
     pub fn vi_disconnect(&self, vi: u16) -> Result<()> {
-        self.execute(Opcode::ViDisconnect, vi.into(), &[]).map(drop)
+        self.take_back(Opcode::ViDisconnect, vi.into())
     }
 
     /// State of VI `vi`, as `Opcode::ViQuery` lays it out.
@@ -247,7 +259,7 @@ impl Admin {
     /// # Errors
     /// As [`Admin::execute`].
     pub fn event_destroy(&self, queue: u16) -> Result<()> {
-        self.execute(Opcode::EventDestroy, queue.into(), &[]).map(drop)
+        self.take_back(Opcode::EventDestroy, queue.into())
     }
 
     /// Opens the channel to `node`.
@@ -263,7 +275,7 @@ impl Admin {
     /// # Errors
     /// As [`Admin::execute`].
     pub fn peer_close(&self, node: u8) -> Result<()> {
-        self.execute(Opcode::PeerClose, node.into(), &[]).map(drop)
+        self.take_back(Opcode::PeerClose, node.into())
     }
 
     /// Sends 48 bytes to a domain of `node`.

@@ -6,6 +6,8 @@
 pub mod sim;
 pub mod trace;
 
+use nic_regs::csr::{COUNTER_OFFSET, REGS};
+
 use crate::dma::DmaMemory;
 use crate::error::Result;
 
@@ -94,4 +96,19 @@ pub trait Bus: Bar + Dma + Irq + Send + Sync {
     fn relax(&self, wait: Wait);
     /// Time in nanoseconds; simulated time in a simulation.
     fn now_ns(&self) -> u64;
+}
+
+/// Name of a register, or its offset where it has none.
+pub(crate) fn register_name(bar: u8, offset: u64) -> String {
+    let known = REGS.iter().find(|r| bar == REGISTER_BAR && u64::from(r.offset) == offset);
+    match known {
+        Some(register) => register.name.to_owned(),
+        None if bar == REGISTER_BAR && offset >= u64::from(COUNTER_OFFSET) => {
+            let counter = (offset - u64::from(COUNTER_OFFSET)) / 4;
+            let row =
+                usize::try_from(counter).ok().and_then(|i| nic_regs::counter::Counter::ALL.get(i));
+            row.map_or_else(|| format!("{offset:#x}"), |(_, name, _)| format!("counter {name}"))
+        }
+        None => format!("{offset:#x}"),
+    }
 }

@@ -13,7 +13,7 @@ pub enum Error {
     #[error("the card is absent: register {register} reads as all ones")]
     Absent {
         /// Register that was read.
-        register: &'static str,
+        register: String,
     },
     /// The device is something else.
     #[error("not a Viaduct NIC: its identity is {found:#06x}, expected {expected:#06x}")]

@@ -8,6 +8,7 @@
 //! | [`work_queue`], [`event`], [`doorbell`] | the data path: descriptors, completions, doorbells |
 //! | [`tpt`], [`vi`] | registered memory; numbers of VIs, tags, domains |
 //! | [`admin`] | the admin ring |
+//! | [`presence`] | whether the card is still there |
 //! | [`bus`], [`dma`] | how a device is reached: registers, memory, interrupts, time |
 //!
 //! Above is `vipl`; below is a PCIe device, or a simulated one in this process ([`bus::sim`]).
@@ -22,6 +23,7 @@ pub mod event;
 pub mod nic;
 pub mod peer;
 pub mod port;
+pub mod presence;
 pub mod sync;
 pub mod tpt;
 pub mod vi;

@@ -19,7 +19,8 @@ use crate::doorbell::DoorbellPage;
 use crate::error::{Error, Result};
 use crate::event::EventRing;
 use crate::peer::Epochs;
-use crate::port::ViStopped;
+use crate::port::PortEvent;
+use crate::presence::{Presence, read};
 use crate::sync::{lock, lock_relaxed};
 use crate::tpt::Regions;
 use crate::vi::Owned;
@@ -27,6 +28,8 @@ use control::Control;
 
 /// Bound of reset, in nanoseconds.
 const RESET_BOUND_NS: u64 = 10_000_000;
+/// Default of [`NicConfig::presence_ns`].
+const PRESENCE_NS: u64 = 10_000_000;
 /// Log2 of the entries of the error ring and of the message ring.
 const CONTROL_LOG2: u8 = 8;
 /// The driver's own domain: error events and connection messages.
@@ -55,6 +58,9 @@ pub struct NicConfig {
     pub requester: u16,
     /// Registers written before the device is enabled (offset, value): time-outs and the like.
     pub registers: Vec<(u32, u32)>,
+    /// Time between two looks whether the card is still there, in nanoseconds. Each costs whoever
+    /// polls or waits at that moment one register read.
+    pub presence_ns: u64,
 }
 
 impl NicConfig {
@@ -70,6 +76,7 @@ impl NicConfig {
             max_read: 2,
             requester: 0x0100,
             registers: Vec::new(),
+            presence_ns: PRESENCE_NS,
         }
     }
 
@@ -115,16 +122,16 @@ pub struct Capabilities {
 #[derive(Debug, Default)]
 pub(crate) struct EventList {
     count: AtomicUsize,
-    events: Mutex<VecDeque<ViStopped>>,
+    events: Mutex<VecDeque<PortEvent>>,
 }
 
 impl EventList {
-    pub(crate) fn push(&self, event: ViStopped) {
+    pub(crate) fn push(&self, event: PortEvent) {
         lock(&self.events).push_back(event);
         self.count.fetch_add(1, Ordering::Release);
     }
 
-    pub(crate) fn pop(&self) -> Option<ViStopped> {
+    pub(crate) fn pop(&self) -> Option<PortEvent> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
@@ -136,7 +143,7 @@ impl EventList {
     /// Forgets the events of a VI.
     pub(crate) fn forget(&self, vi: u16) {
         let mut events = lock(&self.events);
-        events.retain(|event| event.vi != vi);
+        events.retain(|event| !matches!(event, PortEvent::ViStopped(stopped) if stopped.vi == vi));
         self.count.store(events.len(), Ordering::Release);
     }
 }
@@ -145,6 +152,7 @@ impl EventList {
 pub struct Nic {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) admin: Admin,
+    pub(crate) presence: Arc<Presence>,
     pub(crate) node: u8,
     pub(crate) capabilities: Capabilities,
     pub(crate) regions: Regions,
@@ -168,10 +176,6 @@ impl core::fmt::Debug for Nic {
     }
 }
 
-fn read(bus: &dyn Bus, offset: u32) -> Result<u32> {
-    bus.read32(REGISTER_BAR, offset.into())
-}
-
 fn write(bus: &dyn Bus, offset: u32, value: u32) {
     bus.write32(REGISTER_BAR, offset.into(), value);
 }
@@ -179,9 +183,6 @@ fn write(bus: &dyn Bus, offset: u32, value: u32) {
 /// Identity and ABI.
 fn check_identity(bus: &dyn Bus) -> Result<()> {
     let id = csr::ID(read(bus, csr::ID::OFFSET)?);
-    if id.0 == u32::MAX {
-        return Err(Error::Absent { register: "ID" });
-    }
     let half = |value: u32| u16::try_from(value).unwrap_or(u16::MAX);
     let found = half(id.get(csr::ID::MAGIC));
     if found != MAGIC {
@@ -198,9 +199,6 @@ fn wait_ready(bus: &dyn Bus) -> Result<()> {
     let end = bus.now_ns().saturating_add(RESET_BOUND_NS);
     loop {
         let status = csr::STATUS(read(bus, csr::STATUS::OFFSET)?);
-        if status.0 == u32::MAX {
-            return Err(Error::Absent { register: "STATUS" });
-        }
         if status.get(csr::STATUS::READY) != 0 {
             return Ok(());
         }
@@ -289,7 +287,8 @@ impl Nic {
         for (offset, value) in &config.registers {
             write(&*bus, *offset, *value);
         }
-        let admin = Admin::new(Arc::clone(&bus))?;
+        let presence = Arc::new(Presence::new(bus.now_ns(), config.presence_ns));
+        let admin = Admin::new(Arc::clone(&bus), Arc::clone(&presence))?;
         program_vectors(&*bus, capabilities.vectors);
         let enable = csr::CONTROL::RESET.with(csr::CONTROL::ENABLE, 1);
         write(&*bus, csr::CONTROL::OFFSET, enable.0);
@@ -319,6 +318,7 @@ impl Nic {
             events: (0..domains).map(|_| EventList::default()).collect(),
             bus,
             admin,
+            presence,
             node: config.node,
             capabilities,
             errors,
@@ -356,7 +356,7 @@ impl Nic {
     /// One of the device's counters.
     ///
     /// # Errors
-    /// A device that does not answer.
+    /// A device that does not answer, or a card that is absent.
     pub fn counter(&self, counter: Counter) -> Result<u32> {
         read(&*self.bus, csr::COUNTER_OFFSET + 4 * counter as u32)
     }
@@ -364,7 +364,7 @@ impl Nic {
     /// A register, by its offset in `nic_regs::csr`.
     ///
     /// # Errors
-    /// A device that does not answer.
+    /// A device that does not answer, or a card that is absent.
     pub fn register(&self, offset: u32) -> Result<u32> {
         read(&*self.bus, offset)
     }

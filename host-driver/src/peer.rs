@@ -110,6 +110,13 @@ impl Peers {
         }
     }
 
+    /// The card is gone; the channel is not wanted any more.
+    pub fn lost(&mut self, node: u8) {
+        if let Some(peer) = self.peers.get_mut(usize::from(node)) {
+            (peer.wanted, peer.state) = (false, PeerState::Closed);
+        }
+    }
+
     /// Opens again what is wanted and closed, after its pause.
     ///
     /// # Errors

@@ -164,6 +164,16 @@ pub struct ViStopped {
     pub status: u32,
 }
 
+/// What a port tells without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortEvent {
+    /// A VI stopped.
+    ViStopped(ViStopped),
+    /// The card fell off the bus. Nothing is completed, and nothing comes, any more; the port's
+    /// memory is not touched. Told once.
+    CardLost,
+}
+
 /// A connection request that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
@@ -254,8 +264,8 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// The same of a send whose data, at most [`nic_regs::doorbell::PUSH_DATA_BYTES`], and immediate
     /// data are known here; the descriptor says the same. A port may ignore them.
     fn post_with(&self, token: Token, data: &[u8], immediate: Option<u32>);
-    /// The next VI that stopped. Cheap if there is nothing to do.
-    fn next_event(&self) -> Option<ViStopped>;
+    /// The next event. Cheap if there is nothing to do.
+    fn next_event(&self) -> Option<PortEvent>;
 
     /// Starts to wait for requests to `local`.
     ///
@@ -263,7 +273,10 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// Another one waits at that address.
     fn listen(&self, local: &NetAddress) -> Result<u32>;
     /// The request that arrived, if one did; it ends the waiting.
-    fn listen_poll(&self, listener: u32) -> Option<Incoming>;
+    ///
+    /// # Errors
+    /// [`crate::Error::Absent`]: none will come.
+    fn listen_poll(&self, listener: u32) -> Result<Option<Incoming>>;
     /// Ends the waiting.
     fn listen_stop(&self, listener: u32);
     /// Asks `remote` for a connection to VI `local.vi` until `bound_ns` are over.

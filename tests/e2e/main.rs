@@ -2,6 +2,7 @@
 
 mod case;
 
+mod absent;
 mod admin;
 mod channel;
 mod completion;

@@ -44,6 +44,8 @@ pub struct Setup {
     pub host: HostSettings,
     /// Registers set at bring-up: offset, value.
     pub registers: Vec<(u32, u32)>,
+    /// Time between two looks whether the card is there, in nanoseconds.
+    pub presence_ns: u64,
 }
 
 impl Setup {
@@ -57,6 +59,7 @@ impl Setup {
             world: WorldConfig::default(),
             host: HostSettings::default(),
             registers: Vec::new(),
+            presence_ns: NicConfig::new(0, &[]).presence_ns,
         }
     }
 
@@ -72,7 +75,9 @@ impl Setup {
     pub fn node(&self, number: u8) -> NicConfig {
         let seed = self.world.seed + u64::from(number);
         let registers = self.registers.clone();
-        NicConfig { registers, ..NicConfig::new(number, &[1 - number]) }.with_seed(seed)
+        let presence_ns = self.presence_ns;
+        NicConfig { registers, presence_ns, ..NicConfig::new(number, &[1 - number]) }
+            .with_seed(seed)
     }
 }
 

@@ -16,6 +16,7 @@
 //! baton (join threads from a thread without a seat).
 
 mod baton;
+mod empty_slot;
 mod host;
 #[cfg(test)]
 mod tests;
@@ -26,17 +27,17 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use nic_model::device::{Device, Link};
 use nic_model::link::{Side, Wire};
-use nic_regs::csr::{COUNTER_OFFSET, REGS};
 use nic_regs::doorbell::{EVENT_OFFSET, PAGE_BYTES};
 use nic_regs::limits::CLOCK_KHZ;
 
-use crate::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, REGISTER_BAR, Wait};
+use crate::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, register_name};
 use crate::dma::DmaMemory;
 use crate::error::{Error, Result};
 use crate::sync::lock;
 
 use baton::Baton;
 pub use baton::{BatonGuard, Seat};
+use empty_slot::EmptySlot;
 use host::SimHost;
 pub use host::{IommuFault, MSI_BASE, MSI_END};
 pub use wire::{NoLink, SharedWire};
@@ -228,6 +229,12 @@ impl World {
         lock(&self.shared.state).nodes[node].host.interrupt_count()
     }
 
+    /// Pulls a node's card out: from now on its reads give all ones, writes to it lead nowhere, and
+    /// it does nothing any more, neither to its host nor on its link.
+    pub fn unplug(&self, node: usize) {
+        lock(&self.shared.state).nodes[node].device = Box::new(EmptySlot::default());
+    }
+
     /// Cuts a node from the world by replacing its link end.
     pub fn replace_link(&self, node: usize, link: Box<dyn Link + Send>) -> Box<dyn Link + Send> {
         core::mem::replace(&mut lock(&self.shared.state).nodes[node].link, link)
@@ -313,21 +320,6 @@ impl SimBus {
         self.shared.publish(&state);
         let cycles = state.config.read_limit;
         Err(Error::ReadTimeout { register: register_name(bar, offset), bar, cycles })
-    }
-}
-
-/// Name of a register, or its offset where it has none.
-pub(crate) fn register_name(bar: u8, offset: u64) -> String {
-    let known = REGS.iter().find(|r| bar == REGISTER_BAR && u64::from(r.offset) == offset);
-    match known {
-        Some(register) => register.name.to_owned(),
-        None if bar == REGISTER_BAR && offset >= u64::from(COUNTER_OFFSET) => {
-            let counter = (offset - u64::from(COUNTER_OFFSET)) / 4;
-            let row =
-                usize::try_from(counter).ok().and_then(|i| nic_regs::counter::Counter::ALL.get(i));
-            row.map_or_else(|| format!("{offset:#x}"), |(_, name, _)| format!("counter {name}"))
-        }
-        None => format!("{offset:#x}"),
     }
 }
 

@@ -9,7 +9,7 @@ use nic_regs::doorbell::{
 };
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
-use super::sim::register_name;
+use super::register_name;
 use super::{Bar, Bus, DOORBELL_BAR, Dma, Irq, REGISTER_BAR, Wait};
 use crate::dma::DmaMemory;
 use crate::error::Result;

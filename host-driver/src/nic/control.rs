@@ -10,7 +10,7 @@ use nic_regs::vi::StopReason;
 use super::Nic;
 use crate::connection::Connections;
 use crate::peer::Peers;
-use crate::port::ViStopped;
+use crate::port::{PortEvent, ViStopped};
 use crate::sync::try_lock;
 
 /// Pause before a frame that the device had no room for is tried again.
@@ -21,6 +21,8 @@ const BUSY_PAUSE_NS: u64 = 5_000;
 pub(crate) struct Control {
     pub(crate) peers: Peers,
     pub(crate) connections: Connections,
+    /// The card is gone, and everybody was told.
+    pub(crate) lost: bool,
 }
 
 impl Control {
@@ -28,6 +30,7 @@ impl Control {
         Self {
             peers: Peers::new(seed, credits),
             connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)),
+            lost: false,
         }
     }
 }
@@ -50,6 +53,9 @@ impl Nic {
 
     /// Runs the control part.
     pub(crate) fn run(&self, control: &mut Control) {
+        if self.presence.check(&*self.bus).is_err() {
+            self.card_lost(control);
+        }
         while let Some(event) = self.errors.take() {
             self.handle(control, event);
         }
@@ -68,6 +74,7 @@ impl Nic {
             control.connections.next_deadline(),
             control.peers.next_deadline(),
             blocked.then_some(self.bus.now_ns() + BUSY_PAUSE_NS),
+            Some(self.presence.next_look()),
         ];
         let next = deadlines.into_iter().flatten().min().unwrap_or(u64::MAX);
         self.deadline.store(next, Ordering::Release);
@@ -106,6 +113,19 @@ impl Nic {
         }
     }
 
+    /// Tells everybody that nothing will come from the card any more.
+    fn card_lost(&self, control: &mut Control) {
+        if core::mem::replace(&mut control.lost, true) {
+            return;
+        }
+        let now = self.bus.now_ns();
+        for node in 0..self.capabilities.peers {
+            control.peers.lost(node);
+            control.connections.peer_down(now, node);
+        }
+        self.events.iter().for_each(|list| list.push(PortEvent::CardLost));
+    }
+
     fn vi_error(&self, event: Event) {
         let reason = |bits: u8| StopReason::from_bits(bits.into()).unwrap_or(StopReason::None);
         let stopped = ViStopped {
@@ -117,7 +137,7 @@ impl Nic {
         };
         let owner = self.vis.owner(event.index);
         if let Some(list) = owner.and_then(|domain| self.events.get(usize::from(domain))) {
-            list.push(stopped);
+            list.push(PortEvent::ViStopped(stopped));
         }
     }
 }

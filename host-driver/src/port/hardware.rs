@@ -11,8 +11,8 @@ use nic_regs::tpt::Handle;
 use nic_regs::vi::{State, rdma};
 
 use super::{
-    Completed, CompletionQueue, Incoming, NetAddress, PortAttributes, PortVi, Progress,
-    RemoteAttributes, ViPort, ViStopped, node_address,
+    Completed, CompletionQueue, Incoming, NetAddress, PortAttributes, PortEvent, PortVi, Progress,
+    RemoteAttributes, ViPort, node_address,
 };
 use crate::admin::{EventSetup, ViSetup};
 use crate::bus::Wait;
@@ -141,6 +141,11 @@ impl HardwarePort {
         }
     }
 
+    /// Fails once the card was found absent.
+    fn check_presence(&self) -> Result<()> {
+        self.nic.presence.check(&*self.nic.bus)
+    }
+
     /// Ends a request whose time is over or which failed.
     fn end_request(&self, exchange: u32) {
         if lock(&self.requests).remove(&exchange).is_some() {
@@ -267,7 +272,7 @@ impl ViPort for HardwarePort {
         }
     }
 
-    fn next_event(&self) -> Option<ViStopped> {
+    fn next_event(&self) -> Option<PortEvent> {
         self.nic.progress();
         self.nic.events[usize::from(self.domain)].pop()
     }
@@ -279,9 +284,10 @@ impl ViPort for HardwarePort {
         Ok(listener)
     }
 
-    fn listen_poll(&self, listener: u32) -> Option<Incoming> {
+    fn listen_poll(&self, listener: u32) -> Result<Option<Incoming>> {
         self.nic.progress();
-        self.nic.control().connections.listen_poll(self.nic.bus.now_ns(), listener)
+        self.check_presence()?;
+        Ok(self.nic.control().connections.listen_poll(self.nic.bus.now_ns(), listener))
     }
 
     fn listen_stop(&self, listener: u32) {
@@ -298,6 +304,7 @@ impl ViPort for HardwarePort {
         bound_ns: u64,
     ) -> Result<u32> {
         self.nic.vis.check(local.vi, self.domain)?;
+        self.check_presence()?;
         let not_reachable = Error::NotReachable { address: remote.host.clone() };
         let peers = self.nic.capabilities.peers;
         let node = remote.node().filter(|node| *node < peers).ok_or(not_reachable)?;
@@ -319,6 +326,10 @@ impl ViPort for HardwarePort {
             .get(&exchange)
             .map(|request| (request.vi, request.connection, request.ends_at));
         let Some((vi, connection, ends_at)) = request else { return Ok(Progress::Cancelled) };
+        if let Err(absent) = self.check_presence() {
+            lock(&self.requests).remove(&exchange);
+            return Err(absent);
+        }
         let state = self.nic.control().connections.connect_state(exchange);
         let (node, remote) = match state {
             ConnectState::Pending if self.nic.bus.now_ns() >= ends_at => {

@@ -45,7 +45,8 @@ impl Nic {
     /// Waits for a request to `local`. A timeout of zero polls.
     ///
     /// # Errors
-    /// [`VipReturn::Timeout`]; [`VipReturn::InvalidParameter`] for an address that is too long.
+    /// [`VipReturn::Timeout`]; [`VipReturn::InvalidParameter`] for an address that is too long;
+    /// [`VipReturn::ErrorResource`] if the card is gone.
     #[doc(alias = "VipConnectWait")]
     pub fn connect_wait(&self, local: &NetAddress, timeout: Duration) -> Result<ConnectionRequest> {
         check(local)?;
@@ -53,7 +54,8 @@ impl Nic {
         let listener = self.port().listen(local)?;
         loop {
             self.progress();
-            if let Some(incoming) = self.port().listen_poll(listener) {
+            let polled = self.port().listen_poll(listener);
+            if let Some(incoming) = polled.inspect_err(|_| self.port().listen_stop(listener))? {
                 let (nic, answered) = (self.clone(), AtomicBool::new(false));
                 return Ok(ConnectionRequest { nic, incoming, answered });
             }

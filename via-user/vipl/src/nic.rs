@@ -1,15 +1,16 @@
 //! NICs: open, query, errors; and what their VIs share.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use host_driver::bus::Wait;
 use host_driver::dma::DmaMemory;
-use host_driver::port::{DISCRIMINATOR_MAX, ViPort};
+use host_driver::port::{DISCRIMINATOR_MAX, PortEvent, ViPort};
 use host_driver::sync::{lock, try_lock};
 
 use crate::attributes::{MemAttributes, NicAttributes, Reliability};
-use crate::error::{ErrorDescriptor, ErrorHandler, default_handler};
+use crate::error::{ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, default_handler};
 use crate::vi::{Vi, ViInner};
 
 /// Most descriptors posted on one queue.
@@ -29,6 +30,7 @@ pub(crate) struct NicInner {
     pub(crate) memory: Mutex<BTreeMap<u32, (DmaMemory, MemAttributes)>>,
     pub(crate) vis: Mutex<BTreeMap<u16, Weak<ViInner>>>,
     handler: Mutex<Option<ErrorHandler>>,
+    lost: AtomicBool,
 }
 
 impl core::fmt::Debug for NicInner {
@@ -48,6 +50,7 @@ impl Nic {
             memory: Mutex::default(),
             vis: Mutex::default(),
             handler: Mutex::default(),
+            lost: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -115,12 +118,33 @@ impl Nic {
     /// Handles what happened on the NIC. Cheap if nothing did. Every `done` that finds nothing and
     /// every wait calls it, so a program that polls needs not.
     pub fn progress(&self) {
-        while let Some(stopped) = self.inner.port.next_event() {
-            let vi = lock(&self.inner.vis).get(&stopped.vi).and_then(Weak::upgrade);
-            if let Some(vi) = vi {
-                Vi::from_inner(vi).stopped(stopped);
+        while let Some(event) = self.inner.port.next_event() {
+            match event {
+                PortEvent::ViStopped(stopped) => {
+                    let vi = lock(&self.inner.vis).get(&stopped.vi).and_then(Weak::upgrade);
+                    if let Some(vi) = vi {
+                        Vi::from_inner(vi).stopped(stopped);
+                    }
+                }
+                PortEvent::CardLost => self.card_lost(),
             }
         }
+    }
+
+    /// Whether the card fell off the bus.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.inner.lost.load(Ordering::Acquire)
+    }
+
+    /// Ends what waits for the card; the program is told once, for the NIC.
+    fn card_lost(&self) {
+        self.inner.lost.store(true, Ordering::Release);
+        let vis: Vec<_> = lock(&self.inner.vis).values().filter_map(Weak::upgrade).collect();
+        for vi in vis {
+            Vi::from_inner(vi).card_lost();
+        }
+        let (resource, code) = (ResourceCode::Nic, ErrorCode::Catastrophic);
+        self.report(&ErrorDescriptor { vi: None, descriptor: None, resource, code });
     }
 
     pub(crate) fn report(&self, error: &ErrorDescriptor) {

@@ -58,7 +58,8 @@ impl Vi {
         self.post(Queue::Send, descriptor)
     }
 
-    /// Posts a descriptor on the receive queue. An Idle VI keeps it for its next connection.
+    /// Posts a descriptor on the receive queue. An Idle VI keeps it for its next connection, unless
+    /// the card is gone, when it completes at once, as flushed.
     ///
     /// # Errors
     /// [`VipReturn::ErrorResource`] if the queue is full.
@@ -84,7 +85,7 @@ impl Vi {
         let held = queue == Queue::Recv;
         match self.state() {
             ViState::Connected => {}
-            ViState::Idle | ViState::ConnectPending if held => {}
+            ViState::Idle | ViState::ConnectPending if held && !self.nic().is_lost() => {}
             _ => {
                 work.post_flushed(descriptor.slot())?;
                 drop(work);

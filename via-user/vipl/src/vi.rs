@@ -239,7 +239,24 @@ impl Vi {
             self.inner.settle(Queue::Recv, not_done);
             lock(&self.side(Queue::Recv).work).repost(|token| self.nic().port().post(token));
         }
-        self.change(ViState::ConnectPending, ViState::Idle)
+        self.change(ViState::ConnectPending, ViState::Idle)?;
+        if self.nic().is_lost() {
+            self.card_lost();
+        }
+        Ok(())
+    }
+
+    /// The card is gone: what is posted is flushed, and the VI is of no use any more. A connection
+    /// that is being set up fails first.
+    pub(crate) fn card_lost(&self) {
+        let teardown = self.nic().lock_relaxed(&self.inner.teardown, "a VI's teardown");
+        if [ViState::Idle, ViState::Connected]
+            .iter()
+            .any(|from| self.change(*from, ViState::Error).is_ok())
+        {
+            self.flush([status::DESC_FLUSHED_ERROR; 2]);
+        }
+        drop(teardown);
     }
 
     /// Completes what the NIC has not, and makes it known. The NIC's queues are empty.
