@@ -6,7 +6,7 @@ use nic_regs::csr;
 use nic_regs::desc::status::{DESC_FLUSHED_ERROR, TRANSPORT_ERROR};
 use vipl::{ErrorCode, Reliability, ViState, VipReturn};
 
-use tests::{Buffer, DeviceKind, LONG, Pair, Setup, error_bits, on_every_kind, pattern};
+use tests::{Buffer, DeviceKind, LEVELS, LONG, Pair, Setup, error_bits, on_every_kind, pattern};
 
 fn reliable_messages_survive_a_bad_link(kind: DeviceKind) {
     for (seed, faults) in [
@@ -148,7 +148,43 @@ fn a_node_that_restarts(kind: DeviceKind) {
     b.recv_wait(LONG).unwrap();
 }
 
+/// A node dies with a message half sent, comes back, and connects again: nothing of the old message
+/// is in the new ones, at either side.
+fn a_node_that_dies_in_mid_message(kind: DeviceKind) {
+    const BYTES: usize = 100_000;
+    for (level, delay) in LEVELS.into_iter().flat_map(|level| [(level, 900), (level, 3000)]) {
+        let pair = Pair::with(&soon_missed(kind));
+        let (a, b) = pair.connected(level);
+        let (send, recv) = (Buffer::new(&pair.a, BYTES), Buffer::new(&pair.b, BYTES));
+        b.post_recv(&recv.descriptor).unwrap();
+        a.post_send(&send.descriptor).unwrap();
+        pair.world.run(delay);
+        let Pair { a: node_a, b: node_b, world, buses, wire, note } = pair;
+        drop((a, node_a));
+        assert_eq!(error_bits(&b.recv_wait(LONG)), DESC_FLUSHED_ERROR, "{level:?} {delay}");
+        assert_eq!(node_b.errors(), [(b.number(), ErrorCode::ConnectionLost)]);
+        b.disconnect().unwrap();
+        let config = host_driver::nic::NicConfig::new(0, &[1]).with_seed(999);
+        let node_a = tests::Node::open(buses[0].clone(), &config);
+        let pair = Pair { a: node_a, b: node_b, world, buses, wire, note };
+        let a = pair.a.vi(level);
+        pair.connect(&a, &b);
+        for round in 0..3 {
+            let data = pattern(100 + 4000 * round, round + 1);
+            let (send, recv) = (Buffer::new(&pair.a, 10_000), Buffer::new(&pair.b, 10_000));
+            send.set(&data);
+            b.post_recv(&recv.descriptor).unwrap();
+            pair.settle();
+            a.post_send(&send.descriptor).unwrap();
+            b.recv_wait(LONG).unwrap();
+            assert!(recv.data() == data, "{level:?} {delay} {round}");
+        }
+        pair.assert_no_stray_access();
+    }
+}
+
 on_every_kind! {
+    a_node_that_dies_in_mid_message,
     reliable_messages_survive_a_bad_link,
     unreliable_messages_are_lost_whole_or_arrive_whole,
     a_peer_that_is_gone_breaks_its_connections_in_bounded_time,

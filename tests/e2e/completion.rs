@@ -93,6 +93,41 @@ fn a_small_queue_loses_nothing(kind: DeviceKind) {
     assert_eq!(cq.wait(Duration::from_micros(500)), Err(VipReturn::Timeout));
 }
 
+/// One program sleeps on a full queue of four entries while others, on the same NIC and the same
+/// link, go on at their pace; later it finds everything.
+fn a_slow_reader_holds_up_nobody_else(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let level = Reliability::Delivery;
+    let queues = [4, 64].map(|entries| pair.b.nic.create_cq(entries).unwrap());
+    let vis = queues.each_ref().map(|cq| {
+        let (a, b) = (pair.a.vi(level), vi_with(&pair.b, level, None, Some(cq)));
+        pair.connect(&a, &b);
+        (a, b)
+    });
+    let rounds = kind.size(200, 60);
+    let mut kept = Vec::new();
+    for _ in 0..rounds {
+        let buffers = [&vis[0], &vis[1]].map(|(a, b)| {
+            let (send, recv) = (Buffer::new(&pair.a, 64), Buffer::new(&pair.b, 64));
+            b.post_recv(&recv.descriptor).unwrap();
+            a.post_send(&send.descriptor).unwrap();
+            (send, recv)
+        });
+        let before = pair.world.now();
+        assert_eq!(queues[1].wait(LONG).unwrap().vi, vis[1].1);
+        vis[1].1.recv_done().unwrap();
+        // As fast as on an idle NIC: a wait for the slow one would have no end.
+        assert!(pair.world.now() - before < 20_000);
+        kept.push(buffers);
+    }
+    for _ in 0..rounds {
+        assert_eq!(queues[0].wait(LONG).unwrap().vi, vis[0].1);
+        vis[0].1.recv_done().unwrap();
+    }
+    assert_eq!(queues[0].done(), Err(VipReturn::NotDone));
+    assert_eq!(pair.b.errors(), []);
+}
+
 fn flushed_descriptors_have_entries(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let cq = pair.b.nic.create_cq(4).unwrap();
@@ -163,6 +198,7 @@ fn bad_arguments(kind: DeviceKind) {
 on_every_kind! {
     one_queue_serves_many_vis_and_both_sides,
     a_small_queue_loses_nothing,
+    a_slow_reader_holds_up_nobody_else,
     flushed_descriptors_have_entries,
     a_waiter_sleeps_until_its_interrupt,
     bad_arguments,

@@ -20,6 +20,7 @@ mod push;
 mod rdma;
 mod reset;
 mod send_recv;
+mod stranger;
 mod stress;
 mod threads;
 mod tpt;

@@ -432,7 +432,76 @@ fn a_dead_peer_ends_a_read(kind: DeviceKind) {
     assert_eq!(a.query().state, ViState::Error);
 }
 
+/// The target of a write, or the source of a read, is taken back while it is used: when that is
+/// done, the memory is its owner's alone, the requester is told, and others go on.
+fn a_region_taken_back_under_rdma(kind: DeviceKind) {
+    const BYTES: usize = 131_072;
+    for (reading, delay) in
+        [200, 700, 1500, 3000, 9000].into_iter().flat_map(|delay| [(false, delay), (true, delay)])
+    {
+        let pair = Pair::new(kind);
+        if !has_rdma(&pair, kind) {
+            return;
+        }
+        let bystanders = pair.connected(Reliability::Reception);
+        let ([a, b], regions) = connected(&pair, Reliability::Delivery, BYTES);
+        if reading {
+            read(&a, &regions[0], 0, regions[1].remote(DATA), BYTES);
+        } else {
+            write(&a, &regions, BYTES, None);
+        }
+        pair.world.run(delay);
+        pair.b.nic.deregister_mem(&regions[1]).unwrap();
+        let memory = regions[1].memory();
+        memory.copy_from(DATA, &vec![0xee; BYTES]);
+        let completion = a.send_wait(LONG);
+        pair.settle();
+        assert!(memory.to_vec(DATA, BYTES).iter().all(|byte| *byte == 0xee), "after {delay}");
+        if reading {
+            let got = regions[0].memory().to_vec(DATA, BYTES);
+            assert!(got.iter().all(|byte| *byte != 0xee), "read after {delay}");
+            assert_eq!(error_bits(&completion) & RDMA_PROT_ERROR, RDMA_PROT_ERROR, "{delay}");
+        }
+        assert_eq!((a.query().state, b.query().state), (ViState::Error, ViState::Error));
+        pair.assert_works(&bystanders.0, &bystanders.1);
+        pair.assert_no_stray_access();
+    }
+}
+
+/// A VI is disconnected and destroyed under the RDMA of its peer.
+fn a_vi_destroyed_under_rdma(kind: DeviceKind) {
+    const BYTES: usize = 131_072;
+    for (reading, delay) in
+        [150, 600, 2500, 7000].into_iter().flat_map(|delay| [(false, delay), (true, delay)])
+    {
+        let pair = Pair::new(kind);
+        if !has_rdma(&pair, kind) {
+            return;
+        }
+        let bystanders = pair.connected(Reliability::Delivery);
+        let ([a, b], regions) = connected(&pair, Reliability::Reception, BYTES);
+        if reading {
+            read(&a, &regions[0], 0, regions[1].remote(DATA), BYTES);
+        } else {
+            write(&a, &regions, BYTES, None);
+        }
+        pair.world.run(delay);
+        b.disconnect().unwrap();
+        b.destroy().unwrap();
+        let memory = regions[1].memory();
+        memory.copy_from(DATA, &vec![0xee; BYTES]);
+        assert_ne!(error_bits(&a.send_wait(LONG)), 0, "{delay}");
+        pair.settle();
+        assert!(memory.to_vec(DATA, BYTES).iter().all(|byte| *byte == 0xee), "after {delay}");
+        assert_eq!(a.query().state, ViState::Error);
+        pair.assert_works(&bystanders.0, &bystanders.1);
+        pair.assert_no_stray_access();
+    }
+}
+
 on_every_kind! {
+    a_region_taken_back_under_rdma,
+    a_vi_destroyed_under_rdma,
     writes_and_reads_of_every_length,
     immediate_data_tells_of_a_write,
     a_program_may_poll_the_last_word,

@@ -35,8 +35,13 @@ pub(crate) fn bad_link(kind: DeviceKind, seed: u64) -> Setup {
 
 /// All messages, as described; gives the cycles that they took.
 pub(crate) fn run(setup: &Setup) -> u64 {
-    let seed = setup.world.seed;
     let pair = Pair::with(setup);
+    exchange(&pair, setup.world.seed);
+    pair.world.now()
+}
+
+/// All messages, with the seed of their order and lengths.
+pub(crate) fn exchange(pair: &Pair, seed: u64) {
     let cqs = [pair.a.nic.create_cq(8).unwrap(), pair.b.nic.create_cq(8).unwrap()];
     let mut flows = Vec::new();
     for i in 0..VIS {
@@ -95,7 +100,6 @@ pub(crate) fn run(setup: &Setup) -> u64 {
     }
     assert_eq!((pair.a.errors(), pair.b.errors()), (vec![], vec![]));
     pair.assert_no_stray_access();
-    pair.world.now()
 }
 
 fn forget(node: &Node, buffer: &Buffer) {
