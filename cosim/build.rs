@@ -7,6 +7,7 @@
 //! | file | from | to |
 //! |---|---|---|
 //! | `build/emit.rs` | blocks in RustHDL | Verilog and ports |
+//! | `build/coverage.rs` | Verilog | the same with marks: what coverage counts |
 //! | `build/ports.rs` | a block | its ports |
 //! | `build/shim.rs` | ports | the C++ between Rust and the model |
 //! | `build/bindings.rs` | ports | the Rust structures that match the shim |
@@ -16,6 +17,9 @@
 #[cfg(feature = "rtl")]
 #[path = "build/bindings.rs"]
 mod bindings;
+#[cfg(feature = "rtl")]
+#[path = "build/coverage.rs"]
+mod coverage;
 #[cfg(feature = "rtl")]
 #[path = "build/emit.rs"]
 mod emit;

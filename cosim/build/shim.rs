@@ -56,7 +56,8 @@ void cycle(void* instance, const void* in, void* out) {
 }
 extern "C" const Table viaduct_NAME;
 const Table viaduct_NAME = {
-    create<Self>, destroy<Self>, eval, cycle, attach<Self>, open_fst<Self>, sizeof(In), sizeof(Out),
+    create<Self>, destroy<Self>, eval, cycle, attach<Self>, open_fst<Self>, write_coverage<Self>,
+    sizeof(In), sizeof(Out),
 };
 "#;
 
@@ -65,6 +66,9 @@ pub(crate) const COMMON: &str = r#"#pragma once
 #include <cstddef>
 #include <cstdint>
 #include "verilated.h"
+#if VM_COVERAGE
+#include "verilated_cov.h"
+#endif
 #if VIADUCT_VCD
 #include "verilated_vcd_c.h"
 typedef VerilatedVcdC Wave;
@@ -81,6 +85,7 @@ struct Table {
     void (*cycle)(void*, const void*, void*);
     int (*attach)(void*, void*);
     int (*open_fst)(void*, const char*);
+    int (*write_coverage)(void*, const char*);
     size_t in_size;
     size_t out_size;
 };
@@ -159,6 +164,16 @@ template <class Self> int open_fst(void* instance, const char* path) {
         return -1;
     }
     self->wave = wave;
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+// Writes what has run so far: 1 done, 0 not counted in this build.
+template <class Self> int write_coverage(void* instance, const char* path) {
+#if VM_COVERAGE
+    static_cast<Self*>(instance)->context.coveragep()->write(path);
     return 1;
 #else
     return 0;

@@ -3,6 +3,7 @@
 //! A library is kept when nothing that went into it has changed, so an edit of one RTL block costs
 //! the rebuild of the models that contain it, and no others. Different blocks are built side by
 //! side.
+use crate::coverage;
 use crate::emit::Design;
 use crate::shim;
 use std::env;
@@ -41,6 +42,8 @@ pub(crate) struct Tools {
     program: PathBuf,
     /// Waveforms are FST instead of VCD.
     fst: bool,
+    /// Models count what ran.
+    coverage: bool,
 }
 
 impl Tools {
@@ -57,7 +60,9 @@ impl Tools {
         });
         let inside = root.join("bin/verilator_bin");
         let program = if inside.is_file() { inside } else { "verilator_bin".into() };
-        let tools = Self { root, program, fst: env::var_os("CARGO_FEATURE_FST").is_some() };
+        let feature = |name: &str| env::var_os(format!("CARGO_FEATURE_{name}")).is_some();
+        let (fst, coverage) = (feature("FST"), feature("COVERAGE"));
+        let tools = Self { root, program, fst, coverage };
         if tools.fst {
             tools.check_fst();
         }
@@ -117,18 +122,20 @@ impl Tools {
     fn build(&self, design: &Design, out: &Path) {
         let dir = out.join(design.class());
         let verilog = dir.join("top.v");
+        let marked = self.coverage.then(|| coverage::mark(&design.verilog));
+        let text = marked.as_ref().unwrap_or(&design.verilog);
         let stamp = [
             self.stamp().as_str(),
             shim::COMMON,
             &shim::text(design, &[]),
-            &format!("{FLAGS:?} {:?}\n", self.trace_flag(design)),
-            &design.verilog,
+            &format!("{FLAGS:?} {:?} {:?}\n", self.trace_flag(design), self.coverage_flags()),
+            text,
         ]
         .concat();
         up_to_date_or(out, &design.class(), &stamp, || {
             let _ = fs::remove_dir_all(&dir);
             fs::create_dir_all(&dir).expect("a folder below OUT_DIR");
-            crate::write(&verilog, &design.verilog);
+            crate::write(&verilog, text);
             self.verilate(design, &dir, &verilog);
             let sources = sources(&dir);
             let file = dir.join("shim.cc");
@@ -141,6 +148,9 @@ impl Tools {
                 let kind = if self.fst { "VM_TRACE_FST" } else { "VM_TRACE_VCD" };
                 compiler.define(kind, "1");
             }
+            if self.coverage {
+                compiler.define("VM_COVERAGE", "1");
+            }
             if design.large {
                 compiler.files(sources.iter().map(|source| dir.join(source)));
             }
@@ -150,7 +160,8 @@ impl Tools {
 
     fn verilate(&self, design: &Design, dir: &Path, verilog: &Path) {
         let mut command = Command::new(&self.program);
-        command.env("VERILATOR_ROOT", &self.root).args(FLAGS).args(self.trace_flag(design));
+        command.env("VERILATOR_ROOT", &self.root).args(FLAGS);
+        command.args(self.trace_flag(design)).args(self.coverage_flags());
         command.arg("--prefix").arg(design.class()).arg("--Mdir").arg(dir).arg(verilog);
         let output = command
             .output()
@@ -168,10 +179,17 @@ impl Tools {
         design.traced.then_some(if self.fst { "--trace-fst" } else { "--trace-vcd" })
     }
 
+    const fn coverage_flags(&self) -> &'static [&'static str] {
+        if self.coverage { &["--coverage-toggle"] } else { &[] }
+    }
+
     fn build_run_time(&self, out: &Path) {
         let mut files: Vec<&str> = RUN_TIME.to_vec();
         if self.fst {
             files.push("verilated_fst_c.cpp");
+        }
+        if self.coverage {
+            files.push("verilated_cov.cpp");
         }
         let stamp = format!("{}{files:?}\n", self.stamp());
         up_to_date_or(out, "viaduct_run_time", &stamp, || {
@@ -206,7 +224,8 @@ impl Tools {
         let header = fs::metadata(self.root.join("include/verilated.h"))
             .and_then(|data| data.modified())
             .ok();
-        format!("{} {header:?} {environment:?} {}\n", self.root.display(), self.fst)
+        let (fst, coverage) = (self.fst, self.coverage);
+        format!("{} {header:?} {environment:?} {fst} {coverage}\n", self.root.display())
     }
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`root_complex`] | the host's end of the TLP stream, with seeded delays, splitting, reordering and errors |
 //! | [`lockstep`] | the same random program on two kinds of device, compared |
+//! | [`coverage`] | what the suites run of the Verilog |
 //! | [`probe`] | what crosses the pins of a device, with cycles |
 //! | [`random`] | the seeded generator behind every random choice |
 //! | `verilated` | any block of the RTL under Verilator (feature `rtl`) |
@@ -12,6 +13,7 @@
 //! The RTL is here only with the feature `rtl`, which needs Verilator and a C++ compiler: `cargo
 //! xtask setup`.
 
+pub mod coverage;
 pub mod lockstep;
 pub mod probe;
 pub mod random;

@@ -121,7 +121,40 @@ fn a_trace_names_registers_and_doorbells(kind: DeviceKind) {
     }
 }
 
+/// Nodes on threads of their own do what they do one after the other.
+fn nodes_side_by_side(kind: DeviceKind) {
+    let counts = |stretch| {
+        let world = WorldConfig { stretch, ..WorldConfig::default() };
+        let pair = Pair::with(&Setup { world, ..Setup::new(kind) });
+        let (a, b) = pair.connected(Reliability::Delivery);
+        pair.settle();
+        let buffers: Vec<_> = (0..8)
+            .map(|_| {
+                let (send, recv) = (Buffer::new(&pair.a, 9000), Buffer::new(&pair.b, 9000));
+                b.post_recv(&recv.descriptor).unwrap();
+                (send, recv)
+            })
+            .collect();
+        pair.settle();
+        buffers.iter().for_each(|(send, _)| a.post_send(&send.descriptor).unwrap());
+        let start = pair.world.now();
+        let mut seen = Vec::new();
+        // Where both have met, both have come as far.
+        while pair.world.now() < start + 4000 {
+            pair.world.run(100);
+            seen.push(
+                buffers.iter().filter(|(_, recv)| recv.descriptor.status().is_done()).count(),
+            );
+        }
+        seen
+    };
+    let alone = counts(1);
+    assert_eq!(counts(20), alone);
+    assert!(alone.last() > Some(&0), "{alone:?}");
+}
+
 on_every_kind! {
+    nodes_side_by_side,
     the_same_seed_gives_the_same_cycles,
     a_deadlock_is_named,
     a_thread_without_a_seat_is_told,

@@ -1,6 +1,7 @@
 //! All automation of the repository: `cargo xtask help` lists the commands.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod coverage;
 mod gate;
 mod kernels;
 mod rust_source;
@@ -23,6 +24,8 @@ usage: cargo xtask COMMAND
       --only STEP        only this step (can be repeated)
       --list             print the steps
   ci                   the same as test
+  coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL
+                       that counts what runs, and what never ran (an hour)
   setup [--only SET]   install the pinned tools into .tools (SET: sim or synth)
   viaduct ARGS         the command `viaduct` with the RTL (alias: cargo viaduct)
   tidy                 the repository's own style rules
@@ -57,6 +60,7 @@ fn dispatch(args: &[String]) -> Outcome {
         }
         "viaduct" => viaduct(rest),
         "test" | "ci" => gate::run(rest),
+        "coverage" => coverage::run(rest),
         "setup" => setup(rest),
         "tidy" => no_arguments(rest).and_then(|()| tidy::run()),
         "wrap" => no_arguments(rest).and_then(|()| wrap::run()),

@@ -1,6 +1,7 @@
 //! `viaduct cosim`: lists and runs the co-simulation suites.
 
 use crate::Failure;
+use crate::coverage_command;
 use crate::suites::{self, SUITES, Suite};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,6 +18,7 @@ const TRACED_FAILURES: u64 = 3;
 pub(crate) enum Arguments {
     /// Name the suites.
     List,
+    Coverage(coverage_command::Arguments),
     /// Run suites; the exit code is 0 only if every seed passes.
     ///
     /// The first failures of each suite are run again, with the waveforms of both nodes.
@@ -49,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             hint();
             Ok(())
         }
+        Arguments::Coverage(arguments) => coverage_command::run(arguments),
         Arguments::Run { filter, seeds, first, waves } => {
             run_suites(SUITES, filter.as_deref().unwrap_or(""), *first, *seeds, waves)
         }

@@ -5,6 +5,7 @@
 mod bench;
 mod bench_command;
 mod cosim_command;
+mod coverage_command;
 mod demo;
 mod prove;
 mod prove_command;

@@ -9,6 +9,7 @@
 //! Everything that the tools read and write stays in one folder, for a look afterwards.
 
 mod harness;
+mod paths;
 mod ports;
 mod report;
 mod tool;
@@ -88,7 +89,7 @@ pub(crate) struct Job {
     pub(crate) clock_mhz: f64,
     /// The seed of the placement.
     pub(crate) seed: u32,
-    /// Whether to place and route; without, only the table of blocks is made.
+    /// Whether to place and route; without, only the table of blocks and the estimate are made.
     pub(crate) place_and_route: bool,
     /// The folder for inputs, outputs and logs.
     pub(crate) folder: PathBuf,
@@ -191,6 +192,7 @@ pub(crate) fn run(job: &Job, out: &mut dyn Write) -> Result<Report, SynthError> 
     tool::wait(&mut tools, out)?;
     let blocks = report::parse_blocks(&job.folder.join("blocks.json"), job)?;
     let mut report = Report::new(job, blocks);
+    report.add_paths(&job.folder.join("flat.json"))?;
     if job.place_and_route {
         let arguments = nextpnr_arguments(job);
         let mut tools =
@@ -214,9 +216,7 @@ fn script(job: &Job) -> String {
     step("design -save apart; flatten; check -assert; design -load apart");
     step(&format!("setattr -mod -set keep_hierarchy 1 {}", parts(job).join(" ")));
     step("synth_ecp5 -top harness; tee -q -o blocks.json stat -json");
-    if job.place_and_route {
-        step("setattr -mod -unset keep_hierarchy *; flatten; opt_clean; write_json flat.json");
-    }
+    step("setattr -mod -unset keep_hierarchy *; flatten; opt_clean; write_json flat.json");
     script
 }
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   viaduct synth --target ecp5-85            area and timing (many minutes)
-  viaduct synth --no-pnr                    area only
+  viaduct synth --no-pnr                    area, and an estimate of the longest paths
   viaduct synth --block channel             one block alone, between registers")]
 pub(crate) struct Arguments {
     /// Block of the NIC (as in `hdl::blocks!`), by default the whole.

@@ -1,5 +1,6 @@
 //! The calls into the shims (`cosim/build/shim.rs`), behind a safe interface.
 use super::{Inputs, Outputs};
+use crate::coverage;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -15,6 +16,7 @@ pub struct Table {
     cycle: unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void),
     attach: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
     open_fst: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
+    write_coverage: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
     in_size: usize,
     out_size: usize,
 }
@@ -105,11 +107,20 @@ impl<B: Block> Instance<B> {
         let code = unsafe { (B::table().open_fst)(self.raw.as_ptr(), path.as_ptr()) };
         (code != 0).then_some(code > 0)
     }
+
+    /// Adds what has run to the process's coverage, if somebody wants it.
+    fn count_coverage(&self) {
+        coverage::collect(|path| {
+            // SAFETY: `raw` is live (invariant), and the shim copies the path, which ends in a null.
+            unsafe { (B::table().write_coverage)(self.raw.as_ptr(), path.as_ptr()) };
+        });
+    }
 }
 
 impl<B: Block> Drop for Instance<B> {
     fn drop(&mut self) {
         self.detach();
+        self.count_coverage();
         // SAFETY: `raw` is live until here (invariant), and nothing uses it afterwards.
         unsafe { (B::table().destroy)(self.raw.as_ptr()) };
     }

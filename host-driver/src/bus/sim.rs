@@ -16,6 +16,7 @@
 //! baton (join threads from a thread without a seat).
 
 mod baton;
+mod crew;
 mod empty_slot;
 mod host;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use crate::sync::lock;
 
 use baton::Baton;
 pub use baton::{BatonGuard, Seat};
+use crew::Crew;
 use empty_slot::EmptySlot;
 use host::SimHost;
 pub use host::{IommuFault, MSI_BASE, MSI_END};
@@ -60,6 +62,9 @@ pub struct WorldConfig {
     pub clock_khz: u32,
     /// Words that the processor writes to a line at once, 1 to 8.
     pub line_words: usize,
+    /// Cycles that the nodes run side by side, on a thread each, before they meet; at most the
+    /// latency of every link. Programs see what happened only there. 1: one after the other.
+    pub stretch: u64,
 }
 
 impl Default for WorldConfig {
@@ -72,6 +77,7 @@ impl Default for WorldConfig {
             idle_cycles: 2_000,
             clock_khz: CLOCK_KHZ,
             line_words: 8,
+            stretch: 1,
         }
     }
 }
@@ -82,22 +88,55 @@ struct Node {
     link: Box<dyn Link + Send>,
 }
 
+impl Node {
+    /// Runs some cycles. True if its host saw something small.
+    fn run(&mut self, now: u64, cycles: u64) -> bool {
+        for cycle in 0..cycles {
+            self.device.step(now + cycle, &mut self.host, &mut *self.link);
+        }
+        self.host.take_touched()
+    }
+}
+
 struct State {
     config: WorldConfig,
     now: u64,
     last_activity: u64,
     nodes: Vec<Node>,
+    crew: Crew,
     baton: Baton,
 }
 
 impl State {
+    /// Runs up to `cycles` cycles. True if a host saw something small, which ends them early.
+    fn advance(&mut self, cycles: u64) -> bool {
+        let mut left = cycles;
+        while left > 0 {
+            let (touched, ran) = if self.config.stretch > 1 {
+                let ran = left.min(self.config.stretch);
+                let touched = self.crew.run(&mut self.nodes, self.now, ran);
+                self.now += ran;
+                if touched {
+                    self.last_activity = self.now;
+                }
+                (touched, ran)
+            } else {
+                (self.step(), 1)
+            };
+            left -= ran;
+            if touched {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Runs one cycle of every node, in order of their numbers. True if a host saw something small
     /// (a status, an event, an interrupt) that a waiting program may want to look at.
     fn step(&mut self) -> bool {
         let mut touched = false;
         for node in &mut self.nodes {
-            node.device.step(self.now, &mut node.host, &mut *node.link);
-            touched |= node.host.take_touched();
+            touched |= node.run(self.now, 1);
         }
         self.now += 1;
         if touched {
@@ -134,7 +173,14 @@ impl World {
     pub fn new(config: WorldConfig) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let baton = Baton::new(config.seed);
-        let state = State { config, now: 0, last_activity: 0, nodes: Vec::new(), baton };
+        let state = State {
+            config,
+            now: 0,
+            last_activity: 0,
+            nodes: Vec::new(),
+            crew: Crew::default(),
+            baton,
+        };
         Self {
             shared: Arc::new(Shared {
                 id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -187,8 +233,10 @@ impl World {
     /// Runs `cycles` cycles.
     pub fn run(&self, cycles: u64) {
         let mut state = self.shared.enter();
-        for _ in 0..cycles {
-            state.step();
+        let end = state.now + cycles;
+        while state.now < end {
+            let left = end - state.now;
+            state.advance(left);
         }
         self.shared.publish(&state);
     }
@@ -257,11 +305,8 @@ impl Shared {
     fn relax(&self, wait: Wait, limit: u64) {
         let mut state = self.enter();
         state.baton.note(self.id, wait);
-        for _ in 0..state.config.quantum.min(limit) {
-            if state.step() {
-                break;
-            }
-        }
+        let cycles = state.config.quantum.min(limit);
+        state.advance(cycles);
         self.publish(&state);
         let quiet = state.now - state.last_activity;
         if quiet > state.config.deadlock_limit && !wait.bounded && state.baton.all_unbounded() {

@@ -95,6 +95,8 @@ pub(crate) struct Setup {
     pub(crate) probed: bool,
     /// Words of a push line that the processor merges into one write.
     pub(crate) line_words: usize,
+    /// Cycles that each NIC runs on a thread of its own, see [`WorldConfig::stretch`].
+    pub(crate) stretch: u64,
 }
 
 impl Default for Setup {
@@ -106,6 +108,7 @@ impl Default for Setup {
             completion_queue: false,
             probed: true,
             line_words: PUSH_WORDS,
+            stretch: 1,
         }
     }
 }
@@ -291,7 +294,8 @@ impl<'a> Rig<'a> {
             [device(job, setup)?, device(job, setup)?].into_iter().unzip();
         let Ok(devices) = devices.try_into() else { unreachable!("two devices") };
         let wire = Wire::new(setup.wire_latency);
-        let world = WorldConfig { line_words: setup.line_words, ..WorldConfig::default() };
+        let (line_words, stretch) = (setup.line_words, setup.stretch);
+        let world = WorldConfig { line_words, stretch, ..WorldConfig::default() };
         let (world, buses, _) = World::pair(world, devices, wire);
         let mut ends = Vec::new();
         for ((node, bus), probe) in buses.into_iter().enumerate().zip(probes) {

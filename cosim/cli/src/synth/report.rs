@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::paths::{self, Paths};
 use super::{Job, SynthError, Target};
 
 /// What a block costs, in cells of the chip.
@@ -105,6 +106,8 @@ pub(crate) struct Timing {
 pub(crate) struct Report {
     /// Every block in the order of the hierarchy; the first is the top module.
     pub(crate) blocks: Vec<Block>,
+    /// Paths through blocks, estimated.
+    pub(crate) paths: Paths,
     /// After place and route.
     pub(crate) timing: Option<Timing>,
     target: Target,
@@ -116,6 +119,7 @@ impl Report {
     pub(super) fn new(job: &Job, blocks: Vec<Block>) -> Self {
         Self {
             blocks,
+            paths: Paths::default(),
             timing: None,
             target: job.target,
             top: job.top.clone(),
@@ -134,6 +138,14 @@ impl Report {
     /// The cost of the top module.
     pub(crate) fn total(&self) -> Cost {
         self.blocks.first().map_or_else(Cost::default, |block| block.cost)
+    }
+
+    pub(super) fn add_paths(&mut self, path: &Path) -> Result<(), SynthError> {
+        let flat = read_json(path)?;
+        let what = || "not a netlist of Yosys".to_owned();
+        let wrong = || SynthError::Format { path: path.to_path_buf(), what: what() };
+        self.paths = paths::of_netlist(&flat).ok_or_else(wrong)?;
+        Ok(())
     }
 
     pub(super) fn add_timing(&mut self, path: &Path) -> Result<(), SynthError> {
@@ -290,6 +302,8 @@ impl fmt::Display for Report {
             total.block_rams,
             percent(total.block_rams, block_rams),
         )?;
+        write!(f, "{}", self.paths)?;
+        writeln!(f)?;
         match &self.timing {
             Some(timing) => self.write_timing(f, timing),
             None if self.fits() => writeln!(f, "It fits by this count; not placed."),

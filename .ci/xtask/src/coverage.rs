@@ -1,0 +1,58 @@
+//! `cargo xtask coverage`: the suites on RTL that counts what ran, and the report.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use crate::tools::{self, Toolset};
+use crate::{Outcome, exit_code, workspace};
+
+/// Seeds of each lockstep suite, unless said otherwise.
+const SEEDS: &str = "20";
+
+/// Runs all scenarios and the lockstep suites, then `viaduct cosim coverage`.
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let seeds = match args {
+        [] => SEEDS,
+        [option, seeds] if option == "--seeds" && seeds.parse::<u32>().is_ok() => seeds,
+        _ => return Err("usage: cargo xtask coverage [--seeds N]".to_owned()),
+    };
+    if !tools::is_ready(Toolset::Sim) {
+        eprintln!("the simulator is not set up yet: setting it up first");
+        tools::setup(Toolset::Sim)?;
+    }
+    let folder = workspace::target_dir().join("coverage");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    let steps = [
+        ("the scenarios", cargo(&folder, &["test", "--package", "tests"], &["--test", "e2e"])),
+        (
+            "the lockstep suites",
+            cargo(
+                &folder,
+                &["run", "--package", "viaduct"],
+                &["--", "cosim", "run", "--seeds", seeds],
+            ),
+        ),
+    ];
+    for (what, mut command) in steps {
+        eprintln!("coverage: {what}");
+        let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
+        if !status.success() {
+            return Err(format!("coverage: {what} failed; what failed has no coverage"));
+        }
+    }
+    let folder = folder.display().to_string();
+    let report = ["--", "cosim", "coverage", &folder];
+    let code: Result<ExitCode, String> =
+        exit_code(&mut cargo(Path::new(&folder), &["run", "--package", "viaduct"], &report));
+    code
+}
+
+fn cargo(folder: &Path, command: &[&str], rest: &[&str]) -> Command {
+    let mut cargo = workspace::cargo();
+    cargo.args(command).args(["--release", "--features", "rtl,cosim/coverage"]).args(rest);
+    cargo.envs(tools::env()).env("VIADUCT_COVERAGE", folder);
+    cargo
+}
