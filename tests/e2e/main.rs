@@ -11,6 +11,7 @@ mod csr_walk;
 mod desc;
 mod doorbell;
 mod event;
+mod fairness;
 mod fence;
 mod fetch;
 mod host;
