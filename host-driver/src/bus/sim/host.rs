@@ -30,6 +30,14 @@ pub struct IommuFault {
     pub write: bool,
 }
 
+/// Low bits of bus addresses: room for 15 nodes, a tebibyte each.
+const LOW_BITS: u32 = 44;
+
+/// A number that looks like any other.
+const fn scattered(value: u64) -> u64 {
+    value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+}
+
 #[derive(Debug)]
 pub(super) struct SimHost {
     mappings: BTreeMap<u64, DmaMemory>,
@@ -56,12 +64,14 @@ impl SimHost {
         }
     }
 
-    /// Addresses are handed out in rising order and not used again, so that a late access to memory
-    /// that is no longer mapped is always caught.
+    /// The low bits of addresses rise and are not used again, so that a late access to memory that
+    /// is no longer mapped is always caught; the high ones are any, so that one that is lost is
+    /// noticed.
     pub(super) fn map(&mut self, memory: &DmaMemory) -> u64 {
-        let address = self.next_address + GUARD_BYTES + memory.page_offset() as u64;
-        let end = address + memory.len() as u64;
+        let low = self.next_address + GUARD_BYTES + memory.page_offset() as u64;
+        let end = low + memory.len() as u64;
         self.next_address = end.next_multiple_of(PAGE_BYTES as u64);
+        let address = low | scattered(low) << LOW_BITS;
         self.mappings.insert(address, memory.clone());
         address
     }
