@@ -241,6 +241,10 @@ impl Logic for Recv {
             (self.empty_placed.val() & self.sampled.q.val()) | self.writer.data_stamp.val();
         self.stamp_status_written.next = self.writer.status_stamp.val();
         self.writer.sampled.next = self.sampled.q.val();
+        self.finish.sampled.next = self.sampled.q.val();
+        if self.finish.packet.val() {
+            self.writer.sampled.next = self.finish.packet_sampled.val();
+        }
         self.quiet.next =
             self.scatter.quiet.val() & self.writer.empty.val() & self.finish.quiet.val();
         self.pausing.d.next = self.control.idle.val()
@@ -295,6 +299,7 @@ impl Logic for Recv {
         self.control.done.next = self.port.done.val();
         self.control.quiet.next = self.quiet.val();
         self.control.closed.next = self.close.over.val();
+        self.control.finishing.next = self.finish.busy.val();
         self.close.save.next = self.control.save.val();
         self.close.pop.next = self.control.pop.val();
         self.close.fail.next = self.control.fail.val();
@@ -309,7 +314,7 @@ impl Logic for Recv {
         if self.is_response.val() {
             self.close.loaded.next = self.reply.done.val();
         }
-        self.close.handed.next = self.scatter.quiet.val() & (!self.finish.busy.val());
+        self.close.handed.next = self.scatter.read.val();
         self.close.quiet.next = self.quiet.val();
         self.courier.start.next = self.control.message.val();
         self.courier.done.next = self.events.done.val();

@@ -1,9 +1,10 @@
 //! Completes descriptors: a status goes out behind its payload, then the VI table announces the
 //! completion (contract 5.3).
 //!
-//! `start` (pulse while not `busy`) registers the arguments; then the status goes into the queue: 8
-//! bytes at offset 24, or with immediate data 12 bytes at offset 20. Up to four statuses may be on
-//! their way; as they are accepted, COMPLETE is called for each.
+//! `start` (pulse while not `busy`) registers the arguments, so that the frame may go; then the status
+//! goes into the queue, before a later frame's payload: 8 bytes at offset 24, or with immediate data
+//! 12 bytes at offset 20. Up to four statuses may be on their way; as they are accepted, COMPLETE is
+//! called for each.
 //!
 //! Idle -> Packet -> [Beat ->] Idle.
 
@@ -36,6 +37,8 @@ pub struct Finish {
     pub owe_ack: Signal<In, Bit>,
     /// It is the send queue's: an RDMA read.
     pub sends: Signal<In, Bit>,
+    /// It is of the VI that is sampled.
+    pub sampled: Signal<In, Bit>,
     /// The status is not in the queue yet.
     pub busy: Signal<Out, Bit>,
     /// Every completion was announced.
@@ -48,6 +51,7 @@ pub struct Finish {
     pub beat: Signal<Out, Bit>,
     pub data: Signal<Out, Bits<64>>,
     pub last: Signal<Out, Bit>,
+    pub packet_sampled: Signal<Out, Bit>,
     /// Pulse: a status was accepted.
     pub written: Signal<In, Bit>,
     /// The call.
@@ -64,6 +68,7 @@ pub struct Finish {
     long: DFF<Bit>,
     owes: DFF<Bit>,
     sends_at: DFF<Bit>,
+    sampled_at: DFF<Bit>,
     /// Statuses that were accepted, and not announced yet.
     accepted: DFF<Bits<3>>,
     /// Statuses in the queue or accepted: VI 15:0, owed ViAck 16, send queue 17.
@@ -80,7 +85,7 @@ impl Logic for Finish {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, vi_at, bus_at, word, immediate_at, long, owes, accepted);
-        dff_setup!(self, clock, sends_at);
+        dff_setup!(self, clock, sends_at, sampled_at);
         clock!(self, clock, pending);
         self.pending.reset.next = self.reset.val();
         self.busy.next = self.state.q.val() != FinishState::Idle;
@@ -95,6 +100,7 @@ impl Logic for Finish {
         self.packet.next = false;
         self.beat.next = false;
         self.last.next = !self.long.q.val();
+        self.packet_sampled.next = self.sampled_at.q.val();
         self.data.next = self.word.q.val();
         self.address.next = self.bus_at.q.val() | self.length_offset.val();
         self.packet_length.next = self.short_bytes.val();
@@ -124,6 +130,7 @@ impl Logic for Finish {
                 self.long.d.next = self.has_immediate.val();
                 self.owes.d.next = self.owe_ack.val();
                 self.sends_at.d.next = self.sends.val();
+                self.sampled_at.d.next = self.sampled.val();
                 if self.start.val() {
                     self.state.d.next = FinishState::Packet;
                 }
