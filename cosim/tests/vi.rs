@@ -20,17 +20,19 @@ use reference::State;
 
 #[test]
 fn random_neighbours() {
-    let mut sum = bench::Tally::default();
+    let (mut sum, mut looks) = (bench::Tally::default(), 0);
     for seed in 0..50 {
         let mut bench = Bench::new(seed, Settings::random(seed));
         for _ in 0..40_000 {
             bench.cycle();
         }
         bench.finish();
+        looks += bench.looks;
         sum.add(&bench.tally);
     }
     assert!(sum.sends > 10_000 && sum.recvs > 10_000 && sum.need_next > 1_000, "{sum:?}");
-    assert!(sum.events > 10_000 && sum.deferred > 1_000 && sum.drains > 100, "{sum:?}");
+    assert!(looks > 10_000, "{looks} looks");
+    assert!(sum.events > 10_000 && sum.deferred > 1_000 && sum.drains > 50, "{sum:?}");
     assert!(sum.reads > 500 && sum.answers > 500, "{sum:?}");
     assert!(sum.kills > 50 && sum.stops > 500 && sum.acks > 500, "{sum:?}");
 }

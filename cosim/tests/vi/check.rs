@@ -37,6 +37,16 @@ impl Bench {
             let call = self.recv.call.take().expect("a call of the receive engine");
             self.recv_done(call, o);
         }
+        if o.complete_done != 0 {
+            let call = self.complete.call.take().expect("a call of the completer");
+            self.complete_done(call);
+        }
+        if o.look_done != 0 {
+            let vi = self.look.call.take().expect("a call of the prefetcher");
+            check_look(self.vis.entry(vi).or_default(), o);
+            self.looks += 1;
+            self.look.pause = 1 + self.random.below(self.settings.idle);
+        }
         if o.admin_done != 0 {
             self.admin_done(o);
         }
@@ -64,6 +74,8 @@ impl Bench {
             self.recv.call.is_some(),
             self.admin.is_some(),
             self.kill.is_some() || self.drain.is_some(),
+            self.complete.call.is_some(),
+            self.look.call.is_some(),
         ];
         for (at, waiting) in waiting.into_iter().enumerate() {
             if !waiting {
@@ -274,11 +286,6 @@ impl Bench {
                     need_next = state.pop(0, call.next, false);
                     assert_eq!(need_next, o.recv_need_next != 0);
                 }
-                4 if call.sends => {
-                    state.reading = None;
-                    self.completed(vi, 0);
-                    self.push(vi);
-                }
                 3 => {
                     if state.state == State::Connected {
                         state.answer = Some((call.address, call.handle, call.total));
@@ -298,14 +305,6 @@ impl Bench {
                     need_next = state.pop(1, call.next, false);
                     assert_eq!(need_next, o.recv_need_next != 0);
                     self.tally.need_next += u64::from(need_next);
-                }
-                4 => {
-                    if state.live() && call.owe_ack {
-                        state.owed |= 1;
-                    }
-                    self.completed(vi, 1);
-                    self.tally.recvs += 1;
-                    self.push(vi);
                 }
                 5 => {
                     let stopped = (call.reason, call.detail, call.queue, call.status);
@@ -331,6 +330,22 @@ impl Bench {
                 self.recv.job = None;
             }
         }
+    }
+
+    fn complete_done(&mut self, call: Recv) {
+        let vi = call.vi;
+        let state = self.vis.entry(vi).or_default();
+        if call.sends {
+            state.reading = None;
+        } else {
+            if state.live() && call.owe_ack {
+                state.owed |= 1;
+            }
+            self.tally.recvs += 1;
+        }
+        self.completed(vi, usize::from(!call.sends));
+        self.push(vi);
+        self.complete.pause = 1 + self.random.below(self.settings.idle.max(1));
     }
 
     fn admin_done(&mut self, o: &Out) {
@@ -466,8 +481,12 @@ impl Bench {
     }
 
     pub(crate) fn recv_call(&mut self, call: Recv) {
-        self.recv.call = Some(call);
-        while self.recv.call.is_some() {
+        if call.op == 4 {
+            self.completing.push_back(call);
+        } else {
+            self.recv.call = Some(call);
+        }
+        while self.recv.call.is_some() || !self.all_complete() {
             self.cycle();
         }
         self.cycle();
@@ -548,6 +567,19 @@ fn check_read(state: &Vi, o: &Out) {
     }
     if let Some(head) = work.posted.front() {
         assert_eq!((o.recv_ctx_region, o.recv_ctx_offset, o.recv_ctx_segments), *head);
+    }
+}
+
+fn check_look(state: &Vi, o: &Out) {
+    assert_eq!(o.look_state, state.state as u8);
+    if state.state == State::Free {
+        return;
+    }
+    let work = &state.queues[1];
+    assert_eq!((o.look_domain, o.look_tag), (state.domain, state.tag));
+    assert_eq!(o.look_count, work.posted.len() as u16);
+    if let Some(head) = work.posted.front() {
+        assert_eq!((o.look_region, o.look_offset, o.look_segments), *head);
     }
 }
 
