@@ -189,7 +189,11 @@ impl Logic for Vi {
 
         // Stage 2: who, and which VI in which state.
         self.doorbells.at.next = self.pipeline.at.val().get_bit(0);
+        self.pipeline.send_early.next = self.send_side.needs_nothing.val();
+        self.send_side.early.next = self.pipeline.early.val();
         self.send_side.at.next = self.pipeline.at.val().get_bit(1);
+        self.send_side.at_early.next = self.pipeline.at_early.val();
+        self.commands.settling.next = self.pipeline.has_early.val();
         self.recv_side.at.next = self.pipeline.at.val().get_bit(2);
         self.recv_side.at_complete.next = self.pipeline.at.val().get_bit(3);
         self.recv_side.at_look.next = self.pipeline.at.val().get_bit(4);

@@ -106,6 +106,10 @@ pub(crate) struct Bench {
     pub complete: Engine<Recv>,
     pub completing: VecDeque<Recv>,
     pub look: Engine<u16>,
+    /// COMPLETEs of the send engine that were answered and have not had their effect.
+    pub completed_sends: VecDeque<u16>,
+    /// In the last cycle an RDMA read was completed.
+    pub read_completed: bool,
     pub looks: u64,
     pub post: Option<(u64, u8)>,
     pub posting: VecDeque<(u64, u8)>,
@@ -164,6 +168,8 @@ impl Bench {
             complete: Engine::default(),
             completing: VecDeque::new(),
             look: Engine::default(),
+            completed_sends: VecDeque::new(),
+            read_completed: false,
             looks: 0,
             post: None,
             posting: VecDeque::new(),

@@ -10,6 +10,9 @@
 //! again until that one has written. Doorbells and the engines' callers are arbitrated directly;
 //! admin, kill, announcer and ready ring first share a register (`slow`), which is the sixth
 //! requester: both arbiters are fair, so nobody starves.
+//!
+//! A request of the send engine that needs no answer is told in stage 1, whether it waits there or not,
+//! and may change then; it is worked on like any other.
 
 use crate::leaf::RoundRobin;
 use rust_hdl::prelude::*;
@@ -22,8 +25,14 @@ pub struct Pipeline {
     pub reset: Signal<In, Bit>,
     /// The tables are clear.
     pub ready: Signal<In, Bit>,
-    /// Requests of the first five; each stays until its stage 2.
+    /// Requests of the first five; each stays until its stage 2, or until `early`.
     pub request: Signal<In, Bits<5>>,
+    /// That of the send engine needs no answer. Pulse: it is in stage 1.
+    pub send_early: Signal<In, Bit>,
+    pub early: Signal<Out, Bit>,
+    /// Stage 2 is such a one / there is one in stage 1 or 2.
+    pub at_early: Signal<Out, Bit>,
+    pub has_early: Signal<Out, Bit>,
     pub post_vi: Signal<In, Bits<10>>,
     pub send_vi: Signal<In, Bits<10>>,
     pub recv_vi: Signal<In, Bits<10>>,
@@ -57,6 +66,10 @@ pub struct Pipeline {
     stage2_vi: DFF<Bits<10>>,
     stage2_op: DFF<Bits<2>>,
     stage3: DFF<Bit>,
+    stage1_early: DFF<Bit>,
+    stage2_early: DFF<Bit>,
+    /// The one in stage 1 was told.
+    told: DFF<Bit>,
     stage3_vi: DFF<Bits<10>>,
     stall: Signal<Local, Bit>,
     free_requests: Signal<Local, Bits<5>>,
@@ -76,6 +89,7 @@ impl Logic for Pipeline {
             self, clock, busy, slow, slow_vi, slow_op, stage1, stage1_vi, stage1_op, stage2,
             stage2_vi, stage2_op, stage3, stage3_vi
         );
+        dff_setup!(self, clock, stage1_early, stage2_early, told);
         clock!(self, clock, fast_arbiter, slow_arbiter);
         self.fast_arbiter.reset.next = self.reset.val();
         self.slow_arbiter.reset.next = self.reset.val();
@@ -147,9 +161,16 @@ impl Logic for Pipeline {
             self.stage1_vi.d.next = self.chosen_vi.val();
             self.stage1_op.d.next = self.slow_op.q.val();
             self.stage2.d.next = self.stage1.q.val();
+            self.stage1_early.d.next = self.accepted.val().get_bit(1) & self.send_early.val();
+            self.stage2_early.d.next = self.stage1_early.q.val();
         } else {
             self.stage2.d.next = 0.into();
+            self.stage2_early.d.next = false;
         }
+        self.early.next = self.stage1_early.q.val() & (!self.told.q.val());
+        self.told.d.next = self.stage1_early.q.val() & self.stall.val();
+        self.at_early.next = self.stage2_early.q.val();
+        self.has_early.next = self.stage1_early.q.val() | self.stage2_early.q.val();
         self.stage2_vi.d.next = self.stage1_vi.q.val();
         self.stage2_op.d.next = self.stage1_op.q.val();
         self.stage3.d.next = self.stage2.q.val().any();
@@ -164,6 +185,9 @@ impl Logic for Pipeline {
             self.stage1.d.next = 0.into();
             self.stage2.d.next = 0.into();
             self.stage3.d.next = false;
+            self.stage1_early.d.next = false;
+            self.stage2_early.d.next = false;
+            self.told.d.next = false;
         }
     }
 }
