@@ -59,6 +59,32 @@ fn an_operation_takes_four_cycles() {
     assert_eq!((bench.now - start) / 50, 4);
 }
 
+/// Frame, completer and prefetcher of the receive engine call at a time, each for its VI or all for one.
+#[test]
+fn the_callers_of_the_receive_engine_overlap() {
+    for (vis, most) in [([5, 6, 7], 6), ([5, 5, 5], 10)] {
+        let mut bench = quiet();
+        for vi in vis {
+            if !bench.vis.contains_key(&vi) {
+                bench.open(vi);
+            }
+        }
+        bench.settle_for(3_000);
+        for _ in 0..20 {
+            let start = bench.now;
+            bench.recv.call = Some(Recv { op: 0, vi: vis[0], ..Recv::default() });
+            bench.completing.push_back(Recv { op: 4, vi: vis[1], ..Recv::default() });
+            bench.look.call = Some(vis[2]);
+            while bench.recv.call.is_some() || bench.look.call.is_some() || !bench.all_complete() {
+                bench.cycle();
+            }
+            let cycles = bench.now - start;
+            assert!(cycles <= most, "{vis:?}: {cycles} cycles");
+            bench.settle();
+        }
+    }
+}
+
 /// One VI alone: take, GET, POP, COMPLETE, and the VI is offered again.
 #[test]
 fn a_message_on_one_vi_takes_sixteen_cycles() {

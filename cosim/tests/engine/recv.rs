@@ -1553,7 +1553,7 @@ fn cost() {
 #[test]
 fn rate() {
     let bounds =
-        [(1, 0, 16), (1, 40, 16), (8, 0, 16), (8, 40, 16), (16, 40, 16), (64, 0, 16), (64, 40, 17)];
+        [(1, 0, 10), (1, 40, 12), (8, 0, 10), (8, 40, 10), (16, 40, 10), (64, 0, 11), (64, 40, 17)];
     for (vis, latency, most) in bounds {
         let mut bench = posted(vis, 128 / vis as u64, 8);
         bench.desc_read.latency = latency;
