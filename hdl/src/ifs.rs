@@ -4,12 +4,15 @@
 //! | interface | from (client) | to (server) | carries |
 //! |---|---|---|---|
 //! | [`ReadClient`] | desc x 2, send, admin | dma_read | host reads |
-//! | [`WriteClient`] | recv, send, event, admin | dma_write | host writes |
+//! | [`WriteClient`] | send, event, admin | dma_write | host writes |
+//! | [`PacketClient`] | recv | dma_write | host writes that are told ahead |
 //! | [`TptClient`] | desc x 2 | tpt | region look-ups |
 //! | [`TptSetClient`] | admin | tpt | region set, clear |
 //! | [`PostClient`] | doorbell | vi, event | doorbells |
 //! | [`ViSendClient`] | send | vi | send work and its outcome |
 //! | [`ViRecvClient`] | recv | vi | receive work and its outcome |
+//! | [`ViCompleteClient`] | recv, its completer | vi | what was received is announced |
+//! | [`ViLookClient`] | recv, its prefetcher | vi | receive queues |
 //! | [`AskerClient`] | vi, receive side | vi, send side | RDMA reads: what concerns the send queue |
 //! | [`ViAdminClient`] | admin | vi | create, destroy, connect, disconnect, query |
 //! | [`EventClient`] | vi, recv, channel | event | event records |
@@ -76,6 +79,28 @@ interface! {
             rsp_data: Bits<64>,
             rsp_last: Bit,
             rsp_error: Bit,
+        }
+    }
+}
+
+interface! {
+    /// Host writes whose packets are told ahead of their data. Requests are a stream of packets of 1
+    /// to 4,096 bytes; beats are a stream of the data of all of them, in the same order, in the lane
+    /// of their address. Whoever asks has the data, or gets it without waiting for another block. A
+    /// packet's place in the order of writes is that of its last beat, as for [`WriteClient`].
+    PacketClient / PacketServer, "PacketClient", "PacketServer" {
+        out {
+            req_valid: Bit,
+            req_address: Bits<64>,
+            /// Bytes.
+            req_length: Bits<13>,
+            valid: Bit,
+            data: Bits<64>,
+            last: Bit,
+        }
+        back {
+            req_ready: Bit,
+            ready: Bit,
         }
     }
 }
@@ -294,7 +319,7 @@ interface! {
 }
 
 interface! {
-    /// The receive engine's view of VIs. Operations are calls:
+    /// The receive engine's view of the VI of its frame. Operations are calls:
     ///
     /// | op | arguments | effect |
     /// |---|---|---|
@@ -302,13 +327,11 @@ interface! {
     /// | 1 SAVE | vi, in_progress, write, offset, total, message, fragment, owe_ack | store message progress; owe a ViAck |
     /// | 2 POP | vi, next_valid, next_region, next_offset | as for send; clears progress |
     /// | 3 ANSWER | vi, address, handle, total | the answer to an RDMA read is owed |
-    /// | 4 COMPLETE | vi, owe_ack | the popped descriptor's status is written: announce; owe a ViAck |
     /// | 5 STOP | vi, reason, detail, queue, status, refuse | as for send; `detail`: peer's reason |
     /// | 6 ACKED | vi | a ViAck arrived (the VIs count Unmatched if no send waits) |
     ///
-    /// With `sends`, GET, SAVE (offset alone), POP and COMPLETE are about the send queue, whose head is
-    /// an RDMA read that is being answered: `ctx_in_progress` says so, `ctx_progress` and `ctx_total`
-    /// how far it is. The VI sends nothing of its own before that COMPLETE, so statuses keep their order.
+    /// With `sends`, GET, SAVE (offset alone) and POP are about the send queue, whose head is an RDMA read
+    /// that is being answered: `ctx_in_progress` says so, `ctx_progress` and `ctx_total` how far it is.
     ViRecvClient / ViRecvServer, "ViRecvClient", "ViRecvServer" {
         out {
             valid: Bit,
@@ -364,6 +387,44 @@ interface! {
             /// Pulse: a receive descriptor was posted to this VI.
             posted: Bit,
             posted_vi: Bits<16>,
+        }
+    }
+}
+
+interface! {
+    /// The receive engine's completer: a call says that the status of a descriptor that left its queue
+    /// is written; announce it, and owe a ViAck. With `sends` it is that of an RDMA read: the VI sends
+    /// nothing of its own before this call, so statuses keep their order. Calls overlap with those of
+    /// [`ViRecvClient`] and [`ViLookClient`].
+    ViCompleteClient / ViCompleteServer, "ViCompleteClient", "ViCompleteServer" {
+        out {
+            valid: Bit,
+            vi: Bits<10>,
+            owe_ack: Bit,
+            sends: Bit,
+        }
+        back {
+            done: Bit,
+        }
+    }
+}
+
+interface! {
+    /// The receive engine's prefetcher: a call reads what a VI's receive queue holds.
+    ViLookClient / ViLookServer, "ViLookClient", "ViLookServer" {
+        out {
+            valid: Bit,
+            vi: Bits<10>,
+        }
+        back {
+            done: Bit,
+            state: Bits<2>,
+            domain: Bits<8>,
+            tag: Bits<16>,
+            region: Bits<16>,
+            offset: Bits<26>,
+            segments: Bits<5>,
+            count: Bits<16>,
         }
     }
 }

@@ -10,8 +10,8 @@
 //! ```
 //! `Control` follows the frame at the head, `Judge` and `Verdict` are the contract's rules, `Port`
 //! holds the VI's context. Descriptors are fetched ahead of the frames and wait, resolved (`Ahead`).
-//! A frame is released only when its effect is complete; nothing here waits for an event queue or
-//! for the link (nic.md 2).
+//! A frame is released when nothing of it is needed any more, though its payload and status may be on
+//! their way out; nothing here waits for an event queue or for the link.
 
 mod ahead;
 mod buffer;
@@ -27,6 +27,7 @@ mod jobs;
 mod judge;
 mod loader;
 mod loader_state;
+mod nearby;
 mod pieces;
 mod port;
 mod range;
@@ -45,7 +46,8 @@ pub use pieces::Pieces;
 
 use crate::desc::{Cause, Reads, Verdict};
 use crate::ifs::{
-    EventClient, FenceServer, ReadClient, StagingClient, TptClient, ViRecvClient, WriteClient,
+    EventClient, FenceServer, PacketClient, ReadClient, StagingClient, TptClient, ViCompleteClient,
+    ViLookClient, ViRecvClient,
 };
 use crate::leaf::Number;
 use crate::tpt::Lookups;
@@ -81,7 +83,9 @@ pub struct Recv {
     pub counts: Signal<Out, Bits<64>>,
     pub staging: StagingClient,
     pub vi: ViRecvClient,
-    pub write: WriteClient,
+    pub vi_complete: ViCompleteClient,
+    pub vi_look: ViLookClient,
+    pub write: PacketClient,
     pub events: EventClient,
     pub fence: FenceServer,
     pub desc_read: ReadClient,
@@ -177,6 +181,8 @@ impl Logic for Recv {
         TptClient::join(&mut self.reply.tpt, &mut self.frame_lookups.second);
         TptClient::join(&mut self.ahead.tpt, &mut self.lookups.second);
         ViRecvClient::link(&mut self.vi, &mut self.port.vi);
+        ViCompleteClient::link(&mut self.vi_complete, &mut self.finish.vi_complete);
+        ViLookClient::link(&mut self.vi_look, &mut self.ahead.vi_look);
 
         // The oldest frame, and those that wait.
         self.hand.reset.next = self.reset.val();
@@ -241,6 +247,10 @@ impl Logic for Recv {
             (self.empty_placed.val() & self.sampled.q.val()) | self.writer.data_stamp.val();
         self.stamp_status_written.next = self.writer.status_stamp.val();
         self.writer.sampled.next = self.sampled.q.val();
+        self.finish.sampled.next = self.sampled.q.val();
+        if self.finish.packet.val() {
+            self.writer.sampled.next = self.finish.packet_sampled.val();
+        }
         self.quiet.next =
             self.scatter.quiet.val() & self.writer.empty.val() & self.finish.quiet.val();
         self.pausing.d.next = self.control.idle.val()
@@ -295,6 +305,7 @@ impl Logic for Recv {
         self.control.done.next = self.port.done.val();
         self.control.quiet.next = self.quiet.val();
         self.control.closed.next = self.close.over.val();
+        self.control.finishing.next = self.finish.busy.val();
         self.close.save.next = self.control.save.val();
         self.close.pop.next = self.control.pop.val();
         self.close.fail.next = self.control.fail.val();
@@ -309,7 +320,7 @@ impl Logic for Recv {
         if self.is_response.val() {
             self.close.loaded.next = self.reply.done.val();
         }
-        self.close.handed.next = self.scatter.quiet.val() & (!self.finish.busy.val());
+        self.close.handed.next = self.scatter.read.val();
         self.close.quiet.next = self.quiet.val();
         self.courier.start.next = self.control.message.val();
         self.courier.done.next = self.events.done.val();
@@ -352,9 +363,6 @@ impl Logic for Recv {
         self.port.pop.next =
             self.close.popping.val() & (self.reply.next_ready.val() | (!self.is_response.val()));
         self.port.stop.next = self.close.stopping.val();
-        self.port.complete.next = self.finish.call.val();
-        self.port.complete_vi.next = self.finish.call_vi.val();
-        self.port.complete_sends.next = self.finish.call_sends.val();
         self.port.in_progress.next = self.control.in_progress.val();
         self.successor.next = self.ahead.successor.val();
         if self.is_response.val() {
@@ -363,7 +371,6 @@ impl Logic for Recv {
         self.port.next_region.next = self.successor.val().get_bits::<16>(0);
         self.port.next_offset.next = self.successor.val().get_bits::<26>(16);
         self.port.next_valid.next = self.successor.val().get_bit(42);
-        self.port.owe_ack.next = self.finish.call_owe_ack.val();
         self.port.reason.next = self.verdict.reason.val();
         self.port.stop_status.next = self.verdict.stop_status.val();
         self.port.is_data.next = self.is_data.val();
@@ -430,7 +437,7 @@ impl Logic for Recv {
         self.scatter.high.next = self.writer.high.val();
         self.succeeded.next = self.control.cause.val() == 0;
         self.finish.start.next = self.close.finish.val();
-        self.finish.vi.next = self.dst_vi.val();
+        self.finish.vi.next = self.dst_vi.val().get_bits::<10>(0);
         self.finish.bus.next = self.ahead.bus.val();
         if self.is_response.val() {
             self.finish.bus.next = self.reply.bus.val();
@@ -447,7 +454,6 @@ impl Logic for Recv {
         self.finish.room.next =
             self.scatter.quiet.val() & (!self.writer.full.val()) & (!self.writer.high.val());
         self.finish.written.next = self.writer.status_written.val();
-        self.finish.call_done.next = self.port.complete_done.val();
         self.writer.packet.next = self.scatter.packet.val() | self.finish.packet.val();
         self.writer.address.next = self.scatter.packet_address.val();
         self.writer.length.next = self.scatter.packet_length.val();
@@ -464,8 +470,10 @@ impl Logic for Recv {
             self.writer.last.next = self.finish.last.val();
         }
         self.write.valid.next = self.writer.w_valid.val();
-        self.write.address.next = self.writer.w_address.val();
-        self.write.length.next = self.writer.w_length.val();
+        self.write.req_valid.next = self.writer.req_valid.val();
+        self.write.req_address.next = self.writer.req_address.val();
+        self.write.req_length.next = self.writer.req_length.val();
+        self.writer.req_ready.next = self.write.req_ready.val();
         self.write.data.next = self.writer.w_data.val();
         self.write.last.next = self.writer.w_last.val();
         self.writer.w_ready.next = self.write.ready.val();
@@ -509,16 +517,6 @@ impl Logic for Recv {
         self.ahead.hint.next = self.close.hint.val() & (!self.is_response.val());
         self.ahead.hold.next = self.close.hold.val() & (!self.is_response.val());
         self.ahead.segment.next = self.scatter.segment.val();
-        self.ahead.look_done.next = self.port.look_done.val();
-        self.ahead.look_connected.next = self.port.look_connected.val();
-        self.ahead.look_domain.next = self.port.look_domain.val();
-        self.ahead.look_tag.next = self.port.look_tag.val();
-        self.ahead.look_region.next = self.port.look_region.val();
-        self.ahead.look_offset.next = self.port.look_offset.val();
-        self.ahead.look_hint.next = self.port.look_hint.val();
-        self.ahead.look_count.next = self.port.look_count.val();
-        self.port.look.next = self.ahead.look.val();
-        self.port.look_vi.next = self.ahead.look_vi.val();
 
         if self.reset.val() {
             self.pausing.d.next = false;

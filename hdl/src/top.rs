@@ -209,7 +209,7 @@ impl Logic for Top {
         ReadClient::join(&mut self.recv.desc_read, &mut self.dma_read.desc_recv);
         ReadClient::join(&mut self.send.read, &mut self.dma_read.gather);
         ReadClient::join(&mut self.admin.read, &mut self.dma_read.admin);
-        WriteClient::join(&mut self.recv.write, &mut self.dma_write.recv);
+        PacketClient::join(&mut self.recv.write, &mut self.dma_write.recv);
         WriteClient::join(&mut self.send.write, &mut self.dma_write.send);
         WriteClient::join(&mut self.events.write, &mut self.dma_write.events);
         WriteClient::join(&mut self.admin.write, &mut self.dma_write.admin);
@@ -220,6 +220,8 @@ impl Logic for Top {
         TptSetClient::join(&mut self.admin.tpt, &mut self.tpt.set);
         ViSendClient::join(&mut self.send.vi, &mut self.vis.send);
         ViRecvClient::join(&mut self.recv.vi, &mut self.vis.recv);
+        ViCompleteClient::join(&mut self.recv.vi_complete, &mut self.vis.complete);
+        ViLookClient::join(&mut self.recv.vi_look, &mut self.vis.look);
         ViAdminClient::join(&mut self.admin.vi, &mut self.vis.admin);
         EventClient::join(&mut self.vis.events, &mut self.events.vi);
         EventClient::join(&mut self.recv.events, &mut self.events.recv);

@@ -28,8 +28,8 @@ mod ring;
 mod send;
 
 use crate::ifs::{
-    AskerClient, DrainServer, EventClient, KillServer, PostServer, ViAdminServer, ViRecvServer,
-    ViSendServer,
+    AskerClient, DrainServer, EventClient, KillServer, PostServer, ViAdminServer, ViCompleteServer,
+    ViLookServer, ViRecvServer, ViSendServer,
 };
 use crate::leaf::Number;
 use announce::Announcer;
@@ -78,6 +78,8 @@ pub struct Vi {
     pub post: PostServer,
     pub send: ViSendServer,
     pub recv: ViRecvServer,
+    pub complete: ViCompleteServer,
+    pub look: ViLookServer,
     pub admin: ViAdminServer,
     pub kill: KillServer,
     pub drain: DrainServer,
@@ -129,6 +131,8 @@ impl Logic for Vi {
         PostServer::link(&mut self.post, &mut self.doorbells.post);
         ViSendServer::link(&mut self.send, &mut self.send_side.port);
         ViRecvServer::link(&mut self.recv, &mut self.recv_side.port);
+        ViCompleteServer::link(&mut self.complete, &mut self.recv_side.complete);
+        ViLookServer::link(&mut self.look, &mut self.recv_side.look);
         ViAdminServer::link(&mut self.admin, &mut self.commands.admin);
         AskerClient::join(&mut self.recv_side.asker, &mut self.send_side.asker);
         KillServer::link(&mut self.kill, &mut self.kills.port);
@@ -151,12 +155,17 @@ impl Logic for Vi {
         self.doorbells.sample_armed.next = self.sample_armed.val();
 
         // Requests.
-        self.pipeline.request.next = bit_cast::<3, 1>(self.doorbells.request.val().into())
-            | (bit_cast::<3, 1>((self.send.valid.val() & self.announcer.room.val()).into()) << 1)
-            | (bit_cast::<3, 1>((self.recv.valid.val() & self.announcer.room.val()).into()) << 2);
+        self.pipeline.request.next = bit_cast::<5, 1>(self.doorbells.request.val().into())
+            | (bit_cast::<5, 1>((self.send.valid.val() & self.announcer.room.val()).into()) << 1)
+            | (bit_cast::<5, 1>((self.recv.valid.val() & self.announcer.room.val()).into()) << 2)
+            | (bit_cast::<5, 1>((self.complete.valid.val() & self.announcer.room.val()).into())
+                << 3)
+            | (bit_cast::<5, 1>(self.look.valid.val().into()) << 4);
         self.pipeline.post_vi.next = self.doorbells.vi.val();
         self.pipeline.send_vi.next = self.send.vi.val().get_bits::<10>(0);
         self.pipeline.recv_vi.next = self.recv.vi.val().get_bits::<10>(0);
+        self.pipeline.complete_vi.next = self.complete.vi.val();
+        self.pipeline.look_vi.next = self.look.vi.val();
         self.pipeline.slow_request.next = bit_cast::<4, 1>(self.commands.request.val().into())
             | (bit_cast::<4, 1>(self.kills.request.val().into()) << 1)
             | (bit_cast::<4, 1>(self.announcer.request.val().into()) << 2)
@@ -180,12 +189,18 @@ impl Logic for Vi {
 
         // Stage 2: who, and which VI in which state.
         self.doorbells.at.next = self.pipeline.at.val().get_bit(0);
+        self.pipeline.send_early.next = self.send_side.needs_nothing.val();
+        self.send_side.early.next = self.pipeline.early.val();
         self.send_side.at.next = self.pipeline.at.val().get_bit(1);
+        self.send_side.at_early.next = self.pipeline.at_early.val();
+        self.commands.settling.next = self.pipeline.has_early.val();
         self.recv_side.at.next = self.pipeline.at.val().get_bit(2);
-        self.commands.at.next = self.pipeline.at.val().get_bit(3);
-        self.kills.at.next = self.pipeline.at.val().get_bit(4);
-        self.announcer.at.next = self.pipeline.at.val().get_bit(5);
-        self.ring.finished.next = self.pipeline.at.val().get_bit(6);
+        self.recv_side.at_complete.next = self.pipeline.at.val().get_bit(3);
+        self.recv_side.at_look.next = self.pipeline.at.val().get_bit(4);
+        self.commands.at.next = self.pipeline.at.val().get_bit(5);
+        self.kills.at.next = self.pipeline.at.val().get_bit(6);
+        self.announcer.at.next = self.pipeline.at.val().get_bit(7);
+        self.ring.finished.next = self.pipeline.at.val().get_bit(8);
         self.known.next = (self.doorbells.known.val() | (!self.pipeline.at.val().get_bit(0)))
             & (!self.recv_side.unknown.val());
         self.is_connected.next =
@@ -234,9 +249,9 @@ impl Logic for Vi {
         self.kind.next = self.one_kind.val() << self.announcer.kind.val();
         self.take.next = 0.into();
         self.back.next = 0.into();
-        if self.pipeline.at.val().get_bit(5) & (!self.pipeline.op.val().any()) {
+        if self.pipeline.at.val().get_bit(7) & (!self.pipeline.op.val().any()) {
             self.take.next = self.kind.val();
-        } else if self.pipeline.at.val().get_bit(5) & self.pipeline.op.val().get_bit(0) {
+        } else if self.pipeline.at.val().get_bit(7) & self.pipeline.op.val().get_bit(0) {
             self.back.next = self.kind.val();
         }
 
@@ -257,7 +272,7 @@ impl Logic for Vi {
         self.lifecycle.error_take.next = self.take.val().get_bit(2);
         self.lifecycle.error_back.next = self.back.val().get_bit(2);
         self.lifecycle.schedule.next = self.ring.entered.val() | self.push_inline.val();
-        self.lifecycle.unschedule.next = self.pipeline.at.val().get_bit(6)
+        self.lifecycle.unschedule.next = self.pipeline.at.val().get_bit(8)
             | (self.send_side.releases.val() & (!self.ring.entered.val()));
         self.lifecycle.partial.next = self.send_side.partial.val();
         self.lifecycle.stop_word.next = self.kills.stop_word.val();

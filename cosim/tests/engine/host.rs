@@ -392,6 +392,55 @@ impl WritePort {
     }
 }
 
+/// A write port that is told its packets ahead.
+#[derive(Debug, Default)]
+pub(crate) struct PacketPort {
+    told: VecDeque<(u64, u64)>,
+    data: WritePort,
+    /// Cycles since a beat was due.
+    late: u32,
+    /// Driven this cycle: packets, beats.
+    pub req_ready: bool,
+    pub ready: bool,
+}
+
+impl PacketPort {
+    pub(crate) fn drive(&mut self, random: &mut Random, pace: Pace) {
+        self.data.drive(random, pace);
+        self.ready = self.data.ready && !self.told.is_empty();
+        self.data.ready = self.ready;
+        self.req_ready = self.told.len() < 4 && random.chance(pace.ready);
+    }
+
+    /// The packet that was completed.
+    pub(crate) fn observe(
+        &mut self,
+        request: Option<(u64, u64)>,
+        beat: Option<(u64, bool)>,
+        memory: &mut Memory,
+    ) -> Option<(u64, Vec<u8>)> {
+        let due = self.told.front().copied();
+        self.late = if due.is_some() && beat.is_none() { self.late + 1 } else { 0 };
+        assert!(self.late < 20, "a packet without data: {:x?}", self.told);
+        if self.req_ready
+            && let Some(request) = request
+        {
+            assert!((1..=4096).contains(&request.1), "packet {request:x?}");
+            self.told.push_back(request);
+        }
+        let (data, last) = beat.unwrap_or_default();
+        let done = self.data.observe((beat.is_some(), last), due.unwrap_or_default(), data, memory);
+        if done.is_some() {
+            self.told.pop_front();
+        }
+        done
+    }
+
+    pub(crate) fn idle(&self) -> bool {
+        self.told.is_empty()
+    }
+}
+
 /// The server of a call: answers after a random delay, once.
 #[derive(Debug, Default)]
 pub(crate) struct Call {

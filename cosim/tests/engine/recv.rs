@@ -1,6 +1,6 @@
 //! The receive engine.
 
-use crate::host::{Allowed, Call, Fault, Found, Owner, Pace, ReadPort, World, WritePort};
+use crate::host::{Allowed, Call, Fault, Found, Owner, Pace, PacketPort, ReadPort, World};
 use crate::post::{Plan, Queue};
 use cosim::random::Random;
 use cosim::verilated::blocks::recv::Model;
@@ -120,9 +120,11 @@ struct Bench {
     counters: BTreeMap<u32, u64>,
     counted: BTreeMap<u32, u64>,
     desc_read: ReadPort,
-    write: WritePort,
+    write: PacketPort,
     tpt: Call,
     vi_call: Call,
+    complete_call: Call,
+    look_call: Call,
     event_call: Call,
     message_beats: Vec<u64>,
     message_age: u32,
@@ -225,9 +227,11 @@ impl Bench {
             counters: BTreeMap::new(),
             counted: BTreeMap::new(),
             desc_read: ReadPort::default(),
-            write: WritePort::default(),
+            write: PacketPort::default(),
             tpt: Call::default(),
             vi_call: Call::default(),
+            complete_call: Call::default(),
+            look_call: Call::default(),
             event_call: Call::default(),
             message_beats: Vec::new(),
             message_age: 0,
@@ -1070,13 +1074,6 @@ impl Bench {
                 vi.answering = true;
                 self.happened(Event::Answer { address, handle, total });
             }
-            4 => {
-                let (owe_ack, sends) = (out.vi_owe_ack != 0, out.vi_sends != 0);
-                if sends {
-                    (vi.reading, vi.read_over) = (None, false);
-                }
-                self.happened(Event::Complete { vi: number, owe_ack, sends });
-            }
             5 => {
                 vi.state = State::Error;
                 self.happened(Event::Stop {
@@ -1095,6 +1092,20 @@ impl Bench {
         self.vis.insert(number, vi);
     }
 
+    /// What a VI's receive queue holds.
+    fn look(&mut self, number: u16) {
+        let m = &mut self.model.inputs;
+        let Some(vi) = self.vis.get(&number) else {
+            m.vi_look_state = 0;
+            return;
+        };
+        let head = vi.queue.head;
+        m.vi_look_state = vi.state as u8;
+        (m.vi_look_tag, m.vi_look_domain) = (vi.queue.owner.tag, vi.queue.owner.domain);
+        (m.vi_look_region, m.vi_look_offset) = (head.region, head.offset_64);
+        (m.vi_look_segments, m.vi_look_count) = (head.segments, vi.queue.count);
+    }
+
     fn drive(&mut self) {
         let (random, pace) = (&mut self.world.random, self.pace);
         self.desc_read.drive(random, pace);
@@ -1107,9 +1118,12 @@ impl Bench {
         m.desc_read_rsp_data = beat.0;
         m.desc_read_rsp_last = beat.1.into();
         m.desc_read_rsp_error = beat.2.into();
+        m.write_req_ready = self.write.req_ready.into();
         m.write_ready = self.write.ready.into();
         m.desc_tpt_done = self.tpt.done.into();
         m.vi_done = self.vi_call.done.into();
+        m.vi_complete_done = self.complete_call.done.into();
+        m.vi_look_done = self.look_call.done.into();
         m.events_done = self.event_call.done.into();
         m.fence_pause = self.pause.into();
         let posted = self.posted.pop_front();
@@ -1148,11 +1162,10 @@ impl Bench {
             (m.desc_tpt_ok, m.desc_tpt_bus) = (ok.into(), bus);
             (m.desc_tpt_room, m.desc_tpt_offset_64) = (room, offset_64);
         }
-        let beat = (out.write_valid != 0, out.write_last != 0);
-        let place = (out.write_address, out.write_length.into());
-        if let Some((bus, data)) =
-            self.write.observe(beat, place, out.write_data, &mut self.world.memory)
-        {
+        let beat = (out.write_valid != 0).then_some((out.write_data, out.write_last != 0));
+        let packet = (out.write_req_valid != 0)
+            .then_some((out.write_req_address, out.write_req_length.into()));
+        if let Some((bus, data)) = self.write.observe(packet, beat, &mut self.world.memory) {
             let event = if self.is_status(bus, data.len()) {
                 let (word, value) = data.split_at(data.len() - 8);
                 let value = u64::from_le_bytes(value.try_into().unwrap());
@@ -1170,6 +1183,18 @@ impl Bench {
         if self.vi_call.observe(out.vi_valid != 0, &mut self.world.random, pace) {
             self.vi_operation();
         }
+        let completes = out.vi_complete_valid != 0;
+        if self.complete_call.observe(completes, &mut self.world.random, pace) {
+            let (owe_ack, sends) = (out.vi_complete_owe_ack != 0, out.vi_complete_sends != 0);
+            let vi = self.vis.get_mut(&out.vi_complete_vi).unwrap();
+            if sends {
+                (vi.reading, vi.read_over) = (None, false);
+            }
+            self.happened(Event::Complete { vi: out.vi_complete_vi, owe_ack, sends });
+        }
+        if self.look_call.observe(out.vi_look_valid != 0, &mut self.world.random, pace) {
+            self.look(out.vi_look_vi);
+        }
         self.message_call();
         self.staging_data();
         if out.staging_refused != 0 {
@@ -1181,9 +1206,10 @@ impl Bench {
             *self.counted.entry(counter).or_default() += out.counts >> counter & 1;
         }
         if out.fence_paused != 0 && self.pause {
-            let calls = [&self.tpt, &self.vi_call, &self.event_call];
+            let of_vi = [&self.vi_call, &self.complete_call, &self.look_call];
+            let calls = of_vi.into_iter().chain([&self.tpt, &self.event_call]);
             let quiet = self.desc_read.idle() && self.write.idle();
-            assert!(quiet && calls.iter().all(|call| call.idle()));
+            assert!(quiet && calls.into_iter().all(Call::idle));
             assert!(self.trailing.is_empty(), "left at the fence: {:?}", self.trailing);
         }
     }
@@ -1423,7 +1449,9 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
         }
         bench.cycle();
         if bench.pause && bench.model.outputs.fence_paused != 0 {
-            assert_eq!((bench.model.outputs.vi_valid, bench.model.outputs.staging_release), (0, 0));
+            let out = &bench.model.outputs;
+            let calls = [out.vi_valid, out.vi_complete_valid, out.vi_look_valid];
+            assert_eq!((calls, out.staging_release), ([0; 3], 0));
         }
     }
     bench.pause = false;
@@ -1497,7 +1525,7 @@ fn posted(vis: usize, each: u64, length: u32) -> Bench {
 /// cycles, reads two cycles): descriptor not at hand, and at hand.
 #[test]
 fn cost() {
-    let bounds = [(8, (40, 18)), (64, (47, 25)), (4096, (551, 529)), (0x40000, (33_689, 33_667))];
+    let bounds = [(8, (42, 18)), (64, (49, 25)), (4096, (553, 529)), (0x40000, (33_400, 33_350))];
     for (length, most) in bounds {
         for (ahead, most) in [(false, most.0), (true, most.1)] {
             let mut bench = posted(1, 1, length);
@@ -1525,7 +1553,7 @@ fn cost() {
 #[test]
 fn rate() {
     let bounds =
-        [(1, 0, 16), (1, 40, 16), (8, 0, 16), (8, 40, 16), (16, 40, 16), (64, 0, 16), (64, 40, 17)];
+        [(1, 0, 10), (1, 40, 12), (8, 0, 10), (8, 40, 10), (16, 40, 10), (64, 0, 11), (64, 40, 17)];
     for (vis, latency, most) in bounds {
         let mut bench = posted(vis, 128 / vis as u64, 8);
         bench.desc_read.latency = latency;

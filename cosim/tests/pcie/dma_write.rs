@@ -76,12 +76,15 @@ struct Client {
     packets: VecDeque<Packet>,
     beats: VecDeque<u64>,
     offering: bool,
+    /// Of a client that tells its packets ahead: how many it has told, and tells one now.
+    told: usize,
+    telling: bool,
 }
 
 impl Client {
     fn new(rng: &mut SmallRng) -> Self {
         let packets = (0..60).map(|_| Packet::random(rng)).collect();
-        Self { packets, beats: VecDeque::new(), offering: false }
+        Self { packets, beats: VecDeque::new(), offering: false, told: 0, telling: false }
     }
 
     /// Valid, address, length, data and last of this cycle.
@@ -94,6 +97,16 @@ impl Client {
         let data = if self.offering { self.beats[0] } else { rng.random() };
         let last = u8::from(self.beats.len() == 1);
         (self.offering.into(), packet.address, packet.bytes.len() as u16, data, last)
+    }
+
+    /// Tells of the next packet: valid, address, length.
+    fn tell(&mut self, rng: &mut SmallRng, busy: u32) -> (u8, u64, u16) {
+        let Some(packet) = self.packets.get(self.told) else {
+            self.telling = false;
+            return Default::default();
+        };
+        self.telling |= chance(rng, busy);
+        (self.telling.into(), packet.address, packet.bytes.len() as u16)
     }
 
     /// The beat has moved; with the last one the packet is in order.
@@ -114,7 +127,8 @@ impl Client {
 fn drive(nic: &mut Model, clients: &mut [Client; 4], rng: &mut SmallRng, busy: u32) {
     let ports: Vec<_> = clients.iter_mut().map(|client| client.drive(rng, busy)).collect();
     let i = &mut nic.inputs;
-    (i.recv_valid, i.recv_address, i.recv_length, i.recv_data, i.recv_last) = ports[0];
+    (i.recv_valid, _, _, i.recv_data, i.recv_last) = ports[0];
+    (i.recv_req_valid, i.recv_req_address, i.recv_req_length) = clients[0].tell(rng, busy);
     (i.send_valid, i.send_address, i.send_length, i.send_data, i.send_last) = ports[1];
     (i.events_valid, i.events_address, i.events_length, i.events_data, i.events_last) = ports[2];
     (i.admin_valid, i.admin_address, i.admin_length, i.admin_data, i.admin_last) = ports[3];
@@ -154,9 +168,15 @@ fn random_packets() {
             {
                 written += apply(&mut actual, &tlp, max_payload, requester);
             }
-            for (client, ready) in clients.iter_mut().zip(readies) {
+            if out.recv_req_ready == 1 && clients[0].telling {
+                (clients[0].telling, clients[0].told) = (false, clients[0].told + 1);
+            }
+            for (at, (client, ready)) in clients.iter_mut().zip(readies).enumerate() {
                 if ready == 1 && client.offering {
+                    let ended = client.beats.len() == 1;
+                    assert!(at > 0 || client.told > 0, "a beat of a packet it was not told of");
                     bytes += client.moved(&mut expected);
+                    client.told -= usize::from(at == 0 && ended);
                 }
             }
         }
@@ -166,28 +186,25 @@ fn random_packets() {
 }
 
 /// Cycles from the first offer of a packet of `length` bytes on one client to its last beat, and
-/// for ten in a row.
-fn cycles(length: u16) -> (u32, u32) {
+/// for ten in a row; of the client that tells its packets ahead, or of another one.
+fn cycles(length: u16, ahead: bool) -> (u32, u32) {
     let mut nic = Model::new();
     nic.inputs.max_payload = 2;
     nic.inputs.out_ready = 1;
-    nic.inputs.recv_valid = 1;
-    nic.inputs.recv_length = length;
-    let (mut first, mut packets) = (0, 0);
+    (nic.inputs.recv_req_valid, nic.inputs.recv_valid) = (ahead.into(), ahead.into());
+    (nic.inputs.recv_req_length, nic.inputs.send_length) = (length, length);
+    nic.inputs.send_valid = (!ahead).into();
+    let (mut first, mut packets, mut beats) = (0, 0, 0);
     for cycle in 1.. {
         nic.cycle();
-        let left = nic.inputs.recv_data % 10_000;
-        if nic.outputs.recv_ready == 1 {
-            nic.inputs.recv_data = left + 1;
-            if left + 1 == u64::from(length).div_ceil(8) {
-                packets += 1;
-                nic.inputs.recv_data = 0;
-                if packets == 1 {
-                    first = cycle;
-                }
-                if packets == 10 {
-                    return (first, cycle);
-                }
+        beats += u16::from(nic.outputs.recv_ready | nic.outputs.send_ready);
+        if beats == length.div_ceil(8) {
+            (packets, beats) = (packets + 1, 0);
+            if packets == 1 {
+                first = cycle;
+            }
+            if packets == 10 {
+                return (first, cycle);
             }
         }
     }
@@ -198,9 +215,12 @@ fn cycles(length: u16) -> (u32, u32) {
 fn cost() {
     // Cut and header: 5 cycles before the first data beat. 4 KiB: eight TLPs of 64 beats, two beats
     // of header each.
-    assert_eq!(cycles(8).0, 6);
-    let (first, ten) = cycles(4096);
-    println!("8 bytes: {:?}; 4 KiB: {first}, ten: {ten}", cycles(8));
-    assert_eq!(first, 3 + 8 * 66);
-    assert!(ten <= 10 * (3 + 8 * 66));
+    for ahead in [true, false] {
+        let short = cycles(8, ahead);
+        let (first, ten) = cycles(4096, ahead);
+        println!("told ahead: {ahead}; 8 bytes: {short:?}; 4 KiB: {first}, ten: {ten}");
+        assert_eq!(short, (6, if ahead { 6 + 9 * 3 } else { 60 }));
+        assert_eq!(first, 3 + 8 * 66);
+        assert!(ten <= if ahead { 3 + 80 * 66 } else { 10 * (3 + 8 * 66) });
+    }
 }

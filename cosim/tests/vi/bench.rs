@@ -102,6 +102,15 @@ pub(crate) struct Bench {
     pub waits: HashMap<u16, u64>,
     pub send: Engine<Send>,
     pub recv: Engine<Recv>,
+    /// The receive engine's completer, and what waits for it; its prefetcher.
+    pub complete: Engine<Recv>,
+    pub completing: VecDeque<Recv>,
+    pub look: Engine<u16>,
+    /// COMPLETEs of the send engine that were answered and have not had their effect.
+    pub completed_sends: VecDeque<u16>,
+    /// In the last cycle an RDMA read was completed.
+    pub read_completed: bool,
+    pub looks: u64,
     pub post: Option<(u64, u8)>,
     pub posting: VecDeque<(u64, u8)>,
     pub admin: Option<(u8, u16, Vi)>,
@@ -126,7 +135,7 @@ pub(crate) struct Bench {
     pub stopped: bool,
     pub counts: HashMap<usize, u64>,
     pub seen: HashMap<usize, u64>,
-    pub waiting_since: [u64; 5],
+    pub waiting_since: [u64; 7],
     /// A test takes the next VI.
     pub take_now: bool,
     pub error_queue: u16,
@@ -156,6 +165,12 @@ impl Bench {
             waits: HashMap::new(),
             send: Engine::default(),
             recv: Engine::default(),
+            complete: Engine::default(),
+            completing: VecDeque::new(),
+            look: Engine::default(),
+            completed_sends: VecDeque::new(),
+            read_completed: false,
+            looks: 0,
             post: None,
             posting: VecDeque::new(),
             admin: None,
@@ -174,7 +189,7 @@ impl Bench {
             stopped: false,
             counts: HashMap::new(),
             seen: HashMap::new(),
-            waiting_since: [0; 5],
+            waiting_since: [0; 7],
             take_now: false,
             error_queue: ERROR_QUEUE,
         }
@@ -262,10 +277,14 @@ impl Bench {
             self.recv.job = Some(first.vi);
             self.recv.queued = Some(first);
         }
+        if self.look.call.is_none() && self.random.below(self.settings.idle) == 0 {
+            self.look.queued = Some(self.random_vi());
+        }
         self.admin_pause = self.admin_pause.saturating_sub(1);
         if self.admin.is_none() && self.admin_pause == 0 && !self.finishing && ready {
             self.fence = true;
-            if self.send.job.is_none() && self.recv.job.is_none() {
+            let received = self.recv.job.is_none() && self.all_complete();
+            if self.send.job.is_none() && received {
                 self.admin = self.random_admin();
                 self.fence = self.admin.is_some();
                 self.admin_pause = 10;
@@ -311,6 +330,11 @@ impl Bench {
         }
         step(&mut self.send);
         step(&mut self.recv);
+        if self.complete.call.is_none() && self.complete.pause == 0 {
+            self.complete.queued = self.completing.pop_front();
+        }
+        step(&mut self.complete);
+        step(&mut self.look);
         let i = &mut self.model.inputs;
         i.post_valid = self.post.is_some().into();
         (i.post_token, i.post_domain) = self.post.unwrap_or((!0, 0));
@@ -346,6 +370,13 @@ impl Bench {
             (i.recv_status, i.recv_queue) = (call.status, call.queue.into());
             (i.recv_refuse, i.recv_owe_ack) = (call.refuse.into(), call.owe_ack.into());
         }
+        i.complete_valid = self.complete.call.is_some().into();
+        if let Some(call) = self.complete.call {
+            (i.complete_vi, i.complete_sends) = (call.vi, call.sends.into());
+            i.complete_owe_ack = call.owe_ack.into();
+        }
+        i.look_valid = self.look.call.is_some().into();
+        i.look_vi = self.look.call.unwrap_or(0x3ff);
         i.admin_valid = self.admin.is_some().into();
         if let Some((op, vi, new)) = &self.admin {
             (i.admin_op, i.admin_vi, i.admin_domain) = (*op, *vi, new.domain);

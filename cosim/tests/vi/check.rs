@@ -37,6 +37,16 @@ impl Bench {
             let call = self.recv.call.take().expect("a call of the receive engine");
             self.recv_done(call, o);
         }
+        if o.complete_done != 0 {
+            let call = self.complete.call.take().expect("a call of the completer");
+            self.complete_done(call);
+        }
+        if o.look_done != 0 {
+            let vi = self.look.call.take().expect("a call of the prefetcher");
+            check_look(self.vis.entry(vi).or_default(), o);
+            self.looks += 1;
+            self.look.pause = 1 + self.random.below(self.settings.idle);
+        }
         if o.admin_done != 0 {
             self.admin_done(o);
         }
@@ -64,6 +74,8 @@ impl Bench {
             self.recv.call.is_some(),
             self.admin.is_some(),
             self.kill.is_some() || self.drain.is_some(),
+            self.complete.call.is_some(),
+            self.look.call.is_some(),
         ];
         for (at, waiting) in waiting.into_iter().enumerate() {
             if !waiting {
@@ -78,6 +90,11 @@ impl Bench {
     fn last_cycle(&mut self, o: &Out) {
         for at in 0..64 {
             *self.seen.entry(at).or_default() += o.counts >> at & 1;
+        }
+        let read = std::mem::take(&mut self.read_completed);
+        if o.counts >> Counter::SendsCompleted as usize & 1 != 0 && !read {
+            let vi = self.completed_sends.pop_front().expect("a COMPLETE of the send engine");
+            self.send_completed(vi);
         }
         let mut stamp = false;
         if o.counts & 7 != 0 {
@@ -217,15 +234,8 @@ impl Bench {
                 (work.offset, work.fragment) = (offset, fragment);
                 state.awaiting = true;
             }
-            4 => {
-                if state.awaiting {
-                    work.offset = 0;
-                    self.tally.acks += 1;
-                }
-                (state.awaiting, state.acked) = (false, false);
-                self.completed(vi, 0);
-                self.tally.sends += 1;
-            }
+            // Answered ahead; what it does shows in the counter.
+            4 => self.completed_sends.push_back(vi),
             5 => {
                 self.stop(vi, (call.reason, 0, call.queue, call.status), call.refuse);
                 self.stopped = true;
@@ -245,7 +255,7 @@ impl Bench {
             }
         }
         let popped = call.op == 2 && !need_next && self.vis[&vi].reliability != 4;
-        if matches!(call.op, 1 | 3 | 4 | 6) || popped {
+        if matches!(call.op, 1 | 3 | 6) || popped {
             self.push(vi);
         }
         if matches!(call.op, 1 | 3 | 4 | 5) {
@@ -258,6 +268,19 @@ impl Bench {
                 self.send.job = None;
             }
         }
+    }
+
+    /// A COMPLETE of the send engine.
+    fn send_completed(&mut self, vi: u16) {
+        let state = self.vis.get_mut(&vi).expect("a VI");
+        if state.awaiting {
+            state.queues[0].offset = 0;
+            self.tally.acks += 1;
+        }
+        (state.awaiting, state.acked) = (false, false);
+        self.completed(vi, 0);
+        self.tally.sends += 1;
+        self.push(vi);
     }
 
     fn recv_done(&mut self, call: Recv, o: &Out) {
@@ -273,11 +296,6 @@ impl Bench {
                 2 if call.sends => {
                     need_next = state.pop(0, call.next, false);
                     assert_eq!(need_next, o.recv_need_next != 0);
-                }
-                4 if call.sends => {
-                    state.reading = None;
-                    self.completed(vi, 0);
-                    self.push(vi);
                 }
                 3 => {
                     if state.state == State::Connected {
@@ -298,14 +316,6 @@ impl Bench {
                     need_next = state.pop(1, call.next, false);
                     assert_eq!(need_next, o.recv_need_next != 0);
                     self.tally.need_next += u64::from(need_next);
-                }
-                4 => {
-                    if state.live() && call.owe_ack {
-                        state.owed |= 1;
-                    }
-                    self.completed(vi, 1);
-                    self.tally.recvs += 1;
-                    self.push(vi);
                 }
                 5 => {
                     let stopped = (call.reason, call.detail, call.queue, call.status);
@@ -333,6 +343,23 @@ impl Bench {
         }
     }
 
+    fn complete_done(&mut self, call: Recv) {
+        let vi = call.vi;
+        let state = self.vis.entry(vi).or_default();
+        self.read_completed = call.sends;
+        if call.sends {
+            state.reading = None;
+        } else {
+            if state.live() && call.owe_ack {
+                state.owed |= 1;
+            }
+            self.tally.recvs += 1;
+        }
+        self.completed(vi, usize::from(!call.sends));
+        self.push(vi);
+        self.complete.pause = 1 + self.random.below(self.settings.idle.max(1));
+    }
+
     fn admin_done(&mut self, o: &Out) {
         let (op, vi, new) = self.admin.take().expect("a command");
         let state = self.vis.entry(vi).or_default();
@@ -344,6 +371,10 @@ impl Bench {
         assert_eq!((o.admin_status, o.admin_result), state.admin(op, &new), "op {op} VI {vi}");
         if matches!(op, 2 | 3) && o.admin_status == 0 {
             self.push(vi);
+        }
+        if op == 3 && o.admin_status == 0 {
+            // Its ViError is forgotten, and it may stop again for another reason.
+            self.killed.retain(|killed| *killed != vi);
         }
         self.fence = false;
         self.admin_pause = 2 + self.random.below(20 * self.settings.idle + 1);
@@ -420,6 +451,7 @@ impl Bench {
             assert!(state.state == State::Free || announced, "VI {vi}: {state:?}");
             assert!(!state.error_pending, "VI {vi}: {state:?}");
         }
+        assert!(self.completed_sends.is_empty());
         assert!(self.deferring.is_empty() && self.posting.is_empty() && self.drain.is_none());
         let deferred = self.seen.remove(&(Counter::EventsDeferred as usize)).unwrap();
         assert!((self.first_tries.0..=self.first_tries.1).contains(&deferred));
@@ -466,8 +498,12 @@ impl Bench {
     }
 
     pub(crate) fn recv_call(&mut self, call: Recv) {
-        self.recv.call = Some(call);
-        while self.recv.call.is_some() {
+        if call.op == 4 {
+            self.completing.push_back(call);
+        } else {
+            self.recv.call = Some(call);
+        }
+        while self.recv.call.is_some() || !self.all_complete() {
             self.cycle();
         }
         self.cycle();
@@ -548,6 +584,19 @@ fn check_read(state: &Vi, o: &Out) {
     }
     if let Some(head) = work.posted.front() {
         assert_eq!((o.recv_ctx_region, o.recv_ctx_offset, o.recv_ctx_segments), *head);
+    }
+}
+
+fn check_look(state: &Vi, o: &Out) {
+    assert_eq!(o.look_state, state.state as u8);
+    if state.state == State::Free {
+        return;
+    }
+    let work = &state.queues[1];
+    assert_eq!((o.look_domain, o.look_tag), (state.domain, state.tag));
+    assert_eq!(o.look_count, work.posted.len() as u16);
+    if let Some(head) = work.posted.front() {
+        assert_eq!((o.look_region, o.look_offset, o.look_segments), *head);
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Send {
     pub answered: bool,
 }
 
-/// A call of the receive engine.
+/// A call of the receive engine; operation 4 is one of its completer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recv {
     pub op: u8,
@@ -136,9 +136,17 @@ impl Bench {
                 Some(Recv { op: 2, vi, sends: true, next, ..Recv::default() })
             }
             2 if need_next => Some(Recv { next, ..done }),
-            2 => Some(Recv { op: 4, vi, sends: true, ..Recv::default() }),
+            2 => {
+                self.completing.push_back(Recv { op: 4, vi, sends: true, ..Recv::default() });
+                None
+            }
             _ => None,
         }
+    }
+
+    /// Nothing is left to the completer.
+    pub(crate) fn all_complete(&self) -> bool {
+        self.completing.is_empty() && self.complete.call.is_none()
     }
 
     /// A frame arrives: its first call.
@@ -146,7 +154,8 @@ impl Bench {
         let vi = self.random_vi();
         let vi = if self.random.chance(0.02) { vi | 0x400 << self.random.below(6) } else { vi };
         let reading = self.vis.get(&vi).is_some_and(|state| state.reading.is_some());
-        let sends = self.random.chance(if reading { 0.6 } else { 0.05 });
+        // A read counts as under way until it is complete: the engine waits.
+        let sends = self.all_complete() && self.random.chance(if reading { 0.6 } else { 0.05 });
         Recv { op: 0, vi, sends, ..Recv::default() }
     }
 
@@ -158,6 +167,7 @@ impl Bench {
             return self.after_read(done, &state, need_next);
         }
         let next = self.successor(vi, 1);
+        let stops = self.all_complete();
         let random = &mut self.random;
         let ack = Recv { op: 6, vi, ..Recv::default() };
         let stop = Recv {
@@ -174,7 +184,7 @@ impl Bench {
             0 if state.state != State::Connected => None,
             0 if self.finishing => (state.awaiting && !state.acked).then_some(ack),
             0 if state.awaiting && random.chance(0.5) => Some(ack),
-            0 if random.chance(0.02) => Some(stop),
+            0 if stops && random.chance(0.02) => Some(stop),
             0 if state.answer.is_none() && random.chance(0.1) => Some(Recv {
                 op: 3,
                 vi,
@@ -184,7 +194,9 @@ impl Bench {
                 ..Recv::default()
             }),
             0 if random.chance(0.05) => Some(ack),
-            0 if state.queues[1].posted.is_empty() => random.chance(0.02).then_some(stop),
+            0 if state.queues[1].posted.is_empty() => {
+                (stops && random.chance(0.02)).then_some(stop)
+            }
             0 if random.chance(0.3) => Some(Recv {
                 op: 1,
                 vi,
@@ -204,7 +216,11 @@ impl Bench {
                 ..Recv::default()
             }),
             2 if need_next => Some(Recv { next, ..done }),
-            2 => Some(Recv { op: 4, vi, owe_ack: state.reliability == 4, ..Recv::default() }),
+            2 => {
+                let owe_ack = state.reliability == 4;
+                self.completing.push_back(Recv { op: 4, vi, owe_ack, ..Recv::default() });
+                None
+            }
             _ => None,
         }
     }

@@ -5,10 +5,10 @@
 //! ```
 //! Pieces come from the [`Cutter`]; their data passes straight through from the client, in the same
 //! lanes. Clients take turns packet by packet, and a packet is sent whole before the next one
-//! starts.
+//! starts. The receive engine tells its packets ahead, so that they are cut while others are sent.
 use super::TlpClient;
 use super::cutter::Cutter;
-use crate::ifs::WriteServer;
+use crate::ifs::{PacketServer, WriteServer};
 use crate::leaf::Number;
 use nic_regs::tlp;
 use rust_hdl::prelude::*;
@@ -30,14 +30,14 @@ pub struct DmaWrite {
     pub reset: Signal<In, Bit>,
     pub max_payload: Signal<In, Bits<3>>,
     pub requester: Signal<In, Bits<16>>,
-    pub recv: WriteServer,
+    pub recv: PacketServer,
     pub send: WriteServer,
     pub events: WriteServer,
     pub admin: WriteServer,
     pub out: TlpClient,
     cutter: Cutter,
     state: DFF<WriteState>,
-    /// Clients with a packet that is cut and not yet sent to its end.
+    /// Clients with a packet that is cut and not yet sent to its end; not those that tell ahead.
     busy: DFF<Bits<4>>,
     left: DFF<Bits<7>>,
     valids: Signal<Local, Bits<4>>,
@@ -52,6 +52,7 @@ pub struct DmaWrite {
     one: Number<7, 1>,
     kind: Number<64, { (tlp::MEM_WRITE as u64) << 24 }>,
     dword_mask: Number<64, { !3 }>,
+    one_at_a_time: Number<4, 0b1110>,
 }
 
 impl Logic for DmaWrite {
@@ -61,17 +62,18 @@ impl Logic for DmaWrite {
         clock!(self, clock, cutter);
         self.cutter.reset.next = self.reset.val();
         self.cutter.limit.next = self.max_payload.val();
-        self.valids.next = bit_cast::<4, 1>(self.recv.valid.val().into())
+        self.valids.next = bit_cast::<4, 1>(self.recv.req_valid.val().into())
             | (bit_cast::<4, 1>(self.send.valid.val().into()) << 1)
             | (bit_cast::<4, 1>(self.events.valid.val().into()) << 2)
             | (bit_cast::<4, 1>(self.admin.valid.val().into()) << 3);
         self.free.next = !self.busy.q.val();
         self.cutter.valid.next = self.valids.val() & self.free.val();
-        self.cutter.address0.next = self.recv.address.val();
+        self.recv.req_ready.next = self.cutter.taken.val().get_bit(0);
+        self.cutter.address0.next = self.recv.req_address.val();
         self.cutter.address1.next = self.send.address.val();
         self.cutter.address2.next = self.events.address.val();
         self.cutter.address3.next = self.admin.address.val();
-        self.cutter.length0.next = self.recv.length.val();
+        self.cutter.length0.next = self.recv.req_length.val();
         self.cutter.length1.next = self.send.length.val();
         self.cutter.length2.next = self.events.length.val();
         self.cutter.length3.next = self.admin.length.val();
@@ -145,7 +147,8 @@ impl Logic for DmaWrite {
         self.events.ready.next = self.pass.val() & self.chosen.val().get_bit(2);
         self.admin.ready.next = self.pass.val() & self.chosen.val().get_bit(3);
         self.kept.next = !self.finished.val();
-        self.busy.d.next = (self.busy.q.val() & self.kept.val()) | self.cutter.taken.val();
+        self.busy.d.next = (self.busy.q.val() & self.kept.val())
+            | (self.cutter.taken.val() & self.one_at_a_time.val());
         if self.reset.val() {
             self.state.d.next = WriteState::Head0;
             self.busy.d.next = 0.into();

@@ -11,8 +11,9 @@ use super::jobs::Jobs;
 use super::loader::Loader;
 use super::shelf::Shelf;
 use super::subject::Subject;
-use crate::ifs::{ReadClient, TptClient};
+use crate::ifs::{ReadClient, TptClient, ViLookClient};
 use crate::leaf::Number;
+use nic_regs::vi::State;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -63,17 +64,8 @@ pub struct Ahead {
     pub outcome: Signal<Out, Bits<3>>,
     pub unreached: Signal<Out, Bit>,
     pub fetched: Signal<Out, Bit>,
-    // GET of a hint's VI.
-    pub look: Signal<Out, Bit>,
-    pub look_vi: Signal<Out, Bits<16>>,
-    pub look_done: Signal<In, Bit>,
-    pub look_connected: Signal<In, Bit>,
-    pub look_domain: Signal<In, Bits<8>>,
-    pub look_tag: Signal<In, Bits<16>>,
-    pub look_region: Signal<In, Bits<16>>,
-    pub look_offset: Signal<In, Bits<26>>,
-    pub look_hint: Signal<In, Bits<5>>,
-    pub look_count: Signal<In, Bits<16>>,
+    /// What a hint's VI has posted.
+    pub vi_look: ViLookClient,
     pub read: ReadClient,
     pub tpt: TptClient,
     found_at: DFF<Bit>,
@@ -86,6 +78,7 @@ pub struct Ahead {
     loader: Loader,
     bus_now: Signal<Local, Bits<64>>,
     row_valid: Number<14, { 1 << 13 }>,
+    state_connected: Number<2, { State::Connected as u64 }>,
 }
 
 impl Logic for Ahead {
@@ -104,8 +97,8 @@ impl Logic for Ahead {
         self.outcome.next = self.loader.outcome.val();
         self.unreached.next = self.loader.unreached.val();
         self.fetched.next = self.loader.fetched.val();
-        self.look.next = self.jobs.look.val();
-        self.look_vi.next = bit_cast::<16, 10>(self.jobs.vi.val());
+        self.vi_look.valid.next = self.jobs.look.val();
+        self.vi_look.vi.next = self.jobs.vi.val();
 
         // The frame's descriptor.
         self.shelf.vi.next = self.vi.val().get_bits::<10>(0);
@@ -155,14 +148,14 @@ impl Logic for Ahead {
         self.subject.frame_hint.next = self.segments.val();
         self.subject.frame_count.next = self.count.val();
         self.subject.frame_bus.next = self.bus_now.val();
-        self.jobs.look_done.next = self.look_done.val();
-        self.subject.look_connected.next = self.look_connected.val();
-        self.subject.look_domain.next = self.look_domain.val();
-        self.subject.look_tag.next = self.look_tag.val();
-        self.subject.look_region.next = self.look_region.val();
-        self.subject.look_offset.next = self.look_offset.val();
-        self.subject.look_hint.next = self.look_hint.val();
-        self.subject.look_count.next = self.look_count.val();
+        self.jobs.look_done.next = self.vi_look.done.val();
+        self.subject.look_connected.next = self.vi_look.state.val() == self.state_connected.val();
+        self.subject.look_domain.next = self.vi_look.domain.val();
+        self.subject.look_tag.next = self.vi_look.tag.val();
+        self.subject.look_region.next = self.vi_look.region.val();
+        self.subject.look_offset.next = self.vi_look.offset.val();
+        self.subject.look_hint.next = self.vi_look.segments.val();
+        self.subject.look_count.next = self.vi_look.count.val();
         self.jobs.find_row.next = self.shelf.find_row.val();
         self.jobs.peek.next = self.peek.val();
         self.jobs.peek_vi.next = self.peek_vi.val();

@@ -21,7 +21,7 @@ pub enum CloseState {
     Save,
     /// Chooses how to end a failed descriptor or VI.
     Fail,
-    /// Waits until payload and status are in the queue, or, before a stop, everything is accepted.
+    /// Waits until the payload was read, or, before a stop, everything is accepted.
     Wait,
     /// Call: STOP.
     Stop,
@@ -61,7 +61,7 @@ pub struct Close {
     pub hint: Signal<Out, Bit>,
     /// Pulse: its status may go out.
     pub finish: Signal<Out, Bit>,
-    /// The payload was read, the status is in the queue: the frame is not needed any more.
+    /// The payload was read: with its status on the way, the frame is not needed any more.
     pub handed: Signal<In, Bit>,
     /// Everything of this and all earlier frames is accepted and announced.
     pub quiet: Signal<In, Bit>,

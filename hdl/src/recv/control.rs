@@ -1,14 +1,14 @@
 //! What happens to the frame at the head: the state machine of the receive engine.
 //!
 //! ```text
-//! Idle -> Get -> Match -> Choose -> [Resolve -> ... ->] Check -> Close -> Release -> Idle
-//!   ViAck: Choose -> Acked -> Release;  ViRefuse, Fin: Choose -> Close -> Release
+//! Idle -> Get -> Match -> Choose -> [Resolve -> ... ->] Check -> Close -> Idle
+//!   ViAck: Choose -> Acked -> Release -> Idle;  ViRefuse, Fin: Choose -> Close -> Idle
 //!   Message: Idle -> Message -> [Refuse ->] Release
-//!   RDMA write: Get -> Match -> Choose -> Range -> [Over ->] Close -> Release
-//!     with immediate data: Range -> Choose -> [Resolve -> ... ->] Close -> Release
-//!   read request: Get -> Match -> Choose -> Range -> Over -> Acked -> Release
-//!   read response: Get -> Match -> Choose -> Reply -> Close -> Release
-//!   dropped: Choose -> [Close ->] Release
+//!   RDMA write: Get -> Match -> Choose -> Range -> [Over ->] Close -> Idle
+//!     with immediate data: Range -> Choose -> [Resolve -> ... ->] Close -> Idle
+//!   read request: Get -> Match -> Choose -> Range -> Over -> Acked -> Release -> Idle
+//!   read response: Get -> Match -> Choose -> Reply -> Close -> Idle
+//!   dropped: Choose -> Release -> Idle, or Choose -> Close -> Idle
 //! ```
 //! What Close does, [`super::close`] says.
 
@@ -88,6 +88,8 @@ pub struct Control {
     pub pop: Signal<Out, Bit>,
     pub fail: Signal<Out, Bit>,
     pub closed: Signal<In, Bit>,
+    /// The status of an earlier frame is not in the queue yet.
+    pub finishing: Signal<In, Bit>,
     // Payload and completion.
     pub scatter: Signal<Out, Bit>,
     pub cancel: Signal<Out, Bit>,
@@ -186,7 +188,8 @@ impl Logic for Control {
         self.cause.next = self.cause_at.q.val();
         self.partial.next = self.partial_at.q.val() & (!self.telling_at.q.val());
         self.message.next = false;
-        self.give_back.next = self.state.q.val() == RecvState::Release;
+        self.give_back.next = (self.state.q.val() == RecvState::Release)
+            | ((self.state.q.val() == RecvState::Close) & self.closed.val());
 
         match self.state.q.val() {
             RecvState::Idle => {
@@ -209,7 +212,7 @@ impl Logic for Control {
                 }
             }
             RecvState::Match => {
-                if self.header_ready.val() {
+                if self.header_ready.val() & (!self.finishing.val()) {
                     self.state.d.next = RecvState::Choose;
                 }
             }
@@ -324,7 +327,7 @@ impl Logic for Control {
             }
             RecvState::Close => {
                 if self.closed.val() {
-                    self.state.d.next = RecvState::Release;
+                    self.state.d.next = RecvState::Idle;
                 }
             }
             RecvState::Message => {

@@ -1,12 +1,14 @@
 //! Completes descriptors: a status goes out behind its payload, then the VI table announces the
 //! completion (contract 5.3).
 //!
-//! `start` (pulse while not `busy`) registers the arguments; then the status goes into the queue: 8
-//! bytes at offset 24, or with immediate data 12 bytes at offset 20. Up to four statuses may be on
-//! their way; as they are accepted, COMPLETE is called for each.
+//! `start` (pulse while not `busy`) registers the arguments, so that the frame may go; then the status
+//! goes into the queue, before a later frame's payload: 8 bytes at offset 24, or with immediate data
+//! 12 bytes at offset 20. Up to four statuses may be on their way; as they are accepted, COMPLETE is
+//! called for each.
 //!
 //! Idle -> Packet -> [Beat ->] Idle.
 
+use crate::ifs::ViCompleteClient;
 use crate::leaf::{Fifo, Number};
 use nic_regs::desc::{IMMEDIATE_OFFSET, LENGTH_OFFSET};
 use rust_hdl::prelude::*;
@@ -26,7 +28,7 @@ pub struct Finish {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub start: Signal<In, Bit>,
-    pub vi: Signal<In, Bits<16>>,
+    pub vi: Signal<In, Bits<10>>,
     /// Bus address of the descriptor.
     pub bus: Signal<In, Bits<64>>,
     pub length: Signal<In, Bits<20>>,
@@ -36,6 +38,8 @@ pub struct Finish {
     pub owe_ack: Signal<In, Bit>,
     /// It is the send queue's: an RDMA read.
     pub sends: Signal<In, Bit>,
+    /// It is of the VI that is sampled.
+    pub sampled: Signal<In, Bit>,
     /// The status is not in the queue yet.
     pub busy: Signal<Out, Bit>,
     /// Every completion was announced.
@@ -48,27 +52,26 @@ pub struct Finish {
     pub beat: Signal<Out, Bit>,
     pub data: Signal<Out, Bits<64>>,
     pub last: Signal<Out, Bit>,
+    pub packet_sampled: Signal<Out, Bit>,
     /// Pulse: a status was accepted.
     pub written: Signal<In, Bit>,
-    /// The call.
-    pub call: Signal<Out, Bit>,
-    pub call_vi: Signal<Out, Bits<16>>,
-    pub call_owe_ack: Signal<Out, Bit>,
-    pub call_sends: Signal<Out, Bit>,
-    pub call_done: Signal<In, Bit>,
+    pub vi_complete: ViCompleteClient,
     state: DFF<FinishState>,
-    vi_at: DFF<Bits<16>>,
+    vi_at: DFF<Bits<10>>,
     bus_at: DFF<Bits<64>>,
     word: DFF<Bits<64>>,
     immediate_at: DFF<Bits<32>>,
     long: DFF<Bit>,
     owes: DFF<Bit>,
     sends_at: DFF<Bit>,
+    sampled_at: DFF<Bit>,
     /// Statuses that were accepted, and not announced yet.
     accepted: DFF<Bits<3>>,
-    /// Statuses in the queue or accepted: VI 15:0, owed ViAck 16, send queue 17.
-    pending: Fifo<18, 2>,
-    calls: Signal<Local, Bit>,
+    /// A call was answered a cycle ago.
+    resting: DFF<Bit>,
+    /// Statuses in the queue or accepted: VI 9:0, owed ViAck 10, send queue 11.
+    pending: Fifo<12, 2>,
+    announced: Signal<Local, Bit>,
     may: Signal<Local, Bit>,
     length_offset: Number<64, LENGTH_OFFSET>,
     immediate_offset: Number<64, IMMEDIATE_OFFSET>,
@@ -80,7 +83,7 @@ impl Logic for Finish {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, vi_at, bus_at, word, immediate_at, long, owes, accepted);
-        dff_setup!(self, clock, sends_at);
+        dff_setup!(self, clock, sends_at, sampled_at, resting);
         clock!(self, clock, pending);
         self.pending.reset.next = self.reset.val();
         self.busy.next = self.state.q.val() != FinishState::Idle;
@@ -89,12 +92,13 @@ impl Logic for Finish {
             & self.room.val()
             & (!self.pending.full.val());
         self.pending.write.next = self.may.val();
-        self.pending.data_in.next = bit_cast::<18, 16>(self.vi_at.q.val())
-            | (bit_cast::<18, 1>(self.owes.q.val().into()) << 16)
-            | (bit_cast::<18, 1>(self.sends_at.q.val().into()) << 17);
+        self.pending.data_in.next = bit_cast::<12, 10>(self.vi_at.q.val())
+            | (bit_cast::<12, 1>(self.owes.q.val().into()) << 10)
+            | (bit_cast::<12, 1>(self.sends_at.q.val().into()) << 11);
         self.packet.next = false;
         self.beat.next = false;
         self.last.next = !self.long.q.val();
+        self.packet_sampled.next = self.sampled_at.q.val();
         self.data.next = self.word.q.val();
         self.address.next = self.bus_at.q.val() | self.length_offset.val();
         self.packet_length.next = self.short_bytes.val();
@@ -103,15 +107,16 @@ impl Logic for Finish {
             self.address.next = self.bus_at.q.val() | self.immediate_offset.val();
             self.packet_length.next = self.long_bytes.val();
         }
-        self.calls.next = self.accepted.q.val().any();
-        self.call.next = self.calls.val();
-        self.call_vi.next = self.pending.data_out.val().get_bits::<16>(0);
-        self.call_owe_ack.next = self.pending.data_out.val().get_bit(16);
-        self.call_sends.next = self.pending.data_out.val().get_bit(17);
-        self.pending.read.next = self.calls.val() & self.call_done.val();
-        if self.written.val() & (!(self.calls.val() & self.call_done.val())) {
+        self.vi_complete.valid.next = self.accepted.q.val().any() & (!self.resting.q.val());
+        self.vi_complete.vi.next = self.pending.data_out.val().get_bits::<10>(0);
+        self.vi_complete.owe_ack.next = self.pending.data_out.val().get_bit(10);
+        self.vi_complete.sends.next = self.pending.data_out.val().get_bit(11);
+        self.announced.next = self.vi_complete.done.val();
+        self.resting.d.next = self.announced.val();
+        self.pending.read.next = self.announced.val();
+        if self.written.val() & (!self.announced.val()) {
             self.accepted.d.next = self.accepted.q.val() + 1;
-        } else if (!self.written.val()) & self.calls.val() & self.call_done.val() {
+        } else if (!self.written.val()) & self.announced.val() {
             self.accepted.d.next = self.accepted.q.val() - 1;
         }
         match self.state.q.val() {
@@ -124,6 +129,7 @@ impl Logic for Finish {
                 self.long.d.next = self.has_immediate.val();
                 self.owes.d.next = self.owe_ack.val();
                 self.sends_at.d.next = self.sends.val();
+                self.sampled_at.d.next = self.sampled.val();
                 if self.start.val() {
                     self.state.d.next = FinishState::Packet;
                 }
@@ -151,6 +157,7 @@ impl Logic for Finish {
         if self.reset.val() {
             self.state.d.next = FinishState::Idle;
             self.accepted.d.next = 0.into();
+            self.resting.d.next = false;
         }
     }
 }

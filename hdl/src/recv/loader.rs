@@ -336,7 +336,7 @@ impl Logic for Loader {
                         self.waits.d.next = false;
                         self.failed.d.next = self.failed_host_read.val();
                         self.done_out.d.next = self.serving.val();
-                    } else if !self.waits.q.val() {
+                    } else if (!self.waits.q.val()) | (self.offer.val() & (!self.serving.val())) {
                         self.over.next = true;
                         self.failed.d.next = self.resolver.outcome.val();
                         self.more.next = self.resolver.anew.val();

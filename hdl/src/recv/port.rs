@@ -1,10 +1,7 @@
-//! The receive engine's side of the VI table: the calls of its three parts, the context of the
-//! frame's VI, its comparisons with the frame.
+//! The frame's side of the VI table: its calls, the context of its VI, its comparisons with the frame.
 //!
-//! `get`, `save`, `pop`, `acked`, `stop` are levels (states of the engine, one at a time); `complete`
-//! comes from the completer, `look` (a GET of `look_vi`) from the prefetcher. One call at a time:
-//! completions go first, then the frame, then the prefetcher. The frame's context is registered with
-//! `done` of a `get`; one cycle later the comparisons are registered.
+//! `get`, `save`, `pop`, `acked`, `stop` are levels (states of the engine, one at a time). The context
+//! is registered with `done` of a `get`; one cycle later the comparisons are registered.
 
 use crate::ifs::ViRecvClient;
 use crate::leaf::Number;
@@ -24,22 +21,6 @@ pub struct Port {
     pub acked: Signal<In, Bit>,
     pub pop: Signal<In, Bit>,
     pub stop: Signal<In, Bit>,
-    pub complete: Signal<In, Bit>,
-    pub complete_vi: Signal<In, Bits<16>>,
-    /// It is about the send queue.
-    pub complete_sends: Signal<In, Bit>,
-    pub complete_done: Signal<Out, Bit>,
-    pub look: Signal<In, Bit>,
-    pub look_vi: Signal<In, Bits<16>>,
-    /// The answer is on the VI table's outputs now.
-    pub look_done: Signal<Out, Bit>,
-    pub look_connected: Signal<Out, Bit>,
-    pub look_domain: Signal<Out, Bits<8>>,
-    pub look_tag: Signal<Out, Bits<16>>,
-    pub look_region: Signal<Out, Bits<16>>,
-    pub look_offset: Signal<Out, Bits<26>>,
-    pub look_hint: Signal<Out, Bits<5>>,
-    pub look_count: Signal<Out, Bits<16>>,
     /// A receive descriptor was posted (pulse).
     pub posted: Signal<Out, Bit>,
     pub posted_vi: Signal<Out, Bits<16>>,
@@ -47,7 +28,6 @@ pub struct Port {
     pub next_valid: Signal<In, Bit>,
     pub next_region: Signal<In, Bits<16>>,
     pub next_offset: Signal<In, Bits<26>>,
-    pub owe_ack: Signal<In, Bit>,
     pub reason: Signal<In, Bits<8>>,
     pub stop_status: Signal<In, Bits<32>>,
     /// A Data frame, or one of an RDMA write (else a control frame: stops blame the send queue and
@@ -100,8 +80,7 @@ pub struct Port {
     /// Length of the whole message; bit 20: longer than the device takes.
     pub whole: Signal<Out, Bits<21>>,
     pub vi: ViRecvClient,
-    // Whose call is under way: bit 0 completer, 1 frame, 2 prefetcher; and the cycle after it.
-    calling: DFF<Bits<3>>,
+    /// A call was answered a cycle ago.
     resting: DFF<Bit>,
     posted_at: DFF<Bit>,
     posted_vi_at: DFF<Bits<16>>,
@@ -144,14 +123,12 @@ pub struct Port {
     is_unreliable: Signal<Local, Bit>,
     is_reception: Signal<Local, Bit>,
     sum: Signal<Local, Bits<20>>,
-    frame: Signal<Local, Bit>,
-    grant: Signal<Local, Bits<3>>,
+    call: Signal<Local, Bit>,
     /// A stop blames the receive queue.
     blames_recv: Signal<Local, Bit>,
     op_save: Number<3, 1>,
     op_pop: Number<3, 2>,
     op_answer: Number<3, 3>,
-    op_complete: Number<3, 4>,
     op_stop: Number<3, 5>,
     op_acked: Number<3, 6>,
     level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
@@ -167,38 +144,14 @@ impl Logic for Port {
         dff_setup!(self, clock, vi_state, domain_at, tag_at, level, peer, peer_vi, connection);
         dff_setup!(self, clock, region_at, offset_at, hint_at, count_at, busy_at, progress, total);
         dff_setup!(self, clock, message, fragment, ours_at, fits_at, continues_at, misfit_at);
-        dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at, calling, resting);
+        dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at, resting);
         dff_setup!(self, clock, posted_at, posted_vi_at, busy_write_at, allows_at);
         dff_setup!(self, clock, answering, bad_read_at);
 
-        // Whose call it is.
-        self.frame.next =
+        self.call.next =
             self.get.val() | self.save.val() | self.acked.val() | self.pop.val() | self.stop.val();
-        self.grant.next = self.calling.q.val();
-        if (!self.calling.q.val().any()) & (!self.resting.q.val()) {
-            if self.complete.val() {
-                self.grant.next = 1.into();
-            } else if self.frame.val() {
-                self.grant.next = 2.into();
-            } else if self.look.val() {
-                self.grant.next = 4.into();
-            }
-        }
-        self.calling.d.next = self.grant.val();
-        if self.vi.done.val() {
-            self.calling.d.next = 0.into();
-        }
         self.resting.d.next = self.vi.done.val();
-        self.complete_done.next = self.vi.done.val() & self.calling.q.val().get_bit(0);
-        self.done.next = self.vi.done.val() & self.calling.q.val().get_bit(1);
-        self.look_done.next = self.vi.done.val() & self.calling.q.val().get_bit(2);
-        self.look_connected.next = self.vi.ctx_state.val() == self.state_connected.val();
-        self.look_domain.next = self.vi.ctx_domain.val();
-        self.look_tag.next = self.vi.ctx_tag.val();
-        self.look_region.next = self.vi.ctx_region.val();
-        self.look_offset.next = self.vi.ctx_offset.val();
-        self.look_hint.next = self.vi.ctx_segments.val();
-        self.look_count.next = self.vi.ctx_count.val();
+        self.done.next = self.vi.done.val();
         self.posted_at.d.next = self.vi.posted.val();
         self.posted_vi_at.d.next = self.vi.posted_vi.val();
         self.posted.next = self.posted_at.q.val();
@@ -227,7 +180,7 @@ impl Logic for Port {
         self.whole.next = self.whole_at.q.val();
 
         // Context.
-        if self.get.val() & self.vi.done.val() & self.calling.q.val().get_bit(1) {
+        if self.get.val() & self.vi.done.val() {
             self.vi_state.d.next = self.vi.ctx_state.val();
             self.domain_at.d.next = self.vi.ctx_domain.val();
             self.tag_at.d.next = self.vi.ctx_tag.val();
@@ -312,15 +265,10 @@ impl Logic for Port {
         }
 
         // Calls.
-        self.vi.valid.next = self.grant.val().any();
+        self.vi.valid.next = self.call.val() & (!self.resting.q.val());
         self.vi.vi.next = self.header1.val().get_bits::<16>(0);
         self.vi.op.next = 0.into();
-        if self.grant.val().get_bit(0) {
-            self.vi.vi.next = self.complete_vi.val();
-            self.vi.op.next = self.op_complete.val();
-        } else if self.grant.val().get_bit(2) {
-            self.vi.vi.next = self.look_vi.val();
-        } else if self.save.val() {
+        if self.save.val() {
             self.vi.op.next = self.op_save.val();
         } else if self.acked.val() {
             self.vi.op.next = self.op_acked.val();
@@ -334,8 +282,7 @@ impl Logic for Port {
         }
         self.vi.in_progress.next = self.in_progress.val();
         self.vi.write.next = self.is_write.val();
-        self.vi.sends.next = (self.grant.val().get_bit(0) & self.complete_sends.val())
-            | (self.grant.val().get_bit(1) & self.is_response.val());
+        self.vi.sends.next = self.is_response.val();
         self.vi.address.next = self.address.val();
         self.vi.handle.next = self.handle.val();
         self.vi.offset.next = self.reached_at.q.val().get_bits::<19>(0);
@@ -345,10 +292,7 @@ impl Logic for Port {
         self.vi.next_valid.next = self.next_valid.val();
         self.vi.next_region.next = self.next_region.val();
         self.vi.next_offset.next = self.next_offset.val();
-        self.vi.owe_ack.next = self.owe_ack.val();
-        if self.grant.val().get_bit(1) {
-            self.vi.owe_ack.next = self.save_owes_ack.val();
-        }
+        self.vi.owe_ack.next = self.save_owes_ack.val();
         self.vi.reason.next = self.reason.val();
         self.vi.detail.next = 0.into();
         if self.is_refuse.val() {
@@ -359,7 +303,6 @@ impl Logic for Port {
         self.vi.queue.next = self.blames_recv.val();
         self.vi.refuse.next = self.blames_recv.val() | self.is_response.val();
         if self.reset.val() {
-            self.calling.d.next = 0.into();
             self.resting.d.next = false;
             self.posted_at.d.next = false;
         }

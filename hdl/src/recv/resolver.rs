@@ -5,10 +5,13 @@
 //! read may still be under way or fail: beats are taken as they come.
 //!
 //! ```text
-//! Done -> Head -> Control -> Segment -> [Lookup -> Segment ...] -> Check -> [NextLookup ->] Done
-//!   Segment -> Done (faults, too little);  Segment -> Check (only Next)
+//! Done -> Head -> Control -> Segment -> Lookup -> [Segment -> Lookup ...] -> [NextLookup ->] Done
+//!   Segment -> Done (faults, too little);  Segment -> Check (only Next, no segment, bad format),
+//!   Lookup -> Check (not granted);  Check -> [NextLookup ->] Done
 //! ```
+//! A segment behind the one that was looked up last takes two cycles in Lookup ([`super::nearby`]).
 
+use super::nearby::Nearby;
 use super::successor::Successor;
 use crate::desc::Outcome;
 use crate::ifs::TptClient;
@@ -27,7 +30,7 @@ pub enum ParseState {
     Control,
     /// Acts on the format rules, then takes a segment.
     Segment,
-    /// Asks the region table for it.
+    /// Finds it behind the last one, or asks the region table for it.
     Lookup,
     /// Checks whether Next is of use.
     Check,
@@ -78,6 +81,7 @@ pub struct Resolver {
     pub domain: Signal<In, Bits<8>>,
     pub tpt: TptClient,
     next_one: Successor,
+    nearby: Nearby,
     state: DFF<ParseState>,
     outcome_at: DFF<Bits<3>>,
     anew_at: DFF<Bit>,
@@ -94,10 +98,17 @@ pub struct Resolver {
     handle: DFF<Bits<32>>,
     address: DFF<Bits<64>>,
     length: DFF<Bits<32>>,
+    /// The region table is asked; the second cycle of Lookup has come.
+    asks: DFF<Bit>,
+    compared: DFF<Bit>,
     seg_bytes: Signal<Local, Bits<9>>,
     over: Signal<Local, Bit>,
     lacks: Signal<Local, Bit>,
     ended: Signal<Local, Bit>,
+    hit: Signal<Local, Bit>,
+    answered: Signal<Local, Bit>,
+    granted: Signal<Local, Bit>,
+    last_granted: Signal<Local, Bit>,
     row_length: Signal<Local, Bits<32>>,
     next_sum: Signal<Local, Bits<21>>,
     control_bytes: Number<9, { desc::CONTROL_BYTES }>,
@@ -114,21 +125,17 @@ impl Logic for Resolver {
     fn update(&mut self) {
         dff_setup!(self, clock, state, outcome_at, anew_at, word_at, need_at, next_va);
         dff_setup!(self, clock, next_handle, seg_count, bad_control, bad_format, seg_index, listed);
-        dff_setup!(self, clock, sum, handle, address, length);
-        clock!(self, clock, next_one);
+        dff_setup!(self, clock, sum, handle, address, length, asks, compared);
+        clock!(self, clock, next_one, nearby);
         self.done.next = self.state.q.val() == ParseState::Done;
         self.anew.next = self.anew_at.q.val();
         self.outcome.next = self.outcome_at.q.val();
         self.hint.next = self.seg_count.q.val().get_bits::<5>(0);
         self.total.next = self.sum.q.val();
-        self.segment_write.next = (self.state.q.val() == ParseState::Lookup) & self.tpt.done.val();
-        self.segment_number.next = self.listed.q.val();
-        self.segment_bus.next = self.tpt.bus.val();
-        self.segment_length.next = self.length.q.val();
         self.word.next = self.word_at.q.val();
 
         // Look-ups: arguments are registers.
-        self.tpt.valid.next = (self.state.q.val() == ParseState::Lookup)
+        self.tpt.valid.next = ((self.state.q.val() == ParseState::Lookup) & self.asks.q.val())
             | (self.state.q.val() == ParseState::NextLookup);
         self.tpt.index.next = self.handle.q.val().get_bits::<16>(0);
         self.tpt.generation.next = self.handle.q.val().get_bits::<16>(16);
@@ -150,11 +157,38 @@ impl Logic for Resolver {
         self.next_sum.next = bit_cast::<21, 20>(self.sum.q.val())
             + bit_cast::<21, 20>(self.length.q.val().get_bits::<20>(0));
 
+        // The segment.
+        self.nearby.forget.next = self.forget.val();
+        self.nearby.names.next = self.state.q.val() == ParseState::Segment;
+        self.nearby.named.next = self.odd.val().get_bits::<32>(0);
+        self.nearby.address.next = self.address.q.val();
+        self.nearby.handle.next = self.handle.q.val();
+        self.nearby.length.next = self.length.q.val();
+        self.nearby.learn.next = (self.state.q.val() == ParseState::Lookup)
+            & self.asks.q.val()
+            & self.tpt.done.val()
+            & self.tpt.ok.val();
+        self.nearby.found.next = self.tpt.bus.val();
+        self.nearby.room.next = self.tpt.room.val();
+        self.hit.next = self.compared.q.val() & (!self.asks.q.val()) & self.nearby.covers.val();
+        self.answered.next = (self.state.q.val() == ParseState::Lookup)
+            & (self.hit.val() | (self.asks.q.val() & self.tpt.done.val()));
+        self.granted.next = self.hit.val() | self.tpt.ok.val();
+        self.last_granted.next = self.answered.val() & self.granted.val() & self.ended.val();
+        self.segment_write.next = self.answered.val();
+        self.segment_number.next = self.listed.q.val();
+        self.segment_bus.next = self.tpt.bus.val();
+        if self.hit.val() {
+            self.segment_bus.next = self.nearby.bus.val();
+        }
+        self.segment_length.next = self.length.q.val();
+
         // The successor.
         self.next_one.forget.next = self.forget.val();
         self.next_one.va.next = self.next_va.q.val();
         self.next_one.handle.next = self.next_handle.q.val();
-        self.next_one.look.next = self.state.q.val() == ParseState::Check;
+        self.next_one.look.next =
+            (self.state.q.val() == ParseState::Check) | self.last_granted.val();
         self.next_one.covers.next = self.covers.val();
         self.next_one.answer.next =
             (self.state.q.val() == ParseState::NextLookup) & self.tpt.done.val();
@@ -213,6 +247,8 @@ impl Logic for Resolver {
                 self.address.d.next = self.even.val();
                 self.handle.d.next = self.odd.val().get_bits::<32>(0);
                 self.length.d.next = self.row_length.val();
+                self.asks.d.next = false;
+                self.compared.d.next = false;
                 if self.only_next.val() {
                     self.state.d.next = ParseState::Check;
                 } else if self.over.val() {
@@ -237,7 +273,12 @@ impl Logic for Resolver {
                 }
             }
             ParseState::Lookup => {
-                if self.tpt.done.val() {
+                self.compared.d.next = self.nearby.same.val();
+                if (!self.nearby.same.val()) | (self.compared.q.val() & (!self.nearby.covers.val()))
+                {
+                    self.asks.d.next = true;
+                }
+                if self.answered.val() {
                     self.listed.d.next = self.listed.q.val() + 1;
                     self.sum.d.next = self.next_sum.val().get_bits::<20>(0);
                     if self.next_sum.val().get_bit(20)
@@ -246,29 +287,28 @@ impl Logic for Resolver {
                         self.sum.d.next = self.saturated.val();
                     }
                     self.state.d.next = ParseState::Segment;
-                    if !self.tpt.ok.val() {
+                    if !self.granted.val() {
                         self.outcome_at.d.next = self.failed_protection.val();
-                        self.state.d.next = ParseState::Check;
-                    } else if self.ended.val() {
                         self.state.d.next = ParseState::Check;
                     }
                 }
             }
-            ParseState::Check => {
-                self.address.d.next = self.next_va.q.val();
-                self.handle.d.next = self.next_handle.q.val();
-                self.length.d.next = 1.into();
-                self.state.d.next = ParseState::NextLookup;
-                if self.next_one.settled.val() {
-                    self.state.d.next = ParseState::Done;
-                }
-            }
+            ParseState::Check => {}
             ParseState::NextLookup => {
                 if self.tpt.done.val() {
                     self.state.d.next = ParseState::Done;
                 }
             }
             _ => {
+                self.state.d.next = ParseState::Done;
+            }
+        }
+        if self.next_one.look.val() {
+            self.address.d.next = self.next_va.q.val();
+            self.handle.d.next = self.next_handle.q.val();
+            self.length.d.next = 1.into();
+            self.state.d.next = ParseState::NextLookup;
+            if self.next_one.settled.val() {
                 self.state.d.next = ParseState::Done;
             }
         }

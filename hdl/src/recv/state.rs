@@ -8,7 +8,8 @@ pub enum RecvState {
     Idle,
     /// Reads the VI's context.
     Get,
-    /// Waits for the RDMA header, if there is one; registers the comparisons of frame, VI and descriptor.
+    /// Waits for the RDMA header, if there is one, and until the status before is in the queue;
+    /// registers the comparisons of frame, VI and descriptor.
     Match,
     /// Acts on them; the payload starts.
     Choose,
@@ -24,10 +25,10 @@ pub enum RecvState {
     Check,
     /// Call: ACKED, ANSWER.
     Acked,
-    /// Waits until the message, the descriptor or the VI is dealt with.
+    /// Waits until the message, the descriptor or the VI is dealt with; gives the frame's memory back.
     Close,
     /// Waits until the message is delivered or refused.
     Message,
-    /// Gives the frame's memory back.
+    /// Gives the memory of a frame back that nothing has to be closed for.
     Release,
 }

@@ -20,6 +20,8 @@ pub struct Commands {
     pub vi: Signal<Out, Bits<10>>,
     pub loaded: Signal<In, Bit>,
     pub at: Signal<In, Bit>,
+    /// An operation that may have something to announce is on its way.
+    pub settling: Signal<In, Bit>,
     // From the announcer.
     pub waiting: Signal<In, Bits<6>>,
     pub served: Signal<In, Bit>,
@@ -66,7 +68,7 @@ impl Logic for Commands {
             & (!self.wait_count.q.val().any())
             & (!(self.announcing.val()
                 & (self.announcing_vi.val() == self.admin.vi.val().get_bits::<10>(0))));
-        if self.admin.valid.val() & (!self.seen.q.val()) {
+        if self.admin.valid.val() & (!self.seen.q.val()) & (!self.settling.val()) {
             self.seen.d.next = true;
             self.wait_count.d.next = self.waiting.val();
         } else if self.served.val() & self.wait_count.q.val().any() {

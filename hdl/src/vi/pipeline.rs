@@ -7,25 +7,37 @@
 //! cycle 3  the writes can be read            (stage 3 only remembers the VI)
 //! ```
 //! One operation a cycle. An operation whose VI is in a later stage waits in stage 1 and reads
-//! again until that one has written. Doorbells and both engines are arbitrated directly; admin,
-//! kill, announcer and ready ring first share a register (`slow`), which is the fourth requester:
-//! both arbiters are fair, so nobody starves.
+//! again until that one has written. Doorbells and the engines' callers are arbitrated directly;
+//! admin, kill, announcer and ready ring first share a register (`slow`), which is the sixth
+//! requester: both arbiters are fair, so nobody starves.
+//!
+//! A request of the send engine that needs no answer is told in stage 1, whether it waits there or not,
+//! and may change then; it is worked on like any other.
 
 use crate::leaf::RoundRobin;
 use rust_hdl::prelude::*;
 
-/// Requesters: bit 0 doorbell, 1 send, 2 receive, 3 admin, 4 kill, 5 announcer, 6 ready ring.
+/// Requesters: bit 0 doorbell, 1 send, 2 receive, 3 its completer, 4 its prefetcher, 5 admin, 6 kill,
+/// 7 announcer, 8 ready ring.
 #[derive(LogicBlock, Default)]
 pub struct Pipeline {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// The tables are clear.
     pub ready: Signal<In, Bit>,
-    /// Requests of doorbell, send and receive; each stays until its stage 2.
-    pub request: Signal<In, Bits<3>>,
+    /// Requests of the first five; each stays until its stage 2, or until `early`.
+    pub request: Signal<In, Bits<5>>,
+    /// That of the send engine needs no answer. Pulse: it is in stage 1.
+    pub send_early: Signal<In, Bit>,
+    pub early: Signal<Out, Bit>,
+    /// Stage 2 is such a one / there is one in stage 1 or 2.
+    pub at_early: Signal<Out, Bit>,
+    pub has_early: Signal<Out, Bit>,
     pub post_vi: Signal<In, Bits<10>>,
     pub send_vi: Signal<In, Bits<10>>,
     pub recv_vi: Signal<In, Bits<10>>,
+    pub complete_vi: Signal<In, Bits<10>>,
+    pub look_vi: Signal<In, Bits<10>>,
     /// Requests of admin, kill, announcer and ready ring; each is taken over when its `loaded` bit
     /// is high.
     pub slow_request: Signal<In, Bits<4>>,
@@ -38,31 +50,35 @@ pub struct Pipeline {
     pub loaded: Signal<Out, Bits<4>>,
     pub read_address: Signal<Out, Bits<10>>,
     /// Stage 2, one-hot.
-    pub at: Signal<Out, Bits<7>>,
+    pub at: Signal<Out, Bits<9>>,
     pub vi: Signal<Out, Bits<10>>,
     pub op: Signal<Out, Bits<2>>,
-    fast_arbiter: RoundRobin<4>,
+    fast_arbiter: RoundRobin<6>,
     slow_arbiter: RoundRobin<4>,
-    busy: DFF<Bits<3>>,
+    busy: DFF<Bits<5>>,
     slow: DFF<Bits<4>>,
     slow_vi: DFF<Bits<10>>,
     slow_op: DFF<Bits<2>>,
-    stage1: DFF<Bits<7>>,
+    stage1: DFF<Bits<9>>,
     stage1_vi: DFF<Bits<10>>,
     stage1_op: DFF<Bits<2>>,
-    stage2: DFF<Bits<7>>,
+    stage2: DFF<Bits<9>>,
     stage2_vi: DFF<Bits<10>>,
     stage2_op: DFF<Bits<2>>,
     stage3: DFF<Bit>,
+    stage1_early: DFF<Bit>,
+    stage2_early: DFF<Bit>,
+    /// The one in stage 1 was told.
+    told: DFF<Bit>,
     stage3_vi: DFF<Bits<10>>,
     stall: Signal<Local, Bit>,
-    free_requests: Signal<Local, Bits<3>>,
-    requests: Signal<Local, Bits<4>>,
-    accepted: Signal<Local, Bits<4>>,
+    free_requests: Signal<Local, Bits<5>>,
+    requests: Signal<Local, Bits<6>>,
+    accepted: Signal<Local, Bits<6>>,
     chosen_vi: Signal<Local, Bits<10>>,
-    finished: Signal<Local, Bits<3>>,
-    busy_kept: Signal<Local, Bits<3>>,
-    fast_accepted: Signal<Local, Bits<3>>,
+    finished: Signal<Local, Bits<5>>,
+    busy_kept: Signal<Local, Bits<5>>,
+    fast_accepted: Signal<Local, Bits<5>>,
     slow_free: Signal<Local, Bit>,
 }
 
@@ -73,6 +89,7 @@ impl Logic for Pipeline {
             self, clock, busy, slow, slow_vi, slow_op, stage1, stage1_vi, stage1_op, stage2,
             stage2_vi, stage2_op, stage3, stage3_vi
         );
+        dff_setup!(self, clock, stage1_early, stage2_early, told);
         clock!(self, clock, fast_arbiter, slow_arbiter);
         self.fast_arbiter.reset.next = self.reset.val();
         self.slow_arbiter.reset.next = self.reset.val();
@@ -86,8 +103,8 @@ impl Logic for Pipeline {
         self.free_requests.next = self.request.val() & (!self.busy.q.val());
         self.requests.next = 0.into();
         if self.ready.val() {
-            self.requests.next = bit_cast::<4, 3>(self.free_requests.val())
-                | (bit_cast::<4, 1>(self.slow.q.val().any().into()) << 3);
+            self.requests.next = bit_cast::<6, 5>(self.free_requests.val())
+                | (bit_cast::<6, 1>(self.slow.q.val().any().into()) << 5);
         }
         self.fast_arbiter.request.next = self.requests.val();
         self.fast_arbiter.advance.next = !self.stall.val();
@@ -102,6 +119,10 @@ impl Logic for Pipeline {
             self.chosen_vi.next = self.send_vi.val();
         } else if self.fast_arbiter.grant.val().get_bit(2) {
             self.chosen_vi.next = self.recv_vi.val();
+        } else if self.fast_arbiter.grant.val().get_bit(3) {
+            self.chosen_vi.next = self.complete_vi.val();
+        } else if self.fast_arbiter.grant.val().get_bit(4) {
+            self.chosen_vi.next = self.look_vi.val();
         }
         self.read_address.next = self.chosen_vi.val();
         if self.stall.val() {
@@ -109,7 +130,7 @@ impl Logic for Pipeline {
         }
 
         // Slow requesters.
-        self.slow_free.next = (!self.slow.q.val().any()) | self.accepted.val().get_bit(3);
+        self.slow_free.next = (!self.slow.q.val().any()) | self.accepted.val().get_bit(5);
         self.slow_arbiter.request.next = self.slow_request.val();
         self.slow_arbiter.advance.next = self.slow_free.val();
         self.loaded.next = 0.into();
@@ -128,21 +149,28 @@ impl Logic for Pipeline {
         }
 
         // Stages.
-        self.fast_accepted.next = self.accepted.val().get_bits::<3>(0);
-        self.finished.next = self.stage2.q.val().get_bits::<3>(0);
+        self.fast_accepted.next = self.accepted.val().get_bits::<5>(0);
+        self.finished.next = self.stage2.q.val().get_bits::<5>(0);
         self.busy_kept.next = self.busy.q.val() & (!self.finished.val());
         self.busy.d.next = self.busy_kept.val() | self.fast_accepted.val();
         if !self.stall.val() {
-            self.stage1.d.next = bit_cast::<7, 3>(self.fast_accepted.val());
-            if self.accepted.val().get_bit(3) {
-                self.stage1.d.next = bit_cast::<7, 4>(self.slow.q.val()) << 3;
+            self.stage1.d.next = bit_cast::<9, 5>(self.fast_accepted.val());
+            if self.accepted.val().get_bit(5) {
+                self.stage1.d.next = bit_cast::<9, 4>(self.slow.q.val()) << 5;
             }
             self.stage1_vi.d.next = self.chosen_vi.val();
             self.stage1_op.d.next = self.slow_op.q.val();
             self.stage2.d.next = self.stage1.q.val();
+            self.stage1_early.d.next = self.accepted.val().get_bit(1) & self.send_early.val();
+            self.stage2_early.d.next = self.stage1_early.q.val();
         } else {
             self.stage2.d.next = 0.into();
+            self.stage2_early.d.next = false;
         }
+        self.early.next = self.stage1_early.q.val() & (!self.told.q.val());
+        self.told.d.next = self.stage1_early.q.val() & self.stall.val();
+        self.at_early.next = self.stage2_early.q.val();
+        self.has_early.next = self.stage1_early.q.val() | self.stage2_early.q.val();
         self.stage2_vi.d.next = self.stage1_vi.q.val();
         self.stage2_op.d.next = self.stage1_op.q.val();
         self.stage3.d.next = self.stage2.q.val().any();
@@ -157,6 +185,9 @@ impl Logic for Pipeline {
             self.stage1.d.next = 0.into();
             self.stage2.d.next = 0.into();
             self.stage3.d.next = false;
+            self.stage1_early.d.next = false;
+            self.stage2_early.d.next = false;
+            self.told.d.next = false;
         }
     }
 }

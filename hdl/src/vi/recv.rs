@@ -4,7 +4,7 @@
 
 use super::progress::{RecvProgress, Unannounced};
 use super::queue::WorkQueue;
-use crate::ifs::{AskerClient, ViRecvServer};
+use crate::ifs::{AskerClient, ViCompleteServer, ViLookServer, ViRecvServer};
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
@@ -12,10 +12,15 @@ use rust_hdl::prelude::*;
 pub struct RecvSide {
     pub clock: Signal<In, Clock>,
     pub port: ViRecvServer,
+    pub complete: ViCompleteServer,
+    pub look: ViLookServer,
     pub read_address: Signal<In, Bits<10>>,
     pub write_address: Signal<In, Bits<10>>,
-    /// The engine's operation is in stage 2 / on a VI that does not exist.
+    /// The engine's operation is in stage 2 (its completer's, its prefetcher's) / on a VI that does not
+    /// exist.
     pub at: Signal<In, Bit>,
+    pub at_complete: Signal<In, Bit>,
+    pub at_look: Signal<In, Bit>,
     pub unknown: Signal<Out, Bit>,
     // The VI in stage 2, as in `super::lifecycle`.
     pub state: Signal<In, Bits<2>>,
@@ -58,12 +63,13 @@ pub struct RecvSide {
     connected: Signal<Local, Bit>,
     any_op: Signal<Local, Bits<8>>,
     op: Signal<Local, Bits<8>>,
+    finishes: Signal<Local, Bit>,
     shown_head: Signal<Local, Bits<47>>,
     announcing: Signal<Local, Bit>,
     /// Shifted left by a number: one-hot.
     one: Number<8, 1>,
-    /// Operations that are the same for both queues: all but SAVE, POP, COMPLETE.
-    common: Number<8, 0b1110_1001>,
+    /// Operations that are the same for both queues: all but SAVE and POP.
+    common: Number<8, 0b1111_1001>,
 }
 
 impl Logic for RecvSide {
@@ -81,13 +87,13 @@ impl Logic for RecvSide {
         self.op.next = self.any_op.val();
         self.asker.place.next = false;
         self.asker.pop.next = false;
-        self.asker.complete.next = false;
         if self.port.sends.val() {
             self.op.next = self.any_op.val() & self.common.val();
             self.asker.place.next = self.any_op.val().get_bit(1);
             self.asker.pop.next = self.any_op.val().get_bit(2);
-            self.asker.complete.next = self.any_op.val().get_bit(4);
         }
+        self.asker.complete.next = self.at_complete.val() & self.complete.sends.val();
+        self.finishes.next = self.at_complete.val() & (!self.complete.sends.val());
         self.asker.offset.next = self.port.offset.val();
         self.asker.next_valid.next = self.port.next_valid.val();
         self.asker.next_token.next = bit_cast::<42, 16>(self.port.next_region.val())
@@ -96,14 +102,14 @@ impl Logic for RecvSide {
         self.asker.handle.next = self.port.handle.val();
         self.asker.left.next = self.port.total.val();
         self.asker.owe.next = self.any_op.val().get_bit(3) & self.connected.val();
-        self.completes.next = self.op.val().get_bit(4);
+        self.completes.next = self.finishes.val();
         // A live VI (Connected or Error) with an event queue.
-        self.announcing.next = self.op.val().get_bit(4)
+        self.announcing.next = self.finishes.val()
             & self.state.val().get_bit(1)
             & (!self.config_word.val().get_bit(42));
         self.announce.next = self.announcing.val();
-        self.owes_ack.next = (self.op.val().get_bit(1) | self.op.val().get_bit(4))
-            & self.port.owe_ack.val()
+        self.owes_ack.next = ((self.op.val().get_bit(1) & self.port.owe_ack.val())
+            | (self.finishes.val() & self.complete.owe_ack.val()))
             & self.state.val().get_bit(1);
         self.look_again.next = self.completes.val() | self.owes_ack.val();
         self.acks.next = self.op.val().get_bit(6);
@@ -153,6 +159,8 @@ impl Logic for RecvSide {
 
         // The answer.
         self.port.done.next = self.at.val();
+        self.complete.done.next = self.at_complete.val();
+        self.look.done.next = self.at_look.val();
         self.port.need_next.next = self.work_queue.need_next.val();
         if self.port.sends.val() {
             self.port.need_next.next = self.asker.need_next.val();
@@ -184,6 +192,13 @@ impl Logic for RecvSide {
         self.port.ctx_region.next = self.shown_head.val().get_bits::<16>(0);
         self.port.ctx_offset.next = self.shown_head.val().get_bits::<26>(16);
         self.port.ctx_segments.next = self.shown_head.val().get_bits::<5>(42);
+        self.look.state.next = self.state.val();
+        self.look.domain.next = bit_cast::<8, 6>(self.config_word.val().get_bits::<6>(0));
+        self.look.tag.next = self.config_word.val().get_bits::<16>(9);
+        self.look.region.next = self.work_queue.head.val().get_bits::<16>(0);
+        self.look.offset.next = self.work_queue.head.val().get_bits::<26>(16);
+        self.look.segments.next = self.work_queue.head.val().get_bits::<5>(42);
+        self.look.count.next = self.work_queue.count.val();
         self.port.ctx_message.next = self.progress.message.val();
         self.port.ctx_fragment.next = self.progress.fragment.val();
         self.port.ctx_allows.next = self.config_word.val().get_bits::<2>(62);

@@ -19,8 +19,12 @@ pub struct SendSide {
     pub work_ready: Signal<Out, Bit>,
     pub read_address: Signal<In, Bits<10>>,
     pub write_address: Signal<In, Bits<10>>,
-    /// The engine's operation is in stage 2.
+    /// The engine's operation is in stage 2; it is a COMPLETE that was told in stage 1 (`early`, a pulse),
+    /// and the call may be another one by now. The call is a COMPLETE: it needs no answer.
     pub at: Signal<In, Bit>,
+    pub at_early: Signal<In, Bit>,
+    pub early: Signal<In, Bit>,
+    pub needs_nothing: Signal<Out, Bit>,
     // The VI in stage 2, as in `super::lifecycle`.
     pub state: Signal<In, Bits<2>>,
     pub owed: Signal<In, Bits<3>>,
@@ -86,6 +90,8 @@ pub struct SendSide {
     shown_token: Signal<Local, Bits<42>>,
     /// Shifted left by a number: one-hot.
     one: Number<10, 1>,
+    op_complete: Number<4, 4>,
+    complete_bit: Number<10, { 1 << 4 }>,
     is_connected: Signal<Local, Bit>,
     empty_now: Signal<Local, Bit>,
     given_token: Signal<Local, Bits<42>>,
@@ -103,6 +109,9 @@ impl Logic for SendSide {
         self.op.next = 0.into();
         if self.at.val() {
             self.op.next = self.one.val() << self.port.op.val();
+            if self.at_early.val() {
+                self.op.next = self.complete_bit.val();
+            }
         }
         self.completes.next = self.op.val().get_bit(4) | self.asker.complete.val();
         // A live VI (Connected or Error) with an event queue.
@@ -112,6 +121,7 @@ impl Logic for SendSide {
         self.announce.next = self.announcing.val();
         self.reception.next = self.config_word.val().get_bit(8);
         self.is_connected.next = self.state.val().get_bit(1) & (!self.state.val().get_bit(0));
+        self.needs_nothing.next = self.port.op.val() == self.op_complete.val();
         self.releases.next = self.op.val().get_bit(8) | self.op.val().get_bit(9);
         self.look_again.next = self.op.val().get_bit(1)
             | self.op.val().get_bit(3)
@@ -238,7 +248,7 @@ impl Logic for SendSide {
         self.event_queue.next = self.config_word.val().get_bits::<9>(25);
 
         // The answer.
-        self.port.done.next = self.at.val();
+        self.port.done.next = self.early.val() | (self.at.val() & (!self.at_early.val()));
         self.port.need_next.next = self.work_queue.need_next.val();
         self.port.ctx_state.next = self.state.val();
         self.port.ctx_domain.next = bit_cast::<8, 6>(self.config_word.val().get_bits::<6>(0));

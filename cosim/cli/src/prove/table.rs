@@ -124,7 +124,8 @@ pub(crate) const PROOFS: &[Proof] = &[
         mutations: &[
             mutation("no-third-stage", "stage3$d = |stage2$q;", "stage3$d = 1'b0;"),
             mutation("stale-read", "read_address = stage1_vi$q;", "read_address = chosen_vi;"),
-            mutation("twice", "request & (~busy$q)", "request & (~(busy$q & 3'h6))"),
+            mutation("told-twice", "told$d = stage1_early$q & stall;", "told$d = 1'b0;"),
+            mutation("twice", "request & (~busy$q)", "request & (~(busy$q & 5'h1e))"),
         ],
     },
     Proof {
