@@ -11,7 +11,7 @@
 //! Every operation reads all of a VI's state, one cycle later registers it, and in the cycle after
 //! that (`at_*`) does its work: results, `done`, write-back. This kernel decodes the operation and
 //! qualifies it by the VI's state; what the operations do to the state stands in the sub-blocks.
-//! Arguments of calls are stable until `done` and are not copied.
+//! Arguments of calls are stable until `done`; those of the receive engine come from registers.
 
 mod announce;
 mod answer;
@@ -24,12 +24,13 @@ mod pipeline;
 mod progress;
 mod queue;
 mod recv;
+mod recv_call;
 mod ring;
 mod send;
 
 use crate::ifs::{
     AskerClient, DrainServer, EventClient, KillServer, PostServer, ViAdminServer, ViCompleteServer,
-    ViLookServer, ViRecvServer, ViSendServer,
+    ViLookServer, ViRecvClient, ViRecvServer, ViSendServer,
 };
 use crate::leaf::Number;
 use announce::Announcer;
@@ -42,6 +43,7 @@ use nic_regs::limits::VI_COUNT;
 use notice::Notices;
 use pipeline::Pipeline;
 use recv::RecvSide;
+use recv_call::RecvCall;
 use ring::ReadyRing;
 use rust_hdl::prelude::*;
 use send::SendSide;
@@ -90,6 +92,7 @@ pub struct Vi {
     kills: Kills,
     lifecycle: Lifecycle,
     send_side: SendSide,
+    recv_call: RecvCall,
     recv_side: RecvSide,
     notices: Notices,
     announcer: Announcer,
@@ -125,12 +128,13 @@ impl Logic for Vi {
     fn update(&mut self) {
         dff_setup!(self, clock, counts_out);
         clock!(
-            self, clock, pipeline, doorbells, commands, kills, lifecycle, send_side, recv_side,
-            notices, announcer, ring
+            self, clock, pipeline, doorbells, commands, kills, lifecycle, send_side, recv_call,
+            recv_side, notices, announcer, ring
         );
         PostServer::link(&mut self.post, &mut self.doorbells.post);
         ViSendServer::link(&mut self.send, &mut self.send_side.port);
-        ViRecvServer::link(&mut self.recv, &mut self.recv_side.port);
+        ViRecvServer::link(&mut self.recv, &mut self.recv_call.port);
+        ViRecvClient::join(&mut self.recv_call.side, &mut self.recv_side.port);
         ViCompleteServer::link(&mut self.complete, &mut self.recv_side.complete);
         ViLookServer::link(&mut self.look, &mut self.recv_side.look);
         ViAdminServer::link(&mut self.admin, &mut self.commands.admin);

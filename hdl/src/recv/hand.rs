@@ -1,4 +1,4 @@
-//! The frames that the engine was given: up to eight are taken out of staging, the oldest is worked
+//! The frames that the engine was given: up to nine are taken out of staging, the oldest is worked
 //! on, and the VIs of the others are known before their turn.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //!             | Hand | --> the VI of a frame that waits (`peek`)
 //!    give -> +------+ --> take
 //! ```
-//! A frame that finds nothing in front of it is shown while it is offered: it loses no cycle.
+//! The oldest frame is in registers: all of the engine hangs on its header.
 
 use crate::leaf::{Fifo, Number};
 use nic_regs::frame::Type;
@@ -34,6 +34,13 @@ pub struct Hand {
     pub peek: Signal<Out, Bit>,
     pub peek_vi: Signal<Out, Bits<10>>,
     pub peeked: Signal<In, Bit>,
+    // The oldest frame.
+    front_valid: DFF<Bit>,
+    front0: DFF<Bits<64>>,
+    front1: DFF<Bits<64>>,
+    front2: DFF<Bits<64>>,
+    front_base: DFF<Bits<11>>,
+    // Those behind it.
     headers0: Fifo<64, 3>,
     headers1: Fifo<64, 3>,
     headers2: Fifo<64, 3>,
@@ -41,6 +48,12 @@ pub struct Hand {
     // Of the frames in hand that were not looked at: VI 9:0, Data 10.
     peeks: Fifo<11, 3>,
     taken: Signal<Local, Bit>,
+    /// The front takes the next frame at this edge.
+    free: Signal<Local, Bit>,
+    behind: Signal<Local, Bit>,
+    stored: Signal<Local, Bit>,
+    moved: Signal<Local, Bit>,
+    held: Signal<Local, Bits<16>>,
     is_data: Signal<Local, Bit>,
     /// The first one that was not looked at is the oldest, or gone.
     late: Signal<Local, Bit>,
@@ -50,38 +63,51 @@ pub struct Hand {
 impl Logic for Hand {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, front_valid, front0, front1, front2, front_base);
         clock!(self, clock, headers0, headers1, headers2, bases, peeks);
         self.headers0.reset.next = self.reset.val();
         self.headers1.reset.next = self.reset.val();
         self.headers2.reset.next = self.reset.val();
         self.bases.reset.next = self.reset.val();
         self.peeks.reset.next = self.reset.val();
-        self.taken.next = self.offered.val() & (!self.headers0.full.val());
+        self.free.next = self.give.val() | (!self.front_valid.q.val());
+        self.behind.next = !self.headers0.empty.val();
+        self.taken.next =
+            self.offered.val() & (!self.headers0.full.val()) & (!self.peeks.full.val());
         self.take.next = self.taken.val();
-        self.headers0.write.next = self.taken.val();
-        self.headers1.write.next = self.taken.val();
-        self.headers2.write.next = self.taken.val();
-        self.bases.write.next = self.taken.val();
+        self.stored.next = self.taken.val() & (self.behind.val() | (!self.free.val()));
+        self.headers0.write.next = self.stored.val();
+        self.headers1.write.next = self.stored.val();
+        self.headers2.write.next = self.stored.val();
+        self.bases.write.next = self.stored.val();
         self.headers0.data_in.next = self.offered0.val();
         self.headers1.data_in.next = self.offered1.val();
         self.headers2.data_in.next = self.offered2.val();
         self.bases.data_in.next = self.offered_base.val();
-        self.headers0.read.next = self.give.val();
-        self.headers1.read.next = self.give.val();
-        self.headers2.read.next = self.give.val();
-        self.bases.read.next = self.give.val();
+        self.moved.next = self.free.val() & self.behind.val();
+        self.headers0.read.next = self.moved.val();
+        self.headers1.read.next = self.moved.val();
+        self.headers2.read.next = self.moved.val();
+        self.bases.read.next = self.moved.val();
 
-        self.valid.next = self.offered.val() | (!self.headers0.empty.val());
-        self.header0.next = self.offered0.val();
-        self.header1.next = self.offered1.val();
-        self.header2.next = self.offered2.val();
-        self.base.next = self.offered_base.val();
-        if !self.headers0.empty.val() {
-            self.header0.next = self.headers0.data_out.val();
-            self.header1.next = self.headers1.data_out.val();
-            self.header2.next = self.headers2.data_out.val();
-            self.base.next = self.bases.data_out.val();
+        if self.free.val() {
+            self.front_valid.d.next = self.behind.val() | self.taken.val();
+            self.front0.d.next = self.offered0.val();
+            self.front1.d.next = self.offered1.val();
+            self.front2.d.next = self.offered2.val();
+            self.front_base.d.next = self.offered_base.val();
+            if self.behind.val() {
+                self.front0.d.next = self.headers0.data_out.val();
+                self.front1.d.next = self.headers1.data_out.val();
+                self.front2.d.next = self.headers2.data_out.val();
+                self.front_base.d.next = self.bases.data_out.val();
+            }
         }
+        self.valid.next = self.front_valid.q.val();
+        self.header0.next = self.front0.q.val();
+        self.header1.next = self.front1.q.val();
+        self.header2.next = self.front2.q.val();
+        self.base.next = self.front_base.q.val();
 
         // The oldest one needs no look: it asks itself.
         self.is_data.next = (self.offered0.val().get_bits::<8>(8) == self.kind_data.val())
@@ -89,11 +115,16 @@ impl Logic for Hand {
         self.peeks.write.next = self.taken.val();
         self.peeks.data_in.next = bit_cast::<11, 10>(self.offered1.val().get_bits::<10>(0))
             | (bit_cast::<11, 1>(self.is_data.val().into()) << 10);
-        self.late.next = self.peeks.level.val() >= self.headers0.level.val();
+        self.held.next =
+            self.headers0.level.val() + bit_cast::<16, 1>(self.front_valid.q.val().into());
+        self.late.next = self.peeks.level.val() >= self.held.val();
         self.peek.next =
             (!self.peeks.empty.val()) & (!self.late.val()) & self.peeks.data_out.val().get_bit(10);
         self.peek_vi.next = self.peeks.data_out.val().get_bits::<10>(0);
         self.peeks.read.next = (!self.peeks.empty.val())
             & (self.peeked.val() | self.late.val() | (!self.peeks.data_out.val().get_bit(10)));
+        if self.reset.val() {
+            self.front_valid.d.next = false;
+        }
     }
 }
