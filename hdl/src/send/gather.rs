@@ -35,6 +35,7 @@ pub struct Gather {
     pub segment: Signal<Out, Bits<4>>,
     pub segment_bus: Signal<In, Bits<64>>,
     pub segment_length: Signal<In, Bits<32>>,
+    pub segment_here: Signal<In, Bit>,
     pub read: ReadClient,
     pub arrived: Signal<Out, Bit>,
     pub fault: Signal<Out, Bit>,
@@ -85,6 +86,7 @@ impl Logic for Gather {
         self.segment.next = self.pieces.segment.val();
         self.pieces.segment_bus.next = self.segment_bus.val();
         self.pieces.segment_length.next = self.segment_length.val();
+        self.pieces.segment_here.next = self.segment_here.val();
         self.available.next = self.pieces.valid.val() & self.go.val() & (!self.lanes.full.val());
         self.moved.next = self.available.val() & self.read.req_ready.val();
         self.read.req_valid.next = self.available.val();
