@@ -341,16 +341,8 @@ impl Logic for Turn {
                     self.state.d.next = TurnState::Sent;
                 }
             }
-            TurnState::Sent => {
-                if self.call_done.val() {
-                    self.state.d.next = TurnState::Idle;
-                }
-            }
-            TurnState::Give => {
-                if self.call_done.val() {
-                    self.state.d.next = TurnState::Idle;
-                }
-            }
+            TurnState::Sent => {}
+            TurnState::Give => {}
             TurnState::Message => {
                 if self.message_done.val() {
                     self.state.d.next = TurnState::Idle;
@@ -359,6 +351,9 @@ impl Logic for Turn {
             _ => {
                 self.state.d.next = TurnState::Idle;
             }
+        }
+        if (self.sent.val() | self.give_back.val()) & self.call_done.val() {
+            self.state.d.next = TurnState::Idle;
         }
         if self.desc_done.val() & (!self.rereading.val()) {
             self.held.d.next = self.resolved.val()
