@@ -97,6 +97,8 @@ pub struct Desc {
     pub segment: Signal<In, Bits<4>>,
     pub segment_bus: Signal<Out, Bits<64>>,
     pub segment_length: Signal<Out, Bits<32>>,
+    /// It is there; whether the descriptor is good is another question.
+    pub segment_here: Signal<Out, Bit>,
     pub read: ReadClient,
     /// The request is for the descriptor, so far as the token says; bytes from there to the region's
     /// end.
@@ -201,6 +203,7 @@ impl Logic for Desc {
         self.fetched.next = self.walker.fetched.val();
         self.segment_bus.next = self.list.segment_bus.val();
         self.segment_length.next = self.list.segment_length.val();
+        self.segment_here.next = self.list.segment_here.val();
         if self.reset.val() {
             self.pending.d.next = false;
         }

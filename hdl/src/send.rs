@@ -309,9 +309,11 @@ impl Logic for Send {
         self.gather.cancel.next = self.fetch.gather_cancel.val();
         self.gather.segment_bus.next = self.desc.segment_bus.val();
         self.gather.segment_length.next = self.desc.segment_length.val();
+        self.gather.segment_here.next = self.desc.segment_here.val();
         if self.fetch.is_answer.val() {
             self.gather.skip.next = 0.into();
             self.gather.length.next = self.answer.length.val();
+            self.gather.segment_here.next = true;
             self.gather.segment_bus.next = self.answer.bus.val();
             self.gather.segment_length.next = bit_cast::<32, 13>(self.answer.length.val());
         }

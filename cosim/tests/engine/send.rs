@@ -827,7 +827,14 @@ impl Bench {
     fn answer_stops(&mut self, number: u16, told: (u8, u32)) {
         let vi = self.at(number);
         let (part, answer) = (vi.part.take(), vi.answer.take());
-        assert!(matches!(vi.state, State::Connected) && vi.ending.is_empty());
+        assert!(matches!(vi.state, State::Connected));
+        // The next descriptor may be one that is not to be had, which the engine has not tried.
+        let untried = |event: &Event| {
+            matches!(event, Event::Stop { reason, status }
+                if *reason == StopReason::Descriptor as u8 || *status == status::TRANSPORT_ERROR)
+        };
+        assert!(vi.ending.iter().all(untried), "{:?}", vi.ending);
+        vi.ending.clear();
         let reason = if let Some((bus, length, _)) = part {
             assert!(self.world.memory.fails(bus, length.into()), "it could be read");
             StopReason::HostRead
@@ -1275,12 +1282,9 @@ fn latency() {
     bench.until_done();
     let marks = bench.marks;
     println!("{marks:?}");
-    assert!(marks.desc_request - marks.taken <= 9, "from the ring to the descriptor's read");
-    assert!(
-        marks.read_request - marks.desc_last <= 12,
-        "from the descriptor to the payload's read"
-    );
-    assert!(marks.commit - marks.read_last <= 6, "from the payload to the commit");
+    assert!(marks.desc_request - marks.taken <= 5, "from the ring to the descriptor's read");
+    assert!(marks.read_request - marks.desc_last <= 5, "from the descriptor to the payload's read");
+    assert!(marks.commit - marks.read_last <= 5, "from the payload to the commit");
     assert!(marks.status - marks.commit <= 4, "from the commit to the status");
 }
 
@@ -1336,7 +1340,8 @@ fn in_a_row(messages: usize, close: f64) -> Bench {
     bench
 }
 
-/// Descriptors side by side are read ahead of their turn, four at a time.
+/// Descriptors side by side are read ahead of their turn, four at a time, but for the last posted
+/// one, whose Next may still be written.
 #[test]
 fn descriptors_side_by_side() {
     let mut apart = in_a_row(18, 0.0);
@@ -1344,8 +1349,8 @@ fn descriptors_side_by_side() {
     let mut bench = in_a_row(18, 1.0);
     let fast = bench.until_done();
     println!("18 messages of 64 bytes: {slow} cycles, with descriptors side by side {fast}");
-    assert_eq!(bench.desc_read.requests, 2 + 4);
-    assert!(fast <= 18 * 60 + 6 * 125 && fast < slow, "{fast} cycles");
+    assert_eq!(bench.desc_read.requests, 2 + 4 + 1);
+    assert!(fast <= 18 * 60 + 7 * 125 && fast < slow, "{fast} cycles");
 }
 
 /// Adds to the address of a descriptor's first segment.
@@ -1358,20 +1363,36 @@ fn move_segment(bench: &mut Bench, descriptor: u64) {
 /// What lies behind a posted descriptor is not used as it was before it was posted.
 #[test]
 fn not_ahead_of_the_count() {
-    let mut bench = in_a_row(3, 1.0);
+    let mut bench = in_a_row(4, 1.0);
     let number = bench.vis[0].0;
     let queue = &mut bench.vis[0].1.queue;
     queue.post_one(&mut bench.world, 64);
     let later = queue.unpost();
     bench.until_done();
     // The third one was read ahead.
-    assert_eq!((bench.desc_read.requests, bench.frames), (3, 3));
+    assert_eq!((bench.desc_read.requests, bench.frames), (4, 4));
     move_segment(&mut bench, later.bus);
     bench.vis[0].1.queue.post_again(later);
     bench.expect(number);
     bench.schedule(number);
     bench.until_done();
-    assert_eq!((bench.desc_read.requests, bench.frames), (4, 4));
+    assert_eq!((bench.desc_read.requests, bench.frames), (5, 5));
+}
+
+/// The last posted descriptor gets its successor while the lines behind the head are read ahead.
+#[test]
+fn next_linked_late() {
+    for late in (0..1_000).step_by(10) {
+        let mut bench = in_a_row(3, 1.0);
+        for _ in 0..late {
+            bench.cycle();
+        }
+        for _ in 0..4 {
+            bench.send(64);
+        }
+        bench.until_done();
+        assert_eq!(bench.frames, 7);
+    }
 }
 
 /// A fence forgets what was read ahead.

@@ -554,5 +554,5 @@ fn cost() {
     println!(
         "last beat to post: {doorbell}; last beat of a read to its completion, csr at once: {first}"
     );
-    assert_eq!((doorbell, first), (5, 6));
+    assert_eq!((doorbell, first), (3, 5));
 }

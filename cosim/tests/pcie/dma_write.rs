@@ -213,14 +213,14 @@ fn cycles(length: u16, ahead: bool) -> (u32, u32) {
 
 #[test]
 fn cost() {
-    // Cut and header: 5 cycles before the first data beat. 4 KiB: eight TLPs of 64 beats, two beats
+    // Cut and header: 4 cycles before the first data beat. 4 KiB: eight TLPs of 64 beats, two beats
     // of header each.
     for ahead in [true, false] {
         let short = cycles(8, ahead);
         let (first, ten) = cycles(4096, ahead);
         println!("told ahead: {ahead}; 8 bytes: {short:?}; 4 KiB: {first}, ten: {ten}");
-        assert_eq!(short, (6, if ahead { 6 + 9 * 3 } else { 60 }));
-        assert_eq!(first, 3 + 8 * 66);
-        assert!(ten <= if ahead { 3 + 80 * 66 } else { 10 * (3 + 8 * 66) });
+        assert_eq!(short, (5, if ahead { 5 + 9 * 3 } else { 50 }));
+        assert_eq!(first, 2 + 8 * 66);
+        assert!(ten <= if ahead { 2 + 80 * 66 } else { 10 * (3 + 8 * 66) });
     }
 }

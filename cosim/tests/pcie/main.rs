@@ -10,6 +10,7 @@ mod csr;
 mod dma_read;
 mod dma_write;
 mod push;
+mod read_cost;
 mod rq;
 
 use rand::rngs::SmallRng;

@@ -1,4 +1,5 @@
-//! The resolved segments of a descriptor: a small memory, and the sum of the lengths.
+//! The resolved segments of a descriptor: a small memory, and the sum of the lengths. A segment may be
+//! looked at in the cycle in which it is added.
 
 use crate::leaf::{LutRam, Number};
 use rust_hdl::prelude::*;
@@ -21,11 +22,15 @@ pub struct List {
     pub segment: Signal<In, Bits<4>>,
     pub segment_bus: Signal<Out, Bits<64>>,
     pub segment_length: Signal<Out, Bits<32>>,
-    filled: DFF<Bits<4>>,
+    /// It is there.
+    pub segment_here: Signal<Out, Bit>,
+    filled: DFF<Bits<5>>,
     sum: DFF<Bits<20>>,
     bus_ram: LutRam<64, 4>,
     length_ram: LutRam<32, 4>,
     next_sum: Signal<Local, Bits<21>>,
+    asked: Signal<Local, Bits<5>>,
+    passes: Signal<Local, Bit>,
     saturated: Number<20, 0xfffff>,
 }
 
@@ -37,12 +42,19 @@ impl Logic for List {
         self.total.next = self.sum.q.val();
         self.bus_ram.read_address.next = self.segment.val();
         self.length_ram.read_address.next = self.segment.val();
+        self.asked.next = bit_cast::<5, 4>(self.segment.val());
+        self.passes.next = self.add.val() & (self.asked.val() == self.filled.q.val());
+        self.segment_here.next = self.passes.val() | (self.asked.val() < self.filled.q.val());
         self.segment_bus.next = self.bus_ram.read_data.val();
         self.segment_length.next = self.length_ram.read_data.val();
-        self.bus_ram.write_address.next = self.filled.q.val();
+        if self.passes.val() {
+            self.segment_bus.next = self.bus.val();
+            self.segment_length.next = self.length.val();
+        }
+        self.bus_ram.write_address.next = self.filled.q.val().get_bits::<4>(0);
         self.bus_ram.write_data.next = self.bus.val();
         self.bus_ram.write_enable.next = self.add.val();
-        self.length_ram.write_address.next = self.filled.q.val();
+        self.length_ram.write_address.next = self.filled.q.val().get_bits::<4>(0);
         self.length_ram.write_data.next = self.length.val();
         self.length_ram.write_enable.next = self.add.val();
         self.next_sum.next = bit_cast::<21, 20>(self.sum.q.val())

@@ -6,10 +6,10 @@
 //!             segment <---- +--------+
 //! ```
 //! The range begins `skip` bytes into the segment list and is `length` bytes long (1 to 4,096); the
-//! list is at least that long. A piece takes three cycles, the first one after a skip four, and a
-//! skipped segment two.
+//! list is at least that long, or will be: a segment is waited for. A piece takes two cycles, the
+//! first one after a skip four, and a skipped segment two.
 //!
-//! Idle -> Load -> [Skip ->] Cut -> Offer -> (Load | Idle); Skip -> Load while whole segments are
+//! Idle -> Load -> [Skip -> Cut ->] Offer -> (Load | Idle); Skip -> Load while whole segments are
 //! skipped.
 
 use rust_hdl::prelude::*;
@@ -18,7 +18,7 @@ use rust_hdl::prelude::*;
 pub enum PiecesState {
     /// Waits for `start`.
     Idle,
-    /// Registers a segment.
+    /// Registers a segment, and cuts it if nothing is to be skipped.
     Load,
     /// Passes over a segment that lies before the range.
     Skip,
@@ -39,6 +39,7 @@ pub struct Pieces {
     pub segment: Signal<Out, Bits<4>>,
     pub segment_bus: Signal<In, Bits<64>>,
     pub segment_length: Signal<In, Bits<32>>,
+    pub segment_here: Signal<In, Bit>,
     pub valid: Signal<Out, Bit>,
     pub address: Signal<Out, Bits<64>>,
     pub piece_length: Signal<Out, Bits<13>>,
@@ -58,6 +59,7 @@ pub struct Pieces {
     left_wide: Signal<Local, Bits<32>>,
     available: Signal<Local, Bits<32>>,
     whole: Signal<Local, Bit>,
+    cut_length: Signal<Local, Bits<32>>,
     ends: Signal<Local, Bit>,
 }
 
@@ -75,7 +77,18 @@ impl Logic for Pieces {
         self.left_wide.next = bit_cast::<32, 13>(self.left.q.val());
         self.available.next = self.seg_length.q.val() - self.skip_wide.val();
         self.whole.next = self.seg_length.q.val() <= self.skip_wide.val();
-        self.ends.next = self.seg_length.q.val() >= self.left_wide.val();
+        self.cut_length.next = self.seg_length.q.val();
+        if self.state.q.val() == PiecesState::Load {
+            self.cut_length.next = self.segment_length.val();
+        }
+        self.ends.next = self.cut_length.val() >= self.left_wide.val();
+        if (self.state.q.val() == PiecesState::Load) | (self.state.q.val() == PiecesState::Cut) {
+            self.final_piece.d.next = self.ends.val();
+            self.piece.d.next = self.cut_length.val().get_bits::<13>(0);
+            if self.ends.val() {
+                self.piece.d.next = self.left.q.val();
+            }
+        }
         match self.state.q.val() {
             PiecesState::Idle => {
                 if self.start.val() {
@@ -88,9 +101,11 @@ impl Logic for Pieces {
             PiecesState::Load => {
                 self.bus.d.next = self.segment_bus.val();
                 self.seg_length.d.next = self.segment_length.val();
-                self.state.d.next = PiecesState::Skip;
-                if self.skip_left.q.val() == 0 {
-                    self.state.d.next = PiecesState::Cut;
+                if self.segment_here.val() {
+                    self.state.d.next = PiecesState::Skip;
+                    if self.skip_left.q.val() == 0 {
+                        self.state.d.next = PiecesState::Offer;
+                    }
                 }
             }
             PiecesState::Skip => {
@@ -107,12 +122,6 @@ impl Logic for Pieces {
                 }
             }
             PiecesState::Cut => {
-                self.final_piece.d.next = self.ends.val();
-                if self.ends.val() {
-                    self.piece.d.next = self.left.q.val();
-                } else {
-                    self.piece.d.next = self.seg_length.q.val().get_bits::<13>(0);
-                }
                 self.state.d.next = PiecesState::Offer;
             }
             PiecesState::Offer => {

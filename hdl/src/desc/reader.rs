@@ -2,10 +2,12 @@
 //! one if SegCount needs it. Beats are parsed as they arrive.
 //!
 //! ```text
-//! Idle -> Reach -> Read -> Data -> Judge -> Idle      (`over`)
+//! Idle -> Reach -> Read -> Data -> [Judge ->] Idle    (`over`)
 //!                   ^----------------'                (more bytes)
-//! op 1: Idle -> Reach -> Idle         op 2: Idle -> Read -> Data -> Judge -> Idle
+//! op 1: Idle -> Reach -> Idle         op 2: Idle -> Read -> Data -> Idle
 //! ```
+//! What the format rules look at is registered long before the last beat, but for short descriptors
+//! and the address segment of an RDMA, which Judge waits for.
 //! The words of the segments go to two small memories, `segment` -> `segment_address`,
 //! `segment_word`. The first segment of an RDMA is its address segment, which is kept here.
 
@@ -28,7 +30,7 @@ pub enum ReaderState {
     Read,
     /// Takes them.
     Data,
-    /// Acts on the format checks.
+    /// Waits for the format checks.
     Judge,
 }
 
@@ -124,6 +126,9 @@ pub struct Reader {
     bad_op: Signal<Local, Bit>,
     bad_count: Signal<Local, Bit>,
     segment_beats: Signal<Local, Bit>,
+    arrives: Signal<Local, Bit>,
+    early: Signal<Local, Bit>,
+    judges: Signal<Local, Bit>,
     here: Signal<Local, Bits<5>>,
     wanted: Signal<Local, Bits<5>>,
     control_bytes: Number<9, { desc::CONTROL_BYTES }>,
@@ -132,6 +137,8 @@ pub struct Reader {
     segments_largest: Number<16, { DATA_SEGMENTS_MAX as u64 }>,
     count_largest: Number<16, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     first_pair: Number<5, { FIRST_SEGMENT_BEAT / 2 }>,
+    first_beat: Number<6, FIRST_SEGMENT_BEAT>,
+    second_beat: Number<6, { FIRST_SEGMENT_BEAT + 1 }>,
     has_reads: Number<1, 1>,
     unread_region: Number<16, UNREAD_REGION>,
     unread_offset: Number<26, UNREAD_OFFSET>,
@@ -183,9 +190,12 @@ impl Logic for Reader {
         // Segments: beat pairs from the fifth beat on.
         self.here.next = self.beat.q.val().get_bits::<5>(1);
         self.wanted.next = self.segment.val() + self.first_pair.val();
-        self.segment_valid.next = self.here.val() > self.wanted.val();
         self.segment_beats.next =
             (self.state.q.val() == ReaderState::Data) & self.read.rsp_valid.val();
+        self.arrives.next = self.segment_beats.val()
+            & self.beat.q.val().get_bit(0)
+            & (self.here.val() == self.wanted.val());
+        self.segment_valid.next = (self.here.val() > self.wanted.val()) | self.arrives.val();
         self.address_ram.read_address.next = self.wanted.val();
         self.segment_address.next = self.address_ram.read_data.val();
         self.address_ram.write_address.next = self.here.val();
@@ -194,6 +204,9 @@ impl Logic for Reader {
             self.segment_beats.val() & (!self.beat.q.val().get_bit(0));
         self.word_ram.read_address.next = self.wanted.val();
         self.segment_word.next = self.word_ram.read_data.val();
+        if self.arrives.val() {
+            self.segment_word.next = self.read.rsp_data.val();
+        }
         self.word_ram.write_address.next = self.here.val();
         self.word_ram.write_data.next = self.read.rsp_data.val();
         self.word_ram.write_enable.next = self.segment_beats.val() & self.beat.q.val().get_bit(0);
@@ -225,6 +238,13 @@ impl Logic for Reader {
             | self.bad_count.val();
         self.unread_token.next = (self.index_at.q.val() == self.unread_region.val())
             & (self.offset_at.q.val() == self.unread_offset.val());
+        self.early.next = self.segment_beats.val()
+            & self.read.rsp_last.val()
+            & (!self.read.rsp_error.val())
+            & (!self.again.q.val())
+            & (self.beat.q.val() >= self.first_beat.val())
+            & (!(self.remote.val() & (self.beat.q.val() == self.second_beat.val())));
+        self.judges.next = self.early.val() | (self.state.q.val() == ReaderState::Judge);
 
         match self.state.q.val() {
             ReaderState::Idle => {
@@ -309,24 +329,25 @@ impl Logic for Reader {
                     }
                 }
             }
-            ReaderState::Judge => {
-                self.over_at.d.next = true;
-                self.state.d.next = ReaderState::Idle;
-                if self.over_room.q.val() {
-                    self.failed_at.d.next = self.failed_descriptor.val();
-                } else if self.bad_format.q.val() | self.bad_remote.q.val() {
-                    self.failed_at.d.next = self.failed_format.val();
-                } else if self.need.val() > self.upto.q.val() {
-                    self.read_address.d.next =
-                        self.bus_at.q.val() + bit_cast::<64, 9>(self.upto.q.val());
-                    self.want.d.next = self.more.val();
-                    self.upto.d.next = self.need.val();
-                    self.over_at.d.next = false;
-                    self.state.d.next = ReaderState::Read;
-                }
-            }
+            ReaderState::Judge => {}
             _ => {
                 self.state.d.next = ReaderState::Idle;
+            }
+        }
+        if self.judges.val() {
+            self.over_at.d.next = true;
+            self.state.d.next = ReaderState::Idle;
+            if self.over_room.q.val() {
+                self.failed_at.d.next = self.failed_descriptor.val();
+            } else if self.bad_format.q.val() | self.bad_remote.q.val() {
+                self.failed_at.d.next = self.failed_format.val();
+            } else if self.need.val() > self.upto.q.val() {
+                self.read_address.d.next =
+                    self.bus_at.q.val() + bit_cast::<64, 9>(self.upto.q.val());
+                self.want.d.next = self.more.val();
+                self.upto.d.next = self.need.val();
+                self.over_at.d.next = false;
+                self.state.d.next = ReaderState::Read;
             }
         }
         if self.reset.val() {

@@ -1,9 +1,9 @@
 //! Host requests: register accesses, doorbells, and the completions of reads.
 //!
 //! ```text
-//! Idle -> Decode -> Act -+-> Register -+-> Send0 -> Send1 -> [Send2 [-> Send3]] -> Idle
-//!   |                    |-> Bell      `-> Idle (writes)
-//!   |                    `-> (nothing, or Send0)
+//! Idle -> Act -+-> Register -+-> Send0 -> Send1 -> [Send2 [-> Send3]] -> Idle
+//!   |          |-> [Bell]    `-> Idle (writes)
+//!   |          `-> (nothing, or Send0)
 //!   `-> Torn -> Idle     a word of a push line moves in Idle itself; its TLP ends wrongly
 //! ```
 //! [`Parse`] takes the TLPs apart; requests are executed strictly in order. Only the device's own
@@ -21,9 +21,7 @@ use rust_hdl::prelude::*;
 pub enum CqState {
     /// Waits for a request.
     Idle,
-    /// Registers what the request is.
-    Decode,
-    /// Chooses what to do.
+    /// Chooses what to do; offers a doorbell.
     Act,
     /// Waits for `csr`.
     Register,
@@ -130,7 +128,7 @@ impl Logic for Cq {
             CqState::Idle => {
                 self.doorbell.valid.next = (!self.parse.empty.val()) & self.parse.word.val();
                 if (!self.parse.empty.val()) & (!self.parse.word.val()) {
-                    self.state.d.next = CqState::Decode;
+                    self.state.d.next = CqState::Act;
                 } else if (!self.parse.empty.val()) & self.doorbell.ready.val() {
                     self.pop.next = !self.parse.torn.val();
                     if self.parse.torn.val() {
@@ -143,11 +141,8 @@ impl Logic for Cq {
                 self.pop.next = true;
                 self.state.d.next = CqState::Idle;
             }
-            CqState::Decode => {
-                self.rdata.d.next = 0.into();
-                self.state.d.next = CqState::Act;
-            }
             CqState::Act => {
+                self.rdata.d.next = 0.into();
                 self.state.d.next = CqState::Idle;
                 if self.parse.malformed.val()
                     | (!(self.parse.is_read.val() | self.parse.is_write.val()))
@@ -157,7 +152,11 @@ impl Logic for Cq {
                 } else if self.parse.bar0.val() {
                     self.state.d.next = CqState::Register;
                 } else if self.parse.bar2.val() & self.parse.is_write.val() {
-                    self.state.d.next = CqState::Bell;
+                    self.doorbell.valid.next = true;
+                    self.pop.next = self.doorbell.ready.val();
+                    if !self.doorbell.ready.val() {
+                        self.state.d.next = CqState::Bell;
+                    }
                 } else if self.parse.is_write.val() {
                     self.refuse.next = true;
                     self.pop.next = true;

@@ -6,7 +6,8 @@
 //!          ^-----------'
 //! ```
 //! A piece is everything a memory request header needs. Pieces wait in a FIFO of four, so that the
-//! next one is ready when the current one has been sent.
+//! next one is ready when the current one has been sent. One that finds it empty is offered in the
+//! cycle in which it goes there.
 use crate::leaf::{Fifo, Number, RoundRobin};
 use rust_hdl::prelude::*;
 
@@ -52,7 +53,7 @@ pub struct Cutter {
     pub client: Signal<Out, Bits<2>>,
     /// The last piece of its request.
     pub ends: Signal<Out, Bit>,
-    /// Removes the piece.
+    /// Removes the piece; not in the cycle in which it is first offered.
     pub take: Signal<In, Bit>,
     arbiter: RoundRobin<4>,
     addresses: Fifo<64, 2>,
@@ -77,6 +78,8 @@ pub struct Cutter {
     make_last: Signal<Local, Bits<4>>,
     make_beats: Signal<Local, Bits<7>>,
     write: Signal<Local, Bit>,
+    shape_now: Signal<Local, Bits<38>>,
+    shape: Signal<Local, Bits<38>>,
     one_dword: Number<9, 1>,
 }
 
@@ -137,13 +140,14 @@ impl Logic for Cutter {
             self.make_last.next = 0.into();
         }
         self.addresses.data_in.next = self.at.q.val();
-        self.shapes.data_in.next = bit_cast::<38, 9>(self.dwords.val())
+        self.shape_now.next = bit_cast::<38, 9>(self.dwords.val())
             | (bit_cast::<38, 4>(self.make_first.val()) << 10)
             | (bit_cast::<38, 4>(self.make_last.val()) << 14)
             | (bit_cast::<38, 7>(self.make_beats.val()) << 18)
             | (bit_cast::<38, 10>(self.piece.q.val()) << 25)
             | (bit_cast::<38, 2>(self.owner.q.val()) << 35)
             | (bit_cast::<38, 1>(self.final_piece.q.val().into()) << 37);
+        self.shapes.data_in.next = self.shape_now.val();
         self.write.next = false;
 
         match self.state.q.val() {
@@ -196,15 +200,20 @@ impl Logic for Cutter {
         self.addresses.read.next = self.take.val();
         self.shapes.read.next = self.take.val();
 
-        self.empty.next = self.addresses.empty.val();
+        self.empty.next = self.addresses.empty.val() & (!self.write.val());
         self.address.next = self.addresses.data_out.val();
-        self.length_dw.next = self.shapes.data_out.val().get_bits::<10>(0);
-        self.first_be.next = self.shapes.data_out.val().get_bits::<4>(10);
-        self.last_be.next = self.shapes.data_out.val().get_bits::<4>(14);
-        self.beats.next = self.shapes.data_out.val().get_bits::<7>(18);
-        self.bytes.next = self.shapes.data_out.val().get_bits::<10>(25);
-        self.client.next = self.shapes.data_out.val().get_bits::<2>(35);
-        self.ends.next = self.shapes.data_out.val().get_bit(37);
+        self.shape.next = self.shapes.data_out.val();
+        if self.addresses.empty.val() {
+            self.address.next = self.at.q.val();
+            self.shape.next = self.shape_now.val();
+        }
+        self.length_dw.next = self.shape.val().get_bits::<10>(0);
+        self.first_be.next = self.shape.val().get_bits::<4>(10);
+        self.last_be.next = self.shape.val().get_bits::<4>(14);
+        self.beats.next = self.shape.val().get_bits::<7>(18);
+        self.bytes.next = self.shape.val().get_bits::<10>(25);
+        self.client.next = self.shape.val().get_bits::<2>(35);
+        self.ends.next = self.shape.val().get_bit(37);
         if self.reset.val() {
             self.state.d.next = CutterState::Idle;
             self.taken.next = 0.into();

@@ -90,7 +90,6 @@ impl Logic for DmaRead {
         self.issue.last_be.next = self.cutter.last_be.val();
         self.issue.tag_valid.next = self.tags.tag_valid.val();
         self.issue.tag.next = self.tags.tag.val();
-        self.issue.open_ready.next = self.receive.open_ready.val();
         TlpClient::link(&mut self.out, &mut self.issue.out);
         self.tags.tag_take.next = self.issue.open.val();
         self.tags.sent.next = self.issue.sent.val();
@@ -129,6 +128,10 @@ impl Logic for DmaRead {
         self.error_record.next = self.receive.error_record.val();
 
         // Delivery.
+        self.deliver.word.next = self.receive.write_enable.val();
+        self.deliver.word_address.next = self.receive.write_address.val();
+        self.deliver.word_data.next = self.receive.write_data.val();
+        self.deliver.word_ends.next = self.receive.write_ends.val();
         self.tags.ready_tag.next = self.deliver.ready_tag.val();
         self.deliver.ready_done.next = self.tags.ready_done.val();
         self.deliver.ready_failed.next = self.tags.ready_failed.val();

@@ -2,7 +2,7 @@
 //!
 //! Reads and writes take turns when both wait; each keeps its own order. Nothing depends on the
 //! order between the two: a block that must see its own write before it reads waits for the write
-//! to be accepted.
+//! to be accepted. Its output is chosen from the two buffers by registers: no input is on the way.
 use super::TlpServer;
 use crate::leaf::Skid;
 use rust_hdl::prelude::*;
@@ -24,10 +24,11 @@ pub struct Rq {
     pub rq_ready: Signal<In, Bit>,
     read_skid: Skid<65>,
     write_skid: Skid<65>,
-    skid: Skid<65>,
     /// A TLP is under way.
     in_tlp: DFF<Bit>,
-    /// Of the TLP under way, else of the one before.
+    /// A beat was offered and not taken.
+    waits: DFF<Bit>,
+    /// Of the TLP under way or offered, else of the one before.
     writing: DFF<Bit>,
     quiet: DFF<Bit>,
     /// A TLP has begun to come in.
@@ -44,11 +45,10 @@ pub struct Rq {
 impl Logic for Rq {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, in_tlp, writing, quiet, read_begun, write_begun);
-        clock!(self, clock, read_skid, write_skid, skid);
+        dff_setup!(self, clock, in_tlp, waits, writing, quiet, read_begun, write_begun);
+        clock!(self, clock, read_skid, write_skid);
         self.read_skid.reset.next = self.reset.val();
         self.write_skid.reset.next = self.reset.val();
-        self.skid.reset.next = self.reset.val();
 
         // What has begun comes in whole, also under `hold`.
         self.read_open.next = self.read_begun.q.val() | (!self.hold.val());
@@ -71,7 +71,7 @@ impl Logic for Rq {
         // Turns.
         self.choose_write.next = self.write_skid.out_valid.val()
             & ((!self.read_skid.out_valid.val()) | (!self.writing.q.val()));
-        if self.in_tlp.q.val() {
+        if self.in_tlp.q.val() | self.waits.q.val() {
             self.choose_write.next = self.writing.q.val();
         }
         self.valid.next = self.read_skid.out_valid.val();
@@ -80,26 +80,26 @@ impl Logic for Rq {
             self.valid.next = self.write_skid.out_valid.val();
             self.beat.next = self.write_skid.out_data.val();
         }
-        self.skid.in_valid.next = self.valid.val();
-        self.skid.in_data.next = self.beat.val();
-        self.write_skid.out_ready.next = self.skid.in_ready.val() & self.choose_write.val();
-        self.read_skid.out_ready.next = self.skid.in_ready.val() & (!self.choose_write.val());
-        self.moves.next = self.valid.val() & self.skid.in_ready.val();
+        self.write_skid.out_ready.next = self.rq_ready.val() & self.choose_write.val();
+        self.read_skid.out_ready.next = self.rq_ready.val() & (!self.choose_write.val());
+        self.moves.next = self.valid.val() & self.rq_ready.val();
+        self.waits.d.next = self.valid.val() & (!self.rq_ready.val());
         if self.moves.val() {
             self.in_tlp.d.next = !self.beat.val().get_bit(64);
+        }
+        if self.valid.val() {
             self.writing.d.next = self.choose_write.val();
         }
-        self.rq_valid.next = self.skid.out_valid.val();
-        self.rq_data.next = self.skid.out_data.val().get_bits::<64>(0);
-        self.rq_last.next = self.skid.out_data.val().get_bit(64);
-        self.skid.out_ready.next = self.rq_ready.val();
+        self.rq_valid.next = self.valid.val();
+        self.rq_data.next = self.beat.val().get_bits::<64>(0);
+        self.rq_last.next = self.beat.val().get_bit(64);
         self.quiet.d.next = self.hold.val()
             & (!(self.read_begun.q.val() | self.write_begun.q.val() | self.in_tlp.q.val()))
-            & (!(self.read_skid.out_valid.val() | self.write_skid.out_valid.val()))
-            & (!self.skid.out_valid.val());
+            & (!(self.read_skid.out_valid.val() | self.write_skid.out_valid.val()));
         self.idle.next = self.quiet.q.val();
         if self.reset.val() {
             self.in_tlp.d.next = false;
+            self.waits.d.next = false;
             self.writing.d.next = false;
             self.quiet.d.next = false;
             self.read_begun.d.next = false;

@@ -8,11 +8,12 @@
 //!                      `-> ahead --> host --> ring (512 bytes) --^
 //! ```
 //! If two descriptors of a VI in a row lie near to each other, the lines behind the second one are read,
-//! as far as the posted count goes: up to 256 bytes at a time, before they are wanted.
+//! as far as the posted count covers their successors: up to 256 bytes at a time, before they are wanted.
 //!
-//! A line is used once its descriptor is wanted, if it was posted when the line was read (contract
-//! 2.3). That is so: a descriptor that comes at least as many lines behind the one in hand as it has
-//! places in the queue was within the count that bounded the read. So a queue must go to rising
+//! A line is used once its descriptor is wanted, if that one and its successor, which Next names, were
+//! posted when the line was read (contract 2.3). That is so: a descriptor that comes at least as many
+//! lines behind the one in hand as it has places in the queue was within the count that bounded the
+//! read, which leaves out the last posted one. So a queue must go to rising
 //! addresses; what does not (or another VI, a push, a fence, a read that failed) starts anew.
 
 use crate::ifs::{ReadClient, ReadServer};
@@ -36,7 +37,7 @@ pub struct Ahead {
     /// No read ahead is under way.
     pub quiet: Signal<Out, Bit>,
     /// The request opens the descriptor at the head of this VI's queue, with so many posted ones from
-    /// there on (8: or more), and so many bytes to the end of its region.
+    /// there on (9: or more), and so many bytes to the end of its region.
     pub opens: Signal<In, Bit>,
     pub vi: Signal<In, Bits<16>>,
     pub covered: Signal<In, Bits<4>>,
@@ -84,6 +85,7 @@ pub struct Ahead {
     stores: Signal<Local, Bit>,
     starts: Signal<Local, Bit>,
     landed: Signal<Local, Bit>,
+    behind: Signal<Local, Bits<4>>,
     allowed: Signal<Local, Bits<10>>,
     space: Signal<Local, Bits<10>>,
     reach: Signal<Local, Bits<10>>,
@@ -133,7 +135,11 @@ impl Logic for Ahead {
             & (self.tail.val() <= self.landing.val());
 
         // How far the queue goes behind it.
-        self.allowed.next = bit_cast::<10, 4>(self.covered.val()) << 6;
+        self.behind.next = 0.into();
+        if self.covered.val().any() {
+            self.behind.next = self.covered.val() - 1;
+        }
+        self.allowed.next = bit_cast::<10, 4>(self.behind.val()) << 6;
         self.space.next = self.room.val().get_bits::<10>(0) & (!self.round_line.val());
         self.reach.next = self.allowed.val();
         if (!self.room.val().get_bits::<22>(10).any()) & (self.space.val() < self.allowed.val()) {

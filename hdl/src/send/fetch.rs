@@ -140,7 +140,7 @@ impl Logic for Fetch {
         // The turn.
         self.idle.next = self.turn.resting.val() & (!self.rescuer.pending.val());
         self.holding.next = !self.turn.resting.val();
-        self.engaged.next = self.turn.gather_go.val() | self.ending.busy.val();
+        self.engaged.next = self.turn.roomy.val() | self.ending.busy.val();
         self.turn.pause.next = self.pause.val();
         self.intake.resting.next = self.turn.resting.val();
         self.intake.pause.next = self.pause.val();
@@ -197,7 +197,8 @@ impl Logic for Fetch {
         self.request.open.next = self.turn.asking.val();
         self.request.is_data.next = self.choice.is_data.val() | self.choice.is_answer.val();
         self.request.empty.next = self.empty.val();
-        self.request.here.next = self.turn.here.val();
+        self.request.here.next = self.turn.soon.val();
+        self.request.cancel.next = self.turn.gather_cancel.val();
         self.request.issued.next = self.gather_issued.val();
         self.turn.requested.next = self.request.all.val();
         self.gather_start.next = self.request.start.val();

@@ -1,5 +1,5 @@
 //! Gathers the payload of frames: host reads for each piece of a descriptor's buffer, packed into
-//! whole beats.
+//! whole beats. A beat that finds nothing in front of it is offered in the cycle in which it is packed.
 //!
 //! ```text
 //! start, skip, length --> Pieces --> read requests (when `go`)
@@ -35,6 +35,7 @@ pub struct Gather {
     pub segment: Signal<Out, Bits<4>>,
     pub segment_bus: Signal<In, Bits<64>>,
     pub segment_length: Signal<In, Bits<32>>,
+    pub segment_here: Signal<In, Bit>,
     pub read: ReadClient,
     pub arrived: Signal<Out, Bit>,
     pub fault: Signal<Out, Bit>,
@@ -63,6 +64,7 @@ pub struct Gather {
     counted: Signal<Local, Bits<10>>,
     free: Signal<Local, Bit>,
     passes: Signal<Local, Bit>,
+    direct: Signal<Local, Bit>,
 }
 
 impl Logic for Gather {
@@ -85,6 +87,7 @@ impl Logic for Gather {
         self.segment.next = self.pieces.segment.val();
         self.pieces.segment_bus.next = self.segment_bus.val();
         self.pieces.segment_length.next = self.segment_length.val();
+        self.pieces.segment_here.next = self.segment_here.val();
         self.available.next = self.pieces.valid.val() & self.go.val() & (!self.lanes.full.val());
         self.moved.next = self.available.val() & self.read.req_ready.val();
         self.read.req_valid.next = self.available.val();
@@ -133,20 +136,32 @@ impl Logic for Gather {
             self.counter.d.next = 0.into();
         }
         self.lengths.read.next = self.take.val();
-        self.whole_frame.next = !self.lengths.empty.val();
+        self.whole_frame.next = (!self.lengths.empty.val()) | self.pack.finished.val();
         self.count.next = self.lengths.data_out.val();
+        if self.lengths.empty.val() {
+            self.count.next = self.lengths.data_in.val();
+        }
 
-        // The register behind the FIFO takes a beat straight from the packer if nothing waits.
+        // The register behind the FIFO takes a beat straight from the packer if nothing waits and
+        // it is not taken at once.
+        self.direct.next = self.pack.beat_valid.val()
+            & (!self.out_valid.q.val())
+            & (!self.beats.level.val().any());
         self.free.next = (!self.out_valid.q.val()) | self.beat_ready.val();
         self.passes.next =
             self.pack.beat_valid.val() & self.free.val() & (!self.beats.level.val().any());
         self.beats.write.next = self.pack.beat_valid.val() & (!self.passes.val());
         self.beats.data_in.next = self.pack.beat.val();
         self.beats.read.next = (!self.beats.empty.val()) & self.free.val();
-        self.beat_valid.next = self.out_valid.q.val();
+        self.beat_valid.next = self.out_valid.q.val() | self.direct.val();
         self.beat_data.next = self.out_data.q.val();
+        if self.direct.val() {
+            self.beat_data.next = self.pack.beat.val();
+        }
         if self.free.val() {
-            self.out_valid.d.next = self.passes.val() | (!self.beats.empty.val());
+            self.out_valid.d.next = (self.passes.val()
+                & (!(self.direct.val() & self.beat_ready.val())))
+                | (!self.beats.empty.val());
             self.out_data.d.next = self.pack.beat.val();
             if !self.beats.empty.val() {
                 self.out_data.d.next = self.beats.data_out.val();

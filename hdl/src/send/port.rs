@@ -95,7 +95,7 @@ pub struct Port {
     /// RDMA that the peer's VI allows, see `vi::rdma`.
     pub allows: Signal<Out, Bits<2>>,
     pub hint: Signal<Out, Bits<5>>,
-    /// The queue holds something; so many (8: or more).
+    /// The queue holds something; so many (9: or more).
     pub some: Signal<Out, Bit>,
     pub covered: Signal<Out, Bits<4>>,
     /// Frames of the message were sent, `progress` bytes.
@@ -156,7 +156,7 @@ pub struct Port {
     frames_now: Signal<Local, Bits<7>>,
     next_frame: Signal<Local, Bits<7>>,
     ready: Signal<Local, Bit>,
-    eight: Number<16, 8>,
+    nine: Number<16, 9>,
     level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
     level_reception: Number<3, { Reliability::Reception as u64 }>,
 }
@@ -329,8 +329,8 @@ impl Logic for Port {
             self.hint_at.d.next = self.vi.ctx_segments.val();
             self.some_at.d.next = self.vi.ctx_count.val() != 0;
             self.covered_at.d.next = self.vi.ctx_count.val().get_bits::<4>(0);
-            if self.vi.ctx_count.val() > self.eight.val() {
-                self.covered_at.d.next = 8.into();
+            if self.vi.ctx_count.val() > self.nine.val() {
+                self.covered_at.d.next = 9.into();
             }
             self.in_progress_at.d.next = self.vi.ctx_in_progress.val();
             self.progress_at.d.next = self.vi.ctx_progress.val();

@@ -1,5 +1,5 @@
-//! When the payload of the frame in hand is asked for: its pieces are cut while the pool is asked,
-//! the requests themselves wait for the pool's answer.
+//! When the payload of the frame in hand is asked for: its pieces are cut while the pool is asked and
+//! the last segments are looked up; the requests themselves wait for both.
 
 use rust_hdl::prelude::*;
 
@@ -10,11 +10,14 @@ pub struct Request {
     pub clear: Signal<In, Bit>,
     /// The frame is being made: its room asked for, or waited with.
     pub open: Signal<In, Bit>,
-    /// It is part of a message or an answer; has no data; the descriptor's segments are at hand.
+    /// It is part of a message or an answer; has no data; the descriptor's segments are at hand, or
+    /// on their way.
     pub is_data: Signal<In, Bit>,
     pub empty: Signal<In, Bit>,
     pub here: Signal<In, Bit>,
     pub issued: Signal<In, Bit>,
+    /// Pulse: what was cut is forgotten, nothing of it was asked for.
+    pub cancel: Signal<In, Bit>,
     /// Pulse: cut the pieces. From then on there is payload.
     pub start: Signal<Out, Bit>,
     pub started: Signal<Out, Bit>,
@@ -41,7 +44,7 @@ impl Logic for Request {
         if self.starts.val() {
             self.started_at.d.next = true;
         }
-        if self.clear.val() {
+        if self.clear.val() | self.cancel.val() {
             self.started_at.d.next = false;
         }
     }

@@ -113,10 +113,13 @@ pub struct Turn {
     pub ask_done: Signal<In, Bit>,
     pub ask_ok: Signal<In, Bit>,
     pub ask_down: Signal<In, Bit>,
-    /// The payload may be asked for; the segments are at hand; all of it is.
+    /// The payload's pieces may be cut; the segments are at hand or on their way; all of it is asked
+    /// for.
     pub asking: Signal<Out, Bit>,
-    pub here: Signal<Out, Bit>,
+    pub soon: Signal<Out, Bit>,
     pub requested: Signal<In, Bit>,
+    /// It has room.
+    pub roomy: Signal<Out, Bit>,
     pub gather_go: Signal<Out, Bit>,
     pub gather_cancel: Signal<Out, Bit>,
     // The stages behind.
@@ -140,6 +143,8 @@ pub struct Turn {
     held: DFF<Bit>,
     reaching: DFF<Bit>,
     reserved: DFF<Bit>,
+    /// All segments may be used.
+    here: Signal<Local, Bit>,
     has_room: Signal<Local, Bit>,
     is_good: Signal<Local, Bit>,
     goes: Signal<Local, Bit>,
@@ -191,10 +196,14 @@ impl Logic for Turn {
         self.here.next = self.held.q.val()
             | self.is_answer.val()
             | (self.resolved.val() & (!self.reaching.q.val()));
-        self.gather_go.next = self.reserved.q.val();
+        // A message's length is known here; a look-up that fails cancels what was cut.
+        self.soon.next = self.here.val() | self.is_good.val();
+        self.roomy.next = self.reserved.q.val();
+        self.gather_go.next = self.reserved.q.val() & self.here.val();
         self.has_room.next = self.ask_ok.val() & (!self.ask_down.val());
         self.gather_cancel.next =
-            (self.state.q.val() == TurnState::Ask) & self.ask_done.val() & (!self.has_room.val());
+            ((self.state.q.val() == TurnState::Ask) & self.ask_done.val() & (!self.has_room.val()))
+                | (self.desc_done.val() & (!self.resolved.val()) & (!self.rereading.val()));
 
         // The end of the turn.
         self.goes.next = (self.state.q.val() == TurnState::Ready)
@@ -332,16 +341,8 @@ impl Logic for Turn {
                     self.state.d.next = TurnState::Sent;
                 }
             }
-            TurnState::Sent => {
-                if self.call_done.val() {
-                    self.state.d.next = TurnState::Idle;
-                }
-            }
-            TurnState::Give => {
-                if self.call_done.val() {
-                    self.state.d.next = TurnState::Idle;
-                }
-            }
+            TurnState::Sent => {}
+            TurnState::Give => {}
             TurnState::Message => {
                 if self.message_done.val() {
                     self.state.d.next = TurnState::Idle;
@@ -350,6 +351,9 @@ impl Logic for Turn {
             _ => {
                 self.state.d.next = TurnState::Idle;
             }
+        }
+        if (self.sent.val() | self.give_back.val()) & self.call_done.val() {
+            self.state.d.next = TurnState::Idle;
         }
         if self.desc_done.val() & (!self.rereading.val()) {
             self.held.d.next = self.resolved.val()

@@ -42,7 +42,7 @@ pub(crate) const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "skid",
-        module: "top$rq$skid",
+        module: "top$rq$read_skid",
         fragment: include_str!("../../../prove/skid.sv"),
         defines: &[("WIDTH", "65")],
         shortened: &[],
@@ -271,18 +271,23 @@ pub(crate) const PROOFS: &[Proof] = &[
         fragment: include_str!("../../../prove/rq.sv"),
         defines: &[],
         shortened: &[],
-        opened: &["read_skid", "write_skid", "skid"],
+        opened: &["read_skid", "write_skid"],
         induction: 2,
         cycles: 8,
         mutations: &[
-            mutation("mixed", "if (in_tlp$q) begin", "if (in_tlp$q & writing$q) begin"),
+            mutation("mixed", "if (in_tlp$q | waits$q)", "if ((in_tlp$q & writing$q) | waits$q)"),
+            mutation("swapped", "if (in_tlp$q | waits$q)", "if (in_tlp$q)"),
             mutation(
                 "greedy",
                 "(~read_skid$out_valid) | (~writing$q)",
                 "(~read_skid$out_valid) | writing$q",
             ),
             mutation("hold-cuts", "read_open = read_begun$q | (~hold)", "read_open = ~hold"),
-            mutation("idle-early", "out_valid)) & (~skid$out_valid)", "out_valid))"),
+            mutation(
+                "idle-early",
+                "~(read_skid$out_valid | write_skid$out_valid)",
+                "~(write_skid$out_valid)",
+            ),
         ],
     },
     Proof {

@@ -1,10 +1,10 @@
 //! Sends the pieces of read requests.
 //!
 //! ```text
-//! Idle -> Head0 -> Head1 -> Idle
+//! Idle -> [Head0 ->] Head1 -> Idle
 //! ```
 //! In Idle a piece meets a tag: the completion side learns what to expect and the delivery side
-//! where it stands in order.
+//! where it stands in order. Header beat 0 is offered in that cycle.
 use crate::leaf::Number;
 use crate::pcie::TlpClient;
 use nic_regs::tlp;
@@ -12,9 +12,9 @@ use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 pub enum IssueState {
-    /// Waits for a piece and a tag.
+    /// Waits for a piece and a tag, then offers header beat 0.
     Idle,
-    /// Sends header beat 0.
+    /// It was not taken at once.
     Head0,
     /// Sends header beat 1.
     Head1,
@@ -35,14 +35,14 @@ pub struct Issue {
     pub piece_take: Signal<Out, Bit>,
     pub tag_valid: Signal<In, Bit>,
     pub tag: Signal<In, Bits<5>>,
-    /// Pulse: this piece uses this tag. Only with `open_ready`.
+    /// Pulse: this piece uses this tag.
     pub open: Signal<Out, Bit>,
-    pub open_ready: Signal<In, Bit>,
     pub sent: Signal<Out, Bit>,
     pub sent_tag: Signal<Out, Bits<5>>,
     pub out: TlpClient,
     state: DFF<IssueState>,
     used_tag: DFF<Bits<5>>,
+    tag_now: Signal<Local, Bits<5>>,
     kind: Number<64, { (tlp::MEM_READ as u64) << 24 }>,
     dword_mask: Number<64, { !3 }>,
 }
@@ -55,20 +55,28 @@ impl Logic for Issue {
         self.sent.next = false;
         self.piece_take.next = false;
         self.sent_tag.next = self.used_tag.q.val();
+        self.tag_now.next = self.used_tag.q.val();
+        if self.state.q.val() == IssueState::Idle {
+            self.tag_now.next = self.tag.val();
+        }
         self.out.valid.next = false;
         self.out.last.next = false;
         self.out.data.next = self.kind.val()
             | bit_cast::<64, 10>(self.length_dw.val())
             | (bit_cast::<64, 4>(self.first_be.val()) << 32)
             | (bit_cast::<64, 4>(self.last_be.val()) << 36)
-            | (bit_cast::<64, 5>(self.used_tag.q.val()) << 40)
+            | (bit_cast::<64, 5>(self.tag_now.val()) << 40)
             | (bit_cast::<64, 16>(self.requester.val()) << 48);
         match self.state.q.val() {
             IssueState::Idle => {
                 self.used_tag.d.next = self.tag.val();
-                if self.piece_valid.val() & self.tag_valid.val() & self.open_ready.val() {
-                    self.open.next = true;
+                if self.piece_valid.val() & self.tag_valid.val() {
+                    self.open.next = !self.reset.val();
+                    self.out.valid.next = !self.reset.val();
                     self.state.d.next = IssueState::Head0;
+                    if self.out.ready.val() {
+                        self.state.d.next = IssueState::Head1;
+                    }
                 }
             }
             IssueState::Head0 => {
@@ -93,7 +101,6 @@ impl Logic for Issue {
         }
         if self.reset.val() {
             self.state.d.next = IssueState::Idle;
-            self.open.next = false;
             self.sent.next = false;
         }
     }

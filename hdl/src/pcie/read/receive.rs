@@ -2,12 +2,13 @@
 //! the tag's slot.
 //!
 //! ```text
-//! cycle 0  beat registered; header fields taken from beats 0 and 1
-//! cycle 1  (after beat 1) look up what the tag expects; header fields copied
+//! cycle 0  beat registered
+//! cycle 1  header beat 0 kept; (beat 1) look up what the tag expects, header fields copied
 //! cycle 2  compare lower address, byte count and length
-//! cycle 3  the data beat, two registers late, goes to the slot; on the last beat the tag's state
+//! cycle 2  (data) the beat, two registers late, goes to the slot; on the last beat the tag's state
 //! changes (`commit`)
 //! ```
+//! So a header's comparison is over when the first data beat behind it comes to the slot.
 //! Nothing here waits: `rc` cannot be held off. The beats of a TLP are followed to its end even
 //! during a reset, so that the next TLP is found.
 use crate::leaf::{LutRam, Number};
@@ -33,10 +34,9 @@ pub struct Receive {
     pub rc_valid: Signal<In, Bit>,
     pub rc_data: Signal<In, Bits<64>>,
     pub rc_last: Signal<In, Bit>,
-    /// Pulse: this tag expects `open_bytes` from `open_position` (address modulo 512) on. Only with
-    /// `open_ready`.
+    /// Pulse, every second cycle at most: this tag expects `open_bytes` from `open_position`
+    /// (address modulo 512) on.
     pub open: Signal<In, Bit>,
-    pub open_ready: Signal<Out, Bit>,
     pub open_tag: Signal<In, Bits<5>>,
     pub open_bytes: Signal<In, Bits<10>>,
     pub open_position: Signal<In, Bits<9>>,
@@ -53,31 +53,29 @@ pub struct Receive {
     pub write_enable: Signal<Out, Bit>,
     pub write_address: Signal<Out, Bits<11>>,
     pub write_data: Signal<Out, Bits<64>>,
+    /// With a write: it is the last word of its read, and all of the read is good.
+    pub write_ends: Signal<Out, Bit>,
     pub counts: Signal<Out, Bits<64>>,
     pub error_valid: Signal<Out, Bit>,
     pub error_record: Signal<Out, Bits<64>>,
     /// What a tag expects: bytes 9:0, position 18:10.
     expected: LutRam<19, 5>,
+    /// A new request that is to go there: a commit goes before it.
+    opening: DFF<Bit>,
+    opening_tag: DFF<Bits<5>>,
+    opening_word: DFF<Bits<19>>,
     state: DFF<ReceiveState>,
     // Cycle 0.
     beat_valid: DFF<Bit>,
     beat: DFF<Bits<64>>,
     beat_last: DFF<Bit>,
     head0: DFF<Bits<64>>,
-    head_tag: DFF<Bits<8>>,
-    head_lower: DFF<Bits<7>>,
-    look: DFF<Bit>,
-    // The delayed beats.
+    // The delayed beat.
     one_valid: DFF<Bit>,
     one_data: DFF<Bits<64>>,
     one_last: DFF<Bit>,
     one_payload: DFF<Bit>,
     one_short: DFF<Bit>,
-    two_valid: DFF<Bit>,
-    two_data: DFF<Bits<64>>,
-    two_last: DFF<Bit>,
-    two_payload: DFF<Bit>,
-    two_short: DFF<Bit>,
     // Copied after the look-up, stable until the TLP's commit.
     check: DFF<Bit>,
     dword0: DFF<Bits<32>>,
@@ -99,6 +97,8 @@ pub struct Receive {
     counts_out: DFF<Bits<64>>,
     error_out: DFF<Bit>,
     record_out: DFF<Bits<64>>,
+    looks: Signal<Local, Bit>,
+    head_tag: Signal<Local, Bits<8>>,
     kind: Signal<Local, Bits<8>>,
     tag_in_range: Signal<Local, Bit>,
     dword_end: Signal<Local, Bits<10>>,
@@ -139,24 +139,19 @@ impl Logic for Receive {
         dff_setup!(
             self,
             clock,
+            opening,
+            opening_tag,
+            opening_word,
             state,
             beat_valid,
             beat,
             beat_last,
             head0,
-            head_tag,
-            head_lower,
-            look,
             one_valid,
             one_data,
             one_last,
             one_payload,
             one_short,
-            two_valid,
-            two_data,
-            two_last,
-            two_payload,
-            two_short,
             check,
             dword0,
             status,
@@ -183,7 +178,7 @@ impl Logic for Receive {
         self.beat_valid.d.next = self.rc_valid.val();
         self.beat.d.next = self.rc_data.val();
         self.beat_last.d.next = self.rc_last.val();
-        self.look.d.next = false;
+        self.looks.next = false;
         self.one_payload.d.next = false;
         self.one_short.d.next = false;
         match self.state.q.val() {
@@ -198,9 +193,7 @@ impl Logic for Receive {
             }
             ReceiveState::Head1 => {
                 if self.beat_valid.q.val() {
-                    self.head_tag.d.next = self.beat.q.val().get_bits::<8>(8);
-                    self.head_lower.d.next = self.beat.q.val().get_bits::<7>(0);
-                    self.look.d.next = true;
+                    self.looks.next = true;
                     self.state.d.next = ReceiveState::Data;
                     if self.beat_last.q.val() {
                         self.state.d.next = ReceiveState::Head0;
@@ -220,24 +213,20 @@ impl Logic for Receive {
         self.one_valid.d.next = self.beat_valid.q.val();
         self.one_data.d.next = self.beat.q.val();
         self.one_last.d.next = self.beat_last.q.val();
-        self.two_valid.d.next = self.one_valid.q.val();
-        self.two_data.d.next = self.one_data.q.val();
-        self.two_last.d.next = self.one_last.q.val();
-        self.two_payload.d.next = self.one_payload.q.val();
-        self.two_short.d.next = self.one_short.q.val();
 
         // Cycle 1: look up and copy.
-        self.query_tag.next = self.head_tag.q.val().get_bits::<5>(0);
-        self.expected.read_address.next = self.head_tag.q.val().get_bits::<5>(0);
+        self.head_tag.next = self.beat.q.val().get_bits::<8>(8);
+        self.query_tag.next = self.head_tag.val().get_bits::<5>(0);
+        self.expected.read_address.next = self.head_tag.val().get_bits::<5>(0);
         self.kind.next = self.head0.q.val().get_bits::<8>(24);
-        self.tag_in_range.next = self.head_tag.q.val().get_bits::<3>(5) == 0;
-        self.check.d.next = self.look.q.val();
-        if self.look.q.val() {
+        self.tag_in_range.next = self.head_tag.val().get_bits::<3>(5) == 0;
+        self.check.d.next = self.looks.val();
+        if self.looks.val() {
             self.dword0.d.next = self.head0.q.val().get_bits::<32>(0);
             self.status.d.next = self.head0.q.val().get_bits::<3>(45);
             self.byte_count.d.next = self.head0.q.val().get_bits::<12>(32);
-            self.tag.d.next = self.head_tag.q.val();
-            self.lower.d.next = self.head_lower.q.val();
+            self.tag.d.next = self.head_tag.val();
+            self.lower.d.next = self.beat.q.val().get_bits::<7>(0);
             self.known.d.next = (self.kind.val() == self.completion.val())
                 | (self.kind.val() == self.completion_data.val());
             self.with_data.d.next = self.kind.val() == self.completion_data.val();
@@ -272,20 +261,20 @@ impl Logic for Receive {
             self.at.d.next = self.position.q.val().get_bits::<6>(3);
         }
 
-        // Cycle 3: data, and the end of the TLP.
-        self.moved.next = self.two_valid.q.val()
-            & self.two_payload.q.val()
+        // Cycle 2 of a data beat, and of the end of the TLP.
+        self.moved.next = self.one_valid.q.val()
+            & self.one_payload.q.val()
             & self.accept.q.val()
             & (self.left.q.val() != 0);
         self.write_enable.next = self.moved.val();
         self.write_address.next = (bit_cast::<11, 5>(self.tag.q.val().get_bits::<5>(0)) << 6)
             | bit_cast::<11, 6>(self.at.q.val());
-        self.write_data.next = self.two_data.q.val();
+        self.write_data.next = self.one_data.q.val();
         if self.moved.val() {
             self.left.d.next = self.left.q.val() - 1;
             self.at.d.next = self.at.q.val() + 1;
         }
-        self.commit_now.next = self.two_valid.q.val() & self.two_last.q.val();
+        self.commit_now.next = self.one_valid.q.val() & self.one_last.q.val();
         self.poisoned.next = self.dword0.q.val().get_bit(14);
         self.next_bytes.next = self.bytes.q.val() - self.taken_bytes.q.val();
         self.next_position.next = self.position.q.val() + self.taken_bytes.q.val().get_bits::<9>(0);
@@ -299,9 +288,9 @@ impl Logic for Receive {
         self.error_detail.next = bit_cast::<4, 3>(self.status.q.val())
             | (bit_cast::<4, 1>(self.poisoned.val().into()) << 3);
         if self.commit_now.val() {
-            if self.two_short.q.val() {
+            if self.one_short.q.val() {
                 self.bad_tlp.next = true;
-                self.bad_dword.next = self.two_data.q.val().get_bits::<32>(0);
+                self.bad_dword.next = self.one_data.q.val().get_bits::<32>(0);
             } else if !self.known.q.val() {
                 self.bad_tlp.next = true;
             } else if !self.busy.q.val() {
@@ -311,12 +300,14 @@ impl Logic for Receive {
                 self.fail.next = true;
                 self.read_error.next = self.commit_fresh.val();
                 self.unexpected.next = self.commit_forgotten.val();
-            } else if !self.two_payload.q.val() {
+            } else if !self.one_payload.q.val() {
                 self.bad_tlp.next = true;
             } else if !self.accept.q.val() {
                 self.unexpected.next = true;
             } else if self.left.q.val() != self.one.val() {
+                // Words of it may be with the client already.
                 self.bad_tlp.next = true;
+                self.fail.next = true;
             } else {
                 self.good_data.next = true;
                 self.settle.next = self.complete.q.val();
@@ -325,15 +316,21 @@ impl Logic for Receive {
                 self.unexpected.next = self.commit_forgotten.val();
             }
         }
+        self.write_ends.next =
+            self.good_data.val() & self.complete.q.val() & (!self.poisoned.val());
         self.commit.next = self.commit_now.val();
         self.commit_tag.next = self.tag.q.val().get_bits::<5>(0);
 
-        // What the tag expects: a commit goes before a new request.
-        self.open_ready.next = !self.good_data.val();
-        self.expected.write_enable.next = self.good_data.val() | self.open.val();
-        self.expected.write_address.next = self.open_tag.val();
-        self.expected.write_data.next = bit_cast::<19, 10>(self.open_bytes.val())
-            | (bit_cast::<19, 9>(self.open_position.val()) << 10);
+        // What the tag expects. Commits with data are three cycles apart.
+        self.expected.write_enable.next = self.good_data.val() | self.opening.q.val();
+        self.expected.write_address.next = self.opening_tag.q.val();
+        self.expected.write_data.next = self.opening_word.q.val();
+        self.opening.d.next = self.open.val() | (self.opening.q.val() & self.good_data.val());
+        if self.open.val() {
+            self.opening_tag.d.next = self.open_tag.val();
+            self.opening_word.d.next = bit_cast::<19, 10>(self.open_bytes.val())
+                | (bit_cast::<19, 9>(self.open_position.val()) << 10);
+        }
         if self.good_data.val() {
             self.expected.write_address.next = self.tag.q.val().get_bits::<5>(0);
             self.expected.write_data.next = bit_cast::<19, 10>(self.next_bytes.val())
@@ -368,10 +365,9 @@ impl Logic for Receive {
         if self.reset.val() {
             self.state.d.next = ReceiveState::Head0;
             self.beat_valid.d.next = false;
-            self.look.d.next = false;
             self.one_valid.d.next = false;
-            self.two_valid.d.next = false;
             self.check.d.next = false;
+            self.opening.d.next = false;
             self.error_out.d.next = false;
             self.counts_out.d.next = 0.into();
         }
