@@ -71,8 +71,9 @@ struct Branches {
     found: Vec<(String, String)>,
 }
 
+/// In a concatenation a condition keeps the width that it has in `if`: `!= 0` would widen it.
 fn holds(condition: &str) -> String {
-    format!("(({condition}) != 0)")
+    format!("(|{{{condition}}})")
 }
 
 fn none_of(conditions: &[String]) -> String {

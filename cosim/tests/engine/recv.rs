@@ -1338,15 +1338,22 @@ impl Bench {
     }
 }
 
+impl Pace {
+    /// Any, or the fastest.
+    fn any(choice: &mut Random, fast: bool) -> Self {
+        Self {
+            ready: if fast { 1.0 } else { 0.3 + 0.6 * choice.below(100) as f64 / 100.0 },
+            call: if fast { 1 } else { 1 + choice.below(12) },
+            read: if fast { 1 } else { 1 + choice.below(200) },
+        }
+    }
+}
+
 /// What happened how often.
 fn run(seed: u64) -> BTreeMap<String, u64> {
     let mut choice = Random::new(seed ^ 0x1234);
     let fast = choice.chance(0.3);
-    let pace = Pace {
-        ready: if fast { 1.0 } else { 0.3 + 0.6 * choice.below(100) as f64 / 100.0 },
-        call: if fast { 1 } else { 1 + choice.below(12) },
-        read: if fast { 1 } else { 1 + choice.below(200) },
-    };
+    let pace = Pace::any(&mut choice, fast);
     // Mostly a few; sometimes more than the engine can have descriptors at hand of.
     let few = choice.chance(0.85);
     let vis = if few { 1 + choice.below(6) } else { 17 + choice.below(8) } as usize;
