@@ -67,14 +67,21 @@ impl Report {
     /// Sorts points out.
     #[must_use]
     pub fn new(points: &Points, reasons: &Reasons) -> Self {
+        // The same Verilog lies in several places when several programs were built from it.
+        let mut merged: BTreeMap<Item, (String, bool)> = BTreeMap::new();
+        for (mut item, ran) in points.items() {
+            let file = std::mem::take(&mut item.place.0);
+            merged.entry(item).or_insert((file, false)).1 |= ran;
+        }
         // Both directions of a bit make one.
         let mut bits: BTreeMap<(String, String), bool> = BTreeMap::new();
         let mut branches: BTreeMap<Item, bool> = BTreeMap::new();
-        for (item, ran) in points.items() {
+        for (mut item, (file, ran)) in merged {
             if item.kind == Kind::Toggle {
                 let bit = bit(&item.remark).to_owned();
                 *bits.entry((item.path, bit)).or_insert(true) &= ran;
             } else {
+                item.place.0 = file;
                 branches.insert(item, ran);
             }
         }
