@@ -56,7 +56,6 @@ fn long_messages_among_short_ones(kind: DeviceKind) {
         short.iter_mut().for_each(Flow::turn);
     }
     let counts: Vec<_> = short.iter().map(|flow| flow.done).collect();
-    println!("{kind:?}: long {} short {counts:?}", long.done);
     // By turns, frame by frame: each of four frames of a long message waits for a frame of every
     // other VI, and for its own place.
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());

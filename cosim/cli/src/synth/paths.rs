@@ -167,8 +167,8 @@ pub(crate) fn of_netlist(flat: &Value) -> Option<Paths> {
     for cell in &netlist.cells {
         let ram = cell.kind == "TRELLIS_DPR16X4";
         if is_register(cell.kind) || ram {
-            let into =
-                |(port, _): &&(&str, Net)| !clocks.contains(port) && !(ram && *port == "RAD");
+            let aside = |port: &str| clocks.contains(&port) || (ram && port == "RAD");
+            let into = |(port, _): &&(&str, Net)| !aside(port);
             ends.extend(cell.inputs.iter().filter(into).map(|(_, net)| *net));
         }
     }
