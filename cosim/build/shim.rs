@@ -85,7 +85,7 @@ struct Table {
     void (*cycle)(void*, const void*, void*);
     int (*attach)(void*, void*);
     int (*open_fst)(void*, const char*);
-    int (*write_coverage)(void*, const char*);
+    void (*write_coverage)(void*, const char*);
     size_t in_size;
     size_t out_size;
 };
@@ -170,13 +170,10 @@ template <class Self> int open_fst(void* instance, const char* path) {
 #endif
 }
 
-// Writes what has run so far: 1 done, 0 not counted in this build.
-template <class Self> int write_coverage(void* instance, const char* path) {
+// Writes what has run so far, in a build that counts it.
+template <class Self> void write_coverage(void* instance, const char* path) {
 #if VM_COVERAGE
     static_cast<Self*>(instance)->context.coveragep()->write(path);
-    return 1;
-#else
-    return 0;
 #endif
 }
 }

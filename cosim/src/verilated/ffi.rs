@@ -16,7 +16,7 @@ pub struct Table {
     cycle: unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void),
     attach: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
     open_fst: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
-    write_coverage: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
+    write_coverage: unsafe extern "C" fn(*mut c_void, *const c_char),
     in_size: usize,
     out_size: usize,
 }

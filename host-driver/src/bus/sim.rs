@@ -110,21 +110,9 @@ struct State {
 impl State {
     /// Runs up to `cycles` cycles. True if a host saw something small, which ends them early.
     fn advance(&mut self, cycles: u64) -> bool {
-        let mut left = cycles;
-        while left > 0 {
-            let (touched, ran) = if self.config.stretch > 1 {
-                let ran = left.min(self.config.stretch);
-                let touched = self.crew.run(&mut self.nodes, self.now, ran);
-                self.now += ran;
-                if touched {
-                    self.last_activity = self.now;
-                }
-                (touched, ran)
-            } else {
-                (self.step(), 1)
-            };
-            left -= ran;
-            if touched {
+        let end = self.now + cycles;
+        while self.now < end {
+            if self.pass((end - self.now).min(self.config.stretch.max(1))) {
                 return true;
             }
         }
@@ -134,11 +122,21 @@ impl State {
     /// Runs one cycle of every node, in order of their numbers. True if a host saw something small
     /// (a status, an event, an interrupt) that a waiting program may want to look at.
     fn step(&mut self) -> bool {
-        let mut touched = false;
-        for node in &mut self.nodes {
-            touched |= node.run(self.now, 1);
-        }
-        self.now += 1;
+        self.pass(1)
+    }
+
+    /// Runs some cycles of every node: one in turn, more of them side by side.
+    fn pass(&mut self, cycles: u64) -> bool {
+        let touched = if cycles > 1 {
+            self.crew.run(&mut self.nodes, self.now, cycles)
+        } else {
+            let mut touched = false;
+            for node in &mut self.nodes {
+                touched |= node.run(self.now, cycles);
+            }
+            touched
+        };
+        self.now += cycles;
         if touched {
             self.last_activity = self.now;
         }
