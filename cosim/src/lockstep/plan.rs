@@ -542,7 +542,13 @@ fn spec(random: &mut Random, total: u64) -> Spec {
 fn spoil_format(random: &mut Random, spec: &mut Spec) {
     match random.below(4) {
         0 => spec.control |= 0x10 << random.below(12),
-        1 => spec.control |= 1 + u16::from(small(random, 3)),
+        1 => {
+            // A send whose first segment says a length is no RDMA: its address segment would.
+            let says = spec.segments.first().is_some_and(|segment| segment.length > 0);
+            let sends = spec.control & control::OP_MASK == control::OP_SENDRECV;
+            let operation = 1 + u16::from(small(random, 3));
+            spec.control |= if sends && says { operation } else { control::OP_MASK };
+        }
         2 => spec.reserved = 1 << random.below(32),
         _ => spec.seg_count = Some(17 + u16::try_from(random.below(1000)).expect("small")),
     }
