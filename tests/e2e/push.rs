@@ -1,8 +1,10 @@
 //! Short sends that travel with their doorbell. What arrives is the same with and without, so that
 //! most of it is seen in counters.
 
+use host_driver::bus::sim::NoLink;
 use nic_regs::counter::Counter;
-use nic_regs::desc::status::{LENGTH_ERROR, PROTECTION_ERROR};
+use nic_regs::csr;
+use nic_regs::desc::status::{DESC_FLUSHED_ERROR, LENGTH_ERROR, PROTECTION_ERROR, TRANSPORT_ERROR};
 use nic_regs::doorbell::{PUSH_OFFSET, TOKEN_OFFSET, push_line};
 use nic_regs::vi::Reliability as Level;
 use tests::bare::{Bare, page};
@@ -10,7 +12,7 @@ use tests::vi::DOMAIN;
 use tests::{
     Buffer, DeviceKind, LEVELS, LONG, Pair, Setup, error_bits, on_every_kind, pattern, skipped,
 };
-use vipl::{MemAttributes, Vi, ViAttributes};
+use vipl::{MemAttributes, Vi, ViAttributes, ViState};
 
 /// Pushes of node 0 that were taken with their data, and without.
 fn pushes(pair: &Pair) -> (u32, u32) {
@@ -174,11 +176,88 @@ fn torn_pushes_are_posted_once(kind: DeviceKind) {
     assert!(whole <= 2);
 }
 
+/// What is pushed while the channel has no room is sent later, from its line or from memory; when the
+/// cable is back all of it arrives, once and in order.
+fn pushes_without_room_wait_for_it(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let has = has_push(&pair, kind);
+    let (a, b) = pair.connected(Level::Delivery);
+    let count = 80;
+    let (from, to) = (pair.a.region(count * 128), pair.b.region(count * 128));
+    for i in 0..count {
+        let recv = to.descriptor(128 * i, 1).unwrap();
+        recv.prepare(&[to.segment(128 * i + 64, 40)], None).unwrap();
+        b.post_recv(&recv).unwrap();
+        from.memory().copy_from(128 * i + 64, &pattern(40, i));
+    }
+    pair.settle();
+    let cable = pair.world.replace_link(0, Box::new(NoLink));
+    let (mut posted, mut done) = (0, 0);
+    // The channel keeps what was not acknowledged, until it is full: the last one is not done.
+    while posted == done {
+        assert!(posted < count, "the channel takes {posted} messages without an acknowledgement");
+        let send = from.descriptor(128 * posted, 1).unwrap();
+        send.prepare(&[from.segment(128 * posted + 64, 40)], None).unwrap();
+        a.post_send(&send).unwrap();
+        posted += 1;
+        pair.world.run(2_000);
+        done += usize::from(a.send_done().is_ok());
+    }
+    pair.world.replace_link(0, cable);
+    for i in 0..posted {
+        b.recv_wait(LONG).unwrap();
+        assert_eq!(to.memory().to_vec(128 * i + 64, 40), pattern(40, i), "{i}");
+    }
+    a.send_wait(LONG).unwrap();
+    pair.settle();
+    assert!(!has || pushes(&pair) == (u32::try_from(posted).unwrap(), 0));
+    assert_eq!((a.query().state, b.query().state), (ViState::Connected, ViState::Connected));
+}
+
+/// A peer that is lost while a push waits for room: the push is told, as everything else.
+fn a_peer_that_is_lost_ends_a_push(kind: DeviceKind) {
+    let registers = vec![(csr::KEEPALIVE::OFFSET, 20_000)];
+    let pair = Pair::with(&Setup { registers, ..Setup::new(kind) });
+    for level in [Level::Delivery, Level::Reception] {
+        let (a, b) = pair.connected(level);
+        let sends: Vec<_> = (0..80).map(|_| Buffer::new(&pair.a, 40)).collect();
+        let cable = pair.world.replace_link(0, Box::new(NoLink));
+        let mut left = 0;
+        for send in &sends {
+            a.post_send(&send.descriptor).unwrap();
+            left += 1;
+            pair.world.run(1_500);
+            left -= usize::from(a.send_done().is_ok());
+        }
+        assert!(left > 0);
+        for i in 0..left {
+            let wanted = if i == 0 && level == Level::Reception {
+                TRANSPORT_ERROR
+            } else {
+                DESC_FLUSHED_ERROR
+            };
+            let bits = error_bits(&a.send_wait(LONG));
+            assert!(bits == wanted || i == 0, "{level:?} {i} of {left}: {bits:#x}");
+        }
+        assert_eq!(a.query().state, ViState::Error);
+        pair.world.replace_link(0, cable);
+        let recv = Buffer::new(&pair.b, 8);
+        b.post_recv(&recv.descriptor).unwrap();
+        assert_eq!(error_bits(&b.recv_wait(LONG)), DESC_FLUSHED_ERROR);
+        a.disconnect().unwrap();
+        b.disconnect().unwrap();
+        pair.connect(&a, &b);
+        pair.assert_works(&a, &b);
+    }
+}
+
 on_every_kind! {
     short_sends_travel_with_their_doorbell,
     sends_behind_others_arrive_in_order,
     what_the_device_must_judge_is_not_pushed,
     torn_pushes_are_posted_once,
+    pushes_without_room_wait_for_it,
+    a_peer_that_is_lost_ends_a_push,
 }
 
 /// The same programs on a device without.

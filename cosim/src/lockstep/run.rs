@@ -100,7 +100,7 @@ pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) 
         frames_seen: [0; 2],
         sequences: [HashSet::new(), HashSet::new()],
         // Longer than the pause before a retransmission, where there is any.
-        quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 4_000 },
+        quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 1_500 },
     };
     if let Err(hung) = run.all() {
         run.record("hang", &hung.0);
@@ -412,6 +412,7 @@ impl Run<'_> {
     /// Connects again what an error has stopped.
     fn mend(&mut self) -> Result<(), Hung> {
         let plan = self.plan;
+        let mut stopped = Vec::new();
         for (n, pair) in plan.pairs.iter().enumerate() {
             let mut connected = true;
             for node in 0..2 {
@@ -421,16 +422,18 @@ impl Run<'_> {
             if connected {
                 continue;
             }
+            stopped.push(pair);
             for node in 0..2 {
                 self.admin(node, Opcode::ViDisconnect, pair.vi[node].into(), &[])?;
                 for queue in [Queue::Send, Queue::Recv] {
                     self.tail.remove(&(node, n, queue as u8));
                 }
             }
-            self.rig.settle(self.quiet)?;
-            self.connect(pair)?;
         }
-        Ok(())
+        if !stopped.is_empty() {
+            self.rig.settle(self.quiet)?;
+        }
+        stopped.into_iter().try_for_each(|pair| self.connect(pair))
     }
 }
 
