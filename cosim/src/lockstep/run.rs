@@ -321,9 +321,10 @@ impl Run<'_> {
             self.observe_errors(phase, node)?;
             // The rings are compared as events; the rest byte by byte.
             let memory = &self.rig.nodes[node].host.memory[FREE_OFFSET..];
-            let sum = memory.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, &byte| {
-                (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
+            let sum =
+                memory.as_chunks::<8>().0.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, word| {
+                    (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3).rotate_left(29)
+                });
             let stray = format!("{:x?}", self.rig.nodes[node].host.stray_writes);
             self.record(&format!("phase {phase} node {node} memory"), &format!("{sum:016x}"));
             self.record(&format!("phase {phase} node {node} stray writes"), &stray);
