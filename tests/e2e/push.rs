@@ -176,6 +176,35 @@ fn torn_pushes_are_posted_once(kind: DeviceKind) {
     assert!(whole <= 2);
 }
 
+/// The segment count of a token is a hint: a wrong one costs time at most.
+fn a_push_with_a_wrong_hint_is_sent(kind: DeviceKind) {
+    let mut bare = Bare::up(kind);
+    if !bare.features().push {
+        return skipped(kind, "push doorbells");
+    }
+    bare.register();
+    let mut vis = bare.connected(Level::Delivery, 40, 0);
+    for hint in [0, 2, 16, 17, 31] {
+        let data = pattern(40, hint.into());
+        let (from, to) = (vis[0].data_offset(), vis[1].data_offset());
+        bare.host_mut(0).put(from, &data);
+        let segments = [vis[0].segment(0, 40), vis[1].segment(0, 40)];
+        let recv = vis[1].post(&mut bare, vipl::Queue::Recv, &segments[1..]);
+        bare.rig.run(300);
+        let (sent, token) = vis[0].write(&mut bare, vipl::Queue::Send, &segments[..1]);
+        let token = nic_regs::doorbell::Token { segments: hint, ..token };
+        let (words, _) = push_line(token, &data, None).unwrap();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bare.write_raw(0, 2, page(DOMAIN) + PUSH_OFFSET, &bytes);
+        bare.wait("a push", |bare| recv.is_done(bare) && sent.is_done(bare));
+        assert_eq!((sent.status(&bare), recv.status(&bare)), (1, 0x1_0001), "{hint}");
+        assert!(bare.host(1).memory[to..to + 40] == data);
+        bare.settle();
+        vis[0].forget_queues();
+    }
+    assert_eq!(bare.counter(0, Counter::PushesInline), 5);
+}
+
 /// What is pushed while the channel has no room is sent later, from its line or from memory; when the
 /// cable is back all of it arrives, once and in order.
 fn pushes_without_room_wait_for_it(kind: DeviceKind) {
@@ -256,6 +285,7 @@ on_every_kind! {
     sends_behind_others_arrive_in_order,
     what_the_device_must_judge_is_not_pushed,
     torn_pushes_are_posted_once,
+    a_push_with_a_wrong_hint_is_sent,
     pushes_without_room_wait_for_it,
     a_peer_that_is_lost_ends_a_push,
 }
