@@ -18,11 +18,12 @@ use crate::error::{Error, Result};
 /// Alignment of an allocation, in bytes.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Zeroed, page-aligned memory owned by its `DmaMemory` handles.
+/// Zeroed, page-aligned memory owned by its `DmaMemory` handles, or memory of somebody else.
 #[derive(Debug)]
 struct Allocation {
     base: NonNull<u8>,
-    layout: Layout,
+    /// None: not ours to free.
+    layout: Option<Layout>,
 }
 
 // SAFETY: the allocation is plain bytes without thread affinity; every access is volatile or
@@ -33,9 +34,10 @@ unsafe impl Sync for Allocation {}
 
 impl Drop for Allocation {
     fn drop(&mut self) {
+        let Some(layout) = self.layout else { return };
         // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
         // last handle is gone.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+        unsafe { dealloc(self.base.as_ptr(), layout) }
     }
 }
 
@@ -64,7 +66,31 @@ impl DmaMemory {
         };
         // SAFETY: the layout's size is not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(out_of_memory)?;
+        let layout = Some(layout);
         Ok(Self { allocation: Arc::new(Allocation { base, layout }), offset: 0, length })
+    }
+
+    /// Takes memory of a program as it is: `length` bytes from `base` on, wherever they lie. It is
+    /// never freed here.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] for a null pointer, no bytes, or a range that wraps around.
+    ///
+    /// # Safety
+    /// The bytes can be read and written as long as any handle of them is left, and the program
+    /// expects that they change at any time: it has no reference to them that says otherwise.
+    pub unsafe fn adopt(base: *mut u8, length: usize) -> Result<Self> {
+        let address = base.addr() as u64;
+        let what = "address of program memory";
+        let base = NonNull::new(base).ok_or(Error::BadArgument { what, value: address })?;
+        if isize::try_from(length).is_err()
+            || length == 0
+            || base.addr().get().checked_add(length).is_none()
+        {
+            let value = length as u64;
+            return Err(Error::BadArgument { what: "length of program memory", value });
+        }
+        Ok(Self { allocation: Arc::new(Allocation { base, layout: None }), offset: 0, length })
     }
 
     /// Size in bytes.
@@ -85,10 +111,10 @@ impl DmaMemory {
         self.allocation.base.as_ptr().wrapping_add(self.offset).addr() as u64
     }
 
-    /// Bytes from the start of the allocation's page to the first byte, modulo the page.
+    /// Bytes from the start of its page to the first byte.
     #[must_use]
-    pub const fn page_offset(&self) -> usize {
-        self.offset % PAGE_BYTES
+    pub fn page_offset(&self) -> usize {
+        self.allocation.base.as_ptr().wrapping_add(self.offset).addr() % PAGE_BYTES
     }
 
     /// Part of this memory.
@@ -278,6 +304,25 @@ mod tests {
         assert!(memory.slice(usize::MAX, 2).is_err());
         assert!(DmaMemory::new(0).is_err());
         assert!(DmaMemory::new(usize::MAX - 5000).is_err());
+    }
+
+    #[test]
+    fn adopted_memory_is_used_in_place() {
+        let mut bytes = vec![0_u8; 4096 + 100];
+        let base = bytes.as_mut_ptr().wrapping_add(7);
+        // SAFETY: `bytes` outlives `memory`, and is not touched while it is there.
+        let memory = unsafe { DmaMemory::adopt(base, 4093) }.unwrap();
+        memory.copy_from(0, b"in place");
+        assert_eq!((memory.address(), memory.len()), (base.addr() as u64, 4093));
+        assert_eq!(memory.slice(5, 3).unwrap().page_offset(), (base.addr() + 5) % PAGE_BYTES);
+        drop(memory);
+        assert_eq!(&bytes[7..15], b"in place");
+        for (base, length) in
+            [(core::ptr::null_mut(), 1), (base, 0), (base, usize::MAX), (base, usize::MAX / 2 + 1)]
+        {
+            // SAFETY: none of these ranges is accepted.
+            assert!(unsafe { DmaMemory::adopt(base, length) }.is_err());
+        }
     }
 
     #[test]

@@ -239,6 +239,28 @@ impl World {
         self.shared.publish(&state);
     }
 
+    /// Runs up to `cycles` cycles, fewer if a host saw something small that a waiting program may
+    /// want to look at. True then.
+    #[must_use]
+    pub fn advance(&self, cycles: u64) -> bool {
+        let mut state = self.shared.enter();
+        let touched = state.advance(cycles);
+        self.shared.publish(&state);
+        touched
+    }
+
+    /// Whether a device has work of its own under way. Frames on a wire and timers are not.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        lock(&self.shared.state).nodes.iter().any(|node| node.device.busy())
+    }
+
+    /// Time in nanoseconds.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.shared.now_ns()
+    }
+
     /// Runs until no device has had work for a while; gives the cycles run.
     ///
     /// # Errors

@@ -142,6 +142,12 @@ impl Descriptor {
         bytes.next_multiple_of(64)
     }
 
+    /// Bytes that the segments take which the program has written.
+    pub(crate) fn written_bytes(&self) -> usize {
+        let word = self.slot.memory().load_u32(CONTROL - 2);
+        HEADER + SEGMENT * usize::from((word & 0xffff) as u16)
+    }
+
     /// Virtual address.
     #[must_use]
     pub fn address(&self) -> u64 {

@@ -10,6 +10,9 @@ use crate::descriptor::{Descriptor, RemoteBuffer, Segment};
 use crate::error::{Result, VipReturn};
 use crate::nic::Nic;
 
+/// The least that a descriptor takes, in bytes: two segments, used or not.
+const FRONT: usize = Descriptor::bytes(2);
+
 /// A protection tag (`VIP_PROTECTION_HANDLE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[doc(alias = "VIP_PROTECTION_HANDLE")]
@@ -58,6 +61,22 @@ impl Region {
     pub fn descriptor(&self, offset: usize, segments: usize) -> Result<Descriptor> {
         let slot = Slot::new(&self.memory, self.handle, offset, Descriptor::bytes(segments))?;
         Ok(Descriptor::new(slot))
+    }
+
+    /// The descriptor that the program has written at a virtual address: its segment count says how
+    /// long it is. What does not lie in the region any more is the NIC's to judge.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if it is not aligned to 64 bytes, or its first 64 bytes are
+    /// not inside.
+    pub fn descriptor_at(&self, address: u64) -> Result<Descriptor> {
+        let offset = address.checked_sub(self.memory.address());
+        let offset = offset.and_then(|offset| usize::try_from(offset).ok());
+        let offset = offset.ok_or(VipReturn::InvalidParameter)?;
+        let inside = self.memory.len().saturating_sub(offset);
+        let front = Descriptor::new(Slot::new(&self.memory, self.handle, offset, FRONT)?);
+        let length = front.written_bytes().clamp(FRONT, inside.max(FRONT));
+        Ok(Descriptor::new(Slot::new(&self.memory, self.handle, offset, length)?))
     }
 }
 

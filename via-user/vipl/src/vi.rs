@@ -55,6 +55,7 @@ pub(crate) struct ViInner {
     teardown: Mutex<()>,
     /// The NIC stopped the VI before the connection was known here.
     early_stop: Mutex<Option<ViStopped>>,
+    user_data: AtomicU64,
 }
 
 impl core::fmt::Debug for Vi {
@@ -121,6 +122,7 @@ impl Nic {
             announced: Announced::default(),
             teardown: Mutex::new(()),
             early_stop: Mutex::new(None),
+            user_data: AtomicU64::new(0),
         });
         lock(&self.inner().vis).insert(number, Arc::downgrade(&inner));
         for cq in [send_cq, recv_cq].into_iter().flatten() {
@@ -173,6 +175,17 @@ impl Vi {
     #[must_use]
     pub fn number(&self) -> u16 {
         self.inner.number
+    }
+
+    /// A number of the program's own, which the VI carries; 0 at first.
+    #[must_use]
+    pub fn user_data(&self) -> u64 {
+        self.inner.user_data.load(Ordering::Acquire)
+    }
+
+    /// Sets the number of [`Vi::user_data`].
+    pub fn set_user_data(&self, value: u64) {
+        self.inner.user_data.store(value, Ordering::Release);
     }
 
     /// The VI's attributes.

@@ -1,0 +1,103 @@
+//! Posting descriptors, and taking them back.
+
+use core::ffi::{c_ulong, c_void};
+
+use vipl::{Completion, Queue, VipReturn};
+
+use crate::abi::{self, Code};
+use crate::guard::{Outcome, guard, timeout};
+use crate::handle::Handle;
+use crate::object::VIS;
+use crate::pointer::{Out, Place};
+
+/// A descriptor as the program knows it.
+pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
+    // It lies in memory that the program registered, whose address was exposed then.
+    core::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0))
+}
+
+fn post(vi: Handle, place: Place, handle: u32, queue: Queue) -> Outcome {
+    let object = VIS.get(vi)?;
+    let region = object.nic.region(place.address(), handle)?.region;
+    let descriptor = region.descriptor_at(place.address()).map_err(|error| error.code)?;
+    let posted = match queue {
+        Queue::Send => object.vi.post_send(&descriptor),
+        Queue::Recv => object.vi.post_recv(&descriptor),
+    };
+    posted.map_err(|error| error.code)
+}
+
+fn tell(out: Out<*mut c_void>, completion: Completion) -> Outcome {
+    match completion {
+        Ok(descriptor) => out.set(pointer_to(descriptor.address())),
+        Err(error) => {
+            let descriptor = error.descriptor.as_ref();
+            out.set(pointer_to(descriptor.map_or(0, vipl::Descriptor::address)))?;
+            Err(error.code)
+        }
+    }
+}
+
+fn done(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Outcome {
+    let object = VIS.get(vi)?;
+    out.check()?;
+    tell(out, object.vi.done(queue))
+}
+
+fn wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>, queue: Queue) -> Outcome {
+    let object = VIS.get(vi)?;
+    out.check()?;
+    tell(
+        out,
+        match queue {
+            Queue::Send => object.vi.send_wait(timeout(ms)),
+            Queue::Recv => object.vi.recv_wait(timeout(ms)),
+        },
+    )
+}
+
+fn notify(vi: Handle, f: abi::ViCallback) -> Outcome {
+    let _object = VIS.get(vi)?;
+    let _f = f.ok_or(VipReturn::InvalidParameter)?;
+    Err(VipReturn::ErrorNotSupported)
+}
+
+#[unsafe(export_name = "VipPostSend")]
+extern "C" fn post_send(vi: Handle, descriptor: Place, handle: u32) -> Code {
+    guard("VipPostSend", || post(vi, descriptor, handle, Queue::Send))
+}
+
+#[unsafe(export_name = "VipPostRecv")]
+extern "C" fn post_recv(vi: Handle, descriptor: Place, handle: u32) -> Code {
+    guard("VipPostRecv", || post(vi, descriptor, handle, Queue::Recv))
+}
+
+#[unsafe(export_name = "VipSendDone")]
+extern "C" fn send_done(vi: Handle, out: Out<*mut c_void>) -> Code {
+    guard("VipSendDone", || done(vi, out, Queue::Send))
+}
+
+#[unsafe(export_name = "VipRecvDone")]
+extern "C" fn recv_done(vi: Handle, out: Out<*mut c_void>) -> Code {
+    guard("VipRecvDone", || done(vi, out, Queue::Recv))
+}
+
+#[unsafe(export_name = "VipSendWait")]
+extern "C" fn send_wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>) -> Code {
+    guard("VipSendWait", || wait(vi, ms, out, Queue::Send))
+}
+
+#[unsafe(export_name = "VipRecvWait")]
+extern "C" fn recv_wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>) -> Code {
+    guard("VipRecvWait", || wait(vi, ms, out, Queue::Recv))
+}
+
+#[unsafe(export_name = "VipSendNotify")]
+extern "C" fn send_notify(vi: Handle, _context: *mut c_void, f: abi::ViCallback) -> Code {
+    guard("VipSendNotify", || notify(vi, f))
+}
+
+#[unsafe(export_name = "VipRecvNotify")]
+extern "C" fn recv_notify(vi: Handle, _context: *mut c_void, f: abi::ViCallback) -> Code {
+    guard("VipRecvNotify", || notify(vi, f))
+}
