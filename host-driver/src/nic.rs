@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use nic_regs::admin::PeerState;
 use nic_regs::counter::Counter;
 use nic_regs::csr;
 use nic_regs::limits::{ABI, MAGIC, MSIX_VECTOR_COUNT, PEER_COUNT};
@@ -30,6 +31,8 @@ use control::Control;
 const RESET_BOUND_NS: u64 = 10_000_000;
 /// Default of [`NicConfig::presence_ns`].
 const PRESENCE_NS: u64 = 10_000_000;
+/// How long other nodes have to answer a search: an opening channel tries again after 1 ms.
+const DISCOVERY_NS: u64 = 3_000_000;
 /// Log2 of the entries of the error ring and of the message ring.
 const CONTROL_LOG2: u8 = 8;
 /// The driver's own domain: error events and connection messages.
@@ -387,6 +390,38 @@ impl Nic {
     pub fn close_peer(&self, node: u8) -> Result<()> {
         let mut control = self.control();
         control.peers.close(&self.admin, node)
+    }
+
+    /// The nodes that answer, in rising order: those whose channel is open, after all others were
+    /// tried. Channels that were not wanted before and do not answer are closed again.
+    ///
+    /// # Errors
+    /// The card is absent, or a failed command.
+    pub(crate) fn discover(&self) -> Result<Vec<u8>> {
+        let others = || (0..self.capabilities.peers).filter(|node| *node != self.node);
+        let mut tried = Vec::new();
+        for node in others() {
+            let mut control = self.control();
+            if !control.peers.is_wanted(node) {
+                control.peers.want(&self.admin, node)?;
+                tried.push(node);
+            }
+        }
+        let end = self.bus.now_ns().saturating_add(DISCOVERY_NS);
+        while self.bus.now_ns() < end {
+            self.bus.relax(Wait::bounded("answers of other nodes to node", self.node.into()));
+            self.progress();
+        }
+        let mut control = self.control();
+        self.run(&mut control);
+        let open = |control: &Control, node| control.peers.state(node) == PeerState::Open;
+        for node in tried {
+            if !open(&control, node) {
+                control.peers.close(&self.admin, node)?;
+            }
+        }
+        self.presence.check(&*self.bus)?;
+        Ok(others().filter(|node| open(&control, *node)).collect())
     }
 
     pub(crate) fn control(&self) -> std::sync::MutexGuard<'_, Control> {

@@ -227,11 +227,26 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// A handle that is not this port's.
     fn deregister(&self, handle: Handle) -> Result<()>;
 
+    /// Gives registered memory another tag and other rights; the handle stays. Until this returns,
+    /// accesses through the handle are refused.
+    ///
+    /// # Errors
+    /// A handle that is not this port's, or the device refused.
+    fn set_region(&self, handle: Handle, memory: &DmaMemory, tag: u16, rights: u8) -> Result<()>;
+
     /// A completion queue for at least `entries` records.
     ///
     /// # Errors
     /// None left, or too many entries.
     fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>>;
+    /// Gives a completion queue room for at least `entries` records and gives its new reader; the
+    /// number stays. The old reader finds what came before. Records of what completes meanwhile may
+    /// be lost: whoever asks looks at the statuses afterwards.
+    ///
+    /// # Errors
+    /// A number that is not this port's, too many entries, no memory: nothing has changed then. A
+    /// failed command, after which the queue announces nothing any more.
+    fn resize_queue(&self, queue: u16, entries: u32) -> Result<Arc<dyn CompletionQueue>>;
     /// Takes a completion queue back; no VI may use it.
     ///
     /// # Errors
@@ -243,6 +258,11 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// # Errors
     /// None left, or bad attributes.
     fn create_vi(&self, vi: PortVi) -> Result<u16>;
+    /// Gives an Idle VI other attributes; its number stays. Its queues are empty afterwards.
+    ///
+    /// # Errors
+    /// Not Idle, not this port's, or bad attributes; after a failed command the VI may be gone.
+    fn set_vi(&self, vi: u16, attributes: PortVi) -> Result<()>;
     /// Destroys an Idle VI.
     ///
     /// # Errors
@@ -307,6 +327,13 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     fn accept_poll(&self, incoming: &Incoming) -> Progress;
     /// Gives a request that arrived, or its acceptance, up.
     fn reject(&self, incoming: &Incoming);
+
+    /// Host addresses of the nodes that answer now, in rising order, this one not among them. Asks
+    /// every node, which takes some milliseconds.
+    ///
+    /// # Errors
+    /// [`crate::Error::Absent`].
+    fn discover(&self) -> Result<Vec<NetAddress>>;
 
     /// See [`crate::bus::Bus::relax`].
     fn relax(&self, wait: Wait);

@@ -150,6 +150,14 @@ impl WorkQueue {
         self.posted
     }
 
+    /// Descriptors done since creation, as far as statuses tell. Statuses come in order, so few of
+    /// them are looked at.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        let done = self.slots.partition_point(|slot| slot.status() & status::DONE != 0);
+        self.posted - (self.slots.len() - done) as u64
+    }
+
     /// Whether the device has nothing of this queue to do, as far as statuses tell.
     #[must_use]
     pub fn is_idle(&self) -> bool {
@@ -309,7 +317,9 @@ mod tests {
             queue.post(slot, |_| ()).unwrap();
         }
         assert!(queue.post(&slots[0], |_| ()).is_err());
+        assert_eq!(queue.done(), 0);
         slots[0].complete(status::DONE);
+        assert_eq!(queue.done(), 1);
         let first = queue.flush(status::TRANSPORT_ERROR).unwrap();
         assert_eq!(first.memory().address(), slots[1].memory().address());
         let statuses: Vec<_> = slots.iter().map(Slot::status).collect();
@@ -317,6 +327,8 @@ mod tests {
         let transport = status::DONE | status::TRANSPORT_ERROR;
         assert_eq!(statuses, [status::DONE, transport, flushed, flushed]);
         assert!(queue.flush(status::TRANSPORT_ERROR).is_none());
+        assert!(matches!(queue.take(), Head::Done(_)));
+        assert_eq!(queue.done(), 4);
     }
 
     #[test]

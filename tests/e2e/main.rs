@@ -4,6 +4,7 @@ mod case;
 
 mod absent;
 mod admin;
+mod attributes;
 mod channel;
 mod completion;
 mod connection;

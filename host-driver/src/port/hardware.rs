@@ -1,34 +1,29 @@
 //! A port on a NIC: one domain (doorbell page) of it.
 
+mod queue;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use nic_regs::admin::PeerState;
-use nic_regs::doorbell::{Queue, Token};
-use nic_regs::event::Kind;
-use nic_regs::limits::{ABI, MSIX_VECTOR_COUNT};
+use nic_regs::doorbell::Token;
+use nic_regs::limits::ABI;
 use nic_regs::tpt::Handle;
 use nic_regs::vi::{State, rdma};
 
 use super::{
-    Completed, CompletionQueue, Incoming, NetAddress, PortAttributes, PortEvent, PortVi, Progress,
+    CompletionQueue, Incoming, NetAddress, PortAttributes, PortEvent, PortVi, Progress,
     RemoteAttributes, ViPort, node_address,
 };
-use crate::admin::{EventSetup, ViSetup};
+use crate::admin::ViSetup;
 use crate::bus::Wait;
 use crate::connection::ConnectState;
 use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
 use crate::error::{Error, Result};
-use crate::event::EventRing;
 use crate::nic::Nic;
 use crate::sync::lock;
 
-/// Log2 of the entries of the largest event queue.
-const QUEUE_LOG2_MAX: u8 = 15;
-/// Vectors used.
-const VECTORS_MAX: u8 = 32;
-const _: () = assert!(VECTORS_MAX as usize == MSIX_VECTOR_COUNT);
 /// Bound of 'busy' answers: control frames that are still owed leave within a retransmission or
 /// two.
 const BUSY_BOUND_NS: u64 = 20_000_000;
@@ -52,39 +47,6 @@ pub struct HardwarePort {
     requests: Mutex<BTreeMap<u32, Request>>,
 }
 
-#[derive(Debug)]
-struct HardwareQueue {
-    nic: Arc<Nic>,
-    ring: EventRing,
-    vector: u16,
-}
-
-impl CompletionQueue for HardwareQueue {
-    fn number(&self) -> u16 {
-        self.ring.index()
-    }
-
-    fn poll(&self) -> Option<Completed> {
-        loop {
-            let event = self.ring.take()?;
-            let queue = match Kind::from_bits(event.kind.into()) {
-                Some(Kind::SendComplete) => Queue::Send,
-                Some(Kind::RecvComplete) => Queue::Recv,
-                _ => continue,
-            };
-            return Some(Completed { vi: event.index, queue, count: event.word1 });
-        }
-    }
-
-    fn wait(&self, bound_ns: u64, wait: Wait) {
-        self.nic.bus.take_interrupt(self.vector);
-        self.ring.publish(true);
-        if !self.ring.has_event() {
-            self.nic.bus.wait_interrupt(self.vector, bound_ns, wait);
-        }
-    }
-}
-
 impl HardwarePort {
     /// Opens a port on a NIC; each is a domain of its own.
     ///
@@ -103,7 +65,7 @@ impl HardwarePort {
             vis: capabilities.vis.into(),
             regions: capabilities.regions.into(),
             queues: u32::from(capabilities.event_queues).saturating_sub(2),
-            queue_entries: 1 << QUEUE_LOG2_MAX,
+            queue_entries: 1 << queue::LOG2_MAX,
             segments: capabilities.segments.into(),
             max_transfer: capabilities.max_transfer,
             native_mtu: capabilities.link_payload.into(),
@@ -146,6 +108,22 @@ impl HardwarePort {
         self.nic.presence.check(&*self.nic.bus)
     }
 
+    /// What the device is told of a VI.
+    fn vi_setup(&self, vi: PortVi) -> Result<ViSetup> {
+        for queue in [vi.send_queue, vi.recv_queue].into_iter().flatten() {
+            self.nic.queues.check(queue, self.domain)?;
+        }
+        Ok(ViSetup {
+            domain: self.domain,
+            reliability: vi.reliability,
+            tag: vi.tag,
+            send_queue: vi.send_queue,
+            recv_queue: vi.recv_queue,
+            max_transfer: vi.max_transfer,
+            allows: rdma_bits(vi.rdma_write, vi.rdma_read),
+        })
+    }
+
     /// Ends a request whose time is over or which failed.
     fn end_request(&self, exchange: u32) {
         if lock(&self.requests).remove(&exchange).is_some() {
@@ -186,55 +164,35 @@ impl ViPort for HardwarePort {
         nic.regions.deregister(&nic.admin, &*nic.bus, handle, self.domain)
     }
 
+    fn set_region(&self, handle: Handle, memory: &DmaMemory, tag: u16, rights: u8) -> Result<()> {
+        let nic = &self.nic;
+        nic.regions.change(&nic.admin, handle, memory, self.domain, tag, rights)
+    }
+
     fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
-        let log2 = entries.max(4).checked_next_power_of_two().map_or(32, u32::trailing_zeros);
-        let bad =
-            Error::BadArgument { what: "entries of a completion queue", value: entries.into() };
-        let log2 = u8::try_from(log2).ok().filter(|n| *n <= QUEUE_LOG2_MAX).ok_or(bad)?;
-        let memory = DmaMemory::new(EventRing::bytes(log2, false))?;
-        let number = self.nic.queues.take(self.domain)?;
-        // Vector 0 is the driver's own.
-        let vectors = u16::from(self.nic.capabilities.vectors.clamp(1, VECTORS_MAX));
-        let vector = if vectors > 1 { 1 + number % (vectors - 1) } else { 0 };
-        let created = self.nic.bus.map(&memory).and_then(|base| {
-            let vector = u8::try_from(vector).unwrap_or(0);
-            let domain = self.domain;
-            let setup = EventSetup { base, log2, wide: false, domain, vector };
-            let created = self.nic.admin.event_create(number, setup);
-            created.inspect_err(|_| self.nic.bus.unmap(base)).map(|()| base)
-        });
-        let base = created.inspect_err(|_| self.nic.queues.give(number))?;
-        lock(&self.rings).insert(number, base);
-        let ring = EventRing::new(number, memory, log2, false, self.doorbell.clone());
-        Ok(Arc::new(HardwareQueue { nic: Arc::clone(&self.nic), ring, vector }))
+        queue::create(self, entries)
+    }
+
+    fn resize_queue(&self, queue: u16, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
+        queue::resize(self, queue, entries)
     }
 
     fn destroy_queue(&self, queue: u16) -> Result<()> {
-        self.nic.queues.check(queue, self.domain)?;
-        self.nic.admin.event_destroy(queue)?;
-        if let Some(base) = lock(&self.rings).remove(&queue) {
-            self.nic.bus.unmap(base);
-        }
-        self.nic.queues.give(queue);
-        Ok(())
+        queue::destroy(self, queue)
     }
 
     fn create_vi(&self, vi: PortVi) -> Result<u16> {
-        for queue in [vi.send_queue, vi.recv_queue].into_iter().flatten() {
-            self.nic.queues.check(queue, self.domain)?;
-        }
+        let setup = self.vi_setup(vi)?;
         let number = self.nic.vis.take(self.domain)?;
-        let setup = ViSetup {
-            domain: self.domain,
-            reliability: vi.reliability,
-            tag: vi.tag,
-            send_queue: vi.send_queue,
-            recv_queue: vi.recv_queue,
-            max_transfer: vi.max_transfer,
-            allows: rdma_bits(vi.rdma_write, vi.rdma_read),
-        };
         let created = self.nic.admin.vi_create(number, setup);
         created.inspect_err(|_| self.nic.vis.give(number)).map(|()| number)
+    }
+
+    fn set_vi(&self, vi: u16, attributes: PortVi) -> Result<()> {
+        let setup = self.vi_setup(attributes)?;
+        self.reset_vi(vi)?;
+        self.retry("ViDestroy", vi, || self.nic.admin.vi_destroy(vi))?;
+        self.nic.admin.vi_create(vi, setup)
     }
 
     fn destroy_vi(&self, vi: u16) -> Result<()> {
@@ -403,6 +361,11 @@ impl ViPort for HardwarePort {
         let mut control = self.nic.control();
         control.connections.reject(self.nic.bus.now_ns(), incoming.exchange);
         self.nic.run(&mut control);
+    }
+
+    fn discover(&self) -> Result<Vec<NetAddress>> {
+        let nodes = self.nic.discover()?;
+        Ok(nodes.into_iter().map(|node| NetAddress::of_node(node, &[])).collect())
     }
 
     fn relax(&self, wait: Wait) {

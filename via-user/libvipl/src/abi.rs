@@ -10,8 +10,6 @@ pub type Code = u32;
 
 /// From this number of milliseconds on a time-out has no end (`VIP_INFINITE` is all ones).
 pub const INFINITE_MS: c_ulong = 0xffff_ffff;
-/// `VIP_SMI_AUTODISCOVERY`
-pub const SMI_AUTODISCOVERY: c_ulong = 1;
 /// Bytes of `Name` in [`NicAttributes`].
 pub const NAME_BYTES: usize = 64;
 

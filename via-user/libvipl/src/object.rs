@@ -37,6 +37,54 @@ pub struct RegionObject {
     pub tag: Handle,
 }
 
+/// A list of addresses in the form of the header.
+#[derive(Debug, Default)]
+pub struct Nodes {
+    /// Each a `VIP_NET_ADDRESS`, as words so that it is aligned.
+    addresses: Vec<Vec<u16>>,
+    /// Where they are.
+    pointers: Vec<usize>,
+}
+
+impl Nodes {
+    /// Makes the list.
+    #[must_use]
+    pub fn new(nodes: &[vipl::NetAddress]) -> Self {
+        let address = |node: &vipl::NetAddress| {
+            let length = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+            let mut words = vec![length(&node.host), length(&node.discriminator)];
+            let bytes = [&*node.host, &*node.discriminator].concat();
+            words.extend(
+                bytes
+                    .chunks(2)
+                    .map(|pair| u16::from_ne_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])),
+            );
+            words
+        };
+        let addresses: Vec<Vec<u16>> = nodes.iter().map(address).collect();
+        let pointers = addresses.iter().map(|words| words.as_ptr().expose_provenance()).collect();
+        Self { addresses, pointers }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// Pointers to them; they stay where they are until the list goes.
+    #[must_use]
+    pub const fn pointers(&self) -> *const *const u8 {
+        self.pointers.as_ptr().cast()
+    }
+}
+
 /// An open NIC.
 #[derive(Debug)]
 pub struct NicObject {
@@ -50,6 +98,8 @@ pub struct NicObject {
     pub regions: Mutex<BTreeMap<u32, RegionObject>>,
     /// Handles of what belongs to it.
     pub children: Mutex<BTreeSet<Handle>>,
+    /// The nodes that were found last; programs point to them.
+    pub nodes: Mutex<Nodes>,
     /// The first tag, in lenient mode.
     first_tag: Mutex<Option<(Ptag, bool)>>,
 }
@@ -103,6 +153,7 @@ impl NicObject {
             address,
             regions: Mutex::default(),
             children: Mutex::default(),
+            nodes: Mutex::default(),
             first_tag: Mutex::default(),
         }
     }

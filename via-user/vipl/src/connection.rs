@@ -50,10 +50,15 @@ impl Nic {
     #[doc(alias = "VipConnectWait")]
     pub fn connect_wait(&self, local: &NetAddress, timeout: Duration) -> Result<ConnectionRequest> {
         check(local)?;
+        self.check_open()?;
         let deadline = Deadline::after(self, timeout);
         let listener = self.port().listen(local)?;
         loop {
             self.progress();
+            if let Err(closed) = self.check_open() {
+                self.port().listen_stop(listener);
+                return Err(closed);
+            }
             let polled = self.port().listen_poll(listener);
             if let Some(incoming) = polled.inspect_err(|_| self.port().listen_stop(listener))? {
                 let (nic, answered) = (self.clone(), AtomicBool::new(false));
@@ -87,9 +92,11 @@ impl ConnectionRequest {
     /// # Errors
     /// [`VipReturn::InvalidReliabilityLevel`], [`VipReturn::InvalidMtu`],
     /// [`VipReturn::InvalidQos`]; [`VipReturn::InvalidState`] unless the VI is Idle;
-    /// [`VipReturn::Timeout`] if the requester is gone.
+    /// [`VipReturn::Timeout`] if the requester is gone; [`VipReturn::InvalidParameter`] for a VI of
+    /// another NIC, or one that is destroyed.
     #[doc(alias = "VipConnectAccept")]
     pub fn accept(&self, vi: &Vi) -> Result<()> {
+        vi.check(&self.nic)?;
         let (mine, theirs) = (vi.attributes(), &self.incoming.attributes);
         let mismatch = if mine.reliability != theirs.reliability {
             Some(VipReturn::InvalidReliabilityLevel)

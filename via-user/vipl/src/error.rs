@@ -116,7 +116,8 @@ impl From<host_driver::Error> for Error {
 /// Why `done` and `wait` gave no good descriptor.
 #[derive(Clone, Debug)]
 pub struct CompletionError {
-    /// [`VipReturn::NotDone`], [`VipReturn::Timeout`] or [`VipReturn::DescriptorError`].
+    /// [`VipReturn::NotDone`], [`VipReturn::Timeout`] or [`VipReturn::DescriptorError`];
+    /// [`VipReturn::InvalidParameter`] for a VI that is destroyed or whose NIC is closed.
     pub code: VipReturn,
     /// The descriptor that ended in error; None with `DescriptorError` means that nothing is
     /// posted.

@@ -4,12 +4,13 @@
 //! |---|---|
 //! | `VipOpenNic`, `VipCloseNic`, `VipQueryNic`, `VipErrorCallback` | [`Nic`] |
 //! | `VipCreatePtag`, `VipDestroyPtag` | [`Nic::create_ptag`], [`Nic::destroy_ptag`] |
-//! | `VipRegisterMem`, `VipDeregisterMem`, `VipQueryMem` | [`Nic::register_mem`] and its neighbours |
-//! | `VipCreateVi`, `VipDestroyVi`, `VipQueryVi` | [`Nic::create_vi`], [`Vi::destroy`], [`Vi::query`] |
+//! | `VipQuerySystemManagementInfo` | [`Nic::query_management`] |
+//! | `VipRegisterMem`, `VipDeregisterMem`, `VipQueryMem`, `VipSetMemAttributes` | [`Nic::register_mem`] and its neighbours |
+//! | `VipCreateVi`, `VipDestroyVi`, `VipQueryVi`, `VipSetViAttributes` | [`Nic::create_vi`], [`Vi::destroy`], [`Vi::query`], [`Vi::set_attributes`] |
 //! | `VipConnectWait`, `Accept`, `Reject`, `Request`, `VipDisconnect` | [`Nic::connect_wait`], [`ConnectionRequest`], [`Vi`] |
 //! | `VipPostSend`, `VipSendDone`, `VipSendWait`, and the same for receives | [`Vi`] |
 //! | RDMA writes and reads, where the NIC has them | [`Descriptor::prepare_rdma_write`], [`Descriptor::prepare_rdma_read`], [`Region::remote`] |
-//! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
+//! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipResizeCQ`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
 //!
 //! Time-outs are [`core::time::Duration`]s; [`INFINITE`] never ends. Memory that a NIC touches is
 //! [`DmaMemory`].
@@ -20,6 +21,7 @@ pub mod completion;
 pub mod connection;
 pub mod descriptor;
 pub mod error;
+pub mod management;
 pub mod memory;
 pub mod nic;
 pub mod transfer;
@@ -37,6 +39,7 @@ pub use error::{
 };
 pub use host_driver::dma::DmaMemory;
 pub use host_driver::port::NetAddress;
+pub use management::{AutoDiscoveryList, SMI_AUTODISCOVERY};
 pub use memory::{Ptag, Region};
 pub use nic::Nic;
 pub use nic_regs::doorbell::Queue;

@@ -97,6 +97,7 @@ impl Nic {
     /// [`VipReturn::ErrorResource`] if none is left.
     #[doc(alias = "VipCreatePtag")]
     pub fn create_ptag(&self) -> Result<Ptag> {
+        self.check_open()?;
         let tag = self.inner().port.create_tag()?;
         lock(&self.inner().tags).insert(tag, 0);
         Ok(Ptag(tag))
@@ -137,13 +138,8 @@ impl Nic {
         }
     }
 
-    /// Registers memory.
-    ///
-    /// # Errors
-    /// [`VipReturn::InvalidPtag`], [`VipReturn::ErrorResource`]; [`VipReturn::InvalidRdmaRead`] and
-    /// [`VipReturn::ErrorNotSupported`] if the NIC has no RDMA reads or writes.
-    #[doc(alias = "VipRegisterMem")]
-    pub fn register_mem(&self, memory: &DmaMemory, attributes: MemAttributes) -> Result<Region> {
+    /// What the NIC is told of these attributes, if it has what they ask for.
+    fn rights(&self, attributes: MemAttributes) -> Result<u8> {
         let port = self.port().attributes();
         if attributes.enable_rdma_read && !port.rdma_read {
             return Err(VipReturn::InvalidRdmaRead.into());
@@ -151,10 +147,21 @@ impl Nic {
         if attributes.enable_rdma_write && !port.rdma_write {
             return Err(VipReturn::ErrorNotSupported.into());
         }
-        self.use_tag(attributes.ptag)?;
         let write = if attributes.enable_rdma_write { RIGHT_RDMA_WRITE } else { 0 };
         let read = if attributes.enable_rdma_read { RIGHT_RDMA_READ } else { 0 };
-        let rights = write | read;
+        Ok(write | read)
+    }
+
+    /// Registers memory.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidPtag`], [`VipReturn::ErrorResource`]; [`VipReturn::InvalidRdmaRead`] and
+    /// [`VipReturn::ErrorNotSupported`] if the NIC has no RDMA reads or writes.
+    #[doc(alias = "VipRegisterMem")]
+    pub fn register_mem(&self, memory: &DmaMemory, attributes: MemAttributes) -> Result<Region> {
+        self.check_open()?;
+        let rights = self.rights(attributes)?;
+        self.use_tag(attributes.ptag)?;
         let registered = self.inner().port.register(memory, attributes.ptag.0, rights);
         let handle = registered.inspect_err(|_| self.release_tag(attributes.ptag))?;
         // The map keeps the memory alive while the NIC may touch it.
@@ -165,9 +172,10 @@ impl Nic {
     /// Deregisters memory: afterwards the NIC does not touch it.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidParameter`] if it is not registered.
+    /// [`VipReturn::InvalidParameter`] if it is not registered with this NIC.
     #[doc(alias = "VipDeregisterMem")]
     pub fn deregister_mem(&self, region: &Region) -> Result<()> {
+        self.query_mem(region)?;
         self.inner().port.deregister(region.handle)?;
         let registered = lock(&self.inner().memory).remove(&region.handle.0);
         if let Some((_, attributes)) = registered {
@@ -179,11 +187,44 @@ impl Nic {
     /// The attributes of registered memory.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidParameter`] if it is not registered.
+    /// [`VipReturn::InvalidParameter`] if it is not registered with this NIC.
     #[doc(alias = "VipQueryMem")]
     pub fn query_mem(&self, region: &Region) -> Result<MemAttributes> {
+        self.check_open()?;
         let memory = lock(&self.inner().memory);
-        let registered = memory.get(&region.handle.0).map(|(_, attributes)| *attributes);
-        registered.ok_or_else(|| VipReturn::InvalidParameter.into())
+        // Handles of two NICs may be alike.
+        let same = |memory: &DmaMemory| {
+            memory.address() == region.memory.address() && memory.len() == region.memory.len()
+        };
+        let registered = memory.get(&region.handle.0).filter(|(memory, _)| same(memory));
+        let attributes = registered.map(|(_, attributes)| *attributes);
+        attributes.ok_or_else(|| VipReturn::InvalidParameter.into())
+    }
+
+    /// Changes the attributes of registered memory; its handle stays. Tag and rights change as one:
+    /// no access sees the one of before and the other of now. An access of the NIC while this is
+    /// under way may find the handle not valid, and then ends as a protection error, so a program
+    /// has its transfers with that memory done first.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if it is not registered with this NIC;
+    /// [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`] and
+    /// [`VipReturn::ErrorNotSupported`] as for [`Nic::register_mem`]: nothing has changed then.
+    /// [`VipReturn::ErrorResource`] if the NIC failed; the memory can then only be deregistered.
+    #[doc(alias = "VipSetMemAttributes")]
+    pub fn set_mem_attributes(&self, region: &Region, attributes: MemAttributes) -> Result<()> {
+        self.query_mem(region)?;
+        let rights = self.rights(attributes)?;
+        self.use_tag(attributes.ptag)?;
+        let port = self.port();
+        let set = port.set_region(region.handle, &region.memory, attributes.ptag.0, rights);
+        set.inspect_err(|_| self.release_tag(attributes.ptag))?;
+        // Gone if another thread has deregistered it meanwhile; the old tag was given back then.
+        let unused = match lock(&self.inner().memory).get_mut(&region.handle.0) {
+            Some((_, kept)) => core::mem::replace(kept, attributes).ptag,
+            None => attributes.ptag,
+        };
+        self.release_tag(unused);
+        Ok(())
     }
 }

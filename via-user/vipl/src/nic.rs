@@ -10,7 +10,9 @@ use host_driver::port::{DISCRIMINATOR_MAX, PortEvent, ViPort};
 use host_driver::sync::{lock, try_lock};
 
 use crate::attributes::{MemAttributes, NicAttributes, Reliability};
-use crate::error::{ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, default_handler};
+use crate::error::{
+    ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result, VipReturn, default_handler,
+};
 use crate::vi::{Vi, ViInner};
 
 /// Most descriptors posted on one queue.
@@ -31,6 +33,7 @@ pub(crate) struct NicInner {
     pub(crate) vis: Mutex<BTreeMap<u16, Weak<ViInner>>>,
     handler: Mutex<Option<ErrorHandler>>,
     lost: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl core::fmt::Debug for NicInner {
@@ -51,15 +54,23 @@ impl Nic {
             vis: Mutex::default(),
             handler: Mutex::default(),
             lost: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
     }
 
     /// Closes the NIC: VIs, completion queues, registrations and tags that are left are taken back.
+    /// Whatever is asked of them, or of a clone of this handle, fails with
+    /// [`VipReturn::InvalidParameter`] from then on; descriptors that were done before can still be
+    /// taken. Calls under way in other threads end.
     #[doc(alias = "VipCloseNic")]
     pub fn close(self) {
+        if self.inner.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
         // VIs that the program still holds are dead; their numbers may be given to others.
-        lock(&self.inner.vis).clear();
+        let vis = core::mem::take(&mut *lock(&self.inner.vis));
+        vis.values().filter_map(Weak::upgrade).for_each(|vi| vi.bury());
         self.inner.port.close();
         lock(&self.inner.memory).clear();
         lock(&self.inner.tags).clear();
@@ -111,6 +122,20 @@ impl Nic {
         &self.inner.port
     }
 
+    /// Fails once the NIC is closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed() { Err(VipReturn::InvalidParameter.into()) } else { Ok(()) }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner.closed.load(Ordering::Acquire)
+    }
+
+    /// Whether `other` is this handle. The same device may be opened several times.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     pub(crate) fn inner(&self) -> &NicInner {
         &self.inner
     }
@@ -118,6 +143,9 @@ impl Nic {
     /// Handles what happened on the NIC. Cheap if nothing did. Every `done` that finds nothing and
     /// every wait calls it, so a program that polls needs not.
     pub fn progress(&self) {
+        if self.is_closed() {
+            return;
+        }
         while let Some(event) = self.inner.port.next_event() {
             match event {
                 PortEvent::ViStopped(stopped) => {

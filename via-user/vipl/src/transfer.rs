@@ -52,7 +52,8 @@ impl Vi {
     ///
     /// # Errors
     /// [`VipReturn::ErrorResource`] if the queue is full; [`VipReturn::ErrorNotSupported`] for an
-    /// RDMA that the NIC does not have.
+    /// RDMA that the NIC does not have; [`VipReturn::InvalidParameter`] if the VI is destroyed or its
+    /// NIC closed.
     #[doc(alias = "VipPostSend")]
     pub fn post_send(&self, descriptor: &Descriptor) -> Result<()> {
         self.post(Queue::Send, descriptor)
@@ -62,7 +63,8 @@ impl Vi {
     /// the card is gone, when it completes at once, as flushed.
     ///
     /// # Errors
-    /// [`VipReturn::ErrorResource`] if the queue is full.
+    /// [`VipReturn::ErrorResource`] if the queue is full; [`VipReturn::InvalidParameter`] as for
+    /// [`Vi::post_send`].
     #[doc(alias = "VipPostRecv")]
     pub fn post_recv(&self, descriptor: &Descriptor) -> Result<()> {
         self.post(Queue::Recv, descriptor)
@@ -86,6 +88,7 @@ impl Vi {
         match self.state() {
             ViState::Connected => {}
             ViState::Idle | ViState::ConnectPending if held && !self.nic().is_lost() => {}
+            _ if self.is_gone() => return Err(VipReturn::InvalidParameter.into()),
             _ => {
                 work.post_flushed(descriptor.slot())?;
                 drop(work);
@@ -94,7 +97,7 @@ impl Vi {
             }
         }
         let inline = if attributes.push && queue == Queue::Send && work.is_idle() {
-            let tag = self.attributes().ptag;
+            let tag = self.tag();
             descriptor.inline(|segment, data| self.nic().read_segment(tag, segment, data))
         } else {
             None
@@ -110,7 +113,8 @@ impl Vi {
     ///
     /// # Errors
     /// [`VipReturn::NotDone`]; [`VipReturn::DescriptorError`], without a descriptor if nothing is
-    /// posted.
+    /// posted; [`VipReturn::InvalidParameter`] if the VI is destroyed or its NIC closed, and no
+    /// descriptor that was done before is left.
     #[doc(alias = "VipSendDone")]
     pub fn send_done(&self) -> Completion {
         self.done(Queue::Send)
@@ -134,13 +138,18 @@ impl Vi {
             return completion;
         }
         self.nic().progress();
-        self.take(queue).unwrap_or(nothing(VipReturn::NotDone))
+        if let Some(completion) = self.take(queue) {
+            return completion;
+        }
+        let gone = self.is_gone();
+        nothing(if gone { VipReturn::InvalidParameter } else { VipReturn::NotDone })
     }
 
     fn take(&self, queue: Queue) -> Option<Completion> {
         let head = lock(&self.side(queue).work).take();
         match head {
             Head::NotDone => None,
+            Head::Empty if self.is_gone() => None,
             Head::Empty => Some(nothing(VipReturn::DescriptorError)),
             Head::Done(slot) => {
                 let descriptor = Descriptor::new(slot);

@@ -11,21 +11,24 @@
 //! both queues: whatever was posted to the NIC was posted before a stop or a disconnect empties its
 //! queues.
 
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+mod create;
+
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use host_driver::port::{PortVi, ViStopped};
+use host_driver::port::ViStopped;
 use host_driver::sync::lock;
 use host_driver::work_queue::WorkQueue;
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
 use nic_regs::vi::StopReason;
 
-use crate::attributes::{Reliability, ViAttributes, ViQuery, ViState};
+use crate::attributes::{ViAttributes, ViQuery, ViState};
 use crate::completion::Cq;
 use crate::descriptor::Descriptor;
 use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
-use crate::nic::{DESCRIPTORS_PER_QUEUE, Nic};
+use crate::memory::Ptag;
+use crate::nic::Nic;
 
 /// A virtual interface (`VIP_VI_HANDLE`). Clones are the same VI; the last one destroys it.
 #[derive(Clone)]
@@ -33,6 +36,9 @@ use crate::nic::{DESCRIPTORS_PER_QUEUE, Nic};
 pub struct Vi {
     inner: Arc<ViInner>,
 }
+
+/// State of a VI that was destroyed, or whose NIC was closed.
+const GONE: u8 = 4;
 
 /// One work queue with its lock and its completion queue.
 #[derive(Debug)]
@@ -47,7 +53,10 @@ pub(crate) type Announced = Arc<[AtomicU64; 2]>;
 pub(crate) struct ViInner {
     pub(crate) nic: Nic,
     number: u16,
-    attributes: ViAttributes,
+    attributes: Mutex<ViAttributes>,
+    /// The protection tag of the attributes, for posting.
+    tag: AtomicU16,
+    /// A [`ViState`], or [`GONE`].
     state: AtomicU8,
     sides: [Side; 2],
     announced: Announced,
@@ -72,66 +81,6 @@ impl PartialEq for Vi {
 
 impl Eq for Vi {}
 
-impl Nic {
-    /// Creates a VI, Idle. A completion queue is chosen for each work queue, or none.
-    ///
-    /// # Errors
-    /// [`VipReturn::InvalidMtu`], [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`],
-    /// [`VipReturn::ErrorResource`]; [`VipReturn::InvalidParameter`] for a completion queue of
-    /// another NIC; [`VipReturn::ErrorNotSupported`] to allow RDMA writes that the NIC does not have.
-    #[doc(alias = "VipCreateVi")]
-    pub fn create_vi(
-        &self,
-        attributes: ViAttributes,
-        send_cq: Option<&Cq>,
-        recv_cq: Option<&Cq>,
-    ) -> Result<Vi> {
-        let limit = self.port().attributes().max_transfer;
-        if attributes.max_transfer_size == 0 || attributes.max_transfer_size > limit {
-            return Err(VipReturn::InvalidMtu.into());
-        }
-        let port = self.port().attributes();
-        let unreliable = attributes.reliability == Reliability::Unreliable;
-        if attributes.enable_rdma_read && (unreliable || !port.rdma_read) {
-            return Err(VipReturn::InvalidRdmaRead.into());
-        }
-        if attributes.enable_rdma_write && !port.rdma_write {
-            return Err(VipReturn::ErrorNotSupported.into());
-        }
-        self.use_tag(attributes.ptag)?;
-        let created = self.port().create_vi(PortVi {
-            reliability: attributes.reliability,
-            tag: attributes.ptag.0,
-            max_transfer: attributes.max_transfer_size,
-            send_queue: send_cq.map(Cq::number),
-            recv_queue: recv_cq.map(Cq::number),
-            rdma_write: attributes.enable_rdma_write,
-            rdma_read: attributes.enable_rdma_read,
-        });
-        let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
-        let side = |queue, cq: Option<&Cq>| Side {
-            work: Mutex::new(WorkQueue::new(number, queue, DESCRIPTORS_PER_QUEUE)),
-            cq: cq.cloned(),
-        };
-        let inner = Arc::new(ViInner {
-            nic: self.clone(),
-            number,
-            attributes,
-            state: AtomicU8::new(ViState::Idle as u8),
-            sides: [side(Queue::Send, send_cq), side(Queue::Recv, recv_cq)],
-            announced: Announced::default(),
-            teardown: Mutex::new(()),
-            early_stop: Mutex::new(None),
-            user_data: AtomicU64::new(0),
-        });
-        lock(&self.inner().vis).insert(number, Arc::downgrade(&inner));
-        for cq in [send_cq, recv_cq].into_iter().flatten() {
-            cq.attach(number, &inner, &inner.announced);
-        }
-        Ok(Vi { inner })
-    }
-}
-
 impl ViInner {
     /// Makes completions known that the NIC did not announce and will not: after its queues were
     /// emptied. `side` has `not_done` descriptors that are still to be completed.
@@ -144,6 +93,22 @@ impl ViInner {
         if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(announced)) {
             self.announce(queue, count);
         }
+    }
+
+    /// Descriptors of a queue that were done since the VI was created.
+    pub(crate) fn done_count(&self, queue: Queue) -> u64 {
+        lock(&self.sides[queue as usize].work).done()
+    }
+
+    /// Number of the completion queue of a queue.
+    pub(crate) fn queue_number(&self, queue: Queue) -> Option<u16> {
+        self.sides[queue as usize].cq.as_ref().map(Cq::number)
+    }
+
+    /// The VI is not to be used any more.
+    pub(crate) fn bury(&self) {
+        let _queues = self.sides.each_ref().map(|side| lock(&side.work));
+        self.state.store(GONE, Ordering::Release);
     }
 
     /// Puts completions that software made into the completion queue.
@@ -191,10 +156,27 @@ impl Vi {
     /// The VI's attributes.
     #[must_use]
     pub fn attributes(&self) -> ViAttributes {
-        self.inner.attributes
+        *lock(&self.inner.attributes)
     }
 
-    /// The VI's state, as far as events were handled; [`Vi::query`] handles them first.
+    pub(crate) fn tag(&self) -> Ptag {
+        Ptag(self.inner.tag.load(Ordering::Relaxed))
+    }
+
+    /// Whether the VI is destroyed, or its NIC closed.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.inner.state.load(Ordering::Acquire) == GONE
+    }
+
+    /// Fails if the VI is destroyed, its NIC closed, or not this one.
+    pub(crate) fn check(&self, nic: &Nic) -> Result<()> {
+        let good = self.nic().is(nic) && !self.is_gone();
+        if good { Ok(()) } else { Err(VipReturn::InvalidParameter.into()) }
+    }
+
+    /// The VI's state, as far as events were handled; [`Vi::query`] handles them first. A VI that was
+    /// destroyed or whose NIC was closed is in `Error`, and every call fails with
+    /// [`VipReturn::InvalidParameter`].
     #[must_use]
     pub fn state(&self) -> ViState {
         match self.inner.state.load(Ordering::Acquire) {
@@ -212,7 +194,7 @@ impl Vi {
         self.nic().progress();
         ViQuery {
             state: self.state(),
-            attributes: self.inner.attributes,
+            attributes: self.attributes(),
             send_queue_empty: lock(&self.side(Queue::Send).work).is_empty(),
             recv_queue_empty: lock(&self.side(Queue::Recv).work).is_empty(),
         }
@@ -225,6 +207,9 @@ impl Vi {
     /// Changes the state, unless it is another than `from`. Nothing is being posted at that moment.
     pub(crate) fn change(&self, from: ViState, to: ViState) -> Result<()> {
         let _queues = self.queues();
+        if self.is_gone() {
+            return Err(VipReturn::InvalidParameter.into());
+        }
         if self.state() != from {
             return Err(VipReturn::InvalidState.into());
         }
@@ -245,18 +230,27 @@ impl Vi {
     /// forgot its queues, and what is posted must be posted again.
     pub(crate) fn connect_failed(&self, touched: bool) -> Result<()> {
         if touched {
-            lock(&self.side(Queue::Recv).work).hold();
-            self.nic().port().reset_vi(self.number())?;
-            lock(&self.inner.early_stop).take();
-            let not_done = lock(&self.side(Queue::Recv).work).not_done();
-            self.inner.settle(Queue::Recv, not_done);
-            lock(&self.side(Queue::Recv).work).repost(|token| self.nic().port().post(token));
+            self.anew(|| Ok(self.nic().port().reset_vi(self.number())?))?;
         }
         self.change(ViState::ConnectPending, ViState::Idle)?;
         if self.nic().is_lost() {
             self.card_lost();
         }
         Ok(())
+    }
+
+    /// Does something after which the NIC has forgotten the VI's queues, and posts again what the
+    /// NIC had of the receive queue. On the send queue there is nothing: the VI is not connected.
+    fn anew(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        lock(&self.side(Queue::Recv).work).hold();
+        let result = act();
+        if result.is_ok() {
+            lock(&self.inner.early_stop).take();
+            let not_done = lock(&self.side(Queue::Recv).work).not_done();
+            self.inner.settle(Queue::Recv, not_done);
+        }
+        lock(&self.side(Queue::Recv).work).repost(|token| self.nic().port().post(token));
+        result
     }
 
     /// The card is gone: what is posted is flushed, and the VI is of no use any more. A connection
@@ -338,10 +332,11 @@ impl Vi {
     ///
     /// # Errors
     /// [`VipReturn::InvalidState`] while a connection is being set up; [`VipReturn::ErrorResource`]
-    /// if the NIC does not answer.
+    /// if the NIC does not answer; [`VipReturn::InvalidParameter`] if the VI is destroyed.
     #[doc(alias = "VipDisconnect")]
     pub fn disconnect(&self) -> Result<()> {
         let nic = self.nic();
+        self.check(nic)?;
         let _teardown = nic.lock_relaxed(&self.inner.teardown, "a VI's teardown");
         match self.state() {
             ViState::ConnectPending => return Err(VipReturn::InvalidState.into()),
@@ -362,9 +357,10 @@ impl Vi {
     ///
     /// # Errors
     /// [`VipReturn::InvalidState`] unless Idle; [`VipReturn::ErrorResource`] if descriptors are
-    /// still to be taken.
+    /// still to be taken; [`VipReturn::InvalidParameter`] if it is destroyed already.
     #[doc(alias = "VipDestroyVi")]
     pub fn destroy(&self) -> Result<()> {
+        self.check(self.nic())?;
         if self.state() != ViState::Idle {
             return Err(VipReturn::InvalidState.into());
         }
@@ -375,6 +371,7 @@ impl Vi {
         if destroyed.is_none() {
             return Err(VipReturn::InvalidParameter.into());
         }
+        self.inner.bury();
         self.inner.release()
     }
 }
@@ -384,7 +381,7 @@ impl ViInner {
         for cq in self.sides.iter().filter_map(|side| side.cq.as_ref()) {
             cq.detach(self.number);
         }
-        self.nic.release_tag(self.attributes.ptag);
+        self.nic.release_tag(lock(&self.attributes).ptag);
         Ok(self.nic.port().destroy_vi(self.number)?)
     }
 }

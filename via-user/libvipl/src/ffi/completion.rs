@@ -48,13 +48,7 @@ extern "C" fn destroy_cq(cq: Handle) -> Code {
 
 #[unsafe(export_name = "VipResizeCQ")]
 extern "C" fn resize_cq(cq: Handle, count: c_ulong) -> Code {
-    guard("VipResizeCQ", || {
-        let _object = CQS.get(cq)?;
-        if entries(count)? == 0 {
-            return Err(VipReturn::InvalidParameter);
-        }
-        Err(VipReturn::ErrorNotSupported)
-    })
+    guard("VipResizeCQ", || CQS.get(cq)?.cq.resize(entries(count)?).map_err(code("VipResizeCQ")))
 }
 
 #[unsafe(export_name = "VipCQDone")]

@@ -116,8 +116,13 @@ extern "C" fn set_mem_attributes(
     guard("VipSetMemAttributes", || {
         let nic = NICS.get(nic)?;
         let given = given.get()?;
-        let _found = nic.region(address.address(), handle)?;
-        let _attributes = attributes(&nic, given)?;
-        Err(VipReturn::ErrorNotSupported)
+        let found = nic.region(address.address(), handle)?;
+        let attributes = attributes(&nic, given)?;
+        let changed = nic.nic.set_mem_attributes(&found.region, attributes);
+        changed.map_err(code("VipSetMemAttributes"))?;
+        if let Some(region) = lock(&nic.regions).get_mut(&handle) {
+            region.tag = given.ptag;
+        }
+        Ok(())
     })
 }

@@ -3,12 +3,13 @@
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 use std::sync::Arc;
 
+use host_driver::sync::lock;
 use vipl::{ErrorDescriptor, Nic, VipReturn};
 
 use crate::abi::{self, Code};
-use crate::guard::{guard, tell};
+use crate::guard::{code, guard, tell};
 use crate::handle::Handle;
-use crate::object::{NICS, NicObject};
+use crate::object::{NICS, NicObject, Nodes};
 use crate::pointer::{Out, Text};
 use crate::service;
 
@@ -124,11 +125,18 @@ extern "C" fn query_system_management_info(
     out: Out<abi::AutodiscoveryList>,
 ) -> Code {
     guard("VipQuerySystemManagementInfo", || {
-        NICS.get(nic)?;
+        let nic = NICS.get(nic)?;
         out.check()?;
-        if kind != abi::SMI_AUTODISCOVERY {
-            return Err(VipReturn::InvalidParameter);
-        }
-        Err(VipReturn::ErrorNotSupported)
+        let kind = u32::try_from(kind).map_err(|_| VipReturn::InvalidParameter)?;
+        let found = nic.nic.query_management(kind);
+        let found = found.map_err(code("VipQuerySystemManagementInfo"))?;
+        let nodes = Nodes::new(&found.addresses);
+        out.set(abi::AutodiscoveryList {
+            number_of_hops: found.number_of_hops.into(),
+            addresses: nodes.pointers(),
+            count: nodes.len() as c_ulong,
+        })?;
+        *lock(&nic.nodes) = nodes;
+        Ok(())
     })
 }

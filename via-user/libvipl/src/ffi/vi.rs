@@ -123,7 +123,9 @@ extern "C" fn set_vi_attributes(vi: Handle, given: In<abi::ViAttributes>) -> Cod
     guard("VipSetViAttributes", || {
         let object = VIS.get(vi)?;
         let given = given.get()?;
-        let _attributes = attributes(&object.nic, given)?;
-        Err(VipReturn::ErrorNotSupported)
+        let attributes = attributes(&object.nic, given)?;
+        object.vi.set_attributes(attributes).map_err(code("VipSetViAttributes"))?;
+        *lock(&object.tag) = given.ptag;
+        Ok(())
     })
 }
