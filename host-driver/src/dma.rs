@@ -6,6 +6,7 @@
 //! what was written before them is visible after them.
 #![expect(unsafe_code, reason = "the only place of the crate that touches raw memory")]
 
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -18,12 +19,24 @@ use crate::error::{Error, Result};
 /// Alignment of an allocation, in bytes.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Zeroed, page-aligned memory owned by its `DmaMemory` handles, or memory of somebody else.
+/// Bytes of a [`Line`], and its alignment.
+pub const LINE_BYTES: usize = 64;
+
+/// Whose memory it is.
+#[derive(Debug)]
+enum Owner {
+    /// Its `DmaMemory` handles': zeroed, on a page boundary.
+    Handles(Layout),
+    /// The program's, see [`DmaMemory::adopt`].
+    Program,
+    /// Another allocation's, whose handles are counted elsewhere.
+    Other(#[expect(dead_code, reason = "keeps the memory")] Arc<Allocation>),
+}
+
 #[derive(Debug)]
 struct Allocation {
     base: NonNull<u8>,
-    /// None: not ours to free.
-    layout: Option<Layout>,
+    owner: Owner,
 }
 
 // SAFETY: the allocation is plain bytes without thread affinity; every access is volatile or
@@ -34,7 +47,7 @@ unsafe impl Sync for Allocation {}
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        let Some(layout) = self.layout else { return };
+        let Owner::Handles(layout) = self.owner else { return };
         // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
         // last handle is gone.
         unsafe { dealloc(self.base.as_ptr(), layout) }
@@ -66,8 +79,8 @@ impl DmaMemory {
         };
         // SAFETY: the layout's size is not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(out_of_memory)?;
-        let layout = Some(layout);
-        Ok(Self { allocation: Arc::new(Allocation { base, layout }), offset: 0, length })
+        let owner = Owner::Handles(layout);
+        Ok(Self { allocation: Arc::new(Allocation { base, owner }), offset: 0, length })
     }
 
     /// Takes memory of a program as it is: `length` bytes from `base` on, wherever they lie. It is
@@ -90,7 +103,8 @@ impl DmaMemory {
             let value = length as u64;
             return Err(Error::BadArgument { what: "length of program memory", value });
         }
-        Ok(Self { allocation: Arc::new(Allocation { base, layout: None }), offset: 0, length })
+        let owner = Owner::Program;
+        Ok(Self { allocation: Arc::new(Allocation { base, owner }), offset: 0, length })
     }
 
     /// Size in bytes.
@@ -130,6 +144,28 @@ impl DmaMemory {
             }),
             _ => Err(Error::OutOfRange { offset, length, size: self.length }),
         }
+    }
+
+    /// The same memory with a count of handles of its own: clones of it touch no count that clones
+    /// of `self` touch, so that threads with one each do not take it from each other's caches.
+    #[must_use]
+    pub fn counted_apart(&self) -> Self {
+        let base = self.allocation.base;
+        let owner = Owner::Other(Arc::clone(&self.allocation));
+        Self { allocation: Arc::new(Allocation { base, owner }), ..*self }
+    }
+
+    /// The line at `offset`, if it is inside and on a multiple of its size.
+    #[must_use]
+    #[inline]
+    pub fn line(&self, offset: usize) -> Option<Line<'_>> {
+        let inside = offset <= self.length && LINE_BYTES <= self.length - offset;
+        if !inside {
+            return None;
+        }
+        let base = self.at(offset, LINE_BYTES);
+        let aligned = base.addr().get().is_multiple_of(LINE_BYTES);
+        aligned.then_some(Line { base, memory: PhantomData })
     }
 
     /// Pointer to `length` bytes at `offset`; panics, like indexing, if they are not inside.
@@ -272,6 +308,69 @@ impl DmaMemory {
     }
 }
 
+/// An aligned line of [`LINE_BYTES`] bytes of device memory. Where it lies was checked once, for
+/// several accesses to constant places.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    base: NonNull<u8>,
+    memory: PhantomData<&'a DmaMemory>,
+}
+
+impl Line<'_> {
+    /// As [`DmaMemory::load_u32`].
+    ///
+    /// # Panics
+    /// If `at` is not that of a word of the line.
+    #[must_use]
+    #[inline]
+    pub fn load_u32(self, at: usize) -> u32 {
+        u32::from_le(self.word(at).load(Ordering::Acquire))
+    }
+
+    /// As [`DmaMemory::load_u64`].
+    ///
+    /// # Panics
+    /// If `at` is not that of a double word of the line.
+    #[must_use]
+    #[inline]
+    pub fn load_u64(self, at: usize) -> u64 {
+        u64::from_le(self.double_word(at).load(Ordering::Acquire))
+    }
+
+    /// As [`DmaMemory::store_u32`].
+    ///
+    /// # Panics
+    /// As [`Line::load_u32`].
+    #[inline]
+    pub fn store_u32(self, at: usize, value: u32) {
+        self.word(at).store(value.to_le(), Ordering::Release);
+    }
+
+    /// As [`DmaMemory::store_u64`].
+    ///
+    /// # Panics
+    /// If `at` is not that of a double word of the line.
+    #[inline]
+    pub fn store_u64(self, at: usize, value: u64) {
+        self.double_word(at).store(value.to_le(), Ordering::Release);
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU32 {
+        assert!(at <= LINE_BYTES - 4 && at.is_multiple_of(4));
+        // SAFETY: the line is valid and aligned to its size, the word lies in it, and an atomic may
+        // be changed by others at any time.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().wrapping_add(at).cast()) }
+    }
+
+    #[inline]
+    fn double_word(&self, at: usize) -> &AtomicU64 {
+        assert!(at <= LINE_BYTES - 8 && at.is_multiple_of(8));
+        // SAFETY: as in `word`.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().wrapping_add(at).cast()) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,6 +390,29 @@ mod tests {
                 assert_eq!(memory.to_vec(offset + data.len(), 1), [0xee]);
             }
         }
+    }
+
+    #[test]
+    fn lines_are_aligned_and_inside() {
+        let memory = DmaMemory::new(200).unwrap();
+        let line = memory.line(64).unwrap();
+        line.store_u64(8, 0x0807_0605_0403_0201);
+        line.store_u32(60, 7);
+        assert_eq!(memory.to_vec(72, 4), [1, 2, 3, 4]);
+        assert_eq!((line.load_u32(12), memory.load_u32(124)), (0x0807_0605, 7));
+        for bad in [8, 32, 192, 256, usize::MAX] {
+            assert!(memory.line(bad).is_none(), "{bad}");
+        }
+        assert!(memory.slice(32, 160).unwrap().line(32).is_some());
+    }
+
+    #[test]
+    fn memory_counted_apart_stays_when_the_other_handles_are_gone() {
+        let memory = DmaMemory::new(64).unwrap();
+        let apart = memory.slice(8, 16).unwrap().counted_apart();
+        memory.copy_from(8, b"stays");
+        drop(memory);
+        assert_eq!(apart.to_vec(0, 5), b"stays");
     }
 
     #[test]

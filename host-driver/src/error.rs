@@ -31,6 +31,12 @@ pub enum Error {
         /// Revision of this driver.
         driver: u16,
     },
+    /// The device lacks something that was asked of it.
+    #[error("the device has no {what}")]
+    NotSupported {
+        /// What.
+        what: &'static str,
+    },
     /// A register read was not answered.
     #[error("register {register} of BAR{bar} was not answered within {cycles} cycles")]
     ReadTimeout {

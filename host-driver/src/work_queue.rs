@@ -4,105 +4,36 @@
 //! The rule of `docs/contract.md` 2.3: write Next of the last descriptor, store fence, doorbell,
 //! all under one lock of the queue. Next of a descriptor that the program has taken back is never
 //! written: it may be in use again.
+//!
+//! Posting and taking allocate nothing and touch nothing that another queue writes: a queue has its
+//! ring from the start, and its own handle to the memory of each region that it has met.
 
-use std::collections::VecDeque;
+mod inline;
+mod regions;
+mod slot;
 
-use nic_regs::desc::{self, ALIGNMENT, status};
+use nic_regs::desc::{control, status};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
 
 use crate::dma::DmaMemory;
 use crate::error::{Error, Result};
 
-/// Descriptors that a queue has room for without allocating.
-const INITIAL_CAPACITY: usize = 64;
+use regions::{Known, Regions};
+use slot::{Front, token};
 
-/// A place in a descriptor, from its `u64` in `nic_regs::desc`.
-#[expect(clippy::cast_possible_truncation, reason = "a descriptor is smaller than 64 KiB")]
-const fn place(offset: u64) -> usize {
-    offset as usize
-}
+pub use inline::Inline;
+pub use slot::Slot;
 
-const NEXT: usize = place(desc::NEXT_OFFSET);
-const NEXT_HANDLE: usize = place(desc::NEXT_HANDLE_OFFSET);
-const SEG_COUNT: usize = place(desc::SEG_COUNT_OFFSET);
-const LENGTH: usize = place(desc::LENGTH_OFFSET);
-const STATUS: usize = place(desc::STATUS_OFFSET);
-const SLOT_MIN: usize = place(ALIGNMENT);
-
-/// A descriptor's memory and how the device finds it.
-#[derive(Clone, Debug)]
-pub struct Slot {
-    memory: DmaMemory,
-    handle: Handle,
-    offset_64: u32,
-}
-
-impl Slot {
-    /// The descriptor at `offset` of `region`, with room for `length` bytes; `handle` names the
-    /// region.
-    ///
-    /// # Errors
-    /// [`Error::BadArgument`] unless aligned to 64 bytes; [`Error::OutOfRange`].
-    pub fn new(region: &DmaMemory, handle: Handle, offset: usize, length: usize) -> Result<Self> {
-        let memory = region.slice(offset, length)?;
-        if !memory.address().is_multiple_of(ALIGNMENT) {
-            let value = memory.address();
-            return Err(Error::BadArgument {
-                what: "address of descriptor (64-byte aligned)",
-                value,
-            });
-        }
-        if length < SLOT_MIN {
-            let value = length as u64;
-            return Err(Error::BadArgument { what: "room for descriptor", value });
-        }
-        // Tokens count from the region's base rounded down to 64 bytes.
-        let distance = memory.address() - region.address() / ALIGNMENT * ALIGNMENT;
-        let offset_64 = u32::try_from(distance / ALIGNMENT)
-            .ok()
-            .filter(|n| *n < 1 << Token::OFFSET_BITS)
-            .ok_or(Error::BadArgument { what: "offset of descriptor", value: distance })?;
-        Ok(Self { memory, handle, offset_64 })
-    }
-
-    /// The descriptor's bytes.
-    #[must_use]
-    pub const fn memory(&self) -> &DmaMemory {
-        &self.memory
-    }
-
-    /// Handle of its region.
-    #[must_use]
-    pub const fn handle(&self) -> Handle {
-        self.handle
-    }
-
-    /// Status word.
-    #[must_use]
-    pub fn status(&self) -> u32 {
-        self.memory.load_u32(STATUS)
-    }
-
-    fn segment_count(&self) -> u16 {
-        (self.memory.load_u32(SEG_COUNT) & 0xffff) as u16
-    }
-
-    fn control(&self) -> u16 {
-        (self.memory.load_u32(SEG_COUNT) >> 16) as u16
-    }
-
-    /// Makes `next` the descriptor after this one.
-    fn link(&self, next: &Self) {
-        self.memory.store_u32(NEXT_HANDLE, next.handle.0);
-        self.memory.store_u64(NEXT, next.memory.address());
-    }
-
-    /// Completes the descriptor as software does.
-    pub fn complete(&self, status: u32) {
-        self.memory.store_u32(LENGTH, 0);
-        self.memory.store_u32(STATUS, status);
-    }
+/// A posted descriptor.
+#[derive(Clone, Copy, Debug, Default)]
+struct Posted {
+    /// Where it lies in its region, in bytes.
+    offset: usize,
+    /// Room that it has, in bytes.
+    room: u32,
+    /// Place of its region.
+    region: u32,
 }
 
 /// One work queue of a VI, without its lock.
@@ -110,38 +41,67 @@ impl Slot {
 pub struct WorkQueue {
     vi: u16,
     queue: Queue,
-    /// The posted and not yet taken descriptors. It grows to the depth that the program uses and
-    /// stays there.
-    slots: VecDeque<Slot>,
+    /// The posted and not yet taken descriptors: those numbered `taken` up to `posted`, each at its
+    /// number modulo the length, which is a power of two.
+    ring: Box<[Posted]>,
     limit: usize,
     posted: u64,
+    taken: u64,
+    regions: Regions,
     /// Posts are kept back until [`WorkQueue::repost`].
     held: bool,
+    /// Operations that the device has: a bit for each value of the control bits.
+    operations: u8,
+    /// The device takes data with the doorbell of a send.
+    pushes: bool,
 }
 
 /// What the head of a work queue is.
 #[derive(Clone, Debug)]
-pub enum Head {
+pub enum Head<T = Slot> {
     /// Nothing is posted.
     Empty,
     /// The device works on it.
     NotDone,
     /// Taken: it is done.
-    Done(Slot),
+    Done(T),
 }
 
+/// Finds the memory of a region that a queue has not met, and whether the VI may read it.
+pub trait Find: Fn(Handle) -> Option<(DmaMemory, bool)> {}
+
+impl<F: Fn(Handle) -> Option<(DmaMemory, bool)>> Find for F {}
+
 impl WorkQueue {
-    /// An empty queue for at most `limit` descriptors.
+    /// An empty queue for at most `limit` descriptors, of a device that has these operations of
+    /// sends (a bit for each value of the control bits) and takes data with their doorbells or not.
     #[must_use]
-    pub fn new(vi: u16, queue: Queue, limit: usize) -> Self {
-        let slots = VecDeque::with_capacity(limit.min(INITIAL_CAPACITY));
-        Self { vi, queue, slots, limit, posted: 0, held: false }
+    pub fn new(vi: u16, queue: Queue, limit: usize, operations: u8, push: bool) -> Self {
+        let ring = vec![Posted::default(); limit.next_power_of_two()].into_boxed_slice();
+        let (operations, pushes) = match queue {
+            Queue::Send => (operations, push),
+            Queue::Recv => (u8::MAX, false),
+        };
+        let regions = Regions::default();
+        Self {
+            vi,
+            queue,
+            ring,
+            limit,
+            posted: 0,
+            taken: 0,
+            regions,
+            held: false,
+            operations,
+            pushes,
+        }
     }
 
     /// Whether nothing is posted that was not taken back.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.posted == self.taken
     }
 
     /// Descriptors posted since creation.
@@ -154,81 +114,234 @@ impl WorkQueue {
     /// them are looked at.
     #[must_use]
     pub fn done(&self) -> u64 {
-        let done = self.slots.partition_point(|slot| slot.status() & status::DONE != 0);
-        self.posted - (self.slots.len() - done) as u64
+        let (mut done, mut open) = (self.taken, self.posted);
+        while done < open {
+            let middle = done.midpoint(open);
+            if self.front(middle).is_some_and(Front::is_done) {
+                done = middle + 1;
+            } else {
+                open = middle;
+            }
+        }
+        done
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the ring is far smaller")]
+    const fn place(&self, number: u64) -> usize {
+        number as usize & (self.ring.len() - 1)
+    }
+
+    #[inline]
+    fn entry(&self, number: u64) -> (Posted, &Known) {
+        let posted = self.ring[self.place(number)];
+        (posted, self.regions.at(posted.region as usize))
+    }
+
+    /// The front of the descriptor with this number. It was inside when it was posted.
+    #[inline]
+    fn front(&self, number: u64) -> Option<Front<'_>> {
+        let (posted, known) = self.entry(number);
+        known.front(posted.offset)
+    }
+
+    fn last_front(&self) -> Option<Front<'_>> {
+        if self.is_empty() { None } else { self.front(self.posted - 1) }
     }
 
     /// Whether the device has nothing of this queue to do, as far as statuses tell.
     #[must_use]
+    #[inline]
     pub fn is_idle(&self) -> bool {
-        self.slots.back().is_none_or(|slot| slot.status() & status::DONE != 0)
+        self.last_front().is_none_or(Front::is_done)
     }
 
-    fn operation(&self, slot: &Slot) -> u32 {
-        match self.queue {
-            Queue::Send => desc::send_operation(slot.control()),
-            Queue::Recv => status::OP_RECEIVE,
+    fn full(&self) -> Error {
+        Error::Exhausted { what: "place in the work queue", limit: self.limit }
+    }
+
+    /// A region's rights have changed, or it is no more.
+    pub fn forget(&mut self, handle: Handle) {
+        self.regions.forget(handle);
+    }
+
+    /// Rights in any region may have changed.
+    pub fn forget_all(&mut self) {
+        self.regions.forget_all();
+    }
+
+    /// Place of a region; one that was not met yet is looked for.
+    #[inline]
+    fn region(&mut self, handle: Handle, find: &impl Find) -> Option<usize> {
+        if let Some(place) = self.regions.find(handle) {
+            return Some(place);
         }
+        let (memory, readable) = find(handle)?;
+        Some(self.regions.learn(handle, &memory, readable))
     }
 
-    fn check_room(&self) -> Result<()> {
-        if self.slots.len() < self.limit {
-            return Ok(());
+    /// Copies bytes of a region that the VI may read. None: it may not, or they are not inside.
+    fn read(&mut self, segment: (Handle, u64), data: &mut [u8], find: &impl Find) -> Option<()> {
+        let (handle, address) = segment;
+        let place = self.region(handle, find)?;
+        if !self.regions.at(place).readable {
+            // It may have been allowed since.
+            self.regions.at_mut(place).readable = find(handle)?.1;
         }
-        Err(Error::Exhausted { what: "place in the work queue", limit: self.limit })
+        let known = self.regions.at(place);
+        let offset = usize::try_from(address.checked_sub(known.address)?).ok()?;
+        let inside = offset.checked_add(data.len())? <= known.memory.len();
+        (known.readable && inside).then(|| known.memory.copy_to(offset, data))
     }
 
-    fn push(&mut self, slot: &Slot) {
-        self.slots.push_back(slot.clone());
+    /// Enters a descriptor. Gives its token.
+    #[inline]
+    fn enter(
+        &mut self,
+        (region, offset): (usize, usize),
+        room: u32,
+        begin: impl FnOnce(Front<'_>),
+    ) -> Result<Token> {
+        if self.posted - self.taken >= self.limit as u64 {
+            return Err(self.full());
+        }
+        let known = self.regions.at(region);
+        let Some(front) = known.front(offset) else { return Err(outside(known, offset)) };
+        let shape = front.shape();
+        if self.operations >> (shape >> 16 & u32::from(control::OP_MASK)) & 1 == 0 {
+            return Err(Error::NotSupported { what: "RDMA of this kind" });
+        }
+        let token = token(self.vi, self.queue, known.handle, known.offset_64(offset)?, shape);
+        begin(front);
+        if let Some(last) = self.last_front() {
+            last.link(known.address + offset as u64, known.handle);
+        }
+        self.regions.at_mut(region).posted += 1;
+        let place = self.place(self.posted);
+        #[expect(clippy::cast_possible_truncation, reason = "few regions")]
+        let region = region as u32;
+        self.ring[place] = Posted { offset, room, region };
         self.posted += 1;
+        Ok(token)
     }
 
-    fn token(&self, slot: &Slot) -> Token {
-        Token {
-            vi: self.vi,
-            region: slot.handle.index(),
-            offset_64: slot.offset_64,
-            segments: u8::try_from(slot.segment_count().min(31)).unwrap_or(31),
-            queue: self.queue,
-        }
-    }
-
-    /// Posts a descriptor to the device; `ring` writes the doorbell.
-    ///
-    /// # Errors
-    /// [`Error::Exhausted`] if the queue is full.
-    pub fn post(&mut self, slot: &Slot, ring: impl FnOnce(Token)) -> Result<()> {
-        self.check_room()?;
-        slot.memory.store_u32(STATUS, 0);
-        if let Some(tail) = self.slots.back() {
-            tail.link(slot);
-        }
-        self.push(slot);
-        if !self.held {
+    /// Posts to the device.
+    #[inline]
+    fn post_in(
+        &mut self,
+        (region, offset): (usize, usize),
+        room: u32,
+        find: &impl Find,
+        ring: impl FnOnce(Token, Option<&Inline>),
+    ) -> Result<()> {
+        let pushes = self.pushes && self.is_idle() && !self.held;
+        let token = self.enter((region, offset), room, |front| front.clear_status())?;
+        if pushes {
+            let inline = self.inline(region, offset, find);
+            ring(token, inline.as_ref());
+        } else if !self.held {
             // The doorbell orders itself after these stores (`Bar::write64`).
-            ring(self.token(slot));
+            ring(token, None);
         }
         Ok(())
+    }
+
+    fn inline(&mut self, region: usize, offset: usize, find: &impl Find) -> Option<Inline> {
+        // A line of its own: looking for the segment's region may move the table.
+        let memory = self.regions.at(region).memory.clone();
+        let front = memory.line(offset).map(Front)?;
+        Inline::of(front, |handle, address, data| self.read((handle, address), data, find))
+    }
+
+    fn place_of(&mut self, slot: &Slot) -> (usize, usize) {
+        let find = |_| Some((slot.region().clone(), false));
+        let region = self.region(slot.handle(), &find).unwrap_or(0);
+        (region, slot.offset())
+    }
+
+    /// Posts a descriptor to the device; `ring` writes the doorbell, with data if there is some.
+    ///
+    /// # Errors
+    /// [`Error::Exhausted`] if the queue is full; [`Error::BadArgument`] if it is too far from the
+    /// base of its region; [`Error::NotSupported`] for an operation that the device does not have.
+    pub fn post(
+        &mut self,
+        slot: &Slot,
+        find: &impl Find,
+        ring: impl FnOnce(Token, Option<&Inline>),
+    ) -> Result<()> {
+        let place = self.place_of(slot);
+        self.post_in(place, room_of(slot), find, ring)
+    }
+
+    /// The same of the descriptor at a virtual address.
+    ///
+    /// # Errors
+    /// As [`WorkQueue::post`]; [`Error::BadArgument`] also if it is not aligned to 64 bytes, or not
+    /// inside its region, or that is not to be found.
+    #[inline]
+    pub fn post_at(
+        &mut self,
+        address: u64,
+        handle: Handle,
+        find: &impl Find,
+        ring: impl FnOnce(Token, Option<&Inline>),
+    ) -> Result<()> {
+        let Some(region) = self.region(handle, find) else {
+            let value = handle.0.into();
+            return Err(Error::BadArgument { what: "handle of a descriptor's memory", value });
+        };
+        let offset = address.wrapping_sub(self.regions.at(region).address);
+        #[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits")]
+        let offset = offset as usize;
+        self.post_in((region, offset), 0, find, ring)
     }
 
     /// Posts a descriptor that completes at once as flushed, without the device.
     ///
     /// # Errors
-    /// [`Error::Exhausted`] if the queue is full.
+    /// As [`WorkQueue::post`].
     pub fn post_flushed(&mut self, slot: &Slot) -> Result<()> {
-        self.check_room()?;
-        self.push(slot);
-        slot.complete(status::DONE | status::DESC_FLUSHED_ERROR | self.operation(slot));
+        let (place, queue) = (self.place_of(slot), self.queue);
+        self.enter(place, room_of(slot), |front| {
+            let operation = front.operation(queue);
+            front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
+        })?;
         Ok(())
+    }
+
+    /// Takes the oldest descriptor if it is done; `see` gets its region, its place there, its room
+    /// and its status.
+    #[inline]
+    fn take_as<T>(&mut self, see: impl FnOnce(&Known, Posted, u32) -> T) -> Head<T> {
+        if self.is_empty() {
+            return Head::Empty;
+        }
+        let (posted, known) = self.entry(self.taken);
+        let status = known.front(posted.offset).map_or(status::DONE, Front::status);
+        if status & status::DONE == 0 {
+            return Head::NotDone;
+        }
+        let seen = see(known, posted, status);
+        self.regions.at_mut(posted.region as usize).posted -= 1;
+        self.taken += 1;
+        Head::Done(seen)
     }
 
     /// Takes the oldest descriptor if it is done.
     pub fn take(&mut self) -> Head {
-        let Some(slot) = self.slots.front() else { return Head::Empty };
-        if slot.status() & status::DONE == 0 {
-            return Head::NotDone;
+        match self.take_as(slot_of) {
+            Head::Done(Some(slot)) => Head::Done(slot),
+            // It was inside when it was posted.
+            Head::Done(None) | Head::Empty => Head::Empty,
+            Head::NotDone => Head::NotDone,
         }
-        self.slots.pop_front().map_or(Head::Empty, Head::Done)
+    }
+
+    /// The same; gives virtual address and status.
+    #[inline]
+    pub fn take_address(&mut self) -> Head<(u64, u32)> {
+        self.take_as(|known, posted, status| (known.address + posted.offset as u64, status))
     }
 
     /// Descriptors posted and not done.
@@ -238,8 +351,12 @@ impl WorkQueue {
     }
 
     /// The descriptors that are not done, in order.
-    fn pending(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.iter().filter(|slot| slot.status() & status::DONE == 0)
+    fn pending(&self) -> impl Iterator<Item = (Posted, &Known, Front<'_>)> {
+        (self.taken..self.posted).filter_map(|number| {
+            let (posted, known) = self.entry(number);
+            let front = known.front(posted.offset).filter(|front| !front.is_done())?;
+            Some((posted, known, front))
+        })
     }
 
     /// Keeps posts back: the device is about to forget its queue.
@@ -250,13 +367,15 @@ impl WorkQueue {
     /// Posts again what is not done, after the device forgot its queue.
     pub fn repost(&mut self, ring: impl Fn(Token)) {
         self.held = false;
-        let mut last: Option<&Slot> = None;
-        for slot in self.pending() {
+        let mut last: Option<Front<'_>> = None;
+        for (posted, known, front) in self.pending() {
             if let Some(last) = last {
-                last.link(slot);
+                last.link(known.address + posted.offset as u64, known.handle);
             }
-            ring(self.token(slot));
-            last = Some(slot);
+            // Its token could be made before, so it can be made now.
+            let offset_64 = known.offset_64(posted.offset).unwrap_or(0);
+            ring(token(self.vi, self.queue, known.handle, offset_64, front.shape()));
+            last = Some(front);
         }
     }
 
@@ -265,13 +384,28 @@ impl WorkQueue {
     pub fn flush(&self, first: u32) -> Option<Slot> {
         let mut bits = first;
         let mut first_slot = None;
-        for slot in self.pending() {
-            slot.complete(status::DONE | bits | self.operation(slot));
+        for (posted, known, front) in self.pending() {
+            front.complete(status::DONE | bits | front.operation(self.queue));
             bits = status::DESC_FLUSHED_ERROR;
-            first_slot.get_or_insert_with(|| slot.clone());
+            first_slot = first_slot.or_else(|| slot_of(known, posted, 0));
         }
         first_slot
     }
+}
+
+fn room_of(slot: &Slot) -> u32 {
+    u32::try_from(slot.memory().len()).unwrap_or(u32::MAX)
+}
+
+fn outside(known: &Known, offset: usize) -> Error {
+    let what = "address of descriptor (64-byte aligned, inside its region)";
+    Error::BadArgument { what, value: known.address.wrapping_add(offset as u64) }
+}
+
+fn slot_of(known: &Known, posted: Posted, _status: u32) -> Option<Slot> {
+    // One that was posted by its address: at least its front is there.
+    let room = (posted.room as usize).max(crate::dma::LINE_BYTES);
+    Slot::new(&known.memory, known.handle, posted.offset, room).ok()
 }
 
 #[cfg(test)]
@@ -285,40 +419,50 @@ mod tests {
         (memory, slots)
     }
 
+    fn nowhere(_: Handle) -> Option<(DmaMemory, bool)> {
+        None
+    }
+
+    fn complete(slot: &Slot, status: u32) {
+        slot.memory().store_u32(28, status);
+    }
+
     #[test]
     fn chains_descriptors_before_the_doorbell() {
         let (memory, slots) = slots(3);
-        let mut queue = WorkQueue::new(5, Queue::Recv, 8);
-        queue.post(&slots[0], |token| assert_eq!((token.vi, token.offset_64), (5, 0))).unwrap();
+        let mut queue = WorkQueue::new(5, Queue::Recv, 8, u8::MAX, true);
         queue
-            .post(&slots[1], |token| {
+            .post(&slots[0], &nowhere, |token, _| assert_eq!((token.vi, token.offset_64), (5, 0)))
+            .unwrap();
+        queue
+            .post(&slots[1], &nowhere, |token, _| {
                 assert_eq!(token.offset_64, 1);
                 assert_eq!(memory.load_u64(0), memory.address() + 64);
                 assert_eq!(memory.load_u32(8), Handle::new(3, 7).0);
             })
             .unwrap();
         assert!(matches!(queue.take(), Head::NotDone));
-        slots[0].complete(status::DONE);
-        slots[1].complete(status::DONE);
+        complete(&slots[0], status::DONE);
+        complete(&slots[1], status::DONE);
         assert!(matches!(queue.take(), Head::Done(_)));
         assert!(matches!(queue.take(), Head::Done(_)));
         assert!(matches!(queue.take(), Head::Empty));
         // Both were taken back, so posting must not write into them.
         memory.store_u64(64, 0xdead);
-        queue.post(&slots[2], |_| ()).unwrap();
+        queue.post(&slots[2], &nowhere, |_, _| ()).unwrap();
         assert_eq!(memory.load_u64(64), 0xdead);
     }
 
     #[test]
     fn flushes_in_order_and_keeps_what_is_done() {
         let (_memory, slots) = slots(4);
-        let mut queue = WorkQueue::new(0, Queue::Send, 4);
+        let mut queue = WorkQueue::new(0, Queue::Send, 4, u8::MAX, true);
         for slot in &slots {
-            queue.post(slot, |_| ()).unwrap();
+            queue.post(slot, &nowhere, |_, _| ()).unwrap();
         }
-        assert!(queue.post(&slots[0], |_| ()).is_err());
+        assert!(queue.post(&slots[0], &nowhere, |_, _| ()).is_err());
         assert_eq!(queue.done(), 0);
-        slots[0].complete(status::DONE);
+        complete(&slots[0], status::DONE);
         assert_eq!(queue.done(), 1);
         let first = queue.flush(status::TRANSPORT_ERROR).unwrap();
         assert_eq!(first.memory().address(), slots[1].memory().address());
@@ -334,12 +478,12 @@ mod tests {
     #[test]
     fn held_posts_are_made_up_for() {
         let (memory, slots) = slots(3);
-        let mut queue = WorkQueue::new(0, Queue::Recv, 4);
-        queue.post(&slots[0], |_| ()).unwrap();
-        queue.post(&slots[1], |_| ()).unwrap();
-        slots[0].complete(status::DONE);
+        let mut queue = WorkQueue::new(0, Queue::Recv, 4, u8::MAX, true);
+        queue.post(&slots[0], &nowhere, |_, _| ()).unwrap();
+        queue.post(&slots[1], &nowhere, |_, _| ()).unwrap();
+        complete(&slots[0], status::DONE);
         queue.hold();
-        queue.post(&slots[2], |_| panic!("held")).unwrap();
+        queue.post(&slots[2], &nowhere, |_, _| panic!("held")).unwrap();
         memory.store_u64(64, 0);
         let rung = std::cell::RefCell::new(Vec::new());
         queue.repost(|token| rung.borrow_mut().push(token.offset_64));
@@ -355,6 +499,112 @@ mod tests {
         assert!(Slot::new(&memory, Handle::new(0, 1), 0, 32).is_err());
         assert!(Slot::new(&memory, Handle::new(0, 1), 192, 128).is_err());
         let odd = memory.slice(40, 200).unwrap();
-        assert_eq!(Slot::new(&odd, Handle::new(0, 1), 24, 64).unwrap().offset_64, 1);
+        let slot = Slot::new(&odd, Handle::new(0, 1), 24, 64).unwrap();
+        let mut queue = WorkQueue::new(0, Queue::Send, 4, u8::MAX, true);
+        queue.post(&slot, &nowhere, |token, _| assert_eq!(token.offset_64, 1)).unwrap();
+    }
+
+    #[test]
+    fn addresses_are_posted_and_taken() {
+        let (memory, slots) = slots(4);
+        let mut queue = WorkQueue::new(9, Queue::Send, 4, 1, false);
+        let handle = Handle::new(3, 7);
+        let address = memory.address();
+        let find = |wanted: Handle| (wanted == handle).then(|| (memory.clone(), true));
+        assert!(queue.post_at(address, handle, &nowhere, |_, _| ()).is_err());
+        assert!(queue.post_at(address, Handle::new(3, 8), &find, |_, _| ()).is_err());
+        for bad in [address - 64, address + 8, address + 256, u64::MAX, 0] {
+            assert!(queue.post_at(bad, handle, &find, |_, _| ()).is_err(), "{bad:x}");
+        }
+        for n in 0..2 {
+            let ring = |token: Token, _: Option<&Inline>| {
+                assert_eq!(u64::from(token.offset_64), n);
+            };
+            queue.post_at(address + 64 * n, handle, &nowhere, ring).unwrap();
+        }
+        assert_eq!(memory.load_u64(0), address + 64);
+        assert!(matches!(queue.take_address(), Head::NotDone));
+        complete(&slots[0], status::DONE | status::LENGTH_ERROR);
+        let Head::Done(taken) = queue.take_address() else { panic!("done") };
+        assert_eq!(taken, (address, status::DONE | status::LENGTH_ERROR));
+        assert!(matches!(queue.take(), Head::NotDone));
+        // An operation that the device does not have.
+        memory.store_u32(128 + 12, 1 << 16);
+        let error = queue.post_at(address + 128, handle, &find, |_, _| ()).unwrap_err();
+        assert!(matches!(error, Error::NotSupported { .. }));
+    }
+
+    #[test]
+    fn short_sends_of_an_idle_queue_take_their_data_along() {
+        let (memory, slots) = slots(3);
+        let (handle, address) = (Handle::new(3, 7), memory.address());
+        let readable = std::cell::Cell::new(true);
+        let find = |_: Handle| Some((memory.clone(), readable.get()));
+        let mut queue = WorkQueue::new(9, Queue::Send, 4, u8::MAX, true);
+        memory.copy_from(150, b"abc");
+        let write = |slot: u64, at: u64, length: u32, control: u32| {
+            let slot = usize::try_from(64 * slot).unwrap();
+            memory.store_u32(slot + 12, 1 | control << 16);
+            memory.store_u32(slot + 20, 77);
+            memory.store_u64(slot + 32, at);
+            memory.store_u32(slot + 40, handle.0);
+            memory.store_u32(slot + 44, length);
+        };
+        let mut post = |expected: Option<(&[u8], Option<u32>)>| {
+            let ring = |_: Token, inline: Option<&Inline>| {
+                let inline = inline.map(|inline| (inline.data(), inline.immediate));
+                assert_eq!(inline, expected);
+            };
+            queue.post(&slots[0], &find, ring).unwrap();
+            // Not idle: without data.
+            queue.post(&slots[1], &find, |_, inline| assert!(inline.is_none())).unwrap();
+            for slot in &slots[..2] {
+                complete(slot, status::DONE);
+                assert!(matches!(queue.take(), Head::Done(_)));
+            }
+            queue.forget(handle);
+        };
+        write(0, address + 150, 3, 0);
+        post(Some((b"abc", None)));
+        write(0, address + 150, 3, 4);
+        post(Some((b"abc", Some(77))));
+        write(0, 5, 0, 0);
+        post(Some((b"", None)));
+        // What the device must judge: not inside, too long, another operation, not allowed.
+        for (at, length, control) in [(address + 190, 3, 0), (address, 41, 0), (address, 3, 1)] {
+            write(0, at, length, control);
+            post(None);
+        }
+        write(0, address + 150, 3, 0);
+        readable.set(false);
+        post(None);
+        readable.set(true);
+        post(Some((b"abc", None)));
+    }
+
+    #[test]
+    fn many_regions_take_turns() {
+        let mut queue = WorkQueue::new(0, Queue::Recv, 64, u8::MAX, true);
+        let regions: Vec<_> =
+            (1..40).map(|n| (Handle::new(n, 1), DmaMemory::new(64).unwrap())).collect();
+        for round in 0..2 {
+            for (handle, memory) in &regions {
+                let slot = Slot::new(memory, *handle, 0, 64).unwrap();
+                queue
+                    .post(&slot, &nowhere, |token, _| assert_eq!(token.region, handle.index()))
+                    .unwrap();
+                if round == 0 {
+                    complete(&slot, status::DONE);
+                    let Head::Done(taken) = queue.take() else { panic!("done") };
+                    assert_eq!(taken.memory().address(), memory.address());
+                }
+            }
+        }
+        assert_eq!(queue.flush(status::DESC_FLUSHED_ERROR).unwrap().handle(), Handle::new(1, 1));
+        for (handle, _) in &regions {
+            let Head::Done(taken) = queue.take() else { panic!("done") };
+            assert_eq!(taken.handle(), *handle);
+        }
+        assert!(queue.is_empty() && queue.is_idle() && queue.done() == 78);
     }
 }

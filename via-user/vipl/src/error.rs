@@ -107,6 +107,7 @@ impl From<host_driver::Error> for Error {
                 VipReturn::InvalidParameter
             }
             E::NotReachable { .. } => VipReturn::NotReachable,
+            E::NotSupported { .. } => VipReturn::ErrorNotSupported,
             _ => VipReturn::ErrorResource,
         };
         Self { code, source: Some(error) }

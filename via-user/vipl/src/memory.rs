@@ -1,5 +1,7 @@
 //! Protection tags and registered memory.
 
+use std::sync::Weak;
+
 use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
 use host_driver::work_queue::Slot;
@@ -26,6 +28,10 @@ pub struct Region {
 }
 
 impl Region {
+    pub(crate) const fn new(memory: DmaMemory, handle: Handle) -> Self {
+        Self { memory, handle }
+    }
+
     /// The memory.
     #[must_use]
     pub const fn memory(&self) -> &DmaMemory {
@@ -81,14 +87,19 @@ impl Region {
 }
 
 impl Nic {
-    /// The bytes of a segment that a VI with this tag may read; the NIC judges the others.
-    pub(crate) fn read_segment(&self, tag: Ptag, segment: Segment, data: &mut [u8]) -> Option<()> {
+    /// The memory of a registration, and whether a VI with this tag may read it.
+    pub(crate) fn find(&self, tag: Ptag, handle: Handle) -> Option<(DmaMemory, bool)> {
         let memory = lock(&self.inner().memory);
-        let (memory, attributes) = memory.get(&segment.handle)?;
-        let offset = segment.address.checked_sub(memory.address())?;
-        let offset = usize::try_from(offset).ok()?;
-        let inside = offset.checked_add(data.len())? <= memory.len();
-        (inside && attributes.ptag == tag).then(|| memory.copy_to(offset, data))
+        let (memory, attributes) = memory.get(&handle.0)?;
+        Some((memory.clone(), attributes.ptag == tag))
+    }
+
+    /// Makes every work queue forget what it knows of a registration.
+    fn forget(&self, handle: Handle) {
+        let vis: Vec<_> = lock(&self.inner().vis).values().filter_map(Weak::upgrade).collect();
+        for vi in vis {
+            vi.forget(handle);
+        }
     }
 
     /// Creates a protection tag.
@@ -178,6 +189,7 @@ impl Nic {
         self.query_mem(region)?;
         self.inner().port.deregister(region.handle)?;
         let registered = lock(&self.inner().memory).remove(&region.handle.0);
+        self.forget(region.handle);
         if let Some((_, attributes)) = registered {
             self.release_tag(attributes.ptag);
         }
@@ -224,6 +236,7 @@ impl Nic {
             Some((_, kept)) => core::mem::replace(kept, attributes).ptag,
             None => attributes.ptag,
         };
+        self.forget(region.handle);
         self.release_tag(unused);
         Ok(())
     }

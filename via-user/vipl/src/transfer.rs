@@ -3,14 +3,16 @@
 use core::time::Duration;
 
 use host_driver::bus::Wait;
+use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
-use host_driver::work_queue::Head;
-use nic_regs::desc::control;
-use nic_regs::doorbell::Queue;
+use host_driver::work_queue::{Head, Inline};
+use nic_regs::doorbell::{Queue, Token};
+use nic_regs::tpt::Handle;
 
 use crate::attributes::ViState;
 use crate::descriptor::Descriptor;
 use crate::error::{CompletionError, Result, VipReturn};
+use crate::memory::Region;
 use crate::nic::Nic;
 use crate::vi::Vi;
 
@@ -71,18 +73,6 @@ impl Vi {
     }
 
     fn post(&self, queue: Queue, descriptor: &Descriptor) -> Result<()> {
-        let port = self.nic().port();
-        let attributes = port.attributes();
-        if queue == Queue::Send {
-            let supported = match descriptor.control() & control::OP_MASK {
-                control::OP_RDMA_WRITE => attributes.rdma_write,
-                control::OP_RDMA_READ => attributes.rdma_read,
-                _ => true,
-            };
-            if !supported {
-                return Err(VipReturn::ErrorNotSupported.into());
-            }
-        }
         let mut work = lock(&self.side(queue).work);
         let held = queue == Queue::Recv;
         match self.state() {
@@ -96,17 +86,38 @@ impl Vi {
                 return Ok(());
             }
         }
-        let inline = if attributes.push && queue == Queue::Send && work.is_idle() {
-            let tag = self.tag();
-            descriptor.inline(|segment, data| self.nic().read_segment(tag, segment, data))
-        } else {
-            None
-        };
-        work.post(descriptor.slot(), |token| match &inline {
+        work.post(descriptor.slot(), &self.find(), self.ring())?;
+        Ok(())
+    }
+
+    fn find(&self) -> impl Fn(Handle) -> Option<(DmaMemory, bool)> {
+        |handle| self.nic().find(self.tag(), handle)
+    }
+
+    fn ring(&self) -> impl FnOnce(Token, Option<&Inline>) {
+        let port = self.nic().port();
+        move |token, inline| match inline {
             Some(inline) => port.post_with(token, inline.data(), inline.immediate),
             None => port.post(token),
-        })?;
-        Ok(())
+        }
+    }
+
+    /// Posts the descriptor that the program has written at a virtual address, in the memory that
+    /// the handle names; it need not have a [`Descriptor`] for it.
+    ///
+    /// # Errors
+    /// As [`Vi::post_send`] and [`Vi::post_recv`]; [`VipReturn::InvalidParameter`] if there is no
+    /// room for a descriptor or it is not aligned to 64 bytes.
+    pub fn post_at(&self, queue: Queue, address: u64, handle: u32) -> Result<()> {
+        let handle = Handle(handle);
+        let mut work = lock(&self.side(queue).work);
+        if self.state() == ViState::Connected {
+            work.post_at(address, handle, &self.find(), self.ring())?;
+            return Ok(());
+        }
+        drop(work);
+        let (memory, _) = self.find()(handle).ok_or(VipReturn::InvalidParameter)?;
+        self.post(queue, &Region::new(memory, handle).descriptor_at(address)?)
     }
 
     /// Takes the oldest send descriptor if it is done.

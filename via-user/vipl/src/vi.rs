@@ -21,6 +21,7 @@ use host_driver::sync::lock;
 use host_driver::work_queue::WorkQueue;
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
+use nic_regs::tpt::Handle;
 use nic_regs::vi::StopReason;
 
 use crate::attributes::{ViAttributes, ViQuery, ViState};
@@ -103,6 +104,13 @@ impl ViInner {
     /// Number of the completion queue of a queue.
     pub(crate) fn queue_number(&self, queue: Queue) -> Option<u16> {
         self.sides[queue as usize].cq.as_ref().map(Cq::number)
+    }
+
+    /// Rights in a registration have changed, or it is no more.
+    pub(crate) fn forget(&self, handle: Handle) {
+        for side in &self.sides {
+            lock(&side.work).forget(handle);
+        }
     }
 
     /// The VI is not to be used any more.

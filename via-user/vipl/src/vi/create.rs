@@ -3,9 +3,10 @@
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use host_driver::port::PortVi;
+use host_driver::port::{PortAttributes, PortVi};
 use host_driver::sync::lock;
 use host_driver::work_queue::WorkQueue;
+use nic_regs::desc::control;
 use nic_regs::doorbell::Queue;
 
 use super::{Announced, Side, Vi, ViInner};
@@ -54,8 +55,15 @@ impl Nic {
         let queues = [send_cq, recv_cq].map(|cq| cq.map(Cq::number));
         let created = self.port().create_vi(port_vi(&attributes, queues));
         let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
+        let port = self.port().attributes();
         let side = |queue, cq: Option<&Cq>| Side {
-            work: Mutex::new(WorkQueue::new(number, queue, DESCRIPTORS_PER_QUEUE)),
+            work: Mutex::new(WorkQueue::new(
+                number,
+                queue,
+                DESCRIPTORS_PER_QUEUE,
+                operations(port),
+                port.push,
+            )),
             cq: cq.cloned(),
         };
         let inner = Arc::new(ViInner {
@@ -107,6 +115,10 @@ impl Vi {
         nic.check_vi(&attributes)?;
         nic.use_tag(attributes.ptag)?;
         let before = self.exchange(attributes);
+        // What may be read depends on the tag.
+        for queue in [Queue::Send, Queue::Recv] {
+            lock(&self.side(queue).work).forget_all();
+        }
         nic.release_tag(before.as_ref().map_or(attributes.ptag, |before| before.ptag));
         before.map(drop)
     }
@@ -125,4 +137,12 @@ impl Vi {
         self.connect_failed(false)?;
         set
     }
+}
+
+/// Operations of sends that a port has: a bit for each value of the control bits. What none has is
+/// for the NIC to refuse.
+const fn operations(port: &PortAttributes) -> u8 {
+    let lacks = (!port.rdma_write as u8) << control::OP_RDMA_WRITE
+        | (!port.rdma_read as u8) << control::OP_RDMA_READ;
+    !lacks
 }
