@@ -22,13 +22,14 @@ pub struct ConnectionRequest {
     answered: AtomicBool,
 }
 
-fn check(address: &NetAddress) -> Result<()> {
+pub(crate) fn check(address: &NetAddress) -> Result<()> {
     let fits =
         address.host.len() <= HOST_ADDRESS_MAX && address.discriminator.len() <= DISCRIMINATOR_MAX;
     if fits { Ok(()) } else { Err(VipReturn::InvalidParameter.into()) }
 }
 
-fn told(vi: &Vi) -> RemoteAttributes {
+/// What the other side is told of a VI.
+pub(crate) fn told(vi: &Vi) -> RemoteAttributes {
     let a: ViAttributes = vi.attributes();
     RemoteAttributes {
         vi: vi.number(),
@@ -38,6 +39,19 @@ fn told(vi: &Vi) -> RemoteAttributes {
         rdma_read: a.enable_rdma_read,
         max_transfer: a.max_transfer_size,
         qos: a.qos,
+    }
+}
+
+/// Why VIs with these attributes cannot be connected, if they cannot.
+pub(crate) fn mismatch(mine: &ViAttributes, theirs: &RemoteAttributes) -> Option<VipReturn> {
+    if mine.reliability != theirs.reliability {
+        Some(VipReturn::InvalidReliabilityLevel)
+    } else if mine.max_transfer_size != theirs.max_transfer {
+        Some(VipReturn::InvalidMtu)
+    } else if mine.qos != theirs.qos {
+        Some(VipReturn::InvalidQos)
+    } else {
+        None
     }
 }
 
@@ -97,17 +111,7 @@ impl ConnectionRequest {
     #[doc(alias = "VipConnectAccept")]
     pub fn accept(&self, vi: &Vi) -> Result<()> {
         vi.check(&self.nic)?;
-        let (mine, theirs) = (vi.attributes(), &self.incoming.attributes);
-        let mismatch = if mine.reliability != theirs.reliability {
-            Some(VipReturn::InvalidReliabilityLevel)
-        } else if mine.max_transfer_size != theirs.max_transfer {
-            Some(VipReturn::InvalidMtu)
-        } else if mine.qos != theirs.qos {
-            Some(VipReturn::InvalidQos)
-        } else {
-            None
-        };
-        if let Some(code) = mismatch {
+        if let Some(code) = mismatch(&vi.attributes(), &self.incoming.attributes) {
             return Err(code.into());
         }
         if self.answered.load(Ordering::Acquire) {
@@ -158,8 +162,8 @@ impl Vi {
     /// [`VipReturn::NoMatch`] promptly if nobody waits there; [`VipReturn::Reject`];
     /// [`VipReturn::Timeout`] if no answer came (also if the other node is dead);
     /// [`VipReturn::NotReachable`] for an address that is not on this network;
-    /// [`VipReturn::InvalidState`] unless Idle; [`VipReturn::InvalidParameter`] for a timeout of
-    /// zero.
+    /// [`VipReturn::InvalidState`] unless Idle, or if another thread disconnects the VI meanwhile;
+    /// [`VipReturn::InvalidParameter`] for a timeout of zero.
     #[doc(alias = "VipConnectRequest")]
     pub fn connect_request(
         &self,
@@ -175,7 +179,7 @@ impl Vi {
         let nic = self.nic();
         let bound_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let wait = Deadline::after(nic, timeout).wait("an answer for VI", self.number().into());
-        self.change(ViState::Idle, ViState::ConnectPending)?;
+        self.begin_connect()?;
         let started = nic.port().connect(told(self), local, remote, bound_ns);
         let exchange = match started {
             Ok(exchange) => exchange,
@@ -186,6 +190,11 @@ impl Vi {
         };
         loop {
             nic.progress();
+            if self.is_abandoned() {
+                nic.port().connect_cancel(exchange);
+                self.connect_failed(true)?;
+                return Err(VipReturn::InvalidState.into());
+            }
             let failed = match nic.port().connect_poll(exchange) {
                 Ok(Progress::Pending) => {
                     nic.relax(wait);
@@ -196,7 +205,8 @@ impl Vi {
                     return Ok(remote.into());
                 }
                 Ok(Progress::Rejected) => (VipReturn::Reject.into(), false),
-                Ok(Progress::NoMatch) => (VipReturn::NoMatch.into(), false),
+                // Only a peer is told of a mismatch.
+                Ok(Progress::NoMatch | Progress::Mismatch(_)) => (VipReturn::NoMatch.into(), false),
                 // The NIC's VI may have been connected for a moment.
                 Ok(Progress::Cancelled) => (VipReturn::Timeout.into(), true),
                 Err(error) => (error.into(), true),

@@ -1,6 +1,6 @@
 //! NICs: open, query, errors; and what their VIs share.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -31,6 +31,10 @@ pub(crate) struct NicInner {
     pub(crate) tags: Mutex<BTreeMap<u16, u32>>,
     pub(crate) memory: Mutex<BTreeMap<u32, (DmaMemory, MemAttributes)>>,
     pub(crate) vis: Mutex<BTreeMap<u16, Weak<ViInner>>>,
+    /// VIs that may have a connection with a peer under way.
+    pub(crate) peering: Mutex<Vec<Weak<ViInner>>>,
+    /// How many there are, readable without the lock.
+    pub(crate) peering_count: AtomicUsize,
     handler: Mutex<Option<ErrorHandler>>,
     lost: AtomicBool,
     closed: AtomicBool,
@@ -52,6 +56,8 @@ impl Nic {
             tags: Mutex::default(),
             memory: Mutex::default(),
             vis: Mutex::default(),
+            peering: Mutex::default(),
+            peering_count: AtomicUsize::new(0),
             handler: Mutex::default(),
             lost: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -156,6 +162,9 @@ impl Nic {
                 }
                 PortEvent::CardLost => self.card_lost(),
             }
+        }
+        if self.inner.peering_count.load(Ordering::Acquire) > 0 {
+            self.peer_progress();
         }
     }
 

@@ -1,6 +1,6 @@
 //! VIs are created, and get other attributes.
 
-use core::sync::atomic::{AtomicU8, AtomicU16, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
 use host_driver::port::PortVi;
@@ -68,6 +68,8 @@ impl Nic {
             announced: Announced::default(),
             teardown: Mutex::new(()),
             early_stop: Mutex::new(None),
+            abandoned: AtomicBool::new(false),
+            peering: Mutex::new(None),
         });
         lock(&self.inner().vis).insert(number, Arc::downgrade(&inner));
         for cq in [send_cq, recv_cq].into_iter().flatten() {
