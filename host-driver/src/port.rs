@@ -7,7 +7,7 @@ use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
 use nic_regs::vi::{Reliability, StopReason};
 
-use crate::bus::Wait;
+use crate::bus::{ThreadSeat, Wait};
 use crate::dma::DmaMemory;
 use crate::error::Result;
 
@@ -156,8 +156,9 @@ pub trait CompletionQueue: fmt::Debug + Send + Sync {
     fn number(&self) -> u16;
     /// Takes the next record.
     fn poll(&self) -> Option<Completed>;
-    /// Waits until a record may be there, or until `bound_ns` are over.
-    fn wait(&self, bound_ns: u64, wait: Wait);
+    /// The next record, or one that is there and was not polled, wakes who sleeps
+    /// ([`ViPort::sleep`]), once.
+    fn arm(&self);
 }
 
 /// A VI stopped.
@@ -367,6 +368,18 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`crate::Error::Absent`].
     fn discover(&self) -> Result<Vec<NetAddress>>;
+
+    /// How often sleepers were woken. Who reads it, then arms its queue, then looks whether there is
+    /// anything to do, and then sleeps, misses nothing.
+    fn wake_count(&self) -> u64;
+    /// Sleeps until a queue that was armed has a record, until something happened that
+    /// [`ViPort::next_event`] or a poll may tell of, or until `bound_ns` are over; not at all if
+    /// somebody was woken since `seen`. It may wake earlier.
+    fn sleep(&self, seen: u64, bound_ns: u64, wait: Wait);
+    /// Wakes everybody.
+    fn wake(&self);
+    /// See [`crate::bus::Bus::thread_seat`].
+    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat>;
 
     /// See [`crate::bus::Bus::relax`].
     fn relax(&self, wait: Wait);

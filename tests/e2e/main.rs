@@ -28,3 +28,4 @@ mod stress;
 mod threads;
 mod tpt;
 mod vi;
+mod waiting;

@@ -17,7 +17,7 @@ use super::{
     RemoteAttributes, ViPort, node_address,
 };
 use crate::admin::ViSetup;
-use crate::bus::Wait;
+use crate::bus::{ThreadSeat, Wait};
 use crate::connection::ConnectState;
 use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
@@ -407,6 +407,22 @@ impl ViPort for HardwarePort {
     fn discover(&self) -> Result<Vec<NetAddress>> {
         let nodes = self.nic.discover()?;
         Ok(nodes.into_iter().map(|node| NetAddress::of_node(node, &[])).collect())
+    }
+
+    fn wake_count(&self) -> u64 {
+        self.nic.wake_count()
+    }
+
+    fn sleep(&self, seen: u64, bound_ns: u64, wait: Wait) {
+        self.nic.sleep(seen, bound_ns, wait);
+    }
+
+    fn wake(&self) {
+        self.nic.wake();
+    }
+
+    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
+        self.nic.bus.thread_seat(name)
     }
 
     fn relax(&self, wait: Wait) {

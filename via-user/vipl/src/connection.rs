@@ -10,8 +10,11 @@ use host_driver::port::{
 use crate::attributes::{RemoteViAttributes, ViAttributes, ViState};
 use crate::error::{Error, Result, VipReturn};
 use crate::nic::Nic;
-use crate::transfer::Deadline;
 use crate::vi::Vi;
+use crate::waiting::{Patience, nothing_to_arm};
+
+/// Longer than the port waits for a confirmation.
+const ACCEPT_BOUND: Duration = Duration::from_secs(1);
 
 /// A request that arrived (`VIP_CONN_HANDLE`). Dropped without an answer it is rejected.
 #[derive(Debug)]
@@ -65,8 +68,9 @@ impl Nic {
     pub fn connect_wait(&self, local: &NetAddress, timeout: Duration) -> Result<ConnectionRequest> {
         check(local)?;
         self.check_open()?;
-        let deadline = Deadline::after(self, timeout);
         let listener = self.port().listen(local)?;
+        let what = "a connection request, listener";
+        let mut patience = Patience::new(self, timeout, what, listener);
         loop {
             self.progress();
             if let Err(closed) = self.check_open() {
@@ -78,11 +82,11 @@ impl Nic {
                 let (nic, answered) = (self.clone(), AtomicBool::new(false));
                 return Ok(ConnectionRequest { nic, incoming, answered });
             }
-            if deadline.left(self, 1) == 0 {
+            if patience.is_over(self) {
                 self.port().listen_stop(listener);
                 return Err(VipReturn::Timeout.into());
             }
-            self.relax(deadline.wait("a connection request, listener", listener));
+            patience.pause(self, nothing_to_arm);
         }
     }
 }
@@ -125,12 +129,13 @@ impl ConnectionRequest {
             return Err(Error { code, source: Some(error) });
         }
         self.answered.store(true, Ordering::Release);
-        let wait = Deadline::after(&self.nic, Duration::ZERO)
-            .wait("a confirmation of VI", vi.number().into());
+        // The port ends it in time.
+        let what = "a confirmation of VI";
+        let mut patience = Patience::new(&self.nic, ACCEPT_BOUND, what, vi.number().into());
         loop {
             self.nic.progress();
             match self.nic.port().accept_poll(&self.incoming) {
-                Progress::Pending => self.nic.relax(wait),
+                Progress::Pending => patience.pause(&self.nic, nothing_to_arm),
                 Progress::Established(_) => return vi.connected(),
                 _ => {
                     vi.connect_failed(true)?;
@@ -178,7 +183,7 @@ impl Vi {
         }
         let nic = self.nic();
         let bound_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let wait = Deadline::after(nic, timeout).wait("an answer for VI", self.number().into());
+        let mut patience = Patience::new(nic, timeout, "an answer for VI", self.number().into());
         self.begin_connect()?;
         let started = nic.port().connect(told(self), local, remote, bound_ns);
         let exchange = match started {
@@ -197,7 +202,7 @@ impl Vi {
             }
             let failed = match nic.port().connect_poll(exchange) {
                 Ok(Progress::Pending) => {
-                    nic.relax(wait);
+                    patience.pause(nic, nothing_to_arm);
                     continue;
                 }
                 Ok(Progress::Established(remote)) => {

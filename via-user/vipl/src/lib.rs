@@ -28,6 +28,7 @@ pub mod nic;
 pub mod peer;
 pub mod transfer;
 pub mod vi;
+pub mod waiting;
 
 pub use attributes::{
     MemAttributes, NicAttributes, Reliability, RemoteViAttributes, ViAttributes, ViQuery, ViState,
@@ -47,3 +48,4 @@ pub use nic::Nic;
 pub use nic_regs::doorbell::Queue;
 pub use transfer::{Completion, INFINITE};
 pub use vi::Vi;
+pub use waiting::Waiting;

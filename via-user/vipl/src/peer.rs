@@ -16,8 +16,8 @@ use crate::attributes::RemoteViAttributes;
 use crate::connection::{check, mismatch, told};
 use crate::error::{Error, Result, VipReturn};
 use crate::nic::Nic;
-use crate::transfer::Deadline;
 use crate::vi::{Vi, ViInner};
+use crate::waiting::{Patience, nothing_to_arm};
 
 /// A connection with a peer.
 #[derive(Debug)]
@@ -143,12 +143,19 @@ impl Vi {
     /// As [`Vi::connect_peer_done`], but for [`VipReturn::NotDone`].
     #[doc(alias = "VipConnectPeerWait")]
     pub fn connect_peer_wait(&self) -> Result<RemoteViAttributes> {
-        // The port ends the request in time.
-        let wait = Deadline::after(self.nic(), Duration::ZERO);
-        let wait = wait.wait("a peer of VI", self.number().into());
+        // The port ends the request when its time is over.
+        let left = match &*self.nic().lock_relaxed(&self.inner().peering, "a VI's peer") {
+            Some(Peering::Pending { ends_at, .. }) => {
+                Duration::from_nanos(ends_at.saturating_sub(self.nic().port().now_ns()))
+            }
+            _ => Duration::ZERO,
+        };
+        let mut patience = Patience::new(self.nic(), left, "a peer of VI", self.number().into());
         loop {
             match self.connect_peer_done() {
-                Err(Error { code: VipReturn::NotDone, .. }) => self.nic().relax(wait),
+                Err(Error { code: VipReturn::NotDone, .. }) => {
+                    patience.pause(self.nic(), nothing_to_arm);
+                }
                 ended => return ended,
             }
         }

@@ -47,6 +47,18 @@ const GONE: u8 = 4;
 pub(crate) struct Side {
     pub(crate) work: Mutex<WorkQueue>,
     pub(crate) cq: Option<Cq>,
+    /// Number of the completion queue that the NIC tells: the program's or the library's.
+    told: Option<u16>,
+}
+
+impl Side {
+    /// Has the next completion wake sleepers. False if it cannot.
+    fn arm(&self, nic: &Nic) -> bool {
+        match &self.cq {
+            Some(cq) => cq.arm(),
+            None => self.told.is_some() && nic.arm_own_queue(),
+        }
+    }
 }
 
 /// Completions of a VI's queues that its completion queues were told of.
@@ -121,6 +133,8 @@ impl ViInner {
         if let Some(cq) = &self.sides[queue as usize].cq {
             cq.push(self.number, queue, count);
         }
+        // Somebody may sleep for them.
+        self.nic.port().wake();
     }
 }
 
@@ -131,6 +145,11 @@ impl Vi {
 
     pub(crate) fn nic(&self) -> &Nic {
         &self.inner.nic
+    }
+
+    /// Has the next completion of a queue wake sleepers. False if it cannot.
+    pub(crate) fn arm(&self, queue: Queue) -> bool {
+        self.side(queue).arm(self.nic())
     }
 
     pub(crate) fn side(&self, queue: Queue) -> &Side {
@@ -273,6 +292,7 @@ impl Vi {
         {
             self.flush([status::DESC_FLUSHED_ERROR; 2]);
         }
+        self.nic().port().wake();
         drop(teardown);
     }
 
@@ -307,6 +327,7 @@ impl Vi {
         let mut first = [status::DESC_FLUSHED_ERROR; 2];
         first[stopped.queue as usize] = stopped.status;
         let flushed = self.flush(first);
+        nic.port().wake();
         drop(teardown);
         let (code, resource) = match stopped.reason {
             StopReason::Refused | StopReason::PeerDown | StopReason::Disconnected => {
@@ -374,6 +395,7 @@ impl Vi {
         }
         nic.port().reset_vi(self.number())?;
         self.flush([status::DESC_FLUSHED_ERROR; 2]);
+        nic.port().wake();
         self.change(ViState::Error, ViState::Idle)
     }
 

@@ -51,12 +51,13 @@ impl Nic {
         }
         self.check_vi(&attributes)?;
         self.use_tag(attributes.ptag)?;
-        let queues = [send_cq, recv_cq].map(|cq| cq.map(Cq::number));
+        let queues = [send_cq, recv_cq].map(|cq| cq.map(Cq::number).or_else(|| self.own_queue()));
         let created = self.port().create_vi(port_vi(&attributes, queues));
         let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
         let side = |queue, cq: Option<&Cq>| Side {
             work: Mutex::new(WorkQueue::new(number, queue, DESCRIPTORS_PER_QUEUE)),
             cq: cq.cloned(),
+            told: queues[queue as usize],
         };
         let inner = Arc::new(ViInner {
             nic: self.clone(),
@@ -117,7 +118,7 @@ impl Vi {
         let port = self.nic().port();
         // Nobody connects it meanwhile.
         self.change(ViState::Idle, ViState::ConnectPending)?;
-        let queues = [Queue::Send, Queue::Recv].map(|queue| self.inner.queue_number(queue));
+        let queues = [Queue::Send, Queue::Recv].map(|queue| self.side(queue).told);
         let set =
             self.anew(|| Ok(port.set_vi(self.number(), port_vi(&attributes, queues))?)).map(|()| {
                 self.inner.tag.store(attributes.ptag.0, Ordering::Relaxed);
