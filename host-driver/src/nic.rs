@@ -2,6 +2,7 @@
 //! peers, connections.
 
 mod control;
+mod sleep;
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::VecDeque;
@@ -37,8 +38,8 @@ const DISCOVERY_NS: u64 = 3_000_000;
 const CONTROL_LOG2: u8 = 8;
 /// The driver's own domain: error events and connection messages.
 const CONTROL_DOMAIN: u8 = 0;
-/// Vector of the driver's own events.
-const CONTROL_VECTOR: u8 = 0;
+/// Vector of all event queues: the driver's own and those of programs.
+pub(crate) const CONTROL_VECTOR: u8 = 0;
 
 /// Settings of a NIC.
 #[derive(Clone, Debug)]
@@ -170,6 +171,7 @@ pub struct Nic {
     control: Mutex<Control>,
     /// Time at which `control` has something to do.
     deadline: AtomicU64,
+    sleepers: sleep::Sleepers,
     bus_addresses: [u64; 2],
 }
 
@@ -328,6 +330,7 @@ impl Nic {
             messages,
             control: Mutex::new(control),
             deadline: AtomicU64::new(0),
+            sleepers: sleep::Sleepers::default(),
             bus_addresses: [error_base, message_base],
         }))
     }

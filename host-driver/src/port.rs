@@ -7,7 +7,7 @@ use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
 use nic_regs::vi::{Reliability, StopReason};
 
-use crate::bus::Wait;
+use crate::bus::{ThreadSeat, Wait};
 use crate::dma::DmaMemory;
 use crate::error::Result;
 
@@ -128,6 +128,17 @@ pub struct RemoteAttributes {
     pub qos: u64,
 }
 
+impl RemoteAttributes {
+    /// Whether two VIs with these attributes may be connected: level, longest message and quality of
+    /// service are the same.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.reliability == other.reliability
+            && self.max_transfer == other.max_transfer
+            && self.qos == other.qos
+    }
+}
+
 /// Completions of one VI's queue, not told before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
@@ -145,8 +156,9 @@ pub trait CompletionQueue: fmt::Debug + Send + Sync {
     fn number(&self) -> u16;
     /// Takes the next record.
     fn poll(&self) -> Option<Completed>;
-    /// Waits until a record may be there, or until `bound_ns` are over.
-    fn wait(&self, bound_ns: u64, wait: Wait);
+    /// The next record, or one that is there and was not polled, wakes who sleeps
+    /// ([`ViPort::sleep`]), once.
+    fn arm(&self);
 }
 
 /// A VI stopped.
@@ -196,6 +208,8 @@ pub enum Progress {
     Rejected,
     /// Nobody waits at that address.
     NoMatch,
+    /// The peer is there, but its VI is not like this one; its attributes.
+    Mismatch(RemoteAttributes),
     /// The other side gave up, or its node is gone.
     Cancelled,
 }
@@ -328,12 +342,44 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// Gives a request that arrived, or its acceptance, up.
     fn reject(&self, incoming: &Incoming);
 
+    /// Asks for a connection of VI `local.vi` with the peer at `remote` that names `from`, until
+    /// `bound_ns` are over; both sides do.
+    ///
+    /// # Errors
+    /// `remote` is not on this network, or both addresses are one; a VI that is not this port's.
+    fn peer_connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32>;
+    /// How it is getting on; anything but Pending ends it. Cancelled, if the time is not over, means
+    /// that it failed in a way that another try may mend. One thread at a time for a request.
+    ///
+    /// # Errors
+    /// The device refused to connect the VI.
+    fn peer_poll(&self, request: u32) -> Result<Progress>;
+    /// Gives it up.
+    fn peer_cancel(&self, request: u32);
     /// Host addresses of the nodes that answer now, in rising order, this one not among them. Asks
     /// every node, which takes some milliseconds.
     ///
     /// # Errors
     /// [`crate::Error::Absent`].
     fn discover(&self) -> Result<Vec<NetAddress>>;
+
+    /// How often sleepers were woken. Who reads it, then arms its queue, then looks whether there is
+    /// anything to do, and then sleeps, misses nothing.
+    fn wake_count(&self) -> u64;
+    /// Sleeps until a queue that was armed has a record, until something happened that
+    /// [`ViPort::next_event`] or a poll may tell of, or until `bound_ns` are over; not at all if
+    /// somebody was woken since `seen`. It may wake earlier.
+    fn sleep(&self, seen: u64, bound_ns: u64, wait: Wait);
+    /// Wakes everybody.
+    fn wake(&self);
+    /// See [`crate::bus::Bus::thread_seat`].
+    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat>;
 
     /// See [`crate::bus::Bus::relax`].
     fn relax(&self, wait: Wait);

@@ -7,7 +7,7 @@ use nic_regs::counter::Counter;
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;
 use vipl::{Cq, Queue, Reliability, Vi, ViAttributes, VipReturn};
 
-use tests::{Buffer, DeviceKind, LONG, Node, Pair, code, error_bits, on_every_kind};
+use tests::{Buffer, DeviceKind, LONG, Node, Pair, Setup, code, error_bits, on_every_kind};
 
 fn vi_with(node: &Node, level: Reliability, send: Option<&Cq>, recv: Option<&Cq>) -> Vi {
     node.nic.create_vi(ViAttributes::new(level, node.tag), send, recv).unwrap()
@@ -167,7 +167,7 @@ fn flushed_descriptors_have_entries(kind: DeviceKind) {
 }
 
 fn a_waiter_sleeps_until_its_interrupt(kind: DeviceKind) {
-    let pair = Pair::new(kind);
+    let pair = Pair::with(&Setup::sleeping(kind));
     let cq = pair.b.nic.create_cq(16).unwrap();
     let level = Reliability::Delivery;
     let (a, b) = (pair.a.vi(level), vi_with(&pair.b, level, None, Some(&cq)));

@@ -18,6 +18,7 @@ mod fetch;
 mod host;
 #[cfg(feature = "rtl")]
 mod pcie;
+mod peer;
 mod push;
 mod rdma;
 mod reset;
@@ -27,3 +28,4 @@ mod stress;
 mod threads;
 mod tpt;
 mod vi;
+mod waiting;

@@ -124,6 +124,7 @@ impl Nic {
             control.connections.peer_down(now, node);
         }
         self.events.iter().for_each(|list| list.push(PortEvent::CardLost));
+        self.wake();
     }
 
     fn vi_error(&self, event: Event) {
@@ -138,6 +139,7 @@ impl Nic {
         let owner = self.vis.owner(event.index);
         if let Some(list) = owner.and_then(|domain| self.events.get(usize::from(domain))) {
             list.push(PortEvent::ViStopped(stopped));
+            self.wake();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A port on a NIC: one domain (doorbell page) of it.
 
+mod peer;
 mod queue;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use super::{
     RemoteAttributes, ViPort, node_address,
 };
 use crate::admin::ViSetup;
-use crate::bus::Wait;
+use crate::bus::{ThreadSeat, Wait};
 use crate::connection::ConnectState;
 use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
@@ -45,6 +46,7 @@ pub struct HardwarePort {
     /// Bus addresses of the rings of the completion queues.
     rings: Mutex<BTreeMap<u16, u64>>,
     requests: Mutex<BTreeMap<u32, Request>>,
+    peers: peer::Requests,
 }
 
 impl HardwarePort {
@@ -75,7 +77,8 @@ impl HardwarePort {
             rdma_read: capabilities.rdma_read,
         };
         let (rings, requests) = (Mutex::default(), Mutex::default());
-        Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, requests }))
+        let peers = peer::Requests::default();
+        Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, requests, peers }))
     }
 
     /// The NIC below.
@@ -122,6 +125,40 @@ impl HardwarePort {
             max_transfer: vi.max_transfer,
             allows: rdma_bits(vi.rdma_write, vi.rdma_read),
         })
+    }
+
+    /// Wants the channel to the node of `remote`, and gives the node.
+    fn reach(&self, remote: &NetAddress) -> Result<u8> {
+        self.check_presence()?;
+        let not_reachable = Error::NotReachable { address: remote.host.clone() };
+        let peers = self.nic.capabilities.peers;
+        let node = remote.node().filter(|node| *node < peers).ok_or(not_reachable)?;
+        let mut control = self.nic.control();
+        if control.peers.state(node) == PeerState::Closed {
+            control.peers.want(&self.nic.admin, node)?;
+        }
+        Ok(node)
+    }
+
+    /// Starts a request for a connection.
+    fn request(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+        peer: bool,
+    ) -> Result<u32> {
+        self.nic.vis.check(local.vi, self.domain)?;
+        let node = self.reach(remote)?;
+        let now = self.nic.bus.now_ns();
+        let mut control = self.nic.control();
+        let started = control.connections.connect(now, node, local, from, remote, peer);
+        let (exchange, connection) = started;
+        let request = Request { vi: local.vi, connection, ends_at: now.saturating_add(bound_ns) };
+        lock(&self.requests).insert(exchange, request);
+        self.nic.run(&mut control);
+        Ok(exchange)
     }
 
     /// Ends a request whose time is over or which failed.
@@ -261,21 +298,7 @@ impl ViPort for HardwarePort {
         remote: &NetAddress,
         bound_ns: u64,
     ) -> Result<u32> {
-        self.nic.vis.check(local.vi, self.domain)?;
-        self.check_presence()?;
-        let not_reachable = Error::NotReachable { address: remote.host.clone() };
-        let peers = self.nic.capabilities.peers;
-        let node = remote.node().filter(|node| *node < peers).ok_or(not_reachable)?;
-        let now = self.nic.bus.now_ns();
-        let mut control = self.nic.control();
-        if control.peers.state(node) == PeerState::Closed {
-            control.peers.want(&self.nic.admin, node)?;
-        }
-        let (exchange, connection) = control.connections.connect(now, node, local, from, remote);
-        let request = Request { vi: local.vi, connection, ends_at: now.saturating_add(bound_ns) };
-        lock(&self.requests).insert(exchange, request);
-        self.nic.run(&mut control);
-        Ok(exchange)
+        self.request(local, from, remote, bound_ns, false)
     }
 
     fn connect_poll(&self, exchange: u32) -> Result<Progress> {
@@ -363,9 +386,43 @@ impl ViPort for HardwarePort {
         self.nic.run(&mut control);
     }
 
+    fn peer_connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32> {
+        peer::connect(self, local, from, remote, bound_ns)
+    }
+
+    fn peer_poll(&self, request: u32) -> Result<Progress> {
+        peer::poll(self, request)
+    }
+
+    fn peer_cancel(&self, request: u32) {
+        peer::cancel(self, request);
+    }
+
     fn discover(&self) -> Result<Vec<NetAddress>> {
         let nodes = self.nic.discover()?;
         Ok(nodes.into_iter().map(|node| NetAddress::of_node(node, &[])).collect())
+    }
+
+    fn wake_count(&self) -> u64 {
+        self.nic.wake_count()
+    }
+
+    fn sleep(&self, seen: u64, bound_ns: u64, wait: Wait) {
+        self.nic.sleep(seen, bound_ns, wait);
+    }
+
+    fn wake(&self) {
+        self.nic.wake();
+    }
+
+    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
+        self.nic.bus.thread_seat(name)
     }
 
     fn relax(&self, wait: Wait) {
@@ -377,6 +434,7 @@ impl ViPort for HardwarePort {
     }
 
     fn close(&self) {
+        self.peers.all().into_iter().for_each(|request| peer::cancel(self, request));
         let requests: Vec<u32> = lock(&self.requests).keys().copied().collect();
         requests.into_iter().for_each(|exchange| self.end_request(exchange));
         // A device that refuses here keeps the object until its reset; the numbers then stay taken.

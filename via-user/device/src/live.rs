@@ -49,6 +49,14 @@ struct Pace {
     work: bool,
 }
 
+impl Pace {
+    fn wake(&mut self) {
+        if let Some(since) = self.asleep_since.take() {
+            self.slept += since.elapsed();
+        }
+    }
+}
+
 /// A world, its buses and its thread. The thread ends with the last user.
 #[derive(Debug)]
 pub struct Engine {
@@ -130,8 +138,7 @@ impl Engine {
             let woken = self.work.wait_timeout(pace, left);
             pace = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        pace.asleep_since = None;
-        pace.slept += start.elapsed();
+        pace.wake();
         core::mem::take(&mut pace.work)
     }
 
@@ -140,6 +147,8 @@ impl Engine {
         let mut pace = lock(&self.pace);
         if !pace.work {
             pace.work = true;
+            // From now on the devices' time counts, however long the engine takes to get going.
+            pace.wake();
             self.work.notify_one();
         }
     }

@@ -19,11 +19,8 @@ use nic_regs::doorbell::Queue;
 
 use crate::error::{Result, VipReturn};
 use crate::nic::Nic;
-use crate::transfer::Deadline;
 use crate::vi::{Announced, Vi, ViInner};
-
-/// Longest sleep of a waiter before it looks for errors, which do not wake it.
-const SLICE_NS: u64 = 100_000;
+use crate::waiting::Patience;
 
 /// A completion queue (`VIP_CQ_HANDLE`). Clones are the same queue.
 #[derive(Clone, Debug)]
@@ -256,20 +253,28 @@ impl Cq {
     #[doc(alias = "VipCQWait")]
     pub fn wait(&self, timeout: Duration) -> core::result::Result<CqEntry, VipReturn> {
         let nic = &self.inner.nic;
-        let deadline = Deadline::after(nic, timeout);
+        let what = "a completion in queue";
+        let mut patience = Patience::new(nic, timeout, what, self.number().into());
         loop {
             match self.done() {
                 Err(VipReturn::NotDone) => {}
                 ended => return ended,
             }
-            let bound = deadline.left(nic, SLICE_NS);
-            if bound == 0 {
+            if patience.is_over(nic) {
                 return Err(VipReturn::Timeout);
             }
-            let wait = deadline.wait("a completion in queue", self.number().into());
-            let ring = Arc::clone(&lock(&self.inner.state).ring);
-            ring.wait(bound, wait);
+            patience.pause(nic, || self.arm());
         }
+    }
+
+    /// Has the next entry wake sleepers.
+    pub(crate) fn arm(&self) -> bool {
+        with(&self.inner.state, |state| {
+            // The NIC tells at once of what nobody has read.
+            state.drain();
+            state.ring.arm();
+        });
+        true
     }
 
     /// Gives the queue room for at least `entries` completions, also while completions come: none is
@@ -290,6 +295,8 @@ impl Cq {
         }
         let ring = nic.port().resize_queue(self.number(), entries)?;
         with(&self.inner.state, |state| state.replace(self.number(), ring));
+        // Who sleeps has armed the old ring.
+        nic.port().wake();
         Ok(())
     }
 

@@ -8,6 +8,7 @@
 //! | `VipRegisterMem`, `VipDeregisterMem`, `VipQueryMem`, `VipSetMemAttributes` | [`Nic::register_mem`] and its neighbours |
 //! | `VipCreateVi`, `VipDestroyVi`, `VipQueryVi`, `VipSetViAttributes` | [`Nic::create_vi`], [`Vi::destroy`], [`Vi::query`], [`Vi::set_attributes`] |
 //! | `VipConnectWait`, `Accept`, `Reject`, `Request`, `VipDisconnect` | [`Nic::connect_wait`], [`ConnectionRequest`], [`Vi`] |
+//! | `VipConnectPeerRequest`, `Done`, `Wait` | [`Vi::connect_peer_request`] and its neighbours |
 //! | `VipPostSend`, `VipSendDone`, `VipSendWait`, and the same for receives | [`Vi`] |
 //! | RDMA writes and reads, where the NIC has them | [`Descriptor::prepare_rdma_write`], [`Descriptor::prepare_rdma_read`], [`Region::remote`] |
 //! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipResizeCQ`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
@@ -24,8 +25,10 @@ pub mod error;
 pub mod management;
 pub mod memory;
 pub mod nic;
+pub mod peer;
 pub mod transfer;
 pub mod vi;
+pub mod waiting;
 
 pub use attributes::{
     MemAttributes, NicAttributes, Reliability, RemoteViAttributes, ViAttributes, ViQuery, ViState,
@@ -45,3 +48,4 @@ pub use nic::Nic;
 pub use nic_regs::doorbell::Queue;
 pub use transfer::{Completion, INFINITE};
 pub use vi::Vi;
+pub use waiting::Waiting;

@@ -1,12 +1,12 @@
 //! NICs: open, query, errors; and what their VIs share.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use host_driver::bus::Wait;
 use host_driver::dma::DmaMemory;
-use host_driver::port::{DISCRIMINATOR_MAX, PortEvent, ViPort};
+use host_driver::port::{CompletionQueue, DISCRIMINATOR_MAX, PortEvent, ViPort};
 use host_driver::sync::{lock, try_lock};
 
 use crate::attributes::{MemAttributes, NicAttributes, Reliability};
@@ -14,6 +14,7 @@ use crate::error::{
     ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result, VipReturn, default_handler,
 };
 use crate::vi::{Vi, ViInner};
+use crate::waiting::Waiting;
 
 /// Most descriptors posted on one queue.
 pub(crate) const DESCRIPTORS_PER_QUEUE: usize = 1024;
@@ -31,6 +32,15 @@ pub(crate) struct NicInner {
     pub(crate) tags: Mutex<BTreeMap<u16, u32>>,
     pub(crate) memory: Mutex<BTreeMap<u32, (DmaMemory, MemAttributes)>>,
     pub(crate) vis: Mutex<BTreeMap<u16, Weak<ViInner>>>,
+    /// VIs that may have a connection with a peer under way.
+    pub(crate) peering: Mutex<Vec<Weak<ViInner>>>,
+    /// How many there are, readable without the lock.
+    pub(crate) peering_count: AtomicUsize,
+    pub(crate) waiting: Waiting,
+    /// The completion queue of work queues that have none of the program's.
+    pub(crate) own_queue: Mutex<Option<Arc<dyn CompletionQueue>>>,
+    /// Held while it is made; may be held across `relax`.
+    pub(crate) making_own_queue: Mutex<()>,
     handler: Mutex<Option<ErrorHandler>>,
     lost: AtomicBool,
     closed: AtomicBool,
@@ -47,16 +57,33 @@ impl Nic {
     #[must_use]
     #[doc(alias = "VipOpenNic")]
     pub fn open(port: Arc<dyn ViPort>) -> Self {
+        Self::open_with(port, Waiting::default())
+    }
+
+    /// The same with another way of waiting.
+    #[must_use]
+    pub fn open_with(port: Arc<dyn ViPort>, waiting: Waiting) -> Self {
         let inner = NicInner {
             port,
             tags: Mutex::default(),
             memory: Mutex::default(),
             vis: Mutex::default(),
+            peering: Mutex::default(),
+            peering_count: AtomicUsize::new(0),
+            waiting,
+            own_queue: Mutex::default(),
+            making_own_queue: Mutex::default(),
             handler: Mutex::default(),
             lost: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// How the waiting functions wait.
+    #[must_use]
+    pub fn waiting(&self) -> Waiting {
+        self.inner.waiting
     }
 
     /// Closes the NIC: VIs, completion queues, registrations and tags that are left are taken back.
@@ -71,7 +98,10 @@ impl Nic {
         // VIs that the program still holds are dead; their numbers may be given to others.
         let vis = core::mem::take(&mut *lock(&self.inner.vis));
         vis.values().filter_map(Weak::upgrade).for_each(|vi| vi.bury());
+        lock(&self.inner.own_queue).take();
         self.inner.port.close();
+        self.inner.port.wake();
+        lock(&self.inner.peering).clear();
         lock(&self.inner.memory).clear();
         lock(&self.inner.tags).clear();
     }
@@ -156,6 +186,9 @@ impl Nic {
                 }
                 PortEvent::CardLost => self.card_lost(),
             }
+        }
+        if self.inner.peering_count.load(Ordering::Acquire) > 0 {
+            self.peer_progress();
         }
     }
 

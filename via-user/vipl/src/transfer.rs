@@ -15,6 +15,7 @@ use crate::error::{CompletionError, Result, VipReturn};
 use crate::memory::Region;
 use crate::nic::Nic;
 use crate::vi::Vi;
+use crate::waiting::Patience;
 
 /// A wait without end (`VIP_INFINITE`).
 #[doc(alias = "VIP_INFINITE")]
@@ -194,16 +195,16 @@ impl Vi {
 
     fn wait(&self, queue: Queue, timeout: Duration, what: &'static str) -> Completion {
         let nic = self.nic();
-        let deadline = Deadline::after(nic, timeout);
+        let mut patience = Patience::new(nic, timeout, what, self.number().into());
         loop {
             let completion = self.done(queue);
             if !matches!(&completion, Err(e) if e.code == VipReturn::NotDone) {
                 return completion;
             }
-            if deadline.left(nic, 1) == 0 {
+            if patience.is_over(nic) {
                 return nothing(VipReturn::Timeout);
             }
-            nic.relax(deadline.wait(what, self.number().into()));
+            patience.pause(nic, || self.arm(queue));
         }
     }
 }

@@ -13,9 +13,10 @@
 
 mod create;
 
-use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use host_driver::bus::Wait;
 use host_driver::port::ViStopped;
 use host_driver::sync::lock;
 use host_driver::work_queue::WorkQueue;
@@ -30,6 +31,7 @@ use crate::descriptor::Descriptor;
 use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
 use crate::memory::Ptag;
 use crate::nic::Nic;
+use crate::peer::Peering;
 
 /// A virtual interface (`VIP_VI_HANDLE`). Clones are the same VI; the last one destroys it.
 #[derive(Clone)]
@@ -46,6 +48,18 @@ const GONE: u8 = 4;
 pub(crate) struct Side {
     pub(crate) work: Mutex<WorkQueue>,
     pub(crate) cq: Option<Cq>,
+    /// Number of the completion queue that the NIC tells: the program's or the library's.
+    told: Option<u16>,
+}
+
+impl Side {
+    /// Has the next completion wake sleepers. False if it cannot.
+    fn arm(&self, nic: &Nic) -> bool {
+        match &self.cq {
+            Some(cq) => cq.arm(),
+            None => self.told.is_some() && nic.arm_own_queue(),
+        }
+    }
 }
 
 /// Completions of a VI's queues that its completion queues were told of.
@@ -66,6 +80,10 @@ pub(crate) struct ViInner {
     /// The NIC stopped the VI before the connection was known here.
     early_stop: Mutex<Option<ViStopped>>,
     user_data: AtomicU64,
+    /// Whoever sets a connection up is to give up.
+    abandoned: AtomicBool,
+    /// A connection with a peer that is being set up; may be held across `relax`.
+    pub(crate) peering: Mutex<Option<Peering>>,
 }
 
 impl core::fmt::Debug for Vi {
@@ -124,6 +142,8 @@ impl ViInner {
         if let Some(cq) = &self.sides[queue as usize].cq {
             cq.push(self.number, queue, count);
         }
+        // Somebody may sleep for them.
+        self.nic.port().wake();
     }
 }
 
@@ -136,8 +156,17 @@ impl Vi {
         &self.inner.nic
     }
 
+    /// Has the next completion of a queue wake sleepers. False if it cannot.
+    pub(crate) fn arm(&self, queue: Queue) -> bool {
+        self.side(queue).arm(self.nic())
+    }
+
     pub(crate) fn side(&self, queue: Queue) -> &Side {
         &self.inner.sides[queue as usize]
+    }
+
+    pub(crate) const fn inner_arc(&self) -> &Arc<ViInner> {
+        &self.inner
     }
 
     pub(crate) fn inner(&self) -> &ViInner {
@@ -225,6 +254,18 @@ impl Vi {
         Ok(())
     }
 
+    /// Nobody else connects the VI from here on, until it is connected or Idle again.
+    pub(crate) fn begin_connect(&self) -> Result<()> {
+        self.change(ViState::Idle, ViState::ConnectPending)?;
+        self.inner.abandoned.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether whoever connects the VI is to give up: it is to be disconnected.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.inner.abandoned.load(Ordering::Acquire)
+    }
+
     /// The connection is there, on both sides.
     pub(crate) fn connected(&self) -> Result<()> {
         self.change(ViState::ConnectPending, ViState::Connected)?;
@@ -249,7 +290,7 @@ impl Vi {
 
     /// Does something after which the NIC has forgotten the VI's queues, and posts again what the
     /// NIC had of the receive queue. On the send queue there is nothing: the VI is not connected.
-    fn anew(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub(crate) fn anew(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
         lock(&self.side(Queue::Recv).work).hold();
         let result = act();
         if result.is_ok() {
@@ -271,6 +312,7 @@ impl Vi {
         {
             self.flush([status::DESC_FLUSHED_ERROR; 2]);
         }
+        self.nic().port().wake();
         drop(teardown);
     }
 
@@ -305,6 +347,7 @@ impl Vi {
         let mut first = [status::DESC_FLUSHED_ERROR; 2];
         first[stopped.queue as usize] = stopped.status;
         let flushed = self.flush(first);
+        nic.port().wake();
         drop(teardown);
         let (code, resource) = match stopped.reason {
             StopReason::Refused | StopReason::PeerDown | StopReason::Disconnected => {
@@ -335,16 +378,30 @@ impl Vi {
         nic.report(&ErrorDescriptor { vi: Some(self.clone()), descriptor, resource, code });
     }
 
+    /// Ends the setting up of a connection, in whatever thread, and waits until it has ended.
+    fn abandon(&self) -> Result<()> {
+        self.inner.abandoned.store(true, Ordering::Release);
+        self.cancel_peer()?;
+        let wait = Wait::bounded("the end of a connection's set-up, VI", self.number().into());
+        while self.state() == ViState::ConnectPending {
+            self.nic().relax(wait);
+        }
+        Ok(())
+    }
+
     /// Disconnects; what is posted completes as flushed, in order, and is still to be taken. The VI
-    /// is then Idle.
+    /// is then Idle. A connection that is being set up is given up; the call that does so in another
+    /// thread fails with [`VipReturn::InvalidState`]. An Idle VI stays as it is, but for what is
+    /// posted.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidState`] while a connection is being set up; [`VipReturn::ErrorResource`]
-    /// if the NIC does not answer; [`VipReturn::InvalidParameter`] if the VI is destroyed.
+    /// [`VipReturn::ErrorResource`] if the NIC does not answer; [`VipReturn::InvalidParameter`] if
+    /// the VI is destroyed; [`VipReturn::InvalidState`] if another thread connects it again at once.
     #[doc(alias = "VipDisconnect")]
     pub fn disconnect(&self) -> Result<()> {
         let nic = self.nic();
         self.check(nic)?;
+        self.abandon()?;
         let _teardown = nic.lock_relaxed(&self.inner.teardown, "a VI's teardown");
         match self.state() {
             ViState::ConnectPending => return Err(VipReturn::InvalidState.into()),
@@ -358,6 +415,7 @@ impl Vi {
         }
         nic.port().reset_vi(self.number())?;
         self.flush([status::DESC_FLUSHED_ERROR; 2]);
+        nic.port().wake();
         self.change(ViState::Error, ViState::Idle)
     }
 
@@ -402,6 +460,9 @@ impl Drop for ViInner {
             vis.remove(&self.number);
             drop(vis);
             if !std::thread::panicking() {
+                if let Some(request) = lock(&self.peering).as_ref().and_then(Peering::request) {
+                    self.nic.port().peer_cancel(request);
+                }
                 // Nobody is left to tell; the port takes back what is left when it is closed.
                 let _ = self.nic.port().reset_vi(self.number);
                 let _ = self.release();

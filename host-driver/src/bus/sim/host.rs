@@ -93,6 +93,13 @@ impl SimHost {
         self.pending.get_mut(usize::from(vector)).is_some_and(core::mem::take)
     }
 
+    /// Raises a vector as if the device had; that is not counted.
+    pub(super) fn raise_interrupt(&mut self, vector: u16) {
+        if let Some(pending) = self.pending.get_mut(usize::from(vector)) {
+            *pending = true;
+        }
+    }
+
     pub(super) fn take_touched(&mut self) -> bool {
         core::mem::take(&mut self.touched)
     }

@@ -4,39 +4,30 @@ use std::sync::Arc;
 
 use nic_regs::doorbell::Queue;
 use nic_regs::event::Kind;
-use nic_regs::limits::MSIX_VECTOR_COUNT;
 
 use super::HardwarePort;
 use crate::admin::EventSetup;
-use crate::bus::Wait;
 use crate::dma::DmaMemory;
 use crate::error::{Error, Result};
 use crate::event::EventRing;
-use crate::nic::Nic;
+use crate::nic::CONTROL_VECTOR;
 use crate::port::{Completed, CompletionQueue};
 use crate::sync::lock;
 
 /// Log2 of the entries of the largest event queue.
 pub(super) const LOG2_MAX: u8 = 15;
-/// Vectors used.
-const VECTORS_MAX: u8 = 32;
-const _: () = assert!(VECTORS_MAX as usize == MSIX_VECTOR_COUNT);
 
 #[derive(Debug)]
-struct HardwareQueue {
-    nic: Arc<Nic>,
-    ring: EventRing,
-    vector: u16,
-}
+struct HardwareQueue(EventRing);
 
 impl CompletionQueue for HardwareQueue {
     fn number(&self) -> u16 {
-        self.ring.index()
+        self.0.index()
     }
 
     fn poll(&self) -> Option<Completed> {
         loop {
-            let event = self.ring.take()?;
+            let event = self.0.take()?;
             let queue = match Kind::from_bits(event.kind.into()) {
                 Some(Kind::SendComplete) => Queue::Send,
                 Some(Kind::RecvComplete) => Queue::Recv,
@@ -46,12 +37,8 @@ impl CompletionQueue for HardwareQueue {
         }
     }
 
-    fn wait(&self, bound_ns: u64, wait: Wait) {
-        self.nic.bus.take_interrupt(self.vector);
-        self.ring.publish(true);
-        if !self.ring.has_event() {
-            self.nic.bus.wait_interrupt(self.vector, bound_ns, wait);
-        }
+    fn arm(&self) {
+        self.0.publish(true);
     }
 }
 
@@ -77,21 +64,18 @@ impl Ring {
 
     /// Has the device fill the ring as queue `number`.
     fn start(self, port: &HardwarePort, number: u16) -> Result<Arc<dyn CompletionQueue>> {
-        // Vector 0 is the driver's own.
-        let vectors = u16::from(port.nic.capabilities.vectors.clamp(1, VECTORS_MAX));
-        let vector = if vectors > 1 { 1 + number % (vectors - 1) } else { 0 };
         let setup = EventSetup {
             base: self.base,
             log2: self.log2,
             wide: false,
             domain: port.domain,
-            vector: u8::try_from(vector).unwrap_or(0),
+            vector: CONTROL_VECTOR,
         };
         let created = port.nic.admin.event_create(number, setup);
         created.inspect_err(|_| port.nic.bus.unmap(self.base))?;
         lock(&port.rings).insert(number, self.base);
         let ring = EventRing::new(number, self.memory, self.log2, false, port.doorbell.clone());
-        Ok(Arc::new(HardwareQueue { nic: Arc::clone(&port.nic), ring, vector }))
+        Ok(Arc::new(HardwareQueue(ring)))
     }
 }
 

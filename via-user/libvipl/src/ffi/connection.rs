@@ -116,29 +116,32 @@ extern "C" fn connect_peer_request(
     vi: Handle,
     local: In<abi::NetAddress>,
     to: In<abi::NetAddress>,
-    _ms: c_ulong,
+    ms: c_ulong,
 ) -> Code {
     guard("VipConnectPeerRequest", || {
-        let _object = VIS.get(vi)?;
-        let (_local, _to) = (read(local)?, read(to)?);
-        Err(VipReturn::ErrorNotSupported)
+        let object = VIS.get(vi)?;
+        let (local, to) = (read(local)?, read(to)?);
+        let requested = object.vi.connect_peer_request(&local, &to, timeout(ms));
+        requested.map_err(code("VipConnectPeerRequest"))
     })
 }
 
 #[unsafe(export_name = "VipConnectPeerDone")]
 extern "C" fn connect_peer_done(vi: Handle, out: Out<abi::ViAttributes>) -> Code {
     guard("VipConnectPeerDone", || {
-        let _object = VIS.get(vi)?;
+        let object = VIS.get(vi)?;
         out.check()?;
-        Err(VipReturn::ErrorNotSupported)
+        let done = object.vi.connect_peer_done();
+        out.set(remote(done.map_err(code("VipConnectPeerDone"))?))
     })
 }
 
 #[unsafe(export_name = "VipConnectPeerWait")]
 extern "C" fn connect_peer_wait(vi: Handle, out: Out<abi::ViAttributes>) -> Code {
     guard("VipConnectPeerWait", || {
-        let _object = VIS.get(vi)?;
+        let object = VIS.get(vi)?;
         out.check()?;
-        Err(VipReturn::ErrorNotSupported)
+        let connected = object.vi.connect_peer_wait();
+        out.set(remote(connected.map_err(code("VipConnectPeerWait"))?))
     })
 }

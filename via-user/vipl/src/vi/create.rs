@@ -1,6 +1,6 @@
 //! VIs are created, and get other attributes.
 
-use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use host_driver::port::{PortAttributes, PortVi};
@@ -52,7 +52,7 @@ impl Nic {
         }
         self.check_vi(&attributes)?;
         self.use_tag(attributes.ptag)?;
-        let queues = [send_cq, recv_cq].map(|cq| cq.map(Cq::number));
+        let queues = [send_cq, recv_cq].map(|cq| cq.map(Cq::number).or_else(|| self.own_queue()));
         let created = self.port().create_vi(port_vi(&attributes, queues));
         let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
         let port = self.port().attributes();
@@ -65,6 +65,7 @@ impl Nic {
                 port.push,
             )),
             cq: cq.cloned(),
+            told: queues[queue as usize],
         };
         let inner = Arc::new(ViInner {
             nic: self.clone(),
@@ -77,6 +78,8 @@ impl Nic {
             teardown: Mutex::new(()),
             early_stop: Mutex::new(None),
             user_data: AtomicU64::new(0),
+            abandoned: AtomicBool::new(false),
+            peering: Mutex::new(None),
         });
         lock(&self.inner().vis).insert(number, Arc::downgrade(&inner));
         for cq in [send_cq, recv_cq].into_iter().flatten() {
@@ -128,7 +131,7 @@ impl Vi {
         let port = self.nic().port();
         // Nobody connects it meanwhile.
         self.change(ViState::Idle, ViState::ConnectPending)?;
-        let queues = [Queue::Send, Queue::Recv].map(|queue| self.inner.queue_number(queue));
+        let queues = [Queue::Send, Queue::Recv].map(|queue| self.side(queue).told);
         let set =
             self.anew(|| Ok(port.set_vi(self.number(), port_vi(&attributes, queues))?)).map(|()| {
                 self.inner.tag.store(attributes.ptag.0, Ordering::Relaxed);
