@@ -9,6 +9,7 @@ use nic_regs::vi::{Reliability, StopReason};
 
 use crate::bus::{ThreadSeat, Wait};
 use crate::dma::DmaMemory;
+use crate::doorbell::DoorbellPage;
 use crate::error::Result;
 
 mod hardware;
@@ -298,6 +299,11 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// The same of a send whose data, at most [`nic_regs::doorbell::PUSH_DATA_BYTES`], and immediate
     /// data are known here; the descriptor says the same. A port may ignore them.
     fn post_with(&self, token: Token, data: &[u8], immediate: Option<u32>);
+    /// The page that [`ViPort::post`] and [`ViPort::post_with`] write, if they do no more than that:
+    /// whoever posts often may write it itself.
+    fn doorbells(&self) -> Option<DoorbellPage> {
+        None
+    }
     /// The next event. Cheap if there is nothing to do.
     fn next_event(&self) -> Option<PortEvent>;
 

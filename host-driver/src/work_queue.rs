@@ -67,6 +67,13 @@ pub enum Head<T = Slot> {
     Done(T),
 }
 
+/// A queue in which nothing can be posted.
+impl Default for WorkQueue {
+    fn default() -> Self {
+        Self::new(0, Queue::Send, 0, 0, false)
+    }
+}
+
 /// Finds the memory of a region that a queue has not met, and whether the VI may read it.
 pub trait Find: Fn(Handle) -> Option<(DmaMemory, bool)> {}
 
@@ -77,7 +84,8 @@ impl WorkQueue {
     /// sends (a bit for each value of the control bits) and takes data with their doorbells or not.
     #[must_use]
     pub fn new(vi: u16, queue: Queue, limit: usize, operations: u8, push: bool) -> Self {
-        let ring = vec![Posted::default(); limit.next_power_of_two()].into_boxed_slice();
+        let length = if limit == 0 { 0 } else { limit.next_power_of_two() };
+        let ring = vec![Posted::default(); length].into_boxed_slice();
         let (operations, pushes) = match queue {
             Queue::Send => (operations, push),
             Queue::Recv => (u8::MAX, false),

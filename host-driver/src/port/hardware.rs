@@ -267,6 +267,10 @@ impl ViPort for HardwarePort {
         }
     }
 
+    fn doorbells(&self) -> Option<DoorbellPage> {
+        Some(self.doorbell.clone())
+    }
+
     fn next_event(&self) -> Option<PortEvent> {
         self.nic.progress();
         self.nic.events[usize::from(self.domain)].pop()

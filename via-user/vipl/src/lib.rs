@@ -26,6 +26,7 @@ pub mod management;
 pub mod memory;
 pub mod nic;
 pub mod peer;
+pub mod place;
 pub mod transfer;
 pub mod vi;
 pub mod waiting;

@@ -74,7 +74,7 @@ impl Vi {
     }
 
     fn post(&self, queue: Queue, descriptor: &Descriptor) -> Result<()> {
-        let mut work = lock(&self.side(queue).work);
+        let mut work = lock(self.side(queue).work);
         let held = queue == Queue::Recv;
         match self.state() {
             ViState::Connected => {}
@@ -111,7 +111,7 @@ impl Vi {
     /// room for a descriptor or it is not aligned to 64 bytes.
     pub fn post_at(&self, queue: Queue, address: u64, handle: u32) -> Result<()> {
         let handle = Handle(handle);
-        let mut work = lock(&self.side(queue).work);
+        let mut work = lock(self.side(queue).work);
         if self.state() == ViState::Connected {
             work.post_at(address, handle, &self.find(), self.ring())?;
             return Ok(());
@@ -158,7 +158,7 @@ impl Vi {
     }
 
     fn take(&self, queue: Queue) -> Option<Completion> {
-        let head = lock(&self.side(queue).work).take();
+        let head = lock(self.side(queue).work).take();
         match head {
             Head::NotDone => None,
             Head::Empty if self.is_gone() => None,

@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use host_driver::bus::Wait;
 use host_driver::port::ViStopped;
 use host_driver::sync::lock;
-use host_driver::work_queue::WorkQueue;
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
 use nic_regs::tpt::Handle;
@@ -32,6 +31,7 @@ use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
 use crate::memory::Ptag;
 use crate::nic::Nic;
 use crate::peer::Peering;
+use crate::place::{Place, Work};
 
 /// A virtual interface (`VIP_VI_HANDLE`). Clones are the same VI; the last one destroys it.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ const GONE: u8 = 4;
 /// One work queue with its lock and its completion queue.
 #[derive(Debug)]
 pub(crate) struct Side {
-    pub(crate) work: Mutex<WorkQueue>,
+    pub(crate) work: &'static Mutex<Work>,
     pub(crate) cq: Option<Cq>,
     /// Number of the completion queue that the NIC tells: the program's or the library's.
     told: Option<u16>,
@@ -74,6 +74,8 @@ pub(crate) struct ViInner {
     /// A [`ViState`], or [`GONE`].
     state: AtomicU8,
     sides: [Side; 2],
+    /// Where the work queues of both sides are.
+    place: Place,
     announced: Announced,
     /// Held while the connection is taken down; may be held across `relax`.
     teardown: Mutex<()>,
@@ -107,7 +109,7 @@ impl ViInner {
         let side = &self.sides[queue as usize];
         let Some(cq) = &side.cq else { return };
         cq.drain();
-        let completed = lock(&side.work).posted().saturating_sub(not_done as u64);
+        let completed = lock(side.work).posted().saturating_sub(not_done as u64);
         let announced = self.announced[queue as usize].load(Ordering::Acquire);
         if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(announced)) {
             self.announce(queue, count);
@@ -116,7 +118,7 @@ impl ViInner {
 
     /// Descriptors of a queue that were done since the VI was created.
     pub(crate) fn done_count(&self, queue: Queue) -> u64 {
-        lock(&self.sides[queue as usize].work).done()
+        lock(self.sides[queue as usize].work).done()
     }
 
     /// Number of the completion queue of a queue.
@@ -127,13 +129,14 @@ impl ViInner {
     /// Rights in a registration have changed, or it is no more.
     pub(crate) fn forget(&self, handle: Handle) {
         for side in &self.sides {
-            lock(&side.work).forget(handle);
+            lock(side.work).forget(handle);
         }
     }
 
     /// The VI is not to be used any more.
     pub(crate) fn bury(&self) {
-        let _queues = self.sides.each_ref().map(|side| lock(&side.work));
+        let mut queues = self.sides.each_ref().map(|side| lock(side.work));
+        queues.iter_mut().for_each(|work| work.set_open(false));
         self.state.store(GONE, Ordering::Release);
     }
 
@@ -232,24 +235,37 @@ impl Vi {
         ViQuery {
             state: self.state(),
             attributes: self.attributes(),
-            send_queue_empty: lock(&self.side(Queue::Send).work).is_empty(),
-            recv_queue_empty: lock(&self.side(Queue::Recv).work).is_empty(),
+            send_queue_empty: lock(self.side(Queue::Send).work).is_empty(),
+            recv_queue_empty: lock(self.side(Queue::Recv).work).is_empty(),
         }
     }
 
-    fn queues(&self) -> [MutexGuard<'_, WorkQueue>; 2] {
-        [lock(&self.side(Queue::Send).work), lock(&self.side(Queue::Recv).work)]
+    /// Number of the place of its work queues, see [`crate::place`]; no other VI has it as long as
+    /// this one is there.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.inner.place.number()
+    }
+
+    /// Lets whoever knows `key`, which is not 0, use the work queues by their place.
+    pub fn set_key(&self, key: usize) {
+        self.queues().iter_mut().for_each(|work| work.set_key(key));
+    }
+
+    fn queues(&self) -> [MutexGuard<'_, Work>; 2] {
+        [lock(self.side(Queue::Send).work), lock(self.side(Queue::Recv).work)]
     }
 
     /// Changes the state, unless it is another than `from`. Nothing is being posted at that moment.
     pub(crate) fn change(&self, from: ViState, to: ViState) -> Result<()> {
-        let _queues = self.queues();
+        let mut queues = self.queues();
         if self.is_gone() {
             return Err(VipReturn::InvalidParameter.into());
         }
         if self.state() != from {
             return Err(VipReturn::InvalidState.into());
         }
+        queues.iter_mut().for_each(|work| work.set_open(to == ViState::Connected));
         self.inner.state.store(to as u8, Ordering::Release);
         Ok(())
     }
@@ -291,14 +307,14 @@ impl Vi {
     /// Does something after which the NIC has forgotten the VI's queues, and posts again what the
     /// NIC had of the receive queue. On the send queue there is nothing: the VI is not connected.
     pub(crate) fn anew(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
-        lock(&self.side(Queue::Recv).work).hold();
+        lock(self.side(Queue::Recv).work).hold();
         let result = act();
         if result.is_ok() {
             lock(&self.inner.early_stop).take();
-            let not_done = lock(&self.side(Queue::Recv).work).not_done();
+            let not_done = lock(self.side(Queue::Recv).work).not_done();
             self.inner.settle(Queue::Recv, not_done);
         }
-        lock(&self.side(Queue::Recv).work).repost(|token| self.nic().port().post(token));
+        lock(self.side(Queue::Recv).work).repost(|token| self.nic().port().post(token));
         result
     }
 
@@ -319,7 +335,7 @@ impl Vi {
     /// Completes what the NIC has not, and makes it known. The NIC's queues are empty.
     fn flush(&self, first: [u32; 2]) -> [Option<Descriptor>; 2] {
         [Queue::Send, Queue::Recv].map(|queue| {
-            let flushed = lock(&self.side(queue).work).flush(first[queue as usize]);
+            let flushed = lock(self.side(queue).work).flush(first[queue as usize]);
             self.inner.settle(queue, 0);
             flushed.map(Descriptor::new)
         })

@@ -14,6 +14,7 @@ use crate::attributes::{Reliability, ViAttributes, ViState};
 use crate::completion::Cq;
 use crate::error::{Result, VipReturn};
 use crate::nic::{DESCRIPTORS_PER_QUEUE, Nic};
+use crate::place::{Place, Work};
 
 impl Nic {
     /// Whether a VI can have these attributes on this NIC.
@@ -56,14 +57,18 @@ impl Nic {
         let created = self.port().create_vi(port_vi(&attributes, queues));
         let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
         let port = self.port().attributes();
+        let work = |queue| {
+            let (operations, push) = (operations(port), port.push);
+            let queue = WorkQueue::new(number, queue, DESCRIPTORS_PER_QUEUE, operations, push);
+            Work::new(queue, self.port().doorbells())
+        };
+        let Some(place) = Place::take([Queue::Send, Queue::Recv].map(work)) else {
+            self.release_tag(attributes.ptag);
+            self.port().destroy_vi(number)?;
+            return Err(VipReturn::ErrorResource.into());
+        };
         let side = |queue, cq: Option<&Cq>| Side {
-            work: Mutex::new(WorkQueue::new(
-                number,
-                queue,
-                DESCRIPTORS_PER_QUEUE,
-                operations(port),
-                port.push,
-            )),
+            work: place.work(queue),
             cq: cq.cloned(),
             told: queues[queue as usize],
         };
@@ -74,6 +79,7 @@ impl Nic {
             tag: AtomicU16::new(attributes.ptag.0),
             state: AtomicU8::new(ViState::Idle as u8),
             sides: [side(Queue::Send, send_cq), side(Queue::Recv, recv_cq)],
+            place,
             announced: Announced::default(),
             teardown: Mutex::new(()),
             early_stop: Mutex::new(None),
@@ -120,7 +126,7 @@ impl Vi {
         let before = self.exchange(attributes);
         // What may be read depends on the tag.
         for queue in [Queue::Send, Queue::Recv] {
-            lock(&self.side(queue).work).forget_all();
+            lock(self.side(queue).work).forget_all();
         }
         nic.release_tag(before.as_ref().map_or(attributes.ptag, |before| before.ptag));
         before.map(drop)
