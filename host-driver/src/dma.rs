@@ -8,7 +8,7 @@
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::Arc;
 
@@ -155,17 +155,22 @@ impl DmaMemory {
         Self { allocation: Arc::new(Allocation { base, owner }), ..*self }
     }
 
+    /// The first byte.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        // SAFETY: `self.offset` is within the allocation.
+        unsafe { self.allocation.base.add(self.offset) }
+    }
+
     /// The line at `offset`, if it is inside and on a multiple of its size.
     #[must_use]
-    #[inline]
     pub fn line(&self, offset: usize) -> Option<Line<'_>> {
-        let inside = offset <= self.length && LINE_BYTES <= self.length - offset;
-        if !inside {
+        if offset > self.length || LINE_BYTES > self.length - offset {
             return None;
         }
         let base = self.at(offset, LINE_BYTES);
         let aligned = base.addr().get().is_multiple_of(LINE_BYTES);
-        aligned.then_some(Line { base, memory: PhantomData })
+        // SAFETY: inside, as was just checked, and aligned; `self` keeps it for the line's lifetime.
+        aligned.then(|| unsafe { Line::new(base) })
     }
 
     /// Pointer to `length` bytes at `offset`; panics, like indexing, if they are not inside.
@@ -277,6 +282,32 @@ impl DmaMemory {
         self.atomic_u64(offset).store(value.to_le(), Ordering::Release);
     }
 
+    /// Stores a little-endian double word that is a register of a device: what was stored before
+    /// is visible to the device when it sees it.
+    ///
+    /// # Panics
+    /// If the double word is not inside or not aligned.
+    #[inline]
+    pub fn store_register(&self, offset: usize, value: u64) {
+        let pointer = self.at(offset, 8).cast::<u64>();
+        assert!(pointer.is_aligned(), "register at {offset} is not aligned");
+        fence(Ordering::Release);
+        // SAFETY: 8 valid, aligned bytes that `self` keeps alive.
+        unsafe { VolatilePtr::new(pointer) }.write(value.to_le());
+    }
+
+    /// The same of words one behind the other; when this returns, no later store overtakes them,
+    /// also where the processor combines writes.
+    ///
+    /// # Panics
+    /// As [`DmaMemory::store_register`].
+    pub fn store_registers(&self, offset: usize, values: &[u64]) {
+        for (i, value) in values.iter().enumerate() {
+            self.store_register(offset + 8 * i, *value);
+        }
+        fence(Ordering::SeqCst);
+    }
+
     fn byte(&self, offset: usize) -> VolatilePtr<'_, u8> {
         // SAFETY: `at` gives a valid byte of an allocation that `self` keeps alive; bytes need no
         // alignment.
@@ -317,6 +348,16 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// The line at `base`.
+    ///
+    /// # Safety
+    /// It is aligned to [`LINE_BYTES`], and these bytes belong to a [`DmaMemory`] that is kept for
+    /// the line's lifetime.
+    #[inline]
+    pub(crate) const unsafe fn new(base: NonNull<u8>) -> Self {
+        Self { base, memory: PhantomData }
+    }
+
     /// As [`DmaMemory::load_u32`].
     ///
     /// # Panics

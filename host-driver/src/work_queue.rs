@@ -9,51 +9,39 @@
 //! ring from the start, and its own handle to the memory of each region that it has met.
 
 mod inline;
-mod regions;
+mod ring;
 mod slot;
 
 use nic_regs::desc::{control, status};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
 
-use crate::dma::DmaMemory;
+use crate::dma::{DmaMemory, LINE_BYTES};
 use crate::error::{Error, Result};
 
-use regions::{Known, Regions};
-use slot::{Front, token};
+use ring::{Candidate, Posted, Ring};
+use slot::Front;
 
 pub use inline::Inline;
 pub use slot::Slot;
 
-/// A posted descriptor.
-#[derive(Clone, Copy, Debug, Default)]
-struct Posted {
-    /// Where it lies in its region, in bytes.
-    offset: usize,
-    /// Room that it has, in bytes.
-    room: u32,
-    /// Place of its region.
-    region: u32,
-}
+/// Most segments that a token can speak of.
+const SEGMENTS_MOST: u32 = 31;
 
 /// One work queue of a VI, without its lock.
 #[derive(Debug)]
 pub struct WorkQueue {
-    vi: u16,
-    queue: Queue,
-    /// The posted and not yet taken descriptors: those numbered `taken` up to `posted`, each at its
-    /// number modulo the length, which is a power of two.
-    ring: Box<[Posted]>,
-    limit: usize,
-    posted: u64,
-    taken: u64,
-    regions: Regions,
+    ring: Ring,
+    /// VI and queue, as a token has them.
+    bits: u64,
     /// Posts are kept back until [`WorkQueue::repost`].
     held: bool,
-    /// Operations that the device has: a bit for each value of the control bits.
-    operations: u8,
     /// The device takes data with the doorbell of a send.
     pushes: bool,
+    /// Operations that the device has: a bit for each value of the control bits.
+    operations: u8,
+    queue: Queue,
+    limit: usize,
 }
 
 /// What the head of a work queue is.
@@ -84,48 +72,34 @@ impl WorkQueue {
     /// sends (a bit for each value of the control bits) and takes data with their doorbells or not.
     #[must_use]
     pub fn new(vi: u16, queue: Queue, limit: usize, operations: u8, push: bool) -> Self {
-        let length = if limit == 0 { 0 } else { limit.next_power_of_two() };
-        let ring = vec![Posted::default(); length].into_boxed_slice();
         let (operations, pushes) = match queue {
             Queue::Send => (operations, push),
             Queue::Recv => (u8::MAX, false),
         };
-        let regions = Regions::default();
-        Self {
-            vi,
-            queue,
-            ring,
-            limit,
-            posted: 0,
-            taken: 0,
-            regions,
-            held: false,
-            operations,
-            pushes,
-        }
+        let bits = Token { vi, region: 0, offset_64: 0, segments: 0, queue }.to_bits();
+        Self { ring: Ring::new(limit), bits, held: false, pushes, operations, queue, limit }
     }
 
     /// Whether nothing is posted that was not taken back.
     #[must_use]
-    #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.posted == self.taken
+        self.ring.is_empty()
     }
 
     /// Descriptors posted since creation.
     #[must_use]
     pub const fn posted(&self) -> u64 {
-        self.posted
+        self.ring.posted
     }
 
     /// Descriptors done since creation, as far as statuses tell. Statuses come in order, so few of
     /// them are looked at.
     #[must_use]
     pub fn done(&self) -> u64 {
-        let (mut done, mut open) = (self.taken, self.posted);
+        let (mut done, mut open) = (self.ring.taken, self.ring.posted);
         while done < open {
             let middle = done.midpoint(open);
-            if self.front(middle).is_some_and(Front::is_done) {
+            if self.ring.front(middle).is_done() {
                 done = middle + 1;
             } else {
                 open = middle;
@@ -134,137 +108,119 @@ impl WorkQueue {
         done
     }
 
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the ring is far smaller")]
-    const fn place(&self, number: u64) -> usize {
-        number as usize & (self.ring.len() - 1)
-    }
-
-    #[inline]
-    fn entry(&self, number: u64) -> (Posted, &Known) {
-        let posted = self.ring[self.place(number)];
-        (posted, self.regions.at(posted.region as usize))
-    }
-
-    /// The front of the descriptor with this number. It was inside when it was posted.
-    #[inline]
-    fn front(&self, number: u64) -> Option<Front<'_>> {
-        let (posted, known) = self.entry(number);
-        known.front(posted.offset)
-    }
-
-    fn last_front(&self) -> Option<Front<'_>> {
-        if self.is_empty() { None } else { self.front(self.posted - 1) }
-    }
-
     /// Whether the device has nothing of this queue to do, as far as statuses tell.
     #[must_use]
-    #[inline]
     pub fn is_idle(&self) -> bool {
-        self.last_front().is_none_or(Front::is_done)
-    }
-
-    fn full(&self) -> Error {
-        Error::Exhausted { what: "place in the work queue", limit: self.limit }
+        self.ring.last().is_none_or(Front::is_done)
     }
 
     /// A region's rights have changed, or it is no more.
     pub fn forget(&mut self, handle: Handle) {
-        self.regions.forget(handle);
+        self.ring.forget(handle);
     }
 
     /// Rights in any region may have changed.
     pub fn forget_all(&mut self) {
-        self.regions.forget_all();
+        self.ring.forget_all();
     }
 
     /// Place of a region; one that was not met yet is looked for.
     #[inline]
     fn region(&mut self, handle: Handle, find: &impl Find) -> Option<usize> {
-        if let Some(place) = self.regions.find(handle) {
-            return Some(place);
+        match self.ring.find(handle) {
+            Some(place) => Some(place),
+            None => self.meet(handle, find),
         }
+    }
+
+    #[cold]
+    fn meet(&mut self, handle: Handle, find: &impl Find) -> Option<usize> {
         let (memory, readable) = find(handle)?;
-        Some(self.regions.learn(handle, &memory, readable))
+        self.ring.learn(handle, &memory, readable)
     }
 
     /// Copies bytes of a region that the VI may read. None: it may not, or they are not inside.
     fn read(&mut self, segment: (Handle, u64), data: &mut [u8], find: &impl Find) -> Option<()> {
         let (handle, address) = segment;
         let place = self.region(handle, find)?;
-        if !self.regions.at(place).readable {
+        if !self.ring.region(place).readable {
             // It may have been allowed since.
-            self.regions.at_mut(place).readable = find(handle)?.1;
+            self.ring.allow_reads(place, find(handle)?.1);
         }
-        let known = self.regions.at(place);
-        let offset = usize::try_from(address.checked_sub(known.address)?).ok()?;
-        let inside = offset.checked_add(data.len())? <= known.memory.len();
-        (known.readable && inside).then(|| known.memory.copy_to(offset, data))
+        let region = self.ring.region(place);
+        let offset = usize::try_from(address.checked_sub(region.address)?).ok()?;
+        let inside = offset.checked_add(data.len())? <= region.memory.len();
+        (region.readable && inside).then(|| region.memory.copy_to(offset, data))
     }
 
-    /// Enters a descriptor. Gives its token.
+    /// Enters a descriptor; `begin` is called once nothing is wrong with it. Gives what that says.
     #[inline]
-    fn enter(
+    fn enter<R>(
         &mut self,
-        (region, offset): (usize, usize),
+        region: usize,
+        address: u64,
         room: u32,
-        begin: impl FnOnce(Front<'_>),
-    ) -> Result<Token> {
-        if self.posted - self.taken >= self.limit as u64 {
-            return Err(self.full());
-        }
-        let known = self.regions.at(region);
-        let Some(front) = known.front(offset) else { return Err(outside(known, offset)) };
-        let shape = front.shape();
-        if self.operations >> (shape >> 16 & u32::from(control::OP_MASK)) & 1 == 0 {
-            return Err(Error::NotSupported { what: "RDMA of this kind" });
-        }
-        let token = token(self.vi, self.queue, known.handle, known.offset_64(offset)?, shape);
-        begin(front);
-        if let Some(last) = self.last_front() {
-            last.link(known.address + offset as u64, known.handle);
-        }
-        self.regions.at_mut(region).posted += 1;
-        let place = self.place(self.posted);
-        #[expect(clippy::cast_possible_truncation, reason = "few regions")]
-        let region = region as u32;
-        self.ring[place] = Posted { offset, room, region };
-        self.posted += 1;
-        Ok(token)
+        begin: impl FnOnce(&Candidate<'_>, u32) -> R,
+    ) -> Result<R> {
+        let (operations, limit) = (self.operations, self.limit);
+        let entered = self.ring.enter(region, address, room, |candidate| {
+            if candidate.full {
+                return Err(full(limit));
+            }
+            let shape = candidate.front.shape();
+            if operations != u8::MAX {
+                check_operation(operations, shape)?;
+            }
+            Ok(begin(&candidate, shape))
+        });
+        entered.unwrap_or_else(|| Err(outside(address)))
     }
 
-    /// Posts to the device.
+    /// Posts to the device. `ring` gets the bits of a token.
     #[inline]
     fn post_in(
         &mut self,
-        (region, offset): (usize, usize),
+        region: usize,
+        address: u64,
         room: u32,
         find: &impl Find,
-        ring: impl FnOnce(Token, Option<&Inline>),
+        ring: impl FnOnce(u64, Option<&Inline>),
     ) -> Result<()> {
-        let pushes = self.pushes && self.is_idle() && !self.held;
-        let token = self.enter((region, offset), room, |front| front.clear_status())?;
-        if pushes {
-            let inline = self.inline(region, offset, find);
+        let (bits, pushes, number) = (self.bits, self.pushes, self.ring.posted);
+        let (token, idle) = self.enter(region, address, room, |candidate, shape| {
+            candidate.front.clear_status();
+            let mut idle = pushes;
+            if let Some(last) = candidate.last {
+                idle = pushes && last.is_done();
+                last.link(address, candidate.region.handle);
+            }
+            (token(bits | candidate.region.bits_of(address), shape), idle)
+        })?;
+        if self.held {
+            return Ok(());
+        }
+        if idle {
+            let inline = self.inline(number, find);
             ring(token, inline.as_ref());
-        } else if !self.held {
+        } else {
             // The doorbell orders itself after these stores (`Bar::write64`).
             ring(token, None);
         }
         Ok(())
     }
 
-    fn inline(&mut self, region: usize, offset: usize, find: &impl Find) -> Option<Inline> {
-        // A line of its own: looking for the segment's region may move the table.
-        let memory = self.regions.at(region).memory.clone();
-        let front = memory.line(offset).map(Front)?;
+    fn inline(&mut self, number: u64, find: &impl Find) -> Option<Inline> {
+        let Posted { address, region, .. } = self.ring.at(number);
+        // Looking for the segment's region may move the table.
+        let (memory, start) = (region.memory.clone(), region.address);
+        let front = memory.line(usize::try_from(address - start).ok()?).map(Front)?;
         Inline::of(front, |handle, address, data| self.read((handle, address), data, find))
     }
 
-    fn place_of(&mut self, slot: &Slot) -> (usize, usize) {
+    fn region_of(&mut self, slot: &Slot) -> Result<usize> {
         let find = |_| Some((slot.region().clone(), false));
-        let region = self.region(slot.handle(), &find).unwrap_or(0);
-        (region, slot.offset())
+        let region = self.region(slot.handle(), &find);
+        region.ok_or_else(|| outside(slot.memory().address()))
     }
 
     /// Posts a descriptor to the device; `ring` writes the doorbell, with data if there is some.
@@ -278,11 +234,12 @@ impl WorkQueue {
         find: &impl Find,
         ring: impl FnOnce(Token, Option<&Inline>),
     ) -> Result<()> {
-        let place = self.place_of(slot);
-        self.post_in(place, room_of(slot), find, ring)
+        let region = self.region_of(slot)?;
+        let ring = |bits, inline: Option<&Inline>| ring(Token::from_bits(bits), inline);
+        self.post_in(region, slot.memory().address(), room_of(slot), find, ring)
     }
 
-    /// The same of the descriptor at a virtual address.
+    /// The same of the descriptor at a virtual address; `ring` gets the bits of a token.
     ///
     /// # Errors
     /// As [`WorkQueue::post`]; [`Error::BadArgument`] also if it is not aligned to 64 bytes, or not
@@ -293,16 +250,10 @@ impl WorkQueue {
         address: u64,
         handle: Handle,
         find: &impl Find,
-        ring: impl FnOnce(Token, Option<&Inline>),
+        ring: impl FnOnce(u64, Option<&Inline>),
     ) -> Result<()> {
-        let Some(region) = self.region(handle, find) else {
-            let value = handle.0.into();
-            return Err(Error::BadArgument { what: "handle of a descriptor's memory", value });
-        };
-        let offset = address.wrapping_sub(self.regions.at(region).address);
-        #[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits")]
-        let offset = offset as usize;
-        self.post_in((region, offset), 0, find, ring)
+        let Some(region) = self.region(handle, find) else { return Err(outside(address)) };
+        self.post_in(region, address, 0, find, ring)
     }
 
     /// Posts a descriptor that completes at once as flushed, without the device.
@@ -310,46 +261,50 @@ impl WorkQueue {
     /// # Errors
     /// As [`WorkQueue::post`].
     pub fn post_flushed(&mut self, slot: &Slot) -> Result<()> {
-        let (place, queue) = (self.place_of(slot), self.queue);
-        self.enter(place, room_of(slot), |front| {
-            let operation = front.operation(queue);
-            front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
-        })?;
-        Ok(())
+        let region = self.region_of(slot)?;
+        let queue = self.queue;
+        self.enter(region, slot.memory().address(), room_of(slot), |candidate, _| {
+            let operation = candidate.front.operation(queue);
+            candidate.front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
+        })
     }
 
-    /// Takes the oldest descriptor if it is done; `see` gets its region, its place there, its room
-    /// and its status.
+    /// The oldest descriptor, if it is done: its status.
     #[inline]
-    fn take_as<T>(&mut self, see: impl FnOnce(&Known, Posted, u32) -> T) -> Head<T> {
+    fn head(&self) -> Head<u32> {
         if self.is_empty() {
             return Head::Empty;
         }
-        let (posted, known) = self.entry(self.taken);
-        let status = known.front(posted.offset).map_or(status::DONE, Front::status);
-        if status & status::DONE == 0 {
-            return Head::NotDone;
-        }
-        let seen = see(known, posted, status);
-        self.regions.at_mut(posted.region as usize).posted -= 1;
-        self.taken += 1;
-        Head::Done(seen)
+        let status = self.ring.front(self.ring.taken).status();
+        if status & status::DONE == 0 { Head::NotDone } else { Head::Done(status) }
     }
 
     /// Takes the oldest descriptor if it is done.
     pub fn take(&mut self) -> Head {
-        match self.take_as(slot_of) {
-            Head::Done(Some(slot)) => Head::Done(slot),
-            // It was inside when it was posted.
-            Head::Done(None) | Head::Empty => Head::Empty,
+        match self.head() {
+            Head::Empty => Head::Empty,
             Head::NotDone => Head::NotDone,
+            Head::Done(_) => {
+                let slot = slot_of(&self.ring.at(self.ring.taken));
+                self.ring.leave();
+                // It was inside when it was posted.
+                slot.map_or(Head::Empty, Head::Done)
+            }
         }
     }
 
     /// The same; gives virtual address and status.
     #[inline]
     pub fn take_address(&mut self) -> Head<(u64, u32)> {
-        self.take_as(|known, posted, status| (known.address + posted.offset as u64, status))
+        match self.head() {
+            Head::Empty => Head::Empty,
+            Head::NotDone => Head::NotDone,
+            Head::Done(status) => {
+                let address = self.ring.at(self.ring.taken).address;
+                self.ring.leave();
+                Head::Done((address, status))
+            }
+        }
     }
 
     /// Descriptors posted and not done.
@@ -359,12 +314,9 @@ impl WorkQueue {
     }
 
     /// The descriptors that are not done, in order.
-    fn pending(&self) -> impl Iterator<Item = (Posted, &Known, Front<'_>)> {
-        (self.taken..self.posted).filter_map(|number| {
-            let (posted, known) = self.entry(number);
-            let front = known.front(posted.offset).filter(|front| !front.is_done())?;
-            Some((posted, known, front))
-        })
+    fn pending(&self) -> impl Iterator<Item = Posted<'_>> {
+        let posted = (self.ring.taken..self.ring.posted).map(|number| self.ring.at(number));
+        posted.filter(|posted| !posted.front.is_done())
     }
 
     /// Keeps posts back: the device is about to forget its queue.
@@ -376,14 +328,13 @@ impl WorkQueue {
     pub fn repost(&mut self, ring: impl Fn(Token)) {
         self.held = false;
         let mut last: Option<Front<'_>> = None;
-        for (posted, known, front) in self.pending() {
+        for posted in self.pending() {
             if let Some(last) = last {
-                last.link(known.address + posted.offset as u64, known.handle);
+                last.link(posted.address, posted.region.handle);
             }
-            // Its token could be made before, so it can be made now.
-            let offset_64 = known.offset_64(posted.offset).unwrap_or(0);
-            ring(token(self.vi, self.queue, known.handle, offset_64, front.shape()));
-            last = Some(front);
+            let bits = posted.region.bits_of(posted.address);
+            ring(Token::from_bits(token(self.bits | bits, posted.front.shape())));
+            last = Some(posted.front);
         }
     }
 
@@ -392,28 +343,53 @@ impl WorkQueue {
     pub fn flush(&self, first: u32) -> Option<Slot> {
         let mut bits = first;
         let mut first_slot = None;
-        for (posted, known, front) in self.pending() {
-            front.complete(status::DONE | bits | front.operation(self.queue));
+        for posted in self.pending() {
+            posted.front.complete(status::DONE | bits | posted.front.operation(self.queue));
             bits = status::DESC_FLUSHED_ERROR;
-            first_slot = first_slot.or_else(|| slot_of(known, posted, 0));
+            first_slot = first_slot.or_else(|| slot_of(&posted));
         }
         first_slot
     }
+}
+
+/// Bits of a token: those of VI, queue and place, and the segment count.
+#[inline]
+fn token(bits: u64, shape: u32) -> u64 {
+    let count = (shape & 0xffff).min(SEGMENTS_MOST);
+    bits | u64::from(count) << Token::SEGMENTS_LSB
+}
+
+#[cold]
+fn full(limit: usize) -> Error {
+    Error::Exhausted { what: "place in the work queue", limit }
+}
+
+#[cold]
+fn check_operation(operations: u8, shape: u32) -> Result<()> {
+    let operation = shape >> 16 & u32::from(control::OP_MASK);
+    if operations >> operation & 1 == 0 {
+        return Err(Error::NotSupported { what: "RDMA of this kind" });
+    }
+    Ok(())
 }
 
 fn room_of(slot: &Slot) -> u32 {
     u32::try_from(slot.memory().len()).unwrap_or(u32::MAX)
 }
 
-fn outside(known: &Known, offset: usize) -> Error {
-    let what = "address of descriptor (64-byte aligned, inside its region)";
-    Error::BadArgument { what, value: known.address.wrapping_add(offset as u64) }
+#[cold]
+fn outside(address: u64) -> Error {
+    let what =
+        "address of descriptor (64-byte aligned, inside its region, within 4 GiB of its base)";
+    Error::BadArgument { what, value: address }
 }
 
-fn slot_of(known: &Known, posted: Posted, _status: u32) -> Option<Slot> {
+fn slot_of(posted: &Posted<'_>) -> Option<Slot> {
     // One that was posted by its address: at least its front is there.
-    let room = (posted.room as usize).max(crate::dma::LINE_BYTES);
-    Slot::new(&known.memory, known.handle, posted.offset, room).ok()
+    let room = (posted.room as usize).max(LINE_BYTES);
+    let (region, address) = (posted.region, posted.address);
+    let offset = usize::try_from(address - region.address).ok()?;
+    Slot::new(&region.memory, region.handle, offset, room).ok()
 }
 
 #[cfg(test)]
@@ -525,8 +501,8 @@ mod tests {
             assert!(queue.post_at(bad, handle, &find, |_, _| ()).is_err(), "{bad:x}");
         }
         for n in 0..2 {
-            let ring = |token: Token, _: Option<&Inline>| {
-                assert_eq!(u64::from(token.offset_64), n);
+            let ring = |bits: u64, _: Option<&Inline>| {
+                assert_eq!(u64::from(Token::from_bits(bits).offset_64), n);
             };
             queue.post_at(address + 64 * n, handle, &nowhere, ring).unwrap();
         }

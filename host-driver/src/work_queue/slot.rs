@@ -1,7 +1,7 @@
 //! A descriptor's memory and how the device finds it.
 
 use nic_regs::desc::{self, ALIGNMENT, status};
-use nic_regs::doorbell::{Queue, Token};
+use nic_regs::doorbell::Queue;
 use nic_regs::tpt::Handle;
 
 use crate::dma::{DmaMemory, LINE_BYTES, Line};
@@ -149,14 +149,4 @@ impl Front<'_> {
         self.0.store_u32(LENGTH, 0);
         self.0.store_u32(STATUS, status);
     }
-}
-
-/// Most segments that a token can speak of.
-const SEGMENTS_MOST: u32 = 31;
-
-/// The token of a descriptor.
-#[inline]
-pub(super) fn token(vi: u16, queue: Queue, handle: Handle, offset_64: u32, shape: u32) -> Token {
-    let segments = (shape & 0xffff).min(SEGMENTS_MOST) as u8;
-    Token { vi, region: handle.index(), offset_64, segments, queue }
 }

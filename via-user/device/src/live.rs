@@ -12,11 +12,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use host_driver::bus::sim::{SimBus, World};
-use host_driver::bus::{Bar, Bus, Dma, Irq, Wait};
+use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait};
 use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
 use host_driver::{Error, Result};
+use nic_regs::doorbell::PAGE_BYTES;
 
+#[expect(clippy::cast_possible_truncation, reason = "4 KiB")]
+const DOORBELL_PAGE: usize = PAGE_BYTES as usize;
 /// Cycles that the world runs before others have their turn with it.
 const SLICE: u64 = 256;
 /// Cycles without anything done after which the world sleeps: longer than any wire.
@@ -199,13 +202,24 @@ impl Engine {
 pub struct LiveBus {
     engine: Arc<Engine>,
     node: usize,
+    /// A page that takes the place of the doorbells of programs.
+    nowhere: Option<DmaMemory>,
 }
 
 impl LiveBus {
     /// The bus of `node`, which is one of the world's.
     #[must_use]
     pub const fn new(engine: Arc<Engine>, node: usize) -> Self {
-        Self { engine, node }
+        Self { engine, node, nowhere: None }
+    }
+
+    /// The same with doorbell pages that are mapped memory and lead nowhere (the driver's own apart):
+    /// what is posted stays so. For counting what posting costs.
+    ///
+    /// # Errors
+    /// [`host_driver::Error::OutOfMemory`].
+    pub fn with_doorbells_nowhere(self) -> Result<Self> {
+        Ok(Self { nowhere: Some(DmaMemory::new(DOORBELL_PAGE)?), ..self })
     }
 }
 
@@ -231,6 +245,12 @@ impl Bar for LiveBus {
     fn write_line(&self, bar: u8, offset: u64, words: &[u64]) {
         self.engine.with(self.node, |bus| bus.write_line(bar, offset, words));
         self.engine.poke();
+    }
+
+    fn mapped(&self, bar: u8, offset: u64, length: usize) -> Option<DmaMemory> {
+        // The first page is the driver's own.
+        let programs = bar == DOORBELL_BAR && offset >= PAGE_BYTES && length <= DOORBELL_PAGE;
+        self.nowhere.clone().filter(|_| programs)
     }
 }
 

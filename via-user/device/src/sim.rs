@@ -77,7 +77,10 @@ pub(crate) fn bring_up(kind: Kind, options: &SimOptions) -> Result<Arc<Nic>> {
             }
         }
     };
-    let bus = Arc::new(LiveBus::new(engine, options.node.into()));
+    let mut bus = LiveBus::new(engine, options.node.into());
+    if options.doorbells_nowhere {
+        bus = bus.with_doorbells_nowhere()?;
+    }
     let peers: Vec<u8> = (0..options.nodes).filter(|node| *node != options.node).collect();
-    Ok(Nic::open(bus, &NicConfig::new(options.node, &peers))?)
+    Ok(Nic::open(Arc::new(bus), &NicConfig::new(options.node, &peers))?)
 }

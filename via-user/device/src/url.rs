@@ -33,6 +33,9 @@ pub struct SimOptions {
     pub seed: u64,
     /// Worlds of different names have nothing to do with each other.
     pub world: String,
+    /// Doorbells of programs are memory that leads nowhere ([`crate::live`]): for counting what
+    /// posting costs.
+    pub doorbells_nowhere: bool,
 }
 
 impl Default for SimOptions {
@@ -45,6 +48,7 @@ impl Default for SimOptions {
             latency: 20,
             seed: 1,
             world: String::new(),
+            doorbells_nowhere: false,
         }
     }
 }
@@ -140,6 +144,8 @@ fn sim_options(text: &str) -> core::result::Result<SimOptions, String> {
             "corrupt" => options.corrupt = chance(key, value)?,
             "latency" => options.latency = number(key, value)?,
             "seed" => options.seed = number(key, value)?,
+            "doorbells" if value == "nowhere" => options.doorbells_nowhere = true,
+            "doorbells" => return Err(format!("`doorbells` is `nowhere`, not `{value}`")),
             "world" => value.clone_into(&mut options.world),
             _ => return Err(format!("there is no option `{key}`")),
         }
@@ -194,6 +200,7 @@ mod tests {
             "sim:model?loss=1",
             "sim:model?loss=x",
             "sim:model?colour=red",
+            "sim:model?doorbells=loud",
             "vfio-user:",
             "vfio:",
             "http://host",

@@ -18,6 +18,13 @@ impl Handle {
     /// NULL.
     pub const NULL: Self = Self(0);
 
+    /// Place in the table.
+    #[must_use]
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 & ((1 << INDEX_BITS) - 1)
+    }
+
     /// Whether it is NULL.
     #[must_use]
     pub const fn is_null(self) -> bool {
@@ -52,19 +59,22 @@ const _: () = assert!(CHUNK * CHUNKS <= 1 << INDEX_BITS && usize::BITS == 64);
 struct Slot<T> {
     /// The handle that is good now, or 0.
     handle: AtomicUsize,
+    /// How many handles it has had: 40 bits never come round.
+    generation: AtomicUsize,
     value: Mutex<Option<Arc<T>>>,
 }
 
 impl<T> Slot<T> {
     const fn new() -> Self {
-        Self { handle: AtomicUsize::new(0), value: Mutex::new(None) }
+        let (handle, generation) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { handle, generation, value: Mutex::new(None) }
     }
 }
 
-/// Free slots with their next generations, oldest first: a stale handle stays wrong for long.
+/// Slots that were used before, oldest first: a stale handle stays wrong for long.
 #[derive(Debug, Default)]
 struct Free {
-    slots: VecDeque<(usize, usize)>,
+    slots: VecDeque<usize>,
     fresh: usize,
 }
 
@@ -89,7 +99,7 @@ impl<T> Table<T> {
 
     /// The slot whose handle this is, or was a moment ago.
     fn slot(&self, handle: Handle) -> Option<&Slot<T>> {
-        let index = handle.0 & ((1 << INDEX_BITS) - 1);
+        let index = handle.index();
         let slot = &self.chunks.get(index / CHUNK)?.get()?[index % CHUNK];
         let good = handle.0 != 0 && slot.handle.load(Ordering::Acquire) == handle.0;
         good.then_some(slot)
@@ -117,29 +127,38 @@ impl<T> Table<T> {
         &self,
         make: impl FnOnce(Handle) -> Result<Arc<T>, VipReturn>,
     ) -> Result<Handle, VipReturn> {
-        let (index, generation) = {
+        let index = {
             let mut free = lock(&self.free);
             let fresh = free.fresh;
             match free.slots.pop_front() {
                 Some(slot) => slot,
                 None if fresh < CHUNK * CHUNKS => {
                     free.fresh += 1;
-                    (fresh, 1)
+                    fresh
                 }
                 None => return Err(VipReturn::ErrorResource),
             }
         };
-        let bits = index | (self.kind as usize) << INDEX_BITS | generation << GENERATION_LSB;
-        let value = match make(Handle(bits)) {
-            Ok(value) => value,
-            Err(code) => {
-                lock(&self.free).slots.push_back((index, generation + 1));
-                return Err(code);
-            }
-        };
-        let chunk =
-            self.chunks[index / CHUNK].get_or_init(|| Box::new(array::from_fn(|_| Slot::new())));
+        let inserted = self.insert_at(index, make);
+        inserted.inspect_err(|_| lock(&self.free).slots.push_back(index))
+    }
+
+    /// The same with an index that the caller chooses, which no object has; such a table gives out
+    /// none itself.
+    ///
+    /// # Errors
+    /// As [`Table::insert_with`].
+    pub fn insert_at(
+        &self,
+        index: usize,
+        make: impl FnOnce(Handle) -> Result<Arc<T>, VipReturn>,
+    ) -> Result<Handle, VipReturn> {
+        let chunk = self.chunks.get(index / CHUNK).ok_or(VipReturn::ErrorResource)?;
+        let chunk = chunk.get_or_init(|| Box::new(array::from_fn(|_| Slot::new())));
         let slot = &chunk[index % CHUNK];
+        let generation = slot.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        let bits = index | (self.kind as usize) << INDEX_BITS | generation << GENERATION_LSB;
+        let value = make(Handle(bits))?;
         *lock(&slot.value) = Some(value);
         slot.handle.store(bits, Ordering::Release);
         Ok(Handle(bits))
@@ -158,9 +177,10 @@ impl<T> Table<T> {
         slot.handle.store(0, Ordering::Release);
         let object = value.take().ok_or(VipReturn::InvalidParameter);
         drop(value);
-        let index = handle.0 & ((1 << INDEX_BITS) - 1);
-        // Generations never come round: 40 bits of them.
-        lock(&self.free).slots.push_back((index, (handle.0 >> GENERATION_LSB) + 1));
+        let mut free = lock(&self.free);
+        if handle.index() < free.fresh {
+            free.slots.push_back(handle.index());
+        }
         object
     }
 }

@@ -11,9 +11,11 @@ use std::sync::{Mutex, OnceLock};
 
 use host_driver::doorbell::DoorbellPage;
 use host_driver::sync::lock;
-use host_driver::work_queue::{Head, WorkQueue};
-use nic_regs::doorbell::Queue;
+use host_driver::work_queue::WorkQueue;
+use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
+
+pub use host_driver::work_queue::Head;
 
 /// Places that are made together.
 const CHUNK: usize = 64;
@@ -143,8 +145,8 @@ pub fn post_at(place: usize, key: usize, queue: Queue, address: u64, handle: u32
     let page = work.page.as_ref()?;
     let posted =
         work.queue.post_at(address, Handle(handle), &|_| None, |token, inline| match inline {
-            Some(inline) => page.push(token, inline.data(), inline.immediate),
-            None => page.ring(token),
+            Some(inline) => page.push(Token::from_bits(token), inline.data(), inline.immediate),
+            None => page.ring_bits(token),
         });
     posted.ok()
 }

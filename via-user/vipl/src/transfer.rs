@@ -113,7 +113,9 @@ impl Vi {
         let handle = Handle(handle);
         let mut work = lock(self.side(queue).work);
         if self.state() == ViState::Connected {
-            work.post_at(address, handle, &self.find(), self.ring())?;
+            let ring = self.ring();
+            let ring = |bits, inline: Option<&Inline>| ring(Token::from_bits(bits), inline);
+            work.post_at(address, handle, &self.find(), ring)?;
             return Ok(());
         }
         drop(work);

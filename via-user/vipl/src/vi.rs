@@ -136,7 +136,11 @@ impl ViInner {
     /// The VI is not to be used any more.
     pub(crate) fn bury(&self) {
         let mut queues = self.sides.each_ref().map(|side| lock(side.work));
-        queues.iter_mut().for_each(|work| work.set_open(false));
+        // Who knows the place is sent the long way, which tells.
+        for work in &mut queues {
+            work.set_open(false);
+            work.set_key(0);
+        }
         self.state.store(GONE, Ordering::Release);
     }
 

@@ -2,7 +2,8 @@
 
 use core::ffi::{c_ulong, c_void};
 
-use vipl::{Completion, Queue, VipReturn};
+use vipl::place::Head;
+use vipl::{Completion, Queue, Status, VipReturn};
 
 use crate::abi::{self, Code};
 use crate::guard::{Outcome, guard, timeout};
@@ -18,13 +19,32 @@ pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
 
 fn post(vi: Handle, place: Place, handle: u32, queue: Queue) -> Outcome {
     let object = VIS.get(vi)?;
-    let region = object.nic.region(place.address(), handle)?.region;
-    let descriptor = region.descriptor_at(place.address()).map_err(|error| error.code)?;
-    let posted = match queue {
-        Queue::Send => object.vi.post_send(&descriptor),
-        Queue::Recv => object.vi.post_recv(&descriptor),
+    object.vi.post_at(queue, place.address(), handle).map_err(|error| error.code)
+}
+
+/// Posts by the place of the VI's queues, which its handle names; whatever is not plain goes the long
+/// way.
+#[inline]
+fn post_fast(vi: Handle, place: Place, handle: u32, queue: Queue) -> bool {
+    vipl::place::post_at(vi.index(), vi.0, queue, place.address(), handle).is_some()
+}
+
+/// Takes by the place of the VI's queues. None: the long way has to tell.
+#[inline]
+fn done_fast(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Option<Code> {
+    out.check().ok()?;
+    let (address, status) = match vipl::place::take(vi.index(), vi.0, queue)? {
+        Head::Done(taken) => taken,
+        Head::Empty => {
+            out.set(core::ptr::null_mut()).ok()?;
+            return Some(VipReturn::DescriptorError as Code);
+        }
+        // There may be something to do before it can be done.
+        Head::NotDone => return None,
     };
-    posted.map_err(|error| error.code)
+    out.set(pointer_to(address)).ok()?;
+    let failed = Status(status).is_error();
+    Some(if failed { VipReturn::DescriptorError } else { VipReturn::Success } as Code)
 }
 
 fn tell(out: Out<*mut c_void>, completion: Completion) -> Outcome {
@@ -64,22 +84,34 @@ fn notify(vi: Handle, f: abi::ViCallback) -> Outcome {
 
 #[unsafe(export_name = "VipPostSend")]
 extern "C" fn post_send(vi: Handle, descriptor: Place, handle: u32) -> Code {
+    if post_fast(vi, descriptor, handle, Queue::Send) {
+        return VipReturn::Success as Code;
+    }
     guard("VipPostSend", || post(vi, descriptor, handle, Queue::Send))
 }
 
 #[unsafe(export_name = "VipPostRecv")]
 extern "C" fn post_recv(vi: Handle, descriptor: Place, handle: u32) -> Code {
+    if post_fast(vi, descriptor, handle, Queue::Recv) {
+        return VipReturn::Success as Code;
+    }
     guard("VipPostRecv", || post(vi, descriptor, handle, Queue::Recv))
 }
 
 #[unsafe(export_name = "VipSendDone")]
 extern "C" fn send_done(vi: Handle, out: Out<*mut c_void>) -> Code {
-    guard("VipSendDone", || done(vi, out, Queue::Send))
+    match done_fast(vi, out, Queue::Send) {
+        Some(code) => code,
+        None => guard("VipSendDone", || done(vi, out, Queue::Send)),
+    }
 }
 
 #[unsafe(export_name = "VipRecvDone")]
 extern "C" fn recv_done(vi: Handle, out: Out<*mut c_void>) -> Code {
-    guard("VipRecvDone", || done(vi, out, Queue::Recv))
+    match done_fast(vi, out, Queue::Recv) {
+        Some(code) => code,
+        None => guard("VipRecvDone", || done(vi, out, Queue::Recv)),
+    }
 }
 
 #[unsafe(export_name = "VipSendWait")]

@@ -65,10 +65,12 @@ extern "C" fn create_vi(
         };
         let (send, recv) = (queue(send_cq)?, queue(recv_cq)?);
         let attributes = attributes(&nic, given)?;
-        let handle = VIS.insert_with(|handle| {
-            let created = nic.nic.create_vi(attributes, send.as_ref(), recv.as_ref());
-            let vi = created.map_err(code("VipCreateVi"))?;
+        let created = nic.nic.create_vi(attributes, send.as_ref(), recv.as_ref());
+        let vi = created.map_err(code("VipCreateVi"))?;
+        // Whoever has the handle finds the work queues by it.
+        let handle = VIS.insert_at(vi.place(), |handle| {
             vi.set_user_data(handle.0 as u64);
+            vi.set_key(handle.0);
             let (nic, tag) = (Arc::clone(&nic), Mutex::new(given.ptag));
             Ok(Arc::new(ViObject { vi, nic, tag }))
         })?;
