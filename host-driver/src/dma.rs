@@ -174,6 +174,7 @@ impl DmaMemory {
     }
 
     /// Pointer to `length` bytes at `offset`; panics, like indexing, if they are not inside.
+    #[inline]
     fn at(&self, offset: usize, length: usize) -> NonNull<u8> {
         assert!(
             offset <= self.length && length <= self.length - offset,

@@ -256,6 +256,29 @@ impl WorkQueue {
         self.post_in(region, address, 0, find, ring)
     }
 
+    /// Posts the descriptor at a virtual address if nothing is to be looked up and nothing is wrong
+    /// with it, and its data does not travel with the doorbell; gives the bits of the token to ring
+    /// with. None: nothing has happened, [`WorkQueue::post_at`] does it.
+    #[inline]
+    pub fn post_plain(&mut self, address: u64, handle: Handle) -> Option<u64> {
+        if self.operations != u8::MAX || self.held {
+            return None;
+        }
+        let pushes = self.pushes;
+        let (bits, shape) = self.ring.enter_recent(handle, address, |front, last| {
+            if pushes && front.is_short() && last.is_none_or(Front::is_done) {
+                return None;
+            }
+            let shape = front.shape();
+            front.clear_status();
+            if let Some(last) = last {
+                last.link(address, handle);
+            }
+            Some(shape)
+        })?;
+        Some(token(self.bits | bits, shape))
+    }
+
     /// Posts a descriptor that completes at once as flushed, without the device.
     ///
     /// # Errors
@@ -300,7 +323,7 @@ impl WorkQueue {
             Head::Empty => Head::Empty,
             Head::NotDone => Head::NotDone,
             Head::Done(status) => {
-                let address = self.ring.at(self.ring.taken).address;
+                let address = self.ring.address(self.ring.taken);
                 self.ring.leave();
                 Head::Done((address, status))
             }

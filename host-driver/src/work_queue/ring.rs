@@ -65,8 +65,7 @@ impl Region {
     /// Region and place of a descriptor, as a token has them.
     #[inline]
     pub(super) const fn bits_of(&self, address: u64) -> u64 {
-        let from_origin = address.wrapping_sub(self.origin);
-        self.bits | from_origin << (Token::OFFSET_LSB - ALIGNMENT.trailing_zeros())
+        self.bits | address.wrapping_sub(self.origin) << SHIFT
     }
 }
 
@@ -94,9 +93,42 @@ pub(super) struct Ring {
     pub(super) posted: u64,
     pub(super) taken: u64,
     regions: Vec<Region>,
-    /// The region that was met last.
-    recent: usize,
+    /// The region that was met last, at hand.
+    recent: Recent,
+    /// The front of the descriptor that was posted last, if it was not taken.
+    last: Option<NonNull<u8>>,
 }
+
+/// What posting needs of the region that was met last. Its handle is 0 if there is none.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    handle: Handle,
+    place: u32,
+    base: NonNull<u8>,
+    address: u64,
+    last: u64,
+    /// What is added to an address, shifted, for the region's part of a token.
+    bias: u64,
+    /// Descriptors entered that the region's count does not include yet.
+    entered: u32,
+}
+
+const NONE: Recent = Recent {
+    handle: Handle(0),
+    place: 0,
+    base: NonNull::dangling(),
+    address: 0,
+    last: 0,
+    bias: 0,
+    entered: 0,
+};
+/// How far an address is shifted in a token.
+const SHIFT: u32 = Token::OFFSET_LSB - ALIGNMENT.trailing_zeros();
+
+// SAFETY: `base` is that of a region in the same ring, as in `Region`; `last` is one of its lines.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
 
 /// A descriptor that is about to be entered.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +157,8 @@ impl Ring {
         let none = Entry { front: NonNull::dangling(), room: 0, region: 0 };
         let entries = vec![none; length].into_boxed_slice();
         let regions = Vec::with_capacity(KEPT);
-        Self { entries, limit: limit as u64, posted: 0, taken: 0, regions, recent: 0 }
+        let limit = limit as u64;
+        Self { entries, limit, posted: 0, taken: 0, regions, recent: NONE, last: None }
     }
 
     #[inline]
@@ -148,9 +181,14 @@ impl Ring {
     pub(super) fn at(&self, number: u64) -> Posted<'_> {
         let entry = self.entry(number);
         let region = &self.regions[entry.region as usize];
-        let distance = entry.front.addr().get() - region.base.addr().get();
-        let address = region.address + distance as u64;
+        let address = self.address(number);
         Posted { front: self.front(number), region, address, room: entry.room }
+    }
+
+    /// Its virtual address, which is where it lies in this process.
+    #[inline]
+    pub(super) fn address(&self, number: u64) -> u64 {
+        self.entry(number).front.addr().get() as u64
     }
 
     /// Its front. Posted and not taken, as above.
@@ -165,18 +203,43 @@ impl Ring {
     /// The front of the descriptor that was posted last, if it was not taken.
     #[inline]
     pub(super) fn last(&self) -> Option<Front<'_>> {
-        if self.is_empty() { None } else { Some(self.front(self.posted - 1)) }
+        // SAFETY: entered and not taken, so its region keeps the memory, as in `front`.
+        self.last.map(|last| Front(unsafe { Line::new(last) }))
     }
 
     /// Place of a region that was met.
     #[inline]
     pub(super) fn find(&mut self, handle: Handle) -> Option<usize> {
-        if self.regions.get(self.recent).is_some_and(|region| region.handle == handle) {
-            return Some(self.recent);
+        if self.recent.handle == handle && handle.0 != 0 {
+            return Some(self.recent.place as usize);
         }
         let found = self.regions.iter().position(|region| region.handle == handle)?;
-        self.recent = found;
+        self.set_recent(found);
         Some(found)
+    }
+
+    /// Counts what was entered, and has no region at hand.
+    fn fold(&mut self) {
+        if let Some(region) = self.regions.get_mut(self.recent.place as usize) {
+            region.posted = region.posted.wrapping_add(self.recent.entered);
+        }
+        self.recent = NONE;
+    }
+
+    fn set_recent(&mut self, place: usize) {
+        self.fold();
+        let region = &self.regions[place];
+        #[expect(clippy::cast_possible_truncation, reason = "few regions")]
+        let place = place as u32;
+        self.recent = Recent {
+            handle: region.handle,
+            place,
+            base: region.base,
+            address: region.address,
+            last: region.last,
+            bias: region.bits.wrapping_sub(region.origin << SHIFT),
+            entered: 0,
+        };
     }
 
     /// Meets a region; the place of one in which nothing is posted any more may be taken. None if
@@ -188,8 +251,9 @@ impl Ring {
         readable: bool,
     ) -> Option<usize> {
         let region = Region::new(handle, memory, readable)?;
+        self.fold();
         let unused = self.regions.iter().position(|region| region.posted == 0);
-        self.recent = match unused {
+        let place = match unused {
             Some(place) if self.regions.len() >= KEPT || self.regions[place].handle.0 == 0 => {
                 self.regions[place] = region;
                 place
@@ -199,12 +263,14 @@ impl Ring {
                 self.regions.len() - 1
             }
         };
-        Some(self.recent)
+        self.set_recent(place);
+        Some(place)
     }
 
     /// Forgets a region: its rights have changed, or it is no more. Its memory is kept while
     /// something in it is posted.
     pub(super) fn forget(&mut self, handle: Handle) {
+        self.fold();
         for region in self.regions.iter_mut().filter(|region| region.handle == handle) {
             region.readable = false;
             if region.posted == 0 {
@@ -258,17 +324,62 @@ impl Ring {
         let number = self.posted as usize & (self.entries.len() - 1);
         #[expect(clippy::cast_possible_truncation, reason = "few regions")]
         let region = place as u32;
-        self.regions[place].posted += 1;
+        let posted = &mut self.regions[place].posted;
+        *posted = posted.wrapping_add(1);
         self.entries[number] = Entry { front: start, room, region };
         self.posted += 1;
+        self.last = Some(start);
         Some(Ok(begun))
+    }
+
+    /// The same, if the region is the one at hand and there is room; gives its part of a token, and
+    /// what `begin` says, which may refuse.
+    #[inline]
+    pub(super) fn enter_recent<R>(
+        &mut self,
+        handle: Handle,
+        address: u64,
+        begin: impl FnOnce(Front<'_>, Option<Front<'_>>) -> Option<R>,
+    ) -> Option<(u64, R)> {
+        let recent = &mut self.recent;
+        let distance = address.wrapping_sub(recent.address);
+        if recent.handle != handle
+            || distance > recent.last
+            || address & (ALIGNMENT - 1) != 0
+            || handle.0 == 0
+            || self.posted - self.taken >= self.limit
+        {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "below the length of the memory")]
+        let distance = distance as usize;
+        // SAFETY: inside of the memory, by the comparison above; the region at hand is one of the
+        // ring's.
+        let start = unsafe { recent.base.add(distance) };
+        // SAFETY: aligned and inside, as above.
+        let front = Front(unsafe { Line::new(start) });
+        // SAFETY: as in `last`.
+        let last = self.last.map(|last| Front(unsafe { Line::new(last) }));
+        let begun = begin(front, last)?;
+        #[expect(clippy::cast_possible_truncation, reason = "the ring is far smaller")]
+        let number = self.posted as usize & (self.entries.len() - 1);
+        *self.entries.get_mut(number)? = Entry { front: start, room: 0, region: recent.place };
+        recent.entered = recent.entered.wrapping_add(1);
+        self.posted += 1;
+        self.last = Some(start);
+        Some(((address << SHIFT).wrapping_add(recent.bias), begun))
     }
 
     /// Takes the oldest one out.
     #[inline]
     pub(super) fn leave(&mut self) {
         let entry = self.entry(self.taken);
-        self.regions[entry.region as usize].posted -= 1;
+        let posted = &mut self.regions[entry.region as usize].posted;
+        // What it does not include yet is in `recent`.
+        *posted = posted.wrapping_sub(1);
         self.taken += 1;
+        if self.is_empty() {
+            self.last = None;
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A descriptor's memory and how the device finds it.
 
 use nic_regs::desc::{self, ALIGNMENT, status};
-use nic_regs::doorbell::Queue;
+use nic_regs::doorbell::{PUSH_DATA_BYTES, Queue};
 use nic_regs::tpt::Handle;
 
 use crate::dma::{DmaMemory, LINE_BYTES, Line};
@@ -120,6 +120,12 @@ impl Front<'_> {
     #[inline]
     pub(super) fn immediate(self) -> u32 {
         self.0.load_u32(IMMEDIATE)
+    }
+
+    /// Whether its data may be short enough for a push: its first segment is, or it has none.
+    #[inline]
+    pub(super) fn is_short(self) -> bool {
+        self.0.load_u32(SEGMENT + 12) as usize <= PUSH_DATA_BYTES || self.shape() & 0xffff == 0
     }
 
     /// Address, handle and length of the first segment.

@@ -7,13 +7,13 @@
 use core::array;
 use core::ops::{Deref, DerefMut};
 use std::collections::VecDeque;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use host_driver::doorbell::DoorbellPage;
-use host_driver::sync::lock;
 use host_driver::work_queue::WorkQueue;
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
+use parking_lot::Mutex;
 
 pub use host_driver::work_queue::Head;
 
@@ -92,7 +92,7 @@ impl Place {
     /// A free place for these queues. None if there are too many VIs.
     pub(crate) fn take(works: [Work; 2]) -> Option<Self> {
         let number = {
-            let mut free = lock(&FREE);
+            let mut free = FREE.lock();
             let fresh = free.fresh;
             match free.used.pop_front() {
                 Some(number) => number,
@@ -106,7 +106,7 @@ impl Place {
         PLACES[number / CHUNK].get_or_init(|| Box::new(array::from_fn(|_| Pair::default())));
         let pair = pair(number)?;
         for (place, work) in pair.0.iter().zip(works) {
-            *lock(place) = work;
+            *place.lock() = work;
         }
         Some(Self { number, pair })
     }
@@ -125,19 +125,37 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         for place in &self.pair.0 {
-            *lock(place) = Work::default();
+            *place.lock() = Work::default();
         }
-        lock(&FREE).used.push_back(self.number);
+        FREE.lock().used.push_back(self.number);
     }
 }
 
 /// Posts the descriptor at `address`, in the memory of `handle`, on a queue of the connected VI at
-/// `place`. None if that VI has another key or is not connected, or if there is anything to look up
-/// or to complain about: [`crate::Vi::post_at`] does the rest.
+/// `place`, if nothing is to be looked up and its data does not travel with the doorbell. False if
+/// so, if that VI has another key or is not connected, or if there is anything to complain about:
+/// [`post_at`], and after it [`crate::Vi::post_at`], do the rest.
 #[must_use]
 #[inline]
+pub fn post_plain(place: usize, key: usize, queue: Queue, address: u64, handle: u32) -> bool {
+    let Some(pair) = pair(place) else { return false };
+    let mut work = pair.0[queue as usize].lock();
+    let work = &mut *work;
+    if work.key != key || !work.open {
+        return false;
+    }
+    let Some(page) = &work.page else { return false };
+    let token = work.queue.post_plain(address, Handle(handle));
+    token.is_some_and(|token| {
+        page.ring_bits(token);
+        true
+    })
+}
+
+/// The same, also with data that travels with the doorbell. None where `post_plain` says false.
+#[must_use]
 pub fn post_at(place: usize, key: usize, queue: Queue, address: u64, handle: u32) -> Option<()> {
-    let mut work = lock(&pair(place)?.0[queue as usize]);
+    let mut work = pair(place)?.0[queue as usize].lock();
     let work = &mut *work;
     if work.key != key || !work.open {
         return None;
@@ -156,7 +174,7 @@ pub fn post_at(place: usize, key: usize, queue: Queue, address: u64, handle: u32
 #[must_use]
 #[inline]
 pub fn take(place: usize, key: usize, queue: Queue) -> Option<Head<(u64, u32)>> {
-    let mut work = lock(&pair(place)?.0[queue as usize]);
+    let mut work = pair(place)?.0[queue as usize].lock();
     (work.key == key).then(|| work.queue.take_address())
 }
 

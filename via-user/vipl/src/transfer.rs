@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use host_driver::bus::Wait;
 use host_driver::dma::DmaMemory;
-use host_driver::sync::lock;
 use host_driver::work_queue::{Head, Inline};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
@@ -74,7 +73,7 @@ impl Vi {
     }
 
     fn post(&self, queue: Queue, descriptor: &Descriptor) -> Result<()> {
-        let mut work = lock(self.side(queue).work);
+        let mut work = self.side(queue).work.lock();
         let held = queue == Queue::Recv;
         match self.state() {
             ViState::Connected => {}
@@ -111,7 +110,7 @@ impl Vi {
     /// room for a descriptor or it is not aligned to 64 bytes.
     pub fn post_at(&self, queue: Queue, address: u64, handle: u32) -> Result<()> {
         let handle = Handle(handle);
-        let mut work = lock(self.side(queue).work);
+        let mut work = self.side(queue).work.lock();
         if self.state() == ViState::Connected {
             let ring = self.ring();
             let ring = |bits, inline: Option<&Inline>| ring(Token::from_bits(bits), inline);
@@ -160,7 +159,7 @@ impl Vi {
     }
 
     fn take(&self, queue: Queue) -> Option<Completion> {
-        let head = lock(self.side(queue).work).take();
+        let head = self.side(queue).work.lock().take();
         match head {
             Head::NotDone => None,
             Head::Empty if self.is_gone() => None,

@@ -14,7 +14,7 @@
 mod create;
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use host_driver::bus::Wait;
 use host_driver::port::ViStopped;
@@ -46,7 +46,7 @@ const GONE: u8 = 4;
 /// One work queue with its lock and its completion queue.
 #[derive(Debug)]
 pub(crate) struct Side {
-    pub(crate) work: &'static Mutex<Work>,
+    pub(crate) work: &'static parking_lot::Mutex<Work>,
     pub(crate) cq: Option<Cq>,
     /// Number of the completion queue that the NIC tells: the program's or the library's.
     told: Option<u16>,
@@ -109,7 +109,7 @@ impl ViInner {
         let side = &self.sides[queue as usize];
         let Some(cq) = &side.cq else { return };
         cq.drain();
-        let completed = lock(side.work).posted().saturating_sub(not_done as u64);
+        let completed = side.work.lock().posted().saturating_sub(not_done as u64);
         let announced = self.announced[queue as usize].load(Ordering::Acquire);
         if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(announced)) {
             self.announce(queue, count);
@@ -118,7 +118,7 @@ impl ViInner {
 
     /// Descriptors of a queue that were done since the VI was created.
     pub(crate) fn done_count(&self, queue: Queue) -> u64 {
-        lock(self.sides[queue as usize].work).done()
+        self.sides[queue as usize].work.lock().done()
     }
 
     /// Number of the completion queue of a queue.
@@ -129,13 +129,13 @@ impl ViInner {
     /// Rights in a registration have changed, or it is no more.
     pub(crate) fn forget(&self, handle: Handle) {
         for side in &self.sides {
-            lock(side.work).forget(handle);
+            side.work.lock().forget(handle);
         }
     }
 
     /// The VI is not to be used any more.
     pub(crate) fn bury(&self) {
-        let mut queues = self.sides.each_ref().map(|side| lock(side.work));
+        let mut queues = self.sides.each_ref().map(|side| side.work.lock());
         // Who knows the place is sent the long way, which tells.
         for work in &mut queues {
             work.set_open(false);
@@ -239,8 +239,8 @@ impl Vi {
         ViQuery {
             state: self.state(),
             attributes: self.attributes(),
-            send_queue_empty: lock(self.side(Queue::Send).work).is_empty(),
-            recv_queue_empty: lock(self.side(Queue::Recv).work).is_empty(),
+            send_queue_empty: self.side(Queue::Send).work.lock().is_empty(),
+            recv_queue_empty: self.side(Queue::Recv).work.lock().is_empty(),
         }
     }
 
@@ -256,8 +256,8 @@ impl Vi {
         self.queues().iter_mut().for_each(|work| work.set_key(key));
     }
 
-    fn queues(&self) -> [MutexGuard<'_, Work>; 2] {
-        [lock(self.side(Queue::Send).work), lock(self.side(Queue::Recv).work)]
+    fn queues(&self) -> [parking_lot::MutexGuard<'_, Work>; 2] {
+        [self.side(Queue::Send).work.lock(), self.side(Queue::Recv).work.lock()]
     }
 
     /// Changes the state, unless it is another than `from`. Nothing is being posted at that moment.
@@ -311,14 +311,14 @@ impl Vi {
     /// Does something after which the NIC has forgotten the VI's queues, and posts again what the
     /// NIC had of the receive queue. On the send queue there is nothing: the VI is not connected.
     pub(crate) fn anew(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
-        lock(self.side(Queue::Recv).work).hold();
+        self.side(Queue::Recv).work.lock().hold();
         let result = act();
         if result.is_ok() {
             lock(&self.inner.early_stop).take();
-            let not_done = lock(self.side(Queue::Recv).work).not_done();
+            let not_done = self.side(Queue::Recv).work.lock().not_done();
             self.inner.settle(Queue::Recv, not_done);
         }
-        lock(self.side(Queue::Recv).work).repost(|token| self.nic().port().post(token));
+        self.side(Queue::Recv).work.lock().repost(|token| self.nic().port().post(token));
         result
     }
 
@@ -339,7 +339,7 @@ impl Vi {
     /// Completes what the NIC has not, and makes it known. The NIC's queues are empty.
     fn flush(&self, first: [u32; 2]) -> [Option<Descriptor>; 2] {
         [Queue::Send, Queue::Recv].map(|queue| {
-            let flushed = lock(self.side(queue).work).flush(first[queue as usize]);
+            let flushed = self.side(queue).work.lock().flush(first[queue as usize]);
             self.inner.settle(queue, 0);
             flushed.map(Descriptor::new)
         })

@@ -22,11 +22,27 @@ fn post(vi: Handle, place: Place, handle: u32, queue: Queue) -> Outcome {
     object.vi.post_at(queue, place.address(), handle).map_err(|error| error.code)
 }
 
-/// Posts by the place of the VI's queues, which its handle names; whatever is not plain goes the long
-/// way.
+/// Posts by the place of the VI's queues, which its handle names.
 #[inline]
-fn post_fast(vi: Handle, place: Place, handle: u32, queue: Queue) -> bool {
-    vipl::place::post_at(vi.index(), vi.0, queue, place.address(), handle).is_some()
+fn post_plain(vi: Handle, place: Place, handle: u32, queue: Queue) -> bool {
+    vipl::place::post_plain(vi.index(), vi.0, queue, place.address(), handle)
+}
+
+/// The same of what is not plain; what that cannot do holds the VI.
+#[cold]
+#[inline(never)]
+fn post_otherwise(name: &str, vi: Handle, place: Place, handle: u32, queue: Queue) -> Code {
+    if vipl::place::post_at(vi.index(), vi.0, queue, place.address(), handle).is_some() {
+        return VipReturn::Success as Code;
+    }
+    guard(name, || post(vi, place, handle, queue))
+}
+
+/// The long way of taking.
+#[cold]
+#[inline(never)]
+fn done_otherwise(name: &str, vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Code {
+    guard(name, || done(vi, out, queue))
 }
 
 /// Takes by the place of the VI's queues. None: the long way has to tell.
@@ -84,25 +100,25 @@ fn notify(vi: Handle, f: abi::ViCallback) -> Outcome {
 
 #[unsafe(export_name = "VipPostSend")]
 extern "C" fn post_send(vi: Handle, descriptor: Place, handle: u32) -> Code {
-    if post_fast(vi, descriptor, handle, Queue::Send) {
+    if post_plain(vi, descriptor, handle, Queue::Send) {
         return VipReturn::Success as Code;
     }
-    guard("VipPostSend", || post(vi, descriptor, handle, Queue::Send))
+    post_otherwise("VipPostSend", vi, descriptor, handle, Queue::Send)
 }
 
 #[unsafe(export_name = "VipPostRecv")]
 extern "C" fn post_recv(vi: Handle, descriptor: Place, handle: u32) -> Code {
-    if post_fast(vi, descriptor, handle, Queue::Recv) {
+    if post_plain(vi, descriptor, handle, Queue::Recv) {
         return VipReturn::Success as Code;
     }
-    guard("VipPostRecv", || post(vi, descriptor, handle, Queue::Recv))
+    post_otherwise("VipPostRecv", vi, descriptor, handle, Queue::Recv)
 }
 
 #[unsafe(export_name = "VipSendDone")]
 extern "C" fn send_done(vi: Handle, out: Out<*mut c_void>) -> Code {
     match done_fast(vi, out, Queue::Send) {
         Some(code) => code,
-        None => guard("VipSendDone", || done(vi, out, Queue::Send)),
+        None => done_otherwise("VipSendDone", vi, out, Queue::Send),
     }
 }
 
@@ -110,7 +126,7 @@ extern "C" fn send_done(vi: Handle, out: Out<*mut c_void>) -> Code {
 extern "C" fn recv_done(vi: Handle, out: Out<*mut c_void>) -> Code {
     match done_fast(vi, out, Queue::Recv) {
         Some(code) => code,
-        None => guard("VipRecvDone", || done(vi, out, Queue::Recv)),
+        None => done_otherwise("VipRecvDone", vi, out, Queue::Recv),
     }
 }
 

@@ -126,7 +126,7 @@ impl Vi {
         let before = self.exchange(attributes);
         // What may be read depends on the tag.
         for queue in [Queue::Send, Queue::Recv] {
-            lock(self.side(queue).work).forget_all();
+            self.side(queue).work.lock().forget_all();
         }
         nic.release_tag(before.as_ref().map_or(attributes.ptag, |before| before.ptag));
         before.map(drop)
