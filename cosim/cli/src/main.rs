@@ -4,6 +4,7 @@
 
 mod bench;
 mod bench_command;
+mod conformance_command;
 mod cosim_command;
 mod coverage_command;
 mod demo;
@@ -37,6 +38,7 @@ enum Command {
     Bench(bench_command::Arguments),
     #[command(subcommand)]
     Cosim(cosim_command::Arguments),
+    Conformance(conformance_command::Arguments),
     Verilog(verilog::Arguments),
     Synth(synth_command::Arguments),
     Prove(prove_command::Arguments),
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench_command::run(&arguments),
         Command::Cosim(arguments) => cosim_command::run(&arguments),
+        Command::Conformance(arguments) => conformance_command::run(&arguments),
         Command::Verilog(arguments) => verilog::run(&arguments),
         Command::Synth(arguments) => synth_command::run(&arguments),
         Command::Prove(arguments) => prove_command::run(&arguments),

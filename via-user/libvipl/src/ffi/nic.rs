@@ -4,7 +4,8 @@ use core::ffi::{c_char, c_int, c_ulong, c_void};
 use std::sync::Arc;
 
 use host_driver::sync::lock;
-use vipl::{ErrorDescriptor, Nic, VipReturn};
+use vipl::waiting::SPIN_VARIABLE;
+use vipl::{ErrorDescriptor, Nic, VipReturn, Waiting};
 
 use crate::abi::{self, Code};
 use crate::guard::{code, guard, tell};
@@ -25,8 +26,12 @@ extern "C" fn open_nic(name: Text, out: Out<Handle>) -> Code {
                 _ => VipReturn::ErrorResource,
             }
         })?;
+        let waiting = Waiting::from_environment().unwrap_or_else(|value| {
+            tell(&format!("{SPIN_VARIABLE}={value} is neither microseconds nor `inf`: ignored"));
+            Waiting::default()
+        });
         let handle = NICS.insert_with(|handle| {
-            let nic = Arc::new(NicObject::new(Nic::open(port), handle));
+            let nic = Arc::new(NicObject::new(Nic::open_with(port, waiting), handle));
             service::serve(&nic);
             Ok(nic)
         })?;
