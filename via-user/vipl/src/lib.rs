@@ -10,6 +10,7 @@
 //! | `VipConnectWait`, `Accept`, `Reject`, `Request`, `VipDisconnect` | [`Nic::connect_wait`], [`ConnectionRequest`], [`Vi`] |
 //! | `VipConnectPeerRequest`, `Done`, `Wait` | [`Vi::connect_peer_request`] and its neighbours |
 //! | `VipPostSend`, `VipSendDone`, `VipSendWait`, and the same for receives | [`Vi`] |
+//! | `VipSendNotify`, `VipRecvNotify`, `VipCQNotify` | [`Vi::send_notify`], [`Vi::recv_notify`], [`Cq::notify`] |
 //! | RDMA writes and reads, where the NIC has them | [`Descriptor::prepare_rdma_write`], [`Descriptor::prepare_rdma_read`], [`Region::remote`] |
 //! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipResizeCQ`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
 //!
@@ -25,6 +26,7 @@ pub mod error;
 pub mod management;
 pub mod memory;
 pub mod nic;
+pub mod notify;
 pub mod peer;
 pub mod transfer;
 pub mod vi;
