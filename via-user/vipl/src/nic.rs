@@ -13,6 +13,7 @@ use crate::attributes::{MemAttributes, NicAttributes, Reliability};
 use crate::error::{
     ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result, VipReturn, default_handler,
 };
+use crate::names::Names;
 use crate::notify::Notifier;
 use crate::vi::{Vi, ViInner};
 use crate::waiting::Waiting;
@@ -37,6 +38,8 @@ pub(crate) struct NicInner {
     pub(crate) peering: Mutex<Vec<Weak<ViInner>>>,
     /// How many there are, readable without the lock.
     pub(crate) peering_count: AtomicUsize,
+    /// The name service, if it was started.
+    pub(crate) names: Mutex<Option<Names>>,
     pub(crate) notifier: Arc<Notifier>,
     pub(crate) waiting: Waiting,
     /// The completion queue of work queues that have none of the program's.
@@ -78,6 +81,7 @@ impl Nic {
             vis: Mutex::default(),
             peering: Mutex::default(),
             peering_count: AtomicUsize::new(0),
+            names: Mutex::default(),
             notifier: Arc::default(),
             waiting,
             own_queue: Mutex::default(),
