@@ -15,11 +15,14 @@
 //! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipResizeCQ`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
 //! | `VipNSInit`, `VipNSGetHostByName`, `VipNSGetHostByAddr`, `VipNSShutdown` | [`Nic::ns_init`] and its neighbours; the file: [`names`] |
 //!
+//! For layers above: [`cache`] keeps registrations; [`waiting`] says how waits wait.
+//!
 //! Time-outs are [`core::time::Duration`]s; [`INFINITE`] never ends. Memory that a NIC touches is
 //! [`DmaMemory`].
 #![forbid(unsafe_code)]
 
 pub mod attributes;
+pub mod cache;
 pub mod completion;
 pub mod connection;
 pub mod descriptor;

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! The address is a node number (decimal, 0 to 63) or a host address as hex bytes with colons between
-//! them (2 to 16 bytes). One name or more follow, at most 255 bytes each, after spaces or tabs; upper and lower case are the
-//! same. A name may stand in several lines: it then has several addresses, in that order. Of the names
-//! of an address the first is the one that a look-up by address gives.
+//! them (2 to 16 bytes). One name or more follow, at most 255 bytes each, after spaces or tabs; upper
+//! and lower case are the same. A name may stand in several lines: it then has several addresses, in
+//! that order. Of the names of an address the first is the one that a look-up by address gives.
 //!
 //! The file is the one that [`Nic::ns_init`] is given; else the one that `VIADUCT_HOSTS` names; else
 //! the first of `$XDG_CONFIG_HOME/viaduct/hosts` (`$HOME/.config/viaduct/hosts`) and

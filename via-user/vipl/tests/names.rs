@@ -51,6 +51,7 @@ fn names_come_from_the_file_and_from_the_network() {
     assert_eq!(nic.ns_host_by_name("right", 0).unwrap(), of_node(2));
     nic.ns_shutdown().unwrap();
     assert_eq!(refused(nic.ns_host_by_name("right", 0)), VipReturn::ErrorNameService);
+    nic.destroy_ptag(node.tag).unwrap();
     nic.clone().close();
     assert_eq!(nic.ns_init(None).unwrap_err().code, VipReturn::InvalidParameter);
     assert_eq!(refused(nic.ns_host_by_name("right", 0)), VipReturn::InvalidParameter);

@@ -8,23 +8,21 @@ use vipl::{Nic, Ptag};
 
 /// A NIC on a node without a link.
 #[derive(Debug)]
-pub struct Node {
+pub(crate) struct Node {
     /// The NIC.
-    pub nic: Nic,
+    pub(crate) nic: Nic,
     /// A protection tag.
-    pub tag: Ptag,
-    /// Its world.
-    pub world: World,
+    pub(crate) tag: Ptag,
 }
 
 impl Node {
     /// Node `number`, without peers.
-    pub fn new(number: u8) -> Self {
+    pub(crate) fn new(number: u8) -> Self {
         let world = World::new(WorldConfig::default());
         let bus = world.add_node(Box::new(Model::default()), Box::new(NoLink));
         let driver = DriverNic::open(bus, &NicConfig::new(number, &[]).with_seed(1)).unwrap();
         let nic = Nic::open(HardwarePort::open(driver).unwrap());
         let tag = nic.create_ptag().unwrap();
-        Self { nic, tag, world }
+        Self { nic, tag }
     }
 }
