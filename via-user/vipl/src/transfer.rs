@@ -164,6 +164,12 @@ impl Vi {
         }
     }
 
+    /// Takes the oldest descriptor if there is one and it is done.
+    pub(crate) fn take_done(&self, queue: Queue) -> Option<Completion> {
+        let nothing_there = |e: &CompletionError| e.descriptor.is_none();
+        self.take(queue).filter(|taken| !taken.as_ref().is_err_and(nothing_there))
+    }
+
     /// Waits for the oldest send descriptor.
     ///
     /// # Errors
