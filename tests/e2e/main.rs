@@ -21,6 +21,7 @@ mod push;
 mod rdma;
 mod reset;
 mod send_recv;
+mod served;
 mod stranger;
 mod stress;
 mod threads;

@@ -446,4 +446,8 @@ impl Bus for SimBus {
     fn now_ns(&self) -> u64 {
         self.shared.now_ns()
     }
+
+    fn name(&self) -> String {
+        format!("of node {}", self.node)
+    }
 }

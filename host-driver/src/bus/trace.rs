@@ -163,4 +163,12 @@ impl Bus for TraceBus {
     fn now_ns(&self) -> u64 {
         self.inner.now_ns()
     }
+
+    fn slowdown(&self) -> u64 {
+        self.inner.slowdown()
+    }
+
+    fn name(&self) -> String {
+        self.inner.name()
+    }
 }
