@@ -303,7 +303,7 @@ impl Nic {
         admin.message_queue(CONTROL_DOMAIN, Some(message_queue))?;
 
         let seed = config.seed.unwrap_or_else(Epochs::os_seed);
-        let mut control = Control::new(seed, config.credits);
+        let mut control = Control::new(seed, config.credits, bus.slowdown());
         for peer in &config.peers {
             control.peers.want(&admin, *peer)?;
         }

@@ -49,7 +49,13 @@ struct Share {
     dead_end: UnixStream,
 }
 
-static SHARE: Mutex<Option<Share>> = Mutex::new(None);
+/// In pages of its own: a program that registers a static beside it must not have it re-mapped while
+/// others wait for it.
+#[repr(align(4096))]
+struct OwnPages(Mutex<Option<Share>>);
+
+static OWN_PAGES: OwnPages = OwnPages(Mutex::new(None));
+static SHARE: &Mutex<Option<Share>> = &OWN_PAGES.0;
 /// How many forks lie between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
@@ -131,7 +137,7 @@ impl Share {
 /// Part of it is not mapped or not readable; no memory file.
 pub(super) fn take(address: usize, length: usize) -> io::Result<Vec<Piece>> {
     let (start, end) = pages(address, length)?;
-    let mut guard = lock(&SHARE);
+    let mut guard = lock(SHARE);
     let share = get(&mut guard)?;
     let all = maps::all()?;
     let found = maps::cut(&all, start, end);
@@ -155,7 +161,7 @@ pub(super) fn take(address: usize, length: usize) -> io::Result<Vec<Piece>> {
 
 /// Takes back what [`take`] gave.
 pub(super) fn give(pieces: &[Piece]) {
-    if let Some(share) = &mut *lock(&SHARE) {
+    if let Some(share) = &mut *lock(SHARE) {
         pieces.iter().filter(|piece| piece.shared).for_each(|piece| share.give(*piece));
     }
 }
@@ -165,7 +171,7 @@ pub(super) fn give(pieces: &[Piece]) {
 /// # Errors
 /// None can be had.
 pub(super) fn file() -> io::Result<OwnedFd> {
-    get(&mut lock(&SHARE))?.file.try_clone()
+    get(&mut lock(SHARE))?.file.try_clone()
 }
 
 /// From now on the socket is that of an open bus, which a child after fork must not use.
@@ -173,13 +179,13 @@ pub(super) fn file() -> io::Result<OwnedFd> {
 /// # Errors
 /// No memory file.
 pub(super) fn add_socket(socket: BorrowedFd<'_>) -> io::Result<()> {
-    get(&mut lock(&SHARE))?.sockets.push(socket.as_raw_fd());
+    get(&mut lock(SHARE))?.sockets.push(socket.as_raw_fd());
     Ok(())
 }
 
 /// The socket is closed next.
 pub(super) fn remove_socket(socket: BorrowedFd<'_>) {
-    if let Some(share) = &mut *lock(&SHARE) {
+    if let Some(share) = &mut *lock(SHARE) {
         share.sockets.retain(|other| *other != socket.as_raw_fd());
     }
 }
@@ -243,7 +249,7 @@ fn held() -> Option<Held> {
 /// Nobody shares pages while a process forks. What the child needs is found out here, where memory
 /// may still be allocated.
 extern "C" fn before_fork() {
-    let guard = lock(&SHARE);
+    let guard = lock(SHARE);
     let Some(share) = &*guard else { return };
     let all = maps::all().unwrap_or_default();
     let shared = all.into_iter().filter(|area| share.is_own(area)).collect();

@@ -147,3 +147,44 @@ fn messages_reach_memory_that_is_not_shared() {
         own.shutdown(std::net::Shutdown::Both).unwrap();
     });
 }
+
+unsafe extern "C" {
+    safe fn fork() -> i32;
+    safe fn _exit(status: i32) -> !;
+}
+
+/// After a fork the parent's memory is the device's as before, and the child has copies: what it
+/// writes there nobody sees, and what it registers is in a file of its own.
+#[test]
+fn a_child_has_copies() {
+    let memory = DmaMemory::new(3 * PAGE_BYTES).unwrap();
+    let at = usize::try_from(memory.address()).unwrap();
+    memory.copy_from(100, b"parent");
+    let pieces = take(at, memory.len()).unwrap();
+    let parents = file().unwrap();
+    let (socket, _other) = UnixStream::pair().unwrap();
+    add_socket(socket.as_fd()).unwrap();
+    let before = generation();
+    let child = fork();
+    if child == 0 {
+        // No assertions: they would unwind into a harness that is not there.
+        let mut right = generation() == before + 1 && memory.to_vec(100, 6) == b"parent";
+        right &= !is_shared(at);
+        memory.copy_from(100, b"child!");
+        right &= take(at, 10).is_ok_and(|pieces| pieces[0].shared) && is_shared(at);
+        memory.copy_from(100, b"again!");
+        // The socket leads nowhere.
+        right &= rustix::io::read(&socket, &mut [0_u8; 1]) == Ok(0);
+        _exit(if right { 7 } else { 1 });
+    }
+    let child = rustix::process::Pid::from_raw(child);
+    let status = rustix::process::waitpid(child, rustix::process::WaitOptions::empty());
+    let status = status.unwrap().and_then(|(_, status)| status.exit_status());
+    assert_eq!(status, Some(7));
+    assert_eq!((generation(), memory.to_vec(100, 6)), (before, b"parent".to_vec()));
+    let parents = std::fs::File::from(parents);
+    parents.write_all_at(b"device", memory.address() + 100).unwrap();
+    assert_eq!(memory.to_vec(100, 6), b"device");
+    remove_socket(socket.as_fd());
+    give(&pieces);
+}
