@@ -66,7 +66,7 @@ fn everybody_is_told_that_the_card_is_gone(kind: DeviceKind) {
     flushed(&a.recv_wait(INFINITE));
 
     // Nothing new is to be had, and the text says why.
-    let absent = "the card is absent: register ID reads as all ones";
+    let absent = "the card of node 0 is absent: register ID reads as all ones";
     let refused = |error: vipl::Error| {
         assert_eq!(error.code, VipReturn::ErrorResource);
         assert!(error.to_string().ends_with(absent), "{error}");

@@ -24,6 +24,7 @@ mod push;
 mod rdma;
 mod reset;
 mod send_recv;
+mod served;
 mod stranger;
 mod stress;
 mod threads;

@@ -10,6 +10,7 @@ mod coverage_command;
 mod demo;
 mod prove;
 mod prove_command;
+mod serve_command;
 mod suites;
 mod synth;
 mod synth_command;

@@ -276,6 +276,10 @@ impl Bus for LiveBus {
     fn now_ns(&self) -> u64 {
         self.engine.now_ns()
     }
+
+    fn name(&self) -> String {
+        self.engine.buses[self.node].name()
+    }
 }
 
 #[cfg(test)]

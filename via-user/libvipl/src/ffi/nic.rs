@@ -11,7 +11,7 @@ use crate::abi::{self, Code};
 use crate::guard::{code, guard, tell};
 use crate::handle::Handle;
 use crate::object::{NICS, NicObject, Nodes};
-use crate::pointer::{Out, Text};
+use crate::pointer::{Context, Out, Text};
 use crate::service;
 
 #[unsafe(export_name = "VipOpenNic")]
@@ -83,21 +83,11 @@ extern "C" fn query_nic(nic: Handle, out: Out<abi::NicAttributes>) -> Code {
     })
 }
 
-/// What a program gave with its handler; the handler alone looks at it.
-#[derive(Clone, Copy)]
-struct Context(usize);
-
-impl Context {
-    fn pointer(self) -> *mut c_void {
-        core::ptr::with_exposed_provenance_mut(self.0)
-    }
-}
-
 #[unsafe(export_name = "VipErrorCallback")]
 extern "C" fn error_callback(nic: Handle, context: *mut c_void, f: abi::ErrorHandler) -> Code {
     guard("VipErrorCallback", || {
         let object = NICS.get(nic)?;
-        let context = Context(context.expose_provenance());
+        let context = Context::new(context);
         let handler = f.map(|f| -> vipl::ErrorHandler {
             Arc::new(move |error: &ErrorDescriptor| {
                 let mut told = describe(nic, error);

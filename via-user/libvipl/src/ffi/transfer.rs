@@ -8,7 +8,7 @@ use crate::abi::{self, Code};
 use crate::guard::{Outcome, guard, timeout};
 use crate::handle::Handle;
 use crate::object::VIS;
-use crate::pointer::{Out, Place};
+use crate::pointer::{Context, Out, Place};
 
 /// A descriptor as the program knows it.
 pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
@@ -56,10 +56,23 @@ fn wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>, queue: Queue) -> Outcome
     )
 }
 
-fn notify(vi: Handle, f: abi::ViCallback) -> Outcome {
-    let _object = VIS.get(vi)?;
-    let _f = f.ok_or(VipReturn::InvalidParameter)?;
-    Err(VipReturn::ErrorNotSupported)
+fn notify(vi: Handle, context: *mut c_void, f: abi::ViCallback, queue: Queue) -> Outcome {
+    let object = VIS.get(vi)?;
+    let f = f.ok_or(VipReturn::InvalidParameter)?;
+    let (nic, context) = (object.nic.handle, Context::new(context));
+    let handler = move |completion: Completion| {
+        let descriptor = match &completion {
+            Ok(descriptor) => Some(descriptor),
+            Err(error) => error.descriptor.as_ref(),
+        };
+        let address = descriptor.map_or(0, vipl::Descriptor::address);
+        f(context.pointer(), nic, vi, pointer_to(address));
+    };
+    let noted = match queue {
+        Queue::Send => object.vi.send_notify(handler),
+        Queue::Recv => object.vi.recv_notify(handler),
+    };
+    noted.map_err(|error| error.code)
 }
 
 #[unsafe(export_name = "VipPostSend")]
@@ -93,11 +106,11 @@ extern "C" fn recv_wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>) -> Code 
 }
 
 #[unsafe(export_name = "VipSendNotify")]
-extern "C" fn send_notify(vi: Handle, _context: *mut c_void, f: abi::ViCallback) -> Code {
-    guard("VipSendNotify", || notify(vi, f))
+extern "C" fn send_notify(vi: Handle, context: *mut c_void, f: abi::ViCallback) -> Code {
+    guard("VipSendNotify", || notify(vi, context, f, Queue::Send))
 }
 
 #[unsafe(export_name = "VipRecvNotify")]
-extern "C" fn recv_notify(vi: Handle, _context: *mut c_void, f: abi::ViCallback) -> Code {
-    guard("VipRecvNotify", || notify(vi, f))
+extern "C" fn recv_notify(vi: Handle, context: *mut c_void, f: abi::ViCallback) -> Code {
+    guard("VipRecvNotify", || notify(vi, context, f, Queue::Recv))
 }
