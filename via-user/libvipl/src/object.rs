@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use host_driver::sync::lock;
-use vipl::{ConnectionRequest, Cq, Nic, Ptag, Region, Vi, VipReturn};
+use vipl::{ConnectionRequest, Cq, Descriptor, Nic, Ptag, Region, Vi, VipReturn};
 
 use crate::handle::{Handle, Kind, Table};
 
@@ -219,6 +219,16 @@ impl NicObject {
         let inside =
             address >= memory.address() && address - memory.address() < memory.len() as u64;
         if inside { Ok(found.clone()) } else { Err(VipReturn::InvalidParameter) }
+    }
+
+    /// The descriptor at an address in the registration with this handle.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`].
+    pub fn descriptor(&self, address: u64, handle: u32) -> Result<Descriptor, VipReturn> {
+        let regions = lock(&self.regions);
+        let found = regions.get(&handle).ok_or(VipReturn::InvalidParameter)?;
+        found.region.descriptor_at(address).map_err(|error| error.code)
     }
 
     /// Takes back everything that belongs to the NIC, and the NIC.

@@ -257,6 +257,18 @@ impl Cq {
         self.take().ok_or(VipReturn::NotDone)
     }
 
+    /// As [`Cq::done`], for a program whose NIC somebody else keeps going ([`Nic::progress`]): it
+    /// handles no events itself, so it costs little.
+    ///
+    /// # Errors
+    /// As [`Cq::done`].
+    pub fn poll(&self) -> core::result::Result<CqEntry, VipReturn> {
+        match self.take() {
+            _ if self.is_gone() => Err(VipReturn::InvalidParameter),
+            entry => entry.ok_or(VipReturn::NotDone),
+        }
+    }
+
     /// Waits for the next entry.
     ///
     /// # Errors

@@ -146,6 +146,18 @@ impl Vi {
         nothing(if gone { VipReturn::InvalidParameter } else { VipReturn::NotDone })
     }
 
+    /// As [`Vi::done`], for a program whose NIC somebody else keeps going ([`Nic::progress`]): it
+    /// handles no events itself, so it costs little.
+    ///
+    /// # Errors
+    /// As [`Vi::send_done`].
+    pub fn poll(&self, queue: Queue) -> Completion {
+        self.take(queue).unwrap_or_else(|| {
+            let gone = self.is_gone();
+            nothing(if gone { VipReturn::InvalidParameter } else { VipReturn::NotDone })
+        })
+    }
+
     fn take(&self, queue: Queue) -> Option<Completion> {
         let head = lock(&self.side(queue).work).take();
         match head {

@@ -138,8 +138,7 @@ mod tests {
 
     #[test]
     fn plan_names_are_found_in_tables_only() {
-        let plan =
-            "Run `no_test`.\n| point | `tests::sends_once`, `csr_walk` | `cosim` | `a.rs` |\n\
+        let plan = "Run `no_test`.\n| point | `tests::sends_once`, `csr_walk` | `cosim` | `a.rs` |\n\
              ## Conformance\n| `row_in_c` |\n";
         let names: Vec<_> = planned_tests(plan).into_iter().map(|(_, name)| name).collect();
         assert_eq!(names, ["tests::sends_once", "csr_walk"]);

@@ -54,10 +54,10 @@ extern "C" fn resize_cq(cq: Handle, count: c_ulong) -> Code {
 #[unsafe(export_name = "VipCQDone")]
 extern "C" fn cq_done(cq: Handle, vi: Out<Handle>, recv: Out<c_int>) -> Code {
     guard("VipCQDone", || {
-        let object = CQS.get(cq)?;
         vi.check()?;
         recv.check()?;
-        tell(vi, recv, &object.cq.done()?)
+        // The service handles events.
+        tell(vi, recv, &CQS.with(cq, |object| object.cq.poll())??)
     })
 }
 

@@ -73,7 +73,5 @@ extern "C" fn ns_get_host_by_addr(
 
 #[unsafe(export_name = "VipNSShutdown")]
 extern "C" fn ns_shutdown(nic: Handle) -> Code {
-    guard("VipNSShutdown", || {
-        NICS.get(nic)?.nic.ns_shutdown().map_err(code("VipNSShutdown"))
-    })
+    guard("VipNSShutdown", || NICS.get(nic)?.nic.ns_shutdown().map_err(code("VipNSShutdown")))
 }

@@ -17,14 +17,14 @@ pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
 }
 
 fn post(vi: Handle, place: Place, handle: u32, queue: Queue) -> Outcome {
-    let object = VIS.get(vi)?;
-    let region = object.nic.region(place.address(), handle)?.region;
-    let descriptor = region.descriptor_at(place.address()).map_err(|error| error.code)?;
-    let posted = match queue {
-        Queue::Send => object.vi.post_send(&descriptor),
-        Queue::Recv => object.vi.post_recv(&descriptor),
-    };
-    posted.map_err(|error| error.code)
+    VIS.with(vi, |object| {
+        let descriptor = object.nic.descriptor(place.address(), handle)?;
+        let posted = match queue {
+            Queue::Send => object.vi.post_send(&descriptor),
+            Queue::Recv => object.vi.post_recv(&descriptor),
+        };
+        posted.map_err(|error| error.code)
+    })?
 }
 
 fn tell(out: Out<*mut c_void>, completion: Completion) -> Outcome {
@@ -39,9 +39,9 @@ fn tell(out: Out<*mut c_void>, completion: Completion) -> Outcome {
 }
 
 fn done(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Outcome {
-    let object = VIS.get(vi)?;
     out.check()?;
-    tell(out, object.vi.done(queue))
+    // The service handles events.
+    tell(out, VIS.with(vi, |object| object.vi.poll(queue))?)
 }
 
 fn wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>, queue: Queue) -> Outcome {
