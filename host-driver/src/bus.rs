@@ -1,10 +1,11 @@
 //! How the driver reaches a device: register access, mapped memory, interrupts, time.
 //!
-//! A [`Bus`] is one device as its driver sees it. [`sim`] reaches a device in this process;
-//! [`trace`] wraps another bus and names every register access.
+//! A [`Bus`] is one device as its driver sees it. [`sim`] reaches a device in this process,
+//! [`vfio_user`] one that another process serves; [`trace`] wraps another bus and names every register access.
 
 pub mod sim;
 pub mod trace;
+pub mod vfio_user;
 
 use nic_regs::csr::{COUNTER_OFFSET, REGS};
 
@@ -133,6 +134,13 @@ pub trait Bus: Bar + Dma + Irq + Send + Sync {
         let _ = name;
         Box::new(FreeSeat)
     }
+    /// How many times longer than a real device this one may take, in time of [`Bus::now_ns`]: what
+    /// bounds of the driver's own waits are multiplied by.
+    fn slowdown(&self) -> u64 {
+        1
+    }
+    /// Which device this is, for errors: 'of node 0'.
+    fn name(&self) -> String;
 }
 
 /// Name of a register, or its offset where it has none.

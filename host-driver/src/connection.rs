@@ -158,6 +158,8 @@ impl Listener {
 /// The connection manager of a NIC.
 #[derive(Debug)]
 pub struct Connections {
+    /// What bounds are multiplied by, see [`crate::bus::Bus::slowdown`].
+    slowdown: u64,
     next_exchange: u32,
     next_connection: u16,
     next_listener: u32,
@@ -175,6 +177,7 @@ impl Connections {
     pub fn new(seed: u64) -> Self {
         let mut random = Epochs::new(seed);
         Self {
+            slowdown: 1,
             next_exchange: random.next_u32(),
             next_connection: (random.next_u32() & 0xffff) as u16,
             next_listener: 0,
@@ -185,6 +188,12 @@ impl Connections {
             transmit: VecDeque::new(),
             counters: ConnectionCounters::default(),
         }
+    }
+
+    /// The same with longer bounds, for a device that is so many times slower than a real one.
+    #[must_use]
+    pub fn slowed(self, slowdown: u64) -> Self {
+        Self { slowdown, ..self }
     }
 
     /// What was seen so far.
@@ -228,7 +237,8 @@ impl Connections {
         match body {
             Body::Request { attributes, remote: to, local: from, peer } => {
                 let (retry, state) = (Retry::start(now), InState::Held);
-                let until = now + if peer { peers::HELD_NS } else { GRACE_NS };
+                let held = if peer { peers::HELD_NS } else { GRACE_NS };
+                let until = now + held * self.slowdown;
                 let arrived = Arrived { peer, to, from, attributes, state, retry, until };
                 self.requested(now, node, exchange, arrived);
             }
@@ -241,7 +251,7 @@ impl Connections {
             Body::Confirm => match self.incoming.get_mut(&(node, exchange)) {
                 Some(arrived) if matches!(arrived.state, InState::Accepting(_)) => {
                     arrived.state = InState::Established;
-                    arrived.until = now + LINGER_NS;
+                    arrived.until = now + LINGER_NS * self.slowdown;
                 }
                 Some(Arrived { state: InState::Established, .. }) => {}
                 _ => self.counters.stray += 1,
@@ -249,7 +259,7 @@ impl Connections {
             Body::Cancel => match self.incoming.get_mut(&(node, exchange)) {
                 Some(arrived) if arrived.state != InState::Established => {
                     arrived.state = InState::Cancelled;
-                    arrived.until = now + LINGER_NS;
+                    arrived.until = now + LINGER_NS * self.slowdown;
                 }
                 _ => self.counters.stray += 1,
             },
@@ -333,14 +343,14 @@ impl Connections {
         self.incoming.retain(|(node, exchange), arrived| match arrived.state {
             InState::Held if now >= arrived.until && !arrived.peer => {
                 arrived.state = InState::NoMatch;
-                arrived.until = now + LINGER_NS;
+                arrived.until = now + LINGER_NS * self.slowdown;
                 frames.push((*node, *exchange, Body::NoMatch));
                 true
             }
             InState::Accepting(attributes) => {
                 if now >= arrived.until {
                     arrived.state = InState::Cancelled;
-                    arrived.until = now + LINGER_NS;
+                    arrived.until = now + LINGER_NS * self.slowdown;
                 } else if arrived.retry.due(now) {
                     self.counters.repeated += 1;
                     frames.push((*node, *exchange, Body::Accept { attributes }));
@@ -394,7 +404,7 @@ impl Connections {
         for ((from, _), arrived) in &mut self.incoming {
             if *from == node && arrived.state != InState::Established {
                 arrived.state = InState::Cancelled;
-                arrived.until = now + LINGER_NS;
+                arrived.until = now + LINGER_NS * self.slowdown;
             }
         }
     }
@@ -456,7 +466,7 @@ impl Connections {
             return false;
         };
         outgoing.state = OutState::Established(remote);
-        outgoing.until = now + LINGER_NS;
+        outgoing.until = now + LINGER_NS * self.slowdown;
         let node = outgoing.node;
         self.send(node, exchange, &Body::Confirm);
         true
@@ -506,7 +516,8 @@ impl Connections {
         let arrived = offered.and_then(|key| self.incoming.get_mut(&key));
         if let Some(arrived) = arrived.filter(|arrived| arrived.state == InState::Offered) {
             arrived.state = InState::Held;
-            arrived.until = now + if arrived.peer { peers::HELD_NS } else { GRACE_NS };
+            let held = if arrived.peer { peers::HELD_NS } else { GRACE_NS };
+            arrived.until = now + held * self.slowdown;
             self.offer(now);
         }
     }
@@ -523,7 +534,7 @@ impl Connections {
         let attributes = RemoteAttributes { connection: arrived.attributes.connection, ..local };
         arrived.state = InState::Accepting(attributes);
         arrived.retry = Retry::start(now);
-        arrived.until = now + ACCEPT_NS;
+        arrived.until = now + ACCEPT_NS * self.slowdown;
         self.send(key.0, key.1, &Body::Accept { attributes });
         Ok(())
     }
@@ -543,7 +554,7 @@ impl Connections {
         let Some(arrived) = self.incoming.get_mut(&key) else { return };
         if matches!(arrived.state, InState::Offered | InState::Accepting(_)) {
             arrived.state = InState::Rejected;
-            arrived.until = now + LINGER_NS;
+            arrived.until = now + LINGER_NS * self.slowdown;
             self.send(key.0, key.1, &Body::Reject);
         }
     }

@@ -8,8 +8,9 @@
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use volatile::VolatilePtr;
@@ -22,17 +23,20 @@ pub const PAGE_BYTES: usize = 4096;
 /// Bytes of a [`Line`], and its alignment.
 pub const LINE_BYTES: usize = 64;
 
-/// Whose memory it is.
+/// What becomes of memory when its last `DmaMemory` handle goes.
 #[derive(Debug)]
 enum Owner {
-    /// Its `DmaMemory` handles': zeroed, on a page boundary.
-    Handles(Layout),
-    /// The program's, see [`DmaMemory::adopt`].
+    /// It is freed.
+    Heap(Layout),
+    /// It is unmapped: so many bytes.
+    Mapping(usize),
+    /// Nothing: it is the program's.
     Program,
-    /// Another allocation's, whose handles are counted elsewhere.
+    /// Nothing: it is another allocation's, whose handles are counted elsewhere.
     Other(#[expect(dead_code, reason = "keeps the memory")] Arc<Allocation>),
 }
 
+/// Memory shared by `DmaMemory` handles.
 #[derive(Debug)]
 struct Allocation {
     base: NonNull<u8>,
@@ -47,10 +51,17 @@ unsafe impl Sync for Allocation {}
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        let Owner::Handles(layout) = self.owner else { return };
-        // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
-        // last handle is gone.
-        unsafe { dealloc(self.base.as_ptr(), layout) }
+        match self.owner {
+            // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
+            // last handle is gone.
+            Owner::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
+            Owner::Mapping(length) => {
+                // SAFETY: `base` came from `mmap` with this length in `DmaMemory::map_file`, and
+                // the last handle is gone.
+                let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), length) };
+            }
+            Owner::Program | Owner::Other(_) => {}
+        }
     }
 }
 
@@ -79,8 +90,54 @@ impl DmaMemory {
         };
         // SAFETY: the layout's size is not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(out_of_memory)?;
-        let owner = Owner::Handles(layout);
-        Ok(Self { allocation: Arc::new(Allocation { base, owner }), offset: 0, length })
+        Ok(Self::of(base, Owner::Heap(layout), length))
+    }
+
+    /// Maps a part of a memory file that other processes map too. Offset and length are whole
+    /// pages.
+    ///
+    /// # Errors
+    /// The file may become shorter (it lacks the seal against that), so that an access could end
+    /// the process: [`std::io::ErrorKind::Unsupported`]. The part is not in it:
+    /// [`std::io::ErrorKind::InvalidInput`]. The system's.
+    pub fn map_file(file: BorrowedFd<'_>, offset: u64, length: usize) -> std::io::Result<Self> {
+        use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+        if !fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK)) {
+            return Err(std::io::ErrorKind::Unsupported.into());
+        }
+        let end = offset.checked_add(length as u64);
+        let size = u64::try_from(fstat(file)?.st_size).unwrap_or(0);
+        if length == 0 || end.is_none_or(|end| end > size) {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        let nowhere = core::ptr::null_mut();
+        // SAFETY: a new mapping at a place that the kernel chooses.
+        let base = unsafe { mmap(nowhere, length, rights, MapFlags::SHARED, file, offset) }?;
+        let base = NonNull::new(base.cast()).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        Ok(Self::of(base, Owner::Mapping(length), length))
+    }
+
+    /// Memory that the program has for good: statics, and allocations that are never freed.
+    #[must_use]
+    pub fn from_static(bytes: &'static [AtomicU8]) -> Self {
+        let base = NonNull::from(bytes).cast();
+        Self::of(base, Owner::Program, bytes.len())
+    }
+
+    /// Memory that the program has: from `malloc`, static, on a stack.
+    ///
+    /// # Safety
+    /// The range must stay valid for reads and writes as long as a handle lives or a device may
+    /// reach it, and meanwhile nobody may hold a reference to it.
+    #[must_use]
+    pub unsafe fn from_program(base: NonNull<u8>, length: usize) -> Self {
+        Self::of(base, Owner::Program, length)
+    }
+
+    fn of(base: NonNull<u8>, owner: Owner, length: usize) -> Self {
+        Self { allocation: Arc::new(Allocation { base, owner }), offset: 0, length }
     }
 
     /// Takes memory of a program as it is: `length` bytes from `base` on, wherever they lie. It is
@@ -103,8 +160,7 @@ impl DmaMemory {
             let value = length as u64;
             return Err(Error::BadArgument { what: "length of program memory", value });
         }
-        let owner = Owner::Program;
-        Ok(Self { allocation: Arc::new(Allocation { base, owner }), offset: 0, length })
+        Ok(Self::of(base, Owner::Program, length))
     }
 
     /// Size in bytes.
@@ -203,6 +259,29 @@ impl DmaMemory {
         }
         for (i, byte) in tail.iter().enumerate() {
             self.byte(offset + head + 8 * words.len() + i).write(*byte);
+        }
+    }
+
+    /// Stores `data` as a device does: its last word (status, phase) last and with release, as
+    /// programs poll it.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    pub fn store_in_order(&self, offset: usize, data: &[u8]) {
+        let end = offset + data.len();
+        let place = self.address() + end as u64;
+        if let Some((front, word)) = data.split_last_chunk::<8>()
+            && place.is_multiple_of(8)
+        {
+            self.copy_from(offset, front);
+            self.store_u64(end - 8, u64::from_le_bytes(*word));
+        } else if let Some((front, word)) = data.split_last_chunk::<4>()
+            && place.is_multiple_of(4)
+        {
+            self.copy_from(offset, front);
+            self.store_u32(end - 4, u32::from_le_bytes(*word));
+        } else {
+            self.copy_from(offset, data);
         }
     }
 

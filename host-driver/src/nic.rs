@@ -201,14 +201,14 @@ fn check_identity(bus: &dyn Bus) -> Result<()> {
 }
 
 fn wait_ready(bus: &dyn Bus) -> Result<()> {
-    let end = bus.now_ns().saturating_add(RESET_BOUND_NS);
+    let bound_ns = RESET_BOUND_NS.saturating_mul(bus.slowdown());
+    let end = bus.now_ns().saturating_add(bound_ns);
     loop {
         let status = csr::STATUS(read(bus, csr::STATUS::OFFSET)?);
         if status.get(csr::STATUS::READY) != 0 {
             return Ok(());
         }
         if bus.now_ns() >= end {
-            let bound_ns = RESET_BOUND_NS;
             return Err(Error::TimedOut { what: "reset of the device", index: 0, bound_ns });
         }
         bus.relax(Wait::bounded("reset of the device", 0));
@@ -308,7 +308,7 @@ impl Nic {
         admin.message_queue(CONTROL_DOMAIN, Some(message_queue))?;
 
         let seed = config.seed.unwrap_or_else(Epochs::os_seed);
-        let mut control = Control::new(seed, config.credits);
+        let mut control = Control::new(seed, config.credits, bus.slowdown());
         for peer in &config.peers {
             control.peers.want(&admin, *peer)?;
         }

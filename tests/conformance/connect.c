@@ -382,7 +382,7 @@ ROW_TWO(EARLY, disconnect_pending, "VipDisconnect",
     GIVES(VipDestroyVi(c.vi), VIP_INVALID_STATE);
     OK(VipDisconnect(c.vi));
     thread_join(client);
-    CHECK(c.code != VIP_SUCCESS);
+    SAME(c.code, VIP_INVALID_STATE);
     SAME(vi_state(c.vi), VIP_STATE_IDLE);
 }
 

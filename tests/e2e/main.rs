@@ -16,6 +16,7 @@ mod fairness;
 mod fence;
 mod fetch;
 mod host;
+mod notify;
 #[cfg(feature = "rtl")]
 mod pcie;
 mod peer;
@@ -23,6 +24,7 @@ mod push;
 mod rdma;
 mod reset;
 mod send_recv;
+mod served;
 mod stranger;
 mod stress;
 mod threads;

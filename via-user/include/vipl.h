@@ -434,8 +434,8 @@ VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS *LocalAddr,
                              VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
 /* Disconnects: what is posted completes as flushed, in order, and is still to be taken back; then
- * the VI is idle. Harmless on an idle VI.
- * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_INVALID_STATE (a connection is being set up). */
+ * the VI is idle. A connection that is being set up is given up. Harmless on an idle VI.
+ * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE. */
 VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle);
 
 /* Asks for a connection with a VI whose owner does the same; both sides name each other. It does

@@ -502,4 +502,8 @@ impl Bus for SimBus {
     fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
         Box::new(Seat::new(Arc::clone(&self.shared), name, true))
     }
+
+    fn name(&self) -> String {
+        format!("of node {}", self.node)
+    }
 }

@@ -176,4 +176,12 @@ impl Bus for TraceBus {
     fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
         self.inner.thread_seat(name)
     }
+
+    fn slowdown(&self) -> u64 {
+        self.inner.slowdown()
+    }
+
+    fn name(&self) -> String {
+        self.inner.name()
+    }
 }

@@ -26,10 +26,11 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(seed: u64, credits: u8) -> Self {
+    pub(super) fn new(seed: u64, credits: u8, slowdown: u64) -> Self {
         Self {
             peers: Peers::new(seed, credits),
-            connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)),
+            connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
+                .slowed(slowdown),
             lost: false,
         }
     }

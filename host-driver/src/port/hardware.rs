@@ -95,7 +95,7 @@ impl HardwarePort {
 
     /// Repeats a command while the device answers 'busy'.
     fn retry(&self, what: &'static str, vi: u16, command: impl Fn() -> Result<()>) -> Result<()> {
-        let end = self.nic.bus.now_ns() + BUSY_BOUND_NS;
+        let end = self.nic.bus.now_ns() + BUSY_BOUND_NS * self.nic.bus.slowdown();
         loop {
             match command() {
                 Err(error) if error.is_busy() && self.nic.bus.now_ns() < end => {

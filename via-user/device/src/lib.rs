@@ -21,7 +21,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 
-use host_driver::nic::Nic;
+use host_driver::bus::vfio_user::VfioUserBus;
+use host_driver::nic::{Nic, NicConfig};
 use host_driver::port::HardwarePort;
 use host_driver::sync::lock;
 
@@ -61,10 +62,12 @@ pub fn open(name: &str) -> Result<Arc<HardwarePort>> {
 fn bring_up(place: &Place) -> Result<Arc<Nic>> {
     match place {
         Place::Sim(kind, options) => sim::bring_up(*kind, options),
-        Place::VfioUser(path) => Err(Error::NotYet {
-            what: format!("vfio-user:{}", path.display()),
-            instead: "sim:model",
-        }),
+        Place::VfioUser(path) => {
+            let bus = VfioUserBus::connect(path)?;
+            let node = bus.node();
+            let peers: Vec<u8> = (0..bus.nodes()).filter(|peer| *peer != node).collect();
+            Ok(Nic::open(bus, &NicConfig::new(node, &peers))?)
+        }
         Place::Vfio(address) => {
             Err(Error::NotYet { what: format!("vfio:{address}"), instead: "sim:model" })
         }

@@ -35,6 +35,10 @@ const TIMER_SLICE: u64 = 2_048;
 /// The longest sleep of a waiter. What other threads of the program do does not wake it.
 const WAIT: Duration = Duration::from_millis(1);
 
+/// What bounds of the driver are multiplied by: its thread may lose the processor between a look at
+/// the device and one at the clock, which then shows the time of the wall.
+const SLOWDOWN: u64 = 50;
+
 /// How often any engine has written something that a waiter may want to look at.
 static TOUCHES: AtomicU64 = AtomicU64::new(0);
 
@@ -295,6 +299,14 @@ impl Bus for LiveBus {
 
     fn now_ns(&self) -> u64 {
         self.engine.now_ns()
+    }
+
+    fn slowdown(&self) -> u64 {
+        SLOWDOWN
+    }
+
+    fn name(&self) -> String {
+        self.engine.buses[self.node].name()
     }
 }
 

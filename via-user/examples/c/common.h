@@ -2,9 +2,11 @@
 #ifndef EXAMPLE_COMMON_H
 #define EXAMPLE_COMMON_H
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <vipl.h>
 
@@ -111,6 +113,13 @@ static inline void serve(nic_t *nic, VIP_VI_HANDLE vi, const char *service)
     MUST(VipConnectAccept(connection, vi));
 }
 
+/* The address of another node differs from the own one in its last byte. */
+static inline void node_address(const nic_t *nic, int node, VIP_UINT8 *host)
+{
+    memcpy(host, nic->attributes.LocalNicAddress, nic->attributes.NicAddressLen);
+    host[nic->attributes.NicAddressLen - 1] = (VIP_UINT8)node;
+}
+
 /* Asks `host` for `service` until somebody is there. */
 static inline void ask(nic_t *nic, VIP_VI_HANDLE vi, const VIP_UINT8 *host, const char *service)
 {
@@ -123,6 +132,50 @@ static inline void ask(nic_t *nic, VIP_VI_HANDLE vi, const VIP_UINT8 *host, cons
         code = VipConnectRequest(vi, &local.net, &remote.net, 1000, &theirs);
     while (code == VIP_NO_MATCH || code == VIP_TIMEOUT);
     MUST(code);
+}
+
+static inline double now_us(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
+}
+
+/* One side of an example: its device, and for a client the server's node. */
+typedef struct {
+    const char *device;
+    int server_node;
+    void (*run)(const char *device, int server_node);
+} role_t;
+
+static inline void *role_main(void *argument)
+{
+    role_t *role = argument;
+    role->run(role->device, role->server_node);
+    return NULL;
+}
+
+/* Without arguments both sides run in this process, on two simulated NICs; with a device the server,
+ * with a device and the server's node a client. */
+static inline int example(int count, char **words, void (*server)(const char *, int),
+                          void (*client)(const char *, int))
+{
+    if (count == 2) {
+        server(words[1], 0);
+    } else if (count == 3) {
+        client(words[1], atoi(words[2]));
+    } else if (count == 1) {
+        role_t roles[2] = {{"sim:model?node=1", 1, server}, {"sim:model?node=0", 1, client}};
+        pthread_t threads[2];
+        for (int i = 0; i < 2; i++)
+            pthread_create(&threads[i], NULL, role_main, &roles[i]);
+        for (int i = 0; i < 2; i++)
+            pthread_join(threads[i], NULL);
+    } else {
+        fprintf(stderr, "usage: %s [DEVICE [NODE-OF-SERVER]]\n", words[0]);
+        return 2;
+    }
+    return 0;
 }
 
 #endif

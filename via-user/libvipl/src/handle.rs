@@ -119,6 +119,19 @@ impl<T> Table<T> {
         value.clone().ok_or(VipReturn::InvalidParameter)
     }
 
+    /// Does something short with what the handle stands for, which nobody can give back meanwhile.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn with<R>(&self, handle: Handle, f: impl FnOnce(&T) -> R) -> Result<R, VipReturn> {
+        let slot = self.slot(handle).ok_or(VipReturn::InvalidParameter)?;
+        let value = lock(&slot.value);
+        if slot.handle.load(Ordering::Acquire) != handle.0 {
+            return Err(VipReturn::InvalidParameter);
+        }
+        value.as_deref().map(f).ok_or(VipReturn::InvalidParameter)
+    }
+
     /// Gives out a handle. `make` gets it, and is called before anybody else can use it.
     ///
     /// # Errors

@@ -56,6 +56,24 @@ pub struct Out<T>(*mut T);
 #[derive(Clone, Copy, Debug)]
 pub struct Text(*const c_char);
 
+/// What a program gave with a handler; the handler alone looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Context(usize);
+
+impl Context {
+    /// Keeps it.
+    #[must_use]
+    pub fn new(context: *mut c_void) -> Self {
+        Self(context.expose_provenance())
+    }
+
+    /// It, for the handler.
+    #[must_use]
+    pub fn pointer(self) -> *mut c_void {
+        core::ptr::with_exposed_provenance_mut(self.0)
+    }
+}
+
 /// Memory of the program that is only named here, not touched.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug)]

@@ -30,7 +30,7 @@ pub struct Cq {
 }
 
 #[derive(Debug)]
-struct CqInner {
+pub(crate) struct CqInner {
     nic: Nic,
     number: u16,
     state: Mutex<CqState>,
@@ -182,6 +182,18 @@ impl Cq {
         self.inner.number
     }
 
+    pub(crate) const fn from_inner(inner: Arc<CqInner>) -> Self {
+        Self { inner }
+    }
+
+    pub(crate) const fn inner_arc(&self) -> &Arc<CqInner> {
+        &self.inner
+    }
+
+    pub(crate) fn nic(&self) -> &Nic {
+        &self.inner.nic
+    }
+
     /// Fails for a queue of another NIC, and for one that is destroyed.
     pub(crate) fn check(&self, nic: &Nic) -> Result<()> {
         let good = self.inner.nic.is(nic) && !self.is_gone();
@@ -223,7 +235,7 @@ impl Cq {
         });
     }
 
-    fn take(&self) -> Option<CqEntry> {
+    pub(crate) fn take(&self) -> Option<CqEntry> {
         let taken = with(&self.inner.state, CqState::take);
         taken.map(|(vi, queue)| CqEntry { vi: Vi::from_inner(vi), queue })
     }
@@ -243,6 +255,18 @@ impl Cq {
         }
         self.inner.nic.progress();
         self.take().ok_or(VipReturn::NotDone)
+    }
+
+    /// As [`Cq::done`], for a program whose NIC somebody else keeps going ([`Nic::progress`]): it
+    /// handles no events itself, so it costs little.
+    ///
+    /// # Errors
+    /// As [`Cq::done`].
+    pub fn poll(&self) -> core::result::Result<CqEntry, VipReturn> {
+        match self.take() {
+            _ if self.is_gone() => Err(VipReturn::InvalidParameter),
+            entry => entry.ok_or(VipReturn::NotDone),
+        }
     }
 
     /// Waits for the next entry.
@@ -314,6 +338,8 @@ impl Cq {
             return Err(VipReturn::ErrorResource.into());
         }
         self.inner.destroyed.store(true, Ordering::Release);
+        nic.inner().notifier.forget_cq(&self.inner);
+        nic.port().wake();
         Ok(nic.port().destroy_queue(self.number())?)
     }
 }

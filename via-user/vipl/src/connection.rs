@@ -126,7 +126,7 @@ impl ConnectionRequest {
             vi.connect_failed(true)?;
             let gone = matches!(error, host_driver::Error::NoSuch { .. }) || error.is_peer_down();
             let code = if gone { VipReturn::Timeout } else { Error::from(error.clone()).code };
-            return Err(Error { code, source: Some(error) });
+            return Err(Error { code, source: Some(error.into()) });
         }
         self.answered.store(true, Ordering::Release);
         // The port ends it in time.

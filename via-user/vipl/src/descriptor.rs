@@ -5,6 +5,7 @@ use nic_regs::desc::{
     SEGMENT_BYTES, control, status,
 };
 
+use host_driver::dma::DmaMemory;
 use host_driver::work_queue::Slot;
 
 use crate::error::{Error, Result, VipReturn};
@@ -127,9 +128,9 @@ impl Descriptor {
         bytes.next_multiple_of(64)
     }
 
-    /// Bytes that the segments take which the program has written.
-    pub(crate) fn written_bytes(&self) -> usize {
-        let word = self.slot.memory().load_u32(CONTROL - 2);
+    /// Bytes of the descriptor that the program has written at `offset`.
+    pub(crate) fn written_bytes(memory: &DmaMemory, offset: usize) -> usize {
+        let word = memory.load_u32(offset + CONTROL - 2);
         HEADER + SEGMENT * usize::from((word & 0xffff) as u16)
     }
 

@@ -5,6 +5,7 @@ use std::sync::Weak;
 use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
 use host_driver::work_queue::Slot;
+use nic_regs::desc::ALIGNMENT;
 use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
 
 use crate::attributes::MemAttributes;
@@ -80,8 +81,10 @@ impl Region {
         let offset = offset.and_then(|offset| usize::try_from(offset).ok());
         let offset = offset.ok_or(VipReturn::InvalidParameter)?;
         let inside = self.memory.len().saturating_sub(offset);
-        let front = Descriptor::new(Slot::new(&self.memory, self.handle, offset, FRONT)?);
-        let length = front.written_bytes().clamp(FRONT, inside.max(FRONT));
+        if inside < FRONT || !address.is_multiple_of(ALIGNMENT) {
+            return Err(VipReturn::InvalidParameter.into());
+        }
+        let length = Descriptor::written_bytes(&self.memory, offset).clamp(FRONT, inside);
         Ok(Descriptor::new(Slot::new(&self.memory, self.handle, offset, length)?))
     }
 }

@@ -13,6 +13,8 @@ use crate::attributes::{MemAttributes, NicAttributes, Reliability};
 use crate::error::{
     ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result, VipReturn, default_handler,
 };
+use crate::names::Names;
+use crate::notify::Notifier;
 use crate::vi::{Vi, ViInner};
 use crate::waiting::Waiting;
 
@@ -36,6 +38,9 @@ pub(crate) struct NicInner {
     pub(crate) peering: Mutex<Vec<Weak<ViInner>>>,
     /// How many there are, readable without the lock.
     pub(crate) peering_count: AtomicUsize,
+    /// The name service, if it was started.
+    pub(crate) names: Mutex<Option<Names>>,
+    pub(crate) notifier: Arc<Notifier>,
     pub(crate) waiting: Waiting,
     /// The completion queue of work queues that have none of the program's.
     pub(crate) own_queue: Mutex<Option<Arc<dyn CompletionQueue>>>,
@@ -49,6 +54,12 @@ pub(crate) struct NicInner {
 impl core::fmt::Debug for NicInner {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{:?}", self.port)
+    }
+}
+
+impl Drop for NicInner {
+    fn drop(&mut self) {
+        self.notifier.stop();
     }
 }
 
@@ -70,6 +81,8 @@ impl Nic {
             vis: Mutex::default(),
             peering: Mutex::default(),
             peering_count: AtomicUsize::new(0),
+            names: Mutex::default(),
+            notifier: Arc::default(),
             waiting,
             own_queue: Mutex::default(),
             making_own_queue: Mutex::default(),
@@ -98,6 +111,9 @@ impl Nic {
         // VIs that the program still holds are dead; their numbers may be given to others.
         let vis = core::mem::take(&mut *lock(&self.inner.vis));
         vis.values().filter_map(Weak::upgrade).for_each(|vi| vi.bury());
+        self.inner.notifier.stop();
+        self.inner.port.wake();
+        self.inner.notifier.settle(&self);
         lock(&self.inner.own_queue).take();
         self.inner.port.close();
         self.inner.port.wake();
@@ -164,6 +180,14 @@ impl Nic {
     /// Whether `other` is this handle. The same device may be opened several times.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    pub(crate) const fn from_inner(inner: Arc<NicInner>) -> Self {
+        Self { inner }
+    }
+
+    pub(crate) const fn inner_arc(&self) -> &Arc<NicInner> {
+        &self.inner
     }
 
     pub(crate) fn inner(&self) -> &NicInner {

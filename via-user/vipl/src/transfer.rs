@@ -158,6 +158,18 @@ impl Vi {
         nothing(if gone { VipReturn::InvalidParameter } else { VipReturn::NotDone })
     }
 
+    /// As [`Vi::done`], for a program whose NIC somebody else keeps going ([`Nic::progress`]): it
+    /// handles no events itself, so it costs little.
+    ///
+    /// # Errors
+    /// As [`Vi::send_done`].
+    pub fn poll(&self, queue: Queue) -> Completion {
+        self.take(queue).unwrap_or_else(|| {
+            let gone = self.is_gone();
+            nothing(if gone { VipReturn::InvalidParameter } else { VipReturn::NotDone })
+        })
+    }
+
     fn take(&self, queue: Queue) -> Option<Completion> {
         let head = self.side(queue).work.lock().take();
         match head {
@@ -174,6 +186,12 @@ impl Vi {
                 })
             }
         }
+    }
+
+    /// Takes the oldest descriptor if there is one and it is done.
+    pub(crate) fn take_done(&self, queue: Queue) -> Option<Completion> {
+        let nothing_there = |e: &CompletionError| e.descriptor.is_none();
+        self.take(queue).filter(|taken| !taken.as_ref().is_err_and(nothing_there))
     }
 
     /// Waits for the oldest send descriptor.

@@ -458,11 +458,18 @@ impl Vi {
             return Err(VipReturn::InvalidParameter.into());
         }
         self.inner.bury();
+        self.inner.forget_notify();
         self.inner.release()
     }
 }
 
 impl ViInner {
+    /// Drops what handlers wait for, and ends waits.
+    fn forget_notify(&self) {
+        self.nic.inner().notifier.forget_vi(self);
+        self.nic.port().wake();
+    }
+
     fn release(&self) -> Result<()> {
         for cq in self.sides.iter().filter_map(|side| side.cq.as_ref()) {
             cq.detach(self.number);
@@ -479,6 +486,7 @@ impl Drop for ViInner {
         if vis.get(&self.number).is_some_and(own) {
             vis.remove(&self.number);
             drop(vis);
+            self.forget_notify();
             if !std::thread::panicking() {
                 if let Some(request) = lock(&self.peering).as_ref().and_then(Peering::request) {
                     self.nic.port().peer_cancel(request);

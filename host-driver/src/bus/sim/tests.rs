@@ -134,7 +134,7 @@ const GOOD_ID: u32 = (MAGIC as u32) << 16 | ABI as u32;
 #[test]
 fn wrong_devices_are_named() {
     let text = bring_up(|_| Some(u32::MAX));
-    assert_eq!(text, "the card is absent: register ID reads as all ones");
+    assert_eq!(text, "the card of node 0 is absent: register ID reads as all ones");
     let text = bring_up(|_| Some(0x10de_0001));
     assert_eq!(text, "not a Viaduct NIC: its identity is 0x10de, expected 0x51a7");
     let text = bring_up(|_| Some(GOOD_ID + 1));
@@ -146,7 +146,7 @@ fn wrong_devices_are_named() {
     let text = bring_up(|_| {
         Some(if READS.fetch_add(1, Ordering::Relaxed) == 0 { GOOD_ID } else { u32::MAX })
     });
-    assert_eq!(text, "the card is absent: register STATUS reads as all ones");
+    assert_eq!(text, "the card of node 0 is absent: register STATUS reads as all ones");
     // Ready, but its admin ring never answers.
     let text = bring_up(|offset| Some(if offset == 0 { GOOD_ID } else { 0x0101_0101 }));
     assert_eq!(text, "EventCreate 0 was not done within 100000000 ns");

@@ -9,7 +9,7 @@ use crate::abi::{self, Code};
 use crate::guard::{Outcome, code, guard, timeout};
 use crate::handle::Handle;
 use crate::object::{CQS, CqObject, NICS};
-use crate::pointer::Out;
+use crate::pointer::{Context, Out};
 
 use super::vi::handle_of;
 
@@ -54,10 +54,10 @@ extern "C" fn resize_cq(cq: Handle, count: c_ulong) -> Code {
 #[unsafe(export_name = "VipCQDone")]
 extern "C" fn cq_done(cq: Handle, vi: Out<Handle>, recv: Out<c_int>) -> Code {
     guard("VipCQDone", || {
-        let object = CQS.get(cq)?;
         vi.check()?;
         recv.check()?;
-        tell(vi, recv, &object.cq.done()?)
+        // The service handles events.
+        tell(vi, recv, &CQS.with(cq, |object| object.cq.poll())??)
     })
 }
 
@@ -72,10 +72,15 @@ extern "C" fn cq_wait(cq: Handle, ms: c_ulong, vi: Out<Handle>, recv: Out<c_int>
 }
 
 #[unsafe(export_name = "VipCQNotify")]
-extern "C" fn cq_notify(cq: Handle, _context: *mut c_void, f: abi::CqCallback) -> Code {
+extern "C" fn cq_notify(cq: Handle, context: *mut c_void, f: abi::CqCallback) -> Code {
     guard("VipCQNotify", || {
-        let _object = CQS.get(cq)?;
-        f.ok_or(VipReturn::InvalidParameter)?;
-        Err(VipReturn::ErrorNotSupported)
+        let object = CQS.get(cq)?;
+        let f = f.ok_or(VipReturn::InvalidParameter)?;
+        let (nic, context) = (object.nic.handle, Context::new(context));
+        let noted = object.cq.notify(move |entry: CqEntry| {
+            let recv = c_int::from(entry.queue == Queue::Recv);
+            f(context.pointer(), nic, handle_of(&entry.vi), recv);
+        });
+        noted.map_err(code("VipCQNotify"))
     })
 }

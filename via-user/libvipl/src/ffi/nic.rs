@@ -4,13 +4,14 @@ use core::ffi::{c_char, c_int, c_ulong, c_void};
 use std::sync::Arc;
 
 use host_driver::sync::lock;
-use vipl::{ErrorDescriptor, Nic, VipReturn};
+use vipl::waiting::SPIN_VARIABLE;
+use vipl::{ErrorDescriptor, Nic, VipReturn, Waiting};
 
 use crate::abi::{self, Code};
 use crate::guard::{code, guard, tell};
 use crate::handle::Handle;
 use crate::object::{NICS, NicObject, Nodes};
-use crate::pointer::{Out, Text};
+use crate::pointer::{Context, Out, Text};
 use crate::service;
 
 #[unsafe(export_name = "VipOpenNic")]
@@ -25,8 +26,12 @@ extern "C" fn open_nic(name: Text, out: Out<Handle>) -> Code {
                 _ => VipReturn::ErrorResource,
             }
         })?;
+        let waiting = Waiting::from_environment().unwrap_or_else(|value| {
+            tell(&format!("{SPIN_VARIABLE}={value} is neither microseconds nor `inf`: ignored"));
+            Waiting::default()
+        });
         let handle = NICS.insert_with(|handle| {
-            let nic = Arc::new(NicObject::new(Nic::open(port), handle));
+            let nic = Arc::new(NicObject::new(Nic::open_with(port, waiting), handle));
             service::serve(&nic);
             Ok(nic)
         })?;
@@ -78,21 +83,11 @@ extern "C" fn query_nic(nic: Handle, out: Out<abi::NicAttributes>) -> Code {
     })
 }
 
-/// What a program gave with its handler; the handler alone looks at it.
-#[derive(Clone, Copy)]
-struct Context(usize);
-
-impl Context {
-    fn pointer(self) -> *mut c_void {
-        core::ptr::with_exposed_provenance_mut(self.0)
-    }
-}
-
 #[unsafe(export_name = "VipErrorCallback")]
 extern "C" fn error_callback(nic: Handle, context: *mut c_void, f: abi::ErrorHandler) -> Code {
     guard("VipErrorCallback", || {
         let object = NICS.get(nic)?;
-        let context = Context(context.expose_provenance());
+        let context = Context::new(context);
         let handler = f.map(|f| -> vipl::ErrorHandler {
             Arc::new(move |error: &ErrorDescriptor| {
                 let mut told = describe(nic, error);

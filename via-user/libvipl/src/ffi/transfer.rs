@@ -9,7 +9,7 @@ use crate::abi::{self, Code};
 use crate::guard::{Outcome, guard, timeout};
 use crate::handle::Handle;
 use crate::object::VIS;
-use crate::pointer::{Out, Place};
+use crate::pointer::{Context, Out, Place};
 
 /// A descriptor as the program knows it.
 pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
@@ -18,8 +18,8 @@ pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
 }
 
 fn post(vi: Handle, place: Place, handle: u32, queue: Queue) -> Outcome {
-    let object = VIS.get(vi)?;
-    object.vi.post_at(queue, place.address(), handle).map_err(|error| error.code)
+    let posted = VIS.with(vi, |object| object.vi.post_at(queue, place.address(), handle))?;
+    posted.map_err(|error| error.code)
 }
 
 /// Posts by the place of the VI's queues, which its handle names.
@@ -49,18 +49,17 @@ fn done_otherwise(name: &str, vi: Handle, out: Out<*mut c_void>, queue: Queue) -
 #[inline]
 fn done_fast(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Option<Code> {
     out.check().ok()?;
-    let (address, status) = match vipl::place::take(vi.index(), vi.0, queue)? {
-        Head::Done(taken) => taken,
-        Head::Empty => {
-            out.set(core::ptr::null_mut()).ok()?;
-            return Some(VipReturn::DescriptorError as Code);
+    let (address, code) = match vipl::place::take(vi.index(), vi.0, queue)? {
+        Head::Done((address, status)) if Status(status).is_error() => {
+            (address, VipReturn::DescriptorError)
         }
-        // There may be something to do before it can be done.
-        Head::NotDone => return None,
+        Head::Done((address, _)) => (address, VipReturn::Success),
+        Head::Empty => (0, VipReturn::DescriptorError),
+        // The service handles events.
+        Head::NotDone => (0, VipReturn::NotDone),
     };
     out.set(pointer_to(address)).ok()?;
-    let failed = Status(status).is_error();
-    Some(if failed { VipReturn::DescriptorError } else { VipReturn::Success } as Code)
+    Some(code as Code)
 }
 
 fn tell(out: Out<*mut c_void>, completion: Completion) -> Outcome {
@@ -75,9 +74,9 @@ fn tell(out: Out<*mut c_void>, completion: Completion) -> Outcome {
 }
 
 fn done(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Outcome {
-    let object = VIS.get(vi)?;
     out.check()?;
-    tell(out, object.vi.done(queue))
+    // The service handles events.
+    tell(out, VIS.with(vi, |object| object.vi.poll(queue))?)
 }
 
 fn wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>, queue: Queue) -> Outcome {
@@ -92,10 +91,23 @@ fn wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>, queue: Queue) -> Outcome
     )
 }
 
-fn notify(vi: Handle, f: abi::ViCallback) -> Outcome {
-    let _object = VIS.get(vi)?;
-    let _f = f.ok_or(VipReturn::InvalidParameter)?;
-    Err(VipReturn::ErrorNotSupported)
+fn notify(vi: Handle, context: *mut c_void, f: abi::ViCallback, queue: Queue) -> Outcome {
+    let object = VIS.get(vi)?;
+    let f = f.ok_or(VipReturn::InvalidParameter)?;
+    let (nic, context) = (object.nic.handle, Context::new(context));
+    let handler = move |completion: Completion| {
+        let descriptor = match &completion {
+            Ok(descriptor) => Some(descriptor),
+            Err(error) => error.descriptor.as_ref(),
+        };
+        let address = descriptor.map_or(0, vipl::Descriptor::address);
+        f(context.pointer(), nic, vi, pointer_to(address));
+    };
+    let noted = match queue {
+        Queue::Send => object.vi.send_notify(handler),
+        Queue::Recv => object.vi.recv_notify(handler),
+    };
+    noted.map_err(|error| error.code)
 }
 
 #[unsafe(export_name = "VipPostSend")]
@@ -141,11 +153,11 @@ extern "C" fn recv_wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>) -> Code 
 }
 
 #[unsafe(export_name = "VipSendNotify")]
-extern "C" fn send_notify(vi: Handle, _context: *mut c_void, f: abi::ViCallback) -> Code {
-    guard("VipSendNotify", || notify(vi, f))
+extern "C" fn send_notify(vi: Handle, context: *mut c_void, f: abi::ViCallback) -> Code {
+    guard("VipSendNotify", || notify(vi, context, f, Queue::Send))
 }
 
 #[unsafe(export_name = "VipRecvNotify")]
-extern "C" fn recv_notify(vi: Handle, _context: *mut c_void, f: abi::ViCallback) -> Code {
-    guard("VipRecvNotify", || notify(vi, f))
+extern "C" fn recv_notify(vi: Handle, context: *mut c_void, f: abi::ViCallback) -> Code {
+    guard("VipRecvNotify", || notify(vi, context, f, Queue::Recv))
 }
