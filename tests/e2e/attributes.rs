@@ -1,7 +1,7 @@
 //! Attributes that change, what a NIC knows of the network, and handles that are closed.
 
-use nic_regs::desc::status::PROTECTION_ERROR;
-use tests::{Buffer, DeviceKind, LONG, Pair, code, error_bits, on_every_kind, pattern};
+use nic_regs::desc::status::{PROTECTION_ERROR, RDMA_PROT_ERROR};
+use tests::{Buffer, DeviceKind, LONG, Pair, code, error_bits, on_every_kind, pattern, skipped};
 use vipl::{
     INFINITE, MemAttributes, NetAddress, Nic, Reliability, SMI_AUTODISCOVERY, ViAttributes,
     ViState, VipReturn,
@@ -54,6 +54,50 @@ fn memory_changes_its_tag_and_its_rights(kind: DeviceKind) {
     nic.deregister_mem(&data).unwrap();
     let late = nic.set_mem_attributes(&data, MemAttributes::new(pair.b.tag));
     assert_eq!(code(late), VipReturn::InvalidParameter);
+    pair.assert_no_stray_access();
+}
+
+fn memory_opens_and_closes_to_rdma(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    if !pair.b.driver.capabilities().rdma_write {
+        let open = MemAttributes { enable_rdma_write: true, ..MemAttributes::new(pair.b.tag) };
+        let refused = pair.b.nic.set_mem_attributes(&pair.b.region(8), open);
+        assert_eq!(code(refused), VipReturn::ErrorNotSupported);
+        return skipped(kind, "RDMA writes");
+    }
+    let (a, b) = (pair.a.vi(Reliability::Reception), pair.b.vi(Reliability::Reception));
+    // The peer is told of what the VI allows now, not of what it was created with.
+    b.set_attributes(ViAttributes { enable_rdma_write: true, ..b.attributes() }).unwrap();
+    pair.connect(&a, &b);
+    let target = pair.b.region(100);
+    let closed = pair.b.nic.query_mem(&target).unwrap();
+    let open = MemAttributes { enable_rdma_write: true, ..closed };
+    let source = Buffer::new(&pair.a, 100);
+    let write = |value: usize| {
+        source.set(&pattern(100, value));
+        let segments = [source.region.segment(1024, 100)];
+        source.descriptor.prepare_rdma_write(target.remote(0), &segments, None).unwrap();
+        a.post_send(&source.descriptor).unwrap();
+        a.send_wait(LONG)
+    };
+    for value in 0..2 {
+        pair.b.nic.set_mem_attributes(&target, open).unwrap();
+        assert_eq!(pair.b.nic.query_mem(&target).unwrap(), open);
+        write(value).unwrap();
+        pair.b.nic.set_mem_attributes(&target, closed).unwrap();
+        assert_eq!(error_bits(&write(7)), RDMA_PROT_ERROR);
+        assert_eq!(target.memory().to_vec(0, 100), pattern(100, value));
+        pair.settle();
+        for vi in [&a, &b] {
+            vi.disconnect().unwrap();
+        }
+        pair.connect(&a, &b);
+    }
+    let reads = MemAttributes { enable_rdma_read: true, ..closed };
+    if !pair.b.driver.capabilities().rdma_read {
+        let refused = pair.b.nic.set_mem_attributes(&target, reads);
+        assert_eq!(code(refused), VipReturn::InvalidRdmaRead);
+    }
     pair.assert_no_stray_access();
 }
 
@@ -168,6 +212,7 @@ fn everything_of_a_closed_nic_is_refused(kind: DeviceKind) {
 
 on_every_kind! {
     memory_changes_its_tag_and_its_rights,
+    memory_opens_and_closes_to_rdma,
     an_idle_vi_changes_its_attributes,
     nodes_that_answer_are_found,
     everything_of_a_closed_nic_is_refused,

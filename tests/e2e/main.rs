@@ -23,6 +23,7 @@ mod peer;
 mod push;
 mod rdma;
 mod reset;
+mod semantics;
 mod send_recv;
 mod served;
 mod stranger;
