@@ -211,15 +211,22 @@ impl WorkQueue {
         Ok(())
     }
 
-    /// Posts a descriptor that completes at once as flushed, without the device.
+    /// Posts a descriptor that completes as flushed, without the device: at once, or, if others
+    /// before it are still to be flushed, with them ([`WorkQueue::flush`]), so that descriptors are
+    /// done in order. True if it is done.
     ///
     /// # Errors
     /// [`Error::Exhausted`] if the queue is full.
-    pub fn post_flushed(&mut self, slot: &Slot) -> Result<()> {
+    pub fn post_flushed(&mut self, slot: &Slot) -> Result<bool> {
         self.check_room()?;
+        let done = self.is_idle();
         self.push(slot);
-        slot.complete(status::DONE | status::DESC_FLUSHED_ERROR | self.operation(slot));
-        Ok(())
+        if done {
+            slot.complete(status::DONE | status::DESC_FLUSHED_ERROR | self.operation(slot));
+        } else {
+            slot.memory.store_u32(STATUS, 0);
+        }
+        Ok(done)
     }
 
     /// Takes the oldest descriptor if it is done.
@@ -329,6 +336,21 @@ mod tests {
         assert!(queue.flush(status::TRANSPORT_ERROR).is_none());
         assert!(matches!(queue.take(), Head::Done(_)));
         assert_eq!(queue.done(), 4);
+    }
+
+    #[test]
+    fn what_is_posted_to_be_flushed_waits_for_those_before_it() {
+        let (_memory, slots) = slots(3);
+        let mut queue = WorkQueue::new(0, Queue::Recv, 4);
+        queue.post(&slots[0], |_| ()).unwrap();
+        slots[1].complete(status::DONE);
+        assert!(!queue.post_flushed(&slots[1]).unwrap());
+        assert_eq!((slots[1].status(), queue.done()), (0, 0), "not before the first");
+        queue.flush(status::TRANSPORT_ERROR);
+        assert_eq!(queue.done(), 2);
+        assert_eq!(slots[1].status() & status::ERROR_MASK, status::DESC_FLUSHED_ERROR);
+        assert!(queue.post_flushed(&slots[2]).unwrap());
+        assert_eq!(queue.done(), 3);
     }
 
     #[test]

@@ -84,19 +84,19 @@ impl Vi {
                 return Err(VipReturn::ErrorNotSupported.into());
             }
         }
-        let mut work = lock(&self.side(queue).work);
-        let held = queue == Queue::Recv;
-        match self.state() {
-            ViState::Connected => {}
-            ViState::Idle | ViState::ConnectPending if held && !self.nic().is_lost() => {}
-            _ if self.is_gone() => return Err(VipReturn::InvalidParameter.into()),
-            _ => {
-                work.post_flushed(descriptor.slot())?;
-                drop(work);
-                self.inner().announce(queue, 1);
+        let mut work = loop {
+            let work = lock(&self.side(queue).work);
+            if self.gives_to_nic(queue) {
+                break work;
+            }
+            drop(work);
+            if self.is_gone() {
+                return Err(VipReturn::InvalidParameter.into());
+            }
+            if self.post_flushed(queue, descriptor)? {
                 return Ok(());
             }
-        }
+        };
         let inline = if attributes.push && queue == Queue::Send && work.is_idle() {
             let tag = self.tag();
             descriptor.inline(|segment, data| self.nic().read_segment(tag, segment, data))
@@ -108,6 +108,36 @@ impl Vi {
             None => port.post(token),
         })?;
         Ok(())
+    }
+
+    /// Whether the NIC gets what is posted on a queue, now or with the next connection. It stays so
+    /// while the queue is locked.
+    fn gives_to_nic(&self, queue: Queue) -> bool {
+        match self.state() {
+            ViState::Connected => true,
+            ViState::Idle | ViState::ConnectPending => {
+                queue == Queue::Recv && !self.nic().is_lost()
+            }
+            ViState::Error => false,
+        }
+    }
+
+    /// Posts a descriptor that the NIC does not get. False if the state has changed, and it does.
+    fn post_flushed(&self, queue: Queue, descriptor: &Descriptor) -> Result<bool> {
+        let side = self.side(queue);
+        // Done and told in one step, for whoever counts what is not told.
+        let _telling = lock(&side.telling);
+        let done = {
+            let mut work = lock(&side.work);
+            if self.gives_to_nic(queue) {
+                return Ok(false);
+            }
+            work.post_flushed(descriptor.slot())?
+        };
+        if done {
+            self.inner().announce(queue, 1);
+        }
+        Ok(true)
     }
 
     /// Takes the oldest send descriptor if it is done.

@@ -57,6 +57,7 @@ impl Nic {
         let side = |queue, cq: Option<&Cq>| Side {
             work: Mutex::new(WorkQueue::new(number, queue, DESCRIPTORS_PER_QUEUE)),
             cq: cq.cloned(),
+            telling: Mutex::new(()),
             told: queues[queue as usize],
         };
         let inner = Arc::new(ViInner {
