@@ -399,13 +399,14 @@ impl Vi {
         self.check(nic)?;
         self.abandon()?;
         let _teardown = nic.lock_relaxed(&self.inner.teardown, "a VI's teardown");
+        let drained = self.queues().iter().all(|queue| queue.not_done() == 0);
         match self.state() {
             ViState::ConnectPending => return Err(VipReturn::InvalidState.into()),
+            ViState::Idle if drained => return Ok(()),
             // The NIC's side was taken down when the VI stopped.
-            ViState::Error => return self.change(ViState::Error, ViState::Idle),
-            ViState::Idle if self.queues().iter().all(|queue| queue.not_done() == 0) => {
-                return Ok(());
-            }
+            ViState::Error if drained => return self.change(ViState::Error, ViState::Idle),
+            // The NIC failed in an earlier attempt.
+            ViState::Error => {}
             // Nothing is posted to the NIC from here on.
             state @ (ViState::Idle | ViState::Connected) => self.change(state, ViState::Error)?,
         }
