@@ -279,16 +279,23 @@ impl WorkQueue {
         Some(token(self.bits | bits, shape))
     }
 
-    /// Posts a descriptor that completes at once as flushed, without the device.
+    /// Posts a descriptor that completes as flushed, without the device: at once, or, if others
+    /// before it are still to be flushed, with them ([`WorkQueue::flush`]), so that descriptors are
+    /// done in order. True if it is done.
     ///
     /// # Errors
     /// As [`WorkQueue::post`].
-    pub fn post_flushed(&mut self, slot: &Slot) -> Result<()> {
-        let region = self.region_of(slot)?;
-        let queue = self.queue;
+    pub fn post_flushed(&mut self, slot: &Slot) -> Result<bool> {
+        let (region, queue) = (self.region_of(slot)?, self.queue);
         self.enter(region, slot.memory().address(), room_of(slot), |candidate, _| {
-            let operation = candidate.front.operation(queue);
-            candidate.front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
+            let done = candidate.last.is_none_or(Front::is_done);
+            if done {
+                let operation = candidate.front.operation(queue);
+                candidate.front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
+            } else {
+                candidate.front.clear_status();
+            }
+            done
         })
     }
 
@@ -480,6 +487,21 @@ mod tests {
         assert!(queue.flush(status::TRANSPORT_ERROR).is_none());
         assert!(matches!(queue.take(), Head::Done(_)));
         assert_eq!(queue.done(), 4);
+    }
+
+    #[test]
+    fn what_is_posted_to_be_flushed_waits_for_those_before_it() {
+        let (_memory, slots) = slots(3);
+        let mut queue = WorkQueue::new(0, Queue::Recv, 4, u8::MAX, true);
+        queue.post(&slots[0], &nowhere, |_, _| ()).unwrap();
+        complete(&slots[1], status::DONE);
+        assert!(!queue.post_flushed(&slots[1]).unwrap());
+        assert_eq!((slots[1].status(), queue.done()), (0, 0), "not before the first");
+        queue.flush(status::TRANSPORT_ERROR);
+        assert_eq!(queue.done(), 2);
+        assert_eq!(slots[1].status() & status::ERROR_MASK, status::DESC_FLUSHED_ERROR);
+        assert!(queue.post_flushed(&slots[2]).unwrap());
+        assert_eq!(queue.done(), 3);
     }
 
     #[test]

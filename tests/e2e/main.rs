@@ -16,6 +16,7 @@ mod fairness;
 mod fence;
 mod fetch;
 mod host;
+mod mixed;
 mod notify;
 #[cfg(feature = "rtl")]
 mod pcie;

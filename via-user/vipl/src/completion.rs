@@ -107,7 +107,7 @@ impl CqState {
         let vi = vi.upgrade()?;
         let done = vi.done_count(record.queue);
         self.looked_at.push(Vi::from_inner(vi));
-        let new = done.saturating_sub(known.swap(done, Ordering::AcqRel));
+        let new = done.saturating_sub(known.fetch_max(done, Ordering::AcqRel));
         let count = u32::try_from(new).unwrap_or(u32::MAX);
         (count > 0).then_some(Completed { count, ..record })
     }

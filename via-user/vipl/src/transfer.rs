@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use host_driver::bus::Wait;
 use host_driver::dma::DmaMemory;
+use host_driver::sync::lock;
 use host_driver::work_queue::{Head, Inline};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
@@ -73,21 +74,49 @@ impl Vi {
     }
 
     fn post(&self, queue: Queue, descriptor: &Descriptor) -> Result<()> {
-        let mut work = self.side(queue).work.lock();
-        let held = queue == Queue::Recv;
-        match self.state() {
-            ViState::Connected => {}
-            ViState::Idle | ViState::ConnectPending if held && !self.nic().is_lost() => {}
-            _ if self.is_gone() => return Err(VipReturn::InvalidParameter.into()),
-            _ => {
-                work.post_flushed(descriptor.slot())?;
-                drop(work);
-                self.inner().announce(queue, 1);
+        loop {
+            let mut work = self.side(queue).work.lock();
+            if self.gives_to_nic(queue) {
+                return Ok(work.post(descriptor.slot(), &self.find(), self.ring())?);
+            }
+            drop(work);
+            if self.is_gone() {
+                return Err(VipReturn::InvalidParameter.into());
+            }
+            if self.post_flushed(queue, descriptor)? {
                 return Ok(());
             }
         }
-        work.post(descriptor.slot(), &self.find(), self.ring())?;
-        Ok(())
+    }
+
+    /// Whether the NIC gets what is posted on a queue, now or with the next connection. It stays so
+    /// while the queue is locked.
+    fn gives_to_nic(&self, queue: Queue) -> bool {
+        match self.state() {
+            ViState::Connected => true,
+            ViState::Idle | ViState::ConnectPending => {
+                queue == Queue::Recv && !self.nic().is_lost()
+            }
+            ViState::Error => false,
+        }
+    }
+
+    /// Posts a descriptor that the NIC does not get. False if the state has changed, and it does.
+    fn post_flushed(&self, queue: Queue, descriptor: &Descriptor) -> Result<bool> {
+        let side = self.side(queue);
+        // Done and told in one step, for whoever counts what is not told.
+        let _telling = lock(&side.telling);
+        let done = {
+            let mut work = side.work.lock();
+            if self.gives_to_nic(queue) {
+                return Ok(false);
+            }
+            work.post_flushed(descriptor.slot())?
+        };
+        if done {
+            self.inner().announce(queue, 1);
+        }
+        Ok(true)
     }
 
     fn find(&self) -> impl Fn(Handle) -> Option<(DmaMemory, bool)> {

@@ -40,6 +40,9 @@ pub struct Vi {
     inner: Arc<ViInner>,
 }
 
+/// Bound of what sets a connection up and was told to give up: longer than all its steps.
+const ABANDON_NS: u64 = 1_000_000_000;
+
 /// State of a VI that was destroyed, or whose NIC was closed.
 const GONE: u8 = 4;
 
@@ -48,6 +51,8 @@ const GONE: u8 = 4;
 pub(crate) struct Side {
     pub(crate) work: &'static parking_lot::Mutex<Work>,
     pub(crate) cq: Option<Cq>,
+    /// Held from when software has completed descriptors until its completion queue knows.
+    pub(crate) telling: Mutex<()>,
     /// Number of the completion queue that the NIC tells: the program's or the library's.
     told: Option<u16>,
 }
@@ -108,6 +113,7 @@ impl ViInner {
     fn settle(&self, queue: Queue, not_done: usize) {
         let side = &self.sides[queue as usize];
         let Some(cq) = &side.cq else { return };
+        let _telling = lock(&side.telling);
         cq.drain();
         let completed = side.work.lock().posted().saturating_sub(not_done as u64);
         let announced = self.announced[queue as usize].load(Ordering::Acquire);
@@ -298,14 +304,17 @@ impl Vi {
     /// The connection did not come about. `touched`: the NIC's VI was connected for a while, so it
     /// forgot its queues, and what is posted must be posted again.
     pub(crate) fn connect_failed(&self, touched: bool) -> Result<()> {
-        if touched {
-            self.anew(|| Ok(self.nic().port().reset_vi(self.number())?))?;
-        }
+        let reset = if touched {
+            self.anew(|| Ok(self.nic().port().reset_vi(self.number())?))
+        } else {
+            Ok(())
+        };
+        // Also if the NIC failed: the VI is not being connected any more.
         self.change(ViState::ConnectPending, ViState::Idle)?;
         if self.nic().is_lost() {
             self.card_lost();
         }
-        Ok(())
+        reset
     }
 
     /// Does something after which the NIC has forgotten the VI's queues, and posts again what the
@@ -400,11 +409,17 @@ impl Vi {
 
     /// Ends the setting up of a connection, in whatever thread, and waits until it has ended.
     fn abandon(&self) -> Result<()> {
-        self.inner.abandoned.store(true, Ordering::Release);
-        self.cancel_peer()?;
+        let nic = self.nic();
+        let end = nic.port().now_ns().saturating_add(ABANDON_NS);
         let wait = Wait::bounded("the end of a connection's set-up, VI", self.number().into());
-        while self.state() == ViState::ConnectPending {
-            self.nic().relax(wait);
+        while self.state() == ViState::ConnectPending && nic.port().now_ns() < end {
+            // Another thread may begin anew between two looks.
+            self.inner.abandoned.store(true, Ordering::Release);
+            self.cancel_peer()?;
+            if self.state() == ViState::ConnectPending {
+                nic.port().wake();
+                nic.relax(wait);
+            }
         }
         Ok(())
     }
@@ -416,20 +431,22 @@ impl Vi {
     ///
     /// # Errors
     /// [`VipReturn::ErrorResource`] if the NIC does not answer; [`VipReturn::InvalidParameter`] if
-    /// the VI is destroyed; [`VipReturn::InvalidState`] if another thread connects it again at once.
+    /// the VI is destroyed; [`VipReturn::InvalidState`] if another thread connects it again and
+    /// again, for a second.
     #[doc(alias = "VipDisconnect")]
     pub fn disconnect(&self) -> Result<()> {
         let nic = self.nic();
         self.check(nic)?;
         self.abandon()?;
         let _teardown = nic.lock_relaxed(&self.inner.teardown, "a VI's teardown");
+        let drained = self.queues().iter().all(|queue| queue.not_done() == 0);
         match self.state() {
             ViState::ConnectPending => return Err(VipReturn::InvalidState.into()),
+            ViState::Idle if drained => return Ok(()),
             // The NIC's side was taken down when the VI stopped.
-            ViState::Error => return self.change(ViState::Error, ViState::Idle),
-            ViState::Idle if self.queues().iter().all(|queue| queue.not_done() == 0) => {
-                return Ok(());
-            }
+            ViState::Error if drained => return self.change(ViState::Error, ViState::Idle),
+            // The NIC failed in an earlier attempt.
+            ViState::Error => {}
             // Nothing is posted to the NIC from here on.
             state @ (ViState::Idle | ViState::Connected) => self.change(state, ViState::Error)?,
         }

@@ -70,6 +70,7 @@ impl Nic {
         let side = |queue, cq: Option<&Cq>| Side {
             work: place.work(queue),
             cq: cq.cloned(),
+            telling: Mutex::new(()),
             told: queues[queue as usize],
         };
         let inner = Arc::new(ViInner {
