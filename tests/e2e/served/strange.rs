@@ -164,6 +164,21 @@ impl Raw {
     }
 }
 
+/// Function-level reset, then a reset by message: registers are as after power-on.
+fn resets(raw: &mut Raw) {
+    for by_message in [false, true] {
+        raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
+        assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [77, 0, 0, 0]);
+        if by_message {
+            raw.reply(Command::Reset, &[], &[]);
+        } else {
+            raw.write(region::CONFIG, 0x48, &0x8000_u16.to_le_bytes());
+        }
+        assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
+        assert_eq!(raw.read(region::BAR0, csr::STATUS::OFFSET.into(), 4), [1, 0, 0, 0]);
+    }
+}
+
 /// A client that knows PCI and the protocol but not our driver, as an emulator is one: it
 /// enumerates the device, maps memory page by page, has interrupts, and resets the function.
 #[test]
@@ -242,18 +257,7 @@ fn a_strange_client_enumerates_the_device() {
     rustix::io::pread(&file, &mut done, 0).unwrap();
     assert_ne!(done[12..], [0; 4], "completed in place: {done:?}");
 
-    // Function-level reset, then a reset by message: registers are as after power-on.
-    for by_message in [false, true] {
-        raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
-        assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [77, 0, 0, 0]);
-        if by_message {
-            raw.reply(Command::Reset, &[], &[]);
-        } else {
-            raw.write(region::CONFIG, 0x48, &0x8000_u16.to_le_bytes());
-        }
-        assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
-        assert_eq!(raw.read(region::BAR0, csr::STATUS::OFFSET.into(), 4), [1, 0, 0, 0]);
-    }
+    resets(&mut raw);
     // Everything at once, up to the end of the addresses.
     let all = DmaUnmap { flags: 0, address: 0, size: u64::MAX }.to_bytes();
     assert_eq!(raw.reply(Command::DmaUnmap, &all, &[]).payload, all);
