@@ -299,8 +299,8 @@ fn a_simulator_is_served_until_it_is_stopped() {
         let lines: Vec<String> =
             output.by_ref().lines().take(4).map(|line| line.expect("a line")).collect();
         let socket = |node| folder.join(format!("nic{node}.sock"));
-        for node in 0..3 {
-            assert_eq!(lines[node], format!("vfio-user:{}", socket(node).display()));
+        for (node, line) in lines[..3].iter().enumerate() {
+            assert_eq!(line, &format!("vfio-user:{}", socket(node).display()));
             assert!(socket(node).exists());
         }
         assert_eq!(lines[3], "ready");
