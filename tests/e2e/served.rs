@@ -343,13 +343,16 @@ fn figures() {
     let write = each(2_000, &mut || bus.write64(2, EVENT_OFFSET, 0));
     let _ = bus.read32(0, csr::STATUS::OFFSET.into());
     let caller = Caller::new(&node, 1);
+    let before = simulator.process().cpu_time();
     let trip = each(200, &mut || caller.call(b"8 bytes!"));
+    let busy = (simulator.process().cpu_time() - before) / 400;
     let bulk = each(20, &mut || caller.call(&pattern(BYTES, 1)));
     std::thread::sleep(Duration::from_secs(1));
     let before = simulator.process().cpu_time();
     std::thread::sleep(Duration::from_secs(2));
     let idle = simulator.process().cpu_time() - before;
-    eprintln!("BAR read {read:?}, doorbell {write:?}, 8 bytes one way {:?}", trip / 2);
+    eprintln!("BAR read {read:?}, doorbell {write:?}");
+    eprintln!("8 bytes one way {:?}, of them the simulator's processor time {busy:?}", trip / 2);
     eprintln!("{BYTES} bytes there and back {bulk:?}, idle for 2 s {idle:?}");
     drop((caller, node));
     echo.stop();
