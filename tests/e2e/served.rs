@@ -1,8 +1,9 @@
 //! Programs in processes of their own on a simulator that another process serves.
 
+mod strange;
+
 use core::sync::atomic::AtomicU8;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command as Program;
@@ -10,10 +11,6 @@ use std::time::{Duration, Instant};
 
 use host_driver::bus::Wait;
 use host_driver::bus::vfio_user::VfioUserBus;
-use host_driver::bus::vfio_user::protocol::{
-    Command, DmaMap, Header, RegionAccess, SetIrqs, Version, errno, flag, irq, message,
-};
-use host_driver::bus::vfio_user::socket::{self, Inbox, Received};
 use nic_regs::counter::Counter;
 use nic_regs::csr;
 use nic_regs::doorbell::EVENT_OFFSET;
@@ -327,131 +324,6 @@ fn waiting_costs_nothing() {
     simulator.stop();
 }
 
-/// What strangers write to a socket is refused with an errno, and nobody else notices.
-#[test]
-fn malformed_requests_disturb_nobody() {
-    let simulator = Simulator::start("malformed", 3, 0.0);
-    let mut echo = Process::program(simulator.folder(), "echo");
-    echo.expect("listening");
-    let node = simulator.open(0);
-    let caller = Caller::new(&node, 1);
-    for stranger in 0..40_u16 {
-        caller.call(&pattern(3000, stranger.into()));
-        // Those at node 0 and 1 are no owners; those at node 2 are.
-        let mut raw = Raw::connect(&simulator.socket((stranger % 3).try_into().unwrap()));
-        raw.misbehave(stranger / 3, stranger % 3 == 2);
-    }
-    caller.call(&pattern(3000, 1));
-    // The NIC that the strangers had works.
-    assert!(simulator.open(2).driver.counter(Counter::FramesSent).is_ok());
-    drop((caller, node));
-    echo.stop();
-    simulator.stop();
-}
-
-/// A client of the protocol that is no driver.
-struct Raw {
-    socket: UnixStream,
-    inbox: Inbox,
-}
-
-impl Raw {
-    fn connect(path: &Path) -> Self {
-        Self { socket: UnixStream::connect(path).unwrap(), inbox: Inbox::default() }
-    }
-
-    fn send(&self, bytes: &[u8]) {
-        socket::send(self.socket.as_fd(), bytes, &[], true).unwrap();
-    }
-
-    /// The errno of the answer; None if the server hung up.
-    fn answer(&mut self) -> Option<u32> {
-        match self.inbox.receive(self.socket.as_fd(), true) {
-            Ok(Received::Message(reply)) => {
-                assert!(reply.header.is_reply());
-                Some(reply.header.error)
-            }
-            Ok(Received::Closed) | Err(_) => None,
-            Ok(other) => panic!("{other:?}"),
-        }
-    }
-
-    fn ask(&mut self, command: u16, payload: &[u8]) -> Option<u32> {
-        self.send(&message(7, command, 0, &[payload]));
-        self.answer()
-    }
-
-    fn misbehave(&mut self, kind: u16, is_free: bool) {
-        let invalid = Some(errno::INVALID);
-        let version = Version::OWN.to_bytes(false);
-        match kind {
-            // Before the version, nothing else; then the server hangs up.
-            0 => {
-                assert_eq!(self.ask(Command::Reset as u16, &[]), invalid);
-                assert_eq!(self.answer(), None);
-                return;
-            }
-            1 => return assert_eq!(self.ask(Command::Version as u16, b"\0\0\0\0{"), invalid),
-            2 => {
-                let wrong = Version { version: (1, 0), ..Version::OWN }.to_bytes(false);
-                let found = self.ask(Command::Version as u16, &wrong);
-                return assert_eq!(found, Some(errno::PROTOCOL));
-            }
-            // Half a header.
-            3 => return self.send(&[1, 2, 3]),
-            _ => {}
-        }
-        let found = self.ask(Command::Version as u16, &version);
-        assert_eq!(found, Some(if is_free { 0 } else { errno::BUSY }));
-        if !is_free {
-            return assert_eq!(self.answer(), None);
-        }
-        let head = |region, offset, count| {
-            RegionAccess { offset, region, count, data: &[] }.head().to_vec()
-        };
-        let (read, write) = (Command::RegionRead as u16, Command::RegionWrite as u16);
-        let map = |size| DmaMap { flags: 3, offset: 0, address: 4096, size }.to_bytes();
-        let set = |flags, start, count| {
-            SetIrqs { flags, index: irq::MSIX, start, count, data: &[] }.to_bytes()
-        };
-        match kind {
-            4 => assert_eq!(self.ask(999, b"what"), Some(errno::NOT_SUPPORTED)),
-            5 => assert_eq!(self.ask(Command::Version as u16, &version), invalid),
-            6 => assert_eq!(self.ask(read, &head(0, 0x1fff, 4)), invalid),
-            7 => assert_eq!(self.ask(read, &head(7, u64::MAX - 3, 4)), invalid),
-            8 => assert_eq!(self.ask(write, &head(2, 0, 8)), invalid),
-            9 => {
-                assert_eq!(self.ask(Command::DmaMap as u16, &map(0)), invalid);
-                assert_eq!(self.ask(Command::DmaMap as u16, &map(4096)), Some(0));
-                assert_eq!(self.ask(Command::DmaMap as u16, &map(4096)), Some(errno::EXIST));
-            }
-            10 => {
-                let flags = irq::DATA_EVENTFD | irq::ACTION_TRIGGER;
-                assert_eq!(self.ask(Command::SetIrqs as u16, &set(flags, 31, 2)), invalid);
-                assert_eq!(self.ask(Command::SetIrqs as u16, &set(0, 0, 1)), invalid);
-                assert_eq!(self.ask(Command::SetIrqs as u16, &set(flags, 0, 1)), Some(0));
-            }
-            11 => {
-                // A message longer than any may be: the stream is of no use any more.
-                let header = Header { id: 7, command: read, size: u32::MAX, flags: 0, error: 0 };
-                self.send(&header.to_bytes());
-                assert_eq!(self.answer(), Some(errno::TOO_LONG));
-                assert_eq!(self.answer(), None);
-                return;
-            }
-            _ => {
-                // Odd accesses are the device's to refuse; and it goes in mid-message.
-                assert_eq!(self.ask(read, &head(0, 3, 2)), Some(0));
-                self.send(&message(1, write, flag::NO_REPLY, &[&head(2, 1, 3), b"abc"]));
-                self.send(&message(2, read, 0, &[&head(0, 0, 4)])[..20]);
-                return;
-            }
-        }
-        // After a refusal the stream goes on.
-        assert_eq!(self.ask(read, &head(0, 0, 4)), Some(0));
-    }
-}
-
 /// Figures for `docs/simulator.md`: `cargo test -p tests --test e2e figures -- --nocapture`.
 #[test]
 #[expect(clippy::print_stderr, reason = "what the test is for")]
@@ -471,13 +343,16 @@ fn figures() {
     let write = each(2_000, &mut || bus.write64(2, EVENT_OFFSET, 0));
     let _ = bus.read32(0, csr::STATUS::OFFSET.into());
     let caller = Caller::new(&node, 1);
+    let before = simulator.process().cpu_time();
     let trip = each(200, &mut || caller.call(b"8 bytes!"));
+    let busy = (simulator.process().cpu_time() - before) / 400;
     let bulk = each(20, &mut || caller.call(&pattern(BYTES, 1)));
     std::thread::sleep(Duration::from_secs(1));
     let before = simulator.process().cpu_time();
     std::thread::sleep(Duration::from_secs(2));
     let idle = simulator.process().cpu_time() - before;
-    eprintln!("BAR read {read:?}, doorbell {write:?}, 8 bytes one way {:?}", trip / 2);
+    eprintln!("BAR read {read:?}, doorbell {write:?}");
+    eprintln!("8 bytes one way {:?}, of them the simulator's processor time {busy:?}", trip / 2);
     eprintln!("{BYTES} bytes there and back {bulk:?}, idle for 2 s {idle:?}");
     drop((caller, node));
     echo.stop();

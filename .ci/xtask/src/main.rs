@@ -102,7 +102,10 @@ fn viaduct_features(args: &[String]) -> &'static str {
     let traced = args.iter().any(|arg| arg == "--trace" || arg.starts_with("--trace="));
     if args.iter().any(|arg| arg.ends_with(".fst")) {
         "rtl,fst"
-    } else if traced || args.first().is_some_and(|command| command == "cosim") {
+    } else if traced
+        || args.first().is_some_and(|command| command == "cosim")
+            && args.get(1).is_none_or(|command| command != "serve")
+    {
         // A failed seed of a suite is run again for its waveforms.
         "rtl,trace"
     } else {

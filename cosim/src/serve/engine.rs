@@ -21,6 +21,9 @@ use super::pci::ConfigSpace;
 const ANSWER_CYCLES: u64 = 1_000_000;
 /// Cycles that the clock goes on after a device has come to rest.
 const REST_CYCLES: u64 = 4_096;
+/// Writes after which the device is read, which it answers behind them: what a client writes faster
+/// than its device takes it waits in the client's socket.
+const POSTED_MAX: u32 = 256;
 /// Widest piece of a BAR write, in bytes; it does not cross a multiple of it.
 const LINE_BYTES: u64 = 64;
 
@@ -31,6 +34,8 @@ pub(super) struct Node {
     pub(super) config: ConfigSpace,
     /// A client uses it.
     pub(super) owned: bool,
+    /// Writes since the last read.
+    posted: u32,
     retry_timeout: u64,
     retry_limit: u64,
     moderation: u64,
@@ -95,6 +100,7 @@ impl Engine {
                 host: Host::new(),
                 config: ConfigSpace::new(number, nodes),
                 owned: false,
+                posted: 0,
                 retry_timeout: 0,
                 retry_limit: 0,
                 moderation: 0,
@@ -152,6 +158,7 @@ impl Engine {
         offset: u64,
         length: usize,
     ) -> Result<u64, u32> {
+        self.nodes[node].posted = 0;
         self.nodes[node].device.bar_read(bar, offset, length);
         let end = self.now + ANSWER_CYCLES;
         while self.now < end {
@@ -175,6 +182,11 @@ impl Engine {
                 self.before_register(node, at, value);
             }
             self.nodes[node].device.bar_write(bar, at, piece);
+            self.nodes[node].posted += 1;
+            if self.nodes[node].posted >= POSTED_MAX {
+                // A device that does not answer is found by the next read of its client.
+                let _ = self.read(node, REGISTER_BAR, csr::ID::OFFSET.into(), 4);
+            }
             at += piece.len() as u64;
             left = rest;
         }

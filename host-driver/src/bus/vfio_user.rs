@@ -7,9 +7,13 @@
 //! mapping thread, files, read-only memory) are read and written by messages, which a thread of the
 //! bus answers. Interrupts are eventfds, so that a blocked program costs nothing.
 //!
-//! **While a page is put onto the file**, no other thread may write to it: what is written between
-//! the copy and the change of the mapping, some microseconds, is lost. That holds for the whole
-//! pages of the range, the bytes beside it too.
+//! **While a page is put onto the file** other threads may use it: who writes to it waits, some
+//! microseconds (`userfaultfd`). Two kinds of memory are not so safe: initialised statics, which have
+//! a file behind them, and all memory where the kernel refuses `userfaultfd`. What others write there
+//! between the copy and the change of the mapping, about 10 us for 64 KiB, is lost; that concerns the
+//! whole pages of the range, the bytes beside it too. So register such memory before threads use it.
+//! Where the kernel has `userfaultfd` for ordinary users only in part (`vm.unprivileged_userfaultfd`
+//! is 0), a system call of another thread that writes to the page at this moment fails with EFAULT.
 //!
 //! **Fork.** What is mapped stays so in the parent. The child has copies of that memory, as of any
 //! other, and no way to the parent's devices: for it their cards are absent. `fork` of a C library
@@ -18,12 +22,15 @@
 //! **A simulator that dies** is a card that fell off the bus: reads give all ones, writes lead
 //! nowhere, waits end.
 
+mod hold;
 mod map;
 mod maps;
+mod memory;
 pub mod protocol;
 mod service;
 mod share;
 pub mod socket;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -43,24 +50,20 @@ use nic_regs::pci::SUBSYSTEM_ID_OFFSET;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::bus::sim::MSI_BASE;
-use crate::bus::{Bar, Bus, Dma, Irq, REGISTER_BAR, Wait, register_name};
-use crate::dma::{DmaMemory, PAGE_BYTES};
+use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait, register_name};
 use crate::error::{Error, Result};
 use crate::sync::lock;
+use memory::Mapping;
 use protocol::{
-    Command, DmaMap, DmaUnmap, FDS_MAX, Header, IrqInfo, RegionAccess, RegionInfo, SetIrqs,
-    Version, dma, flag, irq, region,
+    Command, FDS_MAX, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version, flag, irq, region,
 };
-use service::{Window, Windows};
-use share::Piece;
-use socket::{Inbox, Received};
+use service::Windows;
+use stream::Stream;
 
 /// Longest time that the simulator may take for an answer, or to take a message.
 const ANSWER_BOUND: Duration = Duration::from_secs(30);
 /// First bus address; each mapping gets new ones.
 const FIRST_ADDRESS: u64 = 1 << 32;
-/// Unmapped bus addresses behind each mapping.
-const GUARD_BYTES: u64 = 16 * PAGE_BYTES as u64;
 /// How much longer than a real device a simulated one may take.
 const SLOWDOWN: u64 = 100;
 /// Empty turns of a polling loop that are only spin hints.
@@ -82,22 +85,6 @@ pub fn run_time_folder() -> PathBuf {
             std::env::temp_dir().join(format!("viaduct-{user}"))
         }
     }
-}
-
-/// The stream of commands. Replies come in the order of the commands.
-#[derive(Debug)]
-struct Stream {
-    socket: UnixStream,
-    inbox: Inbox,
-    next_id: u16,
-}
-
-/// One mapping.
-#[derive(Debug)]
-struct Mapping {
-    pieces: Vec<Piece>,
-    first: u64,
-    size: u64,
 }
 
 /// A served device as its driver sees it.
@@ -123,44 +110,6 @@ pub struct VfioUserBus {
 impl core::fmt::Debug for VfioUserBus {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "VfioUserBus({})", self.path.display())
-    }
-}
-
-impl Stream {
-    fn send(
-        &mut self,
-        command: Command,
-        flags: u32,
-        parts: &[&[u8]],
-        fds: &[BorrowedFd<'_>],
-    ) -> io::Result<u16> {
-        self.next_id = self.next_id.wrapping_add(1);
-        let bytes = protocol::message(self.next_id, command as u16, flags, parts);
-        socket::send(self.socket.as_fd(), &bytes, fds, true)?;
-        Ok(self.next_id)
-    }
-
-    /// Sends a command and waits for its answer: the reply, or the errno of an error.
-    fn ask(
-        &mut self,
-        command: Command,
-        parts: &[&[u8]],
-        fds: &[BorrowedFd<'_>],
-    ) -> io::Result<core::result::Result<socket::Message, u32>> {
-        let id = self.send(command, 0, parts, fds)?;
-        match self.inbox.receive(self.socket.as_fd(), true)? {
-            Received::Message(reply) if !reply.header.is_reply() || reply.header.id != id => {
-                Err(io::Error::other("it answers something that was not asked"))
-            }
-            Received::Message(socket::Message { header: Header { flags, error, .. }, .. })
-                if flags & flag::ERROR != 0 =>
-            {
-                Ok(Err(error))
-            }
-            Received::Message(reply) => Ok(Ok(reply)),
-            Received::Closed => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
-            _ => Err(io::Error::other("its answer is malformed")),
-        }
     }
 }
 
@@ -192,7 +141,7 @@ impl VfioUserBus {
         socket.set_write_timeout(Some(ANSWER_BOUND)).map_err(io)?;
         let watch = socket.try_clone().map_err(io)?;
         let generation = share::generation();
-        let stream = Stream { socket, inbox: Inbox::default(), next_id: 0 };
+        let stream = Stream::new(socket);
         let mut bus = Self {
             path: path.to_owned(),
             stream: Mutex::new(stream),
@@ -366,38 +315,6 @@ impl VfioUserBus {
             self.die();
         }
     }
-
-    /// Gives the simulator one piece of a mapping.
-    fn map_piece(&self, piece: Piece, address: u64) -> Result<()> {
-        let size = (piece.end - piece.start) as u64;
-        let flags = dma::READ | if piece.writable { dma::WRITE } else { 0 };
-        let offset = if piece.shared { piece.start as u64 } else { 0 };
-        let map = DmaMap { flags, offset, address, size }.to_bytes();
-        let no_file =
-            |error: io::Error| Error::Connect { path: self.path.clone(), why: error.to_string() };
-        if piece.shared {
-            let file = share::file().map_err(no_file)?;
-            self.ask("shared memory", Command::DmaMap, &[&map], &[file.as_fd()])?;
-        } else {
-            let length = piece.end - piece.start;
-            let window = Window { address: piece.start, length, writable: piece.writable };
-            lock(&self.windows).insert(address, window);
-            self.ask("memory that is not shared", Command::DmaMap, &[&map], &[])?;
-        }
-        Ok(())
-    }
-
-    fn drop_mapping(&self, mapping: &Mapping) {
-        let unmap = DmaUnmap { flags: 0, address: mapping.first, size: mapping.size }.to_bytes();
-        // A simulator that is gone touches nothing any more; the pieces are given back after it
-        // answered, so that it does not write to memory that is somebody else's.
-        let _ = self.ask("the end of a mapping", Command::DmaUnmap, &[&unmap], &[]);
-        let end = mapping.first + mapping.size;
-        lock(&self.windows).retain(|address, _| !(mapping.first..end).contains(address));
-        if self.generation == share::generation() {
-            share::give(&mapping.pieces);
-        }
-    }
 }
 
 impl Bar for VfioUserBus {
@@ -440,38 +357,6 @@ impl Bar for VfioUserBus {
             *slot = word.to_le_bytes();
         }
         self.write(bar, offset, &line[..8 * words.len()]);
-    }
-}
-
-impl Dma for VfioUserBus {
-    fn map(&self, memory: &DmaMemory) -> Result<u64> {
-        let why = |error: io::Error| Error::Connect {
-            path: self.path.clone(),
-            why: format!("memory cannot be mapped: {error}"),
-        };
-        let address = usize::try_from(memory.address()).unwrap_or(0);
-        let pieces = share::take(address, memory.len()).map_err(why)?;
-        let size: u64 = pieces.iter().map(|piece| (piece.end - piece.start) as u64).sum();
-        let first = self.next_address.fetch_add(size + GUARD_BYTES, Ordering::Relaxed);
-        let mapping = Mapping { pieces, first, size };
-        let mut at = first;
-        for piece in &mapping.pieces {
-            if let Err(error) = self.map_piece(*piece, at) {
-                self.drop_mapping(&mapping);
-                return Err(error);
-            }
-            at += (piece.end - piece.start) as u64;
-        }
-        let bus_address = first + memory.page_offset() as u64;
-        lock(&self.mappings).insert(bus_address, mapping);
-        Ok(bus_address)
-    }
-
-    fn unmap(&self, bus_address: u64) {
-        let mapping = lock(&self.mappings).remove(&bus_address);
-        if let Some(mapping) = mapping {
-            self.drop_mapping(&mapping);
-        }
     }
 }
 

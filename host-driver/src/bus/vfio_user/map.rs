@@ -13,10 +13,11 @@ use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mremap_fixed, munmap};
 
+use super::hold::hold;
 use crate::dma::PAGE_BYTES;
 
-/// Bytes that change their mapping at a time: what other threads write to them between the copy and
-/// the change is lost, so this is short (about 10 us).
+/// Bytes that change their mapping at a time. Writers of them wait; where they cannot be held off,
+/// what they write between the copy and the change is lost, so this is short (about 10 us).
 const STEP_BYTES: usize = 16 * PAGE_BYTES;
 
 fn rights() -> ProtFlags {
@@ -38,8 +39,13 @@ fn share_step(file: BorrowedFd<'_>, start: usize, length: usize) -> io::Result<(
     let offset = start as u64;
     // SAFETY: a new mapping at a place that the kernel chooses.
     let new = unsafe { mmap(null_mut(), length, rights(), MapFlags::SHARED, file, offset) }?;
-    copy(with_exposed_provenance_mut(start), new, length);
     let place: *mut c_void = with_exposed_provenance_mut(start);
+    // Once to have all pages there, and once when nobody writes any more.
+    copy(place, new, length);
+    let held = hold(start, length);
+    if held.is_some() {
+        copy(place, new, length);
+    }
     // SAFETY: `place` is ordinary memory of the program of this length, and after this call has the
     // same contents as before.
     let moved = unsafe { mremap_fixed(new, length, length, MremapFlags::MAYMOVE, place) };
@@ -48,6 +54,8 @@ fn share_step(file: BorrowedFd<'_>, start: usize, length: usize) -> io::Result<(
         let _ = unsafe { munmap(new, length) };
         return Err(error.into());
     }
+    // Writers that wait write to the file's pages.
+    drop(held);
     Ok(())
 }
 

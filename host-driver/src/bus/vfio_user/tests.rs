@@ -3,6 +3,8 @@
 
 use std::os::unix::net::UnixListener;
 
+use super::protocol::Header;
+use super::socket::{Inbox, Received};
 use super::*;
 
 fn socket_path(name: &str) -> PathBuf {

@@ -188,3 +188,37 @@ fn a_child_has_copies() {
     remove_socket(socket.as_fd());
     give(&pieces);
 }
+
+/// Nothing is lost of what other threads write to pages that are shared at this moment.
+#[test]
+fn writers_are_held_off() {
+    let memory = DmaMemory::new(4 * PAGE_BYTES).unwrap();
+    let at = usize::try_from(memory.address()).unwrap();
+    if super::super::hold::hold(at, PAGE_BYTES).is_none() {
+        // Not in this environment; then the documentation promises nothing.
+        return;
+    }
+    let done = core::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut count = 0_u64;
+            while !done.load(Ordering::Acquire) {
+                count += 1;
+                for page in 0..4 {
+                    memory.store_u64(page * PAGE_BYTES, count);
+                }
+                for page in 0..4 {
+                    assert_eq!(memory.load_u64(page * PAGE_BYTES), count);
+                }
+            }
+            count
+        });
+        for _ in 0..500 {
+            let pieces = take(at, memory.len()).unwrap();
+            assert!(pieces.iter().all(|piece| piece.shared), "{pieces:?}");
+            give(&pieces);
+        }
+        done.store(true, Ordering::Release);
+        assert!(writer.join().unwrap() > 100);
+    });
+}
