@@ -222,6 +222,12 @@ impl WorkQueue {
         Ok(())
     }
 
+    /// Address of the oldest descriptor that was not taken.
+    #[must_use]
+    pub fn head_address(&self) -> Option<u64> {
+        self.slots.front().map(|slot| slot.memory.address())
+    }
+
     /// Takes the oldest descriptor if it is done.
     pub fn take(&mut self) -> Head {
         let Some(slot) = self.slots.front() else { return Head::Empty };

@@ -48,16 +48,23 @@ const CHUNK: usize = 64;
 const CHUNKS: usize = 1024;
 const _: () = assert!(CHUNK * CHUNKS <= 1 << INDEX_BITS && usize::BITS == 64);
 
+/// Two numbers of a slot that are read without its lock, and written under it. 0 at first.
+pub type Hints = [AtomicUsize; 2];
+
+/// Two threads that use two objects write to no common cache line.
 #[derive(Debug)]
+#[repr(align(128))]
 struct Slot<T> {
     /// The handle that is good now, or 0.
     handle: AtomicUsize,
+    hints: Hints,
     value: Mutex<Option<Arc<T>>>,
 }
 
 impl<T> Slot<T> {
     const fn new() -> Self {
-        Self { handle: AtomicUsize::new(0), value: Mutex::new(None) }
+        let hints = [AtomicUsize::new(0), AtomicUsize::new(0)];
+        Self { handle: AtomicUsize::new(0), hints, value: Mutex::new(None) }
     }
 }
 
@@ -88,6 +95,7 @@ impl<T> Table<T> {
     }
 
     /// The slot whose handle this is, or was a moment ago.
+    #[inline]
     fn slot(&self, handle: Handle) -> Option<&Slot<T>> {
         let index = handle.0 & ((1 << INDEX_BITS) - 1);
         let slot = &self.chunks.get(index / CHUNK)?.get()?[index % CHUNK];
@@ -109,17 +117,23 @@ impl<T> Table<T> {
         value.clone().ok_or(VipReturn::InvalidParameter)
     }
 
+    /// The hints of a handle that is good, or was a moment ago.
+    #[inline]
+    pub fn hints(&self, handle: Handle) -> Option<&Hints> {
+        self.slot(handle).map(|slot| &slot.hints)
+    }
+
     /// Does something short with what the handle stands for, which nobody can give back meanwhile.
     ///
     /// # Errors
     /// As [`Table::get`].
-    pub fn with<R>(&self, handle: Handle, f: impl FnOnce(&T) -> R) -> Result<R, VipReturn> {
+    pub fn with<R>(&self, handle: Handle, f: impl FnOnce(&T, &Hints) -> R) -> Result<R, VipReturn> {
         let slot = self.slot(handle).ok_or(VipReturn::InvalidParameter)?;
         let value = lock(&slot.value);
         if slot.handle.load(Ordering::Acquire) != handle.0 {
             return Err(VipReturn::InvalidParameter);
         }
-        value.as_deref().map(f).ok_or(VipReturn::InvalidParameter)
+        value.as_deref().map(|value| f(value, &slot.hints)).ok_or(VipReturn::InvalidParameter)
     }
 
     /// Gives out a handle. `make` gets it, and is called before anybody else can use it.
@@ -154,6 +168,7 @@ impl<T> Table<T> {
             self.chunks[index / CHUNK].get_or_init(|| Box::new(array::from_fn(|_| Slot::new())));
         let slot = &chunk[index % CHUNK];
         *lock(&slot.value) = Some(value);
+        slot.hints.iter().for_each(|hint| hint.store(0, Ordering::Relaxed));
         slot.handle.store(bits, Ordering::Release);
         Ok(Handle(bits))
     }

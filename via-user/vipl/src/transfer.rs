@@ -158,6 +158,12 @@ impl Vi {
         })
     }
 
+    /// Address of the oldest descriptor of a queue that was not taken, for who looks at its status.
+    #[must_use]
+    pub fn head_address(&self, queue: Queue) -> Option<u64> {
+        lock(&self.side(queue).work).head_address()
+    }
+
     fn take(&self, queue: Queue) -> Option<Completion> {
         let head = lock(&self.side(queue).work).take();
         match head {

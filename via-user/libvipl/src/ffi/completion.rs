@@ -57,7 +57,7 @@ extern "C" fn cq_done(cq: Handle, vi: Out<Handle>, recv: Out<c_int>) -> Code {
         vi.check()?;
         recv.check()?;
         // The service handles events.
-        tell(vi, recv, &CQS.with(cq, |object| object.cq.poll())??)
+        tell(vi, recv, &CQS.with(cq, |object, _| object.cq.poll())??)
     })
 }
 

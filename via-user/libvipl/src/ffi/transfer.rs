@@ -1,14 +1,15 @@
 //! Posting descriptors, and taking them back.
 
 use core::ffi::{c_ulong, c_void};
+use core::sync::atomic::Ordering;
 
 use vipl::{Completion, Queue, VipReturn};
 
 use crate::abi::{self, Code};
 use crate::guard::{Outcome, guard, timeout};
-use crate::handle::Handle;
+use crate::handle::{Handle, Hints};
 use crate::object::VIS;
-use crate::pointer::{Context, Out, Place};
+use crate::pointer::{Context, Out, Place, is_done};
 
 /// A descriptor as the program knows it.
 pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
@@ -17,12 +18,13 @@ pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
 }
 
 fn post(vi: Handle, place: Place, handle: u32, queue: Queue) -> Outcome {
-    VIS.with(vi, |object| {
+    VIS.with(vi, |object, heads| {
         let descriptor = object.nic.descriptor(place.address(), handle)?;
         let posted = match queue {
             Queue::Send => object.vi.post_send(&descriptor),
             Queue::Recv => object.vi.post_recv(&descriptor),
         };
+        forget_head(heads, queue);
         posted.map_err(|error| error.code)
     })?
 }
@@ -41,19 +43,43 @@ fn tell(out: Out<*mut c_void>, completion: Completion) -> Outcome {
 fn done(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Outcome {
     out.check()?;
     // The service handles events.
-    tell(out, VIS.with(vi, |object| object.vi.poll(queue))?)
+    let completion = VIS.with(vi, |object, heads| {
+        let completion = object.vi.poll(queue);
+        forget_head(heads, queue);
+        if matches!(&completion, Err(error) if error.code == VipReturn::NotDone) {
+            let head = object.vi.head_address(queue).and_then(|head| usize::try_from(head).ok());
+            heads[queue as usize].store(head.unwrap_or(0), Ordering::Release);
+        }
+        completion
+    })?;
+    tell(out, completion)
+}
+
+/// The hints of a VI are the oldest descriptors of its queues, where a poll has found them not done.
+/// Whoever takes a descriptor forgets the hint before the program gets it back, so a hint is always
+/// of a descriptor that is posted, or done.
+fn forget_head(heads: &Hints, queue: Queue) {
+    heads[queue as usize].store(0, Ordering::Release);
+}
+
+/// Polls without a lock: whether the oldest descriptor is known, and not done.
+#[inline]
+fn is_waiting(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> bool {
+    let head = VIS.hints(vi).map_or(0, |heads| heads[queue as usize].load(Ordering::Acquire));
+    // SAFETY: `forget_head` says why the descriptor is posted still.
+    head != 0 && !unsafe { is_done(head) } && out.set(core::ptr::null_mut()).is_ok()
 }
 
 fn wait(vi: Handle, ms: c_ulong, out: Out<*mut c_void>, queue: Queue) -> Outcome {
     let object = VIS.get(vi)?;
     out.check()?;
-    tell(
-        out,
-        match queue {
-            Queue::Send => object.vi.send_wait(timeout(ms)),
-            Queue::Recv => object.vi.recv_wait(timeout(ms)),
-        },
-    )
+    let completion = match queue {
+        Queue::Send => object.vi.send_wait(timeout(ms)),
+        Queue::Recv => object.vi.recv_wait(timeout(ms)),
+    };
+    // Of a VI that is gone there is none.
+    let _ = VIS.with(vi, |_, heads| forget_head(heads, queue));
+    tell(out, completion)
 }
 
 fn notify(vi: Handle, context: *mut c_void, f: abi::ViCallback, queue: Queue) -> Outcome {
@@ -66,6 +92,7 @@ fn notify(vi: Handle, context: *mut c_void, f: abi::ViCallback, queue: Queue) ->
             Err(error) => error.descriptor.as_ref(),
         };
         let address = descriptor.map_or(0, vipl::Descriptor::address);
+        let _ = VIS.with(vi, |_, heads| forget_head(heads, queue));
         f(context.pointer(), nic, vi, pointer_to(address));
     };
     let noted = match queue {
@@ -87,11 +114,17 @@ extern "C" fn post_recv(vi: Handle, descriptor: Place, handle: u32) -> Code {
 
 #[unsafe(export_name = "VipSendDone")]
 extern "C" fn send_done(vi: Handle, out: Out<*mut c_void>) -> Code {
+    if is_waiting(vi, out, Queue::Send) {
+        return VipReturn::NotDone as Code;
+    }
     guard("VipSendDone", || done(vi, out, Queue::Send))
 }
 
 #[unsafe(export_name = "VipRecvDone")]
 extern "C" fn recv_done(vi: Handle, out: Out<*mut c_void>) -> Code {
+    if is_waiting(vi, out, Queue::Recv) {
+        return VipReturn::NotDone as Code;
+    }
     guard("VipRecvDone", || done(vi, out, Queue::Recv))
 }
 
