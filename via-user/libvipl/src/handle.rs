@@ -40,13 +40,13 @@ pub enum Kind {
     Connection = 5,
 }
 
-const INDEX_BITS: u32 = 20;
-const KIND_BITS: u32 = 4;
+const INDEX_BITS: u32 = 16;
+const KIND_BITS: u32 = 8;
 const GENERATION_LSB: u32 = INDEX_BITS + KIND_BITS;
 /// Slots that are allocated together. They are never freed.
 const CHUNK: usize = 64;
 const CHUNKS: usize = 1024;
-const _: () = assert!(CHUNK * CHUNKS <= 1 << INDEX_BITS && usize::BITS == 64);
+const _: () = assert!(CHUNK * CHUNKS == 1 << INDEX_BITS && usize::BITS == 64);
 
 /// Two numbers of a slot that are read without its lock, and written under it. 0 at first.
 pub type Hints = [AtomicUsize; 2];
@@ -117,10 +117,13 @@ impl<T> Table<T> {
         value.clone().ok_or(VipReturn::InvalidParameter)
     }
 
-    /// The hints of a handle that is good, or was a moment ago.
+    /// The hints of a handle that is good, or was a moment ago. Those of a slot without an object,
+    /// which are NULL's too, are 0.
     #[inline]
     pub fn hints(&self, handle: Handle) -> Option<&Hints> {
-        self.slot(handle).map(|slot| &slot.hints)
+        let index = handle.0 & ((1 << INDEX_BITS) - 1);
+        let slot = &self.chunks[index / CHUNK].get()?[index % CHUNK];
+        (slot.handle.load(Ordering::Acquire) == handle.0).then_some(&slot.hints)
     }
 
     /// Does something short with what the handle stands for, which nobody can give back meanwhile.
@@ -184,6 +187,7 @@ impl<T> Table<T> {
             return Err(VipReturn::InvalidParameter);
         }
         slot.handle.store(0, Ordering::Release);
+        slot.hints.iter().for_each(|hint| hint.store(0, Ordering::Release));
         let object = value.take().ok_or(VipReturn::InvalidParameter);
         drop(value);
         let index = handle.0 & ((1 << INDEX_BITS) - 1);

@@ -102,6 +102,12 @@ fn notify(vi: Handle, context: *mut c_void, f: abi::ViCallback, queue: Queue) ->
     noted.map_err(|error| error.code)
 }
 
+/// Apart, so that the poll that finds nothing saves no registers for it.
+#[inline(never)]
+fn done_slowly(name: &str, vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Code {
+    guard(name, || done(vi, out, queue))
+}
+
 #[unsafe(export_name = "VipPostSend")]
 extern "C" fn post_send(vi: Handle, descriptor: Place, handle: u32) -> Code {
     guard("VipPostSend", || post(vi, descriptor, handle, Queue::Send))
@@ -117,7 +123,7 @@ extern "C" fn send_done(vi: Handle, out: Out<*mut c_void>) -> Code {
     if is_waiting(vi, out, Queue::Send) {
         return VipReturn::NotDone as Code;
     }
-    guard("VipSendDone", || done(vi, out, Queue::Send))
+    done_slowly("VipSendDone", vi, out, Queue::Send)
 }
 
 #[unsafe(export_name = "VipRecvDone")]
@@ -125,7 +131,7 @@ extern "C" fn recv_done(vi: Handle, out: Out<*mut c_void>) -> Code {
     if is_waiting(vi, out, Queue::Recv) {
         return VipReturn::NotDone as Code;
     }
-    guard("VipRecvDone", || done(vi, out, Queue::Recv))
+    done_slowly("VipRecvDone", vi, out, Queue::Recv)
 }
 
 #[unsafe(export_name = "VipSendWait")]
