@@ -309,6 +309,12 @@ impl WorkQueue {
         if status & status::DONE == 0 { Head::NotDone } else { Head::Done(status) }
     }
 
+    /// Address of the oldest descriptor that was not taken.
+    #[must_use]
+    pub fn head_address(&self) -> Option<u64> {
+        (!self.is_empty()).then(|| self.ring.address(self.ring.taken))
+    }
+
     /// Takes the oldest descriptor if it is done.
     pub fn take(&mut self) -> Head {
         match self.head() {

@@ -47,15 +47,17 @@ pub enum Kind {
     Connection = 5,
 }
 
-const INDEX_BITS: u32 = 20;
-const KIND_BITS: u32 = 4;
+const INDEX_BITS: u32 = 16;
+const KIND_BITS: u32 = 8;
 const GENERATION_LSB: u32 = INDEX_BITS + KIND_BITS;
 /// Slots that are allocated together. They are never freed.
 const CHUNK: usize = 64;
 const CHUNKS: usize = 1024;
-const _: () = assert!(CHUNK * CHUNKS <= 1 << INDEX_BITS && usize::BITS == 64);
+const _: () = assert!(CHUNK * CHUNKS == 1 << INDEX_BITS && usize::BITS == 64);
 
+/// Two threads that use two objects write to no common cache line.
 #[derive(Debug)]
+#[repr(align(128))]
 struct Slot<T> {
     /// The handle that is good now, or 0.
     handle: AtomicUsize,

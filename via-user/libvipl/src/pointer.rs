@@ -7,6 +7,9 @@
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use nic_regs::desc::status::DONE;
 use vipl::VipReturn;
 
 use crate::abi;
@@ -72,6 +75,20 @@ impl Context {
     pub fn pointer(self) -> *mut c_void {
         core::ptr::with_exposed_provenance_mut(self.0)
     }
+}
+
+/// Whether the descriptor at an address is done.
+///
+/// # Safety
+/// A descriptor is posted there, so `vipl.h` has the program keep it there until it has got it back.
+#[inline]
+pub(crate) unsafe fn is_done(address: usize) -> bool {
+    const STATUS: usize = 28;
+    let word = core::ptr::with_exposed_provenance_mut::<u32>(address + STATUS);
+    // SAFETY: as above; descriptors are aligned to 64 bytes, and others change the word only as an
+    // atomic.
+    let status = unsafe { AtomicU32::from_ptr(word) };
+    u32::from_le(status.load(Ordering::Acquire)) & DONE != 0
 }
 
 /// Memory of the program that is only named here, not touched.

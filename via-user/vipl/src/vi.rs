@@ -142,12 +142,11 @@ impl ViInner {
     /// The VI is not to be used any more.
     pub(crate) fn bury(&self) {
         let mut queues = self.sides.each_ref().map(|side| side.work.lock());
-        // Who knows the place is sent the long way, which tells.
-        for work in &mut queues {
-            work.set_open(false);
-            work.set_key(0);
-        }
+        queues.iter_mut().for_each(|work| work.set_open(false));
         self.state.store(GONE, Ordering::Release);
+        drop(queues);
+        // Who knows the place is sent the long way, which tells.
+        self.place.set_key(0);
     }
 
     /// Puts completions that software made into the completion queue.
@@ -259,7 +258,7 @@ impl Vi {
 
     /// Lets whoever knows `key`, which is not 0, use the work queues by their place.
     pub fn set_key(&self, key: usize) {
-        self.queues().iter_mut().for_each(|work| work.set_key(key));
+        self.inner.place.set_key(key);
     }
 
     fn queues(&self) -> [parking_lot::MutexGuard<'_, Work>; 2] {
