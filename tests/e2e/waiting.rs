@@ -92,6 +92,10 @@ impl Bus for Counting {
     fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
         self.inner.thread_seat(name)
     }
+
+    fn name(&self) -> String {
+        self.inner.name()
+    }
 }
 
 fn a_sleeper_costs_no_processor(kind: DeviceKind) {

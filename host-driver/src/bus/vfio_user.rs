@@ -372,6 +372,13 @@ impl Irq for VfioUserBus {
         rustix::io::read(fd, &mut [0_u8; 8]).is_ok()
     }
 
+    fn raise_interrupt(&self, vector: u16) {
+        if let Some(fd) = self.vectors.get(usize::from(vector)) {
+            // It fails only if it is raised already, very often.
+            let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+        }
+    }
+
     fn wait_interrupt(&self, vector: u16, bound_ns: u64, _wait: Wait) -> bool {
         let end = self.now_ns().saturating_add(bound_ns);
         loop {

@@ -290,6 +290,11 @@ impl Irq for LiveBus {
             self.engine.wait(Duration::from_nanos(left).min(WAIT));
         }
     }
+
+    fn raise_interrupt(&self, vector: u16) {
+        self.engine.with(self.node, |bus| bus.raise_interrupt(vector));
+        self.engine.touch();
+    }
 }
 
 impl Bus for LiveBus {
