@@ -305,12 +305,13 @@ fn waiting_costs_nothing() {
                 let stat = "/proc/thread-self/stat";
                 let before = cpu_time(stat);
                 let start = Instant::now();
-                cq.arm();
                 while let Some(left) = bound.checked_sub(start.elapsed()).filter(|d| !d.is_zero()) {
                     let port = node.nic.port();
                     let ns = u64::try_from(left.as_nanos()).unwrap();
-                    port.sleep(port.wake_count(), ns, Wait::unbounded("a completion", 0));
-                    assert!(cq.poll().is_none(), "nothing happened");
+                    let seen = port.wake_count();
+                    cq.arm();
+                    assert!(port.next_event().is_none() && cq.poll().is_none(), "nothing happens");
+                    port.sleep(seen, ns, Wait::unbounded("a completion", 0));
                 }
                 cpu_time(stat) - before
             });
@@ -321,8 +322,9 @@ fn waiting_costs_nothing() {
     // The first time the simulator may still have work of what came before.
     quiet(&mut simulator);
     let (waiter, server) = quiet(&mut simulator);
-    let little = Duration::from_millis(50);
-    assert!(waiter <= little && server <= little, "waiter {waiter:?}, simulator {server:?}");
+    // The simulator is asked a hundred times a second by each driver whether the card is there.
+    let (little, more) = (Duration::from_millis(50), Duration::from_millis(300));
+    assert!(waiter <= little && server <= more, "waiter {waiter:?}, simulator {server:?}");
     drop((caller, node));
     echo.stop();
     simulator.stop();

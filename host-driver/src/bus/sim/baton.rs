@@ -102,9 +102,6 @@ impl Baton {
     }
 
     fn pick(&mut self) {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
         // With a visitor, guests and the visitor have turns; without, all seats, unless there are
         // guests alone: they wait until somebody lets time pass.
         let visited = self.visitor.is_some();
@@ -115,6 +112,12 @@ impl Baton {
             turns.push(None);
         } else if !seated {
             turns.clear();
+        }
+        if !turns.is_empty() {
+            // Not otherwise: when a guest enters while nobody lets time pass is chance.
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
         }
         let index = (self.random >> 16).checked_rem(turns.len() as u64).unwrap_or(0);
         let picked = usize::try_from(index).ok().and_then(|i| turns.get(i).copied());
