@@ -6,6 +6,7 @@
 //! | [`lockstep`] | the same random program on two kinds of device, compared |
 //! | [`coverage`] | what the suites run of the Verilog |
 //! | [`probe`] | what crosses the pins of a device, with cycles |
+//! | [`serve`] | NICs that other programs reach over sockets |
 //! | [`random`] | the seeded generator behind every random choice |
 //! | `verilated` | any block of the RTL under Verilator (feature `rtl`) |
 //! | `rtl` | the whole NIC as a [`nic_model::device::Device`] (feature `rtl`) |
@@ -20,5 +21,6 @@ pub mod random;
 pub mod root_complex;
 #[cfg(viaduct_nic)]
 pub mod rtl;
+pub mod serve;
 #[cfg(feature = "rtl")]
 pub mod verilated;

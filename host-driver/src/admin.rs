@@ -133,12 +133,12 @@ impl Admin {
         let tail = csr::ADMIN_TAIL(u32::from(ring.tail));
         self.bus.write32(REGISTER_BAR, csr::ADMIN_TAIL::OFFSET.into(), tail.0);
 
-        let end = self.bus.now_ns().saturating_add(COMMAND_BOUND_NS);
+        let bound_ns = COMMAND_BOUND_NS.saturating_mul(self.bus.slowdown());
+        let end = self.bus.now_ns().saturating_add(bound_ns);
         while self.memory.load_u32(offset + 12) != DONE {
             self.presence.check(&*self.bus)?;
             if self.bus.now_ns() >= end {
                 ring.stopped = true;
-                let bound_ns = COMMAND_BOUND_NS;
                 return Err(Error::TimedOut { what: command, index, bound_ns });
             }
             self.bus.relax(Wait::bounded(command, index));

@@ -1,15 +1,17 @@
 //! How the driver reaches a device: register access, mapped memory, interrupts, time.
 //!
-//! A [`Bus`] is one device as its driver sees it. [`sim`] reaches a device in this process;
-//! [`trace`] wraps another bus and names every register access.
+//! A [`Bus`] is one device as its driver sees it. [`sim`] reaches a device in this process,
+//! [`vfio_user`] one that another process serves; [`trace`] wraps another bus and names every register access.
 
 pub mod sim;
 pub mod trace;
+pub mod vfio_user;
 
 use nic_regs::csr::{COUNTER_OFFSET, REGS};
 
 use crate::dma::DmaMemory;
 use crate::error::Result;
+use crate::sync::Signal;
 
 /// BAR of the registers, see `nic_regs::csr`.
 pub const REGISTER_BAR: u8 = 0;
@@ -65,6 +67,12 @@ pub trait Bar {
             offset += 8;
         }
     }
+    /// Part of a BAR that is mapped into this process: stores to it are writes of the BAR. None: go
+    /// through the functions above.
+    fn mapped(&self, bar: u8, offset: u64, length: usize) -> Option<DmaMemory> {
+        let _ = (bar, offset, length);
+        None
+    }
 }
 
 /// Mapping of memory for the device.
@@ -88,6 +96,26 @@ pub trait Irq {
     /// Waits until `vector` is raised or until `bound_ns` are over; takes it. True if it was
     /// raised.
     fn wait_interrupt(&self, vector: u16, bound_ns: u64, wait: Wait) -> bool;
+    /// Raises `vector` as if the device had, so that whoever waits for it wakes. A bus that cannot
+    /// leaves them to the bound of their wait.
+    fn raise_interrupt(&self, vector: u16) {
+        let _ = vector;
+    }
+}
+
+/// The place of a library's own thread on a bus; made by the thread that starts it.
+pub trait ThreadSeat: Send {
+    /// Runs the thread's program. The bus may be used only in here.
+    fn run(self: Box<Self>, program: &mut dyn FnMut());
+}
+
+/// A place on a bus that lets all threads run at any time.
+struct FreeSeat;
+
+impl ThreadSeat for FreeSeat {
+    fn run(self: Box<Self>, program: &mut dyn FnMut()) {
+        program();
+    }
 }
 
 /// A device as its driver sees it.
@@ -96,6 +124,23 @@ pub trait Bus: Bar + Dma + Irq + Send + Sync {
     fn relax(&self, wait: Wait);
     /// Time in nanoseconds; simulated time in a simulation.
     fn now_ns(&self) -> u64;
+    /// Sleeps as [`Signal::wait`], in the bus's time.
+    fn wait_signal(&self, signal: &Signal, seen: u64, bound_ns: u64, wait: Wait) {
+        let _ = wait;
+        signal.wait(seen, bound_ns);
+    }
+    /// A place for a thread that the library is about to start.
+    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
+        let _ = name;
+        Box::new(FreeSeat)
+    }
+    /// How many times longer than a real device this one may take, in time of [`Bus::now_ns`]: what
+    /// bounds of the driver's own waits are multiplied by.
+    fn slowdown(&self) -> u64 {
+        1
+    }
+    /// Which device this is, for errors: 'of node 0'.
+    fn name(&self) -> String;
 }
 
 /// Name of a register, or its offset where it has none.

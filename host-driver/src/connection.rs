@@ -13,8 +13,14 @@
 //! The third message is needed because the acceptor's data would find the requester's VI not yet
 //! connected. Messages may be lost (a full queue refuses them), so each side repeats until it is
 //! answered, and answers repeats for a while after it has finished (`LINGER_NS`).
+//!
+//! Two peers that name each other are the same exchange: the addresses say which of them requests
+//! ([`is_requester`]), whatever the order in which their programs ask, so requests never cross on the
+//! wire. The other one waits, and accepts by itself. Its side keeps a request for as long as it is
+//! repeated, so nobody is told 'no match'; VIs that are not alike are told so on both sides.
 
 mod message;
+mod peers;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +31,7 @@ use crate::event::Message;
 use crate::peer::Epochs;
 use crate::port::{Incoming, NetAddress, Progress, RemoteAttributes};
 use message::{Body, Malformed, Reassembly, encode};
+pub use peers::is_requester;
 
 /// First pause before a message is repeated; doubles up to [`RETRY_MAX_NS`].
 const RETRY_NS: u64 = 500_000;
@@ -89,6 +96,8 @@ enum OutState {
     Established(RemoteAttributes),
     Rejected,
     NoMatch,
+    /// The peer's VI is not like this one.
+    Mismatch(RemoteAttributes),
     /// Accepted, but the channel went down before the VI was connected.
     Lost,
 }
@@ -111,11 +120,15 @@ enum InState {
     Established,
     Rejected,
     NoMatch,
+    /// This side's attributes.
+    Mismatch(RemoteAttributes),
     Cancelled,
 }
 
 #[derive(Debug)]
 struct Arrived {
+    /// For a peer that names the requester.
+    peer: bool,
     to: NetAddress,
     from: NetAddress,
     attributes: RemoteAttributes,
@@ -127,12 +140,26 @@ struct Arrived {
 #[derive(Debug)]
 struct Listener {
     local: NetAddress,
+    /// Waits for this peer alone, not for clients.
+    peer: Option<NetAddress>,
     offered: Option<(u8, u32)>,
+}
+
+impl Listener {
+    fn waits_for(&self, arrived: &Arrived) -> bool {
+        let from = match &self.peer {
+            Some(peer) => arrived.peer && *peer == arrived.from,
+            None => !arrived.peer,
+        };
+        self.offered.is_none() && self.local == arrived.to && from
+    }
 }
 
 /// The connection manager of a NIC.
 #[derive(Debug)]
 pub struct Connections {
+    /// What bounds are multiplied by, see [`crate::bus::Bus::slowdown`].
+    slowdown: u64,
     next_exchange: u32,
     next_connection: u16,
     next_listener: u32,
@@ -150,6 +177,7 @@ impl Connections {
     pub fn new(seed: u64) -> Self {
         let mut random = Epochs::new(seed);
         Self {
+            slowdown: 1,
             next_exchange: random.next_u32(),
             next_connection: (random.next_u32() & 0xffff) as u16,
             next_listener: 0,
@@ -160,6 +188,12 @@ impl Connections {
             transmit: VecDeque::new(),
             counters: ConnectionCounters::default(),
         }
+    }
+
+    /// The same with longer bounds, for a device that is so many times slower than a real one.
+    #[must_use]
+    pub fn slowed(self, slowdown: u64) -> Self {
+        Self { slowdown, ..self }
     }
 
     /// What was seen so far.
@@ -201,16 +235,23 @@ impl Connections {
 
     fn handle(&mut self, now: u64, node: u8, exchange: u32, body: Body) {
         match body {
-            Body::Request { attributes, remote, local } => {
-                self.requested(now, node, exchange, attributes, remote, local);
+            Body::Request { attributes, remote: to, local: from, peer } => {
+                let (retry, state) = (Retry::start(now), InState::Held);
+                let held = if peer { peers::HELD_NS } else { GRACE_NS };
+                let until = now + held * self.slowdown;
+                let arrived = Arrived { peer, to, from, attributes, state, retry, until };
+                self.requested(now, node, exchange, arrived);
             }
             Body::Accept { attributes } => self.accepted(node, exchange, attributes),
             Body::Reject => self.refused(node, exchange, OutState::Rejected),
             Body::NoMatch => self.refused(node, exchange, OutState::NoMatch),
+            Body::Mismatch { attributes } => {
+                self.refused(node, exchange, OutState::Mismatch(attributes));
+            }
             Body::Confirm => match self.incoming.get_mut(&(node, exchange)) {
                 Some(arrived) if matches!(arrived.state, InState::Accepting(_)) => {
                     arrived.state = InState::Established;
-                    arrived.until = now + LINGER_NS;
+                    arrived.until = now + LINGER_NS * self.slowdown;
                 }
                 Some(Arrived { state: InState::Established, .. }) => {}
                 _ => self.counters.stray += 1,
@@ -218,26 +259,22 @@ impl Connections {
             Body::Cancel => match self.incoming.get_mut(&(node, exchange)) {
                 Some(arrived) if arrived.state != InState::Established => {
                     arrived.state = InState::Cancelled;
-                    arrived.until = now + LINGER_NS;
+                    arrived.until = now + LINGER_NS * self.slowdown;
                 }
                 _ => self.counters.stray += 1,
             },
         }
     }
 
-    fn requested(
-        &mut self,
-        now: u64,
-        node: u8,
-        exchange: u32,
-        attributes: RemoteAttributes,
-        to: NetAddress,
-        from: NetAddress,
-    ) {
-        if let Some(arrived) = self.incoming.get(&(node, exchange)) {
+    fn requested(&mut self, now: u64, node: u8, exchange: u32, request: Arrived) {
+        if let Some(arrived) = self.incoming.get_mut(&(node, exchange)) {
             match arrived.state {
                 InState::Rejected => self.send(node, exchange, &Body::Reject),
                 InState::NoMatch => self.send(node, exchange, &Body::NoMatch),
+                InState::Mismatch(attributes) => {
+                    self.send(node, exchange, &Body::Mismatch { attributes });
+                }
+                InState::Held if arrived.peer => arrived.until = request.until,
                 // Accept is repeated by its own timer; the others have nothing to say yet.
                 _ => {}
             }
@@ -246,9 +283,7 @@ impl Connections {
         if self.incoming.len() >= INCOMING_LIMIT {
             return;
         }
-        let (retry, until) = (Retry::start(now), now + GRACE_NS);
-        let arrived = Arrived { to, from, attributes, state: InState::Held, retry, until };
-        self.incoming.insert((node, exchange), arrived);
+        self.incoming.insert((node, exchange), request);
         self.offer(now);
     }
 
@@ -258,10 +293,8 @@ impl Connections {
             if arrived.state != InState::Held {
                 continue;
             }
-            let free = |listener: &&mut Listener| {
-                listener.offered.is_none() && listener.local == arrived.to
-            };
-            if let Some(listener) = self.listeners.values_mut().find(free) {
+            let waits = |listener: &&mut Listener| listener.waits_for(arrived);
+            if let Some(listener) = self.listeners.values_mut().find(waits) {
                 listener.offered = Some(*key);
                 arrived.state = InState::Offered;
                 arrived.until = now + OFFER_NS;
@@ -308,16 +341,16 @@ impl Connections {
         });
         self.counters.repeated += frames.len() as u64;
         self.incoming.retain(|(node, exchange), arrived| match arrived.state {
-            InState::Held if now >= arrived.until => {
+            InState::Held if now >= arrived.until && !arrived.peer => {
                 arrived.state = InState::NoMatch;
-                arrived.until = now + LINGER_NS;
+                arrived.until = now + LINGER_NS * self.slowdown;
                 frames.push((*node, *exchange, Body::NoMatch));
                 true
             }
             InState::Accepting(attributes) => {
                 if now >= arrived.until {
                     arrived.state = InState::Cancelled;
-                    arrived.until = now + LINGER_NS;
+                    arrived.until = now + LINGER_NS * self.slowdown;
                 } else if arrived.retry.due(now) {
                     self.counters.repeated += 1;
                     frames.push((*node, *exchange, Body::Accept { attributes }));
@@ -371,14 +404,15 @@ impl Connections {
         for ((from, _), arrived) in &mut self.incoming {
             if *from == node && arrived.state != InState::Established {
                 arrived.state = InState::Cancelled;
-                arrived.until = now + LINGER_NS;
+                arrived.until = now + LINGER_NS * self.slowdown;
             }
         }
     }
 
     // --- requester ---
 
-    /// Starts a request to `node`; gives the exchange and the connection id.
+    /// Starts a request to `node`; gives the exchange and the connection id. With `peer` it is for
+    /// the program that names `from`, and this side must be [`is_requester`].
     pub fn connect(
         &mut self,
         now: u64,
@@ -386,13 +420,14 @@ impl Connections {
         mut local: RemoteAttributes,
         from: &NetAddress,
         remote: &NetAddress,
+        peer: bool,
     ) -> (u32, u16) {
         let exchange = self.next_exchange;
         self.next_exchange = self.next_exchange.wrapping_add(1);
         local.connection = self.next_connection;
         self.next_connection = self.next_connection.wrapping_add(1);
         let (remote, from) = (remote.clone(), from.clone());
-        let request = Body::Request { attributes: local, remote, local: from };
+        let request = Body::Request { attributes: local, remote, local: from, peer };
         self.send(node, exchange, &request);
         let retry = Retry::start(now);
         let state = OutState::Requesting;
@@ -413,6 +448,7 @@ impl Connections {
             OutState::Established(remote) => Progress::Established(remote),
             OutState::Rejected => Progress::Rejected,
             OutState::NoMatch => Progress::NoMatch,
+            OutState::Mismatch(remote) => Progress::Mismatch(remote),
             OutState::Lost => Progress::Cancelled,
         };
         if !matches!(ended, Progress::Established(_)) {
@@ -430,7 +466,7 @@ impl Connections {
             return false;
         };
         outgoing.state = OutState::Established(remote);
-        outgoing.until = now + LINGER_NS;
+        outgoing.until = now + LINGER_NS * self.slowdown;
         let node = outgoing.node;
         self.send(node, exchange, &Body::Confirm);
         true
@@ -447,9 +483,13 @@ impl Connections {
 
     /// Waits for requests to `local`.
     pub fn listen(&mut self, now: u64, local: &NetAddress) -> u32 {
+        self.add_listener(now, Listener { local: local.clone(), peer: None, offered: None })
+    }
+
+    fn add_listener(&mut self, now: u64, listener: Listener) -> u32 {
         let number = self.next_listener;
         self.next_listener = self.next_listener.wrapping_add(1);
-        self.listeners.insert(number, Listener { local: local.clone(), offered: None });
+        self.listeners.insert(number, listener);
         self.offer(now);
         number
     }
@@ -476,7 +516,8 @@ impl Connections {
         let arrived = offered.and_then(|key| self.incoming.get_mut(&key));
         if let Some(arrived) = arrived.filter(|arrived| arrived.state == InState::Offered) {
             arrived.state = InState::Held;
-            arrived.until = now + GRACE_NS;
+            let held = if arrived.peer { peers::HELD_NS } else { GRACE_NS };
+            arrived.until = now + held * self.slowdown;
             self.offer(now);
         }
     }
@@ -493,7 +534,7 @@ impl Connections {
         let attributes = RemoteAttributes { connection: arrived.attributes.connection, ..local };
         arrived.state = InState::Accepting(attributes);
         arrived.retry = Retry::start(now);
-        arrived.until = now + ACCEPT_NS;
+        arrived.until = now + ACCEPT_NS * self.slowdown;
         self.send(key.0, key.1, &Body::Accept { attributes });
         Ok(())
     }
@@ -513,7 +554,7 @@ impl Connections {
         let Some(arrived) = self.incoming.get_mut(&key) else { return };
         if matches!(arrived.state, InState::Offered | InState::Accepting(_)) {
             arrived.state = InState::Rejected;
-            arrived.until = now + LINGER_NS;
+            arrived.until = now + LINGER_NS * self.slowdown;
             self.send(key.0, key.1, &Body::Reject);
         }
     }

@@ -6,9 +6,11 @@
 //! what was written before them is visible after them.
 #![expect(unsafe_code, reason = "the only place of the crate that touches raw memory")]
 
+use core::marker::PhantomData;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use volatile::VolatilePtr;
@@ -18,11 +20,27 @@ use crate::error::{Error, Result};
 /// Alignment of an allocation, in bytes.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Zeroed, page-aligned memory owned by its `DmaMemory` handles.
+/// Bytes of a [`Line`], and its alignment.
+pub const LINE_BYTES: usize = 64;
+
+/// What becomes of memory when its last `DmaMemory` handle goes.
+#[derive(Debug)]
+enum Owner {
+    /// It is freed.
+    Heap(Layout),
+    /// It is unmapped: so many bytes.
+    Mapping(usize),
+    /// Nothing: it is the program's.
+    Program,
+    /// Nothing: it is another allocation's, whose handles are counted elsewhere.
+    Other(#[expect(dead_code, reason = "keeps the memory")] Arc<Allocation>),
+}
+
+/// Memory shared by `DmaMemory` handles.
 #[derive(Debug)]
 struct Allocation {
     base: NonNull<u8>,
-    layout: Layout,
+    owner: Owner,
 }
 
 // SAFETY: the allocation is plain bytes without thread affinity; every access is volatile or
@@ -33,9 +51,17 @@ unsafe impl Sync for Allocation {}
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
-        // last handle is gone.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+        match self.owner {
+            // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
+            // last handle is gone.
+            Owner::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
+            Owner::Mapping(length) => {
+                // SAFETY: `base` came from `mmap` with this length in `DmaMemory::map_file`, and
+                // the last handle is gone.
+                let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), length) };
+            }
+            Owner::Program | Owner::Other(_) => {}
+        }
     }
 }
 
@@ -64,7 +90,77 @@ impl DmaMemory {
         };
         // SAFETY: the layout's size is not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(out_of_memory)?;
-        Ok(Self { allocation: Arc::new(Allocation { base, layout }), offset: 0, length })
+        Ok(Self::of(base, Owner::Heap(layout), length))
+    }
+
+    /// Maps a part of a memory file that other processes map too. Offset and length are whole
+    /// pages.
+    ///
+    /// # Errors
+    /// The file may become shorter (it lacks the seal against that), so that an access could end
+    /// the process: [`std::io::ErrorKind::Unsupported`]. The part is not in it:
+    /// [`std::io::ErrorKind::InvalidInput`]. The system's.
+    pub fn map_file(file: BorrowedFd<'_>, offset: u64, length: usize) -> std::io::Result<Self> {
+        use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+        if !fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK)) {
+            return Err(std::io::ErrorKind::Unsupported.into());
+        }
+        let end = offset.checked_add(length as u64);
+        let size = u64::try_from(fstat(file)?.st_size).unwrap_or(0);
+        if length == 0 || end.is_none_or(|end| end > size) {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        let nowhere = core::ptr::null_mut();
+        // SAFETY: a new mapping at a place that the kernel chooses.
+        let base = unsafe { mmap(nowhere, length, rights, MapFlags::SHARED, file, offset) }?;
+        let base = NonNull::new(base.cast()).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        Ok(Self::of(base, Owner::Mapping(length), length))
+    }
+
+    /// Memory that the program has for good: statics, and allocations that are never freed.
+    #[must_use]
+    pub fn from_static(bytes: &'static [AtomicU8]) -> Self {
+        let base = NonNull::from(bytes).cast();
+        Self::of(base, Owner::Program, bytes.len())
+    }
+
+    /// Memory that the program has: from `malloc`, static, on a stack.
+    ///
+    /// # Safety
+    /// The range must stay valid for reads and writes as long as a handle lives or a device may
+    /// reach it, and meanwhile nobody may hold a reference to it.
+    #[must_use]
+    pub unsafe fn from_program(base: NonNull<u8>, length: usize) -> Self {
+        Self::of(base, Owner::Program, length)
+    }
+
+    fn of(base: NonNull<u8>, owner: Owner, length: usize) -> Self {
+        Self { allocation: Arc::new(Allocation { base, owner }), offset: 0, length }
+    }
+
+    /// Takes memory of a program as it is: `length` bytes from `base` on, wherever they lie. It is
+    /// never freed here.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] for a null pointer, no bytes, or a range that wraps around.
+    ///
+    /// # Safety
+    /// The bytes can be read and written as long as any handle of them is left, and the program
+    /// expects that they change at any time: it has no reference to them that says otherwise.
+    pub unsafe fn adopt(base: *mut u8, length: usize) -> Result<Self> {
+        let address = base.addr() as u64;
+        let what = "address of program memory";
+        let base = NonNull::new(base).ok_or(Error::BadArgument { what, value: address })?;
+        if isize::try_from(length).is_err()
+            || length == 0
+            || base.addr().get().checked_add(length).is_none()
+        {
+            let value = length as u64;
+            return Err(Error::BadArgument { what: "length of program memory", value });
+        }
+        Ok(Self::of(base, Owner::Program, length))
     }
 
     /// Size in bytes.
@@ -85,10 +181,10 @@ impl DmaMemory {
         self.allocation.base.as_ptr().wrapping_add(self.offset).addr() as u64
     }
 
-    /// Bytes from the start of the allocation's page to the first byte, modulo the page.
+    /// Bytes from the start of its page to the first byte.
     #[must_use]
-    pub const fn page_offset(&self) -> usize {
-        self.offset % PAGE_BYTES
+    pub fn page_offset(&self) -> usize {
+        self.allocation.base.as_ptr().wrapping_add(self.offset).addr() % PAGE_BYTES
     }
 
     /// Part of this memory.
@@ -106,7 +202,35 @@ impl DmaMemory {
         }
     }
 
+    /// The same memory with a count of handles of its own: clones of it touch no count that clones
+    /// of `self` touch, so that threads with one each do not take it from each other's caches.
+    #[must_use]
+    pub fn counted_apart(&self) -> Self {
+        let base = self.allocation.base;
+        let owner = Owner::Other(Arc::clone(&self.allocation));
+        Self { allocation: Arc::new(Allocation { base, owner }), ..*self }
+    }
+
+    /// The first byte.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        // SAFETY: `self.offset` is within the allocation.
+        unsafe { self.allocation.base.add(self.offset) }
+    }
+
+    /// The line at `offset`, if it is inside and on a multiple of its size.
+    #[must_use]
+    pub fn line(&self, offset: usize) -> Option<Line<'_>> {
+        if offset > self.length || LINE_BYTES > self.length - offset {
+            return None;
+        }
+        let base = self.at(offset, LINE_BYTES);
+        let aligned = base.addr().get().is_multiple_of(LINE_BYTES);
+        // SAFETY: inside, as was just checked, and aligned; `self` keeps it for the line's lifetime.
+        aligned.then(|| unsafe { Line::new(base) })
+    }
+
     /// Pointer to `length` bytes at `offset`; panics, like indexing, if they are not inside.
+    #[inline]
     fn at(&self, offset: usize, length: usize) -> NonNull<u8> {
         assert!(
             offset <= self.length && length <= self.length - offset,
@@ -135,6 +259,29 @@ impl DmaMemory {
         }
         for (i, byte) in tail.iter().enumerate() {
             self.byte(offset + head + 8 * words.len() + i).write(*byte);
+        }
+    }
+
+    /// Stores `data` as a device does: its last word (status, phase) last and with release, as
+    /// programs poll it.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    pub fn store_in_order(&self, offset: usize, data: &[u8]) {
+        let end = offset + data.len();
+        let place = self.address() + end as u64;
+        if let Some((front, word)) = data.split_last_chunk::<8>()
+            && place.is_multiple_of(8)
+        {
+            self.copy_from(offset, front);
+            self.store_u64(end - 8, u64::from_le_bytes(*word));
+        } else if let Some((front, word)) = data.split_last_chunk::<4>()
+            && place.is_multiple_of(4)
+        {
+            self.copy_from(offset, front);
+            self.store_u32(end - 4, u32::from_le_bytes(*word));
+        } else {
+            self.copy_from(offset, data);
         }
     }
 
@@ -215,6 +362,32 @@ impl DmaMemory {
         self.atomic_u64(offset).store(value.to_le(), Ordering::Release);
     }
 
+    /// Stores a little-endian double word that is a register of a device: what was stored before
+    /// is visible to the device when it sees it.
+    ///
+    /// # Panics
+    /// If the double word is not inside or not aligned.
+    #[inline]
+    pub fn store_register(&self, offset: usize, value: u64) {
+        let pointer = self.at(offset, 8).cast::<u64>();
+        assert!(pointer.is_aligned(), "register at {offset} is not aligned");
+        fence(Ordering::Release);
+        // SAFETY: 8 valid, aligned bytes that `self` keeps alive.
+        unsafe { VolatilePtr::new(pointer) }.write(value.to_le());
+    }
+
+    /// The same of words one behind the other; when this returns, no later store overtakes them,
+    /// also where the processor combines writes.
+    ///
+    /// # Panics
+    /// As [`DmaMemory::store_register`].
+    pub fn store_registers(&self, offset: usize, values: &[u64]) {
+        for (i, value) in values.iter().enumerate() {
+            self.store_register(offset + 8 * i, *value);
+        }
+        fence(Ordering::SeqCst);
+    }
+
     fn byte(&self, offset: usize) -> VolatilePtr<'_, u8> {
         // SAFETY: `at` gives a valid byte of an allocation that `self` keeps alive; bytes need no
         // alignment.
@@ -246,6 +419,79 @@ impl DmaMemory {
     }
 }
 
+/// An aligned line of [`LINE_BYTES`] bytes of device memory. Where it lies was checked once, for
+/// several accesses to constant places.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    base: NonNull<u8>,
+    memory: PhantomData<&'a DmaMemory>,
+}
+
+impl Line<'_> {
+    /// The line at `base`.
+    ///
+    /// # Safety
+    /// It is aligned to [`LINE_BYTES`], and these bytes belong to a [`DmaMemory`] that is kept for
+    /// the line's lifetime.
+    #[inline]
+    pub(crate) const unsafe fn new(base: NonNull<u8>) -> Self {
+        Self { base, memory: PhantomData }
+    }
+
+    /// As [`DmaMemory::load_u32`].
+    ///
+    /// # Panics
+    /// If `at` is not that of a word of the line.
+    #[must_use]
+    #[inline]
+    pub fn load_u32(self, at: usize) -> u32 {
+        u32::from_le(self.word(at).load(Ordering::Acquire))
+    }
+
+    /// As [`DmaMemory::load_u64`].
+    ///
+    /// # Panics
+    /// If `at` is not that of a double word of the line.
+    #[must_use]
+    #[inline]
+    pub fn load_u64(self, at: usize) -> u64 {
+        u64::from_le(self.double_word(at).load(Ordering::Acquire))
+    }
+
+    /// As [`DmaMemory::store_u32`].
+    ///
+    /// # Panics
+    /// As [`Line::load_u32`].
+    #[inline]
+    pub fn store_u32(self, at: usize, value: u32) {
+        self.word(at).store(value.to_le(), Ordering::Release);
+    }
+
+    /// As [`DmaMemory::store_u64`].
+    ///
+    /// # Panics
+    /// If `at` is not that of a double word of the line.
+    #[inline]
+    pub fn store_u64(self, at: usize, value: u64) {
+        self.double_word(at).store(value.to_le(), Ordering::Release);
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU32 {
+        assert!(at <= LINE_BYTES - 4 && at.is_multiple_of(4));
+        // SAFETY: the line is valid and aligned to its size, the word lies in it, and an atomic may
+        // be changed by others at any time.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().wrapping_add(at).cast()) }
+    }
+
+    #[inline]
+    fn double_word(&self, at: usize) -> &AtomicU64 {
+        assert!(at <= LINE_BYTES - 8 && at.is_multiple_of(8));
+        // SAFETY: as in `word`.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().wrapping_add(at).cast()) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,6 +514,29 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_aligned_and_inside() {
+        let memory = DmaMemory::new(200).unwrap();
+        let line = memory.line(64).unwrap();
+        line.store_u64(8, 0x0807_0605_0403_0201);
+        line.store_u32(60, 7);
+        assert_eq!(memory.to_vec(72, 4), [1, 2, 3, 4]);
+        assert_eq!((line.load_u32(12), memory.load_u32(124)), (0x0807_0605, 7));
+        for bad in [8, 32, 192, 256, usize::MAX] {
+            assert!(memory.line(bad).is_none(), "{bad}");
+        }
+        assert!(memory.slice(32, 160).unwrap().line(32).is_some());
+    }
+
+    #[test]
+    fn memory_counted_apart_stays_when_the_other_handles_are_gone() {
+        let memory = DmaMemory::new(64).unwrap();
+        let apart = memory.slice(8, 16).unwrap().counted_apart();
+        memory.copy_from(8, b"stays");
+        drop(memory);
+        assert_eq!(apart.to_vec(0, 5), b"stays");
+    }
+
+    #[test]
     fn slices_share_bytes_and_stay_inside() {
         let memory = DmaMemory::new(4096).unwrap();
         let slice = memory.slice(100, 20).unwrap();
@@ -278,6 +547,25 @@ mod tests {
         assert!(memory.slice(usize::MAX, 2).is_err());
         assert!(DmaMemory::new(0).is_err());
         assert!(DmaMemory::new(usize::MAX - 5000).is_err());
+    }
+
+    #[test]
+    fn adopted_memory_is_used_in_place() {
+        let mut bytes = vec![0_u8; 4096 + 100];
+        let base = bytes.as_mut_ptr().wrapping_add(7);
+        // SAFETY: `bytes` outlives `memory`, and is not touched while it is there.
+        let memory = unsafe { DmaMemory::adopt(base, 4093) }.unwrap();
+        memory.copy_from(0, b"in place");
+        assert_eq!((memory.address(), memory.len()), (base.addr() as u64, 4093));
+        assert_eq!(memory.slice(5, 3).unwrap().page_offset(), (base.addr() + 5) % PAGE_BYTES);
+        drop(memory);
+        assert_eq!(&bytes[7..15], b"in place");
+        for (base, length) in
+            [(core::ptr::null_mut(), 1), (base, 0), (base, usize::MAX), (base, usize::MAX / 2 + 1)]
+        {
+            // SAFETY: none of these ranges is accepted.
+            assert!(unsafe { DmaMemory::adopt(base, length) }.is_err());
+        }
     }
 
     #[test]

@@ -9,9 +9,16 @@ use nic_regs::doorbell::{
 };
 
 use crate::bus::{Bus, DOORBELL_BAR};
+use crate::dma::DmaMemory;
 
 #[expect(clippy::cast_possible_truncation, reason = "4")]
 const PUSH_LINES: usize = PUSH_LINE_COUNT as usize;
+
+/// A place in the page.
+#[expect(clippy::cast_possible_truncation, reason = "a page has 4 KiB")]
+const fn place(offset: u64) -> usize {
+    offset as usize
+}
 
 /// Who writes which push line. Words of two pushes must not mix in a line, and a processor may
 /// merge writes to one line, so the next push takes the next line.
@@ -39,6 +46,8 @@ impl Lines {
 pub struct DoorbellPage {
     bus: Arc<dyn Bus>,
     base: u64,
+    /// The page, where the bus has it mapped.
+    mapped: Option<DmaMemory>,
     lines: Arc<Lines>,
 }
 
@@ -52,13 +61,37 @@ impl DoorbellPage {
     /// The page of `domain`.
     #[must_use]
     pub fn new(bus: Arc<dyn Bus>, domain: u8) -> Self {
-        Self { bus, base: u64::from(domain) * PAGE_BYTES, lines: Arc::default() }
+        let base = u64::from(domain) * PAGE_BYTES;
+        let mapped = bus.mapped(DOORBELL_BAR, base, place(PAGE_BYTES));
+        Self { bus, base, mapped, lines: Arc::default() }
     }
 
     /// Posts one descriptor. What was stored before is visible to the device
     /// ([`crate::bus::Bar::write64`]).
+    #[inline]
     pub fn ring(&self, token: Token) {
-        self.bus.write64(DOORBELL_BAR, self.base + TOKEN_OFFSET, token.to_bits());
+        self.ring_bits(token.to_bits());
+    }
+
+    /// The same with the bits of a token.
+    #[inline]
+    pub fn ring_bits(&self, token: u64) {
+        self.write64(TOKEN_OFFSET, token);
+    }
+
+    #[inline]
+    fn write64(&self, offset: u64, value: u64) {
+        match &self.mapped {
+            Some(page) => page.store_register(place(offset), value),
+            None => self.bus.write64(DOORBELL_BAR, self.base + offset, value),
+        }
+    }
+
+    fn write_line(&self, offset: u64, words: &[u64]) {
+        match &self.mapped {
+            Some(page) => page.store_registers(place(offset), words),
+            None => self.bus.write_line(DOORBELL_BAR, self.base + offset, words),
+        }
     }
 
     /// The same with the message's data as a hint (`docs/contract.md` 2.5); data that is too long
@@ -70,14 +103,13 @@ impl DoorbellPage {
             return self.ring(token);
         };
         let Some(line) = self.lines.take() else { return self.ring(token) };
-        let offset = self.base + PUSH_OFFSET + PUSH_LINE_BYTES * line as u64;
-        self.bus.write_line(DOORBELL_BAR, offset, &words[..count]);
+        self.write_line(PUSH_OFFSET + PUSH_LINE_BYTES * line as u64, &words[..count]);
         self.lines.give(line);
     }
 
     /// Tells an event queue's progress.
     pub fn consume(&self, doorbell: EventDoorbell) {
-        self.bus.write64(DOORBELL_BAR, self.base + EVENT_OFFSET, doorbell.to_bits());
+        self.write64(EVENT_OFFSET, doorbell.to_bits());
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can go wrong below VIPL.
 
+use std::path::PathBuf;
+
 use nic_regs::admin::AdminStatus;
 
 /// Result of the driver's operations.
@@ -10,8 +12,10 @@ pub type Result<T> = core::result::Result<T, Error>;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// Reads return all ones: there is no card, or it fell off the bus.
-    #[error("the card is absent: register {register} reads as all ones")]
+    #[error("the card {device} is absent: register {register} reads as all ones")]
     Absent {
+        /// Which card, see [`crate::bus::Bus::name`].
+        device: String,
         /// Register that was read.
         register: String,
     },
@@ -30,6 +34,30 @@ pub enum Error {
         device: u16,
         /// Revision of this driver.
         driver: u16,
+    },
+    /// The device lacks something that was asked of it.
+    #[error("the device has no {what}")]
+    NotSupported {
+        /// What.
+        what: &'static str,
+    },
+    /// A simulator cannot be used, or not any more.
+    #[error("vfio-user:{}: {why}; `viaduct cosim serve` starts a simulator", path.display())]
+    Connect {
+        /// Its socket.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A simulator refused something.
+    #[error("vfio-user:{}: {what} was refused with errno {errno}", path.display())]
+    Served {
+        /// Its socket.
+        path: PathBuf,
+        /// What was asked for.
+        what: &'static str,
+        /// Its answer.
+        errno: u32,
     },
     /// A register read was not answered.
     #[error("register {register} of BAR{bar} was not answered within {cycles} cycles")]

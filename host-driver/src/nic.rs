@@ -2,11 +2,13 @@
 //! peers, connections.
 
 mod control;
+mod sleep;
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use nic_regs::admin::PeerState;
 use nic_regs::counter::Counter;
 use nic_regs::csr;
 use nic_regs::limits::{ABI, MAGIC, MSIX_VECTOR_COUNT, PEER_COUNT};
@@ -30,12 +32,14 @@ use control::Control;
 const RESET_BOUND_NS: u64 = 10_000_000;
 /// Default of [`NicConfig::presence_ns`].
 const PRESENCE_NS: u64 = 10_000_000;
+/// How long other nodes have to answer a search: an opening channel tries again after 1 ms.
+const DISCOVERY_NS: u64 = 3_000_000;
 /// Log2 of the entries of the error ring and of the message ring.
 const CONTROL_LOG2: u8 = 8;
 /// The driver's own domain: error events and connection messages.
 const CONTROL_DOMAIN: u8 = 0;
-/// Vector of the driver's own events.
-const CONTROL_VECTOR: u8 = 0;
+/// Vector of all event queues: the driver's own and those of programs.
+pub(crate) const CONTROL_VECTOR: u8 = 0;
 
 /// Settings of a NIC.
 #[derive(Clone, Debug)]
@@ -167,6 +171,7 @@ pub struct Nic {
     control: Mutex<Control>,
     /// Time at which `control` has something to do.
     deadline: AtomicU64,
+    sleepers: sleep::Sleepers,
     bus_addresses: [u64; 2],
 }
 
@@ -196,14 +201,14 @@ fn check_identity(bus: &dyn Bus) -> Result<()> {
 }
 
 fn wait_ready(bus: &dyn Bus) -> Result<()> {
-    let end = bus.now_ns().saturating_add(RESET_BOUND_NS);
+    let bound_ns = RESET_BOUND_NS.saturating_mul(bus.slowdown());
+    let end = bus.now_ns().saturating_add(bound_ns);
     loop {
         let status = csr::STATUS(read(bus, csr::STATUS::OFFSET)?);
         if status.get(csr::STATUS::READY) != 0 {
             return Ok(());
         }
         if bus.now_ns() >= end {
-            let bound_ns = RESET_BOUND_NS;
             return Err(Error::TimedOut { what: "reset of the device", index: 0, bound_ns });
         }
         bus.relax(Wait::bounded("reset of the device", 0));
@@ -303,7 +308,7 @@ impl Nic {
         admin.message_queue(CONTROL_DOMAIN, Some(message_queue))?;
 
         let seed = config.seed.unwrap_or_else(Epochs::os_seed);
-        let mut control = Control::new(seed, config.credits);
+        let mut control = Control::new(seed, config.credits, bus.slowdown());
         for peer in &config.peers {
             control.peers.want(&admin, *peer)?;
         }
@@ -325,6 +330,7 @@ impl Nic {
             messages,
             control: Mutex::new(control),
             deadline: AtomicU64::new(0),
+            sleepers: sleep::Sleepers::default(),
             bus_addresses: [error_base, message_base],
         }))
     }
@@ -387,6 +393,38 @@ impl Nic {
     pub fn close_peer(&self, node: u8) -> Result<()> {
         let mut control = self.control();
         control.peers.close(&self.admin, node)
+    }
+
+    /// The nodes that answer, in rising order: those whose channel is open, after all others were
+    /// tried. Channels that were not wanted before and do not answer are closed again.
+    ///
+    /// # Errors
+    /// The card is absent, or a failed command.
+    pub(crate) fn discover(&self) -> Result<Vec<u8>> {
+        let others = || (0..self.capabilities.peers).filter(|node| *node != self.node);
+        let mut tried = Vec::new();
+        for node in others() {
+            let mut control = self.control();
+            if !control.peers.is_wanted(node) {
+                control.peers.want(&self.admin, node)?;
+                tried.push(node);
+            }
+        }
+        let end = self.bus.now_ns().saturating_add(DISCOVERY_NS);
+        while self.bus.now_ns() < end {
+            self.bus.relax(Wait::bounded("answers of other nodes to node", self.node.into()));
+            self.progress();
+        }
+        let mut control = self.control();
+        self.run(&mut control);
+        let open = |control: &Control, node| control.peers.state(node) == PeerState::Open;
+        for node in tried {
+            if !open(&control, node) {
+                control.peers.close(&self.admin, node)?;
+            }
+        }
+        self.presence.check(&*self.bus)?;
+        Ok(others().filter(|node| open(&control, *node)).collect())
     }
 
     pub(crate) fn control(&self) -> std::sync::MutexGuard<'_, Control> {

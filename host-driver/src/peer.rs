@@ -66,6 +66,12 @@ impl Peers {
         self.peers.get(usize::from(node)).map_or(PeerState::Closed, |peer| peer.state)
     }
 
+    /// Whether the channel to `node` is to be open.
+    #[must_use]
+    pub fn is_wanted(&self, node: u8) -> bool {
+        self.peers.get(usize::from(node)).is_some_and(|peer| peer.wanted)
+    }
+
     /// Wants the channel to `node` open from now on.
     ///
     /// # Errors

@@ -7,8 +7,9 @@ use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
 use nic_regs::vi::{Reliability, StopReason};
 
-use crate::bus::Wait;
+use crate::bus::{ThreadSeat, Wait};
 use crate::dma::DmaMemory;
+use crate::doorbell::DoorbellPage;
 use crate::error::Result;
 
 mod hardware;
@@ -128,6 +129,17 @@ pub struct RemoteAttributes {
     pub qos: u64,
 }
 
+impl RemoteAttributes {
+    /// Whether two VIs with these attributes may be connected: level, longest message and quality of
+    /// service are the same.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.reliability == other.reliability
+            && self.max_transfer == other.max_transfer
+            && self.qos == other.qos
+    }
+}
+
 /// Completions of one VI's queue, not told before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
@@ -145,8 +157,9 @@ pub trait CompletionQueue: fmt::Debug + Send + Sync {
     fn number(&self) -> u16;
     /// Takes the next record.
     fn poll(&self) -> Option<Completed>;
-    /// Waits until a record may be there, or until `bound_ns` are over.
-    fn wait(&self, bound_ns: u64, wait: Wait);
+    /// The next record, or one that is there and was not polled, wakes who sleeps
+    /// ([`ViPort::sleep`]), once.
+    fn arm(&self);
 }
 
 /// A VI stopped.
@@ -196,6 +209,8 @@ pub enum Progress {
     Rejected,
     /// Nobody waits at that address.
     NoMatch,
+    /// The peer is there, but its VI is not like this one; its attributes.
+    Mismatch(RemoteAttributes),
     /// The other side gave up, or its node is gone.
     Cancelled,
 }
@@ -227,11 +242,26 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// A handle that is not this port's.
     fn deregister(&self, handle: Handle) -> Result<()>;
 
+    /// Gives registered memory another tag and other rights; the handle stays. Until this returns,
+    /// accesses through the handle are refused.
+    ///
+    /// # Errors
+    /// A handle that is not this port's, or the device refused.
+    fn set_region(&self, handle: Handle, memory: &DmaMemory, tag: u16, rights: u8) -> Result<()>;
+
     /// A completion queue for at least `entries` records.
     ///
     /// # Errors
     /// None left, or too many entries.
     fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>>;
+    /// Gives a completion queue room for at least `entries` records and gives its new reader; the
+    /// number stays. The old reader finds what came before. Records of what completes meanwhile may
+    /// be lost: whoever asks looks at the statuses afterwards.
+    ///
+    /// # Errors
+    /// A number that is not this port's, too many entries, no memory: nothing has changed then. A
+    /// failed command, after which the queue announces nothing any more.
+    fn resize_queue(&self, queue: u16, entries: u32) -> Result<Arc<dyn CompletionQueue>>;
     /// Takes a completion queue back; no VI may use it.
     ///
     /// # Errors
@@ -243,6 +273,11 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// # Errors
     /// None left, or bad attributes.
     fn create_vi(&self, vi: PortVi) -> Result<u16>;
+    /// Gives an Idle VI other attributes; its number stays. Its queues are empty afterwards.
+    ///
+    /// # Errors
+    /// Not Idle, not this port's, or bad attributes; after a failed command the VI may be gone.
+    fn set_vi(&self, vi: u16, attributes: PortVi) -> Result<()>;
     /// Destroys an Idle VI.
     ///
     /// # Errors
@@ -264,6 +299,11 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     /// The same of a send whose data, at most [`nic_regs::doorbell::PUSH_DATA_BYTES`], and immediate
     /// data are known here; the descriptor says the same. A port may ignore them.
     fn post_with(&self, token: Token, data: &[u8], immediate: Option<u32>);
+    /// The page that [`ViPort::post`] and [`ViPort::post_with`] write, if they do no more than that:
+    /// whoever posts often may write it itself.
+    fn doorbells(&self) -> Option<DoorbellPage> {
+        None
+    }
     /// The next event. Cheap if there is nothing to do.
     fn next_event(&self) -> Option<PortEvent>;
 
@@ -307,6 +347,45 @@ pub trait ViPort: fmt::Debug + Send + Sync {
     fn accept_poll(&self, incoming: &Incoming) -> Progress;
     /// Gives a request that arrived, or its acceptance, up.
     fn reject(&self, incoming: &Incoming);
+
+    /// Asks for a connection of VI `local.vi` with the peer at `remote` that names `from`, until
+    /// `bound_ns` are over; both sides do.
+    ///
+    /// # Errors
+    /// `remote` is not on this network, or both addresses are one; a VI that is not this port's.
+    fn peer_connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32>;
+    /// How it is getting on; anything but Pending ends it. Cancelled, if the time is not over, means
+    /// that it failed in a way that another try may mend. One thread at a time for a request.
+    ///
+    /// # Errors
+    /// The device refused to connect the VI.
+    fn peer_poll(&self, request: u32) -> Result<Progress>;
+    /// Gives it up.
+    fn peer_cancel(&self, request: u32);
+    /// Host addresses of the nodes that answer now, in rising order, this one not among them. Asks
+    /// every node, which takes some milliseconds.
+    ///
+    /// # Errors
+    /// [`crate::Error::Absent`].
+    fn discover(&self) -> Result<Vec<NetAddress>>;
+
+    /// How often sleepers were woken. Who reads it, then arms its queue, then looks whether there is
+    /// anything to do, and then sleeps, misses nothing.
+    fn wake_count(&self) -> u64;
+    /// Sleeps until a queue that was armed has a record, until something happened that
+    /// [`ViPort::next_event`] or a poll may tell of, or until `bound_ns` are over; not at all if
+    /// somebody was woken since `seen`. It may wake earlier.
+    fn sleep(&self, seen: u64, bound_ns: u64, wait: Wait);
+    /// Wakes everybody.
+    fn wake(&self);
+    /// See [`crate::bus::Bus::thread_seat`].
+    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat>;
 
     /// See [`crate::bus::Bus::relax`].
     fn relax(&self, wait: Wait);

@@ -30,7 +30,10 @@ pub fn read(bus: &dyn Bus, offset: u32) -> Result<u32> {
         && (offset == csr::ID::OFFSET
             || bus.read32(REGISTER_BAR, csr::ID::OFFSET.into())? == u32::MAX);
     if absent {
-        return Err(Error::Absent { register: register_name(REGISTER_BAR, offset.into()) });
+        return Err(Error::Absent {
+            device: bus.name(),
+            register: register_name(REGISTER_BAR, offset.into()),
+        });
     }
     Ok(value)
 }
@@ -79,6 +82,7 @@ impl Presence {
         if self.is_lost() || read(bus, csr::ID::OFFSET).is_err() {
             self.lost.store(true, Ordering::Release);
             return Err(Error::Absent {
+                device: bus.name(),
                 register: register_name(REGISTER_BAR, csr::ID::OFFSET.into()),
             });
         }

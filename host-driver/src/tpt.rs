@@ -121,6 +121,47 @@ impl Regions {
         Ok(())
     }
 
+    /// Gives a region of `domain`, which is `memory`, another tag and other rights under the handle
+    /// that it has. The device knows no such step, so the region is taken away and set again: until
+    /// this returns, accesses through the handle are refused, and none ever sees the tag of one and
+    /// the rights of the other.
+    ///
+    /// # Errors
+    /// [`Error::NoSuch`] as for [`Regions::deregister`]; a failed command, after which the device may
+    /// refuse the handle until it is deregistered.
+    pub fn change(
+        &self,
+        admin: &Admin,
+        handle: Handle,
+        memory: &DmaMemory,
+        domain: u8,
+        tag: u16,
+        rights: u8,
+    ) -> Result<()> {
+        let no_such = Error::NoSuch { what: "memory handle", index: handle.0 };
+        let bad_length =
+            Error::BadArgument { what: "length of region", value: memory.len() as u64 };
+        let length = u32::try_from(memory.len()).map_err(|_| bad_length)?;
+        let used = {
+            let table = lock(&self.table);
+            let slot = table.slots.get(usize::from(handle.index())).ok_or(no_such.clone())?;
+            let mine = |used: &Used| used.domain == domain;
+            slot.used.filter(mine).filter(|_| slot.generation == handle.generation())
+        };
+        let bus_base = used.ok_or(no_such)?.bus_address;
+        admin.region_clear(handle.index())?;
+        let region = Region {
+            va_base: memory.address(),
+            bus_base,
+            length,
+            tag,
+            generation: handle.generation(),
+            domain,
+            rights: rights | RIGHT_VALID,
+        };
+        admin.region_set(handle.index(), region)
+    }
+
     /// The handles in use by `domain`.
     #[must_use]
     pub fn of_domain(&self, domain: u8) -> Vec<Handle> {

@@ -4,223 +4,343 @@
 //! The rule of `docs/contract.md` 2.3: write Next of the last descriptor, store fence, doorbell,
 //! all under one lock of the queue. Next of a descriptor that the program has taken back is never
 //! written: it may be in use again.
+//!
+//! Posting and taking allocate nothing and touch nothing that another queue writes: a queue has its
+//! ring from the start, and its own handle to the memory of each region that it has met.
 
-use std::collections::VecDeque;
+mod inline;
+mod ring;
+mod slot;
 
-use nic_regs::desc::{self, ALIGNMENT, status};
+use nic_regs::desc::{control, status};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
 
-use crate::dma::DmaMemory;
+use crate::dma::{DmaMemory, LINE_BYTES};
 use crate::error::{Error, Result};
 
-/// Descriptors that a queue has room for without allocating.
-const INITIAL_CAPACITY: usize = 64;
+use ring::{Candidate, Posted, Ring};
+use slot::Front;
 
-/// A place in a descriptor, from its `u64` in `nic_regs::desc`.
-#[expect(clippy::cast_possible_truncation, reason = "a descriptor is smaller than 64 KiB")]
-const fn place(offset: u64) -> usize {
-    offset as usize
-}
+pub use inline::Inline;
+pub use slot::Slot;
 
-const NEXT: usize = place(desc::NEXT_OFFSET);
-const NEXT_HANDLE: usize = place(desc::NEXT_HANDLE_OFFSET);
-const SEG_COUNT: usize = place(desc::SEG_COUNT_OFFSET);
-const LENGTH: usize = place(desc::LENGTH_OFFSET);
-const STATUS: usize = place(desc::STATUS_OFFSET);
-const SLOT_MIN: usize = place(ALIGNMENT);
-
-/// A descriptor's memory and how the device finds it.
-#[derive(Clone, Debug)]
-pub struct Slot {
-    memory: DmaMemory,
-    handle: Handle,
-    offset_64: u32,
-}
-
-impl Slot {
-    /// The descriptor at `offset` of `region`, with room for `length` bytes; `handle` names the
-    /// region.
-    ///
-    /// # Errors
-    /// [`Error::BadArgument`] unless aligned to 64 bytes; [`Error::OutOfRange`].
-    pub fn new(region: &DmaMemory, handle: Handle, offset: usize, length: usize) -> Result<Self> {
-        let memory = region.slice(offset, length)?;
-        if !memory.address().is_multiple_of(ALIGNMENT) {
-            let value = memory.address();
-            return Err(Error::BadArgument {
-                what: "address of descriptor (64-byte aligned)",
-                value,
-            });
-        }
-        if length < SLOT_MIN {
-            let value = length as u64;
-            return Err(Error::BadArgument { what: "room for descriptor", value });
-        }
-        // Tokens count from the region's base rounded down to 64 bytes.
-        let distance = memory.address() - region.address() / ALIGNMENT * ALIGNMENT;
-        let offset_64 = u32::try_from(distance / ALIGNMENT)
-            .ok()
-            .filter(|n| *n < 1 << Token::OFFSET_BITS)
-            .ok_or(Error::BadArgument { what: "offset of descriptor", value: distance })?;
-        Ok(Self { memory, handle, offset_64 })
-    }
-
-    /// The descriptor's bytes.
-    #[must_use]
-    pub const fn memory(&self) -> &DmaMemory {
-        &self.memory
-    }
-
-    /// Handle of its region.
-    #[must_use]
-    pub const fn handle(&self) -> Handle {
-        self.handle
-    }
-
-    /// Status word.
-    #[must_use]
-    pub fn status(&self) -> u32 {
-        self.memory.load_u32(STATUS)
-    }
-
-    fn segment_count(&self) -> u16 {
-        (self.memory.load_u32(SEG_COUNT) & 0xffff) as u16
-    }
-
-    fn control(&self) -> u16 {
-        (self.memory.load_u32(SEG_COUNT) >> 16) as u16
-    }
-
-    /// Makes `next` the descriptor after this one.
-    fn link(&self, next: &Self) {
-        self.memory.store_u32(NEXT_HANDLE, next.handle.0);
-        self.memory.store_u64(NEXT, next.memory.address());
-    }
-
-    /// Completes the descriptor as software does.
-    pub fn complete(&self, status: u32) {
-        self.memory.store_u32(LENGTH, 0);
-        self.memory.store_u32(STATUS, status);
-    }
-}
+/// Most segments that a token can speak of.
+const SEGMENTS_MOST: u32 = 31;
 
 /// One work queue of a VI, without its lock.
 #[derive(Debug)]
 pub struct WorkQueue {
-    vi: u16,
-    queue: Queue,
-    /// The posted and not yet taken descriptors. It grows to the depth that the program uses and
-    /// stays there.
-    slots: VecDeque<Slot>,
-    limit: usize,
-    posted: u64,
+    ring: Ring,
+    /// VI and queue, as a token has them.
+    bits: u64,
     /// Posts are kept back until [`WorkQueue::repost`].
     held: bool,
+    /// The device takes data with the doorbell of a send.
+    pushes: bool,
+    /// Operations that the device has: a bit for each value of the control bits.
+    operations: u8,
+    queue: Queue,
+    limit: usize,
 }
 
 /// What the head of a work queue is.
 #[derive(Clone, Debug)]
-pub enum Head {
+pub enum Head<T = Slot> {
     /// Nothing is posted.
     Empty,
     /// The device works on it.
     NotDone,
     /// Taken: it is done.
-    Done(Slot),
+    Done(T),
 }
 
+/// A queue in which nothing can be posted.
+impl Default for WorkQueue {
+    fn default() -> Self {
+        Self::new(0, Queue::Send, 0, 0, false)
+    }
+}
+
+/// Finds the memory of a region that a queue has not met, and whether the VI may read it.
+pub trait Find: Fn(Handle) -> Option<(DmaMemory, bool)> {}
+
+impl<F: Fn(Handle) -> Option<(DmaMemory, bool)>> Find for F {}
+
 impl WorkQueue {
-    /// An empty queue for at most `limit` descriptors.
+    /// An empty queue for at most `limit` descriptors, of a device that has these operations of
+    /// sends (a bit for each value of the control bits) and takes data with their doorbells or not.
     #[must_use]
-    pub fn new(vi: u16, queue: Queue, limit: usize) -> Self {
-        let slots = VecDeque::with_capacity(limit.min(INITIAL_CAPACITY));
-        Self { vi, queue, slots, limit, posted: 0, held: false }
+    pub fn new(vi: u16, queue: Queue, limit: usize, operations: u8, push: bool) -> Self {
+        let (operations, pushes) = match queue {
+            Queue::Send => (operations, push),
+            Queue::Recv => (u8::MAX, false),
+        };
+        let bits = Token { vi, region: 0, offset_64: 0, segments: 0, queue }.to_bits();
+        Self { ring: Ring::new(limit), bits, held: false, pushes, operations, queue, limit }
     }
 
     /// Whether nothing is posted that was not taken back.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.ring.is_empty()
     }
 
     /// Descriptors posted since creation.
     #[must_use]
     pub const fn posted(&self) -> u64 {
-        self.posted
+        self.ring.posted
+    }
+
+    /// Descriptors done since creation, as far as statuses tell. Statuses come in order, so few of
+    /// them are looked at.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        let (mut done, mut open) = (self.ring.taken, self.ring.posted);
+        while done < open {
+            let middle = done.midpoint(open);
+            if self.ring.front(middle).is_done() {
+                done = middle + 1;
+            } else {
+                open = middle;
+            }
+        }
+        done
     }
 
     /// Whether the device has nothing of this queue to do, as far as statuses tell.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.slots.back().is_none_or(|slot| slot.status() & status::DONE != 0)
+        self.ring.last().is_none_or(Front::is_done)
     }
 
-    fn operation(&self, slot: &Slot) -> u32 {
-        match self.queue {
-            Queue::Send => desc::send_operation(slot.control()),
-            Queue::Recv => status::OP_RECEIVE,
+    /// A region's rights have changed, or it is no more.
+    pub fn forget(&mut self, handle: Handle) {
+        self.ring.forget(handle);
+    }
+
+    /// Rights in any region may have changed.
+    pub fn forget_all(&mut self) {
+        self.ring.forget_all();
+    }
+
+    /// Place of a region; one that was not met yet is looked for.
+    #[inline]
+    fn region(&mut self, handle: Handle, find: &impl Find) -> Option<usize> {
+        match self.ring.find(handle) {
+            Some(place) => Some(place),
+            None => self.meet(handle, find),
         }
     }
 
-    fn check_room(&self) -> Result<()> {
-        if self.slots.len() < self.limit {
+    #[cold]
+    fn meet(&mut self, handle: Handle, find: &impl Find) -> Option<usize> {
+        let (memory, readable) = find(handle)?;
+        self.ring.learn(handle, &memory, readable)
+    }
+
+    /// Copies bytes of a region that the VI may read. None: it may not, or they are not inside.
+    fn read(&mut self, segment: (Handle, u64), data: &mut [u8], find: &impl Find) -> Option<()> {
+        let (handle, address) = segment;
+        let place = self.region(handle, find)?;
+        if !self.ring.region(place).readable {
+            // It may have been allowed since.
+            self.ring.allow_reads(place, find(handle)?.1);
+        }
+        let region = self.ring.region(place);
+        let offset = usize::try_from(address.checked_sub(region.address)?).ok()?;
+        let inside = offset.checked_add(data.len())? <= region.memory.len();
+        (region.readable && inside).then(|| region.memory.copy_to(offset, data))
+    }
+
+    /// Enters a descriptor; `begin` is called once nothing is wrong with it. Gives what that says.
+    #[inline]
+    fn enter<R>(
+        &mut self,
+        region: usize,
+        address: u64,
+        room: u32,
+        begin: impl FnOnce(&Candidate<'_>, u32) -> R,
+    ) -> Result<R> {
+        let (operations, limit) = (self.operations, self.limit);
+        let entered = self.ring.enter(region, address, room, |candidate| {
+            if candidate.full {
+                return Err(full(limit));
+            }
+            let shape = candidate.front.shape();
+            if operations != u8::MAX {
+                check_operation(operations, shape)?;
+            }
+            Ok(begin(&candidate, shape))
+        });
+        entered.unwrap_or_else(|| Err(outside(address)))
+    }
+
+    /// Posts to the device. `ring` gets the bits of a token.
+    #[inline]
+    fn post_in(
+        &mut self,
+        region: usize,
+        address: u64,
+        room: u32,
+        find: &impl Find,
+        ring: impl FnOnce(u64, Option<&Inline>),
+    ) -> Result<()> {
+        let (bits, pushes, number) = (self.bits, self.pushes, self.ring.posted);
+        let (token, idle) = self.enter(region, address, room, |candidate, shape| {
+            candidate.front.clear_status();
+            let mut idle = pushes;
+            if let Some(last) = candidate.last {
+                idle = pushes && last.is_done();
+                last.link(address, candidate.region.handle);
+            }
+            (token(bits | candidate.region.bits_of(address), shape), idle)
+        })?;
+        if self.held {
             return Ok(());
         }
-        Err(Error::Exhausted { what: "place in the work queue", limit: self.limit })
-    }
-
-    fn push(&mut self, slot: &Slot) {
-        self.slots.push_back(slot.clone());
-        self.posted += 1;
-    }
-
-    fn token(&self, slot: &Slot) -> Token {
-        Token {
-            vi: self.vi,
-            region: slot.handle.index(),
-            offset_64: slot.offset_64,
-            segments: u8::try_from(slot.segment_count().min(31)).unwrap_or(31),
-            queue: self.queue,
-        }
-    }
-
-    /// Posts a descriptor to the device; `ring` writes the doorbell.
-    ///
-    /// # Errors
-    /// [`Error::Exhausted`] if the queue is full.
-    pub fn post(&mut self, slot: &Slot, ring: impl FnOnce(Token)) -> Result<()> {
-        self.check_room()?;
-        slot.memory.store_u32(STATUS, 0);
-        if let Some(tail) = self.slots.back() {
-            tail.link(slot);
-        }
-        self.push(slot);
-        if !self.held {
+        if idle {
+            let inline = self.inline(number, find);
+            ring(token, inline.as_ref());
+        } else {
             // The doorbell orders itself after these stores (`Bar::write64`).
-            ring(self.token(slot));
+            ring(token, None);
         }
         Ok(())
     }
 
-    /// Posts a descriptor that completes at once as flushed, without the device.
+    fn inline(&mut self, number: u64, find: &impl Find) -> Option<Inline> {
+        let Posted { address, region, .. } = self.ring.at(number);
+        // Looking for the segment's region may move the table.
+        let (memory, start) = (region.memory.clone(), region.address);
+        let front = memory.line(usize::try_from(address - start).ok()?).map(Front)?;
+        Inline::of(front, |handle, address, data| self.read((handle, address), data, find))
+    }
+
+    fn region_of(&mut self, slot: &Slot) -> Result<usize> {
+        let find = |_| Some((slot.region().clone(), false));
+        let region = self.region(slot.handle(), &find);
+        region.ok_or_else(|| outside(slot.memory().address()))
+    }
+
+    /// Posts a descriptor to the device; `ring` writes the doorbell, with data if there is some.
     ///
     /// # Errors
-    /// [`Error::Exhausted`] if the queue is full.
-    pub fn post_flushed(&mut self, slot: &Slot) -> Result<()> {
-        self.check_room()?;
-        self.push(slot);
-        slot.complete(status::DONE | status::DESC_FLUSHED_ERROR | self.operation(slot));
-        Ok(())
+    /// [`Error::Exhausted`] if the queue is full; [`Error::BadArgument`] if it is too far from the
+    /// base of its region; [`Error::NotSupported`] for an operation that the device does not have.
+    pub fn post(
+        &mut self,
+        slot: &Slot,
+        find: &impl Find,
+        ring: impl FnOnce(Token, Option<&Inline>),
+    ) -> Result<()> {
+        let region = self.region_of(slot)?;
+        let ring = |bits, inline: Option<&Inline>| ring(Token::from_bits(bits), inline);
+        self.post_in(region, slot.memory().address(), room_of(slot), find, ring)
+    }
+
+    /// The same of the descriptor at a virtual address; `ring` gets the bits of a token.
+    ///
+    /// # Errors
+    /// As [`WorkQueue::post`]; [`Error::BadArgument`] also if it is not aligned to 64 bytes, or not
+    /// inside its region, or that is not to be found.
+    #[inline]
+    pub fn post_at(
+        &mut self,
+        address: u64,
+        handle: Handle,
+        find: &impl Find,
+        ring: impl FnOnce(u64, Option<&Inline>),
+    ) -> Result<()> {
+        let Some(region) = self.region(handle, find) else { return Err(outside(address)) };
+        self.post_in(region, address, 0, find, ring)
+    }
+
+    /// Posts the descriptor at a virtual address if nothing is to be looked up and nothing is wrong
+    /// with it, and its data does not travel with the doorbell; gives the bits of the token to ring
+    /// with. None: nothing has happened, [`WorkQueue::post_at`] does it.
+    #[inline]
+    pub fn post_plain(&mut self, address: u64, handle: Handle) -> Option<u64> {
+        if self.operations != u8::MAX || self.held {
+            return None;
+        }
+        let pushes = self.pushes;
+        let (bits, shape) = self.ring.enter_recent(handle, address, |front, last| {
+            if pushes && front.is_short() && last.is_none_or(Front::is_done) {
+                return None;
+            }
+            let shape = front.shape();
+            front.clear_status();
+            if let Some(last) = last {
+                last.link(address, handle);
+            }
+            Some(shape)
+        })?;
+        Some(token(self.bits | bits, shape))
+    }
+
+    /// Posts a descriptor that completes as flushed, without the device: at once, or, if others
+    /// before it are still to be flushed, with them ([`WorkQueue::flush`]), so that descriptors are
+    /// done in order. True if it is done.
+    ///
+    /// # Errors
+    /// As [`WorkQueue::post`].
+    pub fn post_flushed(&mut self, slot: &Slot) -> Result<bool> {
+        let (region, queue) = (self.region_of(slot)?, self.queue);
+        self.enter(region, slot.memory().address(), room_of(slot), |candidate, _| {
+            let done = candidate.last.is_none_or(Front::is_done);
+            if done {
+                let operation = candidate.front.operation(queue);
+                candidate.front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
+            } else {
+                candidate.front.clear_status();
+            }
+            done
+        })
+    }
+
+    /// The oldest descriptor, if it is done: its status.
+    #[inline]
+    fn head(&self) -> Head<u32> {
+        if self.is_empty() {
+            return Head::Empty;
+        }
+        let status = self.ring.front(self.ring.taken).status();
+        if status & status::DONE == 0 { Head::NotDone } else { Head::Done(status) }
+    }
+
+    /// Address of the oldest descriptor that was not taken.
+    #[must_use]
+    pub fn head_address(&self) -> Option<u64> {
+        (!self.is_empty()).then(|| self.ring.address(self.ring.taken))
     }
 
     /// Takes the oldest descriptor if it is done.
     pub fn take(&mut self) -> Head {
-        let Some(slot) = self.slots.front() else { return Head::Empty };
-        if slot.status() & status::DONE == 0 {
-            return Head::NotDone;
+        match self.head() {
+            Head::Empty => Head::Empty,
+            Head::NotDone => Head::NotDone,
+            Head::Done(_) => {
+                let slot = slot_of(&self.ring.at(self.ring.taken));
+                self.ring.leave();
+                // It was inside when it was posted.
+                slot.map_or(Head::Empty, Head::Done)
+            }
         }
-        self.slots.pop_front().map_or(Head::Empty, Head::Done)
+    }
+
+    /// The same; gives virtual address and status.
+    #[inline]
+    pub fn take_address(&mut self) -> Head<(u64, u32)> {
+        match self.head() {
+            Head::Empty => Head::Empty,
+            Head::NotDone => Head::NotDone,
+            Head::Done(status) => {
+                let address = self.ring.address(self.ring.taken);
+                self.ring.leave();
+                Head::Done((address, status))
+            }
+        }
     }
 
     /// Descriptors posted and not done.
@@ -230,8 +350,9 @@ impl WorkQueue {
     }
 
     /// The descriptors that are not done, in order.
-    fn pending(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.iter().filter(|slot| slot.status() & status::DONE == 0)
+    fn pending(&self) -> impl Iterator<Item = Posted<'_>> {
+        let posted = (self.ring.taken..self.ring.posted).map(|number| self.ring.at(number));
+        posted.filter(|posted| !posted.front.is_done())
     }
 
     /// Keeps posts back: the device is about to forget its queue.
@@ -242,13 +363,14 @@ impl WorkQueue {
     /// Posts again what is not done, after the device forgot its queue.
     pub fn repost(&mut self, ring: impl Fn(Token)) {
         self.held = false;
-        let mut last: Option<&Slot> = None;
-        for slot in self.pending() {
+        let mut last: Option<Front<'_>> = None;
+        for posted in self.pending() {
             if let Some(last) = last {
-                last.link(slot);
+                last.link(posted.address, posted.region.handle);
             }
-            ring(self.token(slot));
-            last = Some(slot);
+            let bits = posted.region.bits_of(posted.address);
+            ring(Token::from_bits(token(self.bits | bits, posted.front.shape())));
+            last = Some(posted.front);
         }
     }
 
@@ -257,13 +379,53 @@ impl WorkQueue {
     pub fn flush(&self, first: u32) -> Option<Slot> {
         let mut bits = first;
         let mut first_slot = None;
-        for slot in self.pending() {
-            slot.complete(status::DONE | bits | self.operation(slot));
+        for posted in self.pending() {
+            posted.front.complete(status::DONE | bits | posted.front.operation(self.queue));
             bits = status::DESC_FLUSHED_ERROR;
-            first_slot.get_or_insert_with(|| slot.clone());
+            first_slot = first_slot.or_else(|| slot_of(&posted));
         }
         first_slot
     }
+}
+
+/// Bits of a token: those of VI, queue and place, and the segment count.
+#[inline]
+fn token(bits: u64, shape: u32) -> u64 {
+    let count = (shape & 0xffff).min(SEGMENTS_MOST);
+    bits | u64::from(count) << Token::SEGMENTS_LSB
+}
+
+#[cold]
+fn full(limit: usize) -> Error {
+    Error::Exhausted { what: "place in the work queue", limit }
+}
+
+#[cold]
+fn check_operation(operations: u8, shape: u32) -> Result<()> {
+    let operation = shape >> 16 & u32::from(control::OP_MASK);
+    if operations >> operation & 1 == 0 {
+        return Err(Error::NotSupported { what: "RDMA of this kind" });
+    }
+    Ok(())
+}
+
+fn room_of(slot: &Slot) -> u32 {
+    u32::try_from(slot.memory().len()).unwrap_or(u32::MAX)
+}
+
+#[cold]
+fn outside(address: u64) -> Error {
+    let what =
+        "address of descriptor (64-byte aligned, inside its region, within 4 GiB of its base)";
+    Error::BadArgument { what, value: address }
+}
+
+fn slot_of(posted: &Posted<'_>) -> Option<Slot> {
+    // One that was posted by its address: at least its front is there.
+    let room = (posted.room as usize).max(LINE_BYTES);
+    let (region, address) = (posted.region, posted.address);
+    let offset = usize::try_from(address - region.address).ok()?;
+    Slot::new(&region.memory, region.handle, offset, room).ok()
 }
 
 #[cfg(test)]
@@ -277,39 +439,51 @@ mod tests {
         (memory, slots)
     }
 
+    fn nowhere(_: Handle) -> Option<(DmaMemory, bool)> {
+        None
+    }
+
+    fn complete(slot: &Slot, status: u32) {
+        slot.memory().store_u32(28, status);
+    }
+
     #[test]
     fn chains_descriptors_before_the_doorbell() {
         let (memory, slots) = slots(3);
-        let mut queue = WorkQueue::new(5, Queue::Recv, 8);
-        queue.post(&slots[0], |token| assert_eq!((token.vi, token.offset_64), (5, 0))).unwrap();
+        let mut queue = WorkQueue::new(5, Queue::Recv, 8, u8::MAX, true);
         queue
-            .post(&slots[1], |token| {
+            .post(&slots[0], &nowhere, |token, _| assert_eq!((token.vi, token.offset_64), (5, 0)))
+            .unwrap();
+        queue
+            .post(&slots[1], &nowhere, |token, _| {
                 assert_eq!(token.offset_64, 1);
                 assert_eq!(memory.load_u64(0), memory.address() + 64);
                 assert_eq!(memory.load_u32(8), Handle::new(3, 7).0);
             })
             .unwrap();
         assert!(matches!(queue.take(), Head::NotDone));
-        slots[0].complete(status::DONE);
-        slots[1].complete(status::DONE);
+        complete(&slots[0], status::DONE);
+        complete(&slots[1], status::DONE);
         assert!(matches!(queue.take(), Head::Done(_)));
         assert!(matches!(queue.take(), Head::Done(_)));
         assert!(matches!(queue.take(), Head::Empty));
         // Both were taken back, so posting must not write into them.
         memory.store_u64(64, 0xdead);
-        queue.post(&slots[2], |_| ()).unwrap();
+        queue.post(&slots[2], &nowhere, |_, _| ()).unwrap();
         assert_eq!(memory.load_u64(64), 0xdead);
     }
 
     #[test]
     fn flushes_in_order_and_keeps_what_is_done() {
         let (_memory, slots) = slots(4);
-        let mut queue = WorkQueue::new(0, Queue::Send, 4);
+        let mut queue = WorkQueue::new(0, Queue::Send, 4, u8::MAX, true);
         for slot in &slots {
-            queue.post(slot, |_| ()).unwrap();
+            queue.post(slot, &nowhere, |_, _| ()).unwrap();
         }
-        assert!(queue.post(&slots[0], |_| ()).is_err());
-        slots[0].complete(status::DONE);
+        assert!(queue.post(&slots[0], &nowhere, |_, _| ()).is_err());
+        assert_eq!(queue.done(), 0);
+        complete(&slots[0], status::DONE);
+        assert_eq!(queue.done(), 1);
         let first = queue.flush(status::TRANSPORT_ERROR).unwrap();
         assert_eq!(first.memory().address(), slots[1].memory().address());
         let statuses: Vec<_> = slots.iter().map(Slot::status).collect();
@@ -317,17 +491,34 @@ mod tests {
         let transport = status::DONE | status::TRANSPORT_ERROR;
         assert_eq!(statuses, [status::DONE, transport, flushed, flushed]);
         assert!(queue.flush(status::TRANSPORT_ERROR).is_none());
+        assert!(matches!(queue.take(), Head::Done(_)));
+        assert_eq!(queue.done(), 4);
+    }
+
+    #[test]
+    fn what_is_posted_to_be_flushed_waits_for_those_before_it() {
+        let (_memory, slots) = slots(3);
+        let mut queue = WorkQueue::new(0, Queue::Recv, 4, u8::MAX, true);
+        queue.post(&slots[0], &nowhere, |_, _| ()).unwrap();
+        complete(&slots[1], status::DONE);
+        assert!(!queue.post_flushed(&slots[1]).unwrap());
+        assert_eq!((slots[1].status(), queue.done()), (0, 0), "not before the first");
+        queue.flush(status::TRANSPORT_ERROR);
+        assert_eq!(queue.done(), 2);
+        assert_eq!(slots[1].status() & status::ERROR_MASK, status::DESC_FLUSHED_ERROR);
+        assert!(queue.post_flushed(&slots[2]).unwrap());
+        assert_eq!(queue.done(), 3);
     }
 
     #[test]
     fn held_posts_are_made_up_for() {
         let (memory, slots) = slots(3);
-        let mut queue = WorkQueue::new(0, Queue::Recv, 4);
-        queue.post(&slots[0], |_| ()).unwrap();
-        queue.post(&slots[1], |_| ()).unwrap();
-        slots[0].complete(status::DONE);
+        let mut queue = WorkQueue::new(0, Queue::Recv, 4, u8::MAX, true);
+        queue.post(&slots[0], &nowhere, |_, _| ()).unwrap();
+        queue.post(&slots[1], &nowhere, |_, _| ()).unwrap();
+        complete(&slots[0], status::DONE);
         queue.hold();
-        queue.post(&slots[2], |_| panic!("held")).unwrap();
+        queue.post(&slots[2], &nowhere, |_, _| panic!("held")).unwrap();
         memory.store_u64(64, 0);
         let rung = std::cell::RefCell::new(Vec::new());
         queue.repost(|token| rung.borrow_mut().push(token.offset_64));
@@ -343,6 +534,112 @@ mod tests {
         assert!(Slot::new(&memory, Handle::new(0, 1), 0, 32).is_err());
         assert!(Slot::new(&memory, Handle::new(0, 1), 192, 128).is_err());
         let odd = memory.slice(40, 200).unwrap();
-        assert_eq!(Slot::new(&odd, Handle::new(0, 1), 24, 64).unwrap().offset_64, 1);
+        let slot = Slot::new(&odd, Handle::new(0, 1), 24, 64).unwrap();
+        let mut queue = WorkQueue::new(0, Queue::Send, 4, u8::MAX, true);
+        queue.post(&slot, &nowhere, |token, _| assert_eq!(token.offset_64, 1)).unwrap();
+    }
+
+    #[test]
+    fn addresses_are_posted_and_taken() {
+        let (memory, slots) = slots(4);
+        let mut queue = WorkQueue::new(9, Queue::Send, 4, 1, false);
+        let handle = Handle::new(3, 7);
+        let address = memory.address();
+        let find = |wanted: Handle| (wanted == handle).then(|| (memory.clone(), true));
+        assert!(queue.post_at(address, handle, &nowhere, |_, _| ()).is_err());
+        assert!(queue.post_at(address, Handle::new(3, 8), &find, |_, _| ()).is_err());
+        for bad in [address - 64, address + 8, address + 256, u64::MAX, 0] {
+            assert!(queue.post_at(bad, handle, &find, |_, _| ()).is_err(), "{bad:x}");
+        }
+        for n in 0..2 {
+            let ring = |bits: u64, _: Option<&Inline>| {
+                assert_eq!(u64::from(Token::from_bits(bits).offset_64), n);
+            };
+            queue.post_at(address + 64 * n, handle, &nowhere, ring).unwrap();
+        }
+        assert_eq!(memory.load_u64(0), address + 64);
+        assert!(matches!(queue.take_address(), Head::NotDone));
+        complete(&slots[0], status::DONE | status::LENGTH_ERROR);
+        let Head::Done(taken) = queue.take_address() else { panic!("done") };
+        assert_eq!(taken, (address, status::DONE | status::LENGTH_ERROR));
+        assert!(matches!(queue.take(), Head::NotDone));
+        // An operation that the device does not have.
+        memory.store_u32(128 + 12, 1 << 16);
+        let error = queue.post_at(address + 128, handle, &find, |_, _| ()).unwrap_err();
+        assert!(matches!(error, Error::NotSupported { .. }));
+    }
+
+    #[test]
+    fn short_sends_of_an_idle_queue_take_their_data_along() {
+        let (memory, slots) = slots(3);
+        let (handle, address) = (Handle::new(3, 7), memory.address());
+        let readable = std::cell::Cell::new(true);
+        let find = |_: Handle| Some((memory.clone(), readable.get()));
+        let mut queue = WorkQueue::new(9, Queue::Send, 4, u8::MAX, true);
+        memory.copy_from(150, b"abc");
+        let write = |slot: u64, at: u64, length: u32, control: u32| {
+            let slot = usize::try_from(64 * slot).unwrap();
+            memory.store_u32(slot + 12, 1 | control << 16);
+            memory.store_u32(slot + 20, 77);
+            memory.store_u64(slot + 32, at);
+            memory.store_u32(slot + 40, handle.0);
+            memory.store_u32(slot + 44, length);
+        };
+        let mut post = |expected: Option<(&[u8], Option<u32>)>| {
+            let ring = |_: Token, inline: Option<&Inline>| {
+                let inline = inline.map(|inline| (inline.data(), inline.immediate));
+                assert_eq!(inline, expected);
+            };
+            queue.post(&slots[0], &find, ring).unwrap();
+            // Not idle: without data.
+            queue.post(&slots[1], &find, |_, inline| assert!(inline.is_none())).unwrap();
+            for slot in &slots[..2] {
+                complete(slot, status::DONE);
+                assert!(matches!(queue.take(), Head::Done(_)));
+            }
+            queue.forget(handle);
+        };
+        write(0, address + 150, 3, 0);
+        post(Some((b"abc", None)));
+        write(0, address + 150, 3, 4);
+        post(Some((b"abc", Some(77))));
+        write(0, 5, 0, 0);
+        post(Some((b"", None)));
+        // What the device must judge: not inside, too long, another operation, not allowed.
+        for (at, length, control) in [(address + 190, 3, 0), (address, 41, 0), (address, 3, 1)] {
+            write(0, at, length, control);
+            post(None);
+        }
+        write(0, address + 150, 3, 0);
+        readable.set(false);
+        post(None);
+        readable.set(true);
+        post(Some((b"abc", None)));
+    }
+
+    #[test]
+    fn many_regions_take_turns() {
+        let mut queue = WorkQueue::new(0, Queue::Recv, 64, u8::MAX, true);
+        let regions: Vec<_> =
+            (1..40).map(|n| (Handle::new(n, 1), DmaMemory::new(64).unwrap())).collect();
+        for round in 0..2 {
+            for (handle, memory) in &regions {
+                let slot = Slot::new(memory, *handle, 0, 64).unwrap();
+                queue
+                    .post(&slot, &nowhere, |token, _| assert_eq!(token.region, handle.index()))
+                    .unwrap();
+                if round == 0 {
+                    complete(&slot, status::DONE);
+                    let Head::Done(taken) = queue.take() else { panic!("done") };
+                    assert_eq!(taken.memory().address(), memory.address());
+                }
+            }
+        }
+        assert_eq!(queue.flush(status::DESC_FLUSHED_ERROR).unwrap().handle(), Handle::new(1, 1));
+        for (handle, _) in &regions {
+            let Head::Done(taken) = queue.take() else { panic!("done") };
+            assert_eq!(taken.handle(), *handle);
+        }
+        assert!(queue.is_empty() && queue.is_idle() && queue.done() == 78);
     }
 }

@@ -7,7 +7,7 @@ use nic_regs::csr;
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;
 use nic_regs::doorbell::Queue;
 use tests::{Buffer, DeviceKind, LONG, Pair, Setup, error_bits, on_every_kind};
-use vipl::{ErrorCode, INFINITE, MemAttributes, Reliability, ViState, VipReturn};
+use vipl::{Cause, ErrorCode, INFINITE, MemAttributes, Reliability, ViState, VipReturn};
 
 /// Time between two looks at the card.
 const PERIOD_NS: u64 = 100_000;
@@ -66,7 +66,7 @@ fn everybody_is_told_that_the_card_is_gone(kind: DeviceKind) {
     flushed(&a.recv_wait(INFINITE));
 
     // Nothing new is to be had, and the text says why.
-    let absent = "the card is absent: register ID reads as all ones";
+    let absent = "the card of node 0 is absent: register ID reads as all ones";
     let refused = |error: vipl::Error| {
         assert_eq!(error.code, VipReturn::ErrorResource);
         assert!(error.to_string().ends_with(absent), "{error}");
@@ -147,7 +147,7 @@ fn commands_end_and_the_next_one_too(kind: DeviceKind) {
     for bound_ns in [2 * PERIOD_NS, 0] {
         let start = node.nic.port().now_ns();
         let error = node.nic.register_mem(&memory, MemAttributes::new(node.tag)).unwrap_err();
-        assert!(matches!(error.source, Some(DriverError::Absent { .. })), "{error}");
+        assert!(matches!(error.source, Some(Cause::Driver(DriverError::Absent { .. }))), "{error}");
         let waited = node.nic.port().now_ns() - start;
         assert!(waited <= bound_ns, "{waited} ns");
     }

@@ -7,7 +7,7 @@ use nic_regs::counter::Counter;
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;
 use vipl::{Cq, Queue, Reliability, Vi, ViAttributes, VipReturn};
 
-use tests::{Buffer, DeviceKind, LONG, Node, Pair, code, error_bits, on_every_kind};
+use tests::{Buffer, DeviceKind, LONG, Node, Pair, Setup, code, error_bits, on_every_kind};
 
 fn vi_with(node: &Node, level: Reliability, send: Option<&Cq>, recv: Option<&Cq>) -> Vi {
     node.nic.create_vi(ViAttributes::new(level, node.tag), send, recv).unwrap()
@@ -167,7 +167,7 @@ fn flushed_descriptors_have_entries(kind: DeviceKind) {
 }
 
 fn a_waiter_sleeps_until_its_interrupt(kind: DeviceKind) {
-    let pair = Pair::new(kind);
+    let pair = Pair::with(&Setup::sleeping(kind));
     let cq = pair.b.nic.create_cq(16).unwrap();
     let level = Reliability::Delivery;
     let (a, b) = (pair.a.vi(level), vi_with(&pair.b, level, None, Some(&cq)));
@@ -195,7 +195,75 @@ fn bad_arguments(kind: DeviceKind) {
     pair.a.nic.create_cq(4).unwrap();
 }
 
+/// Takes the entries of one queue of a VI as they come, and its descriptors with them.
+fn drain(cq: &Cq, vi: &Vi, expected: &[Buffer], next: &mut usize) {
+    while let Ok(entry) = cq.done() {
+        assert_eq!((&entry.vi, entry.queue), (vi, Queue::Recv));
+        let descriptor = vi.recv_done().expect("an entry means that its descriptor is done");
+        assert_eq!(descriptor.address(), expected[*next].descriptor.address());
+        *next += 1;
+    }
+}
+
+fn a_queue_is_resized_under_traffic(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let count: usize = kind.size(120, 40);
+    let cq = pair.b.nic.create_cq(4).unwrap();
+    let attributes = ViAttributes::new(Reliability::Delivery, pair.b.tag);
+    let b = pair.b.nic.create_vi(attributes, None, Some(&cq)).unwrap();
+    let a = pair.a.vi(Reliability::Delivery);
+    pair.connect(&a, &b);
+    let recvs: Vec<_> = (0..count).map(|_| Buffer::new(&pair.b, 8)).collect();
+    recvs.iter().for_each(|recv| b.post_recv(&recv.descriptor).unwrap());
+    let sends: Vec<_> = (0..count).map(|_| Buffer::new(&pair.a, 8)).collect();
+    let mut next = 0;
+    // Each resize falls into messages that are under way, with and without entries that wait.
+    let sizes = [64, 4, 1000, 5, 300, 16];
+    for (i, (part, size)) in sends.chunks(count.div_ceil(sizes.len())).zip(sizes).enumerate() {
+        part.iter().for_each(|send| a.post_send(&send.descriptor).unwrap());
+        pair.world.run(100 * i as u64);
+        if i % 2 == 0 {
+            drain(&cq, &b, &recvs, &mut next);
+        }
+        cq.resize(size).unwrap();
+        drain(&cq, &b, &recvs, &mut next);
+    }
+    pair.settle();
+    drain(&cq, &b, &recvs, &mut next);
+    assert_eq!(next, count, "every completion has one entry, in order");
+    assert_eq!(cq.done(), Err(VipReturn::NotDone));
+    // Flushed descriptors have theirs too.
+    b.post_recv(&recvs[0].descriptor).unwrap();
+    b.disconnect().unwrap();
+    assert_eq!(cq.done().unwrap().vi, b);
+    assert_eq!(cq.done(), Err(VipReturn::NotDone));
+    assert!(b.recv_done().is_err());
+    assert_eq!(code(cq.resize(0)), VipReturn::InvalidParameter);
+    assert_eq!(code(cq.resize(1 << 20)), VipReturn::InvalidParameter);
+    pair.assert_no_stray_access();
+}
+
+fn a_queue_in_use_is_not_destroyed(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let (cq, other) = (pair.a.nic.create_cq(4).unwrap(), pair.b.nic.create_cq(4).unwrap());
+    let attributes = ViAttributes::new(Reliability::Delivery, pair.a.tag);
+    let foreign = pair.a.nic.create_vi(attributes, Some(&other), None);
+    assert_eq!(code(foreign), VipReturn::InvalidParameter);
+    let vi = pair.a.nic.create_vi(attributes, Some(&cq), None).unwrap();
+    assert_eq!(code(cq.destroy()), VipReturn::ErrorResource);
+    vi.destroy().unwrap();
+    cq.destroy().unwrap();
+    assert_eq!(code(cq.destroy()), VipReturn::InvalidParameter);
+    assert_eq!(code(cq.resize(8)), VipReturn::InvalidParameter);
+    assert_eq!(cq.done(), Err(VipReturn::InvalidParameter));
+    assert_eq!(cq.wait(vipl::INFINITE), Err(VipReturn::InvalidParameter));
+    let late = pair.a.nic.create_vi(attributes, None, Some(&cq));
+    assert_eq!(code(late), VipReturn::InvalidParameter);
+}
+
 on_every_kind! {
+    a_queue_is_resized_under_traffic,
+    a_queue_in_use_is_not_destroyed,
     one_queue_serves_many_vis_and_both_sides,
     a_small_queue_loses_nothing,
     a_slow_reader_holds_up_nobody_else,

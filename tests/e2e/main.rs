@@ -4,6 +4,7 @@ mod case;
 
 mod absent;
 mod admin;
+mod attributes;
 mod channel;
 mod completion;
 mod connection;
@@ -15,14 +16,20 @@ mod fairness;
 mod fence;
 mod fetch;
 mod host;
+mod mixed;
+mod notify;
 #[cfg(feature = "rtl")]
 mod pcie;
+mod peer;
 mod push;
 mod rdma;
 mod reset;
+mod semantics;
 mod send_recv;
+mod served;
 mod stranger;
 mod stress;
 mod threads;
 mod tpt;
 mod vi;
+mod waiting;

@@ -6,6 +6,7 @@
 //! | [`kind`] | the kinds of device; the check of what the RTL did on its host port |
 //! | [`pair`] | two nodes for programs: driver and VIPL on each ([`Pair`], [`Buffer`]) |
 //! | [`bare`] | two nodes without software: registers, admin ring, doorbells ([`Bare`]) |
+//! | [`served`] | programs in other processes, on a simulator in another process |
 //! | [`stranger`] | frames that no honest peer sends |
 //! | [`vi`] | VIs, descriptors and messages on a [`Bare`] pair |
 //!
@@ -15,6 +16,7 @@
 pub mod bare;
 pub mod kind;
 pub mod pair;
+pub mod served;
 pub mod stranger;
 pub mod vi;
 

@@ -11,7 +11,7 @@ use host_driver::port::HardwarePort;
 use nic_model::link::{Faults, Wire};
 use vipl::{
     Completion, DmaMemory, ErrorCode, MemAttributes, NetAddress, Nic, Ptag, Region, Reliability,
-    Vi, ViAttributes, VipReturn,
+    Vi, ViAttributes, VipReturn, Waiting,
 };
 
 use crate::{DeviceKind, device};
@@ -46,6 +46,8 @@ pub struct Setup {
     pub registers: Vec<(u32, u32)>,
     /// Time between two looks whether the card is there, in nanoseconds.
     pub presence_ns: u64,
+    /// How programs wait.
+    pub waiting: Waiting,
 }
 
 impl Setup {
@@ -60,7 +62,14 @@ impl Setup {
             host: HostSettings::default(),
             registers: Vec::new(),
             presence_ns: NicConfig::new(0, &[]).presence_ns,
+            waiting: Waiting::default(),
         }
+    }
+
+    /// The same with programs that sleep at once where they wait.
+    #[must_use]
+    pub fn sleeping(kind: DeviceKind) -> Self {
+        Self { waiting: Waiting::Sleep { after: Duration::ZERO }, ..Self::new(kind) }
     }
 
     /// The same with these faults and the seed of all choices.
@@ -131,8 +140,15 @@ impl Node {
     /// Brings a NIC up and opens it.
     #[must_use]
     pub fn open(bus: Arc<dyn Bus>, config: &NicConfig) -> Self {
+        Self::open_with(bus, config, Waiting::default())
+    }
+
+    /// The same with another way of waiting.
+    #[must_use]
+    pub fn open_with(bus: Arc<dyn Bus>, config: &NicConfig, waiting: Waiting) -> Self {
         let driver = DriverNic::open(bus, config).expect("bring-up");
-        let nic = Nic::open(HardwarePort::open(Arc::clone(&driver)).expect("a port"));
+        let port = HardwarePort::open(Arc::clone(&driver)).expect("a port");
+        let nic = Nic::open_with(port, waiting);
         let errors = Errors::default();
         let list = Arc::clone(&errors);
         nic.error_callback(Some(Arc::new(move |error| {
@@ -210,8 +226,9 @@ impl Pair {
         let wire = Wire::with_faults(WIRE_LATENCY, &setup.faults);
         let (world, buses, wire) = World::pair(setup.world, devices, wire);
         let note = Note { text: format!("{setup:?}"), world: world.clone() };
-        let a = Node::open(buses[0].clone(), &setup.node(0));
-        let b = Node::open(buses[1].clone(), &setup.node(1));
+        let open =
+            |n: u8| Node::open_with(buses[usize::from(n)].clone(), &setup.node(n), setup.waiting);
+        let (a, b) = (open(0), open(1));
         Self { a, b, world, buses, wire, note }
     }
 

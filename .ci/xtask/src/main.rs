@@ -3,6 +3,7 @@
 
 mod coverage;
 mod gate;
+mod install;
 mod kernels;
 mod rust_source;
 mod tidy;
@@ -27,6 +28,8 @@ usage: cargo xtask COMMAND
   coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL
                        that counts what runs, and what never ran (an hour)
   setup [--only SET]   install the pinned tools into .tools (SET: sim or synth)
+  install PREFIX [--rtl] [--debug]
+                       the library libvipl.so, vipl.h, vipl.pc and the C examples
   viaduct ARGS         the command `viaduct` with the RTL (alias: cargo viaduct)
   tidy                 the repository's own style rules
   wrap                 break comment lines that are too long for tidy
@@ -62,6 +65,7 @@ fn dispatch(args: &[String]) -> Outcome {
         "test" | "ci" => gate::run(rest),
         "coverage" => coverage::run(rest),
         "setup" => setup(rest),
+        "install" => install::run(rest),
         "tidy" => no_arguments(rest).and_then(|()| tidy::run()),
         "wrap" => no_arguments(rest).and_then(|()| wrap::run()),
         "kernels" => no_arguments(rest).and_then(|()| kernels::run()),
@@ -98,7 +102,10 @@ fn viaduct_features(args: &[String]) -> &'static str {
     let traced = args.iter().any(|arg| arg == "--trace" || arg.starts_with("--trace="));
     if args.iter().any(|arg| arg.ends_with(".fst")) {
         "rtl,fst"
-    } else if traced || args.first().is_some_and(|command| command == "cosim") {
+    } else if traced
+        || args.first().is_some_and(|command| command == "cosim")
+            && args.get(1).is_none_or(|command| command != "serve")
+    {
         // A failed seed of a suite is run again for its waveforms.
         "rtl,trace"
     } else {

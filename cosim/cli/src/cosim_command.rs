@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::coverage_command;
+use crate::serve_command;
 use crate::suites::{self, SUITES, Suite};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,12 +14,13 @@ use std::time::Instant;
 /// Failures of a suite that are run again for their waveforms; the first ones tell enough.
 const TRACED_FAILURES: u64 = 3;
 
-/// Co-simulation suites: the model and the Verilated RTL on the same programs.
+/// Co-simulation: suites of the model and the Verilated RTL, and a simulator for other programs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Arguments {
     /// Name the suites.
     List,
     Coverage(coverage_command::Arguments),
+    Serve(serve_command::Arguments),
     /// Run suites; the exit code is 0 only if every seed passes.
     ///
     /// The first failures of each suite are run again, with the waveforms of both nodes.
@@ -52,6 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Ok(())
         }
         Arguments::Coverage(arguments) => coverage_command::run(arguments),
+        Arguments::Serve(arguments) => serve_command::run(arguments),
         Arguments::Run { filter, seeds, first, waves } => {
             run_suites(SUITES, filter.as_deref().unwrap_or(""), *first, *seeds, waves)
         }

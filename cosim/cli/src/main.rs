@@ -4,11 +4,13 @@
 
 mod bench;
 mod bench_command;
+mod conformance_command;
 mod cosim_command;
 mod coverage_command;
 mod demo;
 mod prove;
 mod prove_command;
+mod serve_command;
 mod suites;
 mod synth;
 mod synth_command;
@@ -37,6 +39,7 @@ enum Command {
     Bench(bench_command::Arguments),
     #[command(subcommand)]
     Cosim(cosim_command::Arguments),
+    Conformance(conformance_command::Arguments),
     Verilog(verilog::Arguments),
     Synth(synth_command::Arguments),
     Prove(prove_command::Arguments),
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench_command::run(&arguments),
         Command::Cosim(arguments) => cosim_command::run(&arguments),
+        Command::Conformance(arguments) => conformance_command::run(&arguments),
         Command::Verilog(arguments) => verilog::run(&arguments),
         Command::Synth(arguments) => synth_command::run(&arguments),
         Command::Prove(arguments) => prove_command::run(&arguments),

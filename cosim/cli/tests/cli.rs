@@ -280,3 +280,60 @@ fn the_cycle_figures_of_the_rtl_are_as_before() {
          cargo viaduct bench hw --snapshot cosim/cli/tests/bench_hw.txt"
     );
 }
+
+/// A simulator tells its sockets and that it is ready, and takes them away when it is stopped.
+#[test]
+fn a_simulator_is_served_until_it_is_stopped() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Stdio;
+
+    let folder = std::env::temp_dir().join(format!("viaduct-cli-{}", std::process::id()));
+    let path = folder.to_str().expect("UTF-8");
+    for signal in ["-TERM", "-INT"] {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_viaduct"))
+            .args(["cosim", "serve", "--nodes", "3", "--loss", "0.1", "--dir", path])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut output = BufReader::new(server.stdout.take().expect("its output"));
+        let lines: Vec<String> =
+            output.by_ref().lines().take(4).map(|line| line.expect("a line")).collect();
+        let socket = |node| folder.join(format!("nic{node}.sock"));
+        for (node, line) in lines[..3].iter().enumerate() {
+            assert_eq!(line, &format!("vfio-user:{}", socket(node).display()));
+            assert!(socket(node).exists());
+        }
+        assert_eq!(lines[3], "ready");
+        // A second one in the same folder says so.
+        let second = viaduct(&["cosim", "serve", "--dir", path]);
+        assert_eq!(second.status.code(), Some(1));
+        assert!(text(&second).contains("another server"), "{}", text(&second));
+        let id = server.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
+        assert_eq!(server.wait().expect("its end").code(), Some(0));
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).expect("the rest");
+        assert!(rest.contains("stopped"), "{rest}");
+        assert!((0..3).all(|node| !socket(node).exists()));
+    }
+    fs::remove_dir(&folder).expect("an empty folder");
+}
+
+#[test]
+fn what_cannot_be_served_is_refused() {
+    for (arguments, wanted) in [
+        (&["--nodes", "0"][..], "0"),
+        (&["--nodes", "65"], "65"),
+        (&["--loss", "1.5"], "chance"),
+        (&["--device", "other"], "model"),
+    ] {
+        let output = viaduct(&[&["cosim", "serve"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(wanted), "{}", text(&output));
+    }
+    if !cfg!(feature = "rtl") {
+        let output = viaduct(&["cosim", "serve", "--device", "rtl"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output).contains("no RTL"), "{}", text(&output));
+    }
+}

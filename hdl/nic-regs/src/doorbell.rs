@@ -69,6 +69,7 @@ impl Token {
     /// The value to write; an offset or a count that does not fit is cut (the device then rejects
     /// the descriptor).
     #[must_use]
+    #[inline]
     pub const fn to_bits(self) -> u64 {
         self.vi as u64
             | (self.region as u64) << Self::REGION_LSB

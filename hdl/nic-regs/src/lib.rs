@@ -28,6 +28,7 @@ pub mod doorbell;
 pub mod event;
 pub mod frame;
 pub mod limits;
+pub mod pci;
 pub mod tlp;
 pub mod tpt;
 pub mod vi;

@@ -13,7 +13,9 @@
 //! program a run takes the same number of cycles, also with several threads, if each of them holds
 //! a [`Seat`]: create all seats first, then start the threads, and let each enter its seat. A
 //! thread with a seat must not block on anything but the world while another one waits for the
-//! baton (join threads from a thread without a seat).
+//! baton (join threads from a thread without a seat). A thread of the library (`Bus::thread_seat`)
+//! is a guest: it has turns among the seats, and where there are none, while a thread without a seat
+//! lets time pass.
 
 mod baton;
 mod crew;
@@ -24,17 +26,17 @@ mod tests;
 mod wire;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use nic_model::device::{Device, Link};
 use nic_model::link::{Side, Wire};
 use nic_regs::doorbell::{EVENT_OFFSET, PAGE_BYTES};
 use nic_regs::limits::CLOCK_KHZ;
 
-use crate::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, register_name};
+use crate::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, ThreadSeat, Wait, register_name};
 use crate::dma::DmaMemory;
 use crate::error::{Error, Result};
-use crate::sync::lock;
+use crate::sync::{Signal, lock};
 
 use baton::Baton;
 pub use baton::{BatonGuard, Seat};
@@ -225,7 +227,7 @@ impl World {
     /// A place in the baton for one thread; see the module's text for the order of things.
     #[must_use]
     pub fn join_baton(&self, name: &str) -> Seat {
-        Seat::new(Arc::clone(&self.shared), name)
+        Seat::new(Arc::clone(&self.shared), name, false)
     }
 
     /// Runs `cycles` cycles.
@@ -234,9 +236,36 @@ impl World {
         let end = state.now + cycles;
         while state.now < end {
             let left = end - state.now;
-            state.advance(left);
+            let guests = state.baton.has_guests();
+            let quantum = if guests { state.config.quantum } else { left };
+            state.advance(left.min(quantum));
+            if guests {
+                state = self.shared.let_guests_run(state);
+            }
         }
         self.shared.publish(&state);
+    }
+
+    /// Runs up to `cycles` cycles, fewer if a host saw something small that a waiting program may
+    /// want to look at. True then.
+    #[must_use]
+    pub fn advance(&self, cycles: u64) -> bool {
+        let mut state = self.shared.enter();
+        let touched = state.advance(cycles);
+        self.shared.publish(&state);
+        touched
+    }
+
+    /// Whether a device has work of its own under way. Frames on a wire and timers are not.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        lock(&self.shared.state).nodes.iter().any(|node| node.device.busy())
+    }
+
+    /// Time in nanoseconds.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.shared.now_ns()
     }
 
     /// Runs until no device has had work for a while; gives the cycles run.
@@ -255,6 +284,9 @@ impl World {
                 return Err(Error::StillBusy { cycles: max_cycles, nodes });
             }
             let touched = state.step();
+            if touched && state.baton.has_guests() {
+                state = self.shared.let_guests_run(state);
+            }
             let busy = touched || state.nodes.iter().any(|node| node.device.busy());
             resting = if busy { 0 } else { resting + 1 };
         }
@@ -289,7 +321,7 @@ impl World {
 
 impl Shared {
     /// The state, for a thread that is about to act on the world.
-    fn enter(&self) -> std::sync::MutexGuard<'_, State> {
+    fn enter(&self) -> MutexGuard<'_, State> {
         let state = lock(&self.state);
         state.baton.check_turn(self.id);
         state
@@ -313,7 +345,15 @@ impl Shared {
             panic!("nothing happened for {quiet} simulated cycles, and nothing will: {text}");
         }
         drop(state);
-        self.pass_baton();
+        self.pass_baton(wait);
+    }
+
+    /// Gives guests their turns, if this thread has no seat.
+    fn let_guests_run<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.publish(&state);
+        drop(state);
+        self.pass_baton(Wait::bounded("a run of the world", 0));
+        self.enter()
     }
 }
 
@@ -423,6 +463,10 @@ impl Irq for SimBus {
             self.shared.relax(wait, self.shared.cycles(end - now));
         }
     }
+
+    fn raise_interrupt(&self, vector: u16) {
+        lock(&self.shared.state).nodes[self.node].host.raise_interrupt(vector);
+    }
 }
 
 impl Shared {
@@ -445,5 +489,21 @@ impl Bus for SimBus {
 
     fn now_ns(&self) -> u64 {
         self.shared.now_ns()
+    }
+
+    fn wait_signal(&self, signal: &Signal, seen: u64, bound_ns: u64, wait: Wait) {
+        let end = self.shared.now_ns().saturating_add(bound_ns);
+        while signal.count() == seen && self.shared.now_ns() < end {
+            let left = end - self.shared.now_ns();
+            self.shared.relax(wait, self.shared.cycles(left));
+        }
+    }
+
+    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
+        Box::new(Seat::new(Arc::clone(&self.shared), name, true))
+    }
+
+    fn name(&self) -> String {
+        format!("of node {}", self.node)
     }
 }

@@ -10,9 +10,10 @@ use nic_regs::doorbell::{
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
 use super::register_name;
-use super::{Bar, Bus, DOORBELL_BAR, Dma, Irq, REGISTER_BAR, Wait};
+use super::{Bar, Bus, DOORBELL_BAR, Dma, Irq, REGISTER_BAR, ThreadSeat, Wait};
 use crate::dma::DmaMemory;
 use crate::error::Result;
+use crate::sync::Signal;
 
 /// Where the lines go.
 pub type Sink = Box<dyn Fn(&str) + Send + Sync>;
@@ -153,6 +154,10 @@ impl Irq for TraceBus {
         self.line(&format!("vector {vector} {}", if raised { "raised" } else { "not raised" }));
         raised
     }
+
+    fn raise_interrupt(&self, vector: u16) {
+        self.inner.raise_interrupt(vector);
+    }
 }
 
 impl Bus for TraceBus {
@@ -162,5 +167,21 @@ impl Bus for TraceBus {
 
     fn now_ns(&self) -> u64 {
         self.inner.now_ns()
+    }
+
+    fn wait_signal(&self, signal: &Signal, seen: u64, bound_ns: u64, wait: Wait) {
+        self.inner.wait_signal(signal, seen, bound_ns, wait);
+    }
+
+    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
+        self.inner.thread_seat(name)
+    }
+
+    fn slowdown(&self) -> u64 {
+        self.inner.slowdown()
+    }
+
+    fn name(&self) -> String {
+        self.inner.name()
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! frame  version 1 | kind 1 | fragment 1 | fragments 1 | exchange 4 | body length 2 | zero 2 | 36 bytes of body
-//! body   Request  attributes 20 | lengths: remote host 1, remote discriminator 1, local host 1, local discriminator 1
-//!                 | the four, in this order
-//!        Accept   attributes 20                        others: empty
+//! body   Request, PeerRequest  attributes 20 | lengths: remote host 1, remote discriminator 1, local host 1,
+//!                 local discriminator 1 | the four, in this order
+//!        Accept, Mismatch  attributes 20               others: empty
 //! attributes  VI 2 | connection id 2 | reliability 1 | RDMA flags 1 | zero 2 | maximum transfer 4 | QoS 8
 //! ```
 //! Little-endian. An exchange is named by the requester; all frames of it carry its number.
@@ -35,7 +35,8 @@ const PARTIAL_NS: u64 = 50_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Body {
     /// 'I want to connect my VI to whoever waits at `remote`.'
-    Request { attributes: RemoteAttributes, remote: NetAddress, local: NetAddress },
+    /// With `peer`: '... to the VI whose program names me there as I name it here.'
+    Request { attributes: RemoteAttributes, remote: NetAddress, local: NetAddress, peer: bool },
     /// 'My VI is connected to yours.'
     Accept { attributes: RemoteAttributes },
     /// 'No.'
@@ -46,31 +47,37 @@ pub(super) enum Body {
     Confirm,
     /// 'Forget the exchange.'
     Cancel,
+    /// 'I am the peer that you name, but my VI is not like yours.'
+    Mismatch { attributes: RemoteAttributes },
 }
 
 impl Body {
     const fn kind(&self) -> u8 {
         match self {
-            Self::Request { .. } => 1,
+            Self::Request { peer: false, .. } => 1,
             Self::Accept { .. } => 2,
             Self::Reject => 3,
             Self::NoMatch => 4,
             Self::Confirm => 5,
             Self::Cancel => 6,
+            Self::Request { peer: true, .. } => 7,
+            Self::Mismatch { .. } => 8,
         }
     }
 
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BODY_MAX);
         match self {
-            Self::Request { attributes, remote, local } => {
+            Self::Request { attributes, remote, local, .. } => {
                 bytes.extend(attributes_to_bytes(attributes));
                 let parts =
                     [&remote.host, &remote.discriminator, &local.host, &local.discriminator];
                 bytes.extend(parts.map(|part| u8::try_from(part.len()).unwrap_or(0)));
                 parts.iter().for_each(|part| bytes.extend_from_slice(part));
             }
-            Self::Accept { attributes } => bytes.extend(attributes_to_bytes(attributes)),
+            Self::Accept { attributes } | Self::Mismatch { attributes } => {
+                bytes.extend(attributes_to_bytes(attributes));
+            }
             Self::Reject | Self::NoMatch | Self::Confirm | Self::Cancel => {}
         }
         bytes
@@ -79,7 +86,7 @@ impl Body {
     fn from_bytes(kind: u8, bytes: &[u8]) -> Option<Self> {
         let empty = |body| bytes.is_empty().then_some(body);
         match kind {
-            1 => {
+            1 | 7 => {
                 let (attributes, rest) = bytes.split_first_chunk::<ATTRIBUTE_BYTES>()?;
                 let (lengths, mut rest) = rest.split_first_chunk::<4>()?;
                 let mut part = |i: usize, limit: usize| {
@@ -97,11 +104,18 @@ impl Body {
                     discriminator: part(3, DISCRIMINATOR_MAX)?,
                 };
                 let attributes = attributes_from_bytes(attributes)?;
-                rest.is_empty().then_some(Self::Request { attributes, remote, local })
+                let peer = kind == 7;
+                rest.is_empty().then_some(Self::Request { attributes, remote, local, peer })
             }
-            2 => {
+            2 | 8 => {
                 let bytes = bytes.first_chunk().filter(|_| bytes.len() == ATTRIBUTE_BYTES)?;
-                Some(Self::Accept { attributes: attributes_from_bytes(bytes)? })
+                let attributes = attributes_from_bytes(bytes)?;
+                let accept = kind == 2;
+                Some(if accept {
+                    Self::Accept { attributes }
+                } else {
+                    Self::Mismatch { attributes }
+                })
             }
             3 => empty(Self::Reject),
             4 => empty(Self::NoMatch),
@@ -234,6 +248,10 @@ mod tests {
     use super::*;
 
     fn request() -> Body {
+        request_of(false)
+    }
+
+    fn request_of(peer: bool) -> Body {
         let attributes = RemoteAttributes {
             vi: 1023,
             connection: 0xbeef,
@@ -245,7 +263,7 @@ mod tests {
         };
         let remote = NetAddress::new(&[1, 2, 3, 4, 5, 6], &(0..64).collect::<Vec<u8>>());
         let local = NetAddress::new(&[6, 5, 4, 3, 2, 1], b"me");
-        Body::Request { attributes, remote, local }
+        Body::Request { attributes, remote, local, peer }
     }
 
     #[test]
@@ -262,10 +280,18 @@ mod tests {
         assert_eq!(reassembly.receive(0, 3, &first[1]), Ok(Some((7, request()))));
         assert_eq!(reassembly.receive(0, 3, &second[1]), Ok(None));
         assert_eq!(reassembly.receive(0, 3, &second[0]), Ok(Some((8, request()))));
-        for body in [Body::Reject, Body::NoMatch, Body::Confirm, Body::Cancel] {
+        let Body::Request { attributes, .. } = request() else { unreachable!() };
+        let short = [Body::Reject, Body::NoMatch, Body::Confirm, Body::Cancel];
+        let bodies = [Body::Accept { attributes }, Body::Mismatch { attributes }];
+        for body in short.into_iter().chain(bodies) {
             let frames = encode(9, &body);
             assert_eq!(reassembly.receive(0, 3, &frames[0]), Ok(Some((9, body))));
         }
+        let peer = request_of(true);
+        let frames = encode(7, &peer);
+        assert_eq!(reassembly.receive(0, 3, &frames[2]), Ok(None));
+        assert_eq!(reassembly.receive(0, 3, &frames[0]), Ok(None));
+        assert_eq!(reassembly.receive(0, 3, &frames[1]), Ok(Some((7, peer))));
     }
 
     #[test]

@@ -51,8 +51,133 @@ impl Pair {
     fn connect(&mut self, service: &[u8]) -> u32 {
         let from = NetAddress::of_node(0, b"");
         let remote = NetAddress::of_node(1, service);
-        self.sides[0].connect(self.now, 1, attributes(3), &from, &remote).0
+        self.sides[0].connect(self.now, 1, attributes(3), &from, &remote, false).0
     }
+
+    /// Node 0 asks for its peer on node 1.
+    fn connect_peer(&mut self) -> u32 {
+        let [low, high] = peers();
+        self.sides[0].connect(self.now, 1, attributes(3), &low, &high, true).0
+    }
+
+    /// Runs both peers' programs until both are connected, or for 100 ms.
+    fn finish_peers(&mut self, exchange: u32, listener: u32) -> bool {
+        let (mut key, mut established) = (None, false);
+        for _ in 0..200 {
+            self.run(500_000);
+            if let ConnectState::Accepted(_, remote) = self.sides[0].connect_state(exchange) {
+                assert_eq!(remote.vi, 5);
+                established = self.sides[0].confirm(self.now, exchange);
+            }
+            if key.is_none()
+                && let Some(incoming) = self.sides[1].listen_poll(self.now, listener)
+            {
+                key = Some(incoming.exchange);
+                self.sides[1].accept(self.now, incoming.exchange, attributes(5)).unwrap();
+            }
+            let state = key.map(|key| self.sides[1].accept_state(key));
+            if established && matches!(state, Some(Progress::Established(_))) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Addresses of two peers, the requester's first.
+fn peers() -> [NetAddress; 2] {
+    [NetAddress::of_node(0, b"left"), NetAddress::of_node(1, b"right")]
+}
+
+#[test]
+fn one_of_two_peers_requests() {
+    let [low, high] = peers();
+    assert!(is_requester(&low, &high) && !is_requester(&high, &low));
+    let [short, long] = [&b"a"[..], b"ab"].map(|name| NetAddress::of_node(1, name));
+    assert!(is_requester(&short, &long) && !is_requester(&long, &short));
+    assert!(is_requester(&low, &short));
+}
+
+#[test]
+fn peers_meet_in_any_order_and_with_loss() {
+    let [low, high] = peers();
+    for loss in [0, 10, 50] {
+        // The second one comes at once, within a repeat or two, or much later.
+        for pause in [0, 3_000_000, 60_000_000] {
+            let mut pair = Pair::new(loss);
+            let exchange = pair.connect_peer();
+            pair.run(pause);
+            assert_eq!(pair.sides[0].connect_state(exchange), ConnectState::Pending);
+            let listener = pair.sides[1].listen_peer(pair.now, &high, &low);
+            assert!(pair.finish_peers(exchange, listener), "loss {loss}, pause {pause}");
+
+            let mut pair = Pair::new(loss);
+            let listener = pair.sides[1].listen_peer(pair.now, &high, &low);
+            pair.run(pause);
+            let exchange = pair.connect_peer();
+            assert!(pair.finish_peers(exchange, listener), "loss {loss}, pause {pause}");
+            pair.run(200_000_000);
+            let empty = |side: &Connections| side.outgoing.is_empty() && side.incoming.is_empty();
+            assert!(pair.sides.iter().all(empty));
+        }
+    }
+}
+
+#[test]
+fn peers_and_clients_do_not_meet() {
+    let [low, high] = peers();
+    let mut pair = Pair::new(0);
+    let stranger = NetAddress::of_node(0, b"other");
+    let peer = pair.sides[1].listen_peer(0, &high, &stranger);
+    let server = pair.sides[1].listen(0, &high);
+    let exchange = pair.connect_peer();
+    pair.run(100_000_000);
+    let polled = [peer, server].map(|listener| pair.sides[1].listen_poll(pair.now, listener));
+    assert_eq!(polled, [None, None]);
+    assert_eq!(pair.sides[0].connect_state(exchange), ConnectState::Pending);
+    // Giving up ends it on both sides.
+    pair.sides[0].connect_cancel(exchange);
+    pair.run(100_000);
+    let right = pair.sides[1].listen_peer(pair.now, &high, &low);
+    pair.run(100_000);
+    assert_eq!(pair.sides[1].listen_poll(pair.now, right), None);
+    // A client finds the server, not the peer.
+    pair.connect(b"right");
+    pair.run(100_000);
+    assert!(pair.sides[1].listen_poll(pair.now, server).is_some());
+}
+
+#[test]
+fn a_request_of_a_dead_peer_is_forgotten() {
+    let mut pair = Pair::new(0);
+    pair.connect_peer();
+    pair.run(100_000);
+    assert_eq!(pair.sides[1].incoming.len(), 1);
+    // Its node is silent from now on.
+    pair.loss = 100;
+    pair.run(peers::HELD_NS + 50_000);
+    assert!(pair.sides[1].incoming.is_empty());
+}
+
+#[test]
+fn both_peers_are_told_that_they_are_not_alike() {
+    let [low, high] = peers();
+    let mut pair = Pair::new(30);
+    let listener = pair.sides[1].listen_peer(0, &high, &low);
+    let exchange = pair.connect_peer();
+    let mut told = false;
+    for _ in 0..100 {
+        pair.run(500_000);
+        if let Some(incoming) = pair.sides[1].listen_poll(pair.now, listener) {
+            pair.sides[1].mismatch(pair.now, incoming.exchange, attributes(5));
+        }
+        if let ConnectState::Ended(end) = pair.sides[0].connect_state(exchange) {
+            assert!(matches!(end, Progress::Mismatch(remote) if remote.vi == 5));
+            told = true;
+            break;
+        }
+    }
+    assert!(told);
 }
 
 #[test]

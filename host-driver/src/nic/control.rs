@@ -26,10 +26,11 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(seed: u64, credits: u8) -> Self {
+    pub(super) fn new(seed: u64, credits: u8, slowdown: u64) -> Self {
         Self {
             peers: Peers::new(seed, credits),
-            connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)),
+            connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
+                .slowed(slowdown),
             lost: false,
         }
     }
@@ -124,6 +125,7 @@ impl Nic {
             control.connections.peer_down(now, node);
         }
         self.events.iter().for_each(|list| list.push(PortEvent::CardLost));
+        self.wake();
     }
 
     fn vi_error(&self, event: Event) {
@@ -138,6 +140,7 @@ impl Nic {
         let owner = self.vis.owner(event.index);
         if let Some(list) = owner.and_then(|domain| self.events.get(usize::from(domain))) {
             list.push(PortEvent::ViStopped(stopped));
+            self.wake();
         }
     }
 }

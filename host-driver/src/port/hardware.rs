@@ -1,34 +1,30 @@
 //! A port on a NIC: one domain (doorbell page) of it.
 
+mod peer;
+mod queue;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use nic_regs::admin::PeerState;
-use nic_regs::doorbell::{Queue, Token};
-use nic_regs::event::Kind;
-use nic_regs::limits::{ABI, MSIX_VECTOR_COUNT};
+use nic_regs::doorbell::Token;
+use nic_regs::limits::ABI;
 use nic_regs::tpt::Handle;
 use nic_regs::vi::{State, rdma};
 
 use super::{
-    Completed, CompletionQueue, Incoming, NetAddress, PortAttributes, PortEvent, PortVi, Progress,
+    CompletionQueue, Incoming, NetAddress, PortAttributes, PortEvent, PortVi, Progress,
     RemoteAttributes, ViPort, node_address,
 };
-use crate::admin::{EventSetup, ViSetup};
-use crate::bus::Wait;
+use crate::admin::ViSetup;
+use crate::bus::{ThreadSeat, Wait};
 use crate::connection::ConnectState;
 use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
 use crate::error::{Error, Result};
-use crate::event::EventRing;
 use crate::nic::Nic;
 use crate::sync::lock;
 
-/// Log2 of the entries of the largest event queue.
-const QUEUE_LOG2_MAX: u8 = 15;
-/// Vectors used.
-const VECTORS_MAX: u8 = 32;
-const _: () = assert!(VECTORS_MAX as usize == MSIX_VECTOR_COUNT);
 /// Bound of 'busy' answers: control frames that are still owed leave within a retransmission or
 /// two.
 const BUSY_BOUND_NS: u64 = 20_000_000;
@@ -50,39 +46,7 @@ pub struct HardwarePort {
     /// Bus addresses of the rings of the completion queues.
     rings: Mutex<BTreeMap<u16, u64>>,
     requests: Mutex<BTreeMap<u32, Request>>,
-}
-
-#[derive(Debug)]
-struct HardwareQueue {
-    nic: Arc<Nic>,
-    ring: EventRing,
-    vector: u16,
-}
-
-impl CompletionQueue for HardwareQueue {
-    fn number(&self) -> u16 {
-        self.ring.index()
-    }
-
-    fn poll(&self) -> Option<Completed> {
-        loop {
-            let event = self.ring.take()?;
-            let queue = match Kind::from_bits(event.kind.into()) {
-                Some(Kind::SendComplete) => Queue::Send,
-                Some(Kind::RecvComplete) => Queue::Recv,
-                _ => continue,
-            };
-            return Some(Completed { vi: event.index, queue, count: event.word1 });
-        }
-    }
-
-    fn wait(&self, bound_ns: u64, wait: Wait) {
-        self.nic.bus.take_interrupt(self.vector);
-        self.ring.publish(true);
-        if !self.ring.has_event() {
-            self.nic.bus.wait_interrupt(self.vector, bound_ns, wait);
-        }
-    }
+    peers: peer::Requests,
 }
 
 impl HardwarePort {
@@ -103,7 +67,7 @@ impl HardwarePort {
             vis: capabilities.vis.into(),
             regions: capabilities.regions.into(),
             queues: u32::from(capabilities.event_queues).saturating_sub(2),
-            queue_entries: 1 << QUEUE_LOG2_MAX,
+            queue_entries: 1 << queue::LOG2_MAX,
             segments: capabilities.segments.into(),
             max_transfer: capabilities.max_transfer,
             native_mtu: capabilities.link_payload.into(),
@@ -113,7 +77,8 @@ impl HardwarePort {
             rdma_read: capabilities.rdma_read,
         };
         let (rings, requests) = (Mutex::default(), Mutex::default());
-        Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, requests }))
+        let peers = peer::Requests::default();
+        Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, requests, peers }))
     }
 
     /// The NIC below.
@@ -130,7 +95,7 @@ impl HardwarePort {
 
     /// Repeats a command while the device answers 'busy'.
     fn retry(&self, what: &'static str, vi: u16, command: impl Fn() -> Result<()>) -> Result<()> {
-        let end = self.nic.bus.now_ns() + BUSY_BOUND_NS;
+        let end = self.nic.bus.now_ns() + BUSY_BOUND_NS * self.nic.bus.slowdown();
         loop {
             match command() {
                 Err(error) if error.is_busy() && self.nic.bus.now_ns() < end => {
@@ -144,6 +109,56 @@ impl HardwarePort {
     /// Fails once the card was found absent.
     fn check_presence(&self) -> Result<()> {
         self.nic.presence.check(&*self.nic.bus)
+    }
+
+    /// What the device is told of a VI.
+    fn vi_setup(&self, vi: PortVi) -> Result<ViSetup> {
+        for queue in [vi.send_queue, vi.recv_queue].into_iter().flatten() {
+            self.nic.queues.check(queue, self.domain)?;
+        }
+        Ok(ViSetup {
+            domain: self.domain,
+            reliability: vi.reliability,
+            tag: vi.tag,
+            send_queue: vi.send_queue,
+            recv_queue: vi.recv_queue,
+            max_transfer: vi.max_transfer,
+            allows: rdma_bits(vi.rdma_write, vi.rdma_read),
+        })
+    }
+
+    /// Wants the channel to the node of `remote`, and gives the node.
+    fn reach(&self, remote: &NetAddress) -> Result<u8> {
+        self.check_presence()?;
+        let not_reachable = Error::NotReachable { address: remote.host.clone() };
+        let peers = self.nic.capabilities.peers;
+        let node = remote.node().filter(|node| *node < peers).ok_or(not_reachable)?;
+        let mut control = self.nic.control();
+        if control.peers.state(node) == PeerState::Closed {
+            control.peers.want(&self.nic.admin, node)?;
+        }
+        Ok(node)
+    }
+
+    /// Starts a request for a connection.
+    fn request(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+        peer: bool,
+    ) -> Result<u32> {
+        self.nic.vis.check(local.vi, self.domain)?;
+        let node = self.reach(remote)?;
+        let now = self.nic.bus.now_ns();
+        let mut control = self.nic.control();
+        let started = control.connections.connect(now, node, local, from, remote, peer);
+        let (exchange, connection) = started;
+        let request = Request { vi: local.vi, connection, ends_at: now.saturating_add(bound_ns) };
+        lock(&self.requests).insert(exchange, request);
+        self.nic.run(&mut control);
+        Ok(exchange)
     }
 
     /// Ends a request whose time is over or which failed.
@@ -186,55 +201,35 @@ impl ViPort for HardwarePort {
         nic.regions.deregister(&nic.admin, &*nic.bus, handle, self.domain)
     }
 
+    fn set_region(&self, handle: Handle, memory: &DmaMemory, tag: u16, rights: u8) -> Result<()> {
+        let nic = &self.nic;
+        nic.regions.change(&nic.admin, handle, memory, self.domain, tag, rights)
+    }
+
     fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
-        let log2 = entries.max(4).checked_next_power_of_two().map_or(32, u32::trailing_zeros);
-        let bad =
-            Error::BadArgument { what: "entries of a completion queue", value: entries.into() };
-        let log2 = u8::try_from(log2).ok().filter(|n| *n <= QUEUE_LOG2_MAX).ok_or(bad)?;
-        let memory = DmaMemory::new(EventRing::bytes(log2, false))?;
-        let number = self.nic.queues.take(self.domain)?;
-        // Vector 0 is the driver's own.
-        let vectors = u16::from(self.nic.capabilities.vectors.clamp(1, VECTORS_MAX));
-        let vector = if vectors > 1 { 1 + number % (vectors - 1) } else { 0 };
-        let created = self.nic.bus.map(&memory).and_then(|base| {
-            let vector = u8::try_from(vector).unwrap_or(0);
-            let domain = self.domain;
-            let setup = EventSetup { base, log2, wide: false, domain, vector };
-            let created = self.nic.admin.event_create(number, setup);
-            created.inspect_err(|_| self.nic.bus.unmap(base)).map(|()| base)
-        });
-        let base = created.inspect_err(|_| self.nic.queues.give(number))?;
-        lock(&self.rings).insert(number, base);
-        let ring = EventRing::new(number, memory, log2, false, self.doorbell.clone());
-        Ok(Arc::new(HardwareQueue { nic: Arc::clone(&self.nic), ring, vector }))
+        queue::create(self, entries)
+    }
+
+    fn resize_queue(&self, queue: u16, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
+        queue::resize(self, queue, entries)
     }
 
     fn destroy_queue(&self, queue: u16) -> Result<()> {
-        self.nic.queues.check(queue, self.domain)?;
-        self.nic.admin.event_destroy(queue)?;
-        if let Some(base) = lock(&self.rings).remove(&queue) {
-            self.nic.bus.unmap(base);
-        }
-        self.nic.queues.give(queue);
-        Ok(())
+        queue::destroy(self, queue)
     }
 
     fn create_vi(&self, vi: PortVi) -> Result<u16> {
-        for queue in [vi.send_queue, vi.recv_queue].into_iter().flatten() {
-            self.nic.queues.check(queue, self.domain)?;
-        }
+        let setup = self.vi_setup(vi)?;
         let number = self.nic.vis.take(self.domain)?;
-        let setup = ViSetup {
-            domain: self.domain,
-            reliability: vi.reliability,
-            tag: vi.tag,
-            send_queue: vi.send_queue,
-            recv_queue: vi.recv_queue,
-            max_transfer: vi.max_transfer,
-            allows: rdma_bits(vi.rdma_write, vi.rdma_read),
-        };
         let created = self.nic.admin.vi_create(number, setup);
         created.inspect_err(|_| self.nic.vis.give(number)).map(|()| number)
+    }
+
+    fn set_vi(&self, vi: u16, attributes: PortVi) -> Result<()> {
+        let setup = self.vi_setup(attributes)?;
+        self.reset_vi(vi)?;
+        self.retry("ViDestroy", vi, || self.nic.admin.vi_destroy(vi))?;
+        self.nic.admin.vi_create(vi, setup)
     }
 
     fn destroy_vi(&self, vi: u16) -> Result<()> {
@@ -272,6 +267,10 @@ impl ViPort for HardwarePort {
         }
     }
 
+    fn doorbells(&self) -> Option<DoorbellPage> {
+        Some(self.doorbell.clone())
+    }
+
     fn next_event(&self) -> Option<PortEvent> {
         self.nic.progress();
         self.nic.events[usize::from(self.domain)].pop()
@@ -303,21 +302,7 @@ impl ViPort for HardwarePort {
         remote: &NetAddress,
         bound_ns: u64,
     ) -> Result<u32> {
-        self.nic.vis.check(local.vi, self.domain)?;
-        self.check_presence()?;
-        let not_reachable = Error::NotReachable { address: remote.host.clone() };
-        let peers = self.nic.capabilities.peers;
-        let node = remote.node().filter(|node| *node < peers).ok_or(not_reachable)?;
-        let now = self.nic.bus.now_ns();
-        let mut control = self.nic.control();
-        if control.peers.state(node) == PeerState::Closed {
-            control.peers.want(&self.nic.admin, node)?;
-        }
-        let (exchange, connection) = control.connections.connect(now, node, local, from, remote);
-        let request = Request { vi: local.vi, connection, ends_at: now.saturating_add(bound_ns) };
-        lock(&self.requests).insert(exchange, request);
-        self.nic.run(&mut control);
-        Ok(exchange)
+        self.request(local, from, remote, bound_ns, false)
     }
 
     fn connect_poll(&self, exchange: u32) -> Result<Progress> {
@@ -405,6 +390,45 @@ impl ViPort for HardwarePort {
         self.nic.run(&mut control);
     }
 
+    fn peer_connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32> {
+        peer::connect(self, local, from, remote, bound_ns)
+    }
+
+    fn peer_poll(&self, request: u32) -> Result<Progress> {
+        peer::poll(self, request)
+    }
+
+    fn peer_cancel(&self, request: u32) {
+        peer::cancel(self, request);
+    }
+
+    fn discover(&self) -> Result<Vec<NetAddress>> {
+        let nodes = self.nic.discover()?;
+        Ok(nodes.into_iter().map(|node| NetAddress::of_node(node, &[])).collect())
+    }
+
+    fn wake_count(&self) -> u64 {
+        self.nic.wake_count()
+    }
+
+    fn sleep(&self, seen: u64, bound_ns: u64, wait: Wait) {
+        self.nic.sleep(seen, bound_ns, wait);
+    }
+
+    fn wake(&self) {
+        self.nic.wake();
+    }
+
+    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
+        self.nic.bus.thread_seat(name)
+    }
+
     fn relax(&self, wait: Wait) {
         self.nic.bus.relax(wait);
     }
@@ -414,6 +438,7 @@ impl ViPort for HardwarePort {
     }
 
     fn close(&self) {
+        self.peers.all().into_iter().for_each(|request| peer::cancel(self, request));
         let requests: Vec<u32> = lock(&self.requests).keys().copied().collect();
         requests.into_iter().for_each(|exchange| self.end_request(exchange));
         // A device that refuses here keeps the object until its reset; the numbers then stay taken.

@@ -10,8 +10,11 @@ use host_driver::port::{
 use crate::attributes::{RemoteViAttributes, ViAttributes, ViState};
 use crate::error::{Error, Result, VipReturn};
 use crate::nic::Nic;
-use crate::transfer::Deadline;
 use crate::vi::Vi;
+use crate::waiting::{Patience, nothing_to_arm};
+
+/// Longer than the port waits for a confirmation.
+const ACCEPT_BOUND: Duration = Duration::from_secs(1);
 
 /// A request that arrived (`VIP_CONN_HANDLE`). Dropped without an answer it is rejected.
 #[derive(Debug)]
@@ -22,13 +25,14 @@ pub struct ConnectionRequest {
     answered: AtomicBool,
 }
 
-fn check(address: &NetAddress) -> Result<()> {
+pub(crate) fn check(address: &NetAddress) -> Result<()> {
     let fits =
         address.host.len() <= HOST_ADDRESS_MAX && address.discriminator.len() <= DISCRIMINATOR_MAX;
     if fits { Ok(()) } else { Err(VipReturn::InvalidParameter.into()) }
 }
 
-fn told(vi: &Vi) -> RemoteAttributes {
+/// What the other side is told of a VI.
+pub(crate) fn told(vi: &Vi) -> RemoteAttributes {
     let a: ViAttributes = vi.attributes();
     RemoteAttributes {
         vi: vi.number(),
@@ -41,6 +45,19 @@ fn told(vi: &Vi) -> RemoteAttributes {
     }
 }
 
+/// Why VIs with these attributes cannot be connected, if they cannot.
+pub(crate) fn mismatch(mine: &ViAttributes, theirs: &RemoteAttributes) -> Option<VipReturn> {
+    if mine.reliability != theirs.reliability {
+        Some(VipReturn::InvalidReliabilityLevel)
+    } else if mine.max_transfer_size != theirs.max_transfer {
+        Some(VipReturn::InvalidMtu)
+    } else if mine.qos != theirs.qos {
+        Some(VipReturn::InvalidQos)
+    } else {
+        None
+    }
+}
+
 impl Nic {
     /// Waits for a request to `local`. A timeout of zero polls.
     ///
@@ -50,20 +67,26 @@ impl Nic {
     #[doc(alias = "VipConnectWait")]
     pub fn connect_wait(&self, local: &NetAddress, timeout: Duration) -> Result<ConnectionRequest> {
         check(local)?;
-        let deadline = Deadline::after(self, timeout);
+        self.check_open()?;
         let listener = self.port().listen(local)?;
+        let what = "a connection request, listener";
+        let mut patience = Patience::new(self, timeout, what, listener);
         loop {
             self.progress();
+            if let Err(closed) = self.check_open() {
+                self.port().listen_stop(listener);
+                return Err(closed);
+            }
             let polled = self.port().listen_poll(listener);
             if let Some(incoming) = polled.inspect_err(|_| self.port().listen_stop(listener))? {
                 let (nic, answered) = (self.clone(), AtomicBool::new(false));
                 return Ok(ConnectionRequest { nic, incoming, answered });
             }
-            if deadline.left(self, 1) == 0 {
+            if patience.is_over(self) {
                 self.port().listen_stop(listener);
                 return Err(VipReturn::Timeout.into());
             }
-            self.relax(deadline.wait("a connection request, listener", listener));
+            patience.pause(self, nothing_to_arm);
         }
     }
 }
@@ -87,20 +110,12 @@ impl ConnectionRequest {
     /// # Errors
     /// [`VipReturn::InvalidReliabilityLevel`], [`VipReturn::InvalidMtu`],
     /// [`VipReturn::InvalidQos`]; [`VipReturn::InvalidState`] unless the VI is Idle;
-    /// [`VipReturn::Timeout`] if the requester is gone.
+    /// [`VipReturn::Timeout`] if the requester is gone; [`VipReturn::InvalidParameter`] for a VI of
+    /// another NIC, or one that is destroyed.
     #[doc(alias = "VipConnectAccept")]
     pub fn accept(&self, vi: &Vi) -> Result<()> {
-        let (mine, theirs) = (vi.attributes(), &self.incoming.attributes);
-        let mismatch = if mine.reliability != theirs.reliability {
-            Some(VipReturn::InvalidReliabilityLevel)
-        } else if mine.max_transfer_size != theirs.max_transfer {
-            Some(VipReturn::InvalidMtu)
-        } else if mine.qos != theirs.qos {
-            Some(VipReturn::InvalidQos)
-        } else {
-            None
-        };
-        if let Some(code) = mismatch {
+        vi.check(&self.nic)?;
+        if let Some(code) = mismatch(&vi.attributes(), &self.incoming.attributes) {
             return Err(code.into());
         }
         if self.answered.load(Ordering::Acquire) {
@@ -111,15 +126,16 @@ impl ConnectionRequest {
             vi.connect_failed(true)?;
             let gone = matches!(error, host_driver::Error::NoSuch { .. }) || error.is_peer_down();
             let code = if gone { VipReturn::Timeout } else { Error::from(error.clone()).code };
-            return Err(Error { code, source: Some(error) });
+            return Err(Error { code, source: Some(error.into()) });
         }
         self.answered.store(true, Ordering::Release);
-        let wait = Deadline::after(&self.nic, Duration::ZERO)
-            .wait("a confirmation of VI", vi.number().into());
+        // The port ends it in time.
+        let what = "a confirmation of VI";
+        let mut patience = Patience::new(&self.nic, ACCEPT_BOUND, what, vi.number().into());
         loop {
             self.nic.progress();
             match self.nic.port().accept_poll(&self.incoming) {
-                Progress::Pending => self.nic.relax(wait),
+                Progress::Pending => patience.pause(&self.nic, nothing_to_arm),
                 Progress::Established(_) => return vi.connected(),
                 _ => {
                     vi.connect_failed(true)?;
@@ -151,8 +167,8 @@ impl Vi {
     /// [`VipReturn::NoMatch`] promptly if nobody waits there; [`VipReturn::Reject`];
     /// [`VipReturn::Timeout`] if no answer came (also if the other node is dead);
     /// [`VipReturn::NotReachable`] for an address that is not on this network;
-    /// [`VipReturn::InvalidState`] unless Idle; [`VipReturn::InvalidParameter`] for a timeout of
-    /// zero.
+    /// [`VipReturn::InvalidState`] unless Idle, or if another thread disconnects the VI meanwhile;
+    /// [`VipReturn::InvalidParameter`] for a timeout of zero.
     #[doc(alias = "VipConnectRequest")]
     pub fn connect_request(
         &self,
@@ -167,8 +183,8 @@ impl Vi {
         }
         let nic = self.nic();
         let bound_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let wait = Deadline::after(nic, timeout).wait("an answer for VI", self.number().into());
-        self.change(ViState::Idle, ViState::ConnectPending)?;
+        let mut patience = Patience::new(nic, timeout, "an answer for VI", self.number().into());
+        self.begin_connect()?;
         let started = nic.port().connect(told(self), local, remote, bound_ns);
         let exchange = match started {
             Ok(exchange) => exchange,
@@ -179,9 +195,14 @@ impl Vi {
         };
         loop {
             nic.progress();
+            if self.is_abandoned() {
+                nic.port().connect_cancel(exchange);
+                self.connect_failed(true)?;
+                return Err(VipReturn::InvalidState.into());
+            }
             let failed = match nic.port().connect_poll(exchange) {
                 Ok(Progress::Pending) => {
-                    nic.relax(wait);
+                    patience.pause(nic, nothing_to_arm);
                     continue;
                 }
                 Ok(Progress::Established(remote)) => {
@@ -189,7 +210,8 @@ impl Vi {
                     return Ok(remote.into());
                 }
                 Ok(Progress::Rejected) => (VipReturn::Reject.into(), false),
-                Ok(Progress::NoMatch) => (VipReturn::NoMatch.into(), false),
+                // Only a peer is told of a mismatch.
+                Ok(Progress::NoMatch | Progress::Mismatch(_)) => (VipReturn::NoMatch.into(), false),
                 // The NIC's VI may have been connected for a moment.
                 Ok(Progress::Cancelled) => (VipReturn::Timeout.into(), true),
                 Err(error) => (error.into(), true),

@@ -5,8 +5,8 @@ use nic_regs::desc::{
     SEGMENT_BYTES, control, status,
 };
 
+use host_driver::dma::DmaMemory;
 use host_driver::work_queue::Slot;
-use nic_regs::doorbell::PUSH_DATA_BYTES;
 
 use crate::error::{Error, Result, VipReturn};
 
@@ -104,20 +104,6 @@ impl core::fmt::Debug for Status {
     }
 }
 
-/// What [`Descriptor::inline`] finds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Inline {
-    data: [u8; PUSH_DATA_BYTES],
-    length: usize,
-    pub(crate) immediate: Option<u32>,
-}
-
-impl Inline {
-    pub(crate) fn data(&self) -> &[u8] {
-        &self.data[..self.length]
-    }
-}
-
 /// A descriptor (`VIP_DESCRIPTOR`). Clones are the same descriptor. What is written while it is
 /// posted may or may not be seen by the NIC.
 #[derive(Clone, Debug)]
@@ -140,6 +126,12 @@ impl Descriptor {
     pub const fn bytes(segments: usize) -> usize {
         let bytes = HEADER + segments * SEGMENT;
         bytes.next_multiple_of(64)
+    }
+
+    /// Bytes of the descriptor that the program has written at `offset`.
+    pub(crate) fn written_bytes(memory: &DmaMemory, offset: usize) -> usize {
+        let word = memory.load_u32(offset + CONTROL - 2);
+        HEADER + SEGMENT * usize::from((word & 0xffff) as u16)
     }
 
     /// Virtual address.
@@ -211,36 +203,6 @@ impl Descriptor {
         let header =
             ControlSegment { seg_count, control, immediate, length, ..ControlSegment::default() };
         self.prepare_raw(header, &all)
-    }
-
-    /// Data and immediate data of a send that is short enough to travel with its doorbell. `read`
-    /// gives the bytes of a segment.
-    pub(crate) fn inline(
-        &self,
-        read: impl FnOnce(Segment, &mut [u8]) -> Option<()>,
-    ) -> Option<Inline> {
-        let mut bytes = [0; HEADER];
-        self.slot.memory().copy_to(0, &mut bytes);
-        let header = ControlSegment::from_bytes(&bytes);
-        let plain = header.control & !control::IMMEDIATE == control::OP_SENDRECV;
-        if !plain || header.reserved != 0 || usize::from(header.seg_count) > self.capacity().min(1)
-        {
-            return None;
-        }
-        let immediate = (header.control & control::IMMEDIATE != 0).then_some(header.immediate);
-        let mut inline = Inline { data: [0; PUSH_DATA_BYTES], length: 0, immediate };
-        if header.seg_count == 1 {
-            let mut bytes = [0; SEGMENT];
-            self.slot.memory().copy_to(HEADER, &mut bytes);
-            let segment = Segment::from_bytes(&bytes);
-            inline.length = usize::try_from(segment.length).ok()?;
-            let data = inline.data.get_mut(..inline.length)?;
-            // The NIC does not look at empty segments either.
-            if inline.length != 0 {
-                read(segment, data)?;
-            }
-        }
-        Some(inline)
     }
 
     /// Writes any control segment, also one that the NIC refuses.

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use crate::descriptor::Descriptor;
+use crate::names::HostsError;
 use crate::vi::Vi;
 
 /// `VIP_RETURN`, with VIPL's numbers.
@@ -85,9 +86,20 @@ impl fmt::Display for VipReturn {
 pub struct Error {
     /// What VIPL returns.
     pub code: VipReturn,
-    /// The cause below VIPL.
+    /// The cause, where there is more to say.
     #[source]
-    pub source: Option<host_driver::Error>,
+    pub source: Option<Cause>,
+}
+
+/// What made a function fail.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Cause {
+    /// What is below VIPL.
+    #[error(transparent)]
+    Driver(#[from] host_driver::Error),
+    /// The file of the name service.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
 }
 
 /// Result of VIPL functions.
@@ -107,16 +119,18 @@ impl From<host_driver::Error> for Error {
                 VipReturn::InvalidParameter
             }
             E::NotReachable { .. } => VipReturn::NotReachable,
+            E::NotSupported { .. } => VipReturn::ErrorNotSupported,
             _ => VipReturn::ErrorResource,
         };
-        Self { code, source: Some(error) }
+        Self { code, source: Some(error.into()) }
     }
 }
 
 /// Why `done` and `wait` gave no good descriptor.
 #[derive(Clone, Debug)]
 pub struct CompletionError {
-    /// [`VipReturn::NotDone`], [`VipReturn::Timeout`] or [`VipReturn::DescriptorError`].
+    /// [`VipReturn::NotDone`], [`VipReturn::Timeout`] or [`VipReturn::DescriptorError`];
+    /// [`VipReturn::InvalidParameter`] for a VI that is destroyed or whose NIC is closed.
     pub code: VipReturn,
     /// The descriptor that ended in error; None with `DescriptorError` means that nothing is
     /// posted.

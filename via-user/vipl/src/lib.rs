@@ -4,26 +4,39 @@
 //! |---|---|
 //! | `VipOpenNic`, `VipCloseNic`, `VipQueryNic`, `VipErrorCallback` | [`Nic`] |
 //! | `VipCreatePtag`, `VipDestroyPtag` | [`Nic::create_ptag`], [`Nic::destroy_ptag`] |
-//! | `VipRegisterMem`, `VipDeregisterMem`, `VipQueryMem` | [`Nic::register_mem`] and its neighbours |
-//! | `VipCreateVi`, `VipDestroyVi`, `VipQueryVi` | [`Nic::create_vi`], [`Vi::destroy`], [`Vi::query`] |
+//! | `VipQuerySystemManagementInfo` | [`Nic::query_management`] |
+//! | `VipRegisterMem`, `VipDeregisterMem`, `VipQueryMem`, `VipSetMemAttributes` | [`Nic::register_mem`] and its neighbours |
+//! | `VipCreateVi`, `VipDestroyVi`, `VipQueryVi`, `VipSetViAttributes` | [`Nic::create_vi`], [`Vi::destroy`], [`Vi::query`], [`Vi::set_attributes`] |
 //! | `VipConnectWait`, `Accept`, `Reject`, `Request`, `VipDisconnect` | [`Nic::connect_wait`], [`ConnectionRequest`], [`Vi`] |
+//! | `VipConnectPeerRequest`, `Done`, `Wait` | [`Vi::connect_peer_request`] and its neighbours |
 //! | `VipPostSend`, `VipSendDone`, `VipSendWait`, and the same for receives | [`Vi`] |
+//! | `VipSendNotify`, `VipRecvNotify`, `VipCQNotify` | [`Vi::send_notify`], [`Vi::recv_notify`], [`Cq::notify`] |
 //! | RDMA writes and reads, where the NIC has them | [`Descriptor::prepare_rdma_write`], [`Descriptor::prepare_rdma_read`], [`Region::remote`] |
-//! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
+//! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipResizeCQ`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
+//! | `VipNSInit`, `VipNSGetHostByName`, `VipNSGetHostByAddr`, `VipNSShutdown` | [`Nic::ns_init`] and its neighbours; the file: [`names`] |
+//!
+//! For layers above: [`cache`] keeps registrations; [`waiting`] says how waits wait.
 //!
 //! Time-outs are [`core::time::Duration`]s; [`INFINITE`] never ends. Memory that a NIC touches is
 //! [`DmaMemory`].
 #![forbid(unsafe_code)]
 
 pub mod attributes;
+pub mod cache;
 pub mod completion;
 pub mod connection;
 pub mod descriptor;
 pub mod error;
+pub mod management;
 pub mod memory;
+pub mod names;
 pub mod nic;
+pub mod notify;
+pub mod peer;
+pub mod place;
 pub mod transfer;
 pub mod vi;
+pub mod waiting;
 
 pub use attributes::{
     MemAttributes, NicAttributes, Reliability, RemoteViAttributes, ViAttributes, ViQuery, ViState,
@@ -32,13 +45,16 @@ pub use completion::{Cq, CqEntry};
 pub use connection::ConnectionRequest;
 pub use descriptor::{Descriptor, RemoteBuffer, Segment, Status};
 pub use error::{
-    CompletionError, Error, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result,
+    Cause, CompletionError, Error, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result,
     VipReturn, set_error_sink,
 };
 pub use host_driver::dma::DmaMemory;
 pub use host_driver::port::NetAddress;
+pub use management::{AutoDiscoveryList, SMI_AUTODISCOVERY};
 pub use memory::{Ptag, Region};
+pub use names::HostsError;
 pub use nic::Nic;
 pub use nic_regs::doorbell::Queue;
 pub use transfer::{Completion, INFINITE};
 pub use vi::Vi;
+pub use waiting::Waiting;

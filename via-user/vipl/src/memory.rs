@@ -1,14 +1,20 @@
 //! Protection tags and registered memory.
 
+use std::sync::Weak;
+
 use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
 use host_driver::work_queue::Slot;
+use nic_regs::desc::ALIGNMENT;
 use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
 
 use crate::attributes::MemAttributes;
 use crate::descriptor::{Descriptor, RemoteBuffer, Segment};
 use crate::error::{Result, VipReturn};
 use crate::nic::Nic;
+
+/// The least that a descriptor takes, in bytes: two segments, used or not.
+const FRONT: usize = Descriptor::bytes(2);
 
 /// A protection tag (`VIP_PROTECTION_HANDLE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,6 +29,10 @@ pub struct Region {
 }
 
 impl Region {
+    pub(crate) const fn new(memory: DmaMemory, handle: Handle) -> Self {
+        Self { memory, handle }
+    }
+
     /// The memory.
     #[must_use]
     pub const fn memory(&self) -> &DmaMemory {
@@ -59,17 +69,40 @@ impl Region {
         let slot = Slot::new(&self.memory, self.handle, offset, Descriptor::bytes(segments))?;
         Ok(Descriptor::new(slot))
     }
+
+    /// The descriptor that the program has written at a virtual address: its segment count says how
+    /// long it is. What does not lie in the region any more is the NIC's to judge.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if it is not aligned to 64 bytes, or its first 64 bytes are
+    /// not inside.
+    pub fn descriptor_at(&self, address: u64) -> Result<Descriptor> {
+        let offset = address.checked_sub(self.memory.address());
+        let offset = offset.and_then(|offset| usize::try_from(offset).ok());
+        let offset = offset.ok_or(VipReturn::InvalidParameter)?;
+        let inside = self.memory.len().saturating_sub(offset);
+        if inside < FRONT || !address.is_multiple_of(ALIGNMENT) {
+            return Err(VipReturn::InvalidParameter.into());
+        }
+        let length = Descriptor::written_bytes(&self.memory, offset).clamp(FRONT, inside);
+        Ok(Descriptor::new(Slot::new(&self.memory, self.handle, offset, length)?))
+    }
 }
 
 impl Nic {
-    /// The bytes of a segment that a VI with this tag may read; the NIC judges the others.
-    pub(crate) fn read_segment(&self, tag: Ptag, segment: Segment, data: &mut [u8]) -> Option<()> {
+    /// The memory of a registration, and whether a VI with this tag may read it.
+    pub(crate) fn find(&self, tag: Ptag, handle: Handle) -> Option<(DmaMemory, bool)> {
         let memory = lock(&self.inner().memory);
-        let (memory, attributes) = memory.get(&segment.handle)?;
-        let offset = segment.address.checked_sub(memory.address())?;
-        let offset = usize::try_from(offset).ok()?;
-        let inside = offset.checked_add(data.len())? <= memory.len();
-        (inside && attributes.ptag == tag).then(|| memory.copy_to(offset, data))
+        let (memory, attributes) = memory.get(&handle.0)?;
+        Some((memory.clone(), attributes.ptag == tag))
+    }
+
+    /// Makes every work queue forget what it knows of a registration.
+    fn forget(&self, handle: Handle) {
+        let vis: Vec<_> = lock(&self.inner().vis).values().filter_map(Weak::upgrade).collect();
+        for vi in vis {
+            vi.forget(handle);
+        }
     }
 
     /// Creates a protection tag.
@@ -78,6 +111,7 @@ impl Nic {
     /// [`VipReturn::ErrorResource`] if none is left.
     #[doc(alias = "VipCreatePtag")]
     pub fn create_ptag(&self) -> Result<Ptag> {
+        self.check_open()?;
         let tag = self.inner().port.create_tag()?;
         lock(&self.inner().tags).insert(tag, 0);
         Ok(Ptag(tag))
@@ -118,13 +152,8 @@ impl Nic {
         }
     }
 
-    /// Registers memory.
-    ///
-    /// # Errors
-    /// [`VipReturn::InvalidPtag`], [`VipReturn::ErrorResource`]; [`VipReturn::InvalidRdmaRead`] and
-    /// [`VipReturn::ErrorNotSupported`] if the NIC has no RDMA reads or writes.
-    #[doc(alias = "VipRegisterMem")]
-    pub fn register_mem(&self, memory: &DmaMemory, attributes: MemAttributes) -> Result<Region> {
+    /// What the NIC is told of these attributes, if it has what they ask for.
+    fn rights(&self, attributes: MemAttributes) -> Result<u8> {
         let port = self.port().attributes();
         if attributes.enable_rdma_read && !port.rdma_read {
             return Err(VipReturn::InvalidRdmaRead.into());
@@ -132,10 +161,21 @@ impl Nic {
         if attributes.enable_rdma_write && !port.rdma_write {
             return Err(VipReturn::ErrorNotSupported.into());
         }
-        self.use_tag(attributes.ptag)?;
         let write = if attributes.enable_rdma_write { RIGHT_RDMA_WRITE } else { 0 };
         let read = if attributes.enable_rdma_read { RIGHT_RDMA_READ } else { 0 };
-        let rights = write | read;
+        Ok(write | read)
+    }
+
+    /// Registers memory.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidPtag`], [`VipReturn::ErrorResource`]; [`VipReturn::InvalidRdmaRead`] and
+    /// [`VipReturn::ErrorNotSupported`] if the NIC has no RDMA reads or writes.
+    #[doc(alias = "VipRegisterMem")]
+    pub fn register_mem(&self, memory: &DmaMemory, attributes: MemAttributes) -> Result<Region> {
+        self.check_open()?;
+        let rights = self.rights(attributes)?;
+        self.use_tag(attributes.ptag)?;
         let registered = self.inner().port.register(memory, attributes.ptag.0, rights);
         let handle = registered.inspect_err(|_| self.release_tag(attributes.ptag))?;
         // The map keeps the memory alive while the NIC may touch it.
@@ -146,11 +186,13 @@ impl Nic {
     /// Deregisters memory: afterwards the NIC does not touch it.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidParameter`] if it is not registered.
+    /// [`VipReturn::InvalidParameter`] if it is not registered with this NIC.
     #[doc(alias = "VipDeregisterMem")]
     pub fn deregister_mem(&self, region: &Region) -> Result<()> {
+        self.query_mem(region)?;
         self.inner().port.deregister(region.handle)?;
         let registered = lock(&self.inner().memory).remove(&region.handle.0);
+        self.forget(region.handle);
         if let Some((_, attributes)) = registered {
             self.release_tag(attributes.ptag);
         }
@@ -160,11 +202,45 @@ impl Nic {
     /// The attributes of registered memory.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidParameter`] if it is not registered.
+    /// [`VipReturn::InvalidParameter`] if it is not registered with this NIC.
     #[doc(alias = "VipQueryMem")]
     pub fn query_mem(&self, region: &Region) -> Result<MemAttributes> {
+        self.check_open()?;
         let memory = lock(&self.inner().memory);
-        let registered = memory.get(&region.handle.0).map(|(_, attributes)| *attributes);
-        registered.ok_or_else(|| VipReturn::InvalidParameter.into())
+        // Handles of two NICs may be alike.
+        let same = |memory: &DmaMemory| {
+            memory.address() == region.memory.address() && memory.len() == region.memory.len()
+        };
+        let registered = memory.get(&region.handle.0).filter(|(memory, _)| same(memory));
+        let attributes = registered.map(|(_, attributes)| *attributes);
+        attributes.ok_or_else(|| VipReturn::InvalidParameter.into())
+    }
+
+    /// Changes the attributes of registered memory; its handle stays. Tag and rights change as one:
+    /// no access sees the one of before and the other of now. An access of the NIC while this is
+    /// under way may find the handle not valid, and then ends as a protection error, so a program
+    /// has its transfers with that memory done first.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if it is not registered with this NIC;
+    /// [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`] and
+    /// [`VipReturn::ErrorNotSupported`] as for [`Nic::register_mem`]: nothing has changed then.
+    /// [`VipReturn::ErrorResource`] if the NIC failed; the memory can then only be deregistered.
+    #[doc(alias = "VipSetMemAttributes")]
+    pub fn set_mem_attributes(&self, region: &Region, attributes: MemAttributes) -> Result<()> {
+        self.query_mem(region)?;
+        let rights = self.rights(attributes)?;
+        self.use_tag(attributes.ptag)?;
+        let port = self.port();
+        let set = port.set_region(region.handle, &region.memory, attributes.ptag.0, rights);
+        set.inspect_err(|_| self.release_tag(attributes.ptag))?;
+        // Gone if another thread has deregistered it meanwhile; the old tag was given back then.
+        let unused = match lock(&self.inner().memory).get_mut(&region.handle.0) {
+            Some((_, kept)) => core::mem::replace(kept, attributes).ptag,
+            None => attributes.ptag,
+        };
+        self.forget(region.handle);
+        self.release_tag(unused);
+        Ok(())
     }
 }

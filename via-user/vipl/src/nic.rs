@@ -1,17 +1,22 @@
 //! NICs: open, query, errors; and what their VIs share.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use host_driver::bus::Wait;
 use host_driver::dma::DmaMemory;
-use host_driver::port::{DISCRIMINATOR_MAX, PortEvent, ViPort};
+use host_driver::port::{CompletionQueue, DISCRIMINATOR_MAX, PortEvent, ViPort};
 use host_driver::sync::{lock, try_lock};
 
 use crate::attributes::{MemAttributes, NicAttributes, Reliability};
-use crate::error::{ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, default_handler};
+use crate::error::{
+    ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result, VipReturn, default_handler,
+};
+use crate::names::Names;
+use crate::notify::Notifier;
 use crate::vi::{Vi, ViInner};
+use crate::waiting::Waiting;
 
 /// Most descriptors posted on one queue.
 pub(crate) const DESCRIPTORS_PER_QUEUE: usize = 1024;
@@ -29,8 +34,21 @@ pub(crate) struct NicInner {
     pub(crate) tags: Mutex<BTreeMap<u16, u32>>,
     pub(crate) memory: Mutex<BTreeMap<u32, (DmaMemory, MemAttributes)>>,
     pub(crate) vis: Mutex<BTreeMap<u16, Weak<ViInner>>>,
+    /// VIs that may have a connection with a peer under way.
+    pub(crate) peering: Mutex<Vec<Weak<ViInner>>>,
+    /// How many there are, readable without the lock.
+    pub(crate) peering_count: AtomicUsize,
+    /// The name service, if it was started.
+    pub(crate) names: Mutex<Option<Names>>,
+    pub(crate) notifier: Arc<Notifier>,
+    pub(crate) waiting: Waiting,
+    /// The completion queue of work queues that have none of the program's.
+    pub(crate) own_queue: Mutex<Option<Arc<dyn CompletionQueue>>>,
+    /// Held while it is made; may be held across `relax`.
+    pub(crate) making_own_queue: Mutex<()>,
     handler: Mutex<Option<ErrorHandler>>,
     lost: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl core::fmt::Debug for NicInner {
@@ -39,28 +57,67 @@ impl core::fmt::Debug for NicInner {
     }
 }
 
+impl Drop for NicInner {
+    fn drop(&mut self) {
+        self.notifier.stop();
+    }
+}
+
 impl Nic {
     /// Opens a NIC on a port. What it holds is given back with the port.
     #[must_use]
     #[doc(alias = "VipOpenNic")]
     pub fn open(port: Arc<dyn ViPort>) -> Self {
+        Self::open_with(port, Waiting::default())
+    }
+
+    /// The same with another way of waiting.
+    #[must_use]
+    pub fn open_with(port: Arc<dyn ViPort>, waiting: Waiting) -> Self {
         let inner = NicInner {
             port,
             tags: Mutex::default(),
             memory: Mutex::default(),
             vis: Mutex::default(),
+            peering: Mutex::default(),
+            peering_count: AtomicUsize::new(0),
+            names: Mutex::default(),
+            notifier: Arc::default(),
+            waiting,
+            own_queue: Mutex::default(),
+            making_own_queue: Mutex::default(),
             handler: Mutex::default(),
             lost: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
     }
 
+    /// How the waiting functions wait.
+    #[must_use]
+    pub fn waiting(&self) -> Waiting {
+        self.inner.waiting
+    }
+
     /// Closes the NIC: VIs, completion queues, registrations and tags that are left are taken back.
+    /// Whatever is asked of them, or of a clone of this handle, fails with
+    /// [`VipReturn::InvalidParameter`] from then on; descriptors that were done before can still be
+    /// taken. Calls under way in other threads end.
     #[doc(alias = "VipCloseNic")]
     pub fn close(self) {
+        if self.inner.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
         // VIs that the program still holds are dead; their numbers may be given to others.
-        lock(&self.inner.vis).clear();
+        let vis = core::mem::take(&mut *lock(&self.inner.vis));
+        vis.values().filter_map(Weak::upgrade).for_each(|vi| vi.bury());
+        self.inner.notifier.stop();
+        self.inner.port.wake();
+        self.inner.notifier.settle(&self);
+        lock(&self.inner.own_queue).take();
         self.inner.port.close();
+        self.inner.port.wake();
+        lock(&self.inner.peering).clear();
         lock(&self.inner.memory).clear();
         lock(&self.inner.tags).clear();
     }
@@ -111,6 +168,28 @@ impl Nic {
         &self.inner.port
     }
 
+    /// Fails once the NIC is closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed() { Err(VipReturn::InvalidParameter.into()) } else { Ok(()) }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner.closed.load(Ordering::Acquire)
+    }
+
+    /// Whether `other` is this handle. The same device may be opened several times.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    pub(crate) const fn from_inner(inner: Arc<NicInner>) -> Self {
+        Self { inner }
+    }
+
+    pub(crate) const fn inner_arc(&self) -> &Arc<NicInner> {
+        &self.inner
+    }
+
     pub(crate) fn inner(&self) -> &NicInner {
         &self.inner
     }
@@ -118,6 +197,9 @@ impl Nic {
     /// Handles what happened on the NIC. Cheap if nothing did. Every `done` that finds nothing and
     /// every wait calls it, so a program that polls needs not.
     pub fn progress(&self) {
+        if self.is_closed() {
+            return;
+        }
         while let Some(event) = self.inner.port.next_event() {
             match event {
                 PortEvent::ViStopped(stopped) => {
@@ -128,6 +210,9 @@ impl Nic {
                 }
                 PortEvent::CardLost => self.card_lost(),
             }
+        }
+        if self.inner.peering_count.load(Ordering::Acquire) > 0 {
+            self.peer_progress();
         }
     }
 

@@ -3,16 +3,19 @@
 use core::time::Duration;
 
 use host_driver::bus::Wait;
+use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
-use host_driver::work_queue::Head;
-use nic_regs::desc::control;
-use nic_regs::doorbell::Queue;
+use host_driver::work_queue::{Head, Inline};
+use nic_regs::doorbell::{Queue, Token};
+use nic_regs::tpt::Handle;
 
 use crate::attributes::ViState;
 use crate::descriptor::Descriptor;
 use crate::error::{CompletionError, Result, VipReturn};
+use crate::memory::Region;
 use crate::nic::Nic;
 use crate::vi::Vi;
+use crate::waiting::Patience;
 
 /// A wait without end (`VIP_INFINITE`).
 #[doc(alias = "VIP_INFINITE")]
@@ -52,7 +55,8 @@ impl Vi {
     ///
     /// # Errors
     /// [`VipReturn::ErrorResource`] if the queue is full; [`VipReturn::ErrorNotSupported`] for an
-    /// RDMA that the NIC does not have.
+    /// RDMA that the NIC does not have; [`VipReturn::InvalidParameter`] if the VI is destroyed or its
+    /// NIC closed.
     #[doc(alias = "VipPostSend")]
     pub fn post_send(&self, descriptor: &Descriptor) -> Result<()> {
         self.post(Queue::Send, descriptor)
@@ -62,55 +66,97 @@ impl Vi {
     /// the card is gone, when it completes at once, as flushed.
     ///
     /// # Errors
-    /// [`VipReturn::ErrorResource`] if the queue is full.
+    /// [`VipReturn::ErrorResource`] if the queue is full; [`VipReturn::InvalidParameter`] as for
+    /// [`Vi::post_send`].
     #[doc(alias = "VipPostRecv")]
     pub fn post_recv(&self, descriptor: &Descriptor) -> Result<()> {
         self.post(Queue::Recv, descriptor)
     }
 
     fn post(&self, queue: Queue, descriptor: &Descriptor) -> Result<()> {
-        let port = self.nic().port();
-        let attributes = port.attributes();
-        if queue == Queue::Send {
-            let supported = match descriptor.control() & control::OP_MASK {
-                control::OP_RDMA_WRITE => attributes.rdma_write,
-                control::OP_RDMA_READ => attributes.rdma_read,
-                _ => true,
-            };
-            if !supported {
-                return Err(VipReturn::ErrorNotSupported.into());
+        loop {
+            let mut work = self.side(queue).work.lock();
+            if self.gives_to_nic(queue) {
+                return Ok(work.post(descriptor.slot(), &self.find(), self.ring())?);
             }
-        }
-        let mut work = lock(&self.side(queue).work);
-        let held = queue == Queue::Recv;
-        match self.state() {
-            ViState::Connected => {}
-            ViState::Idle | ViState::ConnectPending if held && !self.nic().is_lost() => {}
-            _ => {
-                work.post_flushed(descriptor.slot())?;
-                drop(work);
-                self.inner().announce(queue, 1);
+            drop(work);
+            if self.is_gone() {
+                return Err(VipReturn::InvalidParameter.into());
+            }
+            if self.post_flushed(queue, descriptor)? {
                 return Ok(());
             }
         }
-        let inline = if attributes.push && queue == Queue::Send && work.is_idle() {
-            let tag = self.attributes().ptag;
-            descriptor.inline(|segment, data| self.nic().read_segment(tag, segment, data))
-        } else {
-            None
+    }
+
+    /// Whether the NIC gets what is posted on a queue, now or with the next connection. It stays so
+    /// while the queue is locked.
+    fn gives_to_nic(&self, queue: Queue) -> bool {
+        match self.state() {
+            ViState::Connected => true,
+            ViState::Idle | ViState::ConnectPending => {
+                queue == Queue::Recv && !self.nic().is_lost()
+            }
+            ViState::Error => false,
+        }
+    }
+
+    /// Posts a descriptor that the NIC does not get. False if the state has changed, and it does.
+    fn post_flushed(&self, queue: Queue, descriptor: &Descriptor) -> Result<bool> {
+        let side = self.side(queue);
+        // Done and told in one step, for whoever counts what is not told.
+        let _telling = lock(&side.telling);
+        let done = {
+            let mut work = side.work.lock();
+            if self.gives_to_nic(queue) {
+                return Ok(false);
+            }
+            work.post_flushed(descriptor.slot())?
         };
-        work.post(descriptor.slot(), |token| match &inline {
+        if done {
+            self.inner().announce(queue, 1);
+        }
+        Ok(true)
+    }
+
+    fn find(&self) -> impl Fn(Handle) -> Option<(DmaMemory, bool)> {
+        |handle| self.nic().find(self.tag(), handle)
+    }
+
+    fn ring(&self) -> impl FnOnce(Token, Option<&Inline>) {
+        let port = self.nic().port();
+        move |token, inline| match inline {
             Some(inline) => port.post_with(token, inline.data(), inline.immediate),
             None => port.post(token),
-        })?;
-        Ok(())
+        }
+    }
+
+    /// Posts the descriptor that the program has written at a virtual address, in the memory that
+    /// the handle names; it need not have a [`Descriptor`] for it.
+    ///
+    /// # Errors
+    /// As [`Vi::post_send`] and [`Vi::post_recv`]; [`VipReturn::InvalidParameter`] if there is no
+    /// room for a descriptor or it is not aligned to 64 bytes.
+    pub fn post_at(&self, queue: Queue, address: u64, handle: u32) -> Result<()> {
+        let handle = Handle(handle);
+        let mut work = self.side(queue).work.lock();
+        if self.state() == ViState::Connected {
+            let ring = self.ring();
+            let ring = |bits, inline: Option<&Inline>| ring(Token::from_bits(bits), inline);
+            work.post_at(address, handle, &self.find(), ring)?;
+            return Ok(());
+        }
+        drop(work);
+        let (memory, _) = self.find()(handle).ok_or(VipReturn::InvalidParameter)?;
+        self.post(queue, &Region::new(memory, handle).descriptor_at(address)?)
     }
 
     /// Takes the oldest send descriptor if it is done.
     ///
     /// # Errors
     /// [`VipReturn::NotDone`]; [`VipReturn::DescriptorError`], without a descriptor if nothing is
-    /// posted.
+    /// posted; [`VipReturn::InvalidParameter`] if the VI is destroyed or its NIC closed, and no
+    /// descriptor that was done before is left.
     #[doc(alias = "VipSendDone")]
     pub fn send_done(&self) -> Completion {
         self.done(Queue::Send)
@@ -134,13 +180,30 @@ impl Vi {
             return completion;
         }
         self.nic().progress();
-        self.take(queue).unwrap_or(nothing(VipReturn::NotDone))
+        if let Some(completion) = self.take(queue) {
+            return completion;
+        }
+        let gone = self.is_gone();
+        nothing(if gone { VipReturn::InvalidParameter } else { VipReturn::NotDone })
+    }
+
+    /// As [`Vi::done`], for a program whose NIC somebody else keeps going ([`Nic::progress`]): it
+    /// handles no events itself, so it costs little.
+    ///
+    /// # Errors
+    /// As [`Vi::send_done`].
+    pub fn poll(&self, queue: Queue) -> Completion {
+        self.take(queue).unwrap_or_else(|| {
+            let gone = self.is_gone();
+            nothing(if gone { VipReturn::InvalidParameter } else { VipReturn::NotDone })
+        })
     }
 
     fn take(&self, queue: Queue) -> Option<Completion> {
-        let head = lock(&self.side(queue).work).take();
+        let head = self.side(queue).work.lock().take();
         match head {
             Head::NotDone => None,
+            Head::Empty if self.is_gone() => None,
             Head::Empty => Some(nothing(VipReturn::DescriptorError)),
             Head::Done(slot) => {
                 let descriptor = Descriptor::new(slot);
@@ -152,6 +215,12 @@ impl Vi {
                 })
             }
         }
+    }
+
+    /// Takes the oldest descriptor if there is one and it is done.
+    pub(crate) fn take_done(&self, queue: Queue) -> Option<Completion> {
+        let nothing_there = |e: &CompletionError| e.descriptor.is_none();
+        self.take(queue).filter(|taken| !taken.as_ref().is_err_and(nothing_there))
     }
 
     /// Waits for the oldest send descriptor.
@@ -174,16 +243,16 @@ impl Vi {
 
     fn wait(&self, queue: Queue, timeout: Duration, what: &'static str) -> Completion {
         let nic = self.nic();
-        let deadline = Deadline::after(nic, timeout);
+        let mut patience = Patience::new(nic, timeout, what, self.number().into());
         loop {
             let completion = self.done(queue);
             if !matches!(&completion, Err(e) if e.code == VipReturn::NotDone) {
                 return completion;
             }
-            if deadline.left(nic, 1) == 0 {
+            if patience.is_over(nic) {
                 return nothing(VipReturn::Timeout);
             }
-            nic.relax(deadline.wait(what, self.number().into()));
+            patience.pause(nic, || self.arm(queue));
         }
     }
 }

@@ -11,21 +11,27 @@
 //! both queues: whatever was posted to the NIC was posted before a stop or a disconnect empties its
 //! queues.
 
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+mod create;
 
-use host_driver::port::{PortVi, ViStopped};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use host_driver::bus::Wait;
+use host_driver::port::ViStopped;
 use host_driver::sync::lock;
-use host_driver::work_queue::WorkQueue;
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
+use nic_regs::tpt::Handle;
 use nic_regs::vi::StopReason;
 
-use crate::attributes::{Reliability, ViAttributes, ViQuery, ViState};
+use crate::attributes::{ViAttributes, ViQuery, ViState};
 use crate::completion::Cq;
 use crate::descriptor::Descriptor;
 use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
-use crate::nic::{DESCRIPTORS_PER_QUEUE, Nic};
+use crate::memory::Ptag;
+use crate::nic::Nic;
+use crate::peer::Peering;
+use crate::place::{Place, Work};
 
 /// A virtual interface (`VIP_VI_HANDLE`). Clones are the same VI; the last one destroys it.
 #[derive(Clone)]
@@ -34,11 +40,31 @@ pub struct Vi {
     inner: Arc<ViInner>,
 }
 
+/// Bound of what sets a connection up and was told to give up: longer than all its steps.
+const ABANDON_NS: u64 = 1_000_000_000;
+
+/// State of a VI that was destroyed, or whose NIC was closed.
+const GONE: u8 = 4;
+
 /// One work queue with its lock and its completion queue.
 #[derive(Debug)]
 pub(crate) struct Side {
-    pub(crate) work: Mutex<WorkQueue>,
+    pub(crate) work: &'static parking_lot::Mutex<Work>,
     pub(crate) cq: Option<Cq>,
+    /// Held from when software has completed descriptors until its completion queue knows.
+    pub(crate) telling: Mutex<()>,
+    /// Number of the completion queue that the NIC tells: the program's or the library's.
+    told: Option<u16>,
+}
+
+impl Side {
+    /// Has the next completion wake sleepers. False if it cannot.
+    fn arm(&self, nic: &Nic) -> bool {
+        match &self.cq {
+            Some(cq) => cq.arm(),
+            None => self.told.is_some() && nic.arm_own_queue(),
+        }
+    }
 }
 
 /// Completions of a VI's queues that its completion queues were told of.
@@ -47,14 +73,24 @@ pub(crate) type Announced = Arc<[AtomicU64; 2]>;
 pub(crate) struct ViInner {
     pub(crate) nic: Nic,
     number: u16,
-    attributes: ViAttributes,
+    attributes: Mutex<ViAttributes>,
+    /// The protection tag of the attributes, for posting.
+    tag: AtomicU16,
+    /// A [`ViState`], or [`GONE`].
     state: AtomicU8,
     sides: [Side; 2],
+    /// Where the work queues of both sides are.
+    place: Place,
     announced: Announced,
     /// Held while the connection is taken down; may be held across `relax`.
     teardown: Mutex<()>,
     /// The NIC stopped the VI before the connection was known here.
     early_stop: Mutex<Option<ViStopped>>,
+    user_data: AtomicU64,
+    /// Whoever sets a connection up is to give up.
+    abandoned: AtomicBool,
+    /// A connection with a peer that is being set up; may be held across `relax`.
+    pub(crate) peering: Mutex<Option<Peering>>,
 }
 
 impl core::fmt::Debug for Vi {
@@ -71,77 +107,46 @@ impl PartialEq for Vi {
 
 impl Eq for Vi {}
 
-impl Nic {
-    /// Creates a VI, Idle. A completion queue is chosen for each work queue, or none.
-    ///
-    /// # Errors
-    /// [`VipReturn::InvalidMtu`], [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`],
-    /// [`VipReturn::ErrorResource`]; [`VipReturn::InvalidParameter`] for a completion queue of
-    /// another NIC; [`VipReturn::ErrorNotSupported`] to allow RDMA writes that the NIC does not have.
-    #[doc(alias = "VipCreateVi")]
-    pub fn create_vi(
-        &self,
-        attributes: ViAttributes,
-        send_cq: Option<&Cq>,
-        recv_cq: Option<&Cq>,
-    ) -> Result<Vi> {
-        let limit = self.port().attributes().max_transfer;
-        if attributes.max_transfer_size == 0 || attributes.max_transfer_size > limit {
-            return Err(VipReturn::InvalidMtu.into());
-        }
-        let port = self.port().attributes();
-        let unreliable = attributes.reliability == Reliability::Unreliable;
-        if attributes.enable_rdma_read && (unreliable || !port.rdma_read) {
-            return Err(VipReturn::InvalidRdmaRead.into());
-        }
-        if attributes.enable_rdma_write && !port.rdma_write {
-            return Err(VipReturn::ErrorNotSupported.into());
-        }
-        self.use_tag(attributes.ptag)?;
-        let created = self.port().create_vi(PortVi {
-            reliability: attributes.reliability,
-            tag: attributes.ptag.0,
-            max_transfer: attributes.max_transfer_size,
-            send_queue: send_cq.map(Cq::number),
-            recv_queue: recv_cq.map(Cq::number),
-            rdma_write: attributes.enable_rdma_write,
-            rdma_read: attributes.enable_rdma_read,
-        });
-        let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
-        let side = |queue, cq: Option<&Cq>| Side {
-            work: Mutex::new(WorkQueue::new(number, queue, DESCRIPTORS_PER_QUEUE)),
-            cq: cq.cloned(),
-        };
-        let inner = Arc::new(ViInner {
-            nic: self.clone(),
-            number,
-            attributes,
-            state: AtomicU8::new(ViState::Idle as u8),
-            sides: [side(Queue::Send, send_cq), side(Queue::Recv, recv_cq)],
-            announced: Announced::default(),
-            teardown: Mutex::new(()),
-            early_stop: Mutex::new(None),
-        });
-        lock(&self.inner().vis).insert(number, Arc::downgrade(&inner));
-        for cq in [send_cq, recv_cq].into_iter().flatten() {
-            cq.attach(number, &inner, &inner.announced);
-        }
-        Ok(Vi { inner })
-    }
-}
-
 impl ViInner {
     /// Makes completions known that the NIC did not announce and will not: after its queues were
     /// emptied. `side` has `not_done` descriptors that are still to be completed.
     fn settle(&self, queue: Queue, not_done: usize) {
         let side = &self.sides[queue as usize];
         let Some(cq) = &side.cq else { return };
+        let _telling = lock(&side.telling);
         cq.drain();
-        let completed = lock(&side.work).posted().saturating_sub(not_done as u64);
+        let completed = side.work.lock().posted().saturating_sub(not_done as u64);
         let announced = self.announced[queue as usize].load(Ordering::Acquire);
         if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(announced)) {
             self.announce(queue, count);
         }
+    }
+
+    /// Descriptors of a queue that were done since the VI was created.
+    pub(crate) fn done_count(&self, queue: Queue) -> u64 {
+        self.sides[queue as usize].work.lock().done()
+    }
+
+    /// Number of the completion queue of a queue.
+    pub(crate) fn queue_number(&self, queue: Queue) -> Option<u16> {
+        self.sides[queue as usize].cq.as_ref().map(Cq::number)
+    }
+
+    /// Rights in a registration have changed, or it is no more.
+    pub(crate) fn forget(&self, handle: Handle) {
+        for side in &self.sides {
+            side.work.lock().forget(handle);
+        }
+    }
+
+    /// The VI is not to be used any more.
+    pub(crate) fn bury(&self) {
+        let mut queues = self.sides.each_ref().map(|side| side.work.lock());
+        queues.iter_mut().for_each(|work| work.set_open(false));
+        self.state.store(GONE, Ordering::Release);
+        drop(queues);
+        // Who knows the place is sent the long way, which tells.
+        self.place.set_key(0);
     }
 
     /// Puts completions that software made into the completion queue.
@@ -149,6 +154,8 @@ impl ViInner {
         if let Some(cq) = &self.sides[queue as usize].cq {
             cq.push(self.number, queue, count);
         }
+        // Somebody may sleep for them.
+        self.nic.port().wake();
     }
 }
 
@@ -161,8 +168,17 @@ impl Vi {
         &self.inner.nic
     }
 
+    /// Has the next completion of a queue wake sleepers. False if it cannot.
+    pub(crate) fn arm(&self, queue: Queue) -> bool {
+        self.side(queue).arm(self.nic())
+    }
+
     pub(crate) fn side(&self, queue: Queue) -> &Side {
         &self.inner.sides[queue as usize]
+    }
+
+    pub(crate) const fn inner_arc(&self) -> &Arc<ViInner> {
+        &self.inner
     }
 
     pub(crate) fn inner(&self) -> &ViInner {
@@ -175,13 +191,41 @@ impl Vi {
         self.inner.number
     }
 
+    /// A number of the program's own, which the VI carries; 0 at first.
+    #[must_use]
+    pub fn user_data(&self) -> u64 {
+        self.inner.user_data.load(Ordering::Acquire)
+    }
+
+    /// Sets the number of [`Vi::user_data`].
+    pub fn set_user_data(&self, value: u64) {
+        self.inner.user_data.store(value, Ordering::Release);
+    }
+
     /// The VI's attributes.
     #[must_use]
     pub fn attributes(&self) -> ViAttributes {
-        self.inner.attributes
+        *lock(&self.inner.attributes)
     }
 
-    /// The VI's state, as far as events were handled; [`Vi::query`] handles them first.
+    pub(crate) fn tag(&self) -> Ptag {
+        Ptag(self.inner.tag.load(Ordering::Relaxed))
+    }
+
+    /// Whether the VI is destroyed, or its NIC closed.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.inner.state.load(Ordering::Acquire) == GONE
+    }
+
+    /// Fails if the VI is destroyed, its NIC closed, or not this one.
+    pub(crate) fn check(&self, nic: &Nic) -> Result<()> {
+        let good = self.nic().is(nic) && !self.is_gone();
+        if good { Ok(()) } else { Err(VipReturn::InvalidParameter.into()) }
+    }
+
+    /// The VI's state, as far as events were handled; [`Vi::query`] handles them first. A VI that was
+    /// destroyed or whose NIC was closed is in `Error`, and every call fails with
+    /// [`VipReturn::InvalidParameter`].
     #[must_use]
     pub fn state(&self) -> ViState {
         match self.inner.state.load(Ordering::Acquire) {
@@ -199,24 +243,52 @@ impl Vi {
         self.nic().progress();
         ViQuery {
             state: self.state(),
-            attributes: self.inner.attributes,
-            send_queue_empty: lock(&self.side(Queue::Send).work).is_empty(),
-            recv_queue_empty: lock(&self.side(Queue::Recv).work).is_empty(),
+            attributes: self.attributes(),
+            send_queue_empty: self.side(Queue::Send).work.lock().is_empty(),
+            recv_queue_empty: self.side(Queue::Recv).work.lock().is_empty(),
         }
     }
 
-    fn queues(&self) -> [MutexGuard<'_, WorkQueue>; 2] {
-        [lock(&self.side(Queue::Send).work), lock(&self.side(Queue::Recv).work)]
+    /// Number of the place of its work queues, see [`crate::place`]; no other VI has it as long as
+    /// this one is there.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.inner.place.number()
+    }
+
+    /// Lets whoever knows `key`, which is not 0, use the work queues by their place.
+    pub fn set_key(&self, key: usize) {
+        self.inner.place.set_key(key);
+    }
+
+    fn queues(&self) -> [parking_lot::MutexGuard<'_, Work>; 2] {
+        [self.side(Queue::Send).work.lock(), self.side(Queue::Recv).work.lock()]
     }
 
     /// Changes the state, unless it is another than `from`. Nothing is being posted at that moment.
     pub(crate) fn change(&self, from: ViState, to: ViState) -> Result<()> {
-        let _queues = self.queues();
+        let mut queues = self.queues();
+        if self.is_gone() {
+            return Err(VipReturn::InvalidParameter.into());
+        }
         if self.state() != from {
             return Err(VipReturn::InvalidState.into());
         }
+        queues.iter_mut().for_each(|work| work.set_open(to == ViState::Connected));
         self.inner.state.store(to as u8, Ordering::Release);
         Ok(())
+    }
+
+    /// Nobody else connects the VI from here on, until it is connected or Idle again.
+    pub(crate) fn begin_connect(&self) -> Result<()> {
+        self.change(ViState::Idle, ViState::ConnectPending)?;
+        self.inner.abandoned.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether whoever connects the VI is to give up: it is to be disconnected.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.inner.abandoned.load(Ordering::Acquire)
     }
 
     /// The connection is there, on both sides.
@@ -231,19 +303,31 @@ impl Vi {
     /// The connection did not come about. `touched`: the NIC's VI was connected for a while, so it
     /// forgot its queues, and what is posted must be posted again.
     pub(crate) fn connect_failed(&self, touched: bool) -> Result<()> {
-        if touched {
-            lock(&self.side(Queue::Recv).work).hold();
-            self.nic().port().reset_vi(self.number())?;
-            lock(&self.inner.early_stop).take();
-            let not_done = lock(&self.side(Queue::Recv).work).not_done();
-            self.inner.settle(Queue::Recv, not_done);
-            lock(&self.side(Queue::Recv).work).repost(|token| self.nic().port().post(token));
-        }
+        let reset = if touched {
+            self.anew(|| Ok(self.nic().port().reset_vi(self.number())?))
+        } else {
+            Ok(())
+        };
+        // Also if the NIC failed: the VI is not being connected any more.
         self.change(ViState::ConnectPending, ViState::Idle)?;
         if self.nic().is_lost() {
             self.card_lost();
         }
-        Ok(())
+        reset
+    }
+
+    /// Does something after which the NIC has forgotten the VI's queues, and posts again what the
+    /// NIC had of the receive queue. On the send queue there is nothing: the VI is not connected.
+    pub(crate) fn anew(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.side(Queue::Recv).work.lock().hold();
+        let result = act();
+        if result.is_ok() {
+            lock(&self.inner.early_stop).take();
+            let not_done = self.side(Queue::Recv).work.lock().not_done();
+            self.inner.settle(Queue::Recv, not_done);
+        }
+        self.side(Queue::Recv).work.lock().repost(|token| self.nic().port().post(token));
+        result
     }
 
     /// The card is gone: what is posted is flushed, and the VI is of no use any more. A connection
@@ -256,13 +340,14 @@ impl Vi {
         {
             self.flush([status::DESC_FLUSHED_ERROR; 2]);
         }
+        self.nic().port().wake();
         drop(teardown);
     }
 
     /// Completes what the NIC has not, and makes it known. The NIC's queues are empty.
     fn flush(&self, first: [u32; 2]) -> [Option<Descriptor>; 2] {
         [Queue::Send, Queue::Recv].map(|queue| {
-            let flushed = lock(&self.side(queue).work).flush(first[queue as usize]);
+            let flushed = self.side(queue).work.lock().flush(first[queue as usize]);
             self.inner.settle(queue, 0);
             flushed.map(Descriptor::new)
         })
@@ -290,6 +375,7 @@ impl Vi {
         let mut first = [status::DESC_FLUSHED_ERROR; 2];
         first[stopped.queue as usize] = stopped.status;
         let flushed = self.flush(first);
+        nic.port().wake();
         drop(teardown);
         let (code, resource) = match stopped.reason {
             StopReason::Refused | StopReason::PeerDown | StopReason::Disconnected => {
@@ -320,28 +406,52 @@ impl Vi {
         nic.report(&ErrorDescriptor { vi: Some(self.clone()), descriptor, resource, code });
     }
 
+    /// Ends the setting up of a connection, in whatever thread, and waits until it has ended.
+    fn abandon(&self) -> Result<()> {
+        let nic = self.nic();
+        let end = nic.port().now_ns().saturating_add(ABANDON_NS);
+        let wait = Wait::bounded("the end of a connection's set-up, VI", self.number().into());
+        while self.state() == ViState::ConnectPending && nic.port().now_ns() < end {
+            // Another thread may begin anew between two looks.
+            self.inner.abandoned.store(true, Ordering::Release);
+            self.cancel_peer()?;
+            if self.state() == ViState::ConnectPending {
+                nic.port().wake();
+                nic.relax(wait);
+            }
+        }
+        Ok(())
+    }
+
     /// Disconnects; what is posted completes as flushed, in order, and is still to be taken. The VI
-    /// is then Idle.
+    /// is then Idle. A connection that is being set up is given up; the call that does so in another
+    /// thread fails with [`VipReturn::InvalidState`]. An Idle VI stays as it is, but for what is
+    /// posted.
     ///
     /// # Errors
-    /// [`VipReturn::InvalidState`] while a connection is being set up; [`VipReturn::ErrorResource`]
-    /// if the NIC does not answer.
+    /// [`VipReturn::ErrorResource`] if the NIC does not answer; [`VipReturn::InvalidParameter`] if
+    /// the VI is destroyed; [`VipReturn::InvalidState`] if another thread connects it again and
+    /// again, for a second.
     #[doc(alias = "VipDisconnect")]
     pub fn disconnect(&self) -> Result<()> {
         let nic = self.nic();
+        self.check(nic)?;
+        self.abandon()?;
         let _teardown = nic.lock_relaxed(&self.inner.teardown, "a VI's teardown");
+        let drained = self.queues().iter().all(|queue| queue.not_done() == 0);
         match self.state() {
             ViState::ConnectPending => return Err(VipReturn::InvalidState.into()),
+            ViState::Idle if drained => return Ok(()),
             // The NIC's side was taken down when the VI stopped.
-            ViState::Error => return self.change(ViState::Error, ViState::Idle),
-            ViState::Idle if self.queues().iter().all(|queue| queue.not_done() == 0) => {
-                return Ok(());
-            }
+            ViState::Error if drained => return self.change(ViState::Error, ViState::Idle),
+            // The NIC failed in an earlier attempt.
+            ViState::Error => {}
             // Nothing is posted to the NIC from here on.
             state @ (ViState::Idle | ViState::Connected) => self.change(state, ViState::Error)?,
         }
         nic.port().reset_vi(self.number())?;
         self.flush([status::DESC_FLUSHED_ERROR; 2]);
+        nic.port().wake();
         self.change(ViState::Error, ViState::Idle)
     }
 
@@ -349,9 +459,10 @@ impl Vi {
     ///
     /// # Errors
     /// [`VipReturn::InvalidState`] unless Idle; [`VipReturn::ErrorResource`] if descriptors are
-    /// still to be taken.
+    /// still to be taken; [`VipReturn::InvalidParameter`] if it is destroyed already.
     #[doc(alias = "VipDestroyVi")]
     pub fn destroy(&self) -> Result<()> {
+        self.check(self.nic())?;
         if self.state() != ViState::Idle {
             return Err(VipReturn::InvalidState.into());
         }
@@ -362,16 +473,24 @@ impl Vi {
         if destroyed.is_none() {
             return Err(VipReturn::InvalidParameter.into());
         }
+        self.inner.bury();
+        self.inner.forget_notify();
         self.inner.release()
     }
 }
 
 impl ViInner {
+    /// Drops what handlers wait for, and ends waits.
+    fn forget_notify(&self) {
+        self.nic.inner().notifier.forget_vi(self);
+        self.nic.port().wake();
+    }
+
     fn release(&self) -> Result<()> {
         for cq in self.sides.iter().filter_map(|side| side.cq.as_ref()) {
             cq.detach(self.number);
         }
-        self.nic.release_tag(self.attributes.ptag);
+        self.nic.release_tag(lock(&self.attributes).ptag);
         Ok(self.nic.port().destroy_vi(self.number)?)
     }
 }
@@ -383,7 +502,11 @@ impl Drop for ViInner {
         if vis.get(&self.number).is_some_and(own) {
             vis.remove(&self.number);
             drop(vis);
+            self.forget_notify();
             if !std::thread::panicking() {
+                if let Some(request) = lock(&self.peering).as_ref().and_then(Peering::request) {
+                    self.nic.port().peer_cancel(request);
+                }
                 // Nobody is left to tell; the port takes back what is left when it is closed.
                 let _ = self.nic.port().reset_vi(self.number);
                 let _ = self.release();

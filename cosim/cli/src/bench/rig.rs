@@ -201,7 +201,7 @@ impl End {
                 rdma_write: self.driver.capabilities().rdma_write,
                 rdma_read: self.driver.capabilities().rdma_read,
             })?;
-            let work = |queue| WorkQueue::new(number, queue, DESCRIPTORS);
+            let work = |queue| WorkQueue::new(number, queue, DESCRIPTORS, u8::MAX, false);
             let (send, recv) = (work(Queue::Send), work(Queue::Recv));
             self.vis.push(Vi { number, send, recv });
         }
@@ -250,7 +250,7 @@ impl End {
             Form::Push if bytes <= PUSH_DATA_BYTES => Some(self.memory.to_vec(data, bytes)),
             _ => None,
         };
-        self.vis[vi].queue(Queue::Send).post(&slot, |token| match &data {
+        self.vis[vi].queue(Queue::Send).post(&slot, &|_| None, |token, _| match &data {
             Some(data) => port.post_with(token, data, None),
             None => port.post(token),
         })
@@ -264,7 +264,7 @@ impl End {
     fn post(&mut self, vi: usize, queue: Queue, bytes: usize) -> Result<(), Error> {
         let (slot, _) = self.slot(queue, bytes, None)?;
         let port = &self.port;
-        self.vis[vi].queue(queue).post(&slot, |token| port.post(token))
+        self.vis[vi].queue(queue).post(&slot, &|_| None, |token, _| port.post(token))
     }
 
     /// Takes back what is done; gives the number.
@@ -398,7 +398,7 @@ impl<'a> Rig<'a> {
         let remote = DataSegment { address, handle: far.handle.0, length: 0 };
         let (slot, data) = near.slot(own, bytes, Some((operation, remote)))?;
         let port = &near.port;
-        near.vis[0].queue(Queue::Send).post(&slot, |token| port.post(token))?;
+        near.vis[0].queue(Queue::Send).post(&slot, &|_| None, |token, _| port.post(token))?;
         self.settle()?;
         if self.ends[0].reap(0, Queue::Send)? != 1 {
             return Err("the RDMA is not done".into());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use crate::bus::Wait;
+use crate::bus::{ThreadSeat, Wait};
 use crate::sync::lock;
 
 /// Wall time after which a thread that waits for its turn gives up: the holder blocks on something
@@ -26,6 +26,8 @@ struct Entry {
     seat: u32,
     name: String,
     entered: bool,
+    /// A thread of the library.
+    guest: bool,
     wait: Option<Wait>,
 }
 
@@ -33,7 +35,10 @@ struct Entry {
 pub(super) struct Baton {
     entries: Vec<Entry>,
     next_seat: u32,
+    /// None: a thread without a seat may act.
     holder: Option<u32>,
+    /// What a thread without a seat waits for that lets guests run; it has its turns among theirs.
+    visitor: Option<Wait>,
     random: u64,
 }
 
@@ -45,6 +50,7 @@ impl Baton {
             entries: Vec::new(),
             next_seat: 0,
             holder: None,
+            visitor: None,
             random: if random == 0 { 1 } else { random },
         }
     }
@@ -55,7 +61,7 @@ impl Baton {
             return;
         }
         let me = my_seat(world);
-        let entered = self.entries.iter().any(|entry| entry.entered);
+        let entered = self.entries.iter().any(|entry| entry.entered && !entry.guest);
         assert!(
             me == self.holder || (me.is_none() && !entered),
             "a thread uses the simulated world out of turn (its seat is {me:?}, the baton is at {:?}): give it a seat \
@@ -71,8 +77,13 @@ impl Baton {
         }
     }
 
+    pub(super) fn has_guests(&self) -> bool {
+        self.entries.iter().any(|entry| entry.guest)
+    }
+
     pub(super) fn all_unbounded(&self) -> bool {
-        self.entries.iter().all(|entry| entry.wait.is_some_and(|wait| !wait.bounded))
+        self.visitor.is_none_or(|wait| !wait.bounded)
+            && self.entries.iter().all(|entry| entry.wait.is_some_and(|wait| !wait.bounded))
     }
 
     pub(super) fn describe(&self, mine: Wait) -> String {
@@ -91,12 +102,26 @@ impl Baton {
     }
 
     fn pick(&mut self) {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let count = self.entries.len() as u64;
-        let index = usize::try_from((self.random >> 16).checked_rem(count).unwrap_or(0));
-        self.holder = index.ok().and_then(|i| self.entries.get(i)).map(|entry| entry.seat);
+        // With a visitor, guests and the visitor have turns; without, all seats, unless there are
+        // guests alone: they wait until somebody lets time pass.
+        let visited = self.visitor.is_some();
+        let seated = self.entries.iter().any(|entry| !entry.guest);
+        let all = self.entries.iter().filter(|entry| !visited || entry.guest);
+        let mut turns: Vec<Option<u32>> = all.map(|entry| Some(entry.seat)).collect();
+        if visited {
+            turns.push(None);
+        } else if !seated {
+            turns.clear();
+        }
+        if !turns.is_empty() {
+            // Not otherwise: when a guest enters while nobody lets time pass is chance.
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
+        }
+        let index = (self.random >> 16).checked_rem(turns.len() as u64).unwrap_or(0);
+        let picked = usize::try_from(index).ok().and_then(|i| turns.get(i).copied());
+        self.holder = picked.flatten();
     }
 }
 
@@ -113,11 +138,11 @@ impl core::fmt::Debug for Seat {
 }
 
 impl Seat {
-    pub(super) fn new(shared: Arc<Shared>, name: &str) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, name: &str, guest: bool) -> Self {
         let mut state = lock(&shared.state);
         let seat = state.baton.next_seat;
         state.baton.next_seat += 1;
-        let entry = Entry { seat, name: name.to_owned(), entered: false, wait: None };
+        let entry = Entry { seat, name: name.to_owned(), entered: false, guest, wait: None };
         state.baton.entries.push(entry);
         drop(state);
         Self { shared: Some(shared), seat }
@@ -138,7 +163,7 @@ impl Seat {
         if let Some(entry) = baton.entries.iter_mut().find(|entry| entry.seat == self.seat) {
             entry.entered = true;
         }
-        if baton.holder.is_none() {
+        if baton.holder.is_none() && baton.visitor.is_none() {
             baton.pick();
         }
         drop(state);
@@ -153,6 +178,13 @@ impl Seat {
     pub fn run<R>(self, program: impl FnOnce() -> R) -> R {
         let _turn = self.enter();
         program()
+    }
+}
+
+impl ThreadSeat for Seat {
+    fn run(self: Box<Self>, program: &mut dyn FnMut()) {
+        let _turn = self.enter();
+        program();
     }
 }
 
@@ -184,9 +216,10 @@ impl Drop for BatonGuard {
 }
 
 impl Shared {
-    /// Gives the baton on and waits for the next turn, if this thread has a seat.
-    pub(super) fn pass_baton(&self) {
-        let Some(seat) = my_seat(self.id) else { return };
+    /// Gives the baton on and waits for the next turn, if this thread has a seat, or if there are
+    /// guests.
+    pub(super) fn pass_baton(&self, wait: Wait) {
+        let Some(seat) = my_seat(self.id) else { return self.visit(wait) };
         let mut state = lock(&self.state);
         state.baton.pick();
         if state.baton.holder == Some(seat) {
@@ -197,14 +230,31 @@ impl Shared {
         self.wait_turn(seat);
     }
 
+    /// Lets guests have their turns until this thread, which has no seat, has its own.
+    fn visit(&self, wait: Wait) {
+        let mut state = lock(&self.state);
+        if !state.baton.has_guests() || state.baton.holder.is_some() {
+            return;
+        }
+        state.baton.visitor = Some(wait);
+        state.baton.pick();
+        drop(state);
+        self.wait_for(None);
+        lock(&self.state).baton.visitor = None;
+    }
+
     fn wait_turn(&self, seat: u32) {
+        self.wait_for(Some(seat));
+    }
+
+    fn wait_for(&self, turn: Option<u32>) {
         let mut state = lock(&self.state);
         self.turn.notify_all();
-        while state.baton.holder != Some(seat) {
+        while state.baton.holder != turn {
             let waited = self.turn.wait_timeout(state, TURN_LIMIT);
             let (next, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
             state = next;
-            if timeout.timed_out() && state.baton.holder != Some(seat) {
+            if timeout.timed_out() && state.baton.holder != turn {
                 let holder = state.baton.name(state.baton.holder).map(str::to_owned);
                 drop(state);
                 panic!(

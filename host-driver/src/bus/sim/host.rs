@@ -93,6 +93,13 @@ impl SimHost {
         self.pending.get_mut(usize::from(vector)).is_some_and(core::mem::take)
     }
 
+    /// Raises a vector as if the device had; that is not counted.
+    pub(super) fn raise_interrupt(&mut self, vector: u16) {
+        if let Some(pending) = self.pending.get_mut(usize::from(vector)) {
+            *pending = true;
+        }
+    }
+
     pub(super) fn take_touched(&mut self) -> bool {
         core::mem::take(&mut self.touched)
     }
@@ -156,27 +163,7 @@ impl HostBus for SimHost {
             return;
         };
         let Some((_, memory)) = &self.last else { return };
-        store_in_order(memory, offset, data);
+        memory.store_in_order(offset, data);
         self.touched |= data.len() <= SMALL_WRITE_BYTES;
-    }
-}
-
-/// Stores `data`; its last word (status, phase) last and with release, as programs poll it.
-fn store_in_order(memory: &DmaMemory, offset: usize, data: &[u8]) {
-    let end = offset + data.len();
-    if let Some((front, word)) = data.split_last_chunk::<8>()
-        && end.is_multiple_of(8)
-        && memory.address().is_multiple_of(8)
-    {
-        memory.copy_from(offset, front);
-        memory.store_u64(end - 8, u64::from_le_bytes(*word));
-    } else if let Some((front, word)) = data.split_last_chunk::<4>()
-        && end.is_multiple_of(4)
-        && memory.address().is_multiple_of(4)
-    {
-        memory.copy_from(offset, front);
-        memory.store_u32(end - 4, u32::from_le_bytes(*word));
-    } else {
-        memory.copy_from(offset, data);
     }
 }

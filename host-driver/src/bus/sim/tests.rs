@@ -108,6 +108,58 @@ fn interrupts_wake_and_are_taken_once() {
     assert_eq!((world.interrupt_count(0), world.faults(0).len()), (1, 1), "no such vector");
 }
 
+/// A guest has turns while a thread without a seat lets time pass, and among seats; and it does not run
+/// at any other time.
+#[test]
+fn guests_have_turns() {
+    let turns = || {
+        let (world, bus) = world_of(Fake::registers(|_| Some(0)));
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (guest, wait) = (bus.thread_seat("guest"), Wait::bounded("a turn", 0));
+        let (theirs, their_bus) = (Arc::clone(&log), Arc::clone(&bus));
+        let thread = std::thread::spawn(move || {
+            guest.run(&mut || {
+                for _ in 0..20 {
+                    lock(&theirs).push('g');
+                    their_bus.relax(wait);
+                }
+            });
+        });
+        for _ in 0..8 {
+            lock(&log).push('m');
+            bus.relax(wait);
+            let length = lock(&log).len();
+            // Out of the world nobody else runs.
+            std::thread::yield_now();
+            assert_eq!(lock(&log).len(), length);
+        }
+        // With a seat beside it, which ends first or last.
+        let seat = world.join_baton("seat");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                seat.run(|| {
+                    for _ in 0..5 {
+                        lock(&log).push('s');
+                        bus.relax(wait);
+                    }
+                });
+            });
+        });
+        while !thread.is_finished() {
+            world.run(64);
+        }
+        thread.join().unwrap();
+        let log = lock(&log).iter().collect::<String>();
+        (log, world.now() > 0)
+    };
+    let (log, ran) = turns();
+    assert!(ran);
+    assert_eq!(log.matches('g').count(), 20);
+    assert_eq!((log.matches('m').count(), log.matches('s').count()), (8, 5));
+    assert!(log[..log.rfind('m').unwrap()].contains('g'), "in between: {log}");
+    assert_eq!(turns().0, log, "the same seed, the same turns");
+}
+
 #[test]
 fn time_is_bounded_everywhere() {
     let (world, bus) = world_of(Fake::registers(|_| None));
@@ -134,7 +186,7 @@ const GOOD_ID: u32 = (MAGIC as u32) << 16 | ABI as u32;
 #[test]
 fn wrong_devices_are_named() {
     let text = bring_up(|_| Some(u32::MAX));
-    assert_eq!(text, "the card is absent: register ID reads as all ones");
+    assert_eq!(text, "the card of node 0 is absent: register ID reads as all ones");
     let text = bring_up(|_| Some(0x10de_0001));
     assert_eq!(text, "not a Viaduct NIC: its identity is 0x10de, expected 0x51a7");
     let text = bring_up(|_| Some(GOOD_ID + 1));
@@ -146,7 +198,7 @@ fn wrong_devices_are_named() {
     let text = bring_up(|_| {
         Some(if READS.fetch_add(1, Ordering::Relaxed) == 0 { GOOD_ID } else { u32::MAX })
     });
-    assert_eq!(text, "the card is absent: register STATUS reads as all ones");
+    assert_eq!(text, "the card of node 0 is absent: register STATUS reads as all ones");
     // Ready, but its admin ring never answers.
     let text = bring_up(|offset| Some(if offset == 0 { GOOD_ID } else { 0x0101_0101 }));
     assert_eq!(text, "EventCreate 0 was not done within 100000000 ns");

@@ -1,0 +1,127 @@
+//! `cargo xtask install PREFIX`: the library for C programs, its header and what finds them.
+//!
+//! ```text
+//! PREFIX/lib/libvipl.so.1            the library (soname libvipl.so.1)
+//! PREFIX/lib/libvipl.so -> .so.1     for -lvipl
+//! PREFIX/lib/vipl.so -> .so.1        for programs that load this name
+//! PREFIX/lib/pkgconfig/vipl.pc
+//! PREFIX/include/vipl.h
+//! PREFIX/share/viaduct/examples/*.c
+//! ```
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::{Outcome, workspace};
+
+const USAGE: &str = "usage: cargo xtask install PREFIX [--debug] [--rtl]";
+/// The library's version is the interface's.
+const VERSION: &str = "1.0";
+
+/// Builds the library and puts it there.
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let mut prefix = None;
+    let (mut debug, mut rtl) = (false, false);
+    for arg in args {
+        match arg.as_str() {
+            "--debug" => debug = true,
+            "--rtl" => rtl = true,
+            option if option.starts_with('-') => return Err(format!("{option}?\n{USAGE}")),
+            path if prefix.is_none() => prefix = Some(PathBuf::from(path)),
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    let prefix = prefix.ok_or(USAGE)?;
+    let library = build(debug, rtl)?;
+    fs::create_dir_all(&prefix).map_err(|error| failed(&prefix, &error))?;
+    // The file for pkg-config names it, so it must hold from every folder.
+    let prefix = prefix.canonicalize().map_err(|error| failed(&prefix, &error))?;
+    let lib = prefix.join("lib");
+    copy(&library, &lib.join("libvipl.so.1"))?;
+    link("libvipl.so.1", &lib.join("libvipl.so"))?;
+    link("libvipl.so.1", &lib.join("vipl.so"))?;
+    write(&lib.join("pkgconfig/vipl.pc"), &package(&prefix))?;
+    let source = workspace::root().join("via-user");
+    copy(&source.join("include/vipl.h"), &prefix.join("include/vipl.h"))?;
+    let examples = source.join("examples/c");
+    let entries = fs::read_dir(&examples).map_err(|error| failed(&examples, &error))?;
+    for entry in entries.flatten() {
+        copy(&entry.path(), &prefix.join("share/viaduct/examples").join(entry.file_name()))?;
+    }
+    println!("installed libvipl, vipl.h and vipl.pc below {}", prefix.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the library and gives its path.
+fn build(debug: bool, rtl: bool) -> Result<PathBuf, String> {
+    let mut command = workspace::cargo();
+    command.current_dir(workspace::root()).args(["build", "--package", "libvipl"]);
+    if !debug {
+        command.arg("--release");
+    }
+    if rtl {
+        command.args(["--features", "rtl"]).envs(crate::tools::env());
+    }
+    let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !status.success() {
+        return Err("libvipl does not build".to_owned());
+    }
+    let profile = if debug { "debug" } else { "release" };
+    Ok(workspace::target_dir().join(profile).join("libvipl_c.so"))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn make_folder_of(path: &Path) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder).map_err(|error| failed(folder, &error))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    make_folder_of(to)?;
+    // A program that runs keeps the old file.
+    let _ = fs::remove_file(to);
+    fs::copy(from, to).map(drop).map_err(|error| format!("{}: {error}", from.display()))
+}
+
+fn write(to: &Path, text: &str) -> Result<(), String> {
+    make_folder_of(to)?;
+    fs::write(to, text).map_err(|error| failed(to, &error))
+}
+
+fn link(target: &str, place: &Path) -> Result<(), String> {
+    let _ = fs::remove_file(place);
+    symlink(target, place).map_err(|error| failed(place, &error))
+}
+
+fn package(prefix: &Path) -> String {
+    format!(
+        "prefix={}\nincludedir=${{prefix}}/include\nlibdir=${{prefix}}/lib\n\nName: vipl\n\
+         Description: VIPL, the Virtual Interface Provider Library, of Viaduct\nVersion: {VERSION}\n\
+         Cflags: -I${{includedir}}\nLibs: -L${{libdir}} -lvipl\n",
+        prefix.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_checked() {
+        let run = |args: &[&str]| run(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>());
+        assert!(run(&[]).unwrap_err().contains("usage"));
+        assert!(run(&["--fast", "x"]).unwrap_err().contains("--fast"));
+        assert!(run(&["x", "y"]).unwrap_err().contains("usage"));
+    }
+
+    #[test]
+    fn the_package_names_its_prefix() {
+        let text = package(Path::new("/opt/viaduct"));
+        assert!(text.starts_with("prefix=/opt/viaduct\n") && text.contains("-lvipl\n"));
+    }
+}

@@ -1,0 +1,106 @@
+//! `viaduct cosim serve`: a simulator that other programs use.
+
+use crate::Failure;
+use clap::{Args, ValueEnum};
+use cosim::serve::{Config, DeviceFactory, Server};
+use host_driver::bus::vfio_user::run_time_folder;
+use nic_model::Model;
+use nic_model::device::Device;
+use nic_model::link::Faults;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+/// What is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// The behavioural model.
+    Model,
+    /// The Verilated RTL.
+    Rtl,
+}
+
+/// Serve simulated NICs to other programs, over UNIX sockets.
+///
+/// Each NIC is a PCI device behind a socket nic0.sock, nic1.sock, ... in the folder, by the
+/// vfio-user protocol. Every node reaches every other. Stop it with Ctrl-C; it removes its sockets.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct cosim serve                                  two models on a good wire
+  viaduct cosim serve --nodes 3 --loss 0.01            three, each wire loses frames
+  viaduct cosim serve --device rtl --dir nics          the RTL; sockets in ./nics")]
+pub(crate) struct Arguments {
+    /// Number of nodes.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
+    nodes: u8,
+    /// What each node is.
+    #[arg(long, value_enum, default_value_t = Kind::Model)]
+    device: Kind,
+    /// Chance that a frame is lost, 0 to 1.
+    #[arg(long, default_value_t = 0.0, value_parser = chance)]
+    loss: f64,
+    /// Chance that a bit of a frame is inverted, 0 to 1.
+    #[arg(long, default_value_t = 0.0, value_parser = chance)]
+    corrupt: f64,
+    /// Seed of the faults.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Cycles from one end of a wire to the other.
+    #[arg(long, default_value_t = 20, value_name = "CYCLES",
+          value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    latency: u64,
+    /// Folder of the sockets [default: viaduct in $XDG_RUNTIME_DIR, else a folder of this user in
+    /// the folder of temporary files].
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+fn chance(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(chance) if (0.0..=1.0).contains(&chance) => Ok(chance),
+        _ => Err("a chance is a number from 0 to 1".to_owned()),
+    }
+}
+
+#[cfg(feature = "rtl")]
+fn rtl() -> Result<DeviceFactory, Failure> {
+    use cosim::root_complex::HostSettings;
+    use cosim::rtl::RtlNic;
+    Ok(Box::new(|node| {
+        let settings = HostSettings { seed: 1 + u64::from(node), ..HostSettings::default() };
+        Box::new(RtlNic::new(settings)) as Box<dyn Device + Send>
+    }))
+}
+
+#[cfg(not(feature = "rtl"))]
+fn rtl() -> Result<DeviceFactory, Failure> {
+    Err("this build has no RTL; `cargo viaduct cosim serve --device rtl` builds one that has it"
+        .into())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments { nodes, device, loss, corrupt, seed, latency, dir } = arguments;
+    let device: DeviceFactory = match device {
+        Kind::Model => Box::new(|_| Box::new(Model::default()) as Box<dyn Device + Send>),
+        Kind::Rtl => rtl()?,
+    };
+    // Before the sockets are there, so that whoever sees one can stop the server.
+    let (stop, signalled) = UnixStream::pair()?;
+    pipe::register(SIGINT, signalled.try_clone()?)?;
+    pipe::register(SIGTERM, signalled)?;
+    let faults = Faults { seed: *seed, loss: *loss, corrupt: *corrupt, ..Faults::default() };
+    let folder = dir.clone().unwrap_or_else(run_time_folder);
+    let config = Config { nodes: *nodes, latency: *latency, faults, folder, device };
+    let mut server = Server::start(config)?;
+    for path in server.sockets() {
+        println!("vfio-user:{}", path.display());
+    }
+    println!("ready");
+    std::io::stdout().flush()?;
+    server.run(stop.as_fd())?;
+    println!("stopped after {} cycles", server.now());
+    Ok(())
+}

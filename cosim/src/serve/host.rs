@@ -1,0 +1,308 @@
+//! The host of a served NIC: the memory that its client gave it, and the client's interrupts.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use host_driver::bus::sim::{MSI_BASE, MSI_END};
+use host_driver::bus::vfio_user::protocol::{
+    Command, DmaAccess, DmaMap, DmaUnmap, dma, errno, flag, message,
+};
+use host_driver::bus::vfio_user::socket::{Inbox, Received, send};
+use host_driver::dma::DmaMemory;
+use nic_model::device::{HostBus, HostReadError};
+use nic_regs::limits::MSIX_VECTOR_COUNT;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How long a client may take to answer a read or write of its memory by message. The simulation
+/// stands still meanwhile, so a client that takes longer is dropped.
+const ANSWER_BOUND: Duration = Duration::from_secs(2);
+/// Most mappings of a client.
+const MAPPINGS_MAX: usize = 1 << 17;
+/// Files are mapped in aligned pieces of this size, since clients map them in many small ones.
+const WINDOW_BYTES: u64 = 64 << 20;
+const PAGE_BYTES: u64 = 4096;
+
+/// Memory that a client gave.
+#[derive(Debug)]
+struct Mapping {
+    /// Its last address.
+    last: u64,
+    flags: u32,
+    /// The memory and where in it the mapping begins; None: it is reached by message.
+    memory: Option<(DmaMemory, usize)>,
+}
+
+/// A part of a client's file that is mapped here.
+#[derive(Debug)]
+struct Window {
+    file: (u64, u64),
+    start: u64,
+    memory: DmaMemory,
+}
+
+/// The socket for commands to the client.
+#[derive(Debug)]
+struct Twin {
+    socket: UnixStream,
+    inbox: Inbox,
+    next_id: u16,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Host {
+    mappings: BTreeMap<u64, Mapping>,
+    windows: Vec<Window>,
+    vectors: [Option<OwnedFd>; MSIX_VECTOR_COUNT],
+    twin: Option<Twin>,
+    /// The device did something that keeps its clock running.
+    busy: bool,
+    /// The client did not answer.
+    failed: bool,
+}
+
+impl Host {
+    pub(super) fn new() -> Self {
+        Self {
+            mappings: BTreeMap::new(),
+            windows: Vec::new(),
+            vectors: [const { None }; MSIX_VECTOR_COUNT],
+            twin: None,
+            busy: false,
+            failed: false,
+        }
+    }
+
+    /// Whether the device used its host since the last call.
+    pub(super) fn take_busy(&mut self) -> bool {
+        core::mem::take(&mut self.busy)
+    }
+
+    /// Whether the client has to go.
+    pub(super) const fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Takes a socket for commands to the client.
+    pub(super) fn set_twin(&mut self, socket: UnixStream) -> io::Result<()> {
+        socket.set_read_timeout(Some(ANSWER_BOUND))?;
+        socket.set_write_timeout(Some(ANSWER_BOUND))?;
+        self.twin = Some(Twin { socket, inbox: Inbox::default(), next_id: 0 });
+        Ok(())
+    }
+
+    /// Takes memory: of a file, or by message.
+    ///
+    /// # Errors
+    /// The errno for the client.
+    pub(super) fn map(&mut self, map: DmaMap, file: Option<OwnedFd>) -> Result<(), u32> {
+        let last = map.address + (map.size - 1);
+        let taken = self.mappings.range(..=last).next_back();
+        if taken.is_some_and(|(_, other)| other.last >= map.address) {
+            return Err(errno::EXIST);
+        }
+        if self.mappings.len() >= MAPPINGS_MAX {
+            return Err(errno::NO_SPACE);
+        }
+        let memory = match file {
+            Some(file) => self.open(&file, &map)?,
+            None => None,
+        };
+        self.mappings.insert(map.address, Mapping { last, flags: map.flags, memory });
+        Ok(())
+    }
+
+    /// The file's part of a mapping. None for a file that might shrink, which is left to messages.
+    fn open(&mut self, file: &OwnedFd, map: &DmaMap) -> Result<Option<(DmaMemory, usize)>, u32> {
+        let state = rustix::fs::fstat(file).map_err(|_| errno::INVALID)?;
+        let id = (state.st_dev, state.st_ino);
+        let size = u64::try_from(state.st_size).unwrap_or(0);
+        let end = map.offset.checked_add(map.size).filter(|end| *end <= size);
+        let end = end.ok_or(errno::INVALID)?;
+        let has = |w: &&Window| {
+            w.file == id && w.start <= map.offset && end <= w.start + w.memory.len() as u64
+        };
+        let place = |start: u64| usize::try_from(map.offset - start).map_err(|_| errno::INVALID);
+        if let Some(window) = self.windows.iter().find(has) {
+            return Ok(Some((window.memory.clone(), place(window.start)?)));
+        }
+        let start = map.offset / WINDOW_BYTES * WINDOW_BYTES;
+        let stop = end.checked_next_multiple_of(WINDOW_BYTES).unwrap_or(size).min(size);
+        let length = usize::try_from(stop - start).map_err(|_| errno::NO_SPACE)?;
+        match DmaMemory::map_file(file.as_fd(), start, length) {
+            Ok(memory) => {
+                self.windows.push(Window { file: id, start, memory: memory.clone() });
+                Ok(Some((memory, place(start)?)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
+            Err(error) => {
+                let code = error.raw_os_error().and_then(|code| u32::try_from(code).ok());
+                Err(code.unwrap_or(errno::INVALID))
+            }
+        }
+    }
+
+    /// Takes mappings away: all that lie in a range, which may hold none.
+    ///
+    /// # Errors
+    /// The errno for the client: the range cuts a mapping.
+    pub(super) fn unmap(&mut self, unmap: DmaUnmap) -> Result<(), u32> {
+        if unmap.flags == dma::UNMAP_ALL {
+            self.forget_memory();
+            return Ok(());
+        }
+        if unmap.flags != 0 {
+            return Err(errno::NOT_SUPPORTED);
+        }
+        let whole = unmap.size.checked_sub(1).and_then(|n| unmap.address.checked_add(n));
+        let last = whole.ok_or(errno::INVALID)?;
+        let before = self.mappings.range(..unmap.address).next_back();
+        if before.is_some_and(|(_, mapping)| mapping.last >= unmap.address)
+            || self.mappings.range(unmap.address..=last).any(|(_, mapping)| mapping.last > last)
+        {
+            return Err(errno::INVALID);
+        }
+        let gone: Vec<u64> =
+            self.mappings.range(unmap.address..=last).map(|(start, _)| *start).collect();
+        gone.iter().for_each(|start| {
+            self.mappings.remove(start);
+        });
+        if self.mappings.is_empty() {
+            self.windows.clear();
+        }
+        Ok(())
+    }
+
+    fn forget_memory(&mut self) {
+        self.mappings.clear();
+        self.windows.clear();
+    }
+
+    /// Forgets everything of a client.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// Sets or takes away the eventfd of a vector.
+    pub(super) fn set_vector(&mut self, vector: usize, fd: Option<OwnedFd>) {
+        self.vectors[vector] = fd;
+    }
+
+    /// Vectors that have an eventfd.
+    pub(super) fn vectors(&self) -> Vec<usize> {
+        (0..MSIX_VECTOR_COUNT).filter(|vector| self.vectors[*vector].is_some()).collect()
+    }
+
+    /// Raises an interrupt.
+    pub(super) fn raise(&self, vector: usize) {
+        let Some(Some(fd)) = self.vectors.get(vector) else { return };
+        // Whatever the client gave, writing to it must not block.
+        let mut ready = [PollFd::new(fd, PollFlags::OUT)];
+        if poll(&mut ready, Some(&Timespec::default())).is_ok_and(|n| n > 0)
+            && ready[0].revents().contains(PollFlags::OUT)
+        {
+            let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// The mapping of an address, the offset in it, and how many of `length` bytes it has.
+    fn find(&self, address: u64, length: usize, right: u32) -> Option<(&Mapping, usize, usize)> {
+        let (start, mapping) = self.mappings.range(..=address).next_back()?;
+        if mapping.last < address || mapping.flags & right == 0 {
+            return None;
+        }
+        let left = usize::try_from(mapping.last - address).unwrap_or(usize::MAX);
+        let offset = usize::try_from(address - start).ok()?;
+        Some((mapping, offset, length.min(left.saturating_add(1))))
+    }
+
+    /// Has the client read or write its memory.
+    fn ask(
+        &mut self,
+        command: Command,
+        address: u64,
+        length: usize,
+        data: &[u8],
+    ) -> Option<Vec<u8>> {
+        let twin = self.twin.as_mut()?;
+        twin.next_id = twin.next_id.wrapping_add(1);
+        let head = DmaAccess { address, count: length as u64, data: &[] }.head();
+        let bytes = message(twin.next_id, command as u16, 0, &[&head, data]);
+        let answer = send(twin.socket.as_fd(), &bytes, &[], true)
+            .and_then(|()| twin.inbox.receive(twin.socket.as_fd(), true));
+        match answer {
+            Ok(Received::Message(reply))
+                if reply.header.id == twin.next_id && reply.header.is_reply() =>
+            {
+                if reply.header.flags & flag::ERROR != 0 {
+                    return None;
+                }
+                let access = DmaAccess::parse(&reply.payload, false)?;
+                Some(access.data.to_vec())
+            }
+            _ => {
+                self.failed = true;
+                self.twin = None;
+                None
+            }
+        }
+    }
+}
+
+impl HostBus for Host {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
+        self.busy = true;
+        let failed = HostReadError { address };
+        let mut done = 0;
+        while done < data.len() {
+            let at = address.checked_add(done as u64).ok_or(failed)?;
+            let found = self.find(at, data.len() - done, dma::READ).ok_or(failed)?;
+            let (mapping, offset, length) = found;
+            let part = &mut data[done..done + length];
+            if let Some((memory, start)) = &mapping.memory {
+                memory.copy_to(start + offset, part);
+            } else {
+                let got = self.ask(Command::DmaRead, at, length, &[]).ok_or(failed)?;
+                if got.len() != length {
+                    return Err(failed);
+                }
+                part.copy_from_slice(&got);
+            }
+            done += length;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) {
+        self.busy = true;
+        if (MSI_BASE..MSI_END).contains(&address) {
+            if let Some(vector) = data.first_chunk().map(|data| u32::from_le_bytes(*data)) {
+                self.raise(usize::try_from(vector).unwrap_or(usize::MAX));
+            }
+            return;
+        }
+        let mut done = 0;
+        while done < data.len() {
+            let Some(at) = address.checked_add(done as u64) else { return };
+            let Some((mapping, offset, length)) = self.find(at, data.len() - done, dma::WRITE)
+            else {
+                return;
+            };
+            let part = &data[done..done + length];
+            if let Some((memory, start)) = &mapping.memory {
+                memory.store_in_order(start + offset, part);
+            } else if self.ask(Command::DmaWrite, at, length, part).is_none() {
+                return;
+            }
+            done += length;
+        }
+    }
+}
+
+const _: () = assert!(WINDOW_BYTES.is_multiple_of(PAGE_BYTES));
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+use super::*;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+
+fn file(sealed: bool) -> OwnedFd {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = memfd_create("test", flags).unwrap();
+    ftruncate(&file, 16 * PAGE_BYTES).unwrap();
+    if sealed {
+        fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
+    }
+    file
+}
+
+fn map(address: u64, offset: u64, size: u64) -> DmaMap {
+    DmaMap { flags: dma::READ | dma::WRITE, offset, address, size }
+}
+
+fn unmap(address: u64, size: u64) -> DmaUnmap {
+    DmaUnmap { flags: 0, address, size }
+}
+
+#[test]
+fn devices_reach_what_is_mapped_and_nothing_else() {
+    let mut host = Host::new();
+    let fd = file(true);
+    // Two mappings side by side, of other places of the file.
+    host.map(map(0x10000, 0, 4096), Some(fd.try_clone().unwrap())).unwrap();
+    host.map(map(0x11000, 8192, 4096), Some(fd.try_clone().unwrap())).unwrap();
+    assert_eq!(host.windows.len(), 1, "the file is mapped once");
+    let data: Vec<u8> = (0..100).collect();
+    host.write(0x10fce, &data);
+    let mut back = vec![0; 100];
+    host.read(0x10fce, &mut back).unwrap();
+    assert_eq!(back, data);
+    let mut there = [0; 50];
+    rustix::io::pread(&fd, &mut there, 8192).unwrap();
+    assert_eq!(there[..], data[50..]);
+    assert!(host.read(0xfff8, &mut back).is_err() && host.read(0x11fff, &mut back).is_err());
+    assert!(host.read(u64::MAX - 3, &mut back).is_err());
+    host.write(u64::MAX - 3, &data);
+    host.unmap(unmap(0x10000, 0x1000)).unwrap();
+    assert!(host.read(0x10000, &mut back[..8]).is_err());
+    assert!(host.read(0x11000, &mut back[..8]).is_ok());
+}
+
+#[test]
+fn rights_count() {
+    let mut host = Host::new();
+    host.map(DmaMap { flags: dma::READ, ..map(0x1000, 0, 4096) }, Some(file(true))).unwrap();
+    host.write(0x1000, b"no");
+    let mut back = [1; 2];
+    host.read(0x1000, &mut back).unwrap();
+    assert_eq!(back, [0; 2]);
+}
+
+#[test]
+fn mappings_neither_overlap_nor_are_cut() {
+    let mut host = Host::new();
+    host.map(map(0x4000, 0, 0x2000), None).unwrap();
+    for (address, size) in [(0x4000, 0x1000), (0x3000, 0x1001), (0x5fff, 1), (0, u64::MAX)] {
+        assert_eq!(host.map(map(address, 0, size), None), Err(errno::EXIST), "{address:#x}");
+    }
+    for (address, size) in [(0x4000, 0x1000), (0x5000, 0x1000), (0x3000, 0x2000), (0x5000, 0)] {
+        assert_eq!(host.unmap(unmap(address, size)), Err(errno::INVALID), "{address:#x}");
+    }
+    // To the very end, and where nothing is.
+    host.map(map(u64::MAX - 4095, 0, 4096), None).unwrap();
+    host.unmap(unmap(0x5_0000, 0x1000)).unwrap();
+    host.unmap(unmap(1 << 63, 1 << 63)).unwrap();
+    host.unmap(unmap(0, u64::MAX)).unwrap();
+    assert!(host.mappings.is_empty());
+}
+
+#[test]
+fn files_that_could_end_the_server_are_not_mapped() {
+    let mut host = Host::new();
+    host.map(map(0x1000, 0, 4096), Some(file(false))).unwrap();
+    assert!(host.windows.is_empty(), "it is left to messages");
+    // Behind its end, and not a memory file at all.
+    assert_eq!(host.map(map(0x9000, 16 * 4096, 4096), Some(file(true))), Err(errno::INVALID));
+    assert_eq!(host.map(map(0x9000, u64::MAX, 4096), Some(file(true))), Err(errno::INVALID));
+    let (socket, _other) = UnixStream::pair().unwrap();
+    assert!(host.map(map(0x9000, 0, 4096), Some(socket.into())).is_err());
+    // Without a socket for commands nothing answers.
+    assert!(host.read(0x1000, &mut [0; 8]).is_err() && !host.has_failed());
+}
+
+#[test]
+fn a_client_that_does_not_answer_has_to_go() {
+    let mut host = Host::new();
+    let (own, other) = UnixStream::pair().unwrap();
+    host.set_twin(own).unwrap();
+    host.map(map(0x1000, 0, 4096), None).unwrap();
+    drop(other);
+    assert!(host.read(0x1000, &mut [0; 8]).is_err() && host.has_failed());
+    host.clear();
+    assert!(!host.has_failed() && host.mappings.is_empty());
+}

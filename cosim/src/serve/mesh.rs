@@ -1,0 +1,186 @@
+//! The network of a server: a wire between every two nodes. The NIC has one link port; a frame goes
+//! to the wire of its destination node, and the frames that arrive on the wires of a node take
+//! turns.
+
+use nic_model::device::{Beat, Link};
+use nic_model::link::{Faults, Side, Wire};
+use nic_regs::frame::Type;
+
+/// A node's end of the network.
+#[derive(Clone, Debug, Default)]
+struct Port {
+    /// Where the frame goes that is being sent: nowhere (Some(None)) if there is no such node.
+    sending: Option<Option<usize>>,
+    /// From whom the frame comes that is being received.
+    receiving: Option<usize>,
+    /// Whose turn is next.
+    next: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Mesh {
+    ports: Vec<Port>,
+    /// By [`Mesh::wire`]; a node also has one to itself.
+    wires: Vec<Wire>,
+    busy: bool,
+}
+
+impl Mesh {
+    /// Every wire has this latency, in cycles, and these faults, each from a seed of its own.
+    pub(super) fn new(nodes: usize, latency: u64, faults: &Faults) -> Self {
+        let count = nodes * (nodes + 1) / 2;
+        let wires = (0..count as u64).map(|number| {
+            let seed = faults.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            Wire::with_faults(latency, &Faults { seed, ..faults.clone() })
+        });
+        Self { ports: vec![Port::default(); nodes], wires: wires.collect(), busy: false }
+    }
+
+    /// The wire between two nodes, and the end that is `a`'s when it sends.
+    fn wire(&mut self, a: usize, b: usize) -> (&mut Wire, Side) {
+        let (low, high) = (a.min(b), a.max(b));
+        let side = if a == low { Side::A } else { Side::B };
+        (&mut self.wires[high * (high + 1) / 2 + low], side)
+    }
+
+    /// Whether a frame was sent since the last call that is more than an acknowledgement.
+    pub(super) fn take_busy(&mut self) -> bool {
+        core::mem::take(&mut self.busy)
+    }
+
+    /// Ends what a node that is replaced was sending.
+    pub(super) fn cut(&mut self, node: usize, now: u64) {
+        if self.ports[node].sending.is_some() {
+            self.end(node).send(now, Beat { data: 0, last: true });
+        }
+    }
+
+    /// A node's end, for one step.
+    pub(super) fn end(&mut self, node: usize) -> MeshEnd<'_> {
+        MeshEnd { mesh: self, node }
+    }
+}
+
+/// A node's end of the network.
+#[derive(Debug)]
+pub(super) struct MeshEnd<'a> {
+    mesh: &'a mut Mesh,
+    node: usize,
+}
+
+impl Link for MeshEnd<'_> {
+    fn ready(&self, _now: u64) -> bool {
+        true
+    }
+
+    fn send(&mut self, now: u64, beat: Beat) {
+        let nodes = self.mesh.ports.len();
+        let to = *self.mesh.ports[self.node].sending.get_or_insert_with(|| {
+            // The first beat of the header: the type in its second byte, the destination in its
+            // sixth.
+            let bytes = beat.data.to_le_bytes();
+            self.mesh.busy |= bytes[1] != Type::Ack as u8;
+            Some(usize::from(bytes[5])).filter(|to| *to < nodes)
+        });
+        if let Some(to) = to {
+            let (wire, side) = self.mesh.wire(self.node, to);
+            wire.end(side).send(now, beat);
+        }
+        if beat.last {
+            self.mesh.ports[self.node].sending = None;
+        }
+    }
+
+    fn receive(&mut self, now: u64) -> Option<Beat> {
+        let nodes = self.mesh.ports.len();
+        let Port { receiving, next, .. } = self.mesh.ports[self.node];
+        let candidates = match receiving {
+            Some(from) => from..from + 1,
+            None => next..next + nodes,
+        };
+        for from in candidates {
+            let from = from % nodes;
+            let (wire, side) = self.mesh.wire(from, self.node);
+            let Some(beat) = wire.end(side.other()).receive(now) else { continue };
+            let port = &mut self.mesh.ports[self.node];
+            port.receiving = (!beat.last).then_some(from);
+            port.next = (from + 1) % nodes;
+            return Some(beat);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(to: u64, body: u64) -> [Beat; 2] {
+        let data = (Type::Data as u64) << 8 | to << 40;
+        [Beat { data, last: false }, Beat { data: body, last: true }]
+    }
+
+    /// What arrives at a node within some cycles: the second beats of the frames.
+    fn arrivals(mesh: &mut Mesh, node: usize) -> Vec<u64> {
+        let beats: Vec<_> = (0..40).filter_map(|now| mesh.end(node).receive(now)).collect();
+        beats
+            .chunks(2)
+            .map(|frame| {
+                assert!(frame.len() == 2 && !frame[0].last && frame[1].last, "{frame:?}");
+                frame[1].data
+            })
+            .collect()
+    }
+
+    #[test]
+    fn frames_go_to_their_destination_whole() {
+        let mut mesh = Mesh::new(3, 5, &Faults::default());
+        for from in 0..3_u64 {
+            for to in 0..4_u64 {
+                for (cycle, beat) in (0_u64..).zip(frame(to, 10 * from + to)) {
+                    let node = usize::try_from(from).unwrap();
+                    mesh.end(node).send(2 * to + cycle, beat);
+                }
+            }
+        }
+        assert!(mesh.take_busy() && !mesh.take_busy());
+        for to in 0..3 {
+            let mut got = arrivals(&mut mesh, to);
+            got.sort_unstable();
+            let to = to as u64;
+            assert_eq!(got, [to, 10 + to, 20 + to], "also from itself, none from nowhere");
+        }
+    }
+
+    #[test]
+    fn acknowledgements_are_no_work_and_cut_frames_end() {
+        let mut mesh = Mesh::new(2, 1, &Faults::default());
+        let ack = Beat { data: (Type::Ack as u64) << 8 | 1 << 40, last: false };
+        mesh.end(0).send(0, ack);
+        assert!(!mesh.take_busy());
+        mesh.cut(0, 1);
+        mesh.cut(0, 2);
+        assert_eq!(arrivals(&mut mesh, 1), [0]);
+    }
+
+    #[test]
+    fn each_pair_has_faults_of_its_own() {
+        let faults = Faults { seed: 3, loss: 0.5, ..Faults::default() };
+        let mut mesh = Mesh::new(3, 1, &faults);
+        let mut patterns = Vec::new();
+        for to in [1_u64, 2] {
+            for body in 0..20 {
+                for (cycle, beat) in (0_u64..).zip(frame(to, body)) {
+                    mesh.end(0).send(2 * body + cycle, beat);
+                }
+            }
+            let node = usize::try_from(to).unwrap();
+            let beats: Vec<_> = (0..100).filter_map(|now| mesh.end(node).receive(now)).collect();
+            patterns.push(beats.iter().filter(|b| b.last).map(|b| b.data).collect::<Vec<_>>());
+        }
+        assert!(
+            patterns[0] != patterns[1] && patterns.iter().all(|got| (1..20).contains(&got.len()))
+        );
+    }
+}

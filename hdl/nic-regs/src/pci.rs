@@ -1,0 +1,20 @@
+//! PCI identity of the device, and what of its configuration space software may rely on.
+
+/// Vendor id. Not assigned by the PCI-SIG: a board takes its maker's.
+pub const VENDOR_ID: u16 = crate::limits::MAGIC;
+/// Device id.
+pub const DEVICE_ID: u16 = 0x0001;
+/// Class code: network controller, other.
+pub const CLASS: u32 = 0x02_80_00;
+/// Offset of the subsystem id. A simulator puts the node's number there (7:0), and one less than the
+/// number of its nodes (15:8).
+pub const SUBSYSTEM_ID_OFFSET: u16 = 0x2e;
+/// Offset of the pending bits of MSI-X in BAR0, behind the table.
+pub const MSIX_PENDING_OFFSET: u32 = 0x1800;
+
+const _: () = {
+    let table = crate::csr::MSIX_TABLE_OFFSET as usize;
+    let entries = crate::csr::MSIX_ENTRY_BYTES as usize * crate::limits::MSIX_VECTOR_COUNT;
+    assert!(table + entries <= MSIX_PENDING_OFFSET as usize);
+    assert!(MSIX_PENDING_OFFSET < crate::csr::BAR_SIZE);
+};

@@ -1,0 +1,461 @@
+//! A device in another process: a simulator that serves the vfio-user protocol on a UNIX socket
+//! (`viaduct cosim serve`, `docs/simulator.md`).
+//!
+//! Registers are read and written by messages; a write is sent and not waited for. Memory that is
+//! mapped is shared with the simulator: its pages are put in place onto a memory file. What the
+//! program has there stays, and it may use it on. Pages that cannot be shared (the stack of the
+//! mapping thread, files, read-only memory) are read and written by messages, which a thread of the
+//! bus answers. Interrupts are eventfds, so that a blocked program costs nothing.
+//!
+//! **While a page is put onto the file** other threads may use it: who writes to it waits, some
+//! microseconds (`userfaultfd`). Two kinds of memory are not so safe: initialised statics, which have
+//! a file behind them, and all memory where the kernel refuses `userfaultfd`. What others write there
+//! between the copy and the change of the mapping, about 10 us for 64 KiB, is lost; that concerns the
+//! whole pages of the range, the bytes beside it too. So register such memory before threads use it.
+//! Where the kernel has `userfaultfd` for ordinary users only in part (`vm.unprivileged_userfaultfd`
+//! is 0), a system call of another thread that writes to the page at this moment fails with EFAULT.
+//!
+//! **Fork.** What is mapped stays so in the parent. The child has copies of that memory, as of any
+//! other, and no way to the parent's devices: for it their cards are absent. `fork` of a C library
+//! sees to it; a raw `clone` does not.
+//!
+//! **A simulator that dies** is a card that fell off the bus: reads give all ones, writes lead
+//! nowhere, waits end.
+
+mod hold;
+mod map;
+mod maps;
+mod memory;
+pub mod protocol;
+mod service;
+mod share;
+pub mod socket;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nic_regs::csr;
+use nic_regs::pci::SUBSYSTEM_ID_OFFSET;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::bus::sim::MSI_BASE;
+use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait, register_name};
+use crate::error::{Error, Result};
+use crate::sync::lock;
+use memory::Mapping;
+use protocol::{
+    Command, FDS_MAX, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version, flag, irq, region,
+};
+use service::Windows;
+use stream::Stream;
+
+/// Longest time that the simulator may take for an answer, or to take a message.
+const ANSWER_BOUND: Duration = Duration::from_secs(30);
+/// First bus address; each mapping gets new ones.
+const FIRST_ADDRESS: u64 = 1 << 32;
+/// How much longer than a real device a simulated one may take.
+const SLOWDOWN: u64 = 100;
+/// Empty turns of a polling loop that are only spin hints.
+const SPIN_TURNS: u32 = 64;
+/// Empty turns after which a polling loop sleeps a little at each.
+const YIELD_TURNS: u32 = 2_048;
+/// How long.
+const NAP: Duration = Duration::from_micros(20);
+
+/// The folder in which a server puts its sockets and programs look for them, unless they are told
+/// another: `viaduct` in `$XDG_RUNTIME_DIR`, or a folder of this user in the folder of temporary
+/// files.
+#[must_use]
+pub fn run_time_folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => Path::new(&folder).join("viaduct"),
+        None => {
+            let user = rustix::process::geteuid().as_raw();
+            std::env::temp_dir().join(format!("viaduct-{user}"))
+        }
+    }
+}
+
+/// A served device as its driver sees it.
+pub struct VfioUserBus {
+    path: PathBuf,
+    stream: Mutex<Stream>,
+    /// The stream's socket, for looks at whether the simulator lives.
+    watch: UnixStream,
+    dead: AtomicBool,
+    /// Of the process that connected.
+    generation: u32,
+    start: Instant,
+    node: u8,
+    nodes: u8,
+    id: OnceLock<u32>,
+    vectors: Vec<OwnedFd>,
+    mappings: Mutex<BTreeMap<u64, Mapping>>,
+    next_address: AtomicU64,
+    windows: Windows,
+    service: Option<(UnixStream, JoinHandle<()>)>,
+}
+
+impl core::fmt::Debug for VfioUserBus {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "VfioUserBus({})", self.path.display())
+    }
+}
+
+impl VfioUserBus {
+    /// Connects to the simulator at a socket. The device is reset.
+    ///
+    /// # Errors
+    /// [`Error::Connect`] if nobody serves there, or somebody else uses the device;
+    /// [`Error::WrongDevice`] if it is no Viaduct NIC.
+    pub fn connect(path: &Path) -> Result<Arc<Self>> {
+        let failed = |why: &dyn core::fmt::Display| Error::Connect {
+            path: path.to_owned(),
+            why: why.to_string(),
+        };
+        let socket = UnixStream::connect(path).map_err(|e| failed(&e))?;
+        Self::start(path, socket).map_err(|error| match error {
+            Error::Connect { .. } => error,
+            Error::Served { errno: protocol::errno::BUSY, .. } => {
+                failed(&"another program uses this device")
+            }
+            other => failed(&other),
+        })
+    }
+
+    fn start(path: &Path, socket: UnixStream) -> Result<Arc<Self>> {
+        let io =
+            |error: io::Error| Error::Connect { path: path.to_owned(), why: error.to_string() };
+        socket.set_read_timeout(Some(ANSWER_BOUND)).map_err(io)?;
+        socket.set_write_timeout(Some(ANSWER_BOUND)).map_err(io)?;
+        let watch = socket.try_clone().map_err(io)?;
+        let generation = share::generation();
+        let stream = Stream::new(socket);
+        let mut bus = Self {
+            path: path.to_owned(),
+            stream: Mutex::new(stream),
+            watch,
+            dead: AtomicBool::new(false),
+            generation,
+            start: Instant::now(),
+            node: 0,
+            nodes: 1,
+            id: OnceLock::new(),
+            vectors: Vec::new(),
+            mappings: Mutex::default(),
+            next_address: AtomicU64::new(FIRST_ADDRESS),
+            windows: Windows::default(),
+            service: None,
+        };
+        let version = Version::OWN.to_bytes(false);
+        let mut reply = bus.ask("the version", Command::Version, &[&version], &[])?;
+        let Some(theirs) =
+            Version::parse(&reply.payload).filter(|v| v.version <= protocol::VERSION)
+        else {
+            return Err(io(io::Error::other("it speaks another version of the protocol")));
+        };
+        if theirs.twin_socket && !reply.fds.is_empty() {
+            bus.start_service(reply.fds.swap_remove(0).into()).map_err(io)?;
+        }
+        bus.check_regions()?;
+        bus.connect_vectors()?;
+        let ids = bus.read(region::CONFIG, SUBSYSTEM_ID_OFFSET.into(), 2)?.to_le_bytes();
+        (bus.node, bus.nodes) = (ids[0], ids[1].saturating_add(1));
+        // Last: `drop` takes them back.
+        share::add_socket(lock(&bus.stream).socket.as_fd()).map_err(io)?;
+        share::add_socket(bus.watch.as_fd()).map_err(io)?;
+        Ok(Arc::new(bus))
+    }
+
+    /// Has a thread answer the simulator's reads and writes of memory that is not shared.
+    fn start_service(&mut self, socket: UnixStream) -> io::Result<()> {
+        let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
+        let windows = Arc::clone(&self.windows);
+        let own = socket.try_clone()?;
+        share::add_socket(own.as_fd())?;
+        let name = "viaduct-memory".to_owned();
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            // An error ends it; the simulator then finds nobody, and the device a read that fails.
+            service::serve(&socket, &windows, &memory);
+        })?;
+        self.service = Some((own, thread));
+        Ok(())
+    }
+
+    fn check_regions(&self) -> Result<()> {
+        let wanted = [
+            (region::BAR0, u64::from(csr::BAR_SIZE)),
+            (region::BAR2, nic_regs::doorbell::BAR_SIZE),
+        ];
+        for (index, size) in wanted {
+            let asked = RegionInfo { index, ..RegionInfo::default() }.to_bytes();
+            let reply = self.ask("a region", Command::RegionInfo, &[&asked], &[])?;
+            let found = RegionInfo::parse(&reply.payload).map_or(0, |info| info.size);
+            if found < size {
+                let why = format!("its BAR{index} has {found} bytes, a Viaduct NIC's has {size}");
+                return Err(Error::Connect { path: self.path.clone(), why });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the simulator an eventfd for each vector.
+    fn connect_vectors(&mut self) -> Result<()> {
+        let asked = IrqInfo { index: irq::MSIX, ..IrqInfo::default() }.to_bytes();
+        let reply = self.ask("its interrupts", Command::IrqInfo, &[&asked], &[])?;
+        let count = IrqInfo::parse(&reply.payload).map_or(0, |info| info.count);
+        for _ in 0..count.min(2_048) {
+            let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+            let vector = eventfd(0, flags).map_err(|error| Error::Connect {
+                path: self.path.clone(),
+                why: format!("no eventfd for an interrupt: {error}"),
+            })?;
+            self.vectors.push(vector);
+        }
+        let mut start = 0;
+        for chunk in self.vectors.chunks(FDS_MAX) {
+            let fds: Vec<_> = chunk.iter().map(AsFd::as_fd).collect();
+            let count = u32::try_from(fds.len()).unwrap_or(0);
+            let flags = irq::DATA_EVENTFD | irq::ACTION_TRIGGER;
+            let set = SetIrqs { flags, index: irq::MSIX, start, count, data: &[] }.to_bytes();
+            self.ask("eventfds for interrupts", Command::SetIrqs, &[&set], &fds)?;
+            start += count;
+        }
+        Ok(())
+    }
+
+    /// The node that this device is in the simulator's network.
+    #[must_use]
+    pub const fn node(&self) -> u8 {
+        self.node
+    }
+
+    /// Nodes of that network; they are numbered from 0.
+    #[must_use]
+    pub const fn nodes(&self) -> u8 {
+        self.nodes
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the simulator is gone, or this is a child of the process that connected.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire) || self.generation != share::generation()
+    }
+
+    fn die(&self) {
+        self.dead.store(true, Ordering::Release);
+    }
+
+    /// Looks whether the simulator closed the socket.
+    fn look(&self) -> bool {
+        let mut fds = [PollFd::new(&self.watch, PollFlags::RDHUP)];
+        if !self.is_dead() && poll(&mut fds, Some(&Timespec::default())).is_ok_and(|n| n > 0) {
+            self.die();
+        }
+        self.is_dead()
+    }
+
+    /// Asks the simulator something.
+    fn ask(
+        &self,
+        what: &'static str,
+        command: Command,
+        parts: &[&[u8]],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<socket::Message> {
+        let lost = |why: String| Error::Connect { path: self.path.clone(), why };
+        if self.is_dead() {
+            return Err(lost("the simulator is gone".to_owned()));
+        }
+        match lock(&self.stream).ask(command, parts, fds) {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(errno)) => Err(Error::Served { path: self.path.clone(), what, errno }),
+            Err(error) => {
+                self.die();
+                Err(lost(format!("the simulator is gone ({error})")))
+            }
+        }
+    }
+
+    fn read(&self, region: u32, offset: u64, count: u32) -> Result<u32> {
+        let access = RegionAccess { offset, region, count, data: &[] }.head();
+        let reply = self.ask("a read of a register", Command::RegionRead, &[&access], &[])?;
+        let data = RegionAccess::parse(&reply.payload, true).map_or(&[][..], |access| access.data);
+        let mut word = [0; 4];
+        let length = data.len().min(4);
+        word[..length].copy_from_slice(&data[..length]);
+        Ok(u32::from_le_bytes(word))
+    }
+
+    fn write(&self, bar: u8, offset: u64, data: &[u8]) {
+        if self.is_dead() {
+            return;
+        }
+        let count = u32::try_from(data.len()).unwrap_or(0);
+        let access = RegionAccess { offset, region: bar.into(), count, data }.head();
+        let mut stream = lock(&self.stream);
+        if stream.send(Command::RegionWrite, flag::NO_REPLY, &[&access, data], &[]).is_err() {
+            self.die();
+        }
+    }
+}
+
+impl Bar for VfioUserBus {
+    fn read32(&self, bar: u8, offset: u64) -> Result<u32> {
+        // ID never changes. Who reads it again wants to know whether the card is still there.
+        let is_id = bar == REGISTER_BAR && offset == u64::from(csr::ID::OFFSET);
+        if self.is_dead() || (is_id && self.look()) {
+            return Ok(u32::MAX);
+        }
+        if is_id && let Some(id) = self.id.get() {
+            return Ok(*id);
+        }
+        match self.read(bar.into(), offset, 4) {
+            Ok(value) => {
+                if is_id {
+                    let _ = self.id.set(value);
+                }
+                Ok(value)
+            }
+            Err(_) if self.is_dead() => Ok(u32::MAX),
+            Err(_) => {
+                let register = register_name(bar, offset);
+                Err(Error::ReadTimeout { register, bar, cycles: 0 })
+            }
+        }
+    }
+
+    fn write32(&self, bar: u8, offset: u64, value: u32) {
+        self.write(bar, offset, &value.to_le_bytes());
+    }
+
+    fn write64(&self, bar: u8, offset: u64, value: u64) {
+        self.write(bar, offset, &value.to_le_bytes());
+    }
+
+    fn write_line(&self, bar: u8, offset: u64, words: &[u64]) {
+        let mut line = [0; 64];
+        let words = &words[..words.len().min(8)];
+        for (slot, word) in line.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *slot = word.to_le_bytes();
+        }
+        self.write(bar, offset, &line[..8 * words.len()]);
+    }
+}
+
+impl Irq for VfioUserBus {
+    fn message(&self, vector: u16) -> (u64, u32) {
+        (MSI_BASE, u32::from(vector))
+    }
+
+    fn take_interrupt(&self, vector: u16) -> bool {
+        let Some(fd) = self.vectors.get(usize::from(vector)).filter(|_| !self.is_dead()) else {
+            return false;
+        };
+        rustix::io::read(fd, &mut [0_u8; 8]).is_ok()
+    }
+
+    fn raise_interrupt(&self, vector: u16) {
+        if let Some(fd) = self.vectors.get(usize::from(vector)) {
+            // It fails only if it is raised already, very often.
+            let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+        }
+    }
+
+    fn wait_interrupt(&self, vector: u16, bound_ns: u64, _wait: Wait) -> bool {
+        let end = self.now_ns().saturating_add(bound_ns);
+        loop {
+            if self.take_interrupt(vector) {
+                return true;
+            }
+            let left = end.saturating_sub(self.now_ns());
+            let Some(fd) = self.vectors.get(usize::from(vector)) else { return false };
+            if left == 0 || self.is_dead() {
+                return false;
+            }
+            let bound = Timespec {
+                tv_sec: i64::try_from(left / 1_000_000_000).unwrap_or(i64::MAX),
+                tv_nsec: i64::try_from(left % 1_000_000_000).unwrap_or(0),
+            };
+            let watch = PollFd::new(&self.watch, PollFlags::RDHUP);
+            let mut fds = [PollFd::new(fd, PollFlags::IN), watch];
+            // A signal is no reason to look again sooner.
+            let _ = poll(&mut fds, Some(&bound));
+            if !fds[1].revents().is_empty() {
+                self.die();
+            }
+        }
+    }
+}
+
+impl Bus for VfioUserBus {
+    fn relax(&self, _wait: Wait) {
+        thread_local! {
+            static TURNS: core::cell::Cell<(u64, u32)> = const { core::cell::Cell::new((0, 0)) };
+        }
+        // Turns that follow each other closely are one wait.
+        let now = self.now_ns();
+        let (last, turns) = TURNS.get();
+        let turns = if now.saturating_sub(last) < 200_000 { turns.saturating_add(1) } else { 0 };
+        match turns {
+            0..SPIN_TURNS => core::hint::spin_loop(),
+            SPIN_TURNS..YIELD_TURNS => std::thread::yield_now(),
+            _ => std::thread::sleep(NAP),
+        }
+        TURNS.set((self.now_ns(), turns));
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn slowdown(&self) -> u64 {
+        SLOWDOWN
+    }
+
+    fn name(&self) -> String {
+        format!("at vfio-user:{}", self.path.display())
+    }
+}
+
+impl Drop for VfioUserBus {
+    fn drop(&mut self) {
+        let own = self.generation == share::generation();
+        let service = self.service.take();
+        if !own {
+            // In a child after fork: the sockets are not the parent's any more, and the thread is
+            // not there.
+            service.into_iter().for_each(|(socket, thread)| core::mem::forget((socket, thread)));
+            return;
+        }
+        share::remove_socket(self.watch.as_fd());
+        let stream = lock(&self.stream);
+        share::remove_socket(stream.socket.as_fd());
+        let _ = stream.socket.shutdown(std::net::Shutdown::Both);
+        if let Some((socket, thread)) = service {
+            share::remove_socket(socket.as_fd());
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+            let _ = thread.join();
+        }
+        for mapping in core::mem::take(&mut *lock(&self.mappings)).into_values() {
+            share::give(&mapping.pieces);
+        }
+    }
+}

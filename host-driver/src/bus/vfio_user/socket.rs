@@ -1,0 +1,210 @@
+//! Whole messages with their descriptors over a UNIX socket.
+//!
+//! Descriptors belong to the message whose first byte they came with. So the header is received by
+//! itself and nothing is received ahead of the message that is due.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use super::protocol::{FDS_MAX, HEADER_BYTES, Header, MESSAGE_MAX, errno};
+
+/// Sends a message. With `wait` it waits for room, as long as the socket's time-out says.
+///
+/// # Errors
+/// The socket's; [`io::ErrorKind::WouldBlock`] if there was no room for all of it, after which the
+/// stream is of no more use.
+pub fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+    wait: bool,
+) -> io::Result<()> {
+    let flags = SendFlags::NOSIGNAL | if wait { SendFlags::empty() } else { SendFlags::DONTWAIT };
+    let mut space = [core::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut left = bytes;
+    let mut fds = fds;
+    while !left.is_empty() {
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+            return Err(io::Error::other("more descriptors than a message may carry"));
+        }
+        match sendmsg(socket, &[IoSlice::new(left)], &mut control, flags) {
+            Ok(sent) => (left, fds) = (&left[sent..], &[]),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A message that has arrived.
+#[derive(Debug)]
+pub struct Message {
+    /// Its header.
+    pub header: Header,
+    /// What follows the header.
+    pub payload: Vec<u8>,
+    /// What came with it.
+    pub fds: Vec<OwnedFd>,
+}
+
+/// What [`Inbox::receive`] found.
+#[derive(Debug)]
+pub enum Received {
+    /// A message.
+    Message(Message),
+    /// Not a whole one yet.
+    Pending,
+    /// The other end is gone.
+    Closed,
+    /// Its header makes no sense, so that the stream is of no more use; and the errno that says
+    /// why.
+    Malformed(Header, u32),
+}
+
+/// The receiving end of a stream.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    bytes: Vec<u8>,
+    fds: Vec<OwnedFd>,
+    /// More descriptors came than were taken.
+    truncated: bool,
+}
+
+impl Inbox {
+    /// Receives what is there; with `wait`, waits for a whole message.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, wait: bool) -> io::Result<Received> {
+        loop {
+            let wanted = match self.bytes.first_chunk().map(Header::from_bytes) {
+                None => HEADER_BYTES,
+                Some(header) => {
+                    let size = usize::try_from(header.size).unwrap_or(usize::MAX);
+                    if !(HEADER_BYTES..=MESSAGE_MAX).contains(&size) {
+                        let why =
+                            if size < HEADER_BYTES { errno::INVALID } else { errno::TOO_LONG };
+                        return Ok(Received::Malformed(header, why));
+                    }
+                    if self.bytes.len() == size {
+                        return Ok(self.take(header));
+                    }
+                    size
+                }
+            };
+            if !self.fill(socket, wanted, wait)? {
+                return Ok(Received::Closed);
+            }
+            if self.bytes.len() < wanted && !wait {
+                return Ok(Received::Pending);
+            }
+        }
+    }
+
+    fn take(&mut self, header: Header) -> Received {
+        if core::mem::take(&mut self.truncated) {
+            return Received::Malformed(header, errno::INVALID);
+        }
+        let payload = self.bytes.split_off(HEADER_BYTES);
+        self.bytes.clear();
+        Received::Message(Message { header, payload, fds: core::mem::take(&mut self.fds) })
+    }
+
+    /// Receives up to `wanted` bytes in all. False if the other end is gone.
+    fn fill(&mut self, socket: BorrowedFd<'_>, wanted: usize, wait: bool) -> io::Result<bool> {
+        let had = self.bytes.len();
+        let flags =
+            RecvFlags::CMSG_CLOEXEC | if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        let mut space = [core::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        self.bytes.resize(wanted, 0);
+        let result = loop {
+            let slices = &mut [IoSliceMut::new(&mut self.bytes[had..])];
+            match recvmsg(socket, slices, &mut control, flags) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => break result,
+            }
+        };
+        let got = result.as_ref().map_or(0, |received| received.bytes);
+        self.bytes.truncate(had + got);
+        match result {
+            Ok(received) => {
+                self.truncated |= received.flags.contains(ReturnFlags::CTRUNC);
+                for message in control.drain() {
+                    if let RecvAncillaryMessage::ScmRights(fds) = message {
+                        self.fds.extend(fds);
+                    }
+                }
+                Ok(got > 0)
+            }
+            Err(rustix::io::Errno::AGAIN) if !wait => Ok(true),
+            Err(rustix::io::Errno::CONNRESET) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::super::protocol::{Command, message};
+    use super::*;
+
+    fn next(inbox: &mut Inbox, socket: &UnixStream) -> Received {
+        inbox.receive(socket.as_fd(), false).unwrap()
+    }
+
+    #[test]
+    fn messages_keep_their_descriptors() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let (first, second) =
+            (message(1, Command::Reset as u16, 0, &[b"x"]), message(2, 3, 0, &[]));
+        // The first one in two pieces, and behind it at once the second with a descriptor.
+        send(a.as_fd(), &first[..7], &[], true).unwrap();
+        let mut inbox = Inbox::default();
+        assert!(matches!(next(&mut inbox, &b), Received::Pending));
+        send(a.as_fd(), &first[7..], &[], true).unwrap();
+        send(a.as_fd(), &second, &[a.as_fd(), a.as_fd()], true).unwrap();
+        let Received::Message(got) = next(&mut inbox, &b) else { panic!("the first") };
+        assert_eq!((got.header.id, &got.payload[..], got.fds.len()), (1, &b"x"[..], 0));
+        let Received::Message(got) = next(&mut inbox, &b) else { panic!("the second") };
+        assert_eq!((got.header.id, got.fds.len()), (2, 2));
+        drop((a, got));
+        assert!(matches!(next(&mut inbox, &b), Received::Closed));
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_found() {
+        for (size, why) in [(0, errno::INVALID), (15, errno::INVALID), (u32::MAX, errno::TOO_LONG)]
+        {
+            let (a, b) = UnixStream::pair().unwrap();
+            let header = Header { id: 9, command: 1, size, flags: 0, error: 0 };
+            send(a.as_fd(), &header.to_bytes(), &[], true).unwrap();
+            let found = next(&mut Inbox::default(), &b);
+            assert!(
+                matches!(found, Received::Malformed(h, e) if h == header && e == why),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn too_many_descriptors_are_found() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let many = vec![a.as_fd(); 2 * FDS_MAX];
+        let mut space = vec![core::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&many)));
+        let bytes = message(1, 8, 0, &[]);
+        sendmsg(&a, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty()).unwrap();
+        assert!(matches!(next(&mut Inbox::default(), &b), Received::Malformed(..)));
+    }
+}

@@ -1,0 +1,59 @@
+//! The client's end of the stream of commands.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use super::protocol::{self, Command, Header, flag};
+use super::socket::{self, Inbox, Received};
+
+/// The stream of commands. Replies come in the order of the commands.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) socket: UnixStream,
+    inbox: Inbox,
+    next_id: u16,
+}
+
+impl Stream {
+    pub(super) fn new(socket: UnixStream) -> Self {
+        Self { socket, inbox: Inbox::default(), next_id: 0 }
+    }
+
+    /// Sends a command.
+    pub(super) fn send(
+        &mut self,
+        command: Command,
+        flags: u32,
+        parts: &[&[u8]],
+        fds: &[BorrowedFd<'_>],
+    ) -> io::Result<u16> {
+        self.next_id = self.next_id.wrapping_add(1);
+        let bytes = protocol::message(self.next_id, command as u16, flags, parts);
+        socket::send(self.socket.as_fd(), &bytes, fds, true)?;
+        Ok(self.next_id)
+    }
+
+    /// Sends a command and waits for its answer: the reply, or the errno of an error.
+    pub(super) fn ask(
+        &mut self,
+        command: Command,
+        parts: &[&[u8]],
+        fds: &[BorrowedFd<'_>],
+    ) -> io::Result<Result<socket::Message, u32>> {
+        let id = self.send(command, 0, parts, fds)?;
+        match self.inbox.receive(self.socket.as_fd(), true)? {
+            Received::Message(reply) if !reply.header.is_reply() || reply.header.id != id => {
+                Err(io::Error::other("it answers something that was not asked"))
+            }
+            Received::Message(socket::Message { header: Header { flags, error, .. }, .. })
+                if flags & flag::ERROR != 0 =>
+            {
+                Ok(Err(error))
+            }
+            Received::Message(reply) => Ok(Ok(reply)),
+            Received::Closed => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            _ => Err(io::Error::other("its answer is malformed")),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The bus against simulators that misbehave; what it does with good ones is tested where they are
+//! (`tests/e2e/served.rs`).
+
+use std::os::unix::net::UnixListener;
+
+use super::protocol::Header;
+use super::socket::{Inbox, Received};
+use super::*;
+
+fn socket_path(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("viaduct-{}-{name}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+/// What connecting gives if the simulator answers the first message so.
+fn connect_to(name: &str, answer: impl Fn(Header) -> Vec<u8> + Send + 'static) -> Error {
+    let path = socket_path(name);
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let Ok(Received::Message(first)) = Inbox::default().receive(stream.as_fd(), true) else {
+            panic!("no message")
+        };
+        assert_eq!(first.header.command, Command::Version as u16);
+        socket::send(stream.as_fd(), &answer(first.header), &[], true).unwrap();
+    });
+    let error = VfioUserBus::connect(&path).unwrap_err();
+    server.join().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+    error
+}
+
+#[test]
+fn a_socket_without_a_simulator_is_named() {
+    let path = socket_path("none");
+    let text = VfioUserBus::connect(&path).unwrap_err().to_string();
+    assert!(text.contains(path.to_str().unwrap()) && text.contains("cosim serve"), "{text}");
+}
+
+#[test]
+fn a_simulator_that_refuses_or_talks_nonsense_is_an_error() {
+    let busy = connect_to("busy", |to| protocol::error_reply(to, protocol::errno::BUSY));
+    assert!(busy.to_string().contains("another program"), "{busy}");
+    let wrong = connect_to("wrong", |to| {
+        let own = Version { version: (7, 0), ..Version::OWN };
+        protocol::message(to.id, to.command, flag::REPLY, &[&own.to_bytes(false)])
+    });
+    assert!(wrong.to_string().contains("version"), "{wrong}");
+    connect_to("other", |to| protocol::message(to.id + 1, to.command, flag::REPLY, &[]));
+    connect_to("short", |to| Header { size: 3, flags: flag::REPLY, ..to }.to_bytes().to_vec());
+    // Closes after it agreed.
+    connect_to("closes", |to| {
+        protocol::message(to.id, to.command, flag::REPLY, &[&Version::OWN.to_bytes(false)])
+    });
+}

@@ -1,0 +1,214 @@
+//! Connections of peers: neither is the server.
+
+use std::time::Duration;
+
+use host_driver::bus::sim::World;
+use nic_model::link::Faults;
+use vipl::{NetAddress, Reliability, RemoteViAttributes, Vi, ViAttributes, ViState, VipReturn};
+
+use tests::{Buffer, DeviceKind, LONG, Node, Pair, Setup, code, on_every_kind, pattern};
+
+const SHORT: Duration = Duration::from_millis(1);
+
+/// The address of one side, as both name it.
+fn name(node: &Node) -> NetAddress {
+    node.address(b"peer")
+}
+
+fn ask(vi: &Vi, from: &Node, to: &Node, timeout: Duration) {
+    vi.connect_peer_request(&name(from), &name(to), timeout).unwrap();
+    assert_eq!(vi.state(), ViState::ConnectPending);
+}
+
+/// Polls until both sides have ended.
+fn ends(world: &World, a: &Vi, b: &Vi) -> [vipl::Result<RemoteViAttributes>; 2] {
+    let mut ends = [None, None];
+    while let [None, _] | [_, None] = ends {
+        for (vi, end) in [a, b].into_iter().zip(&mut ends) {
+            match vi.connect_peer_done() {
+                Err(error) if error.code == VipReturn::NotDone && end.is_none() => {
+                    world.run(100);
+                }
+                ended if end.is_none() => *end = Some(ended),
+                again => assert_eq!(code(again), VipReturn::InvalidState, "told once"),
+            }
+        }
+    }
+    ends.map(Option::unwrap)
+}
+
+/// Both requests come from one thread, so that neither may block; with either side first, and with
+/// a pause in which the first request is repeated.
+fn requests_meet_in_any_order(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    for (a_first, pause) in [(true, 0), (false, 0), (true, 500_000), (false, 500_000)] {
+        let (a, b) = (pair.a.vi(Reliability::Delivery), pair.b.vi(Reliability::Delivery));
+        let recv = Buffer::new(&pair.b, 100);
+        b.post_recv(&recv.descriptor).unwrap();
+        let mut sides = [(&a, &pair.a, &pair.b), (&b, &pair.b, &pair.a)];
+        if !a_first {
+            sides.reverse();
+        }
+        for (i, (vi, from, to)) in sides.into_iter().enumerate() {
+            ask(vi, from, to, LONG);
+            if i == 0 {
+                assert_eq!(code(vi.connect_peer_done()), VipReturn::NotDone);
+                for _ in 0..10 {
+                    pair.world.run(pause / 10);
+                    pair.a.nic.progress();
+                    pair.b.nic.progress();
+                }
+            }
+        }
+        let told = ends(&pair.world, &a, &b).map(Result::unwrap);
+        assert_eq!(told.map(|remote| remote.reliability), [Reliability::Delivery; 2]);
+        assert_eq!([a.state(), b.state()], [ViState::Connected; 2]);
+        let send = Buffer::new(&pair.a, 100);
+        send.set(&pattern(100, 1));
+        a.post_send(&send.descriptor).unwrap();
+        b.recv_wait(LONG).unwrap();
+        assert_eq!(recv.data(), pattern(100, 1));
+        a.disconnect().unwrap();
+        pair.settle();
+        b.disconnect().unwrap();
+    }
+}
+
+/// Two programs wait at the same time, on a wire that loses frames: requests cross each other and
+/// their repeats.
+fn waiting_programs_meet_on_a_bad_wire(kind: DeviceKind) {
+    for seed in 0..kind.size(4, 2) {
+        let faults = Faults { loss: 0.05, ..Faults::default() };
+        let pair = Pair::with(&Setup::with_faults(kind, seed, faults));
+        let seats = [pair.world.join_baton("left"), pair.world.join_baton("right")];
+        let sides = [(&pair.a, &pair.b), (&pair.b, &pair.a)];
+        let vis = std::thread::scope(|scope| {
+            let threads = [0, 1].into_iter().zip(seats).map(|(i, seat)| {
+                let pair = &pair;
+                let (from, to) = sides[i];
+                scope.spawn(move || {
+                    let _turn = seat.enter();
+                    (0..5_u8)
+                        .map(|n| {
+                            let vi = from.vi(Reliability::Reception);
+                            let [local, remote] = [from, to].map(|node| node.address(&[n]));
+                            vi.connect_peer_request(&local, &remote, LONG).unwrap();
+                            vi.connect_peer_wait().unwrap();
+                            assert_eq!(vi.state(), ViState::Connected, "{:?}", pair.world);
+                            vi
+                        })
+                        .collect::<Vec<_>>()
+                })
+            });
+            let threads: Vec<_> = threads.collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        for (a, b) in vis[0].iter().zip(&vis[1]) {
+            pair.assert_works(a, b);
+        }
+    }
+}
+
+fn peers_that_are_not_alike_are_told_on_both_sides(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let a = pair.a.vi(Reliability::Delivery);
+    let good = ViAttributes::new(Reliability::Delivery, pair.b.tag);
+    let b = pair.b.nic.create_vi(good, None, None).unwrap();
+    let cases = [
+        (
+            ViAttributes { reliability: Reliability::Reception, ..good },
+            VipReturn::InvalidReliabilityLevel,
+        ),
+        (ViAttributes { max_transfer_size: 4096, ..good }, VipReturn::InvalidMtu),
+        (ViAttributes { qos: 7, ..good }, VipReturn::InvalidQos),
+    ];
+    for (attributes, expected) in cases {
+        b.set_attributes(attributes).unwrap();
+        ask(&a, &pair.a, &pair.b, LONG);
+        ask(&b, &pair.b, &pair.a, LONG);
+        assert_eq!(ends(&pair.world, &a, &b).map(code), [expected; 2]);
+        assert_eq!([a.state(), b.state()], [ViState::Idle; 2]);
+    }
+    b.set_attributes(good).unwrap();
+    ask(&a, &pair.a, &pair.b, LONG);
+    ask(&b, &pair.b, &pair.a, LONG);
+    let _connected = ends(&pair.world, &a, &b).map(Result::unwrap);
+    pair.assert_works(&a, &b);
+}
+
+fn a_peer_that_never_asks(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let vis = [pair.a.vi(Reliability::Delivery), pair.b.vi(Reliability::Delivery)];
+    let sides = [(&pair.a, &pair.b), (&pair.b, &pair.a)];
+    for (vi, (from, to)) in vis.iter().zip(sides) {
+        // A server or another peer there is no match.
+        let remote = to.address(b"other");
+        let start = pair.a.nic.port().now_ns();
+        vi.connect_peer_request(&name(from), &remote, SHORT).unwrap();
+        assert_eq!(code(vi.connect_peer_wait()), VipReturn::Timeout);
+        let took = pair.a.nic.port().now_ns() - start;
+        assert!((1_000_000..2_000_000).contains(&took), "{took} ns");
+        assert_eq!(vi.state(), ViState::Idle);
+        assert_eq!(code(vi.connect_peer_done()), VipReturn::InvalidState);
+    }
+    // A request that was given up is not met; the next one is, by the side that still waits.
+    let [a, b] = &vis;
+    for (first, other, (from, to)) in [(a, b, sides[0]), (b, a, sides[1])] {
+        ask(first, from, to, LONG);
+        assert_eq!(
+            code(first.connect_peer_request(&name(from), &name(to), LONG)),
+            VipReturn::InvalidState
+        );
+        first.disconnect().unwrap();
+        assert_eq!(first.state(), ViState::Idle);
+        assert_eq!(code(first.connect_peer_wait()), VipReturn::InvalidState);
+        ask(other, to, from, LONG);
+        pair.world.run(50_000);
+        assert_eq!(code(other.connect_peer_done()), VipReturn::NotDone);
+        ask(first, from, to, LONG);
+        let _connected = ends(&pair.world, a, b).map(Result::unwrap);
+        pair.assert_works(a, b);
+        for vi in [a, b] {
+            vi.disconnect().unwrap();
+            pair.settle();
+        }
+    }
+}
+
+fn addresses_that_peers_cannot_have(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let vi = pair.a.vi(Reliability::Delivery);
+    let (own, other) = (name(&pair.a), name(&pair.b));
+    let refused = |local: &NetAddress, remote: &NetAddress, timeout| {
+        code(vi.connect_peer_request(local, remote, timeout))
+    };
+    assert_eq!(refused(&own, &other, Duration::ZERO), VipReturn::InvalidParameter);
+    assert_eq!(refused(&own, &own, LONG), VipReturn::InvalidParameter);
+    assert_eq!(refused(&other, &other, LONG), VipReturn::InvalidParameter);
+    let long = NetAddress::of_node(1, &[0; 65]);
+    assert_eq!(refused(&own, &long, LONG), VipReturn::InvalidParameter);
+    let foreign = NetAddress::new(&[10, 0, 0, 1], b"x");
+    assert_eq!(refused(&own, &foreign, LONG), VipReturn::NotReachable);
+    assert_eq!(vi.state(), ViState::Idle);
+    // A node that does not exist; a VI that is dropped while it asks.
+    let nowhere = NetAddress::of_node(9, b"peer");
+    vi.connect_peer_request(&own, &nowhere, SHORT).unwrap();
+    assert_eq!(code(vi.connect_peer_wait()), VipReturn::Timeout);
+    let dropped = pair.a.vi(Reliability::Delivery);
+    dropped.connect_peer_request(&own, &other, LONG).unwrap();
+    drop(dropped);
+    // Without a host part it is this one.
+    let b = pair.b.vi(Reliability::Delivery);
+    vi.connect_peer_request(&NetAddress::new(b"", b"peer"), &other, LONG).unwrap();
+    ask(&b, &pair.b, &pair.a, LONG);
+    let _connected = ends(&pair.world, &vi, &b).map(Result::unwrap);
+    pair.assert_works(&vi, &b);
+}
+
+on_every_kind! {
+    requests_meet_in_any_order,
+    waiting_programs_meet_on_a_bad_wire,
+    peers_that_are_not_alike_are_told_on_both_sides,
+    a_peer_that_never_asks,
+    addresses_that_peers_cannot_have,
+}

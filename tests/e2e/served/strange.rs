@@ -1,0 +1,271 @@
+//! Clients of the simulator that are not our driver: some misbehave, one does as an emulator does.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Instant;
+
+use host_driver::bus::vfio_user::protocol::{
+    Command, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo, SetIrqs,
+    Version, errno, flag, irq, message, region,
+};
+use host_driver::bus::vfio_user::socket::{self, Inbox, Message, Received};
+use nic_regs::admin::Opcode;
+use nic_regs::counter::Counter;
+use nic_regs::csr;
+use tests::pattern;
+use tests::served::{Process, SOON, Simulator};
+
+use super::Caller;
+
+/// What strangers write to a socket is refused with an errno, and nobody else notices.
+#[test]
+fn malformed_requests_disturb_nobody() {
+    let simulator = Simulator::start("malformed", 3, 0.0);
+    let mut echo = Process::program(simulator.folder(), "echo");
+    echo.expect("listening");
+    let node = simulator.open(0);
+    let caller = Caller::new(&node, 1);
+    for stranger in 0..42_u16 {
+        caller.call(&pattern(3000, stranger.into()));
+        // Those at node 0 and 1 are no owners; those at node 2 are.
+        let mut raw = Raw::connect(&simulator.socket((stranger % 3).try_into().unwrap()));
+        raw.misbehave(stranger / 3, stranger % 3 == 2);
+    }
+    caller.call(&pattern(3000, 1));
+    // The NIC that the strangers had works.
+    assert!(simulator.open(2).driver.counter(Counter::FramesSent).is_ok());
+    drop((caller, node));
+    echo.stop();
+    simulator.stop();
+}
+
+/// A client of the protocol that is no driver.
+struct Raw {
+    socket: UnixStream,
+    inbox: Inbox,
+}
+
+impl Raw {
+    fn connect(path: &Path) -> Self {
+        Self { socket: UnixStream::connect(path).unwrap(), inbox: Inbox::default() }
+    }
+
+    fn send(&self, bytes: &[u8]) {
+        socket::send(self.socket.as_fd(), bytes, &[], true).unwrap();
+    }
+
+    /// The errno of the answer; None if the server hung up.
+    fn answer(&mut self) -> Option<u32> {
+        match self.inbox.receive(self.socket.as_fd(), true) {
+            Ok(Received::Message(reply)) => {
+                assert!(reply.header.is_reply());
+                Some(reply.header.error)
+            }
+            Ok(Received::Closed) | Err(_) => None,
+            Ok(other) => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(&mut self, command: u16, payload: &[u8]) -> Option<u32> {
+        self.send(&message(7, command, 0, &[payload]));
+        self.answer()
+    }
+
+    /// The reply to a command that is right.
+    fn reply(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Message {
+        let bytes = message(9, command as u16, 0, &[payload]);
+        socket::send(self.socket.as_fd(), &bytes, fds, true).unwrap();
+        match self.inbox.receive(self.socket.as_fd(), true) {
+            Ok(Received::Message(reply)) if reply.header.error == 0 => reply,
+            other => panic!("{command:?}: {other:?}"),
+        }
+    }
+
+    fn read(&mut self, region: u32, offset: u64, count: u32) -> Vec<u8> {
+        let access = RegionAccess { offset, region, count, data: &[] }.head();
+        self.reply(Command::RegionRead, &access, &[]).payload.split_off(16)
+    }
+
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        let count = data.len().try_into().unwrap();
+        let access = RegionAccess { offset, region, count, data: &[] }.head();
+        self.reply(Command::RegionWrite, &[&access, data].concat(), &[]);
+    }
+
+    fn misbehave(&mut self, kind: u16, is_free: bool) {
+        let invalid = Some(errno::INVALID);
+        let version = Version::OWN.to_bytes(false);
+        match kind {
+            // Before the version, nothing else; then the server hangs up.
+            0 => {
+                assert_eq!(self.ask(Command::Reset as u16, &[]), invalid);
+                assert_eq!(self.answer(), None);
+                return;
+            }
+            1 => return assert_eq!(self.ask(Command::Version as u16, b"\0\0\0\0{"), invalid),
+            2 => {
+                let wrong = Version { version: (1, 0), ..Version::OWN }.to_bytes(false);
+                let found = self.ask(Command::Version as u16, &wrong);
+                return assert_eq!(found, Some(errno::PROTOCOL));
+            }
+            // Half a header.
+            3 => return self.send(&[1, 2, 3]),
+            _ => {}
+        }
+        let found = self.ask(Command::Version as u16, &version);
+        assert_eq!(found, Some(if is_free { 0 } else { errno::BUSY }));
+        if !is_free {
+            return assert_eq!(self.answer(), None);
+        }
+        let head = |region, offset, count| {
+            RegionAccess { offset, region, count, data: &[] }.head().to_vec()
+        };
+        let (read, write) = (Command::RegionRead as u16, Command::RegionWrite as u16);
+        let map = |size| DmaMap { flags: 3, offset: 0, address: 4096, size }.to_bytes();
+        let set = |flags, start, count| {
+            SetIrqs { flags, index: irq::MSIX, start, count, data: &[] }.to_bytes()
+        };
+        match kind {
+            4 => assert_eq!(self.ask(999, b"what"), Some(errno::NOT_SUPPORTED)),
+            5 => assert_eq!(self.ask(Command::Version as u16, &version), invalid),
+            6 => assert_eq!(self.ask(read, &head(0, 0x1fff, 4)), invalid),
+            7 => assert_eq!(self.ask(read, &head(7, u64::MAX - 3, 4)), invalid),
+            8 => assert_eq!(self.ask(write, &head(2, 0, 8)), invalid),
+            9 => {
+                assert_eq!(self.ask(Command::DmaMap as u16, &map(0)), invalid);
+                assert_eq!(self.ask(Command::DmaMap as u16, &map(4096)), Some(0));
+                assert_eq!(self.ask(Command::DmaMap as u16, &map(4096)), Some(errno::EXIST));
+            }
+            10 => {
+                let flags = irq::DATA_EVENTFD | irq::ACTION_TRIGGER;
+                assert_eq!(self.ask(Command::SetIrqs as u16, &set(flags, 31, 2)), invalid);
+                assert_eq!(self.ask(Command::SetIrqs as u16, &set(0, 0, 1)), invalid);
+                assert_eq!(self.ask(Command::SetIrqs as u16, &set(flags, 0, 1)), Some(0));
+            }
+            11 => {
+                // A message longer than any may be: the stream is of no use any more.
+                let header = Header { id: 7, command: read, size: u32::MAX, flags: 0, error: 0 };
+                self.send(&header.to_bytes());
+                assert_eq!(self.answer(), Some(errno::TOO_LONG));
+                assert_eq!(self.answer(), None);
+                return;
+            }
+            12 => {
+                // Faster than any device.
+                let data = [&head(2, 0, 8)[..], &[0; 8]].concat();
+                let doorbell = message(1, write, flag::NO_REPLY, &[&data]);
+                self.send(&doorbell.repeat(5_000));
+            }
+            _ => {
+                // Odd accesses are the device's to refuse; and it goes in mid-message.
+                assert_eq!(self.ask(read, &head(0, 3, 2)), Some(0));
+                self.send(&message(1, write, flag::NO_REPLY, &[&head(2, 1, 3), b"abc"]));
+                self.send(&message(2, read, 0, &[&head(0, 0, 4)])[..20]);
+                return;
+            }
+        }
+        // After a refusal the stream goes on.
+        assert_eq!(self.ask(read, &head(0, 0, 4)), Some(0));
+    }
+}
+
+/// Function-level reset, then a reset by message: registers are as after power-on.
+fn resets(raw: &mut Raw) {
+    for by_message in [false, true] {
+        raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
+        assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [77, 0, 0, 0]);
+        if by_message {
+            raw.reply(Command::Reset, &[], &[]);
+        } else {
+            raw.write(region::CONFIG, 0x48, &0x8000_u16.to_le_bytes());
+        }
+        assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
+        assert_eq!(raw.read(region::BAR0, csr::STATUS::OFFSET.into(), 4), [1, 0, 0, 0]);
+    }
+}
+
+/// A client that knows PCI and the protocol but not our driver, as an emulator is one: it
+/// enumerates the device, maps memory page by page, has interrupts, and resets the function.
+#[test]
+fn a_strange_client_enumerates_the_device() {
+    let simulator = Simulator::start("enumerate", 2, 0.0);
+    let mut raw = Raw::connect(&simulator.socket(1));
+    // An older minor version, no second socket.
+    let version = Version { twin_socket: false, ..Version::OWN }.to_bytes(false);
+    let reply = raw.reply(Command::Version, &version, &[]);
+    let theirs = Version::parse(&reply.payload).unwrap();
+    assert!(theirs.version == (0, 0) && reply.fds.is_empty());
+    let info = raw.reply(
+        Command::DeviceInfo,
+        &DeviceInfo { flags: 0, regions: 0, irqs: 0 }.to_bytes(),
+        &[],
+    );
+    let info = DeviceInfo::parse(&info.payload).unwrap();
+    assert_eq!((info.flags, info.regions, info.irqs), (3, 9, 5));
+    let sizes: Vec<u64> = (0..9)
+        .map(|index| {
+            let ask = RegionInfo { index, ..RegionInfo::default() }.to_bytes();
+            RegionInfo::parse(&raw.reply(Command::RegionInfo, &ask, &[]).payload).unwrap().size
+        })
+        .collect();
+    assert_eq!(sizes, [0x2000, 0, 0x4_0000, 0, 0, 0, 0, 4096, 0]);
+    let msix = IrqInfo { index: irq::MSIX, ..IrqInfo::default() }.to_bytes();
+    let msix = IrqInfo::parse(&raw.reply(Command::IrqInfo, &msix, &[]).payload).unwrap();
+    assert_eq!((msix.flags, msix.count), (irq::EVENTFD, 32), "resizable: no NORESIZE");
+    assert_eq!(raw.read(region::CONFIG, 0, 4), [0xa7, 0x51, 1, 0]);
+    assert_eq!(raw.read(region::CONFIG, 0x2e, 2), [1, 1], "node 1 of 2");
+
+    // Two pages of one file, each with a descriptor of its own, and one without any.
+    let file = rustix::fs::memfd_create("guest", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
+    rustix::fs::ftruncate(&file, 8192).unwrap();
+    rustix::fs::fcntl_add_seals(&file, rustix::fs::SealFlags::SHRINK).unwrap();
+    for page in [0, 4096] {
+        let map = DmaMap { flags: 3, offset: page, address: 0x10_0000 + page, size: 4096 };
+        raw.reply(Command::DmaMap, &map.to_bytes(), &[file.as_fd()]);
+    }
+    let rom = DmaMap { flags: 1, offset: 0, address: 0xf000_0000, size: 4096 }.to_bytes();
+    raw.reply(Command::DmaMap, &rom, &[]);
+
+    // One eventfd detached, one that is raised.
+    let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
+    let set = |flags, start, count| {
+        let flags = flags | irq::ACTION_TRIGGER;
+        SetIrqs { flags, index: irq::MSIX, start, count, data: &[] }.to_bytes()
+    };
+    raw.reply(Command::SetIrqs, &set(irq::DATA_EVENTFD, 3, 1), &[event.as_fd()]);
+    raw.reply(Command::SetIrqs, &set(irq::DATA_EVENTFD, 0, 1), &[]);
+    raw.reply(Command::SetIrqs, &set(irq::DATA_NONE, 3, 1), &[]);
+    assert!(rustix::io::read(&event, &mut [0_u8; 8]).is_ok());
+    // The table is programmed without the client, once the device is enabled.
+    raw.write(region::BAR0, csr::CONTROL::OFFSET.into(), &1_u32.to_le_bytes());
+    let entry = u64::from(csr::MSIX_TABLE_OFFSET + 3 * csr::MSIX_ENTRY_BYTES);
+    assert_eq!(raw.read(region::BAR0, entry + 8, 4), [3, 0, 0, 0]);
+    assert_eq!(raw.read(region::BAR0, entry + 12, 4), [0; 4], "not masked");
+
+    // The device runs an admin command of memory in both pages: its ring is the first, the queue
+    // that it creates the second. The entry is done when its word 3 is.
+    let words = [Opcode::EventCreate as u32, 7, 1, 0, 0x10_1000, 0, 2, 0];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    rustix::io::pwrite(&file, &bytes, 0).unwrap();
+    for (offset, value) in [
+        (csr::ADMIN_BASE_LO::OFFSET, 0x10_0000_u32),
+        (csr::ADMIN_SIZE::OFFSET, 2),
+        (csr::ADMIN_TAIL::OFFSET, 1),
+    ] {
+        raw.write(region::BAR0, offset.into(), &value.to_le_bytes());
+    }
+    let start = Instant::now();
+    while raw.read(region::BAR0, csr::ADMIN_HEAD::OFFSET.into(), 4) != [1, 0, 0, 0] {
+        assert!(start.elapsed() < SOON, "the command is never done");
+    }
+    let mut done = [0; 16];
+    rustix::io::pread(&file, &mut done, 0).unwrap();
+    assert_ne!(done[12..], [0; 4], "completed in place: {done:?}");
+
+    resets(&mut raw);
+    // Everything at once, up to the end of the addresses.
+    let all = DmaUnmap { flags: 0, address: 0, size: u64::MAX }.to_bytes();
+    assert_eq!(raw.reply(Command::DmaUnmap, &all, &[]).payload, all);
+    simulator.stop();
+}

@@ -1,0 +1,212 @@
+//! Names of devices, taken apart.
+
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+
+/// Most nodes of a simulated world: the two ends of a wire.
+const NODES_MAX: u8 = 2;
+
+/// What is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The behavioural model.
+    Model,
+    /// The Verilated RTL.
+    Rtl,
+}
+
+/// Options of a simulated world: `sim:model?node=1&nodes=2&loss=0.01&corrupt=0.01&latency=20&seed=1&world=NAME`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimOptions {
+    /// Node of this NIC.
+    pub node: u8,
+    /// Nodes in the world.
+    pub nodes: u8,
+    /// Chance that a frame is lost.
+    pub loss: f64,
+    /// Chance that a bit of a frame is inverted.
+    pub corrupt: f64,
+    /// Latency of the wire, in cycles.
+    pub latency: u64,
+    /// Seed of all chances.
+    pub seed: u64,
+    /// Worlds of different names have nothing to do with each other.
+    pub world: String,
+    /// Doorbells of programs are memory that leads nowhere ([`crate::live`]): for counting what
+    /// posting costs.
+    pub doorbells_nowhere: bool,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        Self {
+            node: 0,
+            nodes: 2,
+            loss: 0.0,
+            corrupt: 0.0,
+            latency: 20,
+            seed: 1,
+            world: String::new(),
+            doorbells_nowhere: false,
+        }
+    }
+}
+
+/// Where a device is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// In a simulated world in this process.
+    Sim(Kind, SimOptions),
+    /// Behind a socket.
+    VfioUser(PathBuf),
+    /// A PCIe card.
+    Vfio(String),
+    /// Wherever the default device is.
+    Default,
+}
+
+impl SimOptions {
+    /// The world, whichever its node.
+    #[must_use]
+    pub fn world_key(&self, kind: Kind) -> String {
+        format!("{:?}", (kind, Self { node: 0, ..self.clone() }))
+    }
+}
+
+impl Place {
+    /// Equal for the same device.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+/// Names that programs of old open.
+fn is_legacy(name: &str) -> bool {
+    let numbered = |stem: &str| {
+        name.strip_prefix(stem).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+    };
+    name.starts_with("/dev/clanvi")
+        || name.starts_with("/dev/via_")
+        || name.starts_with("/etc/via_")
+        || numbered("VINIC")
+        || numbered("nic")
+}
+
+/// Takes a name apart.
+///
+/// # Errors
+/// [`Error::Malformed`], [`Error::Unknown`].
+pub fn parse(name: &str) -> Result<Place> {
+    let name = name.trim();
+    if name.is_empty() || is_legacy(name) {
+        return Ok(Place::Default);
+    }
+    let malformed = |why: &str| Error::Malformed { url: name.to_owned(), why: why.to_owned() };
+    let Some((scheme, rest)) = name.split_once(':') else {
+        return Err(Error::Unknown { name: name.to_owned() });
+    };
+    match scheme {
+        "sim" => {
+            let (kind, options) = rest.split_once('?').unwrap_or((rest, ""));
+            let kind = match kind {
+                "model" => Kind::Model,
+                "rtl" => Kind::Rtl,
+                _ => return Err(malformed("what is simulated is `model` or `rtl`")),
+            };
+            let options = sim_options(options).map_err(|why| malformed(&why))?;
+            Ok(Place::Sim(kind, options))
+        }
+        "vfio-user" if !rest.is_empty() => Ok(Place::VfioUser(PathBuf::from(rest))),
+        "vfio-user" => Err(malformed("the path of a socket is missing")),
+        "vfio" if !rest.is_empty() => Ok(Place::Vfio(rest.to_owned())),
+        "vfio" => Err(malformed("the address of a card is missing")),
+        _ => Err(malformed("the part before the colon is one of sim, vfio-user, vfio")),
+    }
+}
+
+fn sim_options(text: &str) -> core::result::Result<SimOptions, String> {
+    fn number<T: core::str::FromStr>(key: &str, value: &str) -> core::result::Result<T, String> {
+        value.parse().map_err(|_| format!("`{key}={value}` is not a number in range"))
+    }
+    let chance = |key: &str, value: &str| match number::<f64>(key, value)? {
+        chance if (0.0..1.0).contains(&chance) => Ok(chance),
+        _ => Err(format!("`{key}={value}` is not from 0 to below 1")),
+    };
+    let mut options = SimOptions::default();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').ok_or(format!("`{pair}` is not KEY=VALUE"))?;
+        match key {
+            "node" => options.node = number(key, value)?,
+            "nodes" => options.nodes = number(key, value)?,
+            "loss" => options.loss = chance(key, value)?,
+            "corrupt" => options.corrupt = chance(key, value)?,
+            "latency" => options.latency = number(key, value)?,
+            "seed" => options.seed = number(key, value)?,
+            "doorbells" if value == "nowhere" => options.doorbells_nowhere = true,
+            "doorbells" => return Err(format!("`doorbells` is `nowhere`, not `{value}`")),
+            "world" => value.clone_into(&mut options.world),
+            _ => return Err(format!("there is no option `{key}`")),
+        }
+    }
+    if !(1..=NODES_MAX).contains(&options.nodes) {
+        return Err(format!("`nodes` is from 1 to {NODES_MAX}"));
+    }
+    if options.node >= options.nodes {
+        return Err(format!("node {} is not one of {} nodes", options.node, options.nodes));
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_old_are_the_default_device() {
+        for name in
+            ["", " ", "/dev/clanvi0", "/dev/via_eth0", "/dev/via_lo", "VINIC", "VINIC3", "nic0"]
+        {
+            assert_eq!(parse(name).unwrap(), Place::Default, "{name}");
+        }
+        assert!(matches!(parse("eth0"), Err(Error::Unknown { .. })));
+        assert!(matches!(parse("VINICx"), Err(Error::Unknown { .. })));
+    }
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let options = SimOptions { node: 1, loss: 0.25, ..SimOptions::default() };
+        assert_eq!(
+            parse("sim:rtl?node=1&loss=0.25").unwrap(),
+            Place::Sim(Kind::Rtl, options.clone())
+        );
+        let other = SimOptions { node: 0, ..options.clone() };
+        assert_eq!(options.world_key(Kind::Rtl), other.world_key(Kind::Rtl));
+        assert_ne!(options.world_key(Kind::Rtl), options.world_key(Kind::Model));
+        let path = PathBuf::from("run/nic0.sock");
+        assert_eq!(parse("vfio-user:run/nic0.sock").unwrap(), Place::VfioUser(path));
+    }
+
+    #[test]
+    fn urls_that_are_malformed_are_named() {
+        for url in [
+            "sim:",
+            "sim:fpga",
+            "sim:model?",
+            "sim:model?node",
+            "sim:model?node=2",
+            "sim:model?nodes=0",
+            "sim:model?loss=1",
+            "sim:model?loss=x",
+            "sim:model?colour=red",
+            "sim:model?doorbells=loud",
+            "vfio-user:",
+            "vfio:",
+            "http://host",
+        ] {
+            let fine = url == "sim:model?";
+            assert_eq!(matches!(parse(url), Err(Error::Malformed { .. })), !fine, "{url}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+/* What the examples share: the device, and giving up with a reason. */
+#ifndef EXAMPLE_COMMON_H
+#define EXAMPLE_COMMON_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <vipl.h>
+
+/* Ends the program unless a function succeeded. */
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        VIP_RETURN must_code = (call);                                                             \
+        if (must_code != VIP_SUCCESS) {                                                            \
+            fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, (int)must_code);     \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* An address with room for everything. */
+typedef union {
+    VIP_NET_ADDRESS net;
+    unsigned char room[4 + 64 + 256];
+} address_t;
+
+/* The host part of one address and a discriminator. */
+static inline void make_address(address_t *address, const VIP_UINT8 *host, unsigned host_len,
+                                const char *service)
+{
+    memset(address, 0, sizeof *address);
+    address->net.HostAddressLen = (VIP_UINT16)host_len;
+    address->net.DiscriminatorLen = (VIP_UINT16)strlen(service);
+    memcpy(address->net.HostAddress, host, host_len);
+    memcpy(address->net.HostAddress + host_len, service, strlen(service));
+}
+
+/* A NIC with a protection tag, and registered memory. */
+typedef struct {
+    VIP_NIC_HANDLE nic;
+    VIP_NIC_ATTRIBUTES attributes;
+    VIP_PROTECTION_HANDLE tag;
+    unsigned char *memory;
+    VIP_MEM_HANDLE handle;
+} nic_t;
+
+static inline void open_nic(nic_t *nic, const char *device, size_t bytes, int rdma)
+{
+    VIP_MEM_ATTRIBUTES attributes;
+    memset(&attributes, 0, sizeof attributes);
+    MUST(VipOpenNic(device, &nic->nic));
+    MUST(VipQueryNic(nic->nic, &nic->attributes));
+    MUST(VipCreatePtag(nic->nic, &nic->tag));
+    if (posix_memalign((void **)&nic->memory, VIP_DESCRIPTOR_ALIGNMENT, bytes) != 0) {
+        fprintf(stderr, "no memory\n");
+        exit(1);
+    }
+    memset(nic->memory, 0, bytes);
+    attributes.Ptag = nic->tag;
+    attributes.EnableRdmaWrite = rdma;
+    attributes.EnableRdmaRead = rdma;
+    MUST(VipRegisterMem(nic->nic, nic->memory, bytes, &attributes, &nic->handle));
+}
+
+static inline void close_nic(nic_t *nic)
+{
+    MUST(VipDeregisterMem(nic->nic, nic->memory, nic->handle));
+    MUST(VipDestroyPtag(nic->nic, nic->tag));
+    MUST(VipCloseNic(nic->nic));
+    free(nic->memory);
+}
+
+static inline VIP_VI_HANDLE create_vi(nic_t *nic, VIP_RELIABILITY_LEVEL level, int rdma,
+                                      VIP_CQ_HANDLE send, VIP_CQ_HANDLE recv)
+{
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_VI_HANDLE vi;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.ReliabilityLevel = level;
+    attributes.MaxTransferSize = nic->attributes.MaxTransferSize;
+    attributes.Ptag = nic->tag;
+    attributes.EnableRdmaWrite = rdma;
+    attributes.EnableRdmaRead = rdma;
+    MUST(VipCreateVi(nic->nic, &attributes, send, recv, &vi));
+    return vi;
+}
+
+/* A descriptor at `offset` of the memory with one segment of `length` bytes at `data`. */
+static inline VIP_DESCRIPTOR *prepare(nic_t *nic, size_t offset, size_t data, unsigned length)
+{
+    VIP_DESCRIPTOR *descriptor = (VIP_DESCRIPTOR *)(void *)(nic->memory + offset);
+    memset(descriptor, 0, sizeof *descriptor);
+    descriptor->CS.SegCount = 1;
+    descriptor->CS.Control = VIP_CONTROL_OP_SENDRECV;
+    descriptor->CS.Length = length;
+    descriptor->DS[0].Local.Data.AddressBits = 0;
+    descriptor->DS[0].Local.Data.Address = nic->memory + data;
+    descriptor->DS[0].Local.Handle = nic->handle;
+    descriptor->DS[0].Local.Length = length;
+    return descriptor;
+}
+
+/* Accepts whoever asks for `service`. */
+static inline void serve(nic_t *nic, VIP_VI_HANDLE vi, const char *service)
+{
+    address_t local, from;
+    VIP_VI_ATTRIBUTES theirs;
+    VIP_CONN_HANDLE connection;
+    make_address(&local, nic->attributes.LocalNicAddress, nic->attributes.NicAddressLen, service);
+    MUST(VipConnectWait(nic->nic, &local.net, VIP_INFINITE, &from.net, &theirs, &connection));
+    MUST(VipConnectAccept(connection, vi));
+}
+
+/* The address of another node differs from the own one in its last byte. */
+static inline void node_address(const nic_t *nic, int node, VIP_UINT8 *host)
+{
+    memcpy(host, nic->attributes.LocalNicAddress, nic->attributes.NicAddressLen);
+    host[nic->attributes.NicAddressLen - 1] = (VIP_UINT8)node;
+}
+
+/* Asks `host` for `service` until somebody is there. */
+static inline void ask(nic_t *nic, VIP_VI_HANDLE vi, const VIP_UINT8 *host, const char *service)
+{
+    address_t local, remote;
+    VIP_VI_ATTRIBUTES theirs;
+    VIP_RETURN code;
+    make_address(&local, nic->attributes.LocalNicAddress, nic->attributes.NicAddressLen, "");
+    make_address(&remote, host, nic->attributes.NicAddressLen, service);
+    do
+        code = VipConnectRequest(vi, &local.net, &remote.net, 1000, &theirs);
+    while (code == VIP_NO_MATCH || code == VIP_TIMEOUT);
+    MUST(code);
+}
+
+static inline double now_us(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
+}
+
+/* One side of an example: its device, and for a client the server's node. */
+typedef struct {
+    const char *device;
+    int server_node;
+    void (*run)(const char *device, int server_node);
+} role_t;
+
+static inline void *role_main(void *argument)
+{
+    role_t *role = argument;
+    role->run(role->device, role->server_node);
+    return NULL;
+}
+
+/* Without arguments both sides run in this process, on two simulated NICs; with a device the server,
+ * with a device and the server's node a client. */
+static inline int example(int count, char **words, void (*server)(const char *, int),
+                          void (*client)(const char *, int))
+{
+    if (count == 2) {
+        server(words[1], 0);
+    } else if (count == 3) {
+        client(words[1], atoi(words[2]));
+    } else if (count == 1) {
+        role_t roles[2] = {{"sim:model?node=1", 1, server}, {"sim:model?node=0", 1, client}};
+        pthread_t threads[2];
+        for (int i = 0; i < 2; i++)
+            pthread_create(&threads[i], NULL, role_main, &roles[i]);
+        for (int i = 0; i < 2; i++)
+            pthread_join(threads[i], NULL);
+    } else {
+        fprintf(stderr, "usage: %s [DEVICE [NODE-OF-SERVER]]\n", words[0]);
+        return 2;
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,249 @@
+//! Handles: an index, the kind of object, and a generation. A handle is looked up and compared, never
+//! followed, so a stale or made-up one is found out.
+
+use core::array;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use host_driver::sync::lock;
+use vipl::VipReturn;
+
+/// What a program holds: `void *` in the header. Zero is none.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Handle(pub usize);
+
+impl Handle {
+    /// NULL.
+    pub const NULL: Self = Self(0);
+
+    /// Place in the table.
+    #[must_use]
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 & ((1 << INDEX_BITS) - 1)
+    }
+
+    /// Whether it is NULL.
+    #[must_use]
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Kinds of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `VIP_NIC_HANDLE`
+    Nic = 1,
+    /// `VIP_VI_HANDLE`
+    Vi = 2,
+    /// `VIP_CQ_HANDLE`
+    Cq = 3,
+    /// `VIP_PROTECTION_HANDLE`
+    Tag = 4,
+    /// `VIP_CONN_HANDLE`
+    Connection = 5,
+}
+
+const INDEX_BITS: u32 = 16;
+const KIND_BITS: u32 = 8;
+const GENERATION_LSB: u32 = INDEX_BITS + KIND_BITS;
+/// Slots that are allocated together. They are never freed.
+const CHUNK: usize = 64;
+const CHUNKS: usize = 1024;
+const _: () = assert!(CHUNK * CHUNKS == 1 << INDEX_BITS && usize::BITS == 64);
+
+/// Two threads that use two objects write to no common cache line.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Slot<T> {
+    /// The handle that is good now, or 0.
+    handle: AtomicUsize,
+    /// How many handles it has had: 40 bits never come round.
+    generation: AtomicUsize,
+    value: Mutex<Option<Arc<T>>>,
+}
+
+impl<T> Slot<T> {
+    const fn new() -> Self {
+        let (handle, generation) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { handle, generation, value: Mutex::new(None) }
+    }
+}
+
+/// Slots that were used before, oldest first: a stale handle stays wrong for long.
+#[derive(Debug, Default)]
+struct Free {
+    slots: VecDeque<usize>,
+    fresh: usize,
+}
+
+/// The objects of one kind.
+#[derive(Debug)]
+pub struct Table<T> {
+    kind: Kind,
+    chunks: [OnceLock<Box<[Slot<T>; CHUNK]>>; CHUNKS],
+    free: Mutex<Free>,
+}
+
+impl<T> Table<T> {
+    /// An empty table.
+    #[must_use]
+    pub const fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            free: Mutex::new(Free { slots: VecDeque::new(), fresh: 0 }),
+        }
+    }
+
+    /// The slot whose handle this is, or was a moment ago.
+    fn slot(&self, handle: Handle) -> Option<&Slot<T>> {
+        let index = handle.index();
+        let slot = &self.chunks.get(index / CHUNK)?.get()?[index % CHUNK];
+        let good = handle.0 != 0 && slot.handle.load(Ordering::Acquire) == handle.0;
+        good.then_some(slot)
+    }
+
+    /// What the handle stands for.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if it is not, or no longer, a handle of this kind.
+    pub fn get(&self, handle: Handle) -> Result<Arc<T>, VipReturn> {
+        let slot = self.slot(handle).ok_or(VipReturn::InvalidParameter)?;
+        let value = lock(&slot.value);
+        // It may have been given back, and even out again, meanwhile.
+        if slot.handle.load(Ordering::Acquire) != handle.0 {
+            return Err(VipReturn::InvalidParameter);
+        }
+        value.clone().ok_or(VipReturn::InvalidParameter)
+    }
+
+    /// Does something short with what the handle stands for, which nobody can give back meanwhile.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn with<R>(&self, handle: Handle, f: impl FnOnce(&T) -> R) -> Result<R, VipReturn> {
+        let slot = self.slot(handle).ok_or(VipReturn::InvalidParameter)?;
+        let value = lock(&slot.value);
+        if slot.handle.load(Ordering::Acquire) != handle.0 {
+            return Err(VipReturn::InvalidParameter);
+        }
+        value.as_deref().map(f).ok_or(VipReturn::InvalidParameter)
+    }
+
+    /// Gives out a handle. `make` gets it, and is called before anybody else can use it.
+    ///
+    /// # Errors
+    /// [`VipReturn::ErrorResource`] if there are too many; what `make` says.
+    pub fn insert_with(
+        &self,
+        make: impl FnOnce(Handle) -> Result<Arc<T>, VipReturn>,
+    ) -> Result<Handle, VipReturn> {
+        let index = {
+            let mut free = lock(&self.free);
+            let fresh = free.fresh;
+            match free.slots.pop_front() {
+                Some(slot) => slot,
+                None if fresh < CHUNK * CHUNKS => {
+                    free.fresh += 1;
+                    fresh
+                }
+                None => return Err(VipReturn::ErrorResource),
+            }
+        };
+        let inserted = self.insert_at(index, make);
+        inserted.inspect_err(|_| lock(&self.free).slots.push_back(index))
+    }
+
+    /// The same with an index that the caller chooses, which no object has; such a table gives out
+    /// none itself.
+    ///
+    /// # Errors
+    /// As [`Table::insert_with`].
+    pub fn insert_at(
+        &self,
+        index: usize,
+        make: impl FnOnce(Handle) -> Result<Arc<T>, VipReturn>,
+    ) -> Result<Handle, VipReturn> {
+        let chunk = self.chunks.get(index / CHUNK).ok_or(VipReturn::ErrorResource)?;
+        let chunk = chunk.get_or_init(|| Box::new(array::from_fn(|_| Slot::new())));
+        let slot = &chunk[index % CHUNK];
+        let generation = slot.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        let bits = index | (self.kind as usize) << INDEX_BITS | generation << GENERATION_LSB;
+        let value = make(Handle(bits))?;
+        *lock(&slot.value) = Some(value);
+        slot.handle.store(bits, Ordering::Release);
+        Ok(Handle(bits))
+    }
+
+    /// Takes a handle back. Only one of several callers gets the object.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn remove(&self, handle: Handle) -> Result<Arc<T>, VipReturn> {
+        let slot = self.slot(handle).ok_or(VipReturn::InvalidParameter)?;
+        let mut value = lock(&slot.value);
+        if slot.handle.load(Ordering::Acquire) != handle.0 {
+            return Err(VipReturn::InvalidParameter);
+        }
+        slot.handle.store(0, Ordering::Release);
+        let object = value.take().ok_or(VipReturn::InvalidParameter);
+        drop(value);
+        let mut free = lock(&self.free);
+        if handle.index() < free.fresh {
+            free.slots.push_back(handle.index());
+        }
+        object
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table<u32> {
+        Table::new(Kind::Vi)
+    }
+
+    #[test]
+    fn a_stale_handle_is_found_out() {
+        let table = table();
+        let first = table.insert_with(|_| Ok(Arc::new(1))).unwrap();
+        assert_eq!(*table.get(first).unwrap(), 1);
+        assert_eq!(*table.remove(first).unwrap(), 1);
+        let second = table.insert_with(|_| Ok(Arc::new(2))).unwrap();
+        assert_ne!(first, second);
+        for bad in [first, Handle::NULL, Handle(usize::MAX), Handle(second.0 ^ 1 << INDEX_BITS)] {
+            assert_eq!(table.get(bad).unwrap_err(), VipReturn::InvalidParameter);
+            assert_eq!(table.remove(bad).unwrap_err(), VipReturn::InvalidParameter);
+        }
+        assert_eq!(*table.get(second).unwrap(), 2);
+    }
+
+    #[test]
+    fn a_failure_to_make_gives_the_place_back() {
+        let table = table();
+        let code = table.insert_with(|_| Err(VipReturn::InvalidMtu)).unwrap_err();
+        assert_eq!(code, VipReturn::InvalidMtu);
+        let handles: Vec<_> =
+            (0..200).map(|n| table.insert_with(|_| Ok(Arc::new(n))).unwrap()).collect();
+        for (n, handle) in (0..).zip(&handles) {
+            assert_eq!(*table.get(*handle).unwrap(), n);
+        }
+    }
+
+    #[test]
+    fn one_of_two_removers_wins() {
+        let table = table();
+        let handle = table.insert_with(|_| Ok(Arc::new(7))).unwrap();
+        let wins: usize = std::thread::scope(|scope| {
+            let hands: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| usize::from(table.remove(handle).is_ok()))).collect();
+            hands.into_iter().map(|hand| hand.join().unwrap()).sum()
+        });
+        assert_eq!(wins, 1);
+    }
+}

@@ -1,0 +1,53 @@
+//! The header and the library say the same: each function that one declares the other exports, and
+//! the header compiles in every language that it is for.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+fn header() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../include"))
+}
+
+fn declared() -> Vec<String> {
+    let text = std::fs::read_to_string(header().join("vipl.h")).unwrap();
+    let functions = text.lines().filter_map(|line| line.strip_prefix("VIP_RETURN "));
+    functions.filter_map(|line| line.split('(').next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_function_is_exported() {
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/src/ffi");
+    let mut exported = Vec::new();
+    for entry in std::fs::read_dir(sources).unwrap().flatten() {
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        let names = text.lines().filter_map(|line| line.strip_prefix("#[unsafe(export_name = \""));
+        exported.extend(names.filter_map(|name| name.split('"').next()).map(str::to_owned));
+    }
+    let mut declared = declared();
+    exported.sort();
+    declared.sort();
+    assert_eq!(declared.len(), 41);
+    assert_eq!(declared, exported);
+}
+
+#[test]
+fn the_header_compiles_in_every_language() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let source = folder.join("header.c");
+    let text = "#include <vipl.h>\nint main(void) { VIP_DESCRIPTOR d; d.CS.SegCount = 1; \
+                d.Data[0].Length = d.Control.SegCount; return (int)d.DS[0].Local.Length - 1; }\n";
+    std::fs::write(&source, text).unwrap();
+    for (language, standard) in
+        [("c", "gnu89"), ("c", "c99"), ("c", "c11"), ("c++", "c++98"), ("c++", "c++17")]
+    {
+        let mut command = Command::new("cc");
+        command.args(["-x", language, &format!("-std={standard}"), "-Wall", "-Wextra", "-Werror"]);
+        command.arg("-I").arg(header()).args(["-fsyntax-only"]).arg(&source);
+        let output = command.output().unwrap();
+        // A machine may have a C compiler only.
+        if language == "c++" && String::from_utf8_lossy(&output.stderr).contains("cc1plus") {
+            continue;
+        }
+        assert!(output.status.success(), "{standard}: {output:?}");
+    }
+}

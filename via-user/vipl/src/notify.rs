@@ -1,0 +1,329 @@
+//! Notify: handlers that the library calls when something is done.
+//!
+//! One thread for each open NIC calls them, started by the first request. While no request is left
+//! it has no place on the bus and waits for the next one, so in the simulated world it has turns only
+//! when there is something to wait for. It ends with the NIC.
+
+use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread::ThreadId;
+
+use host_driver::bus::{ThreadSeat, Wait};
+use host_driver::sync::lock;
+use nic_regs::doorbell::Queue;
+
+use crate::completion::{Cq, CqEntry, CqInner};
+use crate::error::{Result, VipReturn};
+use crate::nic::{Nic, NicInner};
+use crate::transfer::Completion;
+use crate::vi::{Vi, ViInner};
+use crate::waiting::Patience;
+
+/// How long closing a NIC waits for a handler that runs, in nanoseconds.
+const SETTLE_NS: u64 = 10_000_000;
+
+/// What a request waits for, and whom it calls.
+enum Request {
+    Work { vi: Weak<ViInner>, queue: Queue, handler: Box<dyn FnOnce(Completion) + Send> },
+    Entry { cq: Weak<CqInner>, handler: Box<dyn FnOnce(CqEntry) + Send> },
+}
+
+/// Names what a request waits for: an address that is used as a number, and a queue.
+type Key = (usize, usize);
+
+impl Request {
+    fn key(&self) -> Key {
+        match self {
+            Self::Work { vi, queue, .. } => (vi.as_ptr().addr(), *queue as usize),
+            Self::Entry { cq, .. } => (cq.as_ptr().addr(), 2),
+        }
+    }
+
+    /// What it waits for; None if that is gone.
+    fn source(&self) -> Option<Source> {
+        match self {
+            Self::Work { vi, queue, .. } => {
+                Some(Source::Work(Vi::from_inner(vi.upgrade()?), *queue))
+            }
+            Self::Entry { cq, .. } => Some(Source::Entry(Cq::from_inner(cq.upgrade()?))),
+        }
+    }
+}
+
+enum Source {
+    Work(Vi, Queue),
+    Entry(Cq),
+}
+
+impl Source {
+    /// Takes what the source has, if it has something.
+    fn take(&self) -> Option<Taken> {
+        match self {
+            Self::Work(vi, queue) => vi.take_done(*queue).map(Taken::Work),
+            Self::Entry(cq) => cq.take().map(Taken::Entry),
+        }
+    }
+
+    fn arm(&self) -> bool {
+        match self {
+            Self::Work(vi, queue) => vi.arm(*queue),
+            Self::Entry(cq) => cq.arm(),
+        }
+    }
+}
+
+enum Taken {
+    Work(Completion),
+    Entry(CqEntry),
+}
+
+#[derive(Default)]
+struct State {
+    requests: Vec<Request>,
+    /// The thread has been started.
+    started: bool,
+    /// The thread is serving requests, or about to.
+    serving: bool,
+    /// Its place on the bus, to be taken.
+    seat: Option<Box<dyn ThreadSeat>>,
+    /// The thread.
+    thread: Option<ThreadId>,
+    stopped: bool,
+}
+
+/// The requests of a NIC and their thread.
+#[derive(Default)]
+pub(crate) struct Notifier {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Notifier {
+    /// Forgets the requests whose source has this address.
+    fn forget(&self, address: usize) -> bool {
+        let forgotten: Vec<Request> = {
+            let mut state = lock(&self.state);
+            state.requests.extract_if(.., |request| request.key().0 == address).collect()
+        };
+        // Handlers are dropped without the lock: they may hold anything.
+        !forgotten.is_empty()
+    }
+
+    pub(crate) fn forget_vi(&self, vi: &ViInner) -> bool {
+        self.forget(core::ptr::from_ref(vi).addr())
+    }
+
+    pub(crate) fn forget_cq(&self, cq: &CqInner) -> bool {
+        self.forget(core::ptr::from_ref(cq).addr())
+    }
+
+    /// Waits, not for ever, until the thread serves nobody any more; for whoever closes the NIC.
+    pub(crate) fn settle(&self, nic: &Nic) {
+        let own = std::thread::current().id();
+        let end = nic.port().now_ns().saturating_add(SETTLE_NS);
+        while nic.port().now_ns() < end {
+            let state = lock(&self.state);
+            if !state.serving || state.thread == Some(own) {
+                return;
+            }
+            drop(state);
+            nic.relax(Wait::bounded("the end of a notification", 0));
+        }
+    }
+
+    /// Forgets everything, and ends the thread.
+    pub(crate) fn stop(&self) {
+        let forgotten = {
+            let mut state = lock(&self.state);
+            state.stopped = true;
+            core::mem::take(&mut state.requests)
+        };
+        drop(forgotten);
+        self.changed.notify_all();
+    }
+
+    /// Whether nothing is left to do; then the thread has stopped serving.
+    fn rest(&self) -> bool {
+        let mut state = lock(&self.state);
+        let rests = state.stopped || state.requests.is_empty();
+        state.serving &= !rests;
+        rests
+    }
+
+    /// The sources, each once, in the order of their oldest requests.
+    fn sources(&self) -> Vec<(Key, Option<Source>)> {
+        let state = lock(&self.state);
+        let mut sources: Vec<(Key, Option<Source>)> = Vec::new();
+        for request in &state.requests {
+            let key = request.key();
+            if sources.iter().all(|(known, _)| *known != key) {
+                sources.push((key, request.source()));
+            }
+        }
+        sources
+    }
+
+    /// The oldest request of a source.
+    fn remove(&self, key: Key) -> Option<Request> {
+        let mut state = lock(&self.state);
+        let oldest = state.requests.iter().position(|request| request.key() == key)?;
+        Some(state.requests.remove(oldest))
+    }
+
+    /// Calls the handlers of what is done. False if nothing was.
+    fn pass(&self) -> bool {
+        let mut any = false;
+        for (key, source) in self.sources() {
+            let Some(source) = source else {
+                self.forget(key.0);
+                continue;
+            };
+            while let Some(taken) = self.waits(key).then(|| source.take()).flatten() {
+                any = true;
+                self.call(key, taken);
+            }
+        }
+        any
+    }
+
+    fn waits(&self, key: Key) -> bool {
+        lock(&self.state).requests.iter().any(|request| request.key() == key)
+    }
+
+    fn call(&self, key: Key, taken: Taken) {
+        let Some(request) = self.remove(key) else { return };
+        // A panic was told by its hook; the other requests are not to suffer.
+        let _ = catch_unwind(AssertUnwindSafe(|| match (request, taken) {
+            (Request::Work { handler, .. }, Taken::Work(completion)) => handler(completion),
+            (Request::Entry { handler, .. }, Taken::Entry(entry)) => handler(entry),
+            _ => unreachable!("a key names one kind of source"),
+        }));
+    }
+
+    /// Serves until no request is left.
+    fn serve(&self, nic: &Weak<NicInner>) {
+        let Some(nic) = nic.upgrade().map(Nic::from_inner) else {
+            lock(&self.state).serving = false;
+            return;
+        };
+        let patience = || Patience::new(&nic, Duration::MAX, "a completion to notify of", 0);
+        let mut waiting = patience();
+        loop {
+            nic.progress();
+            let any = self.pass();
+            if self.rest() {
+                return;
+            }
+            if any {
+                waiting = patience();
+            } else {
+                waiting.pause(&nic, || {
+                    let sources = self.sources();
+                    sources.iter().filter_map(|(_, source)| source.as_ref()).all(Source::arm)
+                });
+            }
+        }
+    }
+
+    /// The thread.
+    fn run(&self, nic: &Weak<NicInner>) {
+        lock(&self.state).thread = Some(std::thread::current().id());
+        while let Some(seat) = self.next_seat() {
+            seat.run(&mut || self.serve(nic));
+        }
+    }
+
+    fn next_seat(&self) -> Option<Box<dyn ThreadSeat>> {
+        let mut state = lock(&self.state);
+        loop {
+            let seat = state.seat.take();
+            if seat.is_some() || state.stopped {
+                return seat;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Nic {
+    fn notify(&self, request: Request) -> Result<()> {
+        self.check_open()?;
+        let notifier = &self.inner().notifier;
+        let mut state = lock(&notifier.state);
+        state.requests.push(request);
+        if !state.serving {
+            state.serving = true;
+            state.seat = Some(self.port().thread_seat("notify"));
+            notifier.changed.notify_all();
+        }
+        if !state.started {
+            let (shared, nic) = (Arc::clone(notifier), Arc::downgrade(self.inner_arc()));
+            let thread = std::thread::Builder::new().name("vipl notify".to_owned());
+            if thread.spawn(move || shared.run(&nic)).is_err() {
+                let (request, seat) = (state.requests.pop(), state.seat.take());
+                state.serving = false;
+                drop(state);
+                drop((request, seat));
+                return Err(VipReturn::ErrorResource.into());
+            }
+            state.started = true;
+        }
+        drop(state);
+        // The thread may sleep for other requests.
+        self.port().wake();
+        Ok(())
+    }
+}
+
+impl Vi {
+    /// Has `handler` called with the next send descriptor that is done and that no earlier request
+    /// takes, good or not: once, by a thread of the library, after the descriptor was taken from the
+    /// queue. Requests of a queue are served in their order. A handler may call the library, and
+    /// ask again; while it runs, no other handler of the NIC does. A program that also takes
+    /// descriptors of this queue itself may take what a handler waits for.
+    ///
+    /// A request whose VI is destroyed or whose NIC is closed first is dropped, handler and all. In
+    /// the simulated world the thread has turns while somebody lets time pass.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if the queue has a completion queue (ask that one), or if the
+    /// VI is destroyed; [`VipReturn::ErrorResource`] if there is no thread to be had.
+    #[doc(alias = "VipSendNotify")]
+    pub fn send_notify(&self, handler: impl FnOnce(Completion) + Send + 'static) -> Result<()> {
+        self.notify(Queue::Send, Box::new(handler))
+    }
+
+    /// The same for a receive descriptor.
+    ///
+    /// # Errors
+    /// As [`Vi::send_notify`].
+    #[doc(alias = "VipRecvNotify")]
+    pub fn recv_notify(&self, handler: impl FnOnce(Completion) + Send + 'static) -> Result<()> {
+        self.notify(Queue::Recv, Box::new(handler))
+    }
+
+    fn notify(&self, queue: Queue, handler: Box<dyn FnOnce(Completion) + Send>) -> Result<()> {
+        self.check(self.nic())?;
+        if self.side(queue).cq.is_some() {
+            return Err(VipReturn::InvalidParameter.into());
+        }
+        let vi = Arc::downgrade(self.inner_arc());
+        self.nic().notify(Request::Work { vi, queue, handler })
+    }
+}
+
+impl Cq {
+    /// Has `handler` called with the next entry that no earlier request takes; its descriptor is
+    /// still to be taken from the VI. Otherwise as [`Vi::send_notify`].
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if the queue is destroyed; [`VipReturn::ErrorResource`] if
+    /// there is no thread to be had.
+    #[doc(alias = "VipCQNotify")]
+    pub fn notify(&self, handler: impl FnOnce(CqEntry) + Send + 'static) -> Result<()> {
+        self.check(self.nic())?;
+        let cq = Arc::downgrade(self.inner_arc());
+        self.nic().notify(Request::Entry { cq, handler: Box::new(handler) })
+    }
+}

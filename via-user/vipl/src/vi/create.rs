@@ -1,0 +1,158 @@
+//! VIs are created, and get other attributes.
+
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use host_driver::port::{PortAttributes, PortVi};
+use host_driver::sync::lock;
+use host_driver::work_queue::WorkQueue;
+use nic_regs::desc::control;
+use nic_regs::doorbell::Queue;
+
+use super::{Announced, Side, Vi, ViInner};
+use crate::attributes::{Reliability, ViAttributes, ViState};
+use crate::completion::Cq;
+use crate::error::{Result, VipReturn};
+use crate::nic::{DESCRIPTORS_PER_QUEUE, Nic};
+use crate::place::{Place, Work};
+
+impl Nic {
+    /// Whether a VI can have these attributes on this NIC.
+    fn check_vi(&self, attributes: &ViAttributes) -> Result<()> {
+        let port = self.port().attributes();
+        if attributes.max_transfer_size == 0 || attributes.max_transfer_size > port.max_transfer {
+            return Err(VipReturn::InvalidMtu.into());
+        }
+        let unreliable = attributes.reliability == Reliability::Unreliable;
+        if attributes.enable_rdma_read && (unreliable || !port.rdma_read) {
+            return Err(VipReturn::InvalidRdmaRead.into());
+        }
+        if attributes.enable_rdma_write && !port.rdma_write {
+            return Err(VipReturn::ErrorNotSupported.into());
+        }
+        Ok(())
+    }
+
+    /// Creates a VI, Idle. A completion queue is chosen for each work queue, or none.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidMtu`], [`VipReturn::InvalidPtag`], [`VipReturn::InvalidRdmaRead`],
+    /// [`VipReturn::ErrorResource`]; [`VipReturn::InvalidParameter`] for a completion queue of
+    /// another NIC or one that is destroyed; [`VipReturn::ErrorNotSupported`] to allow RDMA writes
+    /// that the NIC does not have.
+    #[doc(alias = "VipCreateVi")]
+    pub fn create_vi(
+        &self,
+        attributes: ViAttributes,
+        send_cq: Option<&Cq>,
+        recv_cq: Option<&Cq>,
+    ) -> Result<Vi> {
+        self.check_open()?;
+        for cq in [send_cq, recv_cq].into_iter().flatten() {
+            cq.check(self)?;
+        }
+        self.check_vi(&attributes)?;
+        self.use_tag(attributes.ptag)?;
+        let queues = [send_cq, recv_cq].map(|cq| cq.map(Cq::number).or_else(|| self.own_queue()));
+        let created = self.port().create_vi(port_vi(&attributes, queues));
+        let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
+        let port = self.port().attributes();
+        let work = |queue| {
+            let (operations, push) = (operations(port), port.push);
+            let queue = WorkQueue::new(number, queue, DESCRIPTORS_PER_QUEUE, operations, push);
+            Work::new(queue, self.port().doorbells())
+        };
+        let Some(place) = Place::take([Queue::Send, Queue::Recv].map(work)) else {
+            self.release_tag(attributes.ptag);
+            self.port().destroy_vi(number)?;
+            return Err(VipReturn::ErrorResource.into());
+        };
+        let side = |queue, cq: Option<&Cq>| Side {
+            work: place.work(queue),
+            cq: cq.cloned(),
+            telling: Mutex::new(()),
+            told: queues[queue as usize],
+        };
+        let inner = Arc::new(ViInner {
+            nic: self.clone(),
+            number,
+            attributes: Mutex::new(attributes),
+            tag: AtomicU16::new(attributes.ptag.0),
+            state: AtomicU8::new(ViState::Idle as u8),
+            sides: [side(Queue::Send, send_cq), side(Queue::Recv, recv_cq)],
+            place,
+            announced: Announced::default(),
+            teardown: Mutex::new(()),
+            early_stop: Mutex::new(None),
+            user_data: AtomicU64::new(0),
+            abandoned: AtomicBool::new(false),
+            peering: Mutex::new(None),
+        });
+        lock(&self.inner().vis).insert(number, Arc::downgrade(&inner));
+        for cq in [send_cq, recv_cq].into_iter().flatten() {
+            cq.attach(number, &inner, &inner.announced);
+        }
+        Ok(Vi { inner })
+    }
+}
+
+/// What the port is told of a VI.
+const fn port_vi(attributes: &ViAttributes, queues: [Option<u16>; 2]) -> PortVi {
+    PortVi {
+        reliability: attributes.reliability,
+        tag: attributes.ptag.0,
+        max_transfer: attributes.max_transfer_size,
+        send_queue: queues[Queue::Send as usize],
+        recv_queue: queues[Queue::Recv as usize],
+        rdma_write: attributes.enable_rdma_write,
+        rdma_read: attributes.enable_rdma_read,
+    }
+}
+
+impl Vi {
+    /// Changes the attributes of an Idle VI. It stays the same VI, with the same number and
+    /// completion queues, and what is posted to receive stays posted: the new attributes hold for
+    /// it.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidState`] unless Idle; the codes of [`Nic::create_vi`] for the attributes:
+    /// nothing has changed then. [`VipReturn::ErrorResource`] if the NIC failed; the VI is then of
+    /// no use but to be destroyed.
+    #[doc(alias = "VipSetViAttributes")]
+    pub fn set_attributes(&self, attributes: ViAttributes) -> Result<()> {
+        let nic = self.nic();
+        self.check(nic)?;
+        nic.check_vi(&attributes)?;
+        nic.use_tag(attributes.ptag)?;
+        let before = self.exchange(attributes);
+        // What may be read depends on the tag.
+        for queue in [Queue::Send, Queue::Recv] {
+            self.side(queue).work.lock().forget_all();
+        }
+        nic.release_tag(before.as_ref().map_or(attributes.ptag, |before| before.ptag));
+        before.map(drop)
+    }
+
+    /// Gives the VI other attributes, and what it had.
+    fn exchange(&self, attributes: ViAttributes) -> Result<ViAttributes> {
+        let port = self.nic().port();
+        // Nobody connects it meanwhile.
+        self.change(ViState::Idle, ViState::ConnectPending)?;
+        let queues = [Queue::Send, Queue::Recv].map(|queue| self.side(queue).told);
+        let set =
+            self.anew(|| Ok(port.set_vi(self.number(), port_vi(&attributes, queues))?)).map(|()| {
+                self.inner.tag.store(attributes.ptag.0, Ordering::Relaxed);
+                core::mem::replace(&mut *lock(&self.inner.attributes), attributes)
+            });
+        self.connect_failed(false)?;
+        set
+    }
+}
+
+/// Operations of sends that a port has: a bit for each value of the control bits. What none has is
+/// for the NIC to refuse.
+const fn operations(port: &PortAttributes) -> u8 {
+    let lacks = (!port.rdma_write as u8) << control::OP_RDMA_WRITE
+        | (!port.rdma_read as u8) << control::OP_RDMA_READ;
+    !lacks
+}

@@ -1,0 +1,28 @@
+//! One node alone, for what needs no second one.
+
+use host_driver::bus::sim::{NoLink, World, WorldConfig};
+use host_driver::nic::{Nic as DriverNic, NicConfig};
+use host_driver::port::HardwarePort;
+use nic_model::Model;
+use vipl::{Nic, Ptag};
+
+/// A NIC on a node without a link.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// The NIC.
+    pub(crate) nic: Nic,
+    /// A protection tag.
+    pub(crate) tag: Ptag,
+}
+
+impl Node {
+    /// Node `number`, without peers.
+    pub(crate) fn new(number: u8) -> Self {
+        let world = World::new(WorldConfig::default());
+        let bus = world.add_node(Box::new(Model::default()), Box::new(NoLink));
+        let driver = DriverNic::open(bus, &NicConfig::new(number, &[]).with_seed(1)).unwrap();
+        let nic = Nic::open(HardwarePort::open(driver).unwrap());
+        let tag = nic.create_ptag().unwrap();
+        Self { nic, tag }
+    }
+}
