@@ -1,4 +1,4 @@
-//! The measurements of `viaduct bench hw`.
+//! The measurements of `viaduct bench hw`; those of `viaduct bench vipl` are in `vipl`.
 //!
 //! | module | rows |
 //! |---|---|
@@ -20,6 +20,7 @@ pub(crate) mod report;
 mod rig;
 mod speed;
 mod stream;
+pub(crate) mod vipl;
 
 use crate::Failure;
 use crate::demo::DeviceKind;

@@ -1,4 +1,4 @@
-//! `viaduct bench`: what the NIC costs, in cycles at its pins.
+//! `viaduct bench`: what the NIC costs, in cycles at its pins, and what VIPL costs a program.
 
 use crate::Failure;
 use crate::bench::{self, Job};
@@ -10,6 +10,30 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Arguments {
     Hw(HwArguments),
+    Vipl(ViplArguments),
+}
+
+/// Instructions of the fast path of VIPL, from C, and that it makes no system call and allocates
+/// nothing.
+///
+/// Counted by callgrind (valgrind), on NICs whose doorbells are mapped memory that leads nowhere; a
+/// post ends with the store to the doorbell.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench vipl                   every row
+  viaduct bench vipl post --json       the rows with 'post' in their names, one JSON object a line
+
+Exit code 0: everything was measured. A bar that is missed is a result and not a failure; with
+--strict it gives exit code 1.")]
+pub(crate) struct ViplArguments {
+    /// Only rows whose name contains this.
+    filter: Option<String>,
+    /// Print one JSON object a line instead of the table.
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 1 if a bar is missed.
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Latency, rate, bandwidth, simulation speed and clock of the NIC.
@@ -52,7 +76,31 @@ pub(crate) struct HwArguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments::Hw(arguments) = arguments;
+    match arguments {
+        Arguments::Hw(arguments) => hw(arguments),
+        Arguments::Vipl(arguments) => vipl(arguments),
+    }
+}
+
+fn vipl(arguments: &ViplArguments) -> Result<(), Failure> {
+    let rows = bench::vipl::measure(arguments.filter.as_deref().unwrap_or(""))?;
+    if arguments.json {
+        bench::report::json(&rows);
+    } else {
+        bench::report::table(&rows);
+    }
+    judge(&rows, arguments.strict)
+}
+
+fn judge(rows: &[bench::Row], strict: bool) -> Result<(), Failure> {
+    let missed = rows.iter().filter(|row| row.ok == Some(false)).count();
+    if strict && missed > 0 {
+        return Err(format!("{missed} of {} bars are missed", rows.len()).into());
+    }
+    Ok(())
+}
+
+fn hw(arguments: &HwArguments) -> Result<(), Failure> {
     let job = Job {
         device: arguments.device,
         quick: arguments.quick,
@@ -76,9 +124,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let text = bench::report::snapshot(&rows, anatomy.as_deref());
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    let missed = rows.iter().filter(|row| row.ok == Some(false)).count();
-    if arguments.strict && missed > 0 {
-        return Err(format!("{missed} of {} bars are missed", rows.len()).into());
-    }
-    Ok(())
+    judge(&rows, arguments.strict)
 }

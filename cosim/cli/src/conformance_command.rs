@@ -1,16 +1,14 @@
 //! `viaduct conformance`: the conformance suite of VIPL, in C against `vipl.h`, on any device.
 
 use crate::Failure;
+use crate::c_program;
 use clap::{Parser, ValueEnum};
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The repository as it was built: where the sources of the suite and the header are.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The suite where it is installed, next to this program.
 const INSTALLED: &str = "viaduct-conformance";
 
@@ -137,16 +135,14 @@ fn rows(suite: &Path) -> Result<BTreeMap<String, Row>, Failure> {
 
 /// The program of the suite: that of the repository, compiled, or the installed one.
 fn suite() -> Result<PathBuf, Failure> {
-    let own = env::current_exe()?;
-    let folder = own.parent().ok_or("this program is in no folder")?;
-    let sources = Path::new(ROOT).join("tests/conformance");
-    // A test binary lies one folder deeper.
-    let library = [folder.join("deps/libvipl_c.so"), folder.join("libvipl_c.so")];
-    let library = library.into_iter().find(|path| path.exists());
-    if let (true, Some(library)) = (sources.is_dir(), library) {
-        return compile(&sources, &library, folder);
+    let sources = c_program::root().join("tests/conformance");
+    if sources.is_dir() && c_program::library().is_some() {
+        let mut files: Vec<PathBuf> = fs::read_dir(&sources)?.flatten().map(|e| e.path()).collect();
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
+        files.sort();
+        return c_program::compile("conformance", &files);
     }
-    let installed = folder.join(INSTALLED);
+    let installed = c_program::folder()?.join(INSTALLED);
     if installed.exists() {
         return Ok(installed);
     }
@@ -157,26 +153,4 @@ fn suite() -> Result<PathBuf, Failure> {
         installed.display()
     )
     .into())
-}
-
-/// Compiles the suite beside this program.
-fn compile(sources: &Path, library: &Path, folder: &Path) -> Result<PathBuf, Failure> {
-    let build = folder.join("conformance");
-    fs::create_dir_all(&build)?;
-    for name in ["libvipl.so", "libvipl.so.1"] {
-        let link = build.join(name);
-        let _ = fs::remove_file(&link);
-        std::os::unix::fs::symlink(library, &link)?;
-    }
-    let mut files: Vec<PathBuf> = fs::read_dir(sources)?.flatten().map(|e| e.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
-    files.sort();
-    let program = build.join("conformance");
-    let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    command.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]);
-    command.arg("-I").arg(Path::new(ROOT).join("via-user/include")).args(&files);
-    command.arg("-o").arg(&program).arg("-L").arg(&build).args(["-lvipl", "-lpthread"]);
-    command.arg(format!("-Wl,-rpath,{}", build.canonicalize()?.display()));
-    let status = command.status().map_err(|error| format!("cannot run the C compiler: {error}"))?;
-    if status.success() { Ok(program) } else { Err("the suite does not compile".into()) }
 }

@@ -4,6 +4,7 @@
 
 mod bench;
 mod bench_command;
+mod c_program;
 mod conformance_command;
 mod cosim_command;
 mod coverage_command;
