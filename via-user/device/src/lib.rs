@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 
-use host_driver::bus::vfio_user::VfioUserBus;
+use host_driver::bus::vfio_user::{VfioUserBus, run_time_folder};
 use host_driver::nic::{Nic, NicConfig};
 use host_driver::port::HardwarePort;
 use host_driver::sync::lock;
@@ -71,23 +71,13 @@ fn bring_up(place: &Place) -> Result<Arc<Nic>> {
         Place::Vfio(address) => {
             Err(Error::NotYet { what: format!("vfio:{address}"), instead: "sim:model" })
         }
-        Place::Default => Err(Error::NoDefault { variable: DEVICE_VARIABLE, folder: run_folder() }),
-    }
-}
-
-/// Where simulators put their sockets: `viaduct` in the run-time directory of the user.
-#[must_use]
-pub fn run_folder() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
-        Some(folder) => PathBuf::from(folder).join("viaduct"),
-        None => {
-            let user = std::env::var("USER").unwrap_or_else(|_| "user".to_owned());
-            std::env::temp_dir().join(format!("viaduct-{user}"))
+        Place::Default => {
+            Err(Error::NoDefault { variable: DEVICE_VARIABLE, folder: run_time_folder() })
         }
     }
 }
 
-/// The URL of the default device: `VIADUCT_DEVICE`, else the first socket in [`run_folder`].
+/// The URL of the default device: `VIADUCT_DEVICE`, else the first socket in [`run_time_folder`].
 ///
 /// # Errors
 /// [`Error::NoDefault`].
@@ -97,7 +87,7 @@ pub fn default_url() -> Result<String> {
     {
         return Ok(url);
     }
-    let folder = run_folder();
+    let folder = run_time_folder();
     let mut sockets: Vec<PathBuf> = std::fs::read_dir(&folder)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
