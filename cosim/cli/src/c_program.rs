@@ -37,7 +37,7 @@ pub(crate) fn compile(name: &str, sources: &[PathBuf]) -> Result<PathBuf, Failur
     }
     let program = build.join(name);
     let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]);
+    command.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]);
     command.arg("-I").arg(root().join("via-user/include")).args(sources);
     command.arg("-o").arg(&program).arg("-L").arg(&build).args(["-lvipl", "-lpthread"]);
     command.arg(format!("-Wl,-rpath,{}", build.canonicalize()?.display()));
