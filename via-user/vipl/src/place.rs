@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use host_driver::doorbell::DoorbellPage;
-use host_driver::work_queue::WorkQueue;
+use host_driver::work_queue::{Inline, WorkQueue};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
 use parking_lot::Mutex;
@@ -174,42 +174,44 @@ impl Drop for Place {
     }
 }
 
-/// Posts the descriptor at `address`, in the memory of `handle`, on a queue of the connected VI at
-/// `place`, if nothing is to be looked up and its data does not travel with the doorbell. False if
-/// so, if that VI has another key or is not connected, or if there is anything to complain about:
-/// [`post_at`], and after it [`crate::Vi::post_at`], do the rest.
-#[must_use]
+/// Uses a queue of the VI at `place` and its doorbells, if that VI has this key and is connected.
 #[inline]
-pub fn post_plain(place: usize, key: usize, queue: Queue, address: u64, handle: u32) -> bool {
-    let Some(pair) = pair(place) else { return false };
-    let mut work = pair.works[queue as usize].lock();
-    let work = &mut *work;
-    if work.key != key || !work.open {
-        return false;
-    }
-    let Some(page) = &work.page else { return false };
-    let token = work.queue.post_plain(address, Handle(handle));
-    token.is_some_and(|token| {
-        page.ring_bits(token);
-        true
-    })
-}
-
-/// The same, also with data that travels with the doorbell. None where `post_plain` says false.
-#[must_use]
-pub fn post_at(place: usize, key: usize, queue: Queue, address: u64, handle: u32) -> Option<()> {
+fn with_open<R>(
+    place: usize,
+    key: usize,
+    queue: Queue,
+    f: impl FnOnce(&mut WorkQueue, &DoorbellPage) -> Option<R>,
+) -> Option<R> {
     let mut work = pair(place)?.works[queue as usize].lock();
     let work = &mut *work;
     if work.key != key || !work.open {
         return None;
     }
-    let page = work.page.as_ref()?;
-    let posted =
-        work.queue.post_at(address, Handle(handle), &|_| None, |token, inline| match inline {
+    f(&mut work.queue, work.page.as_ref()?)
+}
+
+/// Posts the descriptor at `address`, in the memory of `handle`, on a queue of the connected VI at
+/// `place`, if nothing is to be looked up and its data does not travel with the doorbell. None if
+/// not so, if that VI has another key or is not connected, or if there is anything to complain
+/// about: [`post_at`], and after it [`crate::Vi::post_at`], do the rest.
+#[must_use]
+#[inline]
+pub fn post_plain(place: usize, key: usize, queue: Queue, address: u64, handle: u32) -> Option<()> {
+    with_open(place, key, queue, |work, page| {
+        work.post_plain(address, Handle(handle)).map(|token| page.ring_bits(token))
+    })
+}
+
+/// The same, also with data that travels with the doorbell.
+#[must_use]
+pub fn post_at(place: usize, key: usize, queue: Queue, address: u64, handle: u32) -> Option<()> {
+    with_open(place, key, queue, |work, page| {
+        let ring = |token, inline: Option<&Inline>| match inline {
             Some(inline) => page.push(Token::from_bits(token), inline.data(), inline.immediate),
             None => page.ring_bits(token),
-        });
-    posted.ok()
+        };
+        work.post_at(address, Handle(handle), &|_| None, ring).ok()
+    })
 }
 
 /// Takes the oldest descriptor of a queue of the VI at `place` if it is done: its address and its

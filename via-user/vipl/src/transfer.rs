@@ -180,11 +180,7 @@ impl Vi {
             return completion;
         }
         self.nic().progress();
-        if let Some(completion) = self.take(queue) {
-            return completion;
-        }
-        let gone = self.is_gone();
-        nothing(if gone { VipReturn::InvalidParameter } else { VipReturn::NotDone })
+        self.poll(queue)
     }
 
     /// As [`Vi::done`], for a program whose NIC somebody else keeps going ([`Nic::progress`]): it

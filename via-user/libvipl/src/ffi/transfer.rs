@@ -25,7 +25,7 @@ fn post(vi: Handle, place: Place, handle: u32, queue: Queue) -> Outcome {
 /// Posts by the place of the VI's queues, which its handle names.
 #[inline]
 fn post_plain(vi: Handle, place: Place, handle: u32, queue: Queue) -> bool {
-    vipl::place::post_plain(vi.index(), vi.0, queue, place.address(), handle)
+    vipl::place::post_plain(vi.index(), vi.0, queue, place.address(), handle).is_some()
 }
 
 /// The same of what is not plain; what that cannot do holds the VI.
