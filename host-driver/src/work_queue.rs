@@ -19,7 +19,7 @@ use nic_regs::tpt::Handle;
 use crate::dma::{DmaMemory, LINE_BYTES};
 use crate::error::{Error, Result};
 
-use ring::{Candidate, Posted, Ring};
+use ring::{Posted, Ring};
 use slot::Front;
 
 pub use inline::Inline;
@@ -153,52 +153,61 @@ impl WorkQueue {
         (region.readable && inside).then(|| region.memory.copy_to(offset, data))
     }
 
-    /// Enters a descriptor; `begin` is called once nothing is wrong with it. Gives what that says.
+    /// Enters a descriptor of the region that was met last; `begin` is called once nothing is wrong
+    /// with it, with its front, that of the one before it, and its [`Front::shape`]. Gives its part
+    /// of a token, and what that says.
     #[inline]
     fn enter<R>(
         &mut self,
-        region: usize,
+        handle: Handle,
         address: u64,
         room: u32,
-        begin: impl FnOnce(&Candidate<'_>, u32) -> R,
-    ) -> Result<R> {
-        let (operations, limit) = (self.operations, self.limit);
-        let entered = self.ring.enter(region, address, room, |candidate| {
-            if candidate.full {
-                return Err(full(limit));
-            }
-            let shape = candidate.front.shape();
-            if operations != u8::MAX {
-                check_operation(operations, shape)?;
-            }
-            Ok(begin(&candidate, shape))
+        begin: impl FnOnce(Front<'_>, Option<Front<'_>>, u32) -> R,
+    ) -> Result<(u64, R)> {
+        let operations = self.operations;
+        let entered = self.ring.enter(handle, address, room, |front, last| {
+            let shape = front.shape();
+            has_operation(operations, shape).then(|| begin(front, last, shape))
         });
-        entered.unwrap_or_else(|| Err(outside(address)))
+        entered.ok_or_else(|| self.refusal(address))
+    }
+
+    /// Why a descriptor was not entered.
+    #[cold]
+    fn refusal(&self, address: u64) -> Error {
+        if !self.ring.is_inside(address) {
+            outside(address)
+        } else if self.ring.is_full() {
+            Error::Exhausted { what: "place in the work queue", limit: self.limit }
+        } else {
+            Error::NotSupported { what: "RDMA of this kind" }
+        }
     }
 
     /// Posts to the device. `ring` gets the bits of a token.
     #[inline]
     fn post_in(
         &mut self,
-        region: usize,
+        handle: Handle,
         address: u64,
         room: u32,
         find: &impl Find,
         ring: impl FnOnce(u64, Option<&Inline>),
     ) -> Result<()> {
-        let (bits, pushes, number) = (self.bits, self.pushes, self.ring.posted);
-        let (token, idle) = self.enter(region, address, room, |candidate, shape| {
-            candidate.front.clear_status();
+        let (pushes, number) = (self.pushes, self.ring.posted);
+        let (bits, (shape, idle)) = self.enter(handle, address, room, |front, last, shape| {
+            front.clear_status();
             let mut idle = pushes;
-            if let Some(last) = candidate.last {
+            if let Some(last) = last {
                 idle = pushes && last.is_done();
-                last.link(address, candidate.region.handle);
+                last.link(address, handle);
             }
-            (token(bits | candidate.region.bits_of(address), shape), idle)
+            (shape, idle)
         })?;
         if self.held {
             return Ok(());
         }
+        let token = token(self.bits | bits, shape);
         if idle {
             let inline = self.inline(number, find);
             ring(token, inline.as_ref());
@@ -217,10 +226,11 @@ impl WorkQueue {
         Inline::of(front, |handle, address, data| self.read((handle, address), data, find))
     }
 
-    fn region_of(&mut self, slot: &Slot) -> Result<usize> {
+    /// Meets the region of a slot.
+    fn meet_region_of(&mut self, slot: &Slot) -> Result<()> {
         let find = |_| Some((slot.region().clone(), false));
-        let region = self.region(slot.handle(), &find);
-        region.ok_or_else(|| outside(slot.memory().address()))
+        let met = self.region(slot.handle(), &find);
+        met.map(drop).ok_or_else(|| outside(slot.memory().address()))
     }
 
     /// Posts a descriptor to the device; `ring` writes the doorbell, with data if there is some.
@@ -234,9 +244,9 @@ impl WorkQueue {
         find: &impl Find,
         ring: impl FnOnce(Token, Option<&Inline>),
     ) -> Result<()> {
-        let region = self.region_of(slot)?;
+        self.meet_region_of(slot)?;
         let ring = |bits, inline: Option<&Inline>| ring(Token::from_bits(bits), inline);
-        self.post_in(region, slot.memory().address(), room_of(slot), find, ring)
+        self.post_in(slot.handle(), slot.memory().address(), room_of(slot), find, ring)
     }
 
     /// The same of the descriptor at a virtual address; `ring` gets the bits of a token.
@@ -252,8 +262,8 @@ impl WorkQueue {
         find: &impl Find,
         ring: impl FnOnce(u64, Option<&Inline>),
     ) -> Result<()> {
-        let Some(region) = self.region(handle, find) else { return Err(outside(address)) };
-        self.post_in(region, address, 0, find, ring)
+        self.region(handle, find).ok_or_else(|| outside(address))?;
+        self.post_in(handle, address, 0, find, ring)
     }
 
     /// Posts the descriptor at a virtual address if nothing is to be looked up and nothing is wrong
@@ -265,7 +275,7 @@ impl WorkQueue {
             return None;
         }
         let pushes = self.pushes;
-        let (bits, shape) = self.ring.enter_recent(handle, address, |front, last| {
+        let (bits, shape) = self.ring.enter(handle, address, 0, |front, last| {
             if pushes && front.is_short() && last.is_none_or(Front::is_done) {
                 return None;
             }
@@ -286,17 +296,19 @@ impl WorkQueue {
     /// # Errors
     /// As [`WorkQueue::post`].
     pub fn post_flushed(&mut self, slot: &Slot) -> Result<bool> {
-        let (region, queue) = (self.region_of(slot)?, self.queue);
-        self.enter(region, slot.memory().address(), room_of(slot), |candidate, _| {
-            let done = candidate.last.is_none_or(Front::is_done);
+        self.meet_region_of(slot)?;
+        let (address, queue) = (slot.memory().address(), self.queue);
+        let entered = self.enter(slot.handle(), address, room_of(slot), |front, last, _| {
+            let done = last.is_none_or(Front::is_done);
             if done {
-                let operation = candidate.front.operation(queue);
-                candidate.front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
+                let operation = front.operation(queue);
+                front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
             } else {
-                candidate.front.clear_status();
+                front.clear_status();
             }
             done
-        })
+        });
+        entered.map(|(_, done)| done)
     }
 
     /// The oldest descriptor, if it is done: its status.
@@ -395,18 +407,10 @@ fn token(bits: u64, shape: u32) -> u64 {
     bits | u64::from(count) << Token::SEGMENTS_LSB
 }
 
-#[cold]
-fn full(limit: usize) -> Error {
-    Error::Exhausted { what: "place in the work queue", limit }
-}
-
-#[cold]
-fn check_operation(operations: u8, shape: u32) -> Result<()> {
-    let operation = shape >> 16 & u32::from(control::OP_MASK);
-    if operations >> operation & 1 == 0 {
-        return Err(Error::NotSupported { what: "RDMA of this kind" });
-    }
-    Ok(())
+/// Whether the operation that a descriptor asks for is one of these.
+#[inline]
+fn has_operation(operations: u8, shape: u32) -> bool {
+    operations >> (shape >> 16 & u32::from(control::OP_MASK)) & 1 != 0
 }
 
 fn room_of(slot: &Slot) -> u32 {

@@ -13,7 +13,6 @@ use nic_regs::tpt::Handle;
 
 use super::slot::Front;
 use crate::dma::{DmaMemory, LINE_BYTES, Line};
-use crate::error::Result;
 
 /// Regions that are kept though nothing in them is posted.
 const KEPT: usize = 8;
@@ -129,17 +128,6 @@ const SHIFT: u32 = Token::OFFSET_LSB - ALIGNMENT.trailing_zeros();
 unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
-
-/// A descriptor that is about to be entered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate<'a> {
-    pub(super) front: Front<'a>,
-    /// The one before it, if that was not taken.
-    pub(super) last: Option<Front<'a>>,
-    pub(super) region: &'a Region,
-    /// There is no room for it.
-    pub(super) full: bool,
-}
 
 /// What is posted, seen from its queue.
 #[derive(Clone, Copy, Debug)]
@@ -293,81 +281,45 @@ impl Ring {
         self.regions[place].readable = readable;
     }
 
-    /// Enters the descriptor at a virtual address in the region at `place`, unless `begin` refuses
-    /// it, as it must if there is no room. None unless it lies inside and is aligned.
+    /// Whether there may be a descriptor at this address of the region at hand.
+    #[inline]
+    pub(super) const fn is_inside(&self, address: u64) -> bool {
+        address.wrapping_sub(self.recent.address) <= self.recent.last
+            && address & (ALIGNMENT - 1) == 0
+    }
+
+    /// Enters the descriptor at a virtual address, if the region is the one at hand, which
+    /// [`Ring::find`] and [`Ring::learn`] see to, if it lies inside and is aligned, and if there is
+    /// room; gives its part of a token. `begin` gets its front and that of the one before it, if
+    /// that was not taken; it may refuse.
     #[inline]
     pub(super) fn enter<R>(
         &mut self,
-        place: usize,
-        address: u64,
-        room: u32,
-        begin: impl FnOnce(Candidate<'_>) -> Result<R>,
-    ) -> Option<Result<R>> {
-        let region = &self.regions[place];
-        let distance = address.wrapping_sub(region.address);
-        if distance > region.last || address & (ALIGNMENT - 1) != 0 {
-            return None;
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "below the length of the memory")]
-        let distance = distance as usize;
-        // SAFETY: inside of the memory, by the comparison above.
-        let start = unsafe { region.base.add(distance) };
-        // SAFETY: aligned and inside, as above, and `region` keeps the memory.
-        let front = Front(unsafe { Line::new(start) });
-        let (last, full) = (self.last(), self.is_full());
-        let begun = match begin(Candidate { front, last, region, full }) {
-            Ok(begun) if !full => begun,
-            Ok(_) => return None,
-            Err(error) => return Some(Err(error)),
-        };
-        #[expect(clippy::cast_possible_truncation, reason = "the ring is far smaller")]
-        let number = self.posted as usize & (self.entries.len() - 1);
-        #[expect(clippy::cast_possible_truncation, reason = "few regions")]
-        let region = place as u32;
-        let posted = &mut self.regions[place].posted;
-        *posted = posted.wrapping_add(1);
-        self.entries[number] = Entry { front: start, room, region };
-        self.posted += 1;
-        self.last = Some(start);
-        Some(Ok(begun))
-    }
-
-    /// The same, if the region is the one at hand and there is room; gives its part of a token, and
-    /// what `begin` says, which may refuse.
-    #[inline]
-    pub(super) fn enter_recent<R>(
-        &mut self,
         handle: Handle,
         address: u64,
+        room: u32,
         begin: impl FnOnce(Front<'_>, Option<Front<'_>>) -> Option<R>,
     ) -> Option<(u64, R)> {
-        let recent = &mut self.recent;
-        let distance = address.wrapping_sub(recent.address);
-        if recent.handle != handle
-            || distance > recent.last
-            || address & (ALIGNMENT - 1) != 0
-            || handle.0 == 0
-            || self.posted - self.taken >= self.limit
-        {
+        let known = self.recent.handle == handle && handle.0 != 0;
+        if !known || !self.is_inside(address) || self.is_full() {
             return None;
         }
         #[expect(clippy::cast_possible_truncation, reason = "below the length of the memory")]
-        let distance = distance as usize;
+        let distance = address.wrapping_sub(self.recent.address) as usize;
         // SAFETY: inside of the memory, by the comparison above; the region at hand is one of the
         // ring's.
-        let start = unsafe { recent.base.add(distance) };
+        let start = unsafe { self.recent.base.add(distance) };
         // SAFETY: aligned and inside, as above.
         let front = Front(unsafe { Line::new(start) });
-        // SAFETY: as in `last`.
-        let last = self.last.map(|last| Front(unsafe { Line::new(last) }));
-        let begun = begin(front, last)?;
+        let begun = begin(front, self.last())?;
         #[expect(clippy::cast_possible_truncation, reason = "the ring is far smaller")]
         let number = self.posted as usize & (self.entries.len() - 1);
-        *self.entries.get_mut(number)? = Entry { front: start, room: 0, region: recent.place };
-        recent.entered = recent.entered.wrapping_add(1);
+        let region = self.recent.place;
+        *self.entries.get_mut(number)? = Entry { front: start, room, region };
+        self.recent.entered = self.recent.entered.wrapping_add(1);
         self.posted += 1;
         self.last = Some(start);
-        Some(((address << SHIFT).wrapping_add(recent.bias), begun))
+        Some(((address << SHIFT).wrapping_add(self.recent.bias), begun))
     }
 
     /// Takes the oldest one out.
