@@ -362,6 +362,12 @@ impl DmaMemory {
         self.atomic_u64(offset).store(value.to_le(), Ordering::Release);
     }
 
+    /// The line of device registers at `offset`, as [`DmaMemory::line`].
+    #[must_use]
+    pub fn register_line(&self, offset: usize) -> Option<RegisterLine> {
+        self.line(offset).map(|line| RegisterLine { base: line.base.cast(), _memory: self.clone() })
+    }
+
     /// Stores a little-endian double word that is a register of a device: what was stored before
     /// is visible to the device when it sees it.
     ///
@@ -489,6 +495,56 @@ impl Line<'_> {
         assert!(at <= LINE_BYTES - 8 && at.is_multiple_of(8));
         // SAFETY: as in `word`.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().wrapping_add(at).cast()) }
+    }
+}
+
+/// A line of registers of a device, mapped. As [`Line`], but it keeps its memory.
+#[derive(Debug)]
+pub struct RegisterLine {
+    base: NonNull<u64>,
+    _memory: DmaMemory,
+}
+
+// SAFETY: a pointer into memory that any thread may use.
+unsafe impl Send for RegisterLine {}
+// SAFETY: as above.
+unsafe impl Sync for RegisterLine {}
+
+/// The registers of a line.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers<'a> {
+    base: NonNull<u64>,
+    line: PhantomData<&'a RegisterLine>,
+}
+
+impl RegisterLine {
+    /// Its registers.
+    #[must_use]
+    #[inline(always)]
+    pub const fn registers(&self) -> Registers<'_> {
+        Registers { base: self.base, line: PhantomData }
+    }
+}
+
+impl Registers<'_> {
+    /// Stores the double word number `at`, as [`DmaMemory::store_register`].
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline(always)]
+    pub fn store(self, at: usize, value: u64) {
+        assert!(at < LINE_BYTES / 8);
+        fence(Ordering::Release);
+        // SAFETY: inside of the line.
+        let register = unsafe { self.base.add(at) };
+        // SAFETY: 8 valid, aligned bytes, that the line keeps.
+        unsafe { VolatilePtr::new(register) }.write(value.to_le());
+    }
+
+    /// No later store overtakes those before, also where the processor combines writes.
+    #[inline(always)]
+    pub fn finish(self) {
+        fence(Ordering::SeqCst);
     }
 }
 

@@ -12,28 +12,30 @@ mod inline;
 mod ring;
 mod slot;
 
+use core::ops::Range;
+
 use nic_regs::desc::{control, status};
-use nic_regs::doorbell::{Queue, Token};
+use nic_regs::doorbell::{PUSH_DATA_BYTES, PUSH_HEADER_WORDS, PushControl, Queue, Token};
 use nic_regs::tpt::Handle;
 
 use crate::dma::{DmaMemory, LINE_BYTES};
 use crate::error::{Error, Result};
 
-use ring::{Posted, Ring};
+use crate::dma::RegisterLine;
+use crate::doorbell::PushLine;
+use ring::{Candidate, Posted, Ring};
 use slot::Front;
 
 pub use inline::Inline;
 pub use slot::Slot;
 
-/// Most segments that a token can speak of.
-const SEGMENTS_MOST: u32 = 31;
+/// Segment counts that a token can speak of.
+const SEGMENTS_MASK: u32 = (1 << (Token::QUEUE_BIT - Token::SEGMENTS_LSB)) - 1;
 
 /// One work queue of a VI, without its lock.
 #[derive(Debug)]
 pub struct WorkQueue {
     ring: Ring,
-    /// VI and queue, as a token has them.
-    bits: u64,
     /// Posts are kept back until [`WorkQueue::repost`].
     held: bool,
     /// The device takes data with the doorbell of a send.
@@ -53,6 +55,17 @@ pub enum Head<T = Slot> {
     NotDone,
     /// Taken: it is done.
     Done(T),
+}
+
+/// What became of a post that was to take the common way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtHand {
+    /// It is posted.
+    Posted,
+    /// Nothing has happened: its data may travel with the doorbell, [`WorkQueue::push_at_hand`].
+    Short,
+    /// Nothing has happened: [`WorkQueue::post_at`] does it.
+    No,
 }
 
 /// A queue in which nothing can be posted.
@@ -77,7 +90,8 @@ impl WorkQueue {
             Queue::Recv => (u8::MAX, false),
         };
         let bits = Token { vi, region: 0, offset_64: 0, segments: 0, queue }.to_bits();
-        Self { ring: Ring::new(limit), bits, held: false, pushes, operations, queue, limit }
+        let ring = Ring::new(bits, limit);
+        Self { ring, held: false, pushes, operations, queue, limit }
     }
 
     /// Whether nothing is posted that was not taken back.
@@ -150,26 +164,22 @@ impl WorkQueue {
         let region = self.ring.region(place);
         let offset = usize::try_from(address.checked_sub(region.address)?).ok()?;
         let inside = offset.checked_add(data.len())? <= region.memory.len();
-        (region.readable && inside).then(|| region.memory.copy_to(offset, data))
+        if !region.readable || !inside {
+            return None;
+        }
+        region.memory.copy_to(offset, data);
+        self.ring.keep_data_at_hand(place);
+        Some(())
     }
 
-    /// Enters a descriptor of the region that was met last; `begin` is called once nothing is wrong
-    /// with it, with its front, that of the one before it, and its [`Front::shape`]. Gives its part
-    /// of a token, and what that says.
+    /// A descriptor of the region that was met last with which nothing is wrong, and its
+    /// [`Front::shape`].
     #[inline]
-    fn enter<R>(
-        &mut self,
-        handle: Handle,
-        address: u64,
-        room: u32,
-        begin: impl FnOnce(Front<'_>, Option<Front<'_>>, u32) -> R,
-    ) -> Result<(u64, R)> {
+    fn candidate(&mut self, handle: Handle, address: u64) -> Option<(Candidate<'_>, u32)> {
         let operations = self.operations;
-        let entered = self.ring.enter(handle, address, room, |front, last| {
-            let shape = front.shape();
-            has_operation(operations, shape).then(|| begin(front, last, shape))
-        });
-        entered.ok_or_else(|| self.refusal(address))
+        let candidate = self.ring.candidate(handle, address)?;
+        let shape = candidate.front().shape();
+        has_operation(operations, shape).then_some((candidate, shape))
     }
 
     /// Why a descriptor was not entered.
@@ -195,19 +205,17 @@ impl WorkQueue {
         ring: impl FnOnce(u64, Option<&Inline>),
     ) -> Result<()> {
         let (pushes, number) = (self.pushes, self.ring.posted);
-        let (bits, (shape, idle)) = self.enter(handle, address, room, |front, last, shape| {
-            front.clear_status();
-            let mut idle = pushes;
-            if let Some(last) = last {
-                idle = pushes && last.is_done();
-                last.link(address, handle);
-            }
-            (shape, idle)
-        })?;
+        let Some((mut candidate, shape)) = self.candidate(handle, address) else {
+            return Err(self.refusal(address));
+        };
+        let idle = pushes && candidate.is_next();
+        let token = token(candidate.bits(), shape);
+        candidate.link(handle);
+        candidate.follow();
+        candidate.enter(room);
         if self.held {
             return Ok(());
         }
-        let token = token(self.bits | bits, shape);
         if idle {
             let inline = self.inline(number, find);
             ring(token, inline.as_ref());
@@ -266,27 +274,77 @@ impl WorkQueue {
         self.post_in(handle, address, 0, find, ring)
     }
 
-    /// Posts the descriptor at a virtual address if nothing is to be looked up and nothing is wrong
-    /// with it, and its data does not travel with the doorbell; gives the bits of the token to ring
-    /// with. None: nothing has happened, [`WorkQueue::post_at`] does it.
-    #[inline]
-    pub fn post_plain(&mut self, address: u64, handle: Handle) -> Option<u64> {
-        if self.operations != u8::MAX || self.held {
-            return None;
-        }
+    /// Posts the descriptor at a virtual address and rings, if that takes the common way: the device
+    /// has all operations, the descriptor lies in the region at hand, and nothing is wrong.
+    ///
+    /// This is the fast path: straight code.
+    #[inline(always)]
+    #[must_use]
+    pub fn post_at_hand(
+        &mut self,
+        address: u64,
+        handle: Handle,
+        doorbell: &RegisterLine,
+    ) -> AtHand {
         let pushes = self.pushes;
-        let (bits, shape) = self.ring.enter(handle, address, 0, |front, last| {
-            if pushes && front.is_short() && last.is_none_or(Front::is_done) {
-                return None;
-            }
-            let shape = front.shape();
-            front.clear_status();
-            if let Some(last) = last {
-                last.link(address, handle);
-            }
-            Some(shape)
-        })?;
-        Some(token(self.bits | bits, shape))
+        let Some(mut candidate) = self.ring.candidate(handle, address) else { return AtHand::No };
+        let front = candidate.front();
+        // Of a descriptor without segments the length means nothing.
+        if pushes && candidate.is_next() && front.segment_length() <= PUSH_DATA_BYTES {
+            candidate.keep();
+            return AtHand::Short;
+        }
+        let token = token(candidate.bits(), front.shape());
+        candidate.link(handle);
+        candidate.follow();
+        doorbell.registers().store(0, token);
+        candidate.enter(0);
+        AtHand::Posted
+    }
+
+    /// Posts the descriptor, in the memory of `handle`, that [`AtHand::Short`] was about, with its data, if it is a plain send of
+    /// one segment that lies in the data at hand. False: nothing has happened,
+    /// [`WorkQueue::post_at`] does it.
+    #[must_use]
+    #[inline(always)]
+    pub fn push_at_hand(&mut self, handle: Handle, line: &PushLine) -> bool {
+        const _: () = assert!(control::OP_SENDRECV == 0);
+        let Some(mut candidate) = self.ring.kept() else { return false };
+        let line = line.registers();
+        let front = candidate.front();
+        if front.shape() != 1 || front.reserved() != 0 {
+            return false;
+        }
+        let length = front.segment_length();
+        let Some(data) = candidate.push_data(length) else { return false };
+        candidate.link(handle);
+        line.store(0, candidate.push_token());
+        #[expect(clippy::cast_possible_truncation, reason = "at most 40")]
+        line.store(1, PushControl { length: length as u8, immediate: None }.to_bits());
+        line.store(2, 0);
+        data.words(|at, word| line.store(PUSH_HEADER_WORDS + at, word));
+        line.finish();
+        candidate.follow();
+        candidate.enter(0);
+        true
+    }
+
+    /// Addresses of the memory that posting and taking write, besides `self` and descriptors.
+    #[must_use]
+    pub fn footprint(&self) -> Range<usize> {
+        self.ring.footprint()
+    }
+
+    /// Whether data of short messages travels with their doorbells.
+    #[must_use]
+    pub const fn has_pushes(&self) -> bool {
+        self.pushes
+    }
+
+    /// Whether [`WorkQueue::post_at_hand`] may be called now.
+    #[must_use]
+    pub const fn is_plain(&self) -> bool {
+        self.operations == u8::MAX && !self.held
     }
 
     /// Posts a descriptor that completes as flushed, without the device: at once, or, if others
@@ -298,33 +356,27 @@ impl WorkQueue {
     pub fn post_flushed(&mut self, slot: &Slot) -> Result<bool> {
         self.meet_region_of(slot)?;
         let (address, queue) = (slot.memory().address(), self.queue);
-        let entered = self.enter(slot.handle(), address, room_of(slot), |front, last, _| {
-            let done = last.is_none_or(Front::is_done);
-            if done {
-                let operation = front.operation(queue);
-                front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
-            } else {
-                front.clear_status();
-            }
-            done
-        });
-        entered.map(|(_, done)| done)
+        let Some((mut candidate, _)) = self.candidate(slot.handle(), address) else {
+            return Err(self.refusal(address));
+        };
+        let (front, done) = (candidate.front(), candidate.is_next());
+        if done {
+            let operation = front.operation(queue);
+            front.complete(status::DONE | status::DESC_FLUSHED_ERROR | operation);
+        } else {
+            front.clear_status();
+        }
+        candidate.follow();
+        candidate.enter(room_of(slot));
+        Ok(done)
     }
 
     /// The oldest descriptor, if it is done: its status.
-    #[inline]
+    #[inline(always)]
     fn head(&self) -> Head<u32> {
-        if self.is_empty() {
-            return Head::Empty;
-        }
-        let status = self.ring.front(self.ring.taken).status();
+        let Some(front) = self.ring.oldest() else { return Head::Empty };
+        let status = front.status();
         if status & status::DONE == 0 { Head::NotDone } else { Head::Done(status) }
-    }
-
-    /// Address of the oldest descriptor that was not taken.
-    #[must_use]
-    pub fn head_address(&self) -> Option<u64> {
-        (!self.is_empty()).then(|| self.ring.address(self.ring.taken))
     }
 
     /// Takes the oldest descriptor if it is done.
@@ -342,13 +394,13 @@ impl WorkQueue {
     }
 
     /// The same; gives virtual address and status.
-    #[inline]
+    #[inline(always)]
     pub fn take_address(&mut self) -> Head<(u64, u32)> {
         match self.head() {
             Head::Empty => Head::Empty,
             Head::NotDone => Head::NotDone,
             Head::Done(status) => {
-                let address = self.ring.address(self.ring.taken);
+                let address = self.ring.oldest_address().unwrap_or(0);
                 self.ring.leave();
                 Head::Done((address, status))
             }
@@ -380,8 +432,7 @@ impl WorkQueue {
             if let Some(last) = last {
                 last.link(posted.address, posted.region.handle);
             }
-            let bits = posted.region.bits_of(posted.address);
-            ring(Token::from_bits(token(self.bits | bits, posted.front.shape())));
+            ring(Token::from_bits(token(self.ring.token(&posted), posted.front.shape())));
             last = Some(posted.front);
         }
     }
@@ -400,11 +451,11 @@ impl WorkQueue {
     }
 }
 
-/// Bits of a token: those of VI, queue and place, and the segment count.
-#[inline]
+/// A token with its segment count, from the rest of it. A count that does not fit is cut: it is a
+/// hint, and the device refuses such a descriptor.
+#[inline(always)]
 fn token(bits: u64, shape: u32) -> u64 {
-    let count = (shape & 0xffff).min(SEGMENTS_MOST);
-    bits | u64::from(count) << Token::SEGMENTS_LSB
+    bits | u64::from(shape & SEGMENTS_MASK) << Token::SEGMENTS_LSB
 }
 
 /// Whether the operation that a descriptor asks for is one of these.
@@ -571,6 +622,89 @@ mod tests {
         memory.store_u32(128 + 12, 1 << 16);
         let error = queue.post_at(address + 128, handle, &find, |_, _| ()).unwrap_err();
         assert!(matches!(error, Error::NotSupported { .. }));
+    }
+
+    #[test]
+    fn the_common_way_posts_what_the_long_way_posts() {
+        let (memory, page) = (DmaMemory::new(1024).unwrap(), DmaMemory::new(4096).unwrap());
+        let doorbell = page.register_line(0).unwrap();
+        let line = PushLine::alone(&page).unwrap();
+        let (handle, address) = (Handle::new(3, 7), memory.address());
+        let find = |_: Handle| Some((memory.clone(), true));
+        let mut queue = WorkQueue::new(9, Queue::Send, 4, u8::MAX, true);
+        let write = |slot: u64, at: u64, length: u32| {
+            let slot = usize::try_from(64 * slot).unwrap();
+            memory.store_u32(slot + 12, 1);
+            memory.store_u64(slot + 32, at);
+            memory.store_u32(slot + 40, handle.0);
+            memory.store_u32(slot + 44, length);
+        };
+        memory.copy_from(512, b"a message of twenty-one.");
+        for slot in 0..4 {
+            write(slot, address + 512, 100);
+        }
+        let other = Handle::new(3, 8);
+        assert_eq!(queue.post_at_hand(address, handle, &doorbell), AtHand::No, "not met yet");
+        queue.post_at(address, handle, &find, |_, _| ()).unwrap();
+        for (bad, of) in [(address, other), (address + 8, handle), (address + 1024, handle)] {
+            assert_eq!(queue.post_at_hand(bad, of, &doorbell), AtHand::No);
+        }
+        for n in 1..4 {
+            assert_eq!(queue.post_at_hand(address + 64 * n, handle, &doorbell), AtHand::Posted);
+            let token = Token::from_bits(page.load_u64(0));
+            let of = Token { vi: 9, region: 3, offset_64: 0, segments: 1, queue: Queue::Send };
+            assert_eq!(token, Token { offset_64: u32::try_from(n).unwrap(), ..of });
+            let before = usize::try_from(64 * (n - 1)).unwrap();
+            assert_eq!(memory.load_u64(before), address + 64 * n);
+            assert_eq!(memory.load_u32(before + 8), handle.0);
+        }
+        assert_eq!(queue.post_at_hand(address, handle, &doorbell), AtHand::No, "full");
+        for n in 0..4 {
+            assert!(matches!(queue.take_address(), Head::NotDone));
+            memory.store_u32(64 * n + 28, status::DONE);
+            let Head::Done((taken, _)) = queue.take_address() else { panic!("done") };
+            assert_eq!(taken, address + 64 * n as u64);
+        }
+        assert!(matches!(queue.take_address(), Head::Empty));
+
+        // Short ones: the words of the line are those that the long way makes.
+        for length in [1, 7, 8, 9, 21, 40, 0] {
+            write(0, address + 512, length);
+            let mut expected = None;
+            let see = |bits, inline: Option<&Inline>| {
+                let inline = inline.expect("short");
+                let token = Token::from_bits(bits);
+                expected = nic_regs::doorbell::push_line(token, inline.data(), inline.immediate);
+            };
+            queue.post_at(address, handle, &find, see).unwrap();
+            memory.store_u32(28, status::DONE);
+            assert!(matches!(queue.take(), Head::Done(_)));
+            page.fill(0xee);
+            assert_eq!(queue.post_at_hand(address, handle, &doorbell), AtHand::Short);
+            assert!(queue.push_at_hand(handle, &line));
+            let (words, count) = expected.unwrap();
+            let rung: Vec<_> = (0..count).map(|at| page.load_u64(0x100 + 8 * at)).collect();
+            assert_eq!(rung, words[..count], "{length} bytes");
+            assert_eq!(page.load_u64(0), u64::from_ne_bytes([0xee; 8]), "no token besides");
+            memory.store_u32(28, status::DONE);
+            while matches!(queue.take(), Head::Done(_)) {}
+        }
+        // What only the long way can judge.
+        for (at, length) in [(address + 1020, 8), (address - 1, 8), (5, 0)] {
+            write(0, at, length);
+            assert_eq!(queue.post_at_hand(address, handle, &doorbell), AtHand::Short);
+            assert!(!queue.push_at_hand(handle, &line), "{at:x}");
+        }
+        write(0, address + 512, 8);
+        memory.store_u32(12, 2);
+        assert_eq!(queue.post_at_hand(address, handle, &doorbell), AtHand::Short);
+        assert!(!queue.push_at_hand(handle, &line), "two segments");
+        memory.store_u32(12, 1);
+        // A region that is forgotten is met again first, and so is its data.
+        assert_eq!(queue.post_at_hand(address, handle, &doorbell), AtHand::Short);
+        queue.forget(handle);
+        assert!(!queue.push_at_hand(handle, &line));
+        assert_eq!(queue.post_at_hand(address, handle, &doorbell), AtHand::No);
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub const PUSH_SILENCE_CYCLES: u64 = 64;
 
 /// Which of a VI's two work queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
 pub enum Queue {
     /// The send queue.
     Send = 0,
@@ -93,7 +94,7 @@ impl Token {
 }
 
 /// Words of a push in front of its data.
-const PUSH_HEADER_WORDS: usize = 3;
+pub const PUSH_HEADER_WORDS: usize = 3;
 /// Words of a push line.
 #[allow(clippy::cast_possible_truncation, reason = "8")]
 pub const PUSH_WORDS: usize = PUSH_LINE_BYTES as usize / 8;
@@ -122,6 +123,7 @@ impl PushControl {
 
     /// The value to write.
     #[must_use]
+    #[inline]
     pub const fn to_bits(self) -> u64 {
         let flag_and_data = match self.immediate {
             Some(data) => 1 << Self::IMMEDIATE_BIT | (data as u64) << Self::IMMEDIATE_LSB,

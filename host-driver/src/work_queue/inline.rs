@@ -39,8 +39,8 @@ impl Inline {
         let immediate = (bits & control::IMMEDIATE != 0).then(|| front.immediate());
         let mut inline = Self { data: [0; PUSH_DATA_BYTES], length: 0, immediate };
         if count == 1 {
-            let (address, handle, length) = front.first_segment();
-            inline.length = length as usize;
+            let (address, handle) = (front.segment_address(), front.segment_handle());
+            inline.length = front.segment_length();
             let data = inline.data.get_mut(..inline.length)?;
             // The device does not look at empty segments either.
             if !data.is_empty() {

@@ -1,7 +1,7 @@
 //! A descriptor's memory and how the device finds it.
 
 use nic_regs::desc::{self, ALIGNMENT, status};
-use nic_regs::doorbell::{PUSH_DATA_BYTES, Queue};
+use nic_regs::doorbell::Queue;
 use nic_regs::tpt::Handle;
 
 use crate::dma::{DmaMemory, LINE_BYTES, Line};
@@ -122,17 +122,22 @@ impl Front<'_> {
         self.0.load_u32(IMMEDIATE)
     }
 
-    /// Whether its data may be short enough for a push: its first segment is, or it has none.
-    #[inline]
-    pub(super) fn is_short(self) -> bool {
-        self.0.load_u32(SEGMENT + 12) as usize <= PUSH_DATA_BYTES || self.shape() & 0xffff == 0
+    /// Address of the first segment.
+    #[inline(always)]
+    pub(super) fn segment_address(self) -> u64 {
+        self.0.load_u64(SEGMENT)
     }
 
-    /// Address, handle and length of the first segment.
-    #[inline]
-    pub(super) fn first_segment(self) -> (u64, Handle, u32) {
-        let handle = Handle(self.0.load_u32(SEGMENT + 8));
-        (self.0.load_u64(SEGMENT), handle, self.0.load_u32(SEGMENT + 12))
+    /// Its handle.
+    #[inline(always)]
+    pub(super) fn segment_handle(self) -> Handle {
+        Handle(self.0.load_u32(SEGMENT + 8))
+    }
+
+    /// Its length, in bytes.
+    #[inline(always)]
+    pub(super) fn segment_length(self) -> usize {
+        self.0.load_u32(SEGMENT + 12) as usize
     }
 
     /// Makes the descriptor at `address`, in the region `handle`, the one after this.

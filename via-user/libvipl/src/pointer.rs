@@ -6,10 +6,7 @@
 #![expect(unsafe_code, reason = "reads and writes what programs point to")]
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
-
-use core::sync::atomic::{AtomicU32, Ordering};
-
-use nic_regs::desc::status::DONE;
+use core::ptr::NonNull;
 use vipl::VipReturn;
 
 use crate::abi;
@@ -77,20 +74,6 @@ impl Context {
     }
 }
 
-/// Whether the descriptor at an address is done.
-///
-/// # Safety
-/// A descriptor is posted there, so `vipl.h` has the program keep it there until it has got it back.
-#[inline]
-pub(crate) unsafe fn is_done(address: usize) -> bool {
-    const STATUS: usize = 28;
-    let word = core::ptr::with_exposed_provenance_mut::<u32>(address + STATUS);
-    // SAFETY: as above; descriptors are aligned to 64 bytes, and others change the word only as an
-    // atomic.
-    let status = unsafe { AtomicU32::from_ptr(word) };
-    u32::from_le(status.load(Ordering::Acquire)) & DONE != 0
-}
-
 /// Memory of the program that is only named here, not touched.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +108,29 @@ impl<T: Plain> In<T> {
     }
 }
 
+/// As [`Out`], and not NULL.
+#[derive(Clone, Copy, Debug)]
+pub struct Good<T>(NonNull<T>);
+
+impl<T: Plain> Good<T> {
+    /// Sets the value.
+    #[inline(always)]
+    pub fn set(self, value: T) {
+        // SAFETY: it is good, as the module's text says; alignment is not assumed.
+        unsafe { self.0.as_ptr().write_unaligned(value) };
+    }
+}
+
 impl<T: Plain> Out<T> {
+    /// It, if it is not NULL.
+    ///
+    /// # Errors
+    /// As [`Out::check`].
+    #[inline]
+    pub fn good(self) -> Result<Good<T>, VipReturn> {
+        NonNull::new(self.0).map(Good).ok_or(VipReturn::InvalidParameter)
+    }
+
     /// Fails for NULL.
     ///
     /// # Errors

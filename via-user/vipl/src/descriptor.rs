@@ -49,6 +49,7 @@ impl Status {
 
     /// Any error bit is set.
     #[must_use]
+    #[inline]
     pub const fn is_error(self) -> bool {
         self.0 & status::ERROR_MASK != 0
     }

@@ -1,84 +1,68 @@
 //! Where the work queues of VIs live: places that are used again and never freed.
 //!
 //! So who has the number of a place and a key (the C library's handle of a VI) may post and take
-//! without holding the VI: the key is compared under the queue's lock. This is the fast path: one
-//! lock of the queue, and nothing that another VI writes.
+//! without holding the VI. This is the fast path: one atomic operation on the queue's gate, and
+//! nothing that another VI writes.
 
-use core::array;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::VecDeque;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
-use host_driver::doorbell::DoorbellPage;
-use host_driver::work_queue::{Inline, WorkQueue};
+use host_driver::dma::RegisterLine;
+use host_driver::doorbell::{DoorbellPage, PushLine};
+use host_driver::gate::{Gate, Keyed, Locked, Staying};
+use host_driver::sync::lock;
+use host_driver::work_queue::{AtHand, Inline, WorkQueue};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
-use parking_lot::Mutex;
 
 pub use host_driver::work_queue::Head;
 
-/// Places that are made together.
-const CHUNK: usize = 64;
-/// Most chunks.
-const CHUNKS: usize = 1024;
+/// Most places.
+const PLACES: usize = 1 << 16;
 
 /// A work queue and what posting needs besides.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     queue: WorkQueue,
+    /// The doorbell, where it is mapped.
+    doorbell: Option<RegisterLine>,
+    /// The queue's own push line.
+    line: Option<PushLine>,
     /// Who may post and take by place; 0 for nobody.
     key: usize,
     /// The VI is connected: posts go to the device.
     open: bool,
     page: Option<DoorbellPage>,
-    /// Where the head is noted that a poll has found not done.
-    head: Option<&'static AtomicUsize>,
 }
 
 impl Deref for Work {
     type Target = WorkQueue;
 
+    #[inline(always)]
     fn deref(&self) -> &WorkQueue {
         &self.queue
     }
 }
 
 impl DerefMut for Work {
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut WorkQueue {
         &mut self.queue
     }
 }
 
+impl Keyed for Work {
+    fn key(&self) -> usize {
+        if self.open && self.queue.is_plain() { self.key } else { 0 }
+    }
+}
+
 impl Work {
-    pub(crate) const fn new(queue: WorkQueue, page: Option<DoorbellPage>) -> Self {
-        Self { queue, key: 0, open: false, page, head: None }
-    }
-
-    /// As [`WorkQueue::take`].
-    pub(crate) fn take(&mut self) -> Head {
-        self.note_head(0);
-        self.queue.take()
-    }
-
-    /// As [`WorkQueue::take_address`]. A head that is not done is noted.
-    #[inline]
-    fn take_address(&mut self) -> Head<(u64, u32)> {
-        let taken = self.queue.take_address();
-        match taken {
-            Head::NotDone => {
-                let head = self.queue.head_address().and_then(|head| usize::try_from(head).ok());
-                self.note_head(head.unwrap_or(0));
-            }
-            _ => self.note_head(0),
-        }
-        taken
-    }
-
-    fn note_head(&self, address: usize) {
-        if let Some(head) = self.head {
-            head.store(address, Ordering::Release);
-        }
+    pub(crate) fn new(queue: WorkQueue, page: Option<DoorbellPage>) -> Self {
+        let doorbell = page.as_ref().and_then(DoorbellPage::registers);
+        let line = page.as_ref().filter(|_| queue.has_pushes()).and_then(DoorbellPage::push_line);
+        Self { queue, doorbell, line, key: 0, open: false, page }
     }
 
     pub(crate) const fn set_open(&mut self, open: bool) {
@@ -86,16 +70,37 @@ impl Work {
     }
 }
 
-/// Both work queues of a VI, apart from those of others.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Pair {
-    works: [Mutex<Work>; 2],
-    /// The key of both, for [`head`].
-    key: AtomicUsize,
-    /// Addresses of the oldest descriptors, where a poll has found them not done, or 0. Written
-    /// under the queue's lock, and 0 before the program gets the descriptor back.
-    heads: [AtomicUsize; 2],
+/// One queue of a place, apart from those of others. All zero at first.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Half {
+    gate: Gate<Work>,
+}
+
+/// Who holds the lock of a queue.
+pub(crate) type WorkGuard<'a> = Locked<'a, Work>;
+
+impl Half {
+    /// Takes the lock of the queue.
+    ///
+    /// # Panics
+    /// If no VI had the place yet.
+    pub(crate) fn lock(&self) -> WorkGuard<'_> {
+        self.gate.lock().expect("a VI has the place")
+    }
+
+    /// The lock, for who knows the key.
+    fn lock_by(&self, key: usize) -> Option<WorkGuard<'_>> {
+        self.gate.lock().filter(|work| work.key == key && key != 0)
+    }
+}
+
+/// The queues of all places, send and receive. Pages of it that no VI uses are never touched.
+static HALVES: [[Half; 2]; PLACES] = [const { [const { Half { gate: Gate::new() } }; 2] }; PLACES];
+
+#[inline(always)]
+fn half(place: usize, queue: Queue) -> &'static Half {
+    &HALVES[place % PLACES][queue as usize]
 }
 
 #[derive(Debug)]
@@ -105,42 +110,33 @@ struct Free {
     fresh: usize,
 }
 
-static PLACES: [OnceLock<Box<[Pair; CHUNK]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 static FREE: Mutex<Free> = Mutex::new(Free { used: VecDeque::new(), fresh: 0 });
-
-#[inline]
-fn pair(number: usize) -> Option<&'static Pair> {
-    PLACES.get(number / CHUNK)?.get().map(|chunk| &chunk[number % CHUNK])
-}
 
 /// A place of a VI; it is given back when this goes.
 #[derive(Debug)]
 pub(crate) struct Place {
     number: usize,
-    pair: &'static Pair,
 }
 
 impl Place {
     /// A free place for these queues. None if there are too many VIs.
     pub(crate) fn take(works: [Work; 2]) -> Option<Self> {
         let number = {
-            let mut free = FREE.lock();
+            let mut free = lock(&FREE);
             let fresh = free.fresh;
             match free.used.pop_front() {
                 Some(number) => number,
-                None if fresh < CHUNK * CHUNKS => {
+                None if fresh < PLACES => {
                     free.fresh += 1;
                     fresh
                 }
                 None => return None,
             }
         };
-        PLACES[number / CHUNK].get_or_init(|| Box::new(array::from_fn(|_| Pair::default())));
-        let pair = pair(number)?;
-        for ((place, work), head) in pair.works.iter().zip(works).zip(&pair.heads) {
-            *place.lock() = Work { head: Some(head), ..work };
+        for (half, work) in HALVES[number].iter().zip(works) {
+            half.gate.furnish(work);
         }
-        Some(Self { number, pair })
+        Some(Self { number })
     }
 
     /// Its number.
@@ -149,96 +145,117 @@ impl Place {
     }
 
     /// Lets whoever knows `key` use the queues by the number of the place; 0 lets nobody.
+    ///
+    /// # Panics
+    /// If the key is 1.
     pub(crate) fn set_key(&self, key: usize) {
-        let mut works = self.pair.works.each_ref().map(Mutex::lock);
-        for work in &mut works {
-            work.key = key;
-            work.note_head(0);
+        assert_ne!(key, 1, "no key");
+        for half in &HALVES[self.number] {
+            half.lock().key = key;
         }
-        self.pair.key.store(key, Ordering::Release);
     }
 
     #[inline]
-    pub(crate) const fn work(&self, queue: Queue) -> &'static Mutex<Work> {
-        &self.pair.works[queue as usize]
+    pub(crate) fn work(&self, queue: Queue) -> &'static Half {
+        half(self.number, queue)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.set_key(0);
-        for place in &self.pair.works {
-            *place.lock() = Work::default();
+        for half in &HALVES[self.number] {
+            *half.lock() = Work::default();
         }
-        FREE.lock().used.push_back(self.number);
+        lock(&FREE).used.push_back(self.number);
     }
-}
-
-/// Uses a queue of the VI at `place` and its doorbells, if that VI has this key and is connected.
-#[inline]
-fn with_open<R>(
-    place: usize,
-    key: usize,
-    queue: Queue,
-    f: impl FnOnce(&mut WorkQueue, &DoorbellPage) -> Option<R>,
-) -> Option<R> {
-    let mut work = pair(place)?.works[queue as usize].lock();
-    let work = &mut *work;
-    if work.key != key || !work.open {
-        return None;
-    }
-    f(&mut work.queue, work.page.as_ref()?)
 }
 
 /// Posts the descriptor at `address`, in the memory of `handle`, on a queue of the connected VI at
-/// `place`, if nothing is to be looked up and its data does not travel with the doorbell. None if
-/// not so, if that VI has another key or is not connected, or if there is anything to complain
-/// about: [`post_at`], and after it [`crate::Vi::post_at`], do the rest.
+/// `place`, the common way ([`WorkQueue::post_at_hand`]).
 #[must_use]
-#[inline]
-pub fn post_plain(place: usize, key: usize, queue: Queue, address: u64, handle: u32) -> Option<()> {
-    with_open(place, key, queue, |work, page| {
-        work.post_plain(address, Handle(handle)).map(|token| page.ring_bits(token))
-    })
+#[inline(always)]
+pub fn post_at_hand(place: usize, key: usize, queue: Queue, address: u64, handle: u32) -> Posting {
+    let Some(mut inside) = half(place, queue).gate.enter(key) else { return Posting::No };
+    let Work { queue, doorbell: Some(doorbell), .. } = &mut *inside else { return Posting::No };
+    match queue.post_at_hand(address, Handle(handle), doorbell) {
+        AtHand::Posted => Posting::Done,
+        AtHand::Short => Posting::Short(Short { staying: inside.stay() }),
+        AtHand::No => Posting::No,
+    }
 }
 
-/// The same, also with data that travels with the doorbell.
+/// What became of a post.
+#[derive(Debug)]
+pub enum Posting {
+    /// It is done.
+    Done,
+    /// Nothing has happened: [`Short::post`] does it.
+    Short(Short),
+    /// Nothing has happened: it cannot be done this way, the VI has another key or is not connected,
+    /// or another thread is at work at the queue. [`post_at`], and after it [`crate::Vi::post_at`],
+    /// do it.
+    No,
+}
+
+/// A post whose data travels with the doorbell, if that is possible. The queue is shut until
+/// [`Short::post`].
+#[must_use]
+#[derive(Debug)]
+pub struct Short {
+    staying: Staying<'static, Work>,
+}
+
+impl Short {
+    /// Posts it, in the memory of `handle` and with the key of the VI, as before. False: nothing
+    /// has happened, as with [`Posting::No`].
+    #[must_use]
+    #[inline(always)]
+    pub fn post(self, key: usize, handle: u32) -> bool {
+        let mut inside = self.staying.with(key);
+        let Work { queue, line: Some(line), .. } = &mut *inside else { return false };
+        queue.push_at_hand(Handle(handle), line)
+    }
+}
+
+/// The same, if nothing is wrong, whatever there is to look up, and by whatever bus. None: nothing
+/// has happened.
 #[must_use]
 pub fn post_at(place: usize, key: usize, queue: Queue, address: u64, handle: u32) -> Option<()> {
-    with_open(place, key, queue, |work, page| {
-        let ring = |token, inline: Option<&Inline>| match inline {
-            Some(inline) => page.push(Token::from_bits(token), inline.data(), inline.immediate),
-            None => page.ring_bits(token),
-        };
-        work.post_at(address, Handle(handle), &|_| None, ring).ok()
-    })
+    let mut work = half(place, queue).lock_by(key).filter(|work| work.open)?;
+    let Work { queue, page: Some(page), .. } = &mut *work else { return None };
+    let ring = |token, inline: Option<&Inline>| match inline {
+        Some(inline) => page.push(Token::from_bits(token), inline.data(), inline.immediate),
+        None => page.ring_bits(token),
+    };
+    queue.post_at(address, Handle(handle), &|_| None, ring).ok()
 }
 
-/// Takes the oldest descriptor of a queue of the VI at `place` if it is done: its address and its
-/// status. None if that VI has another key.
+/// Takes the oldest descriptor of a queue of the connected VI at `place` if it is done: its address
+/// and its status. None if that VI has another key or is not connected, or if another thread is at
+/// work at the queue: [`take`] waits for it.
+///
+/// It looks at a descriptor of the program, so it cannot do without the gate: another thread may
+/// take it, and its memory may go.
 #[must_use]
-#[inline]
+#[inline(always)]
+pub fn take_at_hand(place: usize, key: usize, queue: Queue) -> Option<Head<(u64, u32)>> {
+    Some(half(place, queue).gate.enter(key)?.take_address())
+}
+
+/// The same. None if that VI has another key.
+#[must_use]
 pub fn take(place: usize, key: usize, queue: Queue) -> Option<Head<(u64, u32)>> {
-    let mut work = pair(place)?.works[queue as usize].lock();
-    (work.key == key).then(|| work.take_address())
+    Some(half(place, queue).lock_by(key)?.take_address())
 }
 
-/// Address of the oldest descriptor of a queue of the VI at `place`, if that VI has this key and
-/// the last [`take`] has found the descriptor not done; else 0. So who polls need only look at its
-/// status. It takes no lock: the descriptor may just have been taken by another thread.
-#[must_use]
-#[inline]
-pub fn head(place: usize, key: usize, queue: Queue) -> usize {
-    let Some(pair) = pair(place) else { return 0 };
-    if pair.key.load(Ordering::Acquire) != key {
-        return 0;
-    }
-    pair.heads[queue as usize].load(Ordering::Acquire)
+/// Waits a moment for a thread that is at work at the queue the common way.
+pub fn let_pass(place: usize, queue: Queue) {
+    half(place, queue).gate.let_pass();
 }
 
 #[cfg(test)]
 mod tests {
-    use host_driver::dma::DmaMemory;
+    use core::ptr;
 
     use super::*;
 
@@ -261,29 +278,29 @@ mod tests {
         assert!(take(usize::MAX, 77, Queue::Send).is_none());
     }
 
+    /// Two threads at work at two VIs, or at both queues of one, write to no common line of a cache.
     #[test]
-    fn a_head_that_is_not_done_is_noted_until_it_is_taken() {
-        let place = Place::take(works()).unwrap();
-        let number = place.number();
-        place.set_key(78);
-        let (memory, handle) = (DmaMemory::new(64).unwrap(), Handle::new(1, 1));
-        let find = |_| Some((memory.clone(), true));
-        let address = usize::try_from(memory.address()).unwrap();
-        let work = place.work(Queue::Recv);
-        work.lock().post_at(memory.address(), handle, &find, |_, _| ()).unwrap();
-        assert_eq!(head(number, 78, Queue::Recv), 0, "nobody has looked");
-        assert!(matches!(take(number, 78, Queue::Recv), Some(Head::NotDone)));
-        assert_eq!(head(number, 78, Queue::Recv), address);
-        assert_eq!([head(number, 79, Queue::Recv), head(number, 78, Queue::Send)], [0, 0]);
-        memory.store_u32(28, 1);
-        assert!(matches!(take(number, 78, Queue::Recv), Some(Head::Done((_, 1)))));
-        assert_eq!(head(number, 78, Queue::Recv), 0);
-        // Also if it is taken the other way.
-        memory.store_u32(28, 0);
-        work.lock().post_at(memory.address(), handle, &find, |_, _| ()).unwrap();
-        assert!(matches!(take(number, 78, Queue::Recv), Some(Head::NotDone)));
-        memory.store_u32(28, 1);
-        assert!(matches!(work.lock().take(), Head::Done(_)));
-        assert_eq!(head(number, 78, Queue::Recv), 0);
+    fn queues_share_no_written_line() {
+        let works = || {
+            [Queue::Send, Queue::Recv]
+                .map(|queue| Work::new(WorkQueue::new(1, queue, 1024, u8::MAX, false), None))
+        };
+        let places = [(); 3].map(|()| Place::take(works()).unwrap());
+        let mut lines = std::collections::BTreeSet::new();
+        for place in &places {
+            for half in &HALVES[place.number()] {
+                let work = half.lock();
+                let (gate, value) = (ptr::from_ref(half).addr(), ptr::from_ref(&*work).addr());
+                for written in [
+                    gate..gate + size_of::<Half>(),
+                    value..value + size_of::<Work>(),
+                    work.footprint(),
+                ] {
+                    for line in written.start / 64..written.end.div_ceil(64) {
+                        assert!(lines.insert(line), "line {:#x} has two writers", line * 64);
+                    }
+                }
+            }
+        }
     }
 }

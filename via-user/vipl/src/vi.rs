@@ -31,7 +31,7 @@ use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
 use crate::memory::Ptag;
 use crate::nic::Nic;
 use crate::peer::Peering;
-use crate::place::{Place, Work};
+use crate::place::{Half, Place, WorkGuard};
 
 /// A virtual interface (`VIP_VI_HANDLE`). Clones are the same VI; the last one destroys it.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ const GONE: u8 = 4;
 /// One work queue with its lock and its completion queue.
 #[derive(Debug)]
 pub(crate) struct Side {
-    pub(crate) work: &'static parking_lot::Mutex<Work>,
+    pub(crate) work: &'static Half,
     pub(crate) cq: Option<Cq>,
     /// Held from when software has completed descriptors until its completion queue knows.
     pub(crate) telling: Mutex<()>,
@@ -261,7 +261,7 @@ impl Vi {
         self.inner.place.set_key(key);
     }
 
-    fn queues(&self) -> [parking_lot::MutexGuard<'_, Work>; 2] {
+    fn queues(&self) -> [WorkGuard<'_>; 2] {
         [self.side(Queue::Send).work.lock(), self.side(Queue::Recv).work.lock()]
     }
 

@@ -2,14 +2,14 @@
 
 use core::ffi::{c_ulong, c_void};
 
-use vipl::place::Head;
+use vipl::place::{Head, Posting, Short};
 use vipl::{Completion, Queue, Status, VipReturn};
 
 use crate::abi::{self, Code};
 use crate::guard::{Outcome, guard, timeout};
 use crate::handle::Handle;
 use crate::object::VIS;
-use crate::pointer::{Context, Out, Place, is_done};
+use crate::pointer::{Context, Good, Out, Place};
 
 /// A descriptor as the program knows it.
 pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
@@ -22,45 +22,81 @@ fn post(vi: Handle, place: Place, handle: u32, queue: Queue) -> Outcome {
     posted.map_err(|error| error.code)
 }
 
-/// Posts by the place of the VI's queues, which its handle names.
-#[inline]
-fn post_plain(vi: Handle, place: Place, handle: u32, queue: Queue) -> bool {
-    vipl::place::post_plain(vi.index(), vi.0, queue, place.address(), handle).is_some()
-}
-
-/// The same of what is not plain; what that cannot do holds the VI.
+/// Posts what [`vipl::place::post_at_hand`] did not; what holding the queue's lock does not suffice
+/// for holds the VI. Apart, as a function that does not unwind, so that the common post saves no
+/// registers for it.
 #[cold]
 #[inline(never)]
-fn post_otherwise(name: &str, vi: Handle, place: Place, handle: u32, queue: Queue) -> Code {
-    if vipl::place::post_at(vi.index(), vi.0, queue, place.address(), handle).is_some() {
+extern "C" fn post_otherwise(vi: Handle, place: Place, handle: u32, queue: Queue) -> Code {
+    let (number, address) = (vi.index(), place.address());
+    vipl::place::let_pass(number, queue);
+    let posted = match vipl::place::post_at_hand(number, vi.0, queue, address, handle) {
+        Posting::Done => true,
+        Posting::Short(short) => short.post(vi.0, handle),
+        Posting::No => false,
+    };
+    if posted || vipl::place::post_at(number, vi.0, queue, address, handle).is_some() {
         return VipReturn::Success as Code;
     }
+    let name = match queue {
+        Queue::Send => "VipPostSend",
+        Queue::Recv => "VipPostRecv",
+    };
     guard(name, || post(vi, place, handle, queue))
 }
 
-/// Polls without a lock: whether the oldest descriptor is known, and not done.
-#[inline]
-fn is_waiting(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> bool {
-    let head = vipl::place::head(vi.index(), vi.0, queue);
-    // SAFETY: `vipl::place::head` is of a descriptor that is posted, or was a moment ago and is
-    // taken in another thread right now.
-    head != 0 && !unsafe { is_done(head) } && out.set(core::ptr::null_mut()).is_ok()
+/// Posts what travels with the doorbell. Apart, as [`post_otherwise`], and with the arguments of
+/// [`post_at_hand`] first, which then stay in their registers.
+#[inline(never)]
+#[expect(improper_ctypes_definitions, reason = "not called from C, but without unwinding")]
+extern "C" fn post_short(vi: Handle, place: Place, handle: u32, short: Short) -> Code {
+    if short.post(vi.0, handle) {
+        return VipReturn::Success as Code;
+    }
+    post_otherwise(vi, place, handle, Queue::Send)
 }
 
-/// Apart, so that the poll that finds nothing saves no registers for it.
-#[inline(never)]
-fn done_otherwise(name: &str, vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Code {
-    match done_fast(vi, out, queue) {
-        Some(code) => code,
-        None => guard(name, || done(vi, out, queue)),
+#[inline(always)]
+fn post_at_hand(vi: Handle, place: Place, handle: u32, queue: Queue) -> Code {
+    match vipl::place::post_at_hand(vi.index(), vi.0, queue, place.address(), handle) {
+        Posting::Done => VipReturn::Success as Code,
+        Posting::Short(short) => post_short(vi, place, handle, short),
+        Posting::No => post_otherwise(vi, place, handle, queue),
     }
 }
 
-/// Takes by the place of the VI's queues. None: the long way has to tell.
-#[inline]
-fn done_fast(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Option<Code> {
-    out.check().ok()?;
-    let (address, code) = match vipl::place::take(vi.index(), vi.0, queue)? {
+/// Takes by the place of the VI's queues.
+#[inline(always)]
+fn take(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Code {
+    if let Ok(out) = out.good()
+        && let Some(head) = vipl::place::take_at_hand(vi.index(), vi.0, queue)
+    {
+        return taken(out, &head);
+    }
+    take_otherwise(vi, out, queue)
+}
+
+/// As [`post_otherwise`].
+#[cold]
+#[inline(never)]
+extern "C" fn take_otherwise(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Code {
+    if let Ok(out) = out.good() {
+        vipl::place::let_pass(vi.index(), queue);
+        let head = vipl::place::take_at_hand(vi.index(), vi.0, queue);
+        if let Some(head) = head.or_else(|| vipl::place::take(vi.index(), vi.0, queue)) {
+            return taken(out, &head);
+        }
+    }
+    let name = match queue {
+        Queue::Send => "VipSendDone",
+        Queue::Recv => "VipRecvDone",
+    };
+    guard(name, || done(vi, out, queue))
+}
+
+#[inline(always)]
+fn taken(out: Good<*mut c_void>, head: &Head<(u64, u32)>) -> Code {
+    let (address, code) = match *head {
         Head::Done((address, status)) if Status(status).is_error() => {
             (address, VipReturn::DescriptorError)
         }
@@ -69,8 +105,8 @@ fn done_fast(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Option<Code> {
         // The service handles events.
         Head::NotDone => (0, VipReturn::NotDone),
     };
-    out.set(pointer_to(address)).ok()?;
-    Some(code as Code)
+    out.set(pointer_to(address));
+    code as Code
 }
 
 fn tell(out: Out<*mut c_void>, completion: Completion) -> Outcome {
@@ -123,34 +159,22 @@ fn notify(vi: Handle, context: *mut c_void, f: abi::ViCallback, queue: Queue) ->
 
 #[unsafe(export_name = "VipPostSend")]
 extern "C" fn post_send(vi: Handle, descriptor: Place, handle: u32) -> Code {
-    if post_plain(vi, descriptor, handle, Queue::Send) {
-        return VipReturn::Success as Code;
-    }
-    post_otherwise("VipPostSend", vi, descriptor, handle, Queue::Send)
+    post_at_hand(vi, descriptor, handle, Queue::Send)
 }
 
 #[unsafe(export_name = "VipPostRecv")]
 extern "C" fn post_recv(vi: Handle, descriptor: Place, handle: u32) -> Code {
-    if post_plain(vi, descriptor, handle, Queue::Recv) {
-        return VipReturn::Success as Code;
-    }
-    post_otherwise("VipPostRecv", vi, descriptor, handle, Queue::Recv)
+    post_at_hand(vi, descriptor, handle, Queue::Recv)
 }
 
 #[unsafe(export_name = "VipSendDone")]
 extern "C" fn send_done(vi: Handle, out: Out<*mut c_void>) -> Code {
-    if is_waiting(vi, out, Queue::Send) {
-        return VipReturn::NotDone as Code;
-    }
-    done_otherwise("VipSendDone", vi, out, Queue::Send)
+    take(vi, out, Queue::Send)
 }
 
 #[unsafe(export_name = "VipRecvDone")]
 extern "C" fn recv_done(vi: Handle, out: Out<*mut c_void>) -> Code {
-    if is_waiting(vi, out, Queue::Recv) {
-        return VipReturn::NotDone as Code;
-    }
-    done_otherwise("VipRecvDone", vi, out, Queue::Recv)
+    take(vi, out, Queue::Recv)
 }
 
 #[unsafe(export_name = "VipSendWait")]
