@@ -22,6 +22,7 @@ pub mod error;
 pub mod event;
 pub mod gate;
 pub mod nic;
+pub mod numbers;
 pub mod peer;
 pub mod port;
 pub mod presence;

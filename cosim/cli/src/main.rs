@@ -46,7 +46,23 @@ enum Command {
     Prove(prove_command::Arguments),
 }
 
+/// A reader that goes away (`viaduct ... | head`) ends the command quietly, as it ends others. The
+/// signal for it stays ignored, since sockets report it as an error.
+fn end_quietly_without_reader() {
+    /// 128 and the number of the signal, as shells have it.
+    const BROKEN_PIPE: i32 = 141;
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload_as_str().unwrap_or_default();
+        if text.starts_with("failed printing to") && text.contains("Broken pipe") {
+            std::process::exit(BROKEN_PIPE);
+        }
+        others(panic);
+    }));
+}
+
 fn main() -> ExitCode {
+    end_quietly_without_reader();
     let result = match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench_command::run(&arguments),

@@ -3,9 +3,9 @@
 
 use core::array;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use host_driver::numbers::Numbers;
 use host_driver::sync::lock;
 use vipl::VipReturn;
 
@@ -73,19 +73,12 @@ impl<T> Slot<T> {
     }
 }
 
-/// Slots that were used before, oldest first: a stale handle stays wrong for long.
-#[derive(Debug, Default)]
-struct Free {
-    slots: VecDeque<usize>,
-    fresh: usize,
-}
-
 /// The objects of one kind.
 #[derive(Debug)]
 pub struct Table<T> {
     kind: Kind,
     chunks: [OnceLock<Box<[Slot<T>; CHUNK]>>; CHUNKS],
-    free: Mutex<Free>,
+    numbers: Numbers,
 }
 
 impl<T> Table<T> {
@@ -95,7 +88,7 @@ impl<T> Table<T> {
         Self {
             kind,
             chunks: [const { OnceLock::new() }; CHUNKS],
-            free: Mutex::new(Free { slots: VecDeque::new(), fresh: 0 }),
+            numbers: Numbers::new(CHUNK * CHUNKS),
         }
     }
 
@@ -142,20 +135,9 @@ impl<T> Table<T> {
         &self,
         make: impl FnOnce(Handle) -> Result<Arc<T>, VipReturn>,
     ) -> Result<Handle, VipReturn> {
-        let index = {
-            let mut free = lock(&self.free);
-            let fresh = free.fresh;
-            match free.slots.pop_front() {
-                Some(slot) => slot,
-                None if fresh < CHUNK * CHUNKS => {
-                    free.fresh += 1;
-                    fresh
-                }
-                None => return Err(VipReturn::ErrorResource),
-            }
-        };
+        let index = self.numbers.take().ok_or(VipReturn::ErrorResource)?;
         let inserted = self.insert_at(index, make);
-        inserted.inspect_err(|_| lock(&self.free).slots.push_back(index))
+        inserted.inspect_err(|_| self.numbers.give(index))
     }
 
     /// The same with an index that the caller chooses, which no object has; such a table gives out
@@ -192,10 +174,7 @@ impl<T> Table<T> {
         slot.handle.store(0, Ordering::Release);
         let object = value.take().ok_or(VipReturn::InvalidParameter);
         drop(value);
-        let mut free = lock(&self.free);
-        if handle.index() < free.fresh {
-            free.slots.push_back(handle.index());
-        }
+        self.numbers.give(handle.index());
         object
     }
 }

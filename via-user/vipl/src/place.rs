@@ -5,13 +5,10 @@
 //! nothing that another VI writes.
 
 use core::ops::{Deref, DerefMut};
-use std::collections::VecDeque;
-use std::sync::Mutex;
-
 use host_driver::dma::RegisterLine;
 use host_driver::doorbell::{DoorbellPage, PushLine};
 use host_driver::gate::{Gate, Keyed, Locked, Staying};
-use host_driver::sync::lock;
+use host_driver::numbers::Numbers;
 use host_driver::work_queue::{AtHand, Inline, WorkQueue};
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
@@ -103,14 +100,7 @@ fn half(place: usize, queue: Queue) -> &'static Half {
     &HALVES[place % PLACES][queue as usize]
 }
 
-#[derive(Debug)]
-struct Free {
-    /// Used before, oldest first.
-    used: VecDeque<usize>,
-    fresh: usize,
-}
-
-static FREE: Mutex<Free> = Mutex::new(Free { used: VecDeque::new(), fresh: 0 });
+static NUMBERS: Numbers = Numbers::new(PLACES);
 
 /// A place of a VI; it is given back when this goes.
 #[derive(Debug)]
@@ -121,18 +111,7 @@ pub(crate) struct Place {
 impl Place {
     /// A free place for these queues. None if there are too many VIs.
     pub(crate) fn take(works: [Work; 2]) -> Option<Self> {
-        let number = {
-            let mut free = lock(&FREE);
-            let fresh = free.fresh;
-            match free.used.pop_front() {
-                Some(number) => number,
-                None if fresh < PLACES => {
-                    free.fresh += 1;
-                    fresh
-                }
-                None => return None,
-            }
-        };
+        let number = NUMBERS.take()?;
         for (half, work) in HALVES[number].iter().zip(works) {
             half.gate.furnish(work);
         }
@@ -166,7 +145,7 @@ impl Drop for Place {
         for half in &HALVES[self.number] {
             *half.lock() = Work::default();
         }
-        lock(&FREE).used.push_back(self.number);
+        NUMBERS.give(self.number);
     }
 }
 
