@@ -97,8 +97,9 @@ impl DoorbellPage {
     }
 
     /// The same with the message's data as a hint (`docs/contract.md` 2.5); data that is too long
-    /// for a push is left out, and so is all data if another thread is writing the line. Pushes of several threads may meet in the page; the device then reads the data from
-    /// memory, and no post is lost.
+    /// for a push is left out, and so is all data if another thread is writing the line. Pushes of
+    /// several threads may meet in the page; the device then reads the data from memory, and no
+    /// post is lost.
     pub fn push(&self, token: Token, data: &[u8], immediate: Option<u32>) {
         let Some((words, count)) = push_line(token, data, immediate) else {
             return self.ring(token);
