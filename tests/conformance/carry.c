@@ -71,7 +71,8 @@ void carry_start(void)
     pthread_t thread;
     for (int i = 0; i <= CHANNELS; i++)
         CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs[i]) == 0);
-    arena = mmap(NULL, SLOTS * MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    arena = mmap(NULL, SLOTS * MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                 -1, 0);
     CHECK(arena != MAP_FAILED);
     other = fork();
     CHECK(other >= 0);

@@ -1,15 +1,15 @@
 /*
  * Rows with each end in a process of its own.
  *
- * The rows are written as one thread that drives both ends. Where the suite runs with two processes,
- * node 1 belongs to the other process: it alone opens that NIC, registers memory with it, posts and
- * polls. Calls that name a handle of node 1 are carried to it and back over a socket; the linker puts
- * the functions of wrap.c in the place of those of VIPL for that (--wrap). Handles of the other
- * process carry a mark, so that none is taken for one of this process. Handlers are called here, on a
- * thread that stands for the library's.
+ * The rows are written as one thread that drives both ends. Where the suite runs with two
+ * processes, node 1 belongs to the other process: it alone opens that NIC, registers memory with
+ * it, posts and polls. Calls that name a handle of node 1 are carried to it and back over a
+ * socket; the linker puts the functions of wrap.c in the place of those of VIPL for that (--wrap).
+ * Handles of the other process carry a mark, so that none is taken for one of this process.
+ * Handlers are called here, on a thread that stands for the library's.
  *
- * Memory of node 1 is mapped shared before the processes part, at one address in both: so a row reads
- * descriptors and data where they are, and nothing of them is carried.
+ * Memory of node 1 is mapped shared before the processes part, at one address in both: so a row
+ * reads descriptors and data where they are, and nothing of them is carried.
  */
 #ifndef CARRY_H
 #define CARRY_H

@@ -93,8 +93,8 @@ typedef struct {
 
 static int is_old(const side_t *n) { return filled(n, 100000, 2) && filled(n, 0, 1); }
 
-/* The child finds in its memory what was there at the fork, writes all over it, and much later still
- * finds what it wrote: it has copies. */
+/* The child finds in its memory what was there at the fork, writes all over it, and much later
+ * still finds what it wrote: it has copies. */
 static void child_main(const side_t *n, int in, int out)
 {
     char byte = 1;

@@ -155,11 +155,12 @@ static int run_apart(const row_t *row)
 static void usage(void)
 {
     fprintf(stderr, "usage: conformance [--device URL [--peer URL]] [--level early|functional|full]"
-                    " [--subset rtl]\n       [--processes 1|2] [--seconds N] [--list] [--here] [FILTER]\n"
+                    " [--subset rtl]\n       [--processes 1|2] [--seconds N] [--list] [--here]"
+                    " [FILTER]\n"
                     "  --processes 2  node 1 is another process's; its device is served to both\n"
                     "  --subset rtl   only the rows that are marked so (rtl.c)\n"
                     "  --seconds      after which a row has hung, 60\n"
-                    "  --list         print the rows as lines: name, level, function, subset, what\n"
+                    "  --list         print rows as lines: name, level, function, subset, what\n"
                     "  --here         run the rows in this process, for a debugger\n");
     exit(2);
 }

@@ -27,7 +27,7 @@ const char *device_url(int node);
 /* Names of the rows of the subset for the RTL (rtl.c), and NULL. */
 extern const char *const rtl_rows[];
 
-/* Each end in a process of its own (carry.h): starts the process of node 1, which forks this one. */
+/* Each end in a process of its own (carry.h): starts that of node 1. */
 void carry_start(void);
 /* Ends that process, which must be well. Says whether node 1 was opened and used there. */
 int carry_finish(void);

@@ -1,11 +1,12 @@
 /*
  * The order of doorbells on served NICs.
  *
- * A row posts a receive on one NIC and then sends on the other one. Where both are in a simulator of
- * another process, the two doorbells are messages on two sockets: nothing says which takes effect
- * first, and a message that finds no receive breaks its connection. Programs of two machines tell each
- * other by VIA what they have posted. So that rows need not, a send waits here until receives of the
- * other NIC have reached it: a command to that NIC, behind their doorbells, has been answered.
+ * A row posts a receive on one NIC and then sends on the other one. Where both are in a simulator
+ * of another process, the two doorbells are messages on two sockets: nothing says which takes
+ * effect first, and a message that finds no receive breaks its connection. Programs of two
+ * machines tell each other by VIA what they have posted. So that rows need not, a send waits here
+ * until receives of the other NIC have reached it: a command to that NIC, behind their doorbells,
+ * has been answered.
  */
 #define _GNU_SOURCE
 #include "carry.h"

@@ -24,7 +24,10 @@ typedef struct {
 #define STREAMS 3
 /* On a: sends, receives of credits. On b: receives, credits. */
 static unsigned index_of(const stream_t *s, unsigned i) { return s->first + i % DEPTH; }
-static unsigned credit_of(const stream_t *s, unsigned i) { return STREAMS * DEPTH + index_of(s, i); }
+static unsigned credit_of(const stream_t *s, unsigned i)
+{
+    return STREAMS * DEPTH + index_of(s, i);
+}
 
 static VIP_DESCRIPTOR *place(const side_t *n, unsigned index)
 {

@@ -1,7 +1,7 @@
 /*
- * The functions of VIPL as the rows call them: the linker takes __wrap_VipX for VipX, and VipX of the
- * library for __real_VipX (--wrap). A call whose handle is of the other process is carried there. All
- * others, and every call if there is no other process, go to the library as they are.
+ * The functions of VIPL as the rows call them: the linker takes __wrap_VipX for VipX, and VipX of
+ * the library for __real_VipX (--wrap). A call whose handle is of the other process is carried
+ * there. All others, and every call if there is no other process, go to the library as they are.
  */
 #define _GNU_SOURCE
 #include "carry.h"
@@ -145,7 +145,7 @@ WRAP(VipRegisterMem, REGISTER_MEM, nic,
      LIST(nic, address, length, attributes, handle))
 {
     if (!is_common(address))
-        fail(__FILE__, __LINE__, "memory of node 1 that is not of a side: the other process has none");
+        fail(__FILE__, __LINE__, "memory that the other process does not have: it is of no side");
     c->address = address;
     c->number = length;
     GO(0, attributes, c->mem);
@@ -220,8 +220,8 @@ WRAP(VipQueryVi, QUERY_VI, vi,
     return c->code;
 }
 
-WRAP(VipSetViAttributes, SET_VI_ATTRIBUTES, vi, LIST(VIP_VI_HANDLE vi, VIP_VI_ATTRIBUTES *attributes),
-     LIST(vi, attributes))
+WRAP(VipSetViAttributes, SET_VI_ATTRIBUTES, vi,
+     LIST(VIP_VI_HANDLE vi, VIP_VI_ATTRIBUTES *attributes), LIST(vi, attributes))
 {
     GO(0, attributes, c->vi);
     return carry(c);
@@ -294,14 +294,15 @@ WRAP(VipConnectWait, CONNECT_WAIT, nic,
     return c->code;
 }
 
-WRAP(VipConnectAccept, CONNECT_ACCEPT, connection, LIST(VIP_CONN_HANDLE connection, VIP_VI_HANDLE vi),
-     LIST(connection, vi))
+WRAP(VipConnectAccept, CONNECT_ACCEPT, connection,
+     LIST(VIP_CONN_HANDLE connection, VIP_VI_HANDLE vi), LIST(connection, vi))
 {
     c->second = vi;
     return carry(c);
 }
 
-WRAP(VipConnectReject, CONNECT_REJECT, connection, LIST(VIP_CONN_HANDLE connection), LIST(connection))
+WRAP(VipConnectReject, CONNECT_REJECT, connection, LIST(VIP_CONN_HANDLE connection),
+     LIST(connection))
 {
     return carry(c);
 }

@@ -22,8 +22,8 @@ enum Subset {
 
 /// Run the conformance suite of VIPL.
 ///
-/// It is compiled with `cc` against `libvipl`; each of its rows runs in a process of its own, with two
-/// NICs, or with --processes 2 in two, with one NIC each.
+/// It is compiled with `cc` against `libvipl`; each of its rows runs in a process of its own, with
+/// two NICs, or with --processes 2 in two, with one NIC each.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   viaduct conformance --device sim:model
@@ -41,8 +41,8 @@ pub(crate) struct Arguments {
     /// Device of node 1, where it does not follow from that of node 0.
     #[arg(long, value_name = "URL")]
     peer: Option<String>,
-    /// Processes of a row. With 2, each end of a row that has two is in its own; sim:model and sim:rtl
-    /// are then served by a `viaduct cosim serve` that is started for it.
+    /// Processes of a row. With 2, each end of a row that has two is in its own; sim:model and
+    /// sim:rtl are then served by a `viaduct cosim serve` that is started for it.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     processes: u8,
     /// Rows up to this level.

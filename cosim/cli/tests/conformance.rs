@@ -1,5 +1,5 @@
-//! The conformance suite on the behavioural model, in one process and in two, and a part of it on the
-//! RTL; its table in the test plan; two C programs that share a simulator.
+//! The conformance suite on the behavioural model, in one process and in two, and a part of it on
+//! the RTL; its table in the test plan; two C programs that share a simulator.
 
 /// Why something failed, as in the command.
 type Failure = Box<dyn std::error::Error>;

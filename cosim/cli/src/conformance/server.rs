@@ -14,8 +14,8 @@ const START: Duration = Duration::from_secs(120);
 /// How long it may take to stop; then it is killed.
 const STOP: Duration = Duration::from_secs(10);
 
-/// `viaduct cosim serve` with two nodes in a folder of its own. It ends when this is dropped, or with
-/// this process however that ends: it stops at the end of its input.
+/// `viaduct cosim serve` with two nodes in a folder of its own. It ends when this is dropped, or
+/// with this process however that ends: it stops at the end of its input.
 #[derive(Debug)]
 pub(super) struct Served {
     process: Child,
