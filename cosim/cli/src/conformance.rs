@@ -102,6 +102,10 @@ impl Suite {
 
     /// Runs rows; `each` hears of every one as it ends.
     pub(crate) fn run(&self, job: &Job, mut each: impl FnMut(Outcome)) -> Result<(), Failure> {
+        if job.device.starts_with("sim:rtl") && !cfg!(feature = "rtl") {
+            let text = "this build has no RTL; `cargo viaduct conformance --device sim:rtl` builds one that has it";
+            return Err(text.into());
+        }
         let served = match Served::kind(&job.device) {
             Some(kind) if job.apart => Some(Served::start(kind?)?),
             _ => None,

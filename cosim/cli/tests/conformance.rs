@@ -75,8 +75,10 @@ fn what_cannot_be_run_is_refused() {
     let (passed, text) = viaduct(&["there_is_no_such_row"]);
     assert!(!passed && text.contains("no row ran"), "{text}");
     if !cfg!(feature = "rtl") {
-        let (passed, text) = viaduct(&["--processes", "2", "--device", "sim:rtl"]);
-        assert!(!passed && text.contains("no RTL"), "{text}");
+        for processes in ["1", "2"] {
+            let (passed, text) = viaduct(&["--processes", processes, "--device", "sim:rtl"]);
+            assert!(!passed && text.contains("no RTL"), "{text}");
+        }
     }
 }
 
