@@ -1,10 +1,10 @@
 //! Channels to other nodes: opened, kept open, opened again after they went down.
 
-use nic_regs::admin::PeerState;
+use nic_regs::admin::{AdminStatus, PeerState};
 use nic_regs::limits::PEER_COUNT;
 
 use crate::admin::Admin;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Pause before a dead channel is tried again.
 const REOPEN_PAUSE_NS: u64 = 1_000_000;
@@ -95,7 +95,11 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(usize::from(node)) else { return Ok(()) };
         peer.wanted = false;
         if peer.state != PeerState::Closed {
-            admin.peer_close(node)?;
+            match admin.peer_close(node) {
+                // It went down by itself, and the event that tells of it is on its way.
+                Err(Error::Command { status: AdminStatus::BadState, .. }) => {}
+                done => done?,
+            }
             self.peers[usize::from(node)].state = PeerState::Closed;
         }
         Ok(())

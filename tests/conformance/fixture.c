@@ -12,11 +12,13 @@ struct thread {
     void *argument;
 };
 
-void sleep_ms(unsigned ms)
+void sleep_us(unsigned us)
 {
-    struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+    struct timespec time = {us / 1000000, (long)(us % 1000000) * 1000};
     nanosleep(&time, NULL);
 }
+
+void sleep_ms(unsigned ms) { sleep_us(1000 * ms); }
 
 static void *thread_main(void *argument)
 {
@@ -50,7 +52,7 @@ void side_open(side_t *side, int node)
     OK(VipOpenNic(device_url(node), &side->nic));
     OK(VipQueryNic(side->nic, &side->attributes));
     OK(VipCreatePtag(side->nic, &side->tag));
-    CHECK(posix_memalign((void **)&side->memory, 4096, MEMORY_BYTES) == 0);
+    side->memory = memory_take(node);
     memset(side->memory, 0, MEMORY_BYTES);
     attributes.Ptag = side->tag;
     attributes.EnableRdmaWrite = VIP_TRUE;
@@ -61,7 +63,7 @@ void side_open(side_t *side, int node)
 void side_close(side_t *side)
 {
     OK(VipCloseNic(side->nic));
-    free(side->memory);
+    memory_give(side->memory);
 }
 
 VIP_VI_ATTRIBUTES vi_attributes(const side_t *side, VIP_RELIABILITY_LEVEL level)

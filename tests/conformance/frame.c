@@ -2,24 +2,26 @@
 #define _GNU_SOURCE
 #include "frame.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Seconds after which a row has hung. */
-#define ROW_SECONDS 60
-
 typedef struct {
     level_t level;
     const char *name, *function, *what;
     void (*run)(void);
+    int rtl;
 } row_t;
 
 static row_t *rows;
 static size_t row_count;
 static const char *running;
+static unsigned row_seconds = 60;
+static int processes = 1;
 static char urls[2][512];
 
 static const char *const LEVELS[] = {"early", "functional", "full"};
@@ -30,7 +32,7 @@ void row_add(level_t level, const char *name, const char *function, const char *
     rows = realloc(rows, (row_count + 1) * sizeof *rows);
     if (rows == NULL)
         abort();
-    rows[row_count++] = (row_t){level, name, function, what, run};
+    rows[row_count++] = (row_t){level, name, function, what, run, 0};
 }
 
 void fail(const char *file, int line, const char *format, ...)
@@ -81,6 +83,21 @@ static void derive(const char *url, const char *peer)
     }
 }
 
+/* Marks the rows of rtl.c. */
+static void mark_rtl(void)
+{
+    for (const char *const *name = rtl_rows; *name != NULL; name++) {
+        size_t i = 0;
+        while (i < row_count && strcmp(rows[i].name, *name) != 0)
+            i++;
+        if (i == row_count || rows[i].rtl) {
+            fprintf(stderr, "rtl.c: `%s` is no row, or is there twice\n", *name);
+            exit(2);
+        }
+        rows[i].rtl = 1;
+    }
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const row_t *)a)->name, ((const row_t *)b)->name);
@@ -88,22 +105,37 @@ static int by_name(const void *a, const void *b)
 
 static void run_here(const row_t *row)
 {
+    int apart = 0;
     running = row->name;
+    if (processes == 2)
+        carry_start();
     row->run();
-    printf("ok %s\n", row->name);
+    if (processes == 2)
+        apart = carry_finish();
+    printf("ok %s%s\n", row->name, apart ? " in two processes" : "");
     fflush(stdout);
+}
+
+/* Waits until nobody has the writing end of a pipe: until all processes of a row are gone, and the
+ * NICs are free. */
+static void await_end(int pipe_end)
+{
+    struct pollfd end = {.fd = pipe_end, .events = POLLIN};
+    (void)!poll(&end, 1, LONG);
+    close(pipe_end);
 }
 
 /* Runs a row in a process of its own. */
 static int run_apart(const row_t *row)
 {
-    int status;
-    pid_t child = fork();
+    int status, ends[2];
+    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child == 0) {
-        alarm(ROW_SECONDS);
+        alarm(row_seconds);
         run_here(row);
         _exit(0);
     }
+    close(ends[1]);
     if (child < 0 || waitpid(child, &status, 0) != child) {
         printf("FAIL %s: no process for it\n", row->name);
         return 0;
@@ -111,10 +143,11 @@ static int run_apart(const row_t *row)
     if (WIFSIGNALED(status)) {
         int number = WTERMSIG(status);
         if (number == SIGALRM)
-            printf("FAIL %s: hung for %d s\n", row->name, ROW_SECONDS);
+            printf("FAIL %s: hung for %u s\n", row->name, row_seconds);
         else
             printf("FAIL %s: died of signal %d (%s)\n", row->name, number, strsignal(number));
     }
+    await_end(ends[0]);
     fflush(stdout);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
@@ -122,16 +155,20 @@ static int run_apart(const row_t *row)
 static void usage(void)
 {
     fprintf(stderr, "usage: conformance [--device URL [--peer URL]] [--level early|functional|full]"
-                    " [--list] [--here] [FILTER]\n"
-                    "  --list  print the rows as lines: name, level, function, what\n"
-                    "  --here  run the rows in this process, for a debugger\n");
+                    " [--subset rtl]\n       [--processes 1|2] [--seconds N] [--list] [--here]"
+                    " [FILTER]\n"
+                    "  --processes 2  node 1 is another process's; its device is served to both\n"
+                    "  --subset rtl   only the rows that are marked so (rtl.c)\n"
+                    "  --seconds      after which a row has hung, 60\n"
+                    "  --list         print rows as lines: name, level, function, subset, what\n"
+                    "  --here         run the rows in this process, for a debugger\n");
     exit(2);
 }
 
 int main(int count, char **words)
 {
     const char *url = "sim:model", *peer = NULL, *filter = "";
-    int level = FULL, list = 0, here = 0;
+    int level = FULL, list = 0, here = 0, subset = 0;
     size_t failed = 0, run = 0;
     for (int i = 1; i < count; i++) {
         const char *word = words[i], *value = i + 1 < count ? words[i + 1] : NULL;
@@ -147,6 +184,12 @@ int main(int count, char **words)
             url = value;
         } else if (strcmp(word, "--peer") == 0) {
             peer = value;
+        } else if (strcmp(word, "--subset") == 0 && strcmp(value, "rtl") == 0) {
+            subset = 1;
+        } else if (strcmp(word, "--processes") == 0 && (atoi(value) == 1 || atoi(value) == 2)) {
+            processes = atoi(value);
+        } else if (strcmp(word, "--seconds") == 0 && atoi(value) > 0) {
+            row_seconds = (unsigned)atoi(value);
         } else if (strcmp(word, "--level") == 0) {
             for (level = EARLY; level <= FULL && strcmp(LEVELS[level], value) != 0; level++)
                 ;
@@ -157,14 +200,18 @@ int main(int count, char **words)
         }
     }
     derive(url, peer);
+    if (processes == 2 && !list && (strncmp(urls[0], "sim:", 4) == 0 || here))
+        usage();
+    mark_rtl();
     qsort(rows, row_count, sizeof *rows, by_name);
     for (size_t i = 0; i < row_count; i++) {
         const row_t *row = &rows[i];
-        if ((int)row->level > level || strstr(row->name, filter) == NULL)
+        if ((int)row->level > level || strstr(row->name, filter) == NULL || (subset && !row->rtl))
             continue;
         run++;
         if (list)
-            printf("%s\t%s\t%s\t%s\n", row->name, LEVELS[row->level], row->function, row->what);
+            printf("%s\t%s\t%s\t%s\t%s\n", row->name, LEVELS[row->level], row->function,
+                   row->rtl ? "rtl" : "", row->what);
         else if (here)
             run_here(row);
         else

@@ -24,6 +24,19 @@ const char *code_name(VIP_RETURN code);
 /* URL of the NIC of a node, 0 or 1. */
 const char *device_url(int node);
 
+/* Names of the rows of the subset for the RTL (rtl.c), and NULL. */
+extern const char *const rtl_rows[];
+
+/* Each end in a process of its own (carry.h): starts that of node 1. */
+void carry_start(void);
+/* Ends that process, which must be well. Says whether node 1 was opened and used there. */
+int carry_finish(void);
+/* For rows whose ends tell each other by messages what they have posted: see order.c. */
+void order_by_hand(void);
+/* MEMORY_BYTES of memory of a node, in whole pages, where that node's process can register it. */
+void *memory_take(int node);
+void memory_give(void *memory);
+
 #define ROW(level, name, function, what)                                                           \
     static void name(void);                                                                        \
     __attribute__((constructor)) static void name##_row(void)                                      \
@@ -131,6 +144,7 @@ typedef struct thread thread_t;
 thread_t *thread_start(void (*run)(void *), void *argument);
 void thread_join(thread_t *thread);
 void sleep_ms(unsigned ms);
+void sleep_us(unsigned us);
 
 /* A row with a NIC `n`. */
 #define ROW_NIC(level, name, function, what)                                                       \

@@ -125,6 +125,20 @@ fn a_cable_that_is_plugged_in_again(kind: DeviceKind) {
     b.recv_wait(LONG).unwrap();
 }
 
+/// Each side closes the channel before its driver has heard that the other one did.
+fn a_channel_closed_from_both_sides(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let (a, b) = pair.connected(Reliability::Delivery);
+    pair.b.driver.close_peer(0).unwrap();
+    pair.world.run(5000);
+    pair.a.driver.close_peer(1).unwrap();
+    for vi in [a, b] {
+        let recv = vi.recv_wait(LONG).unwrap_err();
+        assert_eq!(recv.code, VipReturn::DescriptorError);
+        assert_eq!(vi.query().state, ViState::Error);
+    }
+}
+
 fn a_node_that_restarts(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let (a, b) = pair.connected(Reliability::Delivery);
@@ -189,5 +203,6 @@ on_every_kind! {
     unreliable_messages_are_lost_whole_or_arrive_whole,
     a_peer_that_is_gone_breaks_its_connections_in_bounded_time,
     a_cable_that_is_plugged_in_again,
+    a_channel_closed_from_both_sides,
     a_node_that_restarts,
 }

@@ -17,11 +17,13 @@ pub(crate) enum Arguments {
 /// nothing.
 ///
 /// Counted by callgrind (valgrind), on NICs whose doorbells are mapped memory that leads nowhere; a
-/// post ends with the store to the doorbell.
+/// post ends with the store to the doorbell. The row conformance.native is how many rows of the
+/// conformance suite pass on the model, and of its subset on the RTL in a build that has it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   viaduct bench vipl                   every row
   viaduct bench vipl post --json       the rows with 'post' in their names, one JSON object a line
+  viaduct bench vipl conformance       only the conformance suite
 
 Exit code 0: everything was measured. A bar that is missed is a result and not a failure; with
 --strict it gives exit code 1.")]

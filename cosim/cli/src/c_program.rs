@@ -25,22 +25,42 @@ pub(crate) fn library() -> Option<PathBuf> {
     places.into_iter().find(|path| path.exists())
 }
 
-/// Compiles a program beside this one.
-pub(crate) fn compile(name: &str, sources: &[PathBuf]) -> Result<PathBuf, Failure> {
+/// The functions that `vipl.h` declares.
+pub(crate) fn functions() -> Result<Vec<String>, Failure> {
+    let header = fs::read_to_string(root().join("via-user/include/vipl.h"))?;
+    let declarations = header.lines().filter_map(|line| line.strip_prefix("VIP_RETURN "));
+    Ok(declarations.filter_map(|line| line.split('(').next()).map(str::to_owned).collect())
+}
+
+/// Compiles a program beside this one. The linker takes `__wrap_F` of the program for each function
+/// `F` of `wrapped`.
+pub(crate) fn compile(
+    name: &str,
+    sources: &[PathBuf],
+    wrapped: &[String],
+) -> Result<PathBuf, Failure> {
     let library = library().ok_or("libvipl is not here; build it with `cargo build -p libvipl`")?;
     let build = folder()?.join(name);
     fs::create_dir_all(&build)?;
-    for name in ["libvipl.so", "libvipl.so.1"] {
-        let link = build.join(name);
-        let _ = fs::remove_file(&link);
-        std::os::unix::fs::symlink(&library, &link)?;
+    // Other processes may compile and run the same program now: each file is made under a name of
+    // this process and then renamed.
+    let own = |file: &str| build.join(format!("{file}.{}", std::process::id()));
+    for file in ["libvipl.so", "libvipl.so.1"] {
+        let _ = fs::remove_file(own(file));
+        std::os::unix::fs::symlink(&library, own(file))?;
+        fs::rename(own(file), build.join(file))?;
     }
     let program = build.join(name);
     let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
     command.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]);
     command.arg("-I").arg(root().join("via-user/include")).args(sources);
-    command.arg("-o").arg(&program).arg("-L").arg(&build).args(["-lvipl", "-lpthread"]);
+    command.arg("-o").arg(own(name)).arg("-L").arg(&build).args(["-lvipl", "-lpthread"]);
+    command.args(wrapped.iter().map(|function| format!("-Wl,--wrap={function}")));
     command.arg(format!("-Wl,-rpath,{}", build.canonicalize()?.display()));
     let status = command.status().map_err(|error| format!("cannot run the C compiler: {error}"))?;
-    if status.success() { Ok(program) } else { Err(format!("{name} does not compile").into()) }
+    if !status.success() {
+        return Err(format!("{name} does not compile").into());
+    }
+    fs::rename(own(name), &program)?;
+    Ok(program)
 }

@@ -1,16 +1,9 @@
 //! `viaduct conformance`: the conformance suite of VIPL, in C against `vipl.h`, on any device.
 
 use crate::Failure;
-use crate::c_program;
+use crate::conformance::{Job, Outcome, Row, Suite};
 use clap::{Parser, ValueEnum};
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// The suite where it is installed, next to this program.
-const INSTALLED: &str = "viaduct-conformance";
 
 /// Levels of conformance; each holds the ones before it.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -20,12 +13,22 @@ enum Level {
     Full,
 }
 
+/// Parts of the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Subset {
+    /// Rows that between them use every function that reaches the device, for the slow RTL.
+    Rtl,
+}
+
 /// Run the conformance suite of VIPL.
 ///
-/// It is compiled with `cc` against `libvipl`; each of its rows runs in a process of its own.
+/// It is compiled with `cc` against `libvipl`; each of its rows runs in a process of its own, with
+/// two NICs, or with --processes 2 in two, with one NIC each.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   viaduct conformance --device sim:model
+  viaduct conformance --device sim:rtl --subset rtl
+  viaduct conformance --processes 2                  over a simulator that it starts
   viaduct conformance --device vfio-user:run/nic0.sock --level functional
   viaduct conformance --device sim:model rdma        only rows with `rdma` in their names")]
 pub(crate) struct Arguments {
@@ -38,9 +41,16 @@ pub(crate) struct Arguments {
     /// Device of node 1, where it does not follow from that of node 0.
     #[arg(long, value_name = "URL")]
     peer: Option<String>,
+    /// Processes of a row. With 2, each end of a row that has two is in its own; sim:model and
+    /// sim:rtl are then served by a `viaduct cosim serve` that is started for it.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    processes: u8,
     /// Rows up to this level.
     #[arg(long, value_enum, default_value_t = Level::Full)]
     level: Level,
+    /// Only rows of this part.
+    #[arg(long, value_enum)]
+    subset: Option<Subset>,
     /// Print the rows as the table of the test plan, and run nothing.
     #[arg(long)]
     list: bool,
@@ -54,56 +64,63 @@ struct Tally {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let suite = suite()?;
-    let mut command = Command::new(&suite);
-    let level = arguments.level.to_possible_value().map(|value| value.get_name().to_owned());
-    command.arg(&arguments.filter).args(["--level", level.as_deref().unwrap_or("full")]);
-    command.args(["--device", &arguments.device]);
-    if let Some(peer) = &arguments.peer {
-        command.args(["--peer", peer]);
-    }
-    let rows = rows(&suite)?;
+    let suite = Suite::compile()?;
     if arguments.list {
-        println!("| Row | Function | What | Level |\n|---|---|---|---|");
-        for (name, row) in &rows {
-            println!("| `{name}` | {} | {} | {} |", row.function, row.what, row.level);
-        }
+        list(suite.rows());
         return Ok(());
     }
-    let mut child = command.stdout(Stdio::piped()).spawn()?;
-    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
-    let mut failures = Vec::new();
-    for line in BufReader::new(child.stdout.take().ok_or("no output of the suite")?).lines() {
-        let line = line?;
-        let (name, passed) = match (line.strip_prefix("ok "), line.strip_prefix("FAIL ")) {
-            (Some(name), _) => (name, true),
-            (_, Some(rest)) => (rest.split(':').next().unwrap_or(rest), false),
-            _ => continue,
-        };
-        let function = rows.get(name).map_or("?", |row| row.function.as_str());
-        let tally = tallies.entry(function).or_default();
-        if passed {
-            tally.passed += 1;
-        } else {
-            tally.failed += 1;
-            failures.push(line);
-        }
-    }
-    child.wait()?;
-    report(&tallies, &failures)
+    let level = arguments.level.to_possible_value().map(|value| value.get_name().to_owned());
+    let job = Job {
+        filter: arguments.filter.clone(),
+        device: arguments.device.clone(),
+        peer: arguments.peer.clone(),
+        level: level.unwrap_or_else(|| "full".to_owned()),
+        rtl_rows: arguments.subset == Some(Subset::Rtl),
+        apart: arguments.processes == 2,
+        quiet: false,
+    };
+    let mut outcomes = Vec::new();
+    suite.run(&job, |outcome| outcomes.push(outcome))?;
+    report(suite.rows(), &outcomes, job.apart)
 }
 
-fn report(tallies: &BTreeMap<&str, Tally>, failures: &[String]) -> Result<(), Failure> {
+fn list(rows: &BTreeMap<String, Row>) {
+    println!("| Row | Function | What | Level | Subset |\n|---|---|---|---|---|");
+    for (name, row) in rows {
+        let subset = if row.rtl { "rtl" } else { "" };
+        let line =
+            format!("| `{name}` | {} | {} | {} | {subset}", row.function, row.what, row.level);
+        println!("{} |", line.trim_end());
+    }
+}
+
+fn report(rows: &BTreeMap<String, Row>, outcomes: &[Outcome], apart: bool) -> Result<(), Failure> {
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    for outcome in outcomes {
+        let function = rows.get(&outcome.name).map_or("?", |row| row.function.as_str());
+        let tally = tallies.entry(function).or_default();
+        match outcome.failure {
+            None => tally.passed += 1,
+            Some(_) => tally.failed += 1,
+        }
+    }
     println!("{:<30} {:>6} {:>6} {:>6}", "function", "rows", "passed", "failed");
     let (mut passed, mut failed) = (0, 0);
-    for (function, tally) in tallies {
+    for (function, tally) in &tallies {
         let total = tally.passed + tally.failed;
         println!("{function:<30} {total:>6} {:>6} {:>6}", tally.passed, tally.failed);
         passed += tally.passed;
         failed += tally.failed;
     }
     println!("{:<30} {:>6} {passed:>6} {failed:>6}", "all", passed + failed);
-    for failure in failures {
+    if apart {
+        let two = outcomes.iter().filter(|outcome| outcome.apart).count();
+        println!(
+            "{two} rows passed with each end in a process of its own, {} in one process",
+            passed - two
+        );
+    }
+    for failure in outcomes.iter().filter_map(|outcome| outcome.failure.as_ref()) {
         println!("{failure}");
     }
     match (passed, failed) {
@@ -111,46 +128,4 @@ fn report(tallies: &BTreeMap<&str, Tally>, failures: &[String]) -> Result<(), Fa
         (_, 0) => Ok(()),
         _ => Err(format!("{failed} rows failed").into()),
     }
-}
-
-/// A row of the suite.
-#[derive(Debug)]
-struct Row {
-    level: String,
-    function: String,
-    what: String,
-}
-
-fn rows(suite: &Path) -> Result<BTreeMap<String, Row>, Failure> {
-    let output = Command::new(suite).arg("--list").output()?;
-    let text = String::from_utf8(output.stdout)?;
-    let row = |line: &str| {
-        let mut fields = line.split('\t').map(str::to_owned);
-        let name = fields.next()?;
-        let (level, function, what) = (fields.next()?, fields.next()?, fields.next()?);
-        Some((name, Row { level, function, what }))
-    };
-    Ok(text.lines().filter_map(row).collect())
-}
-
-/// The program of the suite: that of the repository, compiled, or the installed one.
-fn suite() -> Result<PathBuf, Failure> {
-    let sources = c_program::root().join("tests/conformance");
-    if sources.is_dir() && c_program::library().is_some() {
-        let mut files: Vec<PathBuf> = fs::read_dir(&sources)?.flatten().map(|e| e.path()).collect();
-        files.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
-        files.sort();
-        return c_program::compile("conformance", &files);
-    }
-    let installed = c_program::folder()?.join(INSTALLED);
-    if installed.exists() {
-        return Ok(installed);
-    }
-    Err(format!(
-        "no conformance suite: neither its sources in {} nor {} are there; run this from a build of the repository, \
-         or install it with `cargo xtask install`",
-        sources.display(),
-        installed.display()
-    )
-    .into())
 }

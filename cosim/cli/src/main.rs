@@ -5,6 +5,7 @@
 mod bench;
 mod bench_command;
 mod c_program;
+mod conformance;
 mod conformance_command;
 mod cosim_command;
 mod coverage_command;

@@ -52,6 +52,9 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 20, value_name = "CYCLES",
           value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     latency: u64,
+    /// Stop at the end of standard input too: with whoever holds the other end.
+    #[arg(long)]
+    until_eof: bool,
     /// Folder of the sockets [default: viaduct in $XDG_RUNTIME_DIR, else a folder of this user in
     /// the folder of temporary files].
     #[arg(long)]
@@ -82,7 +85,7 @@ fn rtl() -> Result<DeviceFactory, Failure> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { nodes, device, loss, corrupt, seed, latency, dir } = arguments;
+    let Arguments { nodes, device, loss, corrupt, seed, latency, until_eof, dir } = arguments;
     let device: DeviceFactory = match device {
         Kind::Model => Box::new(|_| Box::new(Model::default()) as Box<dyn Device + Send>),
         Kind::Rtl => rtl()?,
@@ -90,6 +93,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Before the sockets are there, so that whoever sees one can stop the server.
     let (stop, signalled) = UnixStream::pair()?;
     pipe::register(SIGINT, signalled.try_clone()?)?;
+    if *until_eof {
+        let mut ended = signalled.try_clone()?;
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            let _ = ended.write_all(&[0]);
+        });
+    }
     pipe::register(SIGTERM, signalled)?;
     let faults = Faults { seed: *seed, loss: *loss, corrupt: *corrupt, ..Faults::default() };
     let folder = dir.clone().unwrap_or_else(run_time_folder);

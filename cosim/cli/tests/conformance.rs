@@ -1,6 +1,16 @@
-//! The conformance suite on the behavioural model, and its table in the test plan.
+//! The conformance suite on the behavioural model, in one process and in two, and a part of it on
+//! the RTL; its table in the test plan; two C programs that share a simulator.
 
-use std::process::Command;
+/// Why something failed, as in the command.
+type Failure = Box<dyn std::error::Error>;
+
+#[path = "../src/c_program.rs"]
+mod c_program;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 fn viaduct(arguments: &[&str]) -> (bool, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_viaduct"))
@@ -9,10 +19,16 @@ fn viaduct(arguments: &[&str]) -> (bool, String) {
         .output()
         .expect("viaduct runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    (output.status.success(), text)
+    (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
 }
 
-/// One after the other: they compile the suite into the same folder.
+/// Rows that ran with each end in a process of its own, by what the command says at its end.
+fn apart(table: &str) -> usize {
+    let line = table.lines().find(|line| line.contains("each end in a process of its own"));
+    let count = line.and_then(|line| line.split(' ').next());
+    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{table}"))
+}
+
 #[test]
 fn every_row_passes_and_is_planned() {
     let (listed, rows) = viaduct(&["--list"]);
@@ -26,4 +42,127 @@ fn every_row_passes_and_is_planned() {
     );
     let (passed, table) = viaduct(&["--device", "sim:model"]);
     assert!(passed, "{table}");
+}
+
+#[test]
+fn rows_with_two_ends_pass_in_two_processes() {
+    let (passed, table) = viaduct(&["--processes", "2"]);
+    assert!(passed, "{table}");
+    assert!(apart(&table) >= 200, "{table}");
+}
+
+/// The subset for the RTL is about every function that reaches the device, which are all but those
+/// for names.
+#[test]
+fn the_rtl_subset_reaches_every_function() {
+    let (listed, rows) = viaduct(&["--list"]);
+    assert!(listed, "{rows}");
+    let rows: Vec<Vec<&str>> = rows.lines().map(|line| line.split(" | ").collect()).collect();
+    let subset: Vec<_> = rows.iter().filter(|row| row.last() == Some(&"rtl |")).collect();
+    assert!((60..=100).contains(&subset.len()), "{} rows", subset.len());
+    let reached: BTreeSet<String> = subset.iter().map(|row| row[1].to_owned()).collect();
+    let mut functions: BTreeSet<String> =
+        c_program::functions().expect("the header is there").into_iter().collect();
+    assert_eq!(functions.len(), 41);
+    functions.retain(|function| !function.starts_with("VipNS"));
+    assert_eq!(reached, functions);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let (passed, text) = viaduct(&["--processes", "2", "--device", "sim:model?loss=0.1"]);
+    assert!(!passed && text.contains("viaduct cosim serve"), "{text}");
+    let (passed, text) = viaduct(&["there_is_no_such_row"]);
+    assert!(!passed && text.contains("no row ran"), "{text}");
+    if !cfg!(feature = "rtl") {
+        for processes in ["1", "2"] {
+            let (passed, text) = viaduct(&["--processes", processes, "--device", "sim:rtl"]);
+            assert!(!passed && text.contains("no RTL"), "{text}");
+        }
+    }
+}
+
+/// A simulator with two nodes; it ends with this.
+struct Simulator {
+    process: Child,
+    folder: PathBuf,
+}
+
+impl Simulator {
+    fn start(device: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("viaduct-{device}-{}", std::process::id()));
+        let mut process = Command::new(env!("CARGO_BIN_EXE_viaduct"))
+            .args(["cosim", "serve", "--until-eof", "--device", device, "--dir"])
+            .arg(&folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let output = BufReader::new(process.stdout.take().expect("its output"));
+        let mut lines = output.lines().map_while(Result::ok);
+        assert!(lines.any(|line| line == "ready"), "it serves");
+        // What it says at its end goes nowhere.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { process, folder }
+    }
+
+    fn device(&self, node: u8) -> String {
+        format!("vfio-user:{}", self.folder.join(format!("nic{node}.sock")).display())
+    }
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+/// A server and a client, each a program of its own, on two served NICs.
+fn two_programs(device: &str) {
+    let source = c_program::root().join("via-user/examples/c/vpingpong.c");
+    let program = c_program::compile("vpingpong", &[source], &[]).expect("it compiles");
+    let simulator = Simulator::start(device);
+    let mut server =
+        Command::new(&program).arg(simulator.device(1)).spawn().expect("the server starts");
+    let client = Command::new(&program).args([&simulator.device(0), "1"]).output();
+    let client = client.expect("the client runs");
+    let text = String::from_utf8_lossy(&client.stdout);
+    if !client.status.success() {
+        // It may wait for this client for ever.
+        let _ = server.kill();
+    }
+    let server = server.wait().expect("its end");
+    assert!(client.status.success() && text.contains("1000 rounds of 8 bytes"), "{client:?}");
+    assert!(server.success(), "{server}");
+}
+
+#[test]
+fn two_c_programs_talk_through_a_simulator() {
+    two_programs("model");
+}
+
+#[cfg(feature = "rtl")]
+mod rtl {
+    use super::{apart, two_programs, viaduct};
+
+    #[test]
+    fn the_rtl_subset_passes() {
+        let (passed, table) = viaduct(&["--device", "sim:rtl", "--subset", "rtl"]);
+        assert!(passed, "{table}");
+    }
+
+    #[test]
+    fn a_part_of_the_rtl_subset_passes_in_two_processes() {
+        let (passed, table) =
+            viaduct(&["--device", "sim:rtl", "--subset", "rtl", "--processes", "2", "delivery"]);
+        assert!(passed, "{table}");
+        assert!(apart(&table) >= 15, "{table}");
+    }
+
+    #[test]
+    fn two_c_programs_talk_through_two_verilated_nics() {
+        two_programs("rtl");
+    }
 }

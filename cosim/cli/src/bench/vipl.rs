@@ -3,10 +3,15 @@
 //! `via-user/libvipl/bench/fastpath.c` makes the calls, on NICs whose doorbells are mapped memory
 //! that leads nowhere, as those of a card are mapped; callgrind counts the instructions from the
 //! call to the return. Two counts are compared, so what comes only once is not in the figures.
+//!
+//! The row `conformance.native` runs the conformance suite: all of it on the model and, in a build
+//! with the RTL, its subset there too.
 
+use super::progress::Progress;
 use super::{Bar, Row};
 use crate::Failure;
 use crate::c_program;
+use crate::conformance::{Job, Suite};
 use std::path::Path;
 use std::process::Command;
 
@@ -29,25 +34,72 @@ const SPECS: [Spec; 4] = [
     },
     Spec { name: "vipl.done_hit", bar: 60.0, modes: &[("hit", "VipSendDone")] },
 ];
+const CONFORMANCE: &str = "conformance.native";
 const QUIET: [&str; 3] = ["vipl.syscalls", "vipl.allocations", "vipl.locks"];
 
 /// Measures the rows whose names contain `filter`.
 pub(crate) fn measure(filter: &str) -> Result<Vec<Row>, Failure> {
-    let names: Vec<_> = SPECS.iter().map(|spec| spec.name).chain(QUIET).collect();
+    let names = SPECS.iter().map(|spec| spec.name).chain(QUIET).chain([CONFORMANCE]);
+    let names: Vec<_> = names.collect();
     if !names.iter().any(|name| name.contains(filter)) {
         return Err(format!("no row contains '{filter}': {}", names.join(", ")).into());
     }
-    let source = c_program::root().join("via-user/libvipl/bench/fastpath.c");
-    let program = c_program::compile("fastpath", &[source])?;
+    let progress = Progress::default();
     let mut rows = Vec::new();
+    if names.iter().any(|name| *name != CONFORMANCE && name.contains(filter)) {
+        fast_path(filter, &progress, &mut rows)?;
+    }
+    if CONFORMANCE.contains(filter) {
+        rows.push(conformance(&progress)?);
+    }
+    Ok(rows)
+}
+
+fn fast_path(filter: &str, progress: &Progress, rows: &mut Vec<Row>) -> Result<(), Failure> {
+    let source = c_program::root().join("via-user/libvipl/bench/fastpath.c");
+    let program = c_program::compile("fastpath", &[source], &[])?;
     for spec in SPECS.iter().filter(|spec| spec.name.contains(filter)) {
+        progress.start(spec.name);
         rows.push(instructions(&program, spec)?);
     }
     if QUIET.iter().any(|name| name.contains(filter)) {
+        progress.start(QUIET[0]);
         let all = quiet(&program)?;
         rows.extend(all.into_iter().filter(|row| row.name.contains(filter)));
     }
-    Ok(rows)
+    Ok(())
+}
+
+/// Runs the conformance suite.
+fn conformance(progress: &Progress) -> Result<Row, Failure> {
+    progress.start(CONFORMANCE);
+    let suite = Suite::compile()?;
+    let mut runs = vec![("sim:model", false)];
+    if cfg!(feature = "rtl") {
+        runs.push(("sim:rtl", true));
+    }
+    let (mut passed, mut wanted) = (0, 0);
+    let mut notes = Vec::new();
+    for (device, rtl_rows) in runs {
+        let job = Job { device: device.to_owned(), rtl_rows, quiet: true, ..Job::default() };
+        let count = suite.rows().values().filter(|row| row.rtl || !rtl_rows).count();
+        let (mut ended, mut good) = (0, 0);
+        suite.run(&job, |outcome| {
+            ended += 1;
+            match outcome.failure {
+                None => good += 1,
+                Some(failure) => eprintln!("{device}: {failure}"),
+            }
+            progress.tick(|| format!("{device}, {ended} of {count} rows"));
+        })?;
+        notes.push(format!("{device}: {good} of {count}"));
+        passed += good;
+        wanted += count;
+    }
+    let value = f64::from(u32::try_from(passed)?);
+    let bar = Bar::AtLeast(f64::from(u32::try_from(wanted)?));
+    let ok = Some(bar.holds(value));
+    Ok(Row { name: CONFORMANCE, value: Some(value), unit: "rows", bar, ok, note: notes.join(", ") })
 }
 
 fn instructions(program: &Path, spec: &Spec) -> Result<Row, Failure> {
