@@ -40,6 +40,9 @@ fn malformed_requests_disturb_nobody() {
     simulator.stop();
 }
 
+/// Offset of the command register in configuration space.
+const COMMAND: u64 = 4;
+
 /// A client of the protocol that is no driver.
 struct Raw {
     socket: UnixStream,
@@ -175,6 +178,8 @@ fn resets(raw: &mut Raw) {
     for by_message in [false, true] {
         raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
         assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [77, 0, 0, 0]);
+        raw.write(region::CONFIG, COMMAND, &[6, 0]);
+        assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [6, 0]);
         if by_message {
             raw.reply(Command::Reset, &[], &[]);
         } else {
@@ -182,6 +187,7 @@ fn resets(raw: &mut Raw) {
         }
         assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
         assert_eq!(raw.read(region::BAR0, csr::STATUS::OFFSET.into(), 4), [1, 0, 0, 0]);
+        assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [0, 0]);
     }
 }
 
@@ -267,5 +273,12 @@ fn a_strange_client_enumerates_the_device() {
     // Everything at once, up to the end of the addresses.
     let all = DmaUnmap { flags: 0, address: 0, size: u64::MAX }.to_bytes();
     assert_eq!(raw.reply(Command::DmaUnmap, &all, &[]).payload, all);
+
+    // The next client has a device as after power-on.
+    raw.write(region::CONFIG, COMMAND, &[6, 0]);
+    drop(raw);
+    let mut raw = Raw::connect(&simulator.socket(1));
+    raw.reply(Command::Version, &version, &[]);
+    assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [0, 0]);
     simulator.stop();
 }
