@@ -273,12 +273,20 @@ fn a_strange_client_enumerates_the_device() {
     // Everything at once, up to the end of the addresses.
     let all = DmaUnmap { flags: 0, address: 0, size: u64::MAX }.to_bytes();
     assert_eq!(raw.reply(Command::DmaUnmap, &all, &[]).payload, all);
+    simulator.stop();
+}
 
-    // The next client has a device as after power-on.
-    raw.write(region::CONFIG, COMMAND, &[6, 0]);
-    drop(raw);
-    let mut raw = Raw::connect(&simulator.socket(1));
-    raw.reply(Command::Version, &version, &[]);
-    assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [0, 0]);
+/// The next client has a device as after power-on, whatever the last one wrote.
+#[test]
+fn a_strange_client_finds_nothing_of_the_last_one() {
+    let simulator = Simulator::start("after", 1, 0.0);
+    for _ in 0..3 {
+        let mut raw = Raw::connect(&simulator.socket(0));
+        raw.reply(Command::Version, &Version::OWN.to_bytes(false), &[]);
+        assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [0, 0]);
+        assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
+        raw.write(region::CONFIG, COMMAND, &[6, 0]);
+        raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
+    }
     simulator.stop();
 }
