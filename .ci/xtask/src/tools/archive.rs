@@ -48,6 +48,7 @@ impl Archive {
         write(&folder.join("etc/sources.list"), &lines)?;
         // No package is installed: so a package comes with all that it needs.
         write(&folder.join("status"), "")?;
+        archive.configure()?;
         archive.run("apt-get", &["update"]).map_err(|error| {
             format!(
                 "apt cannot read {} of the Debian mirror {mirror}: is it reachable, and has it \
@@ -58,11 +59,17 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Runs a command of apt in a folder for its files.
-    fn run(&self, command: &str, args: &[&str]) -> Result<Output, String> {
+    /// Writes what apt is to know beyond this system's settings, which name proxies and the like.
+    fn configure(&self) -> Result<(), String> {
         let at = |name: &str| self.folder.join(name).display().to_string();
-        let mut apt = Command::new(command);
-        apt.arg("-qq").current_dir(self.folder.join("files")).env("LC_ALL", "C");
+        // Commands of this system that run after an update clean folders of this system.
+        let mut text = ["APT::Update", "DPkg"]
+            .map(|when| {
+                ["Pre-Invoke", "Post-Invoke", "Post-Invoke-Success"]
+                    .map(|what| format!("#clear {when}::{what};\n"))
+                    .concat()
+            })
+            .concat();
         for (name, value) in [
             ("Dir::Etc", at("etc")),
             ("Dir::Etc::sourcelist", at("etc/sources.list")),
@@ -80,9 +87,21 @@ impl Archive {
             ("Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false".to_owned()),
             ("Debug::NoLocking", "1".to_owned()),
         ] {
-            apt.arg("-o").arg(format!("{name}={value}"));
+            text.push_str(&format!("{name} \"{value}\";\n"));
         }
-        run(apt.args(args).stdin(std::process::Stdio::null()))
+        write(&self.settings(), &text)
+    }
+
+    fn settings(&self) -> PathBuf {
+        self.folder.join("apt.conf")
+    }
+
+    /// Runs a command of apt in a folder for its files.
+    fn run(&self, command: &str, args: &[&str]) -> Result<Output, String> {
+        let mut apt = Command::new(command);
+        apt.arg("-qq").arg("-c").arg(self.settings()).args(args);
+        apt.current_dir(self.folder.join("files")).env("LC_ALL", "C");
+        run(apt.stdin(std::process::Stdio::null()))
     }
 
     /// Fetches a package of a suite with all that it needs, and unpacks them into a folder.
