@@ -25,6 +25,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use host_driver::bus::sim::IommuFault;
 use nic_model::device::Device;
 use nic_model::link::Faults;
 use nic_regs::limits::PEER_COUNT;
@@ -61,11 +62,34 @@ impl core::fmt::Debug for Config {
     }
 }
 
+/// An access of a device to memory that its client did not give, or did not give so.
+///
+/// The device is told as by a root complex (`docs/contract.md` 9): a read fails, a write is lost.
+/// The address is told here, since neither contract nor protocol have a place for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    /// Node of the device.
+    pub node: u8,
+    /// The access; its address is the first that could not be reached, its length that of the whole.
+    pub access: IommuFault,
+    /// What is the matter.
+    pub why: &'static str,
+}
+
+impl core::fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { node, access: IommuFault { address, length, write }, why } = self;
+        let what = if *write { "write" } else { "read" };
+        write!(f, "nic{node}: a {what} of {length} bytes fails at {address:#x}: {why}")
+    }
+}
+
 /// Served NICs. Dropping it closes all connections and removes the sockets.
 pub struct Server {
     engine: Engine,
     listeners: Vec<(UnixListener, PathBuf)>,
     clients: Vec<Client>,
+    report: Box<dyn FnMut(&Unreachable) + Send>,
 }
 
 impl core::fmt::Debug for Server {
@@ -120,7 +144,8 @@ impl Server {
         make_folder(&folder)?;
         let engine = Engine::new(nodes, latency, &faults, device);
         // `drop` removes those that are there if one fails.
-        let mut server = Self { engine, listeners: Vec::new(), clients: Vec::new() };
+        let report = Box::new(|_: &Unreachable| {});
+        let mut server = Self { engine, listeners: Vec::new(), clients: Vec::new(), report };
         for node in 0..nodes {
             let path = folder.join(format!("nic{node}.sock"));
             let listener = bind(&path)?;
@@ -143,6 +168,20 @@ impl Server {
         self.engine.now()
     }
 
+    /// Has this called for accesses that fail; of each client's the first 16.
+    pub fn on_unreachable(&mut self, report: impl FnMut(&Unreachable) + Send + 'static) {
+        self.report = Box::new(report);
+    }
+
+    /// Tells of accesses that failed.
+    fn tell(&mut self) {
+        for (node, state) in (0..).zip(&mut self.engine.nodes) {
+            for (access, why) in state.host.take_faults() {
+                (self.report)(&Unreachable { node, access, why });
+            }
+        }
+    }
+
     /// Serves until `stop` can be read or is closed.
     ///
     /// # Errors
@@ -160,6 +199,7 @@ impl Server {
             if self.engine.is_running() {
                 self.engine.run(TURN_CYCLES);
             }
+            self.tell();
             self.drop_clients(|engine, client| {
                 client.is_owner && engine.nodes[client.node].host.has_failed()
             });

@@ -72,6 +72,7 @@ pub(crate) fn run(args: &[String]) -> crate::Outcome {
     let options = parse(args)?;
     // By absolute names: QEMU runs in a folder of its own.
     let nics: Result<Vec<PathBuf>, String> = options.nics.iter().map(|nic| socket(nic)).collect();
+    let nics = nics?;
     tools::ensure(Toolset::Guest)?;
     let program = if options.program.contains('/') {
         PathBuf::from(&options.program)
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &[String]) -> crate::Outcome {
     let folder = workspace::target_dir().join("guest").join(std::process::id().to_string());
     fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let machine = Machine { nics: nics?, memory_mib: options.memory_mib, folder: folder.clone() };
+    let machine = Machine { nics, memory_mib: options.memory_mib, folder: folder.clone() };
     let outcome = image::write(&folder, &binary, &options.args)
         .and_then(|()| machine.run(options.bound))
         .and_then(|end| conclude(&machine, &end, &options));

@@ -44,13 +44,13 @@ fn malformed_requests_disturb_nobody() {
 const COMMAND: u64 = 4;
 
 /// A client of the protocol that is no driver.
-struct Raw {
+pub(super) struct Raw {
     socket: UnixStream,
     inbox: Inbox,
 }
 
 impl Raw {
-    fn connect(path: &Path) -> Self {
+    pub(super) fn connect(path: &Path) -> Self {
         Self { socket: UnixStream::connect(path).unwrap(), inbox: Inbox::default() }
     }
 
@@ -76,7 +76,12 @@ impl Raw {
     }
 
     /// The reply to a command that is right.
-    fn reply(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Message {
+    pub(super) fn reply(
+        &mut self,
+        command: Command,
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Message {
         let bytes = message(9, command as u16, 0, &[payload]);
         socket::send(self.socket.as_fd(), &bytes, fds, true).unwrap();
         match self.inbox.receive(self.socket.as_fd(), true) {
@@ -85,12 +90,12 @@ impl Raw {
         }
     }
 
-    fn read(&mut self, region: u32, offset: u64, count: u32) -> Vec<u8> {
+    pub(super) fn read(&mut self, region: u32, offset: u64, count: u32) -> Vec<u8> {
         let access = RegionAccess { offset, region, count, data: &[] }.head();
         self.reply(Command::RegionRead, &access, &[]).payload.split_off(16)
     }
 
-    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+    pub(super) fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
         let count = data.len().try_into().unwrap();
         let access = RegionAccess { offset, region, count, data: &[] }.head();
         self.reply(Command::RegionWrite, &[&access, data].concat(), &[]);
