@@ -1,5 +1,6 @@
 //! Programs in processes of their own on a simulator that another process serves.
 
+mod crowd;
 mod strange;
 mod unreachable;
 

@@ -28,6 +28,8 @@ pub(super) struct Client {
     pub(super) is_owner: bool,
     /// Something has come.
     pub(super) is_ready: bool,
+    /// Nobody is at the other end any more.
+    pub(super) is_gone: bool,
 }
 
 /// An answer: its payload and the descriptors with it.
@@ -45,7 +47,8 @@ impl From<Vec<u8>> for Answer {
 
 impl Client {
     pub(super) fn new(socket: UnixStream, node: usize) -> Self {
-        Self { socket, inbox: Inbox::default(), node, is_owner: false, is_ready: false }
+        let inbox = Inbox::default();
+        Self { socket, inbox, node, is_owner: false, is_ready: false, is_gone: false }
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
@@ -168,7 +171,7 @@ impl Client {
     /// an answer itself.
     fn twin(&self, engine: &mut Engine) -> io::Result<OwnedFd> {
         let (own, theirs) = UnixStream::pair()?;
-        engine.nodes[self.node].host.set_twin(own)?;
+        engine.nodes[self.node].host.set_twin(own);
         Ok(theirs.into())
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use host_driver::bus::sim::{IommuFault, MSI_BASE, MSI_END};
 use host_driver::bus::vfio_user::protocol::{
@@ -114,11 +114,8 @@ impl Host {
     }
 
     /// Takes a socket for commands to the client.
-    pub(super) fn set_twin(&mut self, socket: UnixStream) -> io::Result<()> {
-        socket.set_read_timeout(Some(ANSWER_BOUND))?;
-        socket.set_write_timeout(Some(ANSWER_BOUND))?;
+    pub(super) fn set_twin(&mut self, socket: UnixStream) {
         self.twin = Some(Twin { socket, inbox: Inbox::default(), next_id: 0 });
-        Ok(())
     }
 
     /// Takes memory: of a file, or by message.
@@ -322,8 +319,10 @@ impl Host {
         twin.next_id = twin.next_id.wrapping_add(1);
         let head = DmaAccess { address, count: length as u64, data: &[] }.head();
         let bytes = message(twin.next_id, command as u16, 0, &[&head, data]);
-        let answer = send(twin.socket.as_fd(), &bytes, &[], true)
-            .and_then(|()| twin.inbox.receive(twin.socket.as_fd(), true));
+        // There is room: nothing else is under way.
+        let socket = twin.socket.as_fd();
+        let answer = send(socket, &bytes, &[], false)
+            .and_then(|()| twin.inbox.receive_by(socket, Instant::now() + ANSWER_BOUND));
         match answer {
             Ok(Received::Message(reply))
                 if reply.header.id == twin.next_id && reply.header.is_reply() =>

@@ -89,7 +89,7 @@ fn files_that_could_end_the_server_are_not_mapped() {
 fn a_client_that_does_not_answer_has_to_go() {
     let mut host = Host::new();
     let (own, other) = UnixStream::pair().unwrap();
-    host.set_twin(own).unwrap();
+    host.set_twin(own);
     host.map(map(0x1000, 0, 4096), None).unwrap();
     drop(other);
     assert!(host.read(0x1000, &mut [0; 8]).is_err() && host.has_failed());
