@@ -82,8 +82,11 @@ fn a_guest_kernel_enumerates_served_nics() {
     used.sort_unstable();
     assert!(used.windows(2).all(|two| two[0].1 <= two[1].0), "BARs overlap: {used:x?}");
 
-    // The guest is gone: the next program has its NICs at once.
+    // The guest is gone: the next program has its NICs at once. Also if it was ended.
     assert!(simulator.open(1).driver.counter(Counter::FramesSent).is_ok());
+    let output = guest(&[simulator.socket(0)], &["--seconds", "2"]);
+    assert!(text(&output.stderr).contains("did not end"), "{output:?}");
+    assert!(simulator.open(0).driver.counter(Counter::FramesSent).is_ok());
     simulator.stop();
 }
 

@@ -17,6 +17,8 @@ use super::pci::CONFIG_BYTES;
 
 /// Messages of one client that are handled in one turn, so that the others get theirs.
 const TURN_MESSAGES: usize = 64;
+/// Cycles that they may take; a reset takes thousands.
+const TURN_CYCLES: u64 = 4_096;
 
 /// See the module.
 #[derive(Debug)]
@@ -57,7 +59,11 @@ impl Client {
 
     /// Handles what has come. False if the client is to go.
     pub(super) fn handle(&mut self, engine: &mut Engine) -> bool {
+        let end = engine.now() + TURN_CYCLES;
         for _ in 0..TURN_MESSAGES {
+            if engine.now() >= end {
+                return true;
+            }
             match self.inbox.receive(self.socket.as_fd(), false) {
                 Ok(Received::Message(command)) => {
                     if !self.command(engine, command) {
