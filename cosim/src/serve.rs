@@ -25,6 +25,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use host_driver::bus::sim::IommuFault;
 use nic_model::device::Device;
 use nic_model::link::Faults;
 use nic_regs::limits::PEER_COUNT;
@@ -61,11 +62,36 @@ impl core::fmt::Debug for Config {
     }
 }
 
+/// An access of a device to memory that its client did not give, or did not give so.
+///
+/// The device is told as by a root complex (`docs/contract.md` 9): a read fails, a write is lost.
+/// The address is told here, since neither contract nor protocol have a place for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    /// Node of the device.
+    pub node: u8,
+    /// The access; its address is the first that could not be reached, its length that of the whole.
+    pub access: IommuFault,
+    /// What is the matter.
+    pub why: &'static str,
+}
+
+impl core::fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { node, access: IommuFault { address, length, write }, why } = self;
+        let what = if *write { "write" } else { "read" };
+        write!(f, "nic{node}: a {what} of {length} bytes fails at {address:#x}: {why}")
+    }
+}
+
 /// Served NICs. Dropping it closes all connections and removes the sockets.
 pub struct Server {
     engine: Engine,
     listeners: Vec<(UnixListener, PathBuf)>,
     clients: Vec<Client>,
+    report: Box<dyn FnMut(&Unreachable) + Send>,
+    /// There was no descriptor for a connection: none is accepted until a client goes.
+    crowded: bool,
 }
 
 impl core::fmt::Debug for Server {
@@ -106,8 +132,17 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// Raises this process's limit of open files as far as it may: a client has some 40.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // If it stays, clients that find no room are refused.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 impl Server {
-    /// Makes the devices and the sockets `nic0.sock`, `nic1.sock`, ...
+    /// Makes the devices and the sockets `nic0.sock`, `nic1.sock`, ...; and raises this process's
+    /// limit of open files, since clients give descriptors.
     ///
     /// # Errors
     /// A number of nodes that cannot be; a folder or a socket that cannot be had.
@@ -118,9 +153,12 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         make_folder(&folder)?;
+        raise_file_limit();
         let engine = Engine::new(nodes, latency, &faults, device);
         // `drop` removes those that are there if one fails.
-        let mut server = Self { engine, listeners: Vec::new(), clients: Vec::new() };
+        let report = Box::new(|_: &Unreachable| {});
+        let (listeners, clients) = (Vec::new(), Vec::new());
+        let mut server = Self { engine, listeners, clients, report, crowded: false };
         for node in 0..nodes {
             let path = folder.join(format!("nic{node}.sock"));
             let listener = bind(&path)?;
@@ -143,6 +181,20 @@ impl Server {
         self.engine.now()
     }
 
+    /// Has this called for accesses that fail; of each client's the first 16.
+    pub fn on_unreachable(&mut self, report: impl FnMut(&Unreachable) + Send + 'static) {
+        self.report = Box::new(report);
+    }
+
+    /// Tells of accesses that failed.
+    fn tell(&mut self) {
+        for (node, state) in (0..).zip(&mut self.engine.nodes) {
+            for (access, why) in state.host.take_faults() {
+                (self.report)(&Unreachable { node, access, why });
+            }
+        }
+    }
+
     /// Serves until `stop` can be read or is closed.
     ///
     /// # Errors
@@ -160,35 +212,40 @@ impl Server {
             if self.engine.is_running() {
                 self.engine.run(TURN_CYCLES);
             }
+            self.tell();
             self.drop_clients(|engine, client| {
                 client.is_owner && engine.nodes[client.node].host.has_failed()
             });
         }
     }
 
-    /// Waits until there is something to do. Whether to stop, and which listeners and clients have
-    /// something.
-    fn wait(&self, stop: BorrowedFd<'_>) -> io::Result<(bool, Vec<bool>)> {
-        let sockets = self.listeners.iter().map(|(listener, _)| listener.as_fd());
-        let sockets = sockets.chain(self.clients.iter().map(Client::socket));
-        let all = core::iter::once(stop).chain(sockets);
-        let mut fds: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    /// Waits until there is something to do. Whether to stop, and what listeners and clients have.
+    fn wait(&self, stop: BorrowedFd<'_>) -> io::Result<(bool, Vec<PollFlags>)> {
+        let asked = if self.crowded { PollFlags::empty() } else { PollFlags::IN };
+        let listeners = self.listeners.iter().map(|(listener, _)| (listener.as_fd(), asked));
+        let clients = self.clients.iter().map(|client| (client.socket(), PollFlags::IN));
+        let all = core::iter::once((stop, PollFlags::IN)).chain(listeners).chain(clients);
+        let mut fds: Vec<_> = all.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
         let at_once = Timespec::default();
         let bound = self.engine.is_running().then_some(&at_once);
         match poll(&mut fds, bound) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
-        let stopped = ready.next().unwrap_or(true);
+        let mut ready = fds.iter().map(PollFd::revents);
+        let stopped = ready.next().is_none_or(|stop| !stop.is_empty());
         Ok((stopped, ready.collect()))
     }
 
-    fn serve(&mut self, ready: &[bool]) {
+    fn serve(&mut self, ready: &[PollFlags]) {
         for (client, ready) in self.clients.iter_mut().zip(ready) {
-            client.is_ready = *ready;
+            client.is_ready = !ready.is_empty();
+            client.is_gone = ready.contains(PollFlags::HUP);
         }
-        // Owners first: one that is gone makes room for one that asks.
+        // What somebody said before it went is for nobody: its device is reset. It must not wait for
+        // its turns meanwhile, since the next program may be here.
+        self.drop_clients(|_, client| client.is_gone);
+        // Owners first: one that leaves makes room for one that asks.
         for owners in [true, false] {
             self.drop_clients(|engine, client| {
                 let turn = client.is_ready && client.is_owner == owners;
@@ -201,31 +258,55 @@ impl Server {
     /// Drops clients, and takes their NICs back.
     fn drop_clients(&mut self, mut goes: impl FnMut(&mut Engine, &mut Client) -> bool) {
         let engine = &mut self.engine;
+        let mut crowded = self.crowded;
         self.clients.retain_mut(|client| {
             let goes = goes(engine, client);
             if goes && client.is_owner {
                 engine.release(client.node);
             }
+            crowded &= !goes;
             !goes
         });
+        self.crowded = crowded;
     }
 
-    fn accept(&mut self, ready: &[bool]) {
-        for node in (0..self.listeners.len()).filter(|node| ready.get(*node) == Some(&true)) {
-            let Ok((socket, _)) = self.listeners[node].0.accept() else { continue };
+    /// Drops the connection that has waited longest without saying what it wants, at these nodes.
+    fn drop_waiting(&mut self, at: impl Fn(usize) -> bool) -> bool {
+        let mut dropped = false;
+        self.drop_clients(|_, client| {
+            let this = !dropped && !client.is_owner && at(client.node);
+            dropped |= this;
+            this
+        });
+        dropped
+    }
+
+    fn accept(&mut self, ready: &[PollFlags]) {
+        let has = |node: &usize| ready.get(*node).is_some_and(|ready| !ready.is_empty());
+        for node in (0..self.listeners.len()).filter(has) {
+            let socket = match self.listeners[node].0.accept() {
+                Ok((socket, _)) => socket,
+                // Who wanted to connect may have gone. If there is no descriptor for it, somebody
+                // makes room, or it waits until somebody does.
+                Err(error) => {
+                    self.crowded = is_full(&error) && !self.drop_waiting(|_| true);
+                    continue;
+                }
+            };
             let waiting = |client: &&Client| client.node == node && !client.is_owner;
             if self.clients.iter().filter(waiting).count() >= WAITING_MAX {
-                // The one that waits longest has had its time.
-                let mut dropped = false;
-                self.drop_clients(|_, client| {
-                    let this = !dropped && client.node == node && !client.is_owner;
-                    dropped |= this;
-                    this
-                });
+                self.drop_waiting(|other| other == node);
             }
             self.clients.push(Client::new(socket, node));
         }
     }
+}
+
+/// Whether there was no descriptor or memory for a connection.
+fn is_full(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let full = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|code| full.contains(&code))
 }
 
 impl Drop for Server {

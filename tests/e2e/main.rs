@@ -15,6 +15,8 @@ mod event;
 mod fairness;
 mod fence;
 mod fetch;
+#[cfg(feature = "guest")]
+mod guest;
 mod host;
 mod mixed;
 mod notify;

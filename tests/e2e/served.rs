@@ -1,6 +1,8 @@
 //! Programs in processes of their own on a simulator that another process serves.
 
+mod crowd;
 mod strange;
+mod unreachable;
 
 use core::sync::atomic::AtomicU8;
 use std::os::fd::AsFd;

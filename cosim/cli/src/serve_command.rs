@@ -110,6 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     println!("ready");
     std::io::stdout().flush()?;
+    server.on_unreachable(|access| eprintln!("{access}"));
     server.run(stop.as_fd())?;
     println!("stopped after {} cycles", server.now());
     Ok(())

@@ -17,6 +17,8 @@ use super::pci::CONFIG_BYTES;
 
 /// Messages of one client that are handled in one turn, so that the others get theirs.
 const TURN_MESSAGES: usize = 64;
+/// Cycles that they may take; a reset takes thousands.
+const TURN_CYCLES: u64 = 4_096;
 
 /// See the module.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(super) struct Client {
     pub(super) is_owner: bool,
     /// Something has come.
     pub(super) is_ready: bool,
+    /// Nobody is at the other end any more.
+    pub(super) is_gone: bool,
 }
 
 /// An answer: its payload and the descriptors with it.
@@ -45,7 +49,8 @@ impl From<Vec<u8>> for Answer {
 
 impl Client {
     pub(super) fn new(socket: UnixStream, node: usize) -> Self {
-        Self { socket, inbox: Inbox::default(), node, is_owner: false, is_ready: false }
+        let inbox = Inbox::default();
+        Self { socket, inbox, node, is_owner: false, is_ready: false, is_gone: false }
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
@@ -54,7 +59,11 @@ impl Client {
 
     /// Handles what has come. False if the client is to go.
     pub(super) fn handle(&mut self, engine: &mut Engine) -> bool {
+        let end = engine.now() + TURN_CYCLES;
         for _ in 0..TURN_MESSAGES {
+            if engine.now() >= end {
+                return true;
+            }
             match self.inbox.receive(self.socket.as_fd(), false) {
                 Ok(Received::Message(command)) => {
                     if !self.command(engine, command) {
@@ -168,7 +177,7 @@ impl Client {
     /// an answer itself.
     fn twin(&self, engine: &mut Engine) -> io::Result<OwnedFd> {
         let (own, theirs) = UnixStream::pair()?;
-        engine.nodes[self.node].host.set_twin(own)?;
+        engine.nodes[self.node].host.set_twin(own);
         Ok(theirs.into())
     }
 

@@ -220,8 +220,9 @@ impl Engine {
         self.run_for(REST_CYCLES);
     }
 
-    /// Resets a device.
+    /// Resets a device and its configuration space.
     pub(super) fn reset(&mut self, node: usize) {
+        self.nodes[node].config.reset();
         let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
         let status = csr::STATUS::OFFSET.into();
         // After power-on the device drops writes until it is ready.

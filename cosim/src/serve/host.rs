@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use host_driver::bus::sim::{MSI_BASE, MSI_END};
+use host_driver::bus::sim::{IommuFault, MSI_BASE, MSI_END};
 use host_driver::bus::vfio_user::protocol::{
     Command, DmaAccess, DmaMap, DmaUnmap, dma, errno, flag, message,
 };
@@ -21,9 +21,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 const ANSWER_BOUND: Duration = Duration::from_secs(2);
 /// Most mappings of a client.
 const MAPPINGS_MAX: usize = 1 << 17;
+/// Most accesses of a client's device that are told of when they fail; who fails once goes on to.
+const FAULTS_MAX: u32 = 16;
 /// Files are mapped in aligned pieces of this size, since clients map them in many small ones.
 const WINDOW_BYTES: u64 = 64 << 20;
 const PAGE_BYTES: u64 = 4096;
+/// Why an access fails.
+const WRAPS: &str = "it ends behind the last address";
+const REFUSED: &str = "its client refused it";
+const NO_WAY: &str = "its client gave that memory without a file that can be mapped (sealed against \
+                      shrinking), and has no second socket for messages";
 
 /// Memory that a client gave.
 #[derive(Debug)]
@@ -51,6 +58,9 @@ struct Twin {
     next_id: u16,
 }
 
+/// An access of the device that its client's memory did not allow, and why.
+pub(super) type Fault = (IommuFault, &'static str);
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Host {
@@ -62,6 +72,9 @@ pub(super) struct Host {
     busy: bool,
     /// The client did not answer.
     failed: bool,
+    /// What went wrong since it was asked last; and how often with this client.
+    faults: Vec<Fault>,
+    fault_count: u32,
 }
 
 impl Host {
@@ -73,6 +86,20 @@ impl Host {
             twin: None,
             busy: false,
             failed: false,
+            faults: Vec::new(),
+            fault_count: 0,
+        }
+    }
+
+    /// Accesses that failed since the last call; of each client only the first ones.
+    pub(super) fn take_faults(&mut self) -> Vec<Fault> {
+        core::mem::take(&mut self.faults)
+    }
+
+    fn fault(&mut self, address: u64, length: usize, write: bool, why: &'static str) {
+        self.fault_count = self.fault_count.saturating_add(1);
+        if self.fault_count <= FAULTS_MAX {
+            self.faults.push((IommuFault { address, length, write }, why));
         }
     }
 
@@ -87,11 +114,8 @@ impl Host {
     }
 
     /// Takes a socket for commands to the client.
-    pub(super) fn set_twin(&mut self, socket: UnixStream) -> io::Result<()> {
-        socket.set_read_timeout(Some(ANSWER_BOUND))?;
-        socket.set_write_timeout(Some(ANSWER_BOUND))?;
+    pub(super) fn set_twin(&mut self, socket: UnixStream) {
         self.twin = Some(Twin { socket, inbox: Inbox::default(), next_id: 0 });
-        Ok(())
     }
 
     /// Takes memory: of a file, or by message.
@@ -181,9 +205,10 @@ impl Host {
         self.windows.clear();
     }
 
-    /// Forgets everything of a client.
+    /// Forgets everything of a client, but not what is still to be told.
     pub(super) fn clear(&mut self) {
-        *self = Self::new();
+        let faults = self.take_faults();
+        *self = Self { faults, ..Self::new() };
     }
 
     /// Sets or takes away the eventfd of a vector.
@@ -209,44 +234,109 @@ impl Host {
     }
 
     /// The mapping of an address, the offset in it, and how many of `length` bytes it has.
-    fn find(&self, address: u64, length: usize, right: u32) -> Option<(&Mapping, usize, usize)> {
-        let (start, mapping) = self.mappings.range(..=address).next_back()?;
-        if mapping.last < address || mapping.flags & right == 0 {
-            return None;
+    ///
+    /// # Errors
+    /// Why the device may not go there.
+    fn find(
+        &self,
+        address: u64,
+        length: usize,
+        right: u32,
+    ) -> Result<(&Mapping, usize, usize), &'static str> {
+        const NOTHING: &str = "its client mapped nothing there";
+        let (start, mapping) = self.mappings.range(..=address).next_back().ok_or(NOTHING)?;
+        if mapping.last < address {
+            return Err(NOTHING);
+        }
+        if mapping.flags & right == 0 {
+            return Err("its client mapped that without this right");
         }
         let left = usize::try_from(mapping.last - address).unwrap_or(usize::MAX);
-        let offset = usize::try_from(address - start).ok()?;
-        Some((mapping, offset, length.min(left.saturating_add(1))))
+        let offset = usize::try_from(address - start).map_err(|_| NOTHING)?;
+        Ok((mapping, offset, length.min(left.saturating_add(1))))
+    }
+
+    /// Reads memory.
+    ///
+    /// # Errors
+    /// The first address that cannot be read, and why.
+    fn load(&mut self, address: u64, data: &mut [u8]) -> Result<(), (u64, &'static str)> {
+        let mut done = 0;
+        while done < data.len() {
+            let at = address.checked_add(done as u64).ok_or((u64::MAX, WRAPS))?;
+            let left = data.len() - done;
+            let (mapping, offset, length) =
+                self.find(at, left, dma::READ).map_err(|why| (at, why))?;
+            let part = &mut data[done..done + length];
+            if let Some((memory, start)) = &mapping.memory {
+                memory.copy_to(start + offset, part);
+            } else {
+                let got = self.ask(Command::DmaRead, at, length, &[]).map_err(|why| (at, why))?;
+                if got.len() != length {
+                    return Err((at, REFUSED));
+                }
+                part.copy_from_slice(&got);
+            }
+            done += length;
+        }
+        Ok(())
+    }
+
+    /// Writes memory, up to the first address that cannot be written.
+    ///
+    /// # Errors
+    /// That address, and why.
+    fn store(&mut self, address: u64, data: &[u8]) -> Result<(), (u64, &'static str)> {
+        let mut done = 0;
+        while done < data.len() {
+            let at = address.checked_add(done as u64).ok_or((u64::MAX, WRAPS))?;
+            let left = data.len() - done;
+            let (mapping, offset, length) =
+                self.find(at, left, dma::WRITE).map_err(|why| (at, why))?;
+            let part = &data[done..done + length];
+            if let Some((memory, start)) = &mapping.memory {
+                memory.store_in_order(start + offset, part);
+            } else {
+                self.ask(Command::DmaWrite, at, length, part).map_err(|why| (at, why))?;
+            }
+            done += length;
+        }
+        Ok(())
     }
 
     /// Has the client read or write its memory.
+    ///
+    /// # Errors
+    /// Why it did not.
     fn ask(
         &mut self,
         command: Command,
         address: u64,
         length: usize,
         data: &[u8],
-    ) -> Option<Vec<u8>> {
-        let twin = self.twin.as_mut()?;
+    ) -> Result<Vec<u8>, &'static str> {
+        let twin = self.twin.as_mut().ok_or(NO_WAY)?;
         twin.next_id = twin.next_id.wrapping_add(1);
         let head = DmaAccess { address, count: length as u64, data: &[] }.head();
         let bytes = message(twin.next_id, command as u16, 0, &[&head, data]);
-        let answer = send(twin.socket.as_fd(), &bytes, &[], true)
-            .and_then(|()| twin.inbox.receive(twin.socket.as_fd(), true));
+        // There is room: nothing else is under way.
+        let socket = twin.socket.as_fd();
+        let answer = send(socket, &bytes, &[], false)
+            .and_then(|()| twin.inbox.receive_by(socket, Instant::now() + ANSWER_BOUND));
         match answer {
             Ok(Received::Message(reply))
                 if reply.header.id == twin.next_id && reply.header.is_reply() =>
             {
                 if reply.header.flags & flag::ERROR != 0 {
-                    return None;
+                    return Err(REFUSED);
                 }
-                let access = DmaAccess::parse(&reply.payload, false)?;
-                Some(access.data.to_vec())
+                let access = DmaAccess::parse(&reply.payload, false).ok_or(REFUSED)?;
+                Ok(access.data.to_vec())
             }
             _ => {
                 self.failed = true;
                 self.twin = None;
-                None
+                Err("its client did not answer")
             }
         }
     }
@@ -255,25 +345,11 @@ impl Host {
 impl HostBus for Host {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
         self.busy = true;
-        let failed = HostReadError { address };
-        let mut done = 0;
-        while done < data.len() {
-            let at = address.checked_add(done as u64).ok_or(failed)?;
-            let found = self.find(at, data.len() - done, dma::READ).ok_or(failed)?;
-            let (mapping, offset, length) = found;
-            let part = &mut data[done..done + length];
-            if let Some((memory, start)) = &mapping.memory {
-                memory.copy_to(start + offset, part);
-            } else {
-                let got = self.ask(Command::DmaRead, at, length, &[]).ok_or(failed)?;
-                if got.len() != length {
-                    return Err(failed);
-                }
-                part.copy_from_slice(&got);
-            }
-            done += length;
-        }
-        Ok(())
+        let length = data.len();
+        self.load(address, data).map_err(|(at, why)| {
+            self.fault(at, length, false, why);
+            HostReadError { address }
+        })
     }
 
     fn write(&mut self, address: u64, data: &[u8]) {
@@ -284,20 +360,8 @@ impl HostBus for Host {
             }
             return;
         }
-        let mut done = 0;
-        while done < data.len() {
-            let Some(at) = address.checked_add(done as u64) else { return };
-            let Some((mapping, offset, length)) = self.find(at, data.len() - done, dma::WRITE)
-            else {
-                return;
-            };
-            let part = &data[done..done + length];
-            if let Some((memory, start)) = &mapping.memory {
-                memory.store_in_order(start + offset, part);
-            } else if self.ask(Command::DmaWrite, at, length, part).is_none() {
-                return;
-            }
-            done += length;
+        if let Err((at, why)) = self.store(address, data) {
+            self.fault(at, data.len(), true, why);
         }
     }
 }

@@ -72,6 +72,12 @@ impl ConfigSpace {
         Self { bytes, writable }
     }
 
+    /// As after power-on, as a reset of the function leaves it.
+    pub(super) fn reset(&mut self) {
+        let id = usize::from(SUBSYSTEM_ID_OFFSET);
+        *self = Self::new(self.bytes[id], self.bytes[id + 1].saturating_add(1));
+    }
+
     /// Bytes of the space; the range is inside.
     pub(super) fn read(&self, offset: usize, length: usize) -> &[u8] {
         &self.bytes[offset..offset + length]
@@ -111,6 +117,9 @@ mod tests {
             assert_eq!(mask & 0xf, 4, "64 bits, not prefetchable");
         }
         assert!(!space.write(0x0, &[9; 4]) && space.read(0, 1) == [0xa7], "read-only");
+        space.write(4, &[6, 0]);
+        space.reset();
+        assert_eq!(space.bytes, ConfigSpace::new(2, 3).bytes, "what software wrote is gone");
     }
 
     #[test]

@@ -55,7 +55,8 @@ use crate::error::{Error, Result};
 use crate::sync::lock;
 use memory::Mapping;
 use protocol::{
-    Command, FDS_MAX, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version, flag, irq, region,
+    Command, DmaUnmap, FDS_MAX, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version, dma, flag,
+    irq, region,
 };
 use service::Windows;
 use stream::Stream;
@@ -444,6 +445,12 @@ impl Drop for VfioUserBus {
             // not there.
             service.into_iter().for_each(|(socket, thread)| core::mem::forget((socket, thread)));
             return;
+        }
+        // The pages are given back after the simulator let go of them: what it writes late would be
+        // seen in memory that is somebody else's.
+        if !lock(&self.mappings).is_empty() {
+            let all = DmaUnmap { flags: dma::UNMAP_ALL, address: 0, size: 0 }.to_bytes();
+            let _ = self.ask("the end of all mappings", Command::DmaUnmap, &[&all], &[]);
         }
         share::remove_socket(self.watch.as_fd());
         let stream = lock(&self.stream);

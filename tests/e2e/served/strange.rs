@@ -40,14 +40,17 @@ fn malformed_requests_disturb_nobody() {
     simulator.stop();
 }
 
+/// Offset of the command register in configuration space.
+const COMMAND: u64 = 4;
+
 /// A client of the protocol that is no driver.
-struct Raw {
+pub(super) struct Raw {
     socket: UnixStream,
     inbox: Inbox,
 }
 
 impl Raw {
-    fn connect(path: &Path) -> Self {
+    pub(super) fn connect(path: &Path) -> Self {
         Self { socket: UnixStream::connect(path).unwrap(), inbox: Inbox::default() }
     }
 
@@ -73,7 +76,12 @@ impl Raw {
     }
 
     /// The reply to a command that is right.
-    fn reply(&mut self, command: Command, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Message {
+    pub(super) fn reply(
+        &mut self,
+        command: Command,
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Message {
         let bytes = message(9, command as u16, 0, &[payload]);
         socket::send(self.socket.as_fd(), &bytes, fds, true).unwrap();
         match self.inbox.receive(self.socket.as_fd(), true) {
@@ -82,12 +90,12 @@ impl Raw {
         }
     }
 
-    fn read(&mut self, region: u32, offset: u64, count: u32) -> Vec<u8> {
+    pub(super) fn read(&mut self, region: u32, offset: u64, count: u32) -> Vec<u8> {
         let access = RegionAccess { offset, region, count, data: &[] }.head();
         self.reply(Command::RegionRead, &access, &[]).payload.split_off(16)
     }
 
-    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+    pub(super) fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
         let count = data.len().try_into().unwrap();
         let access = RegionAccess { offset, region, count, data: &[] }.head();
         self.reply(Command::RegionWrite, &[&access, data].concat(), &[]);
@@ -175,6 +183,8 @@ fn resets(raw: &mut Raw) {
     for by_message in [false, true] {
         raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
         assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [77, 0, 0, 0]);
+        raw.write(region::CONFIG, COMMAND, &[6, 0]);
+        assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [6, 0]);
         if by_message {
             raw.reply(Command::Reset, &[], &[]);
         } else {
@@ -182,6 +192,7 @@ fn resets(raw: &mut Raw) {
         }
         assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
         assert_eq!(raw.read(region::BAR0, csr::STATUS::OFFSET.into(), 4), [1, 0, 0, 0]);
+        assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [0, 0]);
     }
 }
 
@@ -267,5 +278,133 @@ fn a_strange_client_enumerates_the_device() {
     // Everything at once, up to the end of the addresses.
     let all = DmaUnmap { flags: 0, address: 0, size: u64::MAX }.to_bytes();
     assert_eq!(raw.reply(Command::DmaUnmap, &all, &[]).payload, all);
+    simulator.stop();
+}
+
+/// The next client has a device as after power-on, whatever the last one wrote.
+#[test]
+fn a_strange_client_finds_nothing_of_the_last_one() {
+    let simulator = Simulator::start("after", 1, 0.0);
+    for _ in 0..3 {
+        let mut raw = Raw::connect(&simulator.socket(0));
+        raw.reply(Command::Version, &Version::OWN.to_bytes(false), &[]);
+        assert_eq!(raw.read(region::CONFIG, COMMAND, 2), [0, 0]);
+        assert_eq!(raw.read(region::BAR0, csr::MODERATION::OFFSET.into(), 4), [0; 4]);
+        raw.write(region::CONFIG, COMMAND, &[6, 0]);
+        raw.write(region::BAR0, csr::MODERATION::OFFSET.into(), &77_u32.to_le_bytes());
+    }
+    simulator.stop();
+}
+
+/// A small generator, the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// A message that is almost right: a true command with its fields at their edges, or cut, or of the
+/// wrong length.
+fn almost(random: &mut Random) -> Vec<u8> {
+    const EDGES: [u64; 8] = [0, 1, 4096, 0x1fff, 0x10_0000, u64::MAX, u64::MAX - 4095, 1 << 63];
+    let mut any = || EDGES[usize::try_from(random.below(8)).unwrap()];
+    let (a, b, c) = (any(), any(), any());
+    let small = u32::try_from(a % 40).unwrap();
+    let mut payload = match random.below(8) {
+        0 => DmaMap { flags: small & 3, offset: a, address: b, size: c }.to_bytes(),
+        1 => DmaUnmap { flags: small & 3, address: b, size: c }.to_bytes(),
+        2 => SetIrqs { flags: small | 32, index: 2, start: small, count: 1, data: &[1] }.to_bytes(),
+        3 => RegionAccess { offset: b, region: small % 9, count: 4, data: &[] }.head().to_vec(),
+        4 => {
+            let head = RegionAccess { offset: b % 8192, region: 0, count: 4, data: &[] }.head();
+            [&head[..], &small.to_le_bytes()].concat()
+        }
+        5 => RegionInfo { index: small, ..RegionInfo::default() }.to_bytes(),
+        6 => Version::OWN.to_bytes(small == 1),
+        _ => vec![0xa5; usize::try_from(random.below(70)).unwrap()],
+    };
+    if random.below(4) == 0 {
+        payload.truncate(payload.len() / 2);
+    }
+    let command = u16::try_from(random.below(17)).unwrap();
+    let flags = if random.below(3) == 0 { flag::NO_REPLY } else { 0 };
+    let mut bytes = message(7, command, flags, &[&payload]);
+    if random.below(16) == 0 {
+        bytes[4] = u8::try_from(random.below(256)).unwrap();
+    }
+    bytes
+}
+
+/// Many clients that say anything, with descriptors of any kind, and are gone in mid-word: a
+/// conversation beside them goes on, and the simulator keeps nothing of theirs.
+#[test]
+fn clients_that_say_anything_leave_nothing() {
+    let mut simulator = Simulator::start("anything", 3, 0.0);
+    let mut echo = Process::program(simulator.folder(), "echo");
+    echo.expect("listening");
+    let node = simulator.open(0);
+    let caller = Caller::new(&node, 1);
+    let open_files = |simulator: &mut Simulator| {
+        let folder = format!("/proc/{}/fd", simulator.process().id());
+        std::fs::read_dir(folder).unwrap().count()
+    };
+    // A client has come and gone before it is counted.
+    drop(simulator.open(2));
+    caller.call(b"x");
+    let before = open_files(&mut simulator);
+
+    let file = rustix::fs::memfd_create("any", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
+    rustix::fs::ftruncate(&file, 1 << 20).unwrap();
+    rustix::fs::fcntl_add_seals(&file, rustix::fs::SealFlags::SHRINK).unwrap();
+    let unsealed = rustix::fs::memfd_create("any", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
+    let kinds = [file.as_fd(), unsealed.as_fd(), event.as_fd()];
+    let mut random = Random(0x5eed_1234);
+    for round in 0..200 {
+        let mut raw = Raw::connect(&simulator.socket(2));
+        if round % 4 != 0 {
+            raw.reply(Command::Version, &Version::OWN.to_bytes(false), &[]);
+        }
+        for _ in 0..random.below(20) {
+            let mut bytes = almost(&mut random);
+            let goes = random.below(10) == 0;
+            if goes {
+                bytes.truncate(bytes.len() / 2);
+            }
+            let count = usize::try_from(random.below(4)).unwrap();
+            // The server may have hung up.
+            if socket::send(raw.socket.as_fd(), &bytes, &kinds[..count], true).is_err() || goes {
+                break;
+            }
+        }
+        if round % 20 == 0 {
+            caller.call(&pattern(3000, round));
+        }
+    }
+    // The NIC is another program's at once; the server hears of the last stranger before.
+    drop(simulator.open(2));
+    caller.call(&pattern(3000, 1));
+    assert_eq!(open_files(&mut simulator), before, "descriptors of clients that are gone");
+    drop((caller, node));
+    echo.stop();
+    simulator.stop();
+}
+
+/// A program that dies behind a flood of doorbells does not keep the next one waiting.
+#[test]
+fn what_the_dead_said_last_keeps_nobody_waiting() {
+    let simulator = Simulator::start("flood", 1, 0.0);
+    let head = RegionAccess { offset: 0, region: region::BAR2, count: 8, data: &[] }.head();
+    let doorbell = message(1, Command::RegionWrite as u16, flag::NO_REPLY, &[&head, &[0; 8]]);
+    for _ in 0..20 {
+        let mut raw = Raw::connect(&simulator.socket(0));
+        raw.reply(Command::Version, &Version::OWN.to_bytes(false), &[]);
+        raw.send(&doorbell.repeat(1_000));
+    }
     simulator.stop();
 }

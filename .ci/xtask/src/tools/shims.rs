@@ -50,7 +50,7 @@ pub(super) fn write_synth() -> Result<(), String> {
 }
 
 /// The path as one word of a shell script.
-fn quote(path: &Path) -> String {
+pub(super) fn quote(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
 }
 

@@ -89,10 +89,52 @@ fn files_that_could_end_the_server_are_not_mapped() {
 fn a_client_that_does_not_answer_has_to_go() {
     let mut host = Host::new();
     let (own, other) = UnixStream::pair().unwrap();
-    host.set_twin(own).unwrap();
+    host.set_twin(own);
     host.map(map(0x1000, 0, 4096), None).unwrap();
     drop(other);
     assert!(host.read(0x1000, &mut [0; 8]).is_err() && host.has_failed());
     host.clear();
     assert!(!host.has_failed() && host.mappings.is_empty());
+}
+
+#[test]
+fn a_client_that_answers_byte_by_byte_has_to_go() {
+    let mut host = Host::new();
+    let (own, other) = UnixStream::pair().unwrap();
+    host.set_twin(own);
+    host.map(map(0x1000, 0, 4096), None).unwrap();
+    let dripping = std::thread::spawn(move || {
+        let Ok(Received::Message(asked)) = Inbox::default().receive(other.as_fd(), true) else {
+            panic!("nothing is asked")
+        };
+        let answer = message(asked.header.id, asked.header.command, flag::REPLY, &[&[0; 4000]]);
+        // Ends when the other end is closed.
+        answer.iter().all(|byte| {
+            std::thread::sleep(Duration::from_millis(20));
+            send(other.as_fd(), &[*byte], &[], true).is_ok()
+        })
+    });
+    assert!(host.read(0x1000, &mut [0; 8]).is_err() && host.has_failed());
+    assert!(!dripping.join().unwrap(), "it was heard to its end");
+    let faults = host.take_faults();
+    assert!(faults.len() == 1 && faults[0].1.contains("did not answer"), "{faults:?}");
+}
+
+#[test]
+fn what_fails_is_told_with_its_reason_and_not_for_ever() {
+    let mut host = Host::new();
+    host.map(map(0x1000, 0, 4096), Some(file(true))).unwrap();
+    host.map(map(0x2000, 0, 4096), None).unwrap();
+    // It begins where it is mapped and goes on where it is not reached.
+    assert!(host.read(0x1ff8, &mut [0; 16]).is_err());
+    host.write(0x3000, &[0; 4]);
+    let faults = host.take_faults();
+    let told: Vec<_> = faults.iter().map(|(at, _)| (at.address, at.length, at.write)).collect();
+    assert_eq!(told, [(0x2000, 16, false), (0x3000, 4, true)]);
+    assert!(faults[0].1.contains("second socket") && faults[1].1.contains("nothing"), "{faults:?}");
+    (0..100).for_each(|_| host.write(0x3000, &[0; 4]));
+    assert_eq!(host.take_faults().len(), 14, "16 in all");
+    host.clear();
+    host.write(0x3000, &[0; 4]);
+    assert_eq!(host.take_faults().len(), 1, "the next client's are told again");
 }

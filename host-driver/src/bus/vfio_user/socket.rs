@@ -5,7 +5,9 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Instant;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -98,11 +100,36 @@ impl Inbox {
                     size
                 }
             };
-            if !self.fill(socket, wanted, wait)? {
-                return Ok(Received::Closed);
+            // Less than that may come although more is there: descriptors part what is received.
+            match self.fill(socket, wanted, wait)? {
+                None => return Ok(Received::Pending),
+                Some(0) => return Ok(Received::Closed),
+                Some(_) => {}
             }
-            if self.bytes.len() < wanted && !wait {
-                return Ok(Received::Pending);
+        }
+    }
+
+    /// Receives a whole message, which must be here by then, however slowly its bytes come.
+    ///
+    /// # Errors
+    /// The socket's; [`io::ErrorKind::TimedOut`] if it is not.
+    pub fn receive_by(&mut self, socket: BorrowedFd<'_>, end: Instant) -> io::Result<Received> {
+        loop {
+            match self.receive(socket, false)? {
+                Received::Pending => {}
+                received => return Ok(received),
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::Error::from(io::ErrorKind::TimedOut));
+            }
+            let bound = Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            match poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::IN)], Some(&bound)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -116,8 +143,14 @@ impl Inbox {
         Received::Message(Message { header, payload, fds: core::mem::take(&mut self.fds) })
     }
 
-    /// Receives up to `wanted` bytes in all. False if the other end is gone.
-    fn fill(&mut self, socket: BorrowedFd<'_>, wanted: usize, wait: bool) -> io::Result<bool> {
+    /// Receives up to `wanted` bytes in all, and gives how many came: none if the other end is gone,
+    /// None if there is nothing yet.
+    fn fill(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        wanted: usize,
+        wait: bool,
+    ) -> io::Result<Option<usize>> {
         let had = self.bytes.len();
         let flags =
             RecvFlags::CMSG_CLOEXEC | if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
@@ -141,10 +174,13 @@ impl Inbox {
                         self.fds.extend(fds);
                     }
                 }
-                Ok(got > 0)
+                // Each piece of a message may bring some.
+                self.truncated |= self.fds.len() > FDS_MAX;
+                self.fds.truncate(FDS_MAX);
+                Ok(Some(got))
             }
-            Err(rustix::io::Errno::AGAIN) if !wait => Ok(true),
-            Err(rustix::io::Errno::CONNRESET) => Ok(false),
+            Err(rustix::io::Errno::AGAIN) if !wait => Ok(None),
+            Err(rustix::io::Errno::CONNRESET) => Ok(Some(0)),
             Err(error) => Err(error.into()),
         }
     }
@@ -154,6 +190,7 @@ impl Inbox {
 mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
+    use std::time::Duration;
 
     use super::super::protocol::{Command, message};
     use super::*;
@@ -182,6 +219,20 @@ mod tests {
     }
 
     #[test]
+    fn all_that_is_there_is_received() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let bytes = message(1, 8, 0, &[b"abc"]);
+        for (number, piece) in bytes.chunks(3).enumerate() {
+            let fds = [a.as_fd()];
+            send(a.as_fd(), piece, &fds[..usize::from(number < 3)], true).unwrap();
+        }
+        let mut inbox = Inbox::default();
+        let Received::Message(got) = next(&mut inbox, &b) else { panic!("in one go") };
+        assert_eq!((&got.payload[..], got.fds.len()), (&b"abc"[..], 3));
+        assert!(matches!(next(&mut inbox, &b), Received::Pending));
+    }
+
+    #[test]
     fn sizes_that_cannot_be_are_found() {
         for (size, why) in [(0, errno::INVALID), (15, errno::INVALID), (u32::MAX, errno::TOO_LONG)]
         {
@@ -206,5 +257,40 @@ mod tests {
         let bytes = message(1, 8, 0, &[]);
         sendmsg(&a, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty()).unwrap();
         assert!(matches!(next(&mut Inbox::default(), &b), Received::Malformed(..)));
+    }
+
+    #[test]
+    fn descriptors_do_not_gather_while_a_message_comes_in_pieces() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let bytes = message(1, 8, 0, &[&[0; 40]]);
+        let mut inbox = Inbox::default();
+        for byte in &bytes[..bytes.len() - 1] {
+            send(a.as_fd(), &[*byte], &[a.as_fd(); FDS_MAX], true).unwrap();
+            assert!(matches!(next(&mut inbox, &b), Received::Pending));
+            assert!(inbox.fds.len() <= FDS_MAX);
+        }
+        send(a.as_fd(), &bytes[bytes.len() - 1..], &[], true).unwrap();
+        assert!(matches!(next(&mut inbox, &b), Received::Malformed(_, errno::INVALID)));
+    }
+
+    #[test]
+    fn a_message_that_drips_is_not_waited_for() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let mut inbox = Inbox::default();
+        let dripping = std::thread::spawn(move || {
+            // Ends when the other end is closed.
+            for byte in message(1, 8, 0, &[&[0; 4096]]) {
+                if send(a.as_fd(), &[byte], &[], true).is_err() {
+                    return true;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            false
+        });
+        let end = Instant::now() + Duration::from_millis(50);
+        let error = inbox.receive_by(b.as_fd(), end).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(b);
+        assert!(dripping.join().unwrap(), "it was not waited for to the end");
     }
 }

@@ -55,3 +55,51 @@ fn a_simulator_that_refuses_or_talks_nonsense_is_an_error() {
         protocol::message(to.id, to.command, flag::REPLY, &[&Version::OWN.to_bytes(false)])
     });
 }
+
+/// A simulator of which only the protocol is there: it answers until it is left, and gives the
+/// commands that came.
+fn hollow(listener: &UnixListener) -> Vec<Command> {
+    let (stream, _) = listener.accept().unwrap();
+    let mut inbox = Inbox::default();
+    let mut seen = Vec::new();
+    while let Ok(Received::Message(message)) = inbox.receive(stream.as_fd(), true) {
+        let command = Command::from_bits(message.header.command).unwrap();
+        let payload = match command {
+            Command::Version => Version::OWN.to_bytes(false),
+            Command::RegionInfo => {
+                let asked = RegionInfo::parse(&message.payload).unwrap();
+                RegionInfo { size: 1 << 20, ..asked }.to_bytes()
+            }
+            Command::IrqInfo => IrqInfo { index: irq::MSIX, ..IrqInfo::default() }.to_bytes(),
+            Command::RegionRead => [&message.payload[..], &[0, 1]].concat(),
+            _ => message.payload,
+        };
+        let Header { id, command: number, .. } = message.header;
+        let reply = protocol::message(id, number, flag::REPLY, &[&payload]);
+        socket::send(stream.as_fd(), &reply, &[], true).unwrap();
+        seen.push(command);
+    }
+    seen
+}
+
+/// A bus that goes waits until the simulator let go of its memory: only then it is the program's
+/// alone again.
+#[test]
+fn memory_is_given_back_after_the_simulator_let_go_of_it() {
+    for mapped in [false, true] {
+        let path = socket_path("leaves");
+        let listener = UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || hollow(&listener));
+        let bus = VfioUserBus::connect(&path).unwrap();
+        assert_eq!((bus.node(), bus.nodes()), (0, 2));
+        if mapped {
+            let memory = crate::dma::DmaMemory::new(4096).unwrap();
+            crate::bus::Dma::map(&*bus, &memory).unwrap();
+        }
+        drop(bus);
+        let seen = server.join().unwrap();
+        let last = seen.last().copied().unwrap();
+        assert_eq!(last == Command::DmaUnmap, mapped, "{seen:?}");
+        std::fs::remove_file(&path).unwrap();
+    }
+}

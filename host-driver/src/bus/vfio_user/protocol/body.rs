@@ -54,16 +54,19 @@ impl Version {
     /// descriptor.
     #[must_use]
     pub fn to_bytes(self, gives_twin: bool) -> Vec<u8> {
-        let mut twin = json!({ "supported": self.twin_socket });
-        if gives_twin {
-            twin["fd_index"] = json!(0);
-        }
-        let text = json!({ "capabilities": {
+        let mut text = json!({ "capabilities": {
             "max_msg_fds": self.max_fds,
             "max_data_xfer_size": self.max_data,
             "pgsizes": 4096,
-            "twin_socket": twin,
         }});
+        // Not named to who did not name it: QEMU warns of capabilities that it does not know.
+        if self.twin_socket {
+            let twin = &mut text["capabilities"]["twin_socket"];
+            *twin = json!({ "supported": true });
+            if gives_twin {
+                twin["fd_index"] = json!(0);
+            }
+        }
         let (major, minor) = self.version;
         let mut bytes = major.to_le_bytes().to_vec();
         bytes.extend_from_slice(&minor.to_le_bytes());

@@ -21,6 +21,11 @@ fn versions_say_what_they_say() {
     for gives_twin in [false, true] {
         assert_eq!(Version::parse(&own.to_bytes(gives_twin)), Some(own));
     }
+    // Who does not have it does not speak of it.
+    let alone = Version { twin_socket: false, ..own };
+    let bytes = alone.to_bytes(false);
+    assert_eq!(Version::parse(&bytes), Some(alone));
+    assert!(!String::from_utf8_lossy(&bytes).contains("twin"));
     // Nothing said: defaults. What libvfio-user and QEMU say: taken.
     let bare = Version::parse(&[0, 0, 1, 0]).unwrap();
     assert_eq!((bare.version, bare.max_fds, bare.twin_socket), ((0, 1), 1, false));

@@ -1,0 +1,107 @@
+//! An existing vfio-user client attaches to a served NIC: QEMU, whose guest kernel finds it among its
+//! PCI devices (`cargo xtask guest`, `docs/simulator.md` section 7).
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+use nic_regs::counter::Counter;
+use nic_regs::limits::{CLOCK_KHZ, MSIX_VECTOR_COUNT};
+use nic_regs::{csr, doorbell, pci};
+use tests::served::Simulator;
+
+/// The program in the guest, a package of the workspace.
+const PROBE: &str = "guest-probe";
+
+/// Runs the probe in a guest that has these NICs. One guest at a time: each wants a core.
+fn guest(nics: &[PathBuf], options: &[&str]) -> Output {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(["xtask", "guest"]);
+    nics.iter().for_each(|nic| _ = command.arg("--nic").arg(nic));
+    command.args(options).arg(PROBE).output().expect("cargo runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What the probe told of one NIC: the values behind a name, in hexadecimal.
+fn told(lines: &[&str], name: &str) -> Vec<Vec<u64>> {
+    let lines = lines.iter().filter_map(|line| line.split_once(name));
+    let values = lines.filter(|(before, _)| before.ends_with(' ')).map(|(_, values)| {
+        let words = values.split_whitespace();
+        words.map(|word| u64::from_str_radix(word, 16).expect("a number")).collect()
+    });
+    values.collect()
+}
+
+/// The kernel of a guest finds both NICs, with the identity, BARs, capabilities and registers that
+/// they have; VFIO takes them; and the function's reset resets the device.
+#[test]
+fn a_guest_kernel_enumerates_served_nics() {
+    let simulator = Simulator::start("guest", 2, 0.0);
+    let output = guest(&[0, 1].map(|node| simulator.socket(node)), &[]);
+    let (out, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}{errors}");
+    let mut addresses: Vec<&str> =
+        out.lines().filter_map(|line| line.split_once(" ids ")).map(|(at, _)| at).collect();
+    addresses.sort_unstable();
+    assert_eq!(addresses.len(), 2, "{out}");
+
+    let id = u64::from(csr::ID::RESET.0);
+    let mut used = Vec::new();
+    for (node, address) in (0_u64..).zip(addresses) {
+        let lines: Vec<&str> = out.lines().filter(|line| line.starts_with(address)).collect();
+        let one = |name: &str| told(&lines, name).concat();
+        let (vendor, class) = (u64::from(pci::VENDOR_ID), u64::from(pci::CLASS));
+        assert_eq!(one("ids "), [vendor, pci::DEVICE_ID.into(), class], "{out}");
+        assert_eq!(one("subsystem "), [vendor, 1 << 8 | node], "node {node} of 2");
+        let bars = told(&lines, "bar ");
+        let sizes = [(0, u64::from(csr::BAR_SIZE)), (2, doorbell::BAR_SIZE)];
+        assert_eq!(bars.iter().map(|bar| (bar[0], bar[2])).collect::<Vec<_>>(), sizes, "{out}");
+        for bar in &bars {
+            assert!(bar[1] != 0 && bar[1].is_multiple_of(bar[2]), "aligned: {bar:x?}");
+            used.push((bar[1], bar[1] + bar[2]));
+        }
+        assert_eq!(one("config_bytes "), [4096]);
+        assert_eq!(one("express "), [1], "it can be reset");
+        let places = [csr::MSIX_TABLE_OFFSET, pci::MSIX_PENDING_OFFSET].map(u64::from);
+        assert_eq!(one("msix "), [MSIX_VECTOR_COUNT as u64, places[0], places[1]]);
+        assert_eq!(one("registers "), [id, 1, u64::from(CLOCK_KHZ)]);
+        assert!(lines.iter().any(|line| line.ends_with(" driver vfio-pci")), "{out}");
+        let group = lines.iter().find(|line| line.contains(" group "));
+        assert!(group.is_some_and(|line| line.ends_with(" true")), "{out}");
+        assert!(lines.iter().any(|line| line.ends_with(" reset_method flr")), "{out}");
+        // A register that was written is as after power-on.
+        assert!(one("written ")[0] != 0 && one("reset ") == [0], "{out}");
+        assert_eq!(one("again "), [id, 1]);
+    }
+    used.sort_unstable();
+    assert!(used.windows(2).all(|two| two[0].1 <= two[1].0), "BARs overlap: {used:x?}");
+
+    // The guest is gone: the next program has its NICs at once. Also if it was ended.
+    assert!(simulator.open(1).driver.counter(Counter::FramesSent).is_ok());
+    let output = guest(&[simulator.socket(0)], &["--seconds", "2"]);
+    assert!(text(&output.stderr).contains("did not end"), "{output:?}");
+    assert!(simulator.open(0).driver.counter(Counter::FramesSent).is_ok());
+    simulator.stop();
+}
+
+/// What the guest says and does not say decides: without a NIC it fails, and without an end it is
+/// ended.
+#[test]
+fn a_guest_that_finds_nothing_fails() {
+    let output = guest(&[], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("no PCI device"), "{output:?}");
+
+    let output = guest(&[], &["--seconds", "1"]);
+    let errors = text(&output.stderr);
+    assert!(!output.status.success() && errors.contains("did not end within 1 s"), "{errors}");
+    let output = guest(&["no/such.sock".into()], &[]);
+    let errors = text(&output.stderr);
+    assert!(!output.status.success() && errors.contains("cosim serve"), "{errors}");
+}
