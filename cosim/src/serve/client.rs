@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use host_driver::bus::vfio_user::protocol::{
     Command, DATA_MAX, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo,
-    SetIrqs, VERSION, Version, errno, error_reply, flag, irq, message, region,
+    SetIrqs, VERSION, Version, busy_reply, errno, error_reply, flag, irq, message, region,
 };
 use host_driver::bus::vfio_user::socket::{Inbox, Message, Received, send};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
@@ -89,6 +89,10 @@ impl Client {
         let Header { id, command, .. } = header;
         let (bytes, fds) = match result {
             Ok(answer) => (message(id, command, flag::REPLY, &[&answer.payload]), answer.fds),
+            Err(errno::BUSY) => {
+                let owner = engine.nodes[self.node].owner.unwrap_or(0);
+                (busy_reply(header, owner), Vec::new())
+            }
             Err(errno) => (error_reply(header, errno), Vec::new()),
         };
         let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
@@ -145,7 +149,7 @@ impl Client {
         if major != VERSION.0 {
             return Err(errno::PROTOCOL);
         }
-        if engine.nodes[self.node].owned {
+        if engine.nodes[self.node].owner.is_some() {
             return Err(errno::BUSY);
         }
         let own = Version {
@@ -159,7 +163,7 @@ impl Client {
             answer.fds.push(to_client);
         }
         engine.reset(self.node);
-        engine.nodes[self.node].owned = true;
+        engine.nodes[self.node].owner = Some(theirs.process.unwrap_or(0));
         self.is_owner = true;
         Ok(answer)
     }

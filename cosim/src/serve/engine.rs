@@ -32,8 +32,8 @@ pub(super) struct Node {
     device: Box<dyn Device + Send>,
     pub(super) host: Host,
     pub(super) config: ConfigSpace,
-    /// A client uses it.
-    pub(super) owned: bool,
+    /// The process of the client that uses it, as it says itself; 0 if it does not say.
+    pub(super) owner: Option<u32>,
     /// Writes since the last read.
     posted: u32,
     retry_timeout: u64,
@@ -99,7 +99,7 @@ impl Engine {
                 device: new_device(number),
                 host: Host::new(),
                 config: ConfigSpace::new(number, nodes),
-                owned: false,
+                owner: None,
                 posted: 0,
                 retry_timeout: 0,
                 retry_limit: 0,
@@ -256,7 +256,7 @@ impl Engine {
     /// Takes a device from a client that is gone: nothing of the client is touched any more, and
     /// whoever sends to the node is told that its channel is closed.
     pub(super) fn release(&mut self, node: usize) {
-        self.nodes[node].owned = false;
+        self.nodes[node].owner = None;
         self.nodes[node].host.clear();
         self.reset(node);
         let number = u32::try_from(node).unwrap_or(0);
@@ -265,7 +265,7 @@ impl Engine {
             self.write(node, REGISTER_BAR, offset.into(), &register(value));
         }
         // Others notice with their next keepalive, which the device answers.
-        let others = self.nodes.iter().filter(|node| node.owned);
+        let others = self.nodes.iter().filter(|node| node.owner.is_some());
         if let Some(longest) = others.map(|node| node.keepalive).max() {
             self.run_for(longest + self.patience());
         }

@@ -117,8 +117,8 @@ impl VfioUserBus {
     /// Connects to the simulator at a socket. The device is reset.
     ///
     /// # Errors
-    /// [`Error::Connect`] if nobody serves there, or somebody else uses the device;
-    /// [`Error::WrongDevice`] if it is no Viaduct NIC.
+    /// [`Error::Connect`] if nobody serves there; [`Error::InUse`] if another program has the
+    /// device; [`Error::WrongDevice`] if it is no Viaduct NIC.
     pub fn connect(path: &Path) -> Result<Arc<Self>> {
         let failed = |why: &dyn core::fmt::Display| Error::Connect {
             path: path.to_owned(),
@@ -126,10 +126,7 @@ impl VfioUserBus {
         };
         let socket = UnixStream::connect(path).map_err(|e| failed(&e))?;
         Self::start(path, socket).map_err(|error| match error {
-            Error::Connect { .. } => error,
-            Error::Served { errno: protocol::errno::BUSY, .. } => {
-                failed(&"another program uses this device")
-            }
+            Error::Connect { .. } | Error::InUse { .. } => error,
             other => failed(&other),
         })
     }
@@ -158,7 +155,8 @@ impl VfioUserBus {
             windows: Windows::default(),
             service: None,
         };
-        let version = Version::OWN.to_bytes(false);
+        let own = Version { process: Some(std::process::id()), ..Version::OWN };
+        let version = own.to_bytes(false);
         let mut reply = bus.ask("the version", Command::Version, &[&version], &[])?;
         let Some(theirs) =
             Version::parse(&reply.payload).filter(|v| v.version <= protocol::VERSION)
@@ -286,7 +284,16 @@ impl VfioUserBus {
         }
         match lock(&self.stream).ask(command, parts, fds) {
             Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(errno)) => Err(Error::Served { path: self.path.clone(), what, errno }),
+            Ok(Err(refused)) => {
+                let (path, errno) = (self.path.clone(), refused.header.error);
+                if errno == protocol::errno::BUSY && command == Command::Version {
+                    return Err(Error::InUse {
+                        path,
+                        by: protocol::busy_process(&refused.payload),
+                    });
+                }
+                Err(Error::Served { path, what, errno })
+            }
             Err(error) => {
                 self.die();
                 Err(lost(format!("the simulator is gone ({error})")))

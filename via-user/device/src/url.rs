@@ -62,6 +62,8 @@ pub enum Place {
     VfioUser(PathBuf),
     /// A PCIe card.
     Vfio(String),
+    /// Behind the first socket in a folder that no other program uses.
+    Folder(PathBuf),
     /// Wherever the default device is.
     Default,
 }
