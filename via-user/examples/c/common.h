@@ -2,6 +2,11 @@
 #ifndef EXAMPLE_COMMON_H
 #define EXAMPLE_COMMON_H
 
+/* posix_memalign and clock_gettime, also for a compiler that is told to be strict (-std=c11). */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
