@@ -167,6 +167,12 @@ pub enum Error {
         /// Host part of the address.
         address: Vec<u8>,
     },
+    /// The link of a node does not bring back what it sends to itself.
+    #[error("node {node} cannot reach itself: its link does not bring its frames back")]
+    NoEcho {
+        /// The node.
+        node: u8,
+    },
     /// The simulation did not come to rest.
     #[error("the simulated world is still busy after {cycles} cycles (nodes {nodes:?})")]
     StillBusy {

@@ -18,6 +18,7 @@ mod fetch;
 mod host;
 mod mixed;
 mod notify;
+mod own_node;
 #[cfg(feature = "rtl")]
 mod pcie;
 mod peer;

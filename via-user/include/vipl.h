@@ -428,8 +428,9 @@ VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle);
 
 /* Asks whoever waits at RemoteAddr; LocalAddr is told to them.
  * VIP_SUCCESS, VIP_TIMEOUT, VIP_REJECT, VIP_NO_MATCH (nobody waits there; at once),
- * VIP_NOT_REACHABLE (no address of this network), VIP_INVALID_STATE (not idle),
- * VIP_INVALID_PARAMETER (also a time-out of 0), VIP_ERROR_RESOURCE. */
+ * VIP_NOT_REACHABLE (no address of this network; the own one, if the link does not bring back what a
+ * node sends to itself), VIP_INVALID_STATE (not idle), VIP_INVALID_PARAMETER (also a time-out of 0),
+ * VIP_ERROR_RESOURCE. */
 VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS *LocalAddr,
                              VIP_NET_ADDRESS *RemoteAddr, VIP_ULONG TimeOut,
                              VIP_VI_ATTRIBUTES *RemoteViAttribs);
