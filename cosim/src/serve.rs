@@ -3,8 +3,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `engine` | the nodes and their clock |
-//! | `mesh` | the wires between them |
+//! | `engine` | the NICs, in a [`crate::world`] |
 //! | `host` | memory and interrupts of a NIC's client |
 //! | `pci` | configuration space |
 //! | `client` | what a client's messages do |
@@ -15,7 +14,6 @@
 mod client;
 mod engine;
 mod host;
-mod mesh;
 mod pci;
 
 use std::fs;
@@ -161,7 +159,7 @@ impl Server {
                 self.engine.run(TURN_CYCLES);
             }
             self.drop_clients(|engine, client| {
-                client.is_owner && engine.nodes[client.node].host.has_failed()
+                client.is_owner && engine.seat(client.node).host.has_failed()
             });
         }
     }

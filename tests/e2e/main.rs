@@ -34,3 +34,4 @@ mod threads;
 mod tpt;
 mod vi;
 mod waiting;
+mod world;

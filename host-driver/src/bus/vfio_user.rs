@@ -64,8 +64,8 @@ use stream::Stream;
 const ANSWER_BOUND: Duration = Duration::from_secs(30);
 /// First bus address; each mapping gets new ones.
 const FIRST_ADDRESS: u64 = 1 << 32;
-/// How much longer than a real device a simulated one may take.
-const SLOWDOWN: u64 = 100;
+/// How much longer than a real device a simulated one may take whose user has the time of the wall.
+pub const SLOWDOWN: u64 = 100;
 /// Empty turns of a polling loop that are only spin hints.
 const SPIN_TURNS: u32 = 64;
 /// Empty turns after which a polling loop sleeps a little at each.

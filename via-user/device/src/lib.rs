@@ -19,7 +19,6 @@
 
 mod default;
 mod error;
-pub mod live;
 pub mod sim;
 mod url;
 
