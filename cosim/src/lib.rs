@@ -7,6 +7,7 @@
 //! | [`coverage`] | what the suites run of the Verilog |
 //! | [`probe`] | what crosses the pins of a device, with cycles |
 //! | [`serve`] | NICs that other programs reach over sockets |
+//! | [`world`] | nodes on a network that run by themselves: served ones, and those in a program's process |
 //! | [`random`] | the seeded generator behind every random choice |
 //! | `verilated` | any block of the RTL under Verilator (feature `rtl`) |
 //! | `rtl` | the whole NIC as a [`nic_model::device::Device`] (feature `rtl`) |
@@ -24,3 +25,4 @@ pub mod rtl;
 pub mod serve;
 #[cfg(feature = "rtl")]
 pub mod verilated;
+pub mod world;

@@ -3,8 +3,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `engine` | the nodes and their clock |
-//! | `mesh` | the wires between them |
+//! | `engine` | the NICs, in a [`crate::world`] |
 //! | `host` | memory and interrupts of a NIC's client |
 //! | `pci` | configuration space |
 //! | `client` | what a client's messages do |
@@ -15,7 +14,6 @@
 mod client;
 mod engine;
 mod host;
-mod mesh;
 mod pci;
 
 use std::fs;
@@ -188,8 +186,8 @@ impl Server {
 
     /// Tells of accesses that failed.
     fn tell(&mut self) {
-        for (node, state) in (0..).zip(&mut self.engine.nodes) {
-            for (access, why) in state.host.take_faults() {
+        for (node, seat) in (0..).zip(self.engine.seats()) {
+            for (access, why) in seat.host.take_faults() {
                 (self.report)(&Unreachable { node, access, why });
             }
         }
@@ -214,7 +212,7 @@ impl Server {
             }
             self.tell();
             self.drop_clients(|engine, client| {
-                client.is_owner && engine.nodes[client.node].host.has_failed()
+                client.is_owner && engine.seat(client.node).host.has_failed()
             });
         }
     }

@@ -144,7 +144,8 @@ pub trait Bus: Bar + Dma + Irq + Send + Sync {
 }
 
 /// Name of a register, or its offset where it has none.
-pub(crate) fn register_name(bar: u8, offset: u64) -> String {
+#[must_use]
+pub fn register_name(bar: u8, offset: u64) -> String {
     let known = REGS.iter().find(|r| bar == REGISTER_BAR && u64::from(r.offset) == offset);
     match known {
         Some(register) => register.name.to_owned(),

@@ -100,6 +100,8 @@ enum OutState {
     Mismatch(RemoteAttributes),
     /// Accepted, but the channel went down before the VI was connected.
     Lost,
+    /// There is no way to the node.
+    Unreachable,
 }
 
 #[derive(Debug)]
@@ -409,6 +411,13 @@ impl Connections {
         }
     }
 
+    /// There is no way to `node`: requests to it are void.
+    pub fn unreachable(&mut self, node: u8) {
+        for outgoing in self.outgoing.values_mut().filter(|outgoing| outgoing.node == node) {
+            outgoing.state = OutState::Unreachable;
+        }
+    }
+
     // --- requester ---
 
     /// Starts a request to `node`; gives the exchange and the connection id. With `peer` it is for
@@ -450,6 +459,11 @@ impl Connections {
             OutState::NoMatch => Progress::NoMatch,
             OutState::Mismatch(remote) => Progress::Mismatch(remote),
             OutState::Lost => Progress::Cancelled,
+            OutState::Unreachable => {
+                let node = outgoing.node;
+                self.outgoing.remove(&exchange);
+                return ConnectState::Unreachable(node);
+            }
         };
         if !matches!(ended, Progress::Established(_)) {
             self.outgoing.remove(&exchange);
@@ -567,6 +581,8 @@ pub enum ConnectState {
     Pending,
     /// Connect the VI to this node's VI, then confirm.
     Accepted(u8, RemoteAttributes),
+    /// Over: there is no way to this node.
+    Unreachable(u8),
     /// Over.
     Ended(Progress),
 }

@@ -49,6 +49,14 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// A device serves one program, and another one has it.
+    #[error("vfio-user:{}: another program uses this device{}", path.display(), holder(*by))]
+    InUse {
+        /// Its socket.
+        path: PathBuf,
+        /// Number of the process that has it, if the simulator tells.
+        by: Option<u32>,
+    },
     /// A simulator refused something.
     #[error("vfio-user:{}: {what} was refused with errno {errno}", path.display())]
     Served {
@@ -159,6 +167,12 @@ pub enum Error {
         /// Host part of the address.
         address: Vec<u8>,
     },
+    /// The link of a node does not bring back what it sends to itself.
+    #[error("node {node} cannot reach itself: its link does not bring its frames back")]
+    NoEcho {
+        /// The node.
+        node: u8,
+    },
     /// The simulation did not come to rest.
     #[error("the simulated world is still busy after {cycles} cycles (nodes {nodes:?})")]
     StillBusy {
@@ -180,5 +194,15 @@ impl Error {
     #[must_use]
     pub const fn is_peer_down(&self) -> bool {
         matches!(self, Self::Command { status: AdminStatus::PeerDown, .. })
+    }
+}
+
+/// Says which process has a device: its number and, if the system tells, its name.
+fn holder(process: Option<u32>) -> String {
+    let Some(process) = process else { return String::new() };
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    match name.trim() {
+        "" => format!(": process {process}"),
+        name => format!(": process {process} ({name})"),
     }
 }

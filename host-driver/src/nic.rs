@@ -62,8 +62,9 @@ pub struct NicConfig {
     pub requester: u16,
     /// Registers written before the device is enabled (offset, value): time-outs and the like.
     pub registers: Vec<(u32, u32)>,
-    /// Time between two looks whether the card is still there, in nanoseconds. Each costs whoever
-    /// polls or waits at that moment one register read.
+    /// Time between two looks whether the card is still there, in nanoseconds; on a simulated bus
+    /// [`Bus::slowdown`] times that. Each costs whoever polls or waits at that moment one register
+    /// read, and wakes whoever sleeps.
     pub presence_ns: u64,
 }
 
@@ -292,7 +293,9 @@ impl Nic {
         for (offset, value) in &config.registers {
             write(&*bus, *offset, *value);
         }
-        let presence = Arc::new(Presence::new(bus.now_ns(), config.presence_ns));
+        // A look wakes whoever sleeps, and on a slow bus what follows costs as much more.
+        let period_ns = config.presence_ns.saturating_mul(bus.slowdown());
+        let presence = Arc::new(Presence::new(bus.now_ns(), period_ns));
         let admin = Admin::new(Arc::clone(&bus), Arc::clone(&presence))?;
         program_vectors(&*bus, capabilities.vectors);
         let enable = csr::CONTROL::RESET.with(csr::CONTROL::ENABLE, 1);

@@ -411,17 +411,44 @@ ROW_TWO(EARLY, close_nic_rejects_requests, "VipCloseNic",
 }
 
 ROW_NIC(EARLY, connect_request_to_the_own_node, "VipConnectRequest",
-        "nobody waits there: VIP_NO_MATCH, or VIP_TIMEOUT if the NIC has no way to itself; VI idle")
+        "nobody waits there: VIP_NO_MATCH; VIP_NOT_REACHABLE if the link has no echo; VI idle")
 {
     VIP_VI_HANDLE vi = vi_create(n, RR, NULL, NULL);
     address_t local, remote;
     VIP_VI_ATTRIBUTES theirs;
     name_address(&local, n, "client");
     name_address(&remote, n, "server");
-    VIP_RETURN code = VipConnectRequest(vi, &local.net, &remote.net, 100, &theirs);
+    VIP_RETURN code = VipConnectRequest(vi, &local.net, &remote.net, LONG, &theirs);
     if (code != VIP_NO_MATCH)
-        GIVES(code, VIP_TIMEOUT);
+        GIVES(code, VIP_NOT_REACHABLE);
     SAME(vi_state(vi), VIP_STATE_IDLE);
+}
+
+ROW_NIC(EARLY, connect_within_the_own_node, "VipConnectRequest",
+        "client and server on one NIC, if the link has an echo: messages go both ways")
+{
+    VIP_VI_HANDLE vis[2] = {vi_create(n, RR, NULL, NULL), vi_create(n, RR, NULL, NULL)};
+    address_t local, remote;
+    VIP_VI_ATTRIBUTES theirs;
+    VIP_DESCRIPTOR *done;
+    name_address(&local, n, "client");
+    name_address(&remote, n, "nobody");
+    if (VipConnectRequest(vis[0], &local.net, &remote.net, LONG, &theirs) == VIP_NOT_REACHABLE)
+        return;
+    vi_connect(n, vis[0], n, vis[1]);
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned from = i % 2, to = 1 - from, length = 5000 * i;
+        unsigned char *out = n->memory + DATA_OFFSET, *in = out + 20000;
+        memset(out, (int)(i + 1), length);
+        OK(VipPostRecv(vis[to], one_segment(n, 2 * i, 20000, length), n->handle));
+        OK(VipPostSend(vis[from], one_segment(n, 2 * i + 1, 0, length), n->handle));
+        OK(VipRecvWait(vis[to], LONG, &done));
+        SAME(done->CS.Length, length);
+        OK(VipSendWait(vis[from], LONG, &done));
+        CHECK(memcmp(in, out, length) == 0);
+    }
+    OK(VipDisconnect(vis[0]));
+    vi_await(vis[1], VIP_STATE_ERROR);
 }
 
 ROW_LEVELS(EARLY, disconnect_is_idle, "VipDisconnect", "the VI is idle, the other side is told")

@@ -20,6 +20,7 @@ mod guest;
 mod host;
 mod mixed;
 mod notify;
+mod own_node;
 #[cfg(feature = "rtl")]
 mod pcie;
 mod peer;
@@ -35,3 +36,4 @@ mod threads;
 mod tpt;
 mod vi;
 mod waiting;
+mod world;

@@ -73,6 +73,12 @@ impl Process {
         Self::start(folder, role, &[])
     }
 
+    /// The same with variables in its environment.
+    #[must_use]
+    pub fn program_with(folder: &Path, role: &str, variables: &[(&str, &str)]) -> Self {
+        Self::start(folder, role, variables)
+    }
+
     /// The number of the process.
     #[must_use]
     pub fn id(&self) -> u32 {

@@ -300,8 +300,9 @@ typedef void (*VIP_ERROR_HANDLER)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR *Error
 
 /* Opens a NIC. DeviceName is a URL of a device (sim:model, sim:rtl, vfio-user:PATH, vfio:ADDRESS),
  * or "" or a name of old (/dev/clanvi0, /dev/via_eth0, VINIC0, nic0) for the default device: the one
- * that the environment variable VIADUCT_DEVICE names, else a simulator whose socket is in the
- * run-time directory. The same device may be opened many times; each time gives another NIC.
+ * that the environment variable VIADUCT_DEVICE names (a URL, or a folder of sockets), else the first
+ * NIC of a simulator in the run-time directory that no other program uses. The same device may be
+ * opened many times; each time gives another NIC.
  * VIP_SUCCESS, VIP_INVALID_PARAMETER (NULL, a URL that is malformed), VIP_ERROR_RESOURCE (no such
  * device; a line on standard error says why). */
 VIP_RETURN VipOpenNic(const VIP_CHAR *DeviceName, VIP_NIC_HANDLE *NicHandle);
@@ -427,8 +428,9 @@ VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle);
 
 /* Asks whoever waits at RemoteAddr; LocalAddr is told to them.
  * VIP_SUCCESS, VIP_TIMEOUT, VIP_REJECT, VIP_NO_MATCH (nobody waits there; at once),
- * VIP_NOT_REACHABLE (no address of this network), VIP_INVALID_STATE (not idle),
- * VIP_INVALID_PARAMETER (also a time-out of 0), VIP_ERROR_RESOURCE. */
+ * VIP_NOT_REACHABLE (no address of this network; the own one, if the link does not bring back what a
+ * node sends to itself), VIP_INVALID_STATE (not idle), VIP_INVALID_PARAMETER (also a time-out of 0),
+ * VIP_ERROR_RESOURCE. */
 VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS *LocalAddr,
                              VIP_NET_ADDRESS *RemoteAddr, VIP_ULONG TimeOut,
                              VIP_VI_ATTRIBUTES *RemoteViAttribs);

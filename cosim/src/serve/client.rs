@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use host_driver::bus::vfio_user::protocol::{
     Command, DATA_MAX, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo,
-    SetIrqs, VERSION, Version, errno, error_reply, flag, irq, message, region,
+    SetIrqs, VERSION, Version, busy_reply, errno, error_reply, flag, irq, message, region,
 };
 use host_driver::bus::vfio_user::socket::{Inbox, Message, Received, send};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
@@ -98,6 +98,10 @@ impl Client {
         let Header { id, command, .. } = header;
         let (bytes, fds) = match result {
             Ok(answer) => (message(id, command, flag::REPLY, &[&answer.payload]), answer.fds),
+            Err(errno::BUSY) => {
+                let owner = engine.seat(self.node).owner.unwrap_or(0);
+                (busy_reply(header, owner), Vec::new())
+            }
             Err(errno) => (error_reply(header, errno), Vec::new()),
         };
         let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
@@ -114,7 +118,7 @@ impl Client {
                 _ => Err(errno::INVALID),
             };
         }
-        let host = &mut engine.nodes[self.node].host;
+        let host = &mut engine.seat(self.node).host;
         match number {
             Some(Command::DmaMap) => {
                 let map = DmaMap::parse(&payload).ok_or(errno::INVALID)?;
@@ -154,7 +158,7 @@ impl Client {
         if major != VERSION.0 {
             return Err(errno::PROTOCOL);
         }
-        if engine.nodes[self.node].owned {
+        if engine.seat(self.node).owner.is_some() {
             return Err(errno::BUSY);
         }
         let own = Version {
@@ -168,7 +172,7 @@ impl Client {
             answer.fds.push(to_client);
         }
         engine.reset(self.node);
-        engine.nodes[self.node].owned = true;
+        engine.own(self.node, theirs.process.unwrap_or(0));
         self.is_owner = true;
         Ok(answer)
     }
@@ -177,7 +181,7 @@ impl Client {
     /// an answer itself.
     fn twin(&self, engine: &mut Engine) -> io::Result<OwnedFd> {
         let (own, theirs) = UnixStream::pair()?;
-        engine.nodes[self.node].host.set_twin(own);
+        engine.seat(self.node).host.set_twin(own);
         Ok(theirs.into())
     }
 
@@ -193,7 +197,7 @@ impl Client {
         if set.index >= irq::COUNT || set.flags & irq::ACTION_BITS != irq::ACTION_TRIGGER {
             return Err(errno::INVALID);
         }
-        let host = &mut engine.nodes[self.node].host;
+        let host = &mut engine.seat(self.node).host;
         let data = set.flags & irq::DATA_BITS;
         if count == 0 && data == irq::DATA_NONE {
             if set.index == irq::MSIX {
@@ -229,7 +233,7 @@ impl Client {
         match access.region {
             region::CONFIG => {
                 let offset = usize::try_from(access.offset).map_err(|_| errno::INVALID)?;
-                data.extend_from_slice(engine.nodes[self.node].config.read(offset, length));
+                data.extend_from_slice(engine.seat(self.node).config.read(offset, length));
             }
             region::BAR0 if access.offset >= MSIX_PENDING_OFFSET.into() => data.resize(length, 0),
             bar => {
@@ -251,7 +255,7 @@ impl Client {
         check_access(access)?;
         if access.region == region::CONFIG {
             let offset = usize::try_from(access.offset).map_err(|_| errno::INVALID)?;
-            if engine.nodes[self.node].config.write(offset, access.data) {
+            if engine.seat(self.node).config.write(offset, access.data) {
                 engine.reset(self.node);
             }
         } else {

@@ -42,8 +42,7 @@ use baton::Baton;
 pub use baton::{BatonGuard, Seat};
 use crew::Crew;
 use empty_slot::EmptySlot;
-use host::SimHost;
-pub use host::{IommuFault, MSI_BASE, MSI_END};
+pub use host::{IommuFault, MSI_BASE, MSI_END, SimHost};
 pub use wire::{NoLink, SharedWire};
 
 /// Settings of a world.

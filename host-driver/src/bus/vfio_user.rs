@@ -65,8 +65,8 @@ use stream::Stream;
 const ANSWER_BOUND: Duration = Duration::from_secs(30);
 /// First bus address; each mapping gets new ones.
 const FIRST_ADDRESS: u64 = 1 << 32;
-/// How much longer than a real device a simulated one may take.
-const SLOWDOWN: u64 = 100;
+/// How much longer than a real device a simulated one may take whose user has the time of the wall.
+pub const SLOWDOWN: u64 = 100;
 /// Empty turns of a polling loop that are only spin hints.
 const SPIN_TURNS: u32 = 64;
 /// Empty turns after which a polling loop sleeps a little at each.
@@ -118,8 +118,8 @@ impl VfioUserBus {
     /// Connects to the simulator at a socket. The device is reset.
     ///
     /// # Errors
-    /// [`Error::Connect`] if nobody serves there, or somebody else uses the device;
-    /// [`Error::WrongDevice`] if it is no Viaduct NIC.
+    /// [`Error::Connect`] if nobody serves there; [`Error::InUse`] if another program has the
+    /// device; [`Error::WrongDevice`] if it is no Viaduct NIC.
     pub fn connect(path: &Path) -> Result<Arc<Self>> {
         let failed = |why: &dyn core::fmt::Display| Error::Connect {
             path: path.to_owned(),
@@ -127,10 +127,7 @@ impl VfioUserBus {
         };
         let socket = UnixStream::connect(path).map_err(|e| failed(&e))?;
         Self::start(path, socket).map_err(|error| match error {
-            Error::Connect { .. } => error,
-            Error::Served { errno: protocol::errno::BUSY, .. } => {
-                failed(&"another program uses this device")
-            }
+            Error::Connect { .. } | Error::InUse { .. } => error,
             other => failed(&other),
         })
     }
@@ -159,7 +156,8 @@ impl VfioUserBus {
             windows: Windows::default(),
             service: None,
         };
-        let version = Version::OWN.to_bytes(false);
+        let own = Version { process: Some(std::process::id()), ..Version::OWN };
+        let version = own.to_bytes(false);
         let mut reply = bus.ask("the version", Command::Version, &[&version], &[])?;
         let Some(theirs) =
             Version::parse(&reply.payload).filter(|v| v.version <= protocol::VERSION)
@@ -287,7 +285,16 @@ impl VfioUserBus {
         }
         match lock(&self.stream).ask(command, parts, fds) {
             Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(errno)) => Err(Error::Served { path: self.path.clone(), what, errno }),
+            Ok(Err(refused)) => {
+                let (path, errno) = (self.path.clone(), refused.header.error);
+                if errno == protocol::errno::BUSY && command == Command::Version {
+                    return Err(Error::InUse {
+                        path,
+                        by: protocol::busy_process(&refused.payload),
+                    });
+                }
+                Err(Error::Served { path, what, errno })
+            }
             Err(error) => {
                 self.die();
                 Err(lost(format!("the simulator is gone ({error})")))

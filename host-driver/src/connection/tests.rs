@@ -205,6 +205,7 @@ fn both_sides_agree_even_with_loss() {
                 ConnectState::Ended(Progress::Established(_)) => established = true,
                 ConnectState::Pending => {}
                 ConnectState::Ended(other) => panic!("{other:?}"),
+                ConnectState::Unreachable(node) => panic!("node {node} is there"),
             }
         }
         assert!(established);

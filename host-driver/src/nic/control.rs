@@ -106,6 +106,12 @@ impl Nic {
                 control.connections.peer_up(now, node);
             }
             Some(Kind::PeerDown) => {
+                // A channel to the node itself opens over a link that echoes, or never.
+                if node == self.node && control.peers.state(node) == PeerState::Opening {
+                    control.peers.lost(node);
+                    control.connections.unreachable(node);
+                    return;
+                }
                 control.peers.down(node, now);
                 control.connections.peer_down(now, node);
             }

@@ -326,6 +326,10 @@ impl ViPort for HardwarePort {
                 lock(&self.requests).remove(&exchange);
                 return Ok(progress);
             }
+            ConnectState::Unreachable(node) => {
+                lock(&self.requests).remove(&exchange);
+                return Err(Error::NoEcho { node });
+            }
             ConnectState::Accepted(node, remote) => (node, remote),
         };
         if remote.connection != connection {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::default::{DEVICE_VARIABLE, serve_command};
+
 /// Result of opening.
 pub type Result<T> = core::result::Result<T, Error>;
 
@@ -39,18 +41,31 @@ pub enum Error {
          --features rtl -p libvipl), or use sim:model"
     )]
     NoRtl,
-    /// No default device.
+    /// Nobody serves devices.
     #[error(
-        "no device: {variable} is not set, and no simulator has a socket in {}; start one with `viaduct cosim serve`, \
-         or set {variable}=sim:model", folder.display()
+        "no device: no simulator has a socket in {}; start one with `{}`, or set {DEVICE_VARIABLE} to another folder \
+         or device, such as sim:model", folder.display(), serve_command(folder)
     )]
     NoDefault {
-        /// The variable that names one.
-        variable: &'static str,
         /// Where sockets would be.
         folder: PathBuf,
+    },
+    /// Every device in a folder is another program's, or dead.
+    #[error(
+        "no device in {} is free: {}; `{} --nodes N` serves more", folder.display(), list(why), serve_command(folder)
+    )]
+    NoneFree {
+        /// Where the sockets are.
+        folder: PathBuf,
+        /// What is wrong with each.
+        why: Vec<host_driver::Error>,
     },
     /// The driver says no.
     #[error(transparent)]
     Driver(#[from] host_driver::Error),
+}
+
+fn list(why: &[host_driver::Error]) -> String {
+    let each: Vec<String> = why.iter().map(ToString::to_string).collect();
+    each.join("; ")
 }

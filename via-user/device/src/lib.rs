@@ -4,16 +4,21 @@
 //! |---|---|
 //! | `sim:model[?OPTIONS]` | the behavioural model, in a world in this process ([`sim`]) |
 //! | `sim:rtl[?OPTIONS]` | the Verilated RTL, in a world in this process (feature `rtl`) |
-//! | `vfio-user:PATH` | a simulator in another process, at its socket |
+//! | `vfio-user:PATH` | a NIC of a simulator in another process, at its socket; in a folder, the first that is free |
 //! | `vfio:ADDRESS` | a PCIe card; later |
-//! | empty, or a name of old such as `/dev/clanvi0` or `VINIC0` | the default device ([`default_url`]) |
+//! | empty, or a name of old such as `/dev/clanvi0` or `VINIC0` | the default device |
+//!
+//! The default device is what [`DEVICE_VARIABLE`] names, a URL or a folder of sockets. If it is not
+//! set, it is the first NIC in the run-time folder of simulators that no other program uses: a NIC
+//! serves one program, so that programs that are started one after the other get one each. Within a
+//! program all names of the default device are the same NIC.
 //!
 //! The same device may be opened many times in a process: each time gives a port of its own on it,
 //! and the device is given back with the last one.
 #![forbid(unsafe_code)]
 
+mod default;
 mod error;
-pub mod live;
 pub mod sim;
 mod url;
 
@@ -26,11 +31,9 @@ use host_driver::nic::{Nic, NicConfig};
 use host_driver::port::HardwarePort;
 use host_driver::sync::lock;
 
+pub use default::DEVICE_VARIABLE;
 pub use error::{Error, Result};
 pub use url::{Kind, Place, SimOptions, parse};
-
-/// The variable that names the default device.
-pub const DEVICE_VARIABLE: &str = "VIADUCT_DEVICE";
 
 /// Drivers of this process by what they drive. A driver goes with its last port.
 static DRIVERS: Mutex<BTreeMap<String, Weak<Nic>>> = Mutex::new(BTreeMap::new());
@@ -41,22 +44,50 @@ static DRIVERS: Mutex<BTreeMap<String, Weak<Nic>>> = Mutex::new(BTreeMap::new())
 /// [`Error::Malformed`]; otherwise why there is no such device.
 pub fn open(name: &str) -> Result<Arc<HardwarePort>> {
     let place = match parse(name)? {
-        Place::Default => parse(&default_url()?)?,
+        Place::Default => default::place()?,
         place => place,
     };
     // Held throughout, so that two openers do not bring the same device up twice.
     let mut drivers = lock(&DRIVERS);
     drivers.retain(|_, driver| driver.strong_count() > 0);
-    let key = place.key();
-    let driver = match drivers.get(&key).and_then(Weak::upgrade) {
-        Some(driver) => driver,
-        None => {
-            let driver = bring_up(&place)?;
-            drivers.insert(key, Arc::downgrade(&driver));
-            driver
-        }
+    let driver = match place {
+        Place::Folder(folder) => first_free(&mut drivers, folder)?,
+        Place::VfioUser(path) if path.is_dir() => first_free(&mut drivers, path)?,
+        place => shared(&mut drivers, &place)?,
     };
     Ok(HardwarePort::open(driver)?)
+}
+
+/// The driver of a device, which this process may have already.
+fn shared(drivers: &mut BTreeMap<String, Weak<Nic>>, place: &Place) -> Result<Arc<Nic>> {
+    let key = place.key();
+    if let Some(driver) = drivers.get(&key).and_then(Weak::upgrade) {
+        return Ok(driver);
+    }
+    let driver = bring_up(place)?;
+    drivers.insert(key, Arc::downgrade(&driver));
+    Ok(driver)
+}
+
+/// The first device in a folder that no other program uses; the same for all who ask for the
+/// folder.
+fn first_free(drivers: &mut BTreeMap<String, Weak<Nic>>, folder: PathBuf) -> Result<Arc<Nic>> {
+    let key = Place::Folder(folder.clone()).key();
+    if let Some(driver) = drivers.get(&key).and_then(Weak::upgrade) {
+        return Ok(driver);
+    }
+    let mut why = Vec::new();
+    for socket in default::sockets(&folder) {
+        match shared(drivers, &Place::VfioUser(socket)) {
+            Ok(driver) => {
+                drivers.insert(key, Arc::downgrade(&driver));
+                return Ok(driver);
+            }
+            Err(Error::Driver(error)) => why.push(error),
+            Err(other) => return Err(other),
+        }
+    }
+    Err(if why.is_empty() { Error::NoDefault { folder } } else { Error::NoneFree { folder, why } })
 }
 
 fn bring_up(place: &Place) -> Result<Arc<Nic>> {
@@ -71,29 +102,8 @@ fn bring_up(place: &Place) -> Result<Arc<Nic>> {
         Place::Vfio(address) => {
             Err(Error::NotYet { what: format!("vfio:{address}"), instead: "sim:model" })
         }
-        Place::Default => {
-            Err(Error::NoDefault { variable: DEVICE_VARIABLE, folder: run_time_folder() })
-        }
+        // Neither is a device; `open` has found one.
+        Place::Folder(folder) => Err(Error::NoDefault { folder: folder.clone() }),
+        Place::Default => Err(Error::NoDefault { folder: run_time_folder() }),
     }
-}
-
-/// The URL of the default device: `VIADUCT_DEVICE`, else the first socket in [`run_time_folder`].
-///
-/// # Errors
-/// [`Error::NoDefault`].
-pub fn default_url() -> Result<String> {
-    if let Ok(url) = std::env::var(DEVICE_VARIABLE)
-        && !url.is_empty()
-    {
-        return Ok(url);
-    }
-    let folder = run_time_folder();
-    let mut sockets: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
-        .unwrap_or_default();
-    sockets.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
-    sockets.sort();
-    let first = sockets.into_iter().next();
-    let no_default = Error::NoDefault { variable: DEVICE_VARIABLE, folder };
-    first.map(|path| format!("vfio-user:{}", path.display())).ok_or(no_default)
 }

@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use nic_regs::limits::PEER_COUNT;
+
 use crate::error::{Error, Result};
 
-/// Most nodes of a simulated world: the two ends of a wire.
-const NODES_MAX: u8 = 2;
+/// Most nodes of a simulated world: as many as a NIC knows.
+#[expect(clippy::cast_possible_truncation, reason = "64")]
+const NODES_MAX: u8 = PEER_COUNT as u8;
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +36,7 @@ pub struct SimOptions {
     pub seed: u64,
     /// Worlds of different names have nothing to do with each other.
     pub world: String,
-    /// Doorbells of programs are memory that leads nowhere ([`crate::live`]): for counting what
+    /// Doorbells of programs are memory that leads nowhere ([`cosim::world::live`]): for counting what
     /// posting costs.
     pub doorbells_nowhere: bool,
 }
@@ -62,6 +65,8 @@ pub enum Place {
     VfioUser(PathBuf),
     /// A PCIe card.
     Vfio(String),
+    /// Behind the first socket in a folder that no other program uses.
+    Folder(PathBuf),
     /// Wherever the default device is.
     Default,
 }

@@ -2,7 +2,7 @@
 #ifndef EXAMPLE_COMMON_H
 #define EXAMPLE_COMMON_H
 
-/* For compilers that are told to be strict (-std=c11): clocks and aligned memory are POSIX. */
+/* posix_memalign and clock_gettime, also for a compiler that is told to be strict (-std=c11). */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

@@ -166,7 +166,8 @@ impl Vi {
     /// # Errors
     /// [`VipReturn::NoMatch`] promptly if nobody waits there; [`VipReturn::Reject`];
     /// [`VipReturn::Timeout`] if no answer came (also if the other node is dead);
-    /// [`VipReturn::NotReachable`] for an address that is not on this network;
+    /// [`VipReturn::NotReachable`] for an address that is not on this network, and for the own one
+    /// if the link does not bring back what a node sends to itself (some milliseconds of the NIC);
     /// [`VipReturn::InvalidState`] unless Idle, or if another thread disconnects the VI meanwhile;
     /// [`VipReturn::InvalidParameter`] for a timeout of zero.
     #[doc(alias = "VipConnectRequest")]

@@ -118,7 +118,7 @@ impl From<host_driver::Error> for Error {
             E::BadArgument { .. } | E::OutOfRange { .. } | E::NoSuch { .. } => {
                 VipReturn::InvalidParameter
             }
-            E::NotReachable { .. } => VipReturn::NotReachable,
+            E::NotReachable { .. } | E::NoEcho { .. } => VipReturn::NotReachable,
             E::NotSupported { .. } => VipReturn::ErrorNotSupported,
             _ => VipReturn::ErrorResource,
         };

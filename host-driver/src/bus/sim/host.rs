@@ -38,8 +38,9 @@ const fn scattered(value: u64) -> u64 {
     value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
+/// See the module.
 #[derive(Debug)]
-pub(super) struct SimHost {
+pub struct SimHost {
     mappings: BTreeMap<u64, DmaMemory>,
     /// The mapping hit last, for the next access.
     last: Option<(u64, DmaMemory)>,
@@ -51,7 +52,9 @@ pub(super) struct SimHost {
 }
 
 impl SimHost {
-    pub(super) fn new(node: usize) -> Self {
+    /// Nothing is mapped; `node` makes its addresses differ from those of other nodes.
+    #[must_use]
+    pub fn new(node: usize) -> Self {
         Self {
             mappings: BTreeMap::new(),
             last: None,
@@ -64,10 +67,12 @@ impl SimHost {
         }
     }
 
+    /// Maps memory; gives its address for the device.
+    ///
     /// The low bits of addresses rise and are not used again, so that a late access to memory that
     /// is no longer mapped is always caught; the high ones are any, so that one that is lost is
     /// noticed.
-    pub(super) fn map(&mut self, memory: &DmaMemory) -> u64 {
+    pub fn map(&mut self, memory: &DmaMemory) -> u64 {
         let low = self.next_address + GUARD_BYTES + memory.page_offset() as u64;
         let end = low + memory.len() as u64;
         self.next_address = end.next_multiple_of(PAGE_BYTES as u64);
@@ -76,7 +81,8 @@ impl SimHost {
         address
     }
 
-    pub(super) fn unmap(&mut self, address: u64) {
+    /// Takes a mapping back; the device reaches it no more.
+    pub fn unmap(&mut self, address: u64) {
         self.mappings.remove(&address);
         self.last = None;
     }
@@ -89,18 +95,20 @@ impl SimHost {
         self.interrupt_count
     }
 
-    pub(super) fn take_interrupt(&mut self, vector: u16) -> bool {
+    /// Whether a vector was raised since the last call.
+    pub fn take_interrupt(&mut self, vector: u16) -> bool {
         self.pending.get_mut(usize::from(vector)).is_some_and(core::mem::take)
     }
 
     /// Raises a vector as if the device had; that is not counted.
-    pub(super) fn raise_interrupt(&mut self, vector: u16) {
+    pub fn raise_interrupt(&mut self, vector: u16) {
         if let Some(pending) = self.pending.get_mut(usize::from(vector)) {
             *pending = true;
         }
     }
 
-    pub(super) fn take_touched(&mut self) -> bool {
+    /// Whether the device wrote something small since the last call: a status, an event, an interrupt.
+    pub fn take_touched(&mut self) -> bool {
         core::mem::take(&mut self.touched)
     }
 

@@ -227,5 +227,22 @@ pub fn error_reply(to: Header, error: u32) -> Vec<u8> {
     Header { size, flags, error, ..to }.to_bytes().to_vec()
 }
 
+/// The error reply to a VERSION at a device that another program has, and that program's process,
+/// 0 if it is not known. The protocol leaves what follows the header of an error open, and clients
+/// that do not know of the number pass over it.
+#[must_use]
+pub fn busy_reply(to: Header, process: u32) -> Vec<u8> {
+    let flags = flag::REPLY | flag::ERROR;
+    let mut bytes = message(to.id, to.command, flags, &[&process.to_le_bytes()]);
+    bytes[12..HEADER_BYTES].copy_from_slice(&errno::BUSY.to_le_bytes());
+    bytes
+}
+
+/// The process that the payload of a [`busy_reply`] names.
+#[must_use]
+pub fn busy_process(payload: &[u8]) -> Option<u32> {
+    Words(payload).u32().filter(|process| *process != 0)
+}
+
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use super::protocol::{self, Command, Header, flag};
+use super::protocol::{self, Command, flag};
 use super::socket::{self, Inbox, Received};
 
 /// The stream of commands. Replies come in the order of the commands.
@@ -34,23 +34,19 @@ impl Stream {
         Ok(self.next_id)
     }
 
-    /// Sends a command and waits for its answer: the reply, or the errno of an error.
+    /// Sends a command and waits for its answer: the reply, or that of an error.
     pub(super) fn ask(
         &mut self,
         command: Command,
         parts: &[&[u8]],
         fds: &[BorrowedFd<'_>],
-    ) -> io::Result<Result<socket::Message, u32>> {
+    ) -> io::Result<Result<socket::Message, socket::Message>> {
         let id = self.send(command, 0, parts, fds)?;
         match self.inbox.receive(self.socket.as_fd(), true)? {
             Received::Message(reply) if !reply.header.is_reply() || reply.header.id != id => {
                 Err(io::Error::other("it answers something that was not asked"))
             }
-            Received::Message(socket::Message { header: Header { flags, error, .. }, .. })
-                if flags & flag::ERROR != 0 =>
-            {
-                Ok(Err(error))
-            }
+            Received::Message(reply) if reply.header.flags & flag::ERROR != 0 => Ok(Err(reply)),
             Received::Message(reply) => Ok(Ok(reply)),
             Received::Closed => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
             _ => Err(io::Error::other("its answer is malformed")),

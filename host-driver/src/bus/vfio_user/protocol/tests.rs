@@ -13,6 +13,15 @@ fn a_header_is_as_the_protocol_says() {
     let refused = Header::from_bytes(refused.first_chunk().unwrap());
     assert_eq!((refused.id, refused.command, refused.error), (0x1234, 9, 22));
     assert!(refused.is_reply() && refused.flags & flag::ERROR != 0);
+    for process in [0, 4711] {
+        let busy = busy_reply(header, process);
+        let refused = Header::from_bytes(busy.first_chunk().unwrap());
+        assert_eq!((refused.error, refused.size), (errno::BUSY, 20));
+        assert!(refused.is_reply() && refused.flags & flag::ERROR != 0);
+        let named = busy_process(&busy[HEADER_BYTES..]);
+        assert_eq!(named, Some(process).filter(|process| *process != 0));
+    }
+    assert_eq!(busy_process(&[]), None);
 }
 
 #[test]
@@ -26,6 +35,8 @@ fn versions_say_what_they_say() {
     let bytes = alone.to_bytes(false);
     assert_eq!(Version::parse(&bytes), Some(alone));
     assert!(!String::from_utf8_lossy(&bytes).contains("twin"));
+    let named = Version { process: Some(4711), ..own };
+    assert_eq!(Version::parse(&named.to_bytes(false)), Some(named));
     // Nothing said: defaults. What libvfio-user and QEMU say: taken.
     let bare = Version::parse(&[0, 0, 1, 0]).unwrap();
     assert_eq!((bare.version, bare.max_fds, bare.twin_socket), ((0, 1), 1, false));

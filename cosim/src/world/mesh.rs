@@ -1,4 +1,4 @@
-//! The network of a server: a wire between every two nodes. The NIC has one link port; a frame goes
+//! The network of a world: a wire between every two nodes. The NIC has one link port; a frame goes
 //! to the wire of its destination node, and the frames that arrive on the wires of a node take
 //! turns.
 
@@ -15,6 +15,8 @@ struct Port {
     receiving: Option<usize>,
     /// Whose turn is next.
     next: usize,
+    /// Somebody uses the node.
+    used: bool,
 }
 
 /// See the module.
@@ -44,7 +46,14 @@ impl Mesh {
         (&mut self.wires[high * (high + 1) / 2 + low], side)
     }
 
-    /// Whether a frame was sent since the last call that is more than an acknowledgement.
+    /// Says whether somebody uses a node.
+    pub(super) fn set_used(&mut self, node: usize, used: bool) {
+        self.ports[node].used = used;
+    }
+
+    /// Whether a frame was sent since the last call that is work: more than an acknowledgement, and
+    /// than a SYN to a node that nobody uses. Who opens a channel to such a node has to wait until
+    /// somebody does, and only then is there something to wait for.
     pub(super) fn take_busy(&mut self) -> bool {
         core::mem::take(&mut self.busy)
     }
@@ -76,13 +85,20 @@ impl Link for MeshEnd<'_> {
 
     fn send(&mut self, now: u64, beat: Beat) {
         let nodes = self.mesh.ports.len();
-        let to = *self.mesh.ports[self.node].sending.get_or_insert_with(|| {
-            // The first beat of the header: the type in its second byte, the destination in its
-            // sixth.
-            let bytes = beat.data.to_le_bytes();
-            self.mesh.busy |= bytes[1] != Type::Ack as u8;
-            Some(usize::from(bytes[5])).filter(|to| *to < nodes)
-        });
+        let to = match self.mesh.ports[self.node].sending {
+            Some(to) => to,
+            None => {
+                // The first beat of the header: the type in its second byte, the destination in its
+                // sixth.
+                let bytes = beat.data.to_le_bytes();
+                let to = Some(usize::from(bytes[5])).filter(|to| *to < nodes);
+                let used = to.is_some_and(|to| self.mesh.ports[to].used);
+                let waits = bytes[1] == Type::Syn as u8 && !used;
+                self.mesh.busy |= bytes[1] != Type::Ack as u8 && !waits;
+                self.mesh.ports[self.node].sending = Some(to);
+                to
+            }
+        };
         if let Some(to) = to {
             let (wire, side) = self.mesh.wire(self.node, to);
             wire.end(side).send(now, beat);
@@ -151,6 +167,18 @@ mod tests {
             let to = to as u64;
             assert_eq!(got, [to, 10 + to, 20 + to], "also from itself, none from nowhere");
         }
+    }
+
+    #[test]
+    fn a_channel_to_nobody_is_no_work() {
+        let mut mesh = Mesh::new(2, 1, &Faults::default());
+        let syn = Beat { data: (Type::Syn as u64) << 8 | 1 << 40, last: true };
+        mesh.end(0).send(0, syn);
+        assert!(!mesh.take_busy());
+        mesh.set_used(1, true);
+        mesh.end(0).send(1, syn);
+        assert!(mesh.take_busy());
+        assert_eq!((0..9).filter_map(|now| mesh.end(1).receive(now)).count(), 2, "both arrive");
     }
 
     #[test]

@@ -1,0 +1,90 @@
+//! Programs that name no device: each gets the first NIC that is free.
+
+use std::path::Path;
+
+use tests::served::{Process, Simulator, say, wait_for_stop};
+
+/// What [`device::DEVICE_VARIABLE`] is.
+const DEVICE: &str = device::DEVICE_VARIABLE;
+
+/// Opens what the test says, twice, and holds it.
+pub(super) fn role(name: &str) {
+    match device::open(name) {
+        Ok(port) => {
+            say(&format!("opened {}", port.nic().bus().name()));
+            let again = device::open("/dev/clanvi0").unwrap();
+            assert!(std::sync::Arc::ptr_eq(again.nic(), port.nic()), "one NIC");
+            wait_for_stop();
+        }
+        Err(error) => say(&format!("refused {error}")),
+    }
+}
+
+/// A program whose run-time folder is in `home`.
+fn program(home: &Path, role: &str, variable: &str) -> Process {
+    let home = home.to_str().unwrap();
+    Process::program_with(home.as_ref(), role, &[("XDG_RUNTIME_DIR", home), (DEVICE, variable)])
+}
+
+#[test]
+fn programs_without_arguments_get_a_nic_each() {
+    let home = std::env::temp_dir().join(format!("viaduct-home-{}", std::process::id()));
+    std::fs::create_dir_all(&home).unwrap();
+    let folder = home.join("viaduct");
+
+    // Nobody serves: the error says what to do.
+    let text = program(&home, "default nic0", "").expect("refused");
+    assert!(text.contains(folder.to_str().unwrap()), "{text}");
+    assert!(text.contains("`viaduct cosim serve`") && text.contains(DEVICE), "{text}");
+
+    let simulator = Simulator::start_at(folder.clone(), 2, 0.0);
+    let mut first = program(&home, "default VINIC0", "");
+    assert!(first.expect("opened").ends_with("nic0.sock"));
+    let mut second = program(&home, "default ", "");
+    assert!(second.expect("opened").ends_with("nic1.sock"));
+
+    // All are taken: by whom, and what to do.
+    let text = program(&home, "default /dev/clanvi1", "").expect("refused");
+    for part in [
+        format!("nic0.sock: another program uses this device: process {} (", first.id()),
+        format!("nic1.sock: another program uses this device: process {} (", second.id()),
+        "viaduct cosim serve --nodes".to_owned(),
+    ] {
+        assert!(text.contains(&part), "{part} in {text}");
+    }
+    // One by its own name too.
+    let socket = format!("vfio-user:{}", simulator.socket(1).display());
+    let text = program(&home, "default ", &socket).expect("refused");
+    assert!(text.contains(&format!("process {}", second.id())), "{text}");
+
+    // What a killed program had is free at once.
+    first.kill();
+    let mut third = program(&home, "default ", "");
+    assert!(third.expect("opened").ends_with("nic0.sock"));
+    third.stop();
+    second.stop();
+
+    // A simulator that died leaves sockets at which nobody is.
+    let mut simulator = simulator;
+    simulator.process().kill();
+    let text = program(&home, "default ", "").expect("refused");
+    assert!(text.contains("nic0.sock") && text.contains("`viaduct cosim serve"), "{text}");
+    std::fs::remove_dir_all(&home).unwrap();
+}
+
+#[test]
+fn the_variable_may_name_a_folder() {
+    let simulator = Simulator::start("folder", 2, 0.0);
+    let folder = simulator.folder().to_str().unwrap().to_owned();
+    let home = simulator.folder().join("nothing");
+    for variable in [folder.clone(), format!("vfio-user:{folder}")] {
+        let mut programs = [0, 1].map(|_| program(&home, "default ", &variable));
+        let mut got: Vec<_> = programs.iter_mut().map(|program| program.expect("opened")).collect();
+        got.sort();
+        assert!(got[0].ends_with("nic0.sock") && got[1].ends_with("nic1.sock"), "{got:?}");
+        programs.into_iter().for_each(Process::stop);
+    }
+    let text = program(&home, "default ", "no/such").expect("refused");
+    assert!(text.contains("`viaduct cosim serve --dir no/such`"), "{text}");
+    simulator.stop();
+}

@@ -1,0 +1,105 @@
+//! The default device: what a program gets that names none.
+
+use std::path::{Path, PathBuf};
+
+use host_driver::bus::vfio_user::run_time_folder;
+
+use crate::error::{Error, Result};
+use crate::url::{Place, parse};
+
+/// The variable that names the default device.
+pub const DEVICE_VARIABLE: &str = "VIADUCT_DEVICE";
+
+/// Where the default device is: what `VIADUCT_DEVICE` names (a URL, a socket, or a folder of
+/// sockets), else the run-time folder.
+///
+/// # Errors
+/// The variable names nothing that can be opened.
+pub(crate) fn place() -> Result<Place> {
+    match std::env::var(DEVICE_VARIABLE) {
+        Ok(named) if !named.trim().is_empty() => named_place(named.trim()),
+        _ => Ok(Place::Folder(run_time_folder())),
+    }
+}
+
+fn named_place(named: &str) -> Result<Place> {
+    let path = Path::new(named);
+    if path.is_dir() {
+        return Ok(Place::Folder(path.to_owned()));
+    }
+    match parse(named) {
+        Ok(Place::Default) => Err(Error::Malformed {
+            url: named.to_owned(),
+            why: format!(
+                "{DEVICE_VARIABLE} says what this name stands for: give it a URL, or a folder of sockets"
+            ),
+        }),
+        // A folder may come into being with its simulator.
+        Err(Error::Unknown { .. }) if named.contains('/') => {
+            let is_socket = path.extension().is_some_and(|extension| extension == "sock");
+            let of = if is_socket { Place::VfioUser } else { Place::Folder };
+            Ok(of(path.to_owned()))
+        }
+        other => other,
+    }
+}
+
+/// The sockets in a folder, in the order in which they are tried: by the number in the name, so
+/// that `nic2` is before `nic10`.
+pub(crate) fn sockets(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut sockets: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    sockets.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
+    sockets.sort_by_cached_key(|path| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let number = name[digits..].parse::<u64>().unwrap_or(u64::MAX);
+        (name[..digits].to_owned(), number)
+    });
+    sockets
+}
+
+/// The command that serves sockets in a folder.
+pub(crate) fn serve_command(folder: &Path) -> String {
+    let command = "viaduct cosim serve";
+    if folder == run_time_folder() {
+        return command.to_owned();
+    }
+    format!("{command} --dir {}", folder.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_takes_urls_sockets_and_folders() {
+        let folder = std::env::temp_dir();
+        let name = folder.to_str().unwrap();
+        assert_eq!(named_place(name).unwrap(), Place::Folder(folder.clone()));
+        let socket = PathBuf::from("nics/nic3.sock");
+        assert_eq!(named_place("nics/nic3.sock").unwrap(), Place::VfioUser(socket.clone()));
+        assert_eq!(named_place("vfio-user:nics/nic3.sock").unwrap(), Place::VfioUser(socket));
+        assert_eq!(named_place("not/yet").unwrap(), Place::Folder("not/yet".into()));
+        assert!(matches!(named_place("sim:model").unwrap(), Place::Sim(..)));
+        assert!(matches!(named_place("eth0"), Err(Error::Unknown { .. })));
+        let circle = named_place("VINIC0").unwrap_err().to_string();
+        assert!(circle.contains("VINIC0") && circle.contains(DEVICE_VARIABLE), "{circle}");
+    }
+
+    #[test]
+    fn sockets_are_in_the_order_of_their_numbers() {
+        let folder = std::env::temp_dir().join(format!("viaduct-order-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["nic10.sock", "nic2.sock", "nic1.sock", "other.sock", "nic0.log"] {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        let found: Vec<_> = sockets(&folder)
+            .iter()
+            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, ["nic1.sock", "nic2.sock", "nic10.sock", "other.sock"]);
+        assert!(sockets(&folder).is_empty());
+    }
+}
