@@ -121,7 +121,8 @@ fn instructions(program: &Path, spec: &Spec) -> Result<Row, Failure> {
 /// Instructions in calls of `function`.
 fn collect(program: &Path, mode: &str, function: &str, count: u32) -> Result<f64, Failure> {
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        // Fair: threads that poll must not keep the simulated NICs from running.
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--fair-sched=try"])
         .arg(format!("--toggle-collect={function}"))
         .arg(program)
         .args([mode, &count.to_string()])
