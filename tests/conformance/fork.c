@@ -214,3 +214,30 @@ ROW_CONNECTED(FUNCTIONAL, fork_then_close, "VipCloseNic",
     exchange(p, 9);
     end_writer(child);
 }
+
+/* What a child does with its parent's NIC: each call ends, none is a success that it cannot be. */
+static void use_parents_card(const pair_t *p)
+{
+    VIP_DESCRIPTOR *done;
+    VIP_VI_HANDLE vi;
+    VIP_VI_ATTRIBUTES attributes = vi_attributes(&p->a, VIP_SERVICE_RELIABLE_DELIVERY);
+    int good = VipCreateVi(p->a.nic, &attributes, NULL, NULL, &vi) != VIP_SUCCESS;
+    VIP_RETURN code = VipPostSend(p->va, one_segment(&p->a, 0, 0, BYTES), p->a.handle);
+    if (code == VIP_SUCCESS)
+        good = good && VipSendWait(p->va, LONG, &done) != VIP_SUCCESS;
+    good = good && VipRecvDone(p->va, &done) != VIP_SUCCESS;
+    VipCloseNic(p->a.nic);
+    _exit(good ? 0 : 1);
+}
+
+ROW_CONNECTED(FUNCTIONAL, fork_child_has_no_card, "VipCreateVi",
+              "a child that uses its parent's NIC is told that it has none; the parent's stays")
+{
+    post(p);
+    exchange(p, 1);
+    pid_t child = fork();
+    if (child == 0)
+        use_parents_card(p);
+    await_child(child);
+    exchange(p, 2);
+}

@@ -4,6 +4,9 @@
 //! whoever touches a device wakes it. A waiting program sleeps until the engine has written something
 //! small into host memory. Time is that of the wall, as it is for programs that share a simulator
 //! with others, and bounds of the driver are as much longer.
+//!
+//! A child after fork has no engine: to it the cards are absent, and it touches no lock of the world,
+//! which a thread of its parent may have held.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -156,6 +159,8 @@ impl Shared {
 pub struct LiveWorld {
     shared: Arc<Shared>,
     start: Instant,
+    /// The process whose engine runs it.
+    process: u32,
 }
 
 impl LiveWorld {
@@ -183,13 +188,46 @@ impl LiveWorld {
         let thread = std::thread::Builder::new().name("viaduct-sim".to_owned());
         let started = thread.spawn(move || engine.run());
         started.map_err(|_| Error::Exhausted { what: "thread", limit: 0 })?;
-        Ok(Arc::new(Self { shared, start: Instant::now() }))
+        Ok(Arc::new(Self { shared, start: Instant::now(), process: std::process::id() }))
     }
 
     /// Cycles run so far.
     #[must_use]
     pub fn now(&self) -> u64 {
         lock(&self.shared.world).now()
+    }
+
+    /// Whether this is not a child of its process.
+    fn is_here(&self) -> bool {
+        std::process::id() == self.process
+    }
+
+    /// Uses the world. None in a child.
+    fn with<R>(&self, f: impl FnOnce(&mut World<LocalHost>) -> R) -> Option<R> {
+        self.is_here().then(|| self.shared.with(f))
+    }
+
+    /// Wakes the engine.
+    fn poke(&self) {
+        if self.is_here() {
+            self.shared.poke();
+        }
+    }
+
+    /// Wakes waiters.
+    fn touch(&self) {
+        if self.is_here() {
+            self.shared.touch();
+        }
+    }
+
+    /// Waits until an engine has written something since this thread looked last.
+    fn wait(&self, bound: Duration) {
+        if self.is_here() {
+            self.shared.wait(bound);
+        } else {
+            std::thread::sleep(bound);
+        }
     }
 
     fn now_ns(&self) -> u64 {
@@ -200,7 +238,7 @@ impl LiveWorld {
 impl Drop for LiveWorld {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        self.shared.poke();
+        self.poke();
     }
 }
 
@@ -217,7 +255,7 @@ impl LiveBus {
     /// The bus of `node`, which is one of the world's; one at a time.
     #[must_use]
     pub fn new(world: Arc<LiveWorld>, node: usize) -> Self {
-        world.shared.with(|world| world.set_used(node, true));
+        let _ = world.with(|world| world.set_used(node, true));
         Self { world, node, nowhere: None }
     }
 
@@ -231,30 +269,31 @@ impl LiveBus {
         Ok(self)
     }
 
-    fn host<R>(&self, f: impl FnOnce(&mut SimHost) -> R) -> R {
-        self.world.shared.with(|world| f(&mut world.host(self.node).host))
+    fn host<R>(&self, f: impl FnOnce(&mut SimHost) -> R) -> Option<R> {
+        self.world.with(|world| f(&mut world.host(self.node).host))
     }
 
     fn write(&self, bar: u8, offset: u64, data: &[u8]) {
-        self.world.shared.with(|world| world.write(self.node, bar, offset, data));
-        self.world.shared.poke();
+        let _ = self.world.with(|world| world.write(self.node, bar, offset, data));
+        self.world.poke();
     }
 }
 
 impl Drop for LiveBus {
     fn drop(&mut self) {
-        self.world.shared.with(|world| world.set_used(self.node, false));
+        let _ = self.world.with(|world| world.set_used(self.node, false));
     }
 }
 
 impl Bar for LiveBus {
     #[expect(clippy::cast_possible_truncation, reason = "the answer to a read of 4 bytes")]
     fn read32(&self, bar: u8, offset: u64) -> Result<u32> {
-        let shared = &self.world.shared;
-        let value = shared.with(|world| world.read(self.node, bar, offset, 4));
-        shared.poke();
+        let Some(value) = self.world.with(|world| world.read(self.node, bar, offset, 4)) else {
+            return Ok(u32::MAX);
+        };
+        self.world.poke();
         // The world ran until the answer was there, and may have written something.
-        shared.touch();
+        self.world.touch();
         let register = || register_name(bar, offset);
         value.map(|value| value as u32).ok_or_else(|| Error::ReadTimeout {
             register: register(),
@@ -285,11 +324,12 @@ impl Bar for LiveBus {
 
 impl Dma for LiveBus {
     fn map(&self, memory: &DmaMemory) -> Result<u64> {
-        Ok(self.host(|host| host.map(memory)))
+        let absent = || Error::Absent { device: self.name(), register: "ID".to_owned() };
+        self.host(|host| host.map(memory)).ok_or_else(absent)
     }
 
     fn unmap(&self, bus_address: u64) {
-        self.host(|host| host.unmap(bus_address));
+        let _ = self.host(|host| host.unmap(bus_address));
     }
 }
 
@@ -299,7 +339,7 @@ impl Irq for LiveBus {
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {
-        self.host(|host| host.take_interrupt(vector))
+        self.host(|host| host.take_interrupt(vector)).unwrap_or(false)
     }
 
     fn wait_interrupt(&self, vector: u16, bound_ns: u64, _wait: Wait) -> bool {
@@ -312,19 +352,19 @@ impl Irq for LiveBus {
             if left == 0 {
                 return false;
             }
-            self.world.shared.wait(Duration::from_nanos(left).min(WAIT));
+            self.world.wait(Duration::from_nanos(left).min(WAIT));
         }
     }
 
     fn raise_interrupt(&self, vector: u16) {
-        self.host(|host| host.raise_interrupt(vector));
-        self.world.shared.touch();
+        let _ = self.host(|host| host.raise_interrupt(vector));
+        self.world.touch();
     }
 }
 
 impl Bus for LiveBus {
     fn relax(&self, _wait: Wait) {
-        self.world.shared.wait(WAIT);
+        self.world.wait(WAIT);
     }
 
     fn now_ns(&self) -> u64 {
