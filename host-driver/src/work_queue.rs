@@ -8,6 +8,7 @@
 //! Posting and taking allocate nothing and touch nothing that another queue writes: a queue has its
 //! ring from the start, and its own handle to the memory of each region that it has met.
 
+mod gated;
 mod inline;
 mod ring;
 mod slot;
@@ -28,7 +29,9 @@ use crate::doorbell::PushLine;
 use ring::{Candidate, Posted, Ring};
 use slot::Front;
 
+pub use gated::{GatedQueue, Posting, Ready, Short, Taking, Work, WorkGuard};
 pub use inline::Inline;
+pub use ring::Watch;
 pub use slot::Slot;
 
 /// Segment counts that a token can speak of.
@@ -61,7 +64,7 @@ pub enum Head<T = Slot> {
 
 /// What became of a post that was to take the common way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtHand {
+pub(crate) enum AtHand {
     /// It is posted.
     Posted,
     /// Nothing has happened: its data may travel with the doorbell, [`WorkQueue::push_at_hand`].
@@ -207,13 +210,12 @@ impl WorkQueue {
         ring: impl FnOnce(u64, Option<&Inline>),
     ) -> Result<()> {
         let (pushes, number) = (self.pushes, self.ring.posted);
-        let Some((mut candidate, shape)) = self.candidate(handle, address) else {
+        let Some((candidate, shape)) = self.candidate(handle, address) else {
             return Err(self.refusal(address));
         };
         let idle = pushes && candidate.is_next();
         let token = token(candidate.bits(), shape);
         candidate.link(handle);
-        candidate.follow();
         candidate.enter(room);
         if self.held {
             return Ok(());
@@ -282,14 +284,15 @@ impl WorkQueue {
     /// This is the fast path: straight code.
     #[inline(always)]
     #[must_use]
-    pub fn post_at_hand(
+    pub(crate) fn post_at_hand(
         &mut self,
         address: u64,
         handle: Handle,
         doorbell: &RegisterLine,
+        watch: &mut Watch,
     ) -> AtHand {
         let pushes = self.pushes;
-        let Some(mut candidate) = self.ring.candidate(handle, address) else { return AtHand::No };
+        let Some(candidate) = self.ring.candidate(handle, address) else { return AtHand::No };
         let front = candidate.front();
         // Of a descriptor without segments the length means nothing.
         if pushes && candidate.is_next() && front.segment_length() <= PUSH_DATA_BYTES {
@@ -298,7 +301,7 @@ impl WorkQueue {
         }
         let token = token(candidate.bits(), front.shape());
         candidate.link(handle);
-        candidate.follow();
+        candidate.show(watch);
         doorbell.registers().store(0, token);
         candidate.enter(0);
         AtHand::Posted
@@ -309,9 +312,14 @@ impl WorkQueue {
     /// happened, [`WorkQueue::post_at`] does it.
     #[must_use]
     #[inline(always)]
-    pub fn push_at_hand(&mut self, handle: Handle, line: &PushLine) -> bool {
+    pub(crate) fn push_at_hand(
+        &mut self,
+        handle: Handle,
+        line: &PushLine,
+        watch: &mut Watch,
+    ) -> bool {
         const _: () = assert!(control::OP_SENDRECV == 0);
-        let Some(mut candidate) = self.ring.kept() else { return false };
+        let Some(candidate) = self.ring.kept() else { return false };
         let line = line.registers();
         let front = candidate.front();
         if front.shape() != 1 || front.reserved() != 0 {
@@ -326,9 +334,23 @@ impl WorkQueue {
         line.store(2, 0);
         data.words(|at, word| line.store(PUSH_HEADER_WORDS + at, word));
         line.finish();
-        candidate.follow();
+        candidate.show(watch);
         candidate.enter(0);
         true
+    }
+
+    /// Takes the oldest descriptor, which is done, as [`WorkQueue::take_address`].
+    #[inline(always)]
+    pub(crate) fn take_done(&mut self, watch: &mut Watch) -> (u64, u32) {
+        let taken = watch.oldest();
+        self.ring.leave();
+        *watch = self.ring.watch();
+        taken
+    }
+
+    /// What a poll looks at.
+    pub(crate) fn watch(&self) -> Watch {
+        self.ring.watch()
     }
 
     /// Addresses of the memory that posting and taking write, besides `self` and descriptors.
@@ -358,7 +380,7 @@ impl WorkQueue {
     pub fn post_flushed(&mut self, slot: &Slot) -> Result<bool> {
         self.meet_region_of(slot)?;
         let (address, queue) = (slot.memory().address(), self.queue);
-        let Some((mut candidate, _)) = self.candidate(slot.handle(), address) else {
+        let Some((candidate, _)) = self.candidate(slot.handle(), address) else {
             return Err(self.refusal(address));
         };
         let (front, done) = (candidate.front(), candidate.is_next());
@@ -368,7 +390,6 @@ impl WorkQueue {
         } else {
             front.clear_status();
         }
-        candidate.follow();
         candidate.enter(room_of(slot));
         Ok(done)
     }
@@ -402,7 +423,7 @@ impl WorkQueue {
             Head::Empty => Head::Empty,
             Head::NotDone => Head::NotDone,
             Head::Done(status) => {
-                let address = self.ring.oldest_address().unwrap_or(0);
+                let address = self.ring.address(self.ring.taken);
                 self.ring.leave();
                 Head::Done((address, status))
             }

@@ -8,8 +8,9 @@
 use core::marker::PhantomData;
 use core::ops::Range;
 use core::ptr::NonNull;
+use core::sync::atomic::AtomicU8;
 
-use nic_regs::desc::ALIGNMENT;
+use nic_regs::desc::{ALIGNMENT, status};
 use nic_regs::doorbell::{PUSH_DATA_BYTES, Token};
 use nic_regs::tpt::Handle;
 
@@ -101,6 +102,73 @@ unsafe impl Sync for Entry {}
 #[repr(align(128))]
 struct Entries(#[expect(dead_code, reason = "used one by one, by pointer")] [Entry; 8]);
 
+/// What a poll looks at: the oldest descriptor of a ring, and what to say if it is not done.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// The front of a descriptor that is posted in the ring, or of one that is never done.
+    head: NonNull<u8>,
+    found: u32,
+}
+
+// SAFETY: a pointer as in `Ring`, which goes where the ring goes.
+unsafe impl Send for Watch {}
+// SAFETY: as above.
+unsafe impl Sync for Watch {}
+
+/// The front of a descriptor that is never done.
+#[repr(align(64))]
+struct Never([AtomicU8; LINE_BYTES]);
+static NEVER: Never = Never([const { AtomicU8::new(0) }; LINE_BYTES]);
+
+impl Watch {
+    /// Found: the oldest descriptor is not done. As VIPL numbers it (`VIP_NOT_DONE`).
+    pub const NOT_DONE: u32 = 1;
+    /// Found: nothing is posted (`VIP_DESCRIPTOR_ERROR`).
+    pub const NOTHING: u32 = 11;
+    const EMPTY: Self = Self { head: NonNull::from_ref(&NEVER.0).cast(), found: Self::NOTHING };
+
+    /// What a poll has found, if there is nothing to take.
+    #[inline(always)]
+    pub(super) fn found(&self) -> Option<u32> {
+        (!self.is_done()).then_some(self.found)
+    }
+
+    /// Address and status of the oldest descriptor.
+    #[inline(always)]
+    pub(super) fn oldest(&self) -> (u64, u32) {
+        // SAFETY: the front of a descriptor that is posted, so its memory is kept.
+        let front = Front(unsafe { Line::new(self.head) });
+        (self.head.addr().get() as u64, front.status())
+    }
+
+    /// Whether the descriptor is done: one instruction, of which compilers make a load and a test.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn is_done(&self) -> bool {
+        // SAFETY: it reads a byte of the front of a descriptor that is posted, so its memory is kept.
+        unsafe {
+            core::arch::asm!(
+                "test byte ptr [{head} + {status}], {done}",
+                "jnz {is_done}",
+                head = in(reg) self.head.as_ptr(),
+                status = const Front::STATUS,
+                done = const status::DONE,
+                is_done = label { return true },
+                options(nostack, readonly),
+            );
+        }
+        false
+    }
+
+    /// Whether the descriptor is done.
+    #[cfg(not(target_arch = "x86_64"))]
+    #[inline(always)]
+    fn is_done(&self) -> bool {
+        // SAFETY: the front of a descriptor that is posted, so its memory is kept.
+        Front(unsafe { Line::new(self.head) }).is_done()
+    }
+}
+
 /// Descriptors numbered `taken` up to `posted`, each at its number modulo the ring's length.
 #[derive(Debug)]
 pub(super) struct Ring {
@@ -112,8 +180,6 @@ pub(super) struct Ring {
     entries: Box<[Entries]>,
     /// Their number less one.
     mask: usize,
-    /// The front of the oldest descriptor, if there is one.
-    oldest: Option<NonNull<u8>>,
     /// The front of the descriptor that was posted last, if it was not taken.
     last: Option<NonNull<u8>>,
     /// The region that was met last, at hand.
@@ -276,11 +342,11 @@ impl Candidate<'_> {
         }
     }
 
-    /// Makes it the one after the last: the oldest, if there is none.
+    /// Shows it as the oldest, if it is.
     #[inline(always)]
-    pub(super) const fn follow(&mut self) {
+    pub(super) const fn show(&self, watch: &mut Watch) {
         if self.last.is_none() {
-            self.ring.oldest = Some(self.start);
+            *watch = Watch { head: self.start, found: Watch::NOT_DONE };
         }
     }
 
@@ -301,7 +367,7 @@ impl Candidate<'_> {
         Some(PushData { start, length, memory: PhantomData })
     }
 
-    /// Enters it, after [`Candidate::follow`], with so much room as is known.
+    /// Enters it, with so much room as is known.
     #[inline(always)]
     pub(super) fn enter(self, room: u32) {
         let Self { ring, start, .. } = self;
@@ -341,7 +407,6 @@ impl Ring {
             full_at: limit as u64,
             entries,
             mask,
-            oldest: None,
             last: None,
             recent: NONE,
             data: NOTHING,
@@ -413,13 +478,16 @@ impl Ring {
     #[inline(always)]
     pub(super) fn oldest(&self) -> Option<Front<'_>> {
         // SAFETY: as in `front`.
-        self.oldest.map(|oldest| Front(unsafe { Line::new(oldest) }))
+        (!self.is_empty()).then(|| Front(unsafe { Line::new(self.entry(self.taken).front) }))
     }
 
-    /// Its virtual address.
+    /// What a poll looks at.
     #[inline(always)]
-    pub(super) fn oldest_address(&self) -> Option<u64> {
-        self.oldest.map(|oldest| oldest.addr().get() as u64)
+    pub(super) fn watch(&self) -> Watch {
+        if self.is_empty() {
+            return Watch::EMPTY;
+        }
+        Watch { head: self.entry(self.taken).front, found: Watch::NOT_DONE }
     }
 
     /// The front of the descriptor that was posted last, if it was not taken.
@@ -567,9 +635,7 @@ impl Ring {
         self.taken += 1;
         self.full_at += 1;
         if self.is_empty() {
-            (self.oldest, self.last) = (None, None);
-        } else {
-            self.oldest = Some(self.entry(self.taken).front);
+            self.last = None;
         }
     }
 }

@@ -91,6 +91,9 @@ impl Slot {
 pub(super) struct Front<'a>(pub(super) Line<'a>);
 
 impl Front<'_> {
+    /// Place of the status word; its first byte has the bit DONE.
+    pub(super) const STATUS: usize = STATUS;
+
     #[inline]
     pub(super) fn status(self) -> u32 {
         self.0.load_u32(STATUS)

@@ -147,6 +147,7 @@ struct Common {
     doorbell: RegisterLine,
     line: PushLine,
     queue: WorkQueue,
+    watch: Watch,
 }
 
 const HANDLE: Handle = Handle::new(3, 7);
@@ -158,7 +159,8 @@ impl Common {
         let line = PushLine::alone(&page).unwrap();
         memory.copy_from(512, b"a message of twenty-one, and more than forty bytes");
         let queue = WorkQueue::new(9, Queue::Send, 4, u8::MAX, true);
-        Self { memory, page, doorbell, line, queue }
+        let watch = queue.watch();
+        Self { memory, page, doorbell, line, queue, watch }
     }
 
     fn address(&self, offset: usize) -> u64 {
@@ -177,21 +179,24 @@ impl Common {
         let (address, memory) = (self.address(64 * slot), self.memory.clone());
         let find = |_: Handle| Some((memory.clone(), true));
         self.queue.post_at(address, HANDLE, &find, ring).unwrap();
+        self.watch = self.queue.watch();
     }
 
     fn post_at_hand(&mut self, slot: usize) -> AtHand {
         let address = self.address(64 * slot);
-        self.queue.post_at_hand(address, HANDLE, &self.doorbell)
+        self.queue.post_at_hand(address, HANDLE, &self.doorbell, &mut self.watch)
     }
 
     fn push_at_hand(&mut self) -> bool {
-        self.queue.push_at_hand(HANDLE, &self.line)
+        self.queue.push_at_hand(HANDLE, &self.line, &mut self.watch)
     }
 
     fn finish(&mut self, slot: usize) {
-        self.memory.store_u32(64 * slot + 28, status::DONE);
-        let Head::Done((taken, _)) = self.queue.take_address() else { panic!("done") };
-        assert_eq!(taken, self.address(64 * slot));
+        assert_eq!(self.watch.found(), Some(Watch::NOT_DONE));
+        self.memory.store_u32(64 * slot + 28, status::DONE | status::LENGTH_ERROR);
+        assert_eq!(self.watch.found(), None);
+        let taken = self.queue.take_done(&mut self.watch);
+        assert_eq!(taken, (self.address(64 * slot), status::DONE | status::LENGTH_ERROR));
     }
 }
 
@@ -205,7 +210,8 @@ fn the_common_way_posts_what_lies_at_hand() {
     common.post_long(0, |_, _| ());
     let (address, other) = (common.address(0), Handle::new(3, 8));
     for (bad, of) in [(address, other), (address + 8, HANDLE), (address + 1024, HANDLE)] {
-        assert_eq!(common.queue.post_at_hand(bad, of, &common.doorbell), AtHand::No);
+        let Common { queue, doorbell, watch, .. } = &mut common;
+        assert_eq!(queue.post_at_hand(bad, of, doorbell, watch), AtHand::No);
     }
     for n in 1..4 {
         assert_eq!(common.post_at_hand(n), AtHand::Posted);
@@ -222,6 +228,7 @@ fn the_common_way_posts_what_lies_at_hand() {
         assert!(matches!(common.queue.take_address(), Head::NotDone));
         common.finish(n);
     }
+    assert_eq!(common.watch.found(), Some(Watch::NOTHING));
     assert!(matches!(common.queue.take_address(), Head::Empty));
 }
 

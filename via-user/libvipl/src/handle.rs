@@ -5,6 +5,7 @@ use core::array;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use host_driver::gate::Key;
 use host_driver::numbers::Numbers;
 use host_driver::sync::lock;
 use vipl::VipReturn;
@@ -23,6 +24,13 @@ impl Handle {
     #[inline]
     pub const fn index(self) -> usize {
         self.0 & ((1 << INDEX_BITS) - 1)
+    }
+
+    /// As the key of a VI's queues, if it can be one.
+    #[must_use]
+    #[inline(always)]
+    pub const fn key(self) -> Option<Key> {
+        Key::new(self.0)
     }
 
     /// Whether it is NULL.
@@ -154,7 +162,8 @@ impl<T> Table<T> {
         let chunk = chunk.get_or_init(|| Box::new(array::from_fn(|_| Slot::new())));
         let slot = &chunk[index % CHUNK];
         let generation = slot.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        let bits = index | (self.kind as usize) << INDEX_BITS | generation << GENERATION_LSB;
+        // Generations count down, so that handles have their high bits set: they are keys.
+        let bits = index | (self.kind as usize) << INDEX_BITS | !generation << GENERATION_LSB;
         let value = make(Handle(bits))?;
         *lock(&slot.value) = Some(value);
         slot.handle.store(bits, Ordering::Release);

@@ -6,7 +6,10 @@
 #![expect(unsafe_code, reason = "reads and writes what programs point to")]
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
+use core::num::NonZero;
 use core::ptr::NonNull;
+
+use host_driver::gate::Key;
 use vipl::VipReturn;
 
 use crate::abi;
@@ -118,6 +121,25 @@ impl<T: Plain> Good<T> {
     pub fn set(self, value: T) {
         // SAFETY: it is good, as the module's text says; alignment is not assumed.
         unsafe { self.0.as_ptr().write_unaligned(value) };
+    }
+}
+
+impl Handle {
+    /// The handle as a key and a pointer, if they have a bit in common: then neither is NULL. Handles
+    /// have their high bits set, and pointers of programs some of these; if a pair has not, that
+    /// costs time only.
+    #[inline(always)]
+    pub(crate) fn key_and<T>(self, out: Out<T>) -> Option<(Key, Good<T>)> {
+        if self.0 & out.0.addr() == 0 {
+            return None;
+        }
+        // SAFETY: a bit of it is set.
+        let bits = unsafe { NonZero::new_unchecked(self.0) };
+        // SAFETY: not 0; and a handle is what the library gave out, or any bits but those of an
+        // address that it never shows.
+        let key = unsafe { Key::of_bits(bits) };
+        // SAFETY: a bit of it is set.
+        Some((key, Good(unsafe { NonNull::new_unchecked(out.0) })))
     }
 }
 

@@ -75,7 +75,7 @@ impl Vi {
 
     fn post(&self, queue: Queue, descriptor: &Descriptor) -> Result<()> {
         loop {
-            let mut work = self.side(queue).work.lock();
+            let mut work = self.side(queue).lock();
             if self.gives_to_nic(queue) {
                 return Ok(work.post(descriptor.slot(), &self.find(), self.ring())?);
             }
@@ -107,7 +107,7 @@ impl Vi {
         // Done and told in one step, for whoever counts what is not told.
         let _telling = lock(&side.telling);
         let done = {
-            let mut work = side.work.lock();
+            let mut work = side.lock();
             if self.gives_to_nic(queue) {
                 return Ok(false);
             }
@@ -139,7 +139,7 @@ impl Vi {
     /// room for a descriptor or it is not aligned to 64 bytes.
     pub fn post_at(&self, queue: Queue, address: u64, handle: u32) -> Result<()> {
         let handle = Handle(handle);
-        let mut work = self.side(queue).work.lock();
+        let mut work = self.side(queue).lock();
         if self.state() == ViState::Connected {
             let ring = self.ring();
             let ring = |bits, inline: Option<&Inline>| ring(Token::from_bits(bits), inline);
@@ -196,7 +196,7 @@ impl Vi {
     }
 
     fn take(&self, queue: Queue) -> Option<Completion> {
-        let head = self.side(queue).work.lock().take();
+        let head = self.side(queue).lock().take();
         match head {
             Head::NotDone => None,
             Head::Empty if self.is_gone() => None,

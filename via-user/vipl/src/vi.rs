@@ -17,8 +17,10 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use host_driver::bus::Wait;
+use host_driver::gate::Key;
 use host_driver::port::ViStopped;
 use host_driver::sync::lock;
+use host_driver::work_queue::{GatedQueue, WorkGuard};
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
 use nic_regs::tpt::Handle;
@@ -31,7 +33,7 @@ use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
 use crate::memory::Ptag;
 use crate::nic::Nic;
 use crate::peer::Peering;
-use crate::place::{Half, Place, WorkGuard};
+use crate::place::Place;
 
 /// A virtual interface (`VIP_VI_HANDLE`). Clones are the same VI; the last one destroys it.
 #[derive(Clone)]
@@ -49,7 +51,7 @@ const GONE: u8 = 4;
 /// One work queue with its lock and its completion queue.
 #[derive(Debug)]
 pub(crate) struct Side {
-    pub(crate) work: &'static Half,
+    pub(crate) queue: &'static GatedQueue,
     pub(crate) cq: Option<Cq>,
     /// Held from when software has completed descriptors until its completion queue knows.
     pub(crate) telling: Mutex<()>,
@@ -58,6 +60,14 @@ pub(crate) struct Side {
 }
 
 impl Side {
+    /// Takes the lock of the work queue.
+    ///
+    /// # Panics
+    /// If the place has none.
+    pub(crate) fn lock(&self) -> WorkGuard<'static> {
+        self.queue.lock().expect("the VI has its place")
+    }
+
     /// Has the next completion wake sleepers. False if it cannot.
     fn arm(&self, nic: &Nic) -> bool {
         match &self.cq {
@@ -115,7 +125,7 @@ impl ViInner {
         let Some(cq) = &side.cq else { return };
         let _telling = lock(&side.telling);
         cq.drain();
-        let completed = side.work.lock().posted().saturating_sub(not_done as u64);
+        let completed = side.lock().posted().saturating_sub(not_done as u64);
         let announced = self.announced[queue as usize].load(Ordering::Acquire);
         if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(announced)) {
             self.announce(queue, count);
@@ -124,7 +134,7 @@ impl ViInner {
 
     /// Descriptors of a queue that were done since the VI was created.
     pub(crate) fn done_count(&self, queue: Queue) -> u64 {
-        self.sides[queue as usize].work.lock().done()
+        self.sides[queue as usize].lock().done()
     }
 
     /// Number of the completion queue of a queue.
@@ -135,18 +145,18 @@ impl ViInner {
     /// Rights in a registration have changed, or it is no more.
     pub(crate) fn forget(&self, handle: Handle) {
         for side in &self.sides {
-            side.work.lock().forget(handle);
+            side.lock().forget(handle);
         }
     }
 
     /// The VI is not to be used any more.
     pub(crate) fn bury(&self) {
-        let mut queues = self.sides.each_ref().map(|side| side.work.lock());
+        let mut queues = self.sides.each_ref().map(|side| side.lock());
         queues.iter_mut().for_each(|work| work.set_open(false));
         self.state.store(GONE, Ordering::Release);
         drop(queues);
         // Who knows the place is sent the long way, which tells.
-        self.place.set_key(0);
+        self.place.set_key(None);
     }
 
     /// Puts completions that software made into the completion queue.
@@ -244,8 +254,8 @@ impl Vi {
         ViQuery {
             state: self.state(),
             attributes: self.attributes(),
-            send_queue_empty: self.side(Queue::Send).work.lock().is_empty(),
-            recv_queue_empty: self.side(Queue::Recv).work.lock().is_empty(),
+            send_queue_empty: self.side(Queue::Send).lock().is_empty(),
+            recv_queue_empty: self.side(Queue::Recv).lock().is_empty(),
         }
     }
 
@@ -256,13 +266,13 @@ impl Vi {
         self.inner.place.number()
     }
 
-    /// Lets whoever knows `key`, which is not 0, use the work queues by their place.
-    pub fn set_key(&self, key: usize) {
-        self.inner.place.set_key(key);
+    /// Lets whoever knows `key` use the work queues by their place.
+    pub fn set_key(&self, key: Key) {
+        self.inner.place.set_key(Some(key));
     }
 
     fn queues(&self) -> [WorkGuard<'_>; 2] {
-        [self.side(Queue::Send).work.lock(), self.side(Queue::Recv).work.lock()]
+        [self.side(Queue::Send).lock(), self.side(Queue::Recv).lock()]
     }
 
     /// Changes the state, unless it is another than `from`. Nothing is being posted at that moment.
@@ -319,14 +329,14 @@ impl Vi {
     /// Does something after which the NIC has forgotten the VI's queues, and posts again what the
     /// NIC had of the receive queue. On the send queue there is nothing: the VI is not connected.
     pub(crate) fn anew(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.side(Queue::Recv).work.lock().hold();
+        self.side(Queue::Recv).lock().hold();
         let result = act();
         if result.is_ok() {
             lock(&self.inner.early_stop).take();
-            let not_done = self.side(Queue::Recv).work.lock().not_done();
+            let not_done = self.side(Queue::Recv).lock().not_done();
             self.inner.settle(Queue::Recv, not_done);
         }
-        self.side(Queue::Recv).work.lock().repost(|token| self.nic().port().post(token));
+        self.side(Queue::Recv).lock().repost(|token| self.nic().port().post(token));
         result
     }
 
@@ -347,7 +357,7 @@ impl Vi {
     /// Completes what the NIC has not, and makes it known. The NIC's queues are empty.
     fn flush(&self, first: [u32; 2]) -> [Option<Descriptor>; 2] {
         [Queue::Send, Queue::Recv].map(|queue| {
-            let flushed = self.side(queue).work.lock().flush(first[queue as usize]);
+            let flushed = self.side(queue).lock().flush(first[queue as usize]);
             self.inner.settle(queue, 0);
             flushed.map(Descriptor::new)
         })

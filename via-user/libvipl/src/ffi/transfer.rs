@@ -2,7 +2,7 @@
 
 use core::ffi::{c_ulong, c_void};
 
-use vipl::place::{Head, Posting, Short};
+use vipl::place::{Head, Posting, Ready, Short, Taking, Watch, queue};
 use vipl::{Completion, Queue, Status, VipReturn};
 
 use crate::abi::{self, Code};
@@ -22,90 +22,108 @@ fn post(vi: Handle, place: Place, handle: u32, queue: Queue) -> Outcome {
     posted.map_err(|error| error.code)
 }
 
-/// Posts what [`vipl::place::post_at_hand`] did not; what holding the queue's lock does not suffice
-/// for holds the VI. Apart, as a function that does not unwind, so that the common post saves no
+/// Posts what was not posted the common way; what holding the queue's lock does not suffice for
+/// holds the VI. Apart, as a function that does not unwind, so that the common post saves no
 /// registers for it.
 #[cold]
 #[inline(never)]
-extern "C" fn post_otherwise(vi: Handle, place: Place, handle: u32, queue: Queue) -> Code {
-    let (number, address) = (vi.index(), place.address());
-    vipl::place::let_pass(number, queue);
-    let posted = match vipl::place::post_at_hand(number, vi.0, queue, address, handle) {
-        Posting::Done => true,
-        Posting::Short(short) => short.post(vi.0, handle),
-        Posting::No => false,
-    };
-    if posted || vipl::place::post_at(number, vi.0, queue, address, handle).is_some() {
-        return VipReturn::Success as Code;
+extern "C" fn post_otherwise(vi: Handle, place: Place, handle: u32, of: Queue) -> Code {
+    if let Some(key) = vi.key() {
+        let (queue, address) = (queue(vi.index(), of), place.address());
+        queue.let_pass();
+        let posted = match queue.post_at_hand(key, address, handle) {
+            Posting::Done => true,
+            Posting::Short(short) => short.post(key, handle),
+            Posting::No => false,
+        };
+        if posted || queue.post_at(key, address, handle).is_some() {
+            return VipReturn::Success as Code;
+        }
     }
-    let name = match queue {
+    let name = match of {
         Queue::Send => "VipPostSend",
         Queue::Recv => "VipPostRecv",
     };
-    guard(name, || post(vi, place, handle, queue))
+    guard(name, || post(vi, place, handle, of))
 }
 
 /// Posts what travels with the doorbell. Apart, as [`post_otherwise`], and with the arguments of
 /// [`post_at_hand`] first, which then stay in their registers.
 #[inline(never)]
 #[expect(improper_ctypes_definitions, reason = "not called from C, but without unwinding")]
-extern "C" fn post_short(vi: Handle, place: Place, handle: u32, short: Short) -> Code {
-    if short.post(vi.0, handle) {
+extern "C" fn post_short(vi: Handle, place: Place, handle: u32, short: Short<'_>) -> Code {
+    if vi.key().is_some_and(|key| short.post(key, handle)) {
         return VipReturn::Success as Code;
     }
     post_otherwise(vi, place, handle, Queue::Send)
 }
 
 #[inline(always)]
-fn post_at_hand(vi: Handle, place: Place, handle: u32, queue: Queue) -> Code {
-    match vipl::place::post_at_hand(vi.index(), vi.0, queue, place.address(), handle) {
+fn post_at_hand(vi: Handle, place: Place, handle: u32, of: Queue) -> Code {
+    let Some(key) = vi.key() else { return post_otherwise(vi, place, handle, of) };
+    match queue(vi.index(), of).post_at_hand(key, place.address(), handle) {
         Posting::Done => VipReturn::Success as Code,
         Posting::Short(short) => post_short(vi, place, handle, short),
-        Posting::No => post_otherwise(vi, place, handle, queue),
+        Posting::No => post_otherwise(vi, place, handle, of),
     }
 }
 
-/// Takes by the place of the VI's queues.
+/// Takes the common way.
 #[inline(always)]
-fn take(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Code {
-    if let Ok(out) = out.good()
-        && let Some(head) = vipl::place::take_at_hand(vi.index(), vi.0, queue)
-    {
-        return taken(out, &head);
+fn take(vi: Handle, out: Out<*mut c_void>, of: Queue) -> Code {
+    const _: () = assert!(Watch::NOT_DONE == VipReturn::NotDone as Code);
+    const _: () = assert!(Watch::NOTHING == VipReturn::DescriptorError as Code);
+    let Some((key, good)) = vi.key_and(out) else { return take_otherwise(vi, out, of) };
+    match queue(vi.index(), of).take_at_hand(key) {
+        Taking::Found(found) => {
+            good.set(core::ptr::null_mut());
+            found
+        }
+        Taking::Ready(ready) => take_ready(vi, out, ready),
+        Taking::No => take_otherwise(vi, out, of),
     }
-    take_otherwise(vi, out, queue)
+}
+
+/// Takes what is done. As [`post_short`].
+#[inline(never)]
+#[expect(improper_ctypes_definitions, reason = "not called from C, but without unwinding")]
+extern "C" fn take_ready(vi: Handle, out: Out<*mut c_void>, ready: Ready<'_>) -> Code {
+    let Some((key, good)) = vi.key_and(out) else { return VipReturn::InvalidParameter as Code };
+    let (address, status) = ready.take(key);
+    taken(good, address, status)
 }
 
 /// As [`post_otherwise`].
 #[cold]
 #[inline(never)]
-extern "C" fn take_otherwise(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Code {
-    if let Ok(out) = out.good() {
-        vipl::place::let_pass(vi.index(), queue);
-        let head = vipl::place::take_at_hand(vi.index(), vi.0, queue);
-        if let Some(head) = head.or_else(|| vipl::place::take(vi.index(), vi.0, queue)) {
-            return taken(out, &head);
+extern "C" fn take_otherwise(vi: Handle, out: Out<*mut c_void>, of: Queue) -> Code {
+    if let (Ok(good), Some(key)) = (out.good(), vi.key()) {
+        let queue = queue(vi.index(), of);
+        queue.let_pass();
+        match queue.take(key) {
+            Some(Head::Done((address, status))) => return taken(good, address, status),
+            Some(head) => {
+                good.set(core::ptr::null_mut());
+                let nothing = matches!(head, Head::Empty);
+                // The service handles events.
+                let code = if nothing { VipReturn::DescriptorError } else { VipReturn::NotDone };
+                return code as Code;
+            }
+            None => {}
         }
     }
-    let name = match queue {
+    let name = match of {
         Queue::Send => "VipSendDone",
         Queue::Recv => "VipRecvDone",
     };
-    guard(name, || done(vi, out, queue))
+    guard(name, || done(vi, out, of))
 }
 
 #[inline(always)]
-fn taken(out: Good<*mut c_void>, head: &Head<(u64, u32)>) -> Code {
-    let (address, code) = match *head {
-        Head::Done((address, status)) if Status(status).is_error() => {
-            (address, VipReturn::DescriptorError)
-        }
-        Head::Done((address, _)) => (address, VipReturn::Success),
-        Head::Empty => (0, VipReturn::DescriptorError),
-        // The service handles events.
-        Head::NotDone => (0, VipReturn::NotDone),
-    };
+fn taken(out: Good<*mut c_void>, address: u64, status: u32) -> Code {
     out.set(pointer_to(address));
+    let error = Status(status).is_error();
+    let code = if error { VipReturn::DescriptorError } else { VipReturn::Success };
     code as Code
 }
 

@@ -70,7 +70,9 @@ extern "C" fn create_vi(
         // Whoever has the handle finds the work queues by it.
         let handle = VIS.insert_at(vi.place(), |handle| {
             vi.set_user_data(handle.0 as u64);
-            vi.set_key(handle.0);
+            if let Some(key) = handle.key() {
+                vi.set_key(key);
+            }
             let (nic, tag) = (Arc::clone(&nic), Mutex::new(given.ptag));
             Ok(Arc::new(ViObject { vi, nic, tag }))
         })?;

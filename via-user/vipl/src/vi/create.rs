@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use host_driver::port::{PortAttributes, PortVi};
 use host_driver::sync::lock;
-use host_driver::work_queue::WorkQueue;
+use host_driver::work_queue::{Work, WorkQueue};
 use nic_regs::desc::control;
 use nic_regs::doorbell::Queue;
 
@@ -14,7 +14,7 @@ use crate::attributes::{Reliability, ViAttributes, ViState};
 use crate::completion::Cq;
 use crate::error::{Result, VipReturn};
 use crate::nic::{DESCRIPTORS_PER_QUEUE, Nic};
-use crate::place::{Place, Work};
+use crate::place::Place;
 
 impl Nic {
     /// Whether a VI can have these attributes on this NIC.
@@ -68,7 +68,7 @@ impl Nic {
             return Err(VipReturn::ErrorResource.into());
         };
         let side = |queue, cq: Option<&Cq>| Side {
-            work: place.work(queue),
+            queue: place.work(queue),
             cq: cq.cloned(),
             telling: Mutex::new(()),
             told: queues[queue as usize],
@@ -127,7 +127,7 @@ impl Vi {
         let before = self.exchange(attributes);
         // What may be read depends on the tag.
         for queue in [Queue::Send, Queue::Recv] {
-            self.side(queue).work.lock().forget_all();
+            self.side(queue).lock().forget_all();
         }
         nic.release_tag(before.as_ref().map_or(attributes.ptag, |before| before.ptag));
         before.map(drop)
