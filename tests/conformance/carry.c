@@ -13,8 +13,10 @@
 
 /* Sides of node 1 that a row may have at once. */
 #define SLOTS 8
-/* The first byte of handles of the other process. No handle of the library begins so. */
-#define MARK ((size_t)0x5a << 56)
+/* The first byte of handles of the other process, and what makes it of the library's, which begin
+ * with 0xff, and the other way round. */
+#define MARK 0x5a
+#define FLIP ((size_t)(0xff ^ MARK) << 56)
 
 static int active;
 static pid_t other;
@@ -27,11 +29,11 @@ static unsigned slots;
 
 int has_other(void) { return active; }
 
-int is_far(VIP_PVOID handle) { return active && (size_t)handle >> 56 == MARK >> 56; }
+int is_far(VIP_PVOID handle) { return active && (size_t)handle >> 56 == MARK; }
 
 VIP_PVOID across(VIP_PVOID handle)
 {
-    return handle == NULL ? NULL : (VIP_PVOID)((size_t)handle ^ MARK);
+    return handle == NULL ? NULL : (VIP_PVOID)((size_t)handle ^ FLIP);
 }
 
 int opens_far(const VIP_CHAR *name) { return active && name && strcmp(name, device_url(1)) == 0; }
