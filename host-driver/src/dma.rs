@@ -377,9 +377,8 @@ impl DmaMemory {
     pub fn store_register(&self, offset: usize, value: u64) {
         let pointer = self.at(offset, 8).cast::<u64>();
         assert!(pointer.is_aligned(), "register at {offset} is not aligned");
-        fence(Ordering::Release);
         // SAFETY: 8 valid, aligned bytes that `self` keeps alive.
-        unsafe { VolatilePtr::new(pointer) }.write(value.to_le());
+        store_register(unsafe { VolatilePtr::new(pointer) }, value);
     }
 
     /// The same of words one behind the other; when this returns, no later store overtakes them,
@@ -498,6 +497,13 @@ impl Line<'_> {
     }
 }
 
+/// Stores a register, behind everything that was stored before.
+#[inline(always)]
+fn store_register(register: VolatilePtr<'_, u64>, value: u64) {
+    fence(Ordering::Release);
+    register.write(value.to_le());
+}
+
 /// A line of registers of a device, mapped. As [`Line`], but it keeps its memory.
 #[derive(Debug)]
 pub struct RegisterLine {
@@ -534,11 +540,10 @@ impl Registers<'_> {
     #[inline(always)]
     pub fn store(self, at: usize, value: u64) {
         assert!(at < LINE_BYTES / 8);
-        fence(Ordering::Release);
         // SAFETY: inside of the line.
         let register = unsafe { self.base.add(at) };
         // SAFETY: 8 valid, aligned bytes, that the line keeps.
-        unsafe { VolatilePtr::new(register) }.write(value.to_le());
+        store_register(unsafe { VolatilePtr::new(register) }, value);
     }
 
     /// No later store overtakes those before, also where the processor combines writes.

@@ -2,6 +2,7 @@
 
 use core::ffi::{c_ulong, c_void};
 
+use host_driver::gate::Key;
 use vipl::place::{Head, Posting, Ready, Short, Taking, Watch, queue};
 use vipl::{Completion, Queue, Status, VipReturn};
 
@@ -48,14 +49,14 @@ extern "C" fn post_otherwise(vi: Handle, place: Place, handle: u32, of: Queue) -
 }
 
 /// Posts what travels with the doorbell. Apart, as [`post_otherwise`], and with the arguments of
-/// [`post_at_hand`] first, which then stay in their registers.
+/// [`post_at_hand`] first, which then stay in their registers; the key is the handle.
 #[inline(never)]
 #[expect(improper_ctypes_definitions, reason = "not called from C, but without unwinding")]
-extern "C" fn post_short(vi: Handle, place: Place, handle: u32, short: Short<'_>) -> Code {
-    if vi.key().is_some_and(|key| short.post(key, handle)) {
+extern "C" fn post_short(key: Key, place: Place, handle: u32, short: Short<'_>) -> Code {
+    if short.post(key, handle) {
         return VipReturn::Success as Code;
     }
-    post_otherwise(vi, place, handle, Queue::Send)
+    post_otherwise(Handle(key.bits()), place, handle, Queue::Send)
 }
 
 #[inline(always)]
@@ -63,7 +64,7 @@ fn post_at_hand(vi: Handle, place: Place, handle: u32, of: Queue) -> Code {
     let Some(key) = vi.key() else { return post_otherwise(vi, place, handle, of) };
     match queue(vi.index(), of).post_at_hand(key, place.address(), handle) {
         Posting::Done => VipReturn::Success as Code,
-        Posting::Short(short) => post_short(vi, place, handle, short),
+        Posting::Short(short) => post_short(key, place, handle, short),
         Posting::No => post_otherwise(vi, place, handle, of),
     }
 }
@@ -79,7 +80,7 @@ fn take(vi: Handle, out: Out<*mut c_void>, of: Queue) -> Code {
             good.set(core::ptr::null_mut());
             found
         }
-        Taking::Ready(ready) => take_ready(vi, out, ready),
+        Taking::Ready(ready) => take_ready(key, good, ready),
         Taking::No => take_otherwise(vi, out, of),
     }
 }
@@ -87,10 +88,9 @@ fn take(vi: Handle, out: Out<*mut c_void>, of: Queue) -> Code {
 /// Takes what is done. As [`post_short`].
 #[inline(never)]
 #[expect(improper_ctypes_definitions, reason = "not called from C, but without unwinding")]
-extern "C" fn take_ready(vi: Handle, out: Out<*mut c_void>, ready: Ready<'_>) -> Code {
-    let Some((key, good)) = vi.key_and(out) else { return VipReturn::InvalidParameter as Code };
+extern "C" fn take_ready(key: Key, out: Good<*mut c_void>, ready: Ready<'_>) -> Code {
     let (address, status) = ready.take(key);
-    taken(good, address, status)
+    taken(out, address, status)
 }
 
 /// As [`post_otherwise`].
