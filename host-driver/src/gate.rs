@@ -156,6 +156,8 @@ impl<T: Keyed> Gate<T> {
         unsafe {
             asm!("/* {0} */", inout(reg) gate, options(pure, nomem, nostack, preserves_flags));
         }
+        // SAFETY: the address of a gate. Without this, who looks whether there is a gate asks.
+        unsafe { hint::assert_unchecked(!gate.is_null()) };
         // SAFETY: the same gate.
         unsafe { &*gate }
     }

@@ -28,7 +28,8 @@ usage: cargo xtask COMMAND
   ci                   the same as test
   coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL
                        that counts what runs, and what never ran (an hour)
-  setup [--only SET]   install the pinned tools into .tools (SET: sim, synth or guest)
+  setup [--only SET]   install the pinned tools into .tools (SET: sim, synth,
+                       guest or count)
   guest [--nic SOCKET]... PROGRAM [ARGS]
                        a program in a guest kernel that has these served NICs, see
                        docs/simulator.md section 7
@@ -93,7 +94,7 @@ fn setup(args: &[String]) -> Outcome {
     let sets = match args {
         [] => Toolset::ALL.to_vec(),
         [only, set] if only == "--only" => vec![Toolset::parse(set)?],
-        _ => return Err("usage: cargo xtask setup [--only sim|synth|guest]".to_owned()),
+        _ => return Err("usage: cargo xtask setup [--only sim|synth|guest|count]".to_owned()),
     };
     for set in sets {
         tools::setup(set)?;
@@ -123,6 +124,9 @@ fn viaduct(args: &[String]) -> Outcome {
     let is_command = |names: &[&str]| args.first().is_some_and(|arg| names.contains(&&**arg));
     if is_command(&["synth", "prove"]) {
         tools::ensure(Toolset::Synth)?;
+    }
+    if is_command(&["bench"]) && args.get(1).is_some_and(|what| what == "vipl") {
+        tools::ensure(Toolset::Count)?;
     }
     let mut command = workspace::cargo();
     command.args(["run", "--release", "--package", "viaduct"]);

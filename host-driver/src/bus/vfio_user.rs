@@ -125,7 +125,7 @@ impl VfioUserBus {
             path: path.to_owned(),
             why: why.to_string(),
         };
-        let socket = UnixStream::connect(path).map_err(|e| failed(&e))?;
+        let socket = socket::dial(path, ANSWER_BOUND).map_err(|e| failed(&e))?;
         Self::start(path, socket).map_err(|error| match error {
             Error::Connect { .. } | Error::InUse { .. } => error,
             other => failed(&other),
@@ -135,8 +135,6 @@ impl VfioUserBus {
     fn start(path: &Path, socket: UnixStream) -> Result<Arc<Self>> {
         let io =
             |error: io::Error| Error::Connect { path: path.to_owned(), why: error.to_string() };
-        socket.set_read_timeout(Some(ANSWER_BOUND)).map_err(io)?;
-        socket.set_write_timeout(Some(ANSWER_BOUND)).map_err(io)?;
         let watch = socket.try_clone().map_err(io)?;
         let generation = share::generation();
         let stream = Stream::new(socket);

@@ -35,7 +35,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("kernels", "the lint of RustHDL kernels", false, || own(kernels::run())),
     Step::new("clippy", "compiler and clippy warnings", false, clippy),
     Step::new("test", "tests that need nothing but cargo", false, test),
-    Step::new("setup", "the simulator, the synthesis tools, QEMU", true, setup),
+    Step::new("setup", "the simulator, the synthesis tools, QEMU, valgrind", true, setup),
     Step::new("guest", "QEMU attaches to served NICs; its guest finds them", true, guest),
     Step::new("clippy-rtl", "the same warnings with the Verilated RTL", true, clippy_rtl),
     Step::new("verilog", "Verilator's lint of every block", true, verilog),

@@ -7,10 +7,10 @@ use super::quiet;
 /// Makes sure that the packages are there.
 ///
 /// As root it installs what is missing, otherwise it says which command does. On a system without
-/// dpkg it only checks that the compiler answers: the names of the packages differ there.
+/// dpkg it only checks that the programs answer: the names of the packages differ there.
 pub(super) fn ensure(packages: &[&str]) -> Result<(), String> {
     if !quiet(Command::new("dpkg-query").arg("--version")) {
-        return check_compiler(packages);
+        return check_programs(packages);
     }
     let missing: Vec<&str> =
         packages.iter().copied().filter(|package| !is_present(package)).collect();
@@ -49,12 +49,12 @@ pub(super) fn ensure(packages: &[&str]) -> Result<(), String> {
     ))
 }
 
-/// Whether the package is installed, or something else does its work: a compiler or a Python that
-/// did not come from Debian is as good.
+/// Whether the package is installed, or something else does its work: a compiler, a Python or a
+/// valgrind that did not come from Debian is as good.
 fn is_present(package: &str) -> bool {
     match package {
         "python3-venv" => quiet(Command::new("python3").args(["-c", "import venv, ensurepip"])),
-        "g++" => quiet(Command::new("g++").arg("--version")),
+        "g++" | "valgrind" => quiet(Command::new(package).arg("--version")),
         _ => is_installed(package),
     }
 }
@@ -70,9 +70,14 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-fn check_compiler(packages: &[&str]) -> Result<(), String> {
-    if !packages.contains(&"g++") || quiet(Command::new("c++").arg("--version")) {
-        return Ok(());
+fn check_programs(packages: &[&str]) -> Result<(), String> {
+    if packages.contains(&"g++") && !quiet(Command::new("c++").arg("--version")) {
+        return Err(
+            "no C++ compiler: install one, and the development files of zlib and lz4".to_owned()
+        );
     }
-    Err("no C++ compiler: install one, and the development files of zlib and lz4".to_owned())
+    if packages.contains(&"valgrind") && !is_present("valgrind") {
+        return Err("no valgrind: install it".to_owned());
+    }
+    Ok(())
 }

@@ -5,15 +5,44 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    connect, recvmsg, sendmsg, socket_with,
 };
 
 use super::protocol::{FDS_MAX, HEADER_BYTES, Header, MESSAGE_MAX, errno};
+
+/// Connects to a server, which may take `bound` to make room among those that wait for it; that is
+/// also the bound of what is read and written then.
+///
+/// # Errors
+/// The socket's; [`io::ErrorKind::TimedOut`] if the server made no room.
+pub fn dial(path: &Path, bound: Duration) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    for timeout in [Timeout::Send, Timeout::Recv] {
+        set_socket_timeout(&socket, timeout, Some(bound))?;
+    }
+    loop {
+        match connect(&socket, &address) {
+            Ok(()) => return Ok(socket.into()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => {
+                let why = format!("it takes no connection within {} s", bound.as_secs_f32());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
 
 /// Sends a message. With `wait` it waits for room, as long as the socket's time-out says.
 ///

@@ -39,6 +39,20 @@ fn a_socket_without_a_simulator_is_named() {
     assert!(text.contains(path.to_str().unwrap()) && text.contains("cosim serve"), "{text}");
 }
 
+/// As of a simulator that was stopped: nobody accepts, and those that wait already fill its queue.
+#[test]
+fn a_simulator_that_accepts_nobody_is_not_waited_for_without_end() {
+    let path = socket_path("stopped");
+    let listener = UnixListener::bind(&path).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let first = socket::dial(&path, ANSWER_BOUND).unwrap();
+    let error = socket::dial(&path, Duration::from_millis(20)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+    assert!(error.to_string().contains("no connection"), "{error}");
+    drop((first, listener));
+    std::fs::remove_file(&path).unwrap();
+}
+
 #[test]
 fn a_simulator_that_refuses_or_talks_nonsense_is_an_error() {
     let busy = connect_to("busy", |to| protocol::error_reply(to, protocol::errno::BUSY));
