@@ -8,11 +8,16 @@
 //!                                               its VI is connected; Accepting
 //!   Accepted   <------Accept (again and again)--
 //!   its VI is connected
-//!   Established ----------Confirm------------>  Established: it may send now
+//!   Confirming --Confirm (again and again)--->  Established: it may send now
+//!   Established <---------Settled-------------
 //! ```
 //! The third message is needed because the acceptor's data would find the requester's VI not yet
-//! connected. Messages may be lost (a full queue refuses them), so each side repeats until it is
-//! answered, and answers repeats for a while after it has finished (`LINGER_NS`).
+//! connected; the fourth because the acceptor may have given up meanwhile (it answers Cancel then), and
+//! a requester that believes in a connection would wait on it for ever. If the requester gives up as
+//! late as that, the acceptor's VI is connected and hears of it as of any disconnection.
+//!
+//! Messages may be lost (a full queue refuses them), so each side repeats until it is answered, and
+//! the acceptor answers repeats for a while after it has finished (`LINGER_NS`).
 //!
 //! Two peers that name each other are the same exchange: the addresses say which of them requests
 //! ([`is_requester`]), whatever the order in which their programs ask, so requests never cross on the
@@ -41,12 +46,16 @@ const RETRY_MAX_NS: u64 = 8_000_000;
 const GRACE_NS: u64 = 200_000;
 /// How long a finished exchange answers repeats.
 const LINGER_NS: u64 = 50_000_000;
-/// How long a program may think about a request that was offered to it.
+/// How long a request that was offered to a program stands after its last repeat: the program may
+/// think about it for as long as the requester waits.
 const OFFER_NS: u64 = 10_000_000_000;
 /// Bound of an acceptance without confirmation.
 const ACCEPT_NS: u64 = 50_000_000;
-/// Exchanges that others may have open here at once; more are ignored until there is room.
-const INCOMING_LIMIT: usize = 256;
+/// Exchanges that clients of one node may have open here at once; more are ignored until there is
+/// room.
+const CLIENT_LIMIT: usize = 256;
+/// The same of peers, whose requests stand until their partners ask: one for each VI of a node.
+const PEER_LIMIT: usize = 1024;
 /// Frames that may wait for the device.
 const TRANSMIT_LIMIT: usize = 4096;
 
@@ -93,12 +102,14 @@ impl Retry {
 enum OutState {
     Requesting,
     Accepted(RemoteAttributes),
+    /// The VI is connected; the acceptor is to say that it knows.
+    Confirming(RemoteAttributes),
     Established(RemoteAttributes),
     Rejected,
     NoMatch,
     /// The peer's VI is not like this one.
     Mismatch(RemoteAttributes),
-    /// Accepted, but the channel went down before the VI was connected.
+    /// Accepted, but the acceptor has given up, or the channel went down.
     Lost,
     /// There is no way to the node.
     Unreachable,
@@ -110,8 +121,17 @@ struct Outgoing {
     request: Body,
     state: OutState,
     retry: Retry,
-    /// Requesting: give up; Established: forget.
-    until: u64,
+}
+
+impl Outgoing {
+    /// What is repeated until it is answered.
+    fn repeated(&self) -> Option<Body> {
+        match self.state {
+            OutState::Requesting => Some(self.request.clone()),
+            OutState::Confirming(_) => Some(Body::Confirm),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +157,8 @@ struct Arrived {
     state: InState,
     retry: Retry,
     until: u64,
+    /// Established, and the acceptor has not heard of it.
+    untold: bool,
 }
 
 #[derive(Debug)]
@@ -241,7 +263,8 @@ impl Connections {
                 let (retry, state) = (Retry::start(now), InState::Held);
                 let held = if peer { peers::HELD_NS } else { GRACE_NS };
                 let until = now + held * self.slowdown;
-                let arrived = Arrived { peer, to, from, attributes, state, retry, until };
+                let untold = false;
+                let arrived = Arrived { peer, to, from, attributes, state, retry, until, untold };
                 self.requested(now, node, exchange, arrived);
             }
             Body::Accept { attributes } => self.accepted(node, exchange, attributes),
@@ -250,14 +273,8 @@ impl Connections {
             Body::Mismatch { attributes } => {
                 self.refused(node, exchange, OutState::Mismatch(attributes));
             }
-            Body::Confirm => match self.incoming.get_mut(&(node, exchange)) {
-                Some(arrived) if matches!(arrived.state, InState::Accepting(_)) => {
-                    arrived.state = InState::Established;
-                    arrived.until = now + LINGER_NS * self.slowdown;
-                }
-                Some(Arrived { state: InState::Established, .. }) => {}
-                _ => self.counters.stray += 1,
-            },
+            Body::Confirm => self.confirmed(now, node, exchange),
+            Body::Settled => self.settled(node, exchange),
             Body::Cancel => match self.incoming.get_mut(&(node, exchange)) {
                 Some(arrived) if arrived.state != InState::Established => {
                     arrived.state = InState::Cancelled;
@@ -265,6 +282,35 @@ impl Connections {
                 }
                 _ => self.counters.stray += 1,
             },
+            Body::Void => self.refused(node, exchange, OutState::Lost),
+        }
+    }
+
+    fn confirmed(&mut self, now: u64, node: u8, exchange: u32) {
+        let answer = match self.incoming.get_mut(&(node, exchange)) {
+            Some(arrived)
+                if matches!(arrived.state, InState::Accepting(_) | InState::Established) =>
+            {
+                arrived.untold |= arrived.state != InState::Established;
+                arrived.state = InState::Established;
+                arrived.until = now + LINGER_NS * self.slowdown;
+                Body::Settled
+            }
+            _ => {
+                self.counters.stray += 1;
+                Body::Void
+            }
+        };
+        self.send(node, exchange, &answer);
+    }
+
+    fn settled(&mut self, node: u8, exchange: u32) {
+        let outgoing = self.outgoing.get_mut(&exchange).filter(|outgoing| outgoing.node == node);
+        match outgoing.map(|outgoing| &mut outgoing.state) {
+            Some(state @ &mut OutState::Confirming(remote)) => {
+                *state = OutState::Established(remote);
+            }
+            _ => self.counters.stray += 1,
         }
     }
 
@@ -277,12 +323,15 @@ impl Connections {
                     self.send(node, exchange, &Body::Mismatch { attributes });
                 }
                 InState::Held if arrived.peer => arrived.until = request.until,
+                InState::Offered => arrived.until = now + OFFER_NS,
                 // Accept is repeated by its own timer; the others have nothing to say yet.
                 _ => {}
             }
             return;
         }
-        if self.incoming.len() >= INCOMING_LIMIT {
+        let same_node = self.incoming.range((node, 0)..=(node, u32::MAX));
+        let alike = same_node.filter(|(_, arrived)| arrived.peer == request.peer).count();
+        if alike >= if request.peer { PEER_LIMIT } else { CLIENT_LIMIT } {
             return;
         }
         self.incoming.insert((node, exchange), request);
@@ -310,7 +359,7 @@ impl Connections {
             Some(outgoing) if outgoing.state == OutState::Requesting => {
                 outgoing.state = OutState::Accepted(attributes);
             }
-            Some(Outgoing { state: OutState::Established(_), .. }) => {
+            Some(Outgoing { state: OutState::Confirming(_), .. }) => {
                 self.send(node, exchange, &Body::Confirm);
             }
             Some(_) => {}
@@ -325,6 +374,13 @@ impl Connections {
         let outgoing = self.outgoing.get_mut(&exchange).filter(|outgoing| outgoing.node == node);
         match outgoing {
             Some(outgoing) if outgoing.state == OutState::Requesting => outgoing.state = state,
+            // The VI may be connected: whatever the reason, it is to be taken back.
+            Some(Outgoing {
+                state: now @ (OutState::Accepted(_) | OutState::Confirming(_)),
+                ..
+            }) => {
+                *now = OutState::Lost;
+            }
             _ => self.counters.stray += 1,
         }
     }
@@ -334,13 +390,13 @@ impl Connections {
     /// Repeats and forgets what is due.
     pub fn on_timer(&mut self, now: u64) {
         let mut frames = Vec::new();
-        self.outgoing.retain(|exchange, outgoing| {
-            let requesting = outgoing.state == OutState::Requesting;
-            if requesting && outgoing.retry.due(now) {
-                frames.push((outgoing.node, *exchange, outgoing.request.clone()));
+        for (exchange, outgoing) in &mut self.outgoing {
+            if let Some(body) = outgoing.repeated()
+                && outgoing.retry.due(now)
+            {
+                frames.push((outgoing.node, *exchange, body));
             }
-            !matches!(outgoing.state, OutState::Established(_)) || now < outgoing.until
-        });
+        }
         self.counters.repeated += frames.len() as u64;
         self.incoming.retain(|(node, exchange), arrived| match arrived.state {
             InState::Held if now >= arrived.until && !arrived.peer => {
@@ -353,13 +409,14 @@ impl Connections {
                 if now >= arrived.until {
                     arrived.state = InState::Cancelled;
                     arrived.until = now + LINGER_NS * self.slowdown;
+                    frames.push((*node, *exchange, Body::Void));
                 } else if arrived.retry.due(now) {
                     self.counters.repeated += 1;
                     frames.push((*node, *exchange, Body::Accept { attributes }));
                 }
                 true
             }
-            _ => now < arrived.until,
+            _ => arrived.untold || now < arrived.until,
         });
         for (node, exchange, body) in frames {
             self.send(node, exchange, &body);
@@ -370,15 +427,14 @@ impl Connections {
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         let out = self.outgoing.values().filter_map(|outgoing| match outgoing.state {
-            OutState::Requesting => Some(outgoing.retry.at),
-            OutState::Established(_) => Some(outgoing.until),
+            OutState::Requesting | OutState::Confirming(_) => Some(outgoing.retry.at),
             _ => None,
         });
         let arrived = self.incoming.values().map(|arrived| match arrived.state {
-            InState::Accepting(_) => arrived.until.min(arrived.retry.at),
-            _ => arrived.until,
+            InState::Accepting(_) => Some(arrived.until.min(arrived.retry.at)),
+            _ => (!arrived.untold).then_some(arrived.until),
         });
-        out.chain(arrived).min()
+        out.chain(arrived.flatten()).min()
     }
 
     /// The channel to `node` is open: what waited for it is sent now.
@@ -399,7 +455,7 @@ impl Connections {
     /// The channel to `node` is closed: its requests are void, and so are its answers.
     pub fn peer_down(&mut self, now: u64, node: u8) {
         for outgoing in self.outgoing.values_mut().filter(|outgoing| outgoing.node == node) {
-            if matches!(outgoing.state, OutState::Accepted(_)) {
+            if matches!(outgoing.state, OutState::Accepted(_) | OutState::Confirming(_)) {
                 outgoing.state = OutState::Lost;
             }
         }
@@ -440,19 +496,19 @@ impl Connections {
         self.send(node, exchange, &request);
         let retry = Retry::start(now);
         let state = OutState::Requesting;
-        let outgoing = Outgoing { node, request, state, retry, until: u64::MAX };
+        let outgoing = Outgoing { node, request, state, retry };
         self.outgoing.insert(exchange, outgoing);
         (exchange, local.connection)
     }
 
     /// How a request is getting on. `Accepted` means that the VI is to be connected now, then
-    /// [`Self::confirm`].
+    /// [`Self::confirm`]. What has ended is told once.
     pub fn connect_state(&mut self, exchange: u32) -> ConnectState {
         let Some(outgoing) = self.outgoing.get(&exchange) else {
             return ConnectState::Ended(Progress::Cancelled);
         };
         let ended = match outgoing.state {
-            OutState::Requesting => return ConnectState::Pending,
+            OutState::Requesting | OutState::Confirming(_) => return ConnectState::Pending,
             OutState::Accepted(remote) => return ConnectState::Accepted(outgoing.node, remote),
             OutState::Established(remote) => Progress::Established(remote),
             OutState::Rejected => Progress::Rejected,
@@ -465,22 +521,20 @@ impl Connections {
                 return ConnectState::Unreachable(node);
             }
         };
-        if !matches!(ended, Progress::Established(_)) {
-            self.outgoing.remove(&exchange);
-        }
+        self.outgoing.remove(&exchange);
         ConnectState::Ended(ended)
     }
 
-    /// The requester's VI is connected. False if the answer was lost meanwhile: the VI then waits
-    /// for nobody.
+    /// The requester's VI is connected, and the acceptor is told; the exchange goes on
+    /// ([`Self::connect_state`]). False if it is over: the VI then waits for nobody.
     pub fn confirm(&mut self, now: u64, exchange: u32) -> bool {
         let Some(outgoing) = self.outgoing.get_mut(&exchange) else { return false };
         let OutState::Accepted(remote) = outgoing.state else {
             self.outgoing.remove(&exchange);
             return false;
         };
-        outgoing.state = OutState::Established(remote);
-        outgoing.until = now + LINGER_NS * self.slowdown;
+        outgoing.state = OutState::Confirming(remote);
+        outgoing.retry = Retry::start(now);
         let node = outgoing.node;
         self.send(node, exchange, &Body::Confirm);
         true
@@ -553,19 +607,23 @@ impl Connections {
         Ok(())
     }
 
-    /// How an acceptance is getting on.
-    #[must_use]
-    pub fn accept_state(&self, key: (u8, u32)) -> Progress {
-        match self.incoming.get(&key).map(|arrived| (arrived.state, arrived.attributes)) {
-            Some((InState::Accepting(_) | InState::Offered, _)) => Progress::Pending,
-            Some((InState::Established, attributes)) => Progress::Established(attributes),
+    /// How an acceptance is getting on. That it is established is not forgotten before it was told.
+    pub fn accept_state(&mut self, key: (u8, u32)) -> Progress {
+        let Some(arrived) = self.incoming.get_mut(&key) else { return Progress::Cancelled };
+        match arrived.state {
+            InState::Accepting(_) | InState::Offered => Progress::Pending,
+            InState::Established => {
+                arrived.untold = false;
+                Progress::Established(arrived.attributes)
+            }
             _ => Progress::Cancelled,
         }
     }
 
-    /// Says no.
+    /// Says no. Nobody asks for the request's state afterwards.
     pub fn reject(&mut self, now: u64, key: (u8, u32)) {
         let Some(arrived) = self.incoming.get_mut(&key) else { return };
+        arrived.untold = false;
         if matches!(arrived.state, InState::Offered | InState::Accepting(_)) {
             arrived.state = InState::Rejected;
             arrived.until = now + LINGER_NS * self.slowdown;

@@ -126,23 +126,26 @@ pub struct Capabilities {
 /// Events for one domain.
 #[derive(Debug, Default)]
 pub(crate) struct EventList {
+    /// How many there are, for who looks without the lock; it is written with it.
     count: AtomicUsize,
     events: Mutex<VecDeque<PortEvent>>,
 }
 
 impl EventList {
     pub(crate) fn push(&self, event: PortEvent) {
-        lock(&self.events).push_back(event);
-        self.count.fetch_add(1, Ordering::Release);
+        let mut events = lock(&self.events);
+        events.push_back(event);
+        self.count.store(events.len(), Ordering::Release);
     }
 
     pub(crate) fn pop(&self) -> Option<PortEvent> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let event = lock(&self.events).pop_front()?;
-        self.count.fetch_sub(1, Ordering::Release);
-        Some(event)
+        let mut events = lock(&self.events);
+        let event = events.pop_front();
+        self.count.store(events.len(), Ordering::Release);
+        event
     }
 
     /// Forgets the events of a VI.
@@ -428,6 +431,12 @@ impl Nic {
         }
         self.presence.check(&*self.bus)?;
         Ok(others().filter(|node| open(&control, *node)).collect())
+    }
+
+    /// Looks whether the card is there. To a child of this process it is not.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.presence.look(&*self.bus).is_ok()
     }
 
     pub(crate) fn control(&self) -> std::sync::MutexGuard<'_, Control> {

@@ -436,6 +436,12 @@ impl WorkQueue {
         self.pending().count()
     }
 
+    /// Whether a descriptor of this region is posted and not done.
+    #[must_use]
+    pub fn is_posted_in(&self, handle: Handle) -> bool {
+        self.pending().any(|posted| posted.region.handle == handle)
+    }
+
     /// The descriptors that are not done, in order.
     fn pending(&self) -> impl Iterator<Item = Posted<'_>> {
         let posted = (self.ring.taken..self.ring.posted).map(|number| self.ring.at(number));

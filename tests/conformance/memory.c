@@ -184,6 +184,20 @@ ROW_NIC(EARLY, deregister_mem_twice, "VipDeregisterMem", "a second time: VIP_INV
     GIVES(VipDeregisterMem(n->nic, n->memory, n->handle), VIP_INVALID_PARAMETER);
 }
 
+ROW_NIC(FUNCTIONAL, deregister_mem_under_a_posted_descriptor, "VipDeregisterMem",
+        "a descriptor in it is posted: VIP_ERROR_RESOURCE, until it is done")
+{
+    VIP_VI_HANDLE vi = vi_create(n, VIP_SERVICE_RELIABLE_DELIVERY, NULL, NULL);
+    VIP_DESCRIPTOR *done;
+    OK(VipPostRecv(vi, one_segment(n, 0, 0, 64), n->handle));
+    GIVES(VipDeregisterMem(n->nic, n->memory, n->handle), VIP_ERROR_RESOURCE);
+    OK(VipDisconnect(vi));
+    OK(VipDeregisterMem(n->nic, n->memory, n->handle));
+    GIVES(VipRecvDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+    CHECK(done == descriptor(n, 0));
+    OK(VipDestroyVi(vi));
+}
+
 ROW_NIC(EARLY, deregister_mem_other_address, "VipDeregisterMem",
         "not the address of the registration: VIP_INVALID_PARAMETER")
 {

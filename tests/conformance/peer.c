@@ -71,6 +71,19 @@ ROW_TWO(FUNCTIONAL, peers_time_out, "VipConnectPeerWait",
     SAME(vi_state(peers.va), VIP_STATE_IDLE);
 }
 
+ROW_TWO(FUNCTIONAL, peer_done_after_disconnect, "VipConnectPeerDone",
+        "connected and disconnected before it was asked: VIP_INVALID_STATE")
+{
+    peers_t peers = make_peers(p);
+    VIP_VI_ATTRIBUTES theirs;
+    OK(VipConnectPeerRequest(peers.va, &peers.a.net, &peers.b.net, LONG));
+    OK(VipConnectPeerRequest(peers.vb, &peers.b.net, &peers.a.net, LONG));
+    vi_await(peers.va, VIP_STATE_CONNECTED);
+    OK(VipDisconnect(peers.va));
+    GIVES(VipConnectPeerDone(peers.va, &theirs), VIP_INVALID_STATE);
+    SAME(vi_state(peers.va), VIP_STATE_IDLE);
+}
+
 ROW_NIC(FUNCTIONAL, peer_done_without_request, "VipConnectPeerDone",
         "nothing was asked: VIP_INVALID_STATE")
 {

@@ -213,7 +213,7 @@ typedef struct _VIP_NIC_ATTRIBUTES {
     VIP_ULONG MaxVI;
     VIP_ULONG MaxDescriptorsPerQueue;
     VIP_ULONG MaxSegmentsPerDesc;
-    VIP_ULONG MaxCQ;
+    VIP_ULONG MaxCQ; /* one less while VIs of an open NIC have queues without one */
     VIP_ULONG MaxCQEntries;
     VIP_ULONG MaxTransferSize;
     VIP_ULONG NativeMTU;
@@ -339,7 +339,9 @@ VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VI
                           VIP_MEM_ATTRIBUTES *MemAttribs, VIP_MEM_HANDLE *MemHandle);
 
 /* VirtualAddress is that of the registration. Afterwards the NIC does not touch the memory.
- * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE. */
+ * Descriptors in it that are done are to be taken back before the memory is given away.
+ * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE (a descriptor in it is posted and not done:
+ * VipDisconnect completes it). */
 VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress,
                             VIP_MEM_HANDLE MemHandle);
 
@@ -411,7 +413,9 @@ VIP_RETURN VipRecvNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context, VIP_VI_CALLB
 
 /* Waits for a request to LocalAddr; 0 looks once. RemoteAddr must have room for an address of
  * NicAddressLen and MaxDiscriminatorLen bytes.
- * VIP_SUCCESS, VIP_TIMEOUT, VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE (another one waits there). */
+ * Several may wait at one address: each request goes to one of them. It stands for as long as its
+ * sender waits.
+ * VIP_SUCCESS, VIP_TIMEOUT, VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE. */
 VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS *LocalAddr, VIP_ULONG TimeOut,
                           VIP_NET_ADDRESS *RemoteAddr, VIP_VI_ATTRIBUTES *RemoteViAttribs,
                           VIP_CONN_HANDLE *ConnHandle);
@@ -419,8 +423,8 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS *LocalAddr, 
 /* Accepts with an idle VI. If the attributes do not match, the other side is not told, and the
  * request may be accepted with another VI, or rejected.
  * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_INVALID_RELIABILITY_LEVEL, VIP_INVALID_MTU,
- * VIP_INVALID_QOS, VIP_INVALID_STATE (the VI is not idle), VIP_TIMEOUT (the other side is gone),
- * VIP_ERROR_RESOURCE. */
+ * VIP_INVALID_QOS, VIP_INVALID_STATE (the VI is not idle), VIP_TIMEOUT (the other side is gone, and
+ * so is ConnHandle if it had been told), VIP_ERROR_RESOURCE. */
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle);
 
 /* VIP_SUCCESS, VIP_INVALID_PARAMETER. */
@@ -437,18 +441,20 @@ VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS *LocalAddr,
 
 /* Disconnects: what is posted completes as flushed, in order, and is still to be taken back; then
  * the VI is idle. A connection that is being set up is given up. Harmless on an idle VI.
- * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE. */
+ * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE, VIP_INVALID_STATE (another thread connects
+ * it again and again). */
 VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle);
 
 /* Asks for a connection with a VI whose owner does the same; both sides name each other. It does
  * not wait; the time-out is that of the request.
- * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_INVALID_STATE, VIP_ERROR_RESOURCE. */
+ * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_INVALID_STATE, VIP_NOT_REACHABLE, VIP_ERROR_RESOURCE. */
 VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS *LocalAddr,
                                  VIP_NET_ADDRESS *RemoteAddr, VIP_ULONG TimeOut);
 
-/* VIP_SUCCESS, VIP_NOT_DONE, VIP_TIMEOUT, VIP_NO_MATCH, VIP_INVALID_RELIABILITY_LEVEL,
- * VIP_INVALID_MTU, VIP_INVALID_QOS, VIP_INVALID_STATE (nothing was asked),
- * VIP_INVALID_PARAMETER. */
+/* VIP_SUCCESS, VIP_NOT_DONE, VIP_TIMEOUT, VIP_INVALID_RELIABILITY_LEVEL, VIP_INVALID_MTU,
+ * VIP_INVALID_QOS (the peer's VI has another one), VIP_REJECT (refused for a reason that is not known
+ * here), VIP_NOT_REACHABLE, VIP_INVALID_STATE (nothing was asked, or VipDisconnect has ended it),
+ * VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE. */
 VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
 /* As VipConnectPeerDone, but waits. */

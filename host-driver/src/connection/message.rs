@@ -16,8 +16,8 @@ use nic_regs::vi::Reliability;
 use crate::event::Message;
 use crate::port::{DISCRIMINATOR_MAX, HOST_ADDRESS_MAX, NetAddress, RemoteAttributes};
 
-/// Version of the format.
-const VERSION: u8 = 1;
+/// Version of the format. Raised with the exchange itself, which both sides must understand alike.
+const VERSION: u8 = 2;
 /// Bytes of the frame header.
 const HEADER_BYTES: usize = 12;
 /// Body bytes of a frame.
@@ -49,6 +49,10 @@ pub(super) enum Body {
     Cancel,
     /// 'I am the peer that you name, but my VI is not like yours.'
     Mismatch { attributes: RemoteAttributes },
+    /// 'I know that your VI is connected.'
+    Settled,
+    /// 'I have given your exchange up, and my VI is not connected to yours.'
+    Void,
 }
 
 impl Body {
@@ -62,6 +66,8 @@ impl Body {
             Self::Cancel => 6,
             Self::Request { peer: true, .. } => 7,
             Self::Mismatch { .. } => 8,
+            Self::Settled => 9,
+            Self::Void => 10,
         }
     }
 
@@ -78,7 +84,12 @@ impl Body {
             Self::Accept { attributes } | Self::Mismatch { attributes } => {
                 bytes.extend(attributes_to_bytes(attributes));
             }
-            Self::Reject | Self::NoMatch | Self::Confirm | Self::Cancel => {}
+            Self::Reject
+            | Self::NoMatch
+            | Self::Confirm
+            | Self::Cancel
+            | Self::Settled
+            | Self::Void => {}
         }
         bytes
     }
@@ -121,6 +132,8 @@ impl Body {
             4 => empty(Self::NoMatch),
             5 => empty(Self::Confirm),
             6 => empty(Self::Cancel),
+            9 => empty(Self::Settled),
+            10 => empty(Self::Void),
             _ => None,
         }
     }
@@ -303,7 +316,7 @@ mod tests {
             frame[i] = value;
             reassembly.receive(0, 3, &frame)
         };
-        assert_eq!(check(0, 2), Err(Malformed::Version));
+        assert_eq!(check(0, VERSION + 1), Err(Malformed::Version));
         assert_eq!(check(3, 4), Err(Malformed::Frame));
         assert_eq!(check(2, 5), Err(Malformed::Frame));
         assert_eq!(check(9, 0xff), Err(Malformed::Frame));

@@ -28,7 +28,7 @@ impl Connections {
             let attributes =
                 RemoteAttributes { connection: arrived.attributes.connection, ..local };
             arrived.state = InState::Mismatch(attributes);
-            arrived.until = now + LINGER_NS;
+            arrived.until = now + LINGER_NS * self.slowdown;
             self.send(key.0, key.1, &Body::Mismatch { attributes });
         }
     }

@@ -65,9 +65,13 @@ impl Pair {
         let (mut key, mut established) = (None, false);
         for _ in 0..200 {
             self.run(500_000);
-            if let ConnectState::Accepted(_, remote) = self.sides[0].connect_state(exchange) {
-                assert_eq!(remote.vi, 5);
-                established = self.sides[0].confirm(self.now, exchange);
+            match self.sides[0].connect_state(exchange) {
+                ConnectState::Accepted(_, remote) => {
+                    assert_eq!(remote.vi, 5);
+                    assert!(self.sides[0].confirm(self.now, exchange));
+                }
+                ConnectState::Ended(Progress::Established(_)) => established = true,
+                _ => {}
             }
             if key.is_none()
                 && let Some(incoming) = self.sides[1].listen_poll(self.now, listener)
@@ -202,7 +206,10 @@ fn both_sides_agree_even_with_loss() {
                     assert_eq!(remote.connection, incoming.attributes.connection);
                     assert!(pair.sides[0].confirm(pair.now, exchange));
                 }
-                ConnectState::Ended(Progress::Established(_)) => established = true,
+                ConnectState::Ended(Progress::Established(_)) => {
+                    established = true;
+                    break;
+                }
                 ConnectState::Pending => {}
                 ConnectState::Ended(other) => panic!("{other:?}"),
                 ConnectState::Unreachable(node) => panic!("node {node} is there"),
@@ -214,6 +221,104 @@ fn both_sides_agree_even_with_loss() {
         pair.run(200_000_000);
         assert!(pair.sides.iter().all(|side| side.outgoing.is_empty() && side.incoming.is_empty()));
     }
+}
+
+/// The acceptor has given up before the requester's VI is connected: neither believes in it.
+#[test]
+fn who_confirms_too_late_is_told() {
+    for late in [ACCEPT_NS + 1_000_000, ACCEPT_NS + 3 * LINGER_NS] {
+        for heard in [false, true] {
+            let mut pair = Pair::new(0);
+            let listener = pair.sides[1].listen(0, &NetAddress::of_node(1, b"x"));
+            let exchange = pair.connect(b"x");
+            pair.run(50_000);
+            let key = pair.sides[1].listen_poll(pair.now, listener).unwrap().exchange;
+            pair.sides[1].accept(pair.now, key, attributes(5)).unwrap();
+            pair.run(50_000);
+            assert!(matches!(pair.sides[0].connect_state(exchange), ConnectState::Accepted(..)));
+            // The requester's program stands still, and does not hear what the acceptor says.
+            pair.loss = if heard { 0 } else { 100 };
+            pair.run(late);
+            assert_eq!(pair.sides[1].accept_state(key), Progress::Cancelled);
+            pair.loss = 0;
+            assert_eq!(pair.sides[0].confirm(pair.now, exchange), !heard);
+            if !heard {
+                pair.run(1_000_000);
+                let state = pair.sides[0].connect_state(exchange);
+                assert_eq!(state, ConnectState::Ended(Progress::Cancelled));
+            }
+            pair.run(3 * LINGER_NS);
+            assert!(pair.sides[1].incoming.is_empty() && pair.sides[0].outgoing.is_empty());
+        }
+    }
+}
+
+/// An acceptor whose program stands still hears of its connection whenever it asks.
+#[test]
+fn who_asks_late_is_told_of_the_connection() {
+    let mut pair = Pair::new(0);
+    let listener = pair.sides[1].listen(0, &NetAddress::of_node(1, b"x"));
+    let exchange = pair.connect(b"x");
+    pair.run(50_000);
+    let key = pair.sides[1].listen_poll(pair.now, listener).unwrap().exchange;
+    pair.sides[1].accept(pair.now, key, attributes(5)).unwrap();
+    pair.run(50_000);
+    assert!(matches!(pair.sides[0].connect_state(exchange), ConnectState::Accepted(..)));
+    assert!(pair.sides[0].confirm(pair.now, exchange));
+    pair.run(3 * LINGER_NS);
+    let state = pair.sides[0].connect_state(exchange);
+    assert!(matches!(state, ConnectState::Ended(Progress::Established(_))), "{state:?}");
+    assert!(matches!(pair.sides[1].accept_state(key), Progress::Established(_)));
+    pair.run(10_000);
+    assert!(pair.sides[1].incoming.is_empty());
+}
+
+/// A server may think for as long as its client waits, and the client is offered only once.
+#[test]
+fn an_offered_request_stands_while_it_is_repeated() {
+    let mut pair = Pair::new(0);
+    let local = NetAddress::of_node(1, b"x");
+    let listener = pair.sides[1].listen(0, &local);
+    let exchange = pair.connect(b"x");
+    pair.run(50_000);
+    let key = pair.sides[1].listen_poll(pair.now, listener).unwrap().exchange;
+    let other = pair.sides[1].listen(pair.now, &local);
+    // Repeats come; the clock goes by leaps, so that this takes no time.
+    for _ in 0..4 {
+        pair.now += OFFER_NS / 2;
+        pair.run(20_000_000);
+    }
+    assert_eq!(pair.sides[1].listen_poll(pair.now, other), None);
+    assert_eq!(pair.sides[0].connect_state(exchange), ConnectState::Pending);
+    assert!(pair.sides[1].accept(pair.now, key, attributes(5)).is_ok());
+    // One that is not repeated is given up.
+    pair.connect(b"x");
+    pair.run(50_000);
+    let key = pair.sides[1].listen_poll(pair.now, other).unwrap().exchange;
+    pair.loss = 100;
+    pair.now += OFFER_NS;
+    pair.run(20_000_000);
+    assert!(pair.sides[1].accept(pair.now, key, attributes(5)).is_err());
+}
+
+/// Peers that wait for their partners do not keep clients out, and the other way round.
+#[test]
+fn peers_that_wait_do_not_keep_clients_out() {
+    let mut pair = Pair::new(0);
+    let [low, high] = peers();
+    let now = pair.now;
+    for number in 0..u32::try_from(PEER_LIMIT).unwrap() + 8 {
+        let discriminator = number.to_le_bytes();
+        let from = NetAddress { discriminator: discriminator.to_vec(), ..low.clone() };
+        pair.sides[0].connect(now, 1, attributes(3), &from, &high, true);
+        pair.run(10_000);
+    }
+    let listener = pair.sides[1].listen(pair.now, &NetAddress::of_node(1, b"x"));
+    pair.connect(b"x");
+    pair.run(100_000);
+    assert!(pair.sides[1].listen_poll(pair.now, listener).is_some());
+    let held = pair.sides[1].incoming.values().filter(|arrived| arrived.peer).count();
+    assert_eq!(held, PEER_LIMIT);
 }
 
 #[test]

@@ -342,7 +342,6 @@ impl ViPort for HardwarePort {
             self.end_request(exchange);
             return if error.is_peer_down() { Ok(Progress::Cancelled) } else { Err(error) };
         }
-        lock(&self.requests).remove(&exchange);
         let mut control = self.nic.control();
         // The device also connects a VI to a closed peer, where it would wait for ever. If the
         // channel went down before, the event of that is here by now and has voided the answer; if
@@ -352,10 +351,12 @@ impl ViPort for HardwarePort {
         self.nic.run(&mut control);
         drop(control);
         if !confirmed {
+            lock(&self.requests).remove(&exchange);
             self.reset_vi(vi)?;
             return Ok(Progress::Cancelled);
         }
-        Ok(Progress::Established(remote))
+        // Until the acceptor says that it knows.
+        Ok(Progress::Pending)
     }
 
     fn connect_cancel(&self, exchange: u32) {

@@ -58,10 +58,16 @@ pub fn open(name: &str) -> Result<Arc<HardwarePort>> {
     Ok(HardwarePort::open(driver)?)
 }
 
+/// The driver that this process has, if its card is still there: after a fork the child has the
+/// drivers of its parent, whose cards are not its own, and a simulator may have been started anew.
+fn known(drivers: &BTreeMap<String, Weak<Nic>>, key: &str) -> Option<Arc<Nic>> {
+    drivers.get(key).and_then(Weak::upgrade).filter(|driver| driver.is_present())
+}
+
 /// The driver of a device, which this process may have already.
 fn shared(drivers: &mut BTreeMap<String, Weak<Nic>>, place: &Place) -> Result<Arc<Nic>> {
     let key = place.key();
-    if let Some(driver) = drivers.get(&key).and_then(Weak::upgrade) {
+    if let Some(driver) = known(drivers, &key) {
         return Ok(driver);
     }
     let driver = bring_up(place)?;
@@ -73,7 +79,7 @@ fn shared(drivers: &mut BTreeMap<String, Weak<Nic>>, place: &Place) -> Result<Ar
 /// folder.
 fn first_free(drivers: &mut BTreeMap<String, Weak<Nic>>, folder: PathBuf) -> Result<Arc<Nic>> {
     let key = Place::Folder(folder.clone()).key();
-    if let Some(driver) = drivers.get(&key).and_then(Weak::upgrade) {
+    if let Some(driver) = known(drivers, &key) {
         return Ok(driver);
     }
     let mut why = Vec::new();

@@ -18,10 +18,11 @@ const PERIOD: Duration = Duration::from_micros(500);
 #[derive(Debug, Default)]
 struct Served {
     nics: Vec<Weak<NicObject>>,
-    running: bool,
+    /// The process whose thread runs: a child has none of its parent's.
+    running_in: Option<u32>,
 }
 
-static SERVED: Mutex<Served> = Mutex::new(Served { nics: Vec::new(), running: false });
+static SERVED: Mutex<Served> = Mutex::new(Served { nics: Vec::new(), running_in: None });
 static OPENED: Condvar = Condvar::new();
 
 /// Serves a NIC from now on, until it is gone.
@@ -29,9 +30,10 @@ pub fn serve(nic: &Arc<NicObject>) {
     let mut served = lock(&SERVED);
     served.nics.push(Arc::downgrade(nic));
     OPENED.notify_one();
-    if !served.running {
+    let own = Some(std::process::id());
+    if served.running_in != own {
         let started = std::thread::Builder::new().name("vipl-service".to_owned()).spawn(run);
-        served.running = started.is_ok();
+        served.running_in = own.filter(|_| started.is_ok());
         if let Err(error) = started {
             tell(&format!("no thread for the service of NICs: {error}"));
         }

@@ -104,6 +104,13 @@ impl ConnectionRequest {
         self.incoming.attributes.into()
     }
 
+    /// Whether the request was accepted: it can be neither accepted nor rejected then, also if the
+    /// requester was gone.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Acquire)
+    }
+
     /// Accepts the request with an Idle VI. If the attributes do not match, the requester is not
     /// told, and the request can be accepted with another VI, or rejected.
     ///
@@ -118,7 +125,7 @@ impl ConnectionRequest {
         if let Some(code) = mismatch(&vi.attributes(), &self.incoming.attributes) {
             return Err(code.into());
         }
-        if self.answered.load(Ordering::Acquire) {
+        if self.is_answered() {
             return Err(VipReturn::InvalidState.into());
         }
         vi.change(ViState::Idle, ViState::ConnectPending)?;
@@ -154,7 +161,7 @@ impl ConnectionRequest {
 
 impl Drop for ConnectionRequest {
     fn drop(&mut self) {
-        if !self.answered.load(Ordering::Acquire) && !std::thread::panicking() {
+        if !self.is_answered() && !std::thread::panicking() {
             self.nic.port().reject(&self.incoming);
         }
     }

@@ -183,6 +183,13 @@ impl Nic {
         Ok(Region { memory: memory.clone(), handle })
     }
 
+    /// Whether a descriptor in this memory is posted and not done.
+    #[must_use]
+    pub fn is_posted_in(&self, region: &Region) -> bool {
+        let vis: Vec<_> = lock(&self.inner().vis).values().filter_map(Weak::upgrade).collect();
+        vis.iter().any(|vi| vi.is_posted_in(region.handle))
+    }
+
     /// Deregisters memory: afterwards the NIC does not touch it.
     ///
     /// # Errors

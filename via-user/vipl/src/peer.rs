@@ -117,8 +117,8 @@ impl Vi {
     /// # Errors
     /// [`VipReturn::NotDone`]; [`VipReturn::Timeout`]; [`VipReturn::InvalidReliabilityLevel`],
     /// [`VipReturn::InvalidMtu`], [`VipReturn::InvalidQos`] if the peer's VI has another one, on both
-    /// sides; [`VipReturn::InvalidState`] if there was no request, or it was given up by
-    /// [`Vi::disconnect`]; [`VipReturn::InvalidParameter`] if the VI is destroyed;
+    /// sides; [`VipReturn::Reject`] if it was refused without a reason that is known here;
+    /// [`VipReturn::InvalidState`] if there was no request, or [`Vi::disconnect`] has ended it; [`VipReturn::InvalidParameter`] if the VI is destroyed;
     /// [`VipReturn::ErrorResource`] if the NIC failed. After an error the VI is Idle.
     #[doc(alias = "VipConnectPeerDone")]
     pub fn connect_peer_done(&self) -> Result<RemoteViAttributes> {
@@ -208,6 +208,12 @@ impl Vi {
     fn fail(&self, error: Error) -> Result<RemoteViAttributes> {
         self.connect_failed(true)?;
         Err(error)
+    }
+
+    /// Forgets how an earlier request to a peer ended: its connection is taken down.
+    pub(crate) fn forget_peer(&self) {
+        let mut peering = self.nic().lock_relaxed(&self.inner().peering, "a VI's peer");
+        peering.take_if(|peering| peering.request().is_none());
     }
 
     /// Gives up a request to a peer.

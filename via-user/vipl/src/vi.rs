@@ -119,13 +119,17 @@ impl Eq for Vi {}
 
 impl ViInner {
     /// Makes completions known that the NIC did not announce and will not: after its queues were
-    /// emptied. `side` has `not_done` descriptors that are still to be completed.
-    fn settle(&self, queue: Queue, not_done: usize) {
+    /// emptied.
+    fn settle(&self, queue: Queue) {
         let side = &self.sides[queue as usize];
         let Some(cq) = &side.cq else { return };
         let _telling = lock(&side.telling);
         cq.drain();
-        let completed = side.lock().posted().saturating_sub(not_done as u64);
+        let completed = {
+            // Under one lock: others may post meanwhile.
+            let work = side.lock();
+            work.posted().saturating_sub(work.not_done() as u64)
+        };
         let announced = self.announced[queue as usize].load(Ordering::Acquire);
         if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(announced)) {
             self.announce(queue, count);
@@ -147,6 +151,11 @@ impl ViInner {
         for side in &self.sides {
             side.lock().forget(handle);
         }
+    }
+
+    /// Whether a descriptor in a registration is posted and not done.
+    pub(crate) fn is_posted_in(&self, handle: Handle) -> bool {
+        self.sides.iter().any(|side| side.lock().is_posted_in(handle))
     }
 
     /// The VI is not to be used any more.
@@ -303,9 +312,18 @@ impl Vi {
 
     /// The connection is there, on both sides.
     pub(crate) fn connected(&self) -> Result<()> {
-        self.change(ViState::ConnectPending, ViState::Connected)?;
-        if let Some(stopped) = lock(&self.inner.early_stop).take() {
+        let stopped = {
+            // Whoever notes an early stop sees the state of before, or the stop is not early.
+            let mut early_stop = lock(&self.inner.early_stop);
+            self.change(ViState::ConnectPending, ViState::Connected)?;
+            early_stop.take()
+        };
+        if let Some(stopped) = stopped {
             self.stopped(stopped);
+        }
+        // It may have gone while the VI was none of those that are told.
+        if self.nic().is_lost() {
+            self.card_lost();
         }
         Ok(())
     }
@@ -333,8 +351,7 @@ impl Vi {
         let result = act();
         if result.is_ok() {
             lock(&self.inner.early_stop).take();
-            let not_done = self.side(Queue::Recv).lock().not_done();
-            self.inner.settle(Queue::Recv, not_done);
+            self.inner.settle(Queue::Recv);
         }
         self.side(Queue::Recv).lock().repost(|token| self.nic().port().post(token));
         result
@@ -358,7 +375,7 @@ impl Vi {
     fn flush(&self, first: [u32; 2]) -> [Option<Descriptor>; 2] {
         [Queue::Send, Queue::Recv].map(|queue| {
             let flushed = self.side(queue).lock().flush(first[queue as usize]);
-            self.inner.settle(queue, 0);
+            self.inner.settle(queue);
             flushed.map(Descriptor::new)
         })
     }
@@ -366,9 +383,12 @@ impl Vi {
     /// The NIC stopped the VI.
     pub(crate) fn stopped(&self, stopped: ViStopped) {
         let nic = self.nic();
-        if self.state() == ViState::ConnectPending {
-            *lock(&self.inner.early_stop) = Some(stopped);
-            return;
+        {
+            let mut early_stop = lock(&self.inner.early_stop);
+            if self.state() == ViState::ConnectPending {
+                *early_stop = Some(stopped);
+                return;
+            }
         }
         let teardown = nic.lock_relaxed(&self.inner.teardown, "a VI's teardown");
         // An event of an earlier connection finds a VI that is not stopped.
@@ -447,6 +467,7 @@ impl Vi {
         let nic = self.nic();
         self.check(nic)?;
         self.abandon()?;
+        self.forget_peer();
         let _teardown = nic.lock_relaxed(&self.inner.teardown, "a VI's teardown");
         let drained = self.queues().iter().all(|queue| queue.not_done() == 0);
         match self.state() {

@@ -72,10 +72,12 @@ extern "C" fn connect_accept(connection: Handle, vi: Handle) -> Code {
         if vi.nic.handle != object.nic.handle {
             return Err(VipReturn::InvalidParameter);
         }
-        object.request.accept(&vi.vi).map_err(code("VipConnectAccept"))?;
-        CONNECTIONS.remove(connection)?;
-        object.nic.disown(connection);
-        Ok(())
+        let accepted = object.request.accept(&vi.vi);
+        // Also if the requester was gone: there is nothing left to answer.
+        if object.request.is_answered() && CONNECTIONS.remove(connection).is_ok() {
+            object.nic.disown(connection);
+        }
+        accepted.map_err(code("VipConnectAccept"))
     })
 }
 

@@ -80,6 +80,10 @@ extern "C" fn deregister_mem(nic: Handle, address: Place, handle: u32) -> Code {
         if found.region.memory().address() != address.address() {
             return Err(VipReturn::InvalidParameter);
         }
+        // The program may give the memory away, and these are still to be completed in it.
+        if nic.nic.is_posted_in(&found.region) {
+            return Err(VipReturn::ErrorResource);
+        }
         nic.nic.deregister_mem(&found.region).map_err(code("VipDeregisterMem"))?;
         lock(&nic.regions).remove(&handle);
         Ok(())
