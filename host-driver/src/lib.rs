@@ -20,6 +20,7 @@ pub mod dma;
 pub mod doorbell;
 pub mod error;
 pub mod event;
+pub mod fork;
 pub mod gate;
 pub mod nic;
 pub mod numbers;

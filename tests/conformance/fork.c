@@ -241,3 +241,53 @@ ROW_CONNECTED(FUNCTIONAL, fork_child_has_no_card, "VipCreateVi",
     await_child(child);
     exchange(p, 2);
 }
+
+/* A child that opens a NIC of its own, is connected with the parent's, posts a receive, and then only
+ * polls until the parent disconnects. */
+static void open_and_poll(address_t *server)
+{
+    side_t own;
+    address_t local;
+    VIP_DESCRIPTOR *done;
+    VIP_VI_ATTRIBUTES theirs;
+    VIP_RETURN code = VIP_NOT_DONE;
+    side_open(&own, 0);
+    VIP_VI_HANDLE vi = vi_create(&own, VIP_SERVICE_RELIABLE_DELIVERY, NULL, NULL);
+    OK(VipPostRecv(vi, one_segment(&own, 0, 0, 64), own.handle));
+    name_address(&local, &own, "child");
+    OK(VipConnectRequest(vi, &local.net, &server->net, LONG, &theirs));
+    for (int i = 0; i < LONG && code == VIP_NOT_DONE; i++) {
+        sleep_ms(1);
+        code = VipRecvDone(vi, &done);
+    }
+    SAME(code, VIP_DESCRIPTOR_ERROR);
+    OK(VipDisconnect(vi));
+    side_close(&own);
+    _exit(0);
+}
+
+ROW_TWO(FUNCTIONAL, fork_child_opens_a_nic, "VipOpenNic",
+        "a child opens the NIC that its parent has closed; VIP_ERROR_RESOURCE if it is simulated there")
+{
+    const char *url = device_url(0);
+    int simulated = strncmp(url, "sim:", 4) == 0;
+    VIP_VI_HANDLE vb = vi_create(&p->b, VIP_SERVICE_RELIABLE_DELIVERY, NULL, NULL);
+    VIP_VI_ATTRIBUTES theirs;
+    VIP_CONN_HANDLE connection;
+    VIP_NIC_HANDLE nic;
+    address_t server, from;
+    name_address(&server, &p->b, "parent");
+    side_close(&p->a);
+    pid_t child = fork();
+    if (child == 0 && simulated)
+        _exit(VipOpenNic(url, &nic) == VIP_ERROR_RESOURCE ? 0 : 1);
+    if (child == 0)
+        open_and_poll(&server);
+    if (!simulated) {
+        OK(VipConnectWait(p->b.nic, &server.net, LONG, &from.net, &theirs, &connection));
+        OK(VipConnectAccept(connection, vb));
+        OK(VipDisconnect(vb));
+    }
+    await_child(child);
+    side_open(&p->a, 0);
+}

@@ -4,16 +4,22 @@
 //! a program that only computes is to be told that its connection broke. What a waiting program
 //! does itself is not left to this thread, so it looks seldom.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::cell::Cell;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
-use host_driver::sync::lock;
+use host_driver::fork;
+use host_driver::sync::{lock, try_lock};
 
 use crate::guard::tell;
 use crate::object::NicObject;
 
 /// Time between two looks.
 const PERIOD: Duration = Duration::from_micros(500);
+/// Longest wait for the end of a look, in which a handler of the program may run.
+const ROUND_BOUND: Duration = Duration::from_secs(1);
+/// How long a thread that waits for it sleeps.
+const NAP: Duration = Duration::from_micros(50);
 
 #[derive(Debug, Default)]
 struct Served {
@@ -24,9 +30,18 @@ struct Served {
 
 static SERVED: Mutex<Served> = Mutex::new(Served { nics: Vec::new(), running_in: None });
 static OPENED: Condvar = Condvar::new();
+/// Held during a look at all NICs; before `SERVED`.
+static ROUND: Mutex<()> = Mutex::new(());
 
 /// Serves a NIC from now on, until it is gone.
 pub fn serve(nic: &Arc<NicObject>) {
+    static HANDLERS: Once = Once::new();
+    // Behind those of the NIC's bus: what comes last is called first.
+    HANDLERS.call_once(|| {
+        if !fork::around(before_fork, after_fork, after_fork) {
+            tell("no memory for fork handlers: children may stand still");
+        }
+    });
     let mut served = lock(&SERVED);
     served.nics.push(Arc::downgrade(nic));
     OPENED.notify_one();
@@ -40,18 +55,62 @@ pub fn serve(nic: &Arc<NicObject>) {
     }
 }
 
+thread_local! {
+    /// This is the service's thread.
+    static IS_SERVICE: Cell<bool> = const { Cell::new(false) };
+    /// The round, while this thread forks.
+    static FORKING: Cell<Option<MutexGuard<'static, ()>>> = const { Cell::new(None) };
+}
+
 fn run() {
+    IS_SERVICE.set(true);
     loop {
         let mut served = lock(&SERVED);
         while served.nics.is_empty() {
             served = OPENED.wait(served).unwrap_or_else(PoisonError::into_inner);
         }
-        served.nics.retain(|nic| nic.strong_count() > 0);
-        let nics: Vec<_> = served.nics.iter().filter_map(Weak::upgrade).collect();
         drop(served);
-        for nic in nics {
-            nic.nic.progress();
+        {
+            let _round = lock(&ROUND);
+            let nics: Vec<_> = {
+                let mut served = lock(&SERVED);
+                served.nics.retain(|nic| nic.strong_count() > 0);
+                served.nics.iter().filter_map(Weak::upgrade).collect()
+            };
+            for nic in nics {
+                nic.nic.progress();
+            }
         }
         std::thread::sleep(PERIOD);
     }
+}
+
+/// Takes the round, unless this is the service's thread, or a handler of the program takes its time.
+fn round() -> Option<MutexGuard<'static, ()>> {
+    let end = Instant::now() + ROUND_BOUND;
+    while !IS_SERVICE.get() {
+        if let Some(round) = try_lock(&ROUND) {
+            return Some(round);
+        }
+        if Instant::now() >= end {
+            break;
+        }
+        std::thread::sleep(NAP);
+    }
+    None
+}
+
+/// Waits until the service has nothing in hand that it had before: NICs that were closed, handlers
+/// that were replaced. Not for a handler that takes its time, and not in one.
+pub fn settle() {
+    drop(round());
+}
+
+/// The child is not to find locks that the service's thread holds, which it does not have.
+extern "C" fn before_fork() {
+    FORKING.set(round());
+}
+
+extern "C" fn after_fork() {
+    drop(FORKING.take());
 }

@@ -118,8 +118,9 @@ impl Vi {
     /// [`VipReturn::NotDone`]; [`VipReturn::Timeout`]; [`VipReturn::InvalidReliabilityLevel`],
     /// [`VipReturn::InvalidMtu`], [`VipReturn::InvalidQos`] if the peer's VI has another one, on both
     /// sides; [`VipReturn::Reject`] if it was refused without a reason that is known here;
-    /// [`VipReturn::InvalidState`] if there was no request, or [`Vi::disconnect`] has ended it; [`VipReturn::InvalidParameter`] if the VI is destroyed;
-    /// [`VipReturn::ErrorResource`] if the NIC failed. After an error the VI is Idle.
+    /// [`VipReturn::InvalidState`] if there was no request, or [`Vi::disconnect`] has ended it;
+    /// [`VipReturn::InvalidParameter`] if the VI is destroyed; [`VipReturn::ErrorResource`] if the
+    /// NIC failed. After an error the VI is Idle.
     #[doc(alias = "VipConnectPeerDone")]
     pub fn connect_peer_done(&self) -> Result<RemoteViAttributes> {
         let nic = self.nic();

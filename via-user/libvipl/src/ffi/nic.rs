@@ -42,7 +42,11 @@ extern "C" fn open_nic(name: Text, out: Out<Handle>) -> Code {
 #[unsafe(export_name = "VipCloseNic")]
 extern "C" fn close_nic(nic: Handle) -> Code {
     guard("VipCloseNic", || {
-        NICS.remove(nic)?.close();
+        let object = NICS.remove(nic)?;
+        object.close();
+        drop(object);
+        // The device is given back with the last one who has it.
+        service::settle();
         Ok(())
     })
 }
@@ -95,6 +99,8 @@ extern "C" fn error_callback(nic: Handle, context: *mut c_void, f: abi::ErrorHan
             })
         });
         object.nic.error_callback(handler);
+        // The one before may run at this moment, and its context go afterwards.
+        service::settle();
         Ok(())
     })
 }
