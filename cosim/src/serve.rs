@@ -7,10 +7,12 @@
 //! | `host` | memory and interrupts of a NIC's client |
 //! | `pci` | configuration space |
 //! | `client` | what a client's messages do |
+//! | `bell` | its interrupts, which must keep nobody waiting |
 //!
-//! One thread does everything: it handles what has come, runs the nodes a little while they have
+//! One thread does everything but watch those writes: it handles what has come, runs the nodes a little while they have
 //! work, and sleeps when they have none.
 
+mod bell;
 mod client;
 mod engine;
 mod host;
@@ -29,6 +31,7 @@ use nic_model::link::Faults;
 use nic_regs::limits::PEER_COUNT;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use bell::Bell;
 use client::Client;
 use engine::Engine;
 
@@ -143,7 +146,7 @@ impl Server {
     /// limit of open files, since clients give descriptors.
     ///
     /// # Errors
-    /// A number of nodes that cannot be; a folder or a socket that cannot be had.
+    /// A number of nodes that cannot be; a folder, a socket or a thread that cannot be had.
     pub fn start(config: Config) -> io::Result<Self> {
         let Config { nodes, latency, faults, folder, device } = config;
         if nodes == 0 || usize::from(nodes) > PEER_COUNT {
@@ -152,7 +155,7 @@ impl Server {
         }
         make_folder(&folder)?;
         raise_file_limit();
-        let engine = Engine::new(nodes, latency, &faults, device);
+        let engine = Engine::new(nodes, latency, &faults, device, &Bell::start()?);
         // `drop` removes those that are there if one fails.
         let report = Box::new(|_: &Unreachable| {});
         let (listeners, clients) = (Vec::new(), Vec::new());

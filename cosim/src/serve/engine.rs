@@ -1,5 +1,7 @@
 //! The NICs of a server: their world, and what a server does with a device between two clients.
 
+use std::sync::Arc;
+
 use host_driver::bus::REGISTER_BAR;
 use host_driver::bus::sim::MSI_BASE;
 use host_driver::bus::vfio_user::protocol::errno;
@@ -8,6 +10,7 @@ use nic_model::link::Faults;
 use nic_regs::csr;
 
 use super::DeviceFactory;
+use super::bell::Bell;
 use super::host::Host;
 use super::pci::ConfigSpace;
 use crate::world::{ANSWER_CYCLES, NodeHost, World, pieces};
@@ -48,10 +51,11 @@ impl Engine {
         latency: u64,
         faults: &Faults,
         mut new_device: DeviceFactory,
+        bell: &Arc<Bell>,
     ) -> Self {
         let seat = |number| {
-            let seat =
-                Seat { host: Host::new(), config: ConfigSpace::new(number, nodes), owner: None };
+            let host = Host::new(Arc::clone(bell));
+            let seat = Seat { host, config: ConfigSpace::new(number, nodes), owner: None };
             (new_device(number), seat)
         };
         let seats: Vec<_> = (0..nodes).map(seat).collect();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use host_driver::bus::sim::{IommuFault, MSI_BASE, MSI_END};
@@ -14,7 +15,8 @@ use host_driver::bus::vfio_user::socket::{Inbox, Received, send};
 use host_driver::dma::DmaMemory;
 use nic_model::device::{HostBus, HostReadError};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::bell::Bell;
 
 /// How long a client may take to answer a read or write of its memory by message. The simulation
 /// stands still meanwhile, so a client that takes longer is dropped.
@@ -66,11 +68,12 @@ pub(super) type Fault = (IommuFault, &'static str);
 pub(super) struct Host {
     mappings: BTreeMap<u64, Mapping>,
     windows: Vec<Window>,
-    vectors: [Option<OwnedFd>; MSIX_VECTOR_COUNT],
+    vectors: [Option<Arc<OwnedFd>>; MSIX_VECTOR_COUNT],
+    bell: Arc<Bell>,
     twin: Option<Twin>,
     /// The device did something that keeps its clock running.
     busy: bool,
-    /// The client did not answer.
+    /// The client kept the server waiting.
     failed: bool,
     /// What went wrong since it was asked last; and how often with this client.
     faults: Vec<Fault>,
@@ -78,11 +81,12 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(bell: Arc<Bell>) -> Self {
         Self {
             mappings: BTreeMap::new(),
             windows: Vec::new(),
             vectors: [const { None }; MSIX_VECTOR_COUNT],
+            bell,
             twin: None,
             busy: false,
             failed: false,
@@ -106,6 +110,13 @@ impl Host {
     /// Whether the device used its host since the last call.
     pub(super) fn take_busy(&mut self) -> bool {
         core::mem::take(&mut self.busy)
+    }
+
+    /// The client has to go. Why is told, whatever was told before.
+    fn fail(&mut self) {
+        self.failed = true;
+        self.twin = None;
+        self.fault_count = self.fault_count.min(FAULTS_MAX - 1);
     }
 
     /// Whether the client has to go.
@@ -208,12 +219,12 @@ impl Host {
     /// Forgets everything of a client, but not what is still to be told.
     pub(super) fn clear(&mut self) {
         let faults = self.take_faults();
-        *self = Self { faults, ..Self::new() };
+        *self = Self { faults, ..Self::new(Arc::clone(&self.bell)) };
     }
 
     /// Sets or takes away the eventfd of a vector.
     pub(super) fn set_vector(&mut self, vector: usize, fd: Option<OwnedFd>) {
-        self.vectors[vector] = fd;
+        self.vectors[vector] = fd.map(Arc::new);
     }
 
     /// Vectors that have an eventfd.
@@ -222,14 +233,11 @@ impl Host {
     }
 
     /// Raises an interrupt.
-    pub(super) fn raise(&self, vector: usize) {
+    pub(super) fn raise(&mut self, vector: usize) {
         let Some(Some(fd)) = self.vectors.get(vector) else { return };
-        // Whatever the client gave, writing to it must not block.
-        let mut ready = [PollFd::new(fd, PollFlags::OUT)];
-        if poll(&mut ready, Some(&Timespec::default())).is_ok_and(|n| n > 0)
-            && ready[0].revents().contains(PollFlags::OUT)
-        {
-            let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+        if !self.failed && !self.bell.ring(fd) {
+            self.fail();
+            self.fault(MSI_BASE, 4, true, "its client let an interrupt wait");
         }
     }
 
@@ -334,8 +342,7 @@ impl Host {
                 Ok(access.data.to_vec())
             }
             _ => {
-                self.failed = true;
-                self.twin = None;
+                self.fail();
                 Err("its client did not answer")
             }
         }

@@ -281,6 +281,35 @@ fn a_strange_client_enumerates_the_device() {
     simulator.stop();
 }
 
+/// What is no eventfd is none of an interrupt, since writing to it might wait; and a client that lets
+/// writes wait takes its interrupts as any other.
+#[test]
+fn interrupts_are_eventfds() {
+    let simulator = Simulator::start("eventfds", 1, 0.0);
+    let mut raw = Raw::connect(&simulator.socket(0));
+    raw.reply(Command::Version, &Version::OWN.to_bytes(false), &[]);
+    let set = |flags| {
+        let flags = flags | irq::ACTION_TRIGGER;
+        SetIrqs { flags, index: irq::MSIX, start: 0, count: 1, data: &[] }.to_bytes()
+    };
+    let (_reader, pipe) = rustix::pipe::pipe().unwrap();
+    let bytes = message(7, Command::SetIrqs as u16, 0, &[&set(irq::DATA_EVENTFD)]);
+    socket::send(raw.socket.as_fd(), &bytes, &[pipe.as_fd()], true).unwrap();
+    assert_eq!(raw.answer(), Some(errno::INVALID));
+
+    let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+    raw.reply(Command::SetIrqs, &set(irq::DATA_EVENTFD), &[event.as_fd()]);
+    rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    raw.reply(Command::SetIrqs, &set(irq::DATA_NONE), &[]);
+    let mut count = [0; 8];
+    rustix::io::read(&event, &mut count).unwrap();
+    assert_eq!(count, (u64::MAX - 1).to_ne_bytes(), "it stays full");
+    raw.reply(Command::SetIrqs, &set(irq::DATA_NONE), &[]);
+    rustix::io::read(&event, &mut count).unwrap();
+    assert_eq!(count, 1_u64.to_ne_bytes());
+    simulator.stop();
+}
+
 /// The next client has a device as after power-on, whatever the last one wrote.
 #[test]
 fn a_strange_client_finds_nothing_of_the_last_one() {

@@ -1,6 +1,10 @@
 use super::*;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
+fn host() -> Host {
+    Host::new(Bell::start().unwrap())
+}
+
 fn file(sealed: bool) -> OwnedFd {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = memfd_create("test", flags).unwrap();
@@ -21,7 +25,7 @@ fn unmap(address: u64, size: u64) -> DmaUnmap {
 
 #[test]
 fn devices_reach_what_is_mapped_and_nothing_else() {
-    let mut host = Host::new();
+    let mut host = host();
     let fd = file(true);
     // Two mappings side by side, of other places of the file.
     host.map(map(0x10000, 0, 4096), Some(fd.try_clone().unwrap())).unwrap();
@@ -45,7 +49,7 @@ fn devices_reach_what_is_mapped_and_nothing_else() {
 
 #[test]
 fn rights_count() {
-    let mut host = Host::new();
+    let mut host = host();
     host.map(DmaMap { flags: dma::READ, ..map(0x1000, 0, 4096) }, Some(file(true))).unwrap();
     host.write(0x1000, b"no");
     let mut back = [1; 2];
@@ -55,7 +59,7 @@ fn rights_count() {
 
 #[test]
 fn mappings_neither_overlap_nor_are_cut() {
-    let mut host = Host::new();
+    let mut host = host();
     host.map(map(0x4000, 0, 0x2000), None).unwrap();
     for (address, size) in [(0x4000, 0x1000), (0x3000, 0x1001), (0x5fff, 1), (0, u64::MAX)] {
         assert_eq!(host.map(map(address, 0, size), None), Err(errno::EXIST), "{address:#x}");
@@ -73,7 +77,7 @@ fn mappings_neither_overlap_nor_are_cut() {
 
 #[test]
 fn files_that_could_end_the_server_are_not_mapped() {
-    let mut host = Host::new();
+    let mut host = host();
     host.map(map(0x1000, 0, 4096), Some(file(false))).unwrap();
     assert!(host.windows.is_empty(), "it is left to messages");
     // Behind its end, and not a memory file at all.
@@ -87,7 +91,7 @@ fn files_that_could_end_the_server_are_not_mapped() {
 
 #[test]
 fn a_client_that_does_not_answer_has_to_go() {
-    let mut host = Host::new();
+    let mut host = host();
     let (own, other) = UnixStream::pair().unwrap();
     host.set_twin(own);
     host.map(map(0x1000, 0, 4096), None).unwrap();
@@ -99,7 +103,7 @@ fn a_client_that_does_not_answer_has_to_go() {
 
 #[test]
 fn a_client_that_answers_byte_by_byte_has_to_go() {
-    let mut host = Host::new();
+    let mut host = host();
     let (own, other) = UnixStream::pair().unwrap();
     host.set_twin(own);
     host.map(map(0x1000, 0, 4096), None).unwrap();
@@ -122,7 +126,7 @@ fn a_client_that_answers_byte_by_byte_has_to_go() {
 
 #[test]
 fn what_fails_is_told_with_its_reason_and_not_for_ever() {
-    let mut host = Host::new();
+    let mut host = host();
     host.map(map(0x1000, 0, 4096), Some(file(true))).unwrap();
     host.map(map(0x2000, 0, 4096), None).unwrap();
     // It begins where it is mapped and goes on where it is not reached.
