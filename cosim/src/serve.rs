@@ -7,12 +7,14 @@
 //! | `host` | memory and interrupts of a NIC's client |
 //! | `pci` | configuration space |
 //! | `client` | what a client's messages do |
+//! | `budget` | how long it may keep others waiting |
 //! | `bell` | its interrupts, which must keep nobody waiting |
 //!
 //! One thread does everything but watch those writes: it handles what has come, runs the nodes a little while they have
 //! work, and sleeps when they have none.
 
 mod bell;
+mod budget;
 mod client;
 mod engine;
 mod host;

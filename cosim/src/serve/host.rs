@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use host_driver::bus::sim::{IommuFault, MSI_BASE, MSI_END};
 use host_driver::bus::vfio_user::protocol::{
@@ -17,10 +17,8 @@ use nic_model::device::{HostBus, HostReadError};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
 use super::bell::Bell;
+use super::budget::Budget;
 
-/// How long a client may take to answer a read or write of its memory by message. The simulation
-/// stands still meanwhile, so a client that takes longer is dropped.
-const ANSWER_BOUND: Duration = Duration::from_secs(2);
 /// Most mappings of a client.
 const MAPPINGS_MAX: usize = 1 << 17;
 /// Most accesses of a client's device that are told of when they fail; who fails once goes on to.
@@ -71,6 +69,7 @@ pub(super) struct Host {
     vectors: [Option<Arc<OwnedFd>>; MSIX_VECTOR_COUNT],
     bell: Arc<Bell>,
     twin: Option<Twin>,
+    budget: Budget,
     /// The device did something that keeps its clock running.
     busy: bool,
     /// The client kept the server waiting.
@@ -88,6 +87,7 @@ impl Host {
             vectors: [const { None }; MSIX_VECTOR_COUNT],
             bell,
             twin: None,
+            budget: Budget::new(Instant::now()),
             busy: false,
             failed: false,
             faults: Vec::new(),
@@ -146,6 +146,11 @@ impl Host {
             Some(file) => self.open(&file, &map)?,
             None => None,
         };
+        // Each piece is a message of its own, which all wait for. Emulators and our driver map pages.
+        let whole = map.address.is_multiple_of(PAGE_BYTES) && map.size.is_multiple_of(PAGE_BYTES);
+        if memory.is_none() && !whole {
+            return Err(errno::INVALID);
+        }
         self.mappings.insert(map.address, Mapping { last, flags: map.flags, memory });
         Ok(())
     }
@@ -219,7 +224,10 @@ impl Host {
     /// Forgets everything of a client, but not what is still to be told.
     pub(super) fn clear(&mut self) {
         let faults = self.take_faults();
-        *self = Self { faults, ..Self::new(Arc::clone(&self.bell)) };
+        // The next client of the NIC goes on with its budget.
+        let mut next = Self { faults, ..Self::new(Arc::clone(&self.bell)) };
+        core::mem::swap(&mut next.budget, &mut self.budget);
+        *self = next;
     }
 
     /// Sets or takes away the eventfd of a vector.
@@ -327,10 +335,12 @@ impl Host {
         twin.next_id = twin.next_id.wrapping_add(1);
         let head = DmaAccess { address, count: length as u64, data: &[] }.head();
         let bytes = message(twin.next_id, command as u16, 0, &[&head, data]);
-        // There is room: nothing else is under way.
+        // The simulation stands still meanwhile. There is room: nothing else is under way.
+        let end = self.budget.end(Instant::now());
         let socket = twin.socket.as_fd();
-        let answer = send(socket, &bytes, &[], false)
-            .and_then(|()| twin.inbox.receive_by(socket, Instant::now() + ANSWER_BOUND));
+        let answer =
+            send(socket, &bytes, &[], false).and_then(|()| twin.inbox.receive_by(socket, end));
+        self.budget.spend(Instant::now());
         match answer {
             Ok(Received::Message(reply))
                 if reply.header.id == twin.next_id && reply.header.is_reply() =>
@@ -340,6 +350,10 @@ impl Host {
                 }
                 let access = DmaAccess::parse(&reply.payload, false).ok_or(REFUSED)?;
                 Ok(access.data.to_vec())
+            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                self.fail();
+                Err("its client did not answer within the time that it may keep others waiting")
             }
             _ => {
                 self.fail();

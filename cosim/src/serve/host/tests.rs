@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
@@ -85,6 +87,10 @@ fn files_that_could_end_the_server_are_not_mapped() {
     assert_eq!(host.map(map(0x9000, u64::MAX, 4096), Some(file(true))), Err(errno::INVALID));
     let (socket, _other) = UnixStream::pair().unwrap();
     assert!(host.map(map(0x9000, 0, 4096), Some(socket.into())).is_err());
+    // What goes by message is whole pages.
+    for (address, size) in [(0x9001, 4096), (0x9000, 1), (0x9000, 4097)] {
+        assert_eq!(host.map(map(address, 0, size), None), Err(errno::INVALID), "{address:#x}");
+    }
     // Without a socket for commands nothing answers.
     assert!(host.read(0x1000, &mut [0; 8]).is_err() && !host.has_failed());
 }
@@ -99,6 +105,39 @@ fn a_client_that_does_not_answer_has_to_go() {
     assert!(host.read(0x1000, &mut [0; 8]).is_err() && host.has_failed());
     host.clear();
     assert!(!host.has_failed() && host.mappings.is_empty());
+}
+
+/// Each answer is in time, but they add up.
+#[test]
+fn a_client_whose_answers_are_slow_has_to_go() {
+    let mut host = host();
+    let (own, other) = UnixStream::pair().unwrap();
+    host.set_twin(own);
+    host.map(map(0x1000, 0, 4096), None).unwrap();
+    // What is told does not depend on how much was told before.
+    (0..100).for_each(|_| host.write(0x9000, &[0; 4]));
+    assert_eq!(host.take_faults().len(), 16);
+    let slow = std::thread::spawn(move || {
+        let mut inbox = Inbox::default();
+        while let Ok(Received::Message(asked)) = inbox.receive(other.as_fd(), true) {
+            std::thread::sleep(Duration::from_millis(300));
+            let head = DmaAccess { address: 0x1000, count: 8, data: &[] }.head();
+            let parts: &[&[u8]] = &[&head, &[0; 8]];
+            let answer = message(asked.header.id, asked.header.command, flag::REPLY, parts);
+            if send(other.as_fd(), &answer, &[], true).is_err() {
+                return;
+            }
+        }
+    });
+    let answered = (0..20).take_while(|_| host.read(0x1000, &mut [0; 8]).is_ok()).count();
+    assert!((1..10).contains(&answered) && host.has_failed(), "{answered}");
+    slow.join().unwrap();
+    let faults = host.take_faults();
+    assert!(faults.len() == 1 && faults[0].1.contains("keep others waiting"), "{faults:?}");
+    // The next client of the NIC has no more time.
+    host.clear();
+    let now = Instant::now();
+    assert!(host.budget.end(now) < now + Duration::from_millis(500));
 }
 
 #[test]
