@@ -23,6 +23,10 @@ use super::budget::Budget;
 const MAPPINGS_MAX: usize = 1 << 17;
 /// Most accesses of a client's device that are told of when they fail; who fails once goes on to.
 const FAULTS_MAX: u32 = 16;
+/// Most windows of a client: with 64 clients half of what the system lets a process map.
+const WINDOWS_MAX: usize = 512;
+/// Most bytes in the windows of a client.
+const MAPPED_MAX: u64 = 1 << 40;
 /// Files are mapped in aligned pieces of this size, since clients map them in many small ones.
 const WINDOW_BYTES: u64 = 64 << 20;
 const PAGE_BYTES: u64 = 4096;
@@ -38,8 +42,17 @@ struct Mapping {
     /// Its last address.
     last: u64,
     flags: u32,
-    /// The memory and where in it the mapping begins; None: it is reached by message.
-    memory: Option<(DmaMemory, usize)>,
+    /// None: it is reached by message.
+    memory: Option<Part>,
+}
+
+/// Where a mapping lies in a window.
+#[derive(Debug)]
+struct Part {
+    window: u64,
+    /// The window's memory and where in it the mapping begins.
+    memory: DmaMemory,
+    start: usize,
 }
 
 /// A part of a client's file that is mapped here.
@@ -48,6 +61,8 @@ struct Window {
     file: (u64, u64),
     start: u64,
     memory: DmaMemory,
+    /// Mappings that lie in it; it goes with the last one.
+    uses: usize,
 }
 
 /// The socket for commands to the client.
@@ -65,7 +80,9 @@ pub(super) type Fault = (IommuFault, &'static str);
 #[derive(Debug)]
 pub(super) struct Host {
     mappings: BTreeMap<u64, Mapping>,
-    windows: Vec<Window>,
+    /// By a number of their own.
+    windows: BTreeMap<u64, Window>,
+    next_window: u64,
     vectors: [Option<Arc<OwnedFd>>; MSIX_VECTOR_COUNT],
     bell: Arc<Bell>,
     twin: Option<Twin>,
@@ -83,7 +100,8 @@ impl Host {
     pub(super) fn new(bell: Arc<Bell>) -> Self {
         Self {
             mappings: BTreeMap::new(),
-            windows: Vec::new(),
+            windows: BTreeMap::new(),
+            next_window: 0,
             vectors: [const { None }; MSIX_VECTOR_COUNT],
             bell,
             twin: None,
@@ -156,26 +174,35 @@ impl Host {
     }
 
     /// The file's part of a mapping. None for a file that might shrink, which is left to messages.
-    fn open(&mut self, file: &OwnedFd, map: &DmaMap) -> Result<Option<(DmaMemory, usize)>, u32> {
+    fn open(&mut self, file: &OwnedFd, map: &DmaMap) -> Result<Option<Part>, u32> {
         let state = rustix::fs::fstat(file).map_err(|_| errno::INVALID)?;
         let id = (state.st_dev, state.st_ino);
         let size = u64::try_from(state.st_size).unwrap_or(0);
         let end = map.offset.checked_add(map.size).filter(|end| *end <= size);
         let end = end.ok_or(errno::INVALID)?;
-        let has = |w: &&Window| {
+        let has = |w: &Window| {
             w.file == id && w.start <= map.offset && end <= w.start + w.memory.len() as u64
         };
         let place = |start: u64| usize::try_from(map.offset - start).map_err(|_| errno::INVALID);
-        if let Some(window) = self.windows.iter().find(has) {
-            return Ok(Some((window.memory.clone(), place(window.start)?)));
+        if let Some((number, window)) = self.windows.iter_mut().find(|(_, window)| has(window)) {
+            let start = place(window.start)?;
+            window.uses += 1;
+            return Ok(Some(Part { window: *number, memory: window.memory.clone(), start }));
         }
         let start = map.offset / WINDOW_BYTES * WINDOW_BYTES;
         let stop = end.checked_next_multiple_of(WINDOW_BYTES).unwrap_or(size).min(size);
+        let mapped: u64 = self.windows.values().map(|window| window.memory.len() as u64).sum();
+        if self.windows.len() >= WINDOWS_MAX || stop - start > MAPPED_MAX - mapped {
+            return Err(errno::NO_SPACE);
+        }
         let length = usize::try_from(stop - start).map_err(|_| errno::NO_SPACE)?;
         match DmaMemory::map_file(file.as_fd(), start, length) {
             Ok(memory) => {
-                self.windows.push(Window { file: id, start, memory: memory.clone() });
-                Ok(Some((memory, place(start)?)))
+                let number = self.next_window;
+                self.next_window += 1;
+                let window = Window { file: id, start, memory: memory.clone(), uses: 1 };
+                self.windows.insert(number, window);
+                Ok(Some(Part { window: number, memory, start: place(start)? }))
             }
             Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
             Err(error) => {
@@ -207,13 +234,22 @@ impl Host {
         }
         let gone: Vec<u64> =
             self.mappings.range(unmap.address..=last).map(|(start, _)| *start).collect();
-        gone.iter().for_each(|start| {
-            self.mappings.remove(start);
-        });
-        if self.mappings.is_empty() {
-            self.windows.clear();
+        for start in &gone {
+            let part = self.mappings.remove(start).and_then(|mapping| mapping.memory);
+            if let Some(Part { window, .. }) = part {
+                self.leave(window);
+            }
         }
         Ok(())
+    }
+
+    /// A mapping of a window is gone.
+    fn leave(&mut self, number: u64) {
+        let Some(window) = self.windows.get_mut(&number) else { return };
+        window.uses -= 1;
+        if window.uses == 0 {
+            self.windows.remove(&number);
+        }
     }
 
     fn forget_memory(&mut self) {
@@ -284,7 +320,7 @@ impl Host {
             let (mapping, offset, length) =
                 self.find(at, left, dma::READ).map_err(|why| (at, why))?;
             let part = &mut data[done..done + length];
-            if let Some((memory, start)) = &mapping.memory {
+            if let Some(Part { memory, start, .. }) = &mapping.memory {
                 memory.copy_to(start + offset, part);
             } else {
                 let got = self.ask(Command::DmaRead, at, length, &[]).map_err(|why| (at, why))?;
@@ -310,7 +346,7 @@ impl Host {
             let (mapping, offset, length) =
                 self.find(at, left, dma::WRITE).map_err(|why| (at, why))?;
             let part = &data[done..done + length];
-            if let Some((memory, start)) = &mapping.memory {
+            if let Some(Part { memory, start, .. }) = &mapping.memory {
                 memory.store_in_order(start + offset, part);
             } else {
                 self.ask(Command::DmaWrite, at, length, part).map_err(|why| (at, why))?;

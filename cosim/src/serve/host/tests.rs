@@ -50,6 +50,42 @@ fn devices_reach_what_is_mapped_and_nothing_else() {
 }
 
 #[test]
+fn windows_go_with_their_last_mapping_and_have_a_bound() {
+    let mut host = host();
+    let stays = file(true);
+    host.map(map(0x1000, 0, 4096), Some(stays.try_clone().unwrap())).unwrap();
+    // A file for each buffer.
+    for _ in 0..1000 {
+        host.map(map(0x10_0000, 0, 4096), Some(file(true))).unwrap();
+        host.unmap(unmap(0x10_0000, 4096)).unwrap();
+    }
+    assert_eq!(host.windows.len(), 1);
+    let mut mapped = 1;
+    let end = loop {
+        let result = host.map(map(0x10_0000 + 4096 * mapped, 0, 4096), Some(file(true)));
+        match result {
+            Ok(()) => mapped += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((end, mapped), (errno::NO_SPACE, 512));
+    // What has a window needs no other.
+    host.map(map(0x2000, 8192, 4096), Some(stays.try_clone().unwrap())).unwrap();
+    host.unmap(unmap(0x1000, 4096)).unwrap();
+    host.write(0x2000, b"here");
+    assert!(host.take_faults().is_empty(), "the other mapping keeps it");
+    host.unmap(unmap(0, u64::MAX)).unwrap();
+    assert!(host.windows.is_empty());
+    // Sparse files are as large as one likes.
+    let large = file(true);
+    ftruncate(&large, 1 << 42).unwrap();
+    let whole = map(0, 0, (1 << 40) + 4096);
+    assert_eq!(host.map(whole, Some(large.try_clone().unwrap())), Err(errno::NO_SPACE));
+    host.map(map(0, 0, 1 << 40), Some(large.try_clone().unwrap())).unwrap();
+    assert_eq!(host.map(map(1 << 41, 1 << 41, 4096), Some(large)), Err(errno::NO_SPACE));
+}
+
+#[test]
 fn rights_count() {
     let mut host = host();
     host.map(DmaMap { flags: dma::READ, ..map(0x1000, 0, 4096) }, Some(file(true))).unwrap();
