@@ -215,7 +215,7 @@ impl Client {
             }
             irq::DATA_EVENTFD if fds.len() == count && fds.iter().all(is_eventfd) => {
                 (start..).zip(fds).for_each(|(vector, fd)| host.set_vector(vector, Some(fd)));
-                engine.program_vectors(self.node);
+                engine.program_vectors(self.node, start..start + count);
             }
             irq::DATA_NONE => (start..start + count).for_each(|vector| host.raise(vector)),
             irq::DATA_BOOL if set.data.len() >= count => {

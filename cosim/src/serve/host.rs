@@ -271,9 +271,9 @@ impl Host {
         self.vectors[vector] = fd.map(Arc::new);
     }
 
-    /// Vectors that have an eventfd.
-    pub(super) fn vectors(&self) -> Vec<usize> {
-        (0..MSIX_VECTOR_COUNT).filter(|vector| self.vectors[*vector].is_some()).collect()
+    /// Whether a vector has an eventfd.
+    pub(super) fn has_vector(&self, vector: usize) -> bool {
+        self.vectors.get(vector).is_some_and(Option::is_some)
     }
 
     /// Raises an interrupt.
