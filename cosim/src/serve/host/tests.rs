@@ -123,6 +123,14 @@ fn files_that_could_end_the_server_are_not_mapped() {
     assert_eq!(host.map(map(0x9000, u64::MAX, 4096), Some(file(true))), Err(errno::INVALID));
     let (socket, _other) = UnixStream::pair().unwrap();
     assert!(host.map(map(0x9000, 0, 4096), Some(socket.into())).is_err());
+    // Huge pages can be taken out of a file although it may not shrink.
+    let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
+    if let Ok(huge) = memfd_create("huge", flags) {
+        ftruncate(&huge, 2 << 20).unwrap();
+        fcntl_add_seals(&huge, SealFlags::SHRINK).unwrap();
+        host.map(map(0x10_0000, 0, 2 << 20), Some(huge)).unwrap();
+        assert!(host.windows.is_empty(), "it is left to messages too");
+    }
     // What goes by message is whole pages.
     for (address, size) in [(0x9001, 4096), (0x9000, 1), (0x9000, 4097)] {
         assert_eq!(host.map(map(address, 0, size), None), Err(errno::INVALID), "{address:#x}");
