@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use host_driver::bus::vfio_user::protocol::{
     Command, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo, SetIrqs,
@@ -52,6 +52,11 @@ pub(super) struct Raw {
 impl Raw {
     pub(super) fn connect(path: &Path) -> Self {
         Self { socket: UnixStream::connect(path).unwrap(), inbox: Inbox::default() }
+    }
+
+    /// An answer that takes longer is an error.
+    pub(super) fn bound(&self, bound: Duration) {
+        self.socket.set_read_timeout(Some(bound)).unwrap();
     }
 
     fn send(&self, bytes: &[u8]) {
