@@ -7,10 +7,14 @@
 //! | `host` | memory and interrupts of a NIC's client |
 //! | `pci` | configuration space |
 //! | `client` | what a client's messages do |
+//! | `budget` | how long it may keep others waiting |
+//! | `bell` | its interrupts, which must keep nobody waiting |
 //!
-//! One thread does everything: it handles what has come, runs the nodes a little while they have
+//! One thread does everything but watch those writes: it handles what has come, runs the nodes a little while they have
 //! work, and sleeps when they have none.
 
+mod bell;
+mod budget;
 mod client;
 mod engine;
 mod host;
@@ -22,6 +26,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use host_driver::bus::sim::IommuFault;
 use nic_model::device::Device;
@@ -29,11 +34,14 @@ use nic_model::link::Faults;
 use nic_regs::limits::PEER_COUNT;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use bell::Bell;
 use client::Client;
 use engine::Engine;
 
 /// Cycles that run between two looks at the clients.
 const TURN_CYCLES: u64 = 32;
+/// How long after there was no descriptor for a connection the next one is looked for.
+const CROWDED_WAIT: Duration = Duration::from_millis(100);
 /// Connections of a NIC that have not said what they want.
 const WAITING_MAX: usize = 16;
 
@@ -88,8 +96,9 @@ pub struct Server {
     listeners: Vec<(UnixListener, PathBuf)>,
     clients: Vec<Client>,
     report: Box<dyn FnMut(&Unreachable) + Send>,
-    /// There was no descriptor for a connection: none is accepted until a client goes.
-    crowded: bool,
+    /// There was no descriptor for a connection: none is accepted until then, or until a client
+    /// goes.
+    crowded: Option<Instant>,
 }
 
 impl core::fmt::Debug for Server {
@@ -143,7 +152,7 @@ impl Server {
     /// limit of open files, since clients give descriptors.
     ///
     /// # Errors
-    /// A number of nodes that cannot be; a folder or a socket that cannot be had.
+    /// A number of nodes that cannot be; a folder, a socket or a thread that cannot be had.
     pub fn start(config: Config) -> io::Result<Self> {
         let Config { nodes, latency, faults, folder, device } = config;
         if nodes == 0 || usize::from(nodes) > PEER_COUNT {
@@ -152,11 +161,11 @@ impl Server {
         }
         make_folder(&folder)?;
         raise_file_limit();
-        let engine = Engine::new(nodes, latency, &faults, device);
+        let engine = Engine::new(nodes, latency, &faults, device, &Bell::start()?);
         // `drop` removes those that are there if one fails.
         let report = Box::new(|_: &Unreachable| {});
         let (listeners, clients) = (Vec::new(), Vec::new());
-        let mut server = Self { engine, listeners, clients, report, crowded: false };
+        let mut server = Self { engine, listeners, clients, report, crowded: None };
         for node in 0..nodes {
             let path = folder.join(format!("nic{node}.sock"));
             let listener = bind(&path)?;
@@ -219,14 +228,17 @@ impl Server {
 
     /// Waits until there is something to do. Whether to stop, and what listeners and clients have.
     fn wait(&self, stop: BorrowedFd<'_>) -> io::Result<(bool, Vec<PollFlags>)> {
-        let asked = if self.crowded { PollFlags::empty() } else { PollFlags::IN };
+        let left = self.crowded.map(|end| end.saturating_duration_since(Instant::now()));
+        let left = left.filter(|left| !left.is_zero());
+        let asked = if left.is_some() { PollFlags::empty() } else { PollFlags::IN };
         let listeners = self.listeners.iter().map(|(listener, _)| (listener.as_fd(), asked));
         let clients = self.clients.iter().map(|client| (client.socket(), PollFlags::IN));
         let all = core::iter::once((stop, PollFlags::IN)).chain(listeners).chain(clients);
         let mut fds: Vec<_> = all.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
-        let at_once = Timespec::default();
-        let bound = self.engine.is_running().then_some(&at_once);
-        match poll(&mut fds, bound) {
+        let bound = if self.engine.is_running() { Some(Duration::ZERO) } else { left };
+        // Of a wait of less than a second.
+        let bound = bound.map(|left| Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() });
+        match poll(&mut fds, bound.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -262,7 +274,7 @@ impl Server {
             if goes && client.is_owner {
                 engine.release(client.node);
             }
-            crowded &= !goes;
+            crowded = crowded.filter(|_| !goes);
             !goes
         });
         self.crowded = crowded;
@@ -285,12 +297,14 @@ impl Server {
             let socket = match self.listeners[node].0.accept() {
                 Ok((socket, _)) => socket,
                 // Who wanted to connect may have gone. If there is no descriptor for it, somebody
-                // makes room, or it waits until somebody does.
+                // makes room, or it waits until somebody does, which may be another process.
                 Err(error) => {
-                    self.crowded = is_full(&error) && !self.drop_waiting(|_| true);
+                    let crowded = is_full(&error) && !self.drop_waiting(|_| true);
+                    self.crowded = crowded.then(|| Instant::now() + CROWDED_WAIT);
                     continue;
                 }
             };
+            self.crowded = None;
             let waiting = |client: &&Client| client.node == node && !client.is_owner;
             if self.clients.iter().filter(waiting).count() >= WAITING_MAX {
                 self.drop_waiting(|other| other == node);

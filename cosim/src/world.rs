@@ -26,6 +26,8 @@ use mesh::Mesh;
 pub(crate) const ANSWER_CYCLES: u64 = 1_000_000;
 /// Cycles that the clock goes on after a device has come to rest.
 const REST_CYCLES: u64 = 4_096;
+/// Most cycles that the clock runs so that others notice that a node is not used any more.
+const NOTICE_MAX: u64 = 1 << 22;
 /// Writes after which the device is read, which it answers behind them: what is written faster than
 /// the device takes it waits with whoever writes.
 const POSTED_MAX: u32 = 256;
@@ -119,6 +121,8 @@ pub(crate) struct World<H> {
     now: u64,
     /// The clock runs until then.
     until: u64,
+    /// Those who are used have noticed by then that another is not any more.
+    noticed: u64,
 }
 
 impl<H> core::fmt::Debug for World<H> {
@@ -137,7 +141,7 @@ impl<H: NodeHost> World<H> {
         let nodes: Vec<_> =
             nodes.into_iter().map(|(device, host)| Node::new(device, host)).collect();
         let mesh = Mesh::new(nodes.len(), latency, faults);
-        Self { nodes, mesh, now: 0, until: REST_CYCLES }
+        Self { nodes, mesh, now: 0, until: REST_CYCLES, noticed: 0 }
     }
 
     /// Cycles run so far.
@@ -155,19 +159,9 @@ impl<H: NodeHost> World<H> {
         self.nodes.iter_mut().map(|node| &mut node.host)
     }
 
-    /// The hosts, by node.
-    pub(crate) fn hosts(&self) -> impl Iterator<Item = &H> {
-        self.nodes.iter().map(|node| &node.host)
-    }
-
     /// Says whether somebody uses a node; at first nobody does.
     pub(crate) fn set_used(&mut self, node: usize, used: bool) {
         self.mesh.set_used(node, used);
-    }
-
-    /// The node's KEEPALIVE.
-    pub(crate) fn keepalive(&self, node: usize) -> u64 {
-        self.nodes[node].keepalive
     }
 
     /// Whether the clock runs.
@@ -234,26 +228,44 @@ impl<H: NodeHost> World<H> {
             {
                 self.nodes[node].note(at, value);
             }
-            self.nodes[node].device.bar_write(bar, at, piece);
-            self.nodes[node].posted += 1;
-            if self.nodes[node].posted >= POSTED_MAX {
-                // A device that does not answer is found by the next read of its user.
-                let _ = self.read(node, REGISTER_BAR, csr::ID::OFFSET.into(), 4);
-            }
+            self.write_quietly(node, bar, at, piece);
         }
         // Who waits for events tells so by a doorbell, which begins nothing.
         let is_event = bar == DOORBELL_BAR && offset % PAGE_BYTES == EVENT_OFFSET;
         self.run_for(if is_event { REST_CYCLES } else { self.patience() });
     }
 
-    /// Writes bytes of a BAR that are of no consequence: nothing is outstanding after them.
+    /// Writes a piece of a BAR that is of no consequence: nothing is outstanding after it.
     pub(crate) fn write_quietly(&mut self, node: usize, bar: u8, offset: u64, data: &[u8]) {
         self.nodes[node].device.bar_write(bar, offset, data);
+        self.nodes[node].posted += 1;
+        if self.nodes[node].posted >= POSTED_MAX {
+            // A device that does not answer is found by the next read of its user.
+            let _ = self.read(node, REGISTER_BAR, csr::ID::OFFSET.into(), 4);
+        }
     }
 
-    /// Forgets what was written to a device's timers: it was reset.
+    /// Forgets what was written to a device's timers: it was reset. The clock does not run for them
+    /// any more.
     pub(crate) fn reset_timers(&mut self, node: usize) {
         self.nodes[node].set_timers();
+        let longest = self.now.saturating_add(self.patience());
+        self.noticed = self.noticed.min(self.now.saturating_add(self.notice()));
+        self.until = self.until.min(longest.max(self.noticed));
+    }
+
+    /// Lets the clock run until those who are used notice that a node is not any more: their next
+    /// keepalive is answered.
+    pub(crate) fn run_until_noticed(&mut self) {
+        self.noticed = self.now.saturating_add(self.notice());
+        self.until = self.until.max(self.noticed);
+    }
+
+    /// How long that takes.
+    fn notice(&self) -> u64 {
+        let used = self.nodes.iter().enumerate().filter(|(node, _)| self.mesh.is_used(*node));
+        let longest = used.map(|(_, node)| node.keepalive).max();
+        longest.map_or(0, |longest| (longest + self.patience()).min(NOTICE_MAX))
     }
 
     /// Puts another device in a node's place.

@@ -23,6 +23,9 @@ pub const PAGE_BYTES: usize = 4096;
 /// Bytes of a [`Line`], and its alignment.
 pub const LINE_BYTES: usize = 64;
 
+/// Type of the file system of memory files with huge pages (Linux's `linux/magic.h`).
+const HUGETLBFS_MAGIC: rustix::fs::FsWord = 0x9584_58f6;
+
 /// What becomes of memory when its last `DmaMemory` handle goes.
 #[derive(Debug)]
 enum Owner {
@@ -97,13 +100,17 @@ impl DmaMemory {
     /// pages.
     ///
     /// # Errors
-    /// The file may become shorter (it lacks the seal against that), so that an access could end
-    /// the process: [`std::io::ErrorKind::Unsupported`]. The part is not in it:
+    /// Pages of the file may go, so that an access could end the process: it lacks the seal against
+    /// becoming shorter, or it has huge pages, which its holes do not get back for sure:
+    /// [`std::io::ErrorKind::Unsupported`]. The part is not in it:
     /// [`std::io::ErrorKind::InvalidInput`]. The system's.
     pub fn map_file(file: BorrowedFd<'_>, offset: u64, length: usize) -> std::io::Result<Self> {
-        use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
+        use rustix::fs::{SealFlags, fcntl_get_seals, fstat, fstatfs};
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         if !fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK)) {
+            return Err(std::io::ErrorKind::Unsupported.into());
+        }
+        if fstatfs(file)?.f_type == HUGETLBFS_MAGIC {
             return Err(std::io::ErrorKind::Unsupported.into());
         }
         let end = offset.checked_add(length as u64);

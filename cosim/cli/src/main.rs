@@ -10,6 +10,7 @@ mod conformance_command;
 mod cosim_command;
 mod coverage_command;
 mod demo;
+mod lines;
 mod prove;
 mod prove_command;
 mod serve_command;

@@ -1,6 +1,7 @@
 //! `viaduct cosim serve`: a simulator that other programs use.
 
 use crate::Failure;
+use crate::lines::Lines;
 use clap::{Args, ValueEnum};
 use cosim::serve::{Config, DeviceFactory, Server};
 use host_driver::bus::vfio_user::run_time_folder;
@@ -105,13 +106,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let folder = dir.clone().unwrap_or_else(run_time_folder);
     let config = Config { nodes: *nodes, latency: *latency, faults, folder, device };
     let mut server = Server::start(config)?;
+    // Who reads these, or does not, has no say over the clients.
+    let (output, written) = Lines::to(std::io::stdout())?;
+    let (errors, errors_written) = Lines::to(std::io::stderr())?;
     for path in server.sockets() {
-        println!("vfio-user:{}", path.display());
+        output.say(&format_args!("vfio-user:{}", path.display()));
     }
-    println!("ready");
-    std::io::stdout().flush()?;
-    server.on_unreachable(|access| eprintln!("{access}"));
+    output.say(&"ready");
+    server.on_unreachable(move |access| errors.say(access));
     server.run(stop.as_fd())?;
-    println!("stopped after {} cycles", server.now());
+    output.say(&format_args!("stopped after {} cycles", server.now()));
+    drop((server, output));
+    written.wait();
+    errors_written.wait();
     Ok(())
 }

@@ -319,6 +319,29 @@ fn a_simulator_is_served_until_it_is_stopped() {
     fs::remove_dir(&folder).expect("an empty folder");
 }
 
+/// As in `viaduct cosim serve 2>&1 | head -1`.
+#[test]
+fn a_simulator_serves_on_when_nobody_reads_what_it_says() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let folder = std::env::temp_dir().join(format!("viaduct-unread-{}", std::process::id()));
+    let path = folder.to_str().expect("UTF-8");
+    let mut server = Command::new(env!("CARGO_BIN_EXE_viaduct"))
+        .args(["cosim", "serve", "--dir", path])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut line = String::new();
+    let mut output = BufReader::new(server.stdout.take().expect("its output"));
+    output.read_line(&mut line).expect("a line");
+    drop(output);
+    let id = server.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill").success());
+    assert_eq!(server.wait().expect("its end").code(), Some(0));
+    fs::remove_dir(&folder).expect("an empty folder");
+}
+
 #[test]
 fn what_cannot_be_served_is_refused() {
     for (arguments, wanted) in [

@@ -12,6 +12,7 @@ use host_driver::bus::vfio_user::socket::{Inbox, Message, Received, send};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 use nic_regs::pci::MSIX_PENDING_OFFSET;
 
+use super::bell::is_eventfd;
 use super::engine::Engine;
 use super::pci::CONFIG_BYTES;
 
@@ -212,9 +213,9 @@ impl Client {
             irq::DATA_EVENTFD if fds.is_empty() => {
                 (start..start + count).for_each(|vector| host.set_vector(vector, None));
             }
-            irq::DATA_EVENTFD if fds.len() == count => {
+            irq::DATA_EVENTFD if fds.len() == count && fds.iter().all(is_eventfd) => {
                 (start..).zip(fds).for_each(|(vector, fd)| host.set_vector(vector, Some(fd)));
-                engine.program_vectors(self.node);
+                engine.program_vectors(self.node, start..start + count);
             }
             irq::DATA_NONE => (start..start + count).for_each(|vector| host.raise(vector)),
             irq::DATA_BOOL if set.data.len() >= count => {

@@ -1,13 +1,18 @@
 //! The NICs of a server: their world, and what a server does with a device between two clients.
 
+use core::ops::Range;
+use std::sync::Arc;
+
 use host_driver::bus::REGISTER_BAR;
 use host_driver::bus::sim::MSI_BASE;
 use host_driver::bus::vfio_user::protocol::errno;
 use nic_model::device::{HostBus, HostReadError};
 use nic_model::link::Faults;
 use nic_regs::csr;
+use nic_regs::limits::MSIX_VECTOR_COUNT;
 
 use super::DeviceFactory;
+use super::bell::Bell;
 use super::host::Host;
 use super::pci::ConfigSpace;
 use crate::world::{ANSWER_CYCLES, NodeHost, World, pieces};
@@ -48,10 +53,11 @@ impl Engine {
         latency: u64,
         faults: &Faults,
         mut new_device: DeviceFactory,
+        bell: &Arc<Bell>,
     ) -> Self {
         let seat = |number| {
-            let seat =
-                Seat { host: Host::new(), config: ConfigSpace::new(number, nodes), owner: None };
+            let host = Host::new(Arc::clone(bell));
+            let seat = Seat { host, config: ConfigSpace::new(number, nodes), owner: None };
             (new_device(number), seat)
         };
         let seats: Vec<_> = (0..nodes).map(seat).collect();
@@ -111,17 +117,20 @@ impl Engine {
             };
             let is_control = bar == REGISTER_BAR && at == u64::from(csr::CONTROL::OFFSET);
             if is_control && piece.first_chunk().is_some_and(enables) {
-                self.program_vectors(node);
+                self.program_vectors(node, 0..MSIX_VECTOR_COUNT);
             }
             self.world.write(node, bar, at, piece);
         }
     }
 
-    /// Programs the device's interrupts as its client has eventfds. A client that goes through VFIO
+    /// Programs those of the device's interrupts for which its client has eventfds. A client that goes through VFIO
     /// cannot: what it writes to the table stays with its kernel.
-    pub(super) fn program_vectors(&mut self, node: usize) {
+    pub(super) fn program_vectors(&mut self, node: usize, vectors: Range<usize>) {
         let table = u64::from(csr::MSIX_TABLE_OFFSET);
-        for vector in self.seat(node).host.vectors() {
+        for vector in vectors {
+            if !self.seat(node).host.has_vector(vector) {
+                continue;
+            }
             let number = u32::try_from(vector).unwrap_or(0);
             let entry = table + u64::from(csr::MSIX_ENTRY_BYTES) * u64::from(number);
             let (low, high) = (MSI_BASE & 0xffff_ffff, MSI_BASE >> 32);
@@ -179,11 +188,130 @@ impl Engine {
         for (offset, value) in [(csr::NODE::OFFSET, number), (csr::CONTROL::OFFSET, enable.0)] {
             self.write(node, REGISTER_BAR, offset.into(), &value.to_le_bytes());
         }
-        // Others notice with their next keepalive, which the device answers.
-        let world = &mut self.world;
-        let owned = world.hosts().enumerate().filter(|(_, seat)| seat.owner.is_some());
-        if let Some(longest) = owned.map(|(other, _)| world.keepalive(other)).max() {
-            world.run_for(longest + world.patience());
+        self.world.run_until_noticed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use nic_model::Model;
+    use nic_model::device::{Device, Link};
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+
+    fn engine(nodes: u8, device: DeviceFactory) -> Engine {
+        Engine::new(nodes, 20, &Faults::default(), device, &Bell::start().unwrap())
+    }
+
+    fn set(engine: &mut Engine, node: usize, register: u32, value: u32) {
+        engine.write(node, REGISTER_BAR, register.into(), &value.to_le_bytes());
+    }
+
+    /// Cycles until the clock stands still, of so many at most.
+    fn rest(engine: &mut Engine, most: u64) -> Option<u64> {
+        let start = engine.now();
+        while engine.is_running() && engine.now() < start + most {
+            engine.run(64);
         }
+        (!engine.is_running()).then(|| engine.now() - start)
+    }
+
+    #[test]
+    fn timers_of_clients_that_are_gone_do_not_keep_the_clock_running() {
+        let mut engine = engine(2, Box::new(|_| Box::new(Model::default())));
+        let patient = |engine: &mut Engine, node| {
+            engine.release(node);
+            engine.own(node, 1);
+            set(engine, node, csr::KEEPALIVE::OFFSET, u32::MAX);
+            set(engine, node, csr::RETRY_LIMIT::OFFSET, 15);
+            set(engine, node, csr::RETRY_TIMEOUT::OFFSET, 0xff_ffff);
+            assert_eq!(rest(engine, 10_000), None, "it may have something outstanding");
+        };
+        patient(&mut engine, 0);
+        engine.release(0);
+        assert!(rest(&mut engine, 1_000_000).is_some(), "nobody is there");
+        // A reset forgets timers too.
+        patient(&mut engine, 0);
+        engine.reset(0);
+        assert!(rest(&mut engine, 1_000_000).is_some(), "as after power-on");
+        // What one that is there was to notice is nothing to one that went too.
+        patient(&mut engine, 0);
+        patient(&mut engine, 1);
+        engine.release(0);
+        assert_eq!(rest(&mut engine, 10_000), None, "the other one is to notice");
+        engine.release(1);
+        assert!(rest(&mut engine, 1_000_000).is_some(), "nobody is there again");
+    }
+
+    #[test]
+    fn who_is_there_has_time_to_notice_who_went() {
+        let mut engine = engine(3, Box::new(|_| Box::new(Model::default())));
+        for node in 0..3 {
+            engine.release(node);
+            engine.own(node, 1);
+        }
+        set(&mut engine, 1, csr::KEEPALIVE::OFFSET, 600_000);
+        engine.release(0);
+        // The next client does not take that time away.
+        engine.reset(0);
+        engine.own(0, 2);
+        assert!(rest(&mut engine, 2_000_000).is_some_and(|cycles| cycles > 600_000));
+    }
+
+    /// A device that takes a write each cycle; the longest that its queue was, and all its writes.
+    #[derive(Debug, Default)]
+    struct Slow {
+        queue: u64,
+        read: bool,
+        seen: Arc<Mutex<(u64, u64)>>,
+    }
+
+    impl Device for Slow {
+        fn bar_write(&mut self, _bar: u8, _offset: u64, _data: &[u8]) {
+            self.queue += 1;
+            let mut seen = self.seen.lock().unwrap();
+            *seen = (seen.0.max(self.queue), seen.1 + 1);
+        }
+
+        fn bar_read(&mut self, _bar: u8, _offset: u64, _length: usize) {
+            self.read = true;
+        }
+
+        fn bar_response(&mut self) -> Option<u64> {
+            (self.queue == 0 && core::mem::take(&mut self.read)).then_some(1)
+        }
+
+        fn step(&mut self, _now: u64, _host: &mut dyn HostBus, _link: &mut dyn Link) {
+            self.queue = self.queue.saturating_sub(1);
+        }
+
+        fn busy(&self) -> bool {
+            self.queue > 0
+        }
+    }
+
+    #[test]
+    fn interrupts_that_are_set_again_and_again_wait_for_the_device() {
+        let seen = Arc::new(Mutex::new((0, 0)));
+        let theirs = Arc::clone(&seen);
+        let device = move |_| {
+            Box::new(Slow { seen: Arc::clone(&theirs), ..Slow::default() })
+                as Box<dyn Device + Send>
+        };
+        let mut engine = engine(1, Box::new(device));
+        let event = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        for vector in 0..MSIX_VECTOR_COUNT {
+            let fd = event.try_clone().unwrap();
+            engine.seat(0).host.set_vector(vector, Some(fd));
+        }
+        (0..1000).for_each(|_| engine.program_vectors(0, 3..4));
+        let (longest, writes) = *seen.lock().unwrap();
+        assert_eq!(writes, 4_000, "only what changed");
+        assert!(longest <= 256, "{longest}");
+        set(&mut engine, 0, csr::CONTROL::OFFSET, 1);
+        assert_eq!(seen.lock().unwrap().1, 4_000 + 4 * 32 + 1, "all of them");
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use host_driver::bus::sim::{IommuFault, MSI_BASE, MSI_END};
 use host_driver::bus::vfio_user::protocol::{
@@ -14,15 +15,18 @@ use host_driver::bus::vfio_user::socket::{Inbox, Received, send};
 use host_driver::dma::DmaMemory;
 use nic_model::device::{HostBus, HostReadError};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long a client may take to answer a read or write of its memory by message. The simulation
-/// stands still meanwhile, so a client that takes longer is dropped.
-const ANSWER_BOUND: Duration = Duration::from_secs(2);
+use super::bell::Bell;
+use super::budget::Budget;
+
 /// Most mappings of a client.
 const MAPPINGS_MAX: usize = 1 << 17;
 /// Most accesses of a client's device that are told of when they fail; who fails once goes on to.
 const FAULTS_MAX: u32 = 16;
+/// Most windows of a client: with 64 clients half of what the system lets a process map.
+const WINDOWS_MAX: usize = 512;
+/// Most bytes in the windows of a client.
+const MAPPED_MAX: u64 = 1 << 40;
 /// Files are mapped in aligned pieces of this size, since clients map them in many small ones.
 const WINDOW_BYTES: u64 = 64 << 20;
 const PAGE_BYTES: u64 = 4096;
@@ -38,8 +42,17 @@ struct Mapping {
     /// Its last address.
     last: u64,
     flags: u32,
-    /// The memory and where in it the mapping begins; None: it is reached by message.
-    memory: Option<(DmaMemory, usize)>,
+    /// None: it is reached by message.
+    memory: Option<Part>,
+}
+
+/// Where a mapping lies in a window.
+#[derive(Debug)]
+struct Part {
+    window: u64,
+    /// The window's memory and where in it the mapping begins.
+    memory: DmaMemory,
+    start: usize,
 }
 
 /// A part of a client's file that is mapped here.
@@ -48,6 +61,8 @@ struct Window {
     file: (u64, u64),
     start: u64,
     memory: DmaMemory,
+    /// Mappings that lie in it; it goes with the last one.
+    uses: usize,
 }
 
 /// The socket for commands to the client.
@@ -65,12 +80,16 @@ pub(super) type Fault = (IommuFault, &'static str);
 #[derive(Debug)]
 pub(super) struct Host {
     mappings: BTreeMap<u64, Mapping>,
-    windows: Vec<Window>,
-    vectors: [Option<OwnedFd>; MSIX_VECTOR_COUNT],
+    /// By a number of their own.
+    windows: BTreeMap<u64, Window>,
+    next_window: u64,
+    vectors: [Option<Arc<OwnedFd>>; MSIX_VECTOR_COUNT],
+    bell: Arc<Bell>,
     twin: Option<Twin>,
+    budget: Budget,
     /// The device did something that keeps its clock running.
     busy: bool,
-    /// The client did not answer.
+    /// The client kept the server waiting.
     failed: bool,
     /// What went wrong since it was asked last; and how often with this client.
     faults: Vec<Fault>,
@@ -78,12 +97,15 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(bell: Arc<Bell>) -> Self {
         Self {
             mappings: BTreeMap::new(),
-            windows: Vec::new(),
+            windows: BTreeMap::new(),
+            next_window: 0,
             vectors: [const { None }; MSIX_VECTOR_COUNT],
+            bell,
             twin: None,
+            budget: Budget::new(Instant::now()),
             busy: false,
             failed: false,
             faults: Vec::new(),
@@ -106,6 +128,13 @@ impl Host {
     /// Whether the device used its host since the last call.
     pub(super) fn take_busy(&mut self) -> bool {
         core::mem::take(&mut self.busy)
+    }
+
+    /// The client has to go. Why is told, whatever was told before.
+    fn fail(&mut self) {
+        self.failed = true;
+        self.twin = None;
+        self.fault_count = self.fault_count.min(FAULTS_MAX - 1);
     }
 
     /// Whether the client has to go.
@@ -135,31 +164,45 @@ impl Host {
             Some(file) => self.open(&file, &map)?,
             None => None,
         };
+        // Each piece is a message of its own, which all wait for. Emulators and our driver map pages.
+        let whole = map.address.is_multiple_of(PAGE_BYTES) && map.size.is_multiple_of(PAGE_BYTES);
+        if memory.is_none() && !whole {
+            return Err(errno::INVALID);
+        }
         self.mappings.insert(map.address, Mapping { last, flags: map.flags, memory });
         Ok(())
     }
 
     /// The file's part of a mapping. None for a file that might shrink, which is left to messages.
-    fn open(&mut self, file: &OwnedFd, map: &DmaMap) -> Result<Option<(DmaMemory, usize)>, u32> {
+    fn open(&mut self, file: &OwnedFd, map: &DmaMap) -> Result<Option<Part>, u32> {
         let state = rustix::fs::fstat(file).map_err(|_| errno::INVALID)?;
         let id = (state.st_dev, state.st_ino);
         let size = u64::try_from(state.st_size).unwrap_or(0);
         let end = map.offset.checked_add(map.size).filter(|end| *end <= size);
         let end = end.ok_or(errno::INVALID)?;
-        let has = |w: &&Window| {
+        let has = |w: &Window| {
             w.file == id && w.start <= map.offset && end <= w.start + w.memory.len() as u64
         };
         let place = |start: u64| usize::try_from(map.offset - start).map_err(|_| errno::INVALID);
-        if let Some(window) = self.windows.iter().find(has) {
-            return Ok(Some((window.memory.clone(), place(window.start)?)));
+        if let Some((number, window)) = self.windows.iter_mut().find(|(_, window)| has(window)) {
+            let start = place(window.start)?;
+            window.uses += 1;
+            return Ok(Some(Part { window: *number, memory: window.memory.clone(), start }));
         }
         let start = map.offset / WINDOW_BYTES * WINDOW_BYTES;
         let stop = end.checked_next_multiple_of(WINDOW_BYTES).unwrap_or(size).min(size);
+        let mapped: u64 = self.windows.values().map(|window| window.memory.len() as u64).sum();
+        if self.windows.len() >= WINDOWS_MAX || stop - start > MAPPED_MAX - mapped {
+            return Err(errno::NO_SPACE);
+        }
         let length = usize::try_from(stop - start).map_err(|_| errno::NO_SPACE)?;
         match DmaMemory::map_file(file.as_fd(), start, length) {
             Ok(memory) => {
-                self.windows.push(Window { file: id, start, memory: memory.clone() });
-                Ok(Some((memory, place(start)?)))
+                let number = self.next_window;
+                self.next_window += 1;
+                let window = Window { file: id, start, memory: memory.clone(), uses: 1 };
+                self.windows.insert(number, window);
+                Ok(Some(Part { window: number, memory, start: place(start)? }))
             }
             Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
             Err(error) => {
@@ -191,13 +234,22 @@ impl Host {
         }
         let gone: Vec<u64> =
             self.mappings.range(unmap.address..=last).map(|(start, _)| *start).collect();
-        gone.iter().for_each(|start| {
-            self.mappings.remove(start);
-        });
-        if self.mappings.is_empty() {
-            self.windows.clear();
+        for start in &gone {
+            let part = self.mappings.remove(start).and_then(|mapping| mapping.memory);
+            if let Some(Part { window, .. }) = part {
+                self.leave(window);
+            }
         }
         Ok(())
+    }
+
+    /// A mapping of a window is gone.
+    fn leave(&mut self, number: u64) {
+        let Some(window) = self.windows.get_mut(&number) else { return };
+        window.uses -= 1;
+        if window.uses == 0 {
+            self.windows.remove(&number);
+        }
     }
 
     fn forget_memory(&mut self) {
@@ -208,28 +260,28 @@ impl Host {
     /// Forgets everything of a client, but not what is still to be told.
     pub(super) fn clear(&mut self) {
         let faults = self.take_faults();
-        *self = Self { faults, ..Self::new() };
+        // The next client of the NIC goes on with its budget.
+        let mut next = Self { faults, ..Self::new(Arc::clone(&self.bell)) };
+        core::mem::swap(&mut next.budget, &mut self.budget);
+        *self = next;
     }
 
     /// Sets or takes away the eventfd of a vector.
     pub(super) fn set_vector(&mut self, vector: usize, fd: Option<OwnedFd>) {
-        self.vectors[vector] = fd;
+        self.vectors[vector] = fd.map(Arc::new);
     }
 
-    /// Vectors that have an eventfd.
-    pub(super) fn vectors(&self) -> Vec<usize> {
-        (0..MSIX_VECTOR_COUNT).filter(|vector| self.vectors[*vector].is_some()).collect()
+    /// Whether a vector has an eventfd.
+    pub(super) fn has_vector(&self, vector: usize) -> bool {
+        self.vectors.get(vector).is_some_and(Option::is_some)
     }
 
     /// Raises an interrupt.
-    pub(super) fn raise(&self, vector: usize) {
+    pub(super) fn raise(&mut self, vector: usize) {
         let Some(Some(fd)) = self.vectors.get(vector) else { return };
-        // Whatever the client gave, writing to it must not block.
-        let mut ready = [PollFd::new(fd, PollFlags::OUT)];
-        if poll(&mut ready, Some(&Timespec::default())).is_ok_and(|n| n > 0)
-            && ready[0].revents().contains(PollFlags::OUT)
-        {
-            let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+        if !self.failed && !self.bell.ring(fd) {
+            self.fail();
+            self.fault(MSI_BASE, 4, true, "its client let an interrupt wait");
         }
     }
 
@@ -268,7 +320,7 @@ impl Host {
             let (mapping, offset, length) =
                 self.find(at, left, dma::READ).map_err(|why| (at, why))?;
             let part = &mut data[done..done + length];
-            if let Some((memory, start)) = &mapping.memory {
+            if let Some(Part { memory, start, .. }) = &mapping.memory {
                 memory.copy_to(start + offset, part);
             } else {
                 let got = self.ask(Command::DmaRead, at, length, &[]).map_err(|why| (at, why))?;
@@ -294,7 +346,7 @@ impl Host {
             let (mapping, offset, length) =
                 self.find(at, left, dma::WRITE).map_err(|why| (at, why))?;
             let part = &data[done..done + length];
-            if let Some((memory, start)) = &mapping.memory {
+            if let Some(Part { memory, start, .. }) = &mapping.memory {
                 memory.store_in_order(start + offset, part);
             } else {
                 self.ask(Command::DmaWrite, at, length, part).map_err(|why| (at, why))?;
@@ -319,10 +371,12 @@ impl Host {
         twin.next_id = twin.next_id.wrapping_add(1);
         let head = DmaAccess { address, count: length as u64, data: &[] }.head();
         let bytes = message(twin.next_id, command as u16, 0, &[&head, data]);
-        // There is room: nothing else is under way.
+        // The simulation stands still meanwhile. There is room: nothing else is under way.
+        let end = self.budget.end(Instant::now());
         let socket = twin.socket.as_fd();
-        let answer = send(socket, &bytes, &[], false)
-            .and_then(|()| twin.inbox.receive_by(socket, Instant::now() + ANSWER_BOUND));
+        let answer =
+            send(socket, &bytes, &[], false).and_then(|()| twin.inbox.receive_by(socket, end));
+        self.budget.spend(Instant::now());
         match answer {
             Ok(Received::Message(reply))
                 if reply.header.id == twin.next_id && reply.header.is_reply() =>
@@ -333,9 +387,12 @@ impl Host {
                 let access = DmaAccess::parse(&reply.payload, false).ok_or(REFUSED)?;
                 Ok(access.data.to_vec())
             }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                self.fail();
+                Err("its client did not answer within the time that it may keep others waiting")
+            }
             _ => {
-                self.failed = true;
-                self.twin = None;
+                self.fail();
                 Err("its client did not answer")
             }
         }

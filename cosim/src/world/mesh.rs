@@ -51,6 +51,11 @@ impl Mesh {
         self.ports[node].used = used;
     }
 
+    /// Whether somebody does.
+    pub(super) fn is_used(&self, node: usize) -> bool {
+        self.ports[node].used
+    }
+
     /// Whether a frame was sent since the last call that is work: more than an acknowledgement, and
     /// than a SYN to a node that nobody uses. Who opens a channel to such a node has to wait until
     /// somebody does, and only then is there something to wait for.

@@ -1,11 +1,12 @@
 //! Many clients at once.
 
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use host_driver::bus::vfio_user::protocol::{Command, FDS_MAX, SetIrqs, Version, irq, region};
 use nic_regs::csr;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tests::served::Simulator;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use tests::served::{SOON, Simulator};
 
 use super::strange::Raw;
 
@@ -38,5 +39,24 @@ fn more_descriptors_than_a_process_has_by_default() {
         assert_eq!(status, [1, 0, 0, 0]);
     }
     drop((clients, silent));
+    simulator.stop();
+}
+
+/// There was no descriptor for the first client, and there is one later although no other client
+/// went.
+#[test]
+fn who_finds_no_descriptor_waits_for_one() {
+    let mut simulator = Simulator::start("nofile", 1, 0.0);
+    let id = Pid::from_raw(simulator.process().id().try_into().unwrap()).unwrap();
+    let limit = getrlimit(Resource::Nofile);
+    // Enough to poll two sockets; it has more open already.
+    prlimit(Some(id), Resource::Nofile, Rlimit { current: Some(3), ..limit }).unwrap();
+    let mut client = Raw::connect(&simulator.socket(0));
+    // It has tried by then.
+    std::thread::sleep(Duration::from_millis(300));
+    prlimit(Some(id), Resource::Nofile, limit).unwrap();
+    client.bound(SOON);
+    client.reply(Command::Version, &Version::OWN.to_bytes(false), &[]);
+    drop(client);
     simulator.stop();
 }

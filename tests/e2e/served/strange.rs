@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use host_driver::bus::vfio_user::protocol::{
     Command, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo, SetIrqs,
@@ -52,6 +52,11 @@ pub(super) struct Raw {
 impl Raw {
     pub(super) fn connect(path: &Path) -> Self {
         Self { socket: UnixStream::connect(path).unwrap(), inbox: Inbox::default() }
+    }
+
+    /// An answer that takes longer is an error.
+    pub(super) fn bound(&self, bound: Duration) {
+        self.socket.set_read_timeout(Some(bound)).unwrap();
     }
 
     fn send(&self, bytes: &[u8]) {
@@ -278,6 +283,35 @@ fn a_strange_client_enumerates_the_device() {
     // Everything at once, up to the end of the addresses.
     let all = DmaUnmap { flags: 0, address: 0, size: u64::MAX }.to_bytes();
     assert_eq!(raw.reply(Command::DmaUnmap, &all, &[]).payload, all);
+    simulator.stop();
+}
+
+/// What is no eventfd is none of an interrupt, since writing to it might wait; and a client that lets
+/// writes wait takes its interrupts as any other.
+#[test]
+fn interrupts_are_eventfds() {
+    let simulator = Simulator::start("eventfds", 1, 0.0);
+    let mut raw = Raw::connect(&simulator.socket(0));
+    raw.reply(Command::Version, &Version::OWN.to_bytes(false), &[]);
+    let set = |flags| {
+        let flags = flags | irq::ACTION_TRIGGER;
+        SetIrqs { flags, index: irq::MSIX, start: 0, count: 1, data: &[] }.to_bytes()
+    };
+    let (_reader, pipe) = rustix::pipe::pipe().unwrap();
+    let bytes = message(7, Command::SetIrqs as u16, 0, &[&set(irq::DATA_EVENTFD)]);
+    socket::send(raw.socket.as_fd(), &bytes, &[pipe.as_fd()], true).unwrap();
+    assert_eq!(raw.answer(), Some(errno::INVALID));
+
+    let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+    raw.reply(Command::SetIrqs, &set(irq::DATA_EVENTFD), &[event.as_fd()]);
+    rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    raw.reply(Command::SetIrqs, &set(irq::DATA_NONE), &[]);
+    let mut count = [0; 8];
+    rustix::io::read(&event, &mut count).unwrap();
+    assert_eq!(count, (u64::MAX - 1).to_ne_bytes(), "it stays full");
+    raw.reply(Command::SetIrqs, &set(irq::DATA_NONE), &[]);
+    rustix::io::read(&event, &mut count).unwrap();
+    assert_eq!(count, 1_u64.to_ne_bytes());
     simulator.stop();
 }
 

@@ -1,5 +1,11 @@
+use std::time::Duration;
+
 use super::*;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+
+fn host() -> Host {
+    Host::new(Bell::start().unwrap())
+}
 
 fn file(sealed: bool) -> OwnedFd {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -21,7 +27,7 @@ fn unmap(address: u64, size: u64) -> DmaUnmap {
 
 #[test]
 fn devices_reach_what_is_mapped_and_nothing_else() {
-    let mut host = Host::new();
+    let mut host = host();
     let fd = file(true);
     // Two mappings side by side, of other places of the file.
     host.map(map(0x10000, 0, 4096), Some(fd.try_clone().unwrap())).unwrap();
@@ -44,8 +50,44 @@ fn devices_reach_what_is_mapped_and_nothing_else() {
 }
 
 #[test]
+fn windows_go_with_their_last_mapping_and_have_a_bound() {
+    let mut host = host();
+    let stays = file(true);
+    host.map(map(0x1000, 0, 4096), Some(stays.try_clone().unwrap())).unwrap();
+    // A file for each buffer.
+    for _ in 0..1000 {
+        host.map(map(0x10_0000, 0, 4096), Some(file(true))).unwrap();
+        host.unmap(unmap(0x10_0000, 4096)).unwrap();
+    }
+    assert_eq!(host.windows.len(), 1);
+    let mut mapped = 1;
+    let end = loop {
+        let result = host.map(map(0x10_0000 + 4096 * mapped, 0, 4096), Some(file(true)));
+        match result {
+            Ok(()) => mapped += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((end, mapped), (errno::NO_SPACE, 512));
+    // What has a window needs no other.
+    host.map(map(0x2000, 8192, 4096), Some(stays.try_clone().unwrap())).unwrap();
+    host.unmap(unmap(0x1000, 4096)).unwrap();
+    host.write(0x2000, b"here");
+    assert!(host.take_faults().is_empty(), "the other mapping keeps it");
+    host.unmap(unmap(0, u64::MAX)).unwrap();
+    assert!(host.windows.is_empty());
+    // Sparse files are as large as one likes.
+    let large = file(true);
+    ftruncate(&large, 1 << 42).unwrap();
+    let whole = map(0, 0, (1 << 40) + 4096);
+    assert_eq!(host.map(whole, Some(large.try_clone().unwrap())), Err(errno::NO_SPACE));
+    host.map(map(0, 0, 1 << 40), Some(large.try_clone().unwrap())).unwrap();
+    assert_eq!(host.map(map(1 << 41, 1 << 41, 4096), Some(large)), Err(errno::NO_SPACE));
+}
+
+#[test]
 fn rights_count() {
-    let mut host = Host::new();
+    let mut host = host();
     host.map(DmaMap { flags: dma::READ, ..map(0x1000, 0, 4096) }, Some(file(true))).unwrap();
     host.write(0x1000, b"no");
     let mut back = [1; 2];
@@ -55,7 +97,7 @@ fn rights_count() {
 
 #[test]
 fn mappings_neither_overlap_nor_are_cut() {
-    let mut host = Host::new();
+    let mut host = host();
     host.map(map(0x4000, 0, 0x2000), None).unwrap();
     for (address, size) in [(0x4000, 0x1000), (0x3000, 0x1001), (0x5fff, 1), (0, u64::MAX)] {
         assert_eq!(host.map(map(address, 0, size), None), Err(errno::EXIST), "{address:#x}");
@@ -73,7 +115,7 @@ fn mappings_neither_overlap_nor_are_cut() {
 
 #[test]
 fn files_that_could_end_the_server_are_not_mapped() {
-    let mut host = Host::new();
+    let mut host = host();
     host.map(map(0x1000, 0, 4096), Some(file(false))).unwrap();
     assert!(host.windows.is_empty(), "it is left to messages");
     // Behind its end, and not a memory file at all.
@@ -81,13 +123,25 @@ fn files_that_could_end_the_server_are_not_mapped() {
     assert_eq!(host.map(map(0x9000, u64::MAX, 4096), Some(file(true))), Err(errno::INVALID));
     let (socket, _other) = UnixStream::pair().unwrap();
     assert!(host.map(map(0x9000, 0, 4096), Some(socket.into())).is_err());
+    // Huge pages can be taken out of a file although it may not shrink.
+    let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
+    if let Ok(huge) = memfd_create("huge", flags) {
+        ftruncate(&huge, 2 << 20).unwrap();
+        fcntl_add_seals(&huge, SealFlags::SHRINK).unwrap();
+        host.map(map(0x10_0000, 0, 2 << 20), Some(huge)).unwrap();
+        assert!(host.windows.is_empty(), "it is left to messages too");
+    }
+    // What goes by message is whole pages.
+    for (address, size) in [(0x9001, 4096), (0x9000, 1), (0x9000, 4097)] {
+        assert_eq!(host.map(map(address, 0, size), None), Err(errno::INVALID), "{address:#x}");
+    }
     // Without a socket for commands nothing answers.
     assert!(host.read(0x1000, &mut [0; 8]).is_err() && !host.has_failed());
 }
 
 #[test]
 fn a_client_that_does_not_answer_has_to_go() {
-    let mut host = Host::new();
+    let mut host = host();
     let (own, other) = UnixStream::pair().unwrap();
     host.set_twin(own);
     host.map(map(0x1000, 0, 4096), None).unwrap();
@@ -97,9 +151,42 @@ fn a_client_that_does_not_answer_has_to_go() {
     assert!(!host.has_failed() && host.mappings.is_empty());
 }
 
+/// Each answer is in time, but they add up.
+#[test]
+fn a_client_whose_answers_are_slow_has_to_go() {
+    let mut host = host();
+    let (own, other) = UnixStream::pair().unwrap();
+    host.set_twin(own);
+    host.map(map(0x1000, 0, 4096), None).unwrap();
+    // What is told does not depend on how much was told before.
+    (0..100).for_each(|_| host.write(0x9000, &[0; 4]));
+    assert_eq!(host.take_faults().len(), 16);
+    let slow = std::thread::spawn(move || {
+        let mut inbox = Inbox::default();
+        while let Ok(Received::Message(asked)) = inbox.receive(other.as_fd(), true) {
+            std::thread::sleep(Duration::from_millis(300));
+            let head = DmaAccess { address: 0x1000, count: 8, data: &[] }.head();
+            let parts: &[&[u8]] = &[&head, &[0; 8]];
+            let answer = message(asked.header.id, asked.header.command, flag::REPLY, parts);
+            if send(other.as_fd(), &answer, &[], true).is_err() {
+                return;
+            }
+        }
+    });
+    let answered = (0..20).take_while(|_| host.read(0x1000, &mut [0; 8]).is_ok()).count();
+    assert!((1..10).contains(&answered) && host.has_failed(), "{answered}");
+    slow.join().unwrap();
+    let faults = host.take_faults();
+    assert!(faults.len() == 1 && faults[0].1.contains("keep others waiting"), "{faults:?}");
+    // The next client of the NIC has no more time.
+    host.clear();
+    let now = Instant::now();
+    assert!(host.budget.end(now) < now + Duration::from_millis(500));
+}
+
 #[test]
 fn a_client_that_answers_byte_by_byte_has_to_go() {
-    let mut host = Host::new();
+    let mut host = host();
     let (own, other) = UnixStream::pair().unwrap();
     host.set_twin(own);
     host.map(map(0x1000, 0, 4096), None).unwrap();
@@ -122,7 +209,7 @@ fn a_client_that_answers_byte_by_byte_has_to_go() {
 
 #[test]
 fn what_fails_is_told_with_its_reason_and_not_for_ever() {
-    let mut host = Host::new();
+    let mut host = host();
     host.map(map(0x1000, 0, 4096), Some(file(true))).unwrap();
     host.map(map(0x2000, 0, 4096), None).unwrap();
     // It begins where it is mapped and goes on where it is not reached.
