@@ -14,6 +14,7 @@
 //! whole pages of the range, the bytes beside it too. So register such memory before threads use it.
 //! Where the kernel has `userfaultfd` for ordinary users only in part (`vm.unprivileged_userfaultfd`
 //! is 0), a system call of another thread that writes to the page at this moment fails with EFAULT.
+//! The way back loses nothing: where writers cannot be held off, the kernel copies the pages.
 //!
 //! **Fork.** What is mapped stays so in the parent. The child has copies of that memory, as of any
 //! other, and no way to the parent's devices: for it their cards are absent. `fork` of a C library

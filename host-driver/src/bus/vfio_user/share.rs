@@ -15,7 +15,10 @@ use std::sync::{Mutex, MutexGuard, Once};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fstat, ftruncate,
+    memfd_create,
+};
 use rustix::process::{Resource, getrlimit};
 
 use super::map;
@@ -87,22 +90,49 @@ impl Share {
         Ok(Self { file, inode, counts: BTreeMap::new(), sockets: Vec::new(), dead_end })
     }
 
-    fn is_own(&self, area: &Area) -> bool {
+    /// Whether it is the memory file's, wherever in it.
+    fn is_in_file(&self, area: &Area) -> bool {
         area.is_shared() && area.inode == self.inode
     }
 
+    /// Whether it is where [`map::share`] puts it. The program may have moved memory that is
+    /// registered (`mremap`): then it is not.
+    fn is_own(&self, area: &Area) -> bool {
+        self.is_in_file(area) && area.offset == area.start as u64
+    }
+
     /// Shares an area or leaves it to messages.
-    fn take(&mut self, area: Area, is_stack: bool) -> Piece {
+    fn take(&mut self, area: Area, is_stack: bool, all: &[Area]) -> Piece {
         let (start, end) = (area.start, area.end);
-        let stays = is_stack || !area.is_ordinary();
         let shared =
-            self.is_own(&area) || (!stays && map::share(self.file.as_fd(), start, end).is_ok());
+            self.is_own(&area) || (!is_stack && area.is_ordinary() && self.share(area, all));
         if shared {
             for page in (start..end).step_by(PAGE_BYTES) {
                 *self.counts.entry(page).or_default() += 1;
             }
         }
         Piece { start, end, shared, writable: area.is_writable() }
+    }
+
+    /// Puts an area onto the file. Memory that was moved away from there while it was registered
+    /// would change with it.
+    fn share(&self, area: Area, all: &[Area]) -> bool {
+        if self.unshare(area.start, area.end, all).is_err() {
+            return false;
+        }
+        let shared = map::share(self.file.as_fd(), area.start, area.end).is_ok();
+        if !shared {
+            // No part of it either.
+            self.give_run(area.start, area.end);
+        }
+        shared
+    }
+
+    /// Makes everything the program's own that has these pages of the file.
+    fn unshare(&self, start: usize, end: usize, all: &[Area]) -> io::Result<()> {
+        let in_file = all.iter().filter(|area| self.is_in_file(area));
+        let mut parts = in_file.filter_map(|area| area.part_of_file(start, end));
+        parts.try_for_each(|part| map::unshare(self.file.as_fd(), part, false))
     }
 
     fn give(&mut self, piece: Piece) {
@@ -120,13 +150,14 @@ impl Share {
         }
     }
 
-    /// Makes pages private that nobody needs shared: those that still are.
+    /// Makes pages the program's own again that nobody needs shared, and takes them out of the file:
+    /// it would keep the memory of every address that was registered once.
     fn give_run(&self, start: usize, end: usize) {
-        for area in maps::cut(&maps::all().unwrap_or_default(), start, end) {
-            if self.is_own(&area) {
-                // If it fails the pages stay shared, which harms nobody before a fork.
-                let _ = map::unshare(self.file.as_fd(), area.start, area.end);
-            }
+        // If it fails the pages stay shared, which harms nobody.
+        let given = maps::all().and_then(|all| self.unshare(start, end, &all));
+        if given.is_ok() {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let _ = fallocate(&self.file, flags, start as u64, (end - start) as u64);
         }
     }
 }
@@ -155,7 +186,7 @@ pub(super) fn take(address: usize, length: usize) -> io::Result<Vec<Piece>> {
     Ok(found
         .into_iter()
         .flat_map(|area| split(area, stack))
-        .map(|(area, is_stack)| share.take(area, is_stack))
+        .map(|(area, is_stack)| share.take(area, is_stack, &all))
         .collect())
 }
 
@@ -216,8 +247,9 @@ fn split(area: Area, stack: (usize, usize)) -> impl Iterator<Item = (Area, bool)
     let low = stack.0.clamp(area.start, area.end);
     let high = stack.1.clamp(low, area.end);
     let parts = [(area.start, low, false), (low, high, true), (high, area.end, false)];
-    let parts = parts.into_iter().filter(|(start, end, _)| start < end);
-    parts.map(move |(start, end, is_stack)| (Area { start, end, ..area }, is_stack))
+    parts.into_iter().filter_map(move |(start, end, is_stack)| {
+        area.part(start, end).map(|part| (part, is_stack))
+    })
 }
 
 fn pages(address: usize, length: usize) -> io::Result<(usize, usize)> {
@@ -252,7 +284,7 @@ extern "C" fn before_fork() {
     let guard = lock(SHARE);
     let Some(share) = &*guard else { return };
     let all = maps::all().unwrap_or_default();
-    let shared = all.into_iter().filter(|area| share.is_own(area)).collect();
+    let shared = all.into_iter().filter(|area| share.is_in_file(area)).collect();
     let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok();
     let state = Held { share: guard, shared, pipe };
     let _ = HELD.try_with(|held| held.try_borrow_mut().map(|mut held| *held = Some(state)));
@@ -279,9 +311,8 @@ extern "C" fn in_child() {
     let Some(mut state) = held() else { return };
     if let Some(share) = &mut *state.share {
         for area in &state.shared {
-            let _ = map::unshare(share.file.as_fd(), area.start, area.end);
+            let _ = map::unshare(share.file.as_fd(), *area, true);
         }
-        state.shared.iter().for_each(|area| map::touch(area.start, area.end));
         GENERATION.fetch_add(1, Ordering::AcqRel);
         share.sockets.iter().for_each(|socket| map::replace_fd(share.dead_end.as_fd(), *socket));
     }
