@@ -138,7 +138,7 @@ impl VfioUserBus {
             |error: io::Error| Error::Connect { path: path.to_owned(), why: error.to_string() };
         let watch = socket.try_clone().map_err(io)?;
         let generation = share::generation();
-        let stream = Stream::new(socket);
+        let stream = Stream::new(socket, ANSWER_BOUND);
         let mut bus = Self {
             path: path.to_owned(),
             stream: Mutex::new(stream),
@@ -257,8 +257,14 @@ impl VfioUserBus {
         self.dead.load(Ordering::Acquire) || self.generation != share::generation()
     }
 
+    /// The simulator counts as gone. If it is only slow, or was stopped, it must learn that it lost
+    /// its client: it lets go of the program's memory and takes the next client.
     fn die(&self) {
         self.dead.store(true, Ordering::Release);
+        let service = self.service.iter().map(|(socket, _)| socket);
+        for socket in service.chain([&self.watch]) {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
     }
 
     /// Looks whether the simulator closed the socket.
