@@ -13,13 +13,16 @@ use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed, munmap};
 
-use super::hold::hold;
+use super::hold::{hold, signals_off};
 use super::maps::Area;
 use crate::dma::PAGE_BYTES;
 
 /// Bytes that change their mapping at a time. Writers of them wait; where they cannot be held off,
 /// what they write between the copy and the change is lost, so this is short (about 10 us).
 const STEP_BYTES: usize = 16 * PAGE_BYTES;
+
+/// How far from its current frame, and from its control block, a thread writes without being told.
+const IN_USE_BYTES: usize = 4 * PAGE_BYTES;
 
 fn rights() -> ProtFlags {
     ProtFlags::READ | ProtFlags::WRITE
@@ -43,13 +46,13 @@ fn share_step(file: BorrowedFd<'_>, start: usize, length: usize) -> io::Result<(
     let place = with_exposed_provenance_mut(start);
     // Once to have all pages there, and once when nobody writes any more.
     copy(place, new, length);
+    let signals = signals_off();
     let held = hold(start, length);
-    if held.is_some() {
-        copy(place, new, length);
-    }
+    copy(place, new, length);
     let moved = replace(new, place, length);
     // Writers that wait write to the file's pages.
     drop(held);
+    drop(signals);
     if moved.is_err() {
         discard(new, length);
     }
@@ -108,19 +111,32 @@ pub(super) fn unshare(file: BorrowedFd<'_>, area: Area, alone: bool) -> io::Resu
 /// False if `new` could not be put in place.
 fn unshare_step(new: *mut c_void, step: Area, alone: bool) -> bool {
     let (place, length) = (with_exposed_provenance_mut(step.start), step.end - step.start);
-    if !step.is_readable() {
+    if !step.is_readable() || is_in_use_here(step) {
         return false;
     }
-    copy(place, new, length);
-    if alone {
-        return replace(new, place, length).is_ok();
+    let signals = signals_off();
+    let mut held = None;
+    if !alone {
+        copy(place, new, length);
+        held = hold(step.start, length);
     }
-    let Some(held) = hold(step.start, length) else { return false };
-    copy(place, new, length);
-    let moved = replace(new, place, length);
+    let moved = (alone || held.is_some()) && {
+        copy(place, new, length);
+        replace(new, place, length).is_ok()
+    };
     // Writers that wait write to the new pages.
     drop(held);
-    moved.is_ok()
+    drop(signals);
+    moved
+}
+
+/// Whether this thread may write to the range meanwhile, which it registered on the stack of a
+/// thread that waited, or the kernel for it (`rseq`).
+fn is_in_use_here(area: Area) -> bool {
+    let local = 0_u8;
+    [(&raw const local).addr(), thread_block()].into_iter().any(|at| {
+        area.part(at.saturating_sub(IN_USE_BYTES), at.saturating_add(IN_USE_BYTES)).is_some()
+    })
 }
 
 /// Makes an area of the file private, and has each page copied by the kernel, so that nothing is

@@ -101,11 +101,10 @@ impl Share {
         self.is_in_file(area) && area.offset == area.start as u64
     }
 
-    /// Shares an area or leaves it to messages.
-    fn take(&mut self, area: Area, is_stack: bool, all: &[Area]) -> Piece {
+    /// Shares an area or leaves it to messages, as one that `stays` where it is.
+    fn take(&mut self, area: Area, stays: bool, all: &[Area]) -> Piece {
         let (start, end) = (area.start, area.end);
-        let shared =
-            self.is_own(&area) || (!is_stack && area.is_ordinary() && self.share(area, all));
+        let shared = self.is_own(&area) || (!stays && area.is_ordinary() && self.share(area, all));
         if shared {
             for page in (start..end).step_by(PAGE_BYTES) {
                 *self.counts.entry(page).or_default() += 1;
@@ -182,11 +181,14 @@ pub(super) fn take(address: usize, length: usize) -> io::Result<Vec<Piece>> {
         let text = format!("memory at {at:#x} is not mapped, or may not be read");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    let stack = own_stack(&all);
+    let (stack, block) = (own_stack(&all), own_block());
     Ok(found
         .into_iter()
         .flat_map(|area| split(area, stack))
-        .map(|(area, is_stack)| share.take(area, is_stack, &all))
+        .flat_map(|(area, is_stack)| {
+            split(area, block).map(move |(area, is_block)| (area, is_stack || is_block))
+        })
+        .map(|(area, stays)| share.take(area, stays, &all))
         .collect())
 }
 
@@ -242,13 +244,23 @@ fn own_stack(all: &[Area]) -> (usize, usize) {
     (area.start, (top & !(PAGE_BYTES - 1)).min(area.end))
 }
 
-/// Cuts an area into the parts below, on and above the stack.
-fn split(area: Area, stack: (usize, usize)) -> impl Iterator<Item = (Area, bool)> {
-    let low = stack.0.clamp(area.start, area.end);
-    let high = stack.1.clamp(low, area.end);
+/// The pages in which the C library and the kernel (`rseq`) keep what they know of this thread: the
+/// kernel would wait at them for the thread itself. Those of the first thread may lie in the heap.
+fn own_block() -> (usize, usize) {
+    /// As long as the library's part is at least; it ends its mapping.
+    const BLOCK_BYTES: usize = 0x900;
+    let block = map::thread_block();
+    let start = (block & !(PAGE_BYTES - 1)).saturating_sub(PAGE_BYTES);
+    (start, (block + BLOCK_BYTES).next_multiple_of(PAGE_BYTES))
+}
+
+/// Cuts an area into the parts below, in and above a range.
+fn split(area: Area, range: (usize, usize)) -> impl Iterator<Item = (Area, bool)> {
+    let low = range.0.clamp(area.start, area.end);
+    let high = range.1.clamp(low, area.end);
     let parts = [(area.start, low, false), (low, high, true), (high, area.end, false)];
-    parts.into_iter().filter_map(move |(start, end, is_stack)| {
-        area.part(start, end).map(|part| (part, is_stack))
+    parts.into_iter().filter_map(move |(start, end, is_inside)| {
+        area.part(start, end).map(|part| (part, is_inside))
     })
 }
 

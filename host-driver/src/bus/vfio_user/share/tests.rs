@@ -1,12 +1,12 @@
 #![expect(unsafe_code, reason = "memory of the program as C has it")]
 
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
-use core::sync::atomic::AtomicU8;
+use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::SeekFrom;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap_fixed};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::*;
 use crate::dma::DmaMemory;
@@ -257,6 +257,8 @@ fn messages_reach_memory_that_is_not_shared() {
 
 unsafe extern "C" {
     safe fn fork() -> i32;
+    safe fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
+    fn setitimer(which: i32, new: *const [i64; 4], old: *mut [i64; 4]) -> i32;
     safe fn _exit(status: i32) -> !;
 }
 
@@ -268,9 +270,17 @@ fn forked(child: impl FnOnce() -> bool) -> Pid {
     }
 }
 
+/// Whether a child ended, and well.
 fn was_right(child: Pid) -> bool {
-    let status = rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty());
-    status.unwrap().and_then(|(_, status)| status.exit_status()) == Some(7)
+    for _ in 0..20_000 {
+        if let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG).unwrap() {
+            return status.exit_status() == Some(7);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill_process(child, Signal::KILL).unwrap();
+    waitpid(Some(child), WaitOptions::empty()).unwrap();
+    false
 }
 
 /// After a fork the parent's memory is the device's as before, and the child has copies: what it
@@ -356,4 +366,64 @@ fn writers_are_held_off() {
         done.store(true, Ordering::Release);
         assert!(writer.join().unwrap() > 100);
     });
+}
+
+/// Where [`count_signal`] counts, and what it should be there.
+static COUNTER: AtomicUsize = AtomicUsize::new(0);
+static SIGNALS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn count_signal(_: i32) {
+    let place = with_exposed_provenance_mut(COUNTER.load(Ordering::Relaxed));
+    // SAFETY: a word of the test's own memory.
+    unsafe { AtomicU64::from_ptr(place) }.fetch_add(1, Ordering::Relaxed);
+    SIGNALS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A handler on the thread that registers writes to the memory at any time: the thread must not wait
+/// for itself, and nothing is lost.
+#[test]
+fn handlers_write_to_what_is_shared_at_this_moment() {
+    const SIGALRM: i32 = 14;
+    // In a process of its own, in which nobody else gets the signals.
+    let child = forked(|| {
+        let (memory, at) = anonymous(16 * PAGE_BYTES);
+        COUNTER.store(at, Ordering::Relaxed);
+        signal(SIGALRM, count_signal);
+        // Every 50 us.
+        // SAFETY: as long as the C library's structure.
+        let is_set = unsafe { setitimer(0, &[0, 50, 0, 50], null_mut()) } == 0;
+        let mut turns = 0;
+        while SIGNALS.load(Ordering::Relaxed) < 1_000 || turns < 500 {
+            turns += 1;
+            match take(at, memory.len()) {
+                Ok(pieces) => give(&pieces),
+                Err(_) => return false,
+            }
+        }
+        // SAFETY: as above.
+        unsafe { setitimer(0, &[0; 4], null_mut()) };
+        is_set && memory.load_u64(0) == SIGNALS.load(Ordering::Relaxed)
+    });
+    assert!(was_right(child));
+}
+
+/// A thread whose stack another one registered gives the pages back that it runs on.
+#[test]
+fn a_thread_may_give_back_its_own_stack() {
+    // In a process of its own, which can be ended if it hangs.
+    let child = forked(|| {
+        let mut buffer = [3_u8; 3 * PAGE_BYTES];
+        // SAFETY: only accessed by this handle until the end of the function.
+        let memory =
+            unsafe { DmaMemory::from_program(NonNull::from(&mut buffer).cast(), buffer.len()) };
+        let at = usize::try_from(memory.address()).unwrap_or(0);
+        // With the frames of the functions that are called here.
+        let below = 4 * PAGE_BYTES;
+        let take_there = || take(at - below, memory.len() + below).unwrap_or_default();
+        let pieces = std::thread::scope(|scope| scope.spawn(take_there).join()).unwrap_or_default();
+        let right = pieces.iter().any(|piece| piece.shared);
+        give(&pieces);
+        right && memory.to_vec(0, memory.len()).iter().all(|byte| *byte == 3)
+    });
+    assert!(was_right(child));
 }
