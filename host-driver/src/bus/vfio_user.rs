@@ -106,7 +106,7 @@ pub struct VfioUserBus {
     mappings: Mutex<BTreeMap<u64, Mapping>>,
     next_address: AtomicU64,
     windows: Windows,
-    service: Option<(UnixStream, JoinHandle<()>)>,
+    service: Option<(Arc<UnixStream>, JoinHandle<()>)>,
 }
 
 impl core::fmt::Debug for VfioUserBus {
@@ -180,13 +180,16 @@ impl VfioUserBus {
     fn start_service(&mut self, socket: UnixStream) -> io::Result<()> {
         let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
         let windows = Arc::clone(&self.windows);
-        let own = socket.try_clone()?;
+        // One descriptor, open as long as the bus: a child after fork closes it by its number.
+        let own = Arc::new(socket);
+        let socket = Arc::clone(&own);
         share::add_socket(own.as_fd())?;
         let name = "viaduct-memory".to_owned();
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             // An error ends it; the simulator then finds nobody, and the device a read that fails.
             service::serve(&socket, &windows, &memory);
-        })?;
+        });
+        let thread = thread.inspect_err(|_| share::remove_socket(own.as_fd()))?;
         self.service = Some((own, thread));
         Ok(())
     }
@@ -261,7 +264,7 @@ impl VfioUserBus {
     /// its client: it lets go of the program's memory and takes the next client.
     fn die(&self) {
         self.dead.store(true, Ordering::Release);
-        let service = self.service.iter().map(|(socket, _)| socket);
+        let service = self.service.iter().map(|(socket, _)| &**socket);
         for socket in service.chain([&self.watch]) {
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }

@@ -12,9 +12,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, Once};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::PollFlags;
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fstat, ftruncate,
     memfd_create,
@@ -23,6 +23,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::map;
 use super::maps::{self, Area};
+use super::socket::wait_ready;
 use crate::dma::PAGE_BYTES;
 use crate::sync::lock;
 
@@ -307,30 +308,31 @@ extern "C" fn in_parent() {
     let Some(Held { share, pipe, .. }) = held() else { return };
     if let Some((reader, writer)) = pipe {
         drop(writer);
-        let bound = rustix::event::Timespec {
-            tv_sec: FORK_BOUND.as_secs().try_into().unwrap_or(1),
-            tv_nsec: 0,
-        };
         // Ends when the child closed its end, also by dying, or if there is no child.
-        let _ = poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&bound));
+        let _ = wait_ready(reader.as_fd(), PollFlags::IN, Instant::now() + FORK_BOUND);
     }
     drop(share);
 }
 
 /// The child gets copies of what the parent shares with simulators, as of all other memory, and no
-/// way to use the parent's devices.
+/// way to use the parent's devices. What it registers itself is in a file of its own.
+///
+/// Memory is not freed here: not every allocator can do that in a child so early.
 extern "C" fn in_child() {
-    let Some(mut state) = held() else { return };
-    if let Some(share) = &mut *state.share {
-        for area in &state.shared {
-            let _ = map::unshare(share.file.as_fd(), *area, true);
+    let Some(Held { mut share, shared, pipe }) = held() else { return };
+    if let Some(Share { file, counts, sockets, dead_end, inode: _ }) = share.take() {
+        for area in &shared {
+            let _ = map::unshare(file.as_fd(), *area, true);
         }
         GENERATION.fetch_add(1, Ordering::AcqRel);
-        share.sockets.iter().for_each(|socket| map::replace_fd(share.dead_end.as_fd(), *socket));
+        sockets.iter().for_each(|socket| map::replace_fd(dead_end.as_fd(), *socket));
+        core::mem::forget((counts, sockets));
     }
-    // What the child registers itself is in a file of its own.
-    *state.share = None;
+    core::mem::forget(shared);
+    drop(share);
+    // The parent goes on.
+    drop(pipe);
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

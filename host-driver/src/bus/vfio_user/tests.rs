@@ -5,6 +5,7 @@
 use std::os::unix::net::UnixListener;
 
 use super::protocol::Header;
+use super::share::tests::{forked, was_right};
 use super::socket::{Inbox, Received};
 use super::*;
 
@@ -203,4 +204,48 @@ fn memory_is_given_back_after_the_simulator_let_go_of_it() {
         assert_eq!(last == Command::DmaUnmap, mapped, "{seen:?}");
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+/// Threads of the parent may hold the bus's locks at the fork; they are not in the child.
+#[test]
+fn a_child_does_not_wait_for_locks_of_its_parent() {
+    let path = socket_path("locks");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || hollow(&listener, |_| true));
+    let bus = VfioUserBus::connect(&path).unwrap();
+    let memory = crate::dma::DmaMemory::new(4096).unwrap();
+    let address = crate::bus::Dma::map(&*bus, &memory).unwrap();
+    let held = (lock(&bus.windows), lock(&bus.mappings), lock(&bus.stream));
+    let child = forked(|| {
+        crate::bus::Dma::unmap(&*bus, address);
+        bus.read32(REGISTER_BAR, 0).is_ok_and(|value| value == u32::MAX)
+    });
+    drop(held);
+    assert!(was_right(child));
+    crate::bus::Dma::unmap(&*bus, address);
+    drop(bus);
+    server.join().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// The simulator sees both sockets closed when a program dies, although its child lives.
+#[test]
+fn a_child_does_not_hold_the_sockets_of_a_program_that_died() {
+    let path = socket_path("orphan");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || hollow(&listener, |_| true));
+    let (own, childs) = UnixStream::pair().unwrap();
+    let program = forked(|| {
+        let bus = VfioUserBus::connect(&path);
+        forked(|| rustix::io::read(&childs, &mut [0_u8; 1]).is_ok());
+        let connected = bus.is_ok();
+        // It dies without taking leave.
+        core::mem::forget(bus);
+        connected
+    });
+    assert!(was_right(program));
+    let left = server.join();
+    rustix::io::write(&own, b"x").unwrap();
+    left.unwrap();
+    std::fs::remove_file(&path).unwrap();
 }

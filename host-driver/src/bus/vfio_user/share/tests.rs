@@ -263,7 +263,7 @@ unsafe extern "C" {
 }
 
 /// A child that does this; assertions there would unwind into a harness that is not there.
-fn forked(child: impl FnOnce() -> bool) -> Pid {
+pub(in super::super) fn forked(child: impl FnOnce() -> bool) -> Pid {
     match Pid::from_raw(fork()) {
         Some(child) => child,
         None => _exit(if child() { 7 } else { 1 }),
@@ -271,7 +271,7 @@ fn forked(child: impl FnOnce() -> bool) -> Pid {
 }
 
 /// Whether a child ended, and well.
-fn was_right(child: Pid) -> bool {
+pub(in super::super) fn was_right(child: Pid) -> bool {
     for _ in 0..20_000 {
         if let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG).unwrap() {
             return status.exit_status() == Some(7);
