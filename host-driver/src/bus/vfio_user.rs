@@ -14,6 +14,7 @@
 //! whole pages of the range, the bytes beside it too. So register such memory before threads use it.
 //! Where the kernel has `userfaultfd` for ordinary users only in part (`vm.unprivileged_userfaultfd`
 //! is 0), a system call of another thread that writes to the page at this moment fails with EFAULT.
+//! The way back loses nothing: where writers cannot be held off, the kernel copies the pages.
 //!
 //! **Fork.** What is mapped stays so in the parent. The child has copies of that memory, as of any
 //! other, and no way to the parent's devices: for it their cards are absent. `fork` of a C library
@@ -105,7 +106,7 @@ pub struct VfioUserBus {
     mappings: Mutex<BTreeMap<u64, Mapping>>,
     next_address: AtomicU64,
     windows: Windows,
-    service: Option<(UnixStream, JoinHandle<()>)>,
+    service: Option<(Arc<UnixStream>, JoinHandle<()>)>,
 }
 
 impl core::fmt::Debug for VfioUserBus {
@@ -137,7 +138,7 @@ impl VfioUserBus {
             |error: io::Error| Error::Connect { path: path.to_owned(), why: error.to_string() };
         let watch = socket.try_clone().map_err(io)?;
         let generation = share::generation();
-        let stream = Stream::new(socket);
+        let stream = Stream::new(socket, ANSWER_BOUND);
         let mut bus = Self {
             path: path.to_owned(),
             stream: Mutex::new(stream),
@@ -179,13 +180,16 @@ impl VfioUserBus {
     fn start_service(&mut self, socket: UnixStream) -> io::Result<()> {
         let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
         let windows = Arc::clone(&self.windows);
-        let own = socket.try_clone()?;
+        // One descriptor, open as long as the bus: a child after fork closes it by its number.
+        let own = Arc::new(socket);
+        let socket = Arc::clone(&own);
         share::add_socket(own.as_fd())?;
         let name = "viaduct-memory".to_owned();
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             // An error ends it; the simulator then finds nobody, and the device a read that fails.
             service::serve(&socket, &windows, &memory);
-        })?;
+        });
+        let thread = thread.inspect_err(|_| share::remove_socket(own.as_fd()))?;
         self.service = Some((own, thread));
         Ok(())
     }
@@ -256,8 +260,14 @@ impl VfioUserBus {
         self.dead.load(Ordering::Acquire) || self.generation != share::generation()
     }
 
+    /// The simulator counts as gone. If it is only slow, or was stopped, it must learn that it lost
+    /// its client: it lets go of the program's memory and takes the next client.
     fn die(&self) {
         self.dead.store(true, Ordering::Release);
+        let service = self.service.iter().map(|(socket, _)| &**socket);
+        for socket in service.chain([&self.watch]) {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
     }
 
     /// Looks whether the simulator closed the socket.

@@ -1,8 +1,12 @@
 //! Holding off the writers of a range: `userfaultfd` write protection.
 //!
 //! Whoever writes to a held page waits until it is let go, and then writes to what is mapped there by
-//! then. Readers go on.
-#![expect(unsafe_code, reason = "ioctls of userfaultfd")]
+//! then. Readers go on. The thread that holds must not write there: nobody would let it go. So it
+//! takes no signals meanwhile ([`signals_off`]).
+#![expect(unsafe_code, reason = "ioctls of userfaultfd, the signal mask")]
+
+use core::ffi::c_int;
+use core::ptr::null_mut;
 
 use std::os::fd::OwnedFd;
 
@@ -63,4 +67,37 @@ pub(super) fn hold(start: usize, length: usize) -> Option<Hold> {
     // SAFETY: writers wait until `fd` is closed; this thread writes nothing there before.
     unsafe { ioctl(&fd, request) }.ok()?;
     Some(Hold { _fd: fd })
+}
+
+/// A set of signals, as the C library has it.
+#[repr(C, align(8))]
+#[derive(Debug)]
+struct Signals([u64; 16]);
+
+const SIG_SETMASK: c_int = 2;
+
+// In the C library.
+unsafe extern "C" {
+    fn pthread_sigmask(how: c_int, set: *const Signals, old: *mut Signals) -> c_int;
+}
+
+/// Dropping it has this thread take signals again as before.
+#[derive(Debug)]
+pub(super) struct SignalsOff {
+    before: Signals,
+}
+
+/// From now on this thread takes no signals: a handler could write to the memory at hand.
+pub(super) fn signals_off() -> SignalsOff {
+    let (all, mut before) = (Signals([u64::MAX; 16]), Signals([0; 16]));
+    // SAFETY: both are as long as the C library's set. It fails only for another first argument.
+    unsafe { pthread_sigmask(SIG_SETMASK, &raw const all, &raw mut before) };
+    SignalsOff { before }
+}
+
+impl Drop for SignalsOff {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { pthread_sigmask(SIG_SETMASK, &raw const self.before, null_mut()) };
+    }
 }

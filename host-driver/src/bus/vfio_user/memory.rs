@@ -44,16 +44,23 @@ impl VfioUserBus {
         Ok(())
     }
 
+    /// Whether this is a child of the process that connected. There the bus has nothing to give back,
+    /// and its locks may be held by threads that are not there.
+    fn is_inherited(&self) -> bool {
+        self.generation != share::generation()
+    }
+
     fn drop_mapping(&self, mapping: &Mapping) {
+        if self.is_inherited() {
+            return;
+        }
         let unmap = DmaUnmap { flags: 0, address: mapping.first, size: mapping.size }.to_bytes();
         // A simulator that is gone touches nothing any more; the pieces are given back after it
         // answered, so that it does not write to memory that is somebody else's.
         let _ = self.ask("the end of a mapping", Command::DmaUnmap, &[&unmap], &[]);
         let end = mapping.first + mapping.size;
         lock(&self.windows).retain(|address, _| !(mapping.first..end).contains(address));
-        if self.generation == share::generation() {
-            share::give(&mapping.pieces);
-        }
+        share::give(&mapping.pieces);
     }
 }
 
@@ -82,6 +89,9 @@ impl Dma for VfioUserBus {
     }
 
     fn unmap(&self, bus_address: u64) {
+        if self.is_inherited() {
+            return;
+        }
         let mapping = lock(&self.mappings).remove(&bus_address);
         if let Some(mapping) = mapping {
             self.drop_mapping(&mapping);

@@ -12,15 +12,20 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, Once};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use rustix::event::PollFlags;
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fstat, ftruncate,
+    memfd_create,
+};
 use rustix::process::{Resource, getrlimit};
 
 use super::map;
 use super::maps::{self, Area};
+use super::socket::wait_ready;
 use crate::dma::PAGE_BYTES;
+use crate::fork;
 use crate::sync::lock;
 
 /// Size of the file: every address of user space is an offset in it.
@@ -80,29 +85,55 @@ impl Share {
         let inode = fstat(&file)?.st_ino;
         let (dead_end, _closed) = UnixStream::pair()?;
         let mut registered = true;
-        HANDLERS.call_once(|| registered = map::at_fork(before_fork, in_parent, in_child));
+        HANDLERS.call_once(|| registered = fork::around(before_fork, in_parent, in_child));
         if !registered {
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
         }
         Ok(Self { file, inode, counts: BTreeMap::new(), sockets: Vec::new(), dead_end })
     }
 
-    fn is_own(&self, area: &Area) -> bool {
+    /// Whether it is the memory file's, wherever in it.
+    fn is_in_file(&self, area: &Area) -> bool {
         area.is_shared() && area.inode == self.inode
     }
 
-    /// Shares an area or leaves it to messages.
-    fn take(&mut self, area: Area, is_stack: bool) -> Piece {
+    /// Whether it is where [`map::share`] puts it. The program may have moved memory that is
+    /// registered (`mremap`): then it is not.
+    fn is_own(&self, area: &Area) -> bool {
+        self.is_in_file(area) && area.offset == area.start as u64
+    }
+
+    /// Shares an area or leaves it to messages, as one that `stays` where it is.
+    fn take(&mut self, area: Area, stays: bool, all: &[Area]) -> Piece {
         let (start, end) = (area.start, area.end);
-        let stays = is_stack || !area.is_ordinary();
-        let shared =
-            self.is_own(&area) || (!stays && map::share(self.file.as_fd(), start, end).is_ok());
+        let shared = self.is_own(&area) || (!stays && area.is_ordinary() && self.share(area, all));
         if shared {
             for page in (start..end).step_by(PAGE_BYTES) {
                 *self.counts.entry(page).or_default() += 1;
             }
         }
         Piece { start, end, shared, writable: area.is_writable() }
+    }
+
+    /// Puts an area onto the file. Memory that was moved away from there while it was registered
+    /// would change with it.
+    fn share(&self, area: Area, all: &[Area]) -> bool {
+        if self.unshare(area.start, area.end, all).is_err() {
+            return false;
+        }
+        let shared = map::share(self.file.as_fd(), area.start, area.end).is_ok();
+        if !shared {
+            // No part of it either.
+            self.give_run(area.start, area.end);
+        }
+        shared
+    }
+
+    /// Makes everything the program's own that has these pages of the file.
+    fn unshare(&self, start: usize, end: usize, all: &[Area]) -> io::Result<()> {
+        let in_file = all.iter().filter(|area| self.is_in_file(area));
+        let mut parts = in_file.filter_map(|area| area.part_of_file(start, end));
+        parts.try_for_each(|part| map::unshare(self.file.as_fd(), part, false))
     }
 
     fn give(&mut self, piece: Piece) {
@@ -120,13 +151,14 @@ impl Share {
         }
     }
 
-    /// Makes pages private that nobody needs shared: those that still are.
+    /// Makes pages the program's own again that nobody needs shared, and takes them out of the file:
+    /// it would keep the memory of every address that was registered once.
     fn give_run(&self, start: usize, end: usize) {
-        for area in maps::cut(&maps::all().unwrap_or_default(), start, end) {
-            if self.is_own(&area) {
-                // If it fails the pages stay shared, which harms nobody before a fork.
-                let _ = map::unshare(self.file.as_fd(), area.start, area.end);
-            }
+        // If it fails the pages stay shared, which harms nobody.
+        let given = maps::all().and_then(|all| self.unshare(start, end, &all));
+        if given.is_ok() {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let _ = fallocate(&self.file, flags, start as u64, (end - start) as u64);
         }
     }
 }
@@ -151,11 +183,14 @@ pub(super) fn take(address: usize, length: usize) -> io::Result<Vec<Piece>> {
         let text = format!("memory at {at:#x} is not mapped, or may not be read");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    let stack = own_stack(&all);
+    let (stack, block) = (own_stack(&all), own_block());
     Ok(found
         .into_iter()
         .flat_map(|area| split(area, stack))
-        .map(|(area, is_stack)| share.take(area, is_stack))
+        .flat_map(|(area, is_stack)| {
+            split(area, block).map(move |(area, is_block)| (area, is_stack || is_block))
+        })
+        .map(|(area, stays)| share.take(area, stays, &all))
         .collect())
 }
 
@@ -211,13 +246,24 @@ fn own_stack(all: &[Area]) -> (usize, usize) {
     (area.start, (top & !(PAGE_BYTES - 1)).min(area.end))
 }
 
-/// Cuts an area into the parts below, on and above the stack.
-fn split(area: Area, stack: (usize, usize)) -> impl Iterator<Item = (Area, bool)> {
-    let low = stack.0.clamp(area.start, area.end);
-    let high = stack.1.clamp(low, area.end);
+/// The pages in which the C library and the kernel (`rseq`) keep what they know of this thread: the
+/// kernel would wait at them for the thread itself. Those of the first thread may lie in the heap.
+fn own_block() -> (usize, usize) {
+    /// As long as the library's part is at least; it ends its mapping.
+    const BLOCK_BYTES: usize = 0x900;
+    let block = map::thread_block();
+    let start = (block & !(PAGE_BYTES - 1)).saturating_sub(PAGE_BYTES);
+    (start, (block + BLOCK_BYTES).next_multiple_of(PAGE_BYTES))
+}
+
+/// Cuts an area into the parts below, in and above a range.
+fn split(area: Area, range: (usize, usize)) -> impl Iterator<Item = (Area, bool)> {
+    let low = range.0.clamp(area.start, area.end);
+    let high = range.1.clamp(low, area.end);
     let parts = [(area.start, low, false), (low, high, true), (high, area.end, false)];
-    let parts = parts.into_iter().filter(|(start, end, _)| start < end);
-    parts.map(move |(start, end, is_stack)| (Area { start, end, ..area }, is_stack))
+    parts.into_iter().filter_map(move |(start, end, is_inside)| {
+        area.part(start, end).map(|part| (part, is_inside))
+    })
 }
 
 fn pages(address: usize, length: usize) -> io::Result<(usize, usize)> {
@@ -252,7 +298,7 @@ extern "C" fn before_fork() {
     let guard = lock(SHARE);
     let Some(share) = &*guard else { return };
     let all = maps::all().unwrap_or_default();
-    let shared = all.into_iter().filter(|area| share.is_own(area)).collect();
+    let shared = all.into_iter().filter(|area| share.is_in_file(area)).collect();
     let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok();
     let state = Held { share: guard, shared, pipe };
     let _ = HELD.try_with(|held| held.try_borrow_mut().map(|mut held| *held = Some(state)));
@@ -263,31 +309,31 @@ extern "C" fn in_parent() {
     let Some(Held { share, pipe, .. }) = held() else { return };
     if let Some((reader, writer)) = pipe {
         drop(writer);
-        let bound = rustix::event::Timespec {
-            tv_sec: FORK_BOUND.as_secs().try_into().unwrap_or(1),
-            tv_nsec: 0,
-        };
         // Ends when the child closed its end, also by dying, or if there is no child.
-        let _ = poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&bound));
+        let _ = wait_ready(reader.as_fd(), PollFlags::IN, Instant::now() + FORK_BOUND);
     }
     drop(share);
 }
 
 /// The child gets copies of what the parent shares with simulators, as of all other memory, and no
-/// way to use the parent's devices.
+/// way to use the parent's devices. What it registers itself is in a file of its own.
+///
+/// Memory is not freed here: not every allocator can do that in a child so early.
 extern "C" fn in_child() {
-    let Some(mut state) = held() else { return };
-    if let Some(share) = &mut *state.share {
-        for area in &state.shared {
-            let _ = map::unshare(share.file.as_fd(), area.start, area.end);
+    let Some(Held { mut share, shared, pipe }) = held() else { return };
+    if let Some(Share { file, counts, sockets, dead_end, inode: _ }) = share.take() {
+        for area in &shared {
+            let _ = map::unshare(file.as_fd(), *area, true);
         }
-        state.shared.iter().for_each(|area| map::touch(area.start, area.end));
         GENERATION.fetch_add(1, Ordering::AcqRel);
-        share.sockets.iter().for_each(|socket| map::replace_fd(share.dead_end.as_fd(), *socket));
+        sockets.iter().for_each(|socket| map::replace_fd(dead_end.as_fd(), *socket));
+        core::mem::forget((counts, sockets));
     }
-    // What the child registers itself is in a file of its own.
-    *state.share = None;
+    core::mem::forget(shared);
+    drop(share);
+    // The parent goes on.
+    drop(pipe);
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

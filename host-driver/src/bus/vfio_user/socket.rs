@@ -19,26 +19,54 @@ use rustix::net::{
 
 use super::protocol::{FDS_MAX, HEADER_BYTES, Header, MESSAGE_MAX, errno};
 
-/// Connects to a server, which may take `bound` to make room among those that wait for it; that is
-/// also the bound of what is read and written then.
+/// Connects to a server, which may take `bound` to make room among those that wait for it.
 ///
 /// # Errors
 /// The socket's; [`io::ErrorKind::TimedOut`] if the server made no room.
 pub fn dial(path: &Path, bound: Duration) -> io::Result<UnixStream> {
+    let end = Instant::now() + bound;
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    for timeout in [Timeout::Send, Timeout::Recv] {
-        set_socket_timeout(&socket, timeout, Some(bound))?;
-    }
     loop {
-        match connect(&socket, &address) {
-            Ok(()) => return Ok(socket.into()),
+        let left = end.saturating_duration_since(Instant::now());
+        let result = if left.is_zero() {
+            Err(rustix::io::Errno::AGAIN)
+        } else {
+            set_socket_timeout(&socket, Timeout::Send, Some(left))?;
+            connect(&socket, &address)
+        };
+        match result {
+            Ok(()) => break,
             Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::AGAIN) => {
                 let why = format!("it takes no connection within {} s", bound.as_secs_f32());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    set_socket_timeout(&socket, Timeout::Send, None)?;
+    Ok(socket.into())
+}
+
+/// Waits until a descriptor is ready. Signals make that no longer.
+///
+/// # Errors
+/// [`io::ErrorKind::TimedOut`] if it is not ready by then.
+pub(super) fn wait_ready(fd: BorrowedFd<'_>, flags: PollFlags, end: Instant) -> io::Result<()> {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::from(io::ErrorKind::TimedOut));
+        }
+        let bound = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], Some(&bound)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
     }
@@ -55,7 +83,33 @@ pub fn send(
     fds: &[BorrowedFd<'_>],
     wait: bool,
 ) -> io::Result<()> {
-    let flags = SendFlags::NOSIGNAL | if wait { SendFlags::empty() } else { SendFlags::DONTWAIT };
+    let flags = if wait { SendFlags::empty() } else { SendFlags::DONTWAIT };
+    send_parts(socket, bytes, fds, flags, || Err(rustix::io::Errno::AGAIN.into()))
+}
+
+/// Sends a message, for all of which there must be room by then.
+///
+/// # Errors
+/// The socket's; [`io::ErrorKind::TimedOut`] if there is not, after which the stream is of no more
+/// use.
+pub(super) fn send_by(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+    end: Instant,
+) -> io::Result<()> {
+    let wait = || wait_ready(socket, PollFlags::OUT, end);
+    send_parts(socket, bytes, fds, SendFlags::DONTWAIT, wait)
+}
+
+/// Sends a message; `full` waits for room, or is the error if there is none.
+fn send_parts(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+    flags: SendFlags,
+    full: impl Fn() -> io::Result<()>,
+) -> io::Result<()> {
     let mut space = [core::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut left = bytes;
     let mut fds = fds;
@@ -64,9 +118,11 @@ pub fn send(
         if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
             return Err(io::Error::other("more descriptors than a message may carry"));
         }
+        let flags = flags | SendFlags::NOSIGNAL;
         match sendmsg(socket, &[IoSlice::new(left)], &mut control, flags) {
             Ok(sent) => (left, fds) = (&left[sent..], &[]),
             Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => full()?,
             Err(error) => return Err(error.into()),
         }
     }
@@ -148,18 +204,7 @@ impl Inbox {
                 Received::Pending => {}
                 received => return Ok(received),
             }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::Error::from(io::ErrorKind::TimedOut));
-            }
-            let bound = Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            };
-            match poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::IN)], Some(&bound)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+            wait_ready(socket, PollFlags::IN, end)?;
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use super::protocol::{self, Command, flag};
 use super::socket::{self, Inbox, Received};
@@ -11,13 +12,15 @@ use super::socket::{self, Inbox, Received};
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) socket: UnixStream,
+    /// Longest time that the simulator may take for an answer, or to take a message.
+    pub(super) bound: Duration,
     inbox: Inbox,
     next_id: u16,
 }
 
 impl Stream {
-    pub(super) fn new(socket: UnixStream) -> Self {
-        Self { socket, inbox: Inbox::default(), next_id: 0 }
+    pub(super) fn new(socket: UnixStream, bound: Duration) -> Self {
+        Self { socket, bound, inbox: Inbox::default(), next_id: 0 }
     }
 
     /// Sends a command.
@@ -30,7 +33,7 @@ impl Stream {
     ) -> io::Result<u16> {
         self.next_id = self.next_id.wrapping_add(1);
         let bytes = protocol::message(self.next_id, command as u16, flags, parts);
-        socket::send(self.socket.as_fd(), &bytes, fds, true)?;
+        socket::send_by(self.socket.as_fd(), &bytes, fds, Instant::now() + self.bound)?;
         Ok(self.next_id)
     }
 
@@ -42,7 +45,7 @@ impl Stream {
         fds: &[BorrowedFd<'_>],
     ) -> io::Result<Result<socket::Message, socket::Message>> {
         let id = self.send(command, 0, parts, fds)?;
-        match self.inbox.receive(self.socket.as_fd(), true)? {
+        match self.inbox.receive_by(self.socket.as_fd(), Instant::now() + self.bound)? {
             Received::Message(reply) if !reply.header.is_reply() || reply.header.id != id => {
                 Err(io::Error::other("it answers something that was not asked"))
             }

@@ -1,9 +1,11 @@
 //! The bus against simulators that misbehave; what it does with good ones is tested where they are
 //! (`tests/e2e/served.rs`).
+#![expect(unsafe_code, reason = "signals")]
 
 use std::os::unix::net::UnixListener;
 
 use super::protocol::Header;
+use super::share::tests::{forked, was_right};
 use super::socket::{Inbox, Received};
 use super::*;
 
@@ -70,16 +72,28 @@ fn a_simulator_that_refuses_or_talks_nonsense_is_an_error() {
     });
 }
 
+/// Longer than anything here takes.
+fn far() -> Instant {
+    Instant::now() + Duration::from_secs(30)
+}
+
 /// A simulator of which only the protocol is there: it answers until it is left, and gives the
-/// commands that came.
-fn hollow(listener: &UnixListener) -> Vec<Command> {
+/// commands that came. What `answers` refuses stays without an answer.
+fn hollow(listener: &UnixListener, answers: impl Fn(Command) -> bool) -> Vec<Command> {
     let (stream, _) = listener.accept().unwrap();
+    let (twin, theirs) = UnixStream::pair().unwrap();
+    let mut theirs = Some(theirs);
     let mut inbox = Inbox::default();
     let mut seen = Vec::new();
-    while let Ok(Received::Message(message)) = inbox.receive(stream.as_fd(), true) {
+    while let Received::Message(message) = inbox.receive_by(stream.as_fd(), far()).unwrap() {
         let command = Command::from_bits(message.header.command).unwrap();
+        seen.push(command);
+        if !answers(command) {
+            continue;
+        }
+        let fds = theirs.take();
         let payload = match command {
-            Command::Version => Version::OWN.to_bytes(false),
+            Command::Version => Version::OWN.to_bytes(true),
             Command::RegionInfo => {
                 let asked = RegionInfo::parse(&message.payload).unwrap();
                 RegionInfo { size: 1 << 20, ..asked }.to_bytes()
@@ -90,10 +104,84 @@ fn hollow(listener: &UnixListener) -> Vec<Command> {
         };
         let Header { id, command: number, .. } = message.header;
         let reply = protocol::message(id, number, flag::REPLY, &[&payload]);
-        socket::send(stream.as_fd(), &reply, &[], true).unwrap();
-        seen.push(command);
+        let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+        socket::send(stream.as_fd(), &reply, &fds, true).unwrap();
     }
+    let left = Inbox::default().receive_by(twin.as_fd(), far()).unwrap();
+    assert!(matches!(left, Received::Closed), "the second socket too: {left:?}");
     seen
+}
+
+/// As of one that is stopped: it learns that it lost its client when it goes on, although the
+/// program keeps the bus.
+#[test]
+fn a_simulator_that_is_given_up_is_left() {
+    let path = socket_path("silent");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || hollow(&listener, |c| c != Command::DmaMap));
+    let bus = VfioUserBus::connect(&path).unwrap();
+    lock(&bus.stream).bound = Duration::from_millis(20);
+    let memory = crate::dma::DmaMemory::new(4096).unwrap();
+    crate::bus::Dma::map(&*bus, &memory).unwrap_err();
+    assert!(bus.is_dead());
+    assert_eq!(server.join().unwrap().last(), Some(&Command::DmaMap));
+    assert_eq!(bus.read32(REGISTER_BAR, 8).unwrap(), u32::MAX);
+    std::fs::remove_file(&path).unwrap();
+}
+
+extern "C" fn on_signal(_: i32) {}
+
+unsafe extern "C" {
+    safe fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
+    safe fn pthread_self() -> usize;
+    fn pthread_kill(thread: usize, number: i32) -> i32;
+}
+
+/// Does this while the thread gets signals all the time; whether it ended before they did.
+fn ends_under_signals(work: impl FnOnce()) -> bool {
+    const SIGUSR2: i32 = 12;
+    signal(SIGUSR2, on_signal);
+    let (thread, done) = (pthread_self(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let signals = scope.spawn(|| {
+            for _ in 0..2_000 {
+                if done.load(Ordering::Acquire) {
+                    return true;
+                }
+                // SAFETY: the thread lives until the end of the scope.
+                unsafe { pthread_kill(thread, SIGUSR2) };
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            false
+        });
+        work();
+        done.store(true, Ordering::Release);
+        signals.join().unwrap()
+    })
+}
+
+#[test]
+fn signals_do_not_make_a_bound_longer() {
+    let bound = Duration::from_millis(50);
+    let (own, _other) = UnixStream::pair().unwrap();
+    let mut stream = Stream::new(own, bound);
+    assert!(ends_under_signals(|| {
+        let error = stream.ask(Command::Reset, &[], &[]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }));
+    // Until there is no room.
+    assert!(ends_under_signals(|| {
+        while stream.send(Command::Reset, 0, &[&[0; 4096]], &[]).is_ok() {}
+    }));
+    let path = socket_path("full");
+    let listener = UnixListener::bind(&path).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let _first = socket::dial(&path, ANSWER_BOUND).unwrap();
+    assert!(ends_under_signals(|| {
+        let error = socket::dial(&path, bound).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }));
+    std::fs::remove_file(&path).unwrap();
 }
 
 /// A bus that goes waits until the simulator let go of its memory: only then it is the program's
@@ -103,7 +191,7 @@ fn memory_is_given_back_after_the_simulator_let_go_of_it() {
     for mapped in [false, true] {
         let path = socket_path("leaves");
         let listener = UnixListener::bind(&path).unwrap();
-        let server = std::thread::spawn(move || hollow(&listener));
+        let server = std::thread::spawn(move || hollow(&listener, |_| true));
         let bus = VfioUserBus::connect(&path).unwrap();
         assert_eq!((bus.node(), bus.nodes()), (0, 2));
         if mapped {
@@ -116,4 +204,48 @@ fn memory_is_given_back_after_the_simulator_let_go_of_it() {
         assert_eq!(last == Command::DmaUnmap, mapped, "{seen:?}");
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+/// Threads of the parent may hold the bus's locks at the fork; they are not in the child.
+#[test]
+fn a_child_does_not_wait_for_locks_of_its_parent() {
+    let path = socket_path("locks");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || hollow(&listener, |_| true));
+    let bus = VfioUserBus::connect(&path).unwrap();
+    let memory = crate::dma::DmaMemory::new(4096).unwrap();
+    let address = crate::bus::Dma::map(&*bus, &memory).unwrap();
+    let held = (lock(&bus.windows), lock(&bus.mappings), lock(&bus.stream));
+    let child = forked(|| {
+        crate::bus::Dma::unmap(&*bus, address);
+        bus.read32(REGISTER_BAR, 0).is_ok_and(|value| value == u32::MAX)
+    });
+    drop(held);
+    assert!(was_right(child));
+    crate::bus::Dma::unmap(&*bus, address);
+    drop(bus);
+    server.join().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// The simulator sees both sockets closed when a program dies, although its child lives.
+#[test]
+fn a_child_does_not_hold_the_sockets_of_a_program_that_died() {
+    let path = socket_path("orphan");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || hollow(&listener, |_| true));
+    let (own, childs) = UnixStream::pair().unwrap();
+    let program = forked(|| {
+        let bus = VfioUserBus::connect(&path);
+        forked(|| rustix::io::read(&childs, &mut [0_u8; 1]).is_ok());
+        let connected = bus.is_ok();
+        // It dies without taking leave.
+        core::mem::forget(bus);
+        connected
+    });
+    assert!(was_right(program));
+    let left = server.join();
+    rustix::io::write(&own, b"x").unwrap();
+    left.unwrap();
+    std::fs::remove_file(&path).unwrap();
 }
