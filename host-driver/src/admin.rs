@@ -137,7 +137,8 @@ impl Admin {
         let end = self.bus.now_ns().saturating_add(bound_ns);
         while self.memory.load_u32(offset + 12) != DONE {
             self.presence.check(&*self.bus)?;
-            if self.bus.now_ns() >= end {
+            // This thread may have stood still between the two.
+            if self.bus.now_ns() >= end && self.memory.load_u32(offset + 12) != DONE {
                 ring.stopped = true;
                 return Err(Error::TimedOut { what: command, index, bound_ns });
             }

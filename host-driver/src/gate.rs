@@ -13,6 +13,7 @@ use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::hint;
+use core::marker::PhantomData;
 use core::mem::{self, MaybeUninit};
 use core::num::NonZero;
 use core::ops::{Deref, DerefMut};
@@ -81,6 +82,7 @@ pub struct Gate<T: Keyed> {
     word: AtomicUsize,
     sign: UnsafeCell<MaybeUninit<T::Sign>>,
     behind: AtomicPtr<Behind<T>>,
+    owned: PhantomData<Box<T>>,
 }
 
 impl<T: Keyed> fmt::Debug for Gate<T> {
@@ -98,7 +100,7 @@ struct Behind<T> {
 }
 
 // SAFETY: the value is reached by one at a time, who is inside or holds the lock with the gate closed.
-unsafe impl<T: Keyed<Sign: Send> + Send> Sync for Gate<T> {}
+unsafe impl<T: Keyed<Sign: Send + Sync> + Send> Sync for Gate<T> {}
 
 impl<T: Keyed> Gate<T> {
     /// With nothing behind.
@@ -108,6 +110,7 @@ impl<T: Keyed> Gate<T> {
             word: AtomicUsize::new(0),
             sign: UnsafeCell::new(MaybeUninit::zeroed()),
             behind: AtomicPtr::new(ptr::null_mut()),
+            owned: PhantomData,
         }
     }
 

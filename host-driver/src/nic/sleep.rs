@@ -22,6 +22,9 @@ struct Lead<'a>(&'a Sleepers);
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
+        // Before: who leads next knows of the interrupt that this one has taken. After: who saw that
+        // there was a leader and sleeps on the signal.
+        self.0.signal.raise();
         self.0.led.store(false, Ordering::Release);
         self.0.signal.raise();
     }
@@ -65,6 +68,10 @@ impl Nic {
             self.bus.wait_signal(&self.sleepers.signal, seen, bound_ns, wait);
         } else {
             let _lead = Lead(&self.sleepers);
+            // The leader before may have taken the interrupt that this thread waits for.
+            if self.wake_count() != seen {
+                return;
+            }
             self.bus.wait_interrupt(CONTROL_VECTOR.into(), bound_ns, wait);
         }
     }

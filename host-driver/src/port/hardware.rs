@@ -43,8 +43,9 @@ pub struct HardwarePort {
     domain: u8,
     doorbell: DoorbellPage,
     attributes: PortAttributes,
-    /// Bus addresses of the rings of the completion queues.
-    rings: Mutex<BTreeMap<u16, u64>>,
+    /// Rings of the completion queues, at their bus addresses: the device writes them until it was
+    /// told not to, whoever has let go of the queue.
+    rings: Mutex<BTreeMap<u16, (u64, DmaMemory)>>,
     requests: Mutex<BTreeMap<u32, Request>>,
     peers: peer::Requests,
 }

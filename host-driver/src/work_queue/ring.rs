@@ -41,6 +41,8 @@ pub(super) struct Region {
     bits: u64,
     /// The VI that posts may read its bytes.
     pub(super) readable: bool,
+    /// It was forgotten: only what was posted before is in it.
+    dead: bool,
     /// No descriptor with this number or a higher one lies in it, unless it is at hand.
     until: u64,
 }
@@ -62,7 +64,8 @@ impl Region {
         let base = memory.base();
         let bits = u64::from(handle.index()) << Token::REGION_LSB;
         let memory = memory.counted_apart();
-        Some(Self { handle, memory, base, address, last, origin, bits, readable, until: 0 })
+        let (dead, until) = (false, 0);
+        Some(Self { handle, memory, base, address, last, origin, bits, readable, dead, until })
     }
 
     /// Region and place of a descriptor, as a token has them.
@@ -504,7 +507,8 @@ impl Ring {
         if self.recent.handle == handle && handle.0 != 0 {
             return Some(self.recent.place as usize);
         }
-        let found = self.regions.iter().position(|region| region.handle == handle)?;
+        let known = |region: &Region| region.handle == handle && !region.dead;
+        let found = self.regions.iter().position(known)?;
         self.set_recent(found);
         Some(found)
     }
@@ -565,7 +569,7 @@ impl Ring {
         self.fold();
         self.data = NOTHING;
         for region in self.regions.iter_mut().filter(|region| region.handle == handle) {
-            region.readable = false;
+            (region.readable, region.dead) = (false, true);
             if region.until <= self.taken {
                 // No handle is zero; the next region that is met takes the place.
                 region.handle = Handle(0);

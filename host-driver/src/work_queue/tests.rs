@@ -277,6 +277,31 @@ fn what_only_the_long_way_can_judge_is_left_to_it() {
     assert_eq!(common.post_at_hand(0), AtHand::No);
 }
 
+/// Also while a descriptor in it was not taken yet, and by the handle that no region has.
+#[test]
+fn a_region_that_is_forgotten_takes_no_posts() {
+    let (memory, slots) = slots(2);
+    let (handle, address) = (Handle::new(3, 7), memory.address());
+    let found = |_: Handle| Some((memory.clone(), true));
+    let mut queue = WorkQueue::new(9, Queue::Recv, 4, u8::MAX, false);
+    queue.post_at(address, handle, &found, |_, _| {}).unwrap();
+    assert!(queue.is_posted_in(handle));
+    complete(&slots[0], status::DONE);
+    assert!(!queue.is_posted_in(handle));
+    queue.forget(handle);
+    for taken in [false, true] {
+        if taken {
+            assert!(matches!(queue.take_address(), Head::Done((at, _)) if at == address));
+            queue.forget(handle);
+        }
+        for stale in [handle, Handle(0)] {
+            let posted = queue.post_at(address + 64, stale, &|_| None, |_, _| {});
+            assert!(posted.is_err(), "{stale:?}, taken {taken}");
+        }
+    }
+    queue.post_at(address + 64, handle, &found, |_, _| {}).unwrap();
+}
+
 #[test]
 fn short_sends_of_an_idle_queue_take_their_data_along() {
     let (memory, slots) = slots(3);

@@ -114,8 +114,8 @@ impl Nic {
         self.inner.notifier.stop();
         self.inner.port.wake();
         self.inner.notifier.settle(&self);
-        lock(&self.inner.own_queue).take();
         self.inner.port.close();
+        lock(&self.inner.own_queue).take();
         self.inner.port.wake();
         lock(&self.inner.peering).clear();
         lock(&self.inner.memory).clear();

@@ -73,7 +73,7 @@ impl Ring {
         };
         let created = port.nic.admin.event_create(number, setup);
         created.inspect_err(|_| port.nic.bus.unmap(self.base))?;
-        lock(&port.rings).insert(number, self.base);
+        lock(&port.rings).insert(number, (self.base, self.memory.clone()));
         let ring = EventRing::new(number, self.memory, self.log2, false, port.doorbell.clone());
         Ok(Arc::new(HardwareQueue(ring)))
     }
@@ -114,7 +114,8 @@ fn forget(port: &HardwarePort, number: u16) -> Result<()> {
         return Ok(());
     }
     port.nic.admin.event_destroy(number)?;
-    if let Some(base) = lock(&port.rings).remove(&number) {
+    let removed = lock(&port.rings).remove(&number);
+    if let Some((base, _memory)) = removed {
         port.nic.bus.unmap(base);
     }
     Ok(())
