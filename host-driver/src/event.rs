@@ -1,6 +1,6 @@
 //! Event queues: the reader's side of a ring that the device fills.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nic_regs::doorbell::EventDoorbell;
 use nic_regs::event::{EVENT_BYTES, Event, PHASE_BIT, WIDE_ENTRY_BYTES};
@@ -29,6 +29,8 @@ pub struct EventRing {
     doorbell: DoorbellPage,
     /// Entries consumed since creation, modulo 2^32.
     consumer: AtomicU32,
+    /// The device is not told of it.
+    retired: AtomicBool,
 }
 
 impl EventRing {
@@ -44,7 +46,15 @@ impl EventRing {
     #[must_use]
     pub fn new(index: u16, ring: DmaMemory, log2: u8, wide: bool, doorbell: DoorbellPage) -> Self {
         assert!(ring.len() >= Self::bytes(log2, wide), "ring memory is too small");
-        Self { index, ring, log2, wide, doorbell, consumer: AtomicU32::new(0) }
+        Self {
+            index,
+            ring,
+            log2,
+            wide,
+            doorbell,
+            consumer: AtomicU32::new(0),
+            retired: AtomicBool::new(false),
+        }
     }
 
     /// Number of the event queue.
@@ -101,9 +111,18 @@ impl EventRing {
         }
     }
 
+    /// While it is retired, the device is told nothing of it: another ring gets its number, and
+    /// would take an index of this one for its own.
+    pub fn retire(&self, retired: bool) {
+        self.retired.store(retired, Ordering::Release);
+    }
+
     /// Tells the device what was consumed. With `arm` it interrupts at the next record, and at once
     /// if one is there already, so no wake-up is lost between looking and arming.
     pub fn publish(&self, arm: bool) {
+        if self.retired.load(Ordering::Acquire) {
+            return;
+        }
         let consumer = self.consumer.load(Ordering::Relaxed) & 0xffff;
         let consumer = u16::try_from(consumer).unwrap_or(0);
         self.doorbell.consume(EventDoorbell { queue: self.index, arm, consumer });

@@ -160,6 +160,9 @@ pub trait CompletionQueue: fmt::Debug + Send + Sync {
     /// The next record, or one that is there and was not polled, wakes who sleeps
     /// ([`ViPort::sleep`]), once.
     fn arm(&self);
+    /// While it is retired, as it is to be when its number gets another ring
+    /// ([`ViPort::resize_queue`]), the device is told nothing of it.
+    fn retire(&self, retired: bool);
 }
 
 /// A VI stopped.

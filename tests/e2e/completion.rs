@@ -240,6 +240,8 @@ fn a_queue_is_resized_under_traffic(kind: DeviceKind) {
     assert!(b.recv_done().is_err());
     assert_eq!(code(cq.resize(0)), VipReturn::InvalidParameter);
     assert_eq!(code(cq.resize(1 << 20)), VipReturn::InvalidParameter);
+    // No index of a ring was taken for one of the ring behind it.
+    assert_eq!(pair.b.driver.counter(Counter::DoorbellBad).unwrap(), 0);
     pair.assert_no_stray_access();
 }
 

@@ -317,7 +317,14 @@ impl Cq {
         if entries == 0 {
             return Err(VipReturn::InvalidParameter.into());
         }
-        let ring = nic.port().resize_queue(self.number(), entries)?;
+        let retire = |retired| with(&self.inner.state, |state| state.ring.retire(retired));
+        retire(true);
+        let resized = nic.port().resize_queue(self.number(), entries);
+        let ring = resized.inspect_err(|_| {
+            retire(false);
+            // Who sleeps may have armed it meanwhile.
+            nic.port().wake();
+        })?;
         with(&self.inner.state, |state| state.replace(self.number(), ring));
         // Who sleeps has armed the old ring.
         nic.port().wake();

@@ -40,6 +40,10 @@ impl CompletionQueue for HardwareQueue {
     fn arm(&self) {
         self.0.publish(true);
     }
+
+    fn retire(&self, retired: bool) {
+        self.0.retire(retired);
+    }
 }
 
 /// A ring that the device can reach but does not know yet.
