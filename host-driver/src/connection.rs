@@ -26,6 +26,7 @@
 
 mod message;
 mod peers;
+mod retry;
 #[cfg(test)]
 mod tests;
 
@@ -37,11 +38,8 @@ use crate::peer::Epochs;
 use crate::port::{Incoming, NetAddress, Progress, RemoteAttributes};
 use message::{Body, Malformed, Reassembly, encode};
 pub use peers::is_requester;
+use retry::Retry;
 
-/// First pause before a message is repeated; doubles up to [`RETRY_MAX_NS`].
-const RETRY_NS: u64 = 500_000;
-/// Longest pause before a message is repeated.
-const RETRY_MAX_NS: u64 = 8_000_000;
 /// How long a request waits for somebody to wait for it, before it is answered with 'no match'.
 const GRACE_NS: u64 = 200_000;
 /// How long a finished exchange answers repeats.
@@ -74,28 +72,6 @@ pub struct ConnectionCounters {
     pub repeated: u64,
     /// Frames dropped because the channel was down.
     pub channel_down: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Retry {
-    at: u64,
-    gap: u64,
-}
-
-impl Retry {
-    const fn start(now: u64) -> Self {
-        Self { at: now + RETRY_NS, gap: RETRY_NS }
-    }
-
-    /// Whether it is time; if so, the next time is set.
-    fn due(&mut self, now: u64) -> bool {
-        let due = now >= self.at;
-        if due {
-            self.gap = (self.gap * 2).min(RETRY_MAX_NS);
-            self.at = now + self.gap;
-        }
-        due
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +135,13 @@ struct Arrived {
     until: u64,
     /// Established, and the acceptor has not heard of it.
     untold: bool,
+}
+
+impl Arrived {
+    /// The exchange has ended so; repeats are answered until it is forgotten.
+    const fn finish(&mut self, state: InState, forgotten_at: u64) {
+        (self.state, self.until) = (state, forgotten_at);
+    }
 }
 
 #[derive(Debug)]
@@ -226,6 +209,16 @@ impl Connections {
         self.counters
     }
 
+    /// When an exchange that ends now is forgotten.
+    const fn forgotten_at(&self, now: u64) -> u64 {
+        now + LINGER_NS * self.slowdown
+    }
+
+    /// When a request that nobody waits for is given up.
+    const fn held_until(&self, now: u64, peer: bool) -> u64 {
+        now + if peer { peers::HELD_NS } else { GRACE_NS } * self.slowdown
+    }
+
     // --- frames ---
 
     /// The frame to send next.
@@ -258,12 +251,11 @@ impl Connections {
     }
 
     fn handle(&mut self, now: u64, node: u8, exchange: u32, body: Body) {
+        let forgotten_at = self.forgotten_at(now);
         match body {
             Body::Request { attributes, remote: to, local: from, peer } => {
                 let (retry, state) = (Retry::start(now), InState::Held);
-                let held = if peer { peers::HELD_NS } else { GRACE_NS };
-                let until = now + held * self.slowdown;
-                let untold = false;
+                let (until, untold) = (self.held_until(now, peer), false);
                 let arrived = Arrived { peer, to, from, attributes, state, retry, until, untold };
                 self.requested(now, node, exchange, arrived);
             }
@@ -277,8 +269,7 @@ impl Connections {
             Body::Settled => self.settled(node, exchange),
             Body::Cancel => match self.incoming.get_mut(&(node, exchange)) {
                 Some(arrived) if arrived.state != InState::Established => {
-                    arrived.state = InState::Cancelled;
-                    arrived.until = now + LINGER_NS * self.slowdown;
+                    arrived.finish(InState::Cancelled, forgotten_at);
                 }
                 _ => self.counters.stray += 1,
             },
@@ -287,13 +278,13 @@ impl Connections {
     }
 
     fn confirmed(&mut self, now: u64, node: u8, exchange: u32) {
+        let forgotten_at = self.forgotten_at(now);
         let answer = match self.incoming.get_mut(&(node, exchange)) {
             Some(arrived)
                 if matches!(arrived.state, InState::Accepting(_) | InState::Established) =>
             {
                 arrived.untold |= arrived.state != InState::Established;
-                arrived.state = InState::Established;
-                arrived.until = now + LINGER_NS * self.slowdown;
+                arrived.finish(InState::Established, forgotten_at);
                 Body::Settled
             }
             _ => {
@@ -389,6 +380,7 @@ impl Connections {
 
     /// Repeats and forgets what is due.
     pub fn on_timer(&mut self, now: u64) {
+        let forgotten_at = self.forgotten_at(now);
         let mut frames = Vec::new();
         for (exchange, outgoing) in &mut self.outgoing {
             if let Some(body) = outgoing.repeated()
@@ -400,15 +392,13 @@ impl Connections {
         self.counters.repeated += frames.len() as u64;
         self.incoming.retain(|(node, exchange), arrived| match arrived.state {
             InState::Held if now >= arrived.until && !arrived.peer => {
-                arrived.state = InState::NoMatch;
-                arrived.until = now + LINGER_NS * self.slowdown;
+                arrived.finish(InState::NoMatch, forgotten_at);
                 frames.push((*node, *exchange, Body::NoMatch));
                 true
             }
             InState::Accepting(attributes) => {
                 if now >= arrived.until {
-                    arrived.state = InState::Cancelled;
-                    arrived.until = now + LINGER_NS * self.slowdown;
+                    arrived.finish(InState::Cancelled, forgotten_at);
                     frames.push((*node, *exchange, Body::Void));
                 } else if arrived.retry.due(now) {
                     self.counters.repeated += 1;
@@ -459,10 +449,10 @@ impl Connections {
                 outgoing.state = OutState::Lost;
             }
         }
+        let forgotten_at = self.forgotten_at(now);
         for ((from, _), arrived) in &mut self.incoming {
             if *from == node && arrived.state != InState::Established {
-                arrived.state = InState::Cancelled;
-                arrived.until = now + LINGER_NS * self.slowdown;
+                arrived.finish(InState::Cancelled, forgotten_at);
             }
         }
     }
@@ -580,12 +570,12 @@ impl Connections {
 
     /// Ends the waiting; a request that was offered meanwhile is held for somebody else.
     pub fn listen_stop(&mut self, now: u64, listener: u32) {
+        let held_until = [false, true].map(|peer| self.held_until(now, peer));
         let offered = self.listeners.remove(&listener).and_then(|listener| listener.offered);
         let arrived = offered.and_then(|key| self.incoming.get_mut(&key));
         if let Some(arrived) = arrived.filter(|arrived| arrived.state == InState::Offered) {
             arrived.state = InState::Held;
-            let held = if arrived.peer { peers::HELD_NS } else { GRACE_NS };
-            arrived.until = now + held * self.slowdown;
+            arrived.until = held_until[usize::from(arrived.peer)];
             self.offer(now);
         }
     }
@@ -622,11 +612,11 @@ impl Connections {
 
     /// Says no. Nobody asks for the request's state afterwards.
     pub fn reject(&mut self, now: u64, key: (u8, u32)) {
+        let forgotten_at = self.forgotten_at(now);
         let Some(arrived) = self.incoming.get_mut(&key) else { return };
         arrived.untold = false;
         if matches!(arrived.state, InState::Offered | InState::Accepting(_)) {
-            arrived.state = InState::Rejected;
-            arrived.until = now + LINGER_NS * self.slowdown;
+            arrived.finish(InState::Rejected, forgotten_at);
             self.send(key.0, key.1, &Body::Reject);
         }
     }

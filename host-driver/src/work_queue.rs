@@ -105,12 +105,6 @@ impl WorkQueue {
         self.ring.is_empty()
     }
 
-    /// Descriptors posted since creation.
-    #[must_use]
-    pub const fn posted(&self) -> u64 {
-        self.ring.posted
-    }
-
     /// Descriptors done since creation, as far as statuses tell. Statuses come in order, so few of
     /// them are looked at.
     #[must_use]

@@ -257,7 +257,13 @@ impl VfioUserBus {
     /// Whether the simulator is gone, or this is a child of the process that connected.
     #[must_use]
     pub fn is_dead(&self) -> bool {
-        self.dead.load(Ordering::Acquire) || self.generation != share::generation()
+        self.dead.load(Ordering::Acquire) || self.is_inherited()
+    }
+
+    /// Whether this is a child of the process that connected. There the bus has nothing to give back,
+    /// and its locks may be held by threads that are not there.
+    fn is_inherited(&self) -> bool {
+        self.generation != share::generation()
     }
 
     /// The simulator counts as gone. If it is only slow, or was stopped, it must learn that it lost
@@ -453,9 +459,8 @@ impl Bus for VfioUserBus {
 
 impl Drop for VfioUserBus {
     fn drop(&mut self) {
-        let own = self.generation == share::generation();
         let service = self.service.take();
-        if !own {
+        if self.is_inherited() {
             // In a child after fork: the sockets are not the parent's any more, and the thread is
             // not there.
             service.into_iter().for_each(|(socket, thread)| core::mem::forget((socket, thread)));

@@ -1,6 +1,7 @@
 //! Connections of peers that name each other: what differs from client and server.
 
-use super::{Body, Connections, InState, LINGER_NS, Listener, RETRY_MAX_NS};
+use super::retry::RETRY_MAX_NS;
+use super::{Body, Connections, InState, Listener};
 use crate::port::{NetAddress, RemoteAttributes};
 
 /// How long a peer's request is kept after its last repeat.
@@ -23,12 +24,12 @@ impl Connections {
 
     /// Refuses a peer's request: the VIs are not alike. `local` tells how.
     pub fn mismatch(&mut self, now: u64, key: (u8, u32), local: RemoteAttributes) {
+        let forgotten_at = self.forgotten_at(now);
         let Some(arrived) = self.incoming.get_mut(&key) else { return };
         if arrived.state == InState::Offered {
             let attributes =
                 RemoteAttributes { connection: arrived.attributes.connection, ..local };
-            arrived.state = InState::Mismatch(attributes);
-            arrived.until = now + LINGER_NS * self.slowdown;
+            arrived.finish(InState::Mismatch(attributes), forgotten_at);
             self.send(key.0, key.1, &Body::Mismatch { attributes });
         }
     }

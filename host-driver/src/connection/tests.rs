@@ -54,6 +54,23 @@ impl Pair {
         self.sides[0].connect(self.now, 1, attributes(3), &from, &remote, false).0
     }
 
+    /// A request of node 0 that a program on node 1 was offered: its number, and its key there.
+    fn offered(&mut self) -> (u32, (u8, u32)) {
+        let listener = self.sides[1].listen(self.now, &NetAddress::of_node(1, b"x"));
+        let exchange = self.connect(b"x");
+        self.run(50_000);
+        (exchange, self.sides[1].listen_poll(self.now, listener).unwrap().exchange)
+    }
+
+    /// The same, accepted, and the requester has heard of it.
+    fn accepted(&mut self) -> (u32, (u8, u32)) {
+        let (exchange, key) = self.offered();
+        self.sides[1].accept(self.now, key, attributes(5)).unwrap();
+        self.run(50_000);
+        assert!(matches!(self.sides[0].connect_state(exchange), ConnectState::Accepted(..)));
+        (exchange, key)
+    }
+
     /// Node 0 asks for its peer on node 1.
     fn connect_peer(&mut self) -> u32 {
         let [low, high] = peers();
@@ -229,13 +246,7 @@ fn who_confirms_too_late_is_told() {
     for late in [ACCEPT_NS + 1_000_000, ACCEPT_NS + 3 * LINGER_NS] {
         for heard in [false, true] {
             let mut pair = Pair::new(0);
-            let listener = pair.sides[1].listen(0, &NetAddress::of_node(1, b"x"));
-            let exchange = pair.connect(b"x");
-            pair.run(50_000);
-            let key = pair.sides[1].listen_poll(pair.now, listener).unwrap().exchange;
-            pair.sides[1].accept(pair.now, key, attributes(5)).unwrap();
-            pair.run(50_000);
-            assert!(matches!(pair.sides[0].connect_state(exchange), ConnectState::Accepted(..)));
+            let (exchange, key) = pair.accepted();
             // The requester's program stands still, and does not hear what the acceptor says.
             pair.loss = if heard { 0 } else { 100 };
             pair.run(late);
@@ -257,13 +268,7 @@ fn who_confirms_too_late_is_told() {
 #[test]
 fn who_asks_late_is_told_of_the_connection() {
     let mut pair = Pair::new(0);
-    let listener = pair.sides[1].listen(0, &NetAddress::of_node(1, b"x"));
-    let exchange = pair.connect(b"x");
-    pair.run(50_000);
-    let key = pair.sides[1].listen_poll(pair.now, listener).unwrap().exchange;
-    pair.sides[1].accept(pair.now, key, attributes(5)).unwrap();
-    pair.run(50_000);
-    assert!(matches!(pair.sides[0].connect_state(exchange), ConnectState::Accepted(..)));
+    let (exchange, key) = pair.accepted();
     assert!(pair.sides[0].confirm(pair.now, exchange));
     pair.run(3 * LINGER_NS);
     let state = pair.sides[0].connect_state(exchange);
@@ -277,12 +282,8 @@ fn who_asks_late_is_told_of_the_connection() {
 #[test]
 fn an_offered_request_stands_while_it_is_repeated() {
     let mut pair = Pair::new(0);
-    let local = NetAddress::of_node(1, b"x");
-    let listener = pair.sides[1].listen(0, &local);
-    let exchange = pair.connect(b"x");
-    pair.run(50_000);
-    let key = pair.sides[1].listen_poll(pair.now, listener).unwrap().exchange;
-    let other = pair.sides[1].listen(pair.now, &local);
+    let (exchange, key) = pair.offered();
+    let other = pair.sides[1].listen(pair.now, &NetAddress::of_node(1, b"x"));
     // Repeats come; the clock goes by leaps, so that this takes no time.
     for _ in 0..4 {
         pair.now += OFFER_NS / 2;
@@ -301,7 +302,7 @@ fn an_offered_request_stands_while_it_is_repeated() {
     assert!(pair.sides[1].accept(pair.now, key, attributes(5)).is_err());
 }
 
-/// Peers that wait for their partners do not keep clients out, and the other way round.
+/// Peers that wait for their partners do not keep clients out.
 #[test]
 fn peers_that_wait_do_not_keep_clients_out() {
     let mut pair = Pair::new(0);
@@ -342,28 +343,18 @@ fn a_request_waits_a_little_for_its_listener() {
 #[test]
 fn reject_cancel_and_peer_down() {
     let mut pair = Pair::new(0);
-    let local = NetAddress::of_node(1, b"x");
-    let offered = |pair: &mut Pair| {
-        let listener = pair.sides[1].listen(pair.now, &local);
-        let exchange = pair.connect(b"x");
-        pair.run(50_000);
-        (exchange, pair.sides[1].listen_poll(pair.now, listener).unwrap().exchange)
-    };
-    let (exchange, key) = offered(&mut pair);
+    let (exchange, key) = pair.offered();
     pair.sides[1].reject(pair.now, key);
     pair.run(50_000);
     let state = pair.sides[0].connect_state(exchange);
     assert_eq!(state, ConnectState::Ended(Progress::Rejected));
 
-    let (exchange, key) = offered(&mut pair);
+    let (exchange, key) = pair.offered();
     pair.sides[0].connect_cancel(exchange);
     pair.run(50_000);
     assert!(pair.sides[1].accept(pair.now, key, attributes(5)).is_err());
 
-    let (exchange, key) = offered(&mut pair);
-    pair.sides[1].accept(pair.now, key, attributes(5)).unwrap();
-    pair.run(50_000);
-    assert!(matches!(pair.sides[0].connect_state(exchange), ConnectState::Accepted(..)));
+    let (exchange, key) = pair.accepted();
     pair.sides[0].peer_down(pair.now, 1);
     assert!(!pair.sides[0].confirm(pair.now, exchange));
     pair.sides[1].peer_down(pair.now, 0);

@@ -1,7 +1,5 @@
 //! Protection tags and registered memory.
 
-use std::sync::Weak;
-
 use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
 use host_driver::work_queue::Slot;
@@ -99,10 +97,7 @@ impl Nic {
 
     /// Makes every work queue forget what it knows of a registration.
     fn forget(&self, handle: Handle) {
-        let vis: Vec<_> = lock(&self.inner().vis).values().filter_map(Weak::upgrade).collect();
-        for vi in vis {
-            vi.forget(handle);
-        }
+        self.vis().iter().for_each(|vi| vi.forget(handle));
     }
 
     /// Creates a protection tag.
@@ -186,8 +181,7 @@ impl Nic {
     /// Whether a descriptor in this memory is posted and not done.
     #[must_use]
     pub fn is_posted_in(&self, region: &Region) -> bool {
-        let vis: Vec<_> = lock(&self.inner().vis).values().filter_map(Weak::upgrade).collect();
-        vis.iter().any(|vi| vi.is_posted_in(region.handle))
+        self.vis().iter().any(|vi| vi.is_posted_in(region.handle))
     }
 
     /// Deregisters memory: afterwards the NIC does not touch it.

@@ -114,8 +114,8 @@ impl Nic {
         self.inner.notifier.stop();
         self.inner.port.wake();
         self.inner.notifier.settle(&self);
-        self.inner.port.close();
         lock(&self.inner.own_queue).take();
+        self.inner.port.close();
         self.inner.port.wake();
         lock(&self.inner.peering).clear();
         lock(&self.inner.memory).clear();
@@ -216,6 +216,11 @@ impl Nic {
         }
     }
 
+    /// The VIs, which are let go without the lock of their list.
+    pub(crate) fn vis(&self) -> Vec<Arc<ViInner>> {
+        lock(&self.inner.vis).values().filter_map(Weak::upgrade).collect()
+    }
+
     /// Whether the card fell off the bus.
     pub(crate) fn is_lost(&self) -> bool {
         self.inner.lost.load(Ordering::Acquire)
@@ -224,8 +229,7 @@ impl Nic {
     /// Ends what waits for the card; the program is told once, for the NIC.
     fn card_lost(&self) {
         self.inner.lost.store(true, Ordering::Release);
-        let vis: Vec<_> = lock(&self.inner.vis).values().filter_map(Weak::upgrade).collect();
-        for vi in vis {
+        for vi in self.vis() {
             Vi::from_inner(vi).card_lost();
         }
         let (resource, code) = (ResourceCode::Nic, ErrorCode::Catastrophic);

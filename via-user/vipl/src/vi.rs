@@ -125,11 +125,7 @@ impl ViInner {
         let Some(cq) = &side.cq else { return };
         let _telling = lock(&side.telling);
         cq.drain();
-        let completed = {
-            // Under one lock: others may post meanwhile.
-            let work = side.lock();
-            work.posted().saturating_sub(work.not_done() as u64)
-        };
+        let completed = self.done_count(queue);
         let announced = self.announced[queue as usize].load(Ordering::Acquire);
         if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(announced)) {
             self.announce(queue, count);

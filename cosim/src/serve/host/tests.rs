@@ -7,6 +7,15 @@ fn host() -> Host {
     Host::new(Bell::start().unwrap())
 }
 
+/// With a page that is reached by message, and the client's end for these.
+fn host_by_message() -> (Host, UnixStream) {
+    let mut host = host();
+    let (own, other) = UnixStream::pair().unwrap();
+    host.set_twin(own);
+    host.map(map(0x1000, 0, 4096), None).unwrap();
+    (host, other)
+}
+
 fn file(sealed: bool) -> OwnedFd {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = memfd_create("test", flags).unwrap();
@@ -141,10 +150,7 @@ fn files_that_could_end_the_server_are_not_mapped() {
 
 #[test]
 fn a_client_that_does_not_answer_has_to_go() {
-    let mut host = host();
-    let (own, other) = UnixStream::pair().unwrap();
-    host.set_twin(own);
-    host.map(map(0x1000, 0, 4096), None).unwrap();
+    let (mut host, other) = host_by_message();
     drop(other);
     assert!(host.read(0x1000, &mut [0; 8]).is_err() && host.has_failed());
     host.clear();
@@ -154,10 +160,7 @@ fn a_client_that_does_not_answer_has_to_go() {
 /// Each answer is in time, but they add up.
 #[test]
 fn a_client_whose_answers_are_slow_has_to_go() {
-    let mut host = host();
-    let (own, other) = UnixStream::pair().unwrap();
-    host.set_twin(own);
-    host.map(map(0x1000, 0, 4096), None).unwrap();
+    let (mut host, other) = host_by_message();
     // What is told does not depend on how much was told before.
     (0..100).for_each(|_| host.write(0x9000, &[0; 4]));
     assert_eq!(host.take_faults().len(), 16);
@@ -186,10 +189,7 @@ fn a_client_whose_answers_are_slow_has_to_go() {
 
 #[test]
 fn a_client_that_answers_byte_by_byte_has_to_go() {
-    let mut host = host();
-    let (own, other) = UnixStream::pair().unwrap();
-    host.set_twin(own);
-    host.map(map(0x1000, 0, 4096), None).unwrap();
+    let (mut host, other) = host_by_message();
     let dripping = std::thread::spawn(move || {
         let Ok(Received::Message(asked)) = Inbox::default().receive(other.as_fd(), true) else {
             panic!("nothing is asked")

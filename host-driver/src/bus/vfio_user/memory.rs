@@ -44,12 +44,6 @@ impl VfioUserBus {
         Ok(())
     }
 
-    /// Whether this is a child of the process that connected. There the bus has nothing to give back,
-    /// and its locks may be held by threads that are not there.
-    fn is_inherited(&self) -> bool {
-        self.generation != share::generation()
-    }
-
     fn drop_mapping(&self, mapping: &Mapping) {
         if self.is_inherited() {
             return;

@@ -184,14 +184,19 @@ fn signals_do_not_make_a_bound_longer() {
     std::fs::remove_file(&path).unwrap();
 }
 
+/// A simulator that answers everything, for one program, and the commands that it saw.
+fn hollow_at(path: &Path) -> JoinHandle<Vec<Command>> {
+    let listener = UnixListener::bind(path).unwrap();
+    std::thread::spawn(move || hollow(&listener, |_| true))
+}
+
 /// A bus that goes waits until the simulator let go of its memory: only then it is the program's
 /// alone again.
 #[test]
 fn memory_is_given_back_after_the_simulator_let_go_of_it() {
     for mapped in [false, true] {
         let path = socket_path("leaves");
-        let listener = UnixListener::bind(&path).unwrap();
-        let server = std::thread::spawn(move || hollow(&listener, |_| true));
+        let server = hollow_at(&path);
         let bus = VfioUserBus::connect(&path).unwrap();
         assert_eq!((bus.node(), bus.nodes()), (0, 2));
         if mapped {
@@ -210,8 +215,7 @@ fn memory_is_given_back_after_the_simulator_let_go_of_it() {
 #[test]
 fn a_child_does_not_wait_for_locks_of_its_parent() {
     let path = socket_path("locks");
-    let listener = UnixListener::bind(&path).unwrap();
-    let server = std::thread::spawn(move || hollow(&listener, |_| true));
+    let server = hollow_at(&path);
     let bus = VfioUserBus::connect(&path).unwrap();
     let memory = crate::dma::DmaMemory::new(4096).unwrap();
     let address = crate::bus::Dma::map(&*bus, &memory).unwrap();
@@ -232,8 +236,7 @@ fn a_child_does_not_wait_for_locks_of_its_parent() {
 #[test]
 fn a_child_does_not_hold_the_sockets_of_a_program_that_died() {
     let path = socket_path("orphan");
-    let listener = UnixListener::bind(&path).unwrap();
-    let server = std::thread::spawn(move || hollow(&listener, |_| true));
+    let server = hollow_at(&path);
     let (own, childs) = UnixStream::pair().unwrap();
     let program = forked(|| {
         let bus = VfioUserBus::connect(&path);
