@@ -24,24 +24,19 @@ const _: () = assert!(4 * ENTRY_DWORDS as u64 == ENTRY_BYTES);
 /// time-out (10 ms).
 const COMMAND_BOUND_NS: u64 = 100_000_000;
 
-#[derive(Debug)]
-struct Ring {
-    tail: u16,
-    stopped: bool,
-}
-
 /// The admin ring of a NIC.
 pub struct Admin {
     bus: Arc<dyn Bus>,
     presence: Arc<Presence>,
     memory: DmaMemory,
     bus_address: u64,
-    ring: Mutex<Ring>,
+    /// Commands issued so far. Held until the command is done.
+    tail: Mutex<u16>,
 }
 
 impl core::fmt::Debug for Admin {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Admin({:?})", self.ring)
+        write!(f, "Admin({:?})", self.tail)
     }
 }
 
@@ -100,25 +95,26 @@ impl Admin {
         write(csr::ADMIN_BASE_HI::OFFSET, high(bus_address));
         let size = csr::ADMIN_SIZE::RESET.with(csr::ADMIN_SIZE::LOG2, LOG2);
         write(csr::ADMIN_SIZE::OFFSET, size.0);
-        let ring = Mutex::new(Ring { tail: 0, stopped: false });
-        Ok(Self { bus, presence, memory, bus_address, ring })
+        Ok(Self { bus, presence, memory, bus_address, tail: Mutex::new(0) })
+    }
+
+    /// The bus to the device.
+    pub(crate) fn bus(&self) -> &dyn Bus {
+        &*self.bus
     }
 
     /// Issues a command and waits for its result.
     ///
     /// # Errors
     /// [`Error::Command`] with the device's status; [`Error::Absent`] if the card is gone;
-    /// [`Error::TimedOut`], and after it [`Error::AdminStopped`] for good.
+    /// [`Error::TimedOut`], after which the device was reset, and [`Error::Failed`] for good.
     pub fn execute(&self, opcode: Opcode, index: u32, body: &[u32]) -> Result<u32> {
         let command = name(opcode);
-        let mut ring = lock_relaxed(&self.ring, &*self.bus, "the admin ring");
+        let mut tail = lock_relaxed(&self.tail, &*self.bus, "the admin ring");
         self.presence.check(&*self.bus)?;
-        if ring.stopped {
-            return Err(Error::AdminStopped { command, index });
-        }
-        let slot = u32::from(ring.tail) & ((1 << LOG2) - 1);
+        let slot = u32::from(*tail) & ((1 << LOG2) - 1);
         let offset = slot as usize * 4 * ENTRY_DWORDS;
-        let cookie = 0x5a00_0000 | u32::from(ring.tail);
+        let cookie = 0x5a00_0000 | u32::from(*tail);
         for i in 0..ENTRY_DWORDS {
             let word = match i {
                 0 => opcode as u32,
@@ -129,9 +125,9 @@ impl Admin {
             };
             self.memory.store_u32(offset + 4 * i, word);
         }
-        ring.tail = ring.tail.wrapping_add(1);
-        let tail = csr::ADMIN_TAIL(u32::from(ring.tail));
-        self.bus.write32(REGISTER_BAR, csr::ADMIN_TAIL::OFFSET.into(), tail.0);
+        *tail = tail.wrapping_add(1);
+        let issued = csr::ADMIN_TAIL(u32::from(*tail));
+        self.bus.write32(REGISTER_BAR, csr::ADMIN_TAIL::OFFSET.into(), issued.0);
 
         let bound_ns = COMMAND_BOUND_NS.saturating_mul(self.bus.slowdown());
         let end = self.bus.now_ns().saturating_add(bound_ns);
@@ -139,7 +135,7 @@ impl Admin {
             self.presence.check(&*self.bus)?;
             // This thread may have stood still between the two.
             if self.bus.now_ns() >= end && self.memory.load_u32(offset + 12) != DONE {
-                ring.stopped = true;
+                self.presence.fail(&*self.bus);
                 return Err(Error::TimedOut { what: command, index, bound_ns });
             }
             self.bus.relax(Wait::bounded(command, index));
@@ -153,10 +149,11 @@ impl Admin {
         }
     }
 
-    /// The same for a command that takes something back: a card that is gone has nothing any more.
+    /// The same for a command that takes something back: a card that is gone, or was reset because it
+    /// did not carry it out, has nothing any more.
     fn take_back(&self, opcode: Opcode, index: u32) -> Result<()> {
         match self.execute(opcode, index, &[]) {
-            Err(Error::Absent { .. }) => Ok(()),
+            Err(_) if self.presence.is_lost() => Ok(()),
             done => done.map(drop),
         }
     }

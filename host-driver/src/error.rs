@@ -111,15 +111,13 @@ pub enum Error {
         /// Cookie as read.
         cookie: u32,
     },
-    /// The admin ring stopped earlier; the device wants a reset.
+    /// The device did not carry out a command in time, and was reset: nothing that it had is valid.
     #[error(
-        "the admin ring is stopped since an earlier failure; admin command {command} of {index} not issued"
+        "the card {device} failed (a command was not carried out in time) and was reset; close it and open it again"
     )]
-    AdminStopped {
-        /// Name of the command.
-        command: &'static str,
-        /// Its object.
-        index: u32,
+    Failed {
+        /// Which device.
+        device: String,
     },
     /// All objects of a kind are in use.
     #[error("no free {what}: all {limit} are in use")]

@@ -22,14 +22,12 @@ use crate::error::{Error, Result};
 use crate::event::EventRing;
 use crate::peer::Epochs;
 use crate::port::PortEvent;
-use crate::presence::{Presence, read};
+use crate::presence::{Presence, read, reset, wait_ready};
 use crate::sync::{lock, lock_relaxed};
 use crate::tpt::Regions;
 use crate::vi::Owned;
 use control::Control;
 
-/// Bound of reset, in nanoseconds.
-const RESET_BOUND_NS: u64 = 10_000_000;
 /// Default of [`NicConfig::presence_ns`].
 const PRESENCE_NS: u64 = 10_000_000;
 /// How long other nodes have to answer a search: an opening channel tries again after 1 ms.
@@ -204,21 +202,6 @@ fn check_identity(bus: &dyn Bus) -> Result<()> {
     Ok(())
 }
 
-fn wait_ready(bus: &dyn Bus) -> Result<()> {
-    let bound_ns = RESET_BOUND_NS.saturating_mul(bus.slowdown());
-    let end = bus.now_ns().saturating_add(bound_ns);
-    loop {
-        let status = csr::STATUS(read(bus, csr::STATUS::OFFSET)?);
-        if status.get(csr::STATUS::READY) != 0 {
-            return Ok(());
-        }
-        if bus.now_ns() >= end {
-            return Err(Error::TimedOut { what: "reset of the device", index: 0, bound_ns });
-        }
-        bus.relax(Wait::bounded("reset of the device", 0));
-    }
-}
-
 #[expect(clippy::cast_possible_truncation, reason = "fields are as wide as the types")]
 fn read_capabilities(bus: &dyn Bus) -> Result<Capabilities> {
     let caps0 = csr::CAPS0(read(bus, csr::CAPS0::OFFSET)?);
@@ -283,9 +266,7 @@ impl Nic {
         // After power-on the device drops writes until it is ready, so it is waited for on both
         // sides of the reset.
         wait_ready(&*bus)?;
-        let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
-        write(&*bus, csr::CONTROL::OFFSET, reset.0);
-        wait_ready(&*bus)?;
+        reset(&*bus)?;
         let capabilities = read_capabilities(&*bus)?;
         let sizes = csr::PCIE(0)
             .with(csr::PCIE::MAX_PAYLOAD, config.max_payload.min(2).into())
@@ -446,9 +427,11 @@ impl Nic {
 
 impl Drop for Nic {
     fn drop(&mut self) {
-        write(&*self.bus, csr::CONTROL::OFFSET, csr::CONTROL::RESET.0);
-        // A read behind the write: what the device had under way at this moment is over soon after.
-        let _ = read(&*self.bus, csr::STATUS::OFFSET);
+        // One that is lost has nothing under way, and may be another driver's by now.
+        if self.is_present() && !std::thread::panicking() {
+            // If it is not done in time, the device is out of reach of what is unmapped all the same.
+            let _ = reset(&*self.bus);
+        }
         for address in self.bus_addresses {
             self.bus.unmap(address);
         }

@@ -127,19 +127,16 @@ impl Peers {
         }
     }
 
-    /// Opens again what is wanted and closed, after its pause.
-    ///
-    /// # Errors
-    /// A failed command.
-    pub fn on_timer(&mut self, admin: &Admin, now_ns: u64) -> Result<()> {
-        for node in 0..PEER_COUNT {
-            let peer = self.peers[node];
-            let Ok(number) = u8::try_from(node) else { continue };
-            if peer.wanted && peer.state == PeerState::Closed && peer.reopen_at <= now_ns {
-                self.want(admin, number)?;
+    /// Opens again what is wanted and closed, after its pause. What fails is tried again after
+    /// another one; whoever asks for a connection meanwhile sees that there is no channel.
+    pub fn on_timer(&mut self, admin: &Admin, now_ns: u64) {
+        for node in (0..=u8::MAX).take(PEER_COUNT) {
+            let peer = self.peers[usize::from(node)];
+            let due = peer.wanted && peer.state == PeerState::Closed && peer.reopen_at <= now_ns;
+            if due && self.want(admin, node).is_err() {
+                self.peers[usize::from(node)].reopen_at = now_ns + REOPEN_PAUSE_NS;
             }
         }
-        Ok(())
     }
 
     /// When [`Peers::on_timer`] has something to do.

@@ -1,23 +1,36 @@
-//! Whether the card is still there.
+//! Whether the card is still there, and of use.
 //!
 //! Reads of a card that fell off the bus give all ones, and writes to it lead nowhere; nothing else
 //! tells. Register ID can never be all ones, so it decides whenever another register is, and
 //! whoever waits for the card looks at it now and then.
+//!
+//! A card that does not carry out what it is told is reset, and counts as lost from then on: what it
+//! still holds of its programs nobody could take back.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use nic_regs::csr;
 
-use crate::bus::{Bus, REGISTER_BAR, register_name};
+use crate::bus::{Bus, REGISTER_BAR, Wait, register_name};
 use crate::error::{Error, Result};
 
-/// Looks at one card; once it was found absent it stays so.
+/// Bound of a reset, in nanoseconds.
+const RESET_BOUND_NS: u64 = 10_000_000;
+
+/// The card is there.
+const PRESENT: u8 = 0;
+/// It was found absent.
+const ABSENT: u8 = 1;
+/// It failed, and was reset.
+const FAILED: u8 = 2;
+
+/// Looks at one card; once it is lost it stays so.
 #[derive(Debug)]
 pub struct Presence {
     period_ns: u64,
     /// Time of the next look.
     next: AtomicU64,
-    lost: AtomicBool,
+    state: AtomicU8,
 }
 
 /// Reads a register of a card that may be absent.
@@ -38,18 +51,56 @@ pub fn read(bus: &dyn Bus, offset: u32) -> Result<u32> {
     Ok(value)
 }
 
+/// Waits until the device takes writes.
+///
+/// # Errors
+/// [`Error::TimedOut`]; [`Error::Absent`].
+pub(crate) fn wait_ready(bus: &dyn Bus) -> Result<()> {
+    let bound_ns = RESET_BOUND_NS.saturating_mul(bus.slowdown());
+    let end = bus.now_ns().saturating_add(bound_ns);
+    loop {
+        let status = csr::STATUS(read(bus, csr::STATUS::OFFSET)?);
+        if status.get(csr::STATUS::READY) != 0 {
+            return Ok(());
+        }
+        if bus.now_ns() >= end {
+            return Err(Error::TimedOut { what: "reset of the device", index: 0, bound_ns });
+        }
+        bus.relax(Wait::bounded("reset of the device", 0));
+    }
+}
+
+/// Resets the device (`docs/contract.md` 1.1): afterwards it has nothing under way and knows of no
+/// memory.
+///
+/// # Errors
+/// As [`wait_ready`].
+pub(crate) fn reset(bus: &dyn Bus) -> Result<()> {
+    let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
+    bus.write32(REGISTER_BAR, csr::CONTROL::OFFSET.into(), reset.0);
+    wait_ready(bus)
+}
+
 impl Presence {
     /// Of a card that was there at `now_ns`; it is looked at every `period_ns`.
     #[must_use]
     pub const fn new(now_ns: u64, period_ns: u64) -> Self {
         let next = AtomicU64::new(now_ns.saturating_add(period_ns));
-        Self { period_ns, next, lost: AtomicBool::new(false) }
+        Self { period_ns, next, state: AtomicU8::new(PRESENT) }
     }
 
-    /// Whether the card was found absent.
+    /// Whether the card was found absent, or failed.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) != PRESENT
+    }
+
+    /// The card did not do what it must: it is reset, and lost from then on.
+    pub(crate) fn fail(&self, bus: &dyn Bus) {
+        // If not even this is done in time, what is unmapped next is out of its reach all the same.
+        let done = reset(bus);
+        let state = if matches!(done, Err(Error::Absent { .. })) { ABSENT } else { FAILED };
+        self.state.store(state, Ordering::Release);
     }
 
     /// Time of the next look.
@@ -61,7 +112,7 @@ impl Presence {
     /// Looks at the card if it is time to.
     ///
     /// # Errors
-    /// [`Error::Absent`], from then on always.
+    /// [`Error::Absent`] or [`Error::Failed`], from then on always.
     pub fn check(&self, bus: &dyn Bus) -> Result<()> {
         if !self.is_lost() {
             let now = bus.now_ns();
@@ -78,13 +129,15 @@ impl Presence {
     /// # Errors
     /// As [`Presence::check`].
     pub fn look(&self, bus: &dyn Bus) -> Result<()> {
+        let device = || bus.name();
+        if self.state.load(Ordering::Acquire) == FAILED {
+            return Err(Error::Failed { device: device() });
+        }
         // A card that does not even answer is as good as absent.
         if self.is_lost() || read(bus, csr::ID::OFFSET).is_err() {
-            self.lost.store(true, Ordering::Release);
-            return Err(Error::Absent {
-                device: bus.name(),
-                register: register_name(REGISTER_BAR, csr::ID::OFFSET.into()),
-            });
+            self.state.store(ABSENT, Ordering::Release);
+            let register = register_name(REGISTER_BAR, csr::ID::OFFSET.into());
+            return Err(Error::Absent { device: device(), register });
         }
         Ok(())
     }

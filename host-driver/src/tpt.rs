@@ -6,10 +6,9 @@ use std::sync::Mutex;
 use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
 
 use crate::admin::Admin;
-use crate::bus::Bus;
 use crate::dma::DmaMemory;
 use crate::error::{Error, Result};
-use crate::sync::lock;
+use crate::sync::{lock, lock_relaxed};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
@@ -34,6 +33,9 @@ struct Table {
 #[derive(Debug)]
 pub struct Regions {
     table: Mutex<Table>,
+    /// Held while a region that is in use is changed or taken back, across the commands: the device
+    /// carries out one at a time in any case.
+    changing: Mutex<()>,
     count: usize,
 }
 
@@ -42,7 +44,8 @@ impl Regions {
     #[must_use]
     pub fn new(count: u16) -> Self {
         let slots = vec![Slot::default(); count.into()];
-        Self { table: Mutex::new(Table { slots, free: (0..count).collect() }), count: count.into() }
+        let table = Mutex::new(Table { slots, free: (0..count).collect() });
+        Self { table, changing: Mutex::new(()), count: count.into() }
     }
 
     /// Makes memory reachable for the device under a handle that is never zero.
@@ -53,7 +56,6 @@ impl Regions {
     pub fn register(
         &self,
         admin: &Admin,
-        bus: &dyn Bus,
         memory: &DmaMemory,
         domain: u8,
         tag: u16,
@@ -62,11 +64,11 @@ impl Regions {
         let bad_length =
             Error::BadArgument { what: "length of region", value: memory.len() as u64 };
         let length = u32::try_from(memory.len()).ok().filter(|n| *n > 0).ok_or(bad_length)?;
-        let bus_address = bus.map(memory)?;
+        let bus_address = admin.bus().map(memory)?;
         let (index, generation) = {
             let mut table = lock(&self.table);
             let Some(index) = table.free.pop_front() else {
-                bus.unmap(bus_address);
+                admin.bus().unmap(bus_address);
                 return Err(Error::Exhausted { what: "region", limit: self.count });
             };
             let slot = &mut table.slots[usize::from(index)];
@@ -85,7 +87,7 @@ impl Regions {
         };
         if let Err(error) = admin.region_set(index, region) {
             self.release(index);
-            bus.unmap(bus_address);
+            admin.bus().unmap(bus_address);
             return Err(error);
         }
         Ok(Handle::new(index, generation))
@@ -95,30 +97,24 @@ impl Regions {
     ///
     /// # Errors
     /// [`Error::NoSuch`] for a handle that is not (or no longer) valid in the domain; a failed
-    /// command, after which the memory stays mapped.
-    pub fn deregister(
-        &self,
-        admin: &Admin,
-        bus: &dyn Bus,
-        handle: Handle,
-        domain: u8,
-    ) -> Result<()> {
-        let no_such = Error::NoSuch { what: "memory handle", index: handle.0 };
-        let bus_address = {
-            let mut table = lock(&self.table);
-            let slot = table.slots.get_mut(usize::from(handle.index())).ok_or(no_such.clone())?;
-            match slot.used {
-                Some(used) if slot.generation == handle.generation() && used.domain == domain => {
-                    slot.used = None;
-                    used.bus_address
-                }
-                _ => return Err(no_such),
-            }
-        };
+    /// command, after which it is as it was.
+    pub fn deregister(&self, admin: &Admin, handle: Handle, domain: u8) -> Result<()> {
+        let _changing = lock_relaxed(&self.changing, admin.bus(), "a change of a region");
+        let bus_address = self.find(handle, domain)?;
         admin.region_clear(handle.index())?;
-        bus.unmap(bus_address);
+        admin.bus().unmap(bus_address);
         self.release(handle.index());
         Ok(())
+    }
+
+    /// Bus address of a region.
+    fn find(&self, handle: Handle, domain: u8) -> Result<u64> {
+        let table = lock(&self.table);
+        let slot = table.slots.get(usize::from(handle.index()));
+        let used = slot.filter(|slot| slot.generation == handle.generation());
+        let used = used.and_then(|slot| slot.used).filter(|used| used.domain == domain);
+        let no_such = Error::NoSuch { what: "memory handle", index: handle.0 };
+        used.map(|used| used.bus_address).ok_or(no_such)
     }
 
     /// Gives a region of `domain`, which is `memory`, another tag and other rights under the handle
@@ -138,17 +134,11 @@ impl Regions {
         tag: u16,
         rights: u8,
     ) -> Result<()> {
-        let no_such = Error::NoSuch { what: "memory handle", index: handle.0 };
         let bad_length =
             Error::BadArgument { what: "length of region", value: memory.len() as u64 };
         let length = u32::try_from(memory.len()).map_err(|_| bad_length)?;
-        let used = {
-            let table = lock(&self.table);
-            let slot = table.slots.get(usize::from(handle.index())).ok_or(no_such.clone())?;
-            let mine = |used: &Used| used.domain == domain;
-            slot.used.filter(mine).filter(|_| slot.generation == handle.generation())
-        };
-        let bus_base = used.ok_or(no_such)?.bus_address;
+        let _changing = lock_relaxed(&self.changing, admin.bus(), "a change of a region");
+        let bus_base = self.find(handle, domain)?;
         admin.region_clear(handle.index())?;
         let region = Region {
             va_base: memory.address(),

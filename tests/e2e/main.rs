@@ -12,6 +12,7 @@ mod csr_walk;
 mod desc;
 mod doorbell;
 mod event;
+mod failed;
 mod fairness;
 mod fence;
 mod fetch;

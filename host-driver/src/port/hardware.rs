@@ -194,12 +194,12 @@ impl ViPort for HardwarePort {
 
     fn register(&self, memory: &DmaMemory, tag: u16, rights: u8) -> Result<Handle> {
         let nic = &self.nic;
-        nic.regions.register(&nic.admin, &*nic.bus, memory, self.domain, tag, rights)
+        nic.regions.register(&nic.admin, memory, self.domain, tag, rights)
     }
 
     fn deregister(&self, handle: Handle) -> Result<()> {
         let nic = &self.nic;
-        nic.regions.deregister(&nic.admin, &*nic.bus, handle, self.domain)
+        nic.regions.deregister(&nic.admin, handle, self.domain)
     }
 
     fn set_region(&self, handle: Handle, memory: &DmaMemory, tag: u16, rights: u8) -> Result<()> {

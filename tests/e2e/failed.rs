@@ -1,0 +1,92 @@
+//! A card that does not carry out a command: it is reset, and counts as lost, so that nothing that a
+//! program gives back is in its hands.
+
+use std::sync::Arc;
+
+use host_driver::Error as DriverError;
+use nic_regs::csr;
+use nic_regs::desc::status::DESC_FLUSHED_ERROR;
+use tests::{Buffer, DeviceKind, LONG, Node, Pair, Setup, error_bits, on_every_kind, pattern};
+use vipl::{Cause, ErrorCode, INFINITE, MemAttributes, Reliability, VipReturn};
+
+/// A pair whose first card finds no command any more.
+fn deaf(kind: DeviceKind) -> (Setup, Pair) {
+    let registers = vec![(csr::KEEPALIVE::OFFSET, 20_000)];
+    let setup = Setup { registers, presence_ns: 100_000, ..Setup::new(kind) };
+    let pair = Pair::with(&setup);
+    (setup, pair)
+}
+
+/// Its admin ring is where no memory is.
+fn break_ring(pair: &Pair) {
+    pair.a.driver.set_register(csr::ADMIN_BASE_HI::OFFSET, 0xdead);
+}
+
+/// What is taken back is the program's, also if the device did not hear of it.
+fn memory_that_cannot_be_taken_back_is_out_of_reach(kind: DeviceKind) {
+    let (_, pair) = deaf(kind);
+    let (a, b) = pair.connected(Reliability::Reception);
+    let recv = Buffer::new(&pair.a, 64);
+    a.post_recv(&recv.descriptor).unwrap();
+    let region = pair.a.region(4096);
+    break_ring(&pair);
+    pair.a.nic.deregister_mem(&region).unwrap();
+    assert_eq!(error_bits(&a.recv_wait(INFINITE)), DESC_FLUSHED_ERROR);
+    assert_eq!(pair.a.errors(), [(u16::MAX, ErrorCode::Catastrophic)], "once, for the NIC");
+
+    // The device knows nothing of what was there before.
+    let send = Buffer::new(&pair.b, 64);
+    send.set(&pattern(64, 1));
+    b.post_send(&send.descriptor).unwrap();
+    assert!(b.send_wait(LONG).is_err());
+    assert_eq!(recv.region.memory().to_vec(1024, 64), [0; 64]);
+
+    // Nothing new is to be had, and the text says what to do.
+    let memory = vipl::DmaMemory::new(64).unwrap();
+    let refused = pair.a.nic.register_mem(&memory, MemAttributes::new(pair.a.tag)).unwrap_err();
+    assert_eq!(refused.code, VipReturn::ErrorResource);
+    assert!(refused.to_string().contains("close it and open it again"), "{refused}");
+    a.disconnect().unwrap();
+    a.destroy().unwrap();
+}
+
+/// The command itself says that it was not carried out, in bounded time.
+fn the_command_says_so(kind: DeviceKind) {
+    let (_, pair) = deaf(kind);
+    break_ring(&pair);
+    let memory = vipl::DmaMemory::new(64).unwrap();
+    let register = || pair.a.nic.register_mem(&memory, MemAttributes::new(pair.a.tag));
+    let first = register().unwrap_err().source;
+    assert!(matches!(first, Some(Cause::Driver(DriverError::TimedOut { .. }))), "{first:?}");
+    let start = pair.a.nic.port().now_ns();
+    let second = register().unwrap_err().source;
+    assert!(matches!(second, Some(Cause::Driver(DriverError::Failed { .. }))), "{second:?}");
+    assert_eq!(pair.a.nic.port().now_ns(), start, "at once");
+}
+
+/// The card is opened again while the program still has what it had of it before, which does not
+/// disturb it.
+fn it_can_be_opened_again(kind: DeviceKind) {
+    let (setup, pair) = deaf(kind);
+    let (_a, b) = pair.connected(Reliability::Delivery);
+    break_ring(&pair);
+    let memory = vipl::DmaMemory::new(64).unwrap();
+    pair.a.nic.register_mem(&memory, MemAttributes::new(pair.a.tag)).unwrap_err();
+    let bus = Arc::clone(&pair.buses[0]);
+    let again = Node::open(bus, &setup.node(0).with_seed(99));
+    let Pair { a: before, b: other, world, buses, wire, note } = pair;
+    before.nic.close();
+    drop(before.driver);
+    assert!(b.recv_wait(LONG).is_err(), "the peer hears of it");
+    b.disconnect().unwrap();
+    let pair = Pair { a: again, b: other, world, buses, wire, note };
+    let a = pair.a.vi(Reliability::Delivery);
+    pair.connect(&a, &b);
+    pair.assert_works(&a, &b);
+}
+
+on_every_kind! {
+    memory_that_cannot_be_taken_back_is_out_of_reach,
+    the_command_says_so,
+    it_can_be_opened_again,
+}
