@@ -8,13 +8,14 @@
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use volatile::VolatilePtr;
 
+use crate::barrier::{after_registers, before_register};
 use crate::error::{Error, Result};
 
 /// Alignment of an allocation, in bytes.
@@ -397,7 +398,7 @@ impl DmaMemory {
         for (i, value) in values.iter().enumerate() {
             self.store_register(offset + 8 * i, *value);
         }
-        fence(Ordering::SeqCst);
+        after_registers();
     }
 
     fn byte(&self, offset: usize) -> VolatilePtr<'_, u8> {
@@ -507,7 +508,7 @@ impl Line<'_> {
 /// Stores a register, behind everything that was stored before.
 #[inline(always)]
 fn store_register(register: VolatilePtr<'_, u64>, value: u64) {
-    fence(Ordering::Release);
+    before_register();
     register.write(value.to_le());
 }
 
@@ -556,7 +557,7 @@ impl Registers<'_> {
     /// No later store overtakes those before, also where the processor combines writes.
     #[inline(always)]
     pub fn finish(self) {
-        fence(Ordering::SeqCst);
+        after_registers();
     }
 }
 

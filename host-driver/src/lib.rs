@@ -14,6 +14,7 @@
 //! Above is `vipl`; below is a PCIe device, or a simulated one in this process ([`bus::sim`]).
 
 pub mod admin;
+mod barrier;
 pub mod bus;
 pub mod connection;
 pub mod dma;

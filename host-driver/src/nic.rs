@@ -429,8 +429,15 @@ impl Drop for Nic {
     fn drop(&mut self) {
         // One that is lost has nothing under way, and may be another driver's by now.
         if self.is_present() && !std::thread::panicking() {
-            // If it is not done in time, the device is out of reach of what is unmapped all the same.
-            let _ = reset(&*self.bus);
+            // It is not reset: what it has to tell other nodes still leaves. If a command fails the
+            // device is reset, and what is unmapped is out of its reach in any case.
+            let _ = self.admin.message_queue(CONTROL_DOMAIN, None);
+            for ring in [&self.errors, &self.messages] {
+                let _ = self.admin.event_destroy(ring.index());
+            }
+            write(&*self.bus, csr::CONTROL::OFFSET, csr::CONTROL::RESET.0);
+            // A read behind the write.
+            let _ = read(&*self.bus, csr::STATUS::OFFSET);
         }
         for address in self.bus_addresses {
             self.bus.unmap(address);

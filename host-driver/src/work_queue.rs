@@ -227,9 +227,23 @@ impl WorkQueue {
     fn inline(&mut self, number: u64, find: &impl Find) -> Option<Inline> {
         let Posted { address, region, .. } = self.ring.at(number);
         // Looking for the segment's region may move the table.
-        let (memory, start) = (region.memory.clone(), region.address);
+        let (own, memory, start) = (region.handle, region.memory.clone(), region.address);
         let front = memory.line(usize::try_from(address - start).ok()?).map(Front)?;
-        Inline::of(front, |handle, address, data| self.read((handle, address), data, find))
+        let inline =
+            Inline::of(front, |handle, address, data| self.read((handle, address), data, find));
+        // The next descriptor lies where this one does, wherever their data is.
+        self.ring.find(own);
+        inline
+    }
+
+    /// Whether what travels with the doorbell of this descriptor, if anything, lies in a region that
+    /// was met and may be read.
+    pub(crate) fn has_met_data_of(&mut self, address: u64, handle: Handle) -> bool {
+        let Some((candidate, shape)) = self.candidate(handle, address) else { return true };
+        let front = candidate.front();
+        let (segment, length) = (front.segment_handle(), front.segment_length());
+        let short = shape & 0xffff == 1 && (1..=PUSH_DATA_BYTES).contains(&length);
+        !self.pushes || !short || self.ring.may_read(segment)
     }
 
     /// Meets the region of a slot.
@@ -440,6 +454,13 @@ impl WorkQueue {
     fn pending(&self) -> impl Iterator<Item = Posted<'_>> {
         let posted = (self.ring.taken..self.ring.posted).map(|number| self.ring.at(number));
         posted.filter(|posted| !posted.front.is_done())
+    }
+
+    /// Forgets everything that is posted, and looks at none of it.
+    pub fn abandon(&mut self) {
+        while !self.ring.is_empty() {
+            self.ring.leave();
+        }
     }
 
     /// Keeps posts back: the device is about to forget its queue.

@@ -18,6 +18,7 @@ mod fence;
 mod fetch;
 #[cfg(feature = "guest")]
 mod guest;
+mod handlers;
 mod host;
 mod mixed;
 mod notify;

@@ -195,12 +195,15 @@ impl GatedQueue {
         }
     }
 
-    /// The same, if nothing is wrong, whatever there is to look up, and by whatever bus. None:
-    /// nothing has happened.
+    /// The same, if nothing is wrong, and by whatever bus. None: nothing has happened. So it is if
+    /// data travels with the doorbell whose region the queue has not met.
     #[must_use]
     pub fn post_at(&self, key: Key, address: u64, handle: u32) -> Option<()> {
         let mut work = self.lock_by(key).filter(|work| work.open)?;
         let Work { queue, page: Some(page), .. } = &mut *work else { return None };
+        if !queue.has_met_data_of(address, Handle(handle)) {
+            return None;
+        }
         let ring = |token, inline: Option<&Inline>| match inline {
             Some(inline) => page.push(Token::from_bits(token), inline.data(), inline.immediate),
             None => page.ring_bits(token),

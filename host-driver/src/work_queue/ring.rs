@@ -587,6 +587,11 @@ impl Ring {
         &self.regions[place]
     }
 
+    /// Whether a region was met whose bytes the VI may read.
+    pub(super) fn may_read(&self, handle: Handle) -> bool {
+        self.regions.iter().any(|region| region.handle == handle && region.readable)
+    }
+
     pub(super) fn allow_reads(&mut self, place: usize, readable: bool) {
         self.regions[place].readable = readable;
     }

@@ -277,6 +277,34 @@ fn what_only_the_long_way_can_judge_is_left_to_it() {
     assert_eq!(common.post_at_hand(0), AtHand::No);
 }
 
+/// Descriptors in one registration and data in another, as many programs have them.
+#[test]
+fn data_of_another_region_stays_at_hand() {
+    let mut common = Common::new();
+    let (other, data) = (Handle::new(5, 2), DmaMemory::new(256).unwrap());
+    data.copy_from(0, b"elsewhere");
+    common.write(0, data.address(), 9);
+    common.memory.store_u32(40, other.0);
+    let (address, memory) = (common.address(0), common.memory.clone());
+    assert!(common.queue.has_met_data_of(address, HANDLE), "not even the descriptor's is");
+    let find = |handle: Handle| {
+        let memory = if handle == other { &data } else { &memory };
+        Some((memory.clone(), true))
+    };
+    common.queue.region(HANDLE, &find).unwrap();
+    assert!(!common.queue.has_met_data_of(address, HANDLE));
+    let sent = |_: u64, inline: Option<&Inline>| assert_eq!(inline.unwrap().data(), b"elsewhere");
+    common.queue.post_at(address, HANDLE, &find, sent).unwrap();
+    common.watch = common.queue.watch();
+    common.finish(0);
+    for _ in 0..3 {
+        assert!(common.queue.has_met_data_of(address, HANDLE));
+        assert_eq!(common.post_at_hand(0), AtHand::Short);
+        assert!(common.push_at_hand());
+        common.finish(0);
+    }
+}
+
 /// Also while a descriptor in it was not taken yet, and by the handle that no region has.
 #[test]
 fn a_region_that_is_forgotten_takes_no_posts() {

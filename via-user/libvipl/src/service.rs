@@ -100,8 +100,8 @@ fn round() -> Option<MutexGuard<'static, ()>> {
     None
 }
 
-/// Waits until the service has nothing in hand that it had before: NICs that were closed, handlers
-/// that were replaced. Not for a handler that takes its time, and not in one.
+/// Waits until the service has nothing in hand that it had before: NICs that were closed. Not for a
+/// handler that takes its time, and not in one.
 pub fn settle() {
     drop(round());
 }

@@ -331,7 +331,7 @@ impl Cq {
         Ok(())
     }
 
-    /// Destroys the completion queue.
+    /// Destroys the completion queue. As with [`Vi::destroy`], its handlers do not run any more.
     ///
     /// # Errors
     /// [`VipReturn::ErrorResource`] while a VI uses it; [`VipReturn::InvalidParameter`] if it is
@@ -347,6 +347,9 @@ impl Cq {
         self.inner.destroyed.store(true, Ordering::Release);
         nic.inner().notifier.forget_cq(&self.inner);
         nic.port().wake();
+        nic.settle("the end of a notification", || {
+            nic.inner().notifier.is_done_with_cq(&self.inner)
+        });
         Ok(nic.port().destroy_queue(self.number())?)
     }
 }

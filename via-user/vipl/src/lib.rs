@@ -28,6 +28,7 @@ pub mod connection;
 pub mod descriptor;
 pub mod error;
 pub mod management;
+mod handlers;
 pub mod memory;
 pub mod names;
 pub mod nic;

@@ -10,9 +10,8 @@ use host_driver::port::{CompletionQueue, DISCRIMINATOR_MAX, PortEvent, ViPort};
 use host_driver::sync::{lock, try_lock};
 
 use crate::attributes::{MemAttributes, NicAttributes, Reliability};
-use crate::error::{
-    ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result, VipReturn, default_handler,
-};
+use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
+use crate::handlers::Handlers;
 use crate::names::Names;
 use crate::notify::Notifier;
 use crate::vi::{Vi, ViInner};
@@ -46,7 +45,7 @@ pub(crate) struct NicInner {
     pub(crate) own_queue: Mutex<Option<Arc<dyn CompletionQueue>>>,
     /// Held while it is made; may be held across `relax`.
     pub(crate) making_own_queue: Mutex<()>,
-    handler: Mutex<Option<ErrorHandler>>,
+    pub(crate) handlers: Handlers,
     lost: AtomicBool,
     closed: AtomicBool,
 }
@@ -86,7 +85,7 @@ impl Nic {
             waiting,
             own_queue: Mutex::default(),
             making_own_queue: Mutex::default(),
-            handler: Mutex::default(),
+            handlers: Handlers::default(),
             lost: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         };
@@ -101,8 +100,9 @@ impl Nic {
 
     /// Closes the NIC: VIs, completion queues, registrations and tags that are left are taken back.
     /// Whatever is asked of them, or of a clone of this handle, fails with
-    /// [`VipReturn::InvalidParameter`] from then on; descriptors that were done before can still be
-    /// taken. Calls under way in other threads end.
+    /// [`VipReturn::InvalidParameter`] from then on. Calls under way in other threads end; none of
+    /// them, and no handler, touches the program's memory afterwards. Only a handler that runs longer
+    /// than a second is not waited for.
     #[doc(alias = "VipCloseNic")]
     pub fn close(self) {
         if self.inner.closed.swap(true, Ordering::AcqRel) {
@@ -110,10 +110,11 @@ impl Nic {
         }
         // VIs that the program still holds are dead; their numbers may be given to others.
         let vis = core::mem::take(&mut *lock(&self.inner.vis));
-        vis.values().filter_map(Weak::upgrade).for_each(|vi| vi.bury());
+        vis.values().filter_map(Weak::upgrade).for_each(|vi| Vi::from_inner(vi).close());
         self.inner.notifier.stop();
         self.inner.port.wake();
-        self.inner.notifier.settle(&self);
+        self.settle("the end of a notification", || self.inner.notifier.is_at_rest());
+        self.settle_handlers(None);
         lock(&self.inner.own_queue).take();
         self.inner.port.close();
         self.inner.port.wake();
@@ -153,13 +154,6 @@ impl Nic {
                 0
             },
         }
-    }
-
-    /// Sets the handler of asynchronous errors; None restores the default one, which writes a line
-    /// ([`crate::set_error_sink`]).
-    #[doc(alias = "VipErrorCallback")]
-    pub fn error_callback(&self, handler: Option<ErrorHandler>) {
-        *lock(&self.inner.handler) = handler;
     }
 
     /// The port below.
@@ -234,14 +228,6 @@ impl Nic {
         }
         let (resource, code) = (ResourceCode::Nic, ErrorCode::Catastrophic);
         self.report(&ErrorDescriptor { vi: None, descriptor: None, resource, code });
-    }
-
-    pub(crate) fn report(&self, error: &ErrorDescriptor) {
-        let handler = lock(&self.inner.handler).clone();
-        match handler {
-            Some(handler) => handler(error),
-            None => default_handler(error),
-        }
     }
 
     pub(crate) fn relax(&self, wait: Wait) {

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::ThreadId;
 
-use host_driver::bus::{ThreadSeat, Wait};
+use host_driver::bus::ThreadSeat;
 use host_driver::sync::lock;
 use nic_regs::doorbell::Queue;
 
@@ -19,9 +19,6 @@ use crate::nic::{Nic, NicInner};
 use crate::transfer::Completion;
 use crate::vi::{Vi, ViInner};
 use crate::waiting::Patience;
-
-/// How long closing a NIC waits for a handler that runs, in nanoseconds.
-const SETTLE_NS: u64 = 10_000_000;
 
 /// What a request waits for, and whom it calls.
 enum Request {
@@ -89,7 +86,16 @@ struct State {
     seat: Option<Box<dyn ThreadSeat>>,
     /// The thread.
     thread: Option<ThreadId>,
+    /// The source whose handler runs, by its address.
+    calling: Option<usize>,
     stopped: bool,
+}
+
+impl State {
+    /// Whether this is the thread.
+    fn is_own(&self) -> bool {
+        self.thread == Some(std::thread::current().id())
+    }
 }
 
 /// The requests of a NIC and their thread.
@@ -118,18 +124,24 @@ impl Notifier {
         self.forget(core::ptr::from_ref(cq).addr())
     }
 
-    /// Waits, not for ever, until the thread serves nobody any more; for whoever closes the NIC.
-    pub(crate) fn settle(&self, nic: &Nic) {
-        let own = std::thread::current().id();
-        let end = nic.port().now_ns().saturating_add(SETTLE_NS);
-        while nic.port().now_ns() < end {
-            let state = lock(&self.state);
-            if !state.serving || state.thread == Some(own) {
-                return;
-            }
-            drop(state);
-            nic.relax(Wait::bounded("the end of a notification", 0));
-        }
+    pub(crate) fn is_done_with_vi(&self, vi: &ViInner) -> bool {
+        self.is_done_with(core::ptr::from_ref(vi).addr())
+    }
+
+    pub(crate) fn is_done_with_cq(&self, cq: &CqInner) -> bool {
+        self.is_done_with(core::ptr::from_ref(cq).addr())
+    }
+
+    /// Whether the thread serves nobody any more, or it is this one; for whoever closes the NIC.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let state = lock(&self.state);
+        !state.serving || state.is_own()
+    }
+
+    /// Whether no handler of this source runs, unless in this thread.
+    fn is_done_with(&self, address: usize) -> bool {
+        let state = lock(&self.state);
+        state.calling != Some(address) || state.is_own()
     }
 
     /// Forgets everything, and ends the thread.
@@ -164,10 +176,11 @@ impl Notifier {
         sources
     }
 
-    /// The oldest request of a source.
+    /// The oldest request of a source, whose handler is called next.
     fn remove(&self, key: Key) -> Option<Request> {
         let mut state = lock(&self.state);
         let oldest = state.requests.iter().position(|request| request.key() == key)?;
+        state.calling = Some(key.0);
         Some(state.requests.remove(oldest))
     }
 
@@ -199,6 +212,7 @@ impl Notifier {
             (Request::Entry { handler, .. }, Taken::Entry(entry)) => handler(entry),
             _ => unreachable!("a key names one kind of source"),
         }));
+        lock(&self.state).calling = None;
     }
 
     /// Serves until no request is left.

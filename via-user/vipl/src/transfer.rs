@@ -108,7 +108,7 @@ impl Vi {
         let _telling = lock(&side.telling);
         let done = {
             let mut work = side.lock();
-            if self.gives_to_nic(queue) {
+            if self.is_gone() || self.gives_to_nic(queue) {
                 return Ok(false);
             }
             work.post_flushed(descriptor.slot())?
@@ -155,8 +155,7 @@ impl Vi {
     ///
     /// # Errors
     /// [`VipReturn::NotDone`]; [`VipReturn::DescriptorError`], without a descriptor if nothing is
-    /// posted; [`VipReturn::InvalidParameter`] if the VI is destroyed or its NIC closed, and no
-    /// descriptor that was done before is left.
+    /// posted; [`VipReturn::InvalidParameter`] if the VI is destroyed or its NIC closed.
     #[doc(alias = "VipSendDone")]
     pub fn send_done(&self) -> Completion {
         self.done(Queue::Send)

@@ -154,10 +154,13 @@ impl ViInner {
         self.sides.iter().any(|side| side.lock().is_posted_in(handle))
     }
 
-    /// The VI is not to be used any more.
-    pub(crate) fn bury(&self) {
+    /// The VI is not to be used any more, and what is posted not to be looked at.
+    fn bury(&self) {
         let mut queues = self.sides.each_ref().map(|side| side.lock());
-        queues.iter_mut().for_each(|work| work.set_open(false));
+        for work in &mut queues {
+            work.set_open(false);
+            work.abandon();
+        }
         self.state.store(GONE, Ordering::Release);
         drop(queues);
         // Who knows the place is sent the long way, which tells.
@@ -482,7 +485,8 @@ impl Vi {
         self.change(ViState::Error, ViState::Idle)
     }
 
-    /// Destroys the VI.
+    /// Destroys the VI. Handlers that are about it do not run any more when this returns, but for the
+    /// caller's own, and one that takes longer than a second.
     ///
     /// # Errors
     /// [`VipReturn::InvalidState`] unless Idle; [`VipReturn::ErrorResource`] if descriptors are
@@ -502,7 +506,19 @@ impl Vi {
         }
         self.inner.bury();
         self.inner.forget_notify();
+        let nic = self.nic();
+        nic.settle("the end of a notification", || {
+            nic.inner().notifier.is_done_with_vi(&self.inner)
+        });
+        nic.settle_handlers(Some(&self.inner));
         self.inner.release()
+    }
+
+    /// The NIC is being closed. A stop of the VI that is under way in another thread ends first, and
+    /// nobody looks at what is posted afterwards: it is the program's again.
+    pub(crate) fn close(&self) {
+        let _teardown = self.nic().lock_relaxed(&self.inner.teardown, "a VI's teardown");
+        self.inner.bury();
     }
 }
 

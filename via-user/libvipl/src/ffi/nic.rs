@@ -99,8 +99,6 @@ extern "C" fn error_callback(nic: Handle, context: *mut c_void, f: abi::ErrorHan
             })
         });
         object.nic.error_callback(handler);
-        // The one before may run at this moment, and its context go afterwards.
-        service::settle();
         Ok(())
     })
 }
