@@ -6,7 +6,7 @@ mod sleep;
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use nic_regs::admin::PeerState;
 use nic_regs::counter::Counter;
@@ -175,6 +175,8 @@ pub struct Nic {
     deadline: AtomicU64,
     sleepers: sleep::Sleepers,
     bus_addresses: [u64; 2],
+    /// Goes last: then the device is given back.
+    tenure: Arc<()>,
 }
 
 impl core::fmt::Debug for Nic {
@@ -319,7 +321,14 @@ impl Nic {
             deadline: AtomicU64::new(0),
             sleepers: sleep::Sleepers::default(),
             bus_addresses: [error_base, message_base],
+            tenure: Arc::default(),
         }))
+    }
+
+    /// What is there until the device is given back, also while it is being given back.
+    #[must_use]
+    pub fn tenure(&self) -> Weak<()> {
+        Arc::downgrade(&self.tenure)
     }
 
     /// Own node number.

@@ -266,6 +266,52 @@ static void open_and_poll(address_t *server)
     _exit(0);
 }
 
+/* Two NICs of a world of its own in a child, and how often it was told of errors. */
+static side_t ending[2];
+static VIP_VI_HANDLE ending_vi;
+static volatile int ending_told;
+
+static void ending_open(side_t *side, const char *url)
+{
+    OK(VipOpenNic(url, &side->nic));
+    OK(VipQueryNic(side->nic, &side->attributes));
+    OK(VipCreatePtag(side->nic, &side->tag));
+}
+
+static void ending_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
+{
+    (void)context;
+    (void)error;
+    ending_told++;
+}
+
+/* Behind everything that was registered with atexit. */
+__attribute__((destructor)) static void ending_last(void)
+{
+    if (ending_vi == NULL)
+        return;
+    VIP_RETURN code = VipDisconnect(ending_vi);
+    sleep_ms(100);
+    _exit(code == VIP_SUCCESS && ending_told == 0 ? 0 : 1);
+}
+
+ROW(FUNCTIONAL, errors_are_not_told_at_the_end, "VipErrorCallback",
+    "the handler is not called any more once the program is in exit")
+{
+    pid_t child = fork();
+    if (child == 0) {
+        ending_open(&ending[0], "sim:model?world=ending&node=0");
+        ending_open(&ending[1], "sim:model?world=ending&node=1");
+        VIP_VI_HANDLE va = vi_create(&ending[0], VIP_SERVICE_RELIABLE_DELIVERY, NULL, NULL);
+        VIP_VI_HANDLE vb = vi_create(&ending[1], VIP_SERVICE_RELIABLE_DELIVERY, NULL, NULL);
+        OK(VipErrorCallback(ending[0].nic, NULL, ending_error));
+        vi_connect(&ending[0], va, &ending[1], vb);
+        ending_vi = vb;
+        exit(2);
+    }
+    await_child(child);
+}
+
 ROW_TWO(FUNCTIONAL, fork_child_opens_a_nic, "VipOpenNic",
         "a child opens the NIC that its parent has closed; VIP_ERROR_RESOURCE if it is simulated there")
 {

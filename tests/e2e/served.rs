@@ -2,6 +2,7 @@
 
 mod crowd;
 mod default_device;
+mod reopened;
 mod strange;
 mod unreachable;
 

@@ -288,7 +288,9 @@ typedef struct _VIP_AUTODISCOVERY_LIST {
 } VIP_AUTODISCOVERY_LIST;
 
 /* Handlers. They run on a thread of the library, or on one that is inside a VIPL function, and
- * must not call functions that wait. */
+ * must not call functions that wait. Once VipErrorCallback has put another one in its place, or
+ * VipDestroyVi, VipDestroyCQ or VipCloseNic have taken away what it is about, a handler does not run
+ * any more: they wait for one that does in another thread, for a second at most. */
 
 typedef void (*VIP_VI_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
                                 VIP_DESCRIPTOR *DescriptorPtr);
@@ -307,7 +309,8 @@ typedef void (*VIP_ERROR_HANDLER)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR *Error
  * device; a line on standard error says why). */
 VIP_RETURN VipOpenNic(const VIP_CHAR *DeviceName, VIP_NIC_HANDLE *NicHandle);
 
-/* Closes a NIC and takes back whatever the program has left on it.
+/* Closes a NIC and takes back whatever the program has left on it. Calls that wait in other threads
+ * end with VIP_INVALID_PARAMETER; nothing touches the program's memory afterwards.
  * VIP_SUCCESS, VIP_INVALID_PARAMETER. */
 VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle);
 

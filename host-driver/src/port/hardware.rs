@@ -39,7 +39,6 @@ struct Request {
 /// One domain of a NIC.
 #[derive(Debug)]
 pub struct HardwarePort {
-    nic: Arc<Nic>,
     domain: u8,
     doorbell: DoorbellPage,
     attributes: PortAttributes,
@@ -48,6 +47,8 @@ pub struct HardwarePort {
     rings: Mutex<BTreeMap<u16, (u64, DmaMemory)>>,
     requests: Mutex<BTreeMap<u32, Request>>,
     peers: peer::Requests,
+    /// Behind everything that has its bus: who has the NIC last gives the device back.
+    nic: Arc<Nic>,
 }
 
 impl HardwarePort {

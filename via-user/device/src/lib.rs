@@ -25,6 +25,7 @@ mod url;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
 use host_driver::bus::vfio_user::{VfioUserBus, run_time_folder};
 use host_driver::nic::{Nic, NicConfig};
@@ -35,8 +36,39 @@ pub use default::DEVICE_VARIABLE;
 pub use error::{Error, Result};
 pub use url::{Kind, Place, SimOptions, parse};
 
-/// Drivers of this process by what they drive. A driver goes with its last port.
-static DRIVERS: Mutex<BTreeMap<String, Weak<Nic>>> = Mutex::new(BTreeMap::new());
+/// Longest wait for a device that another thread of this process is giving back.
+const GIVING_BACK: Duration = Duration::from_secs(2);
+/// How long the waiting thread sleeps.
+const NAP: Duration = Duration::from_micros(50);
+
+/// A driver of this process. It goes with its last port.
+#[derive(Debug)]
+struct Driver {
+    nic: Weak<Nic>,
+    /// There until the device is given back.
+    tenure: Weak<()>,
+}
+
+/// Drivers by what they drive.
+type Drivers = BTreeMap<String, Driver>;
+
+static DRIVERS: Mutex<Drivers> = Mutex::new(Drivers::new());
+
+impl Driver {
+    fn of(nic: &Arc<Nic>) -> Self {
+        Self { nic: Arc::downgrade(nic), tenure: nic.tenure() }
+    }
+
+    /// Waits while the device is being given back. In a child after fork nobody may be left to do it,
+    /// so not for ever; whoever brings the device up is then told that it is in use.
+    fn settle(&self) {
+        let end = Instant::now() + GIVING_BACK;
+        while self.nic.strong_count() == 0 && self.tenure.strong_count() > 0 && Instant::now() < end
+        {
+            std::thread::sleep(NAP);
+        }
+    }
+}
 
 /// Opens a port on the device that `name` names.
 ///
@@ -49,7 +81,7 @@ pub fn open(name: &str) -> Result<Arc<HardwarePort>> {
     };
     // Held throughout, so that two openers do not bring the same device up twice.
     let mut drivers = lock(&DRIVERS);
-    drivers.retain(|_, driver| driver.strong_count() > 0);
+    drivers.retain(|_, driver| driver.tenure.strong_count() > 0);
     let driver = match place {
         Place::Folder(folder) => first_free(&mut drivers, folder)?,
         Place::VfioUser(path) if path.is_dir() => first_free(&mut drivers, path)?,
@@ -60,24 +92,26 @@ pub fn open(name: &str) -> Result<Arc<HardwarePort>> {
 
 /// The driver that this process has, if its card is still there: after a fork the child has the
 /// drivers of its parent, whose cards are not its own, and a simulator may have been started anew.
-fn known(drivers: &BTreeMap<String, Weak<Nic>>, key: &str) -> Option<Arc<Nic>> {
-    drivers.get(key).and_then(Weak::upgrade).filter(|driver| driver.is_present())
+fn known(drivers: &Drivers, key: &str) -> Option<Arc<Nic>> {
+    let driver = drivers.get(key)?;
+    driver.settle();
+    driver.nic.upgrade().filter(|nic| nic.is_present())
 }
 
 /// The driver of a device, which this process may have already.
-fn shared(drivers: &mut BTreeMap<String, Weak<Nic>>, place: &Place) -> Result<Arc<Nic>> {
+fn shared(drivers: &mut Drivers, place: &Place) -> Result<Arc<Nic>> {
     let key = place.key();
     if let Some(driver) = known(drivers, &key) {
         return Ok(driver);
     }
     let driver = bring_up(place)?;
-    drivers.insert(key, Arc::downgrade(&driver));
+    drivers.insert(key, Driver::of(&driver));
     Ok(driver)
 }
 
 /// The first device in a folder that no other program uses; the same for all who ask for the
 /// folder.
-fn first_free(drivers: &mut BTreeMap<String, Weak<Nic>>, folder: PathBuf) -> Result<Arc<Nic>> {
+fn first_free(drivers: &mut Drivers, folder: PathBuf) -> Result<Arc<Nic>> {
     let key = Place::Folder(folder.clone()).key();
     if let Some(driver) = known(drivers, &key) {
         return Ok(driver);
@@ -86,7 +120,7 @@ fn first_free(drivers: &mut BTreeMap<String, Weak<Nic>>, folder: PathBuf) -> Res
     for socket in default::sockets(&folder) {
         match shared(drivers, &Place::VfioUser(socket)) {
             Ok(driver) => {
-                drivers.insert(key, Arc::downgrade(&driver));
+                drivers.insert(key, Driver::of(&driver));
                 return Ok(driver);
             }
             Err(Error::Driver(error)) => why.push(error),

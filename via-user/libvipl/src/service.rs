@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use host_driver::fork;
+use host_driver::process;
 use host_driver::sync::{lock, try_lock};
 
 use crate::guard::tell;
@@ -38,8 +38,9 @@ pub fn serve(nic: &Arc<NicObject>) {
     static HANDLERS: Once = Once::new();
     // Behind those of the NIC's bus: what comes last is called first.
     HANDLERS.call_once(|| {
-        if !fork::around(before_fork, after_fork, after_fork) {
-            tell("no memory for fork handlers: children may stand still");
+        let registered = process::around_forks(before_fork, after_fork, after_fork);
+        if !registered || !process::at_exit(at_exit) {
+            tell("no memory for handlers: children may stand still, and errors be told at the end");
         }
     });
     let mut served = lock(&SERVED);
@@ -113,4 +114,9 @@ extern "C" fn before_fork() {
 
 extern "C" fn after_fork() {
     drop(FORKING.take());
+}
+
+/// What a handler would use of the program is about to go: the service looks at nothing any more.
+extern "C" fn at_exit() {
+    core::mem::forget(round());
 }

@@ -31,12 +31,13 @@ pub struct Cq {
 
 #[derive(Debug)]
 pub(crate) struct CqInner {
-    nic: Nic,
     number: u16,
     state: Mutex<CqState>,
     /// Held while the ring is changed; may be held across `relax`.
     changing: Mutex<()>,
     destroyed: AtomicBool,
+    /// Behind everything that has its bus, as in the port.
+    nic: Nic,
 }
 
 #[derive(Debug)]

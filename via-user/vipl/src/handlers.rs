@@ -84,9 +84,7 @@ impl Nic {
 
     /// Waits until no other thread is in a handler, about this VI or about anything.
     pub(crate) fn settle_handlers(&self, vi: Option<&ViInner>) {
-        self.settle("the end of an error handler", || {
-            !self.inner().handlers.run_elsewhere(vi)
-        });
+        self.settle("the end of an error handler", || !self.inner().handlers.run_elsewhere(vi));
     }
 
     /// Waits, not for ever, for something that other threads do.

@@ -81,7 +81,6 @@ impl Side {
 pub(crate) type Announced = Arc<[AtomicU64; 2]>;
 
 pub(crate) struct ViInner {
-    pub(crate) nic: Nic,
     number: u16,
     attributes: Mutex<ViAttributes>,
     /// The protection tag of the attributes, for posting.
@@ -101,6 +100,8 @@ pub(crate) struct ViInner {
     abandoned: AtomicBool,
     /// A connection with a peer that is being set up; may be held across `relax`.
     pub(crate) peering: Mutex<Option<Peering>>,
+    /// Behind everything that has its bus, as in the port.
+    pub(crate) nic: Nic,
 }
 
 impl core::fmt::Debug for Vi {

@@ -13,8 +13,8 @@ use crate::rust_source::Source;
 const ALLOWED: &[(&str, &str)] = &[
     ("host-driver/src/barrier.rs", "barriers are instructions"),
     ("host-driver/src/dma.rs", "memory that a device writes"),
-    ("host-driver/src/fork.rs", "fork handlers, a function of the C library"),
     ("host-driver/src/gate.rs", "a lock whose fast way in is one atomic operation"),
+    ("host-driver/src/process.rs", "handlers at forks and at the end, functions of the C library"),
     ("host-driver/src/work_queue/ring.rs", "descriptors, where posting may cost nothing"),
     ("host-driver/src/bus/vfio*", "mapped BARs and ioctls"),
     ("cosim/src/verilated/*", "the C interface of the Verilated models"),

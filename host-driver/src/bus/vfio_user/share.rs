@@ -25,7 +25,7 @@ use super::map;
 use super::maps::{self, Area};
 use super::socket::wait_ready;
 use crate::dma::PAGE_BYTES;
-use crate::fork;
+use crate::process;
 use crate::sync::lock;
 
 /// Size of the file: every address of user space is an offset in it.
@@ -85,7 +85,7 @@ impl Share {
         let inode = fstat(&file)?.st_ino;
         let (dead_end, _closed) = UnixStream::pair()?;
         let mut registered = true;
-        HANDLERS.call_once(|| registered = fork::around(before_fork, in_parent, in_child));
+        HANDLERS.call_once(|| registered = process::around_forks(before_fork, in_parent, in_child));
         if !registered {
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
         }
