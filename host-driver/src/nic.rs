@@ -437,12 +437,14 @@ impl Nic {
 impl Drop for Nic {
     fn drop(&mut self) {
         // One that is lost has nothing under way, and may be another driver's by now.
-        if self.is_present() && !std::thread::panicking() {
+        if self.is_present() {
             // It is not reset: what it has to tell other nodes still leaves. If a command fails the
             // device is reset, and what is unmapped is out of its reach in any case.
-            let _ = self.admin.message_queue(CONTROL_DOMAIN, None);
-            for ring in [&self.errors, &self.messages] {
-                let _ = self.admin.event_destroy(ring.index());
+            if !std::thread::panicking() {
+                let _ = self.admin.message_queue(CONTROL_DOMAIN, None);
+                for ring in [&self.errors, &self.messages] {
+                    let _ = self.admin.event_destroy(ring.index());
+                }
             }
             write(&*self.bus, csr::CONTROL::OFFSET, csr::CONTROL::RESET.0);
             // A read behind the write.

@@ -21,7 +21,7 @@ const RESET_BOUND_NS: u64 = 10_000_000;
 const PRESENT: u8 = 0;
 /// It was found absent.
 const ABSENT: u8 = 1;
-/// It failed, and was reset.
+/// It failed, and was reset, or does not even do that.
 const FAILED: u8 = 2;
 
 /// Looks at one card; once it is lost it stays so.
@@ -129,16 +129,19 @@ impl Presence {
     /// # Errors
     /// As [`Presence::check`].
     pub fn look(&self, bus: &dyn Bus) -> Result<()> {
-        let device = || bus.name();
-        if self.state.load(Ordering::Acquire) == FAILED {
-            return Err(Error::Failed { device: device() });
-        }
+        let mut state = self.state.load(Ordering::Acquire);
         // A card that does not even answer is as good as absent.
-        if self.is_lost() || read(bus, csr::ID::OFFSET).is_err() {
-            self.state.store(ABSENT, Ordering::Release);
-            let register = register_name(REGISTER_BAR, csr::ID::OFFSET.into());
-            return Err(Error::Absent { device: device(), register });
+        if state == PRESENT && read(bus, csr::ID::OFFSET).is_err() {
+            let order = Ordering::AcqRel;
+            let found = self.state.compare_exchange(PRESENT, ABSENT, order, Ordering::Acquire);
+            state = found.err().unwrap_or(ABSENT);
         }
-        Ok(())
+        let device = || bus.name();
+        let register = || register_name(REGISTER_BAR, csr::ID::OFFSET.into());
+        match state {
+            PRESENT => Ok(()),
+            FAILED => Err(Error::Failed { device: device() }),
+            _ => Err(Error::Absent { device: device(), register: register() }),
+        }
     }
 }

@@ -53,7 +53,7 @@ pub struct WorkQueue {
 
 /// What the head of a work queue is.
 #[derive(Clone, Debug)]
-pub enum Head<T = Slot> {
+pub enum Head<T> {
     /// Nothing is posted.
     Empty,
     /// The device works on it.
@@ -410,16 +410,16 @@ impl WorkQueue {
         if status & status::DONE == 0 { Head::NotDone } else { Head::Done(status) }
     }
 
-    /// Takes the oldest descriptor if it is done.
-    pub fn take(&mut self) -> Head {
+    /// Takes the oldest descriptor if it is done; gives it and its status.
+    pub fn take(&mut self) -> Head<(Slot, u32)> {
         match self.head() {
             Head::Empty => Head::Empty,
             Head::NotDone => Head::NotDone,
-            Head::Done(_) => {
+            Head::Done(status) => {
                 let slot = slot_of(&self.ring.at(self.ring.taken));
                 self.ring.leave();
                 // It was inside when it was posted.
-                slot.map_or(Head::Empty, Head::Done)
+                slot.map_or(Head::Empty, |slot| Head::Done((slot, status)))
             }
         }
     }
@@ -482,16 +482,18 @@ impl WorkQueue {
     }
 
     /// Completes everything that is not done, in order: the first with the status bits `first`, the
-    /// others as flushed. The device must not own the descriptors any more. Gives the first one.
-    pub fn flush(&self, first: u32) -> Option<Slot> {
+    /// others as flushed. The device must not own the descriptors any more. Gives the first one and
+    /// its status.
+    pub fn flush(&self, first: u32) -> Option<(Slot, u32)> {
         let mut bits = first;
-        let mut first_slot = None;
+        let mut flushed = None;
         for posted in self.pending() {
-            posted.front.complete(status::DONE | bits | posted.front.operation(self.queue));
+            let status = status::DONE | bits | posted.front.operation(self.queue);
+            posted.front.complete(status);
             bits = status::DESC_FLUSHED_ERROR;
-            first_slot = first_slot.or_else(|| slot_of(&posted));
+            flushed = flushed.or_else(|| Some((slot_of(&posted)?, status)));
         }
-        first_slot
+        flushed
     }
 }
 

@@ -1,5 +1,7 @@
 //! Connections of peers: neither is the server.
 
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use host_driver::bus::sim::World;
@@ -136,6 +138,31 @@ fn peers_that_are_not_alike_are_told_on_both_sides(kind: DeviceKind) {
     pair.assert_works(&a, &b);
 }
 
+/// The other side has disconnected before this one knows that it is connected: the handler that is
+/// told of it may call whatever it likes.
+fn a_handler_disconnects_a_peer_at_once(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let [a, b] = [&pair.a, &pair.b].map(|node| node.vi(Reliability::Delivery));
+    let called = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&called);
+    pair.a.nic.error_callback(Some(Arc::new(move |error| {
+        count.fetch_add(1, Ordering::Relaxed);
+        error.vi.as_ref().unwrap().disconnect().unwrap();
+    })));
+    ask(&a, &pair.a, &pair.b, LONG);
+    ask(&b, &pair.b, &pair.a, LONG);
+    while let Err(error) = b.connect_peer_done() {
+        assert_eq!(error.code, VipReturn::NotDone);
+        pair.a.nic.progress();
+        pair.world.run(500);
+    }
+    assert_eq!(a.state(), ViState::ConnectPending, "it does not know yet");
+    b.disconnect().unwrap();
+    pair.settle();
+    assert_eq!(called.load(Ordering::Relaxed), 1);
+    assert_eq!(a.query().state, ViState::Idle);
+}
+
 fn a_peer_that_never_asks(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let vis = [pair.a.vi(Reliability::Delivery), pair.b.vi(Reliability::Delivery)];
@@ -209,6 +236,7 @@ on_every_kind! {
     requests_meet_in_any_order,
     waiting_programs_meet_on_a_bad_wire,
     peers_that_are_not_alike_are_told_on_both_sides,
+    a_handler_disconnects_a_peer_at_once,
     a_peer_that_never_asks,
     addresses_that_peers_cannot_have,
 }

@@ -290,7 +290,7 @@ typedef struct _VIP_AUTODISCOVERY_LIST {
 /* Handlers. They run on a thread of the library, or on one that is inside a VIPL function, and
  * must not call functions that wait. Once VipErrorCallback has put another one in its place, or
  * VipDestroyVi, VipDestroyCQ or VipCloseNic have taken away what it is about, a handler does not run
- * any more: they wait for one that does in another thread, for a second at most. */
+ * any more: they wait for one that does in another thread, though not for ever. */
 
 typedef void (*VIP_VI_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
                                 VIP_DESCRIPTOR *DescriptorPtr);

@@ -70,6 +70,10 @@ impl Nic {
         control.connections.on_timer(now);
         control.peers.on_timer(&self.admin, now);
         let blocked = self.pump(control);
+        // Found meanwhile, here or by another thread: nothing would bring anybody here again.
+        if self.presence.is_lost() {
+            self.card_lost(control);
+        }
         let deadlines = [
             control.connections.next_deadline(),
             control.peers.next_deadline(),
@@ -124,6 +128,8 @@ impl Nic {
         if core::mem::replace(&mut control.lost, true) {
             return;
         }
+        // The card may be another driver's next.
+        [&self.errors, &self.messages].into_iter().for_each(|ring| ring.retire(true));
         let now = self.bus.now_ns();
         for node in 0..self.capabilities.peers {
             control.peers.lost(node);

@@ -196,7 +196,8 @@ impl GatedQueue {
     }
 
     /// The same, if nothing is wrong, and by whatever bus. None: nothing has happened. So it is if
-    /// data travels with the doorbell whose region the queue has not met.
+    /// data would travel with the doorbell, the descriptor's region is at hand, and the queue has not
+    /// met that of the data.
     #[must_use]
     pub fn post_at(&self, key: Key, address: u64, handle: u32) -> Option<()> {
         let mut work = self.lock_by(key).filter(|work| work.open)?;

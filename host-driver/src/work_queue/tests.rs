@@ -54,7 +54,8 @@ fn flushes_in_order_and_keeps_what_is_done() {
     assert_eq!(queue.done(), 0);
     complete(&slots[0], status::DONE);
     assert_eq!(queue.done(), 1);
-    let first = queue.flush(status::TRANSPORT_ERROR).unwrap();
+    let (first, bits) = queue.flush(status::TRANSPORT_ERROR).unwrap();
+    assert_eq!(bits, first.status());
     assert_eq!(first.memory().address(), slots[1].memory().address());
     let statuses: Vec<_> = slots.iter().map(Slot::status).collect();
     let flushed = status::DONE | status::DESC_FLUSHED_ERROR;
@@ -391,14 +392,14 @@ fn many_regions_take_turns() {
                 .unwrap();
             if round == 0 {
                 complete(&slot, status::DONE);
-                let Head::Done(taken) = queue.take() else { panic!("done") };
+                let Head::Done((taken, _)) = queue.take() else { panic!("done") };
                 assert_eq!(taken.memory().address(), memory.address());
             }
         }
     }
-    assert_eq!(queue.flush(status::DESC_FLUSHED_ERROR).unwrap().handle(), Handle::new(1, 1));
+    assert_eq!(queue.flush(status::DESC_FLUSHED_ERROR).unwrap().0.handle(), Handle::new(1, 1));
     for (handle, _) in &regions {
-        let Head::Done(taken) = queue.take() else { panic!("done") };
+        let Head::Done((taken, _)) = queue.take() else { panic!("done") };
         assert_eq!(taken.handle(), *handle);
     }
     assert!(queue.is_empty() && queue.is_idle() && queue.done() == 78);

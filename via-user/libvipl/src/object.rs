@@ -96,8 +96,8 @@ pub struct NicObject {
     pub address: Vec<u8>,
     /// Registrations by memory handle.
     pub regions: Mutex<BTreeMap<u32, RegionObject>>,
-    /// Handles of what belongs to it.
-    pub children: Mutex<BTreeSet<Handle>>,
+    /// Handles of what belongs to it; None once it is closed.
+    children: Mutex<Option<BTreeSet<Handle>>>,
     /// The nodes that were found last; programs point to them.
     pub nodes: Mutex<Nodes>,
     /// The first tag, in lenient mode.
@@ -142,6 +142,14 @@ pub struct ConnectionObject {
     pub nic: Arc<NicObject>,
 }
 
+/// Takes back what belongs to a NIC, of whichever kind it is.
+fn take_back(child: Handle) {
+    drop(CONNECTIONS.remove(child));
+    drop(VIS.remove(child));
+    drop(CQS.remove(child));
+    drop(TAGS.remove(child));
+}
+
 impl NicObject {
     /// An open NIC.
     #[must_use]
@@ -152,20 +160,33 @@ impl NicObject {
             handle,
             address,
             regions: Mutex::default(),
-            children: Mutex::default(),
+            children: Mutex::new(Some(BTreeSet::new())),
             nodes: Mutex::default(),
             first_tag: Mutex::default(),
         }
     }
 
     /// Notes what belongs to the NIC.
-    pub fn adopt(&self, child: Handle) {
-        lock(&self.children).insert(child);
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] if another thread has closed it meanwhile; what the handle
+    /// stands for is taken back.
+    pub fn adopt(&self, child: Handle) -> Result<(), VipReturn> {
+        let mut children = lock(&self.children);
+        if let Some(children) = &mut *children {
+            children.insert(child);
+            return Ok(());
+        }
+        drop(children);
+        take_back(child);
+        Err(VipReturn::InvalidParameter)
     }
 
     /// Forgets what was given back.
     pub fn disown(&self, child: Handle) {
-        lock(&self.children).remove(&child);
+        if let Some(children) = &mut *lock(&self.children) {
+            children.remove(&child);
+        }
     }
 
     /// A new tag. In lenient mode the first one is that of `NULL`.
@@ -223,13 +244,8 @@ impl NicObject {
 
     /// Takes back everything that belongs to the NIC, and the NIC.
     pub fn close(&self) {
-        for child in core::mem::take(&mut *lock(&self.children)) {
-            // Of whichever kind it is.
-            drop(CONNECTIONS.remove(child));
-            drop(VIS.remove(child));
-            drop(CQS.remove(child));
-            drop(TAGS.remove(child));
-        }
+        let children = lock(&self.children).take();
+        children.into_iter().flatten().for_each(take_back);
         self.nic.clone().close();
         lock(&self.regions).clear();
     }

@@ -116,7 +116,8 @@ extern "C" fn after_fork() {
     drop(FORKING.take());
 }
 
-/// What a handler would use of the program is about to go: the service looks at nothing any more.
+/// What a handler would use of the program is about to go: none is told of errors any more.
 extern "C" fn at_exit() {
-    core::mem::forget(round());
+    let nics: Vec<_> = lock(&SERVED).nics.iter().filter_map(Weak::upgrade).collect();
+    nics.iter().for_each(|nic| nic.nic.error_callback(Some(Arc::new(|_| ()))));
 }

@@ -143,7 +143,11 @@ impl ConnectionRequest {
             self.nic.progress();
             match self.nic.port().accept_poll(&self.incoming) {
                 Progress::Pending => patience.pause(&self.nic, nothing_to_arm),
-                Progress::Established(_) => return vi.connected(),
+                Progress::Established(_) => {
+                    vi.connected()?;
+                    vi.heed();
+                    return Ok(());
+                }
                 _ => {
                     vi.connect_failed(true)?;
                     return Err(VipReturn::Timeout.into());
@@ -215,6 +219,7 @@ impl Vi {
                 }
                 Ok(Progress::Established(remote)) => {
                     self.connected()?;
+                    self.heed();
                     return Ok(remote.into());
                 }
                 Ok(Progress::Rejected) => (VipReturn::Reject.into(), false),

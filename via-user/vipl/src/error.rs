@@ -196,8 +196,12 @@ pub enum ResourceCode {
 pub struct ErrorDescriptor {
     /// The VI that it is about.
     pub vi: Option<Vi>,
-    /// The descriptor that it is about.
+    /// The descriptor that it is about. By now another thread may have taken it, and given its memory
+    /// back.
     pub descriptor: Option<Descriptor>,
+    /// The operation that the descriptor's status names, as [`crate::Status::operation`]; 0 without
+    /// one.
+    pub operation: u32,
     /// Kind of object.
     pub resource: ResourceCode,
     /// What happened.

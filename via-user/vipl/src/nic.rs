@@ -28,7 +28,6 @@ pub struct Nic {
 }
 
 pub(crate) struct NicInner {
-    pub(crate) port: Arc<dyn ViPort>,
     /// Tags and how many VIs and registrations use each.
     pub(crate) tags: Mutex<BTreeMap<u16, u32>>,
     pub(crate) memory: Mutex<BTreeMap<u32, (DmaMemory, MemAttributes)>>,
@@ -48,6 +47,8 @@ pub(crate) struct NicInner {
     pub(crate) handlers: Handlers,
     lost: AtomicBool,
     closed: AtomicBool,
+    /// Behind everything that has its bus.
+    pub(crate) port: Arc<dyn ViPort>,
 }
 
 impl core::fmt::Debug for NicInner {
@@ -227,7 +228,8 @@ impl Nic {
             Vi::from_inner(vi).card_lost();
         }
         let (resource, code) = (ResourceCode::Nic, ErrorCode::Catastrophic);
-        self.report(&ErrorDescriptor { vi: None, descriptor: None, resource, code });
+        let (vi, descriptor, operation) = (None, None, 0);
+        self.report(&ErrorDescriptor { vi, descriptor, operation, resource, code });
     }
 
     pub(crate) fn relax(&self, wait: Wait) {

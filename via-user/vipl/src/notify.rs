@@ -84,17 +84,19 @@ struct State {
     serving: bool,
     /// Its place on the bus, to be taken.
     seat: Option<Box<dyn ThreadSeat>>,
-    /// The thread.
-    thread: Option<ThreadId>,
+    /// The thread, and the process that it is in: a child after fork does not have it.
+    thread: Option<(u32, ThreadId)>,
     /// The source whose handler runs, by its address.
     calling: Option<usize>,
     stopped: bool,
 }
 
 impl State {
-    /// Whether this is the thread.
+    /// Whether nobody but this thread may be in a handler: it is the thread, or its process is
+    /// another.
     fn is_own(&self) -> bool {
-        self.thread == Some(std::thread::current().id())
+        let own = std::thread::current().id();
+        self.thread.is_some_and(|(id, thread)| thread == own || id != std::process::id())
     }
 }
 
@@ -242,7 +244,8 @@ impl Notifier {
 
     /// The thread.
     fn run(&self, nic: &Weak<NicInner>) {
-        lock(&self.state).thread = Some(std::thread::current().id());
+        let own = (std::process::id(), std::thread::current().id());
+        lock(&self.state).thread = Some(own);
         while let Some(seat) = self.next_seat() {
             seat.run(&mut || self.serve(nic));
         }

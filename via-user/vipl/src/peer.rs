@@ -50,8 +50,10 @@ impl Nic {
         for vi in vis {
             let vi = Vi::from_inner(vi);
             // Somebody else carries it on otherwise.
-            if let Some(mut peering) = try_lock(&vi.inner().peering) {
-                vi.carry_on(&mut peering);
+            let connected =
+                try_lock(&vi.inner().peering).is_some_and(|mut peering| vi.carry_on(&mut peering));
+            if connected {
+                vi.heed();
             }
         }
     }
@@ -127,15 +129,20 @@ impl Vi {
         nic.progress();
         self.check(nic)?;
         let mut peering = nic.lock_relaxed(&self.inner().peering, "a VI's peer");
-        self.carry_on(&mut peering);
-        match peering.take() {
+        let connected = self.carry_on(&mut peering);
+        let ended = match peering.take() {
             Some(Peering::Ended(result)) => result,
             None => Err(VipReturn::InvalidState.into()),
             pending => {
                 *peering = pending;
                 Err(VipReturn::NotDone.into())
             }
+        };
+        drop(peering);
+        if connected {
+            self.heed();
         }
+        ended
     }
 
     /// Waits until the request to the peer has ended; its time-out is the request's.
@@ -162,17 +169,20 @@ impl Vi {
         }
     }
 
-    /// Carries on what is under way.
-    fn carry_on(&self, peering: &mut Option<Peering>) {
-        let Some(Peering::Pending { request, local, remote, ends_at }) = peering else { return };
+    /// Carries on what is under way. True if the VI is connected now: [`Vi::heed`] next, without the
+    /// lock, since a handler of the program may be called, which may disconnect the VI.
+    fn carry_on(&self, peering: &mut Option<Peering>) -> bool {
+        let Some(Peering::Pending { request, local, remote, ends_at }) = peering else {
+            return false;
+        };
         let nic = self.nic();
         let ended = match nic.port().peer_poll(*request) {
-            Ok(Progress::Pending) => return,
+            Ok(Progress::Pending) => return false,
             Ok(Progress::Established(remote)) => self.connected().map(|()| remote.into()),
             Ok(Progress::Cancelled) => match self.try_again(local, remote, *ends_at) {
                 Ok(Some(again)) => {
                     *request = again;
-                    return;
+                    return false;
                 }
                 Ok(None) => self.fail(VipReturn::Timeout.into()),
                 Err(error) => self.fail(error),
@@ -185,8 +195,10 @@ impl Vi {
             Ok(Progress::Rejected | Progress::NoMatch) => self.fail(VipReturn::Reject.into()),
             Err(error) => self.fail(error.into()),
         };
+        let connected = ended.is_ok();
         *peering = Some(Peering::Ended(ended));
         nic.forget_peering(self.inner());
+        connected
     }
 
     /// The NIC's VI may have been connected for a moment; then it all begins again, if there is

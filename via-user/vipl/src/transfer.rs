@@ -10,7 +10,7 @@ use nic_regs::doorbell::{Queue, Token};
 use nic_regs::tpt::Handle;
 
 use crate::attributes::ViState;
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, Status};
 use crate::error::{CompletionError, Result, VipReturn};
 use crate::memory::Region;
 use crate::nic::Nic;
@@ -200,9 +200,10 @@ impl Vi {
             Head::NotDone => None,
             Head::Empty if self.is_gone() => None,
             Head::Empty => Some(nothing(VipReturn::DescriptorError)),
-            Head::Done(slot) => {
+            // Its memory is not looked at any more: the NIC may have been closed by now.
+            Head::Done((slot, status)) => {
                 let descriptor = Descriptor::new(slot);
-                Some(if descriptor.status().is_error() {
+                Some(if Status(status).is_error() {
                     let code = VipReturn::DescriptorError;
                     Err(CompletionError { code, descriptor: Some(descriptor) })
                 } else {

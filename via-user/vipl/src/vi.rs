@@ -28,7 +28,7 @@ use nic_regs::vi::StopReason;
 
 use crate::attributes::{ViAttributes, ViQuery, ViState};
 use crate::completion::Cq;
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, Status};
 use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
 use crate::memory::Ptag;
 use crate::nic::Nic;
@@ -310,14 +310,17 @@ impl Vi {
         self.inner.abandoned.load(Ordering::Acquire)
     }
 
-    /// The connection is there, on both sides.
+    /// The connection is there, on both sides; [`Vi::heed`] next, without locks.
     pub(crate) fn connected(&self) -> Result<()> {
-        let stopped = {
-            // Whoever notes an early stop sees the state of before, or the stop is not early.
-            let mut early_stop = lock(&self.inner.early_stop);
-            self.change(ViState::ConnectPending, ViState::Connected)?;
-            early_stop.take()
-        };
+        // Whoever notes an early stop sees the state of before, or the stop is not early.
+        let _early_stop = lock(&self.inner.early_stop);
+        self.change(ViState::ConnectPending, ViState::Connected)
+    }
+
+    /// Heeds what has happened to the connection before it was known here. The program's handler may
+    /// be called.
+    pub(crate) fn heed(&self) {
+        let stopped = lock(&self.inner.early_stop).take();
         if let Some(stopped) = stopped {
             self.stopped(stopped);
         }
@@ -325,7 +328,6 @@ impl Vi {
         if self.nic().is_lost() {
             self.card_lost();
         }
-        Ok(())
     }
 
     /// The connection did not come about. `touched`: the NIC's VI was connected for a while, so it
@@ -372,11 +374,12 @@ impl Vi {
     }
 
     /// Completes what the NIC has not, and makes it known. The NIC's queues are empty.
-    fn flush(&self, first: [u32; 2]) -> [Option<Descriptor>; 2] {
+    /// Gives the first descriptor of each queue, and its status.
+    fn flush(&self, first: [u32; 2]) -> [Option<(Descriptor, Status)>; 2] {
         [Queue::Send, Queue::Recv].map(|queue| {
             let flushed = self.side(queue).lock().flush(first[queue as usize]);
             self.inner.settle(queue);
-            flushed.map(Descriptor::new)
+            flushed.map(|(slot, status)| (Descriptor::new(slot), Status(status)))
         })
     }
 
@@ -432,8 +435,11 @@ impl Vi {
         };
         let [send, recv] = flushed;
         let first = if stopped.queue == Queue::Send { send } else { recv };
-        let descriptor = first.filter(|_| resource == ResourceCode::Descriptor);
-        nic.report(&ErrorDescriptor { vi: Some(self.clone()), descriptor, resource, code });
+        let first = first.filter(|_| resource == ResourceCode::Descriptor);
+        let operation = first.as_ref().map_or(0, |(_, status)| status.operation());
+        let descriptor = first.map(|(descriptor, _)| descriptor);
+        let vi = Some(self.clone());
+        nic.report(&ErrorDescriptor { vi, descriptor, operation, resource, code });
     }
 
     /// Ends the setting up of a connection, in whatever thread, and waits until it has ended.

@@ -272,9 +272,9 @@ impl End {
         let mut taken = 0;
         loop {
             match self.vis[vi].queue(queue).take() {
-                Head::Done(slot) if slot.status() & status::ERROR_MASK == 0 => taken += 1,
-                Head::Done(slot) => {
-                    return Err(format!("a message ended with status {:#x}", slot.status()).into());
+                Head::Done((_, status)) if status & status::ERROR_MASK == 0 => taken += 1,
+                Head::Done((_, status)) => {
+                    return Err(format!("a message ended with status {status:#x}").into());
                 }
                 Head::Empty | Head::NotDone => return Ok(taken),
             }

@@ -12,13 +12,14 @@ use crate::error::{Error, Result};
 use crate::event::EventRing;
 use crate::nic::CONTROL_VECTOR;
 use crate::port::{Completed, CompletionQueue};
+use crate::presence::Presence;
 use crate::sync::lock;
 
 /// Log2 of the entries of the largest event queue.
 pub(super) const LOG2_MAX: u8 = 15;
 
 #[derive(Debug)]
-struct HardwareQueue(EventRing);
+struct HardwareQueue(EventRing, Arc<Presence>);
 
 impl CompletionQueue for HardwareQueue {
     fn number(&self) -> u16 {
@@ -38,7 +39,10 @@ impl CompletionQueue for HardwareQueue {
     }
 
     fn arm(&self) {
-        self.0.publish(true);
+        // A card that is lost may be another driver's by now.
+        if !self.1.is_lost() {
+            self.0.publish(true);
+        }
     }
 
     fn retire(&self, retired: bool) {
@@ -79,7 +83,7 @@ impl Ring {
         created.inspect_err(|_| port.nic.bus.unmap(self.base))?;
         lock(&port.rings).insert(number, (self.base, self.memory.clone()));
         let ring = EventRing::new(number, self.memory, self.log2, false, port.doorbell.clone());
-        Ok(Arc::new(HardwareQueue(ring)))
+        Ok(Arc::new(HardwareQueue(ring, Arc::clone(&port.nic.presence))))
     }
 }
 

@@ -30,7 +30,7 @@ extern "C" fn create_cq(nic: Handle, count: c_ulong, out: Out<Handle>) -> Code {
         let cq = nic.nic.create_cq(entries(count)?).map_err(code("VipCreateCQ"))?;
         let object = CqObject { cq, nic: Arc::clone(&nic) };
         let handle = CQS.insert_with(|_| Ok(Arc::new(object)))?;
-        nic.adopt(handle);
+        nic.adopt(handle)?;
         out.set(handle)
     })
 }

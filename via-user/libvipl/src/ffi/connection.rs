@@ -59,7 +59,7 @@ extern "C" fn connect_wait(
         attributes.set(remote(request.remote_attributes()))?;
         let object = ConnectionObject { request, nic: Arc::clone(&nic) };
         let handle = CONNECTIONS.insert_with(|_| Ok(Arc::new(object)))?;
-        nic.adopt(handle);
+        nic.adopt(handle)?;
         out.set(handle)
     })
 }

@@ -19,7 +19,7 @@ extern "C" fn create_ptag(nic: Handle, out: Out<Handle>) -> Code {
         out.check()?;
         let tag = nic.create_tag().map_err(code("VipCreatePtag"))?;
         let handle = TAGS.insert_with(|_| Ok(Arc::new(TagObject { tag, nic: nic.handle })))?;
-        nic.adopt(handle);
+        nic.adopt(handle)?;
         out.set(handle)
     })
 }

@@ -111,7 +111,7 @@ fn describe(nic: Handle, error: &ErrorDescriptor) -> abi::ErrorDescriptor {
         vi: error.vi.as_ref().map_or(Handle::NULL, super::vi::handle_of),
         cq: Handle::NULL,
         descriptor: super::transfer::pointer_to(address),
-        op_code: descriptor.map_or(0, |d| d.status().operation()).into(),
+        op_code: error.operation.into(),
         resource_code: error.resource as u32,
         error_code: error.code as u32,
     }

@@ -76,7 +76,7 @@ extern "C" fn create_vi(
             let (nic, tag) = (Arc::clone(&nic), Mutex::new(given.ptag));
             Ok(Arc::new(ViObject { vi, nic, tag }))
         })?;
-        nic.adopt(handle);
+        nic.adopt(handle)?;
         out.set(handle)
     })
 }
