@@ -27,6 +27,7 @@ pub mod held;
 pub mod job;
 pub mod lists;
 pub mod marks;
+pub mod news;
 pub mod notify;
 pub mod num;
 pub mod peer;
@@ -142,6 +143,7 @@ impl Logic for Channel {
         self.stage.header1.next = self.link_rx.header1.val();
         self.stage.header2.next = self.link_rx.header2.val();
         self.stage.commit.next = self.acceptance.commit.val();
+        self.stage.loose.next = self.acceptance.loose.val();
         self.stage.colour.next = self.acceptance.colour.val();
         self.stage.opened.next = self.acceptance.opened.val();
         self.stage.opened_peer.next = self.acceptance.mark_peer.val();
@@ -158,6 +160,7 @@ impl Logic for Channel {
         self.acceptance.header1.next = self.link_rx.header1.val();
         self.acceptance.header2.next = self.link_rx.header2.val();
         self.acceptance.fits.next = self.stage.fits.val();
+        self.acceptance.fits_loose.next = self.stage.fits_loose.val();
         self.acceptance.command.next = self.hub.command.val();
         self.acceptance.command_open.next = self.hub.command_open.val();
         self.acceptance.command_peer.next = self.hub.peer.val();
@@ -186,6 +189,8 @@ impl Logic for Channel {
         self.marks.rx_gap.next = self.acceptance.mark_gap.val();
         self.marks.rx_ack.next = self.acceptance.mark_ack.val();
         self.marks.rx_moved.next = self.acceptance.mark_moved.val();
+        self.marks.rx_starved.next = self.acceptance.mark_starved.val();
+        self.marks.room.next = self.stage.room.val();
         self.marks.due.next = self.delay.due.val();
         self.marks.due_peer.next = self.delay.due_peer.val();
         self.marks.refuse.next = self.stage.refuse.val();
@@ -217,6 +222,7 @@ impl Logic for Channel {
         self.hub.rx_down.next = self.acceptance.mark_down.val();
         self.hub.rx_acked.next = self.acceptance.mark_acked.val();
         self.hub.rx_gapped.next = self.acceptance.mark_gapped.val();
+        self.hub.rx_heard.next = self.acceptance.heard.val();
         self.hub.tx_want.next = self.marks.want.val();
         self.hub.tx_found.next = self.marks.found.val();
         self.hub.killing.next = self.notify.killing.val();

@@ -288,46 +288,6 @@ fn types_and_lengths() {
 }
 
 #[test]
-fn staging_overruns() {
-    let mut single = Single::opened(5);
-    single.0.nodes[0].manners.read = false;
-    let data = |n: u16| Header {
-        length: 4096,
-        flags: flag::SEQUENCED,
-        sequence: n,
-        ..from_peer(Type::Data)
-    };
-    let payload = |n: u64| (0..512).map(|beat| n << 32 | beat).collect::<Vec<u64>>();
-    for n in 0..3 {
-        single.put(data(n), &payload(n.into()));
-    }
-    // Three frames of 16 units, then one of 2: the next ones would overwrite them.
-    single.put(Header { length: 264, ..data(3) }, &payload(3)[..33]);
-    single.put(data(4), &payload(9));
-    single.put(data(5), &payload(9));
-    assert_eq!((single.count(Counter::DropStaging), single.count(Counter::DropOrder)), (1, 1));
-    single.put(Header { sequence: 0, flags: 0, ..data(0) }, &payload(9));
-    assert_eq!(single.count(Counter::DropStaging), 2);
-    // 14 units more for small ones, with or without payload.
-    for n in 4..17 {
-        single.put(Header { length: 256, ..data(n) }, &payload(n.into())[..32]);
-    }
-    single.put(Header { length: 264, ..data(17) }, &payload(9)[..33]);
-    assert_eq!(single.count(Counter::DropStaging), 3);
-    for n in 17..19 {
-        single.put(Header { length: 0, ..data(n) }, &[]);
-    }
-    assert_eq!(single.count(Counter::DropStaging), 4);
-    single.0.nodes[0].manners.read = true;
-    single.0.run(3_000);
-    let inbox = &single.0.nodes[0].inbox;
-    assert_eq!(inbox.len(), 18);
-    for (n, frame) in inbox.iter().enumerate() {
-        assert_eq!(frame.payload, payload(n as u64)[..frame.payload.len()]);
-    }
-}
-
-#[test]
 fn storm_of_acks() {
     let mut single = Single::opened(6);
     let before = single.count(Counter::FramesReceived);

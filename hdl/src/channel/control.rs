@@ -66,6 +66,8 @@ pub struct Control {
     pub quiet: Signal<In, Bit>,
     pub silent: Signal<In, Bit>,
     pub hopeless: Signal<In, Bit>,
+    /// The peer was heard since the last time-out: this one does not count.
+    pub heard: Signal<In, Bit>,
     /// The next job is to be chosen, or made of the committed frame.
     pub pick: Signal<Out, Bit>,
     pub direct: Signal<Out, Bit>,
@@ -257,7 +259,7 @@ impl Logic for Control {
                 self.order_open.d.next = false;
                 self.order_reason.d.next = self.reason_dead.val();
                 if (self.is_open.val() & self.silent.val())
-                    | (self.late.val() & self.hopeless.val())
+                    | (self.late.val() & self.hopeless.val() & !self.heard.val())
                 {
                     self.ordering.d.next = true;
                     self.ends.next = false;

@@ -31,7 +31,7 @@ impl Model {
         RETRY_LIMIT(self.csr.retry_limit).get(RETRY_LIMIT::TRIES)
     }
 
-    /// SYN and unacknowledged frames: the time-out number RETRY_LIMIT without progress is the last.
+    /// SYN and unacknowledged frames: the silent time-out number RETRY_LIMIT in a row is the last.
     fn retry_timer(&mut self, node: u8, host: &mut dyn HostBus) {
         let (now, limit) = (self.now, self.retry_limit());
         let timeout = u64::from(self.csr.retry_timeout);
@@ -39,11 +39,16 @@ impl Model {
         if peer.retry_deadline.is_none_or(|deadline| now < deadline) {
             return;
         }
-        peer.retries += 1;
-        if peer.retries >= limit {
-            self.peer_down(node, PeerDownReason::Dead, host);
-            return;
+        if std::mem::take(&mut peer.heard) {
+            peer.silent = 0;
+        } else {
+            peer.silent += 1;
+            if peer.silent >= limit {
+                self.peer_down(node, PeerDownReason::Dead, host);
+                return;
+            }
         }
+        peer.retries = (peer.retries + 1).min(limit.saturating_sub(1));
         peer.retry_deadline = Some(now + (timeout << peer.retries));
         if peer.state == PeerState::Opening {
             peer.owes.syn = true;
