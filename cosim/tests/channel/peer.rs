@@ -124,12 +124,14 @@ fn opening_dies() {
         };
         assert_eq!(header, expected);
     }
-    // Once, and eight times more; the scanner looks every 512 cycles.
-    assert_eq!(times.len(), 9);
+    // Once, and at each time-out but the last; the scanner looks every 512 cycles.
+    assert_eq!(times.len(), 8);
     for (at, pair) in times.windows(2).enumerate() {
         let gap = pair[1] - pair[0];
         assert!((2_000 << at..(2_000 << at) + 700).contains(&gap), "gap {at}: {gap}");
     }
+    let waited = single.0.nodes[0].events[0].0 - times[7];
+    assert!((2_000 << 7..(2_000 << 7) + 2_000).contains(&waited), "{waited}");
     single.expect_down(PeerDownReason::Dead);
     single.open(1, OWN, 33);
     assert_eq!(single.query(1), PeerState::Opening);

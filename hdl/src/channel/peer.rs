@@ -247,7 +247,6 @@ impl Logic for PeerHub {
         self.control.quiet.next = self.timer.quiet.val();
         self.control.silent.next = self.timer.silent.val();
         self.control.hopeless.next = self.timer.hopeless.val();
-        self.timer.is_opening.next = self.facts.is_opening.val();
         self.now.next = self.timer.now.val();
         self.marks.rx_heard.next = self.rx_heard.val();
         self.marks.forget.next = self.lists.forget.val();

@@ -36,12 +36,10 @@ pub struct Timer {
     pub quiet: Signal<Out, Bit>,
     /// Nothing was heard for all keepalive periods.
     pub silent: Signal<Out, Bit>,
-    /// This time-out is the last: an opening gives up after all its retries, an open channel at its
-    /// last time-out.
+    /// This time-out is the last.
     pub hopeless: Signal<Out, Bit>,
     /// The time doubles no more.
     pub longest: Signal<Out, Bit>,
-    pub is_opening: Signal<In, Bit>,
     fraction: DFF<Bits<4>>,
     clock_16: DFF<Bits<32>>,
     index: DFF<Bits<6>>,
@@ -164,10 +162,7 @@ impl Logic for Timer {
             self.keeps.q.val() & (self.since_sent.q.val() >= self.period.q.val());
         self.is_silent.d.next =
             self.keeps.q.val() & (self.since_heard.q.val() >= self.silence.q.val());
-        self.outs.next = bit_cast::<5, 4>(self.tries.val().get_bits::<4>(4));
-        if !self.is_opening.val() {
-            self.outs.next = bit_cast::<5, 4>(self.tries.val().get_bits::<4>(4)) + 1;
-        }
+        self.outs.next = bit_cast::<5, 4>(self.tries.val().get_bits::<4>(4)) + 1;
         self.doublings.next = bit_cast::<5, 4>(self.tries.val().get_bits::<4>(0)) + 1;
         self.outs_max.next = bit_cast::<5, 4>(self.retry_limit.val());
         self.is_hopeless.d.next = self.outs.val() >= self.outs_max.val();
