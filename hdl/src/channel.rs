@@ -59,6 +59,7 @@ pub struct Channel {
     pub ready: Signal<Out, Bit>,
     pub counts: Signal<Out, Bits<64>>,
     // Configuration.
+    /// Frames are received.
     pub enable: Signal<In, Bit>,
     pub node: Signal<In, Bits<8>>,
     pub ack_delay: Signal<In, Bits<32>>,
@@ -205,7 +206,6 @@ impl Logic for Channel {
 
         // The peer machine.
         self.hub.ready.next = self.store.ready.val();
-        self.hub.enable.next = self.enable.val();
         self.hub.retry_timeout.next = self.retry_timeout.val();
         self.hub.retry_limit.next = self.retry_limit.val();
         self.hub.keepalive.next = self.keepalive.val();

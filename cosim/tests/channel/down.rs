@@ -308,12 +308,31 @@ fn disabled() {
     let mut single = Single::opened(29);
     let counts = single.0.nodes[0].counts;
     single.0.nodes[0].model.inputs.enable = 0;
-    single.0.nodes[0].model.inputs.keepalive = 1_000;
     single.put(from_peer(Type::Rst), &[]);
     single.inject_beats(&[1, 2, 3]);
     single.0.run(50_000);
     assert!(single.sent().is_empty() && single.0.nodes[0].counts == counts);
     assert_eq!(single.query(1), PeerState::Open);
+    // Sending and timers go on: two frames, and again at their time-out, keepalive, death.
+    assert_eq!(single.offer(1, Type::Data, 8, true), Outcome::Committed);
+    assert_eq!(single.offer(1, Type::Data, 300, true), Outcome::Committed);
+    single.0.run(3_000);
+    assert_eq!(single.kinds(), [Type::Data; 4]);
+    single.0.nodes[0].model.inputs.enable = 1;
+    single.put(Header { acknowledgement: 2, ..from_peer(Type::Ack) }, &[]);
+    single.0.nodes[0].model.inputs.enable = 0;
+    single.0.nodes[0].model.inputs.keepalive = 5_000;
+    single.0.run(12_000);
+    assert_eq!(single.kinds(), [Type::Ack; 2]);
+    single.0.until(40_000, "death", |world| !world.nodes[0].kills.is_empty());
+    single.expect_down(PeerDownReason::Dead);
+}
+
+#[test]
+fn enabled_in_mid_frame() {
+    let mut single = Single::opened(29);
+    let counts = single.0.nodes[0].counts;
+    single.0.nodes[0].model.inputs.enable = 0;
     // Enabled in the middle of a frame: the rest of it is ignored too.
     single.inject_beats(&[3; 20]);
     single.0.run(10);

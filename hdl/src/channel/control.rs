@@ -22,7 +22,6 @@ pub struct Control {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub ready: Signal<In, Bit>,
-    pub enable: Signal<In, Bit>,
     /// The peer of the entry in hand, and the one to turn to.
     pub peer: Signal<Out, Bits<6>>,
     pub peer_after: Signal<Out, Bits<6>>,
@@ -199,8 +198,7 @@ impl Logic for Control {
                             self.free_put.next = true;
                         } else {
                             // At once, unless others go before it.
-                            self.direct.next = self.enable.val()
-                                & self.put_covered.val()
+                            self.direct.next = self.put_covered.val()
                                 & !(self.todo.val()
                                     | self.job_full.val()
                                     | self.opens.val()

@@ -42,7 +42,6 @@ pub struct PeerHub {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub ready: Signal<In, Bit>,
-    pub enable: Signal<In, Bit>,
     pub retry_timeout: Signal<In, Bits<24>>,
     pub retry_limit: Signal<In, Bits<4>>,
     pub keepalive: Signal<In, Bits<32>>,
@@ -145,7 +144,6 @@ impl Logic for PeerHub {
 
         // Whose turn it is.
         self.control.ready.next = self.ready.val();
-        self.control.enable.next = self.enable.val();
         self.turns.done.next = self.control.done.val();
         self.turns.more.next = self.service.more.val();
         self.turns.at.next = self.peer.val();
@@ -160,7 +158,7 @@ impl Logic for PeerHub {
         self.turns.scan.next = self.timer.scan.val();
         self.turns.scan_peer.next = self.timer.scan_peer.val();
         self.turns.tx_want.next = self.tx_want.val();
-        self.turns.picks.next = self.enable.val() & !self.job.valid.val();
+        self.turns.picks.next = !self.job.valid.val();
         self.turns.put.next = self.put_valid.val();
         self.turns.put_peer.next = self.put_peer.val();
         self.turns.service_want.next = self.marks.want.val();
@@ -230,7 +228,6 @@ impl Logic for PeerHub {
         self.service.obeyed.next = self.lists.obeyed.val();
 
         // Time.
-        self.timer.enable.next = self.enable.val();
         self.timer.filling.next = self.filling.val();
         self.timer.retry_timeout.next = self.retry_timeout.val();
         self.timer.retry_limit.next = self.retry_limit.val();

@@ -2,8 +2,6 @@
 //! is not Closed once in 512 cycles, and the comparisons of a visit, two cycles after its stamps
 //! are stable (registered twice). A visit waits while a frame is being filled, which would otherwise
 //! wait for it, but not for more than 16 cycles.
-//!
-//! The scanner stands still while the device is disabled.
 use super::num::Num;
 use rust_hdl::prelude::*;
 
@@ -11,7 +9,6 @@ use rust_hdl::prelude::*;
 pub struct Timer {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub enable: Signal<In, Bit>,
     pub retry_timeout: Signal<In, Bits<24>>,
     pub retry_limit: Signal<In, Bits<4>>,
     pub keepalive: Signal<In, Bits<32>>,
@@ -108,7 +105,7 @@ impl Logic for Timer {
         self.following.next = self.index.q.val() + 1;
         if self.scan_taken.val() {
             self.waiting.d.next = false;
-        } else if self.tick.val() & self.enable.val() & !self.waiting.q.val() {
+        } else if self.tick.val() & !self.waiting.q.val() {
             self.index.d.next = self.following.val();
             self.waiting.d.next = self.open.val().get_bit(self.following.val().index())
                 | self.opening.val().get_bit(self.following.val().index());
