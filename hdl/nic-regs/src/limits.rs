@@ -41,6 +41,8 @@ pub const FRAME_CREDITS: usize = (LINK_PAYLOAD_BYTES + 16).div_ceil(8 * CREDIT_B
 pub const CREDITS_AHEAD: usize = 32;
 /// Chunks that a frame beyond its peer's limit leaves to frames within theirs.
 pub const POOL_AHEAD_CHUNKS: usize = POOL_CHUNK_COUNT / 2;
+/// Cycles after which a node that sent a peer nothing sends an Ack, if KEEPALIVE is 0.
+pub const QUIET_CYCLES: u32 = 1 << 20;
 /// Outstanding PCIe read tags.
 pub const READ_TAG_COUNT: usize = 32;
 /// Completion buffer of one read tag, in bytes, and so the largest read request.

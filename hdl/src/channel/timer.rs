@@ -3,6 +3,7 @@
 //! are stable (registered twice). A visit waits while a frame is being filled, which would otherwise
 //! wait for it, but not for more than 16 cycles.
 use super::num::Num;
+use nic_regs::limits::QUIET_CYCLES;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -29,7 +30,8 @@ pub struct Timer {
     pub heard: Signal<In, Bits<32>>,
     /// The retry time-out has passed.
     pub expired: Signal<Out, Bit>,
-    /// Nothing was sent for a keepalive period.
+    /// Nothing was sent for a keepalive period, or, without keepalive, for a long time: so a lost
+    /// return of credits is told again.
     pub quiet: Signal<Out, Bit>,
     /// Nothing was heard for all keepalive periods.
     pub silent: Signal<Out, Bit>,
@@ -73,6 +75,7 @@ pub struct Timer {
     zero_32: Num<32, 0>,
     last_4: Num<4, 15>,
     ages: Num<32, 0xffff_0000>,
+    long: Num<32, { QUIET_CYCLES as u64 / 16 }>,
     round_33: Num<33, 15>,
     round_40: Num<40, 15>,
 }
@@ -123,6 +126,9 @@ impl Logic for Timer {
         self.period_sum.next = bit_cast::<33, 32>(self.keepalive.val()) + self.round_33.val();
         self.period.d.next = bit_cast::<32, 29>(self.period_sum.val().get_bits::<29>(4));
         self.keeps.d.next = self.keepalive.val() != self.zero_32.val();
+        if !self.keeps.q.val() {
+            self.period.d.next = self.long.val();
+        }
         self.term0.next = 0.into();
         self.term1.next = 0.into();
         self.term2.next = 0.into();
@@ -155,8 +161,7 @@ impl Logic for Timer {
             self.patience.d.next = self.ages.val();
         }
         self.is_expired.d.next = self.since_try.q.val() >= self.patience.q.val();
-        self.is_quiet.d.next =
-            self.keeps.q.val() & (self.since_sent.q.val() >= self.period.q.val());
+        self.is_quiet.d.next = self.since_sent.q.val() >= self.period.q.val();
         self.is_silent.d.next =
             self.keeps.q.val() & (self.since_heard.q.val() >= self.silence.q.val());
         self.outs.next = bit_cast::<5, 4>(self.tries.val().get_bits::<4>(4)) + 1;

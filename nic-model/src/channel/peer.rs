@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use nic_regs::admin::PeerState;
 
+use super::timers::quiet_after;
 use crate::bits::{diff8, low16, small8};
 use crate::frame::Frame;
 
@@ -231,8 +232,8 @@ impl Peer {
         let mut next = self.retry_deadline.unwrap_or(u64::MAX);
         if self.state == PeerState::Open {
             next = next.min(self.ack_deadline.unwrap_or(u64::MAX));
+            next = next.min(self.last_sent + quiet_after(keepalive));
             if keepalive != 0 {
-                next = next.min(self.last_sent + keepalive);
                 next = next.min(self.last_heard + keepalive * limit);
             }
         }

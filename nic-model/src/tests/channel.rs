@@ -5,7 +5,9 @@ use nic_regs::counter::Counter;
 use nic_regs::csr::{ACK_DELAY, CONTROL, KEEPALIVE, RETRY_LIMIT, RETRY_TIMEOUT};
 use nic_regs::event::{Kind, PeerDownReason};
 use nic_regs::frame::{Header, Type, flag};
-use nic_regs::limits::{CREDITS_AHEAD, POOL_AHEAD_CHUNKS, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS};
+use nic_regs::limits::{
+    CREDITS_AHEAD, POOL_AHEAD_CHUNKS, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS, QUIET_CYCLES,
+};
 use nic_regs::vi::{Reliability, State, StopReason};
 
 use super::raw::{EPOCH, Raw};
@@ -379,6 +381,15 @@ fn keepalive_and_silence() {
     assert!((2..=3).contains(&acks), "{acks}");
     raw.run(2_000);
     assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
+}
+
+#[test]
+fn without_keepalive_an_ack_is_sent_once_in_a_long_time() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.run(QUIET_CYCLES.into());
+    raw.run(u64::from(QUIET_CYCLES) + 100);
+    assert_eq!(raw.take(Type::Ack).len(), 2);
+    assert_eq!((raw.w.peer(A), raw.got.len()), (PeerState::Open, 0));
 }
 
 #[test]
