@@ -27,6 +27,7 @@ pub mod held;
 pub mod job;
 pub mod lists;
 pub mod marks;
+pub mod news;
 pub mod notify;
 pub mod num;
 pub mod peer;
@@ -58,6 +59,7 @@ pub struct Channel {
     pub ready: Signal<Out, Bit>,
     pub counts: Signal<Out, Bits<64>>,
     // Configuration.
+    /// Frames are received.
     pub enable: Signal<In, Bit>,
     pub node: Signal<In, Bits<8>>,
     pub ack_delay: Signal<In, Bits<32>>,
@@ -142,6 +144,7 @@ impl Logic for Channel {
         self.stage.header1.next = self.link_rx.header1.val();
         self.stage.header2.next = self.link_rx.header2.val();
         self.stage.commit.next = self.acceptance.commit.val();
+        self.stage.loose.next = self.acceptance.loose.val();
         self.stage.colour.next = self.acceptance.colour.val();
         self.stage.opened.next = self.acceptance.opened.val();
         self.stage.opened_peer.next = self.acceptance.mark_peer.val();
@@ -158,6 +161,7 @@ impl Logic for Channel {
         self.acceptance.header1.next = self.link_rx.header1.val();
         self.acceptance.header2.next = self.link_rx.header2.val();
         self.acceptance.fits.next = self.stage.fits.val();
+        self.acceptance.fits_loose.next = self.stage.fits_loose.val();
         self.acceptance.command.next = self.hub.command.val();
         self.acceptance.command_open.next = self.hub.command_open.val();
         self.acceptance.command_peer.next = self.hub.peer.val();
@@ -186,6 +190,8 @@ impl Logic for Channel {
         self.marks.rx_gap.next = self.acceptance.mark_gap.val();
         self.marks.rx_ack.next = self.acceptance.mark_ack.val();
         self.marks.rx_moved.next = self.acceptance.mark_moved.val();
+        self.marks.rx_starved.next = self.acceptance.mark_starved.val();
+        self.marks.room.next = self.stage.room.val();
         self.marks.due.next = self.delay.due.val();
         self.marks.due_peer.next = self.delay.due_peer.val();
         self.marks.refuse.next = self.stage.refuse.val();
@@ -200,7 +206,6 @@ impl Logic for Channel {
 
         // The peer machine.
         self.hub.ready.next = self.store.ready.val();
-        self.hub.enable.next = self.enable.val();
         self.hub.retry_timeout.next = self.retry_timeout.val();
         self.hub.retry_limit.next = self.retry_limit.val();
         self.hub.keepalive.next = self.keepalive.val();
@@ -217,6 +222,7 @@ impl Logic for Channel {
         self.hub.rx_down.next = self.acceptance.mark_down.val();
         self.hub.rx_acked.next = self.acceptance.mark_acked.val();
         self.hub.rx_gapped.next = self.acceptance.mark_gapped.val();
+        self.hub.rx_heard.next = self.acceptance.heard.val();
         self.hub.tx_want.next = self.marks.want.val();
         self.hub.tx_found.next = self.marks.found.val();
         self.hub.killing.next = self.notify.killing.val();

@@ -586,7 +586,7 @@ interface! {
     StagingClient / StagingServer, "StagingClient", "StagingServer" {
         out {
             address: Bits<10>,
-            origin: Bits<11>,
+            origin: Bits<12>,
             take: Bit,
             release: Bit,
             /// Pulse, with `release` or before: the frame that is released next is a message that
@@ -599,7 +599,7 @@ interface! {
             header1: Bits<64>,
             header2: Bits<64>,
             /// Place of its payload.
-            base: Bits<11>,
+            base: Bits<12>,
             data: Bits<64>,
         }
     }

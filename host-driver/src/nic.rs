@@ -48,9 +48,9 @@ pub struct NicConfig {
     pub peers: Vec<u8>,
     /// Seed of epochs and exchange numbers; None takes one from the operating system.
     pub seed: Option<u64>,
-    /// Credits granted to each peer, 1 to 64. 64 are all of the staging memory and four full
-    /// frames in flight; with several busy peers at once, fewer avoid frames that find no room and
-    /// are sent again.
+    /// The most credits that a peer is granted, 1 to 64. 64 are all of the staging memory and four
+    /// full frames in flight. The memory is divided among `peers`; those that come later get what is
+    /// left, or one frame's worth, and then frames may find no room and are sent again.
     pub credits: u8,
     /// Largest PCIe payload: 128 << n bytes, n 0 to 2.
     pub max_payload: u8,
@@ -297,7 +297,7 @@ impl Nic {
         admin.message_queue(CONTROL_DOMAIN, Some(message_queue))?;
 
         let seed = config.seed.unwrap_or_else(Epochs::os_seed);
-        let mut control = Control::new(seed, config.credits, bus.slowdown());
+        let mut control = Control::new(seed, config, bus.slowdown());
         for peer in &config.peers {
             control.peers.want(&admin, *peer)?;
         }

@@ -1,7 +1,7 @@
 //! Channels to other nodes: opened, kept open, opened again after they went down.
 
 use nic_regs::admin::{AdminStatus, PeerState};
-use nic_regs::limits::PEER_COUNT;
+use nic_regs::limits::{CREDITS_MAX, FRAME_CREDITS, PEER_COUNT};
 
 use crate::admin::Admin;
 use crate::error::{Error, Result};
@@ -12,7 +12,10 @@ const REOPEN_PAUSE_NS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     wanted: bool,
+    /// One of those among whom staging is divided from the start.
+    expected: bool,
     state: PeerState,
+    granted: u8,
     reopen_at: u64,
 }
 
@@ -53,11 +56,29 @@ impl Epochs {
 }
 
 impl Peers {
-    /// All closed.
+    /// All closed; `expected` are those that will be wanted at once, `credits` is the most that one
+    /// is granted.
     #[must_use]
-    pub const fn new(seed: u64, credits: u8) -> Self {
-        let closed = Peer { wanted: false, state: PeerState::Closed, reopen_at: 0 };
-        Self { peers: [closed; PEER_COUNT], epoch: Epochs::new(seed), credits }
+    pub fn new(seed: u64, credits: u8, expected: &[u8]) -> Self {
+        let mut number = 0;
+        let peers = [(); PEER_COUNT].map(|()| {
+            let expected = expected.contains(&number);
+            number += 1;
+            let state = PeerState::Closed;
+            Peer { wanted: false, expected, state, granted: 0, reopen_at: 0 }
+        });
+        Self { peers, epoch: Epochs::new(seed), credits }
+    }
+
+    /// The credits for `node`: its share of the staging memory, of what the others left, but enough
+    /// for one frame. What is granted beyond the memory costs retransmissions, not the channel.
+    fn grant(&self, node: u8) -> u8 {
+        let others = self.peers.iter().enumerate().filter(|(at, _)| *at != usize::from(node));
+        let others = others.filter(|(_, peer)| peer.expected || peer.state == PeerState::Open);
+        let (count, granted) = others
+            .fold((1, 0), |(count, sum), (_, peer)| (count + 1, sum + usize::from(peer.granted)));
+        let share = (CREDITS_MAX / count).min(CREDITS_MAX.saturating_sub(granted));
+        u8::try_from(share.max(FRAME_CREDITS)).map_or(self.credits, |share| share.min(self.credits))
     }
 
     /// The state of the channel to `node`, as the last event told it.
@@ -77,12 +98,12 @@ impl Peers {
     /// # Errors
     /// A failed command.
     pub fn want(&mut self, admin: &Admin, node: u8) -> Result<()> {
+        let granted = self.grant(node);
         let Some(peer) = self.peers.get_mut(usize::from(node)) else { return Ok(()) };
         peer.wanted = true;
         if peer.state == PeerState::Closed {
-            let epoch = self.epoch.next_u32();
-            admin.peer_open(node, epoch, self.credits)?;
-            self.peers[usize::from(node)].state = PeerState::Opening;
+            admin.peer_open(node, self.epoch.next_u32(), granted)?;
+            (peer.state, peer.granted) = (PeerState::Opening, granted);
         }
         Ok(())
     }
@@ -100,7 +121,8 @@ impl Peers {
                 Err(Error::Command { status: AdminStatus::BadState, .. }) => {}
                 done => done?,
             }
-            self.peers[usize::from(node)].state = PeerState::Closed;
+            let peer = &mut self.peers[usize::from(node)];
+            (peer.state, peer.granted) = (PeerState::Closed, 0);
         }
         Ok(())
     }
@@ -115,7 +137,7 @@ impl Peers {
     /// The device says that the channel is closed.
     pub fn down(&mut self, node: u8, now_ns: u64) {
         if let Some(peer) = self.peers.get_mut(usize::from(node)) {
-            peer.state = PeerState::Closed;
+            (peer.state, peer.granted) = (PeerState::Closed, 0);
             peer.reopen_at = now_ns + REOPEN_PAUSE_NS;
         }
     }
@@ -123,7 +145,7 @@ impl Peers {
     /// The card is gone; the channel is not wanted any more.
     pub fn lost(&mut self, node: u8) {
         if let Some(peer) = self.peers.get_mut(usize::from(node)) {
-            (peer.wanted, peer.state) = (false, PeerState::Closed);
+            (peer.wanted, peer.state, peer.granted) = (false, PeerState::Closed, 0);
         }
     }
 
@@ -144,5 +166,45 @@ impl Peers {
     pub fn next_deadline(&self) -> Option<u64> {
         let closed = |peer: &&Peer| peer.wanted && peer.state == PeerState::Closed;
         self.peers.iter().filter(closed).map(|peer| peer.reopen_at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(peers: &mut Peers, node: u8) -> u8 {
+        let granted = peers.grant(node);
+        let peer = &mut peers.peers[usize::from(node)];
+        (peer.state, peer.granted) = (PeerState::Open, granted);
+        granted
+    }
+
+    #[test]
+    fn staging_is_divided_among_the_peers() {
+        let grants = |expected: &[u8], nodes: &[u8]| -> Vec<u8> {
+            let mut peers = Peers::new(1, 64, expected);
+            nodes.iter().map(|&node| open(&mut peers, node)).collect()
+        };
+        assert_eq!(grants(&[3], &[3]), [64]);
+        assert_eq!(grants(&[1, 3], &[1, 3]), [32, 32]);
+        assert_eq!(grants(&[0, 1, 3], &[3, 0, 1]), [21, 21, 21]);
+        // Those that nobody told of get what is left, and a frame's worth in any case.
+        assert_eq!(grants(&[1, 3], &[1, 7, 3, 8]), [32, 21, 17, 17]);
+        assert_eq!(grants(&[], &[5, 6]), [64, 17]);
+        let all: Vec<u8> = (1..64).collect();
+        assert_eq!(grants(&all, &all), [17; 63]);
+    }
+
+    #[test]
+    fn what_a_peer_had_is_there_for_the_next() {
+        let mut peers = Peers::new(1, 40, &[]);
+        assert_eq!((open(&mut peers, 1), open(&mut peers, 2)), (40, 24));
+        peers.down(1, 0);
+        assert_eq!(open(&mut peers, 3), 32);
+        peers.lost(3);
+        peers.lost(2);
+        assert_eq!(open(&mut peers, 1), 40);
+        assert_eq!(Peers::new(1, 8, &[]).grant(1), 8);
     }
 }

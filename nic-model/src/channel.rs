@@ -136,6 +136,25 @@ impl Channels {
         }
     }
 
+    /// A frame in its turn finds no room: its sender hears of us at once, and is asked for the frame
+    /// once there is room.
+    fn starve(&mut self, node: u8) {
+        let peer = self.peer_mut(node);
+        (peer.starved, peer.owes.ack, peer.gap_sent) = (true, true, Some(peer.expected));
+        self.make_ready(node);
+    }
+
+    /// There is room in staging again.
+    pub(crate) fn ask_again(&mut self) {
+        for node in 0..small8(PEER_COUNT) {
+            let peer = self.peer_mut(node);
+            if std::mem::take(&mut peer.starved) && peer.gap_sent == Some(peer.expected) {
+                peer.owes.gap = true;
+                self.make_ready(node);
+            }
+        }
+    }
+
     /// Makes sure that the timers are looked at no later than `when`.
     fn remind(&mut self, when: u64) {
         self.next_timer = self.next_timer.min(when);

@@ -7,7 +7,7 @@ use nic_regs::csr::Stamp;
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
 use nic_regs::frame::{Header, Type, flag};
-use nic_regs::limits::{CREDITS_MAX, VI_COUNT};
+use nic_regs::limits::{CREDITS_MAX, FRAME_CREDITS, UNSEQUENCED_UNITS, VI_COUNT};
 use nic_regs::vi::{Reliability, State, StopReason};
 
 use crate::bits::low8;
@@ -53,8 +53,8 @@ pub(crate) struct Staged {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecvEngine {
     staged: VecDeque<Staged>,
-    /// Units of staging memory in use.
-    units: usize,
+    /// Units of staging memory in use: by unsequenced frames, and by sequenced ones.
+    units: [usize; 2],
     /// The descriptor of the last frame, for a frame that follows directly.
     cache: Option<(u16, Resolved)>,
 }
@@ -64,13 +64,21 @@ impl RecvEngine {
         !self.staged.is_empty()
     }
 
-    /// Whether the whole frame finds room.
-    pub(crate) fn has_room(&self, header: &Header) -> bool {
-        self.units + header.credits() <= CREDITS_MAX
+    /// Whether the whole frame finds room: sequenced frames and others have room of their own.
+    pub(crate) fn has_room(&self, frame: &Frame) -> bool {
+        let sequenced = frame.sequenced();
+        let all = if sequenced { CREDITS_MAX } else { UNSEQUENCED_UNITS };
+        self.units[usize::from(sequenced)] + frame.header.credits() <= all
+    }
+
+    /// Whether any sequenced frame finds room.
+    pub(crate) const fn has_room_for_any(&self) -> bool {
+        self.units[1] + FRAME_CREDITS <= CREDITS_MAX
     }
 
     pub(crate) fn stage(&mut self, staged: Staged) {
-        self.units += staged.frame.header.credits();
+        let sequenced = staged.frame.sequenced();
+        self.units[usize::from(sequenced)] += staged.frame.header.credits();
         self.staged.push_back(staged);
     }
 
@@ -87,7 +95,7 @@ impl Model {
     pub(crate) fn recv_step(&mut self, host: &mut dyn HostBus) {
         let Some(staged) = self.recv.staged.pop_front() else { return };
         let header = staged.frame.header;
-        self.recv.units -= header.credits();
+        self.recv.units[usize::from(staged.frame.sequenced())] -= header.credits();
         match Type::from_bits(header.kind) {
             Some(Type::Message) => self.take_message(&staged.frame, staged.incarnation, host),
             Some(kind) => {
@@ -102,6 +110,9 @@ impl Model {
         }
         if staged.frame.sequenced() {
             self.release_credits(header.src_node, staged.incarnation, header.credits());
+        }
+        if self.recv.has_room_for_any() {
+            self.channels.ask_again();
         }
     }
 

@@ -126,8 +126,11 @@ fn down_while_filling() {
 fn keepalive() {
     let mut single = Single::opened(25);
     single.0.nodes[0].model.inputs.keepalive = 0;
-    single.0.run(50_000);
+    single.0.run(1_000_000);
     assert!(single.sent().is_empty());
+    // An Ack once in a long time, in case that the last one was lost; nobody is dead.
+    single.0.run(2_200_000);
+    assert_eq!(single.kinds(), [Type::Ack; 3]);
     single.0.nodes[0].model.inputs.keepalive = 5_000;
     single.0.nodes[0].model.inputs.retry_limit = 3;
     single.put(from_peer(Type::Ack), &[]);
@@ -149,6 +152,32 @@ fn keepalive() {
     assert!(world.nodes.iter().all(|node| node.kills.is_empty()));
     world.cut_off = true;
     world.until(10_000, "both die", |world| world.nodes.iter().all(|node| !node.kills.is_empty()));
+}
+
+/// The only Ack that gives credits back is lost: without keepalive, too, it comes again.
+#[test]
+fn lost_credits_come_again() {
+    let mut world = World::new(2, 27);
+    for node in &mut world.nodes {
+        node.model.inputs.keepalive = 0;
+    }
+    world.open(0, 1, 8);
+    world.nodes[1].manners.read = false;
+    let header = Header { kind: Type::Fin as u8, flags: flag::SEQUENCED, ..Header::default() };
+    let frame = Frame { peer: 1, header, payload: Vec::new() };
+    world.nodes[0].outbox.extend(std::iter::repeat_n(frame.clone(), 8));
+    world.until(5_000, "acknowledgement", |world| {
+        world.nodes[0].outcomes.len() == 8 && world.nodes[0].model.outputs.free_chunks == 128
+    });
+    world.cut_off = true;
+    world.nodes[1].manners.read = true;
+    world.until(5_000, "the frames", |world| world.nodes[1].inbox.len() == 8);
+    world.run(2_000);
+    world.cut_off = false;
+    world.nodes[0].outbox.push_back(frame);
+    world.run(20_000);
+    assert_eq!(world.nodes[1].inbox.len(), 8);
+    world.until(1_100_000, "one more", |world| world.nodes[1].inbox.len() == 9);
 }
 
 #[test]
@@ -308,12 +337,31 @@ fn disabled() {
     let mut single = Single::opened(29);
     let counts = single.0.nodes[0].counts;
     single.0.nodes[0].model.inputs.enable = 0;
-    single.0.nodes[0].model.inputs.keepalive = 1_000;
     single.put(from_peer(Type::Rst), &[]);
     single.inject_beats(&[1, 2, 3]);
     single.0.run(50_000);
     assert!(single.sent().is_empty() && single.0.nodes[0].counts == counts);
     assert_eq!(single.query(1), PeerState::Open);
+    // Sending and timers go on: two frames, and again at their time-out, keepalive, death.
+    assert_eq!(single.offer(1, Type::Data, 8, true), Outcome::Committed);
+    assert_eq!(single.offer(1, Type::Data, 300, true), Outcome::Committed);
+    single.0.run(3_000);
+    assert_eq!(single.kinds(), [Type::Data; 4]);
+    single.0.nodes[0].model.inputs.enable = 1;
+    single.put(Header { acknowledgement: 2, ..from_peer(Type::Ack) }, &[]);
+    single.0.nodes[0].model.inputs.enable = 0;
+    single.0.nodes[0].model.inputs.keepalive = 5_000;
+    single.0.run(12_000);
+    assert_eq!(single.kinds(), [Type::Ack; 2]);
+    single.0.until(40_000, "death", |world| !world.nodes[0].kills.is_empty());
+    single.expect_down(PeerDownReason::Dead);
+}
+
+#[test]
+fn enabled_in_mid_frame() {
+    let mut single = Single::opened(29);
+    let counts = single.0.nodes[0].counts;
+    single.0.nodes[0].model.inputs.enable = 0;
     // Enabled in the middle of a frame: the rest of it is ignored too.
     single.inject_beats(&[3; 20]);
     single.0.run(10);

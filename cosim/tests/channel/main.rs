@@ -8,5 +8,6 @@ mod node;
 mod peer;
 mod rate;
 mod reliable;
+mod staging;
 mod taker;
 mod world;

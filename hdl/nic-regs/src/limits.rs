@@ -27,16 +27,22 @@ pub const POOL_CHUNK_BYTES: usize = 256;
 pub const POOL_PEER_CHUNKS: usize = 64;
 /// Chunks that data frames leave to control frames (acknowledgements of VIs, refusals, messages).
 pub const POOL_RESERVED_CHUNKS: usize = 4;
-/// The receiver's staging memory, in 8-byte beats.
-pub const STAGING_BEATS: usize = 2048;
+/// The receiver's staging memory, in 8-byte beats: one half for sequenced frames, one for the others.
+pub const STAGING_BEATS: usize = 4096;
 /// Payload beats of staging that one credit stands for: as many as a pool chunk holds.
 pub const CREDIT_BEATS: usize = 32;
-/// Credits that the whole staging memory is worth.
-pub const CREDITS_MAX: usize = STAGING_BEATS / CREDIT_BEATS;
+/// Credits that the room for sequenced frames is worth.
+pub const CREDITS_MAX: usize = STAGING_BEATS / 2 / CREDIT_BEATS;
+/// Units of staging, as large as credits, for unsequenced frames.
+pub const UNSEQUENCED_UNITS: usize = STAGING_BEATS / CREDIT_BEATS - CREDITS_MAX;
+/// Credits of the largest frame, an RDMA write of 4,096 bytes behind its header.
+pub const FRAME_CREDITS: usize = (LINK_PAYLOAD_BYTES + 16).div_ceil(8 * CREDIT_BEATS);
 /// Credits by which frames that wait in the pool may exceed their peer's limit.
 pub const CREDITS_AHEAD: usize = 32;
 /// Chunks that a frame beyond its peer's limit leaves to frames within theirs.
 pub const POOL_AHEAD_CHUNKS: usize = POOL_CHUNK_COUNT / 2;
+/// Cycles after which a node that sent a peer nothing sends an Ack, if KEEPALIVE is 0.
+pub const QUIET_CYCLES: u32 = 1 << 20;
 /// Outstanding PCIe read tags.
 pub const READ_TAG_COUNT: usize = 32;
 /// Completion buffer of one read tag, in bytes, and so the largest read request.

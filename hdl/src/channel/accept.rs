@@ -32,9 +32,12 @@ pub struct Accept {
     pub header0: Signal<In, Bits<64>>,
     pub header1: Signal<In, Bits<64>>,
     pub header2: Signal<In, Bits<64>>,
-    /// Staging has room for it (cycle 1).
+    /// Staging has room for it, if it is sequenced, or not (cycle 1).
     pub fits: Signal<In, Bit>,
+    pub fits_loose: Signal<In, Bit>,
     pub commit: Signal<Out, Bit>,
+    /// With `commit`: it is unsequenced.
+    pub loose: Signal<Out, Bit>,
     // Command (call).
     pub command: Signal<In, Bit>,
     /// Open (else: down, if it is not already).
@@ -68,6 +71,10 @@ pub struct Accept {
     pub mark_ack: Signal<Out, Bit>,
     pub mark_owed: Signal<Out, Bit>,
     pub mark_refused: Signal<Out, Bit>,
+    /// Its frame found no room: a GAP when there is room again.
+    pub mark_starved: Signal<Out, Bit>,
+    /// Something good was received.
+    pub heard: Signal<Out, Bit>,
     /// DropNode, DropTag, DropOrder, DropDuplicate, DropStaging.
     pub drops: Signal<Out, Bits<5>>,
     /// PeersLost.
@@ -101,10 +108,6 @@ pub struct Accept {
     lost_bit: DFF<Bit>,
     // Fields.
     source: Signal<Local, Bits<6>>,
-    frame_tag: Signal<Local, Bits<16>>,
-    credit: Signal<Local, Bits<8>>,
-    acknowledgement: Signal<Local, Bits<16>>,
-    word: Signal<Local, Bits<32>>,
     idle: Signal<Local, Bit>,
     look: Signal<Local, Bits<6>>,
     at: Signal<Local, Bits<6>>,
@@ -114,10 +117,10 @@ pub struct Accept {
     go_down: Signal<Local, Bit>,
     go_opening: Signal<Local, Bit>,
     refuse: Signal<Local, Bit>,
-    taken: Signal<Local, Bit>,
     ack_good: Signal<Local, Bit>,
     same_epoch: Signal<Local, Bit>,
     ack_moves: Signal<Local, Bit>,
+    in_order: Signal<Local, Bit>,
     reason: Signal<Local, Bits<3>>,
     reason_restarted: Num<3, { PeerDownReason::Restarted as u64 }>,
     reason_reset: Num<3, { PeerDownReason::Reset as u64 }>,
@@ -136,10 +139,6 @@ impl Logic for Accept {
         clock!(self, clock, tables, compare);
         self.compare.reset.next = self.reset.val();
         self.source.next = self.header0.val().get_bits::<6>(32);
-        self.frame_tag.next = self.header0.val().get_bits::<16>(48);
-        self.credit.next = self.header1.val().get_bits::<8>(56);
-        self.acknowledgement.next = self.header2.val().get_bits::<16>(16);
-        self.word.next = self.header2.val().get_bits::<32>(32);
 
         // Cycle 0: read. A command looks at its peer through the same port when no frame is there.
         self.idle.next = !(self.coming.val() | self.compare.busy.val());
@@ -165,9 +164,11 @@ impl Logic for Accept {
         self.compare.header1.next = self.header1.val();
         self.compare.header2.next = self.header2.val();
         self.compare.fits.next = self.fits.val();
+        self.compare.fits_loose.next = self.fits_loose.val();
 
         // Cycle 2: the verdict.
         self.ack_good.next = self.compare.ack_step.val() <= self.compare.ack_room.val();
+        self.in_order.next = self.compare.ahead.val() == self.zero_16.val();
         self.ack_moves.next =
             self.ack_good.val() & (self.compare.ack_step.val() != self.zero_16.val());
         self.same_epoch.next = self.compare.same_epoch.val() == self.all_4.val();
@@ -175,7 +176,7 @@ impl Logic for Accept {
         self.go_down.next = false;
         self.go_opening.next = false;
         self.refuse.next = false;
-        self.taken.next = false;
+        self.heard.next = false;
         self.reason.next = self.command_reason.val();
         self.commit.next = false;
         self.mark_synack.next = false;
@@ -183,6 +184,8 @@ impl Logic for Accept {
         self.mark_ack.next = false;
         self.mark_owed.next = false;
         self.mark_refused.next = false;
+        self.mark_starved.next = false;
+        self.loose.next = !self.compare.is_sequenced.val();
         self.drop_bits.d.next = 0.into();
         self.drops.next = self.drop_bits.q.val();
         self.tables.write_expected.next = false;
@@ -211,28 +214,31 @@ impl Logic for Accept {
                 self.drop_bits.d.next = 2.into();
                 self.refuse.next = true;
             } else {
-                self.taken.next = true;
+                self.heard.next = true;
                 if self.compare.is_sequenced.val() {
+                    self.tables.write_expected.next = !self.compare.ahead.val().get_bit(15);
                     if self.compare.ahead.val().get_bit(15) {
                         self.drop_bits.d.next = 8.into();
                         self.mark_ack.next = true;
-                    } else if self.compare.ahead.val() != self.zero_16.val() {
-                        self.drop_bits.d.next = 4.into();
-                        self.mark_gap.next = !self.compare.gap_asked.val();
-                        self.tables.write_expected.next = true;
-                        self.tables.expected.next =
-                            bit_cast::<17, 16>(self.compare.expects.val()) | self.asked.val();
-                    } else if !self.compare.room.val() {
-                        self.drop_bits.d.next = 16.into();
-                    } else {
+                    } else if self.in_order.val() & self.compare.room.val() {
                         self.commit.next = true;
                         self.mark_owed.next = true;
-                        self.tables.write_expected.next = true;
+                    } else {
+                        // No GAP for the frames behind it. If there was no room, its sender hears
+                        // of us now.
+                        self.tables.expected.next =
+                            bit_cast::<17, 16>(self.compare.expects.val()) | self.asked.val();
+                        self.mark_ack.next = self.in_order.val();
+                        self.mark_starved.next = self.in_order.val();
+                        self.mark_gap.next = !(self.in_order.val() | self.compare.gap_asked.val());
+                        self.drop_bits.d.next = 4.into();
+                        if self.in_order.val() {
+                            self.drop_bits.d.next = 16.into();
+                        }
                     }
                 } else if self.compare.is_data.val() {
-                    if self.compare.room.val() {
-                        self.commit.next = true;
-                    } else {
+                    self.commit.next = self.compare.room_loose.val();
+                    if !self.compare.room_loose.val() {
                         self.drop_bits.d.next = 16.into();
                     }
                 } else {
@@ -240,17 +246,17 @@ impl Logic for Accept {
                 }
             }
         }
-        self.mark_acked.next = self.taken.val() & self.ack_moves.val();
-        self.mark_moved.next = self.taken.val()
+        self.mark_acked.next = self.heard.val() & self.ack_moves.val();
+        self.mark_moved.next = self.heard.val()
             & (!self.compare.limit_step.val().get_bit(7))
             & (self.compare.limit_step.val() != self.zero_8.val());
-        self.mark_gapped.next = self.taken.val() & self.ack_good.val() & self.compare.is_gap.val();
+        self.mark_gapped.next = self.heard.val() & self.ack_good.val() & self.compare.is_gap.val();
 
         // A command in a free cycle.
         self.done.d.next = false;
         self.command_done.next = self.done.q.val();
         self.tables.write_reset_tag.next = self.refuse.val();
-        self.tables.reset_tag.next = self.frame_tag.val();
+        self.tables.reset_tag.next = self.header0.val().get_bits::<16>(48);
         self.tables.reset_tag_own.next = false;
         self.mark_rst.next = self.refuse.val();
         if self.idle.val() & self.command.val() & !self.done.q.val() {
@@ -299,18 +305,18 @@ impl Logic for Accept {
         self.tables.write_peer.next = self.at.val();
         self.tables.write_tag.next = self.go_up.val();
         self.tables.tag.next = self.compare.new_tag.val();
-        self.tables.remote.next = self.word.val();
+        self.tables.remote.next = self.header2.val().get_bits::<32>(32);
         self.tables.write_own.next = self.go_opening.val();
         self.tables.own.next = self.command_epoch.val();
         self.tables.write_acked.next = self.mark_acked.val() | self.go_opening.val();
-        self.tables.acked.next = self.acknowledgement.val();
+        self.tables.acked.next = self.header2.val().get_bits::<16>(16);
         if self.go_opening.val() {
             self.tables.acked.next = 0.into();
         }
         self.tables.write_gap.next = self.mark_gapped.val();
         self.tables.write_limit.next = self.go_up.val() | self.mark_moved.val();
-        self.tables.limit.next = self.credit.val();
-        self.tables.write_heard.next = self.go_up.val() | self.taken.val();
+        self.tables.limit.next = self.header1.val().get_bits::<8>(56);
+        self.tables.write_heard.next = self.go_up.val() | self.heard.val();
         self.tables.heard.next = self.now.val();
         self.tables.write_reason.next = self.go_down.val();
         self.tables.reason.next = self.reason.val();

@@ -26,6 +26,7 @@ pub struct Compare {
     pub header1: Signal<In, Bits<64>>,
     pub header2: Signal<In, Bits<64>>,
     pub fits: Signal<In, Bit>,
+    pub fits_loose: Signal<In, Bit>,
     /// A frame is in cycle 1 or 2.
     pub busy: Signal<Out, Bit>,
     // Cycle 2.
@@ -57,7 +58,9 @@ pub struct Compare {
     pub ack_room: Signal<Out, Bits<16>>,
     /// How far the credit limit moves (signed).
     pub limit_step: Signal<Out, Bits<8>>,
+    /// For it as a sequenced frame, and as an unsequenced one.
     pub room: Signal<Out, Bit>,
+    pub room_loose: Signal<Out, Bit>,
     step1: DFF<Bit>,
     was_open1: DFF<Bit>,
     was_opening1: DFF<Bit>,
@@ -93,6 +96,7 @@ pub struct Compare {
     ack_room_q: DFF<Bits<16>>,
     limit_step_q: DFF<Bits<8>>,
     room_q: DFF<Bit>,
+    room_loose_q: DFF<Bit>,
     kind: Signal<Local, Bits<8>>,
     frame_tag: Signal<Local, Bits<16>>,
     flags: Signal<Local, Bits<8>>,
@@ -118,7 +122,7 @@ impl Logic for Compare {
         dff_setup!(self, clock, is_refused_q, is_data_q, is_sequenced_q, tag_good_q, join_good_q);
         dff_setup!(self, clock, same_epoch_q, ahead_q, gap_asked_q, following_q, expects_q);
         dff_setup!(self, clock, new_tag_q, ack_step_q, ack_room_q, room_q, limit1);
-        dff_setup!(self, clock, limit_step_q);
+        dff_setup!(self, clock, limit_step_q, room_loose_q);
         self.kind.next = self.header0.val().get_bits::<8>(8);
         self.frame_tag.next = self.header0.val().get_bits::<16>(48);
         self.flags.next = self.header1.val().get_bits::<8>(48);
@@ -181,6 +185,7 @@ impl Logic for Compare {
         self.ack_room_q.d.next = self.newest1.q.val() - self.acked1.q.val();
         self.limit_step_q.d.next = self.header1.val().get_bits::<8>(56) - self.limit1.q.val();
         self.room_q.d.next = self.fits.val();
+        self.room_loose_q.d.next = self.fits_loose.val();
 
         self.valid.next = self.valid_q.q.val();
         self.is_misfit.next = self.is_misfit_q.q.val();
@@ -205,6 +210,7 @@ impl Logic for Compare {
         self.ack_room.next = self.ack_room_q.q.val();
         self.limit_step.next = self.limit_step_q.q.val();
         self.room.next = self.room_q.q.val();
+        self.room_loose.next = self.room_loose_q.q.val();
         if self.reset.val() {
             self.step1.d.next = false;
             self.valid_q.d.next = false;

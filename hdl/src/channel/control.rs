@@ -22,7 +22,6 @@ pub struct Control {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub ready: Signal<In, Bit>,
-    pub enable: Signal<In, Bit>,
     /// The peer of the entry in hand, and the one to turn to.
     pub peer: Signal<Out, Bits<6>>,
     pub peer_after: Signal<Out, Bits<6>>,
@@ -66,6 +65,8 @@ pub struct Control {
     pub quiet: Signal<In, Bit>,
     pub silent: Signal<In, Bit>,
     pub hopeless: Signal<In, Bit>,
+    /// The peer was heard since the last time-out: this one does not count.
+    pub heard: Signal<In, Bit>,
     /// The next job is to be chosen, or made of the committed frame.
     pub pick: Signal<Out, Bit>,
     pub direct: Signal<Out, Bit>,
@@ -197,8 +198,7 @@ impl Logic for Control {
                             self.free_put.next = true;
                         } else {
                             // At once, unless others go before it.
-                            self.direct.next = self.enable.val()
-                                & self.put_covered.val()
+                            self.direct.next = self.put_covered.val()
                                 & !(self.todo.val()
                                     | self.job_full.val()
                                     | self.opens.val()
@@ -257,7 +257,7 @@ impl Logic for Control {
                 self.order_open.d.next = false;
                 self.order_reason.d.next = self.reason_dead.val();
                 if (self.is_open.val() & self.silent.val())
-                    | (self.late.val() & self.hopeless.val())
+                    | (self.late.val() & self.hopeless.val() & !self.heard.val())
                 {
                     self.ordering.d.next = true;
                     self.ends.next = false;

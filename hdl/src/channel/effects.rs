@@ -25,8 +25,11 @@ pub struct Effects {
     pub newest: Signal<In, Bits<16>>,
     /// A channel starts: from number 0.
     pub fresh: Signal<In, Bit>,
-    pub free: Signal<In, Bit>,
-    pub frame: Signal<In, Bits<7>>,
+    /// The list's head is to be freed, or the committed frame.
+    pub pops: Signal<In, Bit>,
+    pub head: Signal<In, Bits<7>>,
+    pub frees: Signal<In, Bit>,
+    pub put: Signal<In, Bits<7>>,
     pub peer_out: Signal<Out, Bits<6>>,
     pub syn_out: Signal<Out, Bit>,
     pub ack_out: Signal<Out, Bit>,
@@ -78,8 +81,11 @@ impl Logic for Effects {
         if self.fresh.val() {
             self.newest_q.d.next = self.zero_16.val();
         }
-        self.free_q.d.next = self.free.val();
-        self.frame_q.d.next = self.frame.val();
+        self.free_q.d.next = self.pops.val() | self.frees.val();
+        self.frame_q.d.next = self.head.val();
+        if self.frees.val() {
+            self.frame_q.d.next = self.put.val();
+        }
         self.peer_out.next = self.peer_q.q.val();
         self.syn_out.next = self.syn_q.q.val();
         self.ack_out.next = self.ack_q.q.val();

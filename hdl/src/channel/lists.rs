@@ -15,11 +15,12 @@
 //! | number | sequence number of the sequenced frame at or behind `turn` |
 //! | top | one above the highest number ever sent |
 //! | gap, gap_known | the number for which a GAP was obeyed |
-//! | stamp, tries | start of the retry time-out, time-outs since progress |
+//! | stamp, tries, mute | start of the retry time-out, time-outs without progress, silent ones in a row |
 //! | sent | when anything was last sent |
 //!
 //! Nothing is cleared by reset: opening a channel writes its entry (`fresh`).
 use super::covers::Covers;
+use super::num::Num;
 use crate::leaf::LutRam;
 use rust_hdl::prelude::*;
 
@@ -49,8 +50,11 @@ pub struct Lists {
     pub pop: Signal<In, Bit>,
     /// Something was acknowledged, or the channel is up: no time-out so far.
     pub progress: Signal<In, Bit>,
-    /// A time-out.
+    /// A time-out: the time doubles, unless this was the longest; it is silent, unless the peer was
+    /// heard.
     pub again: Signal<In, Bit>,
+    pub longest: Signal<In, Bit>,
+    pub heard: Signal<In, Bit>,
     /// Everything unacknowledged is to be sent again.
     pub rewind: Signal<In, Bit>,
     /// Remembers the gap at the head.
@@ -82,14 +86,17 @@ pub struct Lists {
     pub turn_covered: Signal<Out, Bit>,
     pub put_covered: Signal<Out, Bit>,
     pub stamp: Signal<Out, Bits<32>>,
-    pub tries: Signal<Out, Bits<4>>,
+    /// tries 3:0, mute 7:4.
+    pub tries: Signal<Out, Bits<8>>,
+    /// Silence is counted from here on: the peer was not heard since.
+    pub forget: Signal<Out, Bit>,
     pub sent: Signal<Out, Bits<32>>,
     /// head 6:0, tail 13:7, turn 20:14, prior 27:21, live 28, todo 29.
     places: LutRam<30, 6>,
     /// freed 15:0, top 31:16, number 47:32, gap 63:48.
     numbers: LutRam<64, 6>,
-    /// stamp 31:0, tries 35:32, gap_known 36.
-    times: LutRam<37, 6>,
+    /// stamp 31:0, tries 35:32, gap_known 36, mute 40:37.
+    times: LutRam<41, 6>,
     sents: LutRam<32, 6>,
     /// The frame behind each, for the head and for the turn.
     links: LutRam<7, 7>,
@@ -110,6 +117,7 @@ pub struct Lists {
     gap_known: DFF<Bit>,
     started: DFF<Bits<32>>,
     trial: DFF<Bits<4>>,
+    mute: DFF<Bits<4>>,
     last_sent: DFF<Bits<32>>,
     after_first: DFF<Bits<7>>,
     link: DFF<Bits<7>>,
@@ -126,24 +134,17 @@ pub struct Lists {
     is_new: DFF<Bit>,
     unsettled: DFF<Bit>,
     was_obeyed: DFF<Bit>,
+    is_untried: DFF<Bit>,
+    zero_4: Num<4, 0>,
 }
 
 impl Logic for Lists {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, first, tail, place, prior, alive, more, done, top, following, gap);
-        dff_setup!(self, clock, gap_known, started, trial, last_sent);
+        dff_setup!(self, clock, gap_known, started, trial, mute, last_sent, is_untried, is_wide);
         dff_setup!(self, clock, link, is_loose, is_tail, is_head, alone, done_after);
-        dff_setup!(
-            self,
-            clock,
-            following_after,
-            is_new,
-            unsettled,
-            was_obeyed,
-            after_first,
-            is_wide
-        );
+        dff_setup!(self, clock, following_after, is_new, unsettled, was_obeyed, after_first);
         clock!(self, clock, places, numbers, times, sents, links, links_turn, looses, covers);
         // Registered before an operation: the links behind its frames, and comparisons.
         self.links.read_address.next = self.first.q.val();
@@ -181,6 +182,7 @@ impl Logic for Lists {
             self.started.d.next = self.times.read_data.val().get_bits::<32>(0);
             self.trial.d.next = self.times.read_data.val().get_bits::<4>(32);
             self.gap_known.d.next = self.times.read_data.val().get_bit(36);
+            self.mute.d.next = self.times.read_data.val().get_bits::<4>(37);
             self.last_sent.d.next = self.sents.read_data.val();
         } else if self.append.val() {
             self.link_write.next = self.alive.q.val();
@@ -239,14 +241,21 @@ impl Logic for Lists {
             self.more.d.next = true;
             self.following.d.next = self.done.q.val();
         }
-        if self.sends.val() {
+        if self.sends.val() | self.fresh.val() {
             self.last_sent.d.next = self.now.val();
         }
-        if self.progress.val() {
+        if self.progress.val() | self.fresh.val() {
             self.trial.d.next = 0.into();
+            self.mute.d.next = 0.into();
             self.started.d.next = self.now.val();
         } else if self.again.val() {
-            self.trial.d.next = self.trial.q.val() + 1;
+            if !self.longest.val() {
+                self.trial.d.next = self.trial.q.val() + 1;
+            }
+            self.mute.d.next = self.mute.q.val() + 1;
+            if self.heard.val() {
+                self.mute.d.next = 0.into();
+            }
             self.started.d.next = self.now.val();
         }
         if self.obey.val() {
@@ -260,9 +269,6 @@ impl Logic for Lists {
             self.top.d.next = 0.into();
             self.following.d.next = 0.into();
             self.gap_known.d.next = false;
-            self.trial.d.next = 0.into();
-            self.started.d.next = self.now.val();
-            self.last_sent.d.next = self.now.val();
         }
 
         self.live.next = self.alive.q.val();
@@ -284,7 +290,13 @@ impl Logic for Lists {
         self.was_obeyed.d.next = self.gap_known.q.val() & (self.gap.q.val() == self.done.q.val());
         self.obeyed.next = self.was_obeyed.q.val();
         self.stamp.next = self.started.q.val();
-        self.tries.next = self.trial.q.val();
+        self.tries.next =
+            bit_cast::<8, 4>(self.trial.q.val()) | (bit_cast::<8, 4>(self.mute.q.val()) << 4);
+        self.is_untried.d.next = self.trial.q.val() == self.zero_4.val();
+        self.forget.next = self.fresh.val()
+            | self.progress.val()
+            | self.again.val()
+            | (self.counts.val() & self.is_untried.q.val());
         self.sent.next = self.last_sent.q.val();
 
         self.covers.peer.next = self.peer.val();
@@ -325,9 +337,10 @@ impl Logic for Lists {
         self.times.read_address.next = self.peer_after.val();
         self.times.write_address.next = self.peer.val();
         self.times.write_enable.next = self.load.val();
-        self.times.write_data.next = bit_cast::<37, 32>(self.started.q.val())
-            | (bit_cast::<37, 4>(self.trial.q.val()) << 32)
-            | (bit_cast::<37, 1>(self.gap_known.q.val().into()) << 36);
+        self.times.write_data.next = bit_cast::<41, 32>(self.started.q.val())
+            | (bit_cast::<41, 4>(self.trial.q.val()) << 32)
+            | (bit_cast::<41, 1>(self.gap_known.q.val().into()) << 36)
+            | (bit_cast::<41, 4>(self.mute.q.val()) << 37);
         self.sents.read_address.next = self.peer_after.val();
         self.sents.write_address.next = self.peer.val();
         self.sents.write_enable.next = self.load.val();

@@ -13,8 +13,8 @@ use rust_hdl::prelude::*;
 /// | 0 | RST | receiver, peer machine (close) |
 /// | 1 | SYN | peer machine |
 /// | 2 | SYN-ACK | receiver |
-/// | 3 | Ack with GAP | receiver |
-/// | 4 | Ack | receiver (duplicate), delay (due), peer machine (keepalive) |
+/// | 3 | Ack with GAP | receiver (order; no room, once there is room) |
+/// | 4 | Ack | receiver (duplicate, no room), delay (due), peer machine (keepalive) |
 /// | 5 | MessageRefused | staging |
 /// | 6 | frames of the pool | peer machine, receiver (credits for frames that wait for them) |
 #[derive(LogicBlock, Default)]
@@ -28,6 +28,9 @@ pub struct TxMarks {
     pub rx_ack: Signal<In, Bit>,
     /// Its credit limit moved.
     pub rx_moved: Signal<In, Bit>,
+    /// Its frame found no room in staging: a GAP when there is room.
+    pub rx_starved: Signal<In, Bit>,
+    pub room: Signal<In, Bit>,
     pub due_peer: Signal<In, Bits<6>>,
     pub due: Signal<In, Bit>,
     pub refuse_peer: Signal<In, Bits<6>>,
@@ -60,6 +63,10 @@ pub struct TxMarks {
     from_gap: DFF<Bit>,
     from_ack: DFF<Bit>,
     from_moved: DFF<Bit>,
+    from_starved: DFF<Bit>,
+    starved: DFF<Bits<64>>,
+    hungry: Signal<Local, Bits<64>>,
+    asks: Signal<Local, Bits<64>>,
     late: DFF<Bits<6>>,
     late_moved: DFF<Bit>,
     moved_one: Signal<Local, Bits<64>>,
@@ -87,8 +94,9 @@ impl Logic for TxMarks {
     fn update(&mut self) {
         dff_setup!(self, clock, rst, syn, synack, gap, ack, refused, data, any);
         dff_setup!(self, clock, from, from_rst, from_synack, from_gap, from_ack);
-        dff_setup!(self, clock, blocked, from_moved, late, late_moved);
+        dff_setup!(self, clock, blocked, from_moved, late, late_moved, from_starved, starved);
         self.from_moved.d.next = self.rx_moved.val();
+        self.from_starved.d.next = self.rx_starved.val();
         self.late.d.next = self.from.q.val();
         self.late_moved.d.next = self.from_moved.q.val();
         self.from.d.next = self.rx_peer.val();
@@ -127,6 +135,18 @@ impl Logic for TxMarks {
         }
         self.blocked.d.next =
             (self.blocked.q.val() & self.moved_keep.val()) | self.blocks_one.val();
+
+        // Frames that found no room.
+        self.hungry.next = self.starved.q.val();
+        self.asks.next = 0.into();
+        if self.room.val() {
+            self.hungry.next = 0.into();
+            self.asks.next = self.starved.q.val();
+        }
+        self.starved.d.next = self.hungry.val();
+        if self.from_starved.q.val() {
+            self.starved.d.next = self.hungry.val() | self.rx_one.val();
+        }
 
         // What stays of each kind.
         self.kept_rst.next = self.rst.q.val();
@@ -171,9 +191,9 @@ impl Logic for TxMarks {
         if self.from_synack.q.val() {
             self.synack.d.next = self.kept_synack.val() | self.rx_one.val();
         }
-        self.gap.d.next = self.kept_gap.val();
+        self.gap.d.next = self.kept_gap.val() | self.asks.val();
         if self.from_gap.q.val() {
-            self.gap.d.next = self.kept_gap.val() | self.rx_one.val();
+            self.gap.d.next = self.kept_gap.val() | self.asks.val() | self.rx_one.val();
         }
         if self.from_ack.q.val() & self.hub_ack.val() {
             self.ack.d.next =
@@ -225,6 +245,8 @@ impl Logic for TxMarks {
             self.refused.d.next = 0.into();
             self.data.d.next = 0.into();
             self.blocked.d.next = 0.into();
+            self.starved.d.next = 0.into();
+            self.from_starved.d.next = false;
             self.from_moved.d.next = false;
             self.late_moved.d.next = false;
             self.any.d.next = 0.into();
@@ -232,144 +254,6 @@ impl Logic for TxMarks {
             self.from_synack.d.next = false;
             self.from_gap.d.next = false;
             self.from_ack.d.next = false;
-        }
-    }
-}
-
-/// What the receiver leaves to the peer machine.
-///
-/// | bit of `found`, `hub_clear` | mark |
-/// |---|---|
-/// | 0 | the channel came up |
-/// | 1 | the channel went down: its frames are to be freed |
-/// | 2 | frames were acknowledged |
-/// | 3 | a gap was reported: go back |
-#[derive(LogicBlock, Default)]
-pub struct ServiceMarks {
-    pub clock: Signal<In, Clock>,
-    pub reset: Signal<In, Bit>,
-    pub rx_peer: Signal<In, Bits<6>>,
-    pub rx_up: Signal<In, Bit>,
-    pub rx_down: Signal<In, Bit>,
-    pub rx_acked: Signal<In, Bit>,
-    pub rx_gapped: Signal<In, Bit>,
-    /// The marks of this peer are `found`; some of them are taken over.
-    pub look_peer: Signal<In, Bits<6>>,
-    pub look_clear: Signal<In, Bits<4>>,
-    pub hub_peer: Signal<In, Bits<6>>,
-    pub hub_clear: Signal<In, Bits<4>>,
-    /// These are put back.
-    pub hub_renew: Signal<In, Bits<4>>,
-    pub found: Signal<Out, Bits<4>>,
-    /// Peers with any mark, one cycle late.
-    pub want: Signal<Out, Bits<64>>,
-    up: DFF<Bits<64>>,
-    down: DFF<Bits<64>>,
-    acked: DFF<Bits<64>>,
-    gapped: DFF<Bits<64>>,
-    any: DFF<Bits<64>>,
-    from: DFF<Bits<6>>,
-    from_up: DFF<Bit>,
-    from_down: DFF<Bit>,
-    from_acked: DFF<Bit>,
-    from_gapped: DFF<Bit>,
-    rx_one: Signal<Local, Bits<64>>,
-    hub_one: Signal<Local, Bits<64>>,
-    look_one: Signal<Local, Bits<64>>,
-    keep: Signal<Local, Bits<64>>,
-    look_keep: Signal<Local, Bits<64>>,
-    falls: Signal<Local, Bit>,
-    kept_up: Signal<Local, Bits<64>>,
-    kept_down: Signal<Local, Bits<64>>,
-    kept_acked: Signal<Local, Bits<64>>,
-    kept_gapped: Signal<Local, Bits<64>>,
-    one: Num<64, 1>,
-}
-
-impl Logic for ServiceMarks {
-    #[hdl_gen]
-    fn update(&mut self) {
-        dff_setup!(self, clock, up, down, acked, gapped, any);
-        dff_setup!(self, clock, from, from_up, from_down, from_acked, from_gapped);
-        self.from.d.next = self.rx_peer.val();
-        self.from_up.d.next = self.rx_up.val();
-        self.from_down.d.next = self.rx_down.val();
-        self.from_acked.d.next = self.rx_acked.val();
-        self.from_gapped.d.next = self.rx_gapped.val();
-        self.rx_one.next = self.one.val() << self.from.q.val();
-        self.look_one.next = self.one.val() << self.look_peer.val();
-        self.look_keep.next = !self.look_one.val();
-        self.hub_one.next = self.one.val() << self.hub_peer.val();
-        self.keep.next = !self.hub_one.val();
-        self.kept_up.next = self.up.q.val();
-        if self.hub_clear.val().get_bit(0) {
-            self.kept_up.next = self.up.q.val() & self.keep.val();
-        }
-        self.kept_down.next = self.down.q.val();
-        if self.hub_clear.val().get_bit(1) {
-            self.kept_down.next = self.down.q.val() & self.keep.val();
-        }
-        self.kept_acked.next = self.acked.q.val();
-        if self.hub_clear.val().get_bit(2) {
-            self.kept_acked.next = self.acked.q.val() & self.keep.val();
-        } else if self.look_clear.val().get_bit(2) {
-            self.kept_acked.next = self.acked.q.val() & self.look_keep.val();
-        }
-        self.kept_gapped.next = self.gapped.q.val();
-        if self.hub_clear.val().get_bit(3) {
-            self.kept_gapped.next = self.gapped.q.val() & self.keep.val();
-        } else if self.look_clear.val().get_bit(3) {
-            self.kept_gapped.next = self.gapped.q.val() & self.look_keep.val();
-        }
-        self.up.d.next = self.kept_up.val();
-        if self.from_up.q.val() {
-            self.up.d.next = self.kept_up.val() | self.rx_one.val();
-        }
-        self.down.d.next = self.kept_down.val();
-        if self.from_down.q.val() {
-            self.down.d.next = self.kept_down.val() | self.rx_one.val();
-        }
-        self.acked.d.next = self.kept_acked.val();
-        if self.from_acked.q.val() & self.hub_renew.val().get_bit(2) {
-            self.acked.d.next = self.kept_acked.val() | self.rx_one.val() | self.hub_one.val();
-        } else if self.from_acked.q.val() {
-            self.acked.d.next = self.kept_acked.val() | self.rx_one.val();
-        } else if self.hub_renew.val().get_bit(2) {
-            self.acked.d.next = self.kept_acked.val() | self.hub_one.val();
-        }
-        self.gapped.d.next = self.kept_gapped.val();
-        if self.from_gapped.q.val() & self.hub_renew.val().get_bit(3) {
-            self.gapped.d.next = self.kept_gapped.val() | self.rx_one.val() | self.hub_one.val();
-        } else if self.from_gapped.q.val() {
-            self.gapped.d.next = self.kept_gapped.val() | self.rx_one.val();
-        } else if self.hub_renew.val().get_bit(3) {
-            self.gapped.d.next = self.kept_gapped.val() | self.hub_one.val();
-        }
-        self.any.d.next =
-            self.up.q.val() | self.down.q.val() | self.acked.q.val() | self.gapped.q.val();
-        self.want.next = self.any.q.val();
-        // A fall counts from the cycle in which the channel is Closed.
-        self.falls.next = self.down.q.val().get_bit(self.look_peer.val().index())
-            | (self.from_down.q.val() & (self.from.q.val() == self.look_peer.val()));
-        self.found.next =
-            bit_cast::<4, 1>(self.up.q.val().get_bit(self.look_peer.val().index()).into())
-                | (bit_cast::<4, 1>(self.falls.val().into()) << 1)
-                | (bit_cast::<4, 1>(
-                    self.acked.q.val().get_bit(self.look_peer.val().index()).into(),
-                ) << 2)
-                | (bit_cast::<4, 1>(
-                    self.gapped.q.val().get_bit(self.look_peer.val().index()).into(),
-                ) << 3);
-        if self.reset.val() {
-            self.up.d.next = 0.into();
-            self.down.d.next = 0.into();
-            self.acked.d.next = 0.into();
-            self.gapped.d.next = 0.into();
-            self.any.d.next = 0.into();
-            self.from_up.d.next = false;
-            self.from_down.d.next = false;
-            self.from_acked.d.next = false;
-            self.from_gapped.d.next = false;
         }
     }
 }

@@ -30,7 +30,7 @@ use super::effects::Effects;
 use super::facts::Facts;
 use super::job::Job;
 use super::lists::Lists;
-use super::marks::ServiceMarks;
+use super::news::ServiceMarks;
 use super::service::Service;
 use super::timer::Timer;
 use super::turns::Turns;
@@ -42,7 +42,6 @@ pub struct PeerHub {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub ready: Signal<In, Bit>,
-    pub enable: Signal<In, Bit>,
     pub retry_timeout: Signal<In, Bits<24>>,
     pub retry_limit: Signal<In, Bits<4>>,
     pub keepalive: Signal<In, Bits<32>>,
@@ -72,6 +71,7 @@ pub struct PeerHub {
     pub rx_down: Signal<In, Bit>,
     pub rx_acked: Signal<In, Bit>,
     pub rx_gapped: Signal<In, Bit>,
+    pub rx_heard: Signal<In, Bit>,
     // Marks of the transmitter: those at `peer`, and what becomes of them at `late_peer`.
     pub tx_want: Signal<In, Bits<64>>,
     pub tx_found: Signal<In, Bits<7>>,
@@ -126,7 +126,6 @@ pub struct PeerHub {
     effects: Effects,
     asked: DFF<Bit>,
     asked_peer: DFF<Bits<6>>,
-    peer_now: Signal<Local, Bits<6>>,
 }
 
 impl Logic for PeerHub {
@@ -141,15 +140,13 @@ impl Logic for PeerHub {
         self.job.reset.next = self.reset.val();
         self.service.reset.next = self.reset.val();
         self.effects.reset.next = self.reset.val();
-        self.peer_now.next = self.control.peer.val();
-        self.peer.next = self.peer_now.val();
+        self.peer.next = self.control.peer.val();
 
         // Whose turn it is.
         self.control.ready.next = self.ready.val();
-        self.control.enable.next = self.enable.val();
         self.turns.done.next = self.control.done.val();
         self.turns.more.next = self.service.more.val();
-        self.turns.at.next = self.peer_now.val();
+        self.turns.at.next = self.peer.val();
         self.turns.turned.next = self.control.turned.val();
         self.turns.strays.next = self.control.strays.val();
         self.control.turn_valid.next = self.turns.valid.val();
@@ -161,7 +158,7 @@ impl Logic for PeerHub {
         self.turns.scan.next = self.timer.scan.val();
         self.turns.scan_peer.next = self.timer.scan_peer.val();
         self.turns.tx_want.next = self.tx_want.val();
-        self.turns.picks.next = self.enable.val() & !self.job.valid.val();
+        self.turns.picks.next = !self.job.valid.val();
         self.turns.put.next = self.put_valid.val();
         self.turns.put_peer.next = self.put_peer.val();
         self.turns.service_want.next = self.marks.want.val();
@@ -183,8 +180,8 @@ impl Logic for PeerHub {
         self.control.command_done.next = self.command_done.val();
 
         // What an operation goes by.
-        self.marks.look_peer.next = self.peer_now.val();
-        self.facts.peer.next = self.peer_now.val();
+        self.marks.look_peer.next = self.peer.val();
+        self.facts.peer.next = self.peer.val();
         self.facts.open.next = self.open.val();
         self.facts.opening.next = self.opening.val();
         self.facts.acked.next = self.acked.val();
@@ -231,7 +228,6 @@ impl Logic for PeerHub {
         self.service.obeyed.next = self.lists.obeyed.val();
 
         // Time.
-        self.timer.enable.next = self.enable.val();
         self.timer.filling.next = self.filling.val();
         self.timer.retry_timeout.next = self.retry_timeout.val();
         self.timer.retry_limit.next = self.retry_limit.val();
@@ -241,18 +237,22 @@ impl Logic for PeerHub {
         self.timer.scan_taken.next = self.turns.scan_taken.val();
         self.timer.stamp.next = self.lists.stamp.val();
         self.timer.tries.next = self.lists.tries.val();
+        self.lists.longest.next = self.timer.longest.val();
         self.timer.sent.next = self.lists.sent.val();
         self.timer.heard.next = self.heard.val();
         self.control.expired.next = self.timer.expired.val();
         self.control.quiet.next = self.timer.quiet.val();
         self.control.silent.next = self.timer.silent.val();
         self.control.hopeless.next = self.timer.hopeless.val();
-        self.timer.is_opening.next = self.facts.is_opening.val();
         self.now.next = self.timer.now.val();
+        self.marks.rx_heard.next = self.rx_heard.val();
+        self.marks.forget.next = self.lists.forget.val();
+        self.control.heard.next = self.marks.heard.val();
+        self.lists.heard.next = self.marks.heard.val();
 
         // The peer's list.
         self.lists.now.next = self.timer.now.val();
-        self.lists.peer.next = self.peer_now.val();
+        self.lists.peer.next = self.peer.val();
         self.lists.peer_after.next = self.control.peer_after.val();
         self.lists.load.next = self.control.load.val();
         self.lists.append.next = self.control.append.val();
@@ -276,7 +276,7 @@ impl Logic for PeerHub {
         self.job.direct.next = self.control.direct.val();
         self.job.put.next = self.put_frame.val();
         self.job.put_loose.next = self.put_unsequenced.val();
-        self.job.peer.next = self.peer_now.val();
+        self.job.peer.next = self.peer.val();
         self.job.is_open.next = self.facts.is_open.val();
         self.job.is_opening.next = self.facts.is_opening.val();
         self.job.found.next = self.tx_found.val();
@@ -309,7 +309,7 @@ impl Logic for PeerHub {
         self.control.free_room.next = self.free_room.val();
 
         // What it leaves behind.
-        self.effects.peer.next = self.peer_now.val();
+        self.effects.peer.next = self.peer.val();
         self.effects.syn.next = self.control.tx_syn.val();
         self.effects.ack.next = self.control.tx_ack.val();
         self.effects.data.next = self.control.tx_data.val() | self.service.obey.val();
@@ -322,11 +322,10 @@ impl Logic for PeerHub {
         self.effects.newly.next = self.lists.counts.val();
         self.effects.newest.next = self.lists.number_after.val();
         self.effects.fresh.next = self.control.fresh.val();
-        self.effects.free.next = self.control.free_put.val() | self.service.pop.val();
-        self.effects.frame.next = self.lists.head.val();
-        if self.control.free_put.val() {
-            self.effects.frame.next = self.put_frame.val();
-        }
+        self.effects.pops.next = self.service.pop.val();
+        self.effects.head.next = self.lists.head.val();
+        self.effects.frees.next = self.control.free_put.val();
+        self.effects.put.next = self.put_frame.val();
         self.late_peer.next = self.effects.peer_out.val();
         self.tx_syn.next = self.effects.syn_out.val();
         self.tx_ack.next = self.effects.ack_out.val();

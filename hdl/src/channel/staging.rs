@@ -2,8 +2,9 @@
 //!
 //! Payload is written while a frame arrives, behind everything that is kept; `commit` keeps it, and
 //! without `commit` the next frame overwrites it. Room is counted in credit units of 32 beats
-//! (contract 7.4), so that a peer that obeys its credits always finds room; the payload can then
-//! never overrun the 2,048 beats. Headers, at most one a unit, wait in a FIFO of their own; the
+//! (contract 7.4), 64 for sequenced frames and 64 for the others, so that peers that obey their
+//! credits always find room, whatever else arrives; the payload can then never overrun the 4,096
+//! beats. Headers, at most one a unit, wait in a FIFO of their own; the
 //! oldest that the receive engine has not taken is offered from registers, and a frame that finds
 //! nothing in front of it goes there at once. What the engine has in hand is in [`super::held`].
 //!
@@ -13,7 +14,7 @@ use super::held::Held;
 use super::num::Num;
 use crate::ifs::StagingServer;
 use crate::leaf::{Fifo, LutRam, SdpRam};
-use nic_regs::limits::CREDITS_MAX;
+use nic_regs::limits::{CREDITS_MAX, FRAME_CREDITS, UNSEQUENCED_UNITS};
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -36,8 +37,14 @@ pub struct Staging {
     /// Payload bytes of the frame that is arriving, two cycles before `fits`.
     pub coming_length: Signal<In, Bits<13>>,
     // From and to acceptance.
+    /// There is room for it, if it is sequenced, or not.
     pub fits: Signal<Out, Bit>,
+    pub fits_loose: Signal<Out, Bit>,
+    /// There is room for any sequenced frame.
+    pub room: Signal<Out, Bit>,
     pub commit: Signal<In, Bit>,
+    /// The committed frame is unsequenced.
+    pub loose: Signal<In, Bit>,
     pub colour: Signal<In, Bit>,
     pub opened: Signal<In, Bit>,
     pub opened_peer: Signal<In, Bits<6>>,
@@ -56,47 +63,53 @@ pub struct Staging {
     /// MessageRefused is wanted for this peer.
     pub refuse: Signal<Out, Bit>,
     pub refuse_peer: Signal<Out, Bits<6>>,
-    ram: SdpRam<64, 11>,
+    ram: SdpRam<64, 12>,
     held: Held,
-    headers0: Fifo<64, 6>,
-    headers1: Fifo<64, 6>,
-    headers2: Fifo<64, 6>,
+    headers0: Fifo<64, 7>,
+    headers1: Fifo<64, 7>,
+    headers2: Fifo<64, 7>,
     /// Colour 8, credit limit 7:0.
     credits: LutRam<9, 6>,
     credits_tx: LutRam<9, 6>,
     /// Limit told last.
     told: LutRam<8, 6>,
-    base: DFF<Bits<11>>,
-    beats_held: DFF<Bits<12>>,
+    base: DFF<Bits<12>>,
+    beats_held: DFF<Bits<13>>,
     units_held: DFF<Bits<7>>,
+    loose_held: DFF<Bits<7>>,
+    roomy: DFF<Bit>,
     units: DFF<Bits<7>>,
     units1: DFF<Bits<7>>,
     units2: DFF<Bits<7>>,
     overrun: DFF<Bit>,
     ram_write: DFF<Bit>,
-    ram_address: DFF<Bits<11>>,
+    ram_address: DFF<Bits<12>>,
     ram_data: DFF<Bits<64>>,
     head_valid: DFF<Bit>,
     head0: DFF<Bits<64>>,
     head1: DFF<Bits<64>>,
     head2: DFF<Bits<64>>,
-    head_base: DFF<Bits<11>>,
+    head_base: DFF<Bits<12>>,
     back: DFF<Bit>,
     back_peer: DFF<Bits<6>>,
     back_units: DFF<Bits<7>>,
     back_colour: DFF<Bit>,
     kept: DFF<Bit>,
+    kept_loose: DFF<Bit>,
     refused: DFF<Bit>,
     offers: Signal<Local, Bit>,
     refused_peer: DFF<Bits<6>>,
     rounded: Signal<Local, Bits<14>>,
-    extent: Signal<Local, Bits<12>>,
-    place: Signal<Local, Bits<11>>,
+    extent: Signal<Local, Bits<13>>,
+    place: Signal<Local, Bits<12>>,
     wanted: Signal<Local, Bits<8>>,
+    wanted_loose: Signal<Local, Bits<8>>,
     units_in: Signal<Local, Bits<7>>,
     units_out: Signal<Local, Bits<7>>,
-    beats_in: Signal<Local, Bits<12>>,
-    beats_out: Signal<Local, Bits<12>>,
+    loose_in: Signal<Local, Bits<7>>,
+    loose_out: Signal<Local, Bits<7>>,
+    beats_in: Signal<Local, Bits<13>>,
+    beats_out: Signal<Local, Bits<13>>,
     load: Signal<Local, Bit>,
     bypass: Signal<Local, Bit>,
     waiting: Signal<Local, Bits<16>>,
@@ -110,6 +123,9 @@ pub struct Staging {
     colour_bit: Num<64, 0x80>,
     colour_mask: Num<64, 0xffff_ffff_ffff_ff7f>,
     units_all: Num<8, { CREDITS_MAX as u64 }>,
+    loose_all: Num<8, { UNSEQUENCED_UNITS as u64 }>,
+    /// The largest frame finds room.
+    units_some: Num<7, { (CREDITS_MAX - FRAME_CREDITS) as u64 }>,
     round_bytes: Num<14, 255>,
     one_7: Num<7, 1>,
     zero_4: Num<4, 0>,
@@ -122,18 +138,18 @@ impl Logic for Staging {
         dff_setup!(self, clock, base, beats_held, units_held, units, overrun, ram_write);
         dff_setup!(self, clock, ram_address, ram_data, head_valid, head0, head1, head2, head_base);
         dff_setup!(self, clock, back, back_peer, back_units, back_colour, refused, refused_peer);
-        dff_setup!(self, clock, kept, units1, units2);
+        dff_setup!(self, clock, kept, kept_loose, units1, units2, loose_held, roomy);
         clock!(self, clock, held, ram, headers0, headers1, headers2, credits, credits_tx, told);
 
         // Payload, tentatively.
-        self.place.next = self.base.q.val() + bit_cast::<11, 10>(self.offset.val());
-        self.extent.next = self.beats_held.q.val() + bit_cast::<12, 10>(self.offset.val());
-        self.ram_write.d.next = self.write.val() & !self.extent.val().get_bit(11);
+        self.place.next = self.base.q.val() + bit_cast::<12, 10>(self.offset.val());
+        self.extent.next = self.beats_held.q.val() + bit_cast::<13, 10>(self.offset.val());
+        self.ram_write.d.next = self.write.val() & !self.extent.val().get_bit(12);
         self.ram_address.d.next = self.place.val();
         self.ram_data.d.next = self.data.val();
         if self.start.val() {
             self.overrun.d.next = false;
-        } else if self.write.val() & self.extent.val().get_bit(11) {
+        } else if self.write.val() & self.extent.val().get_bit(12) {
             self.overrun.d.next = true;
         }
         self.ram.write_enable.next = self.ram_write.q.val();
@@ -152,9 +168,16 @@ impl Logic for Staging {
         self.wanted.next =
             bit_cast::<8, 7>(self.units_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
         self.fits.next = (self.wanted.val() <= self.units_all.val()) & !self.overrun.q.val();
+        self.wanted_loose.next =
+            bit_cast::<8, 7>(self.loose_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
+        self.fits_loose.next =
+            (self.wanted_loose.val() <= self.loose_all.val()) & !self.overrun.q.val();
+        self.roomy.d.next = self.units_held.q.val() <= self.units_some.val();
+        self.room.next = self.roomy.q.val();
 
         // Keep a frame, one cycle after the verdict: its header stands until then.
         self.kept.d.next = self.commit.val();
+        self.kept_loose.d.next = self.loose.val();
         self.headers0.reset.next = self.reset.val();
         self.headers1.reset.next = self.reset.val();
         self.headers2.reset.next = self.reset.val();
@@ -173,11 +196,16 @@ impl Logic for Staging {
         self.headers1.data_in.next = self.header1.val();
         self.headers2.data_in.next = self.header2.val();
         self.units_in.next = 0.into();
+        self.loose_in.next = 0.into();
         self.beats_in.next = 0.into();
         if self.kept.q.val() {
-            self.units_in.next = self.units2.q.val();
-            self.beats_in.next = bit_cast::<12, 10>(self.beats.val());
-            self.base.d.next = self.base.q.val() + bit_cast::<11, 10>(self.beats.val());
+            if self.kept_loose.q.val() {
+                self.loose_in.next = self.units2.q.val();
+            } else {
+                self.units_in.next = self.units2.q.val();
+            }
+            self.beats_in.next = bit_cast::<13, 10>(self.beats.val());
+            self.base.d.next = self.base.q.val() + bit_cast::<12, 10>(self.beats.val());
         }
 
         // The frame that is offered.
@@ -203,7 +231,7 @@ impl Logic for Staging {
         self.staging.header2.next = self.head2.q.val();
         self.staging.base.next = self.head_base.q.val();
         self.ram.read_address.next =
-            self.staging.origin.val() + bit_cast::<11, 10>(self.staging.address.val());
+            self.staging.origin.val() + bit_cast::<12, 10>(self.staging.address.val());
         self.staging.data.next = self.ram.read_data.val();
 
         // Taken and given back.
@@ -220,14 +248,19 @@ impl Logic for Staging {
         }
         if self.held.left.val() {
             self.head_base.d.next =
-                self.head_base.q.val() + bit_cast::<11, 10>(self.held.beats.val());
+                self.head_base.q.val() + bit_cast::<12, 10>(self.held.beats.val());
         }
         self.units_out.next = 0.into();
+        self.loose_out.next = 0.into();
         self.beats_out.next = 0.into();
         self.back.d.next = self.back.q.val() & self.opened.val();
         if self.held.freed.val() {
-            self.units_out.next = self.held.freed_units.val();
-            self.beats_out.next = bit_cast::<12, 10>(self.held.freed_beats.val());
+            if self.held.freed_sequenced.val() {
+                self.units_out.next = self.held.freed_units.val();
+            } else {
+                self.loose_out.next = self.held.freed_units.val();
+            }
+            self.beats_out.next = bit_cast::<13, 10>(self.held.freed_beats.val());
             self.back.d.next = self.held.freed_sequenced.val();
             self.back_peer.d.next = self.held.freed_peer.val();
             self.back_units.d.next = self.held.freed_units.val();
@@ -235,6 +268,8 @@ impl Logic for Staging {
         }
         self.units_held.d.next =
             (self.units_held.q.val() + self.units_in.val()) - self.units_out.val();
+        self.loose_held.d.next =
+            (self.loose_held.q.val() + self.loose_in.val()) - self.loose_out.val();
         self.beats_held.d.next =
             (self.beats_held.q.val() + self.beats_in.val()) - self.beats_out.val();
 
@@ -285,6 +320,8 @@ impl Logic for Staging {
             self.head_base.d.next = 0.into();
             self.beats_held.d.next = 0.into();
             self.units_held.d.next = 0.into();
+            self.loose_held.d.next = 0.into();
+            self.roomy.d.next = false;
             self.head_valid.d.next = false;
             self.overrun.d.next = false;
             self.back.d.next = false;

@@ -2,16 +2,14 @@
 //! is not Closed once in 512 cycles, and the comparisons of a visit, two cycles after its stamps
 //! are stable (registered twice). A visit waits while a frame is being filled, which would otherwise
 //! wait for it, but not for more than 16 cycles.
-//!
-//! The scanner stands still while the device is disabled.
 use super::num::Num;
+use nic_regs::limits::QUIET_CYCLES;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
 pub struct Timer {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub enable: Signal<In, Bit>,
     pub retry_timeout: Signal<In, Bits<24>>,
     pub retry_limit: Signal<In, Bits<4>>,
     pub keepalive: Signal<In, Bits<32>>,
@@ -26,19 +24,21 @@ pub struct Timer {
     pub scan_taken: Signal<In, Bit>,
     // A visit.
     pub stamp: Signal<In, Bits<32>>,
-    pub tries: Signal<In, Bits<4>>,
+    /// As in `Lists`.
+    pub tries: Signal<In, Bits<8>>,
     pub sent: Signal<In, Bits<32>>,
     pub heard: Signal<In, Bits<32>>,
     /// The retry time-out has passed.
     pub expired: Signal<Out, Bit>,
-    /// Nothing was sent for a keepalive period.
+    /// Nothing was sent for a keepalive period, or, without keepalive, for a long time: so a lost
+    /// return of credits is told again.
     pub quiet: Signal<Out, Bit>,
     /// Nothing was heard for all keepalive periods.
     pub silent: Signal<Out, Bit>,
-    /// This time-out is the last: an opening gives up after all its retries, an open channel at its
-    /// last time-out.
+    /// This time-out is the last.
     pub hopeless: Signal<Out, Bit>,
-    pub is_opening: Signal<In, Bit>,
+    /// The time doubles no more.
+    pub longest: Signal<Out, Bit>,
     fraction: DFF<Bits<4>>,
     clock_16: DFF<Bits<32>>,
     index: DFF<Bits<6>>,
@@ -57,6 +57,7 @@ pub struct Timer {
     is_quiet: DFF<Bit>,
     is_silent: DFF<Bit>,
     is_hopeless: DFF<Bit>,
+    is_longest: DFF<Bit>,
     following: Signal<Local, Bits<6>>,
     period_sum: Signal<Local, Bits<33>>,
     term0: Signal<Local, Bits<32>>,
@@ -67,12 +68,14 @@ pub struct Timer {
     backoff_sum: Signal<Local, Bits<40>>,
     tick: Signal<Local, Bit>,
     outs: Signal<Local, Bits<5>>,
+    doublings: Signal<Local, Bits<5>>,
     outs_max: Signal<Local, Bits<5>>,
     zero_3: Num<3, 0>,
     zero_4: Num<4, 0>,
     zero_32: Num<32, 0>,
     last_4: Num<4, 15>,
-    longest: Num<32, 0xffff_0000>,
+    ages: Num<32, 0xffff_0000>,
+    long: Num<32, { QUIET_CYCLES as u64 / 16 }>,
     round_33: Num<33, 15>,
     round_40: Num<40, 15>,
 }
@@ -93,7 +96,7 @@ impl Logic for Timer {
             periods_high
         );
         dff_setup!(self, clock, silence, keeps, since_try, since_sent, since_heard, patience);
-        dff_setup!(self, clock, is_expired, is_quiet, is_silent, is_hopeless);
+        dff_setup!(self, clock, is_expired, is_quiet, is_silent, is_hopeless, is_longest);
         self.fraction.d.next = self.fraction.q.val() + 1;
         if self.fraction.q.val() == self.last_4.val() {
             self.clock_16.d.next = self.clock_16.q.val() + 1;
@@ -105,7 +108,7 @@ impl Logic for Timer {
         self.following.next = self.index.q.val() + 1;
         if self.scan_taken.val() {
             self.waiting.d.next = false;
-        } else if self.tick.val() & self.enable.val() & !self.waiting.q.val() {
+        } else if self.tick.val() & !self.waiting.q.val() {
             self.index.d.next = self.following.val();
             self.waiting.d.next = self.open.val().get_bit(self.following.val().index())
                 | self.opening.val().get_bit(self.following.val().index());
@@ -123,6 +126,9 @@ impl Logic for Timer {
         self.period_sum.next = bit_cast::<33, 32>(self.keepalive.val()) + self.round_33.val();
         self.period.d.next = bit_cast::<32, 29>(self.period_sum.val().get_bits::<29>(4));
         self.keeps.d.next = self.keepalive.val() != self.zero_32.val();
+        if !self.keeps.q.val() {
+            self.period.d.next = self.long.val();
+        }
         self.term0.next = 0.into();
         self.term1.next = 0.into();
         self.term2.next = 0.into();
@@ -147,27 +153,27 @@ impl Logic for Timer {
         self.since_try.d.next = self.clock_16.q.val() - self.stamp.val();
         self.since_sent.d.next = self.clock_16.q.val() - self.sent.val();
         self.since_heard.d.next = self.clock_16.q.val() - self.heard.val();
-        self.backoff.next = bit_cast::<40, 24>(self.retry_timeout.val()) << self.tries.val();
+        self.backoff.next =
+            bit_cast::<40, 24>(self.retry_timeout.val()) << self.tries.val().get_bits::<4>(0);
         self.backoff_sum.next = self.backoff.val() + self.round_40.val();
         self.patience.d.next = self.backoff_sum.val().get_bits::<32>(4);
         if self.backoff_sum.val().get_bits::<4>(36) != self.zero_4.val() {
-            self.patience.d.next = self.longest.val();
+            self.patience.d.next = self.ages.val();
         }
         self.is_expired.d.next = self.since_try.q.val() >= self.patience.q.val();
-        self.is_quiet.d.next =
-            self.keeps.q.val() & (self.since_sent.q.val() >= self.period.q.val());
+        self.is_quiet.d.next = self.since_sent.q.val() >= self.period.q.val();
         self.is_silent.d.next =
             self.keeps.q.val() & (self.since_heard.q.val() >= self.silence.q.val());
-        self.outs.next = bit_cast::<5, 4>(self.tries.val());
-        if !self.is_opening.val() {
-            self.outs.next = bit_cast::<5, 4>(self.tries.val()) + 1;
-        }
+        self.outs.next = bit_cast::<5, 4>(self.tries.val().get_bits::<4>(4)) + 1;
+        self.doublings.next = bit_cast::<5, 4>(self.tries.val().get_bits::<4>(0)) + 1;
         self.outs_max.next = bit_cast::<5, 4>(self.retry_limit.val());
         self.is_hopeless.d.next = self.outs.val() >= self.outs_max.val();
+        self.is_longest.d.next = self.doublings.val() >= self.outs_max.val();
         self.expired.next = self.is_expired.q.val();
         self.quiet.next = self.is_quiet.q.val();
         self.silent.next = self.is_silent.q.val();
         self.hopeless.next = self.is_hopeless.q.val();
+        self.longest.next = self.is_longest.q.val();
         if self.reset.val() {
             self.fraction.d.next = 0.into();
             self.clock_16.d.next = 0.into();

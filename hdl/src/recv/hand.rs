@@ -21,7 +21,7 @@ pub struct Hand {
     pub offered0: Signal<In, Bits<64>>,
     pub offered1: Signal<In, Bits<64>>,
     pub offered2: Signal<In, Bits<64>>,
-    pub offered_base: Signal<In, Bits<11>>,
+    pub offered_base: Signal<In, Bits<12>>,
     pub take: Signal<Out, Bit>,
     // The oldest frame, stable until `give` (pulse).
     pub give: Signal<In, Bit>,
@@ -29,7 +29,7 @@ pub struct Hand {
     pub header0: Signal<Out, Bits<64>>,
     pub header1: Signal<Out, Bits<64>>,
     pub header2: Signal<Out, Bits<64>>,
-    pub base: Signal<Out, Bits<11>>,
+    pub base: Signal<Out, Bits<12>>,
     /// A Data frame that is not the oldest is for this VI; `peeked` (pulse) goes on to the next one.
     pub peek: Signal<Out, Bit>,
     pub peek_vi: Signal<Out, Bits<10>>,
@@ -39,12 +39,12 @@ pub struct Hand {
     front0: DFF<Bits<64>>,
     front1: DFF<Bits<64>>,
     front2: DFF<Bits<64>>,
-    front_base: DFF<Bits<11>>,
+    front_base: DFF<Bits<12>>,
     // Those behind it.
     headers0: Fifo<64, 3>,
     headers1: Fifo<64, 3>,
     headers2: Fifo<64, 3>,
-    bases: Fifo<11, 3>,
+    bases: Fifo<12, 3>,
     // Of the frames in hand that were not looked at: VI 9:0, Data 10.
     peeks: Fifo<11, 3>,
     taken: Signal<Local, Bit>,

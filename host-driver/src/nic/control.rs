@@ -7,7 +7,7 @@ use nic_regs::doorbell::Queue;
 use nic_regs::event::{Event, Kind};
 use nic_regs::vi::StopReason;
 
-use super::Nic;
+use super::{Nic, NicConfig};
 use crate::connection::Connections;
 use crate::peer::Peers;
 use crate::port::{PortEvent, ViStopped};
@@ -26,9 +26,9 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(seed: u64, credits: u8, slowdown: u64) -> Self {
+    pub(super) fn new(seed: u64, config: &NicConfig, slowdown: u64) -> Self {
         Self {
-            peers: Peers::new(seed, credits),
+            peers: Peers::new(seed, config.credits, &config.peers),
             connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
                 .slowed(slowdown),
             lost: false,

@@ -140,7 +140,8 @@ impl Model {
             self.owe_reset(node, header.tag);
             return Err(Counter::DropTag);
         }
-        self.channels.peer_mut(node).last_heard = self.now;
+        let peer = self.channels.peer_mut(node);
+        (peer.last_heard, peer.heard) = (self.now, true);
         self.take_acknowledgement(&header);
         match kind {
             Type::Ack => {
@@ -158,7 +159,10 @@ impl Model {
         if frame.sequenced() {
             self.check_sequence(&header)?;
         }
-        if !self.recv.has_room(&header) {
+        if !self.recv.has_room(&frame) {
+            if frame.sequenced() {
+                self.channels.starve(node);
+            }
             return Err(Counter::DropStaging);
         }
         let deadline = self.now + u64::from(self.csr.ack_delay);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use nic_regs::admin::PeerState;
 
+use super::timers::quiet_after;
 use crate::bits::{diff8, low16, small8};
 use crate::frame::Frame;
 
@@ -98,7 +99,12 @@ pub(crate) struct Peer {
     pub(super) credit_limit: u8,
     /// The number that the last GAP that was heeded asked for.
     pub(super) gap_heeded: Option<u16>,
+    /// How often the time-out was doubled.
     pub(super) retries: u32,
+    /// Silent time-outs in a row.
+    pub(super) silent: u32,
+    /// Something good was received since the last time-out, progress, or first transmission.
+    pub(super) heard: bool,
     /// When a SYN or unacknowledged frames are sent again.
     pub(super) retry_deadline: Option<u64>,
 
@@ -108,6 +114,8 @@ pub(crate) struct Peer {
     pub(super) released: u8,
     /// The expected number for which a GAP was sent.
     pub(super) gap_sent: Option<u16>,
+    /// Its frame found no room in staging: a GAP is owed once there is room.
+    pub(super) starved: bool,
     /// When an acknowledgement is owed.
     pub(super) ack_deadline: Option<u64>,
     pub(super) last_sent: u64,
@@ -133,11 +141,14 @@ impl Default for Peer {
             credit_limit: 0,
             gap_heeded: None,
             retries: 0,
+            silent: 0,
+            heard: false,
             retry_deadline: None,
             expected: 0,
             granted: 0,
             released: 0,
             gap_sent: None,
+            starved: false,
             ack_deadline: None,
             last_sent: 0,
             last_heard: 0,
@@ -207,7 +218,7 @@ impl Peer {
         self.reached -= count;
         self.cursor = self.cursor.saturating_sub(count);
         self.chunks -= freed;
-        self.retries = 0;
+        (self.retries, self.silent, self.heard) = (0, 0, false);
         Some(freed)
     }
 
@@ -221,8 +232,8 @@ impl Peer {
         let mut next = self.retry_deadline.unwrap_or(u64::MAX);
         if self.state == PeerState::Open {
             next = next.min(self.ack_deadline.unwrap_or(u64::MAX));
+            next = next.min(self.last_sent + quiet_after(keepalive));
             if keepalive != 0 {
-                next = next.min(self.last_sent + keepalive);
                 next = next.min(self.last_heard + keepalive * limit);
             }
         }

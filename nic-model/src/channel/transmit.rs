@@ -86,6 +86,7 @@ impl Peer {
                     let credits = small8(frame.header.credits());
                     self.credits_sent = self.credits_sent.wrapping_add(credits);
                     self.reached += 1;
+                    self.heard &= self.retries != 0;
                 }
                 self.cursor += 1;
                 Some((frame, 0))

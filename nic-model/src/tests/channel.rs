@@ -5,13 +5,16 @@ use nic_regs::counter::Counter;
 use nic_regs::csr::{ACK_DELAY, CONTROL, KEEPALIVE, RETRY_LIMIT, RETRY_TIMEOUT};
 use nic_regs::event::{Kind, PeerDownReason};
 use nic_regs::frame::{Header, Type, flag};
-use nic_regs::limits::{CREDITS_AHEAD, POOL_AHEAD_CHUNKS, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS};
+use nic_regs::limits::{
+    CREDITS_AHEAD, POOL_AHEAD_CHUNKS, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS, QUIET_CYCLES,
+};
 use nic_regs::vi::{Reliability, State, StopReason};
 
 use super::raw::{EPOCH, Raw};
 use super::support::*;
 use crate::device::Device;
 use crate::frame::Frame;
+use crate::recv::Staged;
 
 const DELIVERY: Reliability = Reliability::Delivery;
 
@@ -202,6 +205,50 @@ fn frames_are_sent_again_until_the_peer_is_dead() {
 }
 
 #[test]
+fn a_peer_that_is_heard_is_not_dead() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 3);
+    raw.w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100)]);
+    raw.run(200);
+    // An Ack of nothing new, in the time of each time-out, or only in that of the third.
+    for wait in [1500, 1500, 1500, 1500, 1500, 1500, 12_000, 12_000] {
+        assert_eq!(raw.w.peer(A), PeerState::Open);
+        raw.send(raw.kind(Type::Ack), &[]);
+        raw.run(wait);
+    }
+    // The time doubles twice.
+    assert_eq!(raw.take(Type::Data).len(), 1 + 2 + 3);
+    raw.run(14_000);
+    assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
+}
+
+#[test]
+fn a_frame_without_room_is_answered_and_asked_for() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.run(20);
+    let unmatched = raw.count(Counter::Unmatched);
+    // Frames of nobody keep staging full for a while.
+    let header = Header { kind: Type::Fin as u8, flags: flag::SEQUENCED, ..Header::default() };
+    for _ in 0..200 {
+        let frame = Frame { header: Header { dst_vi: 9_999, ..header }, payload: Vec::new() };
+        raw.w.hosts[A].model.recv.stage(Staged { frame, started: 0, incarnation: u64::MAX });
+    }
+    raw.next(only(&raw), &[]);
+    assert_eq!(raw.count(Counter::DropStaging), 1);
+    let ack = raw.take(Type::Ack);
+    assert_eq!(ack.iter().map(|h| (h.acknowledgement, h.flags)).collect::<Vec<_>>(), [(0, 0)]);
+    // An unsequenced frame has room of its own; what is behind the first one asks for nothing.
+    raw.send(only(&raw), &[]);
+    raw.next(only(&raw), &[]);
+    assert_eq!((raw.count(Counter::DropStaging), raw.count(Counter::DropOrder)), (1, 1));
+    raw.run(300);
+    assert_eq!(raw.count(Counter::Unmatched) - unmatched, 201);
+    let gaps = raw.take(Type::Ack);
+    let gaps: Vec<_> = gaps.iter().map(|h| (h.acknowledgement, h.flags)).collect();
+    assert_eq!(gaps, [(0, flag::GAP)]);
+}
+
+#[test]
 fn a_gap_is_heeded_once_for_each_number() {
     let mut raw = Raw::open(DELIVERY);
     for i in 0..3 {
@@ -334,6 +381,15 @@ fn keepalive_and_silence() {
     assert!((2..=3).contains(&acks), "{acks}");
     raw.run(2_000);
     assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
+}
+
+#[test]
+fn without_keepalive_an_ack_is_sent_once_in_a_long_time() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.run(QUIET_CYCLES.into());
+    raw.run(u64::from(QUIET_CYCLES) + 100);
+    assert_eq!(raw.take(Type::Ack).len(), 2);
+    assert_eq!((raw.w.peer(A), raw.got.len()), (PeerState::Open, 0));
 }
 
 #[test]
