@@ -178,6 +178,7 @@ impl Logic for Send {
                 & (!self.commit.partial.val()))
                 | (self.push.checked.val() & (self.sample_vi.val() == self.push.call_vi.val())));
         self.quiet.next = self.fetch.idle.val()
+            & (!self.port.acked_left.val())
             & self.commit.idle.val()
             & self.retire.idle.val()
             & self.push.idle.val();
@@ -197,6 +198,10 @@ impl Logic for Send {
         self.fetch.work_valid.next = self.port.work_valid.val();
         self.fetch.work_vi.next = self.port.work_vi.val();
         self.port.take.next = self.fetch.take.val();
+        self.fetch.acked_valid.next = self.port.acked_valid.val();
+        self.fetch.acked_vi.next = self.port.acked_vi.val();
+        self.port.take_acked.next = self.fetch.take_acked.val();
+        self.port.finishing.next = self.fetch.finishing.val();
         self.port.load.next = self.fetch.load.val();
         self.port.new_number.next = self.fetch.new_number.val();
         self.port.got.next = self.fetch.got.val();

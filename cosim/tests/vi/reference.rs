@@ -72,8 +72,8 @@ impl Vi {
     }
 
     pub(crate) fn has_work(&self) -> bool {
-        let free = self.reading.is_none() && !self.queues[0].posted.is_empty();
-        let sends = if self.awaiting { self.acked } else { free };
+        let free = self.reading.is_none() && !self.awaiting;
+        let sends = free && !self.queues[0].posted.is_empty();
         self.owed != 0 || self.state == State::Connected && (sends || self.answer.is_some())
     }
 

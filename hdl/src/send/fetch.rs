@@ -31,6 +31,11 @@ pub struct Fetch {
     pub work_valid: Signal<In, Bit>,
     pub work_vi: Signal<In, Bits<16>>,
     pub take: Signal<Out, Bit>,
+    // Acknowledged sends.
+    pub acked_valid: Signal<In, Bit>,
+    pub acked_vi: Signal<In, Bits<16>>,
+    pub take_acked: Signal<Out, Bit>,
+    pub finishing: Signal<Out, Bit>,
     // The VI table.
     pub call_valid: Signal<Out, Bit>,
     pub call_op: Signal<Out, Bits<3>>,
@@ -123,6 +128,8 @@ pub struct Fetch {
     request: Request,
     ending: Ending,
     rescuer: Rescue,
+    /// The turn ends an acknowledged send.
+    finishing_at: DFF<Bit>,
     asks: Signal<Local, Bit>,
     op_sent: Number<3, 6>,
     op_reach: Number<2, 1>,
@@ -132,6 +139,7 @@ pub struct Fetch {
 impl Logic for Fetch {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, finishing_at);
         clock!(self, clock, turn, choice, request, ending, rescuer);
         self.turn.reset.next = self.reset.val();
         self.ending.reset.next = self.reset.val();
@@ -146,21 +154,30 @@ impl Logic for Fetch {
         self.intake.pause.next = self.pause.val();
         self.intake.message_valid.next = self.message_valid.val();
         self.intake.work_valid.next = self.work_valid.val();
+        self.intake.acked_valid.next = self.acked_valid.val();
         self.intake.rescue_pending.next = self.rescuer.pending.val();
         self.intake.desc_idle.next = self.desc_idle.val();
         self.intake.commit_idle.next = self.commit_idle.val();
         self.intake.failing.next = self.failing.val();
         self.intake.retire_error.next = self.retire_error.val();
-        self.turn.takes.next = self.intake.takes.val();
+        self.turn.takes.next = self.intake.takes.val() | self.intake.finishes.val();
         self.turn.rescues.next = self.intake.rescues.val();
         self.turn.sends_message.next = self.intake.sends_message.val();
         self.message_start.next = self.intake.sends_message.val();
         self.turn.message_done.next = self.message_done.val();
         self.take.next = self.intake.takes.val();
-        self.load.next = self.intake.takes.val() | self.intake.rescues.val();
+        self.take_acked.next = self.intake.finishes.val();
+        self.finishing.next = self.finishing_at.q.val();
+        if self.turn.resting.val() {
+            self.finishing_at.d.next = self.intake.finishes.val();
+        }
+        self.load.next =
+            self.intake.takes.val() | self.intake.finishes.val() | self.intake.rescues.val();
         self.new_number.next = self.work_vi.val();
         if self.rescuer.pending.val() {
             self.new_number.next = self.rescuer.vi.val();
+        } else if self.acked_valid.val() {
+            self.new_number.next = self.acked_vi.val();
         }
         self.turn.rescuing.next = self.rescuer.rescuing.val();
         self.turn.doubt.next = self.rescuer.doubt.val();
@@ -228,6 +245,7 @@ impl Logic for Fetch {
         // What the VI is to do.
         self.choice.choose.next = self.turn.choose.val();
         self.choice.rescuing.next = self.rescuer.rescuing.val();
+        self.choice.finishing.next = self.finishing_at.q.val();
         self.choice.connected.next = self.connected.val();
         self.choice.some.next = self.some.val();
         self.choice.awaiting.next = self.awaiting.val();

@@ -228,13 +228,13 @@ impl Logic for Turn {
                 if self.rescues.val() {
                     self.held.d.next = false;
                     self.state.d.next = TurnState::Get;
+                } else if self.takes.val() {
+                    self.state.d.next = TurnState::Get;
                 } else if self.pause.val() {
                     // What is revoked behind the fence must be looked up again.
                     self.held.d.next = false;
                 } else if self.sends_message.val() {
                     self.state.d.next = TurnState::Message;
-                } else if self.takes.val() {
-                    self.state.d.next = TurnState::Get;
                 }
             }
             TurnState::Get => {
