@@ -157,7 +157,9 @@ impl Vi {
                 (0, 0)
             }
             (3, State::Idle | State::Connected | State::Error) => {
-                if self.state == State::Connected {
+                let own = ![7, 8, 9].contains(&self.stopped.0);
+                let untold = self.state == State::Error && self.reliability == 1 && own;
+                if self.state == State::Connected || untold {
                     self.owed |= 4;
                 }
                 self.state = State::Idle;
