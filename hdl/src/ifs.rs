@@ -550,6 +550,8 @@ interface! {
     PoolClient / PoolServer, "PoolClient", "PoolServer" {
         out {
             ask_valid: Bit,
+            /// Only a question: a good answer reserves nothing.
+            ask_probe: Bit,
             /// A Data frame (else a control or message frame).
             ask_data: Bit,
             ask_sequenced: Bit,

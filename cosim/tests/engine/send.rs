@@ -184,6 +184,8 @@ struct Bench {
     beats: Vec<u64>,
     beat_ready: bool,
     refusals: f64,
+    /// This peer has no room.
+    full: Option<u8>,
     down: Option<u8>,
     message: Option<[u8; 48]>,
     messages: [u64; 3],
@@ -310,6 +312,7 @@ impl Bench {
             beats: Vec::new(),
             beat_ready: false,
             refusals: 0.0,
+            full: None,
             down: None,
             message: None,
             messages: [0; 3],
@@ -704,15 +707,19 @@ impl Bench {
         };
         assert!(self.asked.len() < 2, "one frame ahead");
         assert!(asked.length <= 4112);
+        let probes = out.pool_ask_probe != 0;
         let down = self.down == Some(asked.peer);
-        let ok = !down && !self.world.random.chance(self.refusals);
+        let full = self.full == Some(asked.peer);
+        let ok = !down && !full && !self.world.random.chance(self.refusals);
         self.model.inputs.pool_ask_ok = ok.into();
         self.model.inputs.pool_ask_down = down.into();
         if down && !asked.data && asked.length == 0 {
             let number = self.in_hand;
             self.at(number).told_down = true;
         }
-        if ok {
+        if ok && probes {
+            assert!(asked.data, "a message's frame");
+        } else if ok {
             self.asked.push_back(asked);
         } else if self.message.is_some() && !asked.data && asked.length == 48 {
             self.messages[if down { 1 } else { 2 }] += 1;
@@ -1349,6 +1356,38 @@ fn an_acknowledged_send_ends_in_error() {
     }
     assert_eq!(bench.vis[0].1.ending.len(), 0);
     assert!(bench.marks.status != 0);
+}
+
+/// VIs whose peer has no room, and one whose peer has: a descriptor is not read again and again to be told
+/// so, and the one is not held up.
+#[test]
+fn peers_without_room_cost_no_reads() {
+    let mut bench = Bench::new(3, 6, Pace { ready: 1.0, call: 1, read: 1 });
+    bench.desc_read.latency = 125;
+    for at in 0..6 {
+        let (number, vi) = &mut bench.vis[at];
+        (vi.level, vi.max_transfer, vi.peer) = (2, 0x40000, u8::from(at == 0) + 7);
+        vi.queue.post_one(&mut bench.world, 64);
+        let number = *number;
+        bench.expect(number);
+        bench.schedule(number);
+    }
+    bench.full = Some(7);
+    for _ in 0..20_000 {
+        bench.cycle();
+    }
+    // Each is taken once before the first answer is here, and then none.
+    assert_eq!(bench.frames, 1);
+    assert!(bench.desc_read.requests <= 8, "{} reads", bench.desc_read.requests);
+    for _ in 0..20 {
+        bench.send(64);
+    }
+    let cycles = bench.until_done();
+    println!("20 messages of 64 bytes beside five VIs without room: {cycles} cycles");
+    assert!(cycles < 20 * 300, "{cycles} cycles");
+    bench.full = None;
+    bench.settle();
+    assert_eq!(bench.frames, 26);
 }
 
 /// Messages of 4 KiB on one VI, with hosts of 125 cycles of latency: the next message's payload

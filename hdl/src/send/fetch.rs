@@ -11,6 +11,7 @@
 use super::choice::Choice;
 use super::ending::Ending;
 use super::intake::Intake;
+use super::opening::Opening;
 use super::request::Request;
 use super::rescue::Rescue;
 use super::turn::Turn;
@@ -92,6 +93,10 @@ pub struct Fetch {
     pub is_request: Signal<Out, Bit>,
     pub is_answer: Signal<Out, Bit>,
     pub sequenced: Signal<Out, Bit>,
+    // See `super::refusals`.
+    pub any_refused: Signal<In, Bit>,
+    pub refused: Signal<In, Bit>,
+    pub probes: Signal<Out, Bit>,
     pub sized: Signal<Out, Bit>,
     pub ask_valid: Signal<Out, Bit>,
     pub ask_done: Signal<In, Bit>,
@@ -124,6 +129,7 @@ pub struct Fetch {
     pub blind: Signal<Out, Bit>,
     intake: Intake,
     turn: Turn,
+    opening: Opening,
     choice: Choice,
     request: Request,
     ending: Ending,
@@ -140,7 +146,7 @@ impl Logic for Fetch {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, finishing_at);
-        clock!(self, clock, turn, choice, request, ending, rescuer);
+        clock!(self, clock, turn, opening, choice, request, ending, rescuer);
         self.turn.reset.next = self.reset.val();
         self.ending.reset.next = self.reset.val();
         self.rescuer.reset.next = self.reset.val();
@@ -183,9 +189,6 @@ impl Logic for Fetch {
         self.turn.doubt.next = self.rescuer.doubt.val();
         self.turn.call_done.next = self.call_done.val();
         self.got.next = self.turn.got.val();
-        self.turn.due.next = self.due.val();
-        self.turn.same.next = self.same.val();
-        self.turn.ctx_awaiting.next = self.ctx_awaiting.val();
         self.turn.owes.next = self.choice.owes.val();
         self.turn.ends.next = self.choice.ends.val();
         self.turn.sends.next = self.choice.sends.val();
@@ -201,10 +204,11 @@ impl Logic for Fetch {
         self.turn.desc_outcome.next = self.desc_outcome.val();
         self.turn.desc_known.next = self.desc_known.val();
         self.turn.rereading.next = self.ending.rereading.val();
-        self.blind.next = self.turn.blind.val();
+        self.blind.next = self.opening.reaching.val();
         self.cause.next = self.turn.cause.val();
         self.turn.refusal.next = self.refusal.val();
         self.turn.last.next = self.last.val() & self.choice.is_data.val() & (!self.asks.val());
+        self.probes.next = self.turn.probes.val();
         self.sized.next = self.turn.sized.val();
         self.ask_valid.next = self.turn.ask_valid.val();
         self.turn.ask_done.next = self.ask_done.val();
@@ -227,6 +231,22 @@ impl Logic for Fetch {
         self.turn.popped.next = self.ending.popped.val();
         self.turn.over.next = self.ending.over.val();
         self.turn.give.next = self.ending.give.val();
+
+        // When the descriptor is read.
+        self.opening.resting.next = self.turn.resting.val();
+        self.opening.got.next = self.turn.got.val();
+        self.opening.rescuing.next = self.rescuer.rescuing.val();
+        self.opening.due.next = self.due.val();
+        self.opening.awaiting.next = self.ctx_awaiting.val();
+        self.opening.same.next = self.same.val();
+        self.opening.held.next = self.turn.holds.val();
+        self.opening.any_refused.next = self.any_refused.val();
+        self.opening.refused.next = self.refused.val();
+        self.opening.sends.next = self.turn.choose.val() & self.choice.sends.val();
+        self.opening.may.next = self.turn.may.val();
+        self.turn.kept.next = self.opening.kept.val();
+        self.turn.asks_first.next = self.opening.asks_first.val();
+        self.turn.reaching.next = self.opening.reaching.val();
 
         // Payload that could not be read.
         self.rescuer.failing.next = self.failing.val();
@@ -306,11 +326,11 @@ impl Logic for Fetch {
         } else if self.turn.give_back.val() {
             self.call_op.next = self.op_sent.val();
         }
-        self.desc_start.next = self.turn.desc_start.val() | self.ending.reread.val();
+        self.desc_start.next = self.opening.start.val() | self.ending.reread.val();
         self.desc_op.next = 0.into();
         if self.ending.rereading.val() {
             self.desc_op.next = self.op_reread.val();
-        } else if self.turn.desc_reach.val() {
+        } else if self.opening.reach.val() {
             self.desc_op.next = self.op_reach.val();
         }
     }

@@ -85,6 +85,7 @@ pub struct Port {
     /// The VI and its token are those of the GET before.
     pub same: Signal<Out, Bit>,
     pub ctx_awaiting: Signal<Out, Bit>,
+    // Then and from then on.
     pub ctx_region: Signal<Out, Bits<16>>,
     pub ctx_offset: Signal<Out, Bits<26>>,
     // From the cycle after it.
@@ -275,8 +276,12 @@ impl Logic for Port {
             & (self.vi.ctx_offset.val() == self.offset_at.q.val());
 
         self.ctx_awaiting.next = self.vi.ctx_awaiting.val();
-        self.ctx_region.next = self.vi.ctx_region.val();
-        self.ctx_offset.next = self.vi.ctx_offset.val();
+        self.ctx_region.next = self.region_at.q.val();
+        self.ctx_offset.next = self.offset_at.q.val();
+        if self.got.val() {
+            self.ctx_region.next = self.vi.ctx_region.val();
+            self.ctx_offset.next = self.vi.ctx_offset.val();
+        }
         self.ctx_message.next = self.vi.ctx_message.val();
         self.need_next.next = self.vi.need_next.val();
         self.work_valid.next = self.vi.work_valid.val();
