@@ -202,6 +202,7 @@ impl Logic for Fetch {
         self.turn.granted.next = self.granted.val();
         self.turn.desc_done.next = self.desc_done.val();
         self.turn.desc_outcome.next = self.desc_outcome.val();
+        self.turn.resolved.next = self.desc_done.val() & (self.desc_outcome.val() == 0);
         self.turn.desc_known.next = self.desc_known.val();
         self.turn.rereading.next = self.ending.rereading.val();
         self.blind.next = self.opening.reaching.val();
@@ -210,7 +211,7 @@ impl Logic for Fetch {
         self.turn.last.next = self.last.val() & self.choice.is_data.val() & (!self.asks.val());
         self.probes.next = self.turn.probes.val();
         self.sized.next = self.turn.sized.val();
-        self.ask_valid.next = self.turn.ask_valid.val();
+        self.ask_valid.next = self.turn.ask_valid.val() | self.turn.probes.val();
         self.turn.ask_done.next = self.ask_done.val();
         self.turn.ask_ok.next = self.ask_ok.val();
         self.turn.ask_down.next = self.ask_down.val();
@@ -243,7 +244,10 @@ impl Logic for Fetch {
         self.opening.any_refused.next = self.any_refused.val();
         self.opening.refused.next = self.refused.val();
         self.opening.sends.next = self.turn.choose.val() & self.choice.sends.val();
-        self.opening.may.next = self.turn.may.val();
+        self.opening.may.next = self.turn.probes.val()
+            & self.ask_done.val()
+            & self.ask_ok.val()
+            & (!self.ask_down.val());
         self.turn.kept.next = self.opening.kept.val();
         self.turn.asks_first.next = self.opening.asks_first.val();
         self.turn.reaching.next = self.opening.reaching.val();

@@ -92,13 +92,14 @@ pub struct Turn {
     pub look: Signal<Out, Bit>,
     pub answered: Signal<In, Bit>,
     pub granted: Signal<In, Bit>,
-    /// The pool is asked first: a question alone / it has room.
+    /// The pool is asked first / is asked, and nothing reserved.
     pub asks_first: Signal<In, Bit>,
     pub probes: Signal<Out, Bit>,
-    pub may: Signal<Out, Bit>,
     // The descriptor.
     pub desc_done: Signal<In, Bit>,
     pub desc_outcome: Signal<In, Bits<3>>,
+    /// Done without an error.
+    pub resolved: Signal<In, Bit>,
     pub desc_known: Signal<In, Bit>,
     pub rereading: Signal<In, Bit>,
     /// Only its place is wanted.
@@ -156,8 +157,6 @@ pub struct Turn {
     passes: Signal<Local, Bit>,
     /// A frame with a payload of its own.
     carries: Signal<Local, Bit>,
-    resolved: Signal<Local, Bit>,
-    is_got: Signal<Local, Bit>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_data: Number<4, { Cause::Data as u64 }>,
     cause_rdma_read: Number<4, { Cause::RdmaRead as u64 }>,
@@ -174,8 +173,7 @@ impl Logic for Turn {
         self.carries.next = self.is_data.val() | self.is_answer.val();
         self.sized.next = self.state.q.val() == TurnState::Size;
         self.probes.next = self.state.q.val() == TurnState::Probe;
-        self.ask_valid.next =
-            (self.state.q.val() == TurnState::Ask) | (self.state.q.val() == TurnState::Probe);
+        self.ask_valid.next = self.state.q.val() == TurnState::Ask;
         self.sent.next = self.state.q.val() == TurnState::Sent;
         self.give_back.next = self.state.q.val() == TurnState::Give;
         self.ends_turn.next = self.state.q.val() == TurnState::End;
@@ -184,10 +182,8 @@ impl Logic for Turn {
         self.good.next = self.is_good.val();
 
         // The descriptor.
-        self.is_got.next = (self.state.q.val() == TurnState::Get) & self.call_done.val();
-        self.got.next = self.is_got.val();
+        self.got.next = (self.state.q.val() == TurnState::Get) & self.call_done.val();
         self.holds.next = self.held.q.val();
-        self.resolved.next = self.desc_done.val() & (self.desc_outcome.val() == 0);
 
         // The payload, see `super::request`.
         self.asking.next =
@@ -200,8 +196,6 @@ impl Logic for Turn {
         self.roomy.next = self.reserved.q.val();
         self.gather_go.next = self.reserved.q.val() & self.here.val();
         self.has_room.next = self.ask_ok.val() & (!self.ask_down.val());
-        self.may.next =
-            (self.state.q.val() == TurnState::Probe) & self.ask_done.val() & self.has_room.val();
         self.gather_cancel.next =
             ((self.state.q.val() == TurnState::Ask) & self.ask_done.val() & (!self.has_room.val()))
                 | (self.desc_done.val() & (!self.resolved.val()) & (!self.rereading.val()));
