@@ -23,7 +23,7 @@ end
 
 // What the question needs, as the contract says it.
 wire mine = ask_peer == who;
-wire good = ask_done & ask_ok;
+wire good = ask_done & ask_ok & ~ask_probe;
 wire [7:0] chunks = ask_length <= 256 ? 1 : (ask_length + 255) >> 8;
 wire [7:0] cost_units = ask_sequenced ? chunks : 0;
 wire [7:0] reserve = ask_data ? 4 : 0;
@@ -70,20 +70,21 @@ wire [7:0] left_then = bound2 - units_of - cost_units;
 reg asking;
 reg [7:0] peer_then;
 reg [12:0] length_then;
-reg data_then, sequenced_then, ready_then;
+reg data_then, sequenced_then, probe_then, ready_then;
 initial ready_then = 0;
 always @(posedge clock) begin
    asking <= begun & ~reset & ask_valid & ~ask_done;
    peer_then <= ask_peer; length_then <= ask_length;
    ready_then <= ready & ~reset;
-   data_then <= ask_data; sequenced_then <= ask_sequenced;
+   data_then <= ask_data; sequenced_then <= ask_sequenced; probe_then <= ask_probe;
 end
 
 // The first cycle is one of reset.
 wire given_reset = begun | reset;
 // A question stays until its answer.
 wire given_question = ~(begun & asking) | (ask_valid & ask_peer == peer_then
-   & ask_length == length_then & ask_data == data_then & ask_sequenced == sequenced_then);
+   & ask_length == length_then & ask_data == data_then & ask_sequenced == sequenced_then
+   & ask_probe == probe_then);
 // It is about a node below 64 and a frame of 4,112 bytes at most.
 wire given_frame = ask_peer < 64 & ask_length <= 4112;
 // `ready` says that the tables were wiped, and stays.
@@ -119,7 +120,7 @@ wire rule_ahead = ~(begun & good & mine & ask_sequenced & left_then[7]) | spare 
 wire rule_answer = ~(begun & ask_done & mine) | ask_ok == (was_open[1] & spare >= chunks + reserve
    & (~ask_data | share_of + chunks <= 64)
    & (~ask_sequenced | ~left_then[7] | (left_then >= 8'd224 & spare >= chunks + 64)));
-// Each good answer leaves one reservation.
+// Each good answer leaves one reservation, but for a probe.
 wire rule_reserved = ~begun | reserved_valid == (owed != 0 | good);
 // The reservation says what was asked for, and what was charged for it: chunks rounded up, one at
 // least (7.5), and as many units (7.4).
@@ -135,7 +136,7 @@ wire answer = state$q == AskState$Answer;
 wire lemma_state = ~begun | ((idle | judge | answer) & (idle | asking));
 // The question stands in registers.
 wire lemma_question = ~begun | idle | (peer$q == peer_then[5:0] & peer_then < 64
-   & data_frame$q == data_then & sequenced$q == sequenced_then
+   & data_frame$q == data_then & sequenced$q == sequenced_then & probe$q == probe_then
    & length_then <= 4112
    & needed$q == (length_then <= 256 ? 1 : (length_then + 255) >> 8)
    & cost$q == (sequenced_then ? (length_then <= 256 ? 1 : (length_then + 255) >> 8) : 0));

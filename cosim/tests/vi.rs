@@ -34,7 +34,7 @@ fn random_neighbours() {
     assert!(looks > 10_000, "{looks} looks");
     assert!(sum.events > 10_000 && sum.deferred > 1_000 && sum.drains > 50, "{sum:?}");
     assert!(sum.reads > 500 && sum.answers > 500, "{sum:?}");
-    assert!(sum.kills > 50 && sum.stops > 500 && sum.acks > 500, "{sum:?}");
+    assert!(sum.kills > 50 && sum.stops > 500 && sum.acks > 500 && sum.late > 5, "{sum:?}");
 }
 
 /// A bench where nothing happens by itself.

@@ -215,7 +215,8 @@ interface! {
 interface! {
     /// The send engine's view of VIs. `work_*`: the next VI of the ready ring (stream; taking it
     /// clears its 'scheduled' flag, a VI with work left must be given back with SAVE or lose its
-    /// turn). Operations are calls:
+    /// turn). `acked_*`: the next VI whose Reception send is acknowledged and is to be ended, whatever the
+    /// VI's state (stream); `acked_left`: some are not taken. Operations are calls:
     ///
     /// | op | arguments | effect |
     /// |---|---|---|
@@ -239,6 +240,7 @@ interface! {
     ViSendClient / ViSendServer, "ViSendClient", "ViSendServer" {
         out {
             work_ready: Bit,
+            acked_ready: Bit,
             valid: Bit,
             op: Bits<4>,
             vi: Bits<16>,
@@ -273,6 +275,9 @@ interface! {
             push_token: Bits<47>,
             work_valid: Bit,
             work_vi: Bits<16>,
+            acked_valid: Bit,
+            acked_vi: Bits<16>,
+            acked_left: Bit,
             done: Bit,
             need_next: Bit,
             /// `vi::State`.
@@ -545,6 +550,8 @@ interface! {
     PoolClient / PoolServer, "PoolClient", "PoolServer" {
         out {
             ask_valid: Bit,
+            /// Only a question: a good answer reserves nothing.
+            ask_probe: Bit,
             /// A Data frame (else a control or message frame).
             ask_data: Bit,
             ask_sequenced: Bit,

@@ -25,10 +25,12 @@ mod gather;
 mod intake;
 mod line;
 mod messages;
+mod opening;
 mod outlet;
 mod pack;
 mod port;
 mod push;
+mod refusals;
 mod request;
 mod rescue;
 mod retire;
@@ -45,10 +47,12 @@ pub use gather::Gather;
 pub use intake::Intake;
 pub use line::Line;
 pub use messages::Messages;
+pub use opening::Opening;
 pub use outlet::Outlet;
 pub use pack::Pack;
 pub use port::Port;
 pub use push::Push;
+pub use refusals::Refusals;
 pub use request::Request;
 pub use rescue::Rescue;
 pub use retire::Retire;
@@ -100,6 +104,7 @@ pub struct Send {
     push: Push,
     turns: Turns,
     answer: Answer,
+    refusals: Refusals,
     /// Whose look-ups go: descriptors, then those beside them: answers, pushes.
     lookups: Lookups,
     others: Lookups,
@@ -126,7 +131,8 @@ impl Logic for Send {
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, counts_out, stamp_descriptor_out, stamp_data_out);
         clock!(self, clock, port, fetch, desc, cut, gather, commit, retire, outlet, push);
-        clock!(self, clock, turns, answer, lookups, others, ahead);
+        clock!(self, clock, turns, answer, lookups, others, ahead, refusals);
+        self.refusals.reset.next = self.reset.val();
         self.ahead.reset.next = self.reset.val();
         self.push.reset.next = self.reset.val();
         self.turns.reset.next = self.reset.val();
@@ -178,6 +184,7 @@ impl Logic for Send {
                 & (!self.commit.partial.val()))
                 | (self.push.checked.val() & (self.sample_vi.val() == self.push.call_vi.val())));
         self.quiet.next = self.fetch.idle.val()
+            & (!self.port.acked_left.val())
             & self.commit.idle.val()
             & self.retire.idle.val()
             & self.push.idle.val();
@@ -197,6 +204,10 @@ impl Logic for Send {
         self.fetch.work_valid.next = self.port.work_valid.val();
         self.fetch.work_vi.next = self.port.work_vi.val();
         self.port.take.next = self.fetch.take.val();
+        self.fetch.acked_valid.next = self.port.acked_valid.val();
+        self.fetch.acked_vi.next = self.port.acked_vi.val();
+        self.port.take_acked.next = self.fetch.take_acked.val();
+        self.port.finishing.next = self.fetch.finishing.val();
         self.port.load.next = self.fetch.load.val();
         self.port.new_number.next = self.fetch.new_number.val();
         self.port.got.next = self.fetch.got.val();
@@ -460,7 +471,24 @@ impl Logic for Send {
         self.outlet.ask_sequenced.next = self.fetch.sequenced.val();
         self.outlet.ask_peer.next = self.port.peer.val();
         self.outlet.ask_length.next = self.frame_length.val();
+        self.outlet.ask_probe.next = self.fetch.probes.val();
+        self.refusals.answered.next =
+            self.outlet.ask_done.val() & self.turns.asks.val() & self.fetch.is_data.val();
+        self.refusals.good.next = self.outlet.ask_ok.val() & (!self.outlet.ask_down.val());
+        self.refusals.peer.next = self.port.peer.val();
+        self.refusals.asked_sequenced.next = self.fetch.sequenced.val();
+        self.refusals.asked_length.next = self.frame_length.val();
+        self.fetch.any_refused.next = self.refusals.any.val();
+        self.fetch.refused.next = self.refusals.noted.val();
+        if self.fetch.probes.val() {
+            self.outlet.ask_sequenced.next = self.refusals.sequenced.val();
+            self.outlet.ask_length.next = self.refusals.length.val();
+            // What was asked for stays.
+            self.refusals.asked_sequenced.next = self.refusals.sequenced.val();
+            self.refusals.asked_length.next = self.refusals.length.val();
+        }
         if self.push.ask_valid.val() {
+            self.outlet.ask_probe.next = false;
             self.outlet.ask_data.next = true;
             self.outlet.ask_sequenced.next = self.push.sequenced.val();
             self.outlet.ask_peer.next = self.push.to_peer.val();

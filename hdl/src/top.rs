@@ -233,7 +233,11 @@ impl Logic for Top {
         MessageClient::join(&mut self.admin.message, &mut self.send.messages);
         PeerClient::join(&mut self.admin.peer, &mut self.channel.peers);
         KillClient::join(&mut self.channel.kill, &mut self.vis.kill);
-        FenceClient::join(&mut self.admin.fence_send, &mut self.send.fence);
+        // A frame that the receive engine still has may give the send engine work (an acknowledged
+        // send), so the latter has paused only when both have.
+        self.send.fence.pause.next = self.admin.fence_send.pause.val();
+        self.admin.fence_send.paused.next =
+            self.send.fence.paused.val() & self.recv.fence.paused.val();
         FenceClient::join(&mut self.admin.fence_recv, &mut self.recv.fence);
     }
 }

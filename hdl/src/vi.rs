@@ -3,7 +3,7 @@
 //! ```text
 //! post --> Doorbells --.                       .--> Lifecycle (state, owed, stop, configuration)
 //! send ----------------+                       +--> SendSide, RecvSide: WorkQueue, progress, Unannounced
-//! recv ----------------+--> Pipeline --stage 2-+--> ReadyRing ---> work_vi (to send)
+//! recv ----------------+--> Pipeline --stage 2-+--> ReadyRing, Acked ---> work_vi, acked_vi (to send)
 //! admin --> Commands --+ slow                  '--> Notices ---> Announcer ---> events
 //! kill --> Kills ------+ slow
 //! Announcer, ReadyRing-' slow
@@ -13,6 +13,7 @@
 //! qualifies it by the VI's state; what the operations do to the state stands in the sub-blocks.
 //! Arguments of calls are stable until `done`; those of the receive engine come from registers.
 
+mod acked;
 mod announce;
 mod answer;
 mod command;
@@ -33,6 +34,7 @@ use crate::ifs::{
     ViLookServer, ViRecvClient, ViRecvServer, ViSendServer,
 };
 use crate::leaf::Number;
+use acked::Acked;
 use announce::Announcer;
 use command::Commands;
 use doorbell::Doorbells;
@@ -97,6 +99,7 @@ pub struct Vi {
     notices: Notices,
     announcer: Announcer,
     ring: ReadyRing,
+    acked: Acked,
     counts_out: DFF<Bits<64>>,
     /// The operation of stage 2 is on a VI that exists, that is Connected.
     known: Signal<Local, Bit>,
@@ -129,7 +132,7 @@ impl Logic for Vi {
         dff_setup!(self, clock, counts_out);
         clock!(
             self, clock, pipeline, doorbells, commands, kills, lifecycle, send_side, recv_call,
-            recv_side, notices, announcer, ring
+            recv_side, notices, announcer, ring, acked
         );
         PostServer::link(&mut self.post, &mut self.doorbells.post);
         ViSendServer::link(&mut self.send, &mut self.send_side.port);
@@ -149,6 +152,7 @@ impl Logic for Vi {
         self.lifecycle.reset.next = self.reset.val();
         self.announcer.reset.next = self.reset.val();
         self.ring.reset.next = self.reset.val();
+        self.acked.reset.next = self.reset.val();
         self.ready.next = self.lifecycle.ready.val();
         self.pipeline.ready.next = self.lifecycle.ready.val();
         self.counts.next = self.counts_out.q.val();
@@ -355,7 +359,6 @@ impl Logic for Vi {
             | self.commands.disconnect.val()
             | self.stop.val()
             | self.recv_side.look_again.val()
-            | self.acknowledge.val()
             | self.send_side.look_again.val();
         self.ring.push.next = self.look_again.val()
             & self.has_work.val()
@@ -365,6 +368,12 @@ impl Logic for Vi {
         self.ring.work_ready.next = self.send_side.work_ready.val();
         self.send_side.work_valid.next = self.ring.work_valid.val();
         self.send_side.work_vi.next = self.ring.work_vi.val();
+        self.acked.push.next = self.recv_side.acks.val() & (!self.unmatched.val());
+        self.acked.vi.next = self.pipeline.vi.val();
+        self.acked.taken.next = self.send_side.acked_ready.val();
+        self.send_side.acked_valid.next = self.acked.valid.val();
+        self.send_side.acked_vi.next = self.acked.number.val();
+        self.send_side.acked_left.next = self.acked.left.val();
 
         // Counters.
         self.counts_out.d.next = bit_cast::<64, 1>(self.doorbells.taken.val().into())

@@ -238,11 +238,12 @@ impl Model {
 
     fn vi_disconnect(&mut self, c: &Command) -> Outcome {
         let index = c.index(VI_COUNT)?;
-        let before = self.vi(index).state;
-        state(before != State::Free)?;
+        let before = self.vi(index);
+        state(before.state != State::Free)?;
+        let tells = before.state == State::Connected || before.stopped_untold();
         self.clear_work(index);
         self.vi_mut(index).go(Input::Disconnect);
-        if before == State::Connected {
+        if tells {
             self.owe(index, Owed::Fin);
         }
         Ok(0)

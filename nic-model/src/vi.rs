@@ -198,6 +198,14 @@ impl Vi {
             && !matches!(self.send, SendPhase::Waiting { .. } | SendPhase::Reading { .. })
     }
 
+    /// Whether the VI stopped and its peer has not heard of it: only the reliable levels have a ViRefuse.
+    pub(crate) fn stopped_untold(&self) -> bool {
+        use StopReason::{Disconnected, PeerDown, Refused};
+        self.state == State::Error
+            && self.level == Reliability::Unreliable
+            && !matches!(self.reason, Refused | PeerDown | Disconnected)
+    }
+
     /// Takes `input`, which the caller knows to be possible.
     pub(crate) fn go(&mut self, input: Input) {
         let next = transition(self.state, input);

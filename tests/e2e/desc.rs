@@ -164,13 +164,7 @@ fn unreachable_descriptor(
     assert_eq!(case.pair.a.errors(), [(case.a.number(), ErrorCode::PostDescriptor)]);
     assert_eq!(case.a.query().state, ViState::Error);
     case.pair.settle();
-    let lost = [(case.b.number(), ErrorCode::ConnectionLost)];
-    if case.reliable() {
-        assert_eq!(case.pair.b.errors(), lost);
-    } else {
-        // The peer learns of it only by the disconnect.
-        assert_eq!(case.b.query().state, ViState::Connected);
-    }
+    assert_eq!(case.pair.b.errors(), [(case.b.number(), ErrorCode::ConnectionLost)]);
     let (c, d) = &case.bystanders;
     case.pair.assert_works(c, d);
 }

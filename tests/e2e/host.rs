@@ -95,6 +95,34 @@ fn data_that_cannot_be_read(kind: DeviceKind) {
     }
 }
 
+/// A VI of the lowest level that stopped by itself tells its peer when it is disconnected; one that was told
+/// tells nothing.
+fn the_peer_of_a_vi_that_stopped_by_itself_is_told(kind: DeviceKind) {
+    for queue in [Queue::Send, Queue::Recv] {
+        let mut case = Case::new(kind, Reliability::Unreliable);
+        let bare = &mut case.bare;
+        let node = usize::from(queue == Queue::Recv);
+        let token = Token { vi: 9, region: LOST.index(), offset_64: 2, segments: 1, queue };
+        bare.doorbell(node, DOMAIN, TOKEN_OFFSET, token.to_bits());
+        bare.rig.run(300);
+        if queue == Queue::Recv {
+            let segment = case.vis[0].segment(0, 64);
+            case.vis[0].post(bare, Queue::Send, &[segment]);
+        }
+        bare.settle();
+        assert_eq!(case.stop(node), Some((StopReason::HostRead as u32, TRANSPORT_ERROR)));
+        assert_eq!(case.stop(1 - node), None);
+        case.bare.ok(node, Opcode::ViDisconnect, 9, &[]);
+        case.bare.settle();
+        let told = Some((StopReason::Disconnected as u32, DESC_FLUSHED_ERROR));
+        assert_eq!(case.stop(1 - node), told, "{queue:?}");
+        case.bare.ok(1 - node, Opcode::ViDisconnect, 9, &[]);
+        case.bare.settle();
+        assert_eq!([0, 1].map(|node| case.bare.counter(node, Counter::Unmatched)), [0, 0]);
+        case.finish(node);
+    }
+}
+
 fn descriptors_that_cannot_be_read(kind: DeviceKind) {
     for level in LEVELS {
         for queue in [Queue::Send, Queue::Recv] {
@@ -161,6 +189,7 @@ fn writes_to_memory_that_is_not_there_harm_nobody(kind: DeviceKind) {
 on_every_kind! {
     data_that_cannot_be_read,
     descriptors_that_cannot_be_read,
+    the_peer_of_a_vi_that_stopped_by_itself_is_told,
     a_later_descriptor_that_cannot_be_read,
     writes_to_memory_that_is_not_there_harm_nobody,
 }

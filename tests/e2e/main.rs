@@ -35,6 +35,7 @@ mod served;
 mod stranger;
 mod stress;
 mod threads;
+mod told;
 mod tpt;
 mod vi;
 mod waiting;

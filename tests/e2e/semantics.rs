@@ -75,6 +75,40 @@ fn delivered_sends_are_good_though_the_peer_leaves_at_once(kind: DeviceKind) {
     }
 }
 
+/// The sender's NIC is busy with other VIs when its peers' answers come: the end of each send waits for its
+/// turn, and the connection is gone by then.
+fn acknowledged_sends_are_good_though_their_nic_is_busy(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let short: Vec<_> = (0..4).map(|_| pair.connected(Reliability::Reception)).collect();
+    let long: Vec<_> = (0..16).map(|_| pair.connected(Reliability::Delivery)).collect();
+    let buffers = |node: &tests::Node, bytes, count: usize| -> Vec<Buffer> {
+        (0..count).map(|_| Buffer::new(node, bytes)).collect()
+    };
+    let sends = buffers(&pair.a, 64, short.len());
+    let recvs = buffers(&pair.b, 64, short.len());
+    let streams = buffers(&pair.a, 32_768, long.len());
+    let sinks = buffers(&pair.b, 32_768, long.len());
+    for ((_, b), recv) in short.iter().zip(&recvs).chain(long.iter().zip(&sinks)) {
+        b.post_recv(&recv.descriptor).unwrap();
+    }
+    for ((a, _), send) in short.iter().zip(&sends).chain(long.iter().zip(&streams)) {
+        a.post_send(&send.descriptor).unwrap();
+    }
+    for (_, b) in &short {
+        b.recv_wait(LONG).unwrap();
+        b.disconnect().unwrap();
+    }
+    pair.settle();
+    for (a, _) in &short {
+        assert_eq!(a.query().state, ViState::Error);
+        a.send_done().unwrap();
+    }
+    for (a, b) in &long {
+        a.send_wait(LONG).unwrap();
+        b.recv_wait(LONG).unwrap();
+    }
+}
+
 fn disconnecting_is_harmless_everywhere(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let (a, b) = (pair.a.vi(Reliability::Delivery), pair.b.vi(Reliability::Delivery));
@@ -233,6 +267,7 @@ fn descriptors_are_taken_as_programs_leave_them(kind: DeviceKind) {
 on_every_kind! {
     posting_in_each_state,
     delivered_sends_are_good_though_the_peer_leaves_at_once,
+    acknowledged_sends_are_good_though_their_nic_is_busy,
     disconnecting_is_harmless_everywhere,
     a_request_is_given_up,
     a_vi_is_destroyed_when_it_is_idle_and_drained,

@@ -423,18 +423,21 @@ impl Run<'_> {
             if connected {
                 continue;
             }
-            stopped.push(pair);
-            for node in 0..2 {
+            stopped.push((n, pair));
+        }
+        for node in 0..2 {
+            for &(n, pair) in &stopped {
                 self.admin(node, Opcode::ViDisconnect, pair.vi[node].into(), &[])?;
                 for queue in [Queue::Send, Queue::Recv] {
                     self.tail.remove(&(node, n, queue as u8));
                 }
             }
+            // A VI may have stopped alone; its peer is told now, and is Connected until then.
+            if !stopped.is_empty() {
+                self.rig.settle(self.quiet)?;
+            }
         }
-        if !stopped.is_empty() {
-            self.rig.settle(self.quiet)?;
-        }
-        stopped.into_iter().try_for_each(|pair| self.connect(pair))
+        stopped.into_iter().try_for_each(|(_, pair)| self.connect(pair))
     }
 }
 

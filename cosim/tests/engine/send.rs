@@ -137,8 +137,7 @@ impl Vi {
     }
 
     fn has_work(&self) -> bool {
-        let free = !self.reading && self.queue.count > 0;
-        let ready = if self.awaiting { self.acked } else { free };
+        let ready = !self.reading && !self.awaiting && self.queue.count > 0;
         let works = ready || self.answer.is_some();
         self.owed != 0 || (matches!(self.state, State::Connected) && works)
     }
@@ -171,6 +170,8 @@ struct Bench {
     pace: Pace,
     vis: Vec<(u16, Vi)>,
     ring: VecDeque<u16>,
+    /// VIs whose sends are acknowledged and not ended.
+    acked: VecDeque<u16>,
     desc_read: ReadPort,
     read: ReadPort,
     write: WritePort,
@@ -183,6 +184,8 @@ struct Bench {
     beats: Vec<u64>,
     beat_ready: bool,
     refusals: f64,
+    /// This peer has no room.
+    full: Option<u8>,
     down: Option<u8>,
     message: Option<[u8; 48]>,
     messages: [u64; 3],
@@ -297,6 +300,7 @@ impl Bench {
             pace,
             vis: table,
             ring: VecDeque::new(),
+            acked: VecDeque::new(),
             desc_read: ReadPort::default(),
             read: ReadPort::default(),
             write: WritePort::default(),
@@ -308,6 +312,7 @@ impl Bench {
             beats: Vec::new(),
             beat_ready: false,
             refusals: 0.0,
+            full: None,
             down: None,
             message: None,
             messages: [0; 3],
@@ -477,7 +482,7 @@ impl Bench {
         };
         *self.seen.entry(kind).or_default() += 1;
         let vi = self.at(number);
-        assert!(!vi.stopped, "VI {number} is stopped: {event:?}");
+        assert!(!vi.stopped || vi.acked, "VI {number} is stopped: {event:?}");
         let ends = matches!(event, Event::Status { .. } | Event::Complete | Event::Stop { .. });
         let due = if ends { &mut vi.ending } else { &mut vi.expected };
         assert_eq!(due.pop_front().as_ref(), Some(&event), "VI {number}");
@@ -513,7 +518,7 @@ impl Bench {
     fn context(&mut self, number: u16) {
         self.in_hand = number;
         let vi = self.at(number);
-        vi.owing = vi.owed == 0 && vi.answer.is_some() && !(vi.awaiting && vi.acked);
+        vi.owing = vi.owed == 0 && vi.answer.is_some();
         let inputs = (
             vi.state as u8,
             vi.queue.owner,
@@ -702,15 +707,19 @@ impl Bench {
         };
         assert!(self.asked.len() < 2, "one frame ahead");
         assert!(asked.length <= 4112);
+        let probes = out.pool_ask_probe != 0;
         let down = self.down == Some(asked.peer);
-        let ok = !down && !self.world.random.chance(self.refusals);
+        let full = self.full == Some(asked.peer);
+        let ok = !down && !full && !self.world.random.chance(self.refusals);
         self.model.inputs.pool_ask_ok = ok.into();
         self.model.inputs.pool_ask_down = down.into();
         if down && !asked.data && asked.length == 0 {
             let number = self.in_hand;
             self.at(number).told_down = true;
         }
-        if ok {
+        if ok && probes {
+            assert!(asked.data, "a message's frame");
+        } else if ok {
             self.asked.push_back(asked);
         } else if self.message.is_some() && !asked.data && asked.length == 48 {
             self.messages[if down { 1 } else { 2 }] += 1;
@@ -833,8 +842,11 @@ impl Bench {
             matches!(event, Event::Stop { reason, status }
                 if *reason == StopReason::Descriptor as u8 || *status == status::TRANSPORT_ERROR)
         };
-        assert!(vi.ending.iter().all(untried), "{:?}", vi.ending);
-        vi.ending.clear();
+        // An acknowledged send is ended all the same.
+        if !vi.awaiting || !vi.acked {
+            assert!(vi.ending.iter().all(untried), "{:?}", vi.ending);
+            vi.ending.clear();
+        }
         let reason = if let Some((bus, length, _)) = part {
             assert!(self.world.memory.fails(bus, length.into()), "it could be read");
             StopReason::HostRead
@@ -928,6 +940,9 @@ impl Bench {
         m.pool_commit_done = self.commit.done.into();
         m.vi_work_valid = (!self.ring.is_empty()).into();
         m.vi_work_vi = self.ring.front().copied().unwrap_or(0xffff);
+        m.vi_acked_valid = (!self.acked.is_empty()).into();
+        m.vi_acked_vi = self.acked.front().copied().unwrap_or(0xffff);
+        m.vi_acked_left = (!self.acked.is_empty()).into();
         m.fence_pause = self.pause.into();
         m.messages_valid = self.message.is_some().into();
         if let Some(message) = &self.message {
@@ -1000,6 +1015,10 @@ impl Bench {
             let number = self.ring.pop_front().unwrap();
             self.at(number).scheduled = false;
         }
+        if out.vi_acked_ready != 0 && self.model.inputs.vi_acked_valid != 0 {
+            assert_eq!(out.vi_work_ready, 0);
+            self.acked.pop_front();
+        }
         let answer = self.vi_call.observe(out.vi_valid != 0, &mut self.world.random, pace);
         if answer {
             self.vi_operation();
@@ -1056,7 +1075,7 @@ impl Bench {
                     vi.acked = true;
                     let waiting = std::mem::take(&mut vi.waiting);
                     vi.ending.extend(waiting);
-                    self.schedule(number);
+                    self.acked.push_back(number);
                 }
                 Some(left) => vi.ack_in = Some(left - 1),
                 None => {}
@@ -1109,6 +1128,7 @@ impl Bench {
 
     fn finished(&self) -> bool {
         self.ring.is_empty()
+            && self.acked.is_empty()
             && self.message.is_none()
             && self.vis.iter().all(|(_, vi)| {
                 let sent = vi.expected.is_empty() && vi.ending.is_empty();
@@ -1314,6 +1334,60 @@ fn stopped_in_hand() {
         }
         assert_eq!((bench.vis[0].1.owed, bench.frames), (0, 1));
     }
+}
+
+/// An acknowledged send ends though its VI has stopped, and a fence waits for that.
+#[test]
+fn an_acknowledged_send_ends_in_error() {
+    let mut bench = Bench::alone(50);
+    bench.vis[0].1.level = 4;
+    bench.send(300);
+    while bench.vis[0].1.ack_in.is_none() {
+        bench.cycle();
+    }
+    bench.vis[0].1.state = State::Error;
+    bench.pause = true;
+    while !bench.vis[0].1.acked {
+        bench.cycle();
+    }
+    while bench.model.outputs.fence_paused == 0 || bench.vis[0].1.awaiting {
+        bench.cycle();
+        assert!(bench.now < 3_000, "{:?}", bench.vis[0].1.ending);
+    }
+    assert_eq!(bench.vis[0].1.ending.len(), 0);
+    assert!(bench.marks.status != 0);
+}
+
+/// VIs whose peer has no room, and one whose peer has: a descriptor is not read again and again to be told
+/// so, and the one is not held up.
+#[test]
+fn peers_without_room_cost_no_reads() {
+    let mut bench = Bench::new(3, 6, Pace { ready: 1.0, call: 1, read: 1 });
+    bench.desc_read.latency = 125;
+    for at in 0..6 {
+        let (number, vi) = &mut bench.vis[at];
+        (vi.level, vi.max_transfer, vi.peer) = (2, 0x40000, u8::from(at == 0) + 7);
+        vi.queue.post_one(&mut bench.world, 64);
+        let number = *number;
+        bench.expect(number);
+        bench.schedule(number);
+    }
+    bench.full = Some(7);
+    for _ in 0..20_000 {
+        bench.cycle();
+    }
+    // Each is taken once before the first answer is here, and then none.
+    assert_eq!(bench.frames, 1);
+    assert!(bench.desc_read.requests <= 8, "{} reads", bench.desc_read.requests);
+    for _ in 0..20 {
+        bench.send(64);
+    }
+    let cycles = bench.until_done();
+    println!("20 messages of 64 bytes beside five VIs without room: {cycles} cycles");
+    assert!(cycles < 20 * 300, "{cycles} cycles");
+    bench.full = None;
+    bench.settle();
+    assert_eq!(bench.frames, 26);
 }
 
 /// Messages of 4 KiB on one VI, with hosts of 125 cycles of latency: the next message's payload

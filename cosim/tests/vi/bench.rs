@@ -54,6 +54,8 @@ pub(crate) struct Tally {
     pub kills: u64,
     pub stops: u64,
     pub acks: u64,
+    /// Sends that were ended after their VI had stopped.
+    pub late: u64,
     pub reads: u64,
     pub answers: u64,
 }
@@ -69,6 +71,7 @@ impl Tally {
         self.kills += other.kills;
         self.stops += other.stops;
         self.acks += other.acks;
+        self.late += other.late;
         self.reads += other.reads;
         self.answers += other.answers;
     }
@@ -98,6 +101,9 @@ pub(crate) struct Bench {
     pub announced: Vec<(u32, u16, u32)>,
     /// VIs that may be in the ready ring.
     pub eligible: BTreeSet<u16>,
+    /// VIs whose sends are acknowledged, in order; the engine ends the one in hand.
+    pub acked: VecDeque<u16>,
+    pub ending: bool,
     /// Takes of others while a VI had work.
     pub waits: HashMap<u16, u64>,
     pub send: Engine<Send>,
@@ -162,6 +168,8 @@ impl Bench {
             finishing: false,
             announced: Vec::new(),
             eligible: BTreeSet::new(),
+            acked: VecDeque::new(),
+            ending: false,
             waits: HashMap::new(),
             send: Engine::default(),
             recv: Engine::default(),
@@ -284,7 +292,7 @@ impl Bench {
         if self.admin.is_none() && self.admin_pause == 0 && !self.finishing && ready {
             self.fence = true;
             let received = self.recv.job.is_none() && self.all_complete();
-            if self.send.job.is_none() && received {
+            if self.send.job.is_none() && received && self.acked.is_empty() {
                 self.admin = self.random_admin();
                 self.fence = self.admin.is_some();
                 self.admin_pause = 10;
@@ -324,6 +332,16 @@ impl Bench {
         self.tally.drains += 1;
     }
 
+    pub(crate) fn settle_for(&mut self, cycles: u64) {
+        for _ in 0..cycles {
+            self.cycle();
+        }
+    }
+
+    pub(crate) fn settle(&mut self) {
+        self.settle_for(60);
+    }
+
     pub(crate) fn drive(&mut self) {
         if !self.settings.quiet {
             self.choose();
@@ -350,12 +368,15 @@ impl Bench {
             i.send_owed = call.owed;
             (i.send_reading, i.send_answered) = (call.reading.into(), call.answered.into());
         }
-        let take = self.take_now
-            || !self.settings.quiet
-                && self.send.job.is_none()
-                && !self.fence
-                && self.random.below(self.settings.idle) == 0;
-        i.send_work_ready = take.into();
+        let free = !self.settings.quiet
+            && self.send.job.is_none()
+            && self.random.below(self.settings.idle) == 0;
+        // A fence waits for acknowledged sends. The engine ends them first; this one often does not.
+        let ends = free
+            && self.model.outputs.send_acked_valid != 0
+            && (self.fence || self.finishing || self.random.chance(0.2));
+        i.send_acked_ready = ends.into();
+        i.send_work_ready = (self.take_now || free && !self.fence && !ends).into();
         i.recv_valid = self.recv.call.is_some().into();
         if let Some(call) = self.recv.call {
             (i.recv_op, i.recv_vi, i.recv_in_progress) =

@@ -25,6 +25,7 @@ impl Bench {
     fn sample(&mut self, o: &Out) {
         self.last_cycle(o);
         self.stopped = false;
+        assert!(o.send_acked_left != 0 || self.acked.is_empty(), "a fence would go first");
         if o.post_ready != 0 && self.model.inputs.post_valid != 0 {
             let post = self.post.take();
             self.posting.extend(post);
@@ -53,6 +54,14 @@ impl Bench {
         // After the operation of this cycle, which still saw the VI offered.
         if o.send_work_valid != 0 && self.model.inputs.send_work_ready != 0 {
             self.taken(o.send_work_vi);
+        }
+        if o.send_acked_valid != 0 && self.model.inputs.send_acked_ready != 0 {
+            assert_eq!(
+                self.acked.pop_front(),
+                Some(o.send_acked_vi),
+                "ends in the order of ViAcks"
+            );
+            self.begin(o.send_acked_vi, true);
         }
         if o.kill_done != 0 {
             self.kill.take().expect("a kill");
@@ -187,8 +196,13 @@ impl Bench {
                 assert!(*waits <= 2 * VIS.len() as u64, "VI {other} is passed over");
             }
         }
-        self.hand = Some(vi);
         self.take_now = false;
+        self.begin(vi, false);
+    }
+
+    /// The engine has taken a VI, to end its acknowledged send or for a turn.
+    fn begin(&mut self, vi: u16, ending: bool) {
+        (self.hand, self.ending) = (Some(vi), ending);
         if !self.settings.quiet {
             self.send.job = Some(vi);
             self.send.queued = Some(Send { op: 0, vi, ..Send::default() });
@@ -276,6 +290,7 @@ impl Bench {
         if state.awaiting {
             state.queues[0].offset = 0;
             self.tally.acks += 1;
+            self.tally.late += u64::from(state.state == State::Error);
         }
         (state.awaiting, state.acked) = (false, false);
         self.completed(vi, 0);
@@ -325,6 +340,7 @@ impl Bench {
                 _ => {
                     if state.state == State::Connected && state.awaiting && !state.acked {
                         state.acked = true;
+                        self.acked.push_back(vi);
                     } else {
                         self.count(Counter::Unmatched);
                     }
@@ -451,7 +467,7 @@ impl Bench {
             assert!(state.state == State::Free || announced, "VI {vi}: {state:?}");
             assert!(!state.error_pending, "VI {vi}: {state:?}");
         }
-        assert!(self.completed_sends.is_empty());
+        assert!(self.completed_sends.is_empty() && self.acked.is_empty());
         assert!(self.deferring.is_empty() && self.posting.is_empty() && self.drain.is_none());
         let deferred = self.seen.remove(&(Counter::EventsDeferred as usize)).unwrap();
         assert!((self.first_tries.0..=self.first_tries.1).contains(&deferred));
@@ -461,16 +477,6 @@ impl Bench {
     }
 
     // Calls for tests of one thing.
-
-    pub(crate) fn settle_for(&mut self, cycles: u64) {
-        for _ in 0..cycles {
-            self.cycle();
-        }
-    }
-
-    pub(crate) fn settle(&mut self) {
-        self.settle_for(60);
-    }
 
     pub(crate) fn post(&mut self, vi: u16, recv: bool, segments: u8) {
         let token = Token::from_bits(self.token(vi, recv));

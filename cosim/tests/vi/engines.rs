@@ -64,6 +64,10 @@ impl Bench {
         let next = self.successor(vi, 0);
         let random = &mut self.random;
         match done.op {
+            0 if self.ending => {
+                assert!(state.awaiting && state.acked, "{state:?}");
+                Some(Send { op: 4, vi, ..Send::default() })
+            }
             0 if state.owed != 0 => {
                 // Or it gives the VI back.
                 let give = random.chance(if self.finishing { 0.0 } else { 0.2 });
@@ -80,7 +84,7 @@ impl Bench {
                 let offset = random.below((1 << 18) + 1) as u32;
                 Some(Send { op: 1, vi, reading: true, offset, ..Send::default() })
             }
-            0 if state.awaiting => state.acked.then_some(Send { op: 4, vi, ..Send::default() }),
+            0 if state.awaiting => None,
             0 if state.queues[0].posted.is_empty() => None,
             0 if random.chance(if self.finishing { 0.0 } else { 0.3 }) => Some(Send {
                 op: 1,

@@ -72,8 +72,8 @@ impl Vi {
     }
 
     pub(crate) fn has_work(&self) -> bool {
-        let free = self.reading.is_none() && !self.queues[0].posted.is_empty();
-        let sends = if self.awaiting { self.acked } else { free };
+        let free = self.reading.is_none() && !self.awaiting;
+        let sends = free && !self.queues[0].posted.is_empty();
         self.owed != 0 || self.state == State::Connected && (sends || self.answer.is_some())
     }
 
@@ -157,7 +157,9 @@ impl Vi {
                 (0, 0)
             }
             (3, State::Idle | State::Connected | State::Error) => {
-                if self.state == State::Connected {
+                let own = ![7, 8, 9].contains(&self.stopped.0);
+                let untold = self.state == State::Error && self.reliability == 1 && own;
+                if self.state == State::Connected || untold {
                     self.owed |= 4;
                 }
                 self.state = State::Idle;

@@ -8,7 +8,7 @@
 //! The limit is that of frames which may enter: it may be exceeded by CREDITS_AHEAD units as long as
 //! POOL_AHEAD_CHUNKS chunks stay free. What may be sent is the business of [`super::covers`].
 //!
-//! A good answer charges chunks and units at once and leaves a reservation; freed frames give back
+//! A good answer charges chunks and units at once and leaves a reservation (but for a probe); freed frames give back
 //! their chunks, aborted ones their units too, through `give`. The tables are read in Idle, with the
 //! question; a `give` in that very cycle makes Judge read them once more, and none comes in Judge and
 //! Answer. The charge is written in Answer; a client that waits gets its reservation then.
@@ -38,6 +38,7 @@ pub struct Ask {
     pub building: Signal<In, Bits<7>>,
     // As in `PoolServer`.
     pub ask_valid: Signal<In, Bit>,
+    pub ask_probe: Signal<In, Bit>,
     pub ask_data: Signal<In, Bit>,
     pub ask_sequenced: Signal<In, Bit>,
     pub ask_peer: Signal<In, Bits<8>>,
@@ -75,6 +76,7 @@ pub struct Ask {
     state: DFF<AskState>,
     available: DFF<Bits<8>>,
     peer: DFF<Bits<6>>,
+    probe: DFF<Bit>,
     data_frame: DFF<Bit>,
     sequenced: DFF<Bit>,
     length: DFF<Bits<13>>,
@@ -129,11 +131,13 @@ impl Logic for Ask {
     fn update(&mut self) {
         dff_setup!(self, clock, state, available, peer, data_frame, sequenced, length, is_open);
         dff_setup!(self, clock, colour, needed, cost, share, charged, allowed, accepted, gave);
-        dff_setup!(self, clock, share_after, units_after, clearing, cleared);
+        dff_setup!(self, clock, share_after, units_after, clearing, cleared, probe);
         clock!(self, clock, shares, units, shares_give, units_give, reservations);
         self.reservations.reset.next = self.reset.val();
         self.may_give.next = (self.state.q.val() == AskState::Idle) & !self.clearing.q.val();
-        self.charge.next = (self.state.q.val() == AskState::Answer) & self.accepted.q.val();
+        self.charge.next = (self.state.q.val() == AskState::Answer)
+            & self.accepted.q.val()
+            & (!self.probe.q.val());
         // An opening peer's start value waits for a charge.
         self.clearing.d.next = self.opened.val() | (self.clearing.q.val() & self.charge.val());
         if self.opened.val() {
@@ -182,6 +186,7 @@ impl Logic for Ask {
             AskState::Idle => {
                 self.reads.next = true;
                 self.peer.d.next = self.ask_peer.val().get_bits::<6>(0);
+                self.probe.d.next = self.ask_probe.val();
                 self.data_frame.d.next = self.ask_data.val();
                 self.sequenced.d.next = self.ask_sequenced.val();
                 self.length.d.next = self.ask_length.val();

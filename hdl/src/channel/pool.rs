@@ -138,6 +138,7 @@ impl Logic for Pool {
         self.question.ready.next = self.chunks.ready.val();
         self.question.building.next = self.chunks.building.val();
         self.question.ask_valid.next = self.pool.ask_valid.val();
+        self.question.ask_probe.next = self.pool.ask_probe.val();
         self.question.ask_data.next = self.pool.ask_data.val();
         self.question.ask_sequenced.next = self.pool.ask_sequenced.val();
         self.question.ask_peer.next = self.pool.ask_peer.val();

@@ -1,6 +1,6 @@
 //! What a VI that was taken is to do: what it owes first, then a frame of the answer to the peer's
-//! read, then its queue (contract 4.1, 6.2). The end of an acknowledged send needs no room and waits
-//! for no answer. Combinational, but for what the frame will be: registered with `choose`.
+//! read, then its queue (contract 4.1, 6.2). An acknowledged send is ended whatever state the VI is in,
+//! and in a turn of its own. Combinational, but for what the frame will be: registered with `choose`.
 
 use crate::leaf::Number;
 use nic_regs::frame::Type;
@@ -12,6 +12,8 @@ pub struct Choice {
     pub choose: Signal<In, Bit>,
     /// The VI was taken to end its head for the middle stage.
     pub rescuing: Signal<In, Bit>,
+    /// It was taken to end its acknowledged send.
+    pub finishing: Signal<In, Bit>,
     pub connected: Signal<In, Bit>,
     pub some: Signal<In, Bit>,
     pub awaiting: Signal<In, Bit>,
@@ -53,15 +55,16 @@ impl Logic for Choice {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, kind_at, is_data_at, is_answer_at, sequenced_at);
-        self.owes.next = (!self.rescuing.val()) & self.owed.val().any();
+        self.owes.next = (!self.rescuing.val()) & (!self.finishing.val()) & self.owed.val().any();
         self.ends.next = false;
         self.sends.next = false;
         self.answers.next = false;
         if self.rescuing.val() {
             self.ends.next = self.connected.val() & self.some.val();
-        } else if self.connected.val() & (!self.owed.val().any()) {
+        } else if self.finishing.val() {
             self.ends.next = self.awaiting.val() & self.acked.val();
-            self.answers.next = self.answer.val() & (!(self.awaiting.val() & self.acked.val()));
+        } else if self.connected.val() & (!self.owed.val().any()) {
+            self.answers.next = self.answer.val();
             self.sends.next = self.some.val()
                 & (!self.awaiting.val())
                 & (!self.reading.val())

@@ -11,6 +11,7 @@
 use super::choice::Choice;
 use super::ending::Ending;
 use super::intake::Intake;
+use super::opening::Opening;
 use super::request::Request;
 use super::rescue::Rescue;
 use super::turn::Turn;
@@ -31,6 +32,11 @@ pub struct Fetch {
     pub work_valid: Signal<In, Bit>,
     pub work_vi: Signal<In, Bits<16>>,
     pub take: Signal<Out, Bit>,
+    // Acknowledged sends.
+    pub acked_valid: Signal<In, Bit>,
+    pub acked_vi: Signal<In, Bits<16>>,
+    pub take_acked: Signal<Out, Bit>,
+    pub finishing: Signal<Out, Bit>,
     // The VI table.
     pub call_valid: Signal<Out, Bit>,
     pub call_op: Signal<Out, Bits<3>>,
@@ -87,6 +93,10 @@ pub struct Fetch {
     pub is_request: Signal<Out, Bit>,
     pub is_answer: Signal<Out, Bit>,
     pub sequenced: Signal<Out, Bit>,
+    // See `super::refusals`.
+    pub any_refused: Signal<In, Bit>,
+    pub refused: Signal<In, Bit>,
+    pub probes: Signal<Out, Bit>,
     pub sized: Signal<Out, Bit>,
     pub ask_valid: Signal<Out, Bit>,
     pub ask_done: Signal<In, Bit>,
@@ -119,10 +129,13 @@ pub struct Fetch {
     pub blind: Signal<Out, Bit>,
     intake: Intake,
     turn: Turn,
+    opening: Opening,
     choice: Choice,
     request: Request,
     ending: Ending,
     rescuer: Rescue,
+    /// The turn ends an acknowledged send.
+    finishing_at: DFF<Bit>,
     asks: Signal<Local, Bit>,
     op_sent: Number<3, 6>,
     op_reach: Number<2, 1>,
@@ -132,7 +145,8 @@ pub struct Fetch {
 impl Logic for Fetch {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, turn, choice, request, ending, rescuer);
+        dff_setup!(self, clock, finishing_at);
+        clock!(self, clock, turn, opening, choice, request, ending, rescuer);
         self.turn.reset.next = self.reset.val();
         self.ending.reset.next = self.reset.val();
         self.rescuer.reset.next = self.reset.val();
@@ -146,29 +160,35 @@ impl Logic for Fetch {
         self.intake.pause.next = self.pause.val();
         self.intake.message_valid.next = self.message_valid.val();
         self.intake.work_valid.next = self.work_valid.val();
+        self.intake.acked_valid.next = self.acked_valid.val();
         self.intake.rescue_pending.next = self.rescuer.pending.val();
         self.intake.desc_idle.next = self.desc_idle.val();
         self.intake.commit_idle.next = self.commit_idle.val();
         self.intake.failing.next = self.failing.val();
         self.intake.retire_error.next = self.retire_error.val();
-        self.turn.takes.next = self.intake.takes.val();
+        self.turn.takes.next = self.intake.takes.val() | self.intake.finishes.val();
         self.turn.rescues.next = self.intake.rescues.val();
         self.turn.sends_message.next = self.intake.sends_message.val();
         self.message_start.next = self.intake.sends_message.val();
         self.turn.message_done.next = self.message_done.val();
         self.take.next = self.intake.takes.val();
-        self.load.next = self.intake.takes.val() | self.intake.rescues.val();
+        self.take_acked.next = self.intake.finishes.val();
+        self.finishing.next = self.finishing_at.q.val();
+        if self.turn.resting.val() {
+            self.finishing_at.d.next = self.intake.finishes.val();
+        }
+        self.load.next =
+            self.intake.takes.val() | self.intake.finishes.val() | self.intake.rescues.val();
         self.new_number.next = self.work_vi.val();
         if self.rescuer.pending.val() {
             self.new_number.next = self.rescuer.vi.val();
+        } else if self.acked_valid.val() {
+            self.new_number.next = self.acked_vi.val();
         }
         self.turn.rescuing.next = self.rescuer.rescuing.val();
         self.turn.doubt.next = self.rescuer.doubt.val();
         self.turn.call_done.next = self.call_done.val();
         self.got.next = self.turn.got.val();
-        self.turn.due.next = self.due.val();
-        self.turn.same.next = self.same.val();
-        self.turn.ctx_awaiting.next = self.ctx_awaiting.val();
         self.turn.owes.next = self.choice.owes.val();
         self.turn.ends.next = self.choice.ends.val();
         self.turn.sends.next = self.choice.sends.val();
@@ -182,14 +202,16 @@ impl Logic for Fetch {
         self.turn.granted.next = self.granted.val();
         self.turn.desc_done.next = self.desc_done.val();
         self.turn.desc_outcome.next = self.desc_outcome.val();
+        self.turn.resolved.next = self.desc_done.val() & (self.desc_outcome.val() == 0);
         self.turn.desc_known.next = self.desc_known.val();
         self.turn.rereading.next = self.ending.rereading.val();
-        self.blind.next = self.turn.blind.val();
+        self.blind.next = self.opening.reaching.val();
         self.cause.next = self.turn.cause.val();
         self.turn.refusal.next = self.refusal.val();
         self.turn.last.next = self.last.val() & self.choice.is_data.val() & (!self.asks.val());
+        self.probes.next = self.turn.probes.val();
         self.sized.next = self.turn.sized.val();
-        self.ask_valid.next = self.turn.ask_valid.val();
+        self.ask_valid.next = self.turn.ask_valid.val() | self.turn.probes.val();
         self.turn.ask_done.next = self.ask_done.val();
         self.turn.ask_ok.next = self.ask_ok.val();
         self.turn.ask_down.next = self.ask_down.val();
@@ -211,6 +233,25 @@ impl Logic for Fetch {
         self.turn.over.next = self.ending.over.val();
         self.turn.give.next = self.ending.give.val();
 
+        // When the descriptor is read.
+        self.opening.resting.next = self.turn.resting.val();
+        self.opening.got.next = self.turn.got.val();
+        self.opening.rescuing.next = self.rescuer.rescuing.val();
+        self.opening.due.next = self.due.val();
+        self.opening.awaiting.next = self.ctx_awaiting.val();
+        self.opening.same.next = self.same.val();
+        self.opening.held.next = self.turn.holds.val();
+        self.opening.any_refused.next = self.any_refused.val();
+        self.opening.refused.next = self.refused.val();
+        self.opening.sends.next = self.turn.choose.val() & self.choice.sends.val();
+        self.opening.may.next = self.turn.probes.val()
+            & self.ask_done.val()
+            & self.ask_ok.val()
+            & (!self.ask_down.val());
+        self.turn.kept.next = self.opening.kept.val();
+        self.turn.asks_first.next = self.opening.asks_first.val();
+        self.turn.reaching.next = self.opening.reaching.val();
+
         // Payload that could not be read.
         self.rescuer.failing.next = self.failing.val();
         self.rescuer.failing_vi.next = self.failing_vi.val();
@@ -228,6 +269,7 @@ impl Logic for Fetch {
         // What the VI is to do.
         self.choice.choose.next = self.turn.choose.val();
         self.choice.rescuing.next = self.rescuer.rescuing.val();
+        self.choice.finishing.next = self.finishing_at.q.val();
         self.choice.connected.next = self.connected.val();
         self.choice.some.next = self.some.val();
         self.choice.awaiting.next = self.awaiting.val();
@@ -288,11 +330,11 @@ impl Logic for Fetch {
         } else if self.turn.give_back.val() {
             self.call_op.next = self.op_sent.val();
         }
-        self.desc_start.next = self.turn.desc_start.val() | self.ending.reread.val();
+        self.desc_start.next = self.opening.start.val() | self.ending.reread.val();
         self.desc_op.next = 0.into();
         if self.ending.rereading.val() {
             self.desc_op.next = self.op_reread.val();
-        } else if self.turn.desc_reach.val() {
+        } else if self.opening.reach.val() {
             self.desc_op.next = self.op_reach.val();
         }
     }

@@ -1,5 +1,5 @@
 //! What the first stage does next, while it has nothing in hand: ends a descriptor for the middle
-//! stage, sends admin's message, or takes a VI of the ready ring. Combinational.
+//! stage, takes a VI whose send is acknowledged, sends admin's message, or takes a VI of the ready ring. Combinational.
 
 use rust_hdl::prelude::*;
 
@@ -11,6 +11,7 @@ pub struct Intake {
     pub pause: Signal<In, Bit>,
     pub message_valid: Signal<In, Bit>,
     pub work_valid: Signal<In, Bit>,
+    pub acked_valid: Signal<In, Bit>,
     pub rescue_pending: Signal<In, Bit>,
     pub desc_idle: Signal<In, Bit>,
     // The stages behind: empty; payload that could not be read; the end of a descriptor in error.
@@ -19,26 +20,33 @@ pub struct Intake {
     pub retire_error: Signal<In, Bit>,
     // At most one of these.
     pub takes: Signal<Out, Bit>,
+    pub finishes: Signal<Out, Bit>,
     pub rescues: Signal<Out, Bit>,
     pub sends_message: Signal<Out, Bit>,
+    free: Signal<Local, Bit>,
 }
 
 impl Logic for Intake {
     #[hdl_gen]
     fn update(&mut self) {
         // No VI while the end of an older descriptor may stop it.
-        self.takes.next = self.resting.val()
-            & (!self.pause.val())
-            & (!self.message_valid.val())
+        self.free.next = self.resting.val()
             & (!self.rescue_pending.val())
             & (!self.failing.val())
             & (!self.retire_error.val())
-            & self.desc_idle.val()
+            & self.desc_idle.val();
+        // A fence waits for these.
+        self.finishes.next = self.free.val() & self.acked_valid.val();
+        self.takes.next = self.free.val()
+            & (!self.acked_valid.val())
+            & (!self.pause.val())
+            & (!self.message_valid.val())
             & self.work_valid.val();
         self.rescues.next = self.resting.val() & self.rescue_pending.val() & self.desc_idle.val();
         self.sends_message.next = self.resting.val()
             & (!self.pause.val())
             & (!self.rescue_pending.val())
+            & (!self.acked_valid.val())
             & self.message_valid.val()
             & self.commit_idle.val();
     }

@@ -21,6 +21,8 @@ pub struct Outlet {
     pub message_busy: Signal<Out, Bit>,
     // The question.
     pub ask_valid: Signal<In, Bit>,
+    /// Only a question.
+    pub ask_probe: Signal<In, Bit>,
     pub ask_data: Signal<In, Bit>,
     pub ask_sequenced: Signal<In, Bit>,
     pub ask_peer: Signal<In, Bits<8>>,
@@ -72,6 +74,7 @@ impl Logic for Outlet {
         self.commit_done.next = self.pool.commit_done.val();
 
         self.pool.ask_valid.next = self.ask_valid.val() | self.message.ask_valid.val();
+        self.pool.ask_probe.next = self.ask_probe.val();
         self.pool.ask_data.next = self.ask_data.val();
         self.pool.ask_sequenced.next = self.ask_sequenced.val();
         self.pool.ask_peer.next = self.ask_peer.val();
@@ -88,6 +91,7 @@ impl Logic for Outlet {
         self.pool.unsequenced.next = self.unsequenced.val();
         self.pool.word.next = self.word.val();
         if self.message.busy.val() {
+            self.pool.ask_probe.next = false;
             self.pool.ask_data.next = false;
             self.pool.ask_sequenced.next = true;
             self.pool.ask_peer.next = self.message.to_peer.val();

@@ -63,11 +63,17 @@ pub struct Port {
     pub is_connected: Signal<Out, Bit>,
     /// Takes the VI that the ring offers.
     pub take: Signal<In, Bit>,
+    /// Takes the VI whose send is acknowledged / is about to end it.
+    pub take_acked: Signal<In, Bit>,
+    pub finishing: Signal<In, Bit>,
     pub need_next: Signal<Out, Bit>,
     /// CHECK's answer.
     pub ctx_message: Signal<Out, Bits<8>>,
     pub work_valid: Signal<Out, Bit>,
     pub work_vi: Signal<Out, Bits<16>>,
+    pub acked_valid: Signal<Out, Bit>,
+    pub acked_vi: Signal<Out, Bits<16>>,
+    pub acked_left: Signal<Out, Bit>,
     /// Pulse: the VI `new_number` is now in hand.
     pub load: Signal<In, Bit>,
     pub new_number: Signal<In, Bits<16>>,
@@ -79,6 +85,7 @@ pub struct Port {
     /// The VI and its token are those of the GET before.
     pub same: Signal<Out, Bit>,
     pub ctx_awaiting: Signal<Out, Bit>,
+    // Then and from then on.
     pub ctx_region: Signal<Out, Bits<16>>,
     pub ctx_offset: Signal<Out, Bits<26>>,
     // From the cycle after it.
@@ -181,6 +188,7 @@ impl Logic for Port {
             refuse_reason_at
         );
         self.vi.work_ready.next = self.take.val();
+        self.vi.acked_ready.next = self.take_acked.val();
         self.is_connected.next = self.vi.ctx_state.val() == self.state_connected.val();
         self.grant.next = self.owner.q.val();
         if (self.owner.q.val() == 0) & (!self.resting.q.val()) {
@@ -254,25 +262,33 @@ impl Logic for Port {
 
         // Context.
         self.ready.next = (self.vi.ctx_count.val() != 0)
+            & (!self.vi.ctx_awaiting.val())
             & (!self.vi.ctx_reading.val())
             & (!self.vi.ctx_answer.val());
-        if self.vi.ctx_awaiting.val() {
-            self.ready.next = self.vi.ctx_acked.val();
-        }
         self.due.next = self.ready.val()
             & (self.vi.ctx_state.val() == self.state_connected.val())
             & (self.vi.ctx_owed.val() == 0);
+        if self.finishing.val() {
+            self.due.next = self.vi.ctx_awaiting.val() & self.vi.ctx_acked.val();
+        }
         self.same.next = (self.number_at.q.val() == self.number_before.q.val())
             & (self.vi.ctx_region.val() == self.region_at.q.val())
             & (self.vi.ctx_offset.val() == self.offset_at.q.val());
 
         self.ctx_awaiting.next = self.vi.ctx_awaiting.val();
-        self.ctx_region.next = self.vi.ctx_region.val();
-        self.ctx_offset.next = self.vi.ctx_offset.val();
+        self.ctx_region.next = self.region_at.q.val();
+        self.ctx_offset.next = self.offset_at.q.val();
+        if self.got.val() {
+            self.ctx_region.next = self.vi.ctx_region.val();
+            self.ctx_offset.next = self.vi.ctx_offset.val();
+        }
         self.ctx_message.next = self.vi.ctx_message.val();
         self.need_next.next = self.vi.need_next.val();
         self.work_valid.next = self.vi.work_valid.val();
         self.work_vi.next = self.vi.work_vi.val();
+        self.acked_valid.next = self.vi.acked_valid.val();
+        self.acked_vi.next = self.vi.acked_vi.val();
+        self.acked_left.next = self.vi.acked_left.val();
 
         self.number.next = self.number_at.q.val();
         self.connected.next = self.vi_state.q.val() == self.state_connected.val();

@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! Idle -> Get -> Choose -> Resolve -> Size -> Ask -> Ready -> End -> Idle      (a frame of a message)
+//!                  |-> Probe -> Resolve ...    (its peer had no room: asks before it reads)
 //!                  |-> Ask -> Ready -> OwedWait -> Sent -> Idle                 (an owed frame)
 //!                  |-> Range -> Ask -> Ready -> End -> Idle               (a frame of an answer)
 //!                  `-> Reach -> End -> Idle                  (an acknowledged Reception send)
-//! no room:           Ask -> Give -> Idle
+//! no room:           Ask, Probe -> Give -> Idle
 //! error:             ... -> End -> Idle
 //! an older frame of the VI failed: Ready -> End -> Give -> Idle
 //! ```
@@ -27,6 +28,8 @@ pub enum TurnState {
     Get,
     /// Chooses what to do for it.
     Choose,
+    /// Asks the pool for what the peer had no room for.
+    Probe,
     /// Waits until the message's length is known.
     Resolve,
     /// Checks it.
@@ -74,9 +77,9 @@ pub struct Turn {
     pub give_back: Signal<Out, Bit>,
     pub call_done: Signal<In, Bit>,
     pub got: Signal<Out, Bit>,
-    pub due: Signal<In, Bit>,
-    pub same: Signal<In, Bit>,
-    pub ctx_awaiting: Signal<In, Bit>,
+    /// The descriptor at hand is the VI's: see `super::opening`.
+    pub kept: Signal<In, Bit>,
+    pub holds: Signal<Out, Bit>,
     // What the VI is to do.
     pub choose: Signal<Out, Bit>,
     pub owes: Signal<In, Bit>,
@@ -89,15 +92,18 @@ pub struct Turn {
     pub look: Signal<Out, Bit>,
     pub answered: Signal<In, Bit>,
     pub granted: Signal<In, Bit>,
+    /// The pool is asked first / is asked, and nothing reserved.
+    pub asks_first: Signal<In, Bit>,
+    pub probes: Signal<Out, Bit>,
     // The descriptor.
-    pub desc_start: Signal<Out, Bit>,
-    pub desc_reach: Signal<Out, Bit>,
     pub desc_done: Signal<In, Bit>,
     pub desc_outcome: Signal<In, Bits<3>>,
+    /// Done without an error.
+    pub resolved: Signal<In, Bit>,
     pub desc_known: Signal<In, Bit>,
     pub rereading: Signal<In, Bit>,
-    /// It was not read in this turn: its operation is the saved one.
-    pub blind: Signal<Out, Bit>,
+    /// Only its place is wanted.
+    pub reaching: Signal<In, Bit>,
     /// How it ends; see [`Cause`]. No error.
     pub cause: Signal<Out, Bits<4>>,
     pub good: Signal<Out, Bit>,
@@ -141,7 +147,6 @@ pub struct Turn {
     cause_at: DFF<Bits<4>>,
     /// The descriptor engine holds this VI's head, resolved.
     held: DFF<Bit>,
-    reaching: DFF<Bit>,
     reserved: DFF<Bit>,
     /// All segments may be used.
     here: Signal<Local, Bit>,
@@ -152,9 +157,6 @@ pub struct Turn {
     passes: Signal<Local, Bit>,
     /// A frame with a payload of its own.
     carries: Signal<Local, Bit>,
-    resolved: Signal<Local, Bit>,
-    is_got: Signal<Local, Bit>,
-    kept: Signal<Local, Bit>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_data: Number<4, { Cause::Data as u64 }>,
     cause_rdma_read: Number<4, { Cause::RdmaRead as u64 }>,
@@ -163,13 +165,14 @@ pub struct Turn {
 impl Logic for Turn {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, cause_at, held, reaching, reserved);
+        dff_setup!(self, clock, state, cause_at, held, reserved);
         self.resting.next = self.state.q.val() == TurnState::Idle;
         self.get.next = self.state.q.val() == TurnState::Get;
         self.choose.next = self.state.q.val() == TurnState::Choose;
         self.look.next = self.state.q.val() == TurnState::Range;
         self.carries.next = self.is_data.val() | self.is_answer.val();
         self.sized.next = self.state.q.val() == TurnState::Size;
+        self.probes.next = self.state.q.val() == TurnState::Probe;
         self.ask_valid.next = self.state.q.val() == TurnState::Ask;
         self.sent.next = self.state.q.val() == TurnState::Sent;
         self.give_back.next = self.state.q.val() == TurnState::Give;
@@ -177,25 +180,17 @@ impl Logic for Turn {
         self.cause.next = self.cause_at.q.val();
         self.is_good.next = self.cause_at.q.val() == self.cause_done.val();
         self.good.next = self.is_good.val();
-        self.blind.next = self.reaching.q.val();
 
         // The descriptor.
-        self.is_got.next = (self.state.q.val() == TurnState::Get) & self.call_done.val();
-        self.got.next = self.is_got.val();
-        self.kept.next = self.held.q.val() & self.same.val() & (!self.ctx_awaiting.val());
-        self.desc_start.next =
-            self.is_got.val() & (self.rescuing.val() | (self.due.val() & (!self.kept.val())));
-        self.desc_reach.next = (self.is_got.val()
-            & (self.ctx_awaiting.val() | self.rescuing.val()))
-            | self.reaching.q.val();
-        self.resolved.next = self.desc_done.val() & (self.desc_outcome.val() == 0);
+        self.got.next = (self.state.q.val() == TurnState::Get) & self.call_done.val();
+        self.holds.next = self.held.q.val();
 
         // The payload, see `super::request`.
         self.asking.next =
             (self.state.q.val() == TurnState::Ask) | (self.state.q.val() == TurnState::Ready);
         self.here.next = self.held.q.val()
             | self.is_answer.val()
-            | (self.resolved.val() & (!self.reaching.q.val()));
+            | (self.resolved.val() & (!self.reaching.val()));
         // A message's length is known here; a look-up that fails cancels what was cut.
         self.soon.next = self.here.val() | self.is_good.val();
         self.roomy.next = self.reserved.q.val();
@@ -223,24 +218,22 @@ impl Logic for Turn {
         match self.state.q.val() {
             TurnState::Idle => {
                 self.reserved.d.next = false;
-                self.reaching.d.next = false;
                 self.cause_at.d.next = self.cause_done.val();
                 if self.rescues.val() {
                     self.held.d.next = false;
+                    self.state.d.next = TurnState::Get;
+                } else if self.takes.val() {
                     self.state.d.next = TurnState::Get;
                 } else if self.pause.val() {
                     // What is revoked behind the fence must be looked up again.
                     self.held.d.next = false;
                 } else if self.sends_message.val() {
                     self.state.d.next = TurnState::Message;
-                } else if self.takes.val() {
-                    self.state.d.next = TurnState::Get;
                 }
             }
             TurnState::Get => {
                 if self.call_done.val() {
                     self.held.d.next = self.kept.val();
-                    self.reaching.d.next = self.ctx_awaiting.val() | self.rescuing.val();
                     self.state.d.next = TurnState::Choose;
                 }
             }
@@ -254,6 +247,17 @@ impl Logic for Turn {
                     self.state.d.next = TurnState::Reach;
                 } else if self.sends.val() {
                     self.state.d.next = TurnState::Resolve;
+                    if self.asks_first.val() {
+                        self.state.d.next = TurnState::Probe;
+                    }
+                }
+            }
+            TurnState::Probe => {
+                if self.ask_done.val() {
+                    self.state.d.next = TurnState::Give;
+                    if self.has_room.val() {
+                        self.state.d.next = TurnState::Resolve;
+                    }
                 }
             }
             TurnState::Resolve => {
@@ -357,7 +361,7 @@ impl Logic for Turn {
         }
         if self.desc_done.val() & (!self.rereading.val()) {
             self.held.d.next = self.resolved.val()
-                & (!self.reaching.q.val())
+                & (!self.reaching.val())
                 & (self.state.q.val() != TurnState::Idle)
                 & (self.state.q.val() != TurnState::Give);
             if !self.resolved.val() {

@@ -4,6 +4,7 @@
 
 use crate::leaf::{Number, SdpRam};
 use nic_regs::desc::status::PARTIAL_ERROR;
+use nic_regs::vi::StopReason;
 use rust_hdl::prelude::*;
 
 /// The operations are exclusive and qualified by the caller (a stop comes only for a Connected VI,
@@ -71,6 +72,12 @@ pub struct Lifecycle {
     scheduled_next: Signal<Local, Bit>,
     pending_next: Signal<Local, Bit>,
     was_connected: Signal<Local, Bit>,
+    /// An Unreliable VI that stopped by itself: its peer does not know.
+    untold: Signal<Local, Bit>,
+    reason: Signal<Local, Bits<8>>,
+    refused: Number<8, { StopReason::Refused as u64 }>,
+    peer_down: Number<8, { StopReason::PeerDown as u64 }>,
+    disconnected: Number<8, { StopReason::Disconnected as u64 }>,
     refuse_reason: Signal<Local, Bits<8>>,
     full_word: Signal<Local, Bits<37>>,
     partial_bit: Number<37, { (PARTIAL_ERROR as u64) << 17 }>,
@@ -126,10 +133,17 @@ impl Logic for Lifecycle {
             & (!self.disconnect.val())
             & (!self.stop.val());
         self.owed_kept.next = self.owed_now.val() & (!self.sent.val());
-        self.owed_new.next =
-            (bit_cast::<3, 1>((self.disconnect.val() & self.was_connected.val()).into()) << 2)
-                | (bit_cast::<3, 1>(self.refuse.val().into()) << 1)
-                | bit_cast::<3, 1>(self.owe_ack.val().into());
+        self.reason.next = self.stop_now.q.val().get_bits::<8>(8);
+        self.untold.next = self.state_now.q.val().get_bits::<2>(0).all()
+            & self.config_now.q.val().get_bit(6)
+            & (self.reason.val() != self.refused.val())
+            & (self.reason.val() != self.peer_down.val())
+            & (self.reason.val() != self.disconnected.val());
+        self.owed_new.next = (bit_cast::<3, 1>(
+            (self.disconnect.val() & (self.was_connected.val() | self.untold.val())).into(),
+        ) << 2)
+            | (bit_cast::<3, 1>(self.refuse.val().into()) << 1)
+            | bit_cast::<3, 1>(self.owe_ack.val().into());
         self.owed_next.next = self.owed_kept.val() | self.owed_new.val();
         if self.create.val() {
             self.owed_next.next = 0.into();

@@ -49,7 +49,6 @@ pub struct SendProgress {
     pub last_popped: Signal<Out, Bits<42>>,
     /// As they are after this operation.
     pub awaiting_after: Signal<Out, Bit>,
-    pub acked_after: Signal<Out, Bit>,
     pub reading_after: Signal<Out, Bit>,
     /// Offset 18:0, message 26:19, fragment 34:27, in progress 35, awaiting 36, acked 37, reading 38,
     /// total of the read 57:39.
@@ -139,7 +138,6 @@ impl Logic for SendProgress {
             self.acked_next.next = true;
         }
         self.awaiting_after.next = self.awaiting_next.val();
-        self.acked_after.next = self.acked_next.val();
         self.reading_after.next = self.reading_next.val();
         self.state_ram.write_address.next = self.write_address.val();
         self.state_ram.write_enable.next = self.restart.val()

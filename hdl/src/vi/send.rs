@@ -17,6 +17,11 @@ pub struct SendSide {
     pub work_valid: Signal<In, Bit>,
     pub work_vi: Signal<In, Bits<10>>,
     pub work_ready: Signal<Out, Bit>,
+    // Acknowledged sends, see [`super::acked`].
+    pub acked_valid: Signal<In, Bit>,
+    pub acked_vi: Signal<In, Bits<10>>,
+    pub acked_left: Signal<In, Bit>,
+    pub acked_ready: Signal<Out, Bit>,
     pub read_address: Signal<In, Bits<10>>,
     pub write_address: Signal<In, Bits<10>>,
     /// The engine's operation is in stage 2; it is a COMPLETE that was told in stage 1 (`early`, a pulse),
@@ -106,6 +111,10 @@ impl Logic for SendSide {
         self.port.work_valid.next = self.work_valid.val();
         self.port.work_vi.next = bit_cast::<16, 10>(self.work_vi.val());
         self.work_ready.next = self.port.work_ready.val();
+        self.port.acked_valid.next = self.acked_valid.val();
+        self.port.acked_vi.next = bit_cast::<16, 10>(self.acked_vi.val());
+        self.port.acked_left.next = self.acked_left.val();
+        self.acked_ready.next = self.port.acked_ready.val();
         self.op.next = 0.into();
         if self.at.val() {
             self.op.next = self.one.val() << self.port.op.val();
@@ -203,7 +212,6 @@ impl Logic for SendSide {
         self.partial.next = self.progress.reading.val() & self.progress.offset.val().any();
         self.asker.total.next = self.progress.total.val();
         self.can_send.next = self.answers.owed_after.val()
-            | (self.progress.awaiting_after.val() & self.progress.acked_after.val())
             | ((!self.progress.awaiting_after.val())
                 & (!self.progress.reading_after.val())
                 & self.work_queue.left.val());
