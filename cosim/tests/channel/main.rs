@@ -8,5 +8,6 @@ mod node;
 mod peer;
 mod rate;
 mod reliable;
+mod reset;
 mod taker;
 mod world;

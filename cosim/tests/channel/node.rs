@@ -229,7 +229,9 @@ impl Node {
         self.sample_sender();
         self.sample_receiver();
         self.sample_rest();
-        self.sample_tx()
+        let frame = self.sample_tx()?;
+        self.check(&frame);
+        Some(frame)
     }
 
     fn drive(&mut self) {
@@ -329,7 +331,6 @@ impl Node {
 
     fn sample_sender(&mut self) {
         let o = &self.model.outputs;
-        let pause = self.manners.send_pause;
         match self.sender {
             Sender::Idle(_) => assert_eq!((o.pool_ask_done, o.pool_commit_done), (0, 0)),
             Sender::Ask => {
@@ -447,6 +448,7 @@ impl Node {
         };
     }
 
+    /// The beats of a frame that has left whole, good or not.
     fn sample_tx(&mut self) -> Option<Vec<u64>> {
         self.tx_now = None;
         let o = &self.model.outputs;
@@ -463,13 +465,32 @@ impl Node {
         self.tx_beats += 1;
         self.tx_now = Some((o.tx_data, o.tx_last != 0));
         self.tx.push(o.tx_data);
-        (o.tx_last != 0).then(|| {
-            let frame = std::mem::take(&mut self.tx);
-            let header = Header::from_beats([frame[0], frame[1], frame[2]]);
-            assert_eq!(frame.len(), 4 + header.payload_beats(), "{header:?}");
-            assert_eq!(frame, beats(header, &frame[3..frame.len() - 1]), "CRC of {header:?}");
-            assert_eq!((header.version, header.src_node), (1, self.id));
-            frame
-        })
+        (o.tx_last != 0).then(|| std::mem::take(&mut self.tx))
+    }
+
+    fn check(&self, frame: &[u64]) {
+        let header = Header::from_beats([frame[0], frame[1], frame[2]]);
+        assert_eq!(frame.len(), 4 + header.payload_beats(), "{header:?}");
+        assert_eq!(frame, beats(header, &frame[3..frame.len() - 1]), "CRC of {header:?}");
+        assert_eq!((header.version, header.src_node), (1, self.id));
+    }
+
+    /// Resets the block for some cycles; frames that leave until all is quiet, good or not.
+    pub(crate) fn reset(&mut self, cycles: u64) -> Vec<Vec<u64>> {
+        let mut left = Vec::new();
+        for at in 0..cycles + 1_000 {
+            self.model.inputs.reset = u8::from(at < cycles);
+            let stall = self.random.chance(self.manners.tx_stall);
+            self.model.inputs.tx_ready = u8::from(self.tx_ready && !stall);
+            self.model.cycle();
+            left.extend(self.sample_tx());
+        }
+        assert_ne!(self.model.outputs.ready, 0);
+        left
+    }
+
+    /// Beats of a frame that is half on the link.
+    pub(crate) fn on_link(&self) -> &[u64] {
+        &self.tx
     }
 }
