@@ -46,6 +46,7 @@ use accept::Accept;
 use delay::Delay;
 use marks::TxMarks;
 use notify::Notify;
+use num::Num;
 use peer::PeerHub;
 use pool::Pool;
 use rust_hdl::prelude::*;
@@ -102,6 +103,7 @@ pub struct Channel {
     store: Pool,
     notify: Notify,
     tallies: Tallies,
+    op_open: Num<2, 0>,
 }
 
 impl Logic for Channel {
@@ -120,6 +122,8 @@ impl Logic for Channel {
         PoolServer::link(&mut self.pool, &mut self.store.pool);
         StagingServer::link(&mut self.staging, &mut self.stage.staging);
         PeerServer::link(&mut self.peers, &mut self.hub.peers);
+        self.hub.old.next = (self.stage.old.val() | self.store.old.val())
+            & (self.peers.op.val() == self.op_open.val());
         KillClient::link(&mut self.kill, &mut self.notify.kill);
         EventClient::link(&mut self.events, &mut self.notify.events);
         self.ready.next = self.store.ready.val();

@@ -1,5 +1,5 @@
-//! Host reads as the contract counts them. (Reads have no tags here and answer at once; writes need
-//! no help.)
+//! Host reads as the contract counts them. (Reads have no tags here and answer at once, so that none
+//! is missing and STATUS.READS_FAIL is never up; writes need no help.)
 
 use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::tlp::STATUS_UNSUPPORTED;

@@ -4,11 +4,11 @@
 use cosim::root_complex::HostSettings;
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
-use nic_regs::csr::{PCIE, READ_TIMEOUT};
+use nic_regs::csr::{PCIE, READ_TIMEOUT, STATUS};
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
 use nic_regs::vi::{Reliability as Level, State};
-use tests::bare::Bare;
+use tests::bare::{Bare, command};
 use tests::vi::{BareVi, Posted};
 use tests::{Buffer, DeviceKind, LEVELS, LONG, Pair, Setup, on_rtl, pattern};
 
@@ -248,6 +248,31 @@ fn a_reset_while_reads_are_out(kind: DeviceKind) {
     }
 }
 
+/// With each life the host swallows a read of the admin ring, until no tag is left: that is told, and
+/// ends.
+fn completions_that_never_come_at_all(kind: DeviceKind) {
+    let host = HostSettings { missing: 1.0, ..HostSettings::default() };
+    let mut bare = Bare::with(kind, &host);
+    bare.registers = vec![(READ_TIMEOUT::OFFSET, 300)];
+    let start = bare.rig.now;
+    let stop = |bare: &mut Bare| {
+        bare.soft_reset(0);
+        bare.configure(0);
+        assert_eq!(bare.try_admin(0, command(Opcode::PeerQuery as u32, 1, &[])), None);
+        bare.read(0, STATUS::OFFSET) & STATUS::READS_FAIL.mask() != 0
+    };
+    for life in 1..=32 {
+        assert_eq!(stop(&mut bare), life == 32, "after {life} reads");
+    }
+    for _ in 0..3 {
+        assert!(stop(&mut bare));
+        assert_eq!(bare.counter(0, Counter::ReadTimeouts), 1);
+    }
+    let end = start + (1 << 20) + 10_000;
+    bare.rig.run(end - bare.rig.now);
+    assert!(!stop(&mut bare), "the oldest tags are used again");
+}
+
 /// The check behind every test on the RTL works: limits that only the host knows are not kept.
 fn broken_rules_fail_the_test(kind: DeviceKind) {
     let host = HostSettings { max_payload: 128, ..HostSettings::default() };
@@ -263,6 +288,7 @@ on_rtl! {
     a_bad_link_and_a_slow_host,
     small_payload_and_read_limits,
     completions_that_never_come,
+    completions_that_never_come_at_all,
     completions_that_are_aborted,
     completions_that_are_poisoned,
     completions_that_come_late_now_and_then,

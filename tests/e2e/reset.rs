@@ -152,6 +152,33 @@ fn a_reset_in_mid_traffic_and_a_new_start(kind: DeviceKind) {
     }
 }
 
+/// What a reset leaves half on the link ends there: the peer sees a bad frame, and the next one is
+/// whole.
+fn a_reset_in_mid_frame_ends_the_frame(kind: DeviceKind) {
+    let mut bare = Bare::up(kind);
+    bare.register();
+    let mut vis = bare.connected(Reliability::Delivery, 20, 0);
+    bare.settle();
+    let segments = [vis[0].segment(0, 4096)];
+    vis[0].post(&mut bare, Queue::Send, &segments);
+    bare.wait("a frame is half on the link", |bare| bare.rig.nodes[0].half_sent() > 100);
+    assert_eq!(bare.counter(1, Counter::DropCrc), 0);
+    let frames = bare.rig.nodes[0].sent.len();
+    bare.soft_reset(0);
+    assert_eq!(bare.rig.nodes[0].half_sent(), 0);
+    assert_eq!(bare.rig.nodes[0].sent.len(), frames + 1, "it was not ended");
+    assert_eq!(bare.counter(1, Counter::DropCrc), 1);
+    // The first SYN is heard.
+    bare.prepare(0).expect("the ring runs");
+    bare.ok(0, Opcode::PeerOpen, 2, &[0x9999, 64]);
+    bare.settle();
+    let events = bare.take_events(1, ERROR_EVENTS);
+    let down = events.iter().filter(|event| u32::from(event.kind) == Kind::PeerDown as u32);
+    let reasons: Vec<_> = down.map(|event| event.word1).collect();
+    assert_eq!(reasons, [PeerDownReason::Restarted as u32]);
+    assert_eq!(bare.counter(1, Counter::DropCrc), 1);
+}
+
 fn a_reset_of_both_and_a_new_start(kind: DeviceKind) {
     for delay in [0, 500, 4000] {
         let mut bare = Bare::up(kind);
@@ -229,6 +256,7 @@ fn the_error_queue_survives_nothing(kind: DeviceKind) {
 on_every_kind! {
     a_soft_reset_restores_everything,
     a_reset_in_mid_traffic_and_a_new_start,
+    a_reset_in_mid_frame_ends_the_frame,
     a_reset_of_both_and_a_new_start,
     resets_in_a_row,
     a_disabled_device_ignores_frames_and_goes_on_after,

@@ -40,6 +40,14 @@ pub struct Node {
     consumer: [u16; 4],
 }
 
+impl Node {
+    /// Beats of the frame that it has sent in part.
+    #[must_use]
+    pub fn half_sent(&self) -> usize {
+        self.current.len()
+    }
+}
+
 impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Node").field("frames_sent", &self.sent.len()).finish_non_exhaustive()

@@ -481,3 +481,68 @@ fn all_peers() {
     assert_eq!(single.query(62), PeerState::Open);
     assert_eq!(single.query(63), PeerState::Closed);
 }
+
+/// Closes the channel and opens it again, as its peer does; what must be done meanwhile is done in
+/// `wait`, if PeerOpen waits for it.
+fn reopen(single: &mut Single, epoch: u32, wait: impl FnOnce(&mut Single)) {
+    assert_eq!(single.admin(1, 1, 0, 0).0, AdminStatus::Ok as u8);
+    let node = &mut single.0.nodes[0];
+    let before = node.answers.len();
+    node.admin.push_back((0, 1, epoch, 32));
+    single.0.run(5_000);
+    wait(single);
+    single.0.until(20_000, "PeerOpen", |world| world.nodes[0].answers.len() > before);
+    assert_eq!(single.0.nodes[0].answers[before].0, AdminStatus::Ok as u8);
+    single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
+    assert_eq!(single.query(1), PeerState::Open);
+}
+
+/// Frames that the receive engine has not taken over two openings give no credits to the third
+/// channel, though it has the colour of the first.
+#[test]
+fn credits_of_the_channel_before_the_last() {
+    let mut single = Single::opened(27);
+    single.0.nodes[0].manners.read = false;
+    for sequence in 0..3 {
+        let header = Header { length: 1024, flags: flag::SEQUENCED, ..from_peer(Type::Data) };
+        single.put(Header { sequence, ..header }, &[5; 128]);
+    }
+    reopen(&mut single, OWN + 1, |_| {});
+    reopen(&mut single, OWN + 2, |single| single.0.nodes[0].manners.read = true);
+    single.0.nodes[0].manners.read = true;
+    single.0.run(5_000);
+    assert_eq!(single.0.nodes[0].inbox.len(), 3);
+    single.sent();
+    assert_eq!(single.offer(1, Type::Data, 8, true), Outcome::Committed);
+    single.0.run(100);
+    assert_eq!(single.sent().pop().unwrap().credit, 32);
+}
+
+/// The same for a reservation of the pool, behind a frame that is being filled: it is not of the
+/// third channel.
+#[test]
+fn a_reservation_of_the_channel_before_the_last() {
+    let mut single = Single::opened(28);
+    single.open(2, OWN, 32);
+    single.put(Header { tag: 0, word: REMOTE, src_node: 2, ..from_peer(Type::Syn) }, &[]);
+    single.0.run(200);
+    let header = Header { kind: 1, length: 2048, flags: flag::SEQUENCED, ..Header::default() };
+    let node = &mut single.0.nodes[0];
+    node.manners.beat_gap = 1.0;
+    node.outbox.push_back(Frame { peer: 2, header, payload: vec![1; 256] });
+    single.0.run(50);
+    // While it is filled, another is asked for.
+    let node = &mut single.0.nodes[0];
+    node.ask_ahead(Frame { peer: 1, header, payload: vec![2; 256] });
+    single.0.run(50);
+    assert!(single.0.nodes[0].granted_ahead());
+    let fill = |single: &mut Single| {
+        single.0.nodes[0].manners.beat_gap = 0.0;
+        single.0.run(2_000);
+    };
+    reopen(&mut single, OWN + 1, |_| {});
+    reopen(&mut single, OWN + 2, fill);
+    fill(&mut single);
+    let to_one = single.sent().into_iter().filter(|h| h.dst_node == 1 && h.kind == 1).count();
+    assert_eq!((to_one, single.0.nodes[0].outcomes.len()), (0, 2), "sent on the third channel");
+}

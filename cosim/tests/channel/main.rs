@@ -8,6 +8,7 @@ mod node;
 mod peer;
 mod rate;
 mod reliable;
+mod reset;
 mod staging;
 mod taker;
 mod world;

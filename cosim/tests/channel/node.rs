@@ -112,6 +112,8 @@ pub(crate) struct Node {
     pub(crate) outbox: VecDeque<Frame>,
     pub(crate) outcomes: Vec<(Frame, Outcome)>,
     sender: Sender,
+    /// A frame that is asked for while another is filled, and whether it was granted.
+    ahead: Option<(Frame, bool)>,
     pub(crate) inbox: Vec<Frame>,
     receiver: Receiver,
     pub(crate) taker: Taker,
@@ -170,6 +172,7 @@ impl Node {
             outbox: VecDeque::new(),
             outcomes: Vec::new(),
             sender: Sender::Idle(0),
+            ahead: None,
             inbox: Vec::new(),
             receiver: Receiver::Idle,
             taker: Taker::default(),
@@ -229,7 +232,9 @@ impl Node {
         self.sample_sender();
         self.sample_receiver();
         self.sample_rest();
-        self.sample_tx()
+        let frame = self.sample_tx()?;
+        self.check(&frame);
+        Some(frame)
     }
 
     fn drive(&mut self) {
@@ -325,10 +330,23 @@ impl Node {
                 }
             }
         }
+        if let Some((frame, false)) = &self.ahead {
+            i.pool_ask_valid = 1;
+            i.pool_ask_data = 1;
+            i.pool_ask_sequenced = frame.sequenced().into();
+            i.pool_ask_peer = frame.peer;
+            i.pool_ask_length = frame.header.length;
+        }
     }
 
     fn sample_sender(&mut self) {
         let o = &self.model.outputs;
+        if let Some((_, granted)) = &mut self.ahead
+            && o.pool_ask_done != 0
+        {
+            assert_eq!(o.pool_ask_ok, 1);
+            *granted = true;
+        }
         let pause = self.manners.send_pause;
         match self.sender {
             Sender::Idle(_) => assert_eq!((o.pool_ask_done, o.pool_commit_done), (0, 0)),
@@ -369,6 +387,10 @@ impl Node {
                     self.outcomes.push((self.outbox.pop_front().unwrap(), outcome));
                     self.sender =
                         Sender::Idle(if pause == 0 { 0 } else { self.random.below(pause) });
+                    if let Some((frame, _)) = self.ahead.take() {
+                        self.outbox.push_front(frame);
+                        self.sender = Sender::Beats(0);
+                    }
                 }
             }
         }
@@ -447,6 +469,7 @@ impl Node {
         };
     }
 
+    /// The beats of a frame that has left whole, good or not.
     fn sample_tx(&mut self) -> Option<Vec<u64>> {
         self.tx_now = None;
         let o = &self.model.outputs;
@@ -463,13 +486,42 @@ impl Node {
         self.tx_beats += 1;
         self.tx_now = Some((o.tx_data, o.tx_last != 0));
         self.tx.push(o.tx_data);
-        (o.tx_last != 0).then(|| {
-            let frame = std::mem::take(&mut self.tx);
-            let header = Header::from_beats([frame[0], frame[1], frame[2]]);
-            assert_eq!(frame.len(), 4 + header.payload_beats(), "{header:?}");
-            assert_eq!(frame, beats(header, &frame[3..frame.len() - 1]), "CRC of {header:?}");
-            assert_eq!((header.version, header.src_node), (1, self.id));
-            frame
-        })
+        (o.tx_last != 0).then(|| std::mem::take(&mut self.tx))
+    }
+
+    fn check(&self, frame: &[u64]) {
+        let header = Header::from_beats([frame[0], frame[1], frame[2]]);
+        assert_eq!(frame.len(), 4 + header.payload_beats(), "{header:?}");
+        assert_eq!(frame, beats(header, &frame[3..frame.len() - 1]), "CRC of {header:?}");
+        assert_eq!((header.version, header.src_node), (1, self.id));
+    }
+
+    /// Asks for a frame while another is filled.
+    pub(crate) fn ask_ahead(&mut self, frame: Frame) {
+        assert!(matches!(self.sender, Sender::Beats(_)));
+        self.ahead = Some((frame, false));
+    }
+
+    pub(crate) fn granted_ahead(&self) -> bool {
+        self.ahead.as_ref().is_some_and(|(_, granted)| *granted)
+    }
+
+    /// Resets the block for some cycles; frames that leave until all is quiet, good or not.
+    pub(crate) fn reset(&mut self, cycles: u64) -> Vec<Vec<u64>> {
+        let mut left = Vec::new();
+        for at in 0..cycles + 1_000 {
+            self.model.inputs.reset = u8::from(at < cycles);
+            let stall = self.random.chance(self.manners.tx_stall);
+            self.model.inputs.tx_ready = u8::from(self.tx_ready && !stall);
+            self.model.cycle();
+            left.extend(self.sample_tx());
+        }
+        assert_ne!(self.model.outputs.ready, 0);
+        left
+    }
+
+    /// Beats of a frame that is half on the link.
+    pub(crate) fn on_link(&self) -> &[u64] {
+        &self.tx
     }
 }

@@ -7,7 +7,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-const TIMEOUT: u64 = 8_000;
+pub(crate) const TIMEOUT: u64 = 8_000;
 
 /// What host memory holds at an address.
 fn memory(address: u64) -> u8 {
@@ -16,7 +16,7 @@ fn memory(address: u64) -> u8 {
 
 /// What the root complex may do to a read, in percent of the reads.
 #[derive(Clone, Copy, Default)]
-struct Faults {
+pub(crate) struct Faults {
     error: u32,
     poison: u32,
     late: u32,
@@ -27,24 +27,24 @@ struct Faults {
 }
 
 /// One completion to send, as beats.
-struct Piece {
+pub(crate) struct Piece {
     beats: Vec<u64>,
     /// The last one that its tag is owed.
     settles: bool,
-    not_before: u64,
+    pub(crate) not_before: u64,
 }
 
 #[derive(Default)]
-struct Host {
+pub(crate) struct Host {
     /// By tag, in order.
-    owed: BTreeMap<u8, VecDeque<Piece>>,
+    pub(crate) owed: BTreeMap<u8, VecDeque<Piece>>,
     sending: VecDeque<(u64, bool)>,
     settling: Option<u8>,
     /// Requests (address bits 47:16) that must fail.
-    failed: HashSet<u64>,
+    pub(crate) failed: HashSet<u64>,
     expected: HashMap<Counter, u64>,
-    requests: u64,
-    most: usize,
+    pub(crate) requests: u64,
+    pub(crate) most: usize,
 }
 
 /// A completion of `bytes` at `address`, of which `total` are still to come; `dwords` as its
@@ -83,7 +83,7 @@ fn failure(tag: u8, total: u64, status: u8) -> Vec<u64> {
 }
 
 impl Host {
-    fn expect(&mut self, counter: Counter) {
+    pub(crate) fn expect(&mut self, counter: Counter) {
         *self.expected.entry(counter).or_default() += 1;
     }
 
@@ -216,15 +216,15 @@ impl Host {
     }
 }
 
-struct Read {
-    address: u64,
-    length: u64,
+pub(crate) struct Read {
+    pub(crate) address: u64,
+    pub(crate) length: u64,
 }
 
 #[derive(Default)]
-struct Client {
-    todo: VecDeque<Read>,
-    open: VecDeque<Read>,
+pub(crate) struct Client {
+    pub(crate) todo: VecDeque<Read>,
+    pub(crate) open: VecDeque<Read>,
     beats: Vec<u64>,
     offering: bool,
 }
@@ -254,19 +254,19 @@ impl Client {
     }
 }
 
-struct Bench {
-    nic: Model,
-    host: Host,
-    clients: [Client; 4],
+pub(crate) struct Bench {
+    pub(crate) nic: Model,
+    pub(crate) host: Host,
+    pub(crate) clients: [Client; 4],
     collector: Collector,
     stable: Stable,
     counted: HashMap<Counter, u64>,
     logged: HashMap<u8, u64>,
-    now: u64,
+    pub(crate) now: u64,
 }
 
 impl Bench {
-    fn new(max_read: u8) -> Self {
+    pub(crate) fn new(max_read: u8) -> Self {
         let mut nic = Model::new();
         nic.inputs.max_read = max_read;
         nic.inputs.requester = 0x4321;
@@ -313,7 +313,14 @@ impl Bench {
         }
     }
 
-    fn cycle(&mut self, rng: &mut SmallRng, faults: Faults, ready: u32, offer: u32, rc_busy: u32) {
+    pub(crate) fn cycle(
+        &mut self,
+        rng: &mut SmallRng,
+        faults: Faults,
+        ready: u32,
+        offer: u32,
+        rc_busy: u32,
+    ) {
         self.drive(rng, faults, ready, offer, rc_busy);
         let limit = 128u64 << self.nic.inputs.max_read.min(2);
         self.nic.cycle();
@@ -378,13 +385,13 @@ impl Bench {
         }
     }
 
-    fn idle(&self) -> bool {
+    pub(crate) fn idle(&self) -> bool {
         self.clients.iter().all(|client| client.todo.is_empty() && client.open.is_empty())
             && self.host.owed.is_empty()
             && self.host.sending.is_empty()
     }
 
-    fn check_counts(&self) {
+    pub(crate) fn check_counts(&self) {
         assert_eq!(self.counted, self.host.expected);
         for (code, counter) in [
             (ErrorCode::BadTlp, Counter::BadTlp),
@@ -397,7 +404,7 @@ impl Bench {
     }
 }
 
-fn random_reads(rng: &mut SmallRng, from: u64, count: u64) -> VecDeque<Read> {
+pub(crate) fn random_reads(rng: &mut SmallRng, from: u64, count: u64) -> VecDeque<Read> {
     (0..count)
         .map(|at| {
             let length = match rng.random_range(0..4) {
@@ -520,6 +527,10 @@ fn soft_reset() {
         // `rq` lets no TLP start and finishes the one under way.
         while !bench.collector.beats.is_empty() {
             bench.cycle(rng, Faults::default(), 100, 100, 100);
+        }
+        // What has arrived is done with.
+        for _ in 0..4 {
+            bench.cycle(rng, Faults::default(), 0, 0, 0);
         }
         bench.stable.waiting = None;
         bench.nic.inputs.soft_reset = 1;

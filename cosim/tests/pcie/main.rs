@@ -11,6 +11,7 @@ mod dma_read;
 mod dma_write;
 mod push;
 mod read_cost;
+mod read_missing;
 mod rq;
 
 use rand::rngs::SmallRng;

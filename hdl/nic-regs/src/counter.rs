@@ -113,7 +113,7 @@ pub enum ErrorCode {
     BadRegister = 2,
     /// detail: first dword of the TLP.
     BadTlp = 3,
-    /// index: tag.
+    /// index: tag, or 0xff: there was none.
     ReadTimeout = 4,
     /// index: tag; detail: completion status 2:0, poisoned 3.
     ReadError = 5,

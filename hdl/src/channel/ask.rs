@@ -59,6 +59,8 @@ pub struct Ask {
     pub reserved: Signal<Out, Bits<31>>,
     pub reserved_valid: Signal<Out, Bit>,
     pub reserved_taken: Signal<In, Bit>,
+    /// Reservations from before the last PeerOpen, of any peer, wait.
+    pub old: Signal<Out, Bit>,
     /// `give` may happen in this cycle.
     pub may_give: Signal<Out, Bit>,
     pub give: Signal<In, Bit>,
@@ -73,6 +75,9 @@ pub struct Ask {
     shares_give: LutRam<8, 6>,
     units_give: LutRam<8, 6>,
     reservations: Fifo<31, 2>,
+    old_count: DFF<Bits<3>>,
+    waiting: Signal<Local, Bits<16>>,
+    read: Signal<Local, Bit>,
     state: DFF<AskState>,
     available: DFF<Bits<8>>,
     peer: DFF<Bits<6>>,
@@ -131,7 +136,7 @@ impl Logic for Ask {
     fn update(&mut self) {
         dff_setup!(self, clock, state, available, peer, data_frame, sequenced, length, is_open);
         dff_setup!(self, clock, colour, needed, cost, share, charged, allowed, accepted, gave);
-        dff_setup!(self, clock, share_after, units_after, clearing, cleared, probe);
+        dff_setup!(self, clock, share_after, units_after, clearing, cleared, probe, old_count);
         clock!(self, clock, shares, units, shares_give, units_give, reservations);
         self.reservations.reset.next = self.reset.val();
         self.may_give.next = (self.state.q.val() == AskState::Idle) & !self.clearing.q.val();
@@ -235,7 +240,17 @@ impl Logic for Ask {
         if self.waits.val() {
             self.reserved.next = self.reservations.data_out.val();
         }
-        self.reservations.read.next = self.reserved_taken.val() & self.waits.val();
+        self.read.next = self.reserved_taken.val() & self.waits.val();
+        self.reservations.read.next = self.read.val();
+        // A channel that is opened has been closed for some cycles: no question of it is under way.
+        self.waiting.next = self.reservations.level.val();
+        self.old.next = self.old_count.q.val().any();
+        if self.opened.val() {
+            self.old_count.d.next =
+                self.waiting.val().get_bits::<3>(0) - bit_cast::<3, 1>(self.read.val().into());
+        } else if self.read.val() & self.old_count.q.val().any() {
+            self.old_count.d.next = self.old_count.q.val() - 1;
+        }
         self.reservations.write.next =
             self.charge.val() & (self.waits.val() | !self.reserved_taken.val());
         self.reservations.data_in.next = self.fresh.val();
@@ -291,6 +306,7 @@ impl Logic for Ask {
             self.state.d.next = AskState::Idle;
             self.gave.d.next = false;
             self.clearing.d.next = false;
+            self.old_count.d.next = 0.into();
             self.available.d.next = self.all_chunks.val();
         }
     }

@@ -46,6 +46,8 @@ pub struct PeerHub {
     pub retry_limit: Signal<In, Bits<4>>,
     pub keepalive: Signal<In, Bits<32>>,
     pub peers: PeerServer,
+    /// A command that waits: PeerOpen, while something from before the last one is still here.
+    pub old: Signal<In, Bit>,
     pub now: Signal<Out, Bits<32>>,
     // Acceptance: state, command, tables at `peer`.
     pub open: Signal<In, Bits<64>>,
@@ -164,7 +166,7 @@ impl Logic for PeerHub {
         self.turns.service_want.next = self.marks.want.val();
 
         // Admin and acceptance. A command's arguments stand until it is answered.
-        self.asked.d.next = self.peers.valid.val() & !self.control.answer.val();
+        self.asked.d.next = self.peers.valid.val() & !(self.control.answer.val() | self.old.val());
         self.asked_peer.d.next = self.peers.peer.val().get_bits::<6>(0);
         self.turns.admin.next = self.asked.q.val() & !self.control.answer.val();
         self.turns.admin_peer.next = self.asked_peer.q.val();

@@ -45,6 +45,8 @@ pub struct Pool {
     /// A peer is being opened: it starts with no units.
     pub opened: Signal<In, Bit>,
     pub opened_peer: Signal<In, Bits<6>>,
+    /// Reservations from before the last PeerOpen wait: the next PeerOpen does, for two colours.
+    pub old: Signal<Out, Bit>,
     // A committed frame, for the peer machine.
     pub put_valid: Signal<Out, Bit>,
     pub put_peer: Signal<Out, Bits<6>>,
@@ -152,6 +154,7 @@ impl Logic for Pool {
         self.question.limit.next = self.limit.val();
         self.question.opened.next = self.opened.val();
         self.question.opened_peer.next = self.opened_peer.val();
+        self.old.next = self.question.old.val();
 
         // Filling. `full`: the chunk in hand has no room left.
         self.entry_peer.next = self.entry.q.val().get_bits::<6>(0);

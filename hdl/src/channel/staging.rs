@@ -9,7 +9,8 @@
 //! nothing in front of it goes there at once. What the engine has in hand is in [`super::held`].
 //!
 //! Released units of sequenced frames raise the credit limit of their source, unless its channel
-//! was opened anew in between (colour).
+//! was opened anew in between (colour). Two colours are enough because PeerOpen waits while `old`:
+//! until the frames that were here at the PeerOpen before are gone.
 use super::held::Held;
 use super::num::Num;
 use crate::ifs::StagingServer;
@@ -50,6 +51,8 @@ pub struct Staging {
     pub opened_peer: Signal<In, Bits<6>>,
     pub opened_colour: Signal<In, Bit>,
     pub opened_credit: Signal<In, Bits<8>>,
+    /// Frames from before the last PeerOpen, of any peer, are still here.
+    pub old: Signal<Out, Bit>,
     /// Credit limit of this peer (granted plus released).
     pub tx_peer: Signal<In, Bits<6>>,
     pub tx_credit: Signal<Out, Bits<8>>,
@@ -99,6 +102,11 @@ pub struct Staging {
     refused: DFF<Bit>,
     offers: Signal<Local, Bit>,
     refused_peer: DFF<Bits<6>>,
+    /// Frames that are here, and those of them from before the last PeerOpen.
+    frames: DFF<Bits<8>>,
+    old_frames: DFF<Bits<8>>,
+    frames_in: Signal<Local, Bits<8>>,
+    frames_after: Signal<Local, Bits<8>>,
     rounded: Signal<Local, Bits<14>>,
     extent: Signal<Local, Bits<13>>,
     place: Signal<Local, Bits<12>>,
@@ -139,6 +147,7 @@ impl Logic for Staging {
         dff_setup!(self, clock, ram_address, ram_data, head_valid, head0, head1, head2, head_base);
         dff_setup!(self, clock, back, back_peer, back_units, back_colour, refused, refused_peer);
         dff_setup!(self, clock, kept, kept_loose, units1, units2, loose_held, roomy);
+        dff_setup!(self, clock, frames, old_frames);
         clock!(self, clock, held, ram, headers0, headers1, headers2, credits, credits_tx, told);
 
         // Payload, tentatively.
@@ -208,6 +217,8 @@ impl Logic for Staging {
             self.base.d.next = self.base.q.val() + bit_cast::<12, 10>(self.beats.val());
         }
 
+        self.frames_in.next = bit_cast::<8, 1>(self.kept.q.val().into());
+
         // The frame that is offered.
         self.load.next = !(self.head_valid.q.val() | self.headers0.empty.val());
         self.headers0.read.next = self.load.val();
@@ -273,6 +284,17 @@ impl Logic for Staging {
         self.beats_held.d.next =
             (self.beats_held.q.val() + self.beats_in.val()) - self.beats_out.val();
 
+        // Frames are given back in the order in which they came.
+        self.frames_after.next = (self.frames.q.val() + self.frames_in.val())
+            - bit_cast::<8, 1>(self.held.freed.val().into());
+        self.frames.d.next = self.frames_after.val();
+        self.old.next = self.old_frames.q.val().any();
+        if self.opened.val() {
+            self.old_frames.d.next = self.frames_after.val();
+        } else if self.held.freed.val() & self.old_frames.q.val().any() {
+            self.old_frames.d.next = self.old_frames.q.val() - 1;
+        }
+
         // Credits: an opening peer's start value goes first, a return waits a cycle.
         self.credits.read_address.next = self.back_peer.q.val();
         self.credit_entry.next = self.credits.read_data.val();
@@ -322,6 +344,8 @@ impl Logic for Staging {
             self.units_held.d.next = 0.into();
             self.loose_held.d.next = 0.into();
             self.roomy.d.next = false;
+            self.frames.d.next = 0.into();
+            self.old_frames.d.next = 0.into();
             self.head_valid.d.next = false;
             self.overrun.d.next = false;
             self.back.d.next = false;

@@ -3,6 +3,9 @@
 //!
 //! `step` moves everything in front of the pins at once; it is the skid buffer's registered ready.
 //! The CRC's own beat comes with `is_check`: by then the register has taken all beats before it.
+//!
+//! The skid buffer is not reset: its beats are offered to the link, and stay. If a reset finds a
+//! frame that has gone there in part, one more beat ends it, which cannot be a CRC (bit 63).
 use crate::channel::num::Num;
 use crate::leaf::{Crc32Step, Skid};
 use nic_regs::frame::{CRC_INIT, Type};
@@ -45,6 +48,13 @@ pub struct LinkOut {
     check: DFF<Bits<32>>,
     stamp_first: DFF<Bit>,
     stamp_last: DFF<Bit>,
+    /// The skid buffer has had part of a frame.
+    partial: DFF<Bit>,
+    /// That frame's last beat is to be made up.
+    cut: DFF<Bit>,
+    partial_after: Signal<Local, Bit>,
+    bad_bit: Num<64, 0x8000_0000_0000_0000>,
+    cut_flags: Num<4, 1>,
     moves: Signal<Local, Bit>,
     sum: Signal<Local, Bits<32>>,
     out_flags: Signal<Local, Bits<4>>,
@@ -57,8 +67,9 @@ impl Logic for LinkOut {
         dff_setup!(self, clock, out_valid, out_first, out_check, out_sampled, out_beat, check);
         dff_setup!(self, clock, stamp_first, stamp_last);
         clock!(self, clock, skid, skid_flags);
-        self.skid.reset.next = self.reset.val();
-        self.skid_flags.reset.next = self.reset.val();
+        dff_setup!(self, clock, partial, cut);
+        self.skid.reset.next = false;
+        self.skid_flags.reset.next = false;
         self.sampled.next = bit_cast::<4, 1>(self.may_sample.val().into())
             | (bit_cast::<4, 1>(
                 (self.source_vi.val().get_bits::<8>(0) == self.sample_vi.val().get_bits::<8>(0))
@@ -92,11 +103,28 @@ impl Logic for LinkOut {
         if self.out_check.q.val() {
             self.skid.in_data.next = bit_cast::<64, 32>(self.sum.val());
         }
+        if self.cut.q.val() {
+            self.skid.in_data.next = self.bad_bit.val() | self.out_beat.q.val();
+        }
         self.skid_flags.in_valid.next = self.out_valid.q.val();
         self.is_sampled.next = self.out_sampled.q.val() == self.all_4.val();
         self.skid_flags.in_data.next = bit_cast::<4, 1>(self.out_check.q.val().into())
             | (bit_cast::<4, 1>(self.out_first.q.val().into()) << 1)
             | (bit_cast::<4, 1>(self.is_sampled.val().into()) << 2);
+        // A reset empties the beat register, so that nothing else comes while `cut` waits.
+        self.partial_after.next = self.partial.q.val();
+        if self.cut.q.val() {
+            self.skid.in_valid.next = true;
+            self.skid_flags.in_valid.next = true;
+            self.skid_flags.in_data.next = self.cut_flags.val();
+            if self.moves.val() {
+                self.partial_after.next = false;
+            }
+        } else if self.moves.val() & self.out_valid.q.val() {
+            self.partial_after.next = !self.out_check.q.val();
+        }
+        self.partial.d.next = self.partial_after.val();
+        self.cut.d.next = self.partial_after.val() & (self.cut.q.val() | self.reset.val());
         self.skid.out_ready.next = self.tx_ready.val();
         self.skid_flags.out_ready.next = self.tx_ready.val();
         self.out_flags.next = self.skid_flags.out_data.val();

@@ -277,8 +277,7 @@ impl Logic for LinkRx {
             & (self.in_data.q.val().get_bits::<16>(0) == self.sample_vi.val());
         self.stamp_first_beat_in.next = self.stamp.q.val();
         if self.reset.val() {
-            self.in_valid.d.next = false;
-            self.position.d.next = 0.into();
+            // The frame under way is followed to its end, and not taken.
             self.state.d.next = self.crc_init.val();
             self.taking.d.next = false;
             self.start_out.d.next = false;

@@ -1,20 +1,21 @@
-//! Host reads: requests of four clients, up to 32 in flight, answered in order.
+//! Host reads: requests of four clients, up to 32 in flight, answered to each client in order.
 //!
 //! ```text
 //!  desc_send --\                 tag                    +---------+
-//!  desc_recv ---> [Cutter] --> [Issue] --> out (rq)     | buffer  |
-//!  gather    --/       |          |  \                  | 32 x 512|--> [Deliver] --> responses
-//!  admin    --/        |       [Tags]  `--> order ----->+---------+
-//!                      |          ^                          ^
-//!                      `----------+------ [Receive] ---------'<== rc
+//!  desc_recv ---> [brief] -> [Issue] --> out (rq)       | buffer  |
+//!  admin    --/             /  |  \                     | 32 x 512|--> [Deliver] --> responses
+//!  gather   ----> [bulk] --/ [Tags] `--> order -------->+---------+
+//!                              ^                             ^
+//!                              `---- [Receive] --------------'<== rc
 //! ```
-//! Completion space is reserved with the tag: `rc` is never held off. All requests share one order,
-//! so a slow completion holds up younger requests of other clients until it arrives or times out.
+//! Completion space is reserved with the tag: `rc` is never held off. Each client has an order of its
+//! own, so that a completion that is late or missing holds up its client alone: pieces of `gather`
+//! have a cutter of their own, take turns with the others, and use 20 of the tags at most.
 use super::TlpClient;
 use super::cutter::Cutter;
 use super::read::{Deliver, Issue, Receive, Tags};
 use crate::ifs::ReadServer;
-use crate::leaf::SdpRam;
+use crate::leaf::{Number, SdpRam};
 use rust_hdl::prelude::*;
 
 /// See the module's text.
@@ -37,24 +38,40 @@ pub struct DmaRead {
     pub rc_valid: Signal<In, Bit>,
     pub rc_data: Signal<In, Bits<64>>,
     pub rc_last: Signal<In, Bit>,
+    /// Every tag is owed a completion that did not come in time: reads fail at once.
+    pub exhausted: Signal<Out, Bit>,
     pub counts: Signal<Out, Bits<64>>,
     pub error_valid: Signal<Out, Bit>,
     pub error_record: Signal<Out, Bits<64>>,
-    cutter: Cutter,
+    brief: Cutter,
+    bulk: Cutter,
     tags: Tags,
     issue: Issue,
     receive: Receive,
     deliver: Deliver,
     buffer: SdpRam<64, 11>,
+    /// Tags of `gather`.
+    bulk_tags: DFF<Bits<6>>,
+    bulk_may: DFF<Bit>,
+    /// Whose piece is in hand, or was.
+    bulk_now: DFF<Bit>,
+    has_brief: Signal<Local, Bit>,
+    has_bulk: Signal<Local, Bit>,
+    picks_bulk: Signal<Local, Bit>,
+    opens_bulk: Signal<Local, Bit>,
+    piece_start: Signal<Local, Bits<9>>,
+    bulk_most: Number<6, 20>,
     any_reset: Signal<Local, Bit>,
 }
 
 impl Logic for DmaRead {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, cutter, tags, issue, receive, deliver, buffer);
+        dff_setup!(self, clock, bulk_tags, bulk_may, bulk_now);
+        clock!(self, clock, brief, bulk, tags, issue, receive, deliver, buffer);
         self.any_reset.next = self.reset.val() | self.soft_reset.val();
-        self.cutter.reset.next = self.any_reset.val();
+        self.brief.reset.next = self.any_reset.val();
+        self.bulk.reset.next = self.any_reset.val();
         self.tags.reset.next = self.reset.val();
         self.tags.soft_reset.next = self.soft_reset.val();
         self.issue.reset.next = self.any_reset.val();
@@ -62,34 +79,79 @@ impl Logic for DmaRead {
         self.deliver.reset.next = self.any_reset.val();
 
         // Requests.
-        self.cutter.limit.next = self.max_read.val();
-        self.cutter.valid.next = bit_cast::<4, 1>(self.desc_send.req_valid.val().into())
+        self.brief.limit.next = self.max_read.val();
+        self.brief.valid.next = bit_cast::<4, 1>(self.desc_send.req_valid.val().into())
             | (bit_cast::<4, 1>(self.desc_recv.req_valid.val().into()) << 1)
-            | (bit_cast::<4, 1>(self.gather.req_valid.val().into()) << 2)
             | (bit_cast::<4, 1>(self.admin.req_valid.val().into()) << 3);
-        self.cutter.address0.next = self.desc_send.req_address.val();
-        self.cutter.address1.next = self.desc_recv.req_address.val();
-        self.cutter.address2.next = self.gather.req_address.val();
-        self.cutter.address3.next = self.admin.req_address.val();
-        self.cutter.length0.next = self.desc_send.req_length.val();
-        self.cutter.length1.next = self.desc_recv.req_length.val();
-        self.cutter.length2.next = self.gather.req_length.val();
-        self.cutter.length3.next = self.admin.req_length.val();
-        self.desc_send.req_ready.next = self.cutter.taken.val().get_bit(0);
-        self.desc_recv.req_ready.next = self.cutter.taken.val().get_bit(1);
-        self.gather.req_ready.next = self.cutter.taken.val().get_bit(2);
-        self.admin.req_ready.next = self.cutter.taken.val().get_bit(3);
-        self.cutter.take.next = self.issue.piece_take.val();
+        self.brief.address0.next = self.desc_send.req_address.val();
+        self.brief.address1.next = self.desc_recv.req_address.val();
+        self.brief.address2.next = 0.into();
+        self.brief.address3.next = self.admin.req_address.val();
+        self.brief.length0.next = self.desc_send.req_length.val();
+        self.brief.length1.next = self.desc_recv.req_length.val();
+        self.brief.length2.next = 0.into();
+        self.brief.length3.next = self.admin.req_length.val();
+        self.desc_send.req_ready.next = self.brief.taken.val().get_bit(0);
+        self.desc_recv.req_ready.next = self.brief.taken.val().get_bit(1);
+        self.admin.req_ready.next = self.brief.taken.val().get_bit(3);
+        self.bulk.limit.next = self.max_read.val();
+        self.bulk.valid.next = bit_cast::<4, 1>(self.gather.req_valid.val().into()) << 2;
+        self.bulk.address0.next = 0.into();
+        self.bulk.address1.next = 0.into();
+        self.bulk.address2.next = self.gather.req_address.val();
+        self.bulk.address3.next = 0.into();
+        self.bulk.length0.next = 0.into();
+        self.bulk.length1.next = 0.into();
+        self.bulk.length2.next = self.gather.req_length.val();
+        self.bulk.length3.next = 0.into();
+        self.gather.req_ready.next = self.bulk.taken.val().get_bit(2);
 
-        // A piece meets a tag.
+        // A piece, of each cutter in turn, meets a tag.
+        self.has_brief.next = !self.brief.empty.val();
+        self.has_bulk.next = (!self.bulk.empty.val()) & self.bulk_may.q.val();
+        self.picks_bulk.next = self.bulk_now.q.val();
+        if self.issue.idle.val() {
+            self.picks_bulk.next =
+                self.has_bulk.val() & ((!self.has_brief.val()) | (!self.bulk_now.q.val()));
+            if self.issue.open.val() | self.issue.refused.val() {
+                self.bulk_now.d.next = self.picks_bulk.val();
+            }
+        }
+        self.brief.take.next = self.issue.piece_take.val() & (!self.picks_bulk.val());
+        self.bulk.take.next = self.issue.piece_take.val() & self.picks_bulk.val();
         self.issue.requester.next = self.requester.val();
-        self.issue.piece_valid.next = !self.cutter.empty.val();
-        self.issue.address.next = self.cutter.address.val();
-        self.issue.length_dw.next = self.cutter.length_dw.val();
-        self.issue.first_be.next = self.cutter.first_be.val();
-        self.issue.last_be.next = self.cutter.last_be.val();
+        self.issue.piece_valid.next = self.has_brief.val() | self.has_bulk.val();
+        self.issue.address.next = self.brief.address.val();
+        self.issue.length_dw.next = self.brief.length_dw.val();
+        self.issue.first_be.next = self.brief.first_be.val();
+        self.issue.last_be.next = self.brief.last_be.val();
+        self.receive.open_bytes.next = self.brief.bytes.val();
+        self.piece_start.next = self.brief.address.val().get_bits::<9>(0);
+        self.deliver.open_beats.next = self.brief.beats.val();
+        self.deliver.open_client.next = self.brief.client.val();
+        self.deliver.open_ends.next = self.brief.ends.val();
+        if self.picks_bulk.val() {
+            self.issue.address.next = self.bulk.address.val();
+            self.issue.length_dw.next = self.bulk.length_dw.val();
+            self.issue.first_be.next = self.bulk.first_be.val();
+            self.issue.last_be.next = self.bulk.last_be.val();
+            self.receive.open_bytes.next = self.bulk.bytes.val();
+            self.piece_start.next = self.bulk.address.val().get_bits::<9>(0);
+            self.deliver.open_beats.next = self.bulk.beats.val();
+            self.deliver.open_client.next = self.bulk.client.val();
+            self.deliver.open_ends.next = self.bulk.ends.val();
+        }
         self.issue.tag_valid.next = self.tags.tag_valid.val();
         self.issue.tag.next = self.tags.tag.val();
+        self.issue.refuse.next = self.tags.exhausted.val() & (!self.receive.commit.val());
+        self.exhausted.next = self.tags.exhausted.val();
+        self.opens_bulk.next = self.issue.open.val() & self.picks_bulk.val();
+        if self.opens_bulk.val() & (!self.deliver.over_bulk.val()) {
+            self.bulk_tags.d.next = self.bulk_tags.q.val() + 1;
+        } else if (!self.opens_bulk.val()) & self.deliver.over_bulk.val() {
+            self.bulk_tags.d.next = self.bulk_tags.q.val() - 1;
+        }
+        self.bulk_may.d.next = self.bulk_tags.q.val() < self.bulk_most.val();
         TlpClient::link(&mut self.out, &mut self.issue.out);
         self.tags.tag_take.next = self.issue.open.val();
         self.tags.sent.next = self.issue.sent.val();
@@ -97,14 +159,11 @@ impl Logic for DmaRead {
         self.tags.read_timeout.next = self.read_timeout.val();
         self.receive.open.next = self.issue.open.val();
         self.receive.open_tag.next = self.tags.tag.val();
-        self.receive.open_bytes.next = self.cutter.bytes.val();
-        self.receive.open_position.next = self.cutter.address.val().get_bits::<9>(0);
+        self.receive.open_position.next = self.piece_start.val();
         self.deliver.open.next = self.issue.open.val();
         self.deliver.open_tag.next = self.tags.tag.val();
-        self.deliver.open_start.next = self.cutter.address.val().get_bits::<6>(3);
-        self.deliver.open_beats.next = self.cutter.beats.val();
-        self.deliver.open_client.next = self.cutter.client.val();
-        self.deliver.open_ends.next = self.cutter.ends.val();
+        self.deliver.open_dead.next = self.issue.refused.val();
+        self.deliver.open_start.next = self.piece_start.val().get_bits::<6>(3);
 
         // Completions.
         self.receive.rc_valid.next = self.rc_valid.val();
@@ -120,6 +179,8 @@ impl Logic for DmaRead {
         self.receive.commit_forgotten.next = self.tags.commit_forgotten.val();
         self.receive.expired.next = self.tags.expired.val();
         self.receive.expired_tag.next = self.tags.expired_tag.val();
+        self.receive.refused.next = self.issue.refused.val();
+        self.tags.quiet.next = self.receive.quiet.val();
         self.buffer.write_enable.next = self.receive.write_enable.val();
         self.buffer.write_address.next = self.receive.write_address.val();
         self.buffer.write_data.next = self.receive.write_data.val();
@@ -132,7 +193,11 @@ impl Logic for DmaRead {
         self.deliver.word_address.next = self.receive.write_address.val();
         self.deliver.word_data.next = self.receive.write_data.val();
         self.deliver.word_ends.next = self.receive.write_ends.val();
-        self.tags.ready_tag.next = self.deliver.ready_tag.val();
+        self.deliver.word_fresh.next = self.tags.commit_fresh.val();
+        self.tags.ready_tag0.next = self.deliver.ready_tag0.val();
+        self.tags.ready_tag1.next = self.deliver.ready_tag1.val();
+        self.tags.ready_tag2.next = self.deliver.ready_tag2.val();
+        self.tags.ready_tag3.next = self.deliver.ready_tag3.val();
         self.deliver.ready_done.next = self.tags.ready_done.val();
         self.deliver.ready_failed.next = self.tags.ready_failed.val();
         self.tags.over.next = self.deliver.over.val();
@@ -155,5 +220,9 @@ impl Logic for DmaRead {
         self.desc_recv.rsp_error.next = self.deliver.rsp_error.val();
         self.gather.rsp_error.next = self.deliver.rsp_error.val();
         self.admin.rsp_error.next = self.deliver.rsp_error.val();
+        if self.any_reset.val() {
+            self.bulk_tags.d.next = 0.into();
+            self.bulk_may.d.next = true;
+        }
     }
 }

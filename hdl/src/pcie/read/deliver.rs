@@ -1,16 +1,21 @@
-//! Gives the data to the clients, in the order in which the pieces were sent.
+//! Gives the data to the clients: to each one in the order in which its pieces were sent. No client
+//! waits for the data of another.
 //!
-//! Words of the oldest piece go on in the cycle in which they go to its slot, as long as none of them
-//! was missed; the last one only if all of the piece is good. What is left when the piece is complete
-//! comes from the slot, one beat a cycle, without a gap to the next complete slot. So there may be
-//! gaps between the beats of a response.
+//! Words of a client's oldest piece go on in the cycle in which they go to its slot, as long as none
+//! of them was missed; the last one only if all of the piece is good. What is left when the piece is
+//! complete comes from the slot, a beat in each cycle in which no word goes on. So there may be gaps
+//! between the beats of a response, and beats of other clients.
 //!
 //! ```text
 //! complete:  cycle 0  read address     1  RAM output     2  response
 //! as it comes:                         1  word           2  response
 //! ```
 //! A failed piece gives no further beats but the last one of its request, which carries the error.
-use crate::leaf::{Fifo, Number};
+//!
+//! Of clients whose pieces are complete, those of descriptors come first, `gather` last: `rc` brings
+//! less than a beat a cycle, so that nobody waits for ever.
+use super::lane::Lane;
+use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
 /// See the module's text.
@@ -18,25 +23,34 @@ use rust_hdl::prelude::*;
 pub struct Deliver {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    /// Pulse: a piece with this tag was sent. `start`: first 8-byte word of the slot.
+    /// Pulse: a piece with this tag was sent; or there was no tag for it (`dead`). `start`: first
+    /// 8-byte word of the slot.
     pub open: Signal<In, Bit>,
+    pub open_dead: Signal<In, Bit>,
     pub open_tag: Signal<In, Bits<5>>,
     pub open_start: Signal<In, Bits<6>>,
     pub open_beats: Signal<In, Bits<7>>,
     pub open_client: Signal<In, Bits<2>>,
     pub open_ends: Signal<In, Bit>,
-    /// A word goes to a slot; the last one of a piece that is good.
+    /// A word goes to a slot, of a read that is waited for and good so far (`fresh`); the last one
+    /// of a piece that is good.
     pub word: Signal<In, Bit>,
+    pub word_fresh: Signal<In, Bit>,
     pub word_address: Signal<In, Bits<11>>,
     pub word_data: Signal<In, Bits<64>>,
     pub word_ends: Signal<In, Bit>,
-    /// Look-up of the oldest piece.
-    pub ready_tag: Signal<Out, Bits<5>>,
-    pub ready_done: Signal<In, Bit>,
-    pub ready_failed: Signal<In, Bit>,
-    /// Pulse: the slot is not needed any more.
+    /// Look-up of the oldest pieces, one a client.
+    pub ready_tag0: Signal<Out, Bits<5>>,
+    pub ready_tag1: Signal<Out, Bits<5>>,
+    pub ready_tag2: Signal<Out, Bits<5>>,
+    pub ready_tag3: Signal<Out, Bits<5>>,
+    pub ready_done: Signal<In, Bits<4>>,
+    pub ready_failed: Signal<In, Bits<4>>,
+    /// Pulse, a cycle behind: the slot is not needed any more.
     pub over: Signal<Out, Bit>,
     pub over_tag: Signal<Out, Bits<5>>,
+    /// With it: a piece of `gather`.
+    pub over_bulk: Signal<Out, Bit>,
     pub read_address: Signal<Out, Bits<11>>,
     pub read_data: Signal<In, Bits<64>>,
     /// One bit a client.
@@ -44,18 +58,10 @@ pub struct Deliver {
     pub rsp_data: Signal<Out, Bits<64>>,
     pub rsp_last: Signal<Out, Bit>,
     pub rsp_error: Signal<Out, Bit>,
-    order: Fifo<21, 5>,
-    /// The piece behind the oldest one: the FIFO's output, registered.
-    head: DFF<Bits<21>>,
-    head_valid: DFF<Bit>,
-    running: DFF<Bit>,
-    tag: DFF<Bits<5>>,
-    at: DFF<Bits<6>>,
-    left: DFF<Bits<7>>,
-    client: DFF<Bits<2>>,
-    ends: DFF<Bit>,
-    /// An earlier piece of this request failed.
-    broken: DFF<Bit>,
+    lane0: Lane,
+    lane1: Lane,
+    lane2: Lane,
+    lane3: Lane,
     valid1: DFF<Bits<4>>,
     last1: DFF<Bit>,
     error1: DFF<Bit>,
@@ -63,18 +69,18 @@ pub struct Deliver {
     last2: DFF<Bit>,
     error2: DFF<Bit>,
     data2: DFF<Bits<64>>,
-    spot: Signal<Local, Bits<11>>,
-    final_beat: Signal<Local, Bit>,
-    fails: Signal<Local, Bit>,
-    reads: Signal<Local, Bit>,
-    passes: Signal<Local, Bit>,
-    finishing: Signal<Local, Bit>,
+    over_now: DFF<Bit>,
+    over_tag_now: DFF<Bits<5>>,
+    over_bulk_now: DFF<Bit>,
+    open_word: Signal<Local, Bits<20>>,
+    opens: Signal<Local, Bits<4>>,
+    can_pass: Signal<Local, Bit>,
+    passes: Signal<Local, Bits<4>>,
+    ready: Signal<Local, Bits<4>>,
+    reads: Signal<Local, Bits<4>>,
+    turns: Signal<Local, Bits<4>>,
     last: Signal<Local, Bit>,
-    load: Signal<Local, Bit>,
-    fetch: Signal<Local, Bit>,
-    mask: Signal<Local, Bits<4>>,
-    kept_broken: Signal<Local, Bit>,
-    one: Number<7, 1>,
+    error: Signal<Local, Bit>,
     one_client: Number<4, 1>,
 }
 
@@ -82,84 +88,135 @@ impl Logic for Deliver {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, head, head_valid, running, tag, at, left, client, ends, broken, valid1,
-            last1, error1, valid2, last2, error2, data2
+            self,
+            clock,
+            valid1,
+            last1,
+            error1,
+            valid2,
+            last2,
+            error2,
+            data2,
+            over_now,
+            over_tag_now,
+            over_bulk_now
         );
-        clock!(self, clock, order);
-        self.order.reset.next = self.reset.val();
-        self.order.write.next = self.open.val();
-        self.order.data_in.next = bit_cast::<21, 5>(self.open_tag.val())
-            | (bit_cast::<21, 6>(self.open_start.val()) << 5)
-            | (bit_cast::<21, 7>(self.open_beats.val()) << 11)
-            | (bit_cast::<21, 2>(self.open_client.val()) << 18)
-            | (bit_cast::<21, 1>(self.open_ends.val().into()) << 20);
-        self.ready_tag.next = self.tag.q.val();
+        clock!(self, clock, lane0, lane1, lane2, lane3);
+        self.lane0.reset.next = self.reset.val();
+        self.lane1.reset.next = self.reset.val();
+        self.lane2.reset.next = self.reset.val();
+        self.lane3.reset.next = self.reset.val();
+        self.open_word.next = bit_cast::<20, 5>(self.open_tag.val())
+            | (bit_cast::<20, 6>(self.open_start.val()) << 5)
+            | (bit_cast::<20, 7>(self.open_beats.val()) << 11)
+            | (bit_cast::<20, 1>(self.open_ends.val().into()) << 18)
+            | (bit_cast::<20, 1>(self.open_dead.val().into()) << 19);
+        self.opens.next = 0.into();
+        if self.open.val() | self.open_dead.val() {
+            self.opens.next = self.one_client.val() << self.open_client.val();
+        }
+        self.lane0.open.next = self.opens.val().get_bit(0);
+        self.lane1.open.next = self.opens.val().get_bit(1);
+        self.lane2.open.next = self.opens.val().get_bit(2);
+        self.lane3.open.next = self.opens.val().get_bit(3);
+        self.lane0.open_word.next = self.open_word.val();
+        self.lane1.open_word.next = self.open_word.val();
+        self.lane2.open_word.next = self.open_word.val();
+        self.lane3.open_word.next = self.open_word.val();
+        self.ready_tag0.next = self.lane0.tag.val();
+        self.ready_tag1.next = self.lane1.tag.val();
+        self.ready_tag2.next = self.lane2.tag.val();
+        self.ready_tag3.next = self.lane3.tag.val();
+        self.lane0.done.next = self.ready_done.val().get_bit(0);
+        self.lane1.done.next = self.ready_done.val().get_bit(1);
+        self.lane2.done.next = self.ready_done.val().get_bit(2);
+        self.lane3.done.next = self.ready_done.val().get_bit(3);
+        self.lane0.failed.next = self.ready_failed.val().get_bit(0);
+        self.lane1.failed.next = self.ready_failed.val().get_bit(1);
+        self.lane2.failed.next = self.ready_failed.val().get_bit(2);
+        self.lane3.failed.next = self.ready_failed.val().get_bit(3);
 
-        // A step: the end of a failed piece, a beat of a complete one, or a word as it comes.
-        self.spot.next =
-            (bit_cast::<11, 5>(self.tag.q.val()) << 6) | bit_cast::<11, 6>(self.at.q.val());
-        self.read_address.next = self.spot.val();
-        self.final_beat.next = self.left.q.val() == self.one.val();
-        self.fails.next = self.running.q.val() & self.ready_done.val() & self.ready_failed.val();
-        self.reads.next = self.running.q.val() & self.ready_done.val() & (!self.ready_failed.val());
-        self.passes.next = self.running.q.val()
-            & (!self.ready_done.val())
-            & (!self.ready_failed.val())
-            & (!self.valid1.q.val().any())
-            & self.word.val()
-            & (self.word_address.val() == self.spot.val())
-            & ((!self.final_beat.val()) | self.word_ends.val());
-        self.finishing.next =
-            self.fails.val() | ((self.reads.val() | self.passes.val()) & self.final_beat.val());
-        self.over.next = self.finishing.val();
-        self.over_tag.next = self.tag.q.val();
-        self.mask.next = self.one_client.val() << self.client.q.val();
-        self.valid1.d.next = 0.into();
-        self.last.next = self.finishing.val() & self.ends.q.val();
+        // Words as they come.
+        self.can_pass.next = self.word.val() & self.word_fresh.val() & (!self.valid1.q.val().any());
+        self.lane0.word.next = self.can_pass.val();
+        self.lane1.word.next = self.can_pass.val();
+        self.lane2.word.next = self.can_pass.val();
+        self.lane3.word.next = self.can_pass.val();
+        self.lane0.word_address.next = self.word_address.val();
+        self.lane1.word_address.next = self.word_address.val();
+        self.lane2.word_address.next = self.word_address.val();
+        self.lane3.word_address.next = self.word_address.val();
+        self.lane0.word_ends.next = self.word_ends.val();
+        self.lane1.word_ends.next = self.word_ends.val();
+        self.lane2.word_ends.next = self.word_ends.val();
+        self.lane3.word_ends.next = self.word_ends.val();
+        self.passes.next = bit_cast::<4, 1>(self.lane0.passes.val().into())
+            | (bit_cast::<4, 1>(self.lane1.passes.val().into()) << 1)
+            | (bit_cast::<4, 1>(self.lane2.passes.val().into()) << 2)
+            | (bit_cast::<4, 1>(self.lane3.passes.val().into()) << 3);
+
+        // Else what is complete.
+        self.ready.next = bit_cast::<4, 1>(self.lane0.ready.val().into())
+            | (bit_cast::<4, 1>(self.lane1.ready.val().into()) << 1)
+            | (bit_cast::<4, 1>(self.lane2.ready.val().into()) << 2)
+            | (bit_cast::<4, 1>(self.lane3.ready.val().into()) << 3);
+        self.turns.next = 4.into();
+        self.read_address.next = self.lane2.spot.val();
+        if self.ready.val().get_bit(0) {
+            self.turns.next = 1.into();
+            self.read_address.next = self.lane0.spot.val();
+        } else if self.ready.val().get_bit(1) {
+            self.turns.next = 2.into();
+            self.read_address.next = self.lane1.spot.val();
+        } else if self.ready.val().get_bit(3) {
+            self.turns.next = 8.into();
+            self.read_address.next = self.lane3.spot.val();
+        }
+        self.lane0.turn.next = self.turns.val().get_bit(0) & (!self.passes.val().any());
+        self.lane1.turn.next = self.turns.val().get_bit(1) & (!self.passes.val().any());
+        self.lane2.turn.next = self.turns.val().get_bit(2) & (!self.passes.val().any());
+        self.lane3.turn.next = self.turns.val().get_bit(3) & (!self.passes.val().any());
+        self.reads.next = bit_cast::<4, 1>(self.lane0.reads.val().into())
+            | (bit_cast::<4, 1>(self.lane1.reads.val().into()) << 1)
+            | (bit_cast::<4, 1>(self.lane2.reads.val().into()) << 2)
+            | (bit_cast::<4, 1>(self.lane3.reads.val().into()) << 3);
+        self.last.next = self.lane0.last.val()
+            | self.lane1.last.val()
+            | self.lane2.last.val()
+            | self.lane3.last.val();
+        self.error.next = self.lane0.error.val()
+            | self.lane1.error.val()
+            | self.lane2.error.val()
+            | self.lane3.error.val();
+        self.over_now.d.next = self.lane0.over.val()
+            | self.lane1.over.val()
+            | self.lane2.over.val()
+            | self.lane3.over.val();
+        self.over_bulk_now.d.next = self.lane2.over.val();
+        self.over_tag_now.d.next = self.lane2.tag.val();
+        if self.lane0.over.val() {
+            self.over_tag_now.d.next = self.lane0.tag.val();
+        } else if self.lane1.over.val() {
+            self.over_tag_now.d.next = self.lane1.tag.val();
+        } else if self.lane3.over.val() {
+            self.over_tag_now.d.next = self.lane3.tag.val();
+        }
+        self.over.next = self.over_now.q.val();
+        self.over_tag.next = self.over_tag_now.q.val();
+        self.over_bulk.next = self.over_bulk_now.q.val();
+
+        // Beats to the clients.
+        self.valid1.d.next = self.reads.val();
         self.last1.d.next = self.last.val();
-        self.error1.d.next = self.last.val() & (self.broken.q.val() | self.fails.val());
-        if self.reads.val() | (self.fails.val() & self.ends.q.val()) {
-            self.valid1.d.next = self.mask.val();
-        }
-        // The error sticks until the request's last piece is over.
-        self.kept_broken.next = self.broken.q.val() | self.fails.val();
-        if self.reads.val() | self.passes.val() {
-            self.at.d.next = self.at.q.val() + 1;
-            self.left.d.next = self.left.q.val() - 1;
-        }
-        if self.finishing.val() {
-            self.running.d.next = false;
-            if self.ends.q.val() {
-                self.kept_broken.next = false;
-            }
-        }
-        self.broken.d.next = self.kept_broken.val();
-        self.load.next = self.head_valid.q.val() & ((!self.running.q.val()) | self.finishing.val());
-        self.fetch.next =
-            (!self.order.empty.val()) & ((!self.head_valid.q.val()) | self.load.val());
-        self.order.read.next = self.fetch.val();
-        if self.fetch.val() {
-            self.head.d.next = self.order.data_out.val();
-            self.head_valid.d.next = true;
-        } else if self.load.val() {
-            self.head_valid.d.next = false;
-        }
-        if self.load.val() {
-            self.running.d.next = true;
-            self.tag.d.next = self.head.q.val().get_bits::<5>(0);
-            self.at.d.next = self.head.q.val().get_bits::<6>(5);
-            self.left.d.next = self.head.q.val().get_bits::<7>(11);
-            self.client.d.next = self.head.q.val().get_bits::<2>(18);
-            self.ends.d.next = self.head.q.val().get_bit(20);
-        }
+        self.error1.d.next = self.error.val();
         self.valid2.d.next = self.valid1.q.val();
         self.last2.d.next = self.last1.q.val();
         self.error2.d.next = self.error1.q.val();
         self.data2.d.next = self.read_data.val();
-        if self.passes.val() {
-            self.valid2.d.next = self.mask.val();
+        if self.passes.val().any() {
+            self.valid2.d.next = self.passes.val();
             self.last2.d.next = self.last.val();
-            self.error2.d.next = self.last.val() & self.broken.q.val();
+            self.error2.d.next = self.error.val();
             self.data2.d.next = self.word_data.val();
         }
         self.rsp_valid.next = self.valid2.q.val();
@@ -167,11 +224,10 @@ impl Logic for Deliver {
         self.rsp_error.next = self.error2.q.val();
         self.rsp_data.next = self.data2.q.val();
         if self.reset.val() {
-            self.head_valid.d.next = false;
-            self.running.d.next = false;
-            self.broken.d.next = false;
             self.valid1.d.next = 0.into();
             self.valid2.d.next = 0.into();
+            self.over_now.d.next = false;
+            self.over_bulk_now.d.next = false;
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Idle -> [Head0 ->] Head1 -> Idle
+//!   `---> Drop -> Idle                 no tag will come: the piece fails
 //! ```
 //! In Idle a piece meets a tag: the completion side learns what to expect and the delivery side
 //! where it stands in order. Header beat 0 is offered in that cycle.
@@ -18,6 +19,8 @@ pub enum IssueState {
     Head0,
     /// Sends header beat 1.
     Head1,
+    /// Removes a piece that has failed.
+    Drop,
 }
 
 /// See the module's text.
@@ -37,6 +40,12 @@ pub struct Issue {
     pub tag: Signal<In, Bits<5>>,
     /// Pulse: this piece uses this tag.
     pub open: Signal<Out, Bit>,
+    /// All tags are in quarantine.
+    pub refuse: Signal<In, Bit>,
+    /// Pulse: this piece fails, without a tag.
+    pub refused: Signal<Out, Bit>,
+    /// No piece is in hand.
+    pub idle: Signal<Out, Bit>,
     pub sent: Signal<Out, Bit>,
     pub sent_tag: Signal<Out, Bits<5>>,
     pub out: TlpClient,
@@ -52,6 +61,8 @@ impl Logic for Issue {
     fn update(&mut self) {
         dff_setup!(self, clock, state, used_tag);
         self.open.next = false;
+        self.refused.next = false;
+        self.idle.next = self.state.q.val() == IssueState::Idle;
         self.sent.next = false;
         self.piece_take.next = false;
         self.sent_tag.next = self.used_tag.q.val();
@@ -77,7 +88,14 @@ impl Logic for Issue {
                     if self.out.ready.val() {
                         self.state.d.next = IssueState::Head1;
                     }
+                } else if self.piece_valid.val() & self.refuse.val() {
+                    self.refused.next = !self.reset.val();
+                    self.state.d.next = IssueState::Drop;
                 }
+            }
+            IssueState::Drop => {
+                self.piece_take.next = true;
+                self.state.d.next = IssueState::Idle;
             }
             IssueState::Head0 => {
                 self.out.valid.next = true;

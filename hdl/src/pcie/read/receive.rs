@@ -50,6 +50,10 @@ pub struct Receive {
     pub commit_forgotten: Signal<In, Bit>,
     pub expired: Signal<In, Bit>,
     pub expired_tag: Signal<In, Bits<5>>,
+    /// Pulse: a read fails because there is no tag. Never together with a commit, or with the above.
+    pub refused: Signal<In, Bit>,
+    /// No TLP is under way.
+    pub quiet: Signal<Out, Bit>,
     pub write_enable: Signal<Out, Bit>,
     pub write_address: Signal<Out, Bits<11>>,
     pub write_data: Signal<Out, Bits<64>>,
@@ -123,6 +127,7 @@ pub struct Receive {
     completion: Number<8, { tlp::COMPLETION as u64 }>,
     completion_data: Number<8, { tlp::COMPLETION_DATA as u64 }>,
     one: Number<7, 1>,
+    no_tag: Number<64, { 0xff << 16 }>,
     count_timeout: Number<64, { 1 << Counter::ReadTimeouts as u64 }>,
     count_error: Number<64, { 1 << Counter::ReadErrors as u64 }>,
     count_unexpected: Number<64, { 1 << Counter::UnexpectedCompletions as u64 }>,
@@ -210,6 +215,9 @@ impl Logic for Receive {
                 self.state.d.next = ReceiveState::Head0;
             }
         }
+        self.quiet.next = (self.state.q.val() == ReceiveState::Head0)
+            & (!self.beat_valid.q.val())
+            & (!self.one_valid.q.val());
         self.one_valid.d.next = self.beat_valid.q.val();
         self.one_data.d.next = self.beat.q.val();
         self.one_last.d.next = self.beat_last.q.val();
@@ -342,12 +350,18 @@ impl Logic for Receive {
         self.error_valid.next = self.error_out.q.val();
         self.error_record.next = self.record_out.q.val();
         self.counts_out.d.next = 0.into();
-        self.error_out.d.next =
-            self.unexpected.val() | self.bad_tlp.val() | self.read_error.val() | self.expired.val();
+        self.error_out.d.next = self.unexpected.val()
+            | self.bad_tlp.val()
+            | self.read_error.val()
+            | self.expired.val()
+            | self.refused.val();
         self.record_out.d.next =
             self.code_timeout.val() | (bit_cast::<64, 5>(self.expired_tag.val()) << 16);
         if self.expired.val() {
             self.counts_out.d.next = self.count_timeout.val();
+        } else if self.refused.val() {
+            self.counts_out.d.next = self.count_timeout.val();
+            self.record_out.d.next = self.code_timeout.val() | self.no_tag.val();
         } else if self.unexpected.val() {
             self.counts_out.d.next = self.count_unexpected.val();
             self.record_out.d.next =

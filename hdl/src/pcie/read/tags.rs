@@ -17,6 +17,10 @@
 //! if it is neither held nor busy, so a late completion can never meet a new request. Tags are
 //! used in turn; finding the next one takes two cycles.
 //!
+//! A tag in quarantine for 256 times READ_TIMEOUT, and 2^20 cycles, since its request left is given
+//! up: what it was owed will not come. Until then, while all tags are in quarantine (`exhausted`),
+//! reads fail at once.
+//!
 //! The scanner looks at one tag a cycle: a time-out is noticed up to 35 cycles late.
 use crate::leaf::{FirstOne, LutRam, Number};
 use rust_hdl::prelude::*;
@@ -56,16 +60,23 @@ pub struct Tags {
     /// Combinational, of `commit_tag`: waited for, and not failed yet.
     pub commit_fresh: Signal<Out, Bit>,
     pub commit_forgotten: Signal<Out, Bit>,
-    /// Combinational look-up for delivery.
-    pub ready_tag: Signal<In, Bits<5>>,
-    pub ready_done: Signal<Out, Bit>,
-    pub ready_failed: Signal<Out, Bit>,
+    /// Combinational look-ups for delivery, one a client.
+    pub ready_tag0: Signal<In, Bits<5>>,
+    pub ready_tag1: Signal<In, Bits<5>>,
+    pub ready_tag2: Signal<In, Bits<5>>,
+    pub ready_tag3: Signal<In, Bits<5>>,
+    pub ready_done: Signal<Out, Bits<4>>,
+    pub ready_failed: Signal<Out, Bits<4>>,
     /// Pulse: the client has had its data.
     pub over: Signal<In, Bit>,
     pub over_tag: Signal<In, Bits<5>>,
     /// Pulse: a read timed out. Never together with `commit`.
     pub expired: Signal<Out, Bit>,
     pub expired_tag: Signal<Out, Bits<5>>,
+    /// No completion is on its way in: a tag may be given up.
+    pub quiet: Signal<In, Bit>,
+    /// Every tag is in quarantine.
+    pub exhausted: Signal<Out, Bit>,
     first: FirstOne<32>,
     starts: LutRam<32, 5>,
     held: DFF<Bits<32>>,
@@ -85,6 +96,15 @@ pub struct Tags {
     age_live: DFF<Bit>,
     old: DFF<Bit>,
     old_tag: DFF<Bits<5>>,
+    age_owed: DFF<Bit>,
+    spent: DFF<Bit>,
+    quarantine: DFF<Bits<32>>,
+    endless: DFF<Bit>,
+    all_owed: DFF<Bit>,
+    waited_for: Signal<Local, Bit>,
+    gives_up: Signal<Local, Bit>,
+    give_up_mask: Signal<Local, Bits<32>>,
+    shortest: Number<32, 0xf_ffff>,
     free: Signal<Local, Bits<32>>,
     above: Signal<Local, Bits<32>>,
     later: Signal<Local, Bits<32>>,
@@ -111,6 +131,7 @@ impl Logic for Tags {
             self, clock, held, busy, live, done, failed, forgotten, next_tag, search, candidates,
             now, scan, age, age_tag, age_live, old, old_tag
         );
+        dff_setup!(self, clock, age_owed, spent, quarantine, endless, all_owed);
         clock!(self, clock, starts);
 
         // The next tag, found ahead of its use: the first free one above the last, or from 0 on.
@@ -153,8 +174,28 @@ impl Logic for Tags {
         self.commit_fresh.next = self.live.q.val().get_bit(self.commit_tag.val().index())
             & (!self.failed.q.val().get_bit(self.commit_tag.val().index()));
         self.commit_forgotten.next = self.forgotten.q.val().get_bit(self.commit_tag.val().index());
-        self.ready_done.next = self.done.q.val().get_bit(self.ready_tag.val().index());
-        self.ready_failed.next = self.failed.q.val().get_bit(self.ready_tag.val().index());
+        self.ready_done.next =
+            bit_cast::<4, 1>(self.done.q.val().get_bit(self.ready_tag0.val().index()).into())
+                | (bit_cast::<4, 1>(
+                    self.done.q.val().get_bit(self.ready_tag1.val().index()).into(),
+                ) << 1)
+                | (bit_cast::<4, 1>(
+                    self.done.q.val().get_bit(self.ready_tag2.val().index()).into(),
+                ) << 2)
+                | (bit_cast::<4, 1>(
+                    self.done.q.val().get_bit(self.ready_tag3.val().index()).into(),
+                ) << 3);
+        self.ready_failed.next =
+            bit_cast::<4, 1>(self.failed.q.val().get_bit(self.ready_tag0.val().index()).into())
+                | (bit_cast::<4, 1>(
+                    self.failed.q.val().get_bit(self.ready_tag1.val().index()).into(),
+                ) << 1)
+                | (bit_cast::<4, 1>(
+                    self.failed.q.val().get_bit(self.ready_tag2.val().index()).into(),
+                ) << 2)
+                | (bit_cast::<4, 1>(
+                    self.failed.q.val().get_bit(self.ready_tag3.val().index()).into(),
+                ) << 3);
 
         // Time-outs.
         self.now.d.next = self.now.q.val() + 1;
@@ -173,6 +214,24 @@ impl Logic for Tags {
             & (!self.commit.val());
         self.expired.next = self.expire.val();
         self.expired_tag.next = self.old_tag.q.val();
+
+        // The end of a quarantine: never, if that is not a number of 32 bits.
+        self.quarantine.d.next = (self.read_timeout.val() << 8) | self.shortest.val();
+        self.endless.d.next = self.read_timeout.val().get_bits::<8>(24).any();
+        self.age_owed.d.next = self.busy.q.val().get_bit(self.scan.q.val().index())
+            & (!self.live.q.val().get_bit(self.scan.q.val().index()));
+        self.spent.d.next = self.age_owed.q.val()
+            & (!self.endless.q.val())
+            & (self.age.q.val() >= self.quarantine.q.val());
+        self.waited_for.next = self.live.q.val().get_bit(self.old_tag.q.val().index());
+        self.gives_up.next =
+            self.spent.q.val() & self.quiet.val() & (!self.sent.val()) & (!self.waited_for.val());
+        self.give_up_mask.next = 0.into();
+        if self.gives_up.val() {
+            self.give_up_mask.next = self.one.val() << self.old_tag.q.val();
+        }
+        self.all_owed.d.next = (!self.free.val().any()) & (!self.held.q.val().any());
+        self.exhausted.next = self.all_owed.q.val();
 
         // The vectors.
         self.sent_mask.next = 0.into();
@@ -195,7 +254,7 @@ impl Logic for Tags {
         if self.expire.val() {
             self.expire_mask.next = self.one.val() << self.old_tag.q.val();
         }
-        self.not_settled.next = !self.settle_mask.val();
+        self.not_settled.next = !(self.settle_mask.val() | self.give_up_mask.val());
         self.not_expired.next = !self.expire_mask.val();
         self.not_delivered.next = !self.deliver_mask.val();
         self.busy_after.next = (self.busy.q.val() | self.sent_mask.val()) & self.not_settled.val();
@@ -221,6 +280,7 @@ impl Logic for Tags {
             self.forgotten.d.next = self.busy_after.val();
             self.search.d.next = TagSearch::Find;
             self.old.d.next = false;
+            self.spent.d.next = false;
         }
         if self.reset.val() {
             self.busy.d.next = 0.into();

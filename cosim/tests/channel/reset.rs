@@ -1,0 +1,93 @@
+//! A reset while a frame is half on the link: the one that leaves is ended, the one that comes is
+//! skipped.
+
+use crate::node::beats;
+use crate::peer::{REMOTE, Single, TAG, from_peer};
+use nic_regs::counter::Counter;
+use nic_regs::frame::{Header, Type, flag};
+
+/// The channel after a reset in cycle `at` of a Data frame that leaves, over a link that stalls.
+fn ends_what_leaves(at: u64, stall: f64, cycles: u64) {
+    let mut single = Single::opened(at);
+    let header = Header { length: 200, ..from_peer(Type::Data) };
+    let header = Header { flags: flag::SEQUENCED, ..header };
+    let payload: Vec<u64> = (0..25).map(|n| 0x1111_2222_3333_0000 | n).collect();
+    let node = &mut single.0.nodes[0];
+    node.manners.tx_stall = stall;
+    let frame = crate::node::Frame { peer: 1, header, payload: payload.clone() };
+    node.outbox.push_back(frame);
+    single.0.run(at);
+    let node = &mut single.0.nodes[0];
+    let before = node.on_link().to_vec();
+    let mut left = node.reset(cycles);
+    assert!(node.on_link().is_empty(), "reset at {at}: a frame stays open");
+    node.manners.tx_stall = 0.0;
+    if !before.is_empty() {
+        assert_eq!(left.len(), 1, "reset at {at}");
+        let mut frame = left.remove(0);
+        assert_eq!(frame[..before.len()], before, "what has left");
+        let end = frame.pop().unwrap();
+        let whole = frame.len() == 28 && end >> 32 == 0;
+        assert!(whole || end >> 63 == 1, "reset at {at}: {end:#x} may be a CRC");
+        assert_eq!(frame[3.min(frame.len())..], payload[..frame.len().saturating_sub(3)]);
+    }
+    // A new start: the next frame is a good one.
+    let mut single = Single(single.0);
+    single.0.nodes[0].step();
+    single.0.seen.clear();
+    single.open(1, !TAG as u32, 32);
+    single.0.run(50);
+    let kinds: Vec<u8> = single.0.seen.iter().map(|(_, header)| header.kind).collect();
+    assert_eq!(kinds, [Type::Syn as u8], "reset at {at}");
+}
+
+#[test]
+fn a_reset_ends_the_frame_that_leaves() {
+    for at in 5..70 {
+        ends_what_leaves(at, 0.0, 16);
+        ends_what_leaves(at, 0.6, 16);
+        ends_what_leaves(at, 0.97, 1);
+    }
+}
+
+#[test]
+fn a_reset_skips_the_frame_that_comes() {
+    for before in 0..8 {
+        for during in 0..=8 - before {
+            let mut single = Single::opened(7);
+            let header = Header { length: 32, ..from_peer(Type::Data) };
+            let mut frame = beats(header, &[1, 2, 3, 4]);
+            let drops = [Counter::DropCrc, Counter::DropLength, Counter::FramesReceived];
+            single.0.run(20);
+            let node = &mut single.0.nodes[0];
+            let count = drops.map(|drop| node.count(drop));
+            let rest = frame.split_off(before);
+            node.rx.extend(frame.iter().map(|&beat| (beat, false)));
+            single.0.run(before as u64);
+            let node = &mut single.0.nodes[0];
+            for at in 0..16 {
+                let i = &mut node.model.inputs;
+                i.reset = 1;
+                i.rx_valid = u8::from(at < during);
+                i.rx_data = rest.get(at).copied().unwrap_or(0);
+                i.rx_last = u8::from(at + 1 == rest.len());
+                node.model.cycle();
+            }
+            node.model.inputs.rx_valid = 0;
+            node.reset(0);
+            let rest = &rest[during..];
+            let last = rest.len().wrapping_sub(1);
+            let rest = rest.iter().enumerate().map(|(at, &beat)| (beat, at == last));
+            if before + during > 0 {
+                node.rx.extend(rest);
+            }
+            single.0.run(30);
+            let node = &single.0.nodes[0];
+            assert_eq!(drops.map(|drop| node.count(drop)), count, "{before} and {during} beats");
+            // The next frame is taken.
+            single.open(1, TAG.into(), 32);
+            single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
+            assert_eq!(single.0.nodes[0].count(Counter::FramesReceived), count[2] + 1);
+        }
+    }
+}
