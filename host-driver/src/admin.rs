@@ -20,9 +20,6 @@ const LOG2: u32 = 4;
 /// Dwords of an entry.
 const ENTRY_DWORDS: usize = 16;
 const _: () = assert!(4 * ENTRY_DWORDS as u64 == ENTRY_BYTES);
-/// Bound of a command. The longest legitimate one is a fence that waits for a PCIe completion
-/// time-out (10 ms).
-const COMMAND_BOUND_NS: u64 = 100_000_000;
 
 /// The admin ring of a NIC.
 pub struct Admin {
@@ -30,6 +27,8 @@ pub struct Admin {
     presence: Arc<Presence>,
     memory: DmaMemory,
     bus_address: u64,
+    /// Bound of a command, in nanoseconds of the bus.
+    bound_ns: u64,
     /// Commands issued so far. Held until the command is done.
     tail: Mutex<u16>,
 }
@@ -83,11 +82,12 @@ const fn high(value: u64) -> u32 {
 }
 
 impl Admin {
-    /// Gives the device a ring. It must be reset, ready and not yet enabled.
+    /// Gives the device a ring. It must be reset, ready and not yet enabled. A command that is not
+    /// done after `command_ns` costs the card.
     ///
     /// # Errors
     /// If there is no memory for the ring.
-    pub fn new(bus: Arc<dyn Bus>, presence: Arc<Presence>) -> Result<Self> {
+    pub fn new(bus: Arc<dyn Bus>, presence: Arc<Presence>, command_ns: u64) -> Result<Self> {
         let memory = DmaMemory::new((4 * ENTRY_DWORDS) << LOG2)?;
         let bus_address = bus.map(&memory)?;
         let write = |offset: u32, value| bus.write32(REGISTER_BAR, offset.into(), value);
@@ -95,7 +95,8 @@ impl Admin {
         write(csr::ADMIN_BASE_HI::OFFSET, high(bus_address));
         let size = csr::ADMIN_SIZE::RESET.with(csr::ADMIN_SIZE::LOG2, LOG2);
         write(csr::ADMIN_SIZE::OFFSET, size.0);
-        Ok(Self { bus, presence, memory, bus_address, tail: Mutex::new(0) })
+        let bound_ns = command_ns.saturating_mul(bus.slowdown());
+        Ok(Self { bus, presence, memory, bus_address, bound_ns, tail: Mutex::new(0) })
     }
 
     /// The bus to the device.
@@ -129,7 +130,7 @@ impl Admin {
         let issued = csr::ADMIN_TAIL(u32::from(*tail));
         self.bus.write32(REGISTER_BAR, csr::ADMIN_TAIL::OFFSET.into(), issued.0);
 
-        let bound_ns = COMMAND_BOUND_NS.saturating_mul(self.bus.slowdown());
+        let bound_ns = self.bound_ns;
         let end = self.bus.now_ns().saturating_add(bound_ns);
         while self.memory.load_u32(offset + 12) != DONE {
             self.presence.check(&*self.bus)?;

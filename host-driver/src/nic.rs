@@ -30,6 +30,8 @@ use control::Control;
 
 /// Default of [`NicConfig::presence_ns`].
 const PRESENCE_NS: u64 = 10_000_000;
+/// Default of [`NicConfig::command_ns`].
+const COMMAND_NS: u64 = 100_000_000;
 /// How long other nodes have to answer a search: an opening channel tries again after 1 ms.
 const DISCOVERY_NS: u64 = 3_000_000;
 /// Log2 of the entries of the error ring and of the message ring.
@@ -64,6 +66,10 @@ pub struct NicConfig {
     /// [`Bus::slowdown`] times that. Each costs whoever polls or waits at that moment one register
     /// read, and wakes whoever sleeps.
     pub presence_ns: u64,
+    /// Bound of an admin command, in nanoseconds; on a simulated bus [`Bus::slowdown`] times that. A
+    /// card that takes longer is reset, and lost. The longest good one is a fence that waits for a
+    /// read that is never answered (register READ_TIMEOUT, 10 ms).
+    pub command_ns: u64,
 }
 
 impl NicConfig {
@@ -80,6 +86,7 @@ impl NicConfig {
             requester: 0x0100,
             registers: Vec::new(),
             presence_ns: PRESENCE_NS,
+            command_ns: COMMAND_NS,
         }
     }
 
@@ -282,7 +289,7 @@ impl Nic {
         // A look wakes whoever sleeps, and on a slow bus what follows costs as much more.
         let period_ns = config.presence_ns.saturating_mul(bus.slowdown());
         let presence = Arc::new(Presence::new(bus.now_ns(), period_ns));
-        let admin = Admin::new(Arc::clone(&bus), Arc::clone(&presence))?;
+        let admin = Admin::new(Arc::clone(&bus), Arc::clone(&presence), config.command_ns)?;
         program_vectors(&*bus, capabilities.vectors);
         let enable = csr::CONTROL::RESET.with(csr::CONTROL::ENABLE, 1);
         write(&*bus, csr::CONTROL::OFFSET, enable.0);

@@ -12,7 +12,8 @@ use vipl::{Cause, ErrorCode, INFINITE, MemAttributes, Reliability, VipReturn};
 /// A pair whose first card finds no command any more.
 fn deaf(kind: DeviceKind) -> (Setup, Pair) {
     let registers = vec![(csr::KEEPALIVE::OFFSET, 20_000)];
-    let setup = Setup { registers, presence_ns: 100_000, ..Setup::new(kind) };
+    let (presence_ns, command_ns) = (100_000, 1_000_000);
+    let setup = Setup { registers, presence_ns, command_ns, ..Setup::new(kind) };
     let pair = Pair::with(&setup);
     (setup, pair)
 }

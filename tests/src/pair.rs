@@ -46,6 +46,8 @@ pub struct Setup {
     pub registers: Vec<(u32, u32)>,
     /// Time between two looks whether the card is there, in nanoseconds.
     pub presence_ns: u64,
+    /// Bound of admin commands, in nanoseconds.
+    pub command_ns: u64,
     /// How programs wait.
     pub waiting: Waiting,
 }
@@ -62,6 +64,7 @@ impl Setup {
             host: HostSettings::default(),
             registers: Vec::new(),
             presence_ns: NicConfig::new(0, &[]).presence_ns,
+            command_ns: NicConfig::new(0, &[]).command_ns,
             waiting: Waiting::default(),
         }
     }
@@ -84,8 +87,8 @@ impl Setup {
     pub fn node(&self, number: u8) -> NicConfig {
         let seed = self.world.seed + u64::from(number);
         let registers = self.registers.clone();
-        let presence_ns = self.presence_ns;
-        NicConfig { registers, presence_ns, ..NicConfig::new(number, &[1 - number]) }
+        let (presence_ns, command_ns) = (self.presence_ns, self.command_ns);
+        NicConfig { registers, presence_ns, command_ns, ..NicConfig::new(number, &[1 - number]) }
             .with_seed(seed)
     }
 }
