@@ -447,7 +447,10 @@ impl Drop for Nic {
         if self.is_present() {
             // It is not reset: what it has to tell other nodes still leaves. If a command fails the
             // device is reset, and what is unmapped is out of its reach in any case.
-            if !std::thread::panicking() {
+            // Without ENABLE no command is carried out: somebody else has reset the device meanwhile.
+            let control = read(&*self.bus, csr::CONTROL::OFFSET).map(csr::CONTROL);
+            let enabled = control.is_ok_and(|control| control.get(csr::CONTROL::ENABLE) != 0);
+            if enabled && !std::thread::panicking() {
                 let _ = self.admin.message_queue(CONTROL_DOMAIN, None);
                 for ring in [&self.errors, &self.messages] {
                     let _ = self.admin.event_destroy(ring.index());
