@@ -39,6 +39,23 @@ always @(posedge clock) begin
    end else if (counts) limit <= limit + held$freed_units;
    if (reset) begin live <= 0; command_ago <= 7; quiet <= 7; end
 end
+// A frame that comes from this peer, chosen freely, is watched until it is given back: its seat
+// among those that are here, and the openings of its peer since.
+wire choose;
+reg watch;
+reg [7:0] seat;
+reg [1:0] openings;
+wire comes = kept$q & header0[37:32] == who;
+wire [7:0] behind_all = frames$q + kept$q - held$freed;
+initial watch = 0;
+always @(posedge clock)
+   if (reset) watch <= 0;
+   else if (~watch & comes & choose) begin
+      watch <= 1; seat <= behind_all; openings <= opens;
+   end else if (watch) begin
+      if (held$freed) begin seat <= seat - 1; watch <= seat != 1; end
+      if (opens) openings <= openings + (openings != 3);
+   end
 // Released, and not yet in the table.
 wire second = back$q & back_peer$q == who & back_colour$q == colour_now;
 wire [7:0] on_the_way = second ? back_units$q : 0;
@@ -48,9 +65,12 @@ wire [7:0] behind = limit - tx_credit;
 wire given_reset = begun | reset;
 // Page of the block: two frames are not given back in a row, and none while a peer opens.
 wire given_pause = ~(begun & frees) | (~freed_before & ~opened);
-// PeerOpen comes once in some cycles.
-wire given_command = ~(begun & opened) | command_ago > 3;
-// The colour flips, and no frame of the channel before the last is still there.
+// PeerOpen comes once in some cycles, and waits while there are old frames (hdl/src/channel.rs).
+wire given_command = ~(begun & opened) | (command_ago > 3 & ~old);
+// A frame that is given back was here; frames take a unit at least, so that there are 64 of each kind at most.
+wire given_frames = ~begun | ((~held$freed | frames$q != 0) & (~kept$q | frames$q < 128));
+// The colour flips, and no frame of the channel before the last is on its way to the table: frames
+// are given back in the order in which they came, and `rule_two` holds for each.
 wire given_colour = ~(begun & opens) | ((~live | opened_colour != colour_now)
    & ~(back$q & back_peer$q == who & back_colour$q == opened_colour));
 
@@ -64,6 +84,14 @@ wire rule_returned = ~(begun & live & returned & returned_peer == who) | second;
 // And each is.
 wire rule_told = ~(begun & live & second & ~opened) | (returned & returned_peer == who);
 
+// A frame is gone before its peer's second opening (7.4): two colours are enough.
+wire rule_two = ~(begun & watch & opens) | openings == 0;
+
+// The watched frame is one of those counted, and an old one is one of the old ones.
+wire lemma_place = ~(begun & watch) | (seat != 0 & seat <= frames$q
+   & (openings == 0 | seat <= old_frames$q));
+// Old frames are frames.
+wire lemma_old = ~begun | (old_frames$q <= frames$q & frames$q <= 128);
 // The table's copies agree, and are behind by what is on the way.
 wire lemma_word = ~(begun & live)
    | (word == word_tx & word[8] == colour_now & word[7:0] + on_the_way == limit);

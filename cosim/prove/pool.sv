@@ -24,8 +24,8 @@ end
 // What the question needs, as the contract says it.
 wire mine = ask_peer == who;
 wire good = ask_done & ask_ok & ~ask_probe;
-wire [7:0] chunks = ask_length <= 256 ? 1 : (ask_length + 255) >> 8;
-wire [7:0] cost_units = ask_sequenced ? chunks : 0;
+wire [7:0] due = ask_length <= 256 ? 1 : (ask_length + 255) >> 8;
+wire [7:0] cost_units = ask_sequenced ? due : 0;
 wire [7:0] reserve = ask_data ? 4 : 0;
 
 // Free chunks; those of the peer; units of its sequenced frames since it was opened, and its limit.
@@ -48,10 +48,10 @@ always @(posedge clock) begin
    opened_ago <= opens ? 0 : opened_ago == 7 ? 7 : opened_ago + 1;
    command_ago <= opened ? 0 : command_ago == 7 ? 7 : command_ago + 1;
    bound <= bound + step;
-   if (good) spare <= spare - chunks;
+   if (good) spare <= spare - due;
    else if (give) spare <= spare + give_chunks;
    if (good & mine) begin
-      share_of <= share_of + chunks; units_of <= units_of + cost_units;
+      share_of <= share_of + due; units_of <= units_of + cost_units;
    end else if (gives) begin
       share_of <= share_of - give_chunks; units_of <= units_of - give_units;
    end
@@ -79,6 +79,22 @@ always @(posedge clock) begin
    data_then <= ask_data; sequenced_then <= ask_sequenced; probe_then <= ask_probe;
 end
 
+// A reservation of this peer that has to wait, chosen freely, is watched until it is taken: its
+// seat among those that wait, and the openings of its peer since.
+wire choose;
+reg watch;
+reg [2:0] seat;
+reg [1:0] openings;
+initial watch = 0;
+always @(posedge clock)
+   if (reset) watch <= 0;
+   else if (~watch & good & mine & reservations$write & choose) begin
+      watch <= 1; seat <= reservations$level - reservations$read + 1; openings <= opens;
+   end else if (watch) begin
+      if (reservations$read) begin seat <= seat - 1; watch <= seat != 1; end
+      if (opens) openings <= openings + (openings != 3);
+   end
+
 // The first cycle is one of reset.
 wire given_reset = begun | reset;
 // A question stays until its answer.
@@ -95,8 +111,9 @@ wire given_give = ~give | (begun & ready & may_give & give_chunks <= 128 - spare
             : give_chunks <= 128 - spare - share_of));
 // A channel is open only after PeerOpen, which finds it closed for some cycles and leaves it so.
 wire given_open = ~(begun & open[who]) | (live & opened_ago > 3 & ~opens);
-// PeerOpen comes when the old channel has been closed for some cycles, and once in some cycles.
-wire given_opened = ~begun | ((~opened | (ready & command_ago > 3))
+// PeerOpen comes when the old channel has been closed for some cycles, once in some cycles, and not
+// while old reservations wait (hdl/src/channel.rs).
+wire given_opened = ~begun | ((~opened | (ready & command_ago > 3 & ~old))
    & (~opens | (was_open == 0 & ~open[who])));
 // Contract 7.4: `limit` is the peer's limit, starts at no more than 64 and moves forward; the units
 // released are those of frames that were sent, so it is at most 64 ahead of the units charged.
@@ -107,27 +124,30 @@ wire given_taken = ~reserved_taken | reserved_valid;
 
 // Contract 7.5: a good answer leaves no fewer than no chunks free; a data frame leaves
 // POOL_RESERVED_CHUNKS.
-wire rule_pool = ~(begun & good) | spare >= chunks + reserve;
+wire rule_pool = ~(begun & good) | spare >= due + reserve;
 // Contract 7.5: with a data frame a peer holds POOL_PEER_CHUNKS at most.
-wire rule_share = ~(begun & good & mine & ask_data) | share_of + chunks <= 64;
+wire rule_share = ~(begun & good & mine & ask_data) | share_of + due <= 64;
 // Contract 7.4, 7.5: the units of a peer's sequenced frames are at most CREDITS_AHEAD beyond its
 // limit (signed difference).
 wire rule_credit = ~(begun & live) | ~left[7] | left >= 8'd224;
 // Contract 7.5: a frame beyond the limit leaves POOL_AHEAD_CHUNKS free.
-wire rule_ahead = ~(begun & good & mine & ask_sequenced & left_then[7]) | spare >= chunks + 64;
+wire rule_ahead = ~(begun & good & mine & ask_sequenced & left_then[7]) | spare >= due + 64;
 // Contract 7.4, 7.5: the answer is good exactly if the channel is open, and chunks and credits are
 // enough, as they were when it was judged.
-wire rule_answer = ~(begun & ask_done & mine) | ask_ok == (was_open[1] & spare >= chunks + reserve
-   & (~ask_data | share_of + chunks <= 64)
-   & (~ask_sequenced | ~left_then[7] | (left_then >= 8'd224 & spare >= chunks + 64)));
+wire rule_answer = ~(begun & ask_done & mine) | ask_ok == (was_open[1] & spare >= due + reserve
+   & (~ask_data | share_of + due <= 64)
+   & (~ask_sequenced | ~left_then[7] | (left_then >= 8'd224 & spare >= due + 64)));
 // Each good answer leaves one reservation, but for a probe.
 wire rule_reserved = ~begun | reserved_valid == (owed != 0 | good);
 // The reservation says what was asked for, and what was charged for it: chunks rounded up, one at
 // least (7.5), and as many units (7.4).
 wire rule_content = ~(begun & good & owed == 0) | (reserved[6:0] == {ask_sequenced, ask_peer[5:0]}
-   & reserved[20:8] == ask_length & reserved[25:21] == chunks & reserved[30:26] == cost_units);
+   & reserved[20:8] == ask_length & reserved[25:21] == due & reserved[30:26] == cost_units);
 // `ask_down` says that the channel was not open.
 wire rule_down = ~(begun & ask_done & mine) | ask_down == ~was_open[1];
+
+// A reservation that waits is taken before its peer's second opening (7.1): two colours are enough.
+wire rule_two = ~(begun & watch & opens) | openings == 0;
 
 wire idle = state$q == AskState$Idle;
 wire judge = state$q == AskState$Judge;
@@ -166,6 +186,11 @@ wire lemma_gave = ~begun | ~(gave$q & answer);
 wire lemma_reserved = ~begun | (reservations$level == owed & owed <= 4
    & reservations$empty == (owed == 0) & reservations$full == (owed == 4)
    & (idle | owed < 4));
+// The watched reservation is one of those that wait, and an old one is one of the old ones.
+wire lemma_place = ~(begun & watch) | (seat != 0 & seat <= reservations$level
+   & (openings == 0 | seat <= old_count$q));
+// Old ones are among those that wait.
+wire lemma_old = ~begun | old_count$q <= reservations$level;
 // The tables were wiped before a question is taken.
 wire lemma_cleared = ~begun | idle | (wiped & ready);
 // Nothing is charged before.

@@ -162,6 +162,8 @@ pub(crate) const PROOFS: &[Proof] = &[
             mutation("give-unseen", "gave$d = give;", "gave$d = 1'b0;"),
             mutation("ahead-in-need", "(available$q < needed_ahead)", "1'b0"),
             mutation("down-as-full", "ask_down = ~is_open$q;", "ask_down = 1'b0;"),
+            mutation("chunks-down", "ask_length + round_chunk", "ask_length + 0"),
+            mutation("old-forgotten", "old = |old_count$q;", "old = 1'b0;"),
         ],
     },
     Proof {
@@ -186,6 +188,22 @@ pub(crate) const PROOFS: &[Proof] = &[
             mutation("colour-blind", "(credit_entry[32'h8] == back_colour$q)", "1'b1"),
             mutation("return-lost", "back$d = back$q & opened;", "back$d = 1'b0;"),
             mutation("unsequenced", "back$d = held$freed_sequenced;", "back$d = 1'b1;"),
+            mutation("old-forgotten", "old = |old_frames$q;", "old = 1'b0;"),
+        ],
+    },
+    Proof {
+        name: "held",
+        module: "top$channel$stage$held",
+        fragment: include_str!("../../../prove/held.sv"),
+        defines: &[],
+        shortened: &[],
+        opened: &["hand", "gone"],
+        induction: 2,
+        cycles: 8,
+        mutations: &[
+            mutation("units-down", "beat_count + round", "beat_count + 0"),
+            mutation("no-pause", "freeing$d = frees;", "freeing$d = 1'b0;"),
+            mutation("loose", "| header1[32'h33]", "| 1'b1"),
         ],
     },
     Proof {

@@ -90,3 +90,18 @@ fn an_instance_is_taken_out_alone() {
     let text = module::with_fragment(VERILOG, "top$part", "// here\n").expect("it ends");
     assert!(text.contains("input wire a;\n// here\nendmodule // top$part"));
 }
+
+/// Yosys takes two declarations of one name for one: a rule would compare the RTL with itself.
+#[test]
+fn a_fragment_has_names_of_its_own() {
+    let text = "module top$m(a);\n    input wire  [3:0] a;\n    reg  b;\nendmodule // top$m\n";
+    for (fragment, good) in [
+        ("wire c = a;", true),
+        ("// wire b;\nwire c = a;", true),
+        ("wire [7:0] b = a;", false),
+        ("reg c, d,\n   a;", false),
+    ] {
+        let outcome = module::with_fragment(text, "top$m", fragment);
+        assert_eq!(outcome.is_ok(), good, "{fragment}: {outcome:?}");
+    }
+}
