@@ -163,7 +163,6 @@ pub(crate) const PROOFS: &[Proof] = &[
             mutation("ahead-in-need", "(available$q < needed_ahead)", "1'b0"),
             mutation("down-as-full", "ask_down = ~is_open$q;", "ask_down = 1'b0;"),
             mutation("chunks-down", "ask_length + round_chunk", "ask_length + 0"),
-            mutation("old-forgotten", "old = |old_count$q;", "old = 1'b0;"),
         ],
     },
     Proof {
