@@ -1,6 +1,7 @@
 //! Event queues: the reader's side of a ring that the device fills.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
 
 use nic_regs::doorbell::EventDoorbell;
 use nic_regs::event::{EVENT_BYTES, Event, PHASE_BIT, WIDE_ENTRY_BYTES};
@@ -8,6 +9,7 @@ use nic_regs::frame::MESSAGE_BYTES;
 
 use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
+use crate::presence::Presence;
 
 /// Message bytes of a wide entry.
 pub type Message = [u8; MESSAGE_BYTES];
@@ -31,6 +33,7 @@ pub struct EventRing {
     consumer: AtomicU32,
     /// The device is not told of it.
     retired: AtomicBool,
+    presence: Arc<Presence>,
 }
 
 impl EventRing {
@@ -44,7 +47,14 @@ impl EventRing {
     /// The reader of ring `index`, whose memory is zero and whose creation the device has been
     /// told.
     #[must_use]
-    pub fn new(index: u16, ring: DmaMemory, log2: u8, wide: bool, doorbell: DoorbellPage) -> Self {
+    pub fn new(
+        index: u16,
+        ring: DmaMemory,
+        log2: u8,
+        wide: bool,
+        doorbell: DoorbellPage,
+        presence: Arc<Presence>,
+    ) -> Self {
         assert!(ring.len() >= Self::bytes(log2, wide), "ring memory is too small");
         Self {
             index,
@@ -54,6 +64,7 @@ impl EventRing {
             doorbell,
             consumer: AtomicU32::new(0),
             retired: AtomicBool::new(false),
+            presence,
         }
     }
 
@@ -118,9 +129,10 @@ impl EventRing {
     }
 
     /// Tells the device what was consumed. With `arm` it interrupts at the next record, and at once
-    /// if one is there already, so no wake-up is lost between looking and arming.
+    /// if one is there already, so no wake-up is lost between looking and arming. A card that is lost
+    /// is told nothing: it may be another driver's by now.
     pub fn publish(&self, arm: bool) {
-        if self.retired.load(Ordering::Acquire) {
+        if self.retired.load(Ordering::Acquire) || self.presence.is_lost() {
             return;
         }
         let consumer = self.consumer.load(Ordering::Relaxed) & 0xffff;

@@ -249,6 +249,7 @@ fn program_vectors(bus: &dyn Bus, count: u8) {
 fn control_ring(
     bus: &Arc<dyn Bus>,
     admin: &Admin,
+    presence: &Arc<Presence>,
     index: u16,
     wide: bool,
 ) -> Result<(EventRing, u64)> {
@@ -257,7 +258,7 @@ fn control_ring(
     let (log2, domain, vector) = (CONTROL_LOG2, CONTROL_DOMAIN, CONTROL_VECTOR);
     admin.event_create(index, EventSetup { base, log2, wide, domain, vector })?;
     let doorbell = DoorbellPage::new(Arc::clone(bus), CONTROL_DOMAIN);
-    Ok((EventRing::new(index, ring, log2, wide, doorbell), base))
+    Ok((EventRing::new(index, ring, log2, wide, doorbell, Arc::clone(presence)), base))
 }
 
 impl Nic {
@@ -297,8 +298,8 @@ impl Nic {
         let queues = Owned::new("event queue", 0, capabilities.event_queues.into());
         let error_queue = queues.take(CONTROL_DOMAIN)?;
         let message_queue = queues.take(CONTROL_DOMAIN)?;
-        let (errors, error_base) = control_ring(&bus, &admin, error_queue, false)?;
-        let (messages, message_base) = control_ring(&bus, &admin, message_queue, true)?;
+        let (errors, error_base) = control_ring(&bus, &admin, &presence, error_queue, false)?;
+        let (messages, message_base) = control_ring(&bus, &admin, &presence, message_queue, true)?;
         let error_queue = csr::ERROR_QUEUE(error_queue.into()).with(csr::ERROR_QUEUE::VALID, 1);
         write(&*bus, csr::ERROR_QUEUE::OFFSET, error_queue.0);
         admin.message_queue(CONTROL_DOMAIN, Some(message_queue))?;

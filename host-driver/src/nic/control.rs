@@ -128,8 +128,6 @@ impl Nic {
         if core::mem::replace(&mut control.lost, true) {
             return;
         }
-        // The card may be another driver's next.
-        [&self.errors, &self.messages].into_iter().for_each(|ring| ring.retire(true));
         let now = self.bus.now_ns();
         for node in 0..self.capabilities.peers {
             control.peers.lost(node);

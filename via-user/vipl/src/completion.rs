@@ -348,9 +348,7 @@ impl Cq {
         self.inner.destroyed.store(true, Ordering::Release);
         nic.inner().notifier.forget_cq(&self.inner);
         nic.port().wake();
-        nic.settle("the end of a notification", || {
-            nic.inner().notifier.is_done_with_cq(&self.inner)
-        });
+        nic.settle_notifier(|notifier| notifier.is_done_with_cq(&self.inner));
         Ok(nic.port().destroy_queue(self.number())?)
     }
 }

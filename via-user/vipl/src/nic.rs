@@ -114,7 +114,7 @@ impl Nic {
         vis.values().filter_map(Weak::upgrade).for_each(|vi| Vi::from_inner(vi).close());
         self.inner.notifier.stop();
         self.inner.port.wake();
-        self.settle("the end of a notification", || self.inner.notifier.is_at_rest());
+        self.settle_notifier(Notifier::is_at_rest);
         self.settle_handlers(None);
         lock(&self.inner.own_queue).take();
         self.inner.port.close();

@@ -92,9 +92,9 @@ struct State {
 }
 
 impl State {
-    /// Whether nobody but this thread may be in a handler: it is the thread, or its process is
-    /// another.
-    fn is_own(&self) -> bool {
+    /// Whether no other thread can be in a handler: this one is the thread, or that is in another
+    /// process.
+    fn is_alone(&self) -> bool {
         let own = std::thread::current().id();
         self.thread.is_some_and(|(id, thread)| thread == own || id != std::process::id())
     }
@@ -137,13 +137,13 @@ impl Notifier {
     /// Whether the thread serves nobody any more, or it is this one; for whoever closes the NIC.
     pub(crate) fn is_at_rest(&self) -> bool {
         let state = lock(&self.state);
-        !state.serving || state.is_own()
+        !state.serving || state.is_alone()
     }
 
     /// Whether no handler of this source runs, unless in this thread.
     fn is_done_with(&self, address: usize) -> bool {
         let state = lock(&self.state);
-        state.calling != Some(address) || state.is_own()
+        state.calling != Some(address) || state.is_alone()
     }
 
     /// Forgets everything, and ends the thread.
@@ -264,6 +264,11 @@ impl Notifier {
 }
 
 impl Nic {
+    /// Waits, not for ever, for the thread, in something that it does.
+    pub(crate) fn settle_notifier(&self, is_settled: impl Fn(&Notifier) -> bool) {
+        self.settle("the end of a notification", || is_settled(&self.inner().notifier));
+    }
+
     fn notify(&self, request: Request) -> Result<()> {
         self.check_open()?;
         let notifier = &self.inner().notifier;

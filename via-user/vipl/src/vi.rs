@@ -514,9 +514,7 @@ impl Vi {
         self.inner.bury();
         self.inner.forget_notify();
         let nic = self.nic();
-        nic.settle("the end of a notification", || {
-            nic.inner().notifier.is_done_with_vi(&self.inner)
-        });
+        nic.settle_notifier(|notifier| notifier.is_done_with_vi(&self.inner));
         nic.settle_handlers(Some(&self.inner));
         self.inner.release()
     }

@@ -12,14 +12,13 @@ use crate::error::{Error, Result};
 use crate::event::EventRing;
 use crate::nic::CONTROL_VECTOR;
 use crate::port::{Completed, CompletionQueue};
-use crate::presence::Presence;
 use crate::sync::lock;
 
 /// Log2 of the entries of the largest event queue.
 pub(super) const LOG2_MAX: u8 = 15;
 
 #[derive(Debug)]
-struct HardwareQueue(EventRing, Arc<Presence>);
+struct HardwareQueue(EventRing);
 
 impl CompletionQueue for HardwareQueue {
     fn number(&self) -> u16 {
@@ -39,10 +38,7 @@ impl CompletionQueue for HardwareQueue {
     }
 
     fn arm(&self) {
-        // A card that is lost may be another driver's by now.
-        if !self.1.is_lost() {
-            self.0.publish(true);
-        }
+        self.0.publish(true);
     }
 
     fn retire(&self, retired: bool) {
@@ -82,8 +78,9 @@ impl Ring {
         let created = port.nic.admin.event_create(number, setup);
         created.inspect_err(|_| port.nic.bus.unmap(self.base))?;
         lock(&port.rings).insert(number, (self.base, self.memory.clone()));
-        let ring = EventRing::new(number, self.memory, self.log2, false, port.doorbell.clone());
-        Ok(Arc::new(HardwareQueue(ring, Arc::clone(&port.nic.presence))))
+        let (doorbell, presence) = (port.doorbell.clone(), Arc::clone(&port.nic.presence));
+        let ring = EventRing::new(number, self.memory, self.log2, false, doorbell, presence);
+        Ok(Arc::new(HardwareQueue(ring)))
     }
 }
 
