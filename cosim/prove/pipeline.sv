@@ -14,18 +14,19 @@ end
 
 // A client's VI number is stable while its request is up (it stays until its stage 2).
 reg [4:0] asked;
-reg early_was;
+reg early_was, posted_was;
 reg [9:0] post_was, send_was, recv_was, complete_was, look_was;
 initial asked = 0;
+initial posted_was = 0;
 always @(posedge clock) begin
    asked <= request & ~(at[4:0] & ~{3'b0, at_early, 1'b0}) & ~{3'b0, early, 1'b0} & {5{~reset}};
-   early_was <= send_early;
+   early_was <= send_early; posted_was <= asked[0];
    post_was <= post_vi; send_was <= send_vi; recv_was <= recv_vi;
    complete_was <= complete_vi; look_was <= look_vi;
 end
 // Each request stays until its stage 2, with its VI; one of the send engine that needs no answer until
-// `early`.
-wire given_stays = (~asked[0] | (request[0] & post_vi == post_was))
+// `early`. The VI of a doorbell comes a cycle behind its request.
+wire given_stays = (~asked[0] | (request[0] & (~posted_was | post_vi == post_was)))
    & (~asked[1] | (request[1] & send_vi == send_was & send_early == early_was))
    & (~asked[2] | (request[2] & recv_vi == recv_was))
    & (~asked[3] | (request[3] & complete_vi == complete_was))
@@ -43,16 +44,32 @@ wire rule_asked = (~at[0] | (request[0] & vi == post_vi))
    & (~at[2] | (request[2] & vi == recv_vi)) & (~at[3] | (request[3] & vi == complete_vi))
    & (~at[4] | (request[4] & vi == look_vi));
 // A request is worked on once: none is in the stages twice.
-wire rule_once = ((at | stage1$q) & 31) == ((at & 31) + (stage1$q & 31));
+wire rule_once = ((at | stage1$q | stage0$q) & 31) == ((at & 31) + (stage1$q & 31) + (stage0$q & 31));
 // The RAMs' outputs are those of stage 1.
-wire lemma_newest = ~(|stage1$q & stage1_vi$q == number & ~stall) | newest;
+wire lemma_newest = ~(|stage1$q & stage1_vi$q == number & ~stall$q) | newest;
+// It waits while an older operation on its VI is in stage 2, or was there a cycle ago.
+reg third;
+reg [9:0] third_vi;
+initial third = 0;
+always @(posedge clock) begin
+   third <= |at & ~reset;
+   third_vi <= vi;
+end
+// So says the register that holds it up.
+wire lemma_stall = stall$q == (|stage1$q & ((|stage2$q & stage2_vi$q == stage1_vi$q)
+   | (third & third_vi == stage1_vi$q)));
+// The valid bits are those of the stages.
+wire lemma_valid = stage0_valid$q == |stage0$q & stage1_valid$q == |stage1$q
+   & stage2_valid$q == |stage2$q;
 // Busy is whoever is in a stage.
-wire lemma_busy = busy$q == ((stage1$q | stage2$q) & 31);
+wire lemma_busy = busy$q == ((stage0$q | stage1$q | stage2$q) & 31);
 // One operation a stage.
-wire lemma_stages = (stage1$q & (stage1$q - 1'b1)) == 0 & (stage2$q & (stage2$q - 1'b1)) == 0;
+wire lemma_stages = (stage0$q & (stage0$q - 1'b1)) == 0 & (stage1$q & (stage1$q - 1'b1)) == 0 & (stage2$q & (stage2$q - 1'b1)) == 0;
 // The slow register holds one.
 wire lemma_slow = (slow$q & (slow$q - 1'b1)) == 0;
 // What is in a stage is asked for.
+wire lemma_asked0 = ((stage0$q & 31) & ~asked) == 0 & (~stage0$q[1] | stage0_early$q == early_was);
+// With its VI, from the next stage on.
 wire lemma_asked1 = (~stage1$q[0] | (asked[0] & stage1_vi$q == post_was))
    & (~stage1$q[1] | told$q
       | (asked[1] & stage1_vi$q == send_was & stage1_early$q == early_was))
@@ -66,5 +83,5 @@ wire lemma_asked2 = (~stage2$q[0] | (asked[0] & stage2_vi$q == post_was))
    & (~stage2$q[3] | (asked[3] & stage2_vi$q == complete_was))
    & (~stage2$q[4] | (asked[4] & stage2_vi$q == look_was));
 // What needs no answer is the send engine's; it is told once.
-wire lemma_early = (~stage1_early$q | stage1$q[1]) & (~stage2_early$q | stage2$q[1])
+wire lemma_early = (~stage0_early$q | stage0$q[1]) & (~stage1_early$q | stage1$q[1]) & (~stage2_early$q | stage2$q[1])
    & (~told$q | stage1_early$q);

@@ -8,12 +8,12 @@ reg read_then;
 initial begin word = 0; read_then = 0; end
 always @(posedge clock) begin
    at <= at;
-   read_then <= read_address == at; word_then <= word;
+   read_then <= read_address == at & ~(write_enable & write_address == at); word_then <= word;
    if (write_enable & write_address == at) word <= write_data;
 end
 
-// A read answers in the next cycle with the word written last, zero at power-up; a write at the
-// same edge is not seen.
+// A read answers in the next cycle with the word written last, zero at power-up; one that meets the
+// write of its word answers with nothing of use.
 wire rule_read = ~read_then | read_data == word_then;
 
 // The memory says the same.

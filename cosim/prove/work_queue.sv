@@ -5,9 +5,9 @@
 reg [9:0] vi;
 always @(posedge clock) vi <= vi;
 reg [46:0] head_word, last_word, head_out, last_out;
-reg [15:0] count_word, count_out;
+reg [17:0] count_word, count_out;
 wire [46:0] head_other, last_other;
-wire [15:0] count_other;
+wire [17:0] count_other;
 initial begin head_word = 0; last_word = 0; count_word = 0; end
 wire here = write_address == vi;
 wire looked = read_address == vi;
@@ -80,9 +80,9 @@ wire rule_hint = ~(works & watching & ahead == 0 & fresh_hint) | head == watched
 wire rule_need = ~(here & pop) | need_next == (posted > 2 & ~next_valid);
 // Contract 2.3: a pop takes a descriptor if there is one.
 wire rule_popped = ~works | popped == pops;
-// `left`: the queue is not empty after the operation.
-wire rule_left = ~(works & ~need_next)
-   | left == (clear ? 0 : posted + posts + returns - pops != 0);
+// `left`: the queue is not empty after the operation, if that is no post.
+wire rule_left = ~(works & ~need_next & ~post)
+   | left == (clear ? 0 : posted + returns - pops != 0);
 
 // The watched one became the head by its post, or as the last one: its hint is its own.
 reg fresh_hint;
@@ -99,7 +99,9 @@ wire lemma_newest = ~newest | (head_out == head_word & last_out == last_word
 wire lemma_current = ~current | (head_now$q == head_word & last_now$q == last_word
    & count_now$q == count_word);
 // The memories say what software sees.
-wire lemma_count = count_word == posted;
+wire lemma_count = count_word[15:0] == posted;
+// And whether that is 0, 1, 2 or more.
+wire lemma_few = count_word[17:16] == (posted > 3 ? 3 : posted);
 // The watched one is one of those posted.
 wire lemma_ahead = ~watching | ahead < posted;
 // The last token is the youngest descriptor's.

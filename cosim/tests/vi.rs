@@ -32,7 +32,7 @@ fn random_neighbours() {
     }
     assert!(sum.sends > 10_000 && sum.recvs > 10_000 && sum.need_next > 1_000, "{sum:?}");
     assert!(looks > 10_000, "{looks} looks");
-    assert!(sum.events > 10_000 && sum.deferred > 1_000 && sum.drains > 50, "{sum:?}");
+    assert!(sum.events > 10_000 && sum.deferred > 500 && sum.drains > 50, "{sum:?}");
     assert!(sum.reads > 500 && sum.answers > 500, "{sum:?}");
     assert!(sum.kills > 50 && sum.stops > 500 && sum.acks > 500 && sum.late > 5, "{sum:?}");
 }
@@ -47,7 +47,7 @@ fn quiet() -> Bench {
 }
 
 #[test]
-fn an_operation_takes_four_cycles() {
+fn an_operation_takes_five_cycles() {
     let mut bench = quiet();
     bench.open(5);
     bench.post(5, false, 3);
@@ -56,7 +56,7 @@ fn an_operation_takes_four_cycles() {
     for _ in 0..50 {
         bench.send_call(Send { op: 0, vi: 5, ..Send::default() });
     }
-    assert_eq!((bench.now - start) / 50, 4);
+    assert_eq!((bench.now - start) / 50, 5);
 }
 
 /// Frame, completer and prefetcher of the receive engine call at a time, each for its VI or all for one.
@@ -171,15 +171,15 @@ fn error_queue_written_again() {
     assert!(bench.vis[&2].error_pending);
     bench.error_queue = 0;
     bench.model.inputs.error_queue = 0;
-    bench.settle_for(1_500);
+    bench.settle_for(2_500);
     assert_eq!(bench.announced, [(3, 2, 3)]);
     bench.send_call(Send { op: 5, vi: 1, reason: 3, status: 32, ..Send::default() });
     bench.settle();
     assert!(bench.vis[&1].error_pending);
     bench.model.inputs.error_queue_valid = 0;
-    bench.settle_for(1_500);
+    bench.settle_for(2_500);
     bench.settings.rooms = [9; 4];
     bench.model.inputs.error_queue_valid = 1;
-    bench.settle_for(1_500);
+    bench.settle_for(2_500);
     assert_eq!(bench.announced.len(), 1, "lost");
 }

@@ -2,8 +2,8 @@
 //! pipeline for all clients.
 //!
 //! ```text
-//! cycle 0  arbitrate, address the RAMs      (a call's arguments are stable until `done`, so nothing is copied)
-//! cycle 1  RAM outputs                       -> entry registers
+//! cycle 0  arbitrate, address the RAMs
+//! cycle 1  RAM outputs -> entry registers; the call's arguments (stable until `done`) -> registers
 //! cycle 2  attributes compared; distance from the base rounded down to 64 bytes; Set and Clear write here
 //! cycle 3  bus address, room, room less length, is the distance below 2^33
 //! cycle 4  `done` with the results
@@ -46,12 +46,28 @@ pub struct Tpt {
     stage2: DFF<Bits<3>>,
     stage3: DFF<Bits<3>>,
     stage4: DFF<Bits<3>>,
+    // Stage 1: what the RAMs were asked for, and whether the entry in question was written then.
+    index_at: DFF<Bits<10>>,
+    wrote: DFF<Bit>,
     // Stage 2: the entry.
     va_base: DFF<Bits<64>>,
     bus_high: DFF<Bits<52>>,
     length: DFF<Bits<32>>,
     attributes: DFF<Bits<41>>,
+    /// It was being written when it was read.
+    clash: DFF<Bit>,
+    // Stage 2: the arguments.
+    arg_index: DFF<Bits<16>>,
+    arg_generation: DFF<Bits<16>>,
+    arg_check: DFF<Bit>,
+    arg_va: DFF<Bit>,
+    arg_address: DFF<Bits<64>>,
+    arg_tag: DFF<Bits<16>>,
+    arg_domain: DFF<Bits<8>>,
+    arg_rights: DFF<Bits<3>>,
+    arg_length: DFF<Bits<32>>,
     // Stage 3.
+    length_at: DFF<Bits<32>>,
     bus_rounded: DFF<Bits<64>>,
     distance: DFF<Bits<64>>,
     /// End of the region, counted from its rounded base.
@@ -68,17 +84,7 @@ pub struct Tpt {
     request: Signal<Local, Bits<3>>,
     accepted: Signal<Local, Bits<3>>,
     busy_kept: Signal<Local, Bits<3>>,
-    recv_at_2: Signal<Local, Bit>,
-    arg_index: Signal<Local, Bits<16>>,
-    arg_generation: Signal<Local, Bits<16>>,
-    arg_check: Signal<Local, Bit>,
-    arg_va: Signal<Local, Bit>,
-    arg_address: Signal<Local, Bits<64>>,
-    arg_tag: Signal<Local, Bits<16>>,
-    arg_domain: Signal<Local, Bits<8>>,
-    arg_rights: Signal<Local, Bits<3>>,
     lacking: Signal<Local, Bits<3>>,
-    arg_length: Signal<Local, Bits<32>>,
     entry_valid: Signal<Local, Bit>,
     entry_domain: Signal<Local, Bits<8>>,
     matching: Signal<Local, Bit>,
@@ -125,6 +131,27 @@ impl Logic for Tpt {
             in_bounds,
             base_low
         );
+        dff_setup!(
+            self,
+            clock,
+            index_at,
+            wrote,
+            clash,
+            arg_index,
+            arg_generation,
+            arg_check,
+            arg_va
+        );
+        dff_setup!(
+            self,
+            clock,
+            arg_address,
+            arg_tag,
+            arg_domain,
+            arg_rights,
+            arg_length,
+            length_at
+        );
         clock!(self, clock, va_ram, bus_ram, length_ram, attribute_ram, arbiter);
         self.arbiter.reset.next = self.reset.val();
         self.ready.next = self.clear_at.q.val().get_bit(10);
@@ -162,41 +189,48 @@ impl Logic for Tpt {
         self.length.d.next = self.length_ram.read_data.val();
         self.attributes.d.next = self.attribute_ram.read_data.val();
 
-        // Cycle 2: compare and subtract.
-        self.recv_at_2.next = self.stage2.q.val().get_bit(1);
-        self.arg_index.next = self.desc_send.index.val();
-        self.arg_generation.next = self.desc_send.generation.val();
-        self.arg_check.next = self.desc_send.check_generation.val();
-        self.arg_va.next = self.desc_send.va_mode.val();
-        self.arg_address.next = self.desc_send.address.val();
-        self.arg_tag.next = self.desc_send.tag.val();
-        self.arg_domain.next = self.desc_send.domain.val();
-        self.arg_rights.next = self.desc_send.rights.val();
-        if self.recv_at_2.val() {
-            self.arg_index.next = self.desc_recv.index.val();
-            self.arg_generation.next = self.desc_recv.generation.val();
-            self.arg_check.next = self.desc_recv.check_generation.val();
-            self.arg_va.next = self.desc_recv.va_mode.val();
-            self.arg_address.next = self.desc_recv.address.val();
-            self.arg_tag.next = self.desc_recv.tag.val();
-            self.arg_domain.next = self.desc_recv.domain.val();
-            self.arg_rights.next = self.desc_recv.rights.val();
+        self.index_at.d.next = self.index.val().get_bits::<10>(0);
+        // Set writes one entry, in its cycle 2; the look-up of cycle 0 read nothing of use.
+        self.clash.d.next =
+            self.wrote.q.val() & (self.index_at.q.val() == self.set.index.val().get_bits::<10>(0));
+        self.arg_index.d.next = self.desc_send.index.val();
+        self.arg_generation.d.next = self.desc_send.generation.val();
+        self.arg_check.d.next = self.desc_send.check_generation.val();
+        self.arg_va.d.next = self.desc_send.va_mode.val();
+        self.arg_address.d.next = self.desc_send.address.val();
+        self.arg_tag.d.next = self.desc_send.tag.val();
+        self.arg_domain.d.next = self.desc_send.domain.val();
+        self.arg_rights.d.next = self.desc_send.rights.val();
+        self.arg_length.d.next = self.desc_send.length.val();
+        if self.stage1.q.val().get_bit(1) {
+            self.arg_index.d.next = self.desc_recv.index.val();
+            self.arg_generation.d.next = self.desc_recv.generation.val();
+            self.arg_check.d.next = self.desc_recv.check_generation.val();
+            self.arg_va.d.next = self.desc_recv.va_mode.val();
+            self.arg_address.d.next = self.desc_recv.address.val();
+            self.arg_tag.d.next = self.desc_recv.tag.val();
+            self.arg_domain.d.next = self.desc_recv.domain.val();
+            self.arg_rights.d.next = self.desc_recv.rights.val();
+            self.arg_length.d.next = self.desc_recv.length.val();
         }
+
+        // Cycle 2: compare and subtract.
         self.entry_valid.next = self.attributes.q.val().get_bit(38);
-        self.lacking.next = self.arg_rights.val() & (!self.attributes.q.val().get_bits::<3>(38));
+        self.lacking.next = self.arg_rights.q.val() & (!self.attributes.q.val().get_bits::<3>(38));
         self.entry_domain.next = bit_cast::<8, 6>(self.attributes.q.val().get_bits::<6>(32));
         self.matching.next = self.entry_valid.val()
+            & (!self.clash.q.val())
             & (!self.lacking.val().any())
-            & (!self.arg_index.val().get_bits::<6>(10).any())
-            & (self.attributes.q.val().get_bits::<16>(0) == self.arg_tag.val())
-            & (self.entry_domain.val() == self.arg_domain.val())
-            & ((!self.arg_check.val())
-                | (self.attributes.q.val().get_bits::<16>(16) == self.arg_generation.val()));
+            & (!self.arg_index.q.val().get_bits::<6>(10).any())
+            & (self.attributes.q.val().get_bits::<16>(0) == self.arg_tag.q.val())
+            & (self.entry_domain.val() == self.arg_domain.q.val())
+            & ((!self.arg_check.q.val())
+                | (self.attributes.q.val().get_bits::<16>(16) == self.arg_generation.q.val()));
         self.granted.d.next = self.matching.val();
         self.va_rounded.next = self.va_base.q.val() & self.round_mask.val();
-        self.va_distance.next = self.arg_address.val() - self.va_rounded.val();
-        self.distance.d.next = self.arg_address.val();
-        if self.arg_va.val() {
+        self.va_distance.next = self.arg_address.q.val() - self.va_rounded.val();
+        self.distance.d.next = self.arg_address.q.val();
+        if self.arg_va.q.val() {
             self.distance.d.next = self.va_distance.val();
         }
         self.low_offset.next = self.va_base.q.val().get_bits::<6>(0);
@@ -214,6 +248,7 @@ impl Logic for Tpt {
         if self.stage2.q.val().get_bit(2) {
             self.granted.d.next = self.set_ok.val();
         }
+        self.wrote.d.next = self.set_ok.val();
         self.new_attributes.next = (bit_cast::<41, 3>(self.set.rights.val().get_bits::<3>(0))
             << 38)
             | (bit_cast::<41, 6>(self.set.domain.val().get_bits::<6>(0)) << 32)
@@ -242,10 +277,7 @@ impl Logic for Tpt {
         }
 
         // Cycle 3: sums.
-        self.arg_length.next = self.desc_send.length.val();
-        if self.stage3.q.val().get_bit(1) {
-            self.arg_length.next = self.desc_recv.length.val();
-        }
+        self.length_at.d.next = self.arg_length.q.val();
         self.far.next = self.distance.q.val().get_bits::<31>(33).any();
         self.low_distance.next = bit_cast::<34, 33>(self.distance.q.val().get_bits::<33>(0));
         self.below_base.next = (!self.distance.q.val().get_bits::<58>(6).any())
@@ -254,7 +286,7 @@ impl Logic for Tpt {
         self.room.d.next = self.limit.q.val() - self.low_distance.val();
         self.slack.d.next = bit_cast::<35, 34>(self.limit.q.val())
             - bit_cast::<35, 34>(self.low_distance.val())
-            - bit_cast::<35, 32>(self.arg_length.val());
+            - bit_cast::<35, 32>(self.length_at.q.val());
         self.offset_64.d.next = self.distance.q.val().get_bits::<27>(6);
         if self.far.val() {
             self.offset_64.d.next = self.offset_saturated.val();
@@ -278,6 +310,7 @@ impl Logic for Tpt {
         self.set.ok.next = self.in_bounds.q.val();
 
         if self.reset.val() {
+            self.wrote.d.next = false;
             self.clear_at.d.next = 0.into();
             self.busy.d.next = 0.into();
             self.stage1.d.next = 0.into();

@@ -122,6 +122,7 @@ pub struct Vi {
     back: Signal<Local, Bits<3>>,
     look_again: Signal<Local, Bit>,
     has_work: Signal<Local, Bit>,
+    post_works: Signal<Local, Bit>,
     /// Shifted left by a number: one-hot.
     one_kind: Number<3, 1>,
 }
@@ -234,13 +235,12 @@ impl Logic for Vi {
             & self.send_side.empty.val()
             & (!self.lifecycle.owed.val().any());
         self.push_now.next = self.push_may.val()
-            & self.send_side.quiet.val()
-            & (!self.lifecycle.scheduled.val())
-            & (!(self.ring.work_valid.val() & (self.ring.work_vi.val() == self.pipeline.vi.val())));
+            & (!self.send_side.blocked.val())
+            & (!self.lifecycle.scheduled.val());
         self.push_inline.next = self.post_send.val() & self.push_now.val();
         // Others that are at the VI or in the engine's queue are on their way.
         self.doorbells.soon.next =
-            self.push_may.val() & (!self.push_now.val()) & self.send.push_open.val();
+            self.push_may.val() & (!self.push_now.val()) & self.send_side.open.val();
         self.acknowledge.next = self.recv_side.acks.val() & self.is_connected.val();
         self.unmatched.next = self.recv_side.acks.val()
             & (!(self.is_connected.val()
@@ -292,6 +292,7 @@ impl Logic for Vi {
 
         // Both sides.
         self.send_side.read_address.next = self.pipeline.read_address.val();
+        self.send_side.coming_vi.next = self.pipeline.coming_vi.val();
         self.send_side.write_address.next = self.pipeline.vi.val();
         self.send_side.state.next = self.lifecycle.state.val();
         self.send_side.owed.next = self.lifecycle.owed.val();
@@ -318,7 +319,7 @@ impl Logic for Vi {
         self.recv_side.connection_word.next = self.lifecycle.connection_word.val();
         self.recv_side.clear.next = self.clear.val();
         self.recv_side.restart.next = self.restart.val();
-        self.recv_side.post.next = self.doorbells.taken.val() & self.doorbells.recv.val();
+        self.recv_side.post.next = self.doorbells.taken_recv.val();
         self.recv_side.token.next = self.doorbells.token.val();
         self.recv_side.take.next = self.take.val().get_bit(1);
         self.recv_side.back.next = self.back.val().get_bit(1);
@@ -354,15 +355,21 @@ impl Logic for Vi {
         // Ready ring.
         self.has_work.next = self.lifecycle.owing_after.val()
             | (self.lifecycle.connected_after.val() & self.send_side.can_send.val());
-        self.look_again.next = self.post_send.val()
-            | self.commands.connect.val()
+        // A post comes late, and changes nothing but that something is posted.
+        self.post_works.next = self.lifecycle.owed.val().any()
+            | (self.is_connected.val() & self.send_side.may_send.val());
+        self.look_again.next = self.commands.connect.val()
             | self.commands.disconnect.val()
             | self.stop.val()
             | self.recv_side.look_again.val()
             | self.send_side.look_again.val();
-        self.ring.push.next = self.look_again.val()
+        self.ring.push.next = (self.look_again.val()
             & self.has_work.val()
-            & ((!self.lifecycle.scheduled.val()) | self.send_side.releases.val());
+            & ((!self.lifecycle.scheduled.val()) | self.send_side.releases.val()))
+            | (self.post_send.val()
+                & (!self.push_now.val())
+                & self.post_works.val()
+                & (!self.lifecycle.scheduled.val()));
         self.ring.vi.next = self.pipeline.vi.val();
         self.ring.offer.next = self.has_work.val();
         self.ring.work_ready.next = self.send_side.work_ready.val();

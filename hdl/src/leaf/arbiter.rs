@@ -1,5 +1,5 @@
 //! Fair arbiter.
-use super::priority::one_hot_to_index;
+use super::priority::{one_hot_to_index, ones_below};
 use rust_hdl::prelude::*;
 
 /// Round-robin arbiter over `N` requests (2 to 256), combinational grant.
@@ -82,23 +82,26 @@ impl<const N: usize> Logic for RoundRobin<N> {
     }
     fn hdl(&self) -> Verilog {
         // `above` has ones at the indices after the last winner; zero means that the search starts
-        // at index 0.
+        // at index 0. Both searches run side by side.
         Verilog::Custom(format!(
             "\
 reg [{n}:0] above;
 initial above = 0;
 wire [{n}:0] late = request & above;
-wire [{n}:0] field = (|late) ? late : request;
-wire [{n}:0] lowest = field & (~field + 1'b1);
-always @(posedge clock)
+wire [{n}:0] late_ahead, request_ahead, past;
+{below}wire [{n}:0] lowest = (|late) ? (late & ~late_ahead) : (request & ~request_ahead);
+{past}always @(posedge clock)
    if (reset) above <= 0;
-   else if (advance && |request) above <= ~(lowest | (lowest - 1'b1));
+   else if (advance && |request) above <= past;
 always @(*) begin
    grant = lowest;
    valid = |request;
 {encoder}end
 ",
             n = N - 1,
+            below =
+                ones_below(N, "late", "late_ahead") + &ones_below(N, "request", "request_ahead"),
+            past = ones_below(N, "lowest", "past"),
             encoder = one_hot_to_index(N, "lowest", "grant_index"),
         ))
     }

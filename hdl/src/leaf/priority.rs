@@ -62,3 +62,12 @@ pub(super) fn one_hot_to_index(width: usize, from: &str, to: &str) -> String {
         })
         .collect()
 }
+
+/// Verilog assignments of `to`: bit n says whether any bit of `from` below n is set.
+pub(super) fn ones_below(width: usize, from: &str, to: &str) -> String {
+    let mut text = format!("assign {to}[0] = 1'b0;\n");
+    for at in 1..width {
+        text.push_str(&format!("assign {to}[{at}] = |{from}[{}:0];\n", at - 1));
+    }
+    text
+}

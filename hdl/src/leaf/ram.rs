@@ -16,13 +16,15 @@ use rust_hdl::prelude::*;
 /// **Timing.** `read_data` after a clock edge is the word at the `read_address` before that edge.
 /// There is no read enable. A word written at an edge is readable at the next one.
 ///
-/// **Collision.** Reading and writing one address at the same edge reads the **old** word.
+/// **Collision.** Reading and writing one address at the same edge reads **nothing of use**: memories of
+/// FPGAs do not define it, and a bypass would cost 2 `W` flip-flops, 1.3 `W` LUTs and a level of logic
+/// behind the memory. Whoever reads must not look at that word; in simulation it is the complement of
+/// the old one, so that a look is found.
 ///
 /// **Start.** All words are zero at power-up; `read_data` is undefined in hardware before the first
 /// edge (zero in simulation). There is no reset.
 ///
-/// **Cost.** DP16KD on ECP5, RAMB36 on Xilinx. The ECP5 memory does not define a collision, so
-/// synthesis adds a bypass there: about 2 `W` flip-flops and 1.3 `W` LUTs.
+/// **Cost.** DP16KD on ECP5, RAMB36 on Xilinx.
 #[derive(LogicBlock)]
 pub struct SdpRam<const W: usize, const A: usize> {
     pub clock: Signal<In, Clock>,
@@ -53,6 +55,9 @@ impl<const W: usize, const A: usize> Logic for SdpRam<W, A> {
         if self.clock.pos_edge() {
             self.read_data.next = self._words[self.read_address.val().index()];
             if self.write_enable.val() {
+                if self.read_address.val() == self.write_address.val() {
+                    self.read_data.next = !self._words[self.read_address.val().index()];
+                }
                 self._words[self.write_address.val().index()] = self.write_data.val();
             }
         }
@@ -63,12 +68,15 @@ impl<const W: usize, const A: usize> Logic for SdpRam<W, A> {
     fn hdl(&self) -> Verilog {
         Verilog::Custom(format!(
             "\
-reg [{w}:0] words [0:{last}];
+(* no_rw_check *) reg [{w}:0] words [0:{last}];
 integer i;
 initial for (i = 0; i <= {last}; i = i + 1) words[i] = 0;
 always @(posedge clock) begin
    if (write_enable) words[write_address] <= write_data;
    read_data <= words[read_address];
+`ifndef SYNTHESIS
+   if (write_enable & (write_address == read_address)) read_data <= ~words[read_address];
+`endif
 end
 ",
             w = W - 1,

@@ -101,6 +101,9 @@ pub struct Announcer {
     turn: DFF<Bit>,
     scan_at: DFF<Bits<11>>,
     flying: DFF<Bits<2>>,
+    /// A scan's operation was asked for a cycle ago.
+    asked: DFF<Bit>,
+    lifts: Signal<Local, Bit>,
     hit: DFF<Bit>,
     hit_vi: DFF<Bits<10>>,
     hit_kind: DFF<Bits<2>>,
@@ -137,6 +140,7 @@ impl Logic for Announcer {
             turn,
             scan_at,
             flying,
+            asked,
             hit,
             hit_vi,
             hit_kind
@@ -237,7 +241,8 @@ impl Logic for Announcer {
                         self.hit_kind.d.next = 1.into();
                     }
                 }
-                if !self.flying.q.val().any() {
+                // What was asked for a cycle ago may be taken over now.
+                if (!self.flying.q.val().any()) & (!self.asked.q.val()) {
                     if self.hit.q.val() {
                         // The same VI is looked at again afterwards, for its other kinds.
                         self.hit.d.next = false;
@@ -313,9 +318,11 @@ impl Logic for Announcer {
         if self.finish.val() {
             self.state.d.next = AnnounceState::Idle;
         }
-        if (self.scanning.val() & self.loaded.val()) & (!self.scanned.val()) {
+        self.asked.d.next = self.scanning.val();
+        self.lifts.next = (self.state.q.val() == AnnounceState::Scan) & self.loaded.val();
+        if self.lifts.val() & (!self.scanned.val()) {
             self.flying.d.next = self.flying.q.val() + 1;
-        } else if self.scanned.val() & (!(self.scanning.val() & self.loaded.val())) {
+        } else if self.scanned.val() & (!self.lifts.val()) {
             self.flying.d.next = self.flying.q.val() - 1;
         }
         if self.reset.val() {
@@ -328,6 +335,7 @@ impl Logic for Announcer {
             self.rescan_runs.d.next = false;
             self.turn.d.next = false;
             self.flying.d.next = 0.into();
+            self.asked.d.next = false;
             self.hit.d.next = false;
             self.from_entry.d.next = false;
         }

@@ -43,6 +43,7 @@ pub struct Commands {
     seen: DFF<Bit>,
     wait_count: DFF<Bits<6>>,
     busy: DFF<Bit>,
+    same_vi: DFF<Bit>,
     op: Signal<Local, Bits<8>>,
     is_free: Signal<Local, Bit>,
     is_idle: Signal<Local, Bit>,
@@ -60,14 +61,15 @@ pub struct Commands {
 impl Logic for Commands {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, seen, wait_count, busy);
+        dff_setup!(self, clock, seen, wait_count, busy, same_vi);
         self.vi.next = self.admin.vi.val().get_bits::<10>(0);
         self.request.next = self.admin.valid.val()
             & self.seen.q.val()
             & (!self.busy.q.val())
             & (!self.wait_count.q.val().any())
-            & (!(self.announcing.val()
-                & (self.announcing_vi.val() == self.admin.vi.val().get_bits::<10>(0))));
+            & (!(self.announcing.val() & self.same_vi.q.val()));
+        // A cycle old: in the first cycle of an announcement the operation may still go before it.
+        self.same_vi.d.next = self.announcing_vi.val() == self.admin.vi.val().get_bits::<10>(0);
         if self.admin.valid.val() & (!self.seen.q.val()) & (!self.settling.val()) {
             self.seen.d.next = true;
             self.wait_count.d.next = self.waiting.val();

@@ -27,8 +27,10 @@ pub struct Doorbells {
     pub soon: Signal<In, Bit>,
     /// Stage 2 has no effect: the push passes again.
     pub waits: Signal<Out, Bit>,
-    /// The doorbell is a post, to the receive queue if `recv`.
+    /// The doorbell is a post / and that to the receive queue.
     pub taken: Signal<Out, Bit>,
+    pub taken_recv: Signal<Out, Bit>,
+    /// It is for the receive queue.
     pub recv: Signal<Out, Bit>,
     pub token: Signal<Out, Bits<47>>,
     /// It is the token of a push / whose data is in this slot.
@@ -78,7 +80,10 @@ impl Logic for Doorbells {
             error_record_out,
             stamp_out
         );
-        self.waits_now.next = self.at.val() & self.soon.val() & (!self.tries.q.val().get_bit(6));
+        self.waits_now.next = self.at.val()
+            & self.soon.val()
+            & (!self.held_token.q.val().get_bit(63))
+            & (!self.tries.q.val().get_bit(6));
         self.waits.next = self.waits_now.val();
         self.ends.next = self.at.val() & (!self.waits_now.val());
         self.accepts.next = (!self.held.q.val()) | self.ends.val();
@@ -96,7 +101,8 @@ impl Logic for Doorbells {
             self.held_domain.d.next = self.post.domain.val();
             self.held_push.d.next = self.post.push.val();
         }
-        self.request.next = self.held.q.val();
+        // One that comes is held when the pipeline looks at its VI number.
+        self.request.next = self.held.q.val() | self.post.valid.val();
         self.vi.next = self.held_token.q.val().get_bits::<10>(0);
         self.in_range.next = !self.held_token.q.val().get_bits::<6>(10).any();
         self.known.next = self.in_range.val();
@@ -107,6 +113,11 @@ impl Logic for Doorbells {
             & (self.domain.val() == self.held_domain.q.val());
         self.posts.next = self.ends.val() & self.owned.val() & (!self.in_error.val());
         self.taken.next = self.posts.val();
+        // None of these waits.
+        self.taken_recv.next = self.at.val()
+            & self.held_token.q.val().get_bit(63)
+            & self.owned.val()
+            & (!self.in_error.val());
         self.bad.next = self.ends.val() & (!self.owned.val());
         self.dropped.next = self.ends.val() & self.owned.val() & self.in_error.val();
         self.recv.next = self.held_token.q.val().get_bit(63);

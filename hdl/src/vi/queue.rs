@@ -32,18 +32,26 @@ pub struct WorkQueue {
     pub clear: Signal<In, Bit>,
     pub head: Signal<Out, Bits<47>>,
     pub count: Signal<Out, Bits<16>>,
+    /// The count is 0.
+    pub empty: Signal<Out, Bit>,
     /// The pop needs a valid successor; it was not done.
     pub need_next: Signal<Out, Bit>,
     /// The pop took a descriptor.
     pub popped: Signal<Out, Bit>,
-    /// After this operation the queue is not empty.
+    /// After this operation, which is no `post`, the queue is not empty.
     pub left: Signal<Out, Bit>,
     head_ram: SdpRam<47, 10>,
     last_ram: SdpRam<47, 10>,
-    count_ram: SdpRam<16, 10>,
+    /// Count 15:0; 0, 1, 2 or more 17:16.
+    count_ram: SdpRam<18, 10>,
     head_now: DFF<Bits<47>>,
     last_now: DFF<Bits<47>>,
-    count_now: DFF<Bits<16>>,
+    count_now: DFF<Bits<18>>,
+    total: Signal<Local, Bits<16>>,
+    few: Signal<Local, Bits<2>>,
+    few_more: Signal<Local, Bits<2>>,
+    few_less: Signal<Local, Bits<2>>,
+    three: Signal<Local, Bit>,
     none: Signal<Local, Bit>,
     one: Signal<Local, Bit>,
     two: Signal<Local, Bit>,
@@ -65,22 +73,25 @@ impl Logic for WorkQueue {
         self.last_now.d.next = self.last_ram.read_data.val();
         self.count_now.d.next = self.count_ram.read_data.val();
         self.head.next = self.head_now.q.val();
-        self.count.next = self.count_now.q.val();
+        self.total.next = self.count_now.q.val().get_bits::<16>(0);
+        self.count.next = self.total.val();
 
-        self.none.next = !self.count_now.q.val().any();
-        self.one.next =
-            (!self.count_now.q.val().get_bits::<15>(1).any()) & self.count_now.q.val().get_bit(0);
-        self.two.next = (!self.count_now.q.val().get_bits::<14>(2).any())
-            & self.count_now.q.val().get_bit(1)
-            & (!self.count_now.q.val().get_bit(0));
-        self.more.next = self.count_now.q.val() + 1;
-        self.less.next = self.count_now.q.val() - 1;
-        self.lacks_next.next =
-            (!self.none.val()) & (!self.one.val()) & (!self.two.val()) & (!self.next_valid.val());
+        // What the count is was found out when it was written, since all depends on it.
+        self.few.next = self.count_now.q.val().get_bits::<2>(16);
+        self.none.next = !self.few.val().any();
+        self.empty.next = self.none.val();
+        self.one.next = (!self.few.val().get_bit(1)) & self.few.val().get_bit(0);
+        self.two.next = self.few.val().get_bit(1) & (!self.few.val().get_bit(0));
+        self.three.next = (!self.total.val().get_bits::<14>(2).any())
+            & self.total.val().get_bit(1)
+            & self.total.val().get_bit(0);
+        self.more.next = self.total.val() + 1;
+        self.less.next = self.total.val() - 1;
+        self.lacks_next.next = self.few.val().all() & (!self.next_valid.val());
         self.taking.next = self.pop.val() & (!self.none.val()) & (!self.lacks_next.val());
         self.need_next.next = self.pop.val() & self.lacks_next.val();
         self.popped.next = self.taking.val();
-        self.left.next = (!self.none.val()) | self.post.val() | self.unpost.val();
+        self.left.next = (!self.none.val()) | self.unpost.val();
         if self.clear.val() | (self.pop.val() & self.one.val()) {
             self.left.next = false;
         }
@@ -103,11 +114,21 @@ impl Logic for WorkQueue {
         self.count_ram.write_address.next = self.write_address.val();
         self.count_ram.write_enable.next =
             self.post.val() | self.unpost.val() | self.taking.val() | self.clear.val();
-        self.count_ram.write_data.next = self.more.val();
+        self.few_more.next = self.few.val() + 1;
+        self.few_less.next = self.few.val() - 1;
+        if self.few.val().all() {
+            self.few_more.next = self.few.val();
+            if !self.three.val() {
+                self.few_less.next = self.few.val();
+            }
+        }
+        self.count_ram.write_data.next =
+            bit_cast::<18, 16>(self.more.val()) | (bit_cast::<18, 2>(self.few_more.val()) << 16);
         if self.clear.val() {
             self.count_ram.write_data.next = 0.into();
         } else if self.pop.val() {
-            self.count_ram.write_data.next = self.less.val();
+            self.count_ram.write_data.next = bit_cast::<18, 16>(self.less.val())
+                | (bit_cast::<18, 2>(self.few_less.val()) << 16);
         }
     }
 }

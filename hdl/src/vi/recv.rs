@@ -61,6 +61,8 @@ pub struct RecvSide {
     unannounced: Unannounced,
     exists: Signal<Local, Bit>,
     connected: Signal<Local, Bit>,
+    /// The call's operation, one-hot.
+    call_op: DFF<Bits<8>>,
     any_op: Signal<Local, Bits<8>>,
     op: Signal<Local, Bits<8>>,
     finishes: Signal<Local, Bit>,
@@ -75,13 +77,15 @@ pub struct RecvSide {
 impl Logic for RecvSide {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, call_op);
         clock!(self, clock, work_queue, progress, unannounced);
+        self.call_op.d.next = self.one.val() << self.port.op.val();
         self.connected.next = self.state.val().get_bit(1) & (!self.state.val().get_bit(0));
         self.exists.next = !self.port.vi.val().get_bits::<6>(10).any();
         self.unknown.next = self.at.val() & (!self.exists.val());
         self.any_op.next = 0.into();
         if self.at.val() & self.exists.val() {
-            self.any_op.next = self.one.val() << self.port.op.val();
+            self.any_op.next = self.call_op.q.val();
         }
         // What is about the send queue is done there.
         self.op.next = self.any_op.val();

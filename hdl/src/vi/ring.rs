@@ -46,9 +46,8 @@ impl Logic for ReadyRing {
         self.work_vi.next = self.offered_vi.q.val();
         self.fresh.next = self.push.val()
             & ((!self.offered.q.val()) | (self.offered_vi.q.val() != self.vi.val()));
-        self.pass_by.next = (!self.ring.level.val().any())
-            & (!self.fetching.q.val())
-            & ((!self.offered.q.val()) | self.work_ready.val());
+        self.pass_by.next =
+            (!self.ring.level.val().any()) & (!self.fetching.q.val()) & (!self.offered.q.val());
         self.entered.next = self.fresh.val() & (!self.pass_by.val());
         self.ring.data_in.next = self.vi.val();
         self.ring.write.next = self.fresh.val() & (!self.pass_by.val());

@@ -46,10 +46,13 @@ pub struct SendSide {
     pub push_inline: Signal<In, Bit>,
     pub push_slot: Signal<In, Bits<3>>,
     pub push_vi: Signal<In, Bits<10>>,
-    /// The queue is empty, and nothing is in progress, awaited or answered / and the engine can take
-    /// a push.
+    /// The queue is empty, and nothing is in progress, awaited or answered.
     pub empty: Signal<Out, Bit>,
-    pub quiet: Signal<Out, Bit>,
+    /// The VI in stage 1. In stage 2: the engine held it then or the ring offered it, or the engine could
+    /// not take a push / pushes might soon be taken.
+    pub coming_vi: Signal<In, Bits<10>>,
+    pub blocked: Signal<Out, Bit>,
+    pub open: Signal<Out, Bit>,
     /// The engine is done with a push: the VI may be scheduled again.
     pub releases: Signal<Out, Bit>,
     pub token: Signal<In, Bits<47>>,
@@ -82,6 +85,8 @@ pub struct SendSide {
     pub busy: Signal<Out, Bit>,
     /// After this operation a Connected VI has something to send.
     pub can_send: Signal<Out, Bit>,
+    /// It has, as soon as something is posted.
+    pub may_send: Signal<Out, Bit>,
     /// Something is not announced; how much; the event queue (bit 8: none).
     pub some: Signal<Out, Bit>,
     pub count: Signal<Out, Bits<32>>,
@@ -90,6 +95,10 @@ pub struct SendSide {
     progress: SendProgress,
     answers: Answers,
     unannounced: Unannounced,
+    blocked_now: DFF<Bit>,
+    open_now: DFF<Bit>,
+    /// The call's operation, one-hot.
+    call_op: DFF<Bits<10>>,
     op: Signal<Local, Bits<10>>,
     announcing: Signal<Local, Bit>,
     shown_token: Signal<Local, Bits<42>>,
@@ -98,7 +107,6 @@ pub struct SendSide {
     op_complete: Number<4, 4>,
     complete_bit: Number<10, { 1 << 4 }>,
     is_connected: Signal<Local, Bit>,
-    empty_now: Signal<Local, Bit>,
     given_token: Signal<Local, Bits<42>>,
     /// Reliability bit 2: a popped send still has to wait for its ViAck.
     reception: Signal<Local, Bit>,
@@ -107,6 +115,8 @@ pub struct SendSide {
 impl Logic for SendSide {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, blocked_now, open_now, call_op);
+        self.call_op.d.next = self.one.val() << self.port.op.val();
         clock!(self, clock, work_queue, progress, answers, unannounced);
         self.port.work_valid.next = self.work_valid.val();
         self.port.work_vi.next = bit_cast::<16, 10>(self.work_vi.val());
@@ -117,7 +127,7 @@ impl Logic for SendSide {
         self.acked_ready.next = self.port.acked_ready.val();
         self.op.next = 0.into();
         if self.at.val() {
-            self.op.next = self.one.val() << self.port.op.val();
+            self.op.next = self.call_op.q.val();
             if self.at_early.val() {
                 self.op.next = self.complete_bit.val();
             }
@@ -211,6 +221,8 @@ impl Logic for SendSide {
         self.asker.placed.next = self.progress.offset.val();
         self.partial.next = self.progress.reading.val() & self.progress.offset.val().any();
         self.asker.total.next = self.progress.total.val();
+        self.may_send.next = self.answers.owed.val()
+            | ((!self.progress.awaiting.val()) & (!self.progress.reading.val()));
         self.can_send.next = self.answers.owed_after.val()
             | ((!self.progress.awaiting_after.val())
                 & (!self.progress.reading_after.val())
@@ -232,12 +244,17 @@ impl Logic for SendSide {
         self.port.ctx_answer_handle.next = self.answers.handle.val();
         self.port.ctx_answer_left.next = self.answers.left.val();
 
-        self.empty_now.next = (!self.work_queue.count.val().any()) & (!self.busy.val());
-        self.empty.next = self.empty_now.val();
-        self.quiet.next = self.empty_now.val()
-            & self.port.push_ready.val()
-            & (!(self.port.holding.val()
-                & (self.port.holding_vi.val().get_bits::<10>(0) == self.push_vi.val())));
+        self.empty.next = self.work_queue.empty.val() & (!self.busy.val());
+        // A VI goes from the ring to the engine within one cycle, and gets into the ring by an operation, which
+        // those on the same VI wait for: what is free of both here is so in stage 2. What else may come
+        // between (a fence, a push) the engine's FIFO has room for.
+        self.blocked_now.d.next = (!self.port.push_ready.val())
+            | (self.work_valid.val() & (self.work_vi.val() == self.coming_vi.val()))
+            | (self.port.holding.val()
+                & (self.port.holding_vi.val().get_bits::<10>(0) == self.coming_vi.val()));
+        self.blocked.next = self.blocked_now.q.val();
+        self.open_now.d.next = self.port.push_open.val();
+        self.open.next = self.open_now.q.val();
         self.port.push_valid.next = self.push_judged.val();
         self.port.push_inline.next = self.push_inline.val();
         self.port.push_slot.next = self.push_slot.val();

@@ -64,7 +64,7 @@ pub(crate) const PROOFS: &[Proof] = &[
         opened: &[],
         induction: 2,
         cycles: 4,
-        mutations: &[mutation("next-word", "words[read_address]", "words[read_address ^ 1]")],
+        mutations: &[mutation("next-word", "<= words[read_address]", "<= words[read_address ^ 1]")],
     },
     Proof {
         name: "ram-lut",
@@ -87,10 +87,10 @@ pub(crate) const PROOFS: &[Proof] = &[
         induction: 2,
         cycles: 12,
         mutations: &[
-            mutation("winner-again", "~(lowest | (lowest - 1'b1))", "~(lowest - 1'b1)"),
-            mutation("unfair", "above <= ~(", "above <= (above & request) | (0 & "),
-            mutation("two-grants", "(|late) ? late : request", "late | request"),
-            mutation("all-late", "field & (~field + 1'b1)", "field"),
+            mutation("winner-again", "above <= past", "above <= past | lowest"),
+            mutation("unfair", "above <= past", "above <= above & request"),
+            mutation("two-grants", "(|late) ? (late & ~late_ahead) :", "(late & ~late_ahead) |"),
+            mutation("all-late", "? (late & ~late_ahead)", "? late"),
             mutation("unasked", "grant = lowest;", "grant = lowest | {6'h0, advance};"),
         ],
     },
@@ -105,7 +105,7 @@ pub(crate) const PROOFS: &[Proof] = &[
         cycles: 12,
         mutations: &[
             mutation("next-for-last", "if (pop & two) begin", "if (pop & one) begin"),
-            mutation("need-late", "(~two) & (~next_valid)", "(~next_valid) & (~count_now$q[1])"),
+            mutation("need-early", "&few & (~next_valid)", "few[1] & (~next_valid)"),
             mutation("post-over-head", "(post & none)", "(post & (none | one))"),
             mutation("count-sticks", "post | taking | clear;", "post | clear;"),
             mutation("return-behind", "(post & none) | unpost | ", "(post & none) | "),
@@ -122,9 +122,13 @@ pub(crate) const PROOFS: &[Proof] = &[
         induction: 2,
         cycles: 10,
         mutations: &[
-            mutation("no-third-stage", "stage3$d = |stage2$q;", "stage3$d = 1'b0;"),
+            mutation(
+                "no-third-stage",
+                "stage2_valid$q & (chosen_vi",
+                "stage2_valid$q & 1'b0 & (chosen_vi",
+            ),
             mutation("stale-read", "read_address = stage1_vi$q;", "read_address = chosen_vi;"),
-            mutation("told-twice", "told$d = stage1_early$q & stall;", "told$d = 1'b0;"),
+            mutation("told-twice", "told$d = stage1_early$q & stall$q;", "told$d = 1'b0;"),
             mutation("twice", "request & (~busy$q)", "request & (~(busy$q & 5'h1e))"),
         ],
     },
