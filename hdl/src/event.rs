@@ -94,6 +94,8 @@ pub struct EventQueues {
     /// A message: `queue` was bound, and only a wide queue will do.
     message: DFF<Bit>,
     bound: DFF<Bit>,
+    /// The queue exists, known in `Check`.
+    found: DFF<Bit>,
     rdata: DFF<Bits<32>>,
     counts_out: DFF<Bits<64>>,
     calls: Signal<Local, Bits<3>>,
@@ -113,7 +115,7 @@ pub struct EventQueues {
 impl Logic for EventQueues {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, who, queue, message, bound, rdata, counts_out);
+        dff_setup!(self, clock, state, who, queue, message, bound, found, rdata, counts_out);
         clock!(self, clock, records, doorbells, commands, drainer, queues, msix_entries, arbiter);
         EventServer::link(&mut self.vi, &mut self.records.vi);
         EventServer::link(&mut self.recv, &mut self.records.recv);
@@ -249,9 +251,10 @@ impl Logic for EventQueues {
         self.records.who.next = self.who.q.val().get_bits::<3>(0);
         self.records.at.next = self.act_event.val();
         self.records.message.next = self.message.q.val();
-        self.records.found.next = self.bound.q.val()
+        self.found.d.next = self.bound.q.val()
             & (!self.queue.q.val().get_bits::<8>(8).any())
             & self.queues.exists.val();
+        self.records.found.next = self.found.q.val();
         self.records.wide.next = self.queues.wide.val();
         self.records.full.next = self.queues.full.val();
         self.records.armed.next = self.queues.armed.val();

@@ -33,6 +33,12 @@ pub struct OwnerCalls {
     message_data: DFF<Bits<64>>,
     /// The owner that is called.
     asking: DFF<Bits<5>>,
+    // What the owner is to do: known when it is called.
+    tpt_clear: DFF<Bit>,
+    vi_op: DFF<Bits<3>>,
+    vi_allows: DFF<Bits<2>>,
+    event_op: DFF<Bits<2>>,
+    peer_op: DFF<Bits<2>>,
     answered: DFF<Bit>,
     answer_status: DFF<Bits<4>>,
     answer_result: DFF<Bits<32>>,
@@ -60,6 +66,7 @@ impl Logic for OwnerCalls {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, message_data, asking, answered, answer_status, answer_result);
+        dff_setup!(self, clock, tpt_clear, vi_op, vi_allows, event_op, peer_op);
         self.opcode.next = self.quad0.val().get_bits::<32>(0);
         self.index.next = self.quad0.val().get_bits::<16>(32);
         self.word4.next = self.quad2.val().get_bits::<32>(0);
@@ -69,7 +76,8 @@ impl Logic for OwnerCalls {
 
         // Regions.
         self.tpt.valid.next = self.asking.q.val().get_bit(0);
-        self.tpt.clear.next = self.opcode.val() == self.op_region_clear.val();
+        self.tpt_clear.d.next = self.opcode.val() == self.op_region_clear.val();
+        self.tpt.clear.next = self.tpt_clear.q.val();
         self.tpt.index.next = self.index.val();
         self.tpt.va_base.next = self.quad2.val();
         self.tpt.bus_base.next = self.quad3.val();
@@ -81,7 +89,8 @@ impl Logic for OwnerCalls {
 
         // VIs.
         self.vi.valid.next = self.asking.q.val().get_bit(1);
-        self.vi.op.next = 0.into();
+        self.vi.op.next = self.vi_op.q.val();
+        self.vi_op.d.next = 0.into();
         self.vi.vi.next = self.index.val();
         self.vi.domain.next = self.word4.val().get_bits::<8>(0);
         self.vi.reliability.next = self.word4.val().get_bits::<3>(8);
@@ -89,24 +98,26 @@ impl Logic for OwnerCalls {
         self.vi.send_queue.next = self.word5.val().get_bits::<16>(0);
         self.vi.recv_queue.next = self.word5.val().get_bits::<16>(16);
         self.vi.max_transfer.next = self.word6.val().get_bits::<20>(0);
-        self.vi.allows.next = self.quad3.val().get_bits::<2>(32);
+        self.vi.allows.next = self.vi_allows.q.val();
+        self.vi_allows.d.next = self.quad3.val().get_bits::<2>(32);
         self.vi.peer.next = self.word4.val().get_bits::<8>(0);
         self.vi.peer_vi.next = self.word4.val().get_bits::<16>(16);
         self.vi.connection.next = self.word5.val().get_bits::<16>(0);
         if self.opcode.val() == self.op_vi_destroy.val() {
-            self.vi.op.next = 1.into();
+            self.vi_op.d.next = 1.into();
         } else if self.opcode.val() == self.op_vi_connect.val() {
-            self.vi.op.next = 2.into();
-            self.vi.allows.next = self.word5.val().get_bits::<2>(16);
+            self.vi_op.d.next = 2.into();
+            self.vi_allows.d.next = self.word5.val().get_bits::<2>(16);
         } else if self.opcode.val() == self.op_vi_disconnect.val() {
-            self.vi.op.next = 3.into();
+            self.vi_op.d.next = 3.into();
         } else if self.opcode.val() == self.op_vi_query.val() {
-            self.vi.op.next = 4.into();
+            self.vi_op.d.next = 4.into();
         }
 
         // Event queues.
         self.event_queue.valid.next = self.asking.q.val().get_bit(2);
-        self.event_queue.op.next = 0.into();
+        self.event_queue.op.next = self.event_op.q.val();
+        self.event_op.d.next = 0.into();
         self.event_queue.index.next = self.index.val();
         self.event_queue.base.next = self.quad2.val();
         self.event_queue.log2.next = self.word6.val().get_bits::<4>(0);
@@ -115,21 +126,22 @@ impl Logic for OwnerCalls {
         self.event_queue.vector.next = self.word6.val().get_bits::<8>(16);
         self.event_queue.queue.next = self.word4.val().get_bits::<16>(0);
         if self.opcode.val() == self.op_event_destroy.val() {
-            self.event_queue.op.next = 1.into();
+            self.event_op.d.next = 1.into();
         } else if self.opcode.val() == self.op_message_queue.val() {
-            self.event_queue.op.next = 2.into();
+            self.event_op.d.next = 2.into();
         }
 
         // Peers.
         self.peer.valid.next = self.asking.q.val().get_bit(3);
-        self.peer.op.next = 0.into();
+        self.peer.op.next = self.peer_op.q.val();
+        self.peer_op.d.next = 0.into();
         self.peer.peer.next = self.quad0.val().get_bits::<8>(32);
         self.peer.epoch.next = self.word4.val();
         self.peer.credits.next = self.word5.val().get_bits::<8>(0);
         if self.opcode.val() == self.op_peer_close.val() {
-            self.peer.op.next = 1.into();
+            self.peer_op.d.next = 1.into();
         } else if self.opcode.val() == self.op_peer_query.val() {
-            self.peer.op.next = 2.into();
+            self.peer_op.d.next = 2.into();
         }
 
         // A message: six beats, each in the cycle after its index.

@@ -40,7 +40,7 @@ pub struct Doorbells {
     error_record_out: DFF<Bits<64>>,
     token: Signal<Local, Bits<64>>,
     page: Signal<Local, Bits<8>>,
-    owned: Signal<Local, Bit>,
+    owned: DFF<Bit>,
     too_far: Signal<Local, Bit>,
     good: Signal<Local, Bit>,
     cause: Signal<Local, Bits<4>>,
@@ -52,18 +52,19 @@ pub struct Doorbells {
 impl Logic for Doorbells {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, error_out, error_record_out);
+        dff_setup!(self, clock, error_out, error_record_out, owned);
         self.error_valid.next = self.error_out.q.val();
         self.error_record.next = self.error_record_out.q.val();
         self.post.ready.next = self.at.val();
         self.token.next = self.post.token.val();
         self.page.next = self.post.domain.val();
         self.new_consumer.next = self.token.val().get_bits::<16>(32);
-        self.owned.next = (!self.queue.val().get_bits::<8>(8).any())
+        // The queue was there a cycle before the decision.
+        self.owned.d.next = (!self.queue.val().get_bits::<8>(8).any())
             & self.exists.val()
             & (bit_cast::<8, 6>(self.domain.val()) == self.page.val());
         self.too_far.next = self.new_fill.val() > self.size.val();
-        self.good.next = self.at.val() & self.owned.val() & (!self.too_far.val());
+        self.good.next = self.at.val() & self.owned.q.val() & (!self.too_far.val());
         self.accepted.next = self.good.val();
         self.refused.next = self.at.val() & (!self.good.val());
         self.arm.next = self.token.val().get_bit(16) & (!self.new_fill.val().any());
@@ -74,7 +75,7 @@ impl Logic for Doorbells {
             & (self.new_fill.val() != self.size.val());
         self.error_out.d.next = self.at.val() & (!self.good.val());
         self.cause.next = self.cause_not_own.val();
-        if self.owned.val() {
+        if self.owned.q.val() {
             self.cause.next = self.cause_range.val();
         }
         self.error_record_out.d.next = self.bad_doorbell.val()

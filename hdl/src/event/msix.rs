@@ -31,7 +31,7 @@ pub struct MsixTable {
     pub fire_vector: Signal<In, Bits<5>>,
     pub fire_record: Signal<In, Bit>,
     pub fire_record_vector: Signal<In, Bits<5>>,
-    /// An unmasked vector is pending.
+    /// An unmasked vector is pending (a cycle later).
     pub any: Signal<Out, Bit>,
     /// One of them is chosen (a cycle later); `address` and `data` are its while `sending`, which
     /// also clears it.
@@ -45,6 +45,7 @@ pub struct MsixTable {
     first: FirstOne<32>,
     masked: DFF<Bits<32>>,
     pending: DFF<Bits<32>>,
+    any_now: DFF<Bit>,
     chosen_now: DFF<Bit>,
     chosen_vector: DFF<Bits<5>>,
     /// Vectors whose last write is not long ago; when it was.
@@ -79,7 +80,7 @@ impl Logic for MsixTable {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, masked, pending, chosen_now, chosen_vector, resting, now, scan);
-        dff_setup!(self, clock, age, age_vector, age_rests);
+        dff_setup!(self, clock, age, age_vector, age_rests, any_now);
         clock!(self, clock, low_ram, high_ram, data_ram, sent_ram);
         self.entry.next = self.index.val().get_bits::<5>(2);
         // Not `entry`: what leads to a LUT RAM's address shares no local with what uses its data.
@@ -131,7 +132,8 @@ impl Logic for MsixTable {
         }
 
         self.wanted.next = self.pending.q.val() & (!self.masked.q.val()) & (!self.resting.q.val());
-        self.any.next = self.wanted.val().any();
+        self.any_now.d.next = self.wanted.val().any();
+        self.any.next = self.any_now.q.val();
         self.first.value.next = self.wanted.val();
         self.chosen_now.d.next = self.first.found.val();
         self.first_vector.next = self.first.index.val();
@@ -179,6 +181,7 @@ impl Logic for MsixTable {
             self.age_rests.d.next = false;
             self.masked.d.next = self.all_masked.val();
             self.pending.d.next = 0.into();
+            self.any_now.d.next = false;
             self.chosen_now.d.next = false;
         }
     }
