@@ -8,10 +8,10 @@
 //! cycle 4  the writes can be read
 //! ```
 //! One operation a cycle. An operation whose VI is in a later stage waits in stage 1 and reads
-//! again until that one has written. A caller's VI number is looked at in stage 0 and must stay until its
-//! operation is told; a doorbell's comes a cycle behind its request. Doorbells and the engines'
-//! callers are arbitrated directly; admin, kill, announcer and ready ring first share a register (`slow`), which is the sixth
-//! requester: both arbiters are fair, so nobody starves.
+//! again until that one has written. A caller's VI number is looked at in stage 0 and must stay
+//! until its operation is told; a doorbell's comes a cycle behind its request. Doorbells and the
+//! engines' callers are arbitrated directly; admin, kill, announcer and ready ring first share a
+//! register (`slow`), which is the sixth requester: both arbiters are fair, so nobody starves.
 //!
 //! A request of the send engine that needs no answer is told in stage 1, whether it waits there or not,
 //! and may change then; it is worked on like any other.
