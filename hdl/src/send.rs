@@ -228,6 +228,7 @@ impl Logic for Send {
         self.fetch.need_next.next = self.port.need_next.val();
         self.fetch.due.next = self.port.due.val();
         self.fetch.same.next = self.port.same.val();
+        self.fetch.same_vi.next = self.port.same_vi.val();
         self.fetch.ctx_awaiting.next = self.port.ctx_awaiting.val();
         self.fetch.number.next = self.port.number.val();
         self.fetch.connected.next = self.port.connected.val();
@@ -255,6 +256,8 @@ impl Logic for Send {
         self.ahead.opens.next = self.desc.opens.val();
         self.ahead.room.next = self.desc.space.val();
         self.ahead.vi.next = self.port.number.val();
+        self.ahead.region.next = self.port.head_region.val();
+        self.ahead.offset.next = self.port.head_offset.val();
         self.ahead.covered.next = self.port.covered.val();
         self.ahead.forget.next = self.fence.pause.val();
         self.ahead.passed.next = self.push.checked.val();
@@ -371,11 +374,10 @@ impl Logic for Send {
         self.commit.ctx_message.next = self.port.ctx_message.val();
         self.commit.arrived.next = self.gather.arrived.val();
         self.commit.fault.next = self.gather.fault.val();
-        self.commit.whole_frame.next = self.gather.whole_frame.val();
-        self.commit.count.next = self.gather.count.val();
         self.gather.take.next = self.commit.take.val();
         self.commit.beat_waits.next = self.gather.beat_valid.val();
         self.commit.payload_beat.next = self.gather.beat_data.val();
+        self.commit.payload_last.next = self.gather.beat_last.val();
         self.gather.beat_ready.next = self.commit.beat_taken.val();
 
         // Last stage: descriptors that the middle stage has sent or failed, or the first one ends.
@@ -392,7 +394,9 @@ impl Logic for Send {
         }
         self.retire.unreliable.next = self.port.unreliable.val();
         self.retire.answer.next = self.fetch.is_answer.val();
-        if self.push.retire.val() {
+        // The three never retire in the same cycle: the first stage ends a descriptor only while the middle
+        // one is empty, and a push has the pool only while both are (`turns`).
+        if self.push.owns.val() {
             self.retire.vi.next = self.push.call_vi.val();
             self.retire.bus.next = self.push.retire_bus.val();
             self.retire.length.next = bit_cast::<20, 13>(self.push.length.val());
@@ -405,7 +409,7 @@ impl Logic for Send {
             self.retire.unreliable.next = self.push.unreliable.val();
             self.retire.answer.next = false;
         }
-        if self.commit.retire.val() {
+        if self.commit.hands.val() {
             self.retire.vi.next = self.commit.frame_vi.val();
             self.retire.bus.next = self.commit.retire_bus.val();
             self.retire.length.next = self.commit.retire_length.val();
@@ -451,8 +455,7 @@ impl Logic for Send {
         self.port.push_open.next = !self.fence.pause.val();
         self.port.holding.next = self.fetch.holding.val();
         self.push.call_done.next = self.port.push_done.val();
-        self.push.retire_idle.next =
-            self.retire.idle.val() & (!self.fetch.retire.val()) & (!self.commit.retire.val());
+        self.push.retire_idle.next = self.retire.idle.val();
         self.turns.fetch_asks.next = self.fetch.ask_valid.val();
         self.turns.fetch_engaged.next = self.fetch.engaged.val();
         self.turns.fetch_idle.next = self.fetch.idle.val();
@@ -487,7 +490,7 @@ impl Logic for Send {
             self.refusals.asked_sequenced.next = self.refusals.sequenced.val();
             self.refusals.asked_length.next = self.refusals.length.val();
         }
-        if self.push.ask_valid.val() {
+        if self.push.owns.val() {
             self.outlet.ask_probe.next = false;
             self.outlet.ask_data.next = true;
             self.outlet.ask_sequenced.next = self.push.sequenced.val();

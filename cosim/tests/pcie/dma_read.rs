@@ -535,6 +535,8 @@ fn soft_reset() {
         bench.stable.waiting = None;
         bench.nic.inputs.soft_reset = 1;
         bench.cycle(rng, Faults::default(), 0, 0, 0);
+        // A header that was offered: `rq` takes none.
+        bench.stable.waiting = None;
         for client in &mut bench.clients {
             *client = Client::default();
         }

@@ -26,6 +26,8 @@ pub struct List {
     pub segment_here: Signal<Out, Bit>,
     filled: DFF<Bits<5>>,
     sum: DFF<Bits<20>>,
+    /// The sum is larger than that.
+    over: DFF<Bit>,
     bus_ram: LutRam<64, 4>,
     length_ram: LutRam<32, 4>,
     next_sum: Signal<Local, Bits<21>>,
@@ -37,9 +39,12 @@ pub struct List {
 impl Logic for List {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, filled, sum);
+        dff_setup!(self, clock, filled, sum, over);
         clock!(self, clock, bus_ram, length_ram);
         self.total.next = self.sum.q.val();
+        if self.over.q.val() {
+            self.total.next = self.saturated.val();
+        }
         self.bus_ram.read_address.next = self.segment.val();
         self.length_ram.read_address.next = self.segment.val();
         self.asked.next = bit_cast::<5, 4>(self.segment.val());
@@ -61,9 +66,9 @@ impl Logic for List {
             + bit_cast::<21, 20>(self.count_length.val().get_bits::<20>(0));
         if self.count.val() {
             self.sum.d.next = self.next_sum.val().get_bits::<20>(0);
-            if self.next_sum.val().get_bit(20) | (self.count_length.val().get_bits::<12>(20) != 0) {
-                self.sum.d.next = self.saturated.val();
-            }
+            self.over.d.next = self.over.q.val()
+                | self.next_sum.val().get_bit(20)
+                | (self.count_length.val().get_bits::<12>(20) != 0);
         }
         if self.add.val() {
             self.filled.d.next = self.filled.q.val() + 1;
@@ -71,6 +76,7 @@ impl Logic for List {
         if self.clear.val() {
             self.filled.d.next = 0.into();
             self.sum.d.next = 0.into();
+            self.over.d.next = false;
         }
     }
 }

@@ -5,10 +5,14 @@
 //! Idle -> Cut -> Make -+-> Idle     one piece more than the number of limits crossed
 //!          ^-----------'
 //! ```
+//! Whose request may come is known a cycle ahead (`open`): the client that stands next after the last one among
+//! those that asked then, or `home` if none did. So no client sees the others' requests in the same cycle; one
+//! that finds the cutter idle is taken at once if it is `home`, else a cycle later.
+//!
 //! A piece is everything a memory request header needs. Pieces wait in a FIFO of four, so that the
 //! next one is ready when the current one has been sent. One that finds it empty is offered in the
 //! cycle in which it goes there.
-use crate::leaf::{Fifo, Number, RoundRobin};
+use crate::leaf::{Fifo, Number};
 use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -37,7 +41,10 @@ pub struct Cutter {
     pub length1: Signal<In, Bits<13>>,
     pub length2: Signal<In, Bits<13>>,
     pub length3: Signal<In, Bits<13>>,
-    /// The client whose request is taken in this cycle.
+    /// Who has the turn when nobody asks, one-hot.
+    pub home: Signal<In, Bits<4>>,
+    /// The client whose request is taken in this cycle if it asks / is taken.
+    pub open: Signal<Out, Bits<4>>,
     pub taken: Signal<Out, Bits<4>>,
     /// The oldest piece; meaningless while `empty`.
     pub empty: Signal<Out, Bit>,
@@ -55,7 +62,10 @@ pub struct Cutter {
     pub ends: Signal<Out, Bit>,
     /// Removes the piece; not in the cycle in which it is first offered.
     pub take: Signal<In, Bit>,
-    arbiter: RoundRobin<4>,
+    /// Whose turn it is, as a difference to `home`, so that it is that one's after a reset; those behind the
+    /// last one that had it.
+    away: DFF<Bits<4>>,
+    above: DFF<Bits<4>>,
     addresses: Fifo<64, 2>,
     shapes: Fifo<38, 2>,
     state: DFF<CutterState>,
@@ -64,6 +74,12 @@ pub struct Cutter {
     owner: DFF<Bits<2>>,
     piece: DFF<Bits<10>>,
     final_piece: DFF<Bit>,
+    later: Signal<Local, Bits<4>>,
+    asking: Signal<Local, Bits<4>>,
+    next_turn: Signal<Local, Bits<4>>,
+    turn: Signal<Local, Bits<4>>,
+    open_now: Signal<Local, Bits<4>>,
+    takes: Signal<Local, Bits<4>>,
     mask: Signal<Local, Bits<9>>,
     gap: Signal<Local, Bits<9>>,
     space: Signal<Local, Bits<10>>,
@@ -86,14 +102,37 @@ pub struct Cutter {
 impl Logic for Cutter {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, at, remaining, owner, piece, final_piece);
-        clock!(self, clock, arbiter, addresses, shapes);
-        self.arbiter.reset.next = self.reset.val();
+        dff_setup!(self, clock, state, at, remaining, owner, piece, final_piece, away, above);
+        clock!(self, clock, addresses, shapes);
         self.addresses.reset.next = self.reset.val();
         self.shapes.reset.next = self.reset.val();
-        self.arbiter.request.next = self.valid.val();
-        self.arbiter.advance.next = false;
-        self.taken.next = 0.into();
+
+        // Turns. A request stays until it is taken, so the one that has the turn is still there.
+        self.later.next = self.valid.val() & self.above.q.val();
+        self.asking.next = self.valid.val();
+        if self.later.val().any() {
+            self.asking.next = self.later.val();
+        }
+        self.next_turn.next = 8.into();
+        if self.asking.val().get_bit(0) {
+            self.next_turn.next = 1.into();
+        } else if self.asking.val().get_bit(1) {
+            self.next_turn.next = 2.into();
+        } else if self.asking.val().get_bit(2) {
+            self.next_turn.next = 4.into();
+        }
+        self.away.d.next = self.next_turn.val() ^ self.home.val();
+        if !self.valid.val().any() {
+            self.away.d.next = 0.into();
+        }
+        self.turn.next = self.away.q.val() ^ self.home.val();
+        self.open_now.next = 0.into();
+        if self.state.q.val() == CutterState::Idle {
+            self.open_now.next = self.turn.val();
+        }
+        self.open.next = self.open_now.val();
+        self.takes.next = self.open_now.val() & self.valid.val();
+        self.taken.next = self.takes.val();
 
         // Cut: how much fits below the next multiple of the limit.
         self.mask.next = 0x1ff.into();
@@ -152,23 +191,30 @@ impl Logic for Cutter {
 
         match self.state.q.val() {
             CutterState::Idle => {
-                self.taken.next = self.arbiter.grant.val();
-                self.arbiter.advance.next = true;
-                self.owner.d.next = self.arbiter.grant_index.val().get_bits::<2>(0);
                 self.at.d.next = self.address0.val();
                 self.remaining.d.next = self.length0.val();
-                if self.arbiter.grant.val().get_bit(1) {
+                self.owner.d.next = 0.into();
+                self.above.d.next = 0xe.into();
+                if self.turn.val().get_bit(1) {
                     self.at.d.next = self.address1.val();
                     self.remaining.d.next = self.length1.val();
-                } else if self.arbiter.grant.val().get_bit(2) {
+                    self.owner.d.next = 1.into();
+                    self.above.d.next = 0xc.into();
+                } else if self.turn.val().get_bit(2) {
                     self.at.d.next = self.address2.val();
                     self.remaining.d.next = self.length2.val();
-                } else if self.arbiter.grant.val().get_bit(3) {
+                    self.owner.d.next = 2.into();
+                    self.above.d.next = 0x8.into();
+                } else if self.turn.val().get_bit(3) {
                     self.at.d.next = self.address3.val();
                     self.remaining.d.next = self.length3.val();
+                    self.owner.d.next = 3.into();
+                    self.above.d.next = 0.into();
                 }
-                if self.arbiter.valid.val() {
+                if self.takes.val().any() {
                     self.state.d.next = CutterState::Cut;
+                } else {
+                    self.above.d.next = self.above.q.val();
                 }
             }
             CutterState::Cut => {
@@ -216,6 +262,9 @@ impl Logic for Cutter {
         self.ends.next = self.shape.val().get_bit(37);
         if self.reset.val() {
             self.state.d.next = CutterState::Idle;
+            self.away.d.next = 0.into();
+            self.above.d.next = 0.into();
+            self.open.next = 0.into();
             self.taken.next = 0.into();
         }
     }

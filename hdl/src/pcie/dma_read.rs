@@ -61,6 +61,9 @@ pub struct DmaRead {
     opens_bulk: Signal<Local, Bit>,
     piece_start: Signal<Local, Bits<9>>,
     bulk_most: Number<6, 20>,
+    /// The send engine's descriptors; `gather`.
+    home_brief: Number<4, 1>,
+    home_bulk: Number<4, 4>,
     any_reset: Signal<Local, Bit>,
 }
 
@@ -91,9 +94,11 @@ impl Logic for DmaRead {
         self.brief.length1.next = self.desc_recv.req_length.val();
         self.brief.length2.next = 0.into();
         self.brief.length3.next = self.admin.req_length.val();
-        self.desc_send.req_ready.next = self.brief.taken.val().get_bit(0);
-        self.desc_recv.req_ready.next = self.brief.taken.val().get_bit(1);
-        self.admin.req_ready.next = self.brief.taken.val().get_bit(3);
+        self.brief.home.next = self.home_brief.val();
+        self.bulk.home.next = self.home_bulk.val();
+        self.desc_send.req_ready.next = self.brief.open.val().get_bit(0);
+        self.desc_recv.req_ready.next = self.brief.open.val().get_bit(1);
+        self.admin.req_ready.next = self.brief.open.val().get_bit(3);
         self.bulk.limit.next = self.max_read.val();
         self.bulk.valid.next = bit_cast::<4, 1>(self.gather.req_valid.val().into()) << 2;
         self.bulk.address0.next = 0.into();
@@ -104,7 +109,7 @@ impl Logic for DmaRead {
         self.bulk.length1.next = 0.into();
         self.bulk.length2.next = self.gather.req_length.val();
         self.bulk.length3.next = 0.into();
-        self.gather.req_ready.next = self.bulk.taken.val().get_bit(2);
+        self.gather.req_ready.next = self.bulk.open.val().get_bit(2);
 
         // A piece, of each cutter in turn, meets a tag.
         self.has_brief.next = !self.brief.empty.val();

@@ -40,6 +40,8 @@ pub struct DmaWrite {
     /// Clients with a packet that is cut and not yet sent to its end; not those that tell ahead.
     busy: DFF<Bits<4>>,
     left: DFF<Bits<7>>,
+    /// The client whose piece is in hand.
+    client: DFF<Bits<2>>,
     valids: Signal<Local, Bits<4>>,
     free: Signal<Local, Bits<4>>,
     kept: Signal<Local, Bits<4>>,
@@ -52,13 +54,15 @@ pub struct DmaWrite {
     one: Number<7, 1>,
     kind: Number<64, { (tlp::MEM_WRITE as u64) << 24 }>,
     dword_mask: Number<64, { !3 }>,
+    /// The send engine: its status waits for nothing, while the receive engine tells ahead.
+    home: Number<4, 2>,
     one_at_a_time: Number<4, 0b1110>,
 }
 
 impl Logic for DmaWrite {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, busy, left);
+        dff_setup!(self, clock, state, busy, left, client);
         clock!(self, clock, cutter);
         self.cutter.reset.next = self.reset.val();
         self.cutter.limit.next = self.max_payload.val();
@@ -68,7 +72,8 @@ impl Logic for DmaWrite {
             | (bit_cast::<4, 1>(self.admin.valid.val().into()) << 3);
         self.free.next = !self.busy.q.val();
         self.cutter.valid.next = self.valids.val() & self.free.val();
-        self.recv.req_ready.next = self.cutter.taken.val().get_bit(0);
+        self.cutter.home.next = self.home.val();
+        self.recv.req_ready.next = self.cutter.open.val().get_bit(0);
         self.cutter.address0.next = self.recv.req_address.val();
         self.cutter.address1.next = self.send.address.val();
         self.cutter.address2.next = self.events.address.val();
@@ -79,19 +84,19 @@ impl Logic for DmaWrite {
         self.cutter.length3.next = self.admin.length.val();
         self.cutter.take.next = false;
 
-        // The client whose piece is at the head.
+        // The client whose piece is at the head, known from the second header beat on.
         self.chosen.next = 1.into();
         self.client_valid.next = self.recv.valid.val();
         self.client_data.next = self.recv.data.val();
-        if self.cutter.client.val() == 1 {
+        if self.client.q.val() == 1 {
             self.chosen.next = 2.into();
             self.client_valid.next = self.send.valid.val();
             self.client_data.next = self.send.data.val();
-        } else if self.cutter.client.val() == 2 {
+        } else if self.client.q.val() == 2 {
             self.chosen.next = 4.into();
             self.client_valid.next = self.events.valid.val();
             self.client_data.next = self.events.data.val();
-        } else if self.cutter.client.val() == 3 {
+        } else if self.client.q.val() == 3 {
             self.chosen.next = 8.into();
             self.client_valid.next = self.admin.valid.val();
             self.client_data.next = self.admin.data.val();
@@ -119,6 +124,7 @@ impl Logic for DmaWrite {
                 self.out.valid.next = true;
                 self.out.data.next = self.cutter.address.val() & self.dword_mask.val();
                 self.left.d.next = self.cutter.beats.val();
+                self.client.d.next = self.cutter.client.val();
                 if self.out.ready.val() {
                     self.state.d.next = WriteState::Data;
                 }

@@ -15,6 +15,10 @@
 //! lines behind the one in hand as it has places in the queue was within the count that bounded the
 //! read, which leaves out the last posted one. So a queue must go to rising
 //! addresses; what does not (or another VI, a push, a fence, a read that failed) starts anew.
+//!
+//! Where a descriptor lies is told by its token, while that is looked up, and not by the bus address that comes
+//! of it: what the region table says of a region in use changes only behind a fence, which forgets all. What is
+//! compared is registered, so nothing is decided in the cycle after a change (`fresh`).
 
 use crate::ifs::{ReadClient, ReadServer};
 use crate::leaf::{Fifo, LutRam, Number};
@@ -40,6 +44,9 @@ pub struct Ahead {
     /// there on (9: or more), and so many bytes to the end of its region.
     pub opens: Signal<In, Bit>,
     pub vi: Signal<In, Bits<16>>,
+    /// Its token; stable from the cycle before the request at the latest.
+    pub region: Signal<In, Bits<16>>,
+    pub offset: Signal<In, Bits<26>>,
     pub covered: Signal<In, Bits<4>>,
     pub room: Signal<In, Bits<32>>,
     /// Pulse: a descriptor of this VI is used that does not come by here.
@@ -55,6 +62,8 @@ pub struct Ahead {
     known: DFF<Bit>,
     owner: DFF<Bits<16>>,
     base: DFF<Bits<64>>,
+    base_region: DFF<Bits<16>>,
+    base_offset: DFF<Bits<26>>,
     // Distances from `base`, in bytes: what is here starts and ends; how far it may go.
     from: DFF<Bits<10>>,
     upto: DFF<Bits<10>>,
@@ -66,18 +75,34 @@ pub struct Ahead {
     wanted: DFF<Bit>,
     at: DFF<Bits<6>>,
     left: DFF<Bits<6>>,
-    distance: Signal<Local, Bits<64>>,
+    // Of the request: the same region of the same VI; the same place; up to seven lines behind it, so many bytes.
+    near_at: DFF<Bit>,
+    same_at: DFF<Bit>,
+    rises_at: DFF<Bit>,
+    step_at: DFF<Bits<10>>,
+    // It lies behind what was dropped; before the end of what is here / will be, and so many bytes before.
+    follows_at: DFF<Bit>,
+    within: DFF<Bit>,
+    rest: DFF<Bits<10>>,
+    within_landed: DFF<Bit>,
+    rest_landed: DFF<Bits<10>>,
+    // What is read ahead next, if anything may be.
+    more: DFF<Bit>,
+    more_bytes: DFF<Bits<10>>,
+    more_address: DFF<Bits<64>>,
+    fresh: DFF<Bit>,
+    lines: Signal<Local, Bits<26>>,
     step: Signal<Local, Bits<10>>,
+    landing: Signal<Local, Bits<10>>,
+    ready: Signal<Local, Bit>,
     rises: Signal<Local, Bit>,
     follows: Signal<Local, Bit>,
     again: Signal<Local, Bit>,
     length: Signal<Local, Bits<10>>,
-    tail: Signal<Local, Bits<10>>,
     whole_lines: Signal<Local, Bits<10>>,
     here: Signal<Local, Bit>,
     near: Signal<Local, Bit>,
     coming: Signal<Local, Bit>,
-    landing: Signal<Local, Bits<10>>,
     asks: Signal<Local, Bit>,
     opened: Signal<Local, Bit>,
     restarts: Signal<Local, Bit>,
@@ -91,8 +116,6 @@ pub struct Ahead {
     reach: Signal<Local, Bits<10>>,
     goes_ahead: Signal<Local, Bit>,
     gap: Signal<Local, Bits<10>>,
-    ahead_bytes: Signal<Local, Bits<10>>,
-    ahead_address: Signal<Local, Bits<64>>,
     beats: Signal<Local, Bits<10>>,
     from_now: Signal<Local, Bits<10>>,
     upto_now: Signal<Local, Bits<10>>,
@@ -108,31 +131,54 @@ impl Logic for Ahead {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, known, owner, base, from, upto, limit, flying, bytes, fill);
-        dff_setup!(self, clock, wanted, at, left);
+        dff_setup!(
+            self,
+            clock,
+            wanted,
+            at,
+            left,
+            base_region,
+            base_offset,
+            near_at,
+            same_at,
+            rises_at
+        );
+        dff_setup!(self, clock, step_at, follows_at, within, rest, within_landed, rest_landed);
+        dff_setup!(self, clock, more, more_bytes, more_address, fresh);
         clock!(self, clock, ring, kinds);
         self.kinds.reset.next = self.reset.val();
         self.quiet.next = !self.flying.q.val();
 
-        // Where the request lies. Descriptors and so their distances are multiples of 64.
-        self.distance.next = self.reader.req_address.val() - self.base.q.val();
-        self.step.next = self.distance.val().get_bits::<10>(0);
-        self.near.next = self.known.q.val() & (self.owner.q.val() == self.vi.val());
-        self.again.next = self.near.val() & (!self.distance.val().any());
-        self.rises.next = self.near.val()
-            & (!self.distance.val().get_bits::<55>(9).any())
-            & self.distance.val().any();
-        self.follows.next = self.rises.val() & (self.step.val() >= self.from.q.val());
-        self.length.next = self.reader.req_length.val().get_bits::<10>(0);
-        self.tail.next = self.step.val() + self.length.val();
-        self.here.next =
-            self.opens.val() & self.follows.val() & (self.tail.val() <= self.upto.q.val());
+        // Where the request lies, in lines of 64 bytes.
+        self.lines.next = self.offset.val() - self.base_offset.q.val();
+        self.step.next = bit_cast::<10, 3>(self.lines.val().get_bits::<3>(0)) << 6;
+        self.near_at.d.next =
+            (self.owner.q.val() == self.vi.val()) & (self.base_region.q.val() == self.region.val());
+        self.same_at.d.next = !self.lines.val().any();
+        self.rises_at.d.next = (!self.lines.val().get_bits::<23>(3).any()) & self.lines.val().any();
+        self.step_at.d.next = self.step.val();
+        self.follows_at.d.next = self.step.val() >= self.from.q.val();
+        self.within.d.next = self.step.val() <= self.upto.q.val();
+        self.rest.d.next = self.upto.q.val() - self.step.val();
         self.landing.next = self.upto.q.val() + self.bytes.q.val();
-        self.coming.next = self.opens.val()
-            & self.follows.val()
+        self.within_landed.d.next = self.step.val() <= self.landing.val();
+        self.rest_landed.d.next = self.landing.val() - self.step.val();
+        self.near.next = self.known.q.val() & self.near_at.q.val();
+        self.again.next = self.near.val() & self.same_at.q.val();
+        self.rises.next = self.near.val() & self.rises_at.q.val();
+        self.follows.next = self.opens.val() & self.rises.val() & self.follows_at.q.val();
+        self.length.next = self.reader.req_length.val().get_bits::<10>(0);
+        self.here.next =
+            self.follows.val() & self.within.q.val() & (self.length.val() <= self.rest.q.val());
+        self.coming.next = self.follows.val()
             & (!self.here.val())
             & self.flying.q.val()
             & self.wanted.q.val()
-            & (self.tail.val() <= self.landing.val());
+            & self.within_landed.q.val()
+            & (self.length.val() <= self.rest_landed.q.val());
+        self.ready.next = (self.state.q.val() == AheadState::Idle)
+            & self.reader.req_valid.val()
+            & (!(self.fresh.q.val() & self.near.val()));
 
         // How far the queue goes behind it.
         self.behind.next = 0.into();
@@ -147,34 +193,30 @@ impl Logic for Ahead {
         }
 
         // Requests: the reader's, else ahead of it.
-        self.asks.next = (self.state.q.val() == AheadState::Idle)
-            & self.reader.req_valid.val()
-            & (!self.here.val())
-            & (!self.coming.val())
-            & (!self.kinds.full.val());
-        self.starts.next = (self.state.q.val() == AheadState::Idle)
-            & self.reader.req_valid.val()
-            & self.here.val();
-        self.goes_ahead.next = (!self.asks.val())
-            & (!self.starts.val())
+        self.asks.next =
+            self.ready.val() & (!self.here.val()) & (!self.coming.val()) & (!self.kinds.full.val());
+        self.starts.next = self.ready.val() & self.here.val();
+        self.more.d.next =
+            (self.upto.q.val() < self.limit.q.val()) & (self.upto.q.val() <= self.low.val());
+        self.gap.next = self.limit.q.val() - self.upto.q.val();
+        self.more_bytes.d.next = self.gap.val();
+        if self.gap.val() > self.portion.val() {
+            self.more_bytes.d.next = self.portion.val();
+        }
+        self.more_address.d.next = self.base.q.val() + bit_cast::<64, 10>(self.upto.q.val());
+        self.goes_ahead.next = self.more.q.val()
             & self.known.q.val()
+            & (!self.reader.req_valid.val())
+            & (!self.fresh.q.val())
             & (!self.flying.q.val())
             & (!self.forget.val())
-            & (!self.kinds.full.val())
-            & (self.upto.q.val() < self.limit.q.val())
-            & (self.upto.q.val() <= self.low.val());
-        self.gap.next = self.limit.q.val() - self.upto.q.val();
-        self.ahead_bytes.next = self.gap.val();
-        if self.gap.val() > self.portion.val() {
-            self.ahead_bytes.next = self.portion.val();
-        }
-        self.ahead_address.next = self.base.q.val() + bit_cast::<64, 10>(self.upto.q.val());
+            & (!self.kinds.full.val());
         self.read.req_valid.next = self.asks.val() | self.goes_ahead.val();
         self.read.req_address.next = self.reader.req_address.val();
         self.read.req_length.next = self.reader.req_length.val();
         if self.goes_ahead.val() {
-            self.read.req_address.next = self.ahead_address.val();
-            self.read.req_length.next = bit_cast::<13, 10>(self.ahead_bytes.val());
+            self.read.req_address.next = self.more_address.q.val();
+            self.read.req_length.next = bit_cast::<13, 10>(self.more_bytes.q.val());
         }
         self.kinds.write.next =
             (self.asks.val() | self.goes_ahead.val()) & self.read.req_ready.val();
@@ -213,7 +255,12 @@ impl Logic for Ahead {
         self.restarts.next = self.opened.val() & (!self.again.val()) & (!self.starts.val());
         self.whole_lines.next =
             (self.length.val() + self.round_line.val()) & (!self.round_line.val());
+        self.fresh.d.next = self.opened.val()
+            | self.landed.val()
+            | (self.goes_ahead.val() & self.read.req_ready.val());
         if self.opened.val() & (!self.again.val()) {
+            self.base_region.d.next = self.region.val();
+            self.base_offset.d.next = self.offset.val();
             self.base.d.next = self.reader.req_address.val();
             self.owner.d.next = self.vi.val();
             self.known.d.next = true;
@@ -226,7 +273,7 @@ impl Logic for Ahead {
             self.wanted.d.next = false;
             if self.starts.val() {
                 self.from_now.next = 0.into();
-                self.upto_now.next = self.upto.q.val() - self.step.val();
+                self.upto_now.next = self.upto.q.val() - self.step_at.q.val();
                 self.wanted.d.next = self.wanted.q.val();
             }
         }
@@ -235,8 +282,8 @@ impl Logic for Ahead {
         if self.goes_ahead.val() & self.read.req_ready.val() {
             self.flying.d.next = true;
             self.wanted.d.next = true;
-            self.bytes.d.next = self.ahead_bytes.val();
-            self.fill.d.next = self.ahead_address.val().get_bits::<6>(3);
+            self.bytes.d.next = self.more_bytes.q.val();
+            self.fill.d.next = self.more_address.q.val().get_bits::<6>(3);
         }
         if self.landed.val() {
             self.flying.d.next = false;

@@ -80,11 +80,10 @@ pub struct Commit {
     // Payload.
     pub arrived: Signal<In, Bit>,
     pub fault: Signal<In, Bit>,
-    pub whole_frame: Signal<In, Bit>,
-    pub count: Signal<In, Bits<10>>,
     pub take: Signal<Out, Bit>,
     pub beat_waits: Signal<In, Bit>,
     pub payload_beat: Signal<In, Bits<64>>,
+    pub payload_last: Signal<In, Bit>,
     pub beat_valid: Signal<Out, Bit>,
     pub beat_ready: Signal<In, Bit>,
     pub beat_taken: Signal<Out, Bit>,
@@ -102,6 +101,8 @@ pub struct Commit {
     pub frame_word: Signal<Out, Bits<32>>,
     /// The end of a descriptor that was popped.
     pub retire: Signal<Out, Bit>,
+    /// What is to be retired, if anything is, is this stage's.
+    pub hands: Signal<Out, Bit>,
     pub retire_idle: Signal<In, Bit>,
     /// A descriptor that was not popped has failed: the first stage ends it.
     pub rescue: Signal<Out, Bit>,
@@ -142,7 +143,8 @@ pub struct Commit {
     total_at: DFF<Bits<20>>,
     fault_at: DFF<Bit>,
     dropped: DFF<Bit>,
-    moved: DFF<Bits<10>>,
+    /// The payload's last beat has moved.
+    moved: DFF<Bit>,
     // The payload has arrived, or there is none; it is to be checked.
     here: Signal<Local, Bit>,
     checks: Signal<Local, Bit>,
@@ -154,7 +156,6 @@ pub struct Commit {
     in_header: Signal<Local, Bit>,
     header_left: Signal<Local, Bits<2>>,
     moves_last: Signal<Local, Bit>,
-    moved_next: Signal<Local, Bits<10>>,
     drained: Signal<Local, Bit>,
     open: Signal<Local, Bit>,
     bad: Signal<Local, Bit>,
@@ -173,6 +174,7 @@ impl Logic for Commit {
         );
         self.idle.next = self.state.q.val() == CommitState::Idle;
         self.failing.next = self.fault_at.q.val() & (self.state.q.val() != CommitState::Idle);
+        self.hands.next = self.state.q.val() == CommitState::Hand;
         self.frame_kind.next = self.kind_at.q.val();
         self.frame_vi.next = self.vi_at.q.val();
         self.frame_peer_vi.next = self.peer_vi_at.q.val();
@@ -208,10 +210,8 @@ impl Logic for Commit {
             self.call_counts.next = self.some_sent.val();
         }
         self.in_header.next = self.header.q.val().any();
-        self.all_moved.next = (!self.in_header.val())
-            & ((!self.payload.q.val())
-                | (self.whole_frame.val() & (self.moved.q.val() == self.count.val())));
-        self.moved_next.next = self.moved.q.val() + 1;
+        self.all_moved.next =
+            (!self.in_header.val()) & ((!self.payload.q.val()) | self.moved.q.val());
         self.open.next = (self.in_header.val() | self.payload.q.val())
             & (!self.all_moved.val())
             & ((self.state.q.val() == CommitState::Wait)
@@ -233,12 +233,10 @@ impl Logic for Commit {
         if self.brings.val() {
             self.header.d.next = self.header_left.val();
         }
-        self.moves_last.next = self.moving.val()
-            & self.whole_frame.val()
-            & (self.moved_next.val() == self.count.val());
+        self.moves_last.next = self.moving.val() & self.payload_last.val();
         self.drained.next = self.all_moved.val() | self.moves_last.val();
-        if self.moving.val() {
-            self.moved.d.next = self.moved_next.val();
+        if self.moves_last.val() {
+            self.moved.d.next = true;
         }
         self.take.next = false;
         self.bad.next = self.cancelled.q.val() | self.fault_at.q.val() | self.dropped.q.val();
@@ -277,7 +275,7 @@ impl Logic for Commit {
                 self.total_at.d.next = self.total.val();
                 self.fault_at.d.next = false;
                 self.dropped.d.next = false;
-                self.moved.d.next = 0.into();
+                self.moved.d.next = false;
                 if self.load.val() {
                     self.state.d.next = CommitState::Wait;
                 }

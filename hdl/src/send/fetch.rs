@@ -56,6 +56,7 @@ pub struct Fetch {
     pub got: Signal<Out, Bit>,
     pub due: Signal<In, Bit>,
     pub same: Signal<In, Bit>,
+    pub same_vi: Signal<In, Bit>,
     pub number: Signal<In, Bits<16>>,
     pub connected: Signal<In, Bit>,
     pub some: Signal<In, Bit>,
@@ -240,6 +241,7 @@ impl Logic for Fetch {
         self.opening.due.next = self.due.val();
         self.opening.awaiting.next = self.ctx_awaiting.val();
         self.opening.same.next = self.same.val();
+        self.opening.same_vi.next = self.same_vi.val();
         self.opening.held.next = self.turn.holds.val();
         self.opening.any_refused.next = self.any_refused.val();
         self.opening.refused.next = self.refused.val();

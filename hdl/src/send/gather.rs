@@ -4,17 +4,17 @@
 //! ```text
 //! start, skip, length --> Pieces --> read requests (when `go`)
 //!                            `-----> lanes (FIFO) --> Pack --> beats (FIFO) --> out --> beat
-//!                        read responses -------------'   `--> arrivals, lengths (FIFOs)
+//!                        read responses -------------'   `--> arrivals (FIFO)
 //! ```
 //! A response cannot be held off, so the FIFO of beats takes two frames (1,024 beats): one that is
 //! handed to the channel, and the next one, which is read meanwhile. No more may be started. For
-//! each frame, in order: `arrived` (with `fault`: a read failed, the beats are worthless), and
-//! `whole_frame`, from when `count` is the number of its beats; `take` removes both.
+//! each frame, in order: `arrived` (with `fault`: a read failed, the beats are worthless), which `take`
+//! removes; its last beat says so.
 
 use super::pack::Pack;
 use crate::desc::Pieces;
 use crate::ifs::ReadClient;
-use crate::leaf::Fifo;
+use crate::leaf::{Fifo, Number};
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -39,29 +39,32 @@ pub struct Gather {
     pub read: ReadClient,
     pub arrived: Signal<Out, Bit>,
     pub fault: Signal<Out, Bit>,
-    pub whole_frame: Signal<Out, Bit>,
-    pub count: Signal<Out, Bits<10>>,
     pub take: Signal<In, Bit>,
     pub beat_valid: Signal<Out, Bit>,
     pub beat_data: Signal<Out, Bits<64>>,
+    /// It ends its frame.
+    pub beat_last: Signal<Out, Bit>,
     pub beat_ready: Signal<In, Bit>,
     faulty: DFF<Bit>,
-    counter: DFF<Bits<10>>,
     out_valid: DFF<Bit>,
-    out_data: DFF<Bits<64>>,
+    out_data: DFF<Bits<65>>,
+    /// `beats` holds none, also none on its way to its output.
+    clear: DFF<Bit>,
     pieces: Pieces,
     lanes: Fifo<7, 4>,
     pack: Pack,
-    beats: Fifo<64, 10>,
+    /// Bit 64: the frame's last one.
+    beats: Fifo<65, 10>,
     arrivals: Fifo<1, 2>,
-    lengths: Fifo<10, 2>,
     tail: Signal<Local, Bits<3>>,
     moved: Signal<Local, Bit>,
     available: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     fault_now: Signal<Local, Bit>,
     final_now: Signal<Local, Bit>,
-    counted: Signal<Local, Bits<10>>,
+    packed: Signal<Local, Bits<65>>,
+    brought: Signal<Local, Bits<65>>,
+    one: Number<16, 1>,
     free: Signal<Local, Bit>,
     passes: Signal<Local, Bit>,
     direct: Signal<Local, Bit>,
@@ -70,14 +73,13 @@ pub struct Gather {
 impl Logic for Gather {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, faulty, counter, out_valid, out_data);
-        clock!(self, clock, pieces, lanes, pack, beats, arrivals, lengths);
+        dff_setup!(self, clock, faulty, out_valid, out_data, clear);
+        clock!(self, clock, pieces, lanes, pack, beats, arrivals);
         self.pieces.reset.next = self.reset.val() | self.cancel.val();
         self.lanes.reset.next = self.reset.val();
         self.pack.reset.next = self.reset.val();
         self.beats.reset.next = self.reset.val();
         self.arrivals.reset.next = self.reset.val();
-        self.lengths.reset.next = self.reset.val();
 
         // Requests.
         self.issued.next = self.pieces.idle.val();
@@ -122,55 +124,43 @@ impl Logic for Gather {
         self.arrived.next = !self.arrivals.empty.val();
         self.fault.next = self.arrivals.data_out.val().any();
 
-        // Beats, and how many a frame has.
-        self.counted.next = self.counter.q.val() + 1;
-        if self.pack.beat_valid.val() {
-            self.counter.d.next = self.counted.val();
-        }
-        self.lengths.write.next = self.pack.finished.val();
-        self.lengths.data_in.next = self.counter.q.val();
-        if self.pack.beat_valid.val() {
-            self.lengths.data_in.next = self.counted.val();
-        }
-        if self.pack.finished.val() {
-            self.counter.d.next = 0.into();
-        }
-        self.lengths.read.next = self.take.val();
-        self.whole_frame.next = (!self.lengths.empty.val()) | self.pack.finished.val();
-        self.count.next = self.lengths.data_out.val();
-        if self.lengths.empty.val() {
-            self.count.next = self.lengths.data_in.val();
-        }
-
         // The register behind the FIFO takes a beat straight from the packer if nothing waits and
         // it is not taken at once.
-        self.direct.next = self.pack.beat_valid.val()
-            & (!self.out_valid.q.val())
-            & (!self.beats.level.val().any());
+        self.direct.next =
+            self.pack.beat_valid.val() & (!self.out_valid.q.val()) & self.clear.q.val();
         self.free.next = (!self.out_valid.q.val()) | self.beat_ready.val();
-        self.passes.next =
-            self.pack.beat_valid.val() & self.free.val() & (!self.beats.level.val().any());
+        self.passes.next = self.pack.beat_valid.val() & self.free.val() & self.clear.q.val();
+        // The packer ends a frame with a beat.
+        self.packed.next = bit_cast::<65, 64>(self.pack.beat.val())
+            | (bit_cast::<65, 1>(self.pack.finished.val().into()) << 64);
         self.beats.write.next = self.pack.beat_valid.val() & (!self.passes.val());
-        self.beats.data_in.next = self.pack.beat.val();
+        self.beats.data_in.next = self.packed.val();
         self.beats.read.next = (!self.beats.empty.val()) & self.free.val();
+        self.clear.d.next = (self.clear.q.val()
+            | ((self.beats.level.val() == self.one.val())
+                & (!self.beats.empty.val())
+                & self.free.val()))
+            & ((!self.pack.beat_valid.val()) | self.passes.val());
         self.beat_valid.next = self.out_valid.q.val() | self.direct.val();
-        self.beat_data.next = self.out_data.q.val();
+        self.brought.next = self.out_data.q.val();
         if self.direct.val() {
-            self.beat_data.next = self.pack.beat.val();
+            self.brought.next = self.packed.val();
         }
+        self.beat_data.next = self.brought.val().get_bits::<64>(0);
+        self.beat_last.next = self.brought.val().get_bit(64);
         if self.free.val() {
             self.out_valid.d.next = (self.passes.val()
                 & (!(self.direct.val() & self.beat_ready.val())))
                 | (!self.beats.empty.val());
-            self.out_data.d.next = self.pack.beat.val();
+            self.out_data.d.next = self.packed.val();
             if !self.beats.empty.val() {
                 self.out_data.d.next = self.beats.data_out.val();
             }
         }
         if self.reset.val() {
             self.faulty.d.next = false;
-            self.counter.d.next = 0.into();
             self.out_valid.d.next = false;
+            self.clear.d.next = true;
         }
     }
 }

@@ -9,12 +9,15 @@ pub struct Line {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub words: PushServer,
-    /// Looks at word 1 of `slot`; what it says stays in the registers below.
+    /// Looks at word 1 of `slot`, not at its data / what it says goes to the registers below.
     pub open: Signal<In, Bit>,
+    pub load: Signal<In, Bit>,
     pub slot: Signal<In, Bits<3>>,
     /// Slots that may be used again (pulses).
     pub free: Signal<In, Bits<8>>,
-    /// Bytes, 0 to 40, at once; beats; immediate data.
+    /// What word 1 says is the length, in the cycle of `load`.
+    pub length_now: Signal<Out, Bits<8>>,
+    /// Bytes, 0 to 40; beats; immediate data.
     pub length: Signal<Out, Bits<8>>,
     pub beats: Signal<Out, Bits<3>>,
     pub immediate: Signal<Out, Bit>,
@@ -50,10 +53,12 @@ impl Logic for Line {
 
         self.word_at.next = self.beat.val() + self.data_word.val();
         self.length.next = self.control.q.val().get_bits::<8>(0);
+        self.length_now.next = self.lines.read_data.val().get_bits::<8>(0);
         if self.open.val() {
             self.word_at.next = 1.into();
+        }
+        if self.load.val() {
             self.control.d.next = self.lines.read_data.val();
-            self.length.next = self.lines.read_data.val().get_bits::<8>(0);
         }
         self.lines.read_address.next =
             (bit_cast::<6, 3>(self.slot.val()) << 3) | bit_cast::<6, 3>(self.word_at.val());

@@ -1,6 +1,7 @@
 //! When the descriptor of the VI in hand is read: with its context, or, while some peer has no room, a cycle
 //! later, once it is known that this VI's peer is not one (see [`super::Refusals`]); else not before the pool
-//! has said that there is room.
+//! has said that there is room. Also a cycle later: that of the VI of the turn before, which may be the one
+//! that is resolved already and turns out to be another.
 
 use rust_hdl::prelude::*;
 
@@ -17,6 +18,8 @@ pub struct Opening {
     pub awaiting: Signal<In, Bit>,
     /// It is the VI and the descriptor of the turn before, which are resolved.
     pub same: Signal<In, Bit>,
+    /// It is that VI (known before).
+    pub same_vi: Signal<In, Bit>,
     pub held: Signal<In, Bit>,
     pub kept: Signal<Out, Bit>,
     /// A peer is noted / that of the VI in hand, from the cycle after it.
@@ -36,6 +39,7 @@ pub struct Opening {
     reads: Signal<Local, Bit>,
     blind: Signal<Local, Bit>,
     waits: Signal<Local, Bit>,
+    may_be_kept: Signal<Local, Bit>,
     is_kept: Signal<Local, Bit>,
 }
 
@@ -46,9 +50,10 @@ impl Logic for Opening {
         self.is_kept.next = self.held.val() & self.same.val() & (!self.awaiting.val());
         self.kept.next = self.is_kept.val();
         self.blind.next = self.awaiting.val() | self.rescuing.val();
-        self.reads.next =
-            self.got.val() & (self.rescuing.val() | (self.due.val() & (!self.is_kept.val())));
-        self.waits.next = self.any_refused.val() & (!self.blind.val());
+        // A rescue holds nothing: see `Turn`.
+        self.may_be_kept.next = self.held.val() & self.same_vi.val() & (!self.awaiting.val());
+        self.reads.next = self.got.val() & (self.rescuing.val() | self.due.val());
+        self.waits.next = (self.any_refused.val() & (!self.blind.val())) | self.may_be_kept.val();
         self.asks_first.next = self.late.q.val() & self.refused.val();
         self.start.next = (self.reads.val() & (!self.waits.val()))
             | (self.sends.val() & self.late.q.val() & (!self.refused.val()))
@@ -59,7 +64,7 @@ impl Logic for Opening {
             self.reaching_at.d.next = false;
         }
         if self.got.val() {
-            self.late.d.next = self.reads.val() & self.waits.val();
+            self.late.d.next = self.reads.val() & self.waits.val() & (!self.is_kept.val());
             self.reaching_at.d.next = self.blind.val();
         }
     }

@@ -82,13 +82,16 @@ pub struct Port {
     // In the cycle of `got`.
     /// The VI's head, or what it awaits, is to be looked at.
     pub due: Signal<Out, Bit>,
-    /// The VI and its token are those of the GET before.
+    /// The VI and its token are those of the GET before / the VI is (known before).
     pub same: Signal<Out, Bit>,
+    pub same_vi: Signal<Out, Bit>,
     pub ctx_awaiting: Signal<Out, Bit>,
     // Then and from then on.
     pub ctx_region: Signal<Out, Bits<16>>,
     pub ctx_offset: Signal<Out, Bits<26>>,
     // From the cycle after it.
+    pub head_region: Signal<Out, Bits<16>>,
+    pub head_offset: Signal<Out, Bits<26>>,
     pub number: Signal<Out, Bits<16>>,
     pub connected: Signal<Out, Bit>,
     pub domain: Signal<Out, Bits<8>>,
@@ -136,6 +139,7 @@ pub struct Port {
     state_connected: Number<2, { State::Connected as u64 }>,
     number_at: DFF<Bits<16>>,
     number_before: DFF<Bits<16>>,
+    same_vi_at: DFF<Bit>,
     vi_state: DFF<Bits<2>>,
     domain_at: DFF<Bits<8>>,
     tag_at: DFF<Bits<16>>,
@@ -171,7 +175,7 @@ pub struct Port {
 impl Logic for Port {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, owner, resting);
+        dff_setup!(self, clock, owner, resting, same_vi_at);
         dff_setup!(self, clock, number_at, number_before, vi_state, domain_at, tag_at, level);
         dff_setup!(self, clock, peer_vi_at, connection_at, max_transfer_at, region_at, offset_at);
         dff_setup!(self, clock, hint_at, some_at, covered_at, in_progress_at, progress_at, peer_at);
@@ -226,13 +230,15 @@ impl Logic for Port {
         } else if self.grant.val().get_bit(1) {
             self.vi.op.next = self.op_check.val();
             self.vi.vi.next = self.commit_vi.val();
-            self.vi.in_progress.next = self.commit_counts.val();
         } else if self.grant.val().get_bit(3) {
             self.vi.op.next = self.op_push.val();
             if self.push_back.val() {
                 self.vi.op.next = self.op_unpush.val();
             }
             self.vi.vi.next = self.push_vi.val();
+        }
+        if self.grant.val().get_bit(1) {
+            self.vi.in_progress.next = self.commit_counts.val();
         }
         self.frames_now.next = self.progress_at.q.val().get_bits::<7>(12);
         self.next_frame.next = self.frames_now.val() + 1;
@@ -271,7 +277,9 @@ impl Logic for Port {
         if self.finishing.val() {
             self.due.next = self.vi.ctx_awaiting.val() & self.vi.ctx_acked.val();
         }
-        self.same.next = (self.number_at.q.val() == self.number_before.q.val())
+        self.same_vi_at.d.next = self.number_at.q.val() == self.number_before.q.val();
+        self.same_vi.next = self.same_vi_at.q.val();
+        self.same.next = self.same_vi_at.q.val()
             & (self.vi.ctx_region.val() == self.region_at.q.val())
             & (self.vi.ctx_offset.val() == self.offset_at.q.val());
 
@@ -290,6 +298,8 @@ impl Logic for Port {
         self.acked_vi.next = self.vi.acked_vi.val();
         self.acked_left.next = self.vi.acked_left.val();
 
+        self.head_region.next = self.region_at.q.val();
+        self.head_offset.next = self.offset_at.q.val();
         self.number.next = self.number_at.q.val();
         self.connected.next = self.vi_state.q.val() == self.state_connected.val();
         self.domain.next = self.domain_at.q.val();

@@ -1,10 +1,13 @@
 //! Pushes whose data is here: sends them without a look at memory (contract 2.7, 2.8).
 //!
 //! ```text
-//! vi --> records (FIFO) --> Idle -> Ask -> Call -> Send -> Commit -> Hand -> Idle
-//! cq --> Line                |       `---> Pause -> Idle                (no room: tries again)
-//!                            `-> Return -> Idle        (a fence, too long, no room for too long)
+//! vi --> records (FIFO) --> front --> Idle -> Ask -> Call -> Send -> Commit -> Hand -> Idle
+//! cq --> Line                          |       |---> Pause -> Idle      (no room: tries again)
+//!                                      `-------`---> Return -> Idle     (a fence, too long, no room for too long)
 //! ```
+//! The record in front is a register, so that the question comes from registers. One that comes when nothing
+//! waits passes the FIFO by, and has its turn decided in the cycle in which it comes: Ask is the next one.
+//!
 //! The VI has nothing else to send meanwhile. The pool is asked at once, while the token is looked up; then
 //! the call PUSH counts the message, keeps the token for the ViAck, and lets the VI be scheduled
 //! again: from here on the frame has its place in the channel. A token that cannot be reached stops
@@ -113,6 +116,11 @@ pub struct Push {
     /// Pulse: the descriptor is known.
     pub checked: Signal<Out, Bit>,
     records: Fifo<110, 3>,
+    front: DFF<Bits<110>>,
+    has_front: DFF<Bit>,
+    /// Its data is longer than a message may be.
+    too_long: DFF<Bit>,
+    checked_out: DFF<Bit>,
     line: Line,
     state: DFF<PushState>,
     looking: DFF<Bit>,
@@ -132,9 +140,12 @@ pub struct Push {
     level_at: Signal<Local, Bits<3>>,
     segments: Signal<Local, Bits<5>>,
     fields: Signal<Local, Bits<110>>,
+    following: Signal<Local, Bits<110>>,
+    comes: Signal<Local, Bit>,
+    refills: Signal<Local, Bit>,
+    in_data: Signal<Local, Bit>,
     begins: Signal<Local, Bit>,
     returns: Signal<Local, Bit>,
-    too_long: Signal<Local, Bit>,
     good: Signal<Local, Bit>,
     all_moved: Signal<Local, Bit>,
     brought: Signal<Local, Bit>,
@@ -160,6 +171,7 @@ impl Logic for Push {
     fn update(&mut self) {
         dff_setup!(self, clock, state, looking, looked, reached, bus, beat, peer_vi_at);
         dff_setup!(self, clock, connection_at, message, dropped, returned, tries, pauses);
+        dff_setup!(self, clock, front, has_front, too_long, checked_out);
         clock!(self, clock, records, line);
         PushServer::link(&mut self.words, &mut self.line.words);
         self.line.reset.next = self.reset.val();
@@ -175,31 +187,41 @@ impl Logic for Push {
             | (bit_cast::<110, 6>(self.peer.val().get_bits::<6>(0)) << 85)
             | (bit_cast::<110, 19>(self.max_transfer.val().get_bits::<19>(0)) << 91);
         self.records.data_in.next = self.fields.val();
-        self.records.write.next = self.valid.val() & self.inline.val();
-        self.record.next = self.records.data_out.val();
+        self.comes.next = self.valid.val() & self.inline.val();
+        self.following.next = self.fields.val();
+        if !self.records.empty.val() {
+            self.following.next = self.records.data_out.val();
+        }
+        self.record.next = self.front.q.val();
         self.slot_at.next = self.record.val().get_bits::<3>(10);
         self.level_at.next = self.record.val().get_bits::<3>(82);
         self.ready.next = (!self.records.full.val()) & (!self.pause.val());
-        self.idle.next = self.records.empty.val() & (self.state.q.val() == PushState::Idle);
+        self.idle.next = (!self.has_front.q.val()) & (self.state.q.val() == PushState::Idle);
         self.owns.next =
             (self.state.q.val() != PushState::Idle) & (self.state.q.val() != PushState::Pause);
-        self.wants.next = (!self.records.empty.val()) | (self.state.q.val() != PushState::Idle);
+        self.wants.next = self.has_front.q.val() | (self.state.q.val() != PushState::Idle);
 
-        self.line.open.next = self.state.q.val() == PushState::Idle;
-        self.line.slot.next = self.slot_at.val();
+        // Word 1 is there before the push is posted.
+        self.in_data.next =
+            (self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send);
+        self.line.open.next = !self.in_data.val();
+        self.line.slot.next = self.following.val().get_bits::<3>(10);
+        if self.in_data.val() {
+            self.line.slot.next = self.slot_at.val();
+        }
         self.line.beat.next = self.beat.q.val();
-        self.too_long.next =
-            bit_cast::<19, 8>(self.line.length.val()) > self.record.val().get_bits::<19>(91);
 
-        // Whether the one in front may go; it must go back if it may not.
+        // Whether the one in front may go; it must go back if it may not. One that comes now may (`ready`),
+        // but for its length, which Ask looks at.
         self.returns.next = (self.state.q.val() == PushState::Idle)
-            & (!self.records.empty.val())
-            & (self.pause.val() | self.too_long.val() | self.tries.q.val().get_bit(5));
+            & self.has_front.q.val()
+            & (self.pause.val() | self.too_long.q.val() | self.tries.q.val().get_bit(5));
         self.begins.next = (self.state.q.val() == PushState::Idle)
-            & (!self.records.empty.val())
+            & (self.has_front.q.val() | self.comes.val())
             & (!self.returns.val())
             & self.turn.val();
-        self.checked.next = self.begins.val();
+        self.checked_out.d.next = self.begins.val();
+        self.checked.next = self.checked_out.q.val();
 
         // The token.
         self.segments.next = self.record.val().get_bits::<5>(55);
@@ -225,13 +247,12 @@ impl Logic for Push {
         }
 
         // The pool.
-        self.ask_valid.next = self.begins.val() | (self.state.q.val() == PushState::Ask);
+        self.ask_valid.next = (self.state.q.val() == PushState::Ask) & (!self.too_long.q.val());
         self.sequenced.next = self.level_at.val() != self.level_unreliable.val();
         self.to_peer.next = bit_cast::<8, 6>(self.record.val().get_bits::<6>(85));
         self.length.next = bit_cast::<13, 8>(self.line.length.val());
         self.all_moved.next = self.beat.q.val() == self.line.beats.val();
-        self.beat_valid.next = (!self.all_moved.val())
-            & ((self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send));
+        self.beat_valid.next = (!self.all_moved.val()) & self.in_data.val();
         self.beat_data.next = self.line.data.val();
         self.moves.next = self.beat_valid.val() & self.beat_ready.val();
         self.beat_after.next = self.beat.q.val() + 1;
@@ -284,7 +305,9 @@ impl Logic for Push {
                 }
             }
             PushState::Ask => {
-                if self.ask_done.val() {
+                if self.too_long.q.val() {
+                    self.state.d.next = PushState::Return;
+                } else if self.ask_done.val() {
                     self.state.d.next = PushState::Pause;
                     if self.ask_down.val() {
                         self.state.d.next = PushState::Return;
@@ -351,7 +374,17 @@ impl Logic for Push {
                 self.state.d.next = PushState::Idle;
             }
         }
-        self.records.read.next = self.ends.val();
+        self.refills.next = self.ends.val() | (!self.has_front.q.val());
+        self.records.write.next =
+            self.comes.val() & ((!self.refills.val()) | (!self.records.empty.val()));
+        self.records.read.next = self.refills.val() & (!self.records.empty.val());
+        self.line.load.next = self.refills.val();
+        if self.refills.val() {
+            self.front.d.next = self.following.val();
+            self.has_front.d.next = self.comes.val() | (!self.records.empty.val());
+            self.too_long.d.next = bit_cast::<19, 8>(self.line.length_now.val())
+                > self.following.val().get_bits::<19>(91);
+        }
         if self.ends.val() {
             self.tries.d.next = 0.into();
         }
@@ -367,6 +400,8 @@ impl Logic for Push {
         }
         if self.reset.val() {
             self.state.d.next = PushState::Idle;
+            self.has_front.d.next = false;
+            self.checked_out.d.next = false;
             self.looking.d.next = false;
             self.returned.d.next = false;
             self.tries.d.next = 0.into();

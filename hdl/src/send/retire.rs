@@ -57,6 +57,7 @@ pub struct Retire {
     bus_at: DFF<Bits<64>>,
     length_at: DFF<Bits<20>>,
     cause_at: DFF<Bits<4>>,
+    bad: DFF<Bit>,
     partial_at: DFF<Bit>,
     operation_at: DFF<Bits<2>>,
     unreliable_at: DFF<Bit>,
@@ -76,13 +77,13 @@ impl Logic for Retire {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, vi_at, bus_at, length_at, cause_at, partial_at);
-        dff_setup!(self, clock, unreliable_at, operation_at, answer_at);
+        dff_setup!(self, clock, unreliable_at, operation_at, answer_at, bad);
         self.verdict.cause.next = self.cause_at.q.val();
         self.verdict.operation.next = bit_cast::<3, 2>(self.operation_at.q.val()) << 1;
         self.verdict.immediate.next = false;
         self.verdict.detail.next = 0.into();
         self.verdict.partial.next = self.partial_at.q.val();
-        self.good.next = self.cause_at.q.val() == self.cause_done.val();
+        self.good.next = !self.bad.q.val();
         self.completes.next =
             (self.good.val() | self.verdict.completes.val()) & (!self.answer_at.q.val());
         self.blames_recv.next = self.answer_at.q.val();
@@ -116,6 +117,7 @@ impl Logic for Retire {
                 self.bus_at.d.next = self.bus.val();
                 self.length_at.d.next = self.length.val();
                 self.cause_at.d.next = self.cause.val();
+                self.bad.d.next = self.cause.val() != self.cause_done.val();
                 self.partial_at.d.next = self.partial.val();
                 self.operation_at.d.next = self.operation.val();
                 self.unreliable_at.d.next = self.unreliable.val();
