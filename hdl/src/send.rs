@@ -186,7 +186,7 @@ impl Logic for Send {
         self.quiet.next = self.fetch.idle.val()
             & (!self.port.acked_left.val())
             & self.commit.idle.val()
-            & self.retire.idle.val()
+            & self.retire.rests.val()
             & self.push.idle.val();
         self.pausing.d.next = self.quiet.val()
             & self.desc.idle.val()
@@ -448,6 +448,7 @@ impl Logic for Send {
         self.push.ctx_message.next = self.vi.ctx_message.val();
         self.port.push_valid.next = self.push.call_valid.val();
         self.port.push_back.next = self.push.call_back.val();
+        self.port.push_go.next = self.push.call_go.val();
         self.port.push_vi.next = self.push.call_vi.val();
         self.port.push_token.next = self.push.call_token.val();
         self.port.push_length.next = self.push.length.val();

@@ -448,6 +448,8 @@ pub(crate) struct Call {
     /// The answer goes out this cycle.
     pub done: bool,
     must_fall: bool,
+    /// The next call may come in the cycle after the answer.
+    pub follows: bool,
 }
 
 impl Call {
@@ -455,7 +457,7 @@ impl Call {
     pub(crate) fn observe(&mut self, valid: bool, random: &mut Random, pace: Pace) -> bool {
         if self.done {
             assert!(valid, "a call was lowered before its answer");
-            (self.done, self.must_fall) = (false, true);
+            (self.done, self.must_fall) = (false, !self.follows);
             return false;
         }
         if self.must_fall {

@@ -38,6 +38,7 @@ pub struct Port {
     /// PUSH, UNPUSH (`push_back`).
     pub push_valid: Signal<In, Bit>,
     pub push_back: Signal<In, Bit>,
+    pub push_go: Signal<In, Bit>,
     pub push_vi: Signal<In, Bits<16>>,
     pub push_token: Signal<In, Bits<47>>,
     pub push_length: Signal<In, Bits<13>>,
@@ -131,7 +132,6 @@ pub struct Port {
     pub is_write: Signal<In, Bit>,
     pub vi: ViSendClient,
     owner: DFF<Bits<4>>,
-    resting: DFF<Bit>,
     grant: Signal<Local, Bits<4>>,
     op_check: Number<4, 7>,
     op_unpush: Number<4, 8>,
@@ -175,7 +175,7 @@ pub struct Port {
 impl Logic for Port {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, owner, resting, same_vi_at);
+        dff_setup!(self, clock, owner, same_vi_at);
         dff_setup!(self, clock, number_at, number_before, vi_state, domain_at, tag_at, level);
         dff_setup!(self, clock, peer_vi_at, connection_at, max_transfer_at, region_at, offset_at);
         dff_setup!(self, clock, hint_at, some_at, covered_at, in_progress_at, progress_at, peer_at);
@@ -195,7 +195,7 @@ impl Logic for Port {
         self.vi.acked_ready.next = self.take_acked.val();
         self.is_connected.next = self.vi.ctx_state.val() == self.state_connected.val();
         self.grant.next = self.owner.q.val();
-        if (self.owner.q.val() == 0) & (!self.resting.q.val()) {
+        if self.owner.q.val() == 0 {
             if self.retire_valid.val() {
                 self.grant.next = 1.into();
             } else if self.commit_valid.val() {
@@ -207,7 +207,6 @@ impl Logic for Port {
             }
         }
         self.owner.d.next = self.grant.val();
-        self.resting.d.next = self.vi.done.val();
         if self.vi.done.val() {
             self.owner.d.next = 0.into();
         }
@@ -231,8 +230,10 @@ impl Logic for Port {
             self.vi.op.next = self.op_check.val();
             self.vi.vi.next = self.commit_vi.val();
         } else if self.grant.val().get_bit(3) {
-            self.vi.op.next = self.op_push.val();
-            if self.push_back.val() {
+            self.vi.op.next = 0.into();
+            if self.push_go.val() {
+                self.vi.op.next = self.op_push.val();
+            } else if self.push_back.val() {
                 self.vi.op.next = self.op_unpush.val();
             }
             self.vi.vi.next = self.push_vi.val();
@@ -370,7 +371,6 @@ impl Logic for Port {
         }
         if self.reset.val() {
             self.owner.d.next = 0.into();
-            self.resting.d.next = false;
         }
     }
 }

@@ -9,8 +9,8 @@
 //! waits passes the FIFO by, and has its turn decided in the cycle in which it comes: Ask is the next one.
 //!
 //! The VI has nothing else to send meanwhile. The pool is asked at once, while the token is looked up; then
-//! the call PUSH counts the message, keeps the token for the ViAck, and lets the VI be scheduled
-//! again: from here on the frame has its place in the channel. A token that cannot be reached stops
+//! the call PUSH, which is begun beside the question and is decided by its answer, counts the message, keeps the token for the
+//! ViAck, and lets the VI be scheduled again: from here on the frame has its place in the channel. A token that cannot be reached stops
 //! the VI, with its chunks given back. A push that cannot go goes back to the head of its queue,
 //! where the first stage finds it.
 //!
@@ -41,7 +41,7 @@ pub enum PushState {
     Send,
     /// Hands the frame to the channel, or gives its chunks back.
     Commit,
-    /// Hands the descriptor on.
+    /// Hands the descriptor on, if the last stage was not free before.
     Hand,
     /// Waits a little for room; the first stage may ask meanwhile.
     Pause,
@@ -98,7 +98,9 @@ pub struct Push {
     pub word: Signal<Out, Bits<32>>,
     // The VI table.
     pub call_valid: Signal<Out, Bit>,
+    /// What it is: UNPUSH, PUSH, or nothing yet (GET).
     pub call_back: Signal<Out, Bit>,
+    pub call_go: Signal<Out, Bit>,
     pub call_vi: Signal<Out, Bits<16>>,
     pub call_token: Signal<Out, Bits<47>>,
     pub call_done: Signal<In, Bit>,
@@ -133,6 +135,13 @@ pub struct Push {
     message: DFF<Bits<8>>,
     dropped: DFF<Bit>,
     returned: DFF<Bit>,
+    /// The call was begun in Ask and is not answered; it was in this try; it was PUSH a cycle ago.
+    early: DFF<Bit>,
+    tried: DFF<Bit>,
+    went: DFF<Bit>,
+    unpushed: Signal<Local, Bit>,
+    to_retire: Signal<Local, Bit>,
+    hands: Signal<Local, Bit>,
     tries: DFF<Bits<6>>,
     pauses: DFF<Bits<3>>,
     record: Signal<Local, Bits<110>>,
@@ -171,7 +180,7 @@ impl Logic for Push {
     fn update(&mut self) {
         dff_setup!(self, clock, state, looking, looked, reached, bus, beat, peer_vi_at);
         dff_setup!(self, clock, connection_at, message, dropped, returned, tries, pauses);
-        dff_setup!(self, clock, front, has_front, too_long, checked_out);
+        dff_setup!(self, clock, front, has_front, too_long, checked_out, early, tried, went);
         clock!(self, clock, records, line);
         PushServer::link(&mut self.words, &mut self.line.words);
         self.line.reset.next = self.reset.val();
@@ -281,22 +290,39 @@ impl Logic for Push {
         }
 
         // The VI table, the last stage.
-        self.call_valid.next = (self.state.q.val() == PushState::Call)
+        self.call_valid.next = self.early.q.val()
+            | (self.state.q.val() == PushState::Call)
             | ((self.state.q.val() == PushState::Return) & (!self.returned.q.val()));
-        self.call_back.next = self.state.q.val() == PushState::Return;
+        self.call_back.next = (self.state.q.val() == PushState::Return) & (!self.early.q.val());
+        // The call is under way before the answer of the pool is here; what it does is read in the cycle
+        // before `done`.
+        self.call_go.next = self.state.q.val() == PushState::Call;
+        self.went.d.next = self.state.q.val() == PushState::Call;
+        if self.call_done.val() {
+            self.early.d.next = false;
+        }
         self.call_vi.next = bit_cast::<16, 10>(self.record.val().get_bits::<10>(0));
         self.call_token.next = self.record.val().get_bits::<47>(13);
-        self.retire.next = (self.state.q.val() == PushState::Hand) & self.retire_idle.val();
+        // Not: Reception, whose end is the ViAck's, and what was stopped since.
+        self.to_retire.next = (!self.dropped.q.val())
+            & (!(self.reached.q.val() & (self.level_at.val() == self.level_reception.val())));
+        self.hands.next = (self.state.q.val() == PushState::Hand)
+            | ((self.state.q.val() == PushState::Commit)
+                & self.commit_done.val()
+                & self.to_retire.val());
+        self.retire.next = self.hands.val() & self.retire_idle.val();
         self.retire_bus.next = self.bus.q.val();
         self.unreliable.next = self.level_at.val() == self.level_unreliable.val();
         self.reached_now.next = self.reached.q.val();
 
         self.ends.next = false;
+        self.unpushed.next = false;
         match self.state.q.val() {
             PushState::Idle => {
                 self.beat.d.next = 0.into();
                 self.looked.d.next = false;
                 self.dropped.d.next = false;
+                self.tried.d.next = false;
                 if self.returns.val() {
                     self.state.d.next = PushState::Return;
                 } else if self.begins.val() {
@@ -305,6 +331,10 @@ impl Logic for Push {
                 }
             }
             PushState::Ask => {
+                self.tried.d.next = true;
+                if (!self.tried.q.val()) & (!self.too_long.q.val()) {
+                    self.early.d.next = true;
+                }
                 if self.too_long.q.val() {
                     self.state.d.next = PushState::Return;
                 } else if self.ask_done.val() {
@@ -318,7 +348,7 @@ impl Logic for Push {
                 }
             }
             PushState::Call => {
-                if self.call_done.val() {
+                if self.call_done.val() & self.went.q.val() {
                     self.peer_vi_at.d.next = self.ctx_peer_vi.val();
                     self.connection_at.d.next = self.ctx_connection.val();
                     self.message.d.next = self.ctx_message.val();
@@ -337,10 +367,7 @@ impl Logic for Push {
             PushState::Commit => {
                 if self.commit_done.val() {
                     self.state.d.next = PushState::Hand;
-                    if self.dropped.q.val()
-                        | (self.reached.q.val()
-                            & (self.level_at.val() == self.level_reception.val()))
-                    {
+                    if self.retire_idle.val() | (!self.to_retire.val()) {
                         self.ends.next = true;
                         self.state.d.next = PushState::Idle;
                     }
@@ -360,11 +387,12 @@ impl Logic for Push {
                 }
             }
             PushState::Return => {
-                // A look-up under way must end before the next one may begin.
-                if self.call_done.val() {
+                // A look-up under way must end before the next one may begin, and a call before UNPUSH.
+                self.unpushed.next = self.call_done.val() & (!self.early.q.val());
+                if self.unpushed.val() {
                     self.returned.d.next = true;
                 }
-                if (self.call_done.val() | self.returned.q.val()) & (!self.looking.q.val()) {
+                if (self.unpushed.val() | self.returned.q.val()) & (!self.looking.q.val()) {
                     self.ends.next = true;
                     self.returned.d.next = false;
                     self.state.d.next = PushState::Idle;
@@ -403,6 +431,7 @@ impl Logic for Push {
             self.has_front.d.next = false;
             self.checked_out.d.next = false;
             self.looking.d.next = false;
+            self.early.d.next = false;
             self.returned.d.next = false;
             self.tries.d.next = 0.into();
         }

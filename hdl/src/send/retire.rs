@@ -4,7 +4,8 @@
 //! Idle -> Status -> Complete -> [Stop ->] Idle     success, or completed with an error
 //!           `-> Stop -> Idle                       only the VI stops
 //! ```
-//! The record is taken with `load` while `idle`.
+//! The record is taken with `load` while `idle`. COMPLETE needs no answer, so it is only left for the port of
+//! the VI table, which may be another stage's for some cycles; the next record need not wait for that.
 
 use crate::desc::{Cause, Verdict};
 use crate::ifs::WriteClient;
@@ -18,7 +19,7 @@ pub enum RetireState {
     Idle,
     /// Writes length and status.
     Status,
-    /// Call: COMPLETE.
+    /// Leaves the call COMPLETE, when the one before it is done.
     Complete,
     /// Call: STOP.
     Stop,
@@ -41,6 +42,8 @@ pub struct Retire {
     /// No descriptor: an answer to a read of the peer has failed.
     pub answer: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
+    /// And no COMPLETE is left.
+    pub rests: Signal<Out, Bit>,
     /// The descriptor in hand is in error.
     pub error: Signal<Out, Bit>,
     pub call_valid: Signal<Out, Bit>,
@@ -53,6 +56,10 @@ pub struct Retire {
     pub stop_status: Signal<Out, Bits<32>>,
     pub write: WriteClient,
     state: DFF<RetireState>,
+    /// COMPLETE of this VI is to be called.
+    completing: DFF<Bit>,
+    completing_vi: DFF<Bits<16>>,
+    leaves: Signal<Local, Bit>,
     vi_at: DFF<Bits<16>>,
     bus_at: DFF<Bits<64>>,
     length_at: DFF<Bits<20>>,
@@ -77,7 +84,16 @@ impl Logic for Retire {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, vi_at, bus_at, length_at, cause_at, partial_at);
-        dff_setup!(self, clock, unreliable_at, operation_at, answer_at, bad);
+        dff_setup!(
+            self,
+            clock,
+            unreliable_at,
+            operation_at,
+            answer_at,
+            bad,
+            completing,
+            completing_vi
+        );
         self.verdict.cause.next = self.cause_at.q.val();
         self.verdict.operation.next = bit_cast::<3, 2>(self.operation_at.q.val()) << 1;
         self.verdict.immediate.next = false;
@@ -90,6 +106,7 @@ impl Logic for Retire {
         self.stops.next =
             (!self.good.val()) & ((!self.verdict.completes.val()) | (!self.unreliable_at.q.val()));
         self.idle.next = self.state.q.val() == RetireState::Idle;
+        self.rests.next = (self.state.q.val() == RetireState::Idle) & (!self.completing.q.val());
         self.error.next = (self.state.q.val() != RetireState::Idle) & (!self.good.val());
 
         self.write.valid.next = (self.state.q.val() == RetireState::Status) & self.completes.val();
@@ -101,13 +118,17 @@ impl Logic for Retire {
                 | (bit_cast::<64, 32>(self.verdict.status_word.val()) << 32);
         }
         self.write.last.next = true;
-        self.call_valid.next = (self.state.q.val() == RetireState::Complete)
-            | (self.state.q.val() == RetireState::Stop);
-        self.call_op.next = self.op_complete.val();
-        if self.state.q.val() == RetireState::Stop {
-            self.call_op.next = self.op_stop.val();
-        }
+        self.call_valid.next = self.completing.q.val() | (self.state.q.val() == RetireState::Stop);
+        self.call_op.next = self.op_stop.val();
         self.call_vi.next = self.vi_at.q.val();
+        if self.completing.q.val() {
+            self.call_op.next = self.op_complete.val();
+            self.call_vi.next = self.completing_vi.q.val();
+        }
+        if self.call_done.val() {
+            self.completing.d.next = false;
+        }
+        self.leaves.next = false;
         self.reason.next = self.verdict.reason.val();
         self.stop_status.next = self.verdict.stop_status.val();
 
@@ -130,19 +151,15 @@ impl Logic for Retire {
                 if !self.completes.val() {
                     self.state.d.next = RetireState::Stop;
                 } else if self.write.ready.val() {
+                    self.leaves.next = !self.completing.q.val();
                     self.state.d.next = RetireState::Complete;
                 }
             }
             RetireState::Complete => {
-                if self.call_done.val() {
-                    self.state.d.next = RetireState::Idle;
-                    if self.stops.val() {
-                        self.state.d.next = RetireState::Stop;
-                    }
-                }
+                self.leaves.next = !self.completing.q.val();
             }
             RetireState::Stop => {
-                if self.call_done.val() {
+                if self.call_done.val() & (!self.completing.q.val()) {
                     self.state.d.next = RetireState::Idle;
                 }
             }
@@ -150,7 +167,16 @@ impl Logic for Retire {
                 self.state.d.next = RetireState::Idle;
             }
         }
+        if self.leaves.val() {
+            self.completing.d.next = true;
+            self.completing_vi.d.next = self.vi_at.q.val();
+            self.state.d.next = RetireState::Idle;
+            if self.stops.val() {
+                self.state.d.next = RetireState::Stop;
+            }
+        }
         if self.reset.val() {
+            self.completing.d.next = false;
             self.state.d.next = RetireState::Idle;
         }
     }
