@@ -15,6 +15,7 @@
 
 mod ahead;
 mod buffer;
+mod caller;
 mod close;
 mod control;
 mod courier;
@@ -52,6 +53,7 @@ use crate::ifs::{
 use crate::leaf::Number;
 use crate::tpt::Lookups;
 use ahead::Ahead;
+use caller::Caller;
 use close::Close;
 use control::Control;
 use courier::Courier;
@@ -61,7 +63,7 @@ use judge::Judge;
 use nic_regs::counter::Counter;
 use nic_regs::desc::status;
 use nic_regs::event::Kind;
-use nic_regs::frame::{RDMA_HEADER_BYTES, Type};
+use nic_regs::frame::RDMA_HEADER_BYTES;
 use nic_regs::tpt::{RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
 use port::Port;
 use range::Range;
@@ -113,17 +115,21 @@ pub struct Recv {
     reads: Reads,
     /// A descriptor of a read was fetched, and is not counted yet.
     reply_fetched: DFF<Bit>,
-    // The header's fields.
-    kind: Signal<Local, Bits<8>>,
+    caller: Caller,
+    // The header's fields; what is derived from them is a cycle old, long before it is used.
+    kinds: Signal<Local, Bits<8>>,
+    data_length: DFF<Bits<13>>,
+    last: DFF<Bit>,
+    has_immediate: DFF<Bit>,
+    wants_ack: DFF<Bit>,
+    /// A cycle later.
+    stamps: DFF<Bits<3>>,
     length: Signal<Local, Bits<13>>,
     source: Signal<Local, Bits<8>>,
     dst_vi: Signal<Local, Bits<16>>,
     word: Signal<Local, Bits<32>>,
     first: Signal<Local, Bit>,
-    last: Signal<Local, Bit>,
     succeeded: Signal<Local, Bit>,
-    /// Bytes behind the RDMA header, if there is one.
-    data_length: Signal<Local, Bits<13>>,
     quiet: Signal<Local, Bit>,
     empty_placed: Signal<Local, Bit>,
     successor: Signal<Local, Bits<43>>,
@@ -131,16 +137,7 @@ pub struct Recv {
     is_write: Signal<Local, Bit>,
     is_request: Signal<Local, Bit>,
     is_response: Signal<Local, Bit>,
-    has_immediate: Signal<Local, Bit>,
-    wants_ack: Signal<Local, Bit>,
-    kind_data: Number<8, { Type::Data as u64 }>,
-    kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
     event_message: Number<32, { Kind::Message as u64 }>,
-    one: Number<16, 1>,
-    kind_message: Number<8, { Type::Message as u64 }>,
-    kind_write: Number<8, { Type::RdmaWrite as u64 }>,
-    kind_request: Number<8, { Type::ReadRequest as u64 }>,
-    kind_response: Number<8, { Type::ReadResponse as u64 }>,
     rdma_bytes: Number<13, { RDMA_HEADER_BYTES as u64 }>,
     rdma_beats: Number<10, { RDMA_HEADER_BYTES as u64 / 8 }>,
     op_receive: Number<3, { status::OP_RECEIVE as u64 >> 16 }>,
@@ -154,16 +151,17 @@ pub struct Recv {
 impl Logic for Recv {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, pausing, sampled, fetched, reply_fetched);
+        dff_setup!(self, clock, pausing, sampled, fetched, reply_fetched, stamps);
+        dff_setup!(self, clock, data_length, last, has_immediate, wants_ack);
         clock!(
             self, clock, hand, control, close, courier, port, scatter, finish, writer, ahead, range
         );
-        clock!(self, clock, tally, reply, lookups, frame_lookups, reads);
+        clock!(self, clock, tally, reply, lookups, frame_lookups, reads, caller);
         self.control.reset.next = self.reset.val();
         self.close.reset.next = self.reset.val();
         self.courier.reset.next = self.reset.val();
         self.port.reset.next = self.reset.val();
-        self.scatter.reset.next = self.reset.val() | self.control.cancel.val();
+        self.scatter.reset.next = self.reset.val();
         self.finish.reset.next = self.reset.val();
         self.writer.reset.next = self.reset.val();
         self.ahead.reset.next = self.reset.val();
@@ -175,7 +173,9 @@ impl Logic for Recv {
         ReadClient::link(&mut self.desc_read, &mut self.reads.read);
         ReadClient::join(&mut self.reply.read, &mut self.reads.first);
         ReadClient::join(&mut self.ahead.read, &mut self.reads.second);
-        TptClient::link(&mut self.desc_tpt, &mut self.lookups.tpt);
+        self.caller.reset.next = self.reset.val();
+        TptClient::link(&mut self.desc_tpt, &mut self.caller.tpt);
+        TptClient::join(&mut self.lookups.tpt, &mut self.caller.asker);
         TptClient::join(&mut self.frame_lookups.tpt, &mut self.lookups.first);
         TptClient::join(&mut self.range.tpt, &mut self.frame_lookups.first);
         TptClient::join(&mut self.reply.tpt, &mut self.frame_lookups.second);
@@ -197,28 +197,29 @@ impl Logic for Recv {
         self.ahead.peek_vi.next = self.hand.peek_vi.val();
 
         // Its header.
-        self.kind.next = self.hand.header0.val().get_bits::<8>(8);
+        self.kinds.next = self.hand.kinds.val();
+        self.is_data.next = self.kinds.val().get_bit(0);
+        self.is_write.next = self.kinds.val().get_bit(1);
+        self.is_request.next = self.kinds.val().get_bit(2);
+        self.is_response.next = self.kinds.val().get_bit(3);
         self.length.next = self.hand.header0.val().get_bits::<13>(16);
         self.source.next = self.hand.header0.val().get_bits::<8>(32);
         self.dst_vi.next = self.hand.header1.val().get_bits::<16>(0);
         self.first.next = self.hand.header1.val().get_bit(48);
-        self.last.next = self.hand.header1.val().get_bit(49);
         self.word.next = self.hand.header2.val().get_bits::<32>(32);
-        self.has_immediate.next = self.last.val() & self.hand.header1.val().get_bit(50);
-        self.wants_ack.next = self.hand.header1.val().get_bit(52);
-        self.is_request.next = self.kind.val() == self.kind_request.val();
-        self.is_response.next = self.kind.val() == self.kind_response.val();
+        self.last.d.next = self.hand.header1.val().get_bit(49);
+        self.has_immediate.d.next =
+            self.hand.header1.val().get_bit(49) & self.hand.header1.val().get_bit(50);
+        self.wants_ack.d.next = self.hand.header1.val().get_bit(52);
         if self.is_response.val() {
             // Its flags say nothing.
-            self.last.next = !self.word.val().any();
-            self.has_immediate.next = false;
-            self.wants_ack.next = false;
+            self.last.d.next = !self.word.val().any();
+            self.has_immediate.d.next = false;
+            self.wants_ack.d.next = false;
         }
-        self.is_data.next = self.kind.val() == self.kind_data.val();
-        self.is_write.next = self.kind.val() == self.kind_write.val();
-        self.data_length.next = self.length.val();
+        self.data_length.d.next = self.length.val();
         if self.is_write.val() | self.is_request.val() {
-            self.data_length.next = self.length.val() - self.rdma_bytes.val();
+            self.data_length.d.next = self.length.val() - self.rdma_bytes.val();
         }
 
         // Counters, stamps, fence.
@@ -234,18 +235,25 @@ impl Logic for Recv {
         self.tally.unmatched.next = self.judge.unmatched.val();
         self.tally.dropped.next = self.judge.dropped.val();
         self.tally.gap.next = self.judge.gap.val();
-        self.tally.empty.next = self.port.count.val() == 0;
+        self.tally.empty.next = self.port.empty.val();
         self.tally.unreliable.next = self.port.unreliable.val();
         self.tally.range_refused.next = self.control.range_refused.val();
         self.tally.message_refused.next = self.courier.refuse.val();
         self.counts.next = self.tally.counts.val() | self.fetched.q.val();
         self.sampled.d.next = self.sample_armed.val() & (self.sample_vi.val() == self.dst_vi.val());
-        self.stamp_matched.next = self.control.matched.val() & self.sampled.q.val();
         self.empty_placed.next =
-            self.control.matched.val() & (!self.data_length.val().any()) & self.last.val();
-        self.stamp_data_written.next =
-            (self.empty_placed.val() & self.sampled.q.val()) | self.writer.data_stamp.val();
-        self.stamp_status_written.next = self.writer.status_stamp.val();
+            self.control.matched.val() & (!self.data_length.q.val().any()) & self.last.q.val();
+        self.stamps.d.next =
+            bit_cast::<3, 1>((self.control.matched.val() & self.sampled.q.val()).into())
+                | (bit_cast::<3, 1>(
+                    ((self.empty_placed.val() & self.sampled.q.val())
+                        | self.writer.data_stamp.val())
+                    .into(),
+                ) << 1)
+                | (bit_cast::<3, 1>(self.writer.status_stamp.val().into()) << 2);
+        self.stamp_matched.next = self.stamps.q.val().get_bit(0);
+        self.stamp_data_written.next = self.stamps.q.val().get_bit(1);
+        self.stamp_status_written.next = self.stamps.q.val().get_bit(2);
         self.writer.sampled.next = self.sampled.q.val();
         self.finish.sampled.next = self.sampled.q.val();
         if self.finish.packet.val() {
@@ -264,13 +272,14 @@ impl Logic for Recv {
         self.control.pause.next = self.fence.pause.val();
         self.control.ready.next = self.ahead.ready.val() & self.reply.idle.val();
         self.control.valid.next = self.hand.valid.val();
-        self.control.is_message.next = self.kind.val() == self.kind_message.val();
+        self.control.is_message.next = self.kinds.val().get_bit(4);
         self.control.is_request.next = self.is_request.val();
         self.control.is_response.next = self.is_response.val();
-        self.control.length.next = self.data_length.val();
+        self.control.length.next = self.data_length.q.val();
         self.control.is_write.next = self.is_write.val();
-        self.control.has_immediate.next = self.has_immediate.val();
-        self.control.empty.next = self.port.count.val() == 0;
+        self.control.has_immediate.next = self.has_immediate.q.val();
+        self.control.empty.next = self.port.empty.val();
+        self.control.follows.next = self.hand.follows.val();
         self.control.header_ready.next = self.range.ready.val();
         self.control.answered.next = self.range.answered.val();
         self.control.granted.next = self.range.granted.val();
@@ -279,7 +288,7 @@ impl Logic for Recv {
             self.control.refusal.next = self.cause_rdma_read.val();
         }
         self.control.first.next = self.first.val();
-        self.control.last.next = self.last.val();
+        self.control.last.next = self.last.q.val();
         self.control.dropped.next = self.judge.dropped.val();
         self.control.acked.next = self.judge.acked.val();
         self.control.writes.next = self.judge.writes.val();
@@ -295,8 +304,8 @@ impl Logic for Recv {
         self.control.judged.next = self.judge.cause.val();
         self.control.busy.next = self.port.busy.val();
         self.control.unreliable.next = self.port.unreliable.val();
-        self.control.too_long.next =
-            self.port.whole.val() > bit_cast::<21, 20>(self.ahead.total.val());
+        self.control.too_long.next = self.port.too_long.val();
+        self.port.total_bytes.next = self.ahead.total.val();
         self.control.found.next = self.ahead.found.val();
         self.control.serving.next = self.ahead.serving.val();
         self.control.loaded.next = self.ahead.loaded.val();
@@ -309,11 +318,13 @@ impl Logic for Recv {
         self.close.save.next = self.control.save.val();
         self.close.pop.next = self.control.pop.val();
         self.close.fail.next = self.control.fail.val();
-        self.close.clear.next = self.control.idle.val();
+        self.close.clear.next = self.control.clear.val();
         self.close.completes.next = self.verdict.completes.val();
         self.close.unreliable.next = self.port.unreliable.val();
         self.close.foreign.next = self.control.foreign.val();
-        self.close.more.next = self.port.count.val() > self.one.val();
+        self.close.more.next = self.port.several.val();
+        self.close.direct.next = self.control.choosing.val();
+        self.close.next_ready.next = self.reply.next_ready.val() | (!self.is_response.val());
         self.close.done.next = self.port.done.val();
         self.close.need_next.next = self.port.need_next.val();
         self.close.loaded.next = self.ahead.loaded.val();
@@ -328,7 +339,7 @@ impl Logic for Recv {
         self.control.message_over.next = self.courier.over.val();
 
         // The rules.
-        self.judge.kind.next = self.kind.val();
+        self.judge.kinds.next = self.kinds.val();
         self.judge.first.next = self.first.val();
         self.judge.opening.next = self.hand.header2.val().get_bits::<8>(0) == 0;
         self.judge.ours.next = self.port.ours.val();
@@ -342,10 +353,10 @@ impl Logic for Recv {
         self.judge.inconsistent.next = self.port.inconsistent.val();
         self.judge.bad_read.next = self.port.bad_read.val();
         self.judge.placed.next = self.port.placed.val().any();
-        self.judge.empty.next = self.port.count.val() == 0;
+        self.judge.empty.next = self.port.empty.val();
         self.verdict.cause.next = self.control.cause.val();
         self.verdict.partial.next = self.control.partial.val();
-        self.verdict.immediate.next = self.has_immediate.val();
+        self.verdict.immediate.next = self.has_immediate.q.val();
         self.verdict.detail.next = self.word.val().get_bits::<8>(0);
         self.verdict.operation.next =
             (bit_cast::<3, 1>(self.control.telling.val().into()) << 1) | self.op_receive.val();
@@ -358,19 +369,17 @@ impl Logic for Recv {
         self.port.header1.next = self.hand.header1.val();
         self.port.header2.next = self.hand.header2.val();
         self.port.get.next = self.control.get.val();
+        self.port.getting.next = self.control.getting.val();
         self.port.save.next = self.close.saving.val();
         self.port.acked.next = self.control.ack.val();
-        self.port.pop.next =
-            self.close.popping.val() & (self.reply.next_ready.val() | (!self.is_response.val()));
+        self.port.pop.next = self.close.popping.val();
         self.port.stop.next = self.close.stopping.val();
         self.port.in_progress.next = self.control.in_progress.val();
         self.successor.next = self.ahead.successor.val();
         if self.is_response.val() {
             self.successor.next = self.reply.successor.val();
         }
-        self.port.next_region.next = self.successor.val().get_bits::<16>(0);
-        self.port.next_offset.next = self.successor.val().get_bits::<26>(16);
-        self.port.next_valid.next = self.successor.val().get_bit(42);
+        self.port.successor.next = self.successor.val();
         self.port.reason.next = self.verdict.reason.val();
         self.port.stop_status.next = self.verdict.stop_status.val();
         self.port.is_data.next = self.is_data.val();
@@ -379,10 +388,10 @@ impl Logic for Recv {
         self.port.is_response.next = self.is_response.val();
         self.port.address.next = self.range.address.val();
         self.port.handle.next = self.range.handle.val();
-        self.port.length.next = self.data_length.val();
+        self.port.length.next = self.data_length.q.val();
         self.port.rdma_total.next = self.range.total.val();
-        self.port.save_owes_ack.next = self.control.over.val() & self.wants_ack.val();
-        self.port.is_refuse.next = self.kind.val() == self.kind_refuse.val();
+        self.port.save_owes_ack.next = self.control.over.val() & self.wants_ack.q.val();
+        self.port.is_refuse.next = self.kinds.val().get_bit(6);
 
         // The range of an RDMA frame.
         self.range.load.next = self.control.load.val();
@@ -396,7 +405,7 @@ impl Logic for Recv {
             self.range.rights.next = self.right_read.val();
             self.range.whole.next = true;
         }
-        self.range.length.next = self.data_length.val();
+        self.range.length.next = self.data_length.q.val();
         self.range.tag.next = self.port.tag.val();
         self.range.domain.next = self.port.domain.val();
 
@@ -404,22 +413,22 @@ impl Logic for Recv {
         self.reply.want.next = self.control.reply.val();
         self.reply.again.next = self.close.want_next.val() & self.is_response.val();
         self.reply.pause.next = self.fence.pause.val() & self.control.idle.val();
-        self.reply.last.next = self.last.val();
+        self.reply.last.next = self.last.q.val();
         self.reply.vi.next = self.dst_vi.val();
-        self.reply.some.next = self.data_length.val().any();
+        self.reply.some.next = self.data_length.q.val().any();
         self.reply.tag.next = self.port.tag.val();
         self.reply.domain.next = self.port.domain.val();
         self.reply.region.next = self.port.region.val();
         self.reply.offset.next = self.port.offset.val();
         self.reply.hint.next = self.port.hint.val();
-        self.reply.several.next = self.port.count.val() > self.one.val();
+        self.reply.several.next = self.port.several.val();
         self.reply.whole.next = self.port.whole.val();
         self.reply.segment.next = self.scatter.segment.val();
 
         // Payload, status, messages.
         self.scatter.start.next = self.control.scatter.val();
         self.scatter.skip.next = self.port.placed.val();
-        self.scatter.length.next = self.data_length.val();
+        self.scatter.length.next = self.data_length.q.val();
         self.scatter.base.next = 0.into();
         self.scatter.segment_bus.next = self.ahead.segment_bus.val();
         self.scatter.segment_length.next = self.ahead.segment_length.val();
@@ -427,7 +436,7 @@ impl Logic for Recv {
             self.scatter.skip.next = 0.into();
             self.scatter.base.next = self.rdma_beats.val();
             self.scatter.segment_bus.next = self.range.bus.val();
-            self.scatter.segment_length.next = bit_cast::<32, 13>(self.data_length.val());
+            self.scatter.segment_length.next = bit_cast::<32, 13>(self.data_length.q.val());
         } else if self.is_response.val() {
             self.scatter.segment_bus.next = self.reply.segment_bus.val();
             self.scatter.segment_length.next = self.reply.segment_length.val();
@@ -448,16 +457,16 @@ impl Logic for Recv {
             self.finish.length.next = self.port.whole.val().get_bits::<20>(0);
         }
         self.finish.status_word.next = self.verdict.status_word.val();
-        self.finish.has_immediate.next = self.succeeded.val() & self.has_immediate.val();
+        self.finish.has_immediate.next = self.succeeded.val() & self.has_immediate.q.val();
         self.finish.immediate.next = self.word.val();
-        self.finish.owe_ack.next = self.succeeded.val() & self.wants_ack.val();
+        self.finish.owe_ack.next = self.succeeded.val() & self.wants_ack.q.val();
         self.finish.room.next =
             self.scatter.quiet.val() & (!self.writer.full.val()) & (!self.writer.high.val());
         self.finish.written.next = self.writer.status_written.val();
         self.writer.packet.next = self.scatter.packet.val() | self.finish.packet.val();
         self.writer.address.next = self.scatter.packet_address.val();
         self.writer.length.next = self.scatter.packet_length.val();
-        self.writer.is_final.next = self.scatter.packet_final.val() & self.last.val();
+        self.writer.is_final.next = self.scatter.packet_final.val() & self.last.q.val();
         self.writer.is_status.next = self.finish.packet.val();
         self.writer.beat.next = self.scatter.beat_write.val() | self.finish.beat.val();
         self.writer.data.next = self.scatter.beat_data.val();

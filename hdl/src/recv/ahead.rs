@@ -181,7 +181,7 @@ impl Logic for Ahead {
         self.jobs.more.next = self.loader.more.val();
         self.jobs.segments.next = self.loader.hint.val();
         self.subject.segments.next = self.loader.hint.val();
-        self.jobs.ended_row.next = self.loader.row.val();
+        self.jobs.ended_row.next = self.loader.ended_row.val();
         self.subject.tail_write.next = self.loader.tail_write.val();
         self.subject.tail_row.next = self.loader.row.val();
         self.subject.tail_bus.next = self.loader.tail_bus.val();
@@ -219,7 +219,7 @@ impl Logic for Ahead {
         self.loader.serving.next = self.jobs.serving.val();
         self.loader.hurry.next = self.jobs.hurry.val();
         self.loader.forget.next = self.jobs.forget.val();
-        self.loader.row_busy.next = self.jobs.row_write.val();
+        self.loader.row_busy.next = self.jobs.row_busy.val();
 
         // Entries are written before they are offered.
         self.shelf.fetch_vi.next = self.jobs.vi.val();

@@ -2,10 +2,11 @@
 //! stops; a stop waits for everything that was written (contract 5.3, 6.1).
 //!
 //! ```text
-//! save: Idle -> Save -> Wait -> Idle          pop: Idle -> Pop -> Wait -> Idle
-//! fail: Idle -> Fail -> [Pop ->] Wait -> [Stop ->] Idle
-//! a pop that needs Next again: Pop -> Reread -> Pop
+//! save: Idle -> Save -> [Wait ->] Idle        pop: Idle -> [Ready ->] Pop -> [Wait ->] Idle
+//! fail: Idle -> Fail -> [Ready -> Pop ->] Wait -> [Stop ->] Idle
+//! a pop that needs Next again: Pop -> Reread -> Ready -> Pop
 //! ```
+//! A call to the VI table is a pulse with the step into its state.
 
 use rust_hdl::prelude::*;
 
@@ -13,17 +14,19 @@ use rust_hdl::prelude::*;
 pub enum CloseState {
     /// Waits for a command.
     Idle,
-    /// Call: POP.
+    /// Waits for the successor, which is the loader's or the reply's, and calls POP.
+    Ready,
+    /// POP is under way.
     Pop,
     /// Waits for Next, read again.
     Reread,
-    /// Call: SAVE.
+    /// SAVE is under way.
     Save,
     /// Chooses how to end a failed descriptor or VI.
     Fail,
     /// Waits until the payload was read, or, before a stop, everything is accepted.
     Wait,
-    /// Call: STOP.
+    /// STOP is under way.
     Stop,
 }
 
@@ -34,6 +37,8 @@ pub struct Close {
     // Commands (pulses, while no frame is being closed), and the answer.
     pub save: Signal<In, Bit>,
     pub pop: Signal<In, Bit>,
+    /// With `pop`: its descriptor and the successor are the shelf's, and known.
+    pub direct: Signal<In, Bit>,
     pub fail: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
     /// No frame is in hand.
@@ -44,7 +49,9 @@ pub struct Close {
     /// The descriptor is the loader's result; the posted count is above 1.
     pub foreign: Signal<In, Bit>,
     pub more: Signal<In, Bit>,
-    // Calls to the VI table.
+    // Calls to the VI table: pulses, and their answer.
+    /// The successor is known.
+    pub next_ready: Signal<In, Bit>,
     pub done: Signal<In, Bit>,
     pub need_next: Signal<In, Bit>,
     pub saving: Signal<Out, Bit>,
@@ -77,9 +84,12 @@ impl Logic for Close {
     fn update(&mut self) {
         dff_setup!(self, clock, state, stops, renewed_at, hold_at);
         self.over.next = false;
-        self.saving.next = self.state.q.val() == CloseState::Save;
-        self.popping.next = self.state.q.val() == CloseState::Pop;
-        self.stopping.next = self.state.q.val() == CloseState::Stop;
+        self.saving.next = (self.state.q.val() == CloseState::Idle) & self.save.val();
+        self.popping.next =
+            ((self.state.q.val() == CloseState::Idle) & self.pop.val() & self.direct.val())
+                | ((self.state.q.val() == CloseState::Ready) & self.next_ready.val());
+        self.stopping.next =
+            (self.state.q.val() == CloseState::Wait) & self.stops.q.val() & self.quiet.val();
         self.want_next.next = self.state.q.val() == CloseState::Reread;
         self.renewed.next = self.renewed_at.q.val();
         self.hold.next = self.hold_at.q.val();
@@ -99,7 +109,10 @@ impl Logic for Close {
                 if self.save.val() {
                     self.state.d.next = CloseState::Save;
                 } else if self.pop.val() {
-                    self.state.d.next = CloseState::Pop;
+                    self.state.d.next = CloseState::Ready;
+                    if self.direct.val() {
+                        self.state.d.next = CloseState::Pop;
+                    }
                 } else if self.fail.val() {
                     self.state.d.next = CloseState::Fail;
                 }
@@ -108,6 +121,11 @@ impl Logic for Close {
                 self.stops.d.next = !(self.completes.val() & self.unreliable.val());
                 self.state.d.next = CloseState::Wait;
                 if self.completes.val() {
+                    self.state.d.next = CloseState::Ready;
+                }
+            }
+            CloseState::Ready => {
+                if self.next_ready.val() {
                     self.state.d.next = CloseState::Pop;
                 }
             }
@@ -115,6 +133,10 @@ impl Logic for Close {
                 if self.popped.val() {
                     self.hold_at.d.next = true;
                     self.state.d.next = CloseState::Wait;
+                    if self.handed.val() & (!self.stops.q.val()) {
+                        self.over.next = true;
+                        self.state.d.next = CloseState::Idle;
+                    }
                 } else if self.done.val() {
                     self.state.d.next = CloseState::Reread;
                 }
@@ -122,12 +144,16 @@ impl Logic for Close {
             CloseState::Reread => {
                 if self.loaded.val() {
                     self.renewed_at.d.next = true;
-                    self.state.d.next = CloseState::Pop;
+                    self.state.d.next = CloseState::Ready;
                 }
             }
             CloseState::Save => {
                 if self.done.val() {
                     self.state.d.next = CloseState::Wait;
+                    if self.handed.val() {
+                        self.over.next = true;
+                        self.state.d.next = CloseState::Idle;
+                    }
                 }
             }
             CloseState::Wait => {

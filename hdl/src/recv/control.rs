@@ -1,7 +1,7 @@
 //! What happens to the frame at the head: the state machine of the receive engine.
 //!
 //! ```text
-//! Idle -> Get -> Match -> Choose -> [Resolve -> ... ->] Check -> Close -> Idle
+//! Idle -> Get -> [Match ->] Choose -> [Resolve -> ... ->] Close -> Idle
 //!   ViAck: Choose -> Acked -> Release -> Idle;  ViRefuse, Fin: Choose -> Close -> Idle
 //!   Message: Idle -> Message -> [Refuse ->] Release
 //!   RDMA write: Get -> Match -> Choose -> Range -> [Over ->] Close -> Idle
@@ -10,7 +10,8 @@
 //!   read response: Get -> Match -> Choose -> Reply -> Close -> Idle
 //!   dropped: Choose -> Release -> Idle, or Choose -> Close -> Idle
 //! ```
-//! What Close does, [`super::close`] says.
+//! What Close does, [`super::close`] says. The frame behind one that is given back goes right on to Get,
+//! unless it has to be alone, has an RDMA header, or somebody waits for Idle (a fence).
 
 use super::state::RecvState;
 use crate::desc::{Cause, Outcome};
@@ -26,6 +27,8 @@ pub struct Control {
     pub ready: Signal<In, Bit>,
     // The frame.
     pub valid: Signal<In, Bit>,
+    /// See [`super::hand`].
+    pub follows: Signal<In, Bit>,
     pub is_message: Signal<In, Bit>,
     pub is_request: Signal<In, Bit>,
     pub is_response: Signal<In, Bit>,
@@ -50,7 +53,7 @@ pub struct Control {
     pub unreliable: Signal<In, Bit>,
     /// The receive queue is empty.
     pub empty: Signal<In, Bit>,
-    /// The message is longer than the descriptor's segments.
+    /// The message is longer than the descriptor's segments: known in Choose.
     pub too_long: Signal<In, Bit>,
     /// The descriptor is at hand.
     pub found: Signal<In, Bit>,
@@ -78,9 +81,10 @@ pub struct Control {
     pub want: Signal<Out, Bit>,
     /// The descriptor is the loader's result and not the shelf's.
     pub foreign: Signal<Out, Bit>,
-    // Calls to the VI table.
+    // Calls to the VI table: pulses, and their answer; a `get` is under way.
     pub done: Signal<In, Bit>,
     pub get: Signal<Out, Bit>,
+    pub getting: Signal<Out, Bit>,
     pub ack: Signal<Out, Bit>,
     pub in_progress: Signal<Out, Bit>,
     // The frame's end: commands to `super::close`, and its answer.
@@ -92,7 +96,6 @@ pub struct Control {
     pub finishing: Signal<In, Bit>,
     // Payload and completion.
     pub scatter: Signal<Out, Bit>,
-    pub cancel: Signal<Out, Bit>,
     /// Everything of this and all earlier frames is accepted and announced.
     pub quiet: Signal<In, Bit>,
     /// See [`Cause`].
@@ -103,6 +106,8 @@ pub struct Control {
     pub message_over: Signal<In, Bit>,
     pub give_back: Signal<Out, Bit>,
     pub idle: Signal<Out, Bit>,
+    /// No frame is in hand, or its context is not known yet: what the last one left is forgotten.
+    pub clear: Signal<Out, Bit>,
     pub matched: Signal<Out, Bit>,
     // For `super::tally`.
     pub choosing: Signal<Out, Bit>,
@@ -115,13 +120,20 @@ pub struct Control {
     over_at: DFF<Bit>,
     telling_at: DFF<Bit>,
     cause_at: DFF<Bits<4>>,
+    /// The shelf's answer follows the VI's number: so many cycles of this frame have passed.
+    age: DFF<Bits<4>>,
+    settled: Signal<Local, Bit>,
     starts: Signal<Local, Bit>,
+    chains: Signal<Local, Bit>,
+    gives: Signal<Local, Bit>,
+    fits: Signal<Local, Bit>,
     /// It waits for everything before it: a message for its event; a response because the VI still
     /// counts as reading until the completion is announced.
     alone: Signal<Local, Bit>,
     some: Signal<Local, Bit>,
     places: Signal<Local, Bit>,
     ignored: Signal<Local, Bit>,
+    young: Number<4, 1>,
     cause_length: Number<4, { Cause::Length as u64 }>,
     cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
     failed_protection: Number<3, { Outcome::Protection as u64 }>,
@@ -131,7 +143,7 @@ impl Logic for Control {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, broken, partial_at, in_progress_at);
-        dff_setup!(self, clock, foreign_at, cause_at, over_at, telling_at);
+        dff_setup!(self, clock, foreign_at, cause_at, over_at, telling_at, age);
         self.idle.next = self.state.q.val() == RecvState::Idle;
         self.choosing.next = self.state.q.val() == RecvState::Choose;
         self.range_refused.next =
@@ -143,18 +155,35 @@ impl Logic for Control {
             & (!self.pause.val())
             & (self.quiet.val() | (!self.alone.val()));
         self.some.next = self.length.val().any();
+        self.gives.next = (self.state.q.val() == RecvState::Release)
+            | ((self.state.q.val() == RecvState::Close) & self.closed.val());
+        self.give_back.next = self.gives.val();
+        self.chains.next =
+            self.gives.val() & self.follows.val() & self.ready.val() & (!self.pause.val());
+        self.clear.next =
+            (self.state.q.val() == RecvState::Idle) | (self.state.q.val() == RecvState::Get);
+        self.getting.next = self.state.q.val() == RecvState::Get;
+        self.age.d.next = (self.age.q.val() << 1) | self.young.val();
+        if self.starts.val() | self.chains.val() {
+            self.age.d.next = 0.into();
+        }
+        self.settled.next = self.age.q.val().get_bit(3);
+        self.fits.next = (self.state.q.val() == RecvState::Choose)
+            & self.takes.val()
+            & (!self.telling_at.q.val())
+            & self.found.val()
+            & (!self.too_long.val());
 
         // The prefetcher.
         self.want.next = (self.state.q.val() == RecvState::Resolve) & (!self.found.val());
         self.foreign.next = self.foreign_at.q.val();
 
         // Calls.
-        self.get.next =
-            (self.starts.val() & (!self.is_message.val())) | (self.state.q.val() == RecvState::Get);
+        self.get.next = (self.starts.val() & (!self.is_message.val())) | self.chains.val();
         self.save.next = false;
         self.pop.next = false;
         self.fail.next = false;
-        self.ack.next = self.state.q.val() == RecvState::Acked;
+        self.ack.next = false;
         self.in_progress.next = self.in_progress_at.q.val();
 
         // The segments of a descriptor that tells of an RDMA write are not looked at.
@@ -176,28 +205,21 @@ impl Logic for Control {
                 & self.reply_good.val());
 
         // Payload and completion.
-        self.scatter.next = self.some.val()
-            & (self.places.val()
-                | ((self.state.q.val() == RecvState::Choose)
-                    & self.takes.val()
-                    & (!self.telling_at.q.val())
-                    & self.found.val()));
-        self.cancel.next = (self.state.q.val() == RecvState::Check) & self.too_long.val();
-        self.matched.next =
-            self.places.val() | ((self.state.q.val() == RecvState::Check) & (!self.too_long.val()));
+        self.scatter.next = self.some.val() & (self.places.val() | self.fits.val());
+        self.matched.next = self.places.val() | self.fits.val();
         self.cause.next = self.cause_at.q.val();
         self.partial.next = self.partial_at.q.val() & (!self.telling_at.q.val());
         self.message.next = false;
-        self.give_back.next = (self.state.q.val() == RecvState::Release)
-            | ((self.state.q.val() == RecvState::Close) & self.closed.val());
+        if self.clear.val() {
+            self.in_progress_at.d.next = false;
+            self.foreign_at.d.next = false;
+            self.over_at.d.next = false;
+            self.telling_at.d.next = false;
+            self.cause_at.d.next = 0.into();
+        }
 
         match self.state.q.val() {
             RecvState::Idle => {
-                self.in_progress_at.d.next = false;
-                self.foreign_at.d.next = false;
-                self.over_at.d.next = false;
-                self.telling_at.d.next = false;
-                self.cause_at.d.next = 0.into();
                 if self.starts.val() {
                     self.state.d.next = RecvState::Get;
                     if self.is_message.val() {
@@ -209,14 +231,18 @@ impl Logic for Control {
             RecvState::Get => {
                 if self.done.val() {
                     self.state.d.next = RecvState::Match;
+                    if self.settled.val() & self.header_ready.val() & (!self.finishing.val()) {
+                        self.state.d.next = RecvState::Choose;
+                    }
                 }
             }
             RecvState::Match => {
-                if self.header_ready.val() & (!self.finishing.val()) {
+                if self.settled.val() & self.header_ready.val() & (!self.finishing.val()) {
                     self.state.d.next = RecvState::Choose;
                 }
             }
             RecvState::Choose => {
+                self.in_progress_at.d.next = self.takes.val();
                 self.cause_at.d.next = self.judged.val();
                 self.broken.d.next = self.breaks.val();
                 self.partial_at.d.next = self.partly.val();
@@ -238,6 +264,7 @@ impl Logic for Control {
                     self.save.next = true;
                     self.state.d.next = RecvState::Close;
                 } else if self.acked.val() {
+                    self.ack.next = true;
                     self.state.d.next = RecvState::Acked;
                 } else if self.writes.val() {
                     self.state.d.next = RecvState::Range;
@@ -247,7 +274,15 @@ impl Logic for Control {
                     self.fail.next = true;
                     self.state.d.next = RecvState::Close;
                 } else if self.takes.val() & self.found.val() {
-                    self.state.d.next = RecvState::Check;
+                    self.state.d.next = RecvState::Close;
+                    if self.too_long.val() {
+                        self.cause_at.d.next = self.cause_length.val();
+                        self.fail.next = true;
+                    } else if self.last.val() {
+                        self.pop.next = true;
+                    } else {
+                        self.save.next = true;
+                    }
                 } else if self.takes.val() | self.breaks.val() {
                     self.state.d.next = RecvState::Resolve;
                 }
@@ -278,6 +313,7 @@ impl Logic for Control {
                     self.save.next = !self.is_request.val();
                     self.state.d.next = RecvState::Close;
                     if self.is_request.val() {
+                        self.ack.next = true;
                         self.state.d.next = RecvState::Acked;
                     }
                 }
@@ -308,18 +344,6 @@ impl Logic for Control {
                     self.state.d.next = RecvState::Choose;
                 }
             }
-            RecvState::Check => {
-                self.in_progress_at.d.next = true;
-                self.state.d.next = RecvState::Close;
-                if self.too_long.val() {
-                    self.cause_at.d.next = self.cause_length.val();
-                    self.fail.next = true;
-                } else if self.last.val() {
-                    self.pop.next = true;
-                } else {
-                    self.save.next = true;
-                }
-            }
             RecvState::Acked => {
                 if self.done.val() {
                     self.state.d.next = RecvState::Release;
@@ -328,11 +352,20 @@ impl Logic for Control {
             RecvState::Close => {
                 if self.closed.val() {
                     self.state.d.next = RecvState::Idle;
+                    if self.chains.val() {
+                        self.state.d.next = RecvState::Get;
+                    }
                 }
             }
             RecvState::Message => {
                 if self.message_over.val() {
                     self.state.d.next = RecvState::Release;
+                }
+            }
+            RecvState::Release => {
+                self.state.d.next = RecvState::Idle;
+                if self.chains.val() {
+                    self.state.d.next = RecvState::Get;
                 }
             }
             _ => {

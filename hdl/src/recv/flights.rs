@@ -52,6 +52,8 @@ pub struct Flights {
     stream_row: DFF<Bits<4>>,
     count: DFF<Bits<3>>,
     goal_at: DFF<Bits<3>>,
+    /// `vi` is the stream's: a cycle old, and `vi` is stable for longer before that is asked.
+    same: DFF<Bit>,
     streaming: Signal<Local, Bit>,
     adopts: Signal<Local, Bit>,
     others: Signal<Local, Bit>,
@@ -68,15 +70,15 @@ pub struct Flights {
 impl Logic for Flights {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, rows, on, sure, stream_vi, stream_row, count, goal_at);
+        dff_setup!(self, clock, rows, on, sure, stream_vi, stream_row, count, goal_at, same);
         self.streaming.next = self.count.q.val().any();
         self.any.next = self.streaming.val() | self.rows.q.val().any();
         self.flying.next = self.rows.q.val().get_bit(self.row.val().index())
             | (self.streaming.val() & (self.stream_row.q.val() == self.row.val()));
         self.frame_flying.next = self.rows.q.val().get_bit(self.frame_row.val().index())
             | (self.streaming.val() & (self.stream_row.q.val() == self.frame_row.val()));
-        self.confirmed.next =
-            self.on.q.val() & self.sure.q.val() & (self.stream_vi.q.val() == self.vi.val());
+        self.same.d.next = self.stream_vi.q.val() == self.vi.val();
+        self.confirmed.next = self.on.q.val() & self.sure.q.val() & self.same.q.val();
         self.goal.next = self.goal_at.q.val();
 
         // Reads that are not the stream's: at most one a row.
@@ -116,8 +118,7 @@ impl Logic for Flights {
             self.goal_at.d.next = self.goal_at.q.val() + self.lines.val();
         } else if self.order.val() & self.adopts.val() {
             self.on.d.next = true;
-            self.sure.d.next =
-                self.on.q.val() & self.sure.q.val() & (self.stream_vi.q.val() == self.vi.val());
+            self.sure.d.next = self.on.q.val() & self.sure.q.val() & self.same.q.val();
             self.stream_vi.d.next = self.vi.val();
             self.stream_row.d.next = self.row.val();
             self.goal_at.d.next = self.place.val() + self.lines.val();

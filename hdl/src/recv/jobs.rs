@@ -61,6 +61,8 @@ pub struct Jobs {
     pub put: Signal<In, Bits<3>>,
     pub taken: Signal<In, Bits<3>>,
     pub row_write: Signal<Out, Bit>,
+    /// A row may be written in this cycle: known from the state alone.
+    pub row_busy: Signal<Out, Bit>,
     pub row_address: Signal<Out, Bits<4>>,
     pub row_data: Signal<Out, Bits<14>>,
     // The loader: a descriptor, or Next (`again`) of the one at `bus`; for the frame or ahead.
@@ -114,8 +116,10 @@ pub struct Jobs {
     predicted_at: DFF<Bit>,
     // The last job was the stream's: its context and count still stand.
     fresh: DFF<Bit>,
-    // Nothing was on its way a cycle ago: the frame has seen what came.
+    // Nothing was on its way for two cycles: the frame has seen what came.
     calm: DFF<Bit>,
+    resting: DFF<Bit>,
+    quiet: Signal<Local, Bit>,
     accept: Signal<Local, Bit>,
     blocked: Signal<Local, Bit>,
     sure: Signal<Local, Bit>,
@@ -136,9 +140,11 @@ impl Logic for Jobs {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, sweep, vi_at, serving_at, again_at, predicted_at, calm);
-        dff_setup!(self, clock, row_at, fresh);
+        dff_setup!(self, clock, row_at, fresh, resting);
         clock!(self, clock, flights, hints, rows);
-        self.calm.d.next = (self.state.q.val() == JobState::Idle) & (!self.flights.any.val());
+        self.quiet.next = (self.state.q.val() == JobState::Idle) & (!self.flights.any.val());
+        self.resting.d.next = self.quiet.val();
+        self.calm.d.next = self.quiet.val() & self.resting.q.val();
         self.paused.next = self.state.q.val() == JobState::Paused;
         self.ready.next =
             (self.state.q.val() != JobState::Clear) & (self.state.q.val() != JobState::Paused);
@@ -219,6 +225,10 @@ impl Logic for Jobs {
         self.claimed.next = self.valid_bit.val()
             | (bit_cast::<14, 10>(self.vi_at.q.val()) << 3)
             | bit_cast::<14, 3>(self.taken.val());
+        self.row_busy.next = (self.state.q.val() == JobState::Clear)
+            | (self.state.q.val() == JobState::Row)
+            | (self.state.q.val() == JobState::Claim)
+            | (self.state.q.val() == JobState::Weigh);
         self.row_write.next = false;
         self.row_address.next = self.row_at.q.val();
         self.row_data.next = self.claimed.val();

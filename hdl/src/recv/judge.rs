@@ -4,12 +4,12 @@
 
 use crate::desc::Cause;
 use crate::leaf::Number;
-use nic_regs::frame::Type;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
 pub struct Judge {
-    pub kind: Signal<In, Bits<8>>,
+    /// See [`super::hand`].
+    pub kinds: Signal<In, Bits<8>>,
     pub first: Signal<In, Bit>,
     /// Unreliable: fragment number 0.
     pub opening: Signal<In, Bit>,
@@ -58,13 +58,6 @@ pub struct Judge {
     stray: Signal<Local, Bit>,
     out_of_turn: Signal<Local, Bit>,
     violation: Signal<Local, Bit>,
-    kind_data: Number<8, { Type::Data as u64 }>,
-    kind_write: Number<8, { Type::RdmaWrite as u64 }>,
-    kind_request: Number<8, { Type::ReadRequest as u64 }>,
-    kind_response: Number<8, { Type::ReadResponse as u64 }>,
-    kind_ack: Number<8, { Type::ViAck as u64 }>,
-    kind_refuse: Number<8, { Type::ViRefuse as u64 }>,
-    kind_fin: Number<8, { Type::Fin as u64 }>,
     cause_length: Number<4, { Cause::Length as u64 }>,
     cause_misfit: Number<4, { Cause::Misfit as u64 }>,
     cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
@@ -86,11 +79,11 @@ impl Logic for Judge {
         self.writes.next = false;
         self.replies.next = false;
         self.cause.next = 0.into();
-        self.is_data.next = self.kind.val() == self.kind_data.val();
-        self.is_write.next = self.kind.val() == self.kind_write.val();
+        self.is_data.next = self.kinds.val().get_bit(0);
+        self.is_write.next = self.kinds.val().get_bit(1);
         self.is_part.next = self.is_data.val() | self.is_write.val();
-        self.is_request.next = self.kind.val() == self.kind_request.val();
-        self.is_response.next = self.kind.val() == self.kind_response.val();
+        self.is_request.next = self.kinds.val().get_bit(2);
+        self.is_response.next = self.kinds.val().get_bit(3);
         self.partial.next = (!self.first.val()) | (self.busy.val() & (!self.unreliable.val()));
         if self.is_response.val() {
             self.partial.next = self.placed.val();
@@ -139,15 +132,15 @@ impl Logic for Judge {
             } else {
                 self.takes.next = true;
             }
-        } else if self.kind.val() == self.kind_ack.val() {
+        } else if self.kinds.val().get_bit(5) {
             self.acked.next = true;
-        } else if self.kind.val() == self.kind_refuse.val() {
+        } else if self.kinds.val().get_bit(6) {
             self.stops.next = true;
             self.cause.next = self.cause_refused.val();
             if self.reception.val() {
                 self.cause.next = self.cause_refused_reception.val();
             }
-        } else if self.kind.val() == self.kind_fin.val() {
+        } else if self.kinds.val().get_bit(7) {
             self.stops.next = true;
             self.cause.next = self.cause_disconnected.val();
         }

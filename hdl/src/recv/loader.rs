@@ -49,6 +49,7 @@ pub struct Loader {
     pub lost_stream: Signal<Out, Bit>,
     pub ended: Signal<Out, Bit>,
     pub ended_vi: Signal<Out, Bits<10>>,
+    pub ended_row: Signal<Out, Bits<4>>,
     pub ended_stream: Signal<Out, Bit>,
     pub confirms: Signal<Out, Bit>,
     /// With `ended`: more of this VI is to be read, so many segments at first (the frame's: again).
@@ -74,7 +75,7 @@ pub struct Loader {
     pub segment_number: Signal<Out, Bits<4>>,
     pub segment_bus: Signal<Out, Bits<64>>,
     pub segment_length: Signal<Out, Bits<32>>,
-    /// The row is being written by somebody else.
+    /// A row may be written by somebody else.
     pub row_busy: Signal<In, Bit>,
     pub offer: Signal<Out, Bit>,
     /// VI 12:3, place behind the last one 2:0.
@@ -111,6 +112,14 @@ pub struct Loader {
     near_at: DFF<Bit>,
     done_out: DFF<Bit>,
     fetched_out: DFF<Bit>,
+    // Orders that are over, a cycle later: lost 0, ended 1, `more` 2, `confirms` 3, streams of the one
+    // that was lost 4, ended 5.
+    over_out: DFF<Bits<6>>,
+    // Row that was lost 3:0, that has ended 7:4, its VI 17:8.
+    whose_out: DFF<Bits<18>>,
+    hint_out: DFF<Bits<5>>,
+    again: Signal<Local, Bit>,
+    stays: Signal<Local, Bit>,
     vi: Signal<Local, Bits<10>>,
     reached: Signal<Local, Bits<5>>,
     goes_on: Signal<Local, Bit>,
@@ -134,6 +143,7 @@ impl Logic for Loader {
         dff_setup!(self, clock, state, failed, region_at, offset_at, bus_at, space, have, base);
         dff_setup!(self, clock, covered, room, place_at, last_bus, last_successor, waits, chain);
         dff_setup!(self, clock, tag, domain, near_at, done_out, fetched_out);
+        dff_setup!(self, clock, over_out, whose_out, hint_out);
         clock!(self, clock, reader, resolver, lookups);
         self.resolver.reset.next = self.reset.val();
         self.reader.reset.next = self.reset.val();
@@ -155,12 +165,15 @@ impl Logic for Loader {
         self.reader.wanted.next = self.wanted.val();
         self.reader.owner.next = self.owner.val();
         self.predictable.next = self.reader.predictable.val();
-        self.lost.next = self.reader.nowhere.val();
-        self.lost_row.next = self.reader.lost_row.val();
-        self.lost_stream.next = self.reader.lost_stream.val();
+        self.vi.next = self.reader.read_owner.val().get_bits::<10>(0);
+        self.whose_out.d.next = bit_cast::<18, 4>(self.reader.lost_row.val())
+            | (bit_cast::<18, 4>(self.reader.read_owner.val().get_bits::<4>(56)) << 4)
+            | (bit_cast::<18, 10>(self.vi.val()) << 8);
+        self.lost.next = self.over_out.q.val().get_bit(0);
+        self.lost_row.next = self.whose_out.q.val().get_bits::<4>(0);
+        self.lost_stream.next = self.over_out.q.val().get_bit(4);
 
         // The read in hand.
-        self.vi.next = self.reader.read_owner.val().get_bits::<10>(0);
         self.row.next = self.reader.read_owner.val().get_bits::<4>(56);
         self.token.next = self.valid_bit.val()
             | bit_cast::<43, 16>(self.reader.read_region.val())
@@ -195,12 +208,17 @@ impl Logic for Loader {
         self.successor.next = self.resolver.token.val();
         self.fetched.next = self.fetched_out.q.val();
         self.fetched_out.d.next = false;
-        self.hint.next = self.resolver.hint.val();
+        self.hint_out.d.next = self.resolver.hint.val();
+        self.hint.next = self.hint_out.q.val();
         self.near.next = self.near_at.q.val();
-        self.more.next = false;
-        self.confirms.next = false;
-        self.ended_vi.next = self.vi.val();
-        self.ended_stream.next = self.reader.read_stream.val();
+        self.again.next = false;
+        self.stays.next = false;
+        self.ended.next = self.over_out.q.val().get_bit(1);
+        self.more.next = self.over_out.q.val().get_bit(2);
+        self.confirms.next = self.over_out.q.val().get_bit(3);
+        self.ended_row.next = self.whose_out.q.val().get_bits::<4>(4);
+        self.ended_vi.next = self.whose_out.q.val().get_bits::<10>(8);
+        self.ended_stream.next = self.over_out.q.val().get_bit(5);
 
         // The shelf.
         self.place.next = self.place_at.q.val();
@@ -324,7 +342,7 @@ impl Logic for Loader {
                         if !self.serving.val() {
                             self.place.next = self.place_at.q.val() - 1;
                             self.successor_write.next = true;
-                            self.more.next = true;
+                            self.again.next = true;
                         }
                     }
                 }
@@ -339,8 +357,8 @@ impl Logic for Loader {
                     } else if (!self.waits.q.val()) | (self.offer.val() & (!self.serving.val())) {
                         self.over.next = true;
                         self.failed.d.next = self.resolver.outcome.val();
-                        self.more.next = self.resolver.anew.val();
-                        self.confirms.next = self.leads.val();
+                        self.again.next = self.resolver.anew.val();
+                        self.stays.next = self.leads.val();
                         self.done_out.d.next = self.serving.val() & (!self.resolver.anew.val());
                     }
                 }
@@ -348,20 +366,25 @@ impl Logic for Loader {
             LoadState::Drop => {
                 if !self.reader.reading.val() {
                     self.over.next = true;
-                    self.more.next = true;
+                    self.again.next = true;
                 }
             }
             _ => {
                 self.state.d.next = LoadState::Idle;
             }
         }
-        self.ended.next = self.over.val();
+        self.over_out.d.next = bit_cast::<6, 1>(self.reader.nowhere.val().into())
+            | (bit_cast::<6, 1>(self.over.val().into()) << 1)
+            | (bit_cast::<6, 1>(self.again.val().into()) << 2)
+            | (bit_cast::<6, 1>(self.stays.val().into()) << 3)
+            | (bit_cast::<6, 1>(self.reader.lost_stream.val().into()) << 4)
+            | (bit_cast::<6, 1>(self.reader.read_stream.val().into()) << 5);
         self.reader.finish.next = self.over.val();
         if self.over.val() {
             self.state.d.next = LoadState::Idle;
             if self.reader.read_stream.val() {
                 self.chain.d.next = 0.into();
-                if self.confirms.val() {
+                if self.stays.val() {
                     self.chain.d.next = self.last_successor.q.val();
                 }
             }
@@ -380,6 +403,7 @@ impl Logic for Loader {
             self.state.d.next = LoadState::Idle;
             self.done_out.d.next = false;
             self.fetched_out.d.next = false;
+            self.over_out.d.next = 0.into();
             self.waits.d.next = false;
             self.near_at.d.next = true;
         }

@@ -4,7 +4,8 @@
 //! ```text
 //! cycle 0  the handle that comes is compared (`named`, `same` in the next cycle)
 //! cycle 1  address and handle are registers: distances from the known one, bus address
-//! cycle 2  `covers`, `bus`
+//! cycle 2  does it lie there; `bus`
+//! cycle 3  `covers`
 //! ```
 
 use rust_hdl::prelude::*;
@@ -42,13 +43,14 @@ pub struct Nearby {
     gap: DFF<Bits<64>>,
     slack: DFF<Bits<64>>,
     bus_at: DFF<Bits<64>>,
+    covers_at: DFF<Bit>,
 }
 
 impl Logic for Nearby {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, known, known_va, known_handle, known_bus, known_room, limit, shift);
-        dff_setup!(self, clock, same_at, gap, slack, bus_at);
+        dff_setup!(self, clock, same_at, gap, slack, bus_at, covers_at);
         if self.names.val() {
             self.same_at.d.next =
                 self.known.q.val() & (self.named.val() == self.known_handle.q.val());
@@ -61,9 +63,10 @@ impl Logic for Nearby {
         self.gap.d.next = self.address.val() - self.known_va.q.val();
         self.slack.d.next = self.limit.q.val() - self.address.val();
         self.bus_at.d.next = self.address.val() + self.shift.q.val();
-        self.covers.next = (!self.gap.q.val().get_bits::<32>(32).any())
+        self.covers_at.d.next = (!self.gap.q.val().get_bits::<32>(32).any())
             & (!self.slack.q.val().get_bits::<32>(32).any())
             & (self.slack.q.val().get_bits::<32>(0) >= self.length.val());
+        self.covers.next = self.covers_at.q.val();
         self.bus.next = self.bus_at.q.val();
 
         if self.learn.val() {

@@ -10,8 +10,7 @@
 //! which is 0 until `start`. The first piece is offered three cycles after `start`; a further one,
 //! and a skipped segment, takes three cycles.
 //!
-//! Idle -> Skip -> Cut -> Offer -> (Load | Idle);  Load -> Skip;  Skip -> Load while whole segments
-//! are skipped.
+//! Idle -> Skip -> Cut -> Offer -> (Skip | Idle);  Cut -> Load -> Skip while whole segments are skipped.
 
 use rust_hdl::prelude::*;
 
@@ -23,7 +22,7 @@ pub enum PiecesState {
     Load,
     /// Passes over a segment that lies before the range.
     Skip,
-    /// Cuts the segment to what is left of the range.
+    /// Cuts the segment to what is left of the range, if it reaches into it.
     Cut,
     /// Offers the piece.
     Offer,
@@ -56,7 +55,9 @@ pub struct Pieces {
     skip_wide: Signal<Local, Bits<32>>,
     left_wide: Signal<Local, Bits<32>>,
     available: Signal<Local, Bits<32>>,
-    whole: Signal<Local, Bit>,
+    /// The segment lies before the range; bytes to skip behind it.
+    whole: DFF<Bit>,
+    rest: DFF<Bits<19>>,
     ends: Signal<Local, Bit>,
 }
 
@@ -64,6 +65,7 @@ impl Logic for Pieces {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, index, skip_left, left, bus, seg_length, piece, final_piece);
+        dff_setup!(self, clock, whole, rest);
         self.segment.next = self.index.q.val();
         self.valid.next = self.state.q.val() == PiecesState::Offer;
         self.address.next = self.bus.q.val();
@@ -72,7 +74,8 @@ impl Logic for Pieces {
         self.skip_wide.next = bit_cast::<32, 19>(self.skip_left.q.val());
         self.left_wide.next = bit_cast::<32, 13>(self.left.q.val());
         self.available.next = self.segment_length.val() - self.skip_wide.val();
-        self.whole.next = self.segment_length.val() <= self.skip_wide.val();
+        self.whole.d.next = self.segment_length.val() <= self.skip_wide.val();
+        self.rest.d.next = self.skip_left.q.val() - self.segment_length.val().get_bits::<19>(0);
         self.ends.next = self.seg_length.q.val() >= self.left_wide.val();
         match self.state.q.val() {
             PiecesState::Idle => {
@@ -91,14 +94,7 @@ impl Logic for Pieces {
                 self.bus.d.next =
                     self.segment_bus.val() + bit_cast::<64, 19>(self.skip_left.q.val());
                 self.seg_length.d.next = self.available.val();
-                if self.whole.val() {
-                    self.skip_left.d.next =
-                        self.skip_left.q.val() - self.segment_length.val().get_bits::<19>(0);
-                    self.state.d.next = PiecesState::Load;
-                } else {
-                    self.skip_left.d.next = 0.into();
-                    self.state.d.next = PiecesState::Cut;
-                }
+                self.state.d.next = PiecesState::Cut;
             }
             PiecesState::Cut => {
                 self.final_piece.d.next = self.ends.val();
@@ -107,7 +103,12 @@ impl Logic for Pieces {
                 } else {
                     self.piece.d.next = self.seg_length.q.val().get_bits::<13>(0);
                 }
+                self.skip_left.d.next = 0.into();
                 self.state.d.next = PiecesState::Offer;
+                if self.whole.q.val() {
+                    self.skip_left.d.next = self.rest.q.val();
+                    self.state.d.next = PiecesState::Load;
+                }
             }
             PiecesState::Offer => {
                 if self.ready.val() {

@@ -1,7 +1,8 @@
 //! The frame's side of the VI table: its calls, the context of its VI, its comparisons with the frame.
 //!
-//! `get`, `save`, `pop`, `acked`, `stop` are levels (states of the engine, one at a time). The context
-//! is registered with `done` of a `get`; one cycle later the comparisons are registered.
+//! `get`, `save`, `pop`, `acked`, `stop` are pulses, one at a time; the call begins in the next cycle.
+//! `done` and `need_next` come a cycle after the table's. With `done` of a `get` the context is in
+//! registers; in that cycle the comparisons are made, and are registers in the next one.
 
 use crate::ifs::ViRecvClient;
 use crate::leaf::Number;
@@ -17,6 +18,8 @@ pub struct Port {
     pub header1: Signal<In, Bits<64>>,
     pub header2: Signal<In, Bits<64>>,
     pub get: Signal<In, Bit>,
+    /// A `get` is under way: the context is taken as it comes.
+    pub getting: Signal<In, Bit>,
     pub save: Signal<In, Bit>,
     pub acked: Signal<In, Bit>,
     pub pop: Signal<In, Bit>,
@@ -25,9 +28,9 @@ pub struct Port {
     pub posted: Signal<Out, Bit>,
     pub posted_vi: Signal<Out, Bits<16>>,
     pub in_progress: Signal<In, Bit>,
-    pub next_valid: Signal<In, Bit>,
-    pub next_region: Signal<In, Bits<16>>,
-    pub next_offset: Signal<In, Bits<26>>,
+    /// With `pop`: valid 42, offset 41:16, region 15:0.
+    pub successor: Signal<In, Bits<43>>,
+    /// Known a cycle before `stop`.
     pub reason: Signal<In, Bits<8>>,
     pub stop_status: Signal<In, Bits<32>>,
     /// A Data frame, or one of an RDMA write (else a control frame: stops blame the send queue and
@@ -41,6 +44,8 @@ pub struct Port {
     /// The memory that the peer asks for.
     pub address: Signal<In, Bits<64>>,
     pub handle: Signal<In, Bits<32>>,
+    /// The descriptor's segments hold so much.
+    pub total_bytes: Signal<In, Bits<20>>,
     /// Bytes of data; of an RDMA write, as its header tells, the length of the message.
     pub length: Signal<In, Bits<13>>,
     pub rdma_total: Signal<In, Bits<32>>,
@@ -56,6 +61,9 @@ pub struct Port {
     pub offset: Signal<Out, Bits<26>>,
     pub hint: Signal<Out, Bits<5>>,
     pub count: Signal<Out, Bits<16>>,
+    /// No receive descriptor is posted; more than one is.
+    pub empty: Signal<Out, Bit>,
+    pub several: Signal<Out, Bit>,
     pub busy: Signal<Out, Bit>,
     /// The message in progress is an RDMA write.
     pub busy_write: Signal<Out, Bit>,
@@ -79,9 +87,19 @@ pub struct Port {
     pub placed: Signal<Out, Bits<19>>,
     /// Length of the whole message; bit 20: longer than the device takes.
     pub whole: Signal<Out, Bits<21>>,
+    /// Data: it is longer than the descriptor's segments.
+    pub too_long: Signal<Out, Bit>,
     pub vi: ViRecvClient,
-    /// A call was answered a cycle ago.
-    resting: DFF<Bit>,
+    /// The call that is under way; its arguments are registers, here or where they come from.
+    calling: DFF<Bit>,
+    op: DFF<Bits<3>>,
+    next: DFF<Bits<43>>,
+    next_fragment: DFF<Bits<8>>,
+    reason_at: DFF<Bits<8>>,
+    status_at: DFF<Bits<32>>,
+    /// The answer, a cycle later.
+    done_at: DFF<Bit>,
+    need_next_at: DFF<Bit>,
     posted_at: DFF<Bit>,
     posted_vi_at: DFF<Bits<16>>,
     vi_state: DFF<Bits<2>>,
@@ -95,6 +113,8 @@ pub struct Port {
     offset_at: DFF<Bits<26>>,
     hint_at: DFF<Bits<5>>,
     count_at: DFF<Bits<16>>,
+    empty_at: DFF<Bit>,
+    several_at: DFF<Bit>,
     busy_at: DFF<Bit>,
     busy_write_at: DFF<Bit>,
     allows_at: DFF<Bits<2>>,
@@ -112,6 +132,11 @@ pub struct Port {
     placed_at: DFF<Bits<19>>,
     reached_at: DFF<Bits<20>>,
     whole_at: DFF<Bits<21>>,
+    too_long_at: DFF<Bit>,
+    long_word: DFF<Bit>,
+    claimed: Signal<Local, Bits<20>>,
+    /// Of a read's answer: this frame and what comes behind it.
+    rest: DFF<Bits<33>>,
     first: Signal<Local, Bit>,
     announced: Signal<Local, Bits<33>>,
     last: Signal<Local, Bit>,
@@ -123,9 +148,11 @@ pub struct Port {
     is_unreliable: Signal<Local, Bit>,
     is_reception: Signal<Local, Bit>,
     sum: Signal<Local, Bits<20>>,
-    call: Signal<Local, Bit>,
+    asks: Signal<Local, Bit>,
     /// A stop blames the receive queue.
     blames_recv: Signal<Local, Bit>,
+    one: Number<16, 1>,
+    op_get: Number<3, 0>,
     op_save: Number<3, 1>,
     op_pop: Number<3, 2>,
     op_answer: Number<3, 3>,
@@ -144,25 +171,40 @@ impl Logic for Port {
         dff_setup!(self, clock, vi_state, domain_at, tag_at, level, peer, peer_vi, connection);
         dff_setup!(self, clock, region_at, offset_at, hint_at, count_at, busy_at, progress, total);
         dff_setup!(self, clock, message, fragment, ours_at, fits_at, continues_at, misfit_at);
-        dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at, resting);
+        dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at, too_long_at);
         dff_setup!(self, clock, posted_at, posted_vi_at, busy_write_at, allows_at);
-        dff_setup!(self, clock, answering, bad_read_at);
+        dff_setup!(
+            self,
+            clock,
+            answering,
+            bad_read_at,
+            calling,
+            op,
+            next,
+            next_fragment,
+            reason_at
+        );
+        dff_setup!(self, clock, status_at, done_at, need_next_at, empty_at, several_at, rest);
+        dff_setup!(self, clock, long_word);
 
-        self.call.next =
-            self.get.val() | self.save.val() | self.acked.val() | self.pop.val() | self.stop.val();
-        self.resting.d.next = self.vi.done.val();
-        self.done.next = self.vi.done.val();
+        self.done_at.d.next = self.vi.done.val();
+        self.need_next_at.d.next = self.vi.need_next.val();
+        self.done.next = self.done_at.q.val();
+        self.need_next.next = self.need_next_at.q.val();
         self.posted_at.d.next = self.vi.posted.val();
         self.posted_vi_at.d.next = self.vi.posted_vi.val();
         self.posted.next = self.posted_at.q.val();
         self.posted_vi.next = self.posted_vi_at.q.val();
-        self.need_next.next = self.vi.need_next.val();
         self.domain.next = self.domain_at.q.val();
         self.tag.next = self.tag_at.q.val();
         self.region.next = self.region_at.q.val();
         self.offset.next = self.offset_at.q.val();
         self.hint.next = self.hint_at.q.val();
         self.count.next = self.count_at.q.val();
+        self.empty_at.d.next = !self.count_at.q.val().any();
+        self.several_at.d.next = self.count_at.q.val() > self.one.val();
+        self.empty.next = self.empty_at.q.val();
+        self.several.next = self.several_at.q.val();
         self.busy.next = self.busy_at.q.val();
         self.busy_write.next = self.busy_write_at.q.val();
         self.allows.next = self.allows_at.q.val();
@@ -178,9 +220,10 @@ impl Logic for Port {
         self.bad_read.next = self.bad_read_at.q.val();
         self.placed.next = self.placed_at.q.val();
         self.whole.next = self.whole_at.q.val();
+        self.too_long.next = self.too_long_at.q.val();
 
-        // Context.
-        if self.get.val() & self.vi.done.val() {
+        // Context: what came with the answer stays.
+        if self.getting.val() & (!self.done_at.q.val()) {
             self.vi_state.d.next = self.vi.ctx_state.val();
             self.domain_at.d.next = self.vi.ctx_domain.val();
             self.tag_at.d.next = self.vi.ctx_tag.val();
@@ -254,9 +297,22 @@ impl Logic for Port {
             self.whole_at.d.next = bit_cast::<21, 19>(self.total.q.val());
         }
 
+        // Data: the message against the descriptor, as long as nobody has to know.
+        self.long_word.d.next = self.word.val() > self.longest.val();
+        self.claimed.next = bit_cast::<20, 19>(self.total.q.val());
+        if self.first.val() {
+            self.claimed.next = self.word.val().get_bits::<20>(0);
+            if self.last.val() {
+                self.claimed.next = bit_cast::<20, 13>(self.length.val());
+            }
+        }
+        self.too_long_at.d.next = (self.claimed.val() > self.total_bytes.val())
+            | (self.first.val() & (!self.last.val()) & self.long_word.q.val());
+
         // Reads: the answer's frames tell what is left.
-        self.announced.next =
-            bit_cast::<33, 20>(self.sum.val()) + bit_cast::<33, 32>(self.word.val());
+        self.rest.d.next =
+            bit_cast::<33, 13>(self.length.val()) + bit_cast::<33, 32>(self.word.val());
+        self.announced.next = bit_cast::<33, 19>(self.progress.q.val()) + self.rest.q.val();
         self.bad_read_at.d.next = self.answering.q.val() | (self.told.val() > self.longest.val());
         if self.is_response.val() {
             self.bad_read_at.d.next = (self.announced.val()
@@ -265,20 +321,25 @@ impl Logic for Port {
         }
 
         // Calls.
-        self.vi.valid.next = self.call.val() & (!self.resting.q.val());
+        self.asks.next =
+            self.get.val() | self.save.val() | self.acked.val() | self.pop.val() | self.stop.val();
+        self.calling.d.next = self.asks.val() | (self.calling.q.val() & (!self.vi.done.val()));
+        self.vi.valid.next = self.calling.q.val();
         self.vi.vi.next = self.header1.val().get_bits::<16>(0);
-        self.vi.op.next = 0.into();
-        if self.save.val() {
-            self.vi.op.next = self.op_save.val();
+        self.vi.op.next = self.op.q.val();
+        if self.get.val() {
+            self.op.d.next = self.op_get.val();
+        } else if self.save.val() {
+            self.op.d.next = self.op_save.val();
         } else if self.acked.val() {
-            self.vi.op.next = self.op_acked.val();
+            self.op.d.next = self.op_acked.val();
             if self.is_request.val() {
-                self.vi.op.next = self.op_answer.val();
+                self.op.d.next = self.op_answer.val();
             }
         } else if self.pop.val() {
-            self.vi.op.next = self.op_pop.val();
+            self.op.d.next = self.op_pop.val();
         } else if self.stop.val() {
-            self.vi.op.next = self.op_stop.val();
+            self.op.d.next = self.op_stop.val();
         }
         self.vi.in_progress.next = self.in_progress.val();
         self.vi.write.next = self.is_write.val();
@@ -288,22 +349,27 @@ impl Logic for Port {
         self.vi.offset.next = self.reached_at.q.val().get_bits::<19>(0);
         self.vi.total.next = self.whole_at.q.val().get_bits::<19>(0);
         self.vi.message.next = self.header2.val().get_bits::<8>(8);
-        self.vi.fragment.next = self.header2.val().get_bits::<8>(0) + 1;
-        self.vi.next_valid.next = self.next_valid.val();
-        self.vi.next_region.next = self.next_region.val();
-        self.vi.next_offset.next = self.next_offset.val();
+        self.next_fragment.d.next = self.header2.val().get_bits::<8>(0) + 1;
+        self.vi.fragment.next = self.next_fragment.q.val();
+        self.next.d.next = self.successor.val();
+        self.vi.next_region.next = self.next.q.val().get_bits::<16>(0);
+        self.vi.next_offset.next = self.next.q.val().get_bits::<26>(16);
+        self.vi.next_valid.next = self.next.q.val().get_bit(42);
         self.vi.owe_ack.next = self.save_owes_ack.val();
-        self.vi.reason.next = self.reason.val();
+        self.reason_at.d.next = self.reason.val();
+        self.vi.reason.next = self.reason_at.q.val();
         self.vi.detail.next = 0.into();
         if self.is_refuse.val() {
             self.vi.detail.next = self.word.val().get_bits::<8>(0);
         }
-        self.vi.status.next = self.stop_status.val();
+        self.status_at.d.next = self.stop_status.val();
+        self.vi.status.next = self.status_at.q.val();
         self.blames_recv.next = self.is_data.val() | self.is_write.val() | self.is_request.val();
         self.vi.queue.next = self.blames_recv.val();
         self.vi.refuse.next = self.blames_recv.val() | self.is_response.val();
         if self.reset.val() {
-            self.resting.d.next = false;
+            self.calling.d.next = false;
+            self.done_at.d.next = false;
             self.posted_at.d.next = false;
         }
     }

@@ -42,7 +42,7 @@ pub struct Range {
     pub handle: Signal<Out, Bits<32>>,
     /// Length of the whole message.
     pub total: Signal<Out, Bits<32>>,
-    // The question: a level until `answered`.
+    // The question: a level until `answered`; the arguments are stable from the cycle before on.
     pub ask: Signal<In, Bit>,
     /// The VI allows the operation; rights that the region must give.
     pub allowed: Signal<In, Bit>,
@@ -61,14 +61,17 @@ pub struct Range {
     handle_at: DFF<Bits<32>>,
     total_at: DFF<Bits<32>>,
     bus_at: DFF<Bits<64>>,
+    /// Of the look-up: known from the header and the VI's context, a cycle before `ask`.
+    bytes_at: DFF<Bits<32>>,
+    looks: DFF<Bit>,
     bytes: Signal<Local, Bits<32>>,
-    looks: Signal<Local, Bit>,
 }
 
 impl Logic for Range {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, address_at, handle_at, total_at, bus_at);
+        dff_setup!(self, clock, bytes_at, looks);
         self.ready.next = (self.state.q.val() == RangeState::Held) & (!self.load.val());
         self.reading.next = self.state.q.val() != RangeState::Held;
         self.beat.next = 0.into();
@@ -84,19 +87,20 @@ impl Logic for Range {
         if self.whole.val() {
             self.bytes.next = self.total_at.q.val();
         }
-        self.looks.next = self.allowed.val() & self.bytes.val().any();
-        self.tpt.valid.next = self.ask.val() & self.looks.val();
+        self.bytes_at.d.next = self.bytes.val();
+        self.looks.d.next = self.allowed.val() & self.bytes.val().any();
+        self.tpt.valid.next = self.ask.val() & self.looks.q.val();
         self.tpt.index.next = self.handle_at.q.val().get_bits::<16>(0);
         self.tpt.generation.next = self.handle_at.q.val().get_bits::<16>(16);
         self.tpt.check_generation.next = true;
         self.tpt.va_mode.next = true;
         self.tpt.address.next = self.address_at.q.val();
-        self.tpt.length.next = self.bytes.val();
+        self.tpt.length.next = self.bytes_at.q.val();
         self.tpt.tag.next = self.tag.val();
         self.tpt.domain.next = self.domain.val();
         self.tpt.rights.next = self.rights.val();
-        self.answered.next = self.ask.val() & ((!self.looks.val()) | self.tpt.done.val());
-        self.granted.next = self.allowed.val() & ((!self.looks.val()) | self.tpt.ok.val());
+        self.answered.next = self.ask.val() & ((!self.looks.q.val()) | self.tpt.done.val());
+        self.granted.next = self.allowed.val() & ((!self.looks.q.val()) | self.tpt.ok.val());
         self.bus.next = self.bus_at.q.val();
         if self.tpt.done.val() {
             self.bus_at.d.next = self.tpt.bus.val();

@@ -61,6 +61,8 @@ pub struct Reply {
     vi_at: DFF<Bits<16>>,
     region_at: DFF<Bits<16>>,
     offset_at: DFF<Bits<26>>,
+    /// The place is the one asked for: the context is known for two cycles when `want` comes.
+    same: DFF<Bit>,
     bus_out: DFF<Bits<64>>,
     length_out: DFF<Bits<32>>,
     desc: Desc,
@@ -79,14 +81,13 @@ impl Logic for Reply {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, started, bus_out, length_out, held, vi_at, region_at, offset_at);
+        dff_setup!(self, clock, same);
         clock!(self, clock, desc);
         self.desc.reset.next = self.reset.val();
         ReadClient::link(&mut self.read, &mut self.desc.read);
         TptClient::link(&mut self.tpt, &mut self.desc.tpt);
-        self.kept.next = self.want.val()
-            & self.some.val()
-            & self.held.q.val()
-            & (self.vi_at.q.val() == self.vi.val())
+        self.kept.next = self.want.val() & self.some.val() & self.held.q.val() & self.same.q.val();
+        self.same.d.next = (self.vi_at.q.val() == self.vi.val())
             & (self.region_at.q.val() == self.region.val())
             & (self.offset_at.q.val() == self.offset.val());
         self.is_done.next = self.kept.val() | self.desc.done.val();

@@ -9,7 +9,8 @@
 //!   Segment -> Done (faults, too little);  Segment -> Check (only Next, no segment, bad format),
 //!   Lookup -> Check (not granted);  Check -> [NextLookup ->] Done
 //! ```
-//! A segment behind the one that was looked up last takes two cycles in Lookup ([`super::nearby`]).
+//! A segment behind the one that was looked up last takes three cycles in Lookup
+//! ([`super::nearby`]).
 
 use super::nearby::Nearby;
 use super::successor::Successor;
@@ -98,9 +99,10 @@ pub struct Resolver {
     handle: DFF<Bits<32>>,
     address: DFF<Bits<64>>,
     length: DFF<Bits<32>>,
-    /// The region table is asked; the second cycle of Lookup has come.
+    /// The region table is asked; the second cycle of Lookup has come, the third.
     asks: DFF<Bit>,
     compared: DFF<Bit>,
+    weighed: DFF<Bit>,
     seg_bytes: Signal<Local, Bits<9>>,
     over: Signal<Local, Bit>,
     lacks: Signal<Local, Bit>,
@@ -125,7 +127,7 @@ impl Logic for Resolver {
     fn update(&mut self) {
         dff_setup!(self, clock, state, outcome_at, anew_at, word_at, need_at, next_va);
         dff_setup!(self, clock, next_handle, seg_count, bad_control, bad_format, seg_index, listed);
-        dff_setup!(self, clock, sum, handle, address, length, asks, compared);
+        dff_setup!(self, clock, sum, handle, address, length, asks, compared, weighed);
         clock!(self, clock, next_one, nearby);
         self.done.next = self.state.q.val() == ParseState::Done;
         self.anew.next = self.anew_at.q.val();
@@ -170,7 +172,7 @@ impl Logic for Resolver {
             & self.tpt.ok.val();
         self.nearby.found.next = self.tpt.bus.val();
         self.nearby.room.next = self.tpt.room.val();
-        self.hit.next = self.compared.q.val() & (!self.asks.q.val()) & self.nearby.covers.val();
+        self.hit.next = self.weighed.q.val() & (!self.asks.q.val()) & self.nearby.covers.val();
         self.answered.next = (self.state.q.val() == ParseState::Lookup)
             & (self.hit.val() | (self.asks.q.val() & self.tpt.done.val()));
         self.granted.next = self.hit.val() | self.tpt.ok.val();
@@ -249,6 +251,7 @@ impl Logic for Resolver {
                 self.length.d.next = self.row_length.val();
                 self.asks.d.next = false;
                 self.compared.d.next = false;
+                self.weighed.d.next = false;
                 if self.only_next.val() {
                     self.state.d.next = ParseState::Check;
                 } else if self.over.val() {
@@ -274,7 +277,8 @@ impl Logic for Resolver {
             }
             ParseState::Lookup => {
                 self.compared.d.next = self.nearby.same.val();
-                if (!self.nearby.same.val()) | (self.compared.q.val() & (!self.nearby.covers.val()))
+                self.weighed.d.next = self.compared.q.val();
+                if (!self.nearby.same.val()) | (self.weighed.q.val() & (!self.nearby.covers.val()))
                 {
                     self.asks.d.next = true;
                 }

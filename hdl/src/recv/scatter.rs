@@ -35,7 +35,7 @@ pub struct Scatter {
     pub length: Signal<In, Bits<13>>,
     /// The payload's first beat in staging (not 0: one piece only).
     pub base: Signal<In, Bits<10>>,
-    /// The payload was read / is in the queue.
+    /// The payload was read / is in the queue: from the cycle after `start` on.
     pub read: Signal<Out, Bit>,
     pub quiet: Signal<Out, Bit>,
     pub segment: Signal<Out, Bits<4>>,
@@ -104,9 +104,8 @@ impl Logic for Scatter {
         dff_setup!(self, clock, out_valid, out_last, out_data);
         clock!(self, clock, pieces);
         self.pieces.reset.next = self.reset.val();
-        self.read.next = (self.state.q.val() == ScatterState::Idle) & (!self.start.val());
+        self.read.next = self.state.q.val() == ScatterState::Idle;
         self.quiet.next = (self.state.q.val() == ScatterState::Idle)
-            & (!self.start.val())
             & (!self.read_valid.q.val())
             & (!self.take_valid.q.val())
             & (!self.out_valid.q.val());

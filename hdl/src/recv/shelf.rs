@@ -9,7 +9,7 @@
 //! ```
 //! A row belongs to one VI at a time; a table tells where a VI's row was last. `put` (written by
 //! the prefetcher alone) and `taken` (by the frame alone) count modulo 8; their difference is what
-//! is there. The frame's outputs follow its VI number three cycles later.
+//! is there. The frame's outputs follow its VI number five cycles later, `row` two.
 
 use crate::leaf::{LutRam, SdpRam, SdpRam2};
 use rust_hdl::prelude::*;
@@ -72,7 +72,11 @@ pub struct Shelf {
     successors: SdpRam<43, 7>,
     segment_buses: SdpRam<64, 11>,
     segment_lengths: SdpRam<32, 11>,
+    row_at: DFF<Bits<4>>,
     ready_at: DFF<Bit>,
+    // With what the oldest descriptor's head is.
+    ready_out: DFF<Bit>,
+    head: DFF<Bits<62>>,
     place: DFF<Bits<3>>,
     frame_row: Signal<Local, Bits<4>>,
     chosen: Signal<Local, Bits<3>>,
@@ -85,7 +89,7 @@ pub struct Shelf {
 impl Logic for Shelf {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ready_at, place);
+        dff_setup!(self, clock, row_at, ready_at, ready_out, head, place);
         clock!(self, clock, rows, rows_fetch, takes, takes_fetch, buses, heads, successors);
         clock!(self, clock, segment_buses, segment_lengths, places);
 
@@ -95,7 +99,8 @@ impl Logic for Shelf {
         self.places.write_address.next = self.fetch_vi.val();
         self.places.write_data.next = self.fetch_row.val();
         self.places.write_enable.next = self.where_write.val();
-        self.frame_row.next = self.places.read_data_a.val();
+        self.row_at.d.next = self.places.read_data_a.val();
+        self.frame_row.next = self.row_at.q.val();
         self.find_row.next = self.places.read_data_b.val();
         self.row.next = self.frame_row.val();
         self.rows.read_address.next = self.frame_row.val();
@@ -103,7 +108,8 @@ impl Logic for Shelf {
         self.ready_at.d.next = self.rows.read_data.val().get_bit(13)
             & (self.rows.read_data.val().get_bits::<10>(3) == self.vi.val())
             & (self.rows.read_data.val().get_bits::<3>(0) != self.takes.read_data.val());
-        self.ready.next = self.ready_at.q.val();
+        self.ready_out.d.next = self.ready_at.q.val();
+        self.ready.next = self.ready_out.q.val();
         self.chosen.next = self.takes.read_data.val();
         if self.hold.val() {
             self.chosen.next = self.place.q.val();
@@ -119,9 +125,10 @@ impl Logic for Shelf {
         self.segment_buses.read_address.next = self.segment_at.val();
         self.segment_lengths.read_address.next = self.segment_at.val();
         self.bus.next = self.buses.read_data.val();
-        self.region.next = self.heads.read_data.val().get_bits::<16>(0);
-        self.offset.next = self.heads.read_data.val().get_bits::<26>(16);
-        self.total.next = self.heads.read_data.val().get_bits::<20>(42);
+        self.head.d.next = self.heads.read_data.val();
+        self.region.next = self.head.q.val().get_bits::<16>(0);
+        self.offset.next = self.head.q.val().get_bits::<26>(16);
+        self.total.next = self.head.q.val().get_bits::<20>(42);
         self.successor.next = self.successors.read_data.val();
         self.segment_bus.next = self.segment_buses.read_data.val();
         self.segment_length.next = self.segment_lengths.read_data.val();

@@ -8,8 +8,8 @@ pub enum RecvState {
     Idle,
     /// Reads the VI's context.
     Get,
-    /// Waits for the RDMA header, if there is one, and until the status before is in the queue;
-    /// registers the comparisons of frame, VI and descriptor.
+    /// Waits for the RDMA header, if there is one, until the status before is in the queue, and for
+    /// the shelf's answer; the comparisons of frame, VI and descriptor are registered.
     Match,
     /// Acts on them; the payload starts.
     Choose,
@@ -21,9 +21,7 @@ pub enum RecvState {
     Reply,
     /// Waits for the descriptor.
     Resolve,
-    /// Compares the lengths; the last chance to take the payload back.
-    Check,
-    /// Call: ACKED, ANSWER.
+    /// ACKED or ANSWER is under way.
     Acked,
     /// Waits until the message, the descriptor or the VI is dealt with; gives the frame's memory back.
     Close,

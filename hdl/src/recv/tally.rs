@@ -23,6 +23,9 @@ pub struct Tally {
     pub message_refused: Signal<In, Bit>,
     pub counts: Signal<Out, Bits<64>>,
     counts_out: DFF<Bits<64>>,
+    // What was decided a cycle ago: choosing 0, telling 1, unmatched 2, dropped 3, gap 4, empty 5,
+    // unreliable 6, RDMA refused 7, message refused 8.
+    told: DFF<Bits<9>>,
     lacking: Signal<Local, Bit>,
     count_unmatched: Number<64, { 1 << Counter::Unmatched as u32 }>,
     count_empty: Number<64, { 1 << Counter::UnreliableEmpty as u32 }>,
@@ -34,25 +37,41 @@ pub struct Tally {
 impl Logic for Tally {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, counts_out);
+        dff_setup!(self, clock, counts_out, told);
         self.counts.next = self.counts_out.q.val();
+        self.told.d.next = bit_cast::<9, 1>(self.choosing.val().into())
+            | (bit_cast::<9, 1>(self.telling.val().into()) << 1)
+            | (bit_cast::<9, 1>(self.unmatched.val().into()) << 2)
+            | (bit_cast::<9, 1>(self.dropped.val().into()) << 3)
+            | (bit_cast::<9, 1>(self.gap.val().into()) << 4)
+            | (bit_cast::<9, 1>(self.empty.val().into()) << 5)
+            | (bit_cast::<9, 1>(self.unreliable.val().into()) << 6)
+            | (bit_cast::<9, 1>(self.range_refused.val().into()) << 7)
+            | (bit_cast::<9, 1>(self.message_refused.val().into()) << 8);
         self.counts_out.d.next = 0.into();
-        self.lacking.next = self.dropped.val();
-        if self.telling.val() {
-            self.lacking.next = self.empty.val() & self.unreliable.val();
+        self.lacking.next = self.told.q.val().get_bit(3);
+        if self.told.q.val().get_bit(1) {
+            self.lacking.next = self.told.q.val().get_bit(5) & self.told.q.val().get_bit(6);
         }
-        if self.choosing.val() & self.lacking.val() {
+        if self.told.q.val().get_bit(0) & self.lacking.val() {
             self.counts_out.d.next = self.count_empty.val();
-        } else if self.choosing.val() & (!self.telling.val()) & self.unmatched.val() {
+        } else if self.told.q.val().get_bit(0)
+            & (!self.told.q.val().get_bit(1))
+            & self.told.q.val().get_bit(2)
+        {
             self.counts_out.d.next = self.count_unmatched.val();
-        } else if self.choosing.val() & (!self.telling.val()) & self.gap.val() {
+        } else if self.told.q.val().get_bit(0)
+            & (!self.told.q.val().get_bit(1))
+            & self.told.q.val().get_bit(4)
+        {
             self.counts_out.d.next = self.count_gap.val();
-        } else if self.range_refused.val() {
+        } else if self.told.q.val().get_bit(7) {
             self.counts_out.d.next = self.count_rdma.val();
-        } else if self.message_refused.val() {
+        } else if self.told.q.val().get_bit(8) {
             self.counts_out.d.next = self.count_refused.val();
         }
         if self.reset.val() {
+            self.told.d.next = 0.into();
             self.counts_out.d.next = 0.into();
         }
     }
