@@ -82,9 +82,9 @@ pub struct Ahead {
     step_at: DFF<Bits<10>>,
     // It lies behind what was dropped; before the end of what is here / will be, and so many bytes before.
     follows_at: DFF<Bit>,
-    within: DFF<Bit>,
+    starts_in: DFF<Bit>,
     rest: DFF<Bits<10>>,
-    within_landed: DFF<Bit>,
+    starts_landed: DFF<Bit>,
     rest_landed: DFF<Bits<10>>,
     // What is read ahead next, if anything may be.
     more: DFF<Bit>,
@@ -143,7 +143,7 @@ impl Logic for Ahead {
             same_at,
             rises_at
         );
-        dff_setup!(self, clock, step_at, follows_at, within, rest, within_landed, rest_landed);
+        dff_setup!(self, clock, step_at, follows_at, starts_in, rest, starts_landed, rest_landed);
         dff_setup!(self, clock, more, more_bytes, more_address, fresh);
         clock!(self, clock, ring, kinds);
         self.kinds.reset.next = self.reset.val();
@@ -158,10 +158,10 @@ impl Logic for Ahead {
         self.rises_at.d.next = (!self.lines.val().get_bits::<23>(3).any()) & self.lines.val().any();
         self.step_at.d.next = self.step.val();
         self.follows_at.d.next = self.step.val() >= self.from.q.val();
-        self.within.d.next = self.step.val() <= self.upto.q.val();
+        self.starts_in.d.next = self.step.val() <= self.upto.q.val();
         self.rest.d.next = self.upto.q.val() - self.step.val();
         self.landing.next = self.upto.q.val() + self.bytes.q.val();
-        self.within_landed.d.next = self.step.val() <= self.landing.val();
+        self.starts_landed.d.next = self.step.val() <= self.landing.val();
         self.rest_landed.d.next = self.landing.val() - self.step.val();
         self.near.next = self.known.q.val() & self.near_at.q.val();
         self.again.next = self.near.val() & self.same_at.q.val();
@@ -169,12 +169,12 @@ impl Logic for Ahead {
         self.follows.next = self.opens.val() & self.rises.val() & self.follows_at.q.val();
         self.length.next = self.reader.req_length.val().get_bits::<10>(0);
         self.here.next =
-            self.follows.val() & self.within.q.val() & (self.length.val() <= self.rest.q.val());
+            self.follows.val() & self.starts_in.q.val() & (self.length.val() <= self.rest.q.val());
         self.coming.next = self.follows.val()
             & (!self.here.val())
             & self.flying.q.val()
             & self.wanted.q.val()
-            & self.within_landed.q.val()
+            & self.starts_landed.q.val()
             & (self.length.val() <= self.rest_landed.q.val());
         self.ready.next = (self.state.q.val() == AheadState::Idle)
             & self.reader.req_valid.val()

@@ -62,7 +62,7 @@ pub struct Gather {
     ends: Signal<Local, Bit>,
     fault_now: Signal<Local, Bit>,
     final_now: Signal<Local, Bit>,
-    packed: Signal<Local, Bits<65>>,
+    marked: Signal<Local, Bits<65>>,
     brought: Signal<Local, Bits<65>>,
     one: Number<16, 1>,
     free: Signal<Local, Bit>,
@@ -131,10 +131,10 @@ impl Logic for Gather {
         self.free.next = (!self.out_valid.q.val()) | self.beat_ready.val();
         self.passes.next = self.pack.beat_valid.val() & self.free.val() & self.clear.q.val();
         // The packer ends a frame with a beat.
-        self.packed.next = bit_cast::<65, 64>(self.pack.beat.val())
+        self.marked.next = bit_cast::<65, 64>(self.pack.beat.val())
             | (bit_cast::<65, 1>(self.pack.finished.val().into()) << 64);
         self.beats.write.next = self.pack.beat_valid.val() & (!self.passes.val());
-        self.beats.data_in.next = self.packed.val();
+        self.beats.data_in.next = self.marked.val();
         self.beats.read.next = (!self.beats.empty.val()) & self.free.val();
         self.clear.d.next = (self.clear.q.val()
             | ((self.beats.level.val() == self.one.val())
@@ -144,7 +144,7 @@ impl Logic for Gather {
         self.beat_valid.next = self.out_valid.q.val() | self.direct.val();
         self.brought.next = self.out_data.q.val();
         if self.direct.val() {
-            self.brought.next = self.packed.val();
+            self.brought.next = self.marked.val();
         }
         self.beat_data.next = self.brought.val().get_bits::<64>(0);
         self.beat_last.next = self.brought.val().get_bit(64);
@@ -152,7 +152,7 @@ impl Logic for Gather {
             self.out_valid.d.next = (self.passes.val()
                 & (!(self.direct.val() & self.beat_ready.val())))
                 | (!self.beats.empty.val());
-            self.out_data.d.next = self.packed.val();
+            self.out_data.d.next = self.marked.val();
             if !self.beats.empty.val() {
                 self.out_data.d.next = self.beats.data_out.val();
             }
