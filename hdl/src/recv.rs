@@ -122,6 +122,8 @@ pub struct Recv {
     last: DFF<Bit>,
     has_immediate: DFF<Bit>,
     wants_ack: DFF<Bit>,
+    some: DFF<Bit>,
+    reply_idle: DFF<Bit>,
     /// A cycle later.
     stamps: DFF<Bits<3>>,
     length: Signal<Local, Bits<13>>,
@@ -152,7 +154,7 @@ impl Logic for Recv {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, sampled, fetched, reply_fetched, stamps);
-        dff_setup!(self, clock, data_length, last, has_immediate, wants_ack);
+        dff_setup!(self, clock, data_length, last, has_immediate, wants_ack, some, reply_idle);
         clock!(
             self, clock, hand, control, close, courier, port, scatter, finish, writer, ahead, range
         );
@@ -222,7 +224,11 @@ impl Logic for Recv {
             self.data_length.d.next = self.length.val() - self.rdma_bytes.val();
         }
 
+        self.some.d.next = self.data_length.q.val().any();
+
         // Counters, stamps, fence.
+        // It begins in a frame's middle alone, so that a cycle does not matter.
+        self.reply_idle.d.next = self.reply.idle.val();
         self.fetched.d.next = 0.into();
         self.reply_fetched.d.next =
             self.reply.fetched.val() | (self.reply_fetched.q.val() & self.ahead.fetched.val());
@@ -264,18 +270,19 @@ impl Logic for Recv {
         self.pausing.d.next = self.control.idle.val()
             & self.quiet.val()
             & self.ahead.paused.val()
-            & self.reply.idle.val()
+            & self.reply_idle.q.val()
             & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
         // The frame's way.
         self.control.pause.next = self.fence.pause.val();
-        self.control.ready.next = self.ahead.ready.val() & self.reply.idle.val();
+        self.control.ready.next = self.ahead.ready.val() & self.reply_idle.q.val();
         self.control.valid.next = self.hand.valid.val();
         self.control.is_message.next = self.kinds.val().get_bit(4);
         self.control.is_request.next = self.is_request.val();
-        self.control.is_response.next = self.is_response.val();
-        self.control.length.next = self.data_length.q.val();
+        self.control.alone.next = self.kinds.val().get_bit(4) | self.is_response.val();
+        self.control.aged.next = self.hand.aged.val();
+        self.control.some.next = self.some.q.val();
         self.control.is_write.next = self.is_write.val();
         self.control.has_immediate.next = self.has_immediate.q.val();
         self.control.empty.next = self.port.empty.val();
@@ -415,7 +422,7 @@ impl Logic for Recv {
         self.reply.pause.next = self.fence.pause.val() & self.control.idle.val();
         self.reply.last.next = self.last.q.val();
         self.reply.vi.next = self.dst_vi.val();
-        self.reply.some.next = self.data_length.q.val().any();
+        self.reply.some.next = self.some.q.val();
         self.reply.tag.next = self.port.tag.val();
         self.reply.domain.next = self.port.domain.val();
         self.reply.region.next = self.port.region.val();

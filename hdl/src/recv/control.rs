@@ -28,12 +28,15 @@ pub struct Control {
     // The frame.
     pub valid: Signal<In, Bit>,
     /// See [`super::hand`].
+    pub aged: Signal<In, Bit>,
     pub follows: Signal<In, Bit>,
     pub is_message: Signal<In, Bit>,
     pub is_request: Signal<In, Bit>,
-    pub is_response: Signal<In, Bit>,
-    /// Bytes of data.
-    pub length: Signal<In, Bits<13>>,
+    /// It waits for everything before it: a message for its event; a response because the VI still
+    /// counts as reading until the completion is announced.
+    pub alone: Signal<In, Bit>,
+    /// It has data.
+    pub some: Signal<In, Bit>,
     pub is_write: Signal<In, Bit>,
     pub has_immediate: Signal<In, Bit>,
     pub first: Signal<In, Bit>,
@@ -120,20 +123,12 @@ pub struct Control {
     over_at: DFF<Bit>,
     telling_at: DFF<Bit>,
     cause_at: DFF<Bits<4>>,
-    /// The shelf's answer follows the VI's number: so many cycles of this frame have passed.
-    age: DFF<Bits<4>>,
     settled: Signal<Local, Bit>,
     starts: Signal<Local, Bit>,
     chains: Signal<Local, Bit>,
-    gives: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
-    /// It waits for everything before it: a message for its event; a response because the VI still
-    /// counts as reading until the completion is announced.
-    alone: Signal<Local, Bit>,
-    some: Signal<Local, Bit>,
     places: Signal<Local, Bit>,
     ignored: Signal<Local, Bit>,
-    young: Number<4, 1>,
     cause_length: Number<4, { Cause::Length as u64 }>,
     cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
     failed_protection: Number<3, { Outcome::Protection as u64 }>,
@@ -143,31 +138,21 @@ impl Logic for Control {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, broken, partial_at, in_progress_at);
-        dff_setup!(self, clock, foreign_at, cause_at, over_at, telling_at, age);
+        dff_setup!(self, clock, foreign_at, cause_at, over_at, telling_at);
         self.idle.next = self.state.q.val() == RecvState::Idle;
         self.choosing.next = self.state.q.val() == RecvState::Choose;
-        self.range_refused.next =
-            (self.state.q.val() == RecvState::Range) & self.answered.val() & (!self.granted.val());
-        self.alone.next = self.is_message.val() | self.is_response.val();
         self.starts.next = (self.state.q.val() == RecvState::Idle)
             & self.valid.val()
             & self.ready.val()
             & (!self.pause.val())
             & (self.quiet.val() | (!self.alone.val()));
-        self.some.next = self.length.val().any();
-        self.gives.next = (self.state.q.val() == RecvState::Release)
+        self.give_back.next = (self.state.q.val() == RecvState::Release)
             | ((self.state.q.val() == RecvState::Close) & self.closed.val());
-        self.give_back.next = self.gives.val();
         self.chains.next =
-            self.gives.val() & self.follows.val() & self.ready.val() & (!self.pause.val());
-        self.clear.next =
-            (self.state.q.val() == RecvState::Idle) | (self.state.q.val() == RecvState::Get);
+            self.give_back.val() & self.follows.val() & self.ready.val() & (!self.pause.val());
         self.getting.next = self.state.q.val() == RecvState::Get;
-        self.age.d.next = (self.age.q.val() << 1) | self.young.val();
-        if self.starts.val() | self.chains.val() {
-            self.age.d.next = 0.into();
-        }
-        self.settled.next = self.age.q.val().get_bit(3);
+        self.clear.next = self.idle.val() | self.getting.val();
+        self.settled.next = self.aged.val() & self.header_ready.val() & (!self.finishing.val());
         self.fits.next = (self.state.q.val() == RecvState::Choose)
             & self.takes.val()
             & (!self.telling_at.q.val())
@@ -180,8 +165,8 @@ impl Logic for Control {
 
         // Calls.
         self.get.next = (self.starts.val() & (!self.is_message.val())) | self.chains.val();
-        self.save.next = false;
-        self.pop.next = false;
+        self.save.next = self.fits.val() & (!self.last.val());
+        self.pop.next = self.fits.val() & self.last.val();
         self.fail.next = false;
         self.ack.next = false;
         self.in_progress.next = self.in_progress_at.q.val();
@@ -196,20 +181,17 @@ impl Logic for Control {
         self.over.next = self.over_at.q.val();
         self.telling.next = self.telling_at.q.val();
         self.reply.next = self.state.q.val() == RecvState::Reply;
-        self.places.next = ((self.state.q.val() == RecvState::Range)
-            & self.answered.val()
-            & self.granted.val()
-            & self.is_write.val())
-            | ((self.state.q.val() == RecvState::Reply)
-                & self.replied.val()
-                & self.reply_good.val());
+        self.range_refused.next = self.ask.val() & self.answered.val() & (!self.granted.val());
+        self.places.next =
+            (self.ask.val() & self.answered.val() & self.granted.val() & self.is_write.val())
+                | (self.reply.val() & self.replied.val() & self.reply_good.val());
 
         // Payload and completion.
         self.scatter.next = self.some.val() & (self.places.val() | self.fits.val());
         self.matched.next = self.places.val() | self.fits.val();
         self.cause.next = self.cause_at.q.val();
         self.partial.next = self.partial_at.q.val() & (!self.telling_at.q.val());
-        self.message.next = false;
+        self.message.next = self.starts.val() & self.is_message.val();
         if self.clear.val() {
             self.in_progress_at.d.next = false;
             self.foreign_at.d.next = false;
@@ -223,7 +205,6 @@ impl Logic for Control {
                 if self.starts.val() {
                     self.state.d.next = RecvState::Get;
                     if self.is_message.val() {
-                        self.message.next = true;
                         self.state.d.next = RecvState::Message;
                     }
                 }
@@ -231,13 +212,13 @@ impl Logic for Control {
             RecvState::Get => {
                 if self.done.val() {
                     self.state.d.next = RecvState::Match;
-                    if self.settled.val() & self.header_ready.val() & (!self.finishing.val()) {
+                    if self.settled.val() {
                         self.state.d.next = RecvState::Choose;
                     }
                 }
             }
             RecvState::Match => {
-                if self.settled.val() & self.header_ready.val() & (!self.finishing.val()) {
+                if self.settled.val() {
                     self.state.d.next = RecvState::Choose;
                 }
             }
@@ -278,10 +259,6 @@ impl Logic for Control {
                     if self.too_long.val() {
                         self.cause_at.d.next = self.cause_length.val();
                         self.fail.next = true;
-                    } else if self.last.val() {
-                        self.pop.next = true;
-                    } else {
-                        self.save.next = true;
                     }
                 } else if self.takes.val() | self.breaks.val() {
                     self.state.d.next = RecvState::Resolve;
@@ -352,9 +329,6 @@ impl Logic for Control {
             RecvState::Close => {
                 if self.closed.val() {
                     self.state.d.next = RecvState::Idle;
-                    if self.chains.val() {
-                        self.state.d.next = RecvState::Get;
-                    }
                 }
             }
             RecvState::Message => {
@@ -362,15 +336,12 @@ impl Logic for Control {
                     self.state.d.next = RecvState::Release;
                 }
             }
-            RecvState::Release => {
-                self.state.d.next = RecvState::Idle;
-                if self.chains.val() {
-                    self.state.d.next = RecvState::Get;
-                }
-            }
             _ => {
                 self.state.d.next = RecvState::Idle;
             }
+        }
+        if self.chains.val() {
+            self.state.d.next = RecvState::Get;
         }
         if self.reset.val() {
             self.state.d.next = RecvState::Idle;

@@ -33,6 +33,8 @@ pub struct Hand {
     /// Fin 7.
     pub kinds: Signal<Out, Bits<8>>,
     pub base: Signal<Out, Bits<12>>,
+    /// Its VI's number has stood for long enough that the shelf's answer is about it.
+    pub aged: Signal<Out, Bit>,
     /// The one behind it is here, and needs neither its RDMA header nor to be alone.
     pub follows: Signal<Out, Bit>,
     /// A Data frame that is not the oldest is for this VI; `peeked` (pulse) goes on to the next one.
@@ -46,6 +48,7 @@ pub struct Hand {
     front2: DFF<Bits<64>>,
     front_kinds: DFF<Bits<8>>,
     front_base: DFF<Bits<12>>,
+    age: DFF<Bits<4>>,
     // Those behind it.
     headers0: Fifo<64, 3>,
     headers1: Fifo<64, 3>,
@@ -70,6 +73,7 @@ pub struct Hand {
     kind: Signal<Local, Bits<8>>,
     kinds_offered: Signal<Local, Bits<8>>,
     plain: Signal<Local, Bits<8>>,
+    young: Number<4, 1>,
     plain_kinds: Number<8, 0xe1>,
     kind_data: Number<8, { Type::Data as u64 }>,
     kind_write: Number<8, { Type::RdmaWrite as u64 }>,
@@ -84,18 +88,8 @@ pub struct Hand {
 impl Logic for Hand {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self,
-            clock,
-            front_valid,
-            front0,
-            front1,
-            front2,
-            front_base,
-            front_kinds,
-            late,
-            known
-        );
+        dff_setup!(self, clock, front_valid, front0, front1, front2, front_base, front_kinds);
+        dff_setup!(self, clock, late, known, age);
         clock!(self, clock, headers0, headers1, headers2, bases, peeks);
         self.headers0.reset.next = self.reset.val();
         self.headers1.reset.next = self.reset.val();
@@ -135,7 +129,10 @@ impl Logic for Hand {
         self.headers2.read.next = self.moved.val();
         self.bases.read.next = self.moved.val();
 
+        self.aged.next = self.age.q.val().get_bit(3);
+        self.age.d.next = (self.age.q.val() << 1) | self.young.val();
         if self.free.val() {
+            self.age.d.next = 0.into();
             self.front_valid.d.next = self.behind.val() | self.taken.val();
             self.front0.d.next = self.offered0.val();
             self.front1.d.next = self.offered1.val();

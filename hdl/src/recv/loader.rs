@@ -112,14 +112,12 @@ pub struct Loader {
     near_at: DFF<Bit>,
     done_out: DFF<Bit>,
     fetched_out: DFF<Bit>,
-    // Orders that are over, a cycle later: lost 0, ended 1, `more` 2, `confirms` 3, streams of the one
-    // that was lost 4, ended 5.
+    // Lost, ended, more, confirms, lost_stream, ended_stream; lost_row, ended_row, ended_vi.
     over_out: DFF<Bits<6>>,
-    // Row that was lost 3:0, that has ended 7:4, its VI 17:8.
     whose_out: DFF<Bits<18>>,
     hint_out: DFF<Bits<5>>,
     again: Signal<Local, Bit>,
-    stays: Signal<Local, Bit>,
+    leads_on: Signal<Local, Bit>,
     vi: Signal<Local, Bits<10>>,
     reached: Signal<Local, Bits<5>>,
     goes_on: Signal<Local, Bit>,
@@ -212,7 +210,7 @@ impl Logic for Loader {
         self.hint.next = self.hint_out.q.val();
         self.near.next = self.near_at.q.val();
         self.again.next = false;
-        self.stays.next = false;
+        self.leads_on.next = false;
         self.ended.next = self.over_out.q.val().get_bit(1);
         self.more.next = self.over_out.q.val().get_bit(2);
         self.confirms.next = self.over_out.q.val().get_bit(3);
@@ -358,7 +356,7 @@ impl Logic for Loader {
                         self.over.next = true;
                         self.failed.d.next = self.resolver.outcome.val();
                         self.again.next = self.resolver.anew.val();
-                        self.stays.next = self.leads.val();
+                        self.leads_on.next = self.leads.val();
                         self.done_out.d.next = self.serving.val() & (!self.resolver.anew.val());
                     }
                 }
@@ -376,7 +374,7 @@ impl Logic for Loader {
         self.over_out.d.next = bit_cast::<6, 1>(self.reader.nowhere.val().into())
             | (bit_cast::<6, 1>(self.over.val().into()) << 1)
             | (bit_cast::<6, 1>(self.again.val().into()) << 2)
-            | (bit_cast::<6, 1>(self.stays.val().into()) << 3)
+            | (bit_cast::<6, 1>(self.leads_on.val().into()) << 3)
             | (bit_cast::<6, 1>(self.reader.lost_stream.val().into()) << 4)
             | (bit_cast::<6, 1>(self.reader.read_stream.val().into()) << 5);
         self.reader.finish.next = self.over.val();
@@ -384,7 +382,7 @@ impl Logic for Loader {
             self.state.d.next = LoadState::Idle;
             if self.reader.read_stream.val() {
                 self.chain.d.next = 0.into();
-                if self.stays.val() {
+                if self.leads_on.val() {
                     self.chain.d.next = self.last_successor.q.val();
                 }
             }

@@ -6,9 +6,9 @@
 //!             segment <---- +--------+
 //! ```
 //! The range begins `skip` bytes into the segment list and is `length` bytes long (1 to 4,096); the
-//! list is at least that long. A segment's address and length come in the cycle after its number,
-//! which is 0 until `start`. The first piece is offered three cycles after `start`; a further one,
-//! and a skipped segment, takes three cycles.
+//! list is at least that long. A segment's address and length come one or two cycles after its
+//! number, which is 0 until `start`. The first piece is offered three cycles after `start`; a
+//! further one, and a skipped segment, takes three cycles.
 //!
 //! Idle -> Skip -> Cut -> Offer -> (Skip | Idle);  Cut -> Load -> Skip while whole segments are skipped.
 
@@ -35,7 +35,7 @@ pub struct Pieces {
     pub start: Signal<In, Bit>,
     pub skip: Signal<In, Bits<19>>,
     pub length: Signal<In, Bits<13>>,
-    /// Segment that is looked at; its address and length come in the next cycle.
+    /// Segment that is looked at; its address and length come within two cycles.
     pub segment: Signal<Out, Bits<4>>,
     pub segment_bus: Signal<In, Bits<64>>,
     pub segment_length: Signal<In, Bits<32>>,

@@ -93,7 +93,7 @@ pub struct Port {
     /// The call that is under way; its arguments are registers, here or where they come from.
     calling: DFF<Bit>,
     op: DFF<Bits<3>>,
-    next: DFF<Bits<43>>,
+    next_at: DFF<Bits<43>>,
     next_fragment: DFF<Bits<8>>,
     reason_at: DFF<Bits<8>>,
     status_at: DFF<Bits<32>>,
@@ -180,7 +180,7 @@ impl Logic for Port {
             bad_read_at,
             calling,
             op,
-            next,
+            next_at,
             next_fragment,
             reason_at
         );
@@ -351,10 +351,10 @@ impl Logic for Port {
         self.vi.message.next = self.header2.val().get_bits::<8>(8);
         self.next_fragment.d.next = self.header2.val().get_bits::<8>(0) + 1;
         self.vi.fragment.next = self.next_fragment.q.val();
-        self.next.d.next = self.successor.val();
-        self.vi.next_region.next = self.next.q.val().get_bits::<16>(0);
-        self.vi.next_offset.next = self.next.q.val().get_bits::<26>(16);
-        self.vi.next_valid.next = self.next.q.val().get_bit(42);
+        self.next_at.d.next = self.successor.val();
+        self.vi.next_region.next = self.next_at.q.val().get_bits::<16>(0);
+        self.vi.next_offset.next = self.next_at.q.val().get_bits::<26>(16);
+        self.vi.next_valid.next = self.next_at.q.val().get_bit(42);
         self.vi.owe_ack.next = self.save_owes_ack.val();
         self.reason_at.d.next = self.reason.val();
         self.vi.reason.next = self.reason_at.q.val();

@@ -32,7 +32,7 @@ pub struct Range {
     pub reset: Signal<In, Bit>,
     /// Pulse: a frame with an RDMA header is at the head of staging.
     pub load: Signal<In, Bit>,
-    /// The header is here.
+    /// The header is here; from the cycle after `load` on.
     pub ready: Signal<Out, Bit>,
     /// Reads staging at `beat`; the data comes in the next cycle.
     pub reading: Signal<Out, Bit>,
@@ -72,7 +72,7 @@ impl Logic for Range {
     fn update(&mut self) {
         dff_setup!(self, clock, state, address_at, handle_at, total_at, bus_at);
         dff_setup!(self, clock, bytes_at, looks);
-        self.ready.next = (self.state.q.val() == RangeState::Held) & (!self.load.val());
+        self.ready.next = self.state.q.val() == RangeState::Held;
         self.reading.next = self.state.q.val() != RangeState::Held;
         self.beat.next = 0.into();
         if self.state.q.val() == RangeState::Second {

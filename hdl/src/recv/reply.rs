@@ -63,6 +63,10 @@ pub struct Reply {
     offset_at: DFF<Bits<26>>,
     /// The place is the one asked for: the context is known for two cycles when `want` comes.
     same: DFF<Bit>,
+    // The answer, a cycle later: then `want` still stands, and must not start anew.
+    done_at: DFF<Bit>,
+    good_at: DFF<Bit>,
+    cause_at: DFF<Bits<4>>,
     bus_out: DFF<Bits<64>>,
     length_out: DFF<Bits<32>>,
     desc: Desc,
@@ -81,7 +85,7 @@ impl Logic for Reply {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, started, bus_out, length_out, held, vi_at, region_at, offset_at);
-        dff_setup!(self, clock, same);
+        dff_setup!(self, clock, same, done_at, good_at, cause_at);
         clock!(self, clock, desc);
         self.desc.reset.next = self.reset.val();
         ReadClient::link(&mut self.read, &mut self.desc.read);
@@ -91,9 +95,13 @@ impl Logic for Reply {
             & (self.region_at.q.val() == self.region.val())
             & (self.offset_at.q.val() == self.offset.val());
         self.is_done.next = self.kept.val() | self.desc.done.val();
-        self.started.d.next = (self.want.val() | self.again.val()) & (!self.is_done.val());
-        self.starts.next =
-            (self.want.val() | self.again.val()) & (!self.started.q.val()) & (!self.kept.val());
+        self.done_at.d.next = self.is_done.val() & (!self.done_at.q.val());
+        self.started.d.next =
+            (self.want.val() | self.again.val()) & (!self.is_done.val()) & (!self.done_at.q.val());
+        self.starts.next = (self.want.val() | self.again.val())
+            & (!self.started.q.val())
+            & (!self.kept.val())
+            & (!self.done_at.q.val());
         self.desc.start.next = self.starts.val();
         self.desc.op.next = 0.into();
         if self.again.val() {
@@ -110,22 +118,24 @@ impl Logic for Reply {
         self.desc.covers_next.next = self.several.val();
         self.desc.segment.next = self.segment.val();
         self.idle.next = self.desc.idle.val() & (!self.started.q.val());
-        self.done.next = self.is_done.val();
+        self.done.next = self.done_at.q.val();
 
         // Software may have changed it since.
         self.changed.next = (bit_cast::<21, 20>(self.desc.total.val()) != self.whole.val())
             | (self.desc.operation.val() != self.operation_read.val());
-        self.cause.next = bit_cast::<4, 3>(self.desc.outcome.val());
+        self.cause_at.d.next = bit_cast::<4, 3>(self.desc.outcome.val());
         self.is_good.next = !self.desc.outcome.val().any();
         self.operation.next = bit_cast::<3, 2>(self.operation_read.val()) << 1;
         if self.some.val() {
             self.operation.next = bit_cast::<3, 2>(self.desc.operation.val()) << 1;
             if self.changed.val() & (!self.desc.outcome.val().any()) {
                 self.is_good.next = false;
-                self.cause.next = self.cause_length.val();
+                self.cause_at.d.next = self.cause_length.val();
             }
         }
-        self.good.next = self.is_good.val();
+        self.good_at.d.next = self.is_good.val();
+        self.good.next = self.good_at.q.val();
+        self.cause.next = self.cause_at.q.val();
 
         // It stays for the next frame, unless it is done with.
         if self.starts.val() | self.pause.val() {
@@ -151,6 +161,7 @@ impl Logic for Reply {
         self.segment_length.next = self.length_out.q.val();
         if self.reset.val() {
             self.started.d.next = false;
+            self.done_at.d.next = false;
             self.held.d.next = false;
         }
     }

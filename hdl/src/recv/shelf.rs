@@ -77,6 +77,8 @@ pub struct Shelf {
     // With what the oldest descriptor's head is.
     ready_out: DFF<Bit>,
     head: DFF<Bits<62>>,
+    segment_bus_at: DFF<Bits<64>>,
+    segment_length_at: DFF<Bits<32>>,
     place: DFF<Bits<3>>,
     frame_row: Signal<Local, Bits<4>>,
     chosen: Signal<Local, Bits<3>>,
@@ -90,6 +92,7 @@ impl Logic for Shelf {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, row_at, ready_at, ready_out, head, place);
+        dff_setup!(self, clock, segment_bus_at, segment_length_at);
         clock!(self, clock, rows, rows_fetch, takes, takes_fetch, buses, heads, successors);
         clock!(self, clock, segment_buses, segment_lengths, places);
 
@@ -130,8 +133,10 @@ impl Logic for Shelf {
         self.offset.next = self.head.q.val().get_bits::<26>(16);
         self.total.next = self.head.q.val().get_bits::<20>(42);
         self.successor.next = self.successors.read_data.val();
-        self.segment_bus.next = self.segment_buses.read_data.val();
-        self.segment_length.next = self.segment_lengths.read_data.val();
+        self.segment_bus_at.d.next = self.segment_buses.read_data.val();
+        self.segment_length_at.d.next = self.segment_lengths.read_data.val();
+        self.segment_bus.next = self.segment_bus_at.q.val();
+        self.segment_length.next = self.segment_length_at.q.val();
         self.took.next = self.takes.read_data.val() + 1;
         self.takes.write_address.next = self.frame_row.val();
         self.takes.write_data.next = self.took.val();
