@@ -468,6 +468,7 @@ impl Logic for Send {
         self.turns.push_owns.next = self.push.owns.val();
         self.turns.ask_done.next = self.outlet.ask_done.val();
         self.push.turn.next = self.turns.turn.val();
+        self.push.chain.next = self.turns.chain.val();
 
         // The pool.
         self.outlet.ask_valid.next = self.turns.asks.val() | self.push.ask_valid.val();

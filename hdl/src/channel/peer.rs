@@ -230,7 +230,7 @@ impl Logic for PeerHub {
         self.service.obeyed.next = self.lists.obeyed.val();
 
         // Time.
-        self.timer.filling.next = self.filling.val();
+        self.timer.filling.next = self.filling.val() | self.put_valid.val();
         self.timer.retry_timeout.next = self.retry_timeout.val();
         self.timer.retry_limit.next = self.retry_limit.val();
         self.timer.keepalive.next = self.keepalive.val();

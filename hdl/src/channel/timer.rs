@@ -1,7 +1,7 @@
 //! Time for the peer machine: a clock in units of 16 cycles, a scanner that visits each peer that
 //! is not Closed once in 512 cycles, and the comparisons of a visit, two cycles after its stamps
-//! are stable (registered twice). A visit waits while a frame is being filled, which would otherwise
-//! wait for it, but not for more than 16 cycles.
+//! are stable (registered twice). A visit waits while a frame is being filled or has just been
+//! committed, which would otherwise wait for it, but not for more than 16 cycles.
 use super::num::Num;
 use nic_regs::limits::QUIET_CYCLES;
 use rust_hdl::prelude::*;
@@ -17,6 +17,7 @@ pub struct Timer {
     pub opening: Signal<In, Bits<64>>,
     /// Time in units of 16 cycles.
     pub now: Signal<Out, Bits<32>>,
+    /// A frame is being filled, or waits for its turn: a visit would hold it up.
     pub filling: Signal<In, Bit>,
     /// This peer is to be visited.
     pub scan: Signal<Out, Bit>,
@@ -44,6 +45,7 @@ pub struct Timer {
     index: DFF<Bits<6>>,
     waiting: DFF<Bit>,
     waited: DFF<Bits<5>>,
+    visits: DFF<Bit>,
     period: DFF<Bits<32>>,
     periods_low: DFF<Bits<32>>,
     periods_high: DFF<Bits<32>>,
@@ -91,6 +93,7 @@ impl Logic for Timer {
             index,
             waiting,
             waited,
+            visits,
             period,
             periods_low,
             periods_high
@@ -118,8 +121,10 @@ impl Logic for Timer {
         } else if !self.waited.q.val().get_bit(4) {
             self.waited.d.next = self.waited.q.val() + 1;
         }
-        self.scan.next =
+        // It stays for the cycle after `scan_taken`, in which the same class is not chosen again.
+        self.visits.d.next =
             self.waiting.q.val() & (self.waited.q.val().get_bit(4) | !self.filling.val());
+        self.scan.next = self.visits.q.val();
         self.scan_peer.next = self.index.q.val();
 
         // Settings, in units.
@@ -179,6 +184,7 @@ impl Logic for Timer {
             self.clock_16.d.next = 0.into();
             self.index.d.next = 0.into();
             self.waiting.d.next = false;
+            self.visits.d.next = false;
         }
     }
 }

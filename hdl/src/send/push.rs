@@ -72,6 +72,8 @@ pub struct Push {
     /// The pool and the stages behind are free of frames of the first stage, and no end of a
     /// descriptor may stop a VI.
     pub turn: Signal<In, Bit>,
+    /// And would not take it from the first stage.
+    pub chain: Signal<In, Bit>,
     /// A push waits for its turn or has it.
     pub wants: Signal<Out, Bit>,
     /// It has it: the pool is this block's.
@@ -142,6 +144,7 @@ pub struct Push {
     unpushed: Signal<Local, Bit>,
     to_retire: Signal<Local, Bit>,
     hands: Signal<Local, Bit>,
+    chains: Signal<Local, Bit>,
     tries: DFF<Bits<6>>,
     pauses: DFF<Bits<3>>,
     record: Signal<Local, Bits<110>>,
@@ -229,7 +232,6 @@ impl Logic for Push {
             & (self.has_front.q.val() | self.comes.val())
             & (!self.returns.val())
             & self.turn.val();
-        self.checked_out.d.next = self.begins.val();
         self.checked.next = self.checked_out.q.val();
 
         // The token.
@@ -403,6 +405,21 @@ impl Logic for Push {
             }
         }
         self.refills.next = self.ends.val() | (!self.has_front.q.val());
+        // The next one follows at once, if nobody else wants the pool.
+        self.chains.next = self.ends.val()
+            & (self.state.q.val() != PushState::Return)
+            & (!self.records.empty.val())
+            & (!self.pause.val())
+            & self.chain.val();
+        if self.chains.val() {
+            self.state.d.next = PushState::Ask;
+            self.beat.d.next = 0.into();
+            self.looked.d.next = false;
+            self.dropped.d.next = false;
+            self.tried.d.next = false;
+            self.looking.d.next = true;
+        }
+        self.checked_out.d.next = self.begins.val() | self.chains.val();
         self.records.write.next =
             self.comes.val() & ((!self.refills.val()) | (!self.records.empty.val()));
         self.records.read.next = self.refills.val() & (!self.records.empty.val());

@@ -25,10 +25,13 @@ pub struct Turns {
     pub asks: Signal<Out, Bit>,
     /// A push may begin.
     pub turn: Signal<Out, Bit>,
+    /// And the first stage does not want to ask.
+    pub chain: Signal<Out, Bit>,
     asking: DFF<Bit>,
     /// After a push the first stage may ask in front of the next one.
     yields: DFF<Bit>,
     asks_now: Signal<Local, Bit>,
+    may: Signal<Local, Bit>,
 }
 
 impl Logic for Turns {
@@ -45,12 +48,14 @@ impl Logic for Turns {
         } else if self.asks_now.val() {
             self.yields.d.next = false;
         }
-        self.turn.next = (!self.asks_now.val())
+        self.may.next = (!self.asks_now.val())
             & (!self.fetch_engaged.val())
             & self.commit_idle.val()
             & (!self.retire_error.val())
             & (!self.message_busy.val())
             & (!(self.fetch_idle.val() & self.message_valid.val()));
+        self.turn.next = self.may.val();
+        self.chain.next = self.may.val() & (!self.fetch_asks.val());
         if self.reset.val() {
             self.asking.d.next = false;
             self.yields.d.next = false;
