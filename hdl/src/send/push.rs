@@ -8,21 +8,20 @@
 //! The record in front is a register, so that the question comes from registers. One that comes when nothing
 //! waits passes the FIFO by, and has its turn decided in the cycle in which it comes: Ask is the next one.
 //!
-//! The VI has nothing else to send meanwhile. The pool is asked at once, while the token is looked up; then
-//! the call PUSH, which is begun beside the question and is decided by its answer, counts the message, keeps the token for the
-//! ViAck, and lets the VI be scheduled again: from here on the frame has its place in the channel. A token that cannot be reached stops
-//! the VI, with its chunks given back. A push that cannot go goes back to the head of its queue,
-//! where the first stage finds it.
+//! The VI has nothing else to send meanwhile. The pool is asked at once, while the token is looked
+//! up. The call PUSH, which is begun beside the question and decided by its answer, counts the
+//! message, keeps the token for the ViAck, and lets the VI be scheduled again: from here on the frame
+//! has its place in the channel. A token that cannot be reached stops the VI, with its chunks given
+//! back. A push that cannot go goes back to the head of its queue, where the first stage finds it.
 //!
 //! While a push is in hand the first stage does not ask the pool (`wants`), so that the frames of
-//! both come in the order of their answers.
+//! both come in the order of their answers. The next push follows at once if the first stage does not
+//! want to ask.
 
-use super::Line;
+use super::{Front, Line, Reach};
 use crate::ifs::{PushServer, TptClient};
-use crate::leaf::{Fifo, Number};
-use nic_regs::desc::CONTROL_BYTES;
+use crate::leaf::Number;
 use nic_regs::frame::flag;
-use nic_regs::limits::DATA_SEGMENTS_MAX;
 use nic_regs::vi::{Reliability, State};
 use rust_hdl::prelude::*;
 
@@ -119,19 +118,11 @@ pub struct Push {
     pub unreliable: Signal<Out, Bit>,
     /// Pulse: the descriptor is known.
     pub checked: Signal<Out, Bit>,
-    records: Fifo<110, 3>,
-    front: DFF<Bits<110>>,
-    has_front: DFF<Bit>,
-    /// Its data is longer than a message may be.
-    too_long: DFF<Bit>,
+    front: Front,
+    reach: Reach,
     checked_out: DFF<Bit>,
     line: Line,
     state: DFF<PushState>,
-    looking: DFF<Bit>,
-    looked: DFF<Bit>,
-    reached: DFF<Bit>,
-    bus: DFF<Bits<64>>,
-    beat: DFF<Bits<3>>,
     peer_vi_at: DFF<Bits<16>>,
     connection_at: DFF<Bits<16>>,
     message: DFF<Bits<8>>,
@@ -150,25 +141,13 @@ pub struct Push {
     record: Signal<Local, Bits<110>>,
     slot_at: Signal<Local, Bits<3>>,
     level_at: Signal<Local, Bits<3>>,
-    segments: Signal<Local, Bits<5>>,
-    fields: Signal<Local, Bits<110>>,
-    following: Signal<Local, Bits<110>>,
     comes: Signal<Local, Bit>,
-    refills: Signal<Local, Bit>,
     in_data: Signal<Local, Bit>,
     begins: Signal<Local, Bit>,
     returns: Signal<Local, Bit>,
     good: Signal<Local, Bit>,
-    all_moved: Signal<Local, Bit>,
-    brought: Signal<Local, Bit>,
-    beat_after: Signal<Local, Bits<3>>,
-    moves: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     level_flags: Signal<Local, Bits<8>>,
-    done_slot: Signal<Local, Bits<8>>,
-    one: Number<8, 1>,
-    control_bytes: Number<32, { CONTROL_BYTES }>,
-    segments_most: Number<5, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     connected: Number<2, { State::Connected as u64 }>,
     level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
     level_reception: Number<3, { Reliability::Reception as u64 }>,
@@ -181,16 +160,17 @@ pub struct Push {
 impl Logic for Push {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, looking, looked, reached, bus, beat, peer_vi_at);
-        dff_setup!(self, clock, connection_at, message, dropped, returned, tries, pauses);
-        dff_setup!(self, clock, front, has_front, too_long, checked_out, early, tried, went);
-        clock!(self, clock, records, line);
+        dff_setup!(self, clock, state, peer_vi_at, connection_at, message, dropped, returned);
+        dff_setup!(self, clock, tries, pauses, checked_out, early, tried, went);
+        clock!(self, clock, front, reach, line);
+        TptClient::link(&mut self.tpt, &mut self.reach.tpt);
         PushServer::link(&mut self.words, &mut self.line.words);
         self.line.reset.next = self.reset.val();
-        self.records.reset.next = self.reset.val();
+        self.front.reset.next = self.reset.val();
+        self.reach.reset.next = self.reset.val();
         // Records: VI 9:0, slot 12:10, token 59:13, domain 65:60, tag 81:66, level 84:82, peer 90:85,
         // transfer 109:91.
-        self.fields.next = bit_cast::<110, 10>(self.vi.val().get_bits::<10>(0))
+        self.front.fields.next = bit_cast::<110, 10>(self.vi.val().get_bits::<10>(0))
             | (bit_cast::<110, 3>(self.slot.val()) << 10)
             | (bit_cast::<110, 47>(self.token.val()) << 13)
             | (bit_cast::<110, 6>(self.domain.val().get_bits::<6>(0)) << 60)
@@ -198,81 +178,52 @@ impl Logic for Push {
             | (bit_cast::<110, 3>(self.level.val()) << 82)
             | (bit_cast::<110, 6>(self.peer.val().get_bits::<6>(0)) << 85)
             | (bit_cast::<110, 19>(self.max_transfer.val().get_bits::<19>(0)) << 91);
-        self.records.data_in.next = self.fields.val();
         self.comes.next = self.valid.val() & self.inline.val();
-        self.following.next = self.fields.val();
-        if !self.records.empty.val() {
-            self.following.next = self.records.data_out.val();
-        }
-        self.record.next = self.front.q.val();
+        self.front.comes.next = self.comes.val();
+        self.front.length.next = self.line.length_now.val();
+        self.record.next = self.front.record.val();
         self.slot_at.next = self.record.val().get_bits::<3>(10);
         self.level_at.next = self.record.val().get_bits::<3>(82);
-        self.ready.next = (!self.records.full.val()) & (!self.pause.val());
-        self.idle.next = (!self.has_front.q.val()) & (self.state.q.val() == PushState::Idle);
+        self.ready.next = (!self.front.full.val()) & (!self.pause.val());
+        self.idle.next = (!self.front.valid.val()) & (self.state.q.val() == PushState::Idle);
         self.owns.next =
             (self.state.q.val() != PushState::Idle) & (self.state.q.val() != PushState::Pause);
-        self.wants.next = self.has_front.q.val() | (self.state.q.val() != PushState::Idle);
+        self.wants.next = self.front.valid.val() | (self.state.q.val() != PushState::Idle);
 
         // Word 1 is there before the push is posted.
         self.in_data.next =
             (self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send);
         self.line.open.next = !self.in_data.val();
-        self.line.slot.next = self.following.val().get_bits::<3>(10);
+        self.line.slot.next = self.front.following.val().get_bits::<3>(10);
         if self.in_data.val() {
             self.line.slot.next = self.slot_at.val();
         }
-        self.line.beat.next = self.beat.q.val();
+        self.line.ready.next = self.beat_ready.val();
 
         // Whether the one in front may go; it must go back if it may not. One that comes now may (`ready`),
         // but for its length, which Ask looks at.
         self.returns.next = (self.state.q.val() == PushState::Idle)
-            & self.has_front.q.val()
-            & (self.pause.val() | self.too_long.q.val() | self.tries.q.val().get_bit(5));
+            & self.front.valid.val()
+            & (self.pause.val() | self.front.too_long.val() | self.tries.q.val().get_bit(5));
         self.begins.next = (self.state.q.val() == PushState::Idle)
-            & (self.has_front.q.val() | self.comes.val())
+            & (self.front.valid.val() | self.comes.val())
             & (!self.returns.val())
             & self.turn.val();
         self.checked.next = self.checked_out.q.val();
 
         // The token.
-        self.segments.next = self.record.val().get_bits::<5>(55);
-        if self.segments.val() > self.segments_most.val() {
-            self.segments.next = 0.into();
-        }
-        self.tpt.valid.next = self.looking.q.val();
-        self.tpt.index.next = self.record.val().get_bits::<16>(13);
-        self.tpt.generation.next = 0.into();
-        self.tpt.check_generation.next = false;
-        self.tpt.va_mode.next = false;
-        self.tpt.address.next = bit_cast::<64, 26>(self.record.val().get_bits::<26>(29)) << 6;
-        self.tpt.length.next =
-            self.control_bytes.val() + (bit_cast::<32, 5>(self.segments.val()) << 4);
-        self.tpt.tag.next = self.record.val().get_bits::<16>(66);
-        self.tpt.rights.next = 0.into();
-        self.tpt.domain.next = bit_cast::<8, 6>(self.record.val().get_bits::<6>(60));
-        if self.tpt.done.val() {
-            self.looking.d.next = false;
-            self.looked.d.next = true;
-            self.reached.d.next = self.tpt.ok.val();
-            self.bus.d.next = self.tpt.bus.val();
-        }
+        self.reach.token.next = self.record.val().get_bits::<47>(13);
+        self.reach.tag.next = self.record.val().get_bits::<16>(66);
+        self.reach.domain.next = self.record.val().get_bits::<6>(60);
 
         // The pool.
-        self.ask_valid.next = (self.state.q.val() == PushState::Ask) & (!self.too_long.q.val());
+        self.ask_valid.next = (self.state.q.val() == PushState::Ask) & (!self.front.too_long.val());
         self.sequenced.next = self.level_at.val() != self.level_unreliable.val();
         self.to_peer.next = bit_cast::<8, 6>(self.record.val().get_bits::<6>(85));
         self.length.next = bit_cast::<13, 8>(self.line.length.val());
-        self.all_moved.next = self.beat.q.val() == self.line.beats.val();
-        self.beat_valid.next = (!self.all_moved.val()) & self.in_data.val();
+        self.beat_valid.next = self.line.valid.val();
         self.beat_data.next = self.line.data.val();
-        self.moves.next = self.beat_valid.val() & self.beat_ready.val();
-        self.beat_after.next = self.beat.q.val() + 1;
-        self.brought.next = self.all_moved.val()
-            | (self.moves.val() & (self.beat_after.val() == self.line.beats.val()));
-        if self.moves.val() {
-            self.beat.d.next = self.beat_after.val();
-        }
-        self.good.next = self.reached.q.val() & (!self.dropped.q.val());
+        self.good.next = self.reach.reached.val() & (!self.dropped.q.val());
         self.commit_valid.next = self.state.q.val() == PushState::Commit;
         self.commit_abort.next = !self.good.val();
         self.peer_vi.next = self.peer_vi_at.q.val();
@@ -285,10 +236,9 @@ impl Logic for Push {
             self.level_flags.next = self.flags_unsequenced.val();
         }
         self.flags.next = self.level_flags.val();
-        self.word.next = 0.into();
+        self.word.next = self.line.immediate_data.val();
         if self.line.immediate.val() {
             self.flags.next = self.level_flags.val() | self.flag_immediate.val();
-            self.word.next = self.line.immediate_data.val();
         }
 
         // The VI table, the last stage.
@@ -307,37 +257,32 @@ impl Logic for Push {
         self.call_token.next = self.record.val().get_bits::<47>(13);
         // Not: Reception, whose end is the ViAck's, and what was stopped since.
         self.to_retire.next = (!self.dropped.q.val())
-            & (!(self.reached.q.val() & (self.level_at.val() == self.level_reception.val())));
+            & (!(self.reach.reached.val() & (self.level_at.val() == self.level_reception.val())));
         self.hands.next = (self.state.q.val() == PushState::Hand)
             | ((self.state.q.val() == PushState::Commit)
                 & self.commit_done.val()
                 & self.to_retire.val());
         self.retire.next = self.hands.val() & self.retire_idle.val();
-        self.retire_bus.next = self.bus.q.val();
+        self.retire_bus.next = self.reach.bus.val();
         self.unreliable.next = self.level_at.val() == self.level_unreliable.val();
-        self.reached_now.next = self.reached.q.val();
+        self.reached_now.next = self.reach.reached.val();
 
         self.ends.next = false;
         self.unpushed.next = false;
         match self.state.q.val() {
             PushState::Idle => {
-                self.beat.d.next = 0.into();
-                self.looked.d.next = false;
-                self.dropped.d.next = false;
-                self.tried.d.next = false;
                 if self.returns.val() {
                     self.state.d.next = PushState::Return;
                 } else if self.begins.val() {
-                    self.looking.d.next = true;
                     self.state.d.next = PushState::Ask;
                 }
             }
             PushState::Ask => {
                 self.tried.d.next = true;
-                if (!self.tried.q.val()) & (!self.too_long.q.val()) {
+                if (!self.tried.q.val()) & (!self.front.too_long.val()) {
                     self.early.d.next = true;
                 }
-                if self.too_long.q.val() {
+                if self.front.too_long.val() {
                     self.state.d.next = PushState::Return;
                 } else if self.ask_done.val() {
                     self.state.d.next = PushState::Pause;
@@ -356,35 +301,30 @@ impl Logic for Push {
                     self.message.d.next = self.ctx_message.val();
                     self.dropped.d.next = self.ctx_state.val() != self.connected.val();
                     self.state.d.next = PushState::Send;
-                    if self.looked.q.val() & self.brought.val() {
+                    if self.reach.looked.val() & self.line.brought.val() {
                         self.state.d.next = PushState::Commit;
                     }
                 }
             }
             PushState::Send => {
-                if self.looked.q.val() & self.brought.val() {
+                if self.reach.looked.val() & self.line.brought.val() {
                     self.state.d.next = PushState::Commit;
                 }
             }
             PushState::Commit => {
                 if self.commit_done.val() {
                     self.state.d.next = PushState::Hand;
-                    if self.retire_idle.val() | (!self.to_retire.val()) {
-                        self.ends.next = true;
-                        self.state.d.next = PushState::Idle;
-                    }
+                    self.ends.next = !self.to_retire.val();
                 }
             }
             PushState::Hand => {
-                if self.retire_idle.val() {
-                    self.ends.next = true;
-                    self.state.d.next = PushState::Idle;
-                }
+                self.ends.next = false;
             }
             PushState::Pause => {
                 self.pauses.d.next = self.pauses.q.val() + 1;
-                if self.pauses.q.val().all() & (!self.looking.q.val()) {
+                if self.pauses.q.val().all() & (!self.reach.looking.val()) {
                     self.tries.d.next = self.tries.q.val() + 1;
+                    self.tried.d.next = false;
                     self.state.d.next = PushState::Idle;
                 }
             }
@@ -394,60 +334,47 @@ impl Logic for Push {
                 if self.unpushed.val() {
                     self.returned.d.next = true;
                 }
-                if (self.unpushed.val() | self.returned.q.val()) & (!self.looking.q.val()) {
+                if (self.unpushed.val() | self.returned.q.val()) & (!self.reach.looking.val()) {
                     self.ends.next = true;
                     self.returned.d.next = false;
-                    self.state.d.next = PushState::Idle;
                 }
             }
             _ => {
                 self.state.d.next = PushState::Idle;
             }
         }
-        self.refills.next = self.ends.val() | (!self.has_front.q.val());
+        if self.hands.val() & self.retire_idle.val() {
+            self.ends.next = true;
+        }
+        if self.ends.val() {
+            self.state.d.next = PushState::Idle;
+            self.tries.d.next = 0.into();
+            self.tried.d.next = false;
+            self.dropped.d.next = false;
+        }
         // The next one follows at once, if nobody else wants the pool.
         self.chains.next = self.ends.val()
             & (self.state.q.val() != PushState::Return)
-            & (!self.records.empty.val())
+            & self.front.more.val()
             & (!self.pause.val())
             & self.chain.val();
         if self.chains.val() {
             self.state.d.next = PushState::Ask;
-            self.beat.d.next = 0.into();
-            self.looked.d.next = false;
-            self.dropped.d.next = false;
-            self.tried.d.next = false;
-            self.looking.d.next = true;
         }
         self.checked_out.d.next = self.begins.val() | self.chains.val();
-        self.records.write.next =
-            self.comes.val() & ((!self.refills.val()) | (!self.records.empty.val()));
-        self.records.read.next = self.refills.val() & (!self.records.empty.val());
-        self.line.load.next = self.refills.val();
-        if self.refills.val() {
-            self.front.d.next = self.following.val();
-            self.has_front.d.next = self.comes.val() | (!self.records.empty.val());
-            self.too_long.d.next = bit_cast::<19, 8>(self.line.length_now.val())
-                > self.following.val().get_bits::<19>(91);
-        }
-        if self.ends.val() {
-            self.tries.d.next = 0.into();
-        }
+        self.reach.start.next = self.begins.val() | self.chains.val();
+        self.reach.clear.next = (self.state.q.val() == PushState::Idle) | self.chains.val();
+        self.front.ends.next = self.ends.val();
+        self.line.load.next = self.front.load.val();
 
         // Slots that may be used again.
-        self.done_slot.next = 0.into();
-        if self.ends.val() {
-            self.done_slot.next = self.one.val() << self.slot_at.val();
-        }
-        self.line.free.next = self.done_slot.val();
-        if self.valid.val() & (!self.inline.val()) {
-            self.line.free.next = self.done_slot.val() | (self.one.val() << self.slot.val());
-        }
+        self.line.ends.next = self.ends.val();
+        self.line.front_slot.next = self.slot_at.val();
+        self.line.drops.next = self.valid.val() & (!self.inline.val());
+        self.line.drop_slot.next = self.slot.val();
         if self.reset.val() {
             self.state.d.next = PushState::Idle;
-            self.has_front.d.next = false;
             self.checked_out.d.next = false;
-            self.looking.d.next = false;
             self.early.d.next = false;
             self.returned.d.next = false;
             self.tries.d.next = 0.into();
