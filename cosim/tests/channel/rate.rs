@@ -101,8 +101,8 @@ fn small_streams() {
         (one_way, 0, 60),
         (one_way, 100, 60),
         (one_way, 250, 104),
-        (both_ways, 0, 62),
-        (both_ways, 100, 62),
+        (both_ways, 0, 66),
+        (both_ways, 100, 80),
         (both_ways, 250, 90),
     ] {
         let mut world = pair(latency, 41);

@@ -449,10 +449,15 @@ pub(crate) struct Call {
     pub done: bool,
     must_fall: bool,
     /// The next call may come in the cycle after the answer.
-    pub follows: bool,
+    follows: bool,
 }
 
 impl Call {
+    /// One whose client may call again in the cycle after an answer.
+    pub(crate) fn following() -> Self {
+        Self { follows: true, ..Self::default() }
+    }
+
     /// After a cycle: true if the call is to be carried out now, and answered in the next cycle.
     pub(crate) fn observe(&mut self, valid: bool, random: &mut Random, pace: Pace) -> bool {
         if self.done {

@@ -305,7 +305,7 @@ impl Bench {
             read: ReadPort::default(),
             write: WritePort::default(),
             tpt: Call::default(),
-            vi_call: Call { follows: true, ..Call::default() },
+            vi_call: Call::following(),
             ask: Call::default(),
             commit: Call::default(),
             asked: VecDeque::new(),
