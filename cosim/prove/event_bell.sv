@@ -1,9 +1,12 @@
 // Event doorbells (hdl/src/event/doorbell.rs): contract 2.4.
 wire arms = post$token[16];
 wire own = queue < 256 & exists & {2'b0, domain} == post$domain;
-reg was_refused, was_own;
-initial was_refused = 0;
+reg was_refused, was_own, own_then;
+initial begin was_refused = 0; own_then = 0; end
+// The queue and the doorbell have stood for a cycle when it is judged (proof `event-order`).
+wire given_stands = ~at | own == own_then;
 always @(posedge clock) begin
+   own_then <= own;
    was_refused <= at & ~(own & new_fill <= size) & ~reset; was_own <= own;
 end
 
@@ -22,3 +25,6 @@ wire rule_arm = ~accepted | arm == (arms & new_fill == 0);
 wire rule_drain = want_drain == (accepted & deferring & ~queued & new_fill != size);
 // The index is the doorbell's bits 47:32, and the doorbell is taken when it is judged.
 wire rule_taken = new_consumer == post$token[47:32] & post$ready == at;
+
+// Whose queue it is was looked at then.
+wire lemma_owned = owned$q == own_then;
