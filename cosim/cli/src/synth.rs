@@ -1,10 +1,9 @@
 //! Synthesis: how large the RTL is, block by block, and how fast it can run.
 //!
 //! The Verilog is wrapped into a [`harness`] so that nothing is trimmed and three pins suffice.
-//! Yosys maps each part of the top module for itself, which says what each block costs and takes a
-//! quarter of the time of the whole at once; then everything is flattened into one netlist, which is
-//! what nextpnr places and routes. Nothing is optimised across the boundaries of the blocks, which
-//! are registered anyway.
+//! Yosys maps each part of the top module for itself, which says what each block costs; then
+//! everything is flattened into one netlist, which is what nextpnr places and routes. Nothing is
+//! optimised across the boundaries of the blocks.
 //!
 //! Everything that the tools read and write stays in one folder, for a look afterwards.
 
