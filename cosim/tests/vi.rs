@@ -9,6 +9,8 @@
 mod bench;
 #[path = "vi/check.rs"]
 mod check;
+#[path = "vi/context.rs"]
+mod context;
 #[path = "vi/engines.rs"]
 mod engines;
 #[path = "vi/reference.rs"]
@@ -33,6 +35,7 @@ fn random_neighbours() {
     assert!(sum.sends > 10_000 && sum.recvs > 10_000 && sum.need_next > 1_000, "{sum:?}");
     assert!(looks > 10_000, "{looks} looks");
     assert!(sum.events > 10_000 && sum.deferred > 500 && sum.drains > 50, "{sum:?}");
+    assert!(sum.fresh > 100, "{sum:?}");
     assert!(sum.reads > 500 && sum.answers > 500, "{sum:?}");
     assert!(sum.kills > 50 && sum.stops > 500 && sum.acks > 500 && sum.late > 5, "{sum:?}");
 }

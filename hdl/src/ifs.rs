@@ -277,6 +277,10 @@ interface! {
             push_token: Bits<47>,
             work_valid: Bit,
             work_vi: Bits<16>,
+            /// `work_vi` was quiet until a cycle ago, when `posting` told of its only descriptor.
+            work_fresh: Bit,
+            /// A doorbell is looked at: the context is that of its VI, `push_token` its token.
+            posting: Bit,
             acked_valid: Bit,
             acked_vi: Bits<16>,
             acked_left: Bit,

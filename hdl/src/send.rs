@@ -207,6 +207,9 @@ impl Logic for Send {
         self.outlet.message_start.next = self.fetch.message_start.val();
         self.fetch.work_valid.next = self.port.work_valid.val();
         self.fetch.work_vi.next = self.port.work_vi.val();
+        self.fetch.work_fresh.next = self.port.fresh.val();
+        self.port.direct.next = self.fetch.direct.val();
+        self.port.resting.next = (!self.fetch.holding.val()) & self.desc.idle.val();
         self.port.take.next = self.fetch.take.val();
         self.fetch.acked_valid.next = self.port.acked_valid.val();
         self.fetch.acked_vi.next = self.port.acked_vi.val();
@@ -482,7 +485,7 @@ impl Logic for Send {
         self.outlet.ask_length.next = self.frame_length.val();
         self.outlet.ask_probe.next = self.fetch.probes.val();
         self.refusals.answered.next =
-            self.outlet.ask_done.val() & self.turns.asks.val() & self.fetch.is_data.val();
+            self.outlet.ask_done.val() & self.turns.asked.val() & self.fetch.is_data.val();
         self.refusals.good.next = self.outlet.ask_ok.val() & (!self.outlet.ask_down.val());
         self.refusals.peer.next = self.port.peer.val();
         self.refusals.asked_sequenced.next = self.fetch.sequenced.val();
@@ -508,7 +511,7 @@ impl Logic for Send {
         self.push.ask_down.next = self.outlet.ask_down.val();
         self.push.beat_ready.next = self.outlet.beat_ready.val();
         self.push.commit_done.next = self.outlet.commit_done.val();
-        self.fetch.ask_done.next = self.outlet.ask_done.val() & self.turns.asks.val();
+        self.fetch.ask_done.next = self.outlet.ask_done.val() & self.turns.asked.val();
         self.fetch.ask_ok.next = self.outlet.ask_ok.val();
         self.fetch.ask_down.next = self.outlet.ask_down.val();
         self.outlet.beat_valid.next = self.commit.beat_valid.val() | self.push.beat_valid.val();

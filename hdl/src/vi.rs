@@ -104,6 +104,8 @@ pub struct Vi {
     /// The operation of stage 2 is on a VI that exists, that is Connected.
     known: Signal<Local, Bit>,
     is_connected: Signal<Local, Bit>,
+    /// It is, and has nothing to send, await or answer, and nothing posted.
+    quiet: DFF<Bit>,
     // What the operation is, qualified by that.
     post_send: Signal<Local, Bit>,
     /// A push with data; the engine takes it.
@@ -130,7 +132,7 @@ pub struct Vi {
 impl Logic for Vi {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, counts_out);
+        dff_setup!(self, clock, counts_out, quiet);
         clock!(
             self, clock, pipeline, doorbells, commands, kills, lifecycle, send_side, recv_call,
             recv_side, notices, announcer, ring, acked
@@ -214,9 +216,13 @@ impl Logic for Vi {
             & (!self.recv_side.unknown.val());
         self.is_connected.next =
             self.lifecycle.state.val().get_bit(1) & (!self.lifecycle.state.val().get_bit(0));
-        self.doorbells.state.next = self.lifecycle.state.val();
-        self.doorbells.domain.next =
-            bit_cast::<8, 6>(self.lifecycle.config_word.val().get_bits::<6>(0));
+        self.doorbells.state.next = self.lifecycle.coming_word.val().get_bits::<2>(0);
+        self.doorbells.domain.next = self.lifecycle.coming_domain.val();
+        // What lets a push go at once is found out in stage 1.
+        self.quiet.d.next = self.send_side.coming_idle.val()
+            & self.lifecycle.coming_word.val().get_bit(1)
+            & (!self.lifecycle.coming_word.val().get_bit(0))
+            & (!self.lifecycle.coming_word.val().get_bits::<3>(2).any());
         self.commands.state.next = self.lifecycle.state.val();
         self.commands.owing.next = self.lifecycle.owed.val().any();
         self.commands.stop_reason.next = self.lifecycle.stop_info.val().get_bits::<8>(8);
@@ -230,10 +236,7 @@ impl Logic for Vi {
         self.push_data.next = self.pipeline.at.val().get_bit(0)
             & self.doorbells.has_data.val()
             & (!self.doorbells.waits.val());
-        self.push_may.next = self.doorbells.has_data.val()
-            & self.is_connected.val()
-            & self.send_side.empty.val()
-            & (!self.lifecycle.owed.val().any());
+        self.push_may.next = self.doorbells.has_data.val() & self.quiet.q.val();
         self.push_now.next = self.push_may.val()
             & (!self.send_side.blocked.val())
             & (!self.lifecycle.scheduled.val());
@@ -373,6 +376,9 @@ impl Logic for Vi {
         self.ring.vi.next = self.pipeline.vi.val();
         self.ring.offer.next = self.has_work.val();
         self.ring.work_ready.next = self.send_side.work_ready.val();
+        self.ring.post.next = self.post_send.val() & self.quiet.q.val();
+        self.send_side.work_fresh.next = self.ring.work_fresh.val();
+        self.send_side.posting.next = self.pipeline.at.val().get_bit(0);
         self.send_side.work_valid.next = self.ring.work_valid.val();
         self.send_side.work_vi.next = self.ring.work_vi.val();
         self.acked.push.next = self.recv_side.acks.val() & (!self.unmatched.val());

@@ -1,9 +1,9 @@
 //! Synthesis: how large the RTL is, block by block, and how fast it can run.
 //!
 //! The Verilog is wrapped into a [`harness`] so that nothing is trimmed and three pins suffice.
-//! Yosys maps each part of the top module for itself, which says what each block costs; then
-//! everything is flattened into one netlist, which is what nextpnr places and routes. Nothing is
-//! optimised across the boundaries of the blocks.
+//! Yosys maps all of it as one netlist, so that logic on the two sides of a block's border is optimised
+//! together; what a block costs is told by the names of the cells. The same netlist is what nextpnr
+//! places and routes.
 //!
 //! Everything that the tools read and write stays in one folder, for a look afterwards.
 
@@ -187,11 +187,9 @@ pub(crate) fn run(job: &Job, out: &mut dyn Write) -> Result<Report, SynthError> 
     write(&job.folder.join("design.v"), &job.verilog)?;
     write(&job.folder.join("harness.v"), &harness::text(job))?;
     let mut tools =
-        vec![Tool::start(&job.folder, "yosys", "yosys", &["-p".to_owned(), script(job)])?];
+        vec![Tool::start(&job.folder, "yosys", "yosys", &["-p".to_owned(), SCRIPT.to_owned()])?];
     tool::wait(&mut tools, out)?;
-    let blocks = report::parse_blocks(&job.folder.join("blocks.json"), job)?;
-    let mut report = Report::new(job, blocks);
-    report.add_paths(&job.folder.join("flat.json"))?;
+    let mut report = Report::of_netlist(job, &job.folder.join("flat.json"))?;
     if job.place_and_route {
         let arguments = nextpnr_arguments(job);
         let mut tools =
@@ -202,32 +200,25 @@ pub(crate) fn run(job: &Job, out: &mut dyn Write) -> Result<Report, SynthError> 
     Ok(report)
 }
 
-/// What Yosys does: maps block by block, counts, flattens, writes the netlist.
-fn script(job: &Job) -> String {
-    let mut script = "read_verilog design.v harness.v; hierarchy -check -top harness".to_owned();
-    let mut step = |text: &str| {
-        script.push_str("; ");
-        script.push_str(text);
-    };
-    // Everything is driven, nothing holds a value without a clock, and, across all blocks, no bit
-    // depends on itself.
-    step("proc; select -assert-none t:$dlatch; check -assert");
-    step("design -save apart; flatten; check -assert; design -load apart");
-    step(&format!("setattr -mod -set keep_hierarchy 1 {}", parts(job).join(" ")));
-    step("synth_ecp5 -top harness; tee -q -o blocks.json stat -json");
-    step("setattr -mod -unset keep_hierarchy *; flatten; opt_clean; write_json flat.json");
-    script
-}
+/// What Yosys does: checks, maps, writes the netlist.
+///
+/// Everything is driven, nothing holds a value without a clock, and no bit depends on itself. Of ABC's scripts
+/// it takes the one with the shortest paths: as mapped by default, the longest path of the NIC takes a third
+/// longer.
+const SCRIPT: &str = "\
+    read_verilog design.v harness.v; hierarchy -check -top harness; \
+    proc; select -assert-none t:$dlatch; check -assert; \
+    flatten; opt_clean; check -assert; \
+    scratchpad -copy abc9.script.flow2 abc9.script; \
+    synth_ecp5 -top harness; opt_clean; write_json flat.json";
 
-/// The top module and the modules of its instances, which RustHDL names `top$part`.
+/// The parts of the top module, whose modules RustHDL names `top$part`.
 fn parts(job: &Job) -> Vec<&str> {
     let modules = job.verilog.lines().filter_map(|line| line.strip_prefix("module "));
     let names = modules.filter_map(|line| line.split('(').next());
     names
-        .filter(|name| {
-            let inner = name.strip_prefix(job.top.as_str());
-            inner.is_some_and(|inner| inner.is_empty() || inner.rfind('$') == Some(0))
-        })
+        .filter_map(|name| name.strip_prefix(job.top.as_str())?.strip_prefix('$'))
+        .filter(|part| !part.contains('$'))
         .collect()
 }
 

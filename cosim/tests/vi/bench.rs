@@ -58,6 +58,8 @@ pub(crate) struct Tally {
     pub late: u64,
     pub reads: u64,
     pub answers: u64,
+    /// VIs that were offered with their context.
+    pub fresh: u64,
 }
 
 impl Tally {
@@ -74,6 +76,7 @@ impl Tally {
         self.late += other.late;
         self.reads += other.reads;
         self.answers += other.answers;
+        self.fresh += other.fresh;
     }
 }
 
@@ -142,6 +145,8 @@ pub(crate) struct Bench {
     pub counts: HashMap<usize, u64>,
     pub seen: HashMap<usize, u64>,
     pub waiting_since: [u64; 7],
+    /// The last cycle's, if a doorbell was looked at.
+    pub told: Option<cosim::verilated::blocks::vi::Out>,
     /// A test takes the next VI.
     pub take_now: bool,
     pub error_queue: u16,
@@ -198,6 +203,7 @@ impl Bench {
             counts: HashMap::new(),
             seen: HashMap::new(),
             waiting_since: [0; 7],
+            told: None,
             take_now: false,
             error_queue: ERROR_QUEUE,
         }

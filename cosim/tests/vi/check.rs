@@ -1,6 +1,7 @@
 //! The comparison with the reference, cycle by cycle, and calls for tests of one thing.
 
 use crate::bench::{ABSENT_QUEUE, Bench, EventCall, PATIENCE, VIS};
+use crate::context::{check_look, check_read, check_recv, check_send};
 use crate::engines::{Recv, Send};
 use crate::reference::{NO_QUEUE, State, Vi};
 use cosim::verilated::blocks::vi::Out;
@@ -24,6 +25,7 @@ impl Bench {
 
     fn sample(&mut self, o: &Out) {
         self.last_cycle(o);
+        self.fresh(o);
         self.stopped = false;
         assert!(o.send_acked_left != 0 || self.acked.is_empty(), "a fence would go first");
         if o.post_ready != 0 && self.model.inputs.post_valid != 0 {
@@ -534,97 +536,5 @@ impl Bench {
         self.settings.rooms = [1_000; 4];
         assert_eq!(self.admin_call(0, vi), 0);
         assert_eq!(self.admin_call(2, vi), 0);
-    }
-}
-
-fn check_send(state: &Vi, o: &Out) {
-    assert_eq!(o.send_ctx_state, state.state as u8);
-    if state.state == State::Free {
-        return;
-    }
-    let work = &state.queues[0];
-    assert_eq!((o.send_ctx_domain, o.send_ctx_tag), (state.domain, state.tag));
-    assert_eq!(o.send_ctx_reliability, state.reliability);
-    assert_eq!(o.send_ctx_max_transfer, state.max_transfer);
-    assert_eq!((o.send_ctx_count, o.send_ctx_owed), (work.posted.len() as u16, state.owed));
-    assert_eq!(o.send_ctx_in_progress != 0, work.in_progress);
-    assert_eq!((o.send_ctx_progress, o.send_ctx_message), (work.offset, work.message));
-    assert_eq!(o.send_ctx_fragment, work.fragment);
-    assert_eq!(
-        (o.send_ctx_awaiting, o.send_ctx_acked),
-        (state.awaiting.into(), state.acked.into())
-    );
-    if state.awaiting {
-        assert_eq!((o.send_ctx_region, o.send_ctx_offset), (state.popped.0, state.popped.1));
-    } else if let Some(head) = work.posted.front() {
-        assert_eq!((o.send_ctx_region, o.send_ctx_offset, o.send_ctx_segments), *head);
-    }
-    if state.live() {
-        assert_eq!((o.send_ctx_peer, o.send_ctx_peer_vi), (state.peer, state.peer_vi));
-        assert_eq!(o.send_ctx_connection, state.connection);
-        assert_eq!(o.send_ctx_allows, state.peer_allows);
-    }
-    if state.owed & 2 != 0 {
-        assert_eq!(o.send_ctx_refuse_reason, state.refuse_reason);
-    }
-    assert_eq!(o.send_ctx_reading != 0, state.reading.is_some());
-    assert_eq!(o.send_ctx_answer != 0, state.answer.is_some());
-    if let Some((address, handle, left)) = state.answer {
-        assert_eq!((o.send_ctx_answer_address, o.send_ctx_answer_handle), (address, handle));
-        assert_eq!(o.send_ctx_answer_left, left);
-    }
-}
-
-/// What the receive engine is told of the send queue.
-fn check_read(state: &Vi, o: &Out) {
-    assert_eq!(o.recv_ctx_state, state.state as u8);
-    if state.state == State::Free {
-        return;
-    }
-    let work = &state.queues[0];
-    assert_eq!(o.recv_ctx_count, work.posted.len() as u16);
-    assert_eq!(o.recv_ctx_in_progress != 0, state.reading.is_some());
-    assert_eq!(o.recv_ctx_progress, work.offset);
-    if let Some(total) = state.reading {
-        assert_eq!(o.recv_ctx_total, total);
-    }
-    if let Some(head) = work.posted.front() {
-        assert_eq!((o.recv_ctx_region, o.recv_ctx_offset, o.recv_ctx_segments), *head);
-    }
-}
-
-fn check_look(state: &Vi, o: &Out) {
-    assert_eq!(o.look_state, state.state as u8);
-    if state.state == State::Free {
-        return;
-    }
-    let work = &state.queues[1];
-    assert_eq!((o.look_domain, o.look_tag), (state.domain, state.tag));
-    assert_eq!(o.look_count, work.posted.len() as u16);
-    if let Some(head) = work.posted.front() {
-        assert_eq!((o.look_region, o.look_offset, o.look_segments), *head);
-    }
-}
-
-fn check_recv(state: &Vi, o: &Out) {
-    assert_eq!(o.recv_ctx_state, state.state as u8);
-    if state.state == State::Free {
-        return;
-    }
-    let work = &state.queues[1];
-    assert_eq!((o.recv_ctx_domain, o.recv_ctx_tag), (state.domain, state.tag));
-    assert_eq!(o.recv_ctx_reliability, state.reliability);
-    assert_eq!(o.recv_ctx_count, work.posted.len() as u16);
-    assert_eq!(o.recv_ctx_in_progress != 0, work.in_progress);
-    assert_eq!(o.recv_ctx_answering != 0, state.answer.is_some());
-    assert_eq!((o.recv_ctx_write != 0, o.recv_ctx_allows), (work.write, state.allows));
-    assert_eq!((o.recv_ctx_progress, o.recv_ctx_total), (work.offset, work.total));
-    assert_eq!((o.recv_ctx_message, o.recv_ctx_fragment), (work.message, work.fragment));
-    if let Some(head) = work.posted.front() {
-        assert_eq!((o.recv_ctx_region, o.recv_ctx_offset, o.recv_ctx_segments), *head);
-    }
-    if state.live() {
-        assert_eq!((o.recv_ctx_peer, o.recv_ctx_peer_vi), (state.peer, state.peer_vi));
-        assert_eq!(o.recv_ctx_connection, state.connection);
     }
 }

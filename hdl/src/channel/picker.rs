@@ -26,6 +26,8 @@ pub struct Picker {
     lowest: DFF<Bits<32>>,
     index: DFF<Bits<6>>,
     any: DFF<Bit>,
+    /// `took`, a cycle later: it comes late, and has much to do. The taker does not ask again so soon.
+    left: DFF<Bit>,
     /// After a choice the marks behind it are on their way for some cycles.
     pause: DFF<Bits<3>>,
     asking: Signal<Local, Bits<64>>,
@@ -39,13 +41,13 @@ pub struct Picker {
     all: Num<64, { u64::MAX }>,
     zero_3: Num<3, 0>,
     zero_8: Num<8, 0>,
-    restart: Num<3, 4>,
+    restart: Num<3, 3>,
 }
 
 impl Logic for Picker {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, round, filled, lowest, index, any, pause);
+        dff_setup!(self, clock, round, filled, lowest, index, any, pause, left);
         // The lowest of each group.
         self.asking.next = self.want.val() & self.round.q.val();
         for i in 0..8 {
@@ -85,15 +87,17 @@ impl Logic for Picker {
                 self.round.d.next = self.all.val();
             }
         }
-        if self.took.val() {
+        self.left.d.next = self.took.val();
+        if self.left.q.val() {
             self.any.d.next = false;
             self.pause.d.next = self.restart.val();
             self.round.d.next = self.round.q.val() & self.kept.val();
         }
         self.peer.next = self.index.q.val();
-        self.valid.next = self.any.q.val();
+        self.valid.next = self.any.q.val() & !self.left.q.val();
         if self.reset.val() {
             self.any.d.next = false;
+            self.left.d.next = false;
             self.pause.d.next = 0.into();
             self.round.d.next = self.all.val();
         }

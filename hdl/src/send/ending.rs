@@ -51,7 +51,7 @@ pub struct Ending {
     pub fail: Signal<In, Bit>,
     pub finish: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
-    /// A turn is being ended, or is about to be.
+    /// A turn is being ended. What begins to be (`fail`, `finish`) waits for a push that begins in that cycle.
     pub busy: Signal<Out, Bit>,
     pub give: Signal<Out, Bit>,
     // The descriptor in hand: no error, or which; an older frame of the VI failed; it is ended for
@@ -133,8 +133,7 @@ impl Logic for Ending {
         self.rereading.next = (self.state.q.val() == EndingState::Reread)
             | (self.state.q.val() == EndingState::RereadWait);
         self.popped.next = false;
-        self.busy.next =
-            (self.state.q.val() != EndingState::Idle) | self.fail.val() | self.finish.val();
+        self.busy.next = self.state.q.val() != EndingState::Idle;
         self.over.next = false;
         self.give.next = false;
         self.commit_load.next = false;

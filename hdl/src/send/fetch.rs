@@ -32,6 +32,9 @@ pub struct Fetch {
     pub work_valid: Signal<In, Bit>,
     pub work_vi: Signal<In, Bits<16>>,
     pub take: Signal<Out, Bit>,
+    /// The context of the VI that is offered is known. It is taken with it: no GET.
+    pub work_fresh: Signal<In, Bit>,
+    pub direct: Signal<Out, Bit>,
     // Acknowledged sends.
     pub acked_valid: Signal<In, Bit>,
     pub acked_vi: Signal<In, Bits<16>>,
@@ -138,6 +141,8 @@ pub struct Fetch {
     /// The turn ends an acknowledged send.
     finishing_at: DFF<Bit>,
     asks: Signal<Local, Bit>,
+    goes_direct: Signal<Local, Bit>,
+    carries: Signal<Local, Bit>,
     op_sent: Number<3, 6>,
     op_reach: Number<2, 1>,
     op_reread: Number<2, 2>,
@@ -156,7 +161,6 @@ impl Logic for Fetch {
         self.idle.next = self.turn.resting.val() & (!self.rescuer.pending.val());
         self.holding.next = !self.turn.resting.val();
         self.engaged.next = self.turn.roomy.val() | self.ending.busy.val();
-        self.turn.pause.next = self.pause.val();
         self.intake.resting.next = self.turn.resting.val();
         self.intake.pause.next = self.pause.val();
         self.intake.message_valid.next = self.message_valid.val();
@@ -173,6 +177,12 @@ impl Logic for Fetch {
         self.message_start.next = self.intake.sends_message.val();
         self.turn.message_done.next = self.message_done.val();
         self.take.next = self.intake.takes.val();
+        self.goes_direct.next = self.intake.takes.val() & self.work_fresh.val();
+        self.direct.next = self.goes_direct.val();
+        self.turn.direct.next = self.goes_direct.val();
+        self.turn.forgets.next = self.goes_direct.val()
+            | self.intake.rescues.val()
+            | (self.pause.val() & (!self.intake.finishes.val()));
         self.take_acked.next = self.intake.finishes.val();
         self.finishing.next = self.finishing_at.q.val();
         if self.turn.resting.val() {
@@ -218,7 +228,9 @@ impl Logic for Fetch {
         self.turn.ask_down.next = self.ask_down.val();
         self.request.clear.next = self.turn.resting.val();
         self.request.open.next = self.turn.asking.val();
-        self.request.is_data.next = self.choice.is_data.val() | self.choice.is_answer.val();
+        self.carries.next = self.choice.is_data.val() | self.choice.is_answer.val();
+        self.turn.carries.next = self.carries.val();
+        self.request.is_data.next = self.carries.val();
         self.request.empty.next = self.empty.val();
         self.request.here.next = self.turn.soon.val();
         self.request.cancel.next = self.turn.gather_cancel.val();
@@ -237,6 +249,7 @@ impl Logic for Fetch {
         // When the descriptor is read.
         self.opening.resting.next = self.turn.resting.val();
         self.opening.got.next = self.turn.got.val();
+        self.opening.direct.next = self.goes_direct.val();
         self.opening.rescuing.next = self.rescuer.rescuing.val();
         self.opening.due.next = self.due.val();
         self.opening.awaiting.next = self.ctx_awaiting.val();

@@ -12,6 +12,8 @@ pub struct Opening {
     pub resting: Signal<In, Bit>,
     // In the cycle in which the context comes.
     pub got: Signal<In, Bit>,
+    /// It is there with the VI, instead of `got`, and nothing below is told: the head is to be looked at.
+    pub direct: Signal<In, Bit>,
     /// The VI is taken to end its head for the middle stage / its head or what it awaits is to be looked at.
     pub rescuing: Signal<In, Bit>,
     pub due: Signal<In, Bit>,
@@ -56,6 +58,7 @@ impl Logic for Opening {
         self.waits.next = (self.any_refused.val() & (!self.blind.val())) | self.may_be_kept.val();
         self.asks_first.next = self.late.q.val() & self.refused.val();
         self.start.next = (self.reads.val() & (!self.waits.val()))
+            | (self.direct.val() & (!self.any_refused.val()))
             | (self.sends.val() & self.late.q.val() & (!self.refused.val()))
             | self.may.val();
         self.reach.next = (self.got.val() & self.blind.val()) | self.reaching_at.q.val();
@@ -66,6 +69,8 @@ impl Logic for Opening {
         if self.got.val() {
             self.late.d.next = self.reads.val() & self.waits.val() & (!self.is_kept.val());
             self.reaching_at.d.next = self.blind.val();
+        } else if self.direct.val() {
+            self.late.d.next = self.any_refused.val();
         }
     }
 }

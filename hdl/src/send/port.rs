@@ -80,6 +80,13 @@ pub struct Port {
     pub new_number: Signal<In, Bits<16>>,
     /// GET is over: its context is registered.
     pub got: Signal<In, Bit>,
+    /// No VI is in hand, and no descriptor: the context of a VI that is posted to is registered, in case it is
+    /// offered at once.
+    pub resting: Signal<In, Bit>,
+    /// The VI that is offered is that one: it may be taken without GET.
+    pub fresh: Signal<Out, Bit>,
+    /// Pulse, with `load`: so it is taken.
+    pub direct: Signal<In, Bit>,
     // In the cycle of `got`.
     /// The VI's head, or what it awaits, is to be looked at.
     pub due: Signal<Out, Bit>,
@@ -87,7 +94,7 @@ pub struct Port {
     pub same: Signal<Out, Bit>,
     pub same_vi: Signal<Out, Bit>,
     pub ctx_awaiting: Signal<Out, Bit>,
-    // Then and from then on.
+    // Then, or in that of `direct`, and from then on.
     pub ctx_region: Signal<Out, Bits<16>>,
     pub ctx_offset: Signal<Out, Bits<26>>,
     // From the cycle after it.
@@ -139,6 +146,10 @@ pub struct Port {
     state_connected: Number<2, { State::Connected as u64 }>,
     number_at: DFF<Bits<16>>,
     number_before: DFF<Bits<16>>,
+    /// A VI's context was registered as it was posted to; its token.
+    posted: DFF<Bit>,
+    posted_token: DFF<Bits<47>>,
+    registers: Signal<Local, Bit>,
     same_vi_at: DFF<Bit>,
     vi_state: DFF<Bits<2>>,
     domain_at: DFF<Bits<8>>,
@@ -175,7 +186,7 @@ pub struct Port {
 impl Logic for Port {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, owner, same_vi_at);
+        dff_setup!(self, clock, owner, same_vi_at, posted, posted_token);
         dff_setup!(self, clock, number_at, number_before, vi_state, domain_at, tag_at, level);
         dff_setup!(self, clock, peer_vi_at, connection_at, max_transfer_at, region_at, offset_at);
         dff_setup!(self, clock, hint_at, some_at, covered_at, in_progress_at, progress_at, peer_at);
@@ -290,6 +301,9 @@ impl Logic for Port {
         if self.got.val() {
             self.ctx_region.next = self.vi.ctx_region.val();
             self.ctx_offset.next = self.vi.ctx_offset.val();
+        } else if self.direct.val() {
+            self.ctx_region.next = self.posted_token.q.val().get_bits::<16>(0);
+            self.ctx_offset.next = self.posted_token.q.val().get_bits::<26>(16);
         }
         self.ctx_message.next = self.vi.ctx_message.val();
         self.need_next.next = self.vi.need_next.val();
@@ -340,8 +354,13 @@ impl Logic for Port {
         if self.load.val() {
             self.number_at.d.next = self.new_number.val();
         }
-        if self.got.val() {
-            self.number_before.d.next = self.number_at.q.val();
+        // Two doorbells are looked at some cycles apart: this one does not meet the VI of another.
+        self.posted.d.next = self.vi.posting.val() & self.resting.val();
+        self.posted_token.d.next = self.vi.push_token.val();
+        self.fresh.next = self.vi.work_fresh.val() & self.posted.q.val();
+        self.registers.next = self.got.val()
+            | (self.vi.posting.val() & self.resting.val() & (!self.vi.work_fresh.val()));
+        if self.registers.val() {
             self.vi_state.d.next = self.vi.ctx_state.val();
             self.domain_at.d.next = self.vi.ctx_domain.val();
             self.tag_at.d.next = self.vi.ctx_tag.val();
@@ -351,14 +370,6 @@ impl Logic for Port {
             self.connection_at.d.next = self.vi.ctx_connection.val();
             self.max_transfer_at.d.next = self.vi.ctx_max_transfer.val();
             self.allows_at.d.next = self.vi.ctx_allows.val();
-            self.region_at.d.next = self.vi.ctx_region.val();
-            self.offset_at.d.next = self.vi.ctx_offset.val();
-            self.hint_at.d.next = self.vi.ctx_segments.val();
-            self.some_at.d.next = self.vi.ctx_count.val() != 0;
-            self.covered_at.d.next = self.vi.ctx_count.val().get_bits::<4>(0);
-            if self.vi.ctx_count.val() > self.nine.val() {
-                self.covered_at.d.next = 9.into();
-            }
             self.in_progress_at.d.next = self.vi.ctx_in_progress.val();
             self.progress_at.d.next = self.vi.ctx_progress.val();
             self.fragment.d.next = self.vi.ctx_fragment.val();
@@ -369,8 +380,28 @@ impl Logic for Port {
             self.owed_at.d.next = self.vi.ctx_owed.val();
             self.refuse_reason_at.d.next = self.vi.ctx_refuse_reason.val();
         }
+        // The place of the head tells whether a descriptor is still at hand, so it changes only as a VI is taken.
+        if self.got.val() {
+            self.number_before.d.next = self.number_at.q.val();
+            self.region_at.d.next = self.vi.ctx_region.val();
+            self.offset_at.d.next = self.vi.ctx_offset.val();
+            self.hint_at.d.next = self.vi.ctx_segments.val();
+            self.some_at.d.next = self.vi.ctx_count.val() != 0;
+            self.covered_at.d.next = self.vi.ctx_count.val().get_bits::<4>(0);
+            if self.vi.ctx_count.val() > self.nine.val() {
+                self.covered_at.d.next = 9.into();
+            }
+        } else if self.direct.val() {
+            self.number_before.d.next = self.new_number.val();
+            self.region_at.d.next = self.posted_token.q.val().get_bits::<16>(0);
+            self.offset_at.d.next = self.posted_token.q.val().get_bits::<26>(16);
+            self.hint_at.d.next = self.posted_token.q.val().get_bits::<5>(42);
+            self.some_at.d.next = true;
+            self.covered_at.d.next = 1.into();
+        }
         if self.reset.val() {
             self.owner.d.next = 0.into();
+            self.posted.d.next = false;
         }
     }
 }

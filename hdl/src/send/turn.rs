@@ -7,6 +7,7 @@
 //!                  |-> Ask -> Ready -> OwedWait -> Sent -> Idle                 (an owed frame)
 //!                  |-> Range -> Ask -> Ready -> End -> Idle               (a frame of an answer)
 //!                  `-> Reach -> End -> Idle                  (an acknowledged Reception send)
+//!         (a VI whose context is known: Idle -> Choose)
 //! no room:           Ask, Probe -> Give -> Idle
 //! error:             ... -> End -> Idle
 //! an older frame of the VI failed: Ready -> End -> Give -> Idle
@@ -60,11 +61,15 @@ pub enum TurnState {
 pub struct Turn {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub pause: Signal<In, Bit>,
+    /// The descriptor at hand is forgotten while no VI is: what is revoked behind a fence must be looked up
+    /// again, and that of a VI that begins otherwise is not it.
+    pub forgets: Signal<In, Bit>,
     /// No VI is in hand.
     pub resting: Signal<Out, Bit>,
     // What begins, pulses: see `super::intake`.
     pub takes: Signal<In, Bit>,
+    /// With `takes`: its context is known, and it has one descriptor, which is not at hand.
+    pub direct: Signal<In, Bit>,
     pub rescues: Signal<In, Bit>,
     pub sends_message: Signal<In, Bit>,
     pub message_done: Signal<In, Bit>,
@@ -88,6 +93,8 @@ pub struct Turn {
     pub answers: Signal<In, Bit>,
     pub is_data: Signal<In, Bit>,
     pub is_answer: Signal<In, Bit>,
+    /// One of them: a frame with a payload of its own.
+    pub carries: Signal<In, Bit>,
     // The range of an answer.
     pub look: Signal<Out, Bit>,
     pub answered: Signal<In, Bit>,
@@ -155,8 +162,6 @@ pub struct Turn {
     goes: Signal<Local, Bit>,
     cancels: Signal<Local, Bit>,
     passes: Signal<Local, Bit>,
-    /// A frame with a payload of its own.
-    carries: Signal<Local, Bit>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_data: Number<4, { Cause::Data as u64 }>,
     cause_rdma_read: Number<4, { Cause::RdmaRead as u64 }>,
@@ -170,7 +175,6 @@ impl Logic for Turn {
         self.get.next = self.state.q.val() == TurnState::Get;
         self.choose.next = self.state.q.val() == TurnState::Choose;
         self.look.next = self.state.q.val() == TurnState::Range;
-        self.carries.next = self.is_data.val() | self.is_answer.val();
         self.sized.next = self.state.q.val() == TurnState::Size;
         self.probes.next = self.state.q.val() == TurnState::Probe;
         self.ask_valid.next = self.state.q.val() == TurnState::Ask;
@@ -211,7 +215,7 @@ impl Logic for Turn {
         self.passes.next = self.goes.val() & (!self.cancels.val()) & self.carries.val();
         self.pop.next = self.passes.val() & self.last.val();
         self.save.next = self.passes.val() & (!self.last.val());
-        self.owed_load.next = false;
+        self.owed_load.next = self.goes.val() & (!self.cancels.val()) & (!self.carries.val());
         self.fail.next = false;
         self.finish.next = false;
 
@@ -219,14 +223,13 @@ impl Logic for Turn {
             TurnState::Idle => {
                 self.reserved.d.next = false;
                 self.cause_at.d.next = self.cause_done.val();
-                if self.rescues.val() {
+                if self.forgets.val() {
                     self.held.d.next = false;
+                }
+                if self.direct.val() {
+                    self.state.d.next = TurnState::Choose;
+                } else if self.rescues.val() | self.takes.val() {
                     self.state.d.next = TurnState::Get;
-                } else if self.takes.val() {
-                    self.state.d.next = TurnState::Get;
-                } else if self.pause.val() {
-                    // What is revoked behind the fence must be looked up again.
-                    self.held.d.next = false;
                 } else if self.sends_message.val() {
                     self.state.d.next = TurnState::Message;
                 }
@@ -311,7 +314,6 @@ impl Logic for Turn {
                         self.held.d.next = false;
                     }
                     if (!self.cancels.val()) & (!self.carries.val()) {
-                        self.owed_load.next = true;
                         self.state.d.next = TurnState::OwedWait;
                     }
                 }

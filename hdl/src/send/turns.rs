@@ -23,6 +23,8 @@ pub struct Turns {
     pub ask_done: Signal<In, Bit>,
     /// The first stage's question is at the pool.
     pub asks: Signal<Out, Bit>,
+    /// It was there a cycle ago: an answer is its answer.
+    pub asked: Signal<Out, Bit>,
     /// A push may begin.
     pub turn: Signal<Out, Bit>,
     /// And the first stage does not want to ask.
@@ -42,6 +44,7 @@ impl Logic for Turns {
             & (!self.push_owns.val())
             & (self.asking.q.val() | self.yields.q.val() | (!self.push_wants.val()));
         self.asks.next = self.asks_now.val();
+        self.asked.next = self.asking.q.val();
         self.asking.d.next = self.asks_now.val() & (!self.ask_done.val());
         if self.push_owns.val() {
             self.yields.d.next = true;

@@ -19,6 +19,8 @@ pub struct Answers {
     pub new_left: Signal<In, Bits<19>>,
     /// An answer is owed: from this address and handle on, so many bytes.
     pub owed: Signal<Out, Bit>,
+    /// The VI in stage 1 owes one.
+    pub coming_owed: Signal<Out, Bit>,
     pub address: Signal<Out, Bits<64>>,
     pub handle: Signal<Out, Bits<32>>,
     pub left: Signal<Out, Bits<19>>,
@@ -47,6 +49,7 @@ impl Logic for Answers {
         self.place_now.d.next = self.place_ram.read_data.val();
         self.rest_now.d.next = self.rest_ram.read_data.val();
         self.left_now.next = self.rest_now.q.val().get_bits::<19>(32);
+        self.coming_owed.next = self.rest_ram.read_data.val().get_bit(51);
         self.owed.next = self.rest_now.q.val().get_bit(51);
         self.address.next = self.place_now.q.val();
         self.handle.next = self.rest_now.q.val().get_bits::<32>(0);

@@ -19,10 +19,11 @@ pub struct Doorbells {
     pub vi: Signal<Out, Bits<10>>,
     /// Its VI number is below the number of VIs.
     pub known: Signal<Out, Bit>,
+    // The VI in stage 1.
+    pub state: Signal<In, Bits<2>>,
+    pub domain: Signal<In, Bits<6>>,
     /// Stage 2, and what the VI says there.
     pub at: Signal<In, Bit>,
-    pub state: Signal<In, Bits<2>>,
-    pub domain: Signal<In, Bits<8>>,
     /// The engine may take the push soon.
     pub soon: Signal<In, Bit>,
     /// Stage 2 has no effect: the push passes again.
@@ -55,8 +56,10 @@ pub struct Doorbells {
     error_record_out: DFF<Bits<64>>,
     stamp_out: DFF<Bit>,
     accepts: Signal<Local, Bit>,
-    owned: Signal<Local, Bit>,
-    in_error: Signal<Local, Bit>,
+    /// The doorbell's page may ring for the VI, which is there / in Error.
+    owned: DFF<Bit>,
+    in_error: DFF<Bit>,
+    right_page: Signal<Local, Bit>,
     posts: Signal<Local, Bit>,
     in_range: Signal<Local, Bit>,
     offset: Signal<Local, Bits<64>>,
@@ -78,7 +81,9 @@ impl Logic for Doorbells {
             tries,
             error_out,
             error_record_out,
-            stamp_out
+            stamp_out,
+            owned,
+            in_error
         );
         self.waits_now.next = self.at.val()
             & self.soon.val()
@@ -107,19 +112,18 @@ impl Logic for Doorbells {
         self.in_range.next = !self.held_token.q.val().get_bits::<6>(10).any();
         self.known.next = self.in_range.val();
 
-        self.in_error.next = self.state.val().get_bit(1) & self.state.val().get_bit(0);
-        self.owned.next = self.in_range.val()
-            & self.state.val().any()
-            & (self.domain.val() == self.held_domain.q.val());
-        self.posts.next = self.ends.val() & self.owned.val() & (!self.in_error.val());
+        self.in_error.d.next = self.state.val().get_bit(1) & self.state.val().get_bit(0);
+        self.right_page.next = bit_cast::<8, 6>(self.domain.val()) == self.held_domain.q.val();
+        self.owned.d.next = self.in_range.val() & self.state.val().any() & self.right_page.val();
+        self.posts.next = self.ends.val() & self.owned.q.val() & (!self.in_error.q.val());
         self.taken.next = self.posts.val();
         // None of these waits.
         self.taken_recv.next = self.at.val()
             & self.held_token.q.val().get_bit(63)
-            & self.owned.val()
-            & (!self.in_error.val());
-        self.bad.next = self.ends.val() & (!self.owned.val());
-        self.dropped.next = self.ends.val() & self.owned.val() & self.in_error.val();
+            & self.owned.q.val()
+            & (!self.in_error.q.val());
+        self.bad.next = self.ends.val() & (!self.owned.q.val());
+        self.dropped.next = self.ends.val() & self.owned.q.val() & self.in_error.q.val();
         self.recv.next = self.held_token.q.val().get_bit(63);
         self.push.next = self.held_push.q.val().get_bit(0);
         self.has_data.next = self.held_push.q.val().get_bit(3);
@@ -132,7 +136,7 @@ impl Logic for Doorbells {
             self.offset.next = self.first_line.val()
                 | (bit_cast::<64, 2>(self.held_push.q.val().get_bits::<2>(1)) << 54);
         }
-        self.error_out.d.next = self.ends.val() & (!self.owned.val());
+        self.error_out.d.next = self.ends.val() & (!self.owned.q.val());
         self.error_record_out.d.next = self.record_base.val()
             | (bit_cast::<64, 8>(self.held_domain.q.val()) << 16)
             | (bit_cast::<64, 16>(self.held_token.q.val().get_bits::<16>(0)) << 32)

@@ -43,6 +43,9 @@ pub struct Lifecycle {
     pub new_config: Signal<In, Bits<64>>,
     /// Peer 5:0, peer VI 21:6, connection 37:22, RDMA that the peer allows 39:38.
     pub new_connection: Signal<In, Bits<40>>,
+    /// The state word and the domain of the VI in stage 1.
+    pub coming_word: Signal<Out, Bits<7>>,
+    pub coming_domain: Signal<Out, Bits<6>>,
     pub state: Signal<Out, Bits<2>>,
     pub owed: Signal<Out, Bits<3>>,
     pub scheduled: Signal<Out, Bit>,
@@ -97,6 +100,8 @@ impl Logic for Lifecycle {
         self.stop_now.d.next = self.stop_ram.read_data.val();
         self.config_now.d.next = self.config_ram.read_data.val();
         self.connection_now.d.next = self.connection_ram.read_data.val();
+        self.coming_word.next = self.state_ram.read_data.val();
+        self.coming_domain.next = self.config_ram.read_data.val().get_bits::<6>(0);
         self.state.next = self.state_now.q.val().get_bits::<2>(0);
         self.owed_now.next = self.state_now.q.val().get_bits::<3>(2);
         self.owed.next = self.owed_now.val();

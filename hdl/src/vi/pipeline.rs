@@ -8,8 +8,8 @@
 //! cycle 4  the writes can be read
 //! ```
 //! One operation a cycle. An operation whose VI is in a later stage waits in stage 1 and reads
-//! again until that one has written. A caller's VI number is looked at in stage 0 and must stay
-//! until its operation is told; a doorbell's comes a cycle behind its request. Doorbells and the
+//! again until that one has written. A caller's VI number goes through a register to stage 0 and must stay
+//! until its operation is told; a doorbell's comes a cycle behind its request, and needs none. Doorbells and the
 //! engines' callers are arbitrated directly; admin, kill, announcer and ready ring first share a
 //! register (`slow`), which is the sixth requester: both arbiters are fair, so nobody starves.
 //!
@@ -84,6 +84,10 @@ pub struct Pipeline {
     stage1_valid: DFF<Bit>,
     stage2_valid: DFF<Bit>,
     loaded_now: DFF<Bits<4>>,
+    send_vi_at: DFF<Bits<10>>,
+    recv_vi_at: DFF<Bits<10>>,
+    complete_vi_at: DFF<Bits<10>>,
+    look_vi_at: DFF<Bits<10>>,
     free_requests: Signal<Local, Bits<5>>,
     requests: Signal<Local, Bits<6>>,
     accepted: Signal<Local, Bits<6>>,
@@ -104,6 +108,7 @@ impl Logic for Pipeline {
         dff_setup!(self, clock, stage0, stage0_vi, stage0_op, stage0_early, stall, loaded_now);
         dff_setup!(self, clock, stage0_valid, stage1_valid, stage2_valid);
         dff_setup!(self, clock, stage1_early, stage2_early, told);
+        dff_setup!(self, clock, send_vi_at, recv_vi_at, complete_vi_at, look_vi_at);
         clock!(self, clock, fast_arbiter, slow_arbiter);
         self.fast_arbiter.reset.next = self.reset.val();
         self.slow_arbiter.reset.next = self.reset.val();
@@ -123,17 +128,21 @@ impl Logic for Pipeline {
         }
 
         // Stage 0.
+        self.send_vi_at.d.next = self.send_vi.val();
+        self.recv_vi_at.d.next = self.recv_vi.val();
+        self.complete_vi_at.d.next = self.complete_vi.val();
+        self.look_vi_at.d.next = self.look_vi.val();
         self.chosen_vi.next = self.stage0_vi.q.val();
         if self.stage0.q.val().get_bit(0) {
             self.chosen_vi.next = self.post_vi.val();
         } else if self.stage0.q.val().get_bit(1) {
-            self.chosen_vi.next = self.send_vi.val();
+            self.chosen_vi.next = self.send_vi_at.q.val();
         } else if self.stage0.q.val().get_bit(2) {
-            self.chosen_vi.next = self.recv_vi.val();
+            self.chosen_vi.next = self.recv_vi_at.q.val();
         } else if self.stage0.q.val().get_bit(3) {
-            self.chosen_vi.next = self.complete_vi.val();
+            self.chosen_vi.next = self.complete_vi_at.q.val();
         } else if self.stage0.q.val().get_bit(4) {
-            self.chosen_vi.next = self.look_vi.val();
+            self.chosen_vi.next = self.look_vi_at.q.val();
         }
         self.read_address.next = self.chosen_vi.val();
         if self.stall.q.val() {

@@ -47,6 +47,8 @@ pub struct SendProgress {
     pub reading: Signal<Out, Bit>,
     pub total: Signal<Out, Bits<19>>,
     pub last_popped: Signal<Out, Bits<42>>,
+    /// The VI in stage 1 sends, awaits or reads something.
+    pub coming_busy: Signal<Out, Bit>,
     /// As they are after this operation.
     pub awaiting_after: Signal<Out, Bit>,
     pub reading_after: Signal<Out, Bit>,
@@ -75,6 +77,8 @@ impl Logic for SendProgress {
         self.state_ram.read_address.next = self.read_address.val();
         self.popped_ram.read_address.next = self.read_address.val();
         self.state_now.d.next = self.state_ram.read_data.val();
+        self.coming_busy.next = self.state_ram.read_data.val().get_bits::<2>(35).any()
+            | self.state_ram.read_data.val().get_bit(38);
         self.popped_now.d.next = self.popped_ram.read_data.val();
         self.message_now.next = self.state_now.q.val().get_bits::<8>(19);
         self.in_progress.next = self.state_now.q.val().get_bit(35);

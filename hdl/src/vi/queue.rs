@@ -32,8 +32,10 @@ pub struct WorkQueue {
     pub clear: Signal<In, Bit>,
     pub head: Signal<Out, Bits<47>>,
     pub count: Signal<Out, Bits<16>>,
-    /// The count is 0.
+    /// The count is 0 / above 2. That of the VI in stage 1 is 0.
     pub empty: Signal<Out, Bit>,
+    pub many: Signal<Out, Bit>,
+    pub coming_empty: Signal<Out, Bit>,
     /// The pop needs a valid successor; it was not done.
     pub need_next: Signal<Out, Bit>,
     /// The pop took a descriptor.
@@ -80,6 +82,8 @@ impl Logic for WorkQueue {
         self.few.next = self.count_now.q.val().get_bits::<2>(16);
         self.none.next = !self.few.val().any();
         self.empty.next = self.none.val();
+        self.many.next = self.few.val().all();
+        self.coming_empty.next = !self.count_ram.read_data.val().get_bits::<2>(16).any();
         self.one.next = (!self.few.val().get_bit(1)) & self.few.val().get_bit(0);
         self.two.next = self.few.val().get_bit(1) & (!self.few.val().get_bit(0));
         self.three.next = (!self.total.val().get_bits::<14>(2).any())

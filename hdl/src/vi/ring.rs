@@ -4,7 +4,8 @@
 //! A VI enters the ring with its 'scheduled' flag (kept in [`super::lifecycle`]); it leaves by a
 //! pipeline operation of its own, which clears the flag and looks whether there still is work. An
 //! idle ring is passed by: the VI is offered at once. A VI that is being offered is not entered
-//! again, since the engine will see its newest state when it has taken it.
+//! again, since the engine will see its newest state when it has taken it; if it takes one in its first
+//! cycle (`work_fresh`), no operation on it can have come between.
 
 use crate::leaf::Fifo;
 use rust_hdl::prelude::*;
@@ -16,6 +17,8 @@ pub struct ReadyRing {
     /// `vi` has work and is not in the ring (checked here: nor offered).
     pub push: Signal<In, Bit>,
     pub vi: Signal<In, Bits<10>>,
+    /// The VI was quiet, and a post brings it here.
+    pub post: Signal<In, Bit>,
     /// The push went into the ring: set the flag.
     pub entered: Signal<Out, Bit>,
     /// A pipeline operation for `head` is wanted / has started / is over, and `vi` is to be
@@ -28,10 +31,13 @@ pub struct ReadyRing {
     pub work_valid: Signal<Out, Bit>,
     pub work_vi: Signal<Out, Bits<10>>,
     pub work_ready: Signal<In, Bit>,
+    /// In the cycle after such a post: that VI is offered.
+    pub work_fresh: Signal<Out, Bit>,
     ring: Fifo<10, 10>,
     offered: DFF<Bit>,
     offered_vi: DFF<Bits<10>>,
     fetching: DFF<Bit>,
+    fresh_at: DFF<Bit>,
     pass_by: Signal<Local, Bit>,
     fresh: Signal<Local, Bit>,
 }
@@ -39,15 +45,17 @@ pub struct ReadyRing {
 impl Logic for ReadyRing {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, offered, offered_vi, fetching);
+        dff_setup!(self, clock, offered, offered_vi, fetching, fresh_at);
         clock!(self, clock, ring);
         self.ring.reset.next = self.reset.val();
         self.work_valid.next = self.offered.q.val();
         self.work_vi.next = self.offered_vi.q.val();
+        self.work_fresh.next = self.fresh_at.q.val();
         self.fresh.next = self.push.val()
             & ((!self.offered.q.val()) | (self.offered_vi.q.val() != self.vi.val()));
         self.pass_by.next =
             (!self.ring.level.val().any()) & (!self.fetching.q.val()) & (!self.offered.q.val());
+        self.fresh_at.d.next = self.fresh.val() & self.pass_by.val() & self.post.val();
         self.entered.next = self.fresh.val() & (!self.pass_by.val());
         self.ring.data_in.next = self.vi.val();
         self.ring.write.next = self.fresh.val() & (!self.pass_by.val());
@@ -72,6 +80,7 @@ impl Logic for ReadyRing {
         if self.reset.val() {
             self.offered.d.next = false;
             self.fetching.d.next = false;
+            self.fresh_at.d.next = false;
         }
     }
 }

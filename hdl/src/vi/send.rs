@@ -17,6 +17,9 @@ pub struct SendSide {
     pub work_valid: Signal<In, Bit>,
     pub work_vi: Signal<In, Bits<10>>,
     pub work_ready: Signal<Out, Bit>,
+    pub work_fresh: Signal<In, Bit>,
+    /// A doorbell is in stage 2.
+    pub posting: Signal<In, Bit>,
     // Acknowledged sends, see [`super::acked`].
     pub acked_valid: Signal<In, Bit>,
     pub acked_vi: Signal<In, Bits<10>>,
@@ -46,8 +49,8 @@ pub struct SendSide {
     pub push_inline: Signal<In, Bit>,
     pub push_slot: Signal<In, Bits<3>>,
     pub push_vi: Signal<In, Bits<10>>,
-    /// The queue is empty, and nothing is in progress, awaited or answered.
-    pub empty: Signal<Out, Bit>,
+    /// Of the VI in stage 1: the queue is empty, and nothing is in progress, awaited or answered.
+    pub coming_idle: Signal<Out, Bit>,
     /// The VI in stage 1. In stage 2: the engine held it then or the ring offered it, or the engine could
     /// not take a push / pushes might soon be taken.
     pub coming_vi: Signal<In, Bits<10>>,
@@ -97,8 +100,19 @@ pub struct SendSide {
     unannounced: Unannounced,
     blocked_now: DFF<Bit>,
     open_now: DFF<Bit>,
-    /// The call's operation, one-hot.
+    // The call: it stays until it is told, and is used two cycles after it came at the earliest. Operation,
+    // one-hot.
     call_op: DFF<Bits<10>>,
+    in_progress: DFF<Bit>,
+    offset: DFF<Bits<19>>,
+    fragment: DFF<Bits<8>>,
+    next_valid: DFF<Bit>,
+    given_token: DFF<Bits<42>>,
+    reading: DFF<Bit>,
+    answered: DFF<Bit>,
+    owed_at: DFF<Bits<3>>,
+    refuse: DFF<Bit>,
+    stop_word_at: DFF<Bits<37>>,
     op: Signal<Local, Bits<10>>,
     announcing: Signal<Local, Bit>,
     shown_token: Signal<Local, Bits<42>>,
@@ -107,7 +121,8 @@ pub struct SendSide {
     op_complete: Number<4, 4>,
     complete_bit: Number<10, { 1 << 4 }>,
     is_connected: Signal<Local, Bit>,
-    given_token: Signal<Local, Bits<42>>,
+    /// A POP needs a valid successor.
+    lacks_next: Signal<Local, Bit>,
     /// Reliability bit 2: a popped send still has to wait for its ViAck.
     reception: Signal<Local, Bit>,
 }
@@ -115,12 +130,16 @@ pub struct SendSide {
 impl Logic for SendSide {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, blocked_now, open_now, call_op);
+        dff_setup!(self, clock, blocked_now, open_now, call_op, in_progress, offset, fragment);
+        dff_setup!(self, clock, next_valid, given_token, reading, answered, owed_at, refuse);
+        dff_setup!(self, clock, stop_word_at);
         self.call_op.d.next = self.one.val() << self.port.op.val();
         clock!(self, clock, work_queue, progress, answers, unannounced);
         self.port.work_valid.next = self.work_valid.val();
         self.port.work_vi.next = bit_cast::<16, 10>(self.work_vi.val());
         self.work_ready.next = self.port.work_ready.val();
+        self.port.work_fresh.next = self.work_fresh.val();
+        self.port.posting.next = self.posting.val();
         self.port.acked_valid.next = self.acked_valid.val();
         self.port.acked_vi.next = bit_cast::<16, 10>(self.acked_vi.val());
         self.port.acked_left.next = self.acked_left.val();
@@ -142,6 +161,7 @@ impl Logic for SendSide {
         self.is_connected.next = self.state.val().get_bit(1) & (!self.state.val().get_bit(0));
         self.needs_nothing.next = self.port.op.val() == self.op_complete.val();
         self.releases.next = self.op.val().get_bit(8) | self.op.val().get_bit(9);
+        self.lacks_next.next = self.work_queue.many.val() & (!self.next_valid.q.val());
         self.look_again.next = self.op.val().get_bit(1)
             | self.op.val().get_bit(3)
             | self.op.val().get_bit(4)
@@ -150,16 +170,27 @@ impl Logic for SendSide {
             | self.asker.owe.val()
             | self.op.val().get_bit(8)
             | self.op.val().get_bit(9)
-            | (self.op.val().get_bit(2)
-                & (!self.work_queue.need_next.val())
-                & (!self.reception.val()));
+            | (self.op.val().get_bit(2) & (!self.lacks_next.val()) & (!self.reception.val()));
         self.sent.next = 0.into();
         if self.op.val().get_bit(6) {
-            self.sent.next = self.port.owed.val();
+            self.sent.next = self.owed_at.q.val();
         }
         self.stops.next = self.op.val().get_bit(5);
-        self.refuses.next = self.at.val() & self.port.refuse.val();
-        self.stop_word.next = bit_cast::<37, 8>(self.port.reason.val())
+        self.refuses.next = self.at.val() & self.refuse.q.val();
+        self.stop_word.next = self.stop_word_at.q.val();
+
+        // The call's arguments.
+        self.in_progress.d.next = self.port.in_progress.val();
+        self.offset.d.next = self.port.offset.val();
+        self.fragment.d.next = self.port.fragment.val();
+        self.next_valid.d.next = self.port.next_valid.val();
+        self.given_token.d.next = bit_cast::<42, 16>(self.port.next_region.val())
+            | (bit_cast::<42, 26>(self.port.next_offset.val()) << 16);
+        self.reading.d.next = self.port.reading.val();
+        self.answered.d.next = self.port.answered.val();
+        self.owed_at.d.next = self.port.owed.val();
+        self.refuse.d.next = self.port.refuse.val();
+        self.stop_word_at.d.next = bit_cast::<37, 8>(self.port.reason.val())
             | (bit_cast::<37, 1>(self.port.queue.val().into()) << 16)
             | (bit_cast::<37, 20>(self.port.status.val().get_bits::<20>(0)) << 17);
 
@@ -169,18 +200,16 @@ impl Logic for SendSide {
         self.work_queue.post.next = self.post.val();
         self.work_queue.unpost.next = self.op.val().get_bit(8) & self.is_connected.val();
         self.work_queue.token.next = self.token.val();
-        self.given_token.next = bit_cast::<42, 16>(self.port.next_region.val())
-            | (bit_cast::<42, 26>(self.port.next_offset.val()) << 16);
         if self.op.val().get_bit(8) {
-            self.work_queue.token.next = bit_cast::<47, 42>(self.given_token.val())
-                | (bit_cast::<47, 5>(self.port.fragment.val().get_bits::<5>(0)) << 42);
+            self.work_queue.token.next = bit_cast::<47, 42>(self.given_token.q.val())
+                | (bit_cast::<47, 5>(self.fragment.q.val().get_bits::<5>(0)) << 42);
         }
         self.work_queue.pop.next = self.op.val().get_bit(2) | self.asker.pop.val();
         self.work_queue.next_valid.next = self.asker.next_valid.val();
         self.work_queue.next_token.next = self.asker.next_token.val();
         if self.at.val() {
-            self.work_queue.next_valid.next = self.port.next_valid.val();
-            self.work_queue.next_token.next = self.given_token.val();
+            self.work_queue.next_valid.next = self.next_valid.q.val();
+            self.work_queue.next_token.next = self.given_token.q.val();
         }
         self.asker.head.next = self.work_queue.head.val();
         self.asker.posted.next = self.work_queue.count.val();
@@ -192,14 +221,14 @@ impl Logic for SendSide {
         self.progress.write_address.next = self.write_address.val();
         self.progress.restart.next = self.restart.val();
         self.progress.save.next = self.op.val().get_bit(1);
-        self.progress.save_in_progress.next = self.port.in_progress.val() & self.at.val();
-        self.progress.save_reading.next = self.port.reading.val();
+        self.progress.save_in_progress.next = self.in_progress.q.val() & self.at.val();
+        self.progress.save_reading.next = self.reading.q.val();
         self.progress.place.next = self.asker.place.val();
         self.progress.place_offset.next = self.asker.offset.val();
         self.progress.read_over.next = self.asker.complete.val();
-        self.progress.save_offset.next = self.port.offset.val();
-        self.progress.save_fragment.next = self.port.fragment.val();
-        self.progress.count.next = (self.op.val().get_bit(7) & self.port.in_progress.val())
+        self.progress.save_offset.next = self.offset.q.val();
+        self.progress.save_fragment.next = self.fragment.q.val();
+        self.progress.count.next = (self.op.val().get_bit(7) & self.in_progress.q.val())
             | (self.op.val().get_bit(9) & (!self.reception.val()));
         self.progress.popped.next = self.work_queue.popped.val();
         self.progress.await_ack.next = self.op.val().get_bit(3)
@@ -207,7 +236,7 @@ impl Logic for SendSide {
         self.progress.keep_token.next = self.work_queue.popped.val() | self.op.val().get_bit(9);
         self.progress.kept_token.next = self.work_queue.head.val().get_bits::<42>(0);
         if self.op.val().get_bit(9) {
-            self.progress.kept_token.next = self.given_token.val();
+            self.progress.kept_token.next = self.given_token.q.val();
         }
         self.progress.acknowledge.next = self.acknowledge.val();
         self.progress.complete.next = self.op.val().get_bit(4);
@@ -232,7 +261,7 @@ impl Logic for SendSide {
         self.answers.read_address.next = self.read_address.val();
         self.answers.write_address.next = self.write_address.val();
         self.answers.owe.next = self.asker.owe.val();
-        self.answers.advance.next = self.op.val().get_bit(6) & self.port.answered.val();
+        self.answers.advance.next = self.op.val().get_bit(6) & self.answered.q.val();
         self.answers.forget.next = self.forget_answer.val();
         self.answers.new_address.next = self.asker.address.val();
         self.answers.new_handle.next = self.asker.handle.val();
@@ -244,7 +273,9 @@ impl Logic for SendSide {
         self.port.ctx_answer_handle.next = self.answers.handle.val();
         self.port.ctx_answer_left.next = self.answers.left.val();
 
-        self.empty.next = self.work_queue.empty.val() & (!self.busy.val());
+        self.coming_idle.next = self.work_queue.coming_empty.val()
+            & (!self.progress.coming_busy.val())
+            & (!self.answers.coming_owed.val());
         // A VI goes from the ring to the engine within one cycle, and gets into the ring by an operation, which
         // those on the same VI wait for: what is free of both here is so in stage 2. What else may come
         // between (a fence, a push) the engine's FIFO has room for.
@@ -274,7 +305,7 @@ impl Logic for SendSide {
 
         // The answer.
         self.port.done.next = self.early.val() | (self.at.val() & (!self.at_early.val()));
-        self.port.need_next.next = self.work_queue.need_next.val();
+        self.port.need_next.next = self.lacks_next.val();
         self.port.ctx_state.next = self.state.val();
         self.port.ctx_domain.next = bit_cast::<8, 6>(self.config_word.val().get_bits::<6>(0));
         self.port.ctx_tag.next = self.config_word.val().get_bits::<16>(9);

@@ -75,9 +75,7 @@ fn cell_ns(kind: &str, input: &str) -> Option<f64> {
 
 impl<'a> Netlist<'a> {
     fn new(flat: &'a Value) -> Option<Self> {
-        let modules = flat["modules"].as_object()?;
-        let size = |module: &&Value| module["cells"].as_object().map_or(0, serde_json::Map::len);
-        let module = modules.values().max_by_key(size)?;
+        let module = main_module(flat)?;
         let mut netlist = Self::default();
         for cell in module["cells"].as_object()?.values() {
             let kind = cell["type"].as_str()?;
@@ -150,6 +148,13 @@ impl<'a> Netlist<'a> {
     fn path(&self, net: Net) -> impl Iterator<Item = Net> {
         std::iter::successors(Some(net), |net| self.arrivals.get(net).and_then(|found| found.1))
     }
+}
+
+/// The module that everything was flattened into: the largest one.
+pub(super) fn main_module(flat: &Value) -> Option<&Value> {
+    let modules = flat["modules"].as_object()?;
+    let size = |module: &&Value| module["cells"].as_object().map_or(0, serde_json::Map::len);
+    modules.values().max_by_key(size)
 }
 
 /// The block of the top module that a net's name begins with (`dut.send.fifo.count`, and

@@ -44,16 +44,6 @@ impl Cost {
         }
         cost
     }
-
-    fn times(self, count: u64) -> Self {
-        Self {
-            luts: self.luts * count,
-            flip_flops: self.flip_flops * count,
-            block_rams: self.block_rams * count,
-            lut_rams: self.lut_rams * count,
-            multipliers: self.multipliers * count,
-        }
-    }
 }
 
 impl AddAssign for Cost {
@@ -66,14 +56,12 @@ impl AddAssign for Cost {
     }
 }
 
-/// A module with everything in it.
+/// The top module or one of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// The module's name; RustHDL names a module by its place (`top$send$fifo`).
+    /// The module's name; RustHDL names a module by its place (`top$send`).
     pub(crate) name: String,
-    /// How far below the top module.
-    pub(crate) depth: usize,
-    /// What it and its parts cost.
+    /// What it costs.
     pub(crate) cost: Cost,
 }
 
@@ -104,7 +92,7 @@ pub(crate) struct Timing {
 /// The result of a synthesis. Printed, it is Markdown.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
-    /// Every block in the order of the hierarchy; the first is the top module.
+    /// The top module with everything in it, then its parts.
     pub(crate) blocks: Vec<Block>,
     /// Paths through blocks, estimated.
     pub(crate) paths: Paths,
@@ -116,15 +104,23 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(job: &Job, blocks: Vec<Block>) -> Self {
-        Self {
+    /// Reads the netlist that Yosys wrote.
+    pub(super) fn of_netlist(job: &Job, path: &Path) -> Result<Self, SynthError> {
+        let flat = read_json(path)?;
+        let parts = super::parts(job);
+        let found = blocks_of(&flat, &job.top, &parts).zip(paths::of_netlist(&flat));
+        let Some((blocks, paths)) = found else {
+            let what = "not a netlist of Yosys".to_owned();
+            return Err(SynthError::Format { path: path.to_path_buf(), what });
+        };
+        Ok(Self {
             blocks,
-            paths: Paths::default(),
+            paths,
             timing: None,
             target: job.target,
             top: job.top.clone(),
             clock_mhz: job.clock_mhz,
-        }
+        })
     }
 
     /// Whether the design fits, by the sum of its blocks or, if known, by the placed netlist.
@@ -140,27 +136,12 @@ impl Report {
         self.blocks.first().map_or_else(Cost::default, |block| block.cost)
     }
 
-    pub(super) fn add_paths(&mut self, path: &Path) -> Result<(), SynthError> {
-        let flat = read_json(path)?;
-        let what = || "not a netlist of Yosys".to_owned();
-        let wrong = || SynthError::Format { path: path.to_path_buf(), what: what() };
-        self.paths = paths::of_netlist(&flat).ok_or_else(wrong)?;
-        Ok(())
-    }
-
     pub(super) fn add_timing(&mut self, path: &Path) -> Result<(), SynthError> {
         let value = read_json(path)?;
         let names: Vec<&str> = self.blocks.iter().map(|block| block.name.as_str()).collect();
         self.timing = Some(parse_timing(&value, &self.top, &names));
         Ok(())
     }
-}
-
-/// Reads Yosys's statistics with the blocks kept apart.
-pub(super) fn parse_blocks(path: &Path, job: &Job) -> Result<Vec<Block>, SynthError> {
-    let value = read_json(path)?;
-    blocks_of(&value, &job.top)
-        .map_err(|what| SynthError::Format { path: path.to_path_buf(), what })
 }
 
 fn read_json(path: &Path) -> Result<Value, SynthError> {
@@ -170,47 +151,25 @@ fn read_json(path: &Path) -> Result<Value, SynthError> {
         .map_err(|error| SynthError::Format { path: path.to_path_buf(), what: error.to_string() })
 }
 
-/// Cells and modules in each module, by type.
-type Modules<'a> = BTreeMap<&'a str, Vec<(&'a str, u64)>>;
-
-pub(super) fn blocks_of(statistics: &Value, top: &str) -> Result<Vec<Block>, String> {
-    let modules = statistics["modules"].as_object().ok_or("no modules in the statistics")?;
-    let modules: Modules<'_> = modules
-        .iter()
-        .map(|(name, module)| {
-            let cells = module["num_cells_by_type"].as_object();
-            let cells = cells.into_iter().flatten();
-            let cells = cells.map(|(kind, n)| (plain(kind), n.as_u64().unwrap_or(0))).collect();
-            (plain(name), cells)
-        })
-        .collect();
-    if !modules.contains_key(top) {
-        return Err(format!("no module `{top}` in the statistics"));
-    }
-    let mut blocks = Vec::new();
-    collect(&modules, top, 0, &mut blocks);
-    Ok(blocks)
-}
-
-/// Adds the module and its parts, and returns what it costs.
-fn collect(modules: &Modules<'_>, name: &str, depth: usize, blocks: &mut Vec<Block>) -> Cost {
-    let index = blocks.len();
-    blocks.push(Block { name: name.to_owned(), depth, cost: Cost::default() });
-    let mut cost = Cost::default();
-    for &(kind, count) in modules.get(name).into_iter().flatten() {
-        if modules.contains_key(kind) {
-            cost += collect(modules, kind, depth + 1, blocks).times(count);
-        } else {
-            cost += Cost::of_cells(kind, count);
+/// What the top module and its parts cost: a cell belongs to the part that its name begins with
+/// (`dut.send.fifo.count_LUT4_Z`, and `dut.send$vi$valid_LUT4_Z` on the border). Those of the harness count for
+/// nobody.
+pub(super) fn blocks_of(flat: &Value, top: &str, parts: &[&str]) -> Option<Vec<Block>> {
+    let module = paths::main_module(flat)?;
+    let mut total = Cost::default();
+    let mut costs = vec![Cost::default(); parts.len()];
+    for (name, cell) in module["cells"].as_object()? {
+        let Some(inside) = name.strip_prefix("dut.") else { continue };
+        let cost = Cost::of_cells(cell["type"].as_str()?, 1);
+        total += cost;
+        let first = inside.split(['.', '$']).next();
+        if let Some(at) = parts.iter().position(|part| Some(*part) == first) {
+            costs[at] += cost;
         }
     }
-    blocks[index].cost = cost;
-    cost
-}
-
-/// The name without the mark that Yosys puts before names of the source.
-fn plain(name: &str) -> &str {
-    name.strip_prefix('\\').unwrap_or(name)
+    let parts = parts.iter().zip(costs);
+    let parts = parts.map(|(part, cost)| Block { name: format!("{top}${part}"), cost });
+    Some([Block { name: top.to_owned(), cost: total }].into_iter().chain(parts).collect())
 }
 
 pub(super) fn parse_timing(report: &Value, top: &str, blocks: &[&str]) -> Timing {
@@ -290,9 +249,8 @@ impl fmt::Display for Report {
         // A lone register of the top module is no block of its own.
         let is_logic = |block: &&Block| block.cost.luts + block.cost.block_rams > 0;
         for block in self.blocks.iter().filter(is_logic) {
-            let indent = "· ".repeat(block.depth);
-            let name = block.name.rsplit('$').next().unwrap_or(&block.name);
-            cost_row(f, &format!("{indent}{name}"), block.cost)?;
+            let name = block.name.replace(&format!("{}$", self.top), "· ");
+            cost_row(f, &name, block.cost)?;
         }
         writeln!(
             f,

@@ -4,7 +4,7 @@ use std::env;
 
 use serde_json::json;
 
-use super::report::{blocks_of, parse_timing};
+use super::report::{Block, blocks_of, parse_timing};
 use super::*;
 
 /// A small design in the names that RustHDL gives: a sum in a block with a register in it, and a
@@ -97,20 +97,26 @@ endmodule
 }
 
 #[test]
-fn a_block_costs_what_its_parts_cost() {
-    let statistics = json!({"modules": {
-        "\\harness": {"num_cells_by_type": {"TRELLIS_FF": 50, "top": 1}},
-        "\\top": {"num_cells_by_type": {"LUT4": 3, "top$a": 1, "leaf": 2}},
-        "\\top$a": {"num_cells_by_type": {"CCU2C": 2, "DP16KD": 1, "PFUMX": 9}},
-        "\\leaf": {"num_cells_by_type": {"TRELLIS_FF": 4, "TRELLIS_DPR16X4": 1}},
-    }});
-    let blocks = blocks_of(&statistics, "top").expect("complete statistics");
-    let (top, leaf) = (&blocks[0], blocks.iter().find(|block| block.name == "leaf"));
-    assert_eq!((top.cost.luts, top.cost.flip_flops, top.cost.block_rams), (3 + 4 + 8, 8, 1));
-    assert_eq!(top.cost.lut_rams, 2);
-    assert_eq!(leaf.map(|block| (block.depth, block.cost.flip_flops)), Some((1, 4)));
-    assert!(blocks_of(&statistics, "other").is_err());
-    assert!(blocks_of(&json!({}), "top").is_err());
+fn a_block_costs_what_its_cells_cost() {
+    let cell = |kind: &str| json!({"type": kind});
+    let flat = json!({"modules": {"leaf": {"cells": {}}, "harness": {"cells": {
+        "captured_TRELLIS_FF_Q": cell("TRELLIS_FF"),
+        "dut.any_LUT4_Z": cell("LUT4"),
+        "dut.a.sum_CCU2C_S0": cell("CCU2C"),
+        "dut.a$out_LUT4_Z": cell("LUT4"),
+        "dut.a.words.0.0": cell("DP16KD"),
+        "dut.a.x_PFUMX_Z": cell("PFUMX"),
+        "dut.ab.q_TRELLIS_FF_Q": cell("TRELLIS_FF"),
+        "dut.ab.words.0.0": cell("TRELLIS_DPR16X4"),
+    }}}});
+    let blocks = blocks_of(&flat, "top", &["a", "ab"]).expect("a netlist");
+    let found: Vec<_> = blocks
+        .iter()
+        .map(|Block { name, cost }| (name.as_str(), cost.luts, cost.flip_flops, cost.block_rams))
+        .collect();
+    assert_eq!(found, [("top", 1 + 3 + 4, 1, 1), ("top$a", 3, 0, 1), ("top$ab", 4, 1, 0)]);
+    assert_eq!(blocks[2].cost.lut_rams, 1);
+    assert!(blocks_of(&json!({}), "top", &[]).is_none());
 }
 
 #[test]

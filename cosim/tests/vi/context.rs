@@ -1,0 +1,120 @@
+//! What the engines are told of a VI, compared with the reference.
+
+use crate::bench::Bench;
+use crate::reference::{State, Vi};
+use cosim::verilated::blocks::vi::Out;
+
+impl Bench {
+    /// A VI that is offered with its context: what the doorbell's cycle told is the state that it left.
+    pub(crate) fn fresh(&mut self, o: &Out) {
+        let told = self.told.take();
+        if o.send_work_fresh != 0 {
+            assert_ne!(o.send_work_valid, 0);
+            let mut told = told.expect("a doorbell in the last cycle");
+            told.send_ctx_count = 1;
+            told.send_ctx_region = told.send_push_token as u16;
+            told.send_ctx_offset = (told.send_push_token >> 16 & 0x3ff_ffff) as u32;
+            told.send_ctx_segments = (told.send_push_token >> 42) as u8;
+            let vi = &self.vis[&o.send_work_vi];
+            assert!(vi.state == State::Connected && vi.owed == 0 && vi.reading.is_none());
+            assert!(!vi.awaiting && vi.answer.is_none() && !vi.queues[0].in_progress);
+            check_send(vi, &told);
+            self.tally.fresh += 1;
+        }
+        if o.send_posting != 0 {
+            self.told = Some(o.clone());
+        }
+    }
+}
+
+pub(crate) fn check_send(state: &Vi, o: &Out) {
+    assert_eq!(o.send_ctx_state, state.state as u8);
+    if state.state == State::Free {
+        return;
+    }
+    let work = &state.queues[0];
+    assert_eq!((o.send_ctx_domain, o.send_ctx_tag), (state.domain, state.tag));
+    assert_eq!(o.send_ctx_reliability, state.reliability);
+    assert_eq!(o.send_ctx_max_transfer, state.max_transfer);
+    assert_eq!((o.send_ctx_count, o.send_ctx_owed), (work.posted.len() as u16, state.owed));
+    assert_eq!(o.send_ctx_in_progress != 0, work.in_progress);
+    assert_eq!((o.send_ctx_progress, o.send_ctx_message), (work.offset, work.message));
+    assert_eq!(o.send_ctx_fragment, work.fragment);
+    assert_eq!(
+        (o.send_ctx_awaiting, o.send_ctx_acked),
+        (state.awaiting.into(), state.acked.into())
+    );
+    if state.awaiting {
+        assert_eq!((o.send_ctx_region, o.send_ctx_offset), (state.popped.0, state.popped.1));
+    } else if let Some(head) = work.posted.front() {
+        assert_eq!((o.send_ctx_region, o.send_ctx_offset, o.send_ctx_segments), *head);
+    }
+    if state.live() {
+        assert_eq!((o.send_ctx_peer, o.send_ctx_peer_vi), (state.peer, state.peer_vi));
+        assert_eq!(o.send_ctx_connection, state.connection);
+        assert_eq!(o.send_ctx_allows, state.peer_allows);
+    }
+    if state.owed & 2 != 0 {
+        assert_eq!(o.send_ctx_refuse_reason, state.refuse_reason);
+    }
+    assert_eq!(o.send_ctx_reading != 0, state.reading.is_some());
+    assert_eq!(o.send_ctx_answer != 0, state.answer.is_some());
+    if let Some((address, handle, left)) = state.answer {
+        assert_eq!((o.send_ctx_answer_address, o.send_ctx_answer_handle), (address, handle));
+        assert_eq!(o.send_ctx_answer_left, left);
+    }
+}
+
+/// What the receive engine is told of the send queue.
+pub(crate) fn check_read(state: &Vi, o: &Out) {
+    assert_eq!(o.recv_ctx_state, state.state as u8);
+    if state.state == State::Free {
+        return;
+    }
+    let work = &state.queues[0];
+    assert_eq!(o.recv_ctx_count, work.posted.len() as u16);
+    assert_eq!(o.recv_ctx_in_progress != 0, state.reading.is_some());
+    assert_eq!(o.recv_ctx_progress, work.offset);
+    if let Some(total) = state.reading {
+        assert_eq!(o.recv_ctx_total, total);
+    }
+    if let Some(head) = work.posted.front() {
+        assert_eq!((o.recv_ctx_region, o.recv_ctx_offset, o.recv_ctx_segments), *head);
+    }
+}
+
+pub(crate) fn check_look(state: &Vi, o: &Out) {
+    assert_eq!(o.look_state, state.state as u8);
+    if state.state == State::Free {
+        return;
+    }
+    let work = &state.queues[1];
+    assert_eq!((o.look_domain, o.look_tag), (state.domain, state.tag));
+    assert_eq!(o.look_count, work.posted.len() as u16);
+    if let Some(head) = work.posted.front() {
+        assert_eq!((o.look_region, o.look_offset, o.look_segments), *head);
+    }
+}
+
+pub(crate) fn check_recv(state: &Vi, o: &Out) {
+    assert_eq!(o.recv_ctx_state, state.state as u8);
+    if state.state == State::Free {
+        return;
+    }
+    let work = &state.queues[1];
+    assert_eq!((o.recv_ctx_domain, o.recv_ctx_tag), (state.domain, state.tag));
+    assert_eq!(o.recv_ctx_reliability, state.reliability);
+    assert_eq!(o.recv_ctx_count, work.posted.len() as u16);
+    assert_eq!(o.recv_ctx_in_progress != 0, work.in_progress);
+    assert_eq!(o.recv_ctx_answering != 0, state.answer.is_some());
+    assert_eq!((o.recv_ctx_write != 0, o.recv_ctx_allows), (work.write, state.allows));
+    assert_eq!((o.recv_ctx_progress, o.recv_ctx_total), (work.offset, work.total));
+    assert_eq!((o.recv_ctx_message, o.recv_ctx_fragment), (work.message, work.fragment));
+    if let Some(head) = work.posted.front() {
+        assert_eq!((o.recv_ctx_region, o.recv_ctx_offset, o.recv_ctx_segments), *head);
+    }
+    if state.live() {
+        assert_eq!((o.recv_ctx_peer, o.recv_ctx_peer_vi), (state.peer, state.peer_vi));
+        assert_eq!(o.recv_ctx_connection, state.connection);
+    }
+}
