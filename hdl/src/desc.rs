@@ -154,6 +154,7 @@ impl Logic for Desc {
         self.walker.segment_valid.next = self.reader.segment_valid.val();
         self.walker.segment_address.next = self.reader.segment_address.val();
         self.walker.segment_word.next = self.reader.segment_word.val();
+        self.walker.segment_some.next = self.reader.segment_some.val();
         self.walker.tpt_done.next = self.tpt.done.val();
         self.walker.tpt_ok.next = self.tpt.ok.val();
         self.walker.tpt_offset_64.next = self.tpt.offset_64.val();

@@ -158,7 +158,7 @@ impl Logic for Recv {
         clock!(
             self, clock, hand, control, close, courier, port, scatter, finish, writer, ahead, range
         );
-        clock!(self, clock, tally, reply, lookups, frame_lookups, reads, caller);
+        clock!(self, clock, tally, judge, reply, lookups, frame_lookups, reads, caller);
         self.control.reset.next = self.reset.val();
         self.close.reset.next = self.reset.val();
         self.courier.reset.next = self.reset.val();
@@ -333,7 +333,7 @@ impl Logic for Recv {
         self.close.direct.next = self.control.choosing.val();
         self.close.next_ready.next = self.reply.next_ready.val() | (!self.is_response.val());
         self.close.done.next = self.port.done.val();
-        self.close.need_next.next = self.port.need_next.val();
+        self.close.went.next = self.port.popped.val();
         self.close.loaded.next = self.ahead.loaded.val();
         if self.is_response.val() {
             self.close.loaded.next = self.reply.done.val();
@@ -359,8 +359,8 @@ impl Logic for Recv {
         self.judge.misfit.next = self.port.misfit.val();
         self.judge.inconsistent.next = self.port.inconsistent.val();
         self.judge.bad_read.next = self.port.bad_read.val();
-        self.judge.placed.next = self.port.placed.val().any();
-        self.judge.empty.next = self.port.empty.val();
+        self.judge.placed.next = self.port.progressed.val();
+        self.judge.empty.next = self.port.none.val();
         self.verdict.cause.next = self.control.cause.val();
         self.verdict.partial.next = self.control.partial.val();
         self.verdict.immediate.next = self.has_immediate.q.val();
@@ -396,13 +396,15 @@ impl Logic for Recv {
         self.port.address.next = self.range.address.val();
         self.port.handle.next = self.range.handle.val();
         self.port.length.next = self.data_length.q.val();
-        self.port.rdma_total.next = self.range.total.val();
+        self.port.told.next = self.range.total.val();
         self.port.save_owes_ack.next = self.control.over.val() & self.wants_ack.q.val();
         self.port.is_refuse.next = self.kinds.val().get_bit(6);
 
         // The range of an RDMA frame.
         self.range.load.next = self.control.load.val();
         self.range.data.next = self.staging.data.val();
+        self.range.plain.next = !(self.is_write.val() | self.is_request.val());
+        self.range.word.next = self.word.val();
         self.range.ask.next = self.control.ask.val();
         self.range.allowed.next = self.port.allows.val().get_bit(0);
         self.range.rights.next = self.right_write.val();

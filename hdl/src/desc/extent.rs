@@ -37,16 +37,16 @@ impl Logic for Extent {
         if self.hint.val() == 0 {
             // One line holds two.
             self.hinted.next = self.line.val();
-        } else if self.hint.val() > self.hint_largest.val() {
+        } else if self.hint_largest.val() < self.hint.val() {
             self.hinted.next = self.largest.val();
         }
         self.several.next = self.covered.val().get_bits::<3>(0);
-        if self.covered.val() > self.most_covered.val() {
+        if self.most_covered.val() < self.covered.val() {
             self.several.next = self.most.val();
         }
         self.several_bytes.next = bit_cast::<9, 3>(self.several.val()) << 6;
         self.bytes.next = self.hinted.val();
-        if self.follow.val() & (self.several_bytes.val() > self.hinted.val()) {
+        if self.follow.val() & (self.hinted.val() < self.several_bytes.val()) {
             self.bytes.next = self.several_bytes.val();
         }
     }

@@ -65,10 +65,13 @@ pub struct Reader {
     pub remote_handle: Signal<Out, Bits<32>>,
     pub has_immediate: Signal<Out, Bit>,
     pub immediate: Signal<Out, Bits<32>>,
+    /// The pair of beats that the segment is in.
     pub segment: Signal<In, Bits<5>>,
     pub segment_address: Signal<Out, Bits<64>>,
     /// Handle 31:0, length 63:32.
     pub segment_word: Signal<Out, Bits<64>>,
+    /// The length is not 0.
+    pub segment_some: Signal<Out, Bit>,
     /// Segment `segment` is there.
     pub segment_valid: Signal<Out, Bit>,
     // Look-up of the token.
@@ -112,8 +115,11 @@ pub struct Reader {
     bad_format: DFF<Bit>,
     unread_at: DFF<Bit>,
     address_ram: LutRam<64, 5>,
-    word_ram: LutRam<64, 5>,
+    // Bit 64: `segment_some`.
+    word_ram: LutRam<65, 5>,
     extent: Extent,
+    /// What the hint says, from the cycle after `start` on.
+    hinted: DFF<Bits<9>>,
     cut: Signal<Local, Bit>,
     need: Signal<Local, Bits<9>>,
     need_wide: Signal<Local, Bits<32>>,
@@ -130,13 +136,12 @@ pub struct Reader {
     early: Signal<Local, Bit>,
     judges: Signal<Local, Bit>,
     here: Signal<Local, Bits<5>>,
-    wanted: Signal<Local, Bits<5>>,
+    some: Signal<Local, Bit>,
     control_bytes: Number<9, { desc::CONTROL_BYTES }>,
     control_bytes_32: Number<32, { desc::CONTROL_BYTES }>,
     next_bytes: Number<9, 16>,
     segments_largest: Number<16, { DATA_SEGMENTS_MAX as u64 }>,
     count_largest: Number<16, { DATA_SEGMENTS_MAX as u64 + 1 }>,
-    first_pair: Number<5, { FIRST_SEGMENT_BEAT / 2 }>,
     first_beat: Number<6, FIRST_SEGMENT_BEAT>,
     second_beat: Number<6, { FIRST_SEGMENT_BEAT + 1 }>,
     has_reads: Number<1, 1>,
@@ -155,7 +160,7 @@ impl Logic for Reader {
         dff_setup!(self, clock, state, over_at, failed_at, index_at, offset_at, bus_at, room, want);
         dff_setup!(self, clock, upto, again, beat, read_address, next_va_at, next_handle_at, count);
         dff_setup!(self, clock, control, reserved, immediate_at, over_room, bad_format, unread_at);
-        dff_setup!(self, clock, remote_address_at, remote_handle_at, bad_remote);
+        dff_setup!(self, clock, remote_address_at, remote_handle_at, bad_remote, hinted);
         clock!(self, clock, address_ram, word_ram);
         self.idle.next = self.state.q.val() == ReaderState::Idle;
         self.over.next = self.over_at.q.val();
@@ -189,46 +194,50 @@ impl Logic for Reader {
 
         // Segments: beat pairs from the fifth beat on.
         self.here.next = self.beat.q.val().get_bits::<5>(1);
-        self.wanted.next = self.segment.val() + self.first_pair.val();
         self.segment_beats.next =
             (self.state.q.val() == ReaderState::Data) & self.read.rsp_valid.val();
         self.arrives.next = self.segment_beats.val()
             & self.beat.q.val().get_bit(0)
-            & (self.here.val() == self.wanted.val());
-        self.segment_valid.next = (self.here.val() > self.wanted.val()) | self.arrives.val();
-        self.address_ram.read_address.next = self.wanted.val();
+            & (self.here.val() == self.segment.val());
+        self.segment_valid.next = (self.segment.val() < self.here.val()) | self.arrives.val();
+        self.address_ram.read_address.next = self.segment.val();
         self.segment_address.next = self.address_ram.read_data.val();
         self.address_ram.write_address.next = self.here.val();
         self.address_ram.write_data.next = self.read.rsp_data.val();
         self.address_ram.write_enable.next =
             self.segment_beats.val() & (!self.beat.q.val().get_bit(0));
-        self.word_ram.read_address.next = self.wanted.val();
-        self.segment_word.next = self.word_ram.read_data.val();
+        self.word_ram.read_address.next = self.segment.val();
+        self.some.next = self.read.rsp_data.val().get_bits::<32>(32).any();
+        self.segment_word.next = self.word_ram.read_data.val().get_bits::<64>(0);
+        self.segment_some.next = self.word_ram.read_data.val().get_bit(64);
         if self.arrives.val() {
+            self.segment_some.next = self.some.val();
             self.segment_word.next = self.read.rsp_data.val();
         }
         self.word_ram.write_address.next = self.here.val();
-        self.word_ram.write_data.next = self.read.rsp_data.val();
+        self.word_ram.write_data.next = bit_cast::<65, 64>(self.read.rsp_data.val())
+            | (bit_cast::<65, 1>(self.some.val().into()) << 64);
         self.word_ram.write_enable.next = self.segment_beats.val() & self.beat.q.val().get_bit(0);
 
         // How much to read: by the hint, cut to the region.
         self.extent.hint.next = self.hint.val();
         self.extent.covered.next = 0.into();
         self.extent.follow.next = false;
+        self.hinted.d.next = self.extent.bytes.val();
         self.cut.next = (!self.tpt_room.val().get_bits::<23>(9).any())
-            & (self.tpt_room.val().get_bits::<9>(0) < self.extent.bytes.val());
+            & (self.tpt_room.val().get_bits::<9>(0) < self.hinted.q.val());
 
         // The format rules, registered before the last beat is judged.
         self.need.next =
             self.control_bytes.val() + (bit_cast::<9, 5>(self.count.q.val().get_bits::<5>(0)) << 4);
         self.need_wide.next = bit_cast::<32, 9>(self.need.val());
         self.more.next = self.need.val() - self.upto.q.val();
-        self.small_count.next = self.count.q.val() <= self.count_largest.val();
-        self.over_room.d.next = self.small_count.val() & (self.need_wide.val() > self.room.q.val());
+        self.small_count.next = self.count_largest.val() >= self.count.q.val();
+        self.over_room.d.next = self.small_count.val() & (self.room.q.val() < self.need_wide.val());
         // A read has no immediate data.
         self.bad_op.next = self.control.q.val().get_bit(1)
             & ((!self.is_read.val()) | self.unreliable.val() | self.control.q.val().get_bit(2));
-        self.bad_count.next = self.count.q.val() > self.segments_largest.val();
+        self.bad_count.next = self.segments_largest.val() < self.count.q.val();
         if self.remote.val() {
             self.bad_count.next = (!self.small_count.val()) | (!self.count.q.val().any());
         }
@@ -269,8 +278,8 @@ impl Logic for Reader {
                 self.bus_at.d.next = self.tpt_bus.val();
                 self.read_address.d.next = self.tpt_bus.val();
                 self.room.d.next = self.tpt_room.val();
-                self.want.d.next = self.extent.bytes.val();
-                self.upto.d.next = self.extent.bytes.val();
+                self.want.d.next = self.hinted.q.val();
+                self.upto.d.next = self.hinted.q.val();
                 if self.cut.val() {
                     self.want.d.next = self.tpt_room.val().get_bits::<9>(0);
                     self.upto.d.next = self.tpt_room.val().get_bits::<9>(0);
@@ -341,7 +350,7 @@ impl Logic for Reader {
                 self.failed_at.d.next = self.failed_descriptor.val();
             } else if self.bad_format.q.val() | self.bad_remote.q.val() {
                 self.failed_at.d.next = self.failed_format.val();
-            } else if self.need.val() > self.upto.q.val() {
+            } else if self.upto.q.val() < self.need.val() {
                 self.read_address.d.next =
                     self.bus_at.q.val() + bit_cast::<64, 9>(self.upto.q.val());
                 self.want.d.next = self.more.val();

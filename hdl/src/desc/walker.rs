@@ -11,6 +11,7 @@
 
 use super::{NO_REGION, Outcome, UNREAD_OFFSET, UNREAD_REGION};
 use crate::leaf::Number;
+use nic_regs::desc::CONTROL_BYTES;
 use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -62,10 +63,13 @@ pub struct Walker {
     pub seg_count: Signal<In, Bits<5>>,
     /// The first segment is no data segment.
     pub is_rdma: Signal<In, Bit>,
+    /// Where its beats are, in pairs.
     pub segment: Signal<Out, Bits<5>>,
     pub segment_valid: Signal<In, Bit>,
     pub segment_address: Signal<In, Bits<64>>,
     pub segment_word: Signal<In, Bits<64>>,
+    /// Its length is not 0.
+    pub segment_some: Signal<In, Bit>,
     // The list: a segment is counted, then added with its bus address.
     pub clear: Signal<Out, Bit>,
     pub count: Signal<Out, Bit>,
@@ -86,6 +90,7 @@ pub struct Walker {
     blind: DFF<Bit>,
     refused: DFF<Bit>,
     seg_index: DFF<Bits<5>>,
+    pair: DFF<Bits<5>>,
     handle: DFF<Bits<32>>,
     address_at: DFF<Bits<64>>,
     length_at: DFF<Bits<32>>,
@@ -97,13 +102,13 @@ pub struct Walker {
     lost: Signal<Local, Bit>,
     counted: Signal<Local, Bit>,
     ended: Signal<Local, Bit>,
-    empty: Signal<Local, Bit>,
     remote: Signal<Local, Bit>,
     wanted: Signal<Local, Bit>,
     misaligned: Signal<Local, Bit>,
     no_region: Number<16, NO_REGION>,
     unread_region: Number<16, UNREAD_REGION>,
     unread_offset: Number<26, UNREAD_OFFSET>,
+    first_pair: Number<5, { CONTROL_BYTES / 16 }>,
     op_resolve: Number<2, 0>,
     op_reach: Number<2, 1>,
     op_next: Number<2, 2>,
@@ -117,7 +122,7 @@ impl Logic for Walker {
     fn update(&mut self) {
         dff_setup!(self, clock, state, again, refused, seg_index, handle, address_at, length_at);
         dff_setup!(self, clock, next_ready_at, next_ok, next_region_at, next_offset_at);
-        dff_setup!(self, clock, fetched_out, blind);
+        dff_setup!(self, clock, fetched_out, blind, pair);
         self.idle.next = self.state.q.val() == WalkerState::Idle;
         self.done.next = (self.state.q.val() == WalkerState::Done)
             | (self.state.q.val() == WalkerState::NextDone);
@@ -131,7 +136,7 @@ impl Logic for Walker {
         self.next_valid.next = self.next_ok.q.val();
         self.next_region.next = self.next_region_at.q.val();
         self.next_offset.next = self.next_offset_at.q.val();
-        self.segment.next = self.seg_index.q.val();
+        self.segment.next = self.pair.q.val();
         self.clear.next = self.start.val() & (self.op.val() == self.op_resolve.val());
         self.count.next = false;
         self.count_length.next = self.segment_word.val().get_bits::<32>(32);
@@ -153,7 +158,6 @@ impl Logic for Walker {
             & ((self.state.q.val() == WalkerState::Load)
                 | (self.state.q.val() == WalkerState::Lookup)
                 | (self.state.q.val() == WalkerState::Done));
-        self.empty.next = !self.segment_word.val().get_bits::<32>(32).any();
         self.remote.next = self.is_rdma.val() & (!self.seg_index.q.val().any());
         self.wanted.next = self.covers_next.val() | self.again.q.val();
         self.misaligned.next = self.next_va.val().get_bits::<6>(0) != 0;
@@ -161,6 +165,7 @@ impl Logic for Walker {
         match self.state.q.val() {
             WalkerState::Idle => {
                 self.seg_index.d.next = 0.into();
+                self.pair.d.next = self.first_pair.val();
                 self.again.d.next = self.op.val() == self.op_next.val();
                 self.blind.d.next = self.op.val() == self.op_reach.val();
                 if self.start.val() {
@@ -190,8 +195,9 @@ impl Logic for Walker {
                     self.state.d.next = WalkerState::Done;
                 } else if self.segment_valid.val() & (!self.counted.val()) {
                     self.seg_index.d.next = self.seg_index.q.val() + 1;
+                    self.pair.d.next = self.pair.q.val() + 1;
                     self.count.next = !self.remote.val();
-                    if (!self.empty.val()) & (!self.remote.val()) {
+                    if self.segment_some.val() & (!self.remote.val()) {
                         self.state.d.next = WalkerState::Lookup;
                     }
                 }

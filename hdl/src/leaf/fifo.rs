@@ -159,8 +159,9 @@ impl<const W: usize, const A: usize> Logic for Fifo<W, A> {
 }
 
 /// Pointers, level and flags. The flags are registers computed from the old level, so that `write`
-/// and `read` may arrive late. `no_rw_check` tells synthesis that no word is read while it is
-/// written, which saves a bypass on ECP5.
+/// and `read` may arrive late: what they become is chosen by `push` alone, `pop` only enables them.
+/// `no_rw_check` tells synthesis that no word is read while it is written, which saves a bypass on
+/// ECP5.
 const COMMON: &str = "\
 (* no_rw_check *) reg [WIDTH-1:0] words [0:DEPTH-1];
 reg [ADDRESS-1:0] write_at;
@@ -175,14 +176,10 @@ wire pop = read & ~empty;
 always @(*) level = held;
 always @(posedge clock) begin
    if (push) write_at <= write_at + 1'b1;
-   if (push & ~pop) begin
-      held <= held + 1'b1;
-      full <= (held == DEPTH-1);
-      almost_full <= (held >= DEPTH-3);
-   end else if (pop & ~push) begin
-      held <= held - 1'b1;
-      full <= 1'b0;
-      almost_full <= (held >= DEPTH-1);
+   if (push ^ pop) begin
+      held <= push ? held + 1'b1 : held - 1'b1;
+      full <= push & (held == DEPTH-1);
+      almost_full <= push ? (held >= DEPTH-3) : (held >= DEPTH-1);
    end
    if ((write & full) | (read & empty)) fault <= 1'b1;
    if (reset) begin
@@ -198,8 +195,7 @@ const LUT_RAM: &str = "\
 always @(*) data_out = words[read_at];
 always @(posedge clock) begin
    if (pop) read_at <= read_at + 1'b1;
-   if (push & ~pop) empty <= 1'b0;
-   else if (pop & ~push) empty <= (held == 1);
+   if (push ^ pop) empty <= ~push & (held == 1);
    if (reset) begin read_at <= 0; empty <= 1'b1; end
 end
 ";
@@ -220,8 +216,7 @@ always @(posedge clock) begin
    if (fetch) read_at <= read_at + 1'b1;
    empty <= ~shift & (pop | empty);
    fetched <= fetch | (fetched & ~shift);
-   if (push & ~fetch) unread <= unread + 1'b1;
-   else if (fetch & ~push) unread <= unread - 1'b1;
+   if (push ^ fetch) unread <= push ? unread + 1'b1 : unread - 1'b1;
    if (reset) begin read_at <= 0; unread <= 0; fetched <= 1'b0; empty <= 1'b1; end
 end
 ";

@@ -81,28 +81,39 @@ pub struct Cutter {
     open_now: Signal<Local, Bits<4>>,
     takes: Signal<Local, Bits<4>>,
     mask: Signal<Local, Bits<9>>,
+    /// Of the piece that is made: dwords, whether it is one; the last byte's place in its dword;
+    /// 8-byte words.
+    dwords_at: DFF<Bits<9>>,
+    lone: DFF<Bit>,
+    tail: DFF<Bits<2>>,
+    beats_at: DFF<Bits<7>>,
     gap: Signal<Local, Bits<9>>,
     space: Signal<Local, Bits<10>>,
     fits: Signal<Local, Bit>,
     dword_end: Signal<Local, Bits<11>>,
     beat_end: Signal<Local, Bits<11>>,
-    dwords: Signal<Local, Bits<9>>,
+    /// What is left lies in one dword.
+    short: Signal<Local, Bit>,
+    span: Signal<Local, Bits<4>>,
+    gap_dwords: Signal<Local, Bits<9>>,
+    gap_beats: Signal<Local, Bits<7>>,
     first_mask: Signal<Local, Bits<4>>,
     last_mask: Signal<Local, Bits<4>>,
     both_mask: Signal<Local, Bits<4>>,
     make_first: Signal<Local, Bits<4>>,
     make_last: Signal<Local, Bits<4>>,
-    make_beats: Signal<Local, Bits<7>>,
     write: Signal<Local, Bit>,
     shape_now: Signal<Local, Bits<38>>,
     shape: Signal<Local, Bits<38>>,
-    one_dword: Number<9, 1>,
+    last_place: Number<2, 3>,
+    most: Number<4, 4>,
 }
 
 impl Logic for Cutter {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, at, remaining, owner, piece, final_piece, away, above);
+        dff_setup!(self, clock, dwords_at, lone, tail, beats_at);
         clock!(self, clock, addresses, shapes);
         self.addresses.reset.next = self.reset.val();
         self.shapes.reset.next = self.reset.val();
@@ -141,19 +152,25 @@ impl Logic for Cutter {
         } else if self.limit.val() == 1 {
             self.mask.next = 0xff.into();
         }
-        self.gap.next = self.mask.val() - (self.at.q.val().get_bits::<9>(0) & self.mask.val());
+        self.gap.next = (!self.at.q.val().get_bits::<9>(0)) & self.mask.val();
         self.space.next = bit_cast::<10, 9>(self.gap.val()) + 1;
-        self.fits.next = self.remaining.q.val() <= bit_cast::<13, 10>(self.space.val());
+        self.fits.next = bit_cast::<13, 10>(self.space.val()) >= self.remaining.q.val();
 
-        // Make: the header's fields.
-        self.dword_end.next = bit_cast::<11, 10>(self.piece.q.val())
+        // What a piece touches: all that is left, or up to the limit.
+        self.dword_end.next = bit_cast::<11, 10>(self.remaining.q.val().get_bits::<10>(0))
             + bit_cast::<11, 2>(self.at.q.val().get_bits::<2>(0))
             + 3;
-        self.beat_end.next = bit_cast::<11, 10>(self.piece.q.val())
+        self.beat_end.next = bit_cast::<11, 10>(self.remaining.q.val().get_bits::<10>(0))
             + bit_cast::<11, 3>(self.at.q.val().get_bits::<3>(0))
             + 7;
-        self.dwords.next = self.dword_end.val().get_bits::<9>(2);
-        self.make_beats.next = self.beat_end.val().get_bits::<7>(3);
+        self.span.next = bit_cast::<4, 3>(self.remaining.q.val().get_bits::<3>(0))
+            + bit_cast::<4, 2>(self.at.q.val().get_bits::<2>(0));
+        self.short.next = (!self.remaining.q.val().get_bits::<10>(3).any())
+            & (self.most.val() >= self.span.val());
+        self.gap_dwords.next = bit_cast::<9, 7>(self.gap.val().get_bits::<7>(2)) + 1;
+        self.gap_beats.next = bit_cast::<7, 6>(self.gap.val().get_bits::<6>(3)) + 1;
+
+        // Make: the header's fields.
         self.first_mask.next = 0xf.into();
         if self.at.q.val().get_bits::<2>(0) == 1 {
             self.first_mask.next = 0xe.into();
@@ -162,27 +179,26 @@ impl Logic for Cutter {
         } else if self.at.q.val().get_bits::<2>(0) == 3 {
             self.first_mask.next = 0x8.into();
         }
-        // The last byte's place in its dword equals the low bits of dword_end.
         self.last_mask.next = 0xf.into();
-        if self.dword_end.val().get_bits::<2>(0) == 0 {
+        if self.tail.q.val() == 0 {
             self.last_mask.next = 0x1.into();
-        } else if self.dword_end.val().get_bits::<2>(0) == 1 {
+        } else if self.tail.q.val() == 1 {
             self.last_mask.next = 0x3.into();
-        } else if self.dword_end.val().get_bits::<2>(0) == 2 {
+        } else if self.tail.q.val() == 2 {
             self.last_mask.next = 0x7.into();
         }
         self.both_mask.next = self.first_mask.val() & self.last_mask.val();
         self.make_first.next = self.first_mask.val();
         self.make_last.next = self.last_mask.val();
-        if self.dwords.val() == self.one_dword.val() {
+        if self.lone.q.val() {
             self.make_first.next = self.both_mask.val();
             self.make_last.next = 0.into();
         }
         self.addresses.data_in.next = self.at.q.val();
-        self.shape_now.next = bit_cast::<38, 9>(self.dwords.val())
+        self.shape_now.next = bit_cast::<38, 9>(self.dwords_at.q.val())
             | (bit_cast::<38, 4>(self.make_first.val()) << 10)
             | (bit_cast::<38, 4>(self.make_last.val()) << 14)
-            | (bit_cast::<38, 7>(self.make_beats.val()) << 18)
+            | (bit_cast::<38, 7>(self.beats_at.q.val()) << 18)
             | (bit_cast::<38, 10>(self.piece.q.val()) << 25)
             | (bit_cast::<38, 2>(self.owner.q.val()) << 35)
             | (bit_cast::<38, 1>(self.final_piece.q.val().into()) << 37);
@@ -220,8 +236,17 @@ impl Logic for Cutter {
             CutterState::Cut => {
                 self.final_piece.d.next = self.fits.val();
                 self.piece.d.next = self.space.val();
+                self.dwords_at.d.next = self.gap_dwords.val();
+                self.lone.d.next = !self.gap.val().get_bits::<7>(2).any();
+                self.tail.d.next = self.last_place.val();
+                self.beats_at.d.next = self.gap_beats.val();
                 if self.fits.val() {
                     self.piece.d.next = self.remaining.q.val().get_bits::<10>(0);
+                    self.dwords_at.d.next = self.dword_end.val().get_bits::<9>(2);
+                    self.lone.d.next = self.short.val();
+                    // The last byte's place in its dword.
+                    self.tail.d.next = self.dword_end.val().get_bits::<2>(0);
+                    self.beats_at.d.next = self.beat_end.val().get_bits::<7>(3);
                 }
                 self.state.d.next = CutterState::Make;
             }
@@ -246,7 +271,8 @@ impl Logic for Cutter {
         self.addresses.read.next = self.take.val();
         self.shapes.read.next = self.take.val();
 
-        self.empty.next = self.addresses.empty.val() & (!self.write.val());
+        // An empty FIFO is not full: what is made goes there.
+        self.empty.next = self.addresses.empty.val() & (self.state.q.val() != CutterState::Make);
         self.address.next = self.addresses.data_out.val();
         self.shape.next = self.shapes.data_out.val();
         if self.addresses.empty.val() {

@@ -79,6 +79,7 @@ impl Logic for DmaRead {
         self.tags.soft_reset.next = self.soft_reset.val();
         self.issue.reset.next = self.any_reset.val();
         self.receive.reset.next = self.reset.val();
+        self.receive.soft_reset.next = self.soft_reset.val();
         self.deliver.reset.next = self.any_reset.val();
 
         // Requests.
@@ -180,8 +181,8 @@ impl Logic for DmaRead {
         self.tags.settle.next = self.receive.settle.val();
         self.tags.fail.next = self.receive.fail.val();
         self.tags.commit_tag.next = self.receive.commit_tag.val();
-        self.receive.commit_fresh.next = self.tags.commit_fresh.val();
-        self.receive.commit_forgotten.next = self.tags.commit_forgotten.val();
+        self.receive.query_fresh.next = self.tags.query_fresh.val();
+        self.receive.query_forgotten.next = self.tags.query_forgotten.val();
         self.receive.expired.next = self.tags.expired.val();
         self.receive.expired_tag.next = self.tags.expired_tag.val();
         self.receive.refused.next = self.issue.refused.val();
@@ -198,7 +199,7 @@ impl Logic for DmaRead {
         self.deliver.word_address.next = self.receive.write_address.val();
         self.deliver.word_data.next = self.receive.write_data.val();
         self.deliver.word_ends.next = self.receive.write_ends.val();
-        self.deliver.word_fresh.next = self.tags.commit_fresh.val();
+        self.deliver.word_fresh.next = self.receive.write_fresh.val();
         self.tags.ready_tag0.next = self.deliver.ready_tag0.val();
         self.tags.ready_tag1.next = self.deliver.ready_tag1.val();
         self.tags.ready_tag2.next = self.deliver.ready_tag2.val();

@@ -65,6 +65,8 @@ pub struct Push {
     moves: Signal<Local, Bit>,
     first: Signal<Local, Bit>,
     continues: Signal<Local, Bit>,
+    /// The word moves, as the next one of the push under way.
+    goes_on: Signal<Local, Bit>,
     whole: Signal<Local, Bit>,
     silent: Signal<Local, Bit>,
     breaking: Signal<Local, Bit>,
@@ -120,14 +122,16 @@ impl Logic for Push {
             & self.room.val()
             & (!self.breaking.val())
             & (!self.waits_now.val());
+        // Never word 0, which alone waits for a slot; and only silence breaks what goes on.
+        self.goes_on.next =
+            self.valid.val() & self.room.val() & self.continues.val() & (!self.silent.val());
         self.refused.next = self.moves.val() & self.first.val() & self.data.val().get_bit(63);
 
         // Word 1: at most 40 bytes, reserved bits zero. Word 2: zero.
         self.length_up.next = bit_cast::<7, 6>(self.data.val().get_bits::<6>(0)) + 23;
-        self.bad_control.next = (self.data.val().get_bits::<8>(0) > self.largest.val())
+        self.bad_control.next = (self.largest.val() < self.data.val().get_bits::<8>(0))
             | self.data.val().get_bits::<23>(9).any();
-        self.whole.next = self.moves.val()
-            & self.continues.val()
+        self.whole.next = self.goes_on.val()
             & (self.index.val() == self.final_word.q.val())
             & ((self.index.val() != 2) | (!self.data.val().any()));
         self.post.next = self.whole.val() | (self.breaking.val() & self.room.val());
@@ -150,7 +154,7 @@ impl Logic for Push {
         self.words.valid.next = self.word_valid.q.val();
         self.words.at.next = self.word_at.q.val();
         self.words.data.next = self.word_data.q.val();
-        self.word_valid.d.next = self.moves.val() & self.continues.val() & self.has_slot.q.val();
+        self.word_valid.d.next = self.goes_on.val() & self.has_slot.q.val();
         self.word_at.d.next =
             (bit_cast::<6, 3>(self.slot.q.val()) << 3) | bit_cast::<6, 3>(self.index.val());
         self.word_data.d.next = self.data.val();
@@ -162,7 +166,7 @@ impl Logic for Push {
         if self.breaking.val() & self.room.val() {
             self.under_way.d.next = false;
             self.broken.d.next = false;
-        } else if self.moves.val() & self.continues.val() {
+        } else if self.goes_on.val() {
             self.silence.d.next = 0.into();
             self.awaited.d.next = self.awaited.q.val() + 1;
             if self.index.val() == 1 {

@@ -85,7 +85,7 @@ impl Logic for Buffer {
         }
         self.used.d.next = (self.used.q.val() + self.added.val()) - self.freed.val();
         self.bank.d.next = self.bank.q.val() + self.freed.val().get_bits::<2>(0);
-        self.room.next = self.used.q.val() <= self.most_used.val();
+        self.room.next = self.most_used.val() >= self.used.q.val();
         self.comes_wide.write.next = self.open.val();
         self.comes_wide.data_in.next = self.open_wide.val().into();
         self.wide.write.next = self.open.val();

@@ -53,7 +53,8 @@ pub struct Close {
     /// The successor is known.
     pub next_ready: Signal<In, Bit>,
     pub done: Signal<In, Bit>,
-    pub need_next: Signal<In, Bit>,
+    /// With `done`: the POP was carried out; else it needs Next again.
+    pub went: Signal<In, Bit>,
     pub saving: Signal<Out, Bit>,
     pub popping: Signal<Out, Bit>,
     pub stopping: Signal<Out, Bit>,
@@ -93,8 +94,7 @@ impl Logic for Close {
         self.want_next.next = self.state.q.val() == CloseState::Reread;
         self.renewed.next = self.renewed_at.q.val();
         self.hold.next = self.hold_at.q.val();
-        self.popped.next =
-            (self.state.q.val() == CloseState::Pop) & self.done.val() & (!self.need_next.val());
+        self.popped.next = (self.state.q.val() == CloseState::Pop) & self.went.val();
         self.take.next = self.popped.val() & (!self.foreign.val());
         self.hint.next = self.popped.val() & self.more.val();
         self.finish.next = self.popped.val();

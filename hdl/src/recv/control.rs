@@ -122,6 +122,7 @@ pub struct Control {
     foreign_at: DFF<Bit>,
     over_at: DFF<Bit>,
     telling_at: DFF<Bit>,
+    may_chain: DFF<Bit>,
     cause_at: DFF<Bits<4>>,
     settled: Signal<Local, Bit>,
     starts: Signal<Local, Bit>,
@@ -138,7 +139,7 @@ impl Logic for Control {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, broken, partial_at, in_progress_at);
-        dff_setup!(self, clock, foreign_at, cause_at, over_at, telling_at);
+        dff_setup!(self, clock, foreign_at, cause_at, over_at, telling_at, may_chain);
         self.idle.next = self.state.q.val() == RecvState::Idle;
         self.choosing.next = self.state.q.val() == RecvState::Choose;
         self.starts.next = (self.state.q.val() == RecvState::Idle)
@@ -148,8 +149,10 @@ impl Logic for Control {
             & (self.quiet.val() | (!self.alone.val()));
         self.give_back.next = (self.state.q.val() == RecvState::Release)
             | ((self.state.q.val() == RecvState::Close) & self.closed.val());
-        self.chains.next =
-            self.give_back.val() & self.follows.val() & self.ready.val() & (!self.pause.val());
+        // As of the cycle before: it does not change in the cycle in which a frame is given back,
+        // but for a frame that comes just then, which starts from Idle.
+        self.may_chain.d.next = self.follows.val() & self.ready.val();
+        self.chains.next = self.give_back.val() & self.may_chain.q.val() & (!self.pause.val());
         self.getting.next = self.state.q.val() == RecvState::Get;
         self.clear.next = self.idle.val() | self.getting.val();
         self.settled.next = self.aged.val() & self.header_ready.val() & (!self.finishing.val());

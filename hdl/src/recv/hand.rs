@@ -68,6 +68,7 @@ pub struct Hand {
     /// The first one that was not looked at is the oldest, or gone: as of a cycle ago, so a hint may
     /// come though its frame has just become the oldest.
     late: DFF<Bit>,
+    /// It is a Data frame's, and has been there for a cycle.
     known: DFF<Bit>,
     passes: Signal<Local, Bit>,
     kind: Signal<Local, Bits<8>>,
@@ -101,7 +102,9 @@ impl Logic for Hand {
         self.taken.next =
             self.offered.val() & (!self.headers0.full.val()) & (!self.peeks.full.val());
         self.take.next = self.taken.val();
-        self.stored.next = self.taken.val() & (self.behind.val() | (!self.free.val()));
+        // Without a frame in front there is none behind it.
+        self.stored.next = self.taken.val()
+            & (self.behind.val() | (self.front_valid.q.val() & (!self.give.val())));
         self.headers0.write.next = self.stored.val();
         self.headers1.write.next = self.stored.val();
         self.headers2.write.next = self.stored.val();
@@ -123,7 +126,7 @@ impl Logic for Hand {
             | (bit_cast::<20, 12>(self.offered_base.val()) << 8);
         self.plain.next = self.bases.data_out.val().get_bits::<8>(0) & self.plain_kinds.val();
         self.follows.next = self.behind.val() & self.plain.val().any();
-        self.moved.next = self.free.val() & self.behind.val();
+        self.moved.next = self.give.val() & self.behind.val();
         self.headers0.read.next = self.moved.val();
         self.headers1.read.next = self.moved.val();
         self.headers2.read.next = self.moved.val();
@@ -164,10 +167,11 @@ impl Logic for Hand {
             self.headers0.level.val() + bit_cast::<16, 1>(self.front_valid.q.val().into());
         self.passes.next = (!self.peeks.empty.val())
             & (self.peeked.val() | self.late.q.val() | (!self.peeks.data_out.val().get_bit(10)));
-        self.known.d.next = (!self.peeks.empty.val()) & (!self.passes.val());
+        self.known.d.next = (!self.peeks.empty.val())
+            & (!self.passes.val())
+            & self.peeks.data_out.val().get_bit(10);
         self.late.d.next = (self.peeks.level.val() >= self.held.val()) & (!self.passes.val());
-        self.peek.next =
-            self.known.q.val() & (!self.late.q.val()) & self.peeks.data_out.val().get_bit(10);
+        self.peek.next = self.known.q.val() & (!self.late.q.val());
         self.peek_vi.next = self.peeks.data_out.val().get_bits::<10>(0);
         self.peeks.read.next = self.passes.val();
         if self.reset.val() {

@@ -1,6 +1,8 @@
 //! What a frame does to its VI: the rules of contract 5.1, 5.2, 5.4, 11.2, 12.2 and 12.4 that need neither a
 //! descriptor nor the region table.
-//! Combinational; valid with the comparisons of [`super::Port`].
+//! It follows the comparisons of [`super::Port`], which it takes in the cycle in which the context is
+//! known, by a cycle: registers hold what the frame does if its length fits, what it does if not, and
+//! (the last to be known) whether it does.
 
 use crate::desc::Cause;
 use crate::leaf::Number;
@@ -8,6 +10,7 @@ use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
 pub struct Judge {
+    pub clock: Signal<In, Clock>,
     /// See [`super::hand`].
     pub kinds: Signal<In, Bits<8>>,
     pub first: Signal<In, Bit>,
@@ -49,6 +52,26 @@ pub struct Judge {
     /// If the descriptor fails, some of its message was placed before.
     pub partial: Signal<Out, Bit>,
     pub cause: Signal<Out, Bits<4>>,
+    /// Its length does not fit the message that it is of, or that it announces.
+    unfit_at: DFF<Bit>,
+    // If it fits, or does not matter; a read's request apart from a write.
+    unmatched_at: DFF<Bit>,
+    acked_at: DFF<Bit>,
+    loose_at: DFF<Bit>,
+    gap_at: DFF<Bit>,
+    dropped_at: DFF<Bit>,
+    stops_at: DFF<Bit>,
+    takes_at: DFF<Bit>,
+    breaks_at: DFF<Bit>,
+    asks_at: DFF<Bit>,
+    writes_at: DFF<Bit>,
+    replies_at: DFF<Bit>,
+    partial_at: DFF<Bit>,
+    cause_at: DFF<Bits<4>>,
+    // If it does not.
+    stops_else: DFF<Bit>,
+    breaks_else: DFF<Bit>,
+    cause_else: DFF<Bits<4>>,
     is_data: Signal<Local, Bit>,
     is_write: Signal<Local, Bit>,
     is_part: Signal<Local, Bit>,
@@ -56,8 +79,26 @@ pub struct Judge {
     is_response: Signal<Local, Bit>,
     misplaced: Signal<Local, Bit>,
     stray: Signal<Local, Bit>,
-    out_of_turn: Signal<Local, Bit>,
-    violation: Signal<Local, Bit>,
+    /// It is the VI's, at its level.
+    agrees: Signal<Local, Bit>,
+    /// A frame of a message on an Unreliable VI / on another one, of the message in progress.
+    loose: Signal<Local, Bit>,
+    firm: Signal<Local, Bit>,
+    // It is wrong whatever its length is.
+    gap_anyway: Signal<Local, Bit>,
+    broken_anyway: Signal<Local, Bit>,
+    /// No descriptor is in use.
+    unused: Signal<Local, Bit>,
+    asks: Signal<Local, Bit>,
+    // What it does if its length fits, and if it does not.
+    in_turn: Signal<Local, Bit>,
+    lacks: Signal<Local, Bit>,
+    stops_unfit: Signal<Local, Bit>,
+    stops_fit: Signal<Local, Bit>,
+    cause_unfit: Signal<Local, Bits<4>>,
+    cause_fit: Signal<Local, Bits<4>>,
+    told: Signal<Local, Bit>,
+    cause_told: Signal<Local, Bits<4>>,
     cause_length: Number<4, { Cause::Length as u64 }>,
     cause_misfit: Number<4, { Cause::Misfit as u64 }>,
     cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
@@ -69,80 +110,124 @@ pub struct Judge {
 impl Logic for Judge {
     #[hdl_gen]
     fn update(&mut self) {
-        self.unmatched.next = false;
-        self.acked.next = false;
-        self.gap.next = false;
-        self.dropped.next = false;
-        self.stops.next = false;
-        self.takes.next = false;
-        self.breaks.next = false;
-        self.writes.next = false;
-        self.replies.next = false;
-        self.cause.next = 0.into();
+        dff_setup!(self, clock, unmatched_at, acked_at, gap_at, dropped_at, stops_at, takes_at);
+        dff_setup!(self, clock, breaks_at, writes_at, replies_at, partial_at, cause_at);
+        dff_setup!(self, clock, unfit_at, loose_at, asks_at, stops_else, breaks_else, cause_else);
+        self.unmatched.next = self.unmatched_at.q.val();
+        self.acked.next = self.acked_at.q.val();
+        self.gap.next = self.gap_at.q.val() | (self.loose_at.q.val() & self.unfit_at.q.val());
+        self.dropped.next = self.dropped_at.q.val() & (!self.unfit_at.q.val());
+        self.stops.next = self.stops_at.q.val() | (self.stops_else.q.val() & self.unfit_at.q.val());
+        self.takes.next = self.takes_at.q.val() & (!self.unfit_at.q.val());
+        self.breaks.next =
+            self.breaks_at.q.val() | (self.breaks_else.q.val() & self.unfit_at.q.val());
+        self.writes.next =
+            self.asks_at.q.val() | (self.writes_at.q.val() & (!self.unfit_at.q.val()));
+        self.replies.next = self.replies_at.q.val();
+        self.partial.next = self.partial_at.q.val();
+        self.cause.next = self.cause_at.q.val();
+        if self.unfit_at.q.val() {
+            self.cause.next = self.cause_else.q.val();
+        }
+
         self.is_data.next = self.kinds.val().get_bit(0);
         self.is_write.next = self.kinds.val().get_bit(1);
         self.is_part.next = self.is_data.val() | self.is_write.val();
         self.is_request.next = self.kinds.val().get_bit(2);
         self.is_response.next = self.kinds.val().get_bit(3);
-        self.partial.next = (!self.first.val()) | (self.busy.val() & (!self.unreliable.val()));
+        self.asks.next = self.is_request.val() | self.is_response.val();
+        self.partial_at.d.next = (!self.first.val()) | (self.busy.val() & (!self.unreliable.val()));
         if self.is_response.val() {
-            self.partial.next = self.placed.val();
+            self.partial_at.d.next = self.placed.val();
         }
+
+        // What is known before the lengths are compared.
         self.misplaced.next = (self.is_part.val() & (!self.level_fits.val()))
-            | ((self.is_request.val() | self.is_response.val()) & self.unreliable.val())
+            | (self.asks.val() & self.unreliable.val())
             | (self.is_response.val() & (!self.busy.val()));
+        self.agrees.next = self.ours.val() & (!self.misplaced.val());
         self.stray.next = (!self.first.val())
             & ((!self.busy.val()) | (self.busy_write.val() != self.is_write.val()));
-        self.out_of_turn.next = (!self.continues.val()) | self.misfit.val();
-        self.violation.next = self.misfit.val();
+        self.loose.next = self.is_part.val() & self.unreliable.val();
+        self.firm.next = self.is_part.val() & (!self.unreliable.val()) & (!self.stray.val());
+        self.gap_anyway.next = !self.continues.val();
+        self.broken_anyway.next = self.first.val() & self.busy.val();
         if self.first.val() {
-            self.out_of_turn.next = (!self.opening.val()) | self.inconsistent.val();
-            self.violation.next = self.busy.val() | self.inconsistent.val();
+            self.gap_anyway.next = !self.opening.val();
         }
-        if (!self.ours.val()) | self.misplaced.val() {
-            self.unmatched.next = true;
-        } else if self.is_request.val() | self.is_response.val() {
-            self.stops.next = self.bad_read.val();
-            self.writes.next = self.is_request.val() & (!self.bad_read.val());
-            self.replies.next = self.is_response.val() & (!self.bad_read.val());
-            self.cause.next = self.cause_misfit.val();
-        } else if self.is_part.val() {
-            if self.unreliable.val() & self.out_of_turn.val() {
-                self.gap.next = true;
-            } else if self.stray.val() & (!self.unreliable.val()) {
-                self.unmatched.next = true;
-            } else if (!self.unreliable.val())
-                & self.violation.val()
-                & ((self.busy.val() & self.busy_write.val())
-                    | (self.is_write.val() & (!self.busy.val())))
-            {
-                // No descriptor is in use.
-                self.stops.next = true;
-                self.cause.next = self.cause_misfit.val();
-            } else if self.is_write.val() & (self.unreliable.val() | (!self.violation.val())) {
-                self.writes.next = true;
-            } else if self.empty.val() & self.unreliable.val() {
-                self.dropped.next = true;
-            } else if self.empty.val() {
-                self.stops.next = true;
-                self.cause.next = self.cause_empty.val();
-            } else if (!self.unreliable.val()) & self.violation.val() {
-                self.breaks.next = true;
-                self.cause.next = self.cause_length.val();
-            } else {
-                self.takes.next = true;
-            }
-        } else if self.kinds.val().get_bit(5) {
-            self.acked.next = true;
+        self.in_turn.next = (self.loose.val() & (!self.gap_anyway.val()))
+            | (self.firm.val() & (!self.broken_anyway.val()));
+        self.unused.next =
+            (self.busy.val() & self.busy_write.val()) | (self.is_write.val() & (!self.busy.val()));
+        self.lacks.next = (!self.is_write.val()) & self.empty.val();
+        self.stops_unfit.next = self.firm.val() & (self.unused.val() | self.empty.val());
+        self.stops_fit.next = self.firm.val() & self.lacks.val();
+        self.cause_unfit.next = self.cause_length.val();
+        if self.unused.val() {
+            self.cause_unfit.next = self.cause_misfit.val();
+        } else if self.empty.val() {
+            self.cause_unfit.next = self.cause_empty.val();
+        }
+        self.cause_fit.next = 0.into();
+        if self.lacks.val() {
+            self.cause_fit.next = self.cause_empty.val();
+        }
+        if self.broken_anyway.val() {
+            self.stops_fit.next = self.stops_unfit.val();
+            self.cause_fit.next = self.cause_unfit.val();
+        }
+
+        // A control frame, a read's request or response.
+        self.told.next = (self.asks.val() & self.bad_read.val())
+            | self.kinds.val().get_bit(6)
+            | self.kinds.val().get_bit(7);
+        self.cause_told.next = 0.into();
+        if self.asks.val() {
+            self.cause_told.next = self.cause_misfit.val();
         } else if self.kinds.val().get_bit(6) {
-            self.stops.next = true;
-            self.cause.next = self.cause_refused.val();
+            self.cause_told.next = self.cause_refused.val();
             if self.reception.val() {
-                self.cause.next = self.cause_refused_reception.val();
+                self.cause_told.next = self.cause_refused_reception.val();
             }
         } else if self.kinds.val().get_bit(7) {
-            self.stops.next = true;
-            self.cause.next = self.cause_disconnected.val();
+            self.cause_told.next = self.cause_disconnected.val();
+        }
+
+        self.unfit_at.d.next = self.misfit.val();
+        if self.first.val() {
+            self.unfit_at.d.next = self.inconsistent.val();
+        }
+        self.unmatched_at.d.next = (!self.agrees.val())
+            | (self.is_part.val() & (!self.unreliable.val()) & self.stray.val());
+        self.acked_at.d.next = self.agrees.val() & self.kinds.val().get_bit(5);
+        self.loose_at.d.next = self.agrees.val() & self.loose.val();
+        self.gap_at.d.next = self.agrees.val() & self.loose.val() & self.gap_anyway.val();
+        self.dropped_at.d.next =
+            self.agrees.val() & self.loose.val() & self.in_turn.val() & self.lacks.val();
+        self.asks_at.d.next = self.agrees.val() & self.is_request.val() & (!self.bad_read.val());
+        self.writes_at.d.next = self.agrees.val() & self.is_write.val() & self.in_turn.val();
+        self.replies_at.d.next =
+            self.agrees.val() & self.is_response.val() & (!self.bad_read.val());
+        self.takes_at.d.next =
+            self.agrees.val() & self.is_data.val() & self.in_turn.val() & (!self.empty.val());
+        self.breaks_else.d.next =
+            self.agrees.val() & self.firm.val() & (!self.unused.val()) & (!self.empty.val());
+        self.breaks_at.d.next = self.agrees.val()
+            & self.firm.val()
+            & (!self.unused.val())
+            & (!self.empty.val())
+            & self.broken_anyway.val();
+        self.stops_at.d.next = self.agrees.val() & (self.told.val() | self.stops_fit.val());
+        self.stops_else.d.next = self.agrees.val() & self.stops_unfit.val();
+        self.cause_at.d.next = self.cause_told.val();
+        self.cause_else.d.next = self.cause_told.val();
+        if self.firm.val() {
+            self.cause_at.d.next = self.cause_fit.val();
+            self.cause_else.d.next = self.cause_unfit.val();
+        }
+        if !self.agrees.val() {
+            self.cause_at.d.next = 0.into();
+            self.cause_else.d.next = 0.into();
         }
     }
 }

@@ -10,7 +10,7 @@
 //! is alone) is reported.
 //!
 //! ```text
-//! Idle -> Parse -> [Parse ...] -> End -> Idle;  Idle -> Renewed -> Idle;  Idle -> Drop -> Idle
+//! Idle -> Parse -> [Parse ...] -> End -> Idle;  Idle -> Renewed -> Idle;  Idle -> Parse -> Drop -> Idle
 //! ```
 
 use super::loader_state::LoadState;
@@ -122,15 +122,14 @@ pub struct Loader {
     reached: Signal<Local, Bits<5>>,
     goes_on: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
+    resolved: Signal<Local, Bit>,
     good: Signal<Local, Bit>,
     goes: Signal<Local, Bit>,
     leads: Signal<Local, Bit>,
     over: Signal<Local, Bit>,
-    token: Signal<Local, Bits<43>>,
     one_covered: Number<16, 1>,
     one: Number<3, 1>,
     line: Number<9, 64>,
-    valid_bit: Number<43, { 1 << 42 }>,
     failed_descriptor: Number<3, { Outcome::Descriptor as u64 }>,
     failed_host_read: Number<3, { Outcome::HostRead as u64 }>,
 }
@@ -173,28 +172,26 @@ impl Logic for Loader {
 
         // The read in hand.
         self.row.next = self.reader.read_owner.val().get_bits::<4>(56);
-        self.token.next = self.valid_bit.val()
-            | bit_cast::<43, 16>(self.reader.read_region.val())
-            | (bit_cast::<43, 26>(self.reader.read_offset.val()) << 16);
-        self.goes_on.next = self.covered.q.val() > self.one_covered.val();
-        self.fits.next = self.room.q.val() > self.one.val();
+        self.goes_on.next = self.one_covered.val() < self.covered.q.val();
+        self.fits.next = self.one.val() < self.room.q.val();
         self.reached.next = self.base.q.val() + self.resolver.stride.val().get_bits::<5>(4);
-        self.good.next = (!self.resolver.outcome.val().any())
-            & (!self.resolver.anew.val())
-            & (!self.reader.failed.val());
-        self.goes.next = self.good.val()
+        self.resolved.next = (!self.resolver.outcome.val().any()) & (!self.resolver.anew.val());
+        self.good.next = self.resolved.val() & (!self.reader.failed.val());
+        self.goes.next = self.resolved.val()
             & self.goes_on.val()
             & self.fits.val()
             & self.resolver.follows.val()
+            & (!self.reader.failed_late.val())
             & (!self.serving.val())
             & (!self.hurry.val());
         // The successor lies right behind what was read, all of which was used.
-        self.leads.next = self.good.val()
+        self.leads.next = self.resolved.val()
             & self.goes_on.val()
             & self.resolver.near.val()
             & (self.resolver.stride.val() == self.line.val())
             & (self.have.q.val() == self.line.val());
         self.over.next = false;
+        self.reader.chain.next = self.chain.q.val();
 
         // Results.
         self.done.next = self.done_out.q.val();
@@ -230,8 +227,8 @@ impl Logic for Loader {
         self.segment_bus.next = self.resolver.segment_bus.val();
         self.segment_length.next = self.resolver.segment_length.val();
         self.offer.next = self.waits.q.val()
-            & (!self.reader.reading.val())
-            & (!self.reader.failed.val())
+            & (!self.reader.reading_late.val())
+            & (!self.reader.failed_late.val())
             & (!self.row_busy.val());
         self.offer_data.next =
             (bit_cast::<13, 10>(self.vi.val()) << 3) | bit_cast::<13, 3>(self.place_at.q.val());
@@ -244,6 +241,7 @@ impl Logic for Loader {
 
         // The descriptor and its successor.
         self.resolver.start.next = false;
+        self.resolver.stop.next = false;
         self.resolver.from.next = self.reached.val();
         if self.state.q.val() == LoadState::Idle {
             self.resolver.from.next = 0.into();
@@ -288,16 +286,14 @@ impl Logic for Loader {
                     self.state.d.next = LoadState::Parse;
                     if self.reader.read_renew.val() {
                         self.state.d.next = LoadState::Renewed;
-                    } else if self.reader.read_predicted.val()
-                        & (self.chain.q.val() != self.token.val())
-                    {
-                        self.resolver.start.next = false;
-                        self.state.d.next = LoadState::Drop;
                     }
                 }
             }
             LoadState::Parse => {
-                if self.resolver.done.val() {
+                if self.reader.astray.val() {
+                    self.resolver.stop.next = true;
+                    self.state.d.next = LoadState::Drop;
+                } else if self.resolver.done.val() {
                     self.state.d.next = LoadState::End;
                     if self.good.val() {
                         self.entry_write.next = true;
@@ -328,10 +324,10 @@ impl Logic for Loader {
                 }
             }
             LoadState::Renewed => {
-                if self.resolver.done.val() & (!self.reader.reading.val()) {
+                if self.resolver.done.val() & (!self.reader.reading_late.val()) {
                     self.over.next = true;
                     self.done_out.d.next = self.serving.val();
-                    if self.reader.failed.val() {
+                    if self.reader.failed_late.val() {
                         self.resolver.unreadable.next = true;
                     } else {
                         self.tail_write.next = true;
@@ -346,8 +342,8 @@ impl Logic for Loader {
                 }
             }
             LoadState::End => {
-                if !self.reader.reading.val() {
-                    if self.reader.failed.val() {
+                if !self.reader.reading_late.val() {
+                    if self.reader.failed_late.val() {
                         self.over.next = true;
                         self.waits.d.next = false;
                         self.failed.d.next = self.failed_host_read.val();
@@ -362,7 +358,7 @@ impl Logic for Loader {
                 }
             }
             LoadState::Drop => {
-                if !self.reader.reading.val() {
+                if !self.reader.reading_late.val() {
                     self.over.next = true;
                     self.again.next = true;
                 }

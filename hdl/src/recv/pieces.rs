@@ -74,7 +74,7 @@ impl Logic for Pieces {
         self.skip_wide.next = bit_cast::<32, 19>(self.skip_left.q.val());
         self.left_wide.next = bit_cast::<32, 13>(self.left.q.val());
         self.available.next = self.segment_length.val() - self.skip_wide.val();
-        self.whole.d.next = self.segment_length.val() <= self.skip_wide.val();
+        self.whole.d.next = self.skip_wide.val() >= self.segment_length.val();
         self.rest.d.next = self.skip_left.q.val() - self.segment_length.val().get_bits::<19>(0);
         self.ends.next = self.seg_length.q.val() >= self.left_wide.val();
         match self.state.q.val() {

@@ -1,7 +1,7 @@
 //! The frame's side of the VI table: its calls, the context of its VI, its comparisons with the frame.
 //!
 //! `get`, `save`, `pop`, `acked`, `stop` are pulses, one at a time; the call begins in the next cycle.
-//! `done` and `need_next` come a cycle after the table's. With `done` of a `get` the context is in
+//! `done` and `popped` come a cycle after the table's. With `done` of a `get` the context is in
 //! registers; in that cycle the comparisons are made, and are registers in the next one.
 
 use crate::ifs::ViRecvClient;
@@ -46,15 +46,16 @@ pub struct Port {
     pub handle: Signal<In, Bits<32>>,
     /// The descriptor's segments hold so much.
     pub total_bytes: Signal<In, Bits<20>>,
-    /// Bytes of data; of an RDMA write, as its header tells, the length of the message.
+    /// Bytes of data; how many bytes in all the frame tells, by its RDMA header or its own.
     pub length: Signal<In, Bits<13>>,
-    pub rdma_total: Signal<In, Bits<32>>,
+    pub told: Signal<In, Bits<32>>,
     /// SAVE owes a ViAck.
     pub save_owes_ack: Signal<In, Bit>,
     /// A ViRefuse: its reason goes into the event.
     pub is_refuse: Signal<In, Bit>,
     pub done: Signal<Out, Bit>,
-    pub need_next: Signal<Out, Bit>,
+    /// With `done`, of a POP: it was carried out, and needs no Next.
+    pub popped: Signal<Out, Bit>,
     pub domain: Signal<Out, Bits<8>>,
     pub tag: Signal<Out, Bits<16>>,
     pub region: Signal<Out, Bits<16>>,
@@ -64,6 +65,8 @@ pub struct Port {
     /// No receive descriptor is posted; more than one is.
     pub empty: Signal<Out, Bit>,
     pub several: Signal<Out, Bit>,
+    /// As `empty`, a cycle earlier.
+    pub none: Signal<Out, Bit>,
     pub busy: Signal<Out, Bit>,
     /// The message in progress is an RDMA write.
     pub busy_write: Signal<Out, Bit>,
@@ -71,6 +74,7 @@ pub struct Port {
     pub allows: Signal<Out, Bits<2>>,
     pub unreliable: Signal<Out, Bit>,
     pub reception: Signal<Out, Bit>,
+    // The comparisons, for the registers of `super::judge`.
     /// The VI is Connected, and to the frame's source.
     pub ours: Signal<Out, Bit>,
     /// SEQUENCED and RECEPTION fit the VI's level.
@@ -83,6 +87,8 @@ pub struct Port {
     pub inconsistent: Signal<Out, Bit>,
     /// See [`super::judge`].
     pub bad_read: Signal<Out, Bit>,
+    /// Bytes of the message in progress were placed.
+    pub progressed: Signal<Out, Bit>,
     /// Bytes placed before this frame, and with it.
     pub placed: Signal<Out, Bits<19>>,
     /// Length of the whole message; bit 20: longer than the device takes.
@@ -99,7 +105,7 @@ pub struct Port {
     status_at: DFF<Bits<32>>,
     /// The answer, a cycle later.
     done_at: DFF<Bit>,
-    need_next_at: DFF<Bit>,
+    popped_at: DFF<Bit>,
     posted_at: DFF<Bit>,
     posted_vi_at: DFF<Bits<16>>,
     vi_state: DFF<Bits<2>>,
@@ -119,29 +125,25 @@ pub struct Port {
     busy_write_at: DFF<Bit>,
     allows_at: DFF<Bits<2>>,
     answering: DFF<Bit>,
-    bad_read_at: DFF<Bit>,
     progress: DFF<Bits<19>>,
     total: DFF<Bits<19>>,
     message: DFF<Bits<8>>,
     fragment: DFF<Bits<8>>,
-    ours_at: DFF<Bit>,
-    fits_at: DFF<Bit>,
-    continues_at: DFF<Bit>,
-    misfit_at: DFF<Bit>,
-    inconsistent_at: DFF<Bit>,
     placed_at: DFF<Bits<19>>,
     reached_at: DFF<Bits<20>>,
     whole_at: DFF<Bits<21>>,
     too_long_at: DFF<Bit>,
-    long_word: DFF<Bit>,
+    // What the header alone says of the message's length, known before the context: it says it; it
+    // is more than any descriptor's.
+    claims: DFF<Bit>,
+    claim: DFF<Bits<20>>,
+    overlong: DFF<Bit>,
     claimed: Signal<Local, Bits<20>>,
     /// Of a read's answer: this frame and what comes behind it.
     rest: DFF<Bits<33>>,
     first: Signal<Local, Bit>,
     announced: Signal<Local, Bits<33>>,
     last: Signal<Local, Bit>,
-    /// How many bytes in all this frame tells.
-    told: Signal<Local, Bits<32>>,
     differs: Signal<Local, Bit>,
     short_last: Signal<Local, Bit>,
     word: Signal<Local, Bits<32>>,
@@ -170,27 +172,16 @@ impl Logic for Port {
     fn update(&mut self) {
         dff_setup!(self, clock, vi_state, domain_at, tag_at, level, peer, peer_vi, connection);
         dff_setup!(self, clock, region_at, offset_at, hint_at, count_at, busy_at, progress, total);
-        dff_setup!(self, clock, message, fragment, ours_at, fits_at, continues_at, misfit_at);
-        dff_setup!(self, clock, inconsistent_at, placed_at, reached_at, whole_at, too_long_at);
+        dff_setup!(self, clock, message, fragment, claims, claim, overlong);
+        dff_setup!(self, clock, placed_at, reached_at, whole_at, too_long_at);
         dff_setup!(self, clock, posted_at, posted_vi_at, busy_write_at, allows_at);
-        dff_setup!(
-            self,
-            clock,
-            answering,
-            bad_read_at,
-            calling,
-            op,
-            next_at,
-            next_fragment,
-            reason_at
-        );
-        dff_setup!(self, clock, status_at, done_at, need_next_at, empty_at, several_at, rest);
-        dff_setup!(self, clock, long_word);
+        dff_setup!(self, clock, answering, calling, op, next_at, next_fragment, reason_at);
+        dff_setup!(self, clock, status_at, done_at, popped_at, empty_at, several_at, rest);
 
         self.done_at.d.next = self.vi.done.val();
-        self.need_next_at.d.next = self.vi.need_next.val();
+        self.popped_at.d.next = self.vi.done.val() & (!self.vi.need_next.val());
         self.done.next = self.done_at.q.val();
-        self.need_next.next = self.need_next_at.q.val();
+        self.popped.next = self.popped_at.q.val();
         self.posted_at.d.next = self.vi.posted.val();
         self.posted_vi_at.d.next = self.vi.posted_vi.val();
         self.posted.next = self.posted_at.q.val();
@@ -201,8 +192,9 @@ impl Logic for Port {
         self.offset.next = self.offset_at.q.val();
         self.hint.next = self.hint_at.q.val();
         self.count.next = self.count_at.q.val();
-        self.empty_at.d.next = !self.count_at.q.val().any();
-        self.several_at.d.next = self.count_at.q.val() > self.one.val();
+        self.none.next = !self.count_at.q.val().any();
+        self.empty_at.d.next = self.none.val();
+        self.several_at.d.next = self.one.val() < self.count_at.q.val();
         self.empty.next = self.empty_at.q.val();
         self.several.next = self.several_at.q.val();
         self.busy.next = self.busy_at.q.val();
@@ -212,12 +204,7 @@ impl Logic for Port {
         self.is_reception.next = self.level.q.val() == self.level_reception.val();
         self.unreliable.next = self.is_unreliable.val();
         self.reception.next = self.is_reception.val();
-        self.ours.next = self.ours_at.q.val();
-        self.level_fits.next = self.fits_at.q.val();
-        self.continues.next = self.continues_at.q.val();
-        self.misfit.next = self.misfit_at.q.val();
-        self.inconsistent.next = self.inconsistent_at.q.val();
-        self.bad_read.next = self.bad_read_at.q.val();
+        self.progressed.next = self.progress.q.val().any();
         self.placed.next = self.placed_at.q.val();
         self.whole.next = self.whole_at.q.val();
         self.too_long.next = self.too_long_at.q.val();
@@ -253,34 +240,30 @@ impl Logic for Port {
         self.last.next = self.header1.val().get_bit(49);
         self.sum.next =
             bit_cast::<20, 19>(self.progress.q.val()) + bit_cast::<20, 13>(self.length.val());
-        self.ours_at.d.next = (self.vi_state.q.val() == self.state_connected.val())
+        self.ours.next = (self.vi_state.q.val() == self.state_connected.val())
             & (self.peer.q.val() == self.header0.val().get_bits::<8>(32))
             & (self.peer_vi.q.val() == self.header1.val().get_bits::<16>(16))
             & (self.connection.q.val() == self.header1.val().get_bits::<16>(32));
-        self.fits_at.d.next = (self.header1.val().get_bit(51) != self.is_unreliable.val())
+        self.level_fits.next = (self.header1.val().get_bit(51) != self.is_unreliable.val())
             & (self.header1.val().get_bit(52) == self.is_reception.val());
-        self.continues_at.d.next = self.busy_at.q.val()
+        self.continues.next = self.busy_at.q.val()
             & (self.busy_write_at.q.val() == self.is_write.val())
             & (self.fragment.q.val() == self.header2.val().get_bits::<8>(0))
             & (self.message.q.val() == self.header2.val().get_bits::<8>(8));
-        self.told.next = self.word.val();
-        if self.is_write.val() | self.is_request.val() {
-            self.told.next = self.rdma_total.val();
-        }
         self.differs.next =
             self.is_write.val() & (self.told.val() != bit_cast::<32, 19>(self.total.q.val()));
-        self.misfit_at.d.next = self.differs.val()
-            | (self.sum.val() > bit_cast::<20, 19>(self.total.q.val()))
+        self.misfit.next = self.differs.val()
+            | (bit_cast::<20, 19>(self.total.q.val()) < self.sum.val())
             | (self.last.val() & (self.sum.val() < bit_cast::<20, 19>(self.total.q.val())));
         // A Data frame that is the whole message tells no length.
         self.short_last.next =
             self.last.val() & (bit_cast::<32, 13>(self.length.val()) != self.told.val());
-        self.inconsistent_at.d.next =
-            (!self.last.val()) & (bit_cast::<32, 13>(self.length.val()) > self.told.val());
+        self.inconsistent.next =
+            (!self.last.val()) & (self.told.val() < bit_cast::<32, 13>(self.length.val()));
         if self.is_write.val() {
-            self.inconsistent_at.d.next = (bit_cast::<32, 13>(self.length.val()) > self.told.val())
+            self.inconsistent.next = (self.told.val() < bit_cast::<32, 13>(self.length.val()))
                 | self.short_last.val()
-                | (self.told.val() > self.longest.val());
+                | (self.longest.val() < self.told.val());
         }
         if self.first.val() {
             self.placed_at.d.next = 0.into();
@@ -288,7 +271,7 @@ impl Logic for Port {
             self.whole_at.d.next = self.told.val().get_bits::<21>(0);
             if self.last.val() & (!self.is_write.val()) & (!self.is_request.val()) {
                 self.whole_at.d.next = bit_cast::<21, 13>(self.length.val());
-            } else if self.told.val() > self.longest.val() {
+            } else if self.longest.val() < self.told.val() {
                 self.whole_at.d.next = self.over.val();
             }
         } else {
@@ -298,25 +281,27 @@ impl Logic for Port {
         }
 
         // Data: the message against the descriptor, as long as nobody has to know.
-        self.long_word.d.next = self.word.val() > self.longest.val();
-        self.claimed.next = bit_cast::<20, 19>(self.total.q.val());
-        if self.first.val() {
-            self.claimed.next = self.word.val().get_bits::<20>(0);
-            if self.last.val() {
-                self.claimed.next = bit_cast::<20, 13>(self.length.val());
-            }
+        self.claims.d.next = self.first.val();
+        self.claim.d.next = self.word.val().get_bits::<20>(0);
+        self.overlong.d.next =
+            self.first.val() & (!self.last.val()) & (self.longest.val() < self.word.val());
+        if self.last.val() {
+            self.claim.d.next = bit_cast::<20, 13>(self.length.val());
         }
-        self.too_long_at.d.next = (self.claimed.val() > self.total_bytes.val())
-            | (self.first.val() & (!self.last.val()) & self.long_word.q.val());
+        self.claimed.next = bit_cast::<20, 19>(self.total.q.val());
+        if self.claims.q.val() {
+            self.claimed.next = self.claim.q.val();
+        }
+        self.too_long_at.d.next =
+            (self.total_bytes.val() < self.claimed.val()) | self.overlong.q.val();
 
         // Reads: the answer's frames tell what is left.
         self.rest.d.next =
             bit_cast::<33, 13>(self.length.val()) + bit_cast::<33, 32>(self.word.val());
         self.announced.next = bit_cast::<33, 19>(self.progress.q.val()) + self.rest.q.val();
-        self.bad_read_at.d.next = self.answering.q.val() | (self.told.val() > self.longest.val());
+        self.bad_read.next = self.answering.q.val() | (self.longest.val() < self.told.val());
         if self.is_response.val() {
-            self.bad_read_at.d.next = (self.announced.val()
-                != bit_cast::<33, 19>(self.total.q.val()))
+            self.bad_read.next = (self.announced.val() != bit_cast::<33, 19>(self.total.q.val()))
                 | ((!self.length.val().any()) & self.word.val().any());
         }
 

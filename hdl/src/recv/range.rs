@@ -40,8 +40,10 @@ pub struct Range {
     pub data: Signal<In, Bits<64>>,
     pub address: Signal<Out, Bits<64>>,
     pub handle: Signal<Out, Bits<32>>,
-    /// Length of the whole message.
+    /// Length of the whole message; of a frame without such a header (`plain`) its `word`.
     pub total: Signal<Out, Bits<32>>,
+    pub plain: Signal<In, Bit>,
+    pub word: Signal<In, Bits<32>>,
     // The question: a level until `answered`; the arguments are stable from the cycle before on.
     pub ask: Signal<In, Bit>,
     /// The VI allows the operation; rights that the region must give.
@@ -108,6 +110,9 @@ impl Logic for Range {
 
         match self.state.q.val() {
             RangeState::Held => {
+                if self.plain.val() {
+                    self.total_at.d.next = self.word.val();
+                }
                 if self.load.val() {
                     self.state.d.next = RangeState::First;
                 }

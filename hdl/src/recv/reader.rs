@@ -74,6 +74,12 @@ pub struct Reader {
     pub odd: Signal<Out, Bits<64>>,
     pub reading: Signal<Out, Bit>,
     pub failed: Signal<Out, Bit>,
+    // The same a cycle late: the end of a read is seldom waited for.
+    pub reading_late: Signal<Out, Bit>,
+    pub failed_late: Signal<Out, Bit>,
+    /// Where the stream leads; a cycle later: the oldest read was predicted, and is somewhere else.
+    pub chain: Signal<In, Bits<43>>,
+    pub astray: Signal<Out, Bit>,
     pub read: ReadClient,
     pub tpt: TptClient,
     buffer: Buffer,
@@ -98,9 +104,14 @@ pub struct Reader {
     line_bus: DFF<Bits<64>>,
     line_space: DFF<Bits<32>>,
     whole: DFF<Bit>,
+    reading_at: DFF<Bit>,
+    failed_at: DFF<Bit>,
+    astray_at: DFF<Bit>,
+    token: Signal<Local, Bits<43>>,
     asks: Signal<Local, Bit>,
     asked: Signal<Local, Bit>,
     sized: Signal<Local, Bits<9>>,
+    valid_bit: Number<43, { 1 << 42 }>,
     control_bytes: Number<32, { desc::CONTROL_BYTES }>,
     next_bytes: Number<9, 16>,
     line_bytes: Number<32, 64>,
@@ -114,7 +125,7 @@ impl Logic for Reader {
     fn update(&mut self) {
         dff_setup!(self, clock, state, index, at, want, address, left, owner_at, renew_at);
         dff_setup!(self, clock, predicted_at, stream_at, line_region, line_offset, line_bus);
-        dff_setup!(self, clock, line_space, whole);
+        dff_setup!(self, clock, line_space, whole, reading_at, failed_at, astray_at);
         clock!(self, clock, buffer, owners, buses, extents, tokens);
         self.buffer.reset.next = self.reset.val();
         self.owners.reset.next = self.reset.val();
@@ -156,7 +167,7 @@ impl Logic for Reader {
 
         // What comes.
         self.buffer.open.next = self.asked.val();
-        self.buffer.open_wide.next = self.want.q.val() > self.bank_bytes.val();
+        self.buffer.open_wide.next = self.bank_bytes.val() < self.want.q.val();
         self.buffer.finish.next = self.finish.val();
         self.buffer.valid.next = self.read.rsp_valid.val();
         self.buffer.data.next = self.read.rsp_data.val();
@@ -168,6 +179,10 @@ impl Logic for Reader {
         self.odd.next = self.buffer.data_odd.val();
         self.reading.next = self.buffer.reading.val();
         self.failed.next = self.buffer.failed.val();
+        self.reading_at.d.next = self.buffer.reading.val();
+        self.failed_at.d.next = self.buffer.failed.val();
+        self.reading_late.next = self.reading_at.q.val();
+        self.failed_late.next = self.failed_at.q.val();
         self.owners.write.next = self.asked.val();
         self.owners.data_in.next = self.owner_at.q.val();
         self.owners.read.next = self.finish.val();
@@ -193,6 +208,12 @@ impl Logic for Reader {
         self.read_predicted.next = self.tokens.data_out.val().get_bit(43);
         self.read_stream.next = self.tokens.data_out.val().get_bit(44);
         self.read_bus.next = self.buses.data_out.val();
+        self.token.next =
+            self.valid_bit.val() | bit_cast::<43, 42>(self.tokens.data_out.val().get_bits::<42>(0));
+        self.astray_at.d.next = self.tokens.data_out.val().get_bit(43)
+            & (!self.tokens.data_out.val().get_bit(42))
+            & (self.chain.val() != self.token.val());
+        self.astray.next = self.astray_at.q.val();
         self.space.next = self.extents.data_out.val().get_bits::<32>(0);
         self.have.next = self.extents.data_out.val().get_bits::<9>(32);
 

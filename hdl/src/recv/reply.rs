@@ -69,8 +69,10 @@ pub struct Reply {
     cause_at: DFF<Bits<4>>,
     bus_out: DFF<Bits<64>>,
     length_out: DFF<Bits<32>>,
+    /// Software may have changed the descriptor since: its lengths are summed up two cycles before
+    /// it is done.
+    changed: DFF<Bit>,
     desc: Desc,
-    changed: Signal<Local, Bit>,
     is_good: Signal<Local, Bit>,
     kept: Signal<Local, Bit>,
     starts: Signal<Local, Bit>,
@@ -85,7 +87,7 @@ impl Logic for Reply {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, started, bus_out, length_out, held, vi_at, region_at, offset_at);
-        dff_setup!(self, clock, same, done_at, good_at, cause_at);
+        dff_setup!(self, clock, same, done_at, good_at, cause_at, changed);
         clock!(self, clock, desc);
         self.desc.reset.next = self.reset.val();
         ReadClient::link(&mut self.read, &mut self.desc.read);
@@ -120,15 +122,14 @@ impl Logic for Reply {
         self.idle.next = self.desc.idle.val() & (!self.started.q.val());
         self.done.next = self.done_at.q.val();
 
-        // Software may have changed it since.
-        self.changed.next = (bit_cast::<21, 20>(self.desc.total.val()) != self.whole.val())
+        self.changed.d.next = (bit_cast::<21, 20>(self.desc.total.val()) != self.whole.val())
             | (self.desc.operation.val() != self.operation_read.val());
         self.cause_at.d.next = bit_cast::<4, 3>(self.desc.outcome.val());
         self.is_good.next = !self.desc.outcome.val().any();
         self.operation.next = bit_cast::<3, 2>(self.operation_read.val()) << 1;
         if self.some.val() {
             self.operation.next = bit_cast::<3, 2>(self.desc.operation.val()) << 1;
-            if self.changed.val() & (!self.desc.outcome.val().any()) {
+            if self.changed.q.val() & (!self.desc.outcome.val().any()) {
                 self.is_good.next = false;
                 self.cause_at.d.next = self.cause_length.val();
             }

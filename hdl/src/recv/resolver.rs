@@ -44,6 +44,8 @@ pub struct Resolver {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub start: Signal<In, Bit>,
+    /// Pulse, in the cycle after `start`: not this one.
+    pub stop: Signal<In, Bit>,
     pub from: Signal<In, Bits<5>>,
     pub only_next: Signal<In, Bit>,
     /// The posted count covers the successor.
@@ -151,9 +153,9 @@ impl Logic for Resolver {
 
         // The rules.
         self.seg_bytes.next = bit_cast::<9, 5>(self.seg_count.q.val().get_bits::<5>(0)) << 4;
-        self.over.next = (self.seg_count.q.val() <= self.count_largest.val())
-            & (bit_cast::<32, 9>(self.need_at.q.val()) > self.space.val());
-        self.lacks.next = self.need_at.q.val() > self.have.val();
+        self.over.next = (self.count_largest.val() >= self.seg_count.q.val())
+            & (self.space.val() < bit_cast::<32, 9>(self.need_at.q.val()));
+        self.lacks.next = self.have.val() < self.need_at.q.val();
         self.ended.next = self.seg_index.q.val() == self.seg_count.q.val().get_bits::<5>(0);
         self.row_length.next = self.odd.val().get_bits::<32>(32);
         self.next_sum.next = bit_cast::<21, 20>(self.sum.q.val())
@@ -192,6 +194,7 @@ impl Logic for Resolver {
         self.next_one.look.next =
             (self.state.q.val() == ParseState::Check) | self.last_granted.val();
         self.next_one.covers.next = self.covers.val();
+        self.next_one.asks.next = self.state.q.val() == ParseState::NextLookup;
         self.next_one.answer.next =
             (self.state.q.val() == ParseState::NextLookup) & self.tpt.done.val();
         self.next_one.ok.next = self.tpt.ok.val();
@@ -210,12 +213,12 @@ impl Logic for Resolver {
             ParseState::Done => {
                 self.word_at.d.next = self.from.val();
                 if self.start.val() {
-                    self.outcome_at.d.next = 0.into();
-                    self.anew_at.d.next = false;
                     self.state.d.next = ParseState::Head;
                 }
             }
             ParseState::Head => {
+                self.outcome_at.d.next = 0.into();
+                self.anew_at.d.next = false;
                 self.next_va.d.next = self.even.val();
                 self.next_handle.d.next = self.odd.val().get_bits::<32>(0);
                 self.seg_count.d.next = self.odd.val().get_bits::<16>(32);
@@ -235,7 +238,7 @@ impl Logic for Resolver {
                 self.need_at.d.next = self.control_bytes.val() + self.seg_bytes.val();
                 self.bad_format.d.next = self.bad_control.q.val()
                     | (self.even.val().get_bits::<32>(0) != 0)
-                    | (self.seg_count.q.val() > self.segments_largest.val());
+                    | (self.segments_largest.val() < self.seg_count.q.val());
                 if self.only_next.val() {
                     self.state.d.next = ParseState::Segment;
                 } else if self.present.val() {
@@ -316,7 +319,10 @@ impl Logic for Resolver {
                 self.state.d.next = ParseState::Done;
             }
         }
-        if self.reset.val() {
+        if self.stop.val() {
+            self.seg_count.d.next = self.seg_count.q.val();
+        }
+        if self.stop.val() | self.reset.val() {
             self.state.d.next = ParseState::Done;
         }
     }

@@ -86,7 +86,7 @@ pub struct Subject {
     covered: DFF<Bits<16>>,
     room: DFF<Bits<3>>,
     follows: Signal<Local, Bit>,
-    lines: Signal<Local, Bits<16>>,
+    lines: Signal<Local, Bits<3>>,
     read_lines: Signal<Local, Bits<16>>,
     ahead: Number<3, 7>,
     few: Number<16, 2>,
@@ -111,17 +111,17 @@ impl Logic for Subject {
         self.bus.next = self.bus_at.q.val();
         self.region.next = self.region_at.q.val();
         self.offset.next = self.offset_at.q.val();
-        self.lines.next = self.covered.q.val();
-        if self.covered.q.val() > bit_cast::<16, 3>(self.room.q.val()) {
-            self.lines.next = bit_cast::<16, 3>(self.room.q.val());
+        self.lines.next = self.covered.q.val().get_bits::<3>(0);
+        if bit_cast::<16, 3>(self.room.q.val()) < self.covered.q.val() {
+            self.lines.next = self.room.q.val();
         }
         self.extent.hint.next = self.segments_at.q.val();
-        self.extent.covered.next = self.lines.val();
+        self.extent.covered.next = bit_cast::<16, 3>(self.lines.val());
         self.extent.follow.next = (self.near.val() & (!self.serving.val())) | self.predicted.val();
         self.read_lines.next = bit_cast::<16, 3>(self.extent.bytes.val().get_bits::<3>(6));
 
         self.connected.next = self.connected_at.q.val();
-        self.enough.next = self.count.q.val() <= bit_cast::<16, 3>(self.there.q.val());
+        self.enough.next = bit_cast::<16, 3>(self.there.q.val()) >= self.count.q.val();
         self.follows.next = self.there.q.val().any() & (!self.predicted.val());
         self.unlinked.next =
             self.follows.val() & (!self.tail_successors.read_data.val().get_bit(42));
@@ -164,7 +164,7 @@ impl Logic for Subject {
             self.room.d.next = self.free.val();
         } else if self.ordered.val() {
             self.covered.d.next = self.covered.q.val() - self.read_lines.val();
-            if self.read_lines.val() > self.covered.q.val() {
+            if self.covered.q.val() < self.read_lines.val() {
                 self.covered.d.next = 0.into();
             }
         }

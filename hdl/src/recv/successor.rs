@@ -22,7 +22,8 @@ pub struct Successor {
     pub covers: Signal<In, Bit>,
     /// With `look`: no look-up is needed.
     pub settled: Signal<Out, Bit>,
-    /// Pulse: the region table answers.
+    /// Pulse, while `asks`: the region table answers.
+    pub asks: Signal<In, Bit>,
     pub answer: Signal<In, Bit>,
     pub ok: Signal<In, Bit>,
     pub room: Signal<In, Bits<32>>,
@@ -51,17 +52,28 @@ pub struct Successor {
     gap: DFF<Bits<64>>,
     same: DFF<Bit>,
     behind_it: DFF<Bit>,
+    // From the descriptor in hand to the successor: it lies in its region; lines, and whether there
+    // are more than three.
+    beside: DFF<Bit>,
+    steps: DFF<Bits<2>>,
+    far: DFF<Bits<6>>,
+    // Descriptors in hand whose successor lies one, two, three lines behind have it read.
+    reaches: DFF<Bits<4>>,
     onward: Signal<Local, Bits<27>>,
+    place: Signal<Local, Bits<26>>,
+    named: Signal<Local, Bit>,
+    found: Signal<Local, Bit>,
     aligned: Signal<Local, Bit>,
     derived: Signal<Local, Bit>,
     close: Signal<Local, Bit>,
     distance: Signal<Local, Bits<26>>,
-    behind: Signal<Local, Bits<9>>,
-    reach: Signal<Local, Bits<9>>,
     no_region: Number<16, NO_REGION>,
     unread_region: Number<16, UNREAD_REGION>,
     unread_offset: Number<26, UNREAD_OFFSET>,
-    control_bytes: Number<9, { nic_regs::desc::CONTROL_BYTES }>,
+    // Bytes to the end of a control segment that lies one, two, three lines behind.
+    one_line: Number<9, { 64 + nic_regs::desc::CONTROL_BYTES }>,
+    two_lines: Number<9, { 128 + nic_regs::desc::CONTROL_BYTES }>,
+    three_lines: Number<9, { 192 + nic_regs::desc::CONTROL_BYTES }>,
 }
 
 impl Logic for Successor {
@@ -69,6 +81,7 @@ impl Logic for Successor {
     fn update(&mut self) {
         dff_setup!(self, clock, valid, region_at, offset_at, known, known_va, known_handle);
         dff_setup!(self, clock, known_room, known_offset, gap, same, behind_it);
+        dff_setup!(self, clock, beside, steps, far, reaches);
         self.token.next = bit_cast::<43, 16>(self.region_at.q.val())
             | (bit_cast::<43, 26>(self.offset_at.q.val()) << 16)
             | (bit_cast::<43, 1>(self.valid.q.val().into()) << 42);
@@ -85,28 +98,37 @@ impl Logic for Successor {
             self.same.q.val() & self.behind_it.q.val() & (!self.onward.val().get_bit(26));
         self.settled.next = (!self.covers.val()) | (!self.aligned.val()) | self.derived.val();
 
-        if self.look.val() {
-            self.valid.d.next = self.covers.val();
+        // What the token becomes does not hang on the pulses, which come late.
+        self.named.next = self.covers.val() & self.aligned.val() & self.derived.val();
+        self.found.next = self.ok.val() & (!self.offset_64.val().get_bit(26));
+        self.place.next = self.onward.val().get_bits::<26>(0);
+        if self.asks.val() {
+            self.named.next = true;
+            self.place.next = self.offset_64.val().get_bits::<26>(0);
+        }
+        if self.look.val() | (self.answer.val() & self.found.val()) {
             self.region_at.d.next = self.no_region.val();
             self.offset_at.d.next = 0.into();
-            if self.covers.val() & self.aligned.val() {
-                if self.derived.val() {
-                    self.region_at.d.next = self.handle.val().get_bits::<16>(0);
-                    self.offset_at.d.next = self.onward.val().get_bits::<26>(0);
-                } else {
-                    self.known.d.next = false;
-                    self.known_va.d.next = self.va.val();
-                    self.known_handle.d.next = self.handle.val();
-                }
+            if self.named.val() {
+                self.region_at.d.next = self.handle.val().get_bits::<16>(0);
+                self.offset_at.d.next = self.place.val();
+            }
+            self.beside.d.next =
+                self.named.val() & (self.handle.val().get_bits::<16>(0) == self.region.val());
+        }
+        if self.look.val() {
+            self.valid.d.next = self.covers.val();
+            if self.covers.val() & self.aligned.val() & (!self.derived.val()) {
+                self.known.d.next = false;
+                self.known_va.d.next = self.va.val();
+                self.known_handle.d.next = self.handle.val();
             }
         }
         if self.answer.val() {
             self.known_room.d.next = self.room.val();
-            if self.ok.val() & (!self.offset_64.val().get_bit(26)) {
+            if self.found.val() {
                 self.known.d.next = true;
-                self.region_at.d.next = self.handle.val().get_bits::<16>(0);
                 self.known_offset.d.next = self.offset_64.val().get_bits::<26>(0);
-                self.offset_at.d.next = self.offset_64.val().get_bits::<26>(0);
             }
         }
         if self.unreadable.val() {
@@ -119,14 +141,25 @@ impl Logic for Successor {
         }
 
         // Does it lie in what was read?
-        self.distance.next = self.offset_at.q.val() - self.offset.val();
-        self.behind.next = bit_cast::<9, 2>(self.distance.val().get_bits::<2>(0)) << 6;
-        self.reach.next = self.behind.val() + self.control_bytes.val();
-        self.stride.next = self.behind.val();
-        self.close.next = (self.region_at.q.val() == self.region.val())
-            & (!self.distance.val().get_bits::<24>(2).any())
-            & self.distance.val().get_bits::<2>(0).any();
+        self.distance.next = self.place.val() - self.offset.val();
+        if self.look.val() | self.answer.val() {
+            self.steps.d.next = self.distance.val().get_bits::<2>(0);
+            self.far.d.next = bit_cast::<6, 1>(self.distance.val().get_bits::<4>(2).any().into())
+                | (bit_cast::<6, 1>(self.distance.val().get_bits::<4>(6).any().into()) << 1)
+                | (bit_cast::<6, 1>(self.distance.val().get_bits::<4>(10).any().into()) << 2)
+                | (bit_cast::<6, 1>(self.distance.val().get_bits::<4>(14).any().into()) << 3)
+                | (bit_cast::<6, 1>(self.distance.val().get_bits::<4>(18).any().into()) << 4)
+                | (bit_cast::<6, 1>(self.distance.val().get_bits::<4>(22).any().into()) << 5);
+        }
+        self.reaches.d.next = (bit_cast::<4, 1>((self.have.val() >= self.one_line.val()).into())
+            << 1)
+            | (bit_cast::<4, 1>((self.have.val() >= self.two_lines.val()).into()) << 2)
+            | (bit_cast::<4, 1>((self.have.val() >= self.three_lines.val()).into()) << 3);
+        self.stride.next = bit_cast::<9, 2>(self.steps.q.val()) << 6;
+        self.close.next =
+            self.beside.q.val() & (!self.far.q.val().any()) & self.steps.q.val().any();
         self.near.next = self.close.val();
-        self.follows.next = self.close.val() & (self.reach.val() <= self.have.val());
+        self.follows.next =
+            self.close.val() & self.reaches.q.val().get_bit(self.steps.q.val().index());
     }
 }

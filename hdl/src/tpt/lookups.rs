@@ -15,6 +15,8 @@ pub struct Lookups {
     calling: DFF<Bits<2>>,
     resting: DFF<Bit>,
     grant: Signal<Local, Bits<2>>,
+    /// The arguments are `second`'s: so they are, too, while nobody asks.
+    seconds: Signal<Local, Bit>,
 }
 
 impl Logic for Lookups {
@@ -35,6 +37,8 @@ impl Logic for Lookups {
         }
         self.resting.d.next = self.tpt.done.val();
 
+        self.seconds.next = self.calling.q.val().get_bit(1)
+            | ((!self.calling.q.val().get_bit(0)) & (!self.first.valid.val()));
         self.tpt.valid.next = self.grant.val().any();
         self.tpt.index.next = self.first.index.val();
         self.tpt.generation.next = self.first.generation.val();
@@ -45,7 +49,7 @@ impl Logic for Lookups {
         self.tpt.tag.next = self.first.tag.val();
         self.tpt.domain.next = self.first.domain.val();
         self.tpt.rights.next = self.first.rights.val();
-        if self.grant.val().get_bit(1) {
+        if self.seconds.val() {
             self.tpt.index.next = self.second.index.val();
             self.tpt.generation.next = self.second.generation.val();
             self.tpt.check_generation.next = self.second.check_generation.val();

@@ -19,9 +19,13 @@ pub(crate) const PROOFS: &[Proof] = &[
         cycles: 7,
         mutations: &[
             mutation("write-pointer", "words[write_at] <= data_in", "words[read_at] <= data_in"),
-            mutation("full-late", "full <= (held == 3)", "full <= (held == 4)"),
-            mutation("empty-early", "empty <= (held == 1)", "empty <= (held <= 2)"),
-            mutation("almost-late", "almost_full <= (held >= 1)", "almost_full <= (held > 1)"),
+            mutation("full-late", "full <= push & (held == 3)", "full <= push & (held == 4)"),
+            mutation("empty-early", "empty <= ~push & (held == 1)", "empty <= ~push & (held <= 2)"),
+            mutation(
+                "almost-late",
+                "almost_full <= push ? (held >= 1)",
+                "almost_full <= push ? (held > 1)",
+            ),
             mutation("fault-lost", "(write & full) | (read & empty)", "write & full"),
         ],
     },

@@ -72,6 +72,9 @@ pub struct Deliver {
     over_now: DFF<Bit>,
     over_tag_now: DFF<Bits<5>>,
     over_bulk_now: DFF<Bit>,
+    // A piece that was sent, a cycle later: no answer is that fast.
+    opens_at: DFF<Bits<4>>,
+    open_at: DFF<Bits<20>>,
     open_word: Signal<Local, Bits<20>>,
     opens: Signal<Local, Bits<4>>,
     can_pass: Signal<Local, Bit>,
@@ -101,6 +104,7 @@ impl Logic for Deliver {
             over_tag_now,
             over_bulk_now
         );
+        dff_setup!(self, clock, opens_at, open_at);
         clock!(self, clock, lane0, lane1, lane2, lane3);
         self.lane0.reset.next = self.reset.val();
         self.lane1.reset.next = self.reset.val();
@@ -115,14 +119,16 @@ impl Logic for Deliver {
         if self.open.val() | self.open_dead.val() {
             self.opens.next = self.one_client.val() << self.open_client.val();
         }
-        self.lane0.open.next = self.opens.val().get_bit(0);
-        self.lane1.open.next = self.opens.val().get_bit(1);
-        self.lane2.open.next = self.opens.val().get_bit(2);
-        self.lane3.open.next = self.opens.val().get_bit(3);
-        self.lane0.open_word.next = self.open_word.val();
-        self.lane1.open_word.next = self.open_word.val();
-        self.lane2.open_word.next = self.open_word.val();
-        self.lane3.open_word.next = self.open_word.val();
+        self.opens_at.d.next = self.opens.val();
+        self.open_at.d.next = self.open_word.val();
+        self.lane0.open.next = self.opens_at.q.val().get_bit(0);
+        self.lane1.open.next = self.opens_at.q.val().get_bit(1);
+        self.lane2.open.next = self.opens_at.q.val().get_bit(2);
+        self.lane3.open.next = self.opens_at.q.val().get_bit(3);
+        self.lane0.open_word.next = self.open_at.q.val();
+        self.lane1.open_word.next = self.open_at.q.val();
+        self.lane2.open_word.next = self.open_at.q.val();
+        self.lane3.open_word.next = self.open_at.q.val();
         self.ready_tag0.next = self.lane0.tag.val();
         self.ready_tag1.next = self.lane1.tag.val();
         self.ready_tag2.next = self.lane2.tag.val();
@@ -172,10 +178,14 @@ impl Logic for Deliver {
             self.turns.next = 8.into();
             self.read_address.next = self.lane3.spot.val();
         }
-        self.lane0.turn.next = self.turns.val().get_bit(0) & (!self.passes.val().any());
-        self.lane1.turn.next = self.turns.val().get_bit(1) & (!self.passes.val().any());
-        self.lane2.turn.next = self.turns.val().get_bit(2) & (!self.passes.val().any());
-        self.lane3.turn.next = self.turns.val().get_bit(3) & (!self.passes.val().any());
+        self.lane0.turn.next = self.turns.val().get_bit(0);
+        self.lane0.waits.next = self.passes.val().any();
+        self.lane1.turn.next = self.turns.val().get_bit(1);
+        self.lane1.waits.next = self.passes.val().any();
+        self.lane2.turn.next = self.turns.val().get_bit(2);
+        self.lane2.waits.next = self.passes.val().any();
+        self.lane3.turn.next = self.turns.val().get_bit(3);
+        self.lane3.waits.next = self.passes.val().any();
         self.reads.next = bit_cast::<4, 1>(self.lane0.reads.val().into())
             | (bit_cast::<4, 1>(self.lane1.reads.val().into()) << 1)
             | (bit_cast::<4, 1>(self.lane2.reads.val().into()) << 2)
@@ -224,6 +234,7 @@ impl Logic for Deliver {
         self.rsp_error.next = self.error2.q.val();
         self.rsp_data.next = self.data2.q.val();
         if self.reset.val() {
+            self.opens_at.d.next = 0.into();
             self.valid1.d.next = 0.into();
             self.valid2.d.next = 0.into();
             self.over_now.d.next = false;

@@ -28,8 +28,9 @@ pub struct Lane {
     /// It does.
     pub passes: Signal<Out, Bit>,
     pub ready: Signal<Out, Bit>,
-    /// What is ready goes in this cycle.
+    /// What is ready goes in this cycle, unless a word of some client does.
     pub turn: Signal<In, Bit>,
+    pub waits: Signal<In, Bit>,
     /// A beat for the client: the word at `spot`, or what a failed request ends with.
     pub reads: Signal<Out, Bit>,
     pub spot: Signal<Out, Bits<11>>,
@@ -51,15 +52,21 @@ pub struct Lane {
     ready_now: DFF<Bit>,
     bad_now: DFF<Bit>,
     broken_now: DFF<Bit>,
+    /// One beat is left.
+    final_beat: DFF<Bit>,
+    /// The word that comes is of the tag in hand: as of a cycle ago, but a header comes between the
+    /// words of two tags, and none that is waited for behind a piece's last one.
+    same_tag: DFF<Bit>,
     place: Signal<Local, Bits<11>>,
-    final_beat: Signal<Local, Bit>,
     passing: Signal<Local, Bit>,
     fails: Signal<Local, Bit>,
+    offers: Signal<Local, Bit>,
     served: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     load: Signal<Local, Bit>,
     fetch: Signal<Local, Bit>,
     one: Number<7, 1>,
+    two: Number<7, 2>,
 }
 
 impl Logic for Lane {
@@ -69,6 +76,7 @@ impl Logic for Lane {
             self, clock, head, head_valid, running, tag_now, at, left, ends_now, dead_now,
             ready_now, bad_now, broken_now
         );
+        dff_setup!(self, clock, final_beat, same_tag);
         clock!(self, clock, order);
         self.order.reset.next = self.reset.val();
         self.order.write.next = self.open.val();
@@ -78,20 +86,24 @@ impl Logic for Lane {
             (bit_cast::<11, 5>(self.tag_now.q.val()) << 6) | bit_cast::<11, 6>(self.at.q.val());
         self.spot.next = self.place.val();
         self.ready.next = self.ready_now.q.val();
-        self.final_beat.next = self.left.q.val() == self.one.val();
 
         // A beat goes, or the rest of the piece.
         self.passing.next = self.word.val()
             & self.running.q.val()
             & (!self.dead_now.q.val())
-            & (self.word_address.val() == self.place.val())
-            & ((!self.final_beat.val()) | self.word_ends.val());
+            & self.same_tag.q.val()
+            & (self.word_address.val().get_bits::<6>(0) == self.at.q.val())
+            & ((!self.final_beat.q.val()) | self.word_ends.val());
+        self.same_tag.d.next = self.word_address.val().get_bits::<5>(6) == self.tag_now.q.val();
         self.passes.next = self.passing.val();
-        self.served.next = self.turn.val() & self.ready_now.q.val();
+        self.offers.next = self.turn.val() & self.ready_now.q.val();
+        self.served.next = self.offers.val() & (!self.waits.val());
         self.fails.next = self.served.val() & self.bad_now.q.val();
         self.reads.next = self.served.val() & ((!self.bad_now.q.val()) | self.ends_now.q.val());
-        self.finish.next =
-            ((self.passing.val() | self.served.val()) & self.final_beat.val()) | self.fails.val();
+        // Who waits, and which word passes, comes last.
+        self.finish.next = (self.passing.val() & self.final_beat.q.val())
+            | ((self.offers.val() & (self.final_beat.q.val() | self.bad_now.q.val()))
+                & (!self.waits.val()));
         self.last.next = self.finish.val() & self.ends_now.q.val();
         self.error.next = self.finish.val()
             & self.ends_now.q.val()
@@ -100,6 +112,7 @@ impl Logic for Lane {
         if self.served.val() | self.passing.val() {
             self.at.d.next = self.at.q.val() + 1;
             self.left.d.next = self.left.q.val() - 1;
+            self.final_beat.d.next = self.left.q.val() == self.two.val();
         }
         self.ready_now.d.next =
             self.running.q.val() & (self.done.val() | self.dead_now.q.val()) & (!self.finish.val());
@@ -117,8 +130,8 @@ impl Logic for Lane {
 
         // The next piece.
         self.load.next = self.head_valid.q.val() & ((!self.running.q.val()) | self.finish.val());
-        self.fetch.next =
-            (!self.order.empty.val()) & ((!self.head_valid.q.val()) | self.load.val());
+        self.fetch.next = (!self.order.empty.val())
+            & ((!self.head_valid.q.val()) | (!self.running.q.val()) | self.finish.val());
         self.order.read.next = self.fetch.val();
         if self.fetch.val() {
             self.head.d.next = self.order.data_out.val();
@@ -131,6 +144,7 @@ impl Logic for Lane {
             self.tag_now.d.next = self.head.q.val().get_bits::<5>(0);
             self.at.d.next = self.head.q.val().get_bits::<6>(5);
             self.left.d.next = self.head.q.val().get_bits::<7>(11);
+            self.final_beat.d.next = self.head.q.val().get_bits::<7>(11) == self.one.val();
             self.ends_now.d.next = self.head.q.val().get_bit(18);
             self.dead_now.d.next = self.head.q.val().get_bit(19);
         }

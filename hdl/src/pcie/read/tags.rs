@@ -52,14 +52,15 @@ pub struct Tags {
     /// Combinational look-up.
     pub query_tag: Signal<In, Bits<5>>,
     pub query_busy: Signal<Out, Bit>,
-    /// A completion ends in this cycle. `settle`: nothing more is owed; `fail`: the data is bad.
+    /// Waited for, and not failed yet.
+    pub query_fresh: Signal<Out, Bit>,
+    pub query_forgotten: Signal<Out, Bit>,
+    /// A completion ends in this cycle. With it, `settle`: nothing more is owed; `fail`: the data is
+    /// bad.
     pub commit: Signal<In, Bit>,
     pub settle: Signal<In, Bit>,
     pub fail: Signal<In, Bit>,
     pub commit_tag: Signal<In, Bits<5>>,
-    /// Combinational, of `commit_tag`: waited for, and not failed yet.
-    pub commit_fresh: Signal<Out, Bit>,
-    pub commit_forgotten: Signal<Out, Bit>,
     /// Combinational look-ups for delivery, one a client.
     pub ready_tag0: Signal<In, Bits<5>>,
     pub ready_tag1: Signal<In, Bits<5>>,
@@ -101,7 +102,9 @@ pub struct Tags {
     quarantine: DFF<Bits<32>>,
     endless: DFF<Bit>,
     all_owed: DFF<Bit>,
-    waited_for: Signal<Local, Bit>,
+    /// A tag in quarantine is not in use: what was so a cycle ago still is.
+    waited_for: DFF<Bit>,
+    settles_it: Signal<Local, Bit>,
     gives_up: Signal<Local, Bit>,
     give_up_mask: Signal<Local, Bits<32>>,
     shortest: Number<32, 0xf_ffff>,
@@ -131,7 +134,7 @@ impl Logic for Tags {
             self, clock, held, busy, live, done, failed, forgotten, next_tag, search, candidates,
             now, scan, age, age_tag, age_live, old, old_tag
         );
-        dff_setup!(self, clock, age_owed, spent, quarantine, endless, all_owed);
+        dff_setup!(self, clock, age_owed, spent, quarantine, endless, all_owed, waited_for);
         clock!(self, clock, starts);
 
         // The next tag, found ahead of its use: the first free one above the last, or from 0 on.
@@ -171,9 +174,9 @@ impl Logic for Tags {
 
         // Look-ups.
         self.query_busy.next = self.busy.q.val().get_bit(self.query_tag.val().index());
-        self.commit_fresh.next = self.live.q.val().get_bit(self.commit_tag.val().index())
-            & (!self.failed.q.val().get_bit(self.commit_tag.val().index()));
-        self.commit_forgotten.next = self.forgotten.q.val().get_bit(self.commit_tag.val().index());
+        self.query_fresh.next = self.live.q.val().get_bit(self.query_tag.val().index())
+            & (!self.failed.q.val().get_bit(self.query_tag.val().index()));
+        self.query_forgotten.next = self.forgotten.q.val().get_bit(self.query_tag.val().index());
         self.ready_done.next =
             bit_cast::<4, 1>(self.done.q.val().get_bit(self.ready_tag0.val().index()).into())
                 | (bit_cast::<4, 1>(
@@ -207,11 +210,14 @@ impl Logic for Tags {
         self.age.d.next = self.now.q.val() - self.starts.read_data.val();
         self.age_tag.d.next = self.scan.q.val();
         self.age_live.d.next = self.live.q.val().get_bit(self.scan.q.val().index());
-        self.old.d.next = self.age_live.q.val() & (self.age.q.val() >= self.read_timeout.val());
+        // It may have been settled since, or be just now.
+        self.settles_it.next = self.settle.val() & (self.commit_tag.val() == self.age_tag.q.val());
+        self.old.d.next = self.age_live.q.val()
+            & self.live.q.val().get_bit(self.age_tag.q.val().index())
+            & (!self.settles_it.val())
+            & (self.age.q.val() >= self.read_timeout.val());
         self.old_tag.d.next = self.age_tag.q.val();
-        self.expire.next = self.old.q.val()
-            & self.live.q.val().get_bit(self.old_tag.q.val().index())
-            & (!self.commit.val());
+        self.expire.next = self.old.q.val() & (!self.commit.val());
         self.expired.next = self.expire.val();
         self.expired_tag.next = self.old_tag.q.val();
 
@@ -223,9 +229,9 @@ impl Logic for Tags {
         self.spent.d.next = self.age_owed.q.val()
             & (!self.endless.q.val())
             & (self.age.q.val() >= self.quarantine.q.val());
-        self.waited_for.next = self.live.q.val().get_bit(self.old_tag.q.val().index());
+        self.waited_for.d.next = self.live.q.val().get_bit(self.age_tag.q.val().index());
         self.gives_up.next =
-            self.spent.q.val() & self.quiet.val() & (!self.sent.val()) & (!self.waited_for.val());
+            self.spent.q.val() & self.quiet.val() & (!self.sent.val()) & (!self.waited_for.q.val());
         self.give_up_mask.next = 0.into();
         if self.gives_up.val() {
             self.give_up_mask.next = self.one.val() << self.old_tag.q.val();
@@ -242,10 +248,10 @@ impl Logic for Tags {
         if self.sent.val() {
             self.sent_mask.next = self.one.val() << self.sent_tag.val();
         }
-        if self.commit.val() & self.settle.val() {
+        if self.settle.val() {
             self.settle_mask.next = self.one.val() << self.commit_tag.val();
         }
-        if self.commit.val() & self.fail.val() {
+        if self.fail.val() {
             self.fail_mask.next = self.one.val() << self.commit_tag.val();
         }
         if self.over.val() {
