@@ -230,10 +230,11 @@ interface! {
     /// | 7 CHECK | vi, in_progress (the frame ends its message) | before a commit: results `ctx_*`; then the message takes its number if it ends |
     /// | 8 UNPUSH | vi, next_region, next_offset, fragment (segments) | a push goes back to the head of its queue |
     /// | 9 PUSH | vi, next_region, next_offset, offset (= length) | a push goes out: as POP, AWAIT on Reception, and CHECK of a frame that ends its message |
+    /// | 15 | vi | nothing: the call is begun before it is known whether it will be one of them |
     ///
     /// `ctx_state` is valid with each answer. 8 and 9 end what `push_inline` began. Another call may come in
-    /// the cycle after an answer. The operation is looked at in the cycle before the answer: a GET may become
-    /// a PUSH until then.
+    /// the cycle after an answer. The operation and its arguments are looked at in the cycle before the answer,
+    /// and may change until then.
     ///
     /// `push_valid` (pulse): the post of a push with data in `push_slot` was judged. With
     /// `push_inline` the send engine has it: it is not in the queue, `ctx_*` tell its VI, and the VI

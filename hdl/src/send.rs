@@ -374,11 +374,13 @@ impl Logic for Send {
         self.fetch.rescue_partial.next = self.commit.partial.val();
         self.commit.rescue_idle.next = self.fetch.rescue_idle.val();
         self.port.commit_valid.next = self.commit.call_valid.val();
+        self.port.commit_go.next = self.commit.call_go.val();
         self.port.commit_vi.next = self.commit.frame_vi.val();
         self.port.commit_counts.next = self.commit.call_counts.val();
         self.commit.call_done.next = self.port.commit_done.val();
         self.commit.connected.next = self.port.is_connected.val();
         self.commit.ctx_message.next = self.port.ctx_message.val();
+        self.commit.soon.next = self.gather.soon.val();
         self.commit.arrived.next = self.gather.arrived.val();
         self.commit.fault.next = self.gather.fault.val();
         self.gather.take.next = self.commit.take.val();

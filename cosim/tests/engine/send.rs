@@ -524,6 +524,12 @@ impl Bench {
         self.in_hand = number;
         let vi = self.at(number);
         vi.owing = vi.owed == 0 && vi.answer.is_some();
+        self.show(number);
+    }
+
+    /// What is told with every answer.
+    fn show(&mut self, number: u16) {
+        let vi = self.at(number);
         let inputs = (
             vi.state as u8,
             vi.queue.owner,
@@ -677,6 +683,7 @@ impl Bench {
                 (vi.owed, vi.sent_owed) = (vi.owed & !first, 0);
                 self.schedule(number);
             }
+            15 => self.show(number),
             7 if self.at(number).part.is_some() => {
                 assert_eq!(out.vi_in_progress, 0, "an answer has no number");
                 self.at(number).checked = true;
@@ -1124,9 +1131,7 @@ impl Bench {
 
     /// The doorbell of a VI that has nothing else to do: with its token all that GET would tell is told.
     fn tell(&mut self, number: u16) {
-        let in_hand = self.in_hand;
-        self.context(number);
-        self.in_hand = in_hand;
+        self.show(number);
         let head = self.at(number).queue.head;
         let m = &mut self.model.inputs;
         m.vi_push_token = u64::from(head.region)

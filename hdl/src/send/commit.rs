@@ -6,7 +6,7 @@
 //!           |                  `----> Abort --> [Hand ->] Idle
 //!           `-> Commit (owed frame) | Check (no payload) | Abort (cancelled before it was read)
 //! ```
-//! The VI is checked when the payload is here: an older frame of it may have stopped it, and the
+//! The VI is checked when the payload is here (the call is begun a little before): an older frame of it may have stopped it, and the
 //! message's number is given now, when it is certain that a frame of it goes out. A frame that
 //! cannot go out drains into the pool and is aborted, since a beat once offered must move.
 
@@ -73,11 +73,15 @@ pub struct Commit {
     /// Pulse: the payload of a message's frame is here.
     pub ready: Signal<Out, Bit>,
     pub call_valid: Signal<Out, Bit>,
+    /// It is CHECK, and not nothing yet.
+    pub call_go: Signal<Out, Bit>,
     pub call_counts: Signal<Out, Bit>,
     pub call_done: Signal<In, Bit>,
     pub connected: Signal<In, Bit>,
     pub ctx_message: Signal<In, Bits<8>>,
     // Payload.
+    /// All but its last beats is here.
+    pub soon: Signal<In, Bit>,
     pub arrived: Signal<In, Bit>,
     pub fault: Signal<In, Bit>,
     pub take: Signal<Out, Bit>,
@@ -143,11 +147,18 @@ pub struct Commit {
     total_at: DFF<Bits<20>>,
     fault_at: DFF<Bit>,
     dropped: DFF<Bit>,
+    /// The call was begun in Wait and is not answered; it was in this frame; it was CHECK a cycle ago.
+    early: DFF<Bit>,
+    tried: DFF<Bit>,
+    went: DFF<Bit>,
     /// The payload's last beat has moved.
     moved: DFF<Bit>,
     // The payload has arrived, or there is none; it is to be checked.
     here: Signal<Local, Bit>,
     checks: Signal<Local, Bit>,
+    waits_for: Signal<Local, Bit>,
+    begins: Signal<Local, Bit>,
+    goes: Signal<Local, Bit>,
     some_sent: Signal<Local, Bit>,
     all_moved: Signal<Local, Bit>,
     moving: Signal<Local, Bit>,
@@ -172,6 +183,7 @@ impl Logic for Commit {
         dff_setup!(
             self, clock, moved, write_at, request_at, answer_at, header, address_at, handle_at
         );
+        dff_setup!(self, clock, early, tried, went);
         self.idle.next = self.state.q.val() == CommitState::Idle;
         self.failing.next = self.fault_at.q.val() & (self.state.q.val() != CommitState::Idle);
         self.hands.next = self.state.q.val() == CommitState::Hand;
@@ -196,14 +208,27 @@ impl Logic for Commit {
 
         // Payload.
         self.here.next = (!self.payload.q.val()) | self.arrived.val();
-        self.checks.next = (self.state.q.val() == CommitState::Wait)
-            & self.here.val()
+        self.waits_for.next = (self.state.q.val() == CommitState::Wait)
             & self.is_data.q.val()
             & (!self.cancelled.q.val());
+        self.checks.next = self.waits_for.val() & self.here.val();
         self.ready.next =
             self.checks.val() & (!self.request_at.q.val()) & (!self.answer_at.q.val());
         self.retire_answer.next = self.answer_at.q.val();
-        self.call_valid.next = self.checks.val() | (self.state.q.val() == CommitState::Check);
+        // The call is under way before the last beat is here; what it does is read in the cycle before its
+        // answer. If the beat does not come in time, CHECK is a call of its own.
+        self.begins.next = self.waits_for.val() & self.soon.val() & (!self.tried.q.val());
+        self.goes.next = self.checks.val() | (self.state.q.val() == CommitState::Check);
+        self.call_valid.next = self.goes.val() | self.begins.val() | self.early.q.val();
+        self.call_go.next = self.goes.val();
+        self.went.d.next = self.goes.val();
+        if self.begins.val() {
+            self.early.d.next = true;
+            self.tried.d.next = true;
+        }
+        if self.call_done.val() {
+            self.early.d.next = false;
+        }
         // A message has its number if a frame of it goes out; its end counts it.
         self.call_counts.next = self.last_at.q.val();
         if self.payload.q.val() & self.fault.val() {
@@ -276,6 +301,7 @@ impl Logic for Commit {
                 self.fault_at.d.next = false;
                 self.dropped.d.next = false;
                 self.moved.d.next = false;
+                self.tried.d.next = false;
                 if self.load.val() {
                     self.state.d.next = CommitState::Wait;
                 }
@@ -291,7 +317,7 @@ impl Logic for Commit {
                 }
             }
             CommitState::Check => {
-                if self.call_done.val() {
+                if self.call_done.val() & self.went.q.val() {
                     self.message.d.next = self.ctx_message.val();
                     self.dropped.d.next = !self.connected.val();
                     self.state.d.next = CommitState::Drain;
@@ -345,6 +371,7 @@ impl Logic for Commit {
         }
         if self.reset.val() {
             self.state.d.next = CommitState::Idle;
+            self.early.d.next = false;
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct Gather {
     pub segment_length: Signal<In, Bits<32>>,
     pub segment_here: Signal<In, Bit>,
     pub read: ReadClient,
+    /// The frame whose payload comes in has up to two beats to go.
+    pub soon: Signal<Out, Bit>,
     pub arrived: Signal<Out, Bit>,
     pub fault: Signal<Out, Bit>,
     pub take: Signal<In, Bit>,
@@ -51,11 +53,18 @@ pub struct Gather {
     /// `beats` holds none, also none on its way to its output.
     clear: DFF<Bit>,
     pieces: Pieces,
-    lanes: Fifo<7, 4>,
+    /// Of each piece: lane 2:0, tail 5:3, final 6, the beat with which `soon` begins 13:7.
+    lanes: Fifo<14, 4>,
     pack: Pack,
     /// Bit 64: the frame's last one.
     beats: Fifo<65, 10>,
     arrivals: Fifo<1, 2>,
+    soon_at: DFF<Bit>,
+    /// Beats of the piece that have come.
+    come: DFF<Bits<7>>,
+    reach: Signal<Local, Bits<13>>,
+    last_beat: Signal<Local, Bits<7>>,
+    early_beat: Signal<Local, Bits<7>>,
     tail: Signal<Local, Bits<3>>,
     moved: Signal<Local, Bit>,
     available: Signal<Local, Bit>,
@@ -73,7 +82,7 @@ pub struct Gather {
 impl Logic for Gather {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, faulty, out_valid, out_data, clear);
+        dff_setup!(self, clock, faulty, out_valid, out_data, clear, soon_at, come);
         clock!(self, clock, pieces, lanes, pack, beats, arrivals);
         self.pieces.reset.next = self.reset.val() | self.cancel.val();
         self.lanes.reset.next = self.reset.val();
@@ -99,10 +108,19 @@ impl Logic for Gather {
         self.tail.next = (self.pieces.address.val().get_bits::<3>(0)
             + self.pieces.piece_length.val().get_bits::<3>(0))
             - 1;
+        self.reach.next = bit_cast::<13, 3>(self.pieces.address.val().get_bits::<3>(0))
+            + self.pieces.piece_length.val()
+            - 1;
+        self.last_beat.next = self.reach.val().get_bits::<7>(3);
+        self.early_beat.next = self.last_beat.val() - 2;
+        if !self.last_beat.val().get_bits::<6>(1).any() {
+            self.early_beat.next = 0.into();
+        }
         self.lanes.write.next = self.moved.val();
-        self.lanes.data_in.next = bit_cast::<7, 3>(self.pieces.address.val().get_bits::<3>(0))
-            | (bit_cast::<7, 3>(self.tail.val()) << 3)
-            | (bit_cast::<7, 1>(self.pieces.last.val().into()) << 6);
+        self.lanes.data_in.next = bit_cast::<14, 3>(self.pieces.address.val().get_bits::<3>(0))
+            | (bit_cast::<14, 3>(self.tail.val()) << 3)
+            | (bit_cast::<14, 1>(self.pieces.last.val().into()) << 6)
+            | (bit_cast::<14, 7>(self.early_beat.val()) << 7);
 
         // Responses.
         self.final_now.next = self.lanes.data_out.val().get_bit(6);
@@ -114,6 +132,19 @@ impl Logic for Gather {
         self.pack.final_piece.next = self.final_now.val();
         self.ends.next = self.read.rsp_valid.val() & self.read.rsp_last.val();
         self.lanes.read.next = self.ends.val();
+        self.soon.next = self.soon_at.q.val();
+        if self.read.rsp_valid.val() {
+            self.come.d.next = self.come.q.val() + 1;
+            if self.final_now.val()
+                & (self.come.q.val() == self.lanes.data_out.val().get_bits::<7>(7))
+            {
+                self.soon_at.d.next = true;
+            }
+        }
+        if self.ends.val() {
+            self.come.d.next = 0.into();
+            self.soon_at.d.next = false;
+        }
         self.fault_now.next = self.faulty.q.val() | self.read.rsp_error.val();
         if self.ends.val() {
             self.faulty.d.next = self.fault_now.val() & (!self.final_now.val());
@@ -159,6 +190,8 @@ impl Logic for Gather {
         }
         if self.reset.val() {
             self.faulty.d.next = false;
+            self.soon_at.d.next = false;
+            self.come.d.next = 0.into();
             self.out_valid.d.next = false;
             self.clear.d.next = true;
         }

@@ -32,10 +32,12 @@ pub struct Port {
     pub stop_status: Signal<In, Bits<32>>,
     /// CHECK.
     pub commit_valid: Signal<In, Bit>,
+    /// It is CHECK already.
+    pub commit_go: Signal<In, Bit>,
     pub commit_vi: Signal<In, Bits<16>>,
     pub commit_counts: Signal<In, Bit>,
     pub commit_done: Signal<Out, Bit>,
-    /// PUSH, UNPUSH (`push_back`).
+    /// PUSH (`push_go`), UNPUSH (`push_back`).
     pub push_valid: Signal<In, Bit>,
     pub push_back: Signal<In, Bit>,
     pub push_go: Signal<In, Bit>,
@@ -141,6 +143,7 @@ pub struct Port {
     owner: DFF<Bits<4>>,
     grant: Signal<Local, Bits<4>>,
     op_check: Number<4, 7>,
+    op_none: Number<4, 15>,
     op_unpush: Number<4, 8>,
     op_push: Number<4, 9>,
     state_connected: Number<2, { State::Connected as u64 }>,
@@ -238,10 +241,13 @@ impl Logic for Port {
             self.vi.op.next = bit_cast::<4, 3>(self.retire_op.val());
             self.vi.vi.next = self.retire_vi.val();
         } else if self.grant.val().get_bit(1) {
-            self.vi.op.next = self.op_check.val();
+            self.vi.op.next = self.op_none.val();
+            if self.commit_go.val() {
+                self.vi.op.next = self.op_check.val();
+            }
             self.vi.vi.next = self.commit_vi.val();
         } else if self.grant.val().get_bit(3) {
-            self.vi.op.next = 0.into();
+            self.vi.op.next = self.op_none.val();
             if self.push_go.val() {
                 self.vi.op.next = self.op_push.val();
             } else if self.push_back.val() {

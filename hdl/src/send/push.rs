@@ -99,7 +99,7 @@ pub struct Push {
     pub word: Signal<Out, Bits<32>>,
     // The VI table.
     pub call_valid: Signal<Out, Bit>,
-    /// What it is: UNPUSH, PUSH, or nothing yet (GET).
+    /// What it is: UNPUSH, PUSH, or nothing yet.
     pub call_back: Signal<Out, Bit>,
     pub call_go: Signal<Out, Bit>,
     pub call_vi: Signal<Out, Bits<16>>,
