@@ -76,7 +76,8 @@ impl Logic for Pieces {
         self.skip_wide.next = bit_cast::<32, 19>(self.skip_left.q.val());
         self.left_wide.next = bit_cast::<32, 13>(self.left.q.val());
         self.available.next = self.seg_length.q.val() - self.skip_wide.val();
-        self.whole.next = self.skip_wide.val() >= self.seg_length.q.val();
+        self.whole.next = (!self.seg_length.q.val().get_bits::<13>(19).any())
+            & (self.skip_left.q.val() >= self.seg_length.q.val().get_bits::<19>(0));
         self.cut_length.next = self.seg_length.q.val();
         if self.state.q.val() == PiecesState::Load {
             self.cut_length.next = self.segment_length.val();

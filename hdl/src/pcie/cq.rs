@@ -117,6 +117,7 @@ impl Logic for Cq {
         self.doorbell.page.next = self.parse.at.val().get_bits::<6>(12);
         self.doorbell.offset.next = self.parse.at.val().get_bits::<12>(0);
         self.doorbell.data.next = self.parse.data.val();
+        self.doorbell.some.next = self.parse.some.val();
         PostClient::link(&mut self.vi_post, &mut self.doorbell.vi_post);
         PostClient::link(&mut self.event_post, &mut self.doorbell.event_post);
         self.pop.next = false;

@@ -25,6 +25,8 @@ pub struct Doorbell {
     pub page: Signal<In, Bits<6>>,
     pub offset: Signal<In, Bits<12>>,
     pub data: Signal<In, Bits<64>>,
+    /// It is not zero.
+    pub some: Signal<In, Bit>,
     pub ready: Signal<Out, Bit>,
     pub vi_post: PostClient,
     pub event_post: PostClient,
@@ -78,6 +80,7 @@ impl Logic for Doorbell {
         self.push.line.next = self.offset.val().get_bits::<2>(6);
         self.push.index.next = self.offset.val().get_bits::<3>(3);
         self.push.data.next = self.data.val();
+        self.push.some.next = self.some.val();
         self.push.room.next = self.open.val() & self.enable.val();
         self.to_vi.next = self.moves.val()
             & self.whole.val()

@@ -42,6 +42,8 @@ pub struct Parse {
     pub pop: Signal<In, Bit>,
     pub request: Signal<Out, Bits<64>>,
     pub data: Signal<Out, Bits<64>>,
+    /// It is not zero.
+    pub some: Signal<Out, Bit>,
     pub at: Signal<Out, Bits<18>>,
     /// It is a word of a push line; its TLP ends wrongly with it.
     pub word: Signal<Out, Bit>,
@@ -64,10 +66,10 @@ pub struct Parse {
     /// For the completion.
     pub lower: Signal<Out, Bits<7>>,
     pub byte_count: Signal<Out, Bits<12>>,
-    // Parsed requests: header beat 0, first data beat, the rest (address 17:0, BAR 20:18, malformed
+    // Parsed requests: header beat 0, first data beat (bit 64: it is not zero), the rest (address 17:0, BAR 20:18, malformed
     // 21, word 22).
     heads: Fifo<64, 4>,
-    bodies: Fifo<64, 4>,
+    bodies: Fifo<65, 4>,
     notes: Fifo<23, 4>,
     parse: DFF<ParseState>,
     head: DFF<Bits<64>>,
@@ -89,6 +91,7 @@ pub struct Parse {
     r_second_beat: DFF<Bit>,
     r_lower: DFF<Bits<7>>,
     r_byte_count: DFF<Bits<12>>,
+    first: Signal<Local, Bits<64>>,
     take: Signal<Local, Bit>,
     push: Signal<Local, Bit>,
     push_bad: Signal<Local, Bit>,
@@ -159,7 +162,7 @@ impl Logic for Parse {
         self.push_bad.next = false;
         self.push_address.next = self.address.q.val();
         self.heads.data_in.next = self.head.q.val();
-        self.bodies.data_in.next = self.body.q.val();
+        self.first.next = self.body.q.val();
         // Data beats of a write: aligned words that its dwords touch.
         self.head_length.next = self.head.q.val().get_bits::<10>(0);
         self.in_length.next = bit_cast::<11, 10>(self.head_length.val());
@@ -213,7 +216,7 @@ impl Logic for Parse {
                 }
             }
             ParseState::First => {
-                self.bodies.data_in.next = self.cq_data.val();
+                self.first.next = self.cq_data.val();
                 self.push_bad.next = (self.expected.q.val() != self.one_beat.val())
                     | (!self.head.q.val().get_bit(30));
                 self.push_word.next = self.lined.q.val();
@@ -235,7 +238,7 @@ impl Logic for Parse {
                     | (!self.head.q.val().get_bit(30));
                 self.push_word.next = self.lined.q.val() & (self.expected.q.val() != 0);
                 if self.push_word.val() {
-                    self.bodies.data_in.next = self.cq_data.val();
+                    self.first.next = self.cq_data.val();
                 }
                 if self.take.val() {
                     if self.lined.q.val() {
@@ -256,6 +259,8 @@ impl Logic for Parse {
             }
         }
         self.heads.write.next = self.push.val();
+        self.bodies.data_in.next = bit_cast::<65, 64>(self.first.val())
+            | (bit_cast::<65, 1>(self.first.val().any().into()) << 64);
         self.bodies.write.next = self.push.val();
         self.notes.write.next = self.push.val();
         // More words follow: the end is not known yet.
@@ -325,7 +330,8 @@ impl Logic for Parse {
 
         self.empty.next = self.notes.empty.val();
         self.request.next = self.heads.data_out.val();
-        self.data.next = self.bodies.data_out.val();
+        self.data.next = self.bodies.data_out.val().get_bits::<64>(0);
+        self.some.next = self.bodies.data_out.val().get_bit(64);
         self.at.next = self.place.val();
         self.word.next = self.notes.data_out.val().get_bit(22);
         self.torn.next = self.notes.data_out.val().get_bit(21);

@@ -29,6 +29,8 @@ pub struct Push {
     pub line: Signal<In, Bits<2>>,
     pub index: Signal<In, Bits<3>>,
     pub data: Signal<In, Bits<64>>,
+    /// It is not zero.
+    pub some: Signal<In, Bit>,
     /// A post can be taken.
     pub room: Signal<In, Bit>,
     /// The write must wait: it breaks the push under way.
@@ -133,7 +135,7 @@ impl Logic for Push {
             | self.data.val().get_bits::<23>(9).any();
         self.whole.next = self.goes_on.val()
             & (self.index.val() == self.final_word.q.val())
-            & ((self.index.val() != 2) | (!self.data.val().any()));
+            & ((self.index.val() != 2) | (!self.some.val()));
         self.post.next = self.whole.val() | (self.breaking.val() & self.room.val());
         self.post_token.next = self.token.q.val();
         self.post_page.next = self.page_at.q.val();
@@ -174,7 +176,7 @@ impl Logic for Push {
                 self.final_word.d.next = self.length_up.val().get_bits::<3>(3);
                 self.broken.d.next = self.bad_control.val();
             }
-            if (self.index.val() == 2) & self.data.val().any() {
+            if (self.index.val() == 2) & self.some.val() {
                 self.broken.d.next = true;
             }
             if self.whole.val() {

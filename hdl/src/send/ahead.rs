@@ -169,13 +169,13 @@ impl Logic for Ahead {
         self.follows.next = self.opens.val() & self.rises.val() & self.follows_at.q.val();
         self.length.next = self.reader.req_length.val().get_bits::<10>(0);
         self.here.next =
-            self.follows.val() & self.starts_in.q.val() & (self.length.val() <= self.rest.q.val());
+            self.follows.val() & self.starts_in.q.val() & (self.rest.q.val() >= self.length.val());
         self.coming.next = self.follows.val()
             & (!self.here.val())
             & self.flying.q.val()
             & self.wanted.q.val()
             & self.starts_landed.q.val()
-            & (self.length.val() <= self.rest_landed.q.val());
+            & (self.rest_landed.q.val() >= self.length.val());
         self.ready.next = (self.state.q.val() == AheadState::Idle)
             & self.reader.req_valid.val()
             & (!(self.fresh.q.val() & self.near.val()));

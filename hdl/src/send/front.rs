@@ -57,8 +57,8 @@ impl Logic for Front {
         if self.refills.val() {
             self.record_at.d.next = self.next_record.val();
             self.has_record.d.next = self.comes.val() | (!self.waiting.empty.val());
-            self.too_long_at.d.next =
-                bit_cast::<19, 8>(self.length.val()) > self.next_record.val().get_bits::<19>(91);
+            self.too_long_at.d.next = (!self.next_record.val().get_bits::<11>(99).any())
+                & (self.next_record.val().get_bits::<8>(91) < self.length.val());
         }
         if self.reset.val() {
             self.has_record.d.next = false;
