@@ -237,8 +237,8 @@ interface! {
     /// and may change until then.
     ///
     /// `push_valid` (pulse): the post of a push with data in `push_slot` was judged. With
-    /// `push_inline` the send engine has it: it is not in the queue, `ctx_*` tell its VI, and the VI
-    /// is not offered nor takes a second push until 8 or 9. Only while `push_ready`, and not for the
+    /// `push_inline`, which comes only then, the send engine has it: it is not in the queue, `ctx_*` tell its
+    /// VI, and the VI is not offered nor takes a second push until 8 or 9. Only while `push_ready`, and not for the
     /// VI that the engine is `holding`; while `push_open` the doorbell may wait a little for both.
     ViSendClient / ViSendServer, "ViSendClient", "ViSendServer" {
         out {

@@ -23,6 +23,7 @@ mod ending;
 mod fetch;
 mod front;
 mod gather;
+mod head;
 mod intake;
 mod line;
 mod messages;
@@ -47,6 +48,7 @@ pub use ending::Ending;
 pub use fetch::Fetch;
 pub use front::Front;
 pub use gather::Gather;
+pub use head::Head;
 pub use intake::Intake;
 pub use line::Line;
 pub use messages::Messages;
@@ -403,8 +405,8 @@ impl Logic for Send {
         }
         self.retire.unreliable.next = self.port.unreliable.val();
         self.retire.answer.next = self.fetch.is_answer.val();
-        // The three never retire in the same cycle: the first stage ends a descriptor only while the middle
-        // one is empty, and a push has the pool only while both are (`turns`).
+        // The three never retire in the same cycle: the first stage ends a descriptor only while
+        // the middle one is empty, and a push has the pool only while both are (`turns`).
         if self.push.owns.val() {
             self.retire.vi.next = self.push.call_vi.val();
             self.retire.bus.next = self.push.retire_bus.val();

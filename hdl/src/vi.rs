@@ -106,11 +106,13 @@ pub struct Vi {
     is_connected: Signal<Local, Bit>,
     /// It is, and has nothing to send, await or answer, and nothing posted.
     quiet: DFF<Bit>,
+    /// Nor is it in the ready ring.
+    unscheduled: DFF<Bit>,
+    quiet_now: Signal<Local, Bit>,
     // What the operation is, qualified by that.
     post_send: Signal<Local, Bit>,
     /// A push with data; the engine takes it.
     push_data: Signal<Local, Bit>,
-    push_may: Signal<Local, Bit>,
     push_now: Signal<Local, Bit>,
     push_inline: Signal<Local, Bit>,
     acknowledge: Signal<Local, Bit>,
@@ -132,7 +134,7 @@ pub struct Vi {
 impl Logic for Vi {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, counts_out, quiet);
+        dff_setup!(self, clock, counts_out, quiet, unscheduled);
         clock!(
             self, clock, pipeline, doorbells, commands, kills, lifecycle, send_side, recv_call,
             recv_side, notices, announcer, ring, acked
@@ -216,13 +218,12 @@ impl Logic for Vi {
             & (!self.recv_side.unknown.val());
         self.is_connected.next =
             self.lifecycle.state.val().get_bit(1) & (!self.lifecycle.state.val().get_bit(0));
-        self.doorbells.state.next = self.lifecycle.coming_word.val().get_bits::<2>(0);
+        self.doorbells.state.next = self.lifecycle.coming_state.val();
         self.doorbells.domain.next = self.lifecycle.coming_domain.val();
         // What lets a push go at once is found out in stage 1.
-        self.quiet.d.next = self.send_side.coming_idle.val()
-            & self.lifecycle.coming_word.val().get_bit(1)
-            & (!self.lifecycle.coming_word.val().get_bit(0))
-            & (!self.lifecycle.coming_word.val().get_bits::<3>(2).any());
+        self.quiet_now.next = self.send_side.coming_idle.val() & self.lifecycle.coming_clear.val();
+        self.quiet.d.next = self.quiet_now.val();
+        self.unscheduled.d.next = self.quiet_now.val() & (!self.lifecycle.coming_scheduled.val());
         self.commands.state.next = self.lifecycle.state.val();
         self.commands.owing.next = self.lifecycle.owed.val().any();
         self.commands.stop_reason.next = self.lifecycle.stop_info.val().get_bits::<8>(8);
@@ -236,14 +237,16 @@ impl Logic for Vi {
         self.push_data.next = self.pipeline.at.val().get_bit(0)
             & self.doorbells.has_data.val()
             & (!self.doorbells.waits.val());
-        self.push_may.next = self.doorbells.has_data.val() & self.quiet.q.val();
-        self.push_now.next = self.push_may.val()
-            & (!self.send_side.blocked.val())
-            & (!self.lifecycle.scheduled.val());
-        self.push_inline.next = self.post_send.val() & self.push_now.val();
+        self.push_now.next = self.doorbells.has_data.val()
+            & self.unscheduled.q.val()
+            & (!self.send_side.blocked.val());
+        // One that is taken does not wait.
+        self.push_inline.next = self.doorbells.may_send.val() & self.push_now.val();
         // Others that are at the VI or in the engine's queue are on their way.
-        self.doorbells.soon.next =
-            self.push_may.val() & (!self.push_now.val()) & self.send_side.open.val();
+        self.doorbells.soon.next = self.doorbells.has_data.val()
+            & self.quiet.q.val()
+            & (!self.push_now.val())
+            & self.send_side.open.val();
         self.acknowledge.next = self.recv_side.acks.val() & self.is_connected.val();
         self.unmatched.next = self.recv_side.acks.val()
             & (!(self.is_connected.val()

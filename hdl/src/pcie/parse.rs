@@ -66,8 +66,8 @@ pub struct Parse {
     /// For the completion.
     pub lower: Signal<Out, Bits<7>>,
     pub byte_count: Signal<Out, Bits<12>>,
-    // Parsed requests: header beat 0, first data beat (bit 64: it is not zero), the rest (address 17:0, BAR 20:18, malformed
-    // 21, word 22).
+    // Parsed requests: header beat 0, first data beat (bit 64: it is not zero), the rest (address
+    // 17:0, BAR 20:18, malformed 21, word 22).
     heads: Fifo<64, 4>,
     bodies: Fifo<65, 4>,
     notes: Fifo<23, 4>,

@@ -6,9 +6,10 @@
 //!           |                  `----> Abort --> [Hand ->] Idle
 //!           `-> Commit (owed frame) | Check (no payload) | Abort (cancelled before it was read)
 //! ```
-//! The VI is checked when the payload is here (the call is begun a little before): an older frame of it may have stopped it, and the
-//! message's number is given now, when it is certain that a frame of it goes out. A frame that
-//! cannot go out drains into the pool and is aborted, since a beat once offered must move.
+//! The VI is checked when the payload is here (the call is begun a little before): an older frame
+//! of it may have stopped it, and the message's number is given now, when it is certain that a
+//! frame of it goes out. A frame that cannot go out drains into the pool and is aborted, since a
+//! beat once offered must move.
 
 use crate::desc::Cause;
 use crate::leaf::Number;
@@ -80,7 +81,7 @@ pub struct Commit {
     pub connected: Signal<In, Bit>,
     pub ctx_message: Signal<In, Bits<8>>,
     // Payload.
-    /// All but its last beats is here.
+    /// Pulse: all but its last beats is here.
     pub soon: Signal<In, Bit>,
     pub arrived: Signal<In, Bit>,
     pub fault: Signal<In, Bit>,
@@ -147,9 +148,10 @@ pub struct Commit {
     total_at: DFF<Bits<20>>,
     fault_at: DFF<Bit>,
     dropped: DFF<Bit>,
-    /// The call was begun in Wait and is not answered; it was in this frame; it was CHECK a cycle ago.
+    /// The frame is to be checked. The call was begun in Wait and is not answered; it was CHECK a
+    /// cycle ago.
+    is_checked: DFF<Bit>,
     early: DFF<Bit>,
-    tried: DFF<Bit>,
     went: DFF<Bit>,
     /// The payload's last beat has moved.
     moved: DFF<Bit>,
@@ -183,7 +185,7 @@ impl Logic for Commit {
         dff_setup!(
             self, clock, moved, write_at, request_at, answer_at, header, address_at, handle_at
         );
-        dff_setup!(self, clock, early, tried, went);
+        dff_setup!(self, clock, early, is_checked, went);
         self.idle.next = self.state.q.val() == CommitState::Idle;
         self.failing.next = self.fault_at.q.val() & (self.state.q.val() != CommitState::Idle);
         self.hands.next = self.state.q.val() == CommitState::Hand;
@@ -208,23 +210,20 @@ impl Logic for Commit {
 
         // Payload.
         self.here.next = (!self.payload.q.val()) | self.arrived.val();
-        self.waits_for.next = (self.state.q.val() == CommitState::Wait)
-            & self.is_data.q.val()
-            & (!self.cancelled.q.val());
+        self.waits_for.next = (self.state.q.val() == CommitState::Wait) & self.is_checked.q.val();
         self.checks.next = self.waits_for.val() & self.here.val();
         self.ready.next =
             self.checks.val() & (!self.request_at.q.val()) & (!self.answer_at.q.val());
         self.retire_answer.next = self.answer_at.q.val();
-        // The call is under way before the last beat is here; what it does is read in the cycle before its
-        // answer. If the beat does not come in time, CHECK is a call of its own.
-        self.begins.next = self.waits_for.val() & self.soon.val() & (!self.tried.q.val());
+        // The call is under way before the last beat is here; what it does is read in the cycle
+        // before its answer. If the beat does not come in time, CHECK is a call of its own.
+        self.begins.next = self.waits_for.val() & self.soon.val();
         self.goes.next = self.checks.val() | (self.state.q.val() == CommitState::Check);
         self.call_valid.next = self.goes.val() | self.begins.val() | self.early.q.val();
         self.call_go.next = self.goes.val();
         self.went.d.next = self.goes.val();
         if self.begins.val() {
             self.early.d.next = true;
-            self.tried.d.next = true;
         }
         if self.call_done.val() {
             self.early.d.next = false;
@@ -301,7 +300,7 @@ impl Logic for Commit {
                 self.fault_at.d.next = false;
                 self.dropped.d.next = false;
                 self.moved.d.next = false;
-                self.tried.d.next = false;
+                self.is_checked.d.next = self.is_part.val() & (!self.cancel.val());
                 if self.load.val() {
                     self.state.d.next = CommitState::Wait;
                 }

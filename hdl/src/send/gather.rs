@@ -37,7 +37,7 @@ pub struct Gather {
     pub segment_length: Signal<In, Bits<32>>,
     pub segment_here: Signal<In, Bit>,
     pub read: ReadClient,
-    /// The frame whose payload comes in has up to two beats to go.
+    /// Pulse: the frame whose payload comes in has two beats to go (or one, of a shorter one).
     pub soon: Signal<Out, Bit>,
     pub arrived: Signal<Out, Bit>,
     pub fault: Signal<Out, Bit>,
@@ -133,17 +133,14 @@ impl Logic for Gather {
         self.ends.next = self.read.rsp_valid.val() & self.read.rsp_last.val();
         self.lanes.read.next = self.ends.val();
         self.soon.next = self.soon_at.q.val();
+        self.soon_at.d.next = self.read.rsp_valid.val()
+            & self.final_now.val()
+            & (self.come.q.val() == self.lanes.data_out.val().get_bits::<7>(7));
         if self.read.rsp_valid.val() {
             self.come.d.next = self.come.q.val() + 1;
-            if self.final_now.val()
-                & (self.come.q.val() == self.lanes.data_out.val().get_bits::<7>(7))
-            {
-                self.soon_at.d.next = true;
-            }
         }
         if self.ends.val() {
             self.come.d.next = 0.into();
-            self.soon_at.d.next = false;
         }
         self.fault_now.next = self.faulty.q.val() | self.read.rsp_error.val();
         if self.ends.val() {

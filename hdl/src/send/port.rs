@@ -6,12 +6,14 @@
 //!
 //! The VI table keeps `offset` and `fragment` of a message in progress without a look at them. All
 //! frames but the last are 4,096 bytes, so the frames sent need 7 bits, and the message's total is
-//! kept with them and its operation, to see whether software changed them (AWAIT keeps the operation too):
+//! kept with them and its operation, to see whether software changed them (AWAIT keeps the
+//! operation too):
 //! ```text
 //! offset    frames sent 18:12 | total 11:0
 //! fragment  RDMA write 7 | total 18:12
 //! ```
 
+use super::Head;
 use crate::ifs::ViSendClient;
 use crate::leaf::Number;
 use nic_regs::vi::{Reliability, State};
@@ -82,8 +84,8 @@ pub struct Port {
     pub new_number: Signal<In, Bits<16>>,
     /// GET is over: its context is registered.
     pub got: Signal<In, Bit>,
-    /// No VI is in hand, and no descriptor: the context of a VI that is posted to is registered, in case it is
-    /// offered at once.
+    /// No VI is in hand, and no descriptor: the context of a VI that is posted to is registered, in
+    /// case it is offered at once.
     pub resting: Signal<In, Bit>,
     /// The VI that is offered is that one: it may be taken without GET.
     pub fresh: Signal<Out, Bit>,
@@ -148,12 +150,8 @@ pub struct Port {
     op_push: Number<4, 9>,
     state_connected: Number<2, { State::Connected as u64 }>,
     number_at: DFF<Bits<16>>,
-    number_before: DFF<Bits<16>>,
-    /// A VI's context was registered as it was posted to; its token.
-    posted: DFF<Bit>,
-    posted_token: DFF<Bits<47>>,
+    head: Head,
     registers: Signal<Local, Bit>,
-    same_vi_at: DFF<Bit>,
     vi_state: DFF<Bits<2>>,
     domain_at: DFF<Bits<8>>,
     tag_at: DFF<Bits<16>>,
@@ -163,11 +161,6 @@ pub struct Port {
     connection_at: DFF<Bits<16>>,
     max_transfer_at: DFF<Bits<20>>,
     allows_at: DFF<Bits<2>>,
-    region_at: DFF<Bits<16>>,
-    offset_at: DFF<Bits<26>>,
-    hint_at: DFF<Bits<5>>,
-    some_at: DFF<Bit>,
-    covered_at: DFF<Bits<4>>,
     in_progress_at: DFF<Bit>,
     progress_at: DFF<Bits<19>>,
     fragment: DFF<Bits<8>>,
@@ -181,7 +174,6 @@ pub struct Port {
     frames_now: Signal<Local, Bits<7>>,
     next_frame: Signal<Local, Bits<7>>,
     ready: Signal<Local, Bit>,
-    nine: Number<16, 9>,
     level_unreliable: Number<3, { Reliability::Unreliable as u64 }>,
     level_reception: Number<3, { Reliability::Reception as u64 }>,
 }
@@ -189,22 +181,11 @@ pub struct Port {
 impl Logic for Port {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, owner, same_vi_at, posted, posted_token);
-        dff_setup!(self, clock, number_at, number_before, vi_state, domain_at, tag_at, level);
-        dff_setup!(self, clock, peer_vi_at, connection_at, max_transfer_at, region_at, offset_at);
-        dff_setup!(self, clock, hint_at, some_at, covered_at, in_progress_at, progress_at, peer_at);
-        dff_setup!(
-            self,
-            clock,
-            allows_at,
-            fragment,
-            awaiting_at,
-            acked_at,
-            reading_at,
-            answer_at,
-            owed_at,
-            refuse_reason_at
-        );
+        dff_setup!(self, clock, owner, number_at, vi_state, domain_at, tag_at, level, peer_at);
+        dff_setup!(self, clock, peer_vi_at, connection_at, max_transfer_at, allows_at, fragment);
+        dff_setup!(self, clock, in_progress_at, progress_at, awaiting_at, acked_at, reading_at);
+        dff_setup!(self, clock, answer_at, owed_at, refuse_reason_at);
+        clock!(self, clock, head);
         self.vi.work_ready.next = self.take.val();
         self.vi.acked_ready.next = self.take_acked.val();
         self.is_connected.next = self.vi.ctx_state.val() == self.state_connected.val();
@@ -295,22 +276,31 @@ impl Logic for Port {
         if self.finishing.val() {
             self.due.next = self.vi.ctx_awaiting.val() & self.vi.ctx_acked.val();
         }
-        self.same_vi_at.d.next = self.number_at.q.val() == self.number_before.q.val();
-        self.same_vi.next = self.same_vi_at.q.val();
-        self.same.next = self.same_vi_at.q.val()
-            & (self.vi.ctx_region.val() == self.region_at.q.val())
-            & (self.vi.ctx_offset.val() == self.offset_at.q.val());
+        self.head.reset.next = self.reset.val();
+        self.head.got.next = self.got.val();
+        self.head.ctx_region.next = self.vi.ctx_region.val();
+        self.head.ctx_offset.next = self.vi.ctx_offset.val();
+        self.head.ctx_segments.next = self.vi.ctx_segments.val();
+        self.head.ctx_count.next = self.vi.ctx_count.val();
+        self.head.posting.next = self.vi.posting.val();
+        self.head.token.next = self.vi.push_token.val();
+        self.head.resting.next = self.resting.val();
+        self.head.work_fresh.next = self.vi.work_fresh.val();
+        self.fresh.next = self.head.fresh.val();
+        self.head.direct.next = self.direct.val();
+        self.head.number.next = self.number_at.q.val();
+        self.head.new_number.next = self.new_number.val();
+        self.same_vi.next = self.head.same_vi.val();
+        self.same.next = self.head.same.val();
+        self.ctx_region.next = self.head.region_now.val();
+        self.ctx_offset.next = self.head.offset_now.val();
+        self.head_region.next = self.head.region.val();
+        self.head_offset.next = self.head.offset.val();
+        self.hint.next = self.head.hint.val();
+        self.some.next = self.head.some.val();
+        self.covered.next = self.head.covered.val();
 
         self.ctx_awaiting.next = self.vi.ctx_awaiting.val();
-        self.ctx_region.next = self.region_at.q.val();
-        self.ctx_offset.next = self.offset_at.q.val();
-        if self.got.val() {
-            self.ctx_region.next = self.vi.ctx_region.val();
-            self.ctx_offset.next = self.vi.ctx_offset.val();
-        } else if self.direct.val() {
-            self.ctx_region.next = self.posted_token.q.val().get_bits::<16>(0);
-            self.ctx_offset.next = self.posted_token.q.val().get_bits::<26>(16);
-        }
         self.ctx_message.next = self.vi.ctx_message.val();
         self.need_next.next = self.vi.need_next.val();
         self.work_valid.next = self.vi.work_valid.val();
@@ -319,8 +309,6 @@ impl Logic for Port {
         self.acked_vi.next = self.vi.acked_vi.val();
         self.acked_left.next = self.vi.acked_left.val();
 
-        self.head_region.next = self.region_at.q.val();
-        self.head_offset.next = self.offset_at.q.val();
         self.number.next = self.number_at.q.val();
         self.connected.next = self.vi_state.q.val() == self.state_connected.val();
         self.domain.next = self.domain_at.q.val();
@@ -333,9 +321,6 @@ impl Logic for Port {
         self.max_transfer.next = self.max_transfer_at.q.val();
         self.allows.next = self.allows_at.q.val();
         self.was_write.next = self.fragment.q.val().get_bit(7);
-        self.hint.next = self.hint_at.q.val();
-        self.some.next = self.some_at.q.val();
-        self.covered.next = self.covered_at.q.val();
         self.in_progress.next = self.in_progress_at.q.val();
         self.frames.next = self.frames_now.val();
         self.progress.next = bit_cast::<19, 7>(self.frames_now.val()) << 12;
@@ -361,9 +346,6 @@ impl Logic for Port {
             self.number_at.d.next = self.new_number.val();
         }
         // Two doorbells are looked at some cycles apart: this one does not meet the VI of another.
-        self.posted.d.next = self.vi.posting.val() & self.resting.val();
-        self.posted_token.d.next = self.vi.push_token.val();
-        self.fresh.next = self.vi.work_fresh.val() & self.posted.q.val();
         self.registers.next = self.got.val()
             | (self.vi.posting.val() & self.resting.val() & (!self.vi.work_fresh.val()));
         if self.registers.val() {
@@ -386,28 +368,8 @@ impl Logic for Port {
             self.owed_at.d.next = self.vi.ctx_owed.val();
             self.refuse_reason_at.d.next = self.vi.ctx_refuse_reason.val();
         }
-        // The place of the head tells whether a descriptor is still at hand, so it changes only as a VI is taken.
-        if self.got.val() {
-            self.number_before.d.next = self.number_at.q.val();
-            self.region_at.d.next = self.vi.ctx_region.val();
-            self.offset_at.d.next = self.vi.ctx_offset.val();
-            self.hint_at.d.next = self.vi.ctx_segments.val();
-            self.some_at.d.next = self.vi.ctx_count.val() != 0;
-            self.covered_at.d.next = self.vi.ctx_count.val().get_bits::<4>(0);
-            if self.vi.ctx_count.val() > self.nine.val() {
-                self.covered_at.d.next = 9.into();
-            }
-        } else if self.direct.val() {
-            self.number_before.d.next = self.new_number.val();
-            self.region_at.d.next = self.posted_token.q.val().get_bits::<16>(0);
-            self.offset_at.d.next = self.posted_token.q.val().get_bits::<26>(16);
-            self.hint_at.d.next = self.posted_token.q.val().get_bits::<5>(42);
-            self.some_at.d.next = true;
-            self.covered_at.d.next = 1.into();
-        }
         if self.reset.val() {
             self.owner.d.next = 0.into();
-            self.posted.d.next = false;
         }
     }
 }

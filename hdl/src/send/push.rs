@@ -59,6 +59,7 @@ pub struct Push {
     pub idle: Signal<Out, Bit>,
     // What `vi` says: see `ViSendClient`.
     pub valid: Signal<In, Bit>,
+    /// Only with `valid`.
     pub inline: Signal<In, Bit>,
     pub slot: Signal<In, Bits<3>>,
     pub vi: Signal<In, Bits<16>>,
@@ -178,7 +179,7 @@ impl Logic for Push {
             | (bit_cast::<110, 3>(self.level.val()) << 82)
             | (bit_cast::<110, 6>(self.peer.val().get_bits::<6>(0)) << 85)
             | (bit_cast::<110, 19>(self.max_transfer.val().get_bits::<19>(0)) << 91);
-        self.comes.next = self.valid.val() & self.inline.val();
+        self.comes.next = self.inline.val();
         self.front.comes.next = self.comes.val();
         self.front.length.next = self.line.length_now.val();
         self.record.next = self.front.record.val();

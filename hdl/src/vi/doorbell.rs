@@ -30,6 +30,8 @@ pub struct Doorbells {
     pub waits: Signal<Out, Bit>,
     /// The doorbell is a post / and that to the receive queue.
     pub taken: Signal<Out, Bit>,
+    /// In stage 2: it may be a post to the send queue.
+    pub may_send: Signal<Out, Bit>,
     pub taken_recv: Signal<Out, Bit>,
     /// It is for the receive queue.
     pub recv: Signal<Out, Bit>,
@@ -117,6 +119,10 @@ impl Logic for Doorbells {
         self.owned.d.next = self.in_range.val() & self.state.val().any() & self.right_page.val();
         self.posts.next = self.ends.val() & self.owned.q.val() & (!self.in_error.q.val());
         self.taken.next = self.posts.val();
+        self.may_send.next = self.at.val()
+            & self.owned.q.val()
+            & (!self.in_error.q.val())
+            & (!self.held_token.q.val().get_bit(63));
         // None of these waits.
         self.taken_recv.next = self.at.val()
             & self.held_token.q.val().get_bit(63)

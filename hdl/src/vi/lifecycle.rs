@@ -43,9 +43,11 @@ pub struct Lifecycle {
     pub new_config: Signal<In, Bits<64>>,
     /// Peer 5:0, peer VI 21:6, connection 37:22, RDMA that the peer allows 39:38.
     pub new_connection: Signal<In, Bits<40>>,
-    /// The state word and the domain of the VI in stage 1.
-    pub coming_word: Signal<Out, Bits<7>>,
+    // Of the VI in stage 1: state, domain, in the ready ring, Connected and owes nothing.
+    pub coming_state: Signal<Out, Bits<2>>,
     pub coming_domain: Signal<Out, Bits<6>>,
+    pub coming_scheduled: Signal<Out, Bit>,
+    pub coming_clear: Signal<Out, Bit>,
     pub state: Signal<Out, Bits<2>>,
     pub owed: Signal<Out, Bits<3>>,
     pub scheduled: Signal<Out, Bit>,
@@ -100,7 +102,11 @@ impl Logic for Lifecycle {
         self.stop_now.d.next = self.stop_ram.read_data.val();
         self.config_now.d.next = self.config_ram.read_data.val();
         self.connection_now.d.next = self.connection_ram.read_data.val();
-        self.coming_word.next = self.state_ram.read_data.val();
+        self.coming_state.next = self.state_ram.read_data.val().get_bits::<2>(0);
+        self.coming_scheduled.next = self.state_ram.read_data.val().get_bit(5);
+        self.coming_clear.next = self.state_ram.read_data.val().get_bit(1)
+            & (!self.state_ram.read_data.val().get_bit(0))
+            & (!self.state_ram.read_data.val().get_bits::<3>(2).any());
         self.coming_domain.next = self.config_ram.read_data.val().get_bits::<6>(0);
         self.state.next = self.state_now.q.val().get_bits::<2>(0);
         self.owed_now.next = self.state_now.q.val().get_bits::<3>(2);
