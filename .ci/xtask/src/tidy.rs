@@ -3,7 +3,7 @@
 //! Compiler and clippy check the rest. An exception is a line in a list here with its reason, so
 //! that a review sees it.
 
-mod limits;
+pub(crate) mod limits;
 mod project;
 mod text;
 mod unsafety;

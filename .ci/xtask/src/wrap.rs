@@ -1,11 +1,12 @@
 //! `cargo xtask wrap`: breaks comment lines that are too long, since rustfmt leaves comments alone.
 //!
-//! Only paragraphs with a line that is too long are touched. Code fences, tables and headings stay
+//! Only paragraphs with a line that `tidy` finds too long are touched. Code fences, tables and headings stay
 //! as they are, and so does text with several blanks in a row, which is a drawing.
 
 use std::fs;
 use std::process::ExitCode;
 
+use crate::tidy::limits;
 use crate::workspace;
 
 /// Columns to which text is wrapped, as rustfmt wraps code.
@@ -99,7 +100,7 @@ fn paragraph(lines: &[&str], first: &Comment<'_>, out: &mut String) {
     let texts = || lines.iter().filter_map(|line| Comment::parse(line)).map(|comment| comment.text);
     // Several blanks in a row mean columns or a drawing.
     let drawn = texts().any(|text| text.contains("  "));
-    if drawn || lines.iter().all(|line| line.chars().count() <= COLUMNS) {
+    if drawn || lines.iter().all(|line| line.chars().count() <= limits::COLUMNS) {
         lines.iter().for_each(|line| {
             out.push_str(line);
             out.push('\n');
@@ -142,12 +143,19 @@ mod tests {
     fn long_paragraph_and_long_item_are_wrapped() {
         let text = format!(
             "/// {0}\n/// end\n///\n    // 1. {0}\n    //    end\n",
-            "word ".repeat(21).trim()
+            "word ".repeat(26).trim()
         );
         let wrapped = wrap(&text);
         assert!(wrapped.lines().all(|line| line.chars().count() <= COLUMNS), "{wrapped}");
-        assert!(wrapped.contains("\n/// word word end\n///\n    // 1. word"), "{wrapped}");
-        assert!(wrapped.contains("\n    //    word word word end\n"), "{wrapped}");
+        assert!(
+            wrapped
+                .contains(format!("\n/// {}end\n///\n    // 1. word", "word ".repeat(7)).as_str()),
+            "{wrapped}"
+        );
+        assert!(
+            wrapped.contains(format!("\n    //    {}end\n", "word ".repeat(8)).as_str()),
+            "{wrapped}"
+        );
         assert_eq!(wrap(&wrapped), wrapped);
     }
 

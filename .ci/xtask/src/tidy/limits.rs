@@ -20,7 +20,7 @@ const KERNEL_LINES: usize = 200;
 /// The same for a bench of a block, which plays all its neighbours.
 const BENCH_LINES: usize = 120;
 /// Columns of a line: rustfmt keeps code at 100; tables and drawings in comments may use more.
-const COLUMNS: usize = 120;
+pub(crate) const COLUMNS: usize = 120;
 
 /// Files that may be longer, each with its reason.
 const LONG_FILES: &[(&str, &str)] = &[
