@@ -229,6 +229,9 @@ fn nextpnr_arguments(job: &Job) -> Vec<String> {
         "--speed=6",
         // A missed clock is a result, and not a failure.
         "--timing-allow-fail",
+        // The placer weighs wires above all unless told otherwise: a fifth of the clock.
+        "--placer-heap-timingweight=100",
+        "--placer-heap-critexp=4",
         "--json=flat.json",
         "--report=report.json",
     ]
