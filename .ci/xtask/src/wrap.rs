@@ -148,14 +148,10 @@ mod tests {
         let wrapped = wrap(&text);
         assert!(wrapped.lines().all(|line| line.chars().count() <= COLUMNS), "{wrapped}");
         assert!(
-            wrapped
-                .contains(format!("\n/// {}end\n///\n    // 1. word", "word ".repeat(7)).as_str()),
+            wrapped.contains(&format!("\n/// {}end\n///\n    // 1. word", "word ".repeat(7))),
             "{wrapped}"
         );
-        assert!(
-            wrapped.contains(format!("\n    //    {}end\n", "word ".repeat(8)).as_str()),
-            "{wrapped}"
-        );
+        assert!(wrapped.contains(&format!("\n    //    {}end\n", "word ".repeat(8))), "{wrapped}");
         assert_eq!(wrap(&wrapped), wrapped);
     }
 

@@ -445,6 +445,31 @@ fn splits_and_reorders() {
     run(0..12, Faults::default());
 }
 
+/// A client that was idle for long begins anew while words come whose tag was its last one's.
+#[test]
+fn short_reads_beside_a_stream() {
+    each_seed(50..54, |_, rng| {
+        let mut bench = Bench::new(2);
+        for id in 1..40_000_u64 {
+            bench.clients[2].todo.push_back(Read { address: id << 16, length: 64 });
+            if rng.random_range(0..40) == 0 {
+                let client = [0, 1, 3][rng.random_range(0..3)];
+                let address = (1 << 20 | id) << 16 | 8 * rng.random_range(0..7);
+                bench.clients[client].todo.push_back(Read { address, length: 16 });
+            }
+            while !bench.clients[2].todo.is_empty() {
+                assert!(bench.now < 1_000_000, "hangs");
+                bench.cycle(rng, Faults::default(), 100, 100, 100);
+            }
+        }
+        while !bench.idle() {
+            assert!(bench.now < 1_000_000, "hangs");
+            bench.cycle(rng, Faults::default(), 100, 100, 100);
+        }
+        bench.check_counts();
+    });
+}
+
 #[test]
 fn errors_and_poison() {
     run(100..112, Faults { error: 5, poison: 5, ..Default::default() });

@@ -32,8 +32,7 @@ pub struct WorkQueue {
     pub clear: Signal<In, Bit>,
     pub head: Signal<Out, Bits<47>>,
     pub count: Signal<Out, Bits<16>>,
-    /// The count is 0 / above 2. That of the VI in stage 1 is 0.
-    pub empty: Signal<Out, Bit>,
+    /// The count is above 2. That of the VI in stage 1 is 0.
     pub many: Signal<Out, Bit>,
     pub coming_empty: Signal<Out, Bit>,
     /// The pop needs a valid successor; it was not done.
@@ -81,7 +80,6 @@ impl Logic for WorkQueue {
         // What the count is was found out when it was written, since all depends on it.
         self.few.next = self.count_now.q.val().get_bits::<2>(16);
         self.none.next = !self.few.val().any();
-        self.empty.next = self.none.val();
         self.many.next = self.few.val().all();
         self.coming_empty.next = !self.count_ram.read_data.val().get_bits::<2>(16).any();
         self.one.next = (!self.few.val().get_bit(1)) & self.few.val().get_bit(0);

@@ -159,7 +159,7 @@ pub(super) fn main_module(flat: &Value) -> Option<&Value> {
 
 /// The block of the top module that a net's name begins with (`dut.send.fifo.count`, and
 /// `dut.send$vi$valid` on its border).
-fn block_of(name: &str) -> Option<&str> {
+pub(super) fn block_of(name: &str) -> Option<&str> {
     name.strip_prefix("dut.")?.split(['.', '$']).next()
 }
 

@@ -159,11 +159,10 @@ pub(super) fn blocks_of(flat: &Value, top: &str, parts: &[&str]) -> Option<Vec<B
     let mut total = Cost::default();
     let mut costs = vec![Cost::default(); parts.len()];
     for (name, cell) in module["cells"].as_object()? {
-        let Some(inside) = name.strip_prefix("dut.") else { continue };
+        let Some(part) = paths::block_of(name) else { continue };
         let cost = Cost::of_cells(cell["type"].as_str()?, 1);
         total += cost;
-        let first = inside.split(['.', '$']).next();
-        if let Some(at) = parts.iter().position(|part| Some(*part) == first) {
+        if let Some(at) = parts.iter().position(|known| *known == part) {
             costs[at] += cost;
         }
     }
@@ -205,7 +204,7 @@ fn stretches(hops: &[Value], top: &str, blocks: &[&str]) -> Vec<Stretch> {
     let mut path: Vec<Stretch> = Vec::new();
     for hop in hops {
         let cell = hop["from"]["cell"].as_str().unwrap_or("?");
-        let block = block_of(cell, top, blocks);
+        let block = owner_of(cell, top, blocks);
         if path.last().is_none_or(|last| last.block != block) {
             let cell = cell.to_owned();
             path.push(Stretch { block, cell, logic_ns: 0.0, routing_ns: 0.0 });
@@ -222,21 +221,11 @@ fn stretches(hops: &[Value], top: &str, blocks: &[&str]) -> Vec<Stretch> {
     path
 }
 
-/// The innermost block that the flat cell's name begins with (`dut.send.fifo.count_LUT4_Z`).
-fn block_of(cell: &str, top: &str, blocks: &[&str]) -> String {
-    let mut parts = cell.split('.');
-    if parts.next() != Some("dut") {
-        return "harness".to_owned();
-    }
-    let mut block = top.to_owned();
-    for part in parts {
-        let inner = format!("{block}${part}");
-        if !blocks.contains(&inner.as_str()) {
-            break;
-        }
-        block = inner;
-    }
-    block
+/// The block whose cell it is: a part of the top module, else that or the harness.
+fn owner_of(cell: &str, top: &str, blocks: &[&str]) -> String {
+    let Some(part) = paths::block_of(cell) else { return "harness".to_owned() };
+    let block = format!("{top}${part}");
+    if blocks.contains(&block.as_str()) { block } else { top.to_owned() }
 }
 
 impl fmt::Display for Report {

@@ -55,7 +55,8 @@ pub struct Lane {
     /// One beat is left.
     final_beat: DFF<Bit>,
     /// The word that comes is of the tag in hand: as of a cycle ago, but a header comes between the
-    /// words of two tags, and none that is waited for behind a piece's last one.
+    /// words of two tags, and none that is waited for behind a piece's last one. Not when a piece is
+    /// new: the tag of the one before may be another client's by now.
     same_tag: DFF<Bit>,
     place: Signal<Local, Bits<11>>,
     passing: Signal<Local, Bit>,
@@ -145,6 +146,7 @@ impl Logic for Lane {
             self.at.d.next = self.head.q.val().get_bits::<6>(5);
             self.left.d.next = self.head.q.val().get_bits::<7>(11);
             self.final_beat.d.next = self.head.q.val().get_bits::<7>(11) == self.one.val();
+            self.same_tag.d.next = false;
             self.ends_now.d.next = self.head.q.val().get_bit(18);
             self.dead_now.d.next = self.head.q.val().get_bit(19);
         }
