@@ -69,6 +69,8 @@ struct Vector {
     old_words: ([u32; 3], u64),
     /// Each wish to interrupt: when it came, and how many records must be written before.
     pending: Vec<(u64, u64)>,
+    /// When its last interrupt appeared.
+    sent_at: Option<u64>,
 }
 
 /// One request of a port.
@@ -125,6 +127,7 @@ impl Bench {
         model.inputs.reset = 0;
         let idle = [1, 4, 30][random.below(3) as usize];
         let stall = [0.0, 0.5, 0.95][random.below(3) as usize];
+        model.inputs.moderation = [0, 0, 150, 1_200][random.below(4) as usize];
         Self {
             random,
             model,
@@ -538,7 +541,10 @@ impl Bench {
         let at = at.unwrap_or_else(|| {
             panic!("interrupt {address:x} {data:x} at {now}, {written} {:x?}", self.vectors)
         });
-        self.vectors[at].pending.retain(|wish| wish.0 + 2 > now);
+        let vector = &mut self.vectors[at];
+        vector.pending.retain(|wish| wish.0 + 2 > now);
+        let rest = vector.sent_at.replace(now).map_or(u64::MAX, |sent_at| now - sent_at);
+        assert!(rest >= self.model.inputs.moderation.into(), "interrupt {at} after {rest} cycles");
         self.count(Counter::Interrupts);
     }
 
@@ -624,6 +630,40 @@ fn largest_ring() {
     bench.call(2, event(0));
     assert_eq!(bench.counts[&(Counter::EventsDeferred as usize)], 1);
     bench.finish();
+}
+
+/// A vector that rests keeps all wishes as one interrupt, until the rest is over and at most 64
+/// cycles longer (contract 10.4).
+#[test]
+fn moderation_keeps_one_interrupt() {
+    for moderation in [100, 777, 5_000] {
+        let mut bench = Bench::new(3);
+        (bench.stall, bench.model.inputs.moderation) = (0.0, moderation);
+        bench.set_up_vectors();
+        let vector = 3;
+        bench.call(5, Ask::Msix { write: true, index: 4 * vector + 3, wdata: 0 });
+        let body = Queue { base: 0x1000, log2: 4, vector, ..Queue::default() };
+        bench.call(4, Ask::Admin { op: 0, index: 9, body, queue: 0 });
+        let mut times = Vec::new();
+        for round in 0..10 {
+            // Alone, then three wishes while it rests.
+            for _ in 0..if round == 0 { 1 } else { 3 } {
+                let consumer = bench.queues[&9].producer;
+                let token = EventDoorbell { queue: 9, arm: true, consumer }.to_bits();
+                bench.call(3, Ask::Doorbell { token, domain: 0 });
+                bench.call(0, Ask::Event { queue: 9, words: [1, 2, 3], message: None });
+            }
+            while !bench.vectors[usize::from(vector)].pending.is_empty() {
+                assert!(bench.now < 100_000, "an interrupt is lost");
+                bench.cycle(true);
+            }
+            times.extend(bench.vectors[usize::from(vector)].sent_at);
+        }
+        assert_eq!(bench.counts[&(Counter::Interrupts as usize)], 10);
+        let rests: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let longest = u64::from(moderation) + 64;
+        assert!(rests.iter().all(|&rest| rest <= longest), "{rests:?} of {moderation}");
+    }
 }
 
 /// Cycles of one event from `valid` to `done`, and between two of them.
