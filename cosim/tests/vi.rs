@@ -23,7 +23,7 @@ use reference::State;
 #[test]
 fn random_neighbours() {
     let (mut sum, mut looks) = (bench::Tally::default(), 0);
-    for seed in 0..50 {
+    for seed in 0..100 {
         let mut bench = Bench::new(seed, Settings::random(seed));
         for _ in 0..40_000 {
             bench.cycle();
@@ -35,7 +35,7 @@ fn random_neighbours() {
     assert!(sum.sends > 10_000 && sum.recvs > 10_000 && sum.need_next > 1_000, "{sum:?}");
     assert!(looks > 10_000, "{looks} looks");
     assert!(sum.events > 10_000 && sum.deferred > 500 && sum.drains > 50, "{sum:?}");
-    assert!(sum.fresh > 100, "{sum:?}");
+    assert!(sum.fresh > 100 && sum.pushes > 500 && sum.returns > 100, "{sum:?}");
     assert!(sum.reads > 500 && sum.answers > 500, "{sum:?}");
     assert!(sum.kills > 50 && sum.stops > 500 && sum.acks > 500 && sum.late > 5, "{sum:?}");
 }

@@ -1,7 +1,7 @@
 //! The neighbours of the VIs, and the comparison with the reference.
 
 use crate::engines::{Engine, Recv, Send};
-use crate::reference::{NO_QUEUE, State, Vi};
+use crate::reference::{Descriptor, NO_QUEUE, State, Vi};
 use cosim::random::Random;
 use cosim::verilated::blocks::vi::Model;
 use nic_regs::doorbell::{Queue, Token};
@@ -60,6 +60,9 @@ pub(crate) struct Tally {
     pub answers: u64,
     /// VIs that were offered with their context.
     pub fresh: u64,
+    /// Pushes that the engine sent, that it gave back.
+    pub pushes: u64,
+    pub returns: u64,
 }
 
 impl Tally {
@@ -77,7 +80,20 @@ impl Tally {
         self.reads += other.reads;
         self.answers += other.answers;
         self.fresh += other.fresh;
+        self.pushes += other.pushes;
+        self.returns += other.returns;
     }
+}
+
+/// A doorbell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Post {
+    pub token: u64,
+    pub domain: u8,
+    /// Of a push 0, its line 2:1, its data is in a slot 3, which 6:4.
+    pub push: u8,
+    /// The engine has taken it.
+    pub inline: bool,
 }
 
 /// A call of the event block: kind, VI, word 1, queue, and when it is answered.
@@ -120,12 +136,18 @@ pub(crate) struct Bench {
     /// In the last cycle an RDMA read was completed.
     pub read_completed: bool,
     pub looks: u64,
-    pub post: Option<(u64, u8)>,
-    pub posting: VecDeque<(u64, u8)>,
+    pub post: Option<Post>,
+    pub posting: VecDeque<Post>,
+    /// Pushes that the engine has, by VI.
+    pub pushed: VecDeque<(u16, Descriptor)>,
+    /// What was called in the cycle before was nothing yet.
+    pub was_nothing: bool,
     pub admin: Option<(u8, u16, Vi)>,
     pub admin_pause: u64,
     /// Admin wants both engines between two frames.
     pub fence: bool,
+    /// Cycles since it does.
+    pub fenced_for: u64,
     pub kill: Option<u8>,
     pub kill_pause: u64,
     /// Peer and last stopped VI of the running scan.
@@ -186,9 +208,12 @@ impl Bench {
             looks: 0,
             post: None,
             posting: VecDeque::new(),
+            pushed: VecDeque::new(),
+            was_nothing: false,
             admin: None,
             admin_pause: 0,
             fence: false,
+            fenced_for: 0,
             kill: None,
             kill_pause: 0,
             kill_scan: None,
@@ -219,16 +244,28 @@ impl Bench {
         posted.get(1).map(|next| (next.0, next.1))
     }
 
-    fn random_post(&mut self) -> Option<(u64, u8)> {
-        let vi = self.random_vi();
-        let queue = self.random.below(2) as usize;
+    fn random_post(&mut self) -> Option<Post> {
+        let (mut vi, queue) = (self.random_vi(), self.random.below(2) as usize);
+        // A push goes at once only if its VI has nothing to send, which is rare here.
+        let idle = |vi: &Vi| vi.state == State::Connected && !vi.has_work() && !vi.awaiting;
+        let first_idle = self.vis.iter().find(|(at, state)| **at >= vi && idle(state));
+        let at_once = first_idle.filter(|_| queue == 0).map(|(at, _)| *at);
+        vi = at_once.unwrap_or(vi);
         let state = self.vis.get(&vi).cloned().unwrap_or_default();
         if state.queues[queue].posted.len() + self.posting.len() >= POSTED {
             return None;
         }
         let domain = if self.random.chance(0.97) { state.domain } else { 60 };
         let far = self.random.chance(0.02);
-        Some((self.token(if far { vi | 0x8000 } else { vi }, queue == 1), domain))
+        let token = self.token(if far { vi | 0x8000 } else { vi }, queue == 1);
+        // `cq` puts no data into a slot for the receive queue.
+        let push = match self.random.below(4) {
+            _ if at_once.is_some() => 9 | (self.random.bits() as u8 & 0x76),
+            0 | 1 => 0,
+            2 if queue == 0 => 9 | (self.random.bits() as u8 & 0x76),
+            _ => 1 | (self.random.bits() as u8 & 6),
+        };
+        Some(Post { token, domain, push, inline: false })
     }
 
     pub(crate) fn token(&mut self, vi: u16, recv: bool) -> u64 {
@@ -298,7 +335,8 @@ impl Bench {
         if self.admin.is_none() && self.admin_pause == 0 && !self.finishing && ready {
             self.fence = true;
             let received = self.recv.job.is_none() && self.all_complete();
-            if self.send.job.is_none() && received && self.acked.is_empty() {
+            let sent = self.send.job.is_none() && self.pushed.is_empty() && self.fenced_for > 3;
+            if sent && received && self.acked.is_empty() {
                 self.admin = self.random_admin();
                 self.fence = self.admin.is_some();
                 self.admin_pause = 10;
@@ -308,6 +346,14 @@ impl Bench {
         self.drain_pause = self.drain_pause.saturating_sub(1);
         if self.finishing {
             self.fence = self.admin.is_some();
+        }
+        self.fenced_for = if self.fence { self.fenced_for + 1 } else { 0 };
+        if self.send.job.is_none()
+            && let Some(&(vi, descriptor)) = self.pushed.front()
+            && self.random.below(self.settings.idle) == 0
+        {
+            self.send.job = Some(vi);
+            self.send.queued = Some(self.next_of_push(vi, descriptor));
         }
         if self.kill.is_none() && self.kill_pause == 0 && !self.finishing {
             let connecting = self.admin.as_ref().is_some_and(|admin| admin.0 == 2);
@@ -361,11 +407,24 @@ impl Bench {
         step(&mut self.look);
         let i = &mut self.model.inputs;
         i.post_valid = self.post.is_some().into();
-        (i.post_token, i.post_domain) = self.post.unwrap_or((!0, 0));
+        let nothing = Post { token: !0, domain: 0, push: 0x7f, inline: false };
+        let post = self.post.unwrap_or(nothing);
+        (i.post_token, i.post_domain, i.post_push) = (post.token, post.domain, post.push);
+        i.send_push_ready = (!self.fence && self.random.chance(0.7)).into();
+        i.send_push_open = (!self.fence).into();
+        (i.send_holding, i.send_holding_vi) =
+            (self.send.job.is_some().into(), self.send.job.unwrap_or(0x3ff));
+        self.was_nothing = self.send.call.is_some_and(|call| call.nothing);
+        if let Some(call) = &mut self.send.call {
+            call.nothing &= self.random.chance(0.7);
+        }
         i.send_valid = self.send.call.is_some().into();
         if let Some(call) = self.send.call {
             (i.send_op, i.send_vi, i.send_in_progress) =
                 (call.op, call.vi, call.in_progress.into());
+            if call.nothing {
+                i.send_op = 15;
+            }
             (i.send_offset, i.send_fragment) = (call.offset, call.fragment);
             i.send_next_valid = call.next.is_some().into();
             (i.send_next_region, i.send_next_offset) = call.next.unwrap_or((0xdead, 0xbad));

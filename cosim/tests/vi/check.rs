@@ -1,13 +1,13 @@
 //! The comparison with the reference, cycle by cycle, and calls for tests of one thing.
 
-use crate::bench::{ABSENT_QUEUE, Bench, EventCall, PATIENCE, VIS};
+use crate::bench::{ABSENT_QUEUE, Bench, EventCall, PATIENCE, Post, VIS};
 use crate::context::{check_look, check_read, check_recv, check_send};
 use crate::engines::{Recv, Send};
 use crate::reference::{NO_QUEUE, State, Vi};
 use cosim::verilated::blocks::vi::Out;
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
 use nic_regs::desc::status::TRANSPORT_ERROR;
-use nic_regs::doorbell::{Queue, Token};
+use nic_regs::doorbell::{PUSH_LINE_BYTES, PUSH_OFFSET, Queue, Token};
 use nic_regs::vi::StopReason;
 
 impl Bench {
@@ -26,6 +26,7 @@ impl Bench {
     fn sample(&mut self, o: &Out) {
         self.last_cycle(o);
         self.fresh(o);
+        self.judged(o);
         self.stopped = false;
         assert!(o.send_acked_left != 0 || self.acked.is_empty(), "a fence would go first");
         if o.post_ready != 0 && self.model.inputs.post_valid != 0 {
@@ -34,7 +35,12 @@ impl Bench {
         }
         if o.send_done != 0 {
             let call = self.send.call.take().expect("a call of the send engine");
-            self.send_done(call, o);
+            if self.was_nothing {
+                self.send.queued = Some(Send { nothing: false, ..call });
+                self.send.pause = 1 + self.random.below(self.settings.idle);
+            } else {
+                self.send_done(call, o);
+            }
         }
         if o.recv_done != 0 {
             let call = self.recv.call.take().expect("a call of the receive engine");
@@ -109,8 +115,8 @@ impl Bench {
         }
         let mut stamp = false;
         if o.counts & 7 != 0 {
-            let (bits, domain) = self.posting.pop_front().expect("a doorbell");
-            stamp = self.posted(bits, domain, o);
+            let post = self.posting.pop_front().expect("a doorbell");
+            stamp = self.posted(post, o);
         } else {
             assert_eq!(o.error_valid, 0);
         }
@@ -137,16 +143,18 @@ impl Bench {
     }
 
     /// True: the sampled VI's stamp is due.
-    fn posted(&mut self, bits: u64, domain: u8, o: &Out) -> bool {
-        let token = Token::from_bits(bits);
+    fn posted(&mut self, post: Post, o: &Out) -> bool {
+        let (token, domain) = (Token::from_bits(post.token), post.domain);
         let vi = self.vis.get_mut(&token.vi);
         let owner = vi.filter(|vi| vi.state != State::Free && vi.domain == domain);
         let kind = owner.map(|vi| {
             if vi.state == State::Error {
                 return 4;
             }
-            let descriptor = (token.region, token.offset_64, token.segments);
-            vi.queues[token.queue as usize].posted.push_back(descriptor);
+            if !post.inline {
+                let descriptor = (token.region, token.offset_64, token.segments);
+                vi.queues[token.queue as usize].posted.push_back(descriptor);
+            }
             1
         });
         assert_eq!(o.counts & 7, kind.unwrap_or(2), "{token:?} {domain}");
@@ -157,21 +165,29 @@ impl Bench {
         });
         assert_eq!(o.error_valid != 0, kind.is_none());
         if kind.is_none() {
-            let detail = u32::from(token.vi) | 1 << 28;
+            let line = u32::from(post.push >> 1 & 3) * PUSH_LINE_BYTES as u32;
+            let offset = if post.push & 1 != 0 { PUSH_OFFSET as u32 + line } else { 0 };
+            let detail = u32::from(token.vi) | offset << 16 | 1 << 28;
             let code = ErrorCode::BadDoorbell as u8;
             let record = ErrorRecord { code, index: domain.into(), detail };
             assert_eq!(o.error_record, record.to_bits());
         }
         let send = kind == Some(1) && token.queue == Queue::Send;
-        if send {
+        if post.inline {
+            self.count(Counter::PushesInline);
+        } else if send {
             self.push(token.vi);
+            if post.push & 1 != 0 {
+                self.count(Counter::PushesPlain);
+            }
         }
         send && token.vi == 32
     }
 
     /// The VI enters the ready ring, if it has work.
     fn push(&mut self, vi: u16) {
-        if self.vis[&vi].has_work() {
+        let pushed = self.pushed.iter().any(|push| push.0 == vi);
+        if self.vis[&vi].has_work() && !pushed {
             self.eligible.insert(vi);
         }
     }
@@ -264,6 +280,20 @@ impl Bench {
                     self.tally.answers += 1;
                 }
             }
+            8 | 9 => {
+                let (pushed, descriptor) = self.pushed.pop_front().expect("a push");
+                assert_eq!(pushed, vi);
+                if call.op == 8 {
+                    self.tally.returns += 1;
+                    if state.state == State::Connected {
+                        work.posted.push_front(descriptor);
+                    }
+                } else {
+                    self.tally.pushes += 1;
+                    check_send(state, o);
+                    state.push(descriptor, offset, fragment);
+                }
+            }
             _ => {
                 check_send(state, o);
                 let work = &mut state.queues[0];
@@ -271,7 +301,7 @@ impl Bench {
             }
         }
         let popped = call.op == 2 && !need_next && self.vis[&vi].reliability != 4;
-        if matches!(call.op, 1 | 3 | 6) || popped {
+        if matches!(call.op, 1 | 3 | 6 | 8 | 9) || popped {
             self.push(vi);
         }
         if matches!(call.op, 1 | 3 | 4 | 5) {
@@ -483,7 +513,8 @@ impl Bench {
     pub(crate) fn post(&mut self, vi: u16, recv: bool, segments: u8) {
         let token = Token::from_bits(self.token(vi, recv));
         let domain = self.vis[&vi].domain;
-        self.post = Some((Token { segments, ..token }.to_bits(), domain));
+        let token = Token { segments, ..token }.to_bits();
+        self.post = Some(Post { token, domain, push: 0, inline: false });
         while self.post.is_some() {
             self.cycle();
         }

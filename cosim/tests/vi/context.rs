@@ -3,6 +3,10 @@
 use crate::bench::Bench;
 use crate::reference::{State, Vi};
 use cosim::verilated::blocks::vi::Out;
+use nic_regs::doorbell::Token;
+
+/// Region, offset and segments of a doorbell's token, from bit 16 on.
+const TOKEN: u64 = (1 << 47) - 1;
 
 impl Bench {
     /// A VI that is offered with its context: what the doorbell's cycle told is the state that it left.
@@ -23,6 +27,31 @@ impl Bench {
         }
         if o.send_posting != 0 {
             self.told = Some(o.clone());
+        }
+    }
+}
+
+impl Bench {
+    /// A push with data is judged: the engine gets it with the context of a VI that has nothing to send.
+    pub(crate) fn judged(&mut self, o: &Out) {
+        if o.send_push_valid == 0 {
+            assert_eq!(o.send_push_inline, 0);
+            return;
+        }
+        let post = self.posting.front_mut().expect("a doorbell");
+        let token = Token::from_bits(post.token);
+        assert_eq!((post.push & 8, o.send_push_slot), (8, post.push >> 4));
+        post.inline = o.send_push_inline != 0;
+        if post.inline {
+            let vi = &self.vis[&token.vi];
+            assert_eq!((vi.state, vi.domain), (State::Connected, post.domain));
+            assert!(vi.owed == 0 && !vi.has_work() && !vi.awaiting && vi.reading.is_none());
+            assert_ne!(self.send.job, Some(token.vi));
+            assert!(self.pushed.iter().all(|push| push.0 != token.vi));
+            check_send(vi, o);
+            let descriptor = (token.region, token.offset_64, token.segments);
+            assert_eq!((o.send_push_vi, o.send_push_token), (token.vi, post.token >> 16 & TOKEN));
+            self.pushed.push_back((token.vi, descriptor));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the answer.
 
 use crate::bench::Bench;
-use crate::reference::{State, Vi};
+use crate::reference::{Descriptor, State, Vi};
 
 /// A call of the send engine; the fields are those of `ViSendClient`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +20,8 @@ pub(crate) struct Send {
     pub refuse: bool,
     pub owed: u8,
     pub answered: bool,
+    /// The call was begun, and is nothing yet.
+    pub nothing: bool,
 }
 
 /// A call of the receive engine; operation 4 is one of its completer.
@@ -57,6 +59,16 @@ pub(crate) struct Engine<T> {
 }
 
 impl Bench {
+    /// A push goes out, or back to the head of its queue.
+    pub(crate) fn next_of_push(&mut self, vi: u16, descriptor: Descriptor) -> Send {
+        let op = if self.random.chance(0.2) { 8 } else { 9 };
+        let next = Some((descriptor.0, descriptor.1));
+        let fragment = if op == 8 { descriptor.2 } else { 0 };
+        let offset = self.random.below(45) as u32;
+        let nothing = self.random.chance(0.5);
+        Send { op, vi, next, fragment, offset, nothing, ..Send::default() }
+    }
+
     /// The next step after a call of the send engine, `None`: the job is over.
     pub(crate) fn after_send(&mut self, done: Send, need_next: bool) -> Option<Send> {
         let vi = done.vi;
@@ -107,9 +119,12 @@ impl Bench {
                 Some(Send { op: 3, vi, offset, fragment, ..Send::default() })
             }
             2 if random.chance(0.5) => {
-                Some(Send { op: 7, vi, in_progress: random.chance(0.5), ..Send::default() })
+                let (in_progress, nothing) = (random.chance(0.5), random.chance(0.5));
+                Some(Send { op: 7, vi, in_progress, nothing, ..Send::default() })
             }
-            2 | 7 => Some(Send { op: 4, vi, ..Send::default() }),
+            // Those of Reception are ended by the ViAck, and nobody by a VI that has stopped.
+            9 if state.state != State::Connected || state.reliability == 4 => None,
+            2 | 7 | 9 => Some(Send { op: 4, vi, ..Send::default() }),
             4 if random.chance(if self.finishing { 0.0 } else { 0.03 }) => Some(Send {
                 op: 5,
                 vi,

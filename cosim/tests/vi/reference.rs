@@ -130,6 +130,18 @@ impl Vi {
         false
     }
 
+    /// A push goes out: as pop, and await on Reception; its message is one frame.
+    pub(crate) fn push(&mut self, descriptor: Descriptor, length: u32, fragment: u8) {
+        let work = &mut self.queues[0];
+        if self.reliability != 4 {
+            work.message = work.message.wrapping_add(1);
+        } else if self.state == State::Connected {
+            (work.offset, work.fragment) = (length, fragment);
+            self.awaiting = true;
+        }
+        self.popped = descriptor;
+    }
+
     /// Operations of admin: status and result.
     pub(crate) fn admin(&mut self, op: u8, new: &Self) -> (u8, u32) {
         let busy = self.owed != 0;

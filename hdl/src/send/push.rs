@@ -186,10 +186,11 @@ impl Logic for Push {
         self.slot_at.next = self.record.val().get_bits::<3>(10);
         self.level_at.next = self.record.val().get_bits::<3>(82);
         self.ready.next = (!self.front.full.val()) & (!self.pause.val());
-        self.idle.next = (!self.front.valid.val()) & (self.state.q.val() == PushState::Idle);
         self.owns.next =
             (self.state.q.val() != PushState::Idle) & (self.state.q.val() != PushState::Pause);
         self.wants.next = self.front.valid.val() | (self.state.q.val() != PushState::Idle);
+        // A push that comes in the first cycle of a fence (`ready` is looked at a cycle before) is older than it.
+        self.idle.next = !(self.wants.val() | self.comes.val());
 
         // Word 1 is there before the push is posted.
         self.in_data.next =
@@ -201,8 +202,8 @@ impl Logic for Push {
         }
         self.line.ready.next = self.beat_ready.val();
 
-        // Whether the one in front may go; it must go back if it may not. One that comes now may (`ready`),
-        // but for its length, which Ask looks at.
+        // Whether the one in front may go; it must go back if it may not. One that comes now may (`idle`
+        // tells of it), but for its length, which Ask looks at.
         self.returns.next = (self.state.q.val() == PushState::Idle)
             & self.front.valid.val()
             & (self.pause.val() | self.front.too_long.val() | self.tries.q.val().get_bit(5));
@@ -318,9 +319,7 @@ impl Logic for Push {
                     self.ends.next = !self.to_retire.val();
                 }
             }
-            PushState::Hand => {
-                self.ends.next = false;
-            }
+            PushState::Hand => {}
             PushState::Pause => {
                 self.pauses.d.next = self.pauses.q.val() + 1;
                 if self.pauses.q.val().all() & (!self.reach.looking.val()) {
