@@ -63,7 +63,10 @@ pub(crate) struct Queue {
 }
 
 const DESC_BYTES: u32 = 64 * 1024;
-const DATA_BYTES: u32 = 300 * 1024;
+pub(crate) const DATA_BYTES: u32 = 300 * 1024;
+/// Nothing random.
+const PLAIN: Plan =
+    Plan { faults: 0.0, long: 0.0, longest: 0, immediate: 0.0, rdma: 0.0, reads: 0.0 };
 /// Behind what may be read of a descriptor at the region's start.
 const FIRST_SLOT: u32 = 6;
 
@@ -159,9 +162,7 @@ impl Queue {
         let address = (region.va_base + 63) & !63;
         let handle = world.handle(self.data_region);
         let control = ControlSegment { seg_count: 1, ..ControlSegment::default() };
-        let plan =
-            Plan { faults: 0.0, long: 0.0, longest: 0, immediate: 0.0, rdma: 0.0, reads: 0.0 };
-        self.place(world, control, &[DataSegment { address, handle, length }], plan);
+        self.place(world, control, &[DataSegment { address, handle, length }], PLAIN);
         self.last.segments = 1;
         self.head.segments = 1;
     }
@@ -173,12 +174,23 @@ impl Queue {
         let handle = world.handle(self.data_region);
         let op = control::OP_RDMA_READ;
         let control = ControlSegment { seg_count: 2, control: op, ..ControlSegment::default() };
-        let plan =
-            Plan { faults: 0.0, long: 0.0, longest: 0, immediate: 0.0, rdma: 0.0, reads: 0.0 };
         let remote = DataSegment { address: 0, handle: 0, length: 0 };
-        self.place(world, control, &[remote, DataSegment { address, handle, length }], plan);
+        self.place(world, control, &[remote, DataSegment { address, handle, length }], PLAIN);
         self.last.segments = 2;
         self.head.segments = 2;
+    }
+
+    /// Posts one segment at this offset of the data, with immediate data or not.
+    pub(crate) fn post_place(&mut self, world: &mut World, place: (u64, u32), word: Option<u32>) {
+        let address = world.regions[&self.data_region].va_base + place.0;
+        let handle = world.handle(self.data_region);
+        let control = ControlSegment {
+            seg_count: 1,
+            control: word.map_or(0, |_| control::IMMEDIATE),
+            immediate: word.unwrap_or(0),
+            ..ControlSegment::default()
+        };
+        self.place(world, control, &[DataSegment { address, handle, length: place.1 }], PLAIN);
     }
 
     fn spoil(&self, world: &mut World, control: &mut ControlSegment, segs: &mut [DataSegment]) {
@@ -308,7 +320,7 @@ impl Queue {
     /// Takes the last post back: its descriptor stays in memory, no doorbell was rung for it.
     pub(crate) fn unpost(&mut self) -> Posted {
         let posted = self.posted.pop().expect("a descriptor");
-        self.last = self.posted.last().expect("one before it").token;
+        self.last = self.posted.last().map_or(Token::default(), |before| before.token);
         self.count -= 1;
         posted
     }

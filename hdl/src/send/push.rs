@@ -186,15 +186,18 @@ impl Logic for Push {
         self.slot_at.next = self.record.val().get_bits::<3>(10);
         self.level_at.next = self.record.val().get_bits::<3>(82);
         self.ready.next = (!self.front.full.val()) & (!self.pause.val());
-        self.owns.next =
-            (self.state.q.val() != PushState::Idle) & (self.state.q.val() != PushState::Pause);
+        self.in_data.next =
+            (self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send);
+        // Not in Return, which needs no turn: a frame of the first stage may be on its way.
+        self.owns.next = (self.state.q.val() == PushState::Ask)
+            | self.in_data.val()
+            | (self.state.q.val() == PushState::Commit)
+            | (self.state.q.val() == PushState::Hand);
         self.wants.next = self.front.valid.val() | (self.state.q.val() != PushState::Idle);
         // A push that comes in the first cycle of a fence (`ready` is looked at a cycle before) is older than it.
         self.idle.next = !(self.wants.val() | self.comes.val());
 
         // Word 1 is there before the push is posted.
-        self.in_data.next =
-            (self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send);
         self.line.open.next = !self.in_data.val();
         self.line.slot.next = self.front.following.val().get_bits::<3>(10);
         if self.in_data.val() {
