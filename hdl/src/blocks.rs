@@ -45,6 +45,7 @@ macro_rules! blocks {
             tpt: tpt::Tpt [large];
             vi: vi::Vi [large];
             event: event::EventQueues [large];
+            admin: admin::Admin;
             top: top::Top [traced, large];
             send: send::Send [large];
             recv: recv::Recv [large];
