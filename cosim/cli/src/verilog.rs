@@ -4,7 +4,8 @@ use crate::Failure;
 use crate::synth::ports_of;
 use clap::Args;
 use hdl::{
-    anatomy, blocks, channel, counter, csr, error_log, event, leaf, pcie, recv, send, top, tpt, vi,
+    admin, anatomy, blocks, channel, counter, csr, error_log, event, leaf, pcie, recv, send, top,
+    tpt, vi,
 };
 use rust_hdl::prelude::{Block, generate_verilog};
 use std::fmt::Write as _;
