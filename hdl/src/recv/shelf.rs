@@ -80,6 +80,8 @@ pub struct Shelf {
     segment_bus_at: DFF<Bits<64>>,
     segment_length_at: DFF<Bits<32>>,
     place: DFF<Bits<3>>,
+    /// The oldest one's successor was written when it was read: what came is anything.
+    renewing: DFF<Bit>,
     frame_row: Signal<Local, Bits<4>>,
     chosen: Signal<Local, Bits<3>>,
     oldest: Signal<Local, Bits<7>>,
@@ -92,7 +94,7 @@ impl Logic for Shelf {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, row_at, ready_at, ready_out, head, place);
-        dff_setup!(self, clock, segment_bus_at, segment_length_at);
+        dff_setup!(self, clock, segment_bus_at, segment_length_at, renewing);
         clock!(self, clock, rows, rows_fetch, takes, takes_fetch, buses, heads, successors);
         clock!(self, clock, segment_buses, segment_lengths, places);
 
@@ -132,7 +134,12 @@ impl Logic for Shelf {
         self.region.next = self.head.q.val().get_bits::<16>(0);
         self.offset.next = self.head.q.val().get_bits::<26>(16);
         self.total.next = self.head.q.val().get_bits::<20>(42);
+        self.renewing.d.next = self.successor_write.val() & (self.entry.val() == self.oldest.val());
         self.successor.next = self.successors.read_data.val();
+        if self.renewing.q.val() {
+            // Not known: a POP that needs it has it read again.
+            self.successor.next = 0.into();
+        }
         self.segment_bus_at.d.next = self.segment_buses.read_data.val();
         self.segment_length_at.d.next = self.segment_lengths.read_data.val();
         self.segment_bus.next = self.segment_bus_at.q.val();
