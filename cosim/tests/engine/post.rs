@@ -309,7 +309,7 @@ impl Queue {
 
     /// Empties it; its slots are not used again.
     pub(crate) fn clear(&mut self) {
-        (self.count, self.popped, self.unread) = (0, self.posted.len(), false);
+        (self.count, self.popped) = (0, self.posted.len());
     }
 
     /// Slots are used again from the first one on.
@@ -345,7 +345,6 @@ impl Queue {
     pub(crate) fn lose(&mut self, world: &mut World) {
         if world.random.chance(0.5) {
             world.memory.poison.push((self.posted[self.popped].bus, 32));
-            self.unread = true;
         } else if !self.hidden {
             self.hidden = true;
             world.regions.get_mut(&self.desc_region).unwrap().tag ^= 1;

@@ -259,11 +259,13 @@ impl Bench {
         let far = self.random.chance(0.02);
         let token = self.token(if far { vi | 0x8000 } else { vi }, queue == 1);
         // `cq` puts no data into a slot for the receive queue.
-        let push = match self.random.below(4) {
-            _ if at_once.is_some() => 9 | (self.random.bits() as u8 & 0x76),
-            0 | 1 => 0,
-            2 if queue == 0 => 9 | (self.random.bits() as u8 & 0x76),
-            _ => 1 | (self.random.bits() as u8 & 6),
+        let kind = self.random.below(4);
+        let push = if at_once.is_some() || kind == 2 && queue == 0 {
+            9 | (self.random.bits() as u8 & 0x76)
+        } else if kind < 2 {
+            0
+        } else {
+            1 | (self.random.bits() as u8 & 6)
         };
         Some(Post { token, domain, push, inline: false })
     }

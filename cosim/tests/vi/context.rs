@@ -29,9 +29,7 @@ impl Bench {
             self.told = Some(o.clone());
         }
     }
-}
 
-impl Bench {
     /// A push with data is judged: the engine gets it with the context of a VI that has nothing to send.
     pub(crate) fn judged(&mut self, o: &Out) {
         if o.send_push_valid == 0 {

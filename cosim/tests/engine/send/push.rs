@@ -7,6 +7,9 @@ use nic_regs::desc::status;
 use nic_regs::frame::{Type, flag};
 use nic_regs::vi::{State, StopReason};
 
+/// Offset of a token beyond every region.
+const NOWHERE: u32 = (1 << 26) - 1;
+
 /// A push that the engine has.
 #[derive(Clone, Debug)]
 pub(super) struct Push {
@@ -162,7 +165,7 @@ impl Bench {
         let vi = self.at(number);
         let mut posted = vi.queue.unpost();
         if spoils {
-            posted.token.offset_64 = (1 << 26) - 1;
+            posted.token.offset_64 = NOWHERE;
         }
         let token = u64::from(posted.token.region)
             | u64::from(posted.token.offset_64) << 16
@@ -182,10 +185,8 @@ impl Bench {
     }
 
     fn pushed(&mut self, number: u16) -> Push {
-        let (region, offset) = {
-            let out = &self.model.outputs;
-            (out.vi_next_region, out.vi_next_offset)
-        };
+        let out = &self.model.outputs;
+        let (region, offset) = (out.vi_next_region, out.vi_next_offset);
         let push = self.at(number).pushed.take().expect("a push");
         let token = push.posted.token;
         assert_eq!((region, offset), (token.region, token.offset_64));
@@ -214,7 +215,7 @@ impl Bench {
         let length = push.bytes.len() as u32;
         let (told, fragment) = (self.model.outputs.vi_offset, self.model.outputs.vi_fragment);
         assert_eq!(told, length);
-        let reached = push.posted.token.offset_64 != (1 << 26) - 1;
+        let reached = push.posted.token.offset_64 != NOWHERE;
         let vi = self.at(number);
         let connected = vi.state == State::Connected;
         if vi.level != 4 {
