@@ -2,7 +2,7 @@
 //! it, compiles the C++ with a small shim, and writes the Rust side. Without the feature it does
 //! nothing.
 //!
-//! It needs `VERILATOR_ROOT` (or `verilator_bin` on PATH); `cargo xtask` provides both.
+//! It needs `VERILATOR_ROOT` and more of the environment: `cargo xtask cargo ...` provides it.
 //!
 //! | file | from | to |
 //! |---|---|---|

@@ -1,7 +1,7 @@
 // Work queue of a VI (hdl/src/vi/queue.rs): contract 2.2 and 2.3, for any one of the VIs.
 //
 // The three memories are taken out; this keeps their words of one VI, chosen freely once and for
-// all, and answers reads of the others with anything. The proof `ram` is that of the memories.
+// all, and answers reads of the others with anything. The proof `ram-block` is that of the memories.
 reg [9:0] vi;
 always @(posedge clock) vi <= vi;
 reg [46:0] head_word, last_word, head_out, last_out;

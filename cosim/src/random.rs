@@ -35,3 +35,30 @@ impl Random {
         unit < probability
     }
 }
+
+/// Runs `body` for each seed of a bench, and names the seed if it panics. The environment asks for
+/// more: `SEEDS` seeds from `SEED` on, instead of those that the bench runs by itself.
+///
+/// # Panics
+///
+/// When either variable is not a number.
+pub fn each_seed(seeds: std::ops::Range<u64>, mut body: impl FnMut(u64)) {
+    struct Note(u64);
+    impl Drop for Note {
+        #[allow(clippy::print_stderr, reason = "a panic that names its seed can be run again")]
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("failing seed: {}", self.0);
+            }
+        }
+    }
+    let asked = |name: &str, default| match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+        Err(_) => default,
+    };
+    let first = asked("SEED", seeds.start);
+    for seed in first..first + asked("SEEDS", seeds.end - seeds.start) {
+        let _note = Note(seed);
+        body(seed);
+    }
+}

@@ -4,7 +4,7 @@
 #![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
-use cosim::random::Random;
+use cosim::random::{Random, each_seed};
 use cosim::verilated::blocks::admin::{Model, Out};
 use nic_regs::admin::{AdminStatus, DONE, ENTRY_BYTES, NO_QUEUE, Opcode, PeerState};
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
@@ -557,7 +557,7 @@ impl Bench {
 #[test]
 fn random_commands() {
     let (mut calls, mut statuses) = (BTreeMap::new(), BTreeMap::new());
-    for seed in 0..40 {
+    each_seed(0..40, |seed| {
         let mut bench = Bench::new(seed);
         bench.run(300);
         bench.finish();
@@ -567,7 +567,7 @@ fn random_commands() {
         for (status, count) in bench.statuses {
             *statuses.entry(status).or_insert(0) += count;
         }
-    }
+    });
     // Fenced or not: regions and VIs both, the others never.
     assert_eq!(calls.len(), 7, "{calls:?}");
     assert!(calls.values().all(|&count| count > 200), "{calls:?}");
@@ -579,7 +579,7 @@ fn random_commands() {
 /// head (contract 1.3).
 #[test]
 fn an_entry_that_cannot_be_read() {
-    for seed in 100..110 {
+    each_seed(100..110, |seed| {
         let mut bench = Bench::new(seed);
         bench.run(20);
         bench.finish();
@@ -604,5 +604,5 @@ fn an_entry_that_cannot_be_read() {
         (bench.head, bench.tail, bench.statuses, bench.counted) = (0, 0, BTreeMap::new(), [0; 2]);
         bench.run(20);
         bench.finish();
-    }
+    });
 }

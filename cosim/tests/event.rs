@@ -4,7 +4,7 @@
 #![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
-use cosim::random::Random;
+use cosim::random::{Random, each_seed};
 use cosim::verilated::blocks::event::Model;
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
 use nic_regs::doorbell::EventDoorbell;
@@ -591,7 +591,7 @@ impl Bench {
 #[test]
 fn random_requests_of_all_ports() {
     let (mut drains, mut interrupts) = (0, 0);
-    for seed in 0..30 {
+    each_seed(0..30, |seed| {
         let mut bench = Bench::new(seed);
         bench.set_up_vectors();
         for _ in 0..60_000 {
@@ -600,7 +600,7 @@ fn random_requests_of_all_ports() {
         bench.finish();
         drains += bench.drains;
         interrupts += bench.counts.get(&(Counter::Interrupts as usize)).unwrap_or(&0);
-    }
+    });
     assert!(drains > 100 && interrupts > 1_000, "{drains} drains, {interrupts} interrupts");
 }
 

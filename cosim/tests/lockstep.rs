@@ -4,6 +4,7 @@
 use cosim::lockstep::{FEATURES, Settings, compare};
 use nic_model::Model;
 use nic_model::device::{Device, HostBus, HostReadError, Link};
+use std::collections::VecDeque;
 
 fn settings(seed: u64) -> Settings {
     Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 40 }
@@ -59,12 +60,76 @@ impl Device for Mutant {
     }
 }
 
+/// Writes long payload late: in the end all is as it should be.
+struct Late {
+    inner: Model,
+    waiting: VecDeque<(u64, u64, Vec<u8>)>,
+}
+
+struct LateHost<'a> {
+    now: u64,
+    inner: &'a mut dyn HostBus,
+    waiting: &'a mut VecDeque<(u64, u64, Vec<u8>)>,
+}
+
+impl HostBus for LateHost<'_> {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
+        self.inner.read(address, data)
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) {
+        if data.len() < 100 {
+            return self.inner.write(address, data);
+        }
+        self.waiting.push_back((self.now + 500, address, data.to_vec()));
+    }
+}
+
+impl Device for Late {
+    fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) {
+        self.inner.bar_write(bar, offset, data);
+    }
+
+    fn bar_read(&mut self, bar: u8, offset: u64, length: usize) {
+        self.inner.bar_read(bar, offset, length);
+    }
+
+    fn bar_response(&mut self) -> Option<u64> {
+        self.inner.bar_response()
+    }
+
+    fn step(&mut self, now: u64, host: &mut dyn HostBus, link: &mut dyn Link) {
+        while self.waiting.front().is_some_and(|&(due, ..)| due <= now) {
+            let (_, address, data) = self.waiting.pop_front().expect("looked at");
+            host.write(address, &data);
+        }
+        let waiting = &mut self.waiting;
+        self.inner.step(now, &mut LateHost { now, inner: host, waiting }, link);
+    }
+
+    fn busy(&self) -> bool {
+        self.inner.busy() || !self.waiting.is_empty()
+    }
+}
+
 #[test]
 fn model_agrees_with_itself() {
     for seed in 0..40 {
         let records = compare(&settings(seed), model, model).unwrap_or_else(|d| panic!("{d}"));
         assert!(records > 50, "seed {seed} observes only {records} things");
     }
+}
+
+#[test]
+fn a_write_behind_a_fence_is_found() {
+    let late = |_| -> Box<dyn Device> {
+        let inner = Model::with_features(FEATURES);
+        Box::new(Late { inner, waiting: VecDeque::new() })
+    };
+    let found = (0..40).filter_map(|seed| compare(&settings(seed), model, late).err());
+    let behind = found
+        .filter(|d| d.second.as_ref().is_some_and(|r| r.is_failure && r.value.contains("behind")));
+    assert!(behind.count() > 3);
 }
 
 #[test]

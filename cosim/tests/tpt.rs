@@ -3,7 +3,7 @@
 #![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
-use cosim::random::Random;
+use cosim::random::{Random, each_seed};
 use cosim::verilated::blocks::tpt::Model;
 use nic_regs::tpt::{RIGHT_VALID, Region};
 
@@ -147,7 +147,7 @@ fn check(client: &mut Client, ok: bool, answer: (u64, u32, u32)) -> bool {
 #[allow(clippy::too_many_lines, reason = "one driver")]
 fn random_regions_and_edges() {
     let (mut hits, mut misses, mut slowest) = (0, 0, 0);
-    for seed in 0..20 {
+    each_seed(0..20, |seed| {
         let mut random = Random::new(seed);
         let mut model = Model::new();
         model.inputs.reset = 1;
@@ -254,7 +254,7 @@ fn random_regions_and_edges() {
             }
         }
         assert!(ready_at.is_some_and(|at| at < 1_100));
-    }
+    });
     assert!(hits > 10_000 && misses > 10_000, "{hits} hits, {misses} misses");
     assert!(slowest <= 8, "a look-up took {slowest} cycles");
 }

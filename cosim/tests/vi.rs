@@ -17,13 +17,14 @@ mod engines;
 mod reference;
 
 use bench::{Bench, Settings};
+use cosim::random::each_seed;
 use engines::{Recv, Send};
 use reference::State;
 
 #[test]
 fn random_neighbours() {
     let (mut sum, mut looks) = (bench::Tally::default(), 0);
-    for seed in 0..100 {
+    each_seed(0..100, |seed| {
         let mut bench = Bench::new(seed, Settings::random(seed));
         for _ in 0..40_000 {
             bench.cycle();
@@ -31,7 +32,7 @@ fn random_neighbours() {
         bench.finish();
         looks += bench.looks;
         sum.add(&bench.tally);
-    }
+    });
     assert!(sum.sends > 10_000 && sum.recvs > 10_000 && sum.need_next > 1_000, "{sum:?}");
     assert!(looks > 10_000, "{looks} looks");
     assert!(sum.events > 10_000 && sum.deferred > 500 && sum.drains > 50, "{sum:?}");

@@ -6,7 +6,7 @@
 //! # What is the design
 //! The *emitted Verilog under Verilator* is the design. RustHDL's own simulator disagrees with it
 //! on several expression classes (mixed operators without parentheses, casts of unnamed sums,
-//! unsized literals), so it serves small unit tests only, and every block runs the same random
+//! unsized literals), so it serves small unit tests only, and every small block runs the same random
 //! stimulus in both (`cosim/tests/differential.rs`). Rules for kernels that follow from it:
 //! - every sub-expression gets its own `Signal<Local, _>`; a cast takes a named signal, never an
 //!   expression;

@@ -37,6 +37,7 @@ mod stress;
 mod threads;
 mod told;
 mod tpt;
+mod unmatched;
 mod vi;
 mod waiting;
 mod world;

@@ -1,15 +1,17 @@
 //! Completions that are slow, split, out of order, late, missing, aborted or poisoned. Only the RTL
 //! has them: the model's reads answer at once.
 
+use cosim::lockstep::rig::FREE_OFFSET;
 use cosim::root_complex::HostSettings;
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::csr::{PCIE, READ_TIMEOUT, STATUS};
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
+use nic_regs::tpt::Handle;
 use nic_regs::vi::{Reliability as Level, State};
 use tests::bare::{Bare, command};
-use tests::vi::{BareVi, Posted};
+use tests::vi::{BareVi, Posted, region_body};
 use tests::{Buffer, DeviceKind, LEVELS, LONG, Pair, Setup, on_rtl, pattern};
 
 /// Messages of every kind of length, both ways, at each level, arrive whole.
@@ -226,6 +228,81 @@ fn completions_that_all_come_after_the_time_out(kind: DeviceKind) {
     bare.assert_no_stray_writes();
 }
 
+/// Clears the region of a message in its midst, at the sender or the receiver. How long that took;
+/// None if the admin ring missed a completion.
+fn fence_amid(bare: &mut Bare, node: usize, delay: u64) -> Option<u64> {
+    bare.bring_up()?;
+    bare.try_register()?;
+    let mut vis = bare.try_connected(Level::Delivery, 9, 0)?;
+    let data: Vec<u8> = pattern(60_000, 1).iter().map(|byte| byte & 0x7f).collect();
+    let places = [0, 1].map(|node: usize| vis[node].data_offset());
+    let own = Handle::new(700, 2);
+    let body = region_body(places[node] - FREE_OFFSET, data.len(), own);
+    bare.try_ok(node, Opcode::RegionSet, 700, &body)?;
+    let mut segments = [0, 1].map(|node| vis[node].segment(0, data.len()));
+    segments[node].handle = own.0;
+    bare.host_mut(0).put(places[0], &data);
+    bare.host_mut(1).memory[places[1]..places[1] + data.len()].fill(0);
+    vis[1].post(bare, Queue::Recv, &segments[1..]);
+    vis[0].post(bare, Queue::Send, &segments[..1]);
+    bare.rig.run(delay);
+    let start = bare.rig.now;
+    bare.try_ok(node, Opcode::RegionClear, 700, &[])?;
+    let cycles = bare.rig.now - start;
+    // From now on the memory belongs to somebody else.
+    bare.host_mut(node).memory[places[node]..places[node] + data.len()].fill(0xff);
+    bare.rig.run(10_000);
+    let received = &bare.host(1).memory[places[1]..places[1] + data.len()];
+    let (ours, what) = if node == 0 { (false, "read") } else { (true, "written") };
+    assert!(
+        received.iter().all(|&byte| (byte == 0xff) == ours),
+        "{what} behind the fence: {delay}"
+    );
+    Some(cycles)
+}
+
+/// A fence waits for a read whose completion is missing, but not for ever.
+fn fences_wait_for_missing_completions(kind: DeviceKind) {
+    const TIMEOUT: u32 = 1500;
+    let mut waited = 0;
+    for seed in 1..=3 {
+        let host = HostSettings { missing: 0.04, late_by: 0, seed, ..HostSettings::default() };
+        let mut bare = Bare::with(kind, &host);
+        bare.registers = vec![(READ_TIMEOUT::OFFSET, TIMEOUT)];
+        for round in 0..12 {
+            let cycles = fence_amid(&mut bare, round % 2, 60 + 90 * round as u64);
+            // Its own entry is read first, and what an engine has in hand may take a few reads.
+            assert!(
+                cycles.is_none_or(|cycles| cycles < 4 * u64::from(TIMEOUT)),
+                "{cycles:?} cycles"
+            );
+            waited += u32::from(cycles > Some(u64::from(TIMEOUT) * 2 / 3));
+            bare.rig.run(2_000);
+            bare.soft_reset(0);
+            bare.soft_reset(1);
+        }
+    }
+    assert!(waited > 2, "{waited} fences waited for a completion");
+}
+
+/// A fence on a slow host takes what is in hand there, and no more.
+fn fences_on_a_slow_host(kind: DeviceKind) {
+    let slow = HostSettings {
+        latency: 250,
+        jitter: 400,
+        split: true,
+        reorder: true,
+        stall: 0.3,
+        ..HostSettings::default()
+    };
+    for round in 0..10 {
+        let mut bare = Bare::with(kind, &HostSettings { seed: round, ..slow.clone() });
+        let node = usize::from(round % 2 == 0);
+        let cycles = fence_amid(&mut bare, node, 400 + 500 * round).expect("the ring runs");
+        assert!(cycles < 6_000, "{cycles} cycles");
+    }
+}
+
 fn a_reset_while_reads_are_out(kind: DeviceKind) {
     for delay in [20, 150, 400, 700] {
         let host = HostSettings { latency: 600, ..HostSettings::default() };
@@ -294,4 +371,6 @@ on_rtl! {
     completions_that_come_late_now_and_then,
     completions_that_all_come_after_the_time_out,
     a_reset_while_reads_are_out,
+    fences_wait_for_missing_completions,
+    fences_on_a_slow_host,
 }

@@ -2,13 +2,16 @@
 //! most of it is seen in counters.
 
 use host_driver::bus::sim::NoLink;
+use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::csr;
+use nic_regs::desc::DataSegment;
 use nic_regs::desc::status::{DESC_FLUSHED_ERROR, LENGTH_ERROR, PROTECTION_ERROR, TRANSPORT_ERROR};
-use nic_regs::doorbell::{PUSH_OFFSET, TOKEN_OFFSET, push_line};
+use nic_regs::doorbell::{PUSH_OFFSET, TOKEN_OFFSET, Token, push_line};
+use nic_regs::tpt::Handle;
 use nic_regs::vi::Reliability as Level;
-use tests::bare::{Bare, page};
-use tests::vi::DOMAIN;
+use tests::bare::{Bare, FREE_BYTES, page};
+use tests::vi::{BareVi, DOMAIN, HANDLE, REGION, region_body, vi_body};
 use tests::{
     Buffer, DeviceKind, LEVELS, LONG, Pair, Setup, error_bits, on_every_kind, pattern, skipped,
 };
@@ -176,6 +179,77 @@ fn torn_pushes_are_posted_once(kind: DeviceKind) {
     assert!(whole <= 2);
 }
 
+/// Pushes in the pages of two domains, whose words come in any order of the pages.
+fn pushes_of_two_pages_mix(kind: DeviceKind) {
+    let mut bare = Bare::up(kind);
+    if !bare.features().push {
+        return skipped(kind, "push doorbells");
+    }
+    bare.register();
+    let other = Handle::new(REGION + 1, 5);
+    for node in 0..2 {
+        let mut body = region_body(0, FREE_BYTES, other);
+        body[6] = body[6] & !0xff | u32::from(DOMAIN + 1);
+        bare.ok(node, Opcode::RegionSet, other.index().into(), &body);
+        let mut body = vi_body(Level::Delivery);
+        body[0] = body[0] & !0xff | u32::from(DOMAIN + 1);
+        bare.ok(node, Opcode::ViCreate, 41, &body);
+    }
+    let mut first = bare.connected(Level::Delivery, 40, 0);
+    let mut second = [0, 1].map(|node| BareVi::new(node, 41, 1));
+    bare.connect(&second, 1);
+    // Bit i: whose word is the next one; the rest of the other one follows.
+    for order in [0x5555_u32, 0xaaaa, 0x3333, 0x00fe, 0x7ffe, 0x0f0f, 0x00ff, 0x6996] {
+        let mut posted = Vec::new();
+        let mut words = Vec::new();
+        for (vis, handle, domain) in
+            [(&mut first, HANDLE, DOMAIN), (&mut second, other, DOMAIN + 1)]
+        {
+            let data = pattern(40, order as usize + usize::from(handle.index()));
+            let (from, to) = (vis[0].data_offset(), vis[1].data_offset());
+            bare.host_mut(0).put(from, &data);
+            bare.host_mut(1).memory[to..to + 40].fill(0);
+            let segment = |vi: &BareVi| DataSegment { handle: handle.0, ..vi.segment(0, 40) };
+            let (segments, region) = ([segment(&vis[0]), segment(&vis[1])], handle.index());
+            let page = page(domain);
+            let (recv, token) = vis[1].write(&mut bare, vipl::Queue::Recv, &segments[1..]);
+            bare.write_raw(
+                1,
+                2,
+                page + TOKEN_OFFSET,
+                &Token { region, ..token }.to_bits().to_le_bytes(),
+            );
+            let (send, token) = vis[0].write(&mut bare, vipl::Queue::Send, &segments[..1]);
+            let (line, _) = push_line(Token { region, ..token }, &data, None).unwrap();
+            words.push((page + PUSH_OFFSET, line.into_iter().enumerate()));
+            posted.push((send, recv, to, data));
+            for vi in vis.iter_mut() {
+                vi.forget_queues();
+            }
+        }
+        bare.rig.run(300);
+        for turn in 0..16 {
+            let whose = (order >> turn & 1) as usize;
+            for whose in [whose, 1 - whose] {
+                let (at, words) = &mut words[whose];
+                if let Some((i, word)) = words.next() {
+                    bare.write_raw(0, 2, *at + 8 * i as u64, &word.to_le_bytes());
+                    break;
+                }
+            }
+        }
+        for (send, recv, to, data) in posted {
+            bare.wait("a push", |bare| recv.is_done(bare) && send.is_done(bare));
+            assert_eq!((send.status(&bare), recv.status(&bare)), (1, 0x1_0001), "{order:#x}");
+            assert!(bare.host(1).memory[to..to + 40] == data);
+        }
+        bare.settle();
+    }
+    let posts = [Counter::PushesInline, Counter::PushesPlain].map(|it| bare.counter(0, it));
+    assert_eq!((bare.counter(0, Counter::DoorbellTokens), posts[0] + posts[1]), (16, 16));
+    assert!(posts[0] > 0, "one of two is whole");
+}
+
 /// The segment count of a token is a hint: a wrong one costs time at most.
 fn a_push_with_a_wrong_hint_is_sent(kind: DeviceKind) {
     let mut bare = Bare::up(kind);
@@ -192,7 +266,7 @@ fn a_push_with_a_wrong_hint_is_sent(kind: DeviceKind) {
         let recv = vis[1].post(&mut bare, vipl::Queue::Recv, &segments[1..]);
         bare.rig.run(300);
         let (sent, token) = vis[0].write(&mut bare, vipl::Queue::Send, &segments[..1]);
-        let token = nic_regs::doorbell::Token { segments: hint, ..token };
+        let token = Token { segments: hint, ..token };
         let (words, _) = push_line(token, &data, None).unwrap();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         bare.write_raw(0, 2, page(DOMAIN) + PUSH_OFFSET, &bytes);
@@ -285,6 +359,7 @@ on_every_kind! {
     sends_behind_others_arrive_in_order,
     what_the_device_must_judge_is_not_pushed,
     torn_pushes_are_posted_once,
+    pushes_of_two_pages_mix,
     a_push_with_a_wrong_hint_is_sent,
     pushes_without_room_wait_for_it,
     a_peer_that_is_lost_ends_a_push,

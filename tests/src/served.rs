@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cosim::serve::{Config, Server};
+use host_driver::Error;
 use host_driver::bus::vfio_user::VfioUserBus;
 use host_driver::nic::NicConfig;
 use nic_model::Model;
@@ -54,7 +56,7 @@ impl Process {
             .expect("it starts");
         let output = BufReader::new(child.stdout.take().expect("its output"));
         let (sender, lines) = channel();
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 // The harness may have begun the line.
                 if let Some(at) = line.find('@')
@@ -215,13 +217,32 @@ fn socket(folder: &Path, node: u8) -> PathBuf {
     folder.join(format!("nic{node}.sock"))
 }
 
+/// Tries until nobody else has the NIC. A program that another test starts holds copies of all
+/// descriptors for a moment, and with them a connection that was closed here.
+///
+/// # Panics
+/// If that takes ten seconds.
+pub fn when_free<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        if let Some(free) = attempt() {
+            return free;
+        }
+        assert!(Instant::now() < end, "the NIC stays in use");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Connects to a node of the simulator, and gives how a driver is configured for it.
 ///
 /// # Panics
 /// If it is not there.
 #[must_use]
 pub fn connect(folder: &Path, node: u8) -> (Arc<VfioUserBus>, NicConfig) {
-    let bus = VfioUserBus::connect(&socket(folder, node)).expect("a simulator");
+    let bus = when_free(|| match VfioUserBus::connect(&socket(folder, node)) {
+        Err(Error::InUse { .. }) => None,
+        bus => Some(bus.expect("a simulator")),
+    });
     assert_eq!(bus.node(), node);
     let peers: Vec<u8> = (0..bus.nodes()).filter(|peer| *peer != node).collect();
     (bus, NicConfig::new(node, &peers))

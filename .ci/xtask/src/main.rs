@@ -36,6 +36,8 @@ usage: cargo xtask COMMAND
   install PREFIX [--rtl] [--debug]
                        the library libvipl.so, vipl.h, vipl.pc and the C examples
   viaduct ARGS         the command `viaduct` with the RTL (alias: cargo viaduct)
+  cargo ARGS           cargo with Verilator: cargo xtask cargo test --release -p cosim
+                       --features rtl,blocks --test tpt
   tidy                 the repository's own style rules
   wrap                 break comment lines that are too long for tidy
   kernels              the lint of RustHDL kernels
@@ -67,6 +69,7 @@ fn dispatch(args: &[String]) -> Outcome {
             viaduct(&full)
         }
         "viaduct" => viaduct(rest),
+        "cargo" => with_verilator(rest),
         "test" | "ci" => gate::run(rest),
         "coverage" => coverage::run(rest),
         "setup" => setup(rest),
@@ -144,6 +147,12 @@ fn viaduct(args: &[String]) -> Outcome {
     command.args(["--features", viaduct_features(args)]);
     command.arg("--").args(args).envs(tools::env());
     exit_code(&mut command)
+}
+
+/// Runs cargo in the environment that a build of the RTL needs.
+fn with_verilator(args: &[String]) -> Outcome {
+    tools::ensure(Toolset::Sim)?;
+    exit_code(workspace::cargo().args(args).envs(tools::env()))
 }
 
 fn exit_code(command: &mut std::process::Command) -> Outcome {

@@ -74,7 +74,9 @@ fn run_suites(
     seeds: u64,
     waves: &Path,
 ) -> Result<(), Failure> {
-    let chosen: Vec<&Suite> = suites.iter().filter(|suite| suite.name.contains(filter)).collect();
+    let whole = suites.iter().any(|suite| suite.name == filter);
+    let fits = |suite: &&Suite| suite.name == filter || !whole && suite.name.contains(filter);
+    let chosen: Vec<&Suite> = suites.iter().filter(fits).collect();
     if chosen.is_empty() {
         return Err(format!("no suite has {filter:?} in its name; see `viaduct cosim list`").into());
     }

@@ -3,9 +3,11 @@
 //!
 //! Compared, phase by phase: admin answers, descriptor statuses, lengths and immediate data, events
 //! by VI and kind, messages, the error log, the counters that do not depend on timing, the frames
-//! of each VI in order (without retransmissions), and at the end of each phase all of memory. Not
-//! compared: cycles, and the order of things that the contract leaves open.
+//! of each VI in order (without retransmissions), interrupts of queues that were armed, and at the end of
+//! each phase all of memory. Not compared: cycles, and the order of things that the contract leaves open.
+//! In some phases a fence ends the traffic of one more pair of VIs in its midst ([`fenced`]).
 
+pub mod fenced;
 pub mod host;
 pub mod plan;
 mod push;
@@ -59,7 +61,8 @@ pub fn compare(
     let b = execute(settings, &plan, [second(0), second(1)]);
     let count = a.len().max(b.len());
     for index in 0..count {
-        if a.get(index) != b.get(index) {
+        // What is broken on both is no agreement.
+        if a.get(index) != b.get(index) || a[index].is_failure {
             return Err(Box::new(Divergence {
                 seed: settings.seed,
                 index,

@@ -5,6 +5,7 @@
 //! phase, and on a reliable VI nothing follows a message that the receiver will refuse (how many
 //! later sends complete before the refusal arrives is timing).
 
+use super::fenced::Fenced;
 use crate::random::Random;
 use nic_regs::desc::control;
 use nic_regs::limits::{DATA_SEGMENTS_MAX, LINK_PAYLOAD_BYTES, MAX_TRANSFER_BYTES};
@@ -44,10 +45,12 @@ pub enum Wrong {
     Generation,
     /// A region of another tag.
     Tag,
-    /// Past the region's end.
+    /// Past the region's end, behind it, or before its beginning.
     Bounds,
     /// A region that lacks the right (remote memory only).
     Rights,
+    /// A region of memory that the host does not have (where the device reads).
+    Absent,
 }
 
 /// The memory that an RDMA names, in terms of the peer's VI data area.
@@ -158,6 +161,16 @@ pub struct Plan {
     pub pokes: Vec<Vec<Poke>>,
     /// 48-byte messages before each phase: sender, domain.
     pub messages: Vec<Vec<(usize, u8)>>,
+    /// Traffic that ends in the midst of a phase. With it no counter of VIs can be compared, nor
+    /// the interrupts of the queue of errors.
+    pub fenced: Vec<Option<Fenced>>,
+    /// Node that closes the channel after a phase. It is opened again before the next one.
+    pub closes: Vec<Option<usize>>,
+    /// Which event queues are armed before each phase, by node.
+    pub armed: Vec<[[bool; 4]; 2]>,
+    /// Log2 of the entries of the event queues of completions and errors, which nobody reads
+    /// before the end of a phase.
+    pub event_log2: u32,
 }
 
 /// A host access that the device must refuse.
@@ -211,7 +224,19 @@ pub fn plan(seed: u64, lossy: bool) -> Plan {
                 .collect()
         })
         .collect();
-    Plan { seed, pairs, phases, pokes, messages }
+    let with_fences = !unreliable && random.chance(0.5);
+    let fenced = (0..phase_count)
+        .map(|_| (with_fences && random.chance(0.7)).then(|| Fenced::random(&mut random, &pairs)))
+        .collect();
+    let armed = (0..phase_count)
+        .map(|_| [[(); 4]; 2].map(|node| node.map(|()| random.chance(0.5))))
+        .collect();
+    // A RST that is lost would make it another reason at the other end.
+    let closes = (0..phase_count)
+        .map(|_| (!lossy && random.chance(0.2)).then(|| usize::from(random.chance(0.5))))
+        .collect();
+    let event_log2 = 2 + u32::from(small(&mut random, 10));
+    Plan { seed, pairs, phases, pokes, messages, fenced, closes, armed, event_log2 }
 }
 
 fn small(random: &mut Random, limit: u64) -> u8 {
@@ -337,6 +362,17 @@ fn refused_place(random: &mut Random) -> Wrong {
         [usize::try_from(random.below(5)).expect("below 5")]
 }
 
+/// The data of a send, all in one frame, is not to be had from the host: so nothing leaves. It is
+/// short, so that the error log has room for all the reads that fail.
+fn absent(random: &mut Random, send: &mut Spec) {
+    let length = 1 + random.below(500);
+    send.segments = spec(random, length).segments;
+    let used = send.segments.iter_mut().filter(|segment| segment.length > 0);
+    if let Some(segment) = used.last() {
+        segment.wrong = Wrong::Absent;
+    }
+}
+
 /// An RDMA read, which the peer's VI allows or not. An Unreliable VI has none.
 fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message {
     let message = message(random, pair, Kind::Good);
@@ -361,9 +397,10 @@ fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message 
         }
         Kind::SendUnreachable => send.unreachable = true,
         Kind::Remote => {
-            remote.wrong = refused_place(random);
-            if send.total() == 0 && allowed {
-                // An empty range is nowhere, so nothing is wrong with it.
+            let absent = random.chance(0.2);
+            remote.wrong = if absent { Wrong::Absent } else { refused_place(random) };
+            if absent || send.total() == 0 && allowed {
+                // An empty range is nowhere, so nothing is wrong with it; see also `absent`.
                 let some = 1 + random.below(100);
                 send.segments = spec(random, some).segments;
             }
@@ -394,6 +431,7 @@ fn write(random: &mut Random, pair: &Pair, kind: Kind, told: bool) -> Message {
         Kind::SendFormat if random.chance(0.3) => remote.reserved = 1 << random.below(32),
         Kind::SendFormat if random.chance(0.3) => send.seg_count = Some(0),
         Kind::SendFormat => spoil_format(random, &mut send),
+        Kind::SendSegment if random.chance(0.3) => absent(random, &mut send),
         Kind::SendSegment => spoil_segment(random, &mut send),
         Kind::SendTooLong => {
             let excess = 1 + random.below(1000);
@@ -470,6 +508,7 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
     match kind {
         Kind::Good => {}
         Kind::SendFormat => spoil_format(random, &mut send),
+        Kind::SendSegment if random.chance(0.3) => absent(random, &mut send),
         Kind::SendSegment => spoil_segment(random, &mut send),
         Kind::SendTooLong => {
             let excess = 1 + random.below(1000);

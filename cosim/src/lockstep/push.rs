@@ -43,11 +43,26 @@ pub(super) fn post(
     if rest != 0 {
         words[count - 1] |= random.bits() << (8 * rest);
     }
-    let mut write = |from: usize, to: usize| {
+    let mut write_to = |page: u8, line: u64, from: usize, to: usize| {
         let bytes: Vec<u8> = words[from..to].iter().flat_map(|word| word.to_le_bytes()).collect();
         rig.write_line(node, page, line + 8 * from as u64, &bytes);
     };
-    match random.below(8) {
+    let elsewhere =
+        PUSH_OFFSET + (line - PUSH_OFFSET + PUSH_LINE_BYTES) % (PUSH_LINE_BYTES * PUSH_LINE_COUNT);
+    let kind = random.below(10);
+    if kind >= 8 {
+        // Between the words comes one that continues nothing: of another line, which breaks the
+        // push, or of another page, which does not.
+        let cut = 1 + usize::try_from(random.below(7)).expect("small");
+        write_to(page, line, 0, cut);
+        match kind {
+            8 => write_to(page, elsewhere, 3, 4),
+            _ => write_to(page ^ 1, line, 3, 4),
+        }
+        return write_to(page, line, cut, words.len());
+    }
+    let mut write = |from, to| write_to(page, line, from, to);
+    match kind {
         0 | 1 => rig.doorbell(node, page, TOKEN_OFFSET, token.to_bits()),
         2 => write(0, words.len()),
         3 => write(0, count),

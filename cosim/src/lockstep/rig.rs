@@ -6,6 +6,7 @@ use nic_model::device::{Beat, Device, Link};
 use nic_model::link::{Faults, Side, Wire};
 use nic_regs::admin::{self, Opcode};
 use nic_regs::csr;
+use nic_regs::doorbell::{EVENT_OFFSET as EVENT_DOORBELL_OFFSET, EventDoorbell};
 use nic_regs::event::Event;
 use nic_regs::frame::{HEADER_BEATS, Header};
 
@@ -15,10 +16,10 @@ pub const MEMORY_BYTES: usize = 8 << 20;
 const ADMIN_OFFSET: usize = 0;
 /// Log2 of its entries.
 const ADMIN_LOG2: u32 = 4;
-/// Event rings: 2,048 narrow entries each, queue n at n * 64 KiB from here.
+/// Event rings, queue n at n * 64 KiB from here.
 pub const EVENT_OFFSET: usize = 0x1_0000;
-/// Log2 of the entries of an event ring.
-pub const EVENT_LOG2: u32 = 11;
+/// Log2 of the entries of the ring of messages.
+const MESSAGE_LOG2: u32 = 10;
 /// First byte for programs.
 pub const FREE_OFFSET: usize = 0x10_0000;
 /// Cycles after which a device that does not come to rest counts as hung.
@@ -89,6 +90,8 @@ pub struct Rig {
     wire: Wire,
     /// Cycles since the start.
     pub now: u64,
+    /// Log2 of the entries of the other event rings.
+    event_log2: u32,
     last_activity: u64,
 }
 
@@ -111,9 +114,14 @@ impl std::fmt::Display for Hung {
 impl std::error::Error for Hung {}
 
 impl Rig {
-    /// Two devices on a wire with this latency in cycles.
+    /// Two devices on a wire with this latency in cycles, and event rings of 2^`event_log2` entries.
     #[must_use]
-    pub fn new(devices: [Box<dyn Device>; 2], latency: u64, faults: &Faults) -> Self {
+    pub fn new(
+        devices: [Box<dyn Device>; 2],
+        latency: u64,
+        faults: &Faults,
+        event_log2: u32,
+    ) -> Self {
         let node = |device| Node {
             device,
             host: Host::new(MEMORY_BYTES),
@@ -126,6 +134,7 @@ impl Rig {
             nodes: devices.map(node),
             wire: Wire::with_faults(latency, faults),
             now: 0,
+            event_log2,
             last_activity: 0,
         }
     }
@@ -270,7 +279,7 @@ impl Rig {
             for queue in 0..4_u32 {
                 let base = BUS_BASE + (EVENT_OFFSET + queue as usize * 0x1_0000) as u64;
                 let wide = queue == 3;
-                let log2 = if wide { 10 } else { EVENT_LOG2 };
+                let log2 = if wide { MESSAGE_LOG2 } else { self.event_log2 };
                 let shape = log2 | u32::from(wide) << 4 | queue << 16;
                 let (status, _) =
                     self.admin(node, Opcode::EventCreate, queue, &[low(base), high(base), shape])?;
@@ -295,7 +304,8 @@ impl Rig {
     /// If the queue is none of the four.
     pub fn events(&mut self, node: usize, queue: usize) -> Vec<(Event, Vec<u8>)> {
         let wide = queue == 3;
-        let (size, entries) = if wide { (64, 1 << 10) } else { (16, 1 << EVENT_LOG2) };
+        let (size, entries) =
+            if wide { (64, 1 << MESSAGE_LOG2) } else { (16, 1_usize << self.event_log2) };
         let mut out = Vec::new();
         let this = &mut self.nodes[node];
         loop {
@@ -311,15 +321,22 @@ impl Rig {
             this.consumer[queue] = this.consumer[queue].wrapping_add(1);
         }
         if !out.is_empty() {
-            let consumer = this.consumer[queue];
-            let bell = nic_regs::doorbell::EventDoorbell {
-                queue: u16::try_from(queue).expect("below 4"),
-                arm: false,
-                consumer,
-            };
-            self.doorbell(node, 0, nic_regs::doorbell::EVENT_OFFSET, bell.to_bits());
+            self.event_doorbell(node, queue, false);
         }
         out
+    }
+
+    /// Tells the consumer index of an event queue, and whether the next record is to interrupt.
+    ///
+    /// # Panics
+    /// If the queue is none of the four.
+    pub fn event_doorbell(&mut self, node: usize, queue: usize, arm: bool) {
+        let bell = EventDoorbell {
+            queue: u16::try_from(queue).expect("below 4"),
+            arm,
+            consumer: self.nodes[node].consumer[queue],
+        };
+        self.doorbell(node, 0, EVENT_DOORBELL_OFFSET, bell.to_bits());
     }
 }
 

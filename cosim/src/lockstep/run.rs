@@ -1,21 +1,24 @@
 //! Executes a plan on a rig and records what can be seen.
 
+use super::fenced::{self, FENCED_OFFSET};
 use super::host::BUS_BASE;
 use super::plan::{
     DATA_BYTES, Message, Pair, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Spec, Traffic, Wrong,
 };
 use super::push;
-use super::rig::{FREE_OFFSET, Hung, Rig, header, high, low, node_number, va};
+use super::rig::{FREE_OFFSET, Hung, MEMORY_BYTES, Rig, header, high, low, node_number, va};
+use crate::random::Random;
 use nic_model::device::Device;
 use nic_model::link::Faults;
 use nic_regs::admin::Opcode;
-use nic_regs::counter::Counter;
+use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::desc::{ControlSegment, DataSegment};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
+use nic_regs::event::Kind;
 use nic_regs::frame::{Type, flag};
 use nic_regs::vi::{State, rdma};
 use nic_regs::{csr, tpt};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Settings of a run.
 #[derive(Clone, Debug)]
@@ -37,12 +40,16 @@ pub struct Record {
     pub what: String,
     /// What was seen there.
     pub value: String,
+    /// A device hangs, or breaks the contract by itself; the run ends here.
+    pub is_failure: bool,
 }
 
 /// First retransmission time-out of the runs, in cycles: short, so that lossy runs stay short.
 const RETRY_TIMEOUT: u32 = 1_000;
 /// Bytes of a pair's area in a node's memory: data, then descriptors of both queues.
 const AREA_BYTES: usize = DATA_BYTES + 2 * SLOTS * SLOT_BYTES + 0x1_0000;
+/// First region of memory that the host does not have.
+const ABSENT: usize = 900;
 /// Counters that do not depend on timing.
 const STEADY: &[Counter] = &[
     Counter::DoorbellBad,
@@ -63,6 +70,16 @@ const STEADY: &[Counter] = &[
     Counter::PeersLost,
     Counter::RdmaRefused,
 ];
+/// Those that traffic behind a fence changes by no fixed number.
+const FENCED: &[Counter] = &[
+    Counter::ViStops,
+    Counter::RefusalsSent,
+    Counter::SendsCompleted,
+    Counter::RecvsCompleted,
+    Counter::AdminCommands,
+    Counter::AdminErrors,
+    Counter::RdmaRefused,
+];
 
 struct Run<'a> {
     rig: Rig,
@@ -78,9 +95,13 @@ struct Run<'a> {
     frames_seen: [usize; 2],
     sequences: [HashSet<(u16, u16)>; 2],
     quiet: u64,
+    /// Interrupts of each vector that were recorded.
+    interrupts: [[u64; 4]; 2],
+    /// VI of the phase's traffic that a fence ends.
+    fenced: Option<u16>,
 }
 
-/// Runs a plan on two devices. The last record tells of a hang, if there was one.
+/// Runs a plan on two devices. The last record tells of a failure, if there was one.
 #[must_use]
 pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) -> Vec<Record> {
     let faults = Faults {
@@ -91,7 +112,7 @@ pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) 
     };
     let lossy = settings.loss > 0.0 || settings.corrupt > 0.0;
     let mut run = Run {
-        rig: Rig::new(devices, settings.latency, &faults),
+        rig: Rig::new(devices, settings.latency, &faults, plan.event_log2),
         plan,
         records: Vec::new(),
         connection: 1,
@@ -101,9 +122,11 @@ pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) 
         sequences: [HashSet::new(), HashSet::new()],
         // Longer than the pause before a retransmission, where there is any.
         quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 1_500 },
+        interrupts: [[0; 4]; 2],
+        fenced: None,
     };
-    if let Err(hung) = run.all() {
-        run.record("hang", &hung.0);
+    if let Err(Hung(value)) = run.all() {
+        run.records.push(Record { what: "failure".into(), value, is_failure: true });
     }
     run.records
 }
@@ -121,9 +144,9 @@ fn slot(pair: usize, queue: Queue, index: usize) -> usize {
     area(pair) + DATA_BYTES + (queue as usize * SLOTS + index) * SLOT_BYTES
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     fn record(&mut self, what: &str, value: &str) {
-        self.records.push(Record { what: what.into(), value: value.into() });
+        self.records.push(Record { what: what.into(), value: value.into(), is_failure: false });
     }
 
     fn admin(&mut self, node: usize, op: Opcode, index: u32, body: &[u32]) -> Result<u32, Hung> {
@@ -145,7 +168,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Regions (data: 2 n, descriptors: 2 n + 1; 1,000: of a tag that no VI has), VIs, connections.
+    /// Regions (data: 2 n, descriptors: 2 n + 1, absent: 900 + n; 1,000: of a tag that no VI has), VIs,
+    /// connections.
     fn create(&mut self) -> Result<(), Hung> {
         for node in 0..2 {
             let (va, bus) = (va(FREE_OFFSET), BUS_BASE + FREE_OFFSET as u64);
@@ -157,10 +181,11 @@ impl Run<'_> {
                 for (region, offset, length) in [
                     (2 * n, area(n), DATA_BYTES),
                     (2 * n + 1, slot(n, Queue::Send, 0), 2 * SLOTS * SLOT_BYTES),
+                    (ABSENT + n, MEMORY_BYTES, DATA_BYTES),
                 ] {
                     let bus = BUS_BASE + offset as u64;
                     let both = tpt::RIGHT_RDMA_WRITE | tpt::RIGHT_RDMA_READ;
-                    let remote = if region == 2 * n { both } else { 0 };
+                    let remote = if region == 2 * n + 1 { 0 } else { both };
                     let rights = tpt::RIGHT_VALID | remote;
                     let body = [
                         low(va(offset)),
@@ -203,6 +228,7 @@ impl Run<'_> {
 
     fn phase(&mut self, phase: usize) -> Result<(), Hung> {
         let plan = self.plan;
+        self.arm(phase);
         for poke in &plan.pokes[phase] {
             let data = vec![poke.fill; poke.length];
             self.rig.nodes[poke.node].device.bar_write(poke.bar, poke.offset, &data);
@@ -216,11 +242,53 @@ impl Run<'_> {
         for (n, traffic) in plan.phases[phase].iter().enumerate() {
             self.post_receives(phase, n, traffic);
         }
+        let mut fenced = self.begin_fenced(phase)?;
         self.rig.settle(500)?;
-        self.post_sends(phase);
+        self.post_sends(phase, fenced.as_mut())?;
         self.rig.settle(self.quiet)?;
+        if let Some(fenced) = fenced {
+            fenced.end(&mut self.rig, self.quiet)?;
+        }
         self.observe(phase)?;
+        if let Some(node) = self.plan.closes[phase] {
+            self.close(phase, node)?;
+        }
         self.mend()
+    }
+
+    /// Closes the channel at a node, which the other one hears of, and opens it again.
+    fn close(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
+        let peer = |node| u32::from(node_number(1 - node));
+        self.admin(node, Opcode::PeerClose, peer(node), &[])?;
+        self.rig.settle(self.quiet)?;
+        let number = u32::try_from(phase + 1).expect("few phases");
+        for (node, step) in [0x101, 0x202].into_iter().enumerate() {
+            // Every channel of a run has a tag of its own, which tells its frames from those of others.
+            let epoch = 0x4000_0000 + number * step;
+            self.admin(node, Opcode::PeerOpen, peer(node), &[epoch, 64])?;
+        }
+        self.rig.settle(4 * u64::from(RETRY_TIMEOUT))
+    }
+
+    /// Arms event queues, or disarms them.
+    fn arm(&mut self, phase: usize) {
+        for (node, armed) in self.plan.armed[phase].iter().enumerate() {
+            for (queue, &arm) in armed.iter().enumerate() {
+                self.rig.event_doorbell(node, queue, arm);
+            }
+        }
+        // Before there is anything to tell.
+        self.rig.run(200);
+    }
+
+    /// Sets up the traffic that a fence will end.
+    fn begin_fenced(&mut self, phase: usize) -> Result<Option<fenced::Run<'a>>, Hung> {
+        let plan = self.plan;
+        let Some(of) = &plan.fenced[phase] else { return Ok(None) };
+        self.fenced = Some(of.vi);
+        let mut random = Random::new(plan_seed(plan.seed, [phase, 0, 0xfe]));
+        let generation = u16::try_from(phase + 1).expect("few phases");
+        fenced::Run::begin(&mut self.rig, of, generation, &mut random).map(Some)
     }
 
     fn post_receives(&mut self, phase: usize, n: usize, traffic: &Traffic) {
@@ -231,17 +299,31 @@ impl Run<'_> {
         }
     }
 
-    /// Sends of all pairs in turn, with the plan's pauses.
-    fn post_sends(&mut self, phase: usize) {
+    /// Sends of all pairs in turn, with the plan's pauses, and the fence.
+    fn post_sends(
+        &mut self,
+        phase: usize,
+        mut fenced: Option<&mut fenced::Run<'_>>,
+    ) -> Result<(), Hung> {
         let plan = self.plan;
         let most = plan.phases[phase].iter().map(|t| t.messages.len()).max().unwrap_or(0);
+        if let Some(fenced) = &fenced {
+            fenced.post_sends(&mut self.rig);
+        }
         for i in 0..most {
+            if let Some(fenced) = fenced.as_mut().filter(|fenced| fenced.is_due(i)) {
+                fenced.fence(&mut self.rig)?;
+            }
             for (n, traffic) in plan.phases[phase].iter().enumerate() {
                 if let Some(message) = traffic.messages.get(i) {
                     self.rig.run(message.delay);
                     self.post(phase, traffic.sender, n, Queue::Send, i, &message.send);
                 }
             }
+        }
+        match fenced.filter(|fenced| fenced.is_due(usize::MAX)) {
+            Some(fenced) => fenced.fence(&mut self.rig),
+            None => Ok(()),
         }
     }
 
@@ -310,17 +392,22 @@ impl Run<'_> {
                 format!("status {:#x} length {} immediate {:#x}", word(28), word(24), word(20));
             self.record(&what, &value);
         }
+        let with_fences = self.plan.fenced.iter().any(Option::is_some);
         for node in 0..2 {
-            self.observe_events(phase, node);
+            self.observe_interrupts(phase, node);
+            self.observe_events(phase, node)?;
             self.observe_frames(phase, node);
             for &counter in STEADY {
+                if with_fences && FENCED.contains(&counter) {
+                    continue;
+                }
                 let offset = csr::COUNTER_OFFSET + 4 * counter as u32;
                 let value = self.rig.read32(node, offset)?;
                 self.record(&format!("phase {phase} node {node} {counter:?}"), &value.to_string());
             }
             self.observe_errors(phase, node)?;
             // The rings are compared as events; the rest byte by byte.
-            let memory = &self.rig.nodes[node].host.memory[FREE_OFFSET..];
+            let memory = &self.rig.nodes[node].host.memory[FREE_OFFSET..FENCED_OFFSET];
             let sum =
                 memory.as_chunks::<8>().0.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, word| {
                     (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3).rotate_left(29)
@@ -332,14 +419,33 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn observe_events(&mut self, phase: usize, node: usize) {
+    /// A queue that was armed and got a record has interrupted once.
+    fn observe_interrupts(&mut self, phase: usize, node: usize) {
+        let with_fences = self.plan.fenced.iter().any(Option::is_some);
+        let seen = *self.rig.nodes[node].host.interrupts.first_chunk::<4>().expect("32 vectors");
+        let mut new = [0; 4];
+        for queue in usize::from(with_fences)..4 {
+            new[queue] = seen[queue] - self.interrupts[node][queue];
+        }
+        self.interrupts[node] = seen;
+        self.record(&format!("phase {phase} node {node} interrupts"), &format!("{new:?}"));
+    }
+
+    /// Reads all events, also those that had no room yet.
+    fn observe_events(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
         let mut completions: BTreeMap<(u8, u16), u32> = BTreeMap::new();
         let mut others = Vec::new();
-        for queue in 0..4 {
-            for (event, message) in self.rig.events(node, queue) {
+        loop {
+            let events: Vec<_> = (0..4)
+                .flat_map(|queue| self.rig.events(node, queue).into_iter().map(move |e| (queue, e)))
+                .collect();
+            if events.is_empty() {
+                break;
+            }
+            for (queue, (event, message)) in events {
                 if queue == 1 || queue == 2 {
                     *completions.entry((event.kind, event.index)).or_default() += event.word1;
-                } else {
+                } else if event.kind != Kind::ViError as u8 || Some(event.index) != self.fenced {
                     let head = message.first_chunk::<8>();
                     others.push(format!(
                         "kind {} index {} {:#x} {:#x} {head:x?}",
@@ -347,10 +453,13 @@ impl Run<'_> {
                     ));
                 }
             }
+            // A scan of all VIs for each queue.
+            self.rig.settle(4_000)?;
         }
         others.sort();
         self.record(&format!("phase {phase} node {node} completions"), &format!("{completions:?}"));
         self.record(&format!("phase {phase} node {node} events"), &others.join(", "));
+        Ok(())
     }
 
     /// Frames of each VI in order, first transmissions only, without what the channel fills in.
@@ -377,6 +486,9 @@ impl Run<'_> {
             if sequenced && !self.sequences[node].insert((head.tag, head.sequence)) {
                 continue;
             }
+            if Some(head.src_vi) == self.fenced {
+                continue;
+            }
             let digest = by_vi.entry(head.src_vi).or_default();
             let sequence = if sequenced { 0 } else { head.sequence };
             digest.push(u64::from(head.kind) | u64::from(head.length) << 8);
@@ -395,13 +507,20 @@ impl Run<'_> {
     }
 
     fn observe_errors(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
-        let mut log = Vec::new();
+        let (mut log, mut read_errors, mut entries) = (Vec::new(), BTreeSet::new(), 0);
         while self.rig.read32(node, csr::ERROR_COUNT::OFFSET)? & 0xffff != 0 {
             let lo = self.rig.read32(node, csr::ERROR_LO::OFFSET)?;
             let hi = self.rig.read32(node, csr::ERROR_HI::OFFSET)?;
-            log.push(format!("{lo:#x} {hi:#x}"));
+            let code = lo & 0xff;
+            if code != ErrorCode::ReadError as u32 {
+                log.push(format!("code {code} index {:#x} {hi:#x}", lo >> 16));
+            } else if read_errors.insert(hi) {
+                // How many reads of absent memory there are, and with which tags, is the device's affair.
+                log.push(format!("code {code} {hi:#x}"));
+            }
             self.rig.write32(node, csr::ERROR_POP::OFFSET, 0);
-            if log.len() > 64 {
+            entries += 1;
+            if entries > 64 {
                 return Err(Hung(format!("the error log of node {node} does not empty")));
             }
         }
@@ -452,11 +571,21 @@ fn place(n: usize, offset: u64, length: u32, wrong: Wrong) -> DataSegment {
         Wrong::Generation => handle = tpt::Handle::new(handle.index(), handle.generation() + 1),
         Wrong::Tag => handle = tpt::Handle::new(1000, 1),
         Wrong::Bounds => {
-            address = va(area(n)) + DATA_BYTES as u64 - u64::from(length) + 1;
+            let end = va(area(n)) + DATA_BYTES as u64;
+            address = match offset % 3 {
+                0 => end - u64::from(length) + 1,
+                1 => end + offset,
+                _ => va(area(n)) - 1,
+            };
         }
         Wrong::Rights => {
             handle = tpt::Handle::new(region + 1, handle.generation());
             address = va(slot(n, Queue::Send, 0));
+        }
+        Wrong::Absent => {
+            let region = u16::try_from(ABSENT + n).expect("small");
+            handle = tpt::Handle::new(region, handle.generation());
+            address = va(MEMORY_BYTES) + offset;
         }
     }
     DataSegment { address, handle: handle.0, length }

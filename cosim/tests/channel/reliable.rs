@@ -3,6 +3,7 @@
 use crate::node::{BRISK, Frame, Manners, Outcome};
 use crate::taker::HAND_MAX;
 use crate::world::{Faults, World, random_frame};
+use cosim::random::each_seed;
 use nic_regs::counter::Counter;
 use nic_regs::frame::Type;
 
@@ -115,7 +116,7 @@ const AHEAD: [usize; 3] = [0, 2, HAND_MAX + 1];
 
 #[test]
 fn without_faults() {
-    for seed in 0..12 {
+    each_seed(0..12, |seed| {
         let manners = if seed % 2 == 0 { BRISK } else { ROUGH };
         let manners = Manners { ahead: AHEAD[seed as usize % 3], ..manners };
         let (nodes, credits) = if seed % 4 < 2 { (2, 64) } else { (3, 20) };
@@ -147,12 +148,12 @@ fn without_faults() {
                 assert_eq!(node.count(counter), 0, "seed {seed}: {counter:?}");
             }
         }
-    }
+    });
 }
 
 #[test]
 fn exactly_once_over_faults() {
-    for seed in 100..112 {
+    each_seed(100..112, |seed| {
         let bad = if seed % 3 == 0 { 0.1 } else { 0.02 };
         let faults = Faults {
             drop: bad,
@@ -178,7 +179,7 @@ fn exactly_once_over_faults() {
         check(&world, false);
         let again: u64 = world.nodes.iter().map(|n| n.count(Counter::FramesRetransmitted)).sum();
         assert!(again > 0, "seed {seed}: nothing was sent again");
-    }
+    });
 }
 
 /// One 4 KiB frame after the other: cycles for each frame, at 516 beats a frame.
@@ -242,7 +243,7 @@ fn small_frames() {
 /// nothing leaks, and in the end every channel opens again.
 #[test]
 fn churn() {
-    for seed in 200..208 {
+    each_seed(200..208, |seed| {
         let mut world = World::new(3, seed);
         let bad = if seed % 2 == 0 { 0.02 } else { 0.0 };
         world.faults =
@@ -299,7 +300,7 @@ fn churn() {
         for (a, b) in [(0, 1), (1, 2), (2, 0), (0, 0)] {
             world.open(a, b, 20);
         }
-    }
+    });
 }
 
 /// Frames wait in the receiver's hand: up to HAND_MAX are offered, and reading them in any order

@@ -2,6 +2,7 @@
 
 use crate::host::{Allowed, Call, Fault, Found, Owner, Pace, ReadPort, Resolved, World, WritePort};
 use crate::post::{Plan, Queue};
+use cosim::random::each_seed;
 use cosim::verilated::blocks::send::Model;
 use nic_regs::desc::{control, status};
 use nic_regs::frame::{RdmaHeader, Type, flag};
@@ -1322,14 +1323,12 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
 
 #[test]
 fn random_messages() {
-    let seeds = std::env::var("SEEDS").map_or(60, |text| text.parse().unwrap());
-    let first = std::env::var("SEED").map_or(0, |text| text.parse().unwrap());
     let mut seen = BTreeMap::new();
-    for seed in first..first + seeds {
+    each_seed(0..60, |seed| {
         for (kind, count) in run(seed) {
             *seen.entry(kind).or_insert(0) += count;
         }
-    }
+    });
     println!("{seen:#?}");
     for kind in
         ["taken as posted", "push out of reach", "push returns", "push of a VI that stopped"]

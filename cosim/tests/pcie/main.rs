@@ -17,20 +17,9 @@ mod rq;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Runs `body` with a generator for each seed, and names the seed if it panics.
+/// Runs `body` with a generator for each seed.
 fn each_seed(seeds: std::ops::Range<u64>, body: impl Fn(u64, &mut SmallRng)) {
-    struct Note(u64);
-    impl Drop for Note {
-        fn drop(&mut self) {
-            if std::thread::panicking() {
-                println!("failing seed: {}", self.0);
-            }
-        }
-    }
-    for seed in seeds {
-        let _note = Note(seed);
-        body(seed, &mut SmallRng::seed_from_u64(seed));
-    }
+    cosim::random::each_seed(seeds, |seed| body(seed, &mut SmallRng::seed_from_u64(seed)));
 }
 
 /// True in `percent` of the cases.

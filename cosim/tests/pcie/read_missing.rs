@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 #[test]
 fn a_missing_completion_holds_up_its_client_alone() {
     each_seed(0..4, |seed, rng| {
-        let slow = seed as usize;
+        let slow = seed as usize % 4;
         let mut bench = Bench::new(2);
         bench.clients[slow].todo.push_back(Read { address: 0x1_0000, length: 64 });
         while bench.host.owed.is_empty() {

@@ -96,8 +96,8 @@ pub(super) fn token_to_wire(job: &Job, progress: &Progress) -> Result<Vec<Value>
 pub(super) fn wire_to_host(job: &Job, progress: &Progress) -> Result<Vec<Value>, Failure> {
     let setup = Setup { completion_queue: true, ..Setup::default() };
     let mut rig = Rig::new(job, progress, &setup)?;
-    let form = Form::fastest(rig.capabilities());
-    let [payload, status, event, waiting] = messages(&mut rig, form, |[_, receiver]| {
+    // The longest that the rows allow: a push has no room for it.
+    let [payload, status, event, waiting] = messages(&mut rig, Form::Token, |[_, receiver]| {
         let frame = find(receiver, 0, "frame", is_data_in)?;
         let payload = find(receiver, frame.last, "payload write", is_payload)?;
         let status = find(receiver, payload.last, "status write", is_status)?;

@@ -1,0 +1,363 @@
+//! A pair of VIs whose traffic a fence ends in its midst, beside the traffic that is compared.
+//!
+//! How far it comes is timing, so neither its descriptors nor its frames are compared. On each device it
+//! must hold by itself that nothing moves behind the fence (contract 8), that descriptors end in order, that
+//! what is done is whole, and that no byte changes which no message names. The other VIs must not notice.
+
+use super::host::BUS_BASE;
+use super::plan::Pair;
+use super::rig::{Hung, Rig, high, low, node_number, va};
+use crate::random::Random;
+use nic_regs::admin::{AdminStatus, NO_QUEUE, Opcode};
+use nic_regs::desc::{self, ControlSegment, DataSegment, control, status};
+use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
+use nic_regs::vi::{Reliability, rdma};
+use nic_regs::{limits, tpt};
+use std::ops::Range;
+
+/// Its part of a node's memory: first byte. Behind it nothing is compared.
+pub const FENCED_OFFSET: usize = 6 << 20;
+/// Most messages.
+const MOST: usize = 12;
+/// Longest of them, in bytes: two frames.
+const LONGEST: u32 = 4_500;
+/// Bytes for one message, where it comes from and where it goes.
+const STRIDE: usize = 4_608;
+/// Bytes of the region of its data.
+const DATA_BYTES: usize = 2 * MOST * STRIDE;
+/// First descriptor of the send queue; those of the receive queue follow.
+const DESC_OFFSET: usize = FENCED_OFFSET + DATA_BYTES;
+/// Bytes of the region of its descriptors, which are 64 bytes each.
+const DESC_BYTES: usize = 2 * MOST * 64;
+/// Regions of its data and of its descriptors.
+const REGIONS: [u16; 2] = [600, 601];
+/// Its page of doorbells, and the domain of its regions.
+const DOMAIN: u8 = 63;
+/// Its tag.
+const TAG: u16 = 0x7fff;
+
+/// What ends the traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// The region of its data is cleared.
+    Data,
+    /// That of its descriptors.
+    Descriptors,
+    /// The VI is disconnected.
+    Disconnect,
+    /// And destroyed.
+    Destroy,
+}
+
+/// Traffic and its end.
+#[derive(Clone, Debug)]
+pub struct Fenced {
+    /// VI number on both nodes.
+    pub vi: u16,
+    /// Level: a reliable one.
+    pub reliability: Reliability,
+    /// Operation of every send descriptor, see [`control`].
+    pub operation: u16,
+    /// Node that posts them.
+    pub sender: usize,
+    /// Of each message, in bytes.
+    pub lengths: Vec<u32>,
+    /// Node where the fence is.
+    pub node: usize,
+    /// What it is.
+    pub fence: Fence,
+    /// How many messages of each of the other VIs are posted before it.
+    pub after: usize,
+    /// Cycles from the last of these to the fence.
+    pub pause: u64,
+}
+
+impl Fenced {
+    /// Of a number that no VI of the others has.
+    pub(super) fn random(random: &mut Random, others: &[Pair]) -> Self {
+        let mut below = |limit: usize| usize::try_from(random.below(limit as u64)).expect("small");
+        let vi = loop {
+            let vi = u16::try_from(below(limits::VI_COUNT)).expect("a VI");
+            if others.iter().all(|pair| !pair.vi.contains(&vi)) {
+                break vi;
+            }
+        };
+        let operation = [control::OP_SENDRECV, control::OP_RDMA_WRITE, control::OP_RDMA_READ];
+        let longest = [100, 1_000, LONGEST as usize][below(3)];
+        let lengths: Vec<u32> =
+            (0..=below(MOST)).map(|_| u32::try_from(below(longest + 1)).expect("small")).collect();
+        // About as long as all of it takes.
+        let whole = lengths.iter().map(|&length| 100 + length as usize / 6).sum::<usize>();
+        Self {
+            vi,
+            reliability: [Reliability::Delivery, Reliability::Reception][below(2)],
+            operation: operation[below(3)],
+            sender: below(2),
+            node: below(2),
+            fence: [Fence::Data, Fence::Descriptors, Fence::Disconnect, Fence::Destroy][below(4)],
+            after: below(3),
+            pause: below(whole) as u64,
+            lengths,
+        }
+    }
+
+    fn reads(&self) -> bool {
+        self.operation == control::OP_RDMA_READ
+    }
+
+    /// Nodes that the bytes come from and go to.
+    fn way(&self) -> [usize; 2] {
+        let there = [self.sender, 1 - self.sender];
+        if self.reads() { [there[1], there[0]] } else { there }
+    }
+}
+
+/// Where the bytes of message `i` come from.
+fn source(i: usize) -> usize {
+    FENCED_OFFSET + i * STRIDE + i * 3 % 8
+}
+
+/// Where they go.
+fn target(i: usize) -> usize {
+    FENCED_OFFSET + (MOST + i) * STRIDE + i * 5 % 8
+}
+
+fn descriptor(queue: Queue, i: usize) -> usize {
+    DESC_OFFSET + (queue as usize * MOST + i) * 64
+}
+
+/// A command that has to succeed.
+fn command(rig: &mut Rig, node: usize, op: Opcode, index: u16, body: &[u32]) -> Result<(), Hung> {
+    match rig.admin(node, op, index.into(), body)? {
+        (0, _) => Ok(()),
+        (status, _) => Err(Hung(format!("{op:?} {index} on node {node}: status {status}"))),
+    }
+}
+
+/// The run of one.
+pub(super) struct Run<'a> {
+    of: &'a Fenced,
+    generation: u16,
+    /// Data of both nodes before the first message.
+    before: [Vec<u8>; 2],
+    /// What must not change any more, and what it was behind the fence.
+    closed: Option<(Range<usize>, Vec<u8>)>,
+}
+
+impl<'a> Run<'a> {
+    /// Sets it up, with its receives posted.
+    pub(super) fn begin(
+        rig: &mut Rig,
+        of: &'a Fenced,
+        generation: u16,
+        random: &mut Random,
+    ) -> Result<Self, Hung> {
+        let rights = tpt::RIGHT_VALID | tpt::RIGHT_RDMA_WRITE | tpt::RIGHT_RDMA_READ;
+        let allows = rdma::WRITE | rdma::READ;
+        for node in 0..2 {
+            let parts = [(FENCED_OFFSET, DATA_BYTES), (DESC_OFFSET, DESC_BYTES)];
+            for (region, (offset, length)) in REGIONS.into_iter().zip(parts) {
+                let (va, bus) = (va(offset), BUS_BASE + offset as u64);
+                let length = u32::try_from(length).expect("small");
+                let owner = u32::from(TAG) | u32::from(generation) << 16;
+                let rest = u32::from(DOMAIN) | u32::from(rights) << 8;
+                let body = [low(va), high(va), low(bus), high(bus), length, owner, rest];
+                command(rig, node, Opcode::RegionSet, region, &body)?;
+            }
+            let level = (of.reliability as u32) << 8;
+            let body = [
+                u32::from(DOMAIN) | level | u32::from(TAG) << 16,
+                u32::from(NO_QUEUE) * 0x1_0001,
+                limits::MAX_TRANSFER_BYTES,
+                allows,
+            ];
+            command(rig, node, Opcode::ViCreate, of.vi, &body)?;
+            let peer = u32::from(node_number(1 - node)) | u32::from(of.vi) << 16;
+            let connection = u32::from(generation) | allows << rdma::PEER_LSB;
+            command(rig, node, Opcode::ViConnect, of.vi, &[peer, connection])?;
+        }
+        let before = [0, 1].map(|node| {
+            let bytes: Vec<u8> =
+                (0..DATA_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
+            rig.nodes[node].host.put(FENCED_OFFSET, &bytes);
+            rig.nodes[node].host.put(DESC_OFFSET, &[0; DESC_BYTES]);
+            bytes
+        });
+        let run = Self { of, generation, before, closed: None };
+        if of.operation == control::OP_SENDRECV {
+            run.post(rig, 1 - of.sender, Queue::Recv);
+        }
+        Ok(run)
+    }
+
+    /// Posts all sends.
+    pub(super) fn post_sends(&self, rig: &mut Rig) {
+        self.post(rig, self.of.sender, Queue::Send);
+    }
+
+    fn post(&self, rig: &mut Rig, node: usize, queue: Queue) {
+        let handle = |region| tpt::Handle::new(REGIONS[region], self.generation).0;
+        let place = |offset, length| DataSegment { address: va(offset), handle: handle(0), length };
+        let count = self.of.lengths.len();
+        for (i, &length) in self.of.lengths.iter().enumerate() {
+            let segments = match (queue, self.of.operation) {
+                (Queue::Recv, _) => vec![place(target(i), LONGEST)],
+                (_, control::OP_RDMA_WRITE) => vec![place(target(i), 0), place(source(i), length)],
+                (_, control::OP_RDMA_READ) => vec![place(source(i), 0), place(target(i), length)],
+                _ => vec![place(source(i), length)],
+            };
+            let last = i + 1 == count;
+            let control = ControlSegment {
+                next: if last { 0 } else { va(descriptor(queue, i + 1)) },
+                next_handle: if last { 0 } else { handle(1) },
+                seg_count: u16::try_from(segments.len()).expect("two at most"),
+                control: if queue == Queue::Send { self.of.operation } else { 0 },
+                ..ControlSegment::default()
+            };
+            let host = &mut rig.nodes[node].host;
+            host.put(descriptor(queue, i), &control.to_bytes());
+            for (at, segment) in segments.iter().enumerate() {
+                host.put(descriptor(queue, i) + 32 + 16 * at, &segment.to_bytes());
+            }
+        }
+        for i in 0..count {
+            let token = Token {
+                vi: self.of.vi,
+                region: REGIONS[1],
+                offset_64: u32::try_from((descriptor(queue, i) - DESC_OFFSET) / 64).expect("small"),
+                segments: 1 + u8::from(queue == Queue::Send && self.of.operation != 0),
+                queue,
+            };
+            rig.doorbell(node, DOMAIN, TOKEN_OFFSET, token.to_bits());
+        }
+    }
+
+    /// Whether the fence comes when every other VI has posted so many messages.
+    pub(super) fn is_due(&self, posted: usize) -> bool {
+        self.closed.is_none() && posted >= self.of.after
+    }
+
+    /// The fence; from here on nothing may move that it closed.
+    pub(super) fn fence(&mut self, rig: &mut Rig) -> Result<(), Hung> {
+        let Fenced { vi, node, fence, pause, .. } = *self.of;
+        rig.run(pause);
+        let range = match fence {
+            Fence::Data => FENCED_OFFSET..DESC_OFFSET,
+            Fence::Descriptors => DESC_OFFSET..DESC_OFFSET + DESC_BYTES,
+            Fence::Disconnect | Fence::Destroy => FENCED_OFFSET..DESC_OFFSET + DESC_BYTES,
+        };
+        match fence {
+            Fence::Data => command(rig, node, Opcode::RegionClear, REGIONS[0], &[])?,
+            Fence::Descriptors => command(rig, node, Opcode::RegionClear, REGIONS[1], &[])?,
+            Fence::Disconnect | Fence::Destroy => {
+                command(rig, node, Opcode::ViDisconnect, vi, &[])?;
+            }
+        }
+        self.closed = Some((range.clone(), rig.nodes[node].host.memory[range].to_vec()));
+        if fence == Fence::Destroy {
+            destroy(rig, node, vi)?;
+        }
+        Ok(())
+    }
+
+    /// Checks what came of it, when all is at rest, and takes it down.
+    pub(super) fn end(mut self, rig: &mut Rig, quiet: u64) -> Result<(), Hung> {
+        let Fenced { vi, node, fence, .. } = *self.of;
+        let (range, bytes) = self.closed.take().expect("behind the fence");
+        if rig.nodes[node].host.memory[range] != bytes {
+            return Err(self.broken("memory changed behind it"));
+        }
+        self.check_order(rig)?;
+        self.check_bytes(rig)?;
+        let destroyed = |at| at == node && fence == Fence::Destroy;
+        for at in (0..2).filter(|&at| !destroyed(at)) {
+            command(rig, at, Opcode::ViDisconnect, vi, &[])?;
+        }
+        rig.settle(quiet)?;
+        for at in 0..2 {
+            if !destroyed(at) {
+                command(rig, at, Opcode::ViDestroy, vi, &[])?;
+            }
+            for (region, cleared) in REGIONS.into_iter().zip([Fence::Data, Fence::Descriptors]) {
+                if at != node || fence != cleared {
+                    command(rig, at, Opcode::RegionClear, region, &[])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn broken(&self, what: &str) -> Hung {
+        Hung(format!("{:?} of VI {} on node {}: {what}", self.of.fence, self.of.vi, self.of.node))
+    }
+
+    fn status(&self, rig: &Rig, queue: Queue, i: usize) -> u32 {
+        let node = if queue == Queue::Send { self.of.sender } else { 1 - self.of.sender };
+        rig.nodes[node].host.word(descriptor(queue, i) + 28)
+    }
+
+    /// Descriptors end one after the other, and none behind one in error.
+    fn check_order(&self, rig: &Rig) -> Result<(), Hung> {
+        for queue in [Queue::Send, Queue::Recv] {
+            let statuses = (0..self.of.lengths.len()).map(|i| self.status(rig, queue, i));
+            let behind =
+                statuses.skip_while(|s| s & status::DONE != 0 && s & status::ERROR_MASK == 0);
+            if behind.skip(1).any(|status| status != 0) {
+                return Err(self.broken(&format!("{queue:?} queue out of order")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is done is whole, and what no message names is as it was.
+    fn check_bytes(&self, rig: &Rig) -> Result<(), Hung> {
+        let [from, to] = self.of.way();
+        let data = |node: usize| &rig.nodes[node].host.memory[FENCED_OFFSET..DESC_OFFSET];
+        let mut now = data(to).to_vec();
+        for (i, &length) in self.of.lengths.iter().enumerate() {
+            let sent = &self.before[from][source(i) - FENCED_OFFSET..][..length as usize];
+            let place = target(i) - FENCED_OFFSET..target(i) - FENCED_OFFSET + length as usize;
+            let old = &self.before[to][place.clone()];
+            let came = &now[place.clone()];
+            let real = came
+                .iter()
+                .zip(old)
+                .zip(sent)
+                .all(|((came, old), sent)| came == old || came == sent);
+            if !real {
+                return Err(self.broken(&format!("message {i} has bytes that nobody sent")));
+            }
+            let good = |queue| {
+                let bits = self.status(rig, queue, i);
+                bits & status::DONE != 0 && bits & status::ERROR_MASK == 0
+            };
+            let told = self.of.reads() || self.of.reliability == Reliability::Reception;
+            if (good(Queue::Recv) || told && good(Queue::Send)) && came != sent {
+                return Err(self.broken(&format!("message {i} is done and not whole")));
+            }
+            let at =
+                descriptor(Queue::Recv, i) + usize::try_from(desc::LENGTH_OFFSET).expect("small");
+            if good(Queue::Recv) && rig.nodes[to].host.word(at) != length {
+                return Err(self.broken(&format!("message {i} is done with another length")));
+            }
+            now[place].copy_from_slice(old);
+        }
+        if now != self.before[to] || data(from) != self.before[from] {
+            return Err(self.broken("bytes changed that no message names"));
+        }
+        Ok(())
+    }
+}
+
+/// Destroys a VI that may still owe its peer a Fin.
+fn destroy(rig: &mut Rig, node: usize, vi: u16) -> Result<(), Hung> {
+    for _ in 0..1_000 {
+        let (status, _) = rig.admin(node, Opcode::ViDestroy, vi.into(), &[])?;
+        match AdminStatus::from_bits(status) {
+            Some(AdminStatus::Ok) => return Ok(()),
+            Some(AdminStatus::Busy) => rig.run(100),
+            _ => return Err(Hung(format!("ViDestroy {vi} on node {node}: status {status}"))),
+        }
+    }
+    Err(Hung(format!("VI {vi} on node {node} owes its peer something for ever")))
+}
