@@ -100,7 +100,9 @@ impl Model {
             Some(Type::Message) => self.take_message(&staged.frame, staged.incarnation, host),
             Some(kind) => {
                 if self.matches(&header) {
-                    self.stamp_at(header.dst_vi, Stamp::FirstBeatIn, staged.started);
+                    if !matches!(kind, Type::ViAck | Type::ViRefuse | Type::Fin) {
+                        self.stamp_at(header.dst_vi, Stamp::FirstBeatIn, staged.started);
+                    }
                     self.take_vi_frame(kind, &staged.frame, host);
                 } else {
                     self.count(Counter::Unmatched);

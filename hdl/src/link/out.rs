@@ -26,7 +26,7 @@ pub struct LinkOut {
     pub valid: Signal<In, Bit>,
     pub is_first: Signal<In, Bit>,
     pub is_check: Signal<In, Bit>,
-    /// The frame is sampled, if it is a Data frame of this VI.
+    /// The frame is sampled, if it is a Data or RDMA frame of this VI.
     pub may_sample: Signal<In, Bit>,
     pub sample_vi: Signal<In, Bits<16>>,
     pub source_vi: Signal<In, Bits<16>>,
@@ -42,6 +42,8 @@ pub struct LinkOut {
     out_sampled: DFF<Bits<4>>,
     sampled: Signal<Local, Bits<4>>,
     type_data: Num<8, { Type::Data as u64 }>,
+    // The first of those of RDMA.
+    type_write: Num<8, { Type::RdmaWrite as u64 }>,
     is_sampled: Signal<Local, Bit>,
     all_4: Num<4, 15>,
     out_beat: DFF<Bits<64>>,
@@ -79,7 +81,11 @@ impl Logic for LinkOut {
                 (self.source_vi.val().get_bits::<8>(8) == self.sample_vi.val().get_bits::<8>(8))
                     .into(),
             ) << 2)
-            | (bit_cast::<4, 1>((self.kind.val() == self.type_data.val()).into()) << 3);
+            | (bit_cast::<4, 1>(
+                ((self.kind.val() == self.type_data.val())
+                    | (self.kind.val() >= self.type_write.val()))
+                .into(),
+            ) << 3);
         self.moves.next = self.skid.in_ready.val();
         self.step.next = self.moves.val();
         if self.moves.val() {

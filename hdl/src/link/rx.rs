@@ -272,7 +272,10 @@ impl Logic for LinkRx {
             & self.taking.q.val()
             & self.sample_armed.val()
             & (self.position.q.val() == self.one_10.val())
-            & (self.early_kind.val() == self.type_data.val())
+            & (self.is_data.val()
+                | self.is_write.val()
+                | (self.early_kind.val() == self.type_request.val())
+                | (self.early_kind.val() == self.type_last.val()))
             & (self.early_to.val() == self.node.val())
             & (self.in_data.q.val().get_bits::<16>(0) == self.sample_vi.val());
         self.stamp_first_beat_in.next = self.stamp.q.val();

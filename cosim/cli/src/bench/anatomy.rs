@@ -19,12 +19,31 @@ type Moment = (u64, &'static str, &'static str);
 const PIN: &str = "pins";
 const STAMP: &str = "stamp";
 
-const SENDER: [(Stamp, &str); 3] = [
+// The first beat of the frame has a pin too: by it the clocks are set.
+const SENDER: [(Stamp, &str); 4] = [
     (Stamp::Doorbell, "doorbell accepted"),
     (Stamp::Descriptor, "descriptor checked, data asked for"),
     (Stamp::Data, "data on the chip"),
+    (Stamp::LastBeatOut, "frame: last beat out"),
 ];
-const RECEIVER: [(Stamp, &str); 1] = [(Stamp::Matched, "descriptor checked")];
+const RECEIVER: [(Stamp, &str); 3] = [
+    (Stamp::Matched, "descriptor checked"),
+    (Stamp::DataWritten, "payload accepted by the host port"),
+    (Stamp::StatusWritten, "status accepted by the host port"),
+];
+const WRITTEN: [(Stamp, &str); 2] =
+    [(Stamp::Matched, "rights checked"), (Stamp::DataWritten, "payload accepted by the host port")];
+const REQUESTER: [(Stamp, &str); 7] = [
+    (Stamp::Doorbell, "doorbell accepted"),
+    (Stamp::Descriptor, "descriptor checked"),
+    (Stamp::LastBeatOut, "frame: last beat out"),
+    (Stamp::FirstBeatIn, "answer: first beat in"),
+    (Stamp::Matched, "descriptor checked again"),
+    (Stamp::DataWritten, "payload accepted by the host port"),
+    (Stamp::StatusWritten, "status accepted by the host port"),
+];
+const TARGET: [(Stamp, &str); 2] =
+    [(Stamp::Data, "data on the chip"), (Stamp::LastBeatOut, "answer: last beat out")];
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,11 +144,13 @@ fn table(job: &Job, sampled: Sampled) -> Result<Option<String>, Failure> {
             ended(&sender, answer.last, &mut moments)?;
         }
     }
-    // The NIC stamps Data frames alone.
-    if let Sampled::Message(_) = sampled {
-        stamps(&rig.ends[0], Stamp::FirstBeatOut, out.first, &SENDER, &mut moments)?;
-        stamps(&rig.ends[1], Stamp::FirstBeatIn, frame.first, &RECEIVER, &mut moments)?;
-    }
+    let (near, far): (&[_], &[_]) = match sampled {
+        Sampled::Message(_) => (&SENDER, &RECEIVER),
+        Sampled::Write => (&SENDER, &WRITTEN),
+        Sampled::Read => (&REQUESTER, &TARGET),
+    };
+    stamps(&rig.ends[0], Stamp::FirstBeatOut, out.first, near, &mut moments)?;
+    stamps(&rig.ends[1], Stamp::FirstBeatIn, frame.first, far, &mut moments)?;
     // At the same cycle the pins come first.
     moments.sort_by_key(|&(cycle, _, seen)| (cycle, seen == STAMP));
     Ok(Some(text(&moments, sampled)))
