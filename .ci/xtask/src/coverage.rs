@@ -24,6 +24,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     }
     let steps = [
         ("the scenarios", cargo(&folder, &["test", "--package", "tests"], &["--test", "e2e"])),
+        ("the benches of the blocks", benches(&folder)),
         (
             "the lockstep suites",
             cargo(
@@ -43,6 +44,18 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let shown = folder.display().to_string();
     let report = ["--", "cosim", "coverage", &shown];
     exit_code(&mut cargo(&folder, &["run", "--package", "viaduct"], &report))
+}
+
+/// Most benches draw few seeds by themselves.
+fn benches(folder: &Path) -> Command {
+    let mut cargo = workspace::cargo();
+    let features = "rtl,blocks,cosim/coverage";
+    cargo.args(["test", "--package", "cosim", "--release", "--features", features]);
+    for bench in ["admin", "channel", "engine", "event", "pcie", "tpt", "vi"] {
+        cargo.args(["--test", bench]);
+    }
+    cargo.envs(tools::env()).env("VIADUCT_COVERAGE", folder);
+    cargo
 }
 
 fn cargo(folder: &Path, command: &[&str], rest: &[&str]) -> Command {

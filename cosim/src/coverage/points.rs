@@ -29,7 +29,28 @@ pub struct Item {
     pub place: (String, u32),
     /// What moved: `q[3]:0->1`, or `branch_7:0->1`.
     pub remark: String,
+    /// Whether it was seen in the block alone, by its bench.
+    pub alone: bool,
 }
+
+/// Blocks that have a bench, by the folder of their Verilog, and where they are in the NIC.
+const PARTS: [(&str, &str); 15] = [
+    ("Vadmin", "admin"),
+    ("Vanatomy", "csr.anatomy"),
+    ("Vchannel", "channel"),
+    ("Vcounters", "csr.counters"),
+    ("Vcq", "cq"),
+    ("Vcsr", "csr"),
+    ("Vdma_read", "dma_read"),
+    ("Vdma_write", "dma_write"),
+    ("Verror_log", "csr.log"),
+    ("Vevent", "events"),
+    ("Vrecv", "recv"),
+    ("Vrq", "rq"),
+    ("Vsend", "send"),
+    ("Vtpt", "tpt"),
+    ("Vvi", "vis"),
+];
 
 impl Points {
     /// None.
@@ -107,9 +128,24 @@ fn item(key: &str) -> Option<Item> {
         Some(_) => return None,
         None => Kind::Toggle,
     };
-    let path = module.split_once('$').map_or("", |(_, path)| path).replace('$', ".");
-    let place = (field("f")?.to_owned(), field("l")?.parse().ok()?);
-    Some(Item { kind, path, place, remark })
+    let inside = module.split_once('$').map_or("", |(_, path)| path).replace('$', ".");
+    let file = field("f")?;
+    let (path, alone) = match bench(file) {
+        None => (inside, false),
+        Some(block) => {
+            let (_, part) = PARTS.iter().find(|(known, _)| *known == block)?;
+            let parts = [*part, &inside].into_iter().filter(|part| !part.is_empty());
+            (parts.collect::<Vec<_>>().join("."), true)
+        }
+    };
+    let place = (file.to_owned(), field("l")?.parse().ok()?);
+    Some(Item { kind, path, place, remark, alone })
+}
+
+/// The folder of a Verilog file, if it is that of a block alone.
+fn bench(file: &str) -> Option<&str> {
+    let folder = Path::new(file).parent()?.file_name()?.to_str()?;
+    (folder.starts_with('V') && folder != "Vtop").then_some(folder)
 }
 
 #[cfg(test)]
@@ -144,6 +180,18 @@ mod tests {
         assert_eq!((item.kind, item.path.as_str(), ran), (Kind::Toggle, "a.b.c", false));
         assert_eq!((item.place.1, item.remark.as_str()), (12, "q[3]:0->1"));
         assert_eq!(all.items().count(), 1);
+    }
+
+    #[test]
+    fn blocks_alone_are_parts_of_the_nic() {
+        let of = |file: &str, module: &str| {
+            let key = key(&format!("v_toggle/{module}"), "q[3]:0->1").replace("top.v", file);
+            item(&key).map(|item| (item.path, item.alone))
+        };
+        assert_eq!(of("out/Vtop/top.v", "top$send$cut"), Some(("send.cut".into(), false)));
+        assert_eq!(of("out/Vsend/top.v", "top$cut"), Some(("send.cut".into(), true)));
+        assert_eq!(of("out/Vcounters/top.v", "top"), Some(("csr.counters".into(), true)));
+        assert_eq!(of("out/Vfifo_64x4/top.v", "top"), None);
     }
 
     #[test]

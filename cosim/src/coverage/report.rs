@@ -1,6 +1,6 @@
 //! What was run, block by block, and what never was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use super::{Item, Kind, Points, Reasons};
@@ -68,10 +68,18 @@ impl Report {
     #[must_use]
     pub fn new(points: &Points, reasons: &Reasons) -> Self {
         // The same Verilog lies in several places when several programs were built from it.
+        let (alone, whole): (Vec<_>, Vec<_>) = points.items().partition(|(item, _)| item.alone);
         let mut merged: BTreeMap<Item, (String, bool)> = BTreeMap::new();
-        for (mut item, ran) in points.items() {
+        for (mut item, ran) in whole {
             let file = std::mem::take(&mut item.place.0);
             merged.entry(item).or_insert((file, false)).1 |= ran;
+        }
+        // The bench of a block runs the same branch at another place of another file.
+        let name = |item: &Item| (item.kind, item.path.clone(), item.remark.clone());
+        let benched: BTreeSet<_> =
+            alone.into_iter().filter(|(_, ran)| *ran).map(|(item, _)| name(&item)).collect();
+        for (item, (_, ran)) in &mut merged {
+            *ran |= benched.contains(&name(item));
         }
         // Both directions of a bit make one.
         let mut bits: BTreeMap<(String, String), bool> = BTreeMap::new();
@@ -154,5 +162,27 @@ mod tests {
         let missed: Vec<_> = report.missed.iter().map(|m| (m.name.as_str(), m.reason)).collect();
         assert_eq!(missed, [("a.r[1]", Some(0)), ("b: line 7", None)]);
         assert_eq!(report.total(), Row { branches: [0, 1], bits: [1, 2] });
+    }
+
+    #[test]
+    fn what_a_bench_ran_counts_for_the_nic() {
+        let file = std::env::temp_dir().join(format!("viaduct-benched-{}", std::process::id()));
+        let key = |place: &str, line: u32, module: &str, remark: &str, ran: u8| {
+            format!(
+                "C '\u{1}f\u{2}{place}\u{1}l\u{2}{line}\u{1}page\u{2}v_toggle/{module}\u{1}o\u{2}{remark}' {ran}\n"
+            )
+        };
+        let text = [
+            key("Vtop/top.v", 7, "top$vis$a", "branch_0:0->1", 0),
+            key("Vtop/top.v", 8, "top$vis$a", "branch_1:0->1", 0),
+            key("Vvi/top.v", 2, "top$a", "branch_0:0->1", 1),
+            key("Vvi/top.v", 3, "top$a", "branch_9:0->1", 1),
+        ]
+        .concat();
+        fs::write(&file, text).unwrap();
+        let points = Points::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        let report = Report::new(&points, &Reasons::parse("").unwrap());
+        assert_eq!(report.total(), Row { branches: [1, 2], ..Row::default() });
     }
 }

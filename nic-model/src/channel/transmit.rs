@@ -155,7 +155,13 @@ impl Model {
         link.send(self.now, Beat { data: emitter.beats[emitter.at], last });
         emitter.at += 1;
         let (first, header) = (emitter.at == 1, emitter.header);
-        if let Some(header) = header.filter(|h| h.flags & flag::FIRST != 0) {
+        // Frames of a read have no such flag; a stage is stamped once.
+        let begins = |header: &Header| {
+            let kind = Type::from_bits(header.kind);
+            header.flags & flag::FIRST != 0
+                || matches!(kind, Some(Type::ReadRequest | Type::ReadResponse))
+        };
+        if let Some(header) = header.filter(begins) {
             if first {
                 self.stamp(header.src_vi, Stamp::FirstBeatOut);
             }
