@@ -14,13 +14,34 @@ fn model(_node: usize) -> Box<dyn Device> {
     Box::new(Model::with_features(FEATURES))
 }
 
-/// Forgets the phase of every thousandth 8-byte write.
+/// What is wrong with the writes of a [`Mutant`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spoilt {
+    /// A bit of payload of a length that is rare enough to pass for a corner case.
+    Bit,
+    /// Long payload is late: in the end all is as it should be.
+    Time,
+}
+
 struct Mutant {
     inner: Model,
+    spoilt: Spoilt,
+    /// Writes that are late: when they come, and where.
+    late: VecDeque<(u64, u64, Vec<u8>)>,
+}
+
+impl Mutant {
+    fn boxed(spoilt: Spoilt) -> Box<dyn Device> {
+        let inner = Model::with_features(FEATURES);
+        Box::new(Self { inner, spoilt, late: VecDeque::new() })
+    }
 }
 
 struct MutantHost<'a> {
+    now: u64,
     inner: &'a mut dyn HostBus,
+    spoilt: Spoilt,
+    late: &'a mut VecDeque<(u64, u64, Vec<u8>)>,
 }
 
 impl HostBus for MutantHost<'_> {
@@ -30,9 +51,12 @@ impl HostBus for MutantHost<'_> {
 
     fn write(&mut self, address: u64, data: &[u8]) {
         let mut data = data.to_vec();
-        // A payload of a length that is rare enough to pass for a corner case.
-        if data.len() % 8 == 5 {
-            data[0] ^= 1;
+        match self.spoilt {
+            Spoilt::Time if data.len() >= 100 => {
+                return self.late.push_back((self.now + 500, address, data));
+            }
+            Spoilt::Bit if data.len() % 8 == 5 => data[0] ^= 1,
+            _ => {}
         }
         self.inner.write(address, &data);
     }
@@ -52,63 +76,16 @@ impl Device for Mutant {
     }
 
     fn step(&mut self, now: u64, host: &mut dyn HostBus, link: &mut dyn Link) {
-        self.inner.step(now, &mut MutantHost { inner: host }, link);
-    }
-
-    fn busy(&self) -> bool {
-        self.inner.busy()
-    }
-}
-
-/// Writes long payload late: in the end all is as it should be.
-struct Late {
-    inner: Model,
-    waiting: VecDeque<(u64, u64, Vec<u8>)>,
-}
-
-struct LateHost<'a> {
-    now: u64,
-    inner: &'a mut dyn HostBus,
-    waiting: &'a mut VecDeque<(u64, u64, Vec<u8>)>,
-}
-
-impl HostBus for LateHost<'_> {
-    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
-        self.inner.read(address, data)
-    }
-
-    fn write(&mut self, address: u64, data: &[u8]) {
-        if data.len() < 100 {
-            return self.inner.write(address, data);
-        }
-        self.waiting.push_back((self.now + 500, address, data.to_vec()));
-    }
-}
-
-impl Device for Late {
-    fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) {
-        self.inner.bar_write(bar, offset, data);
-    }
-
-    fn bar_read(&mut self, bar: u8, offset: u64, length: usize) {
-        self.inner.bar_read(bar, offset, length);
-    }
-
-    fn bar_response(&mut self) -> Option<u64> {
-        self.inner.bar_response()
-    }
-
-    fn step(&mut self, now: u64, host: &mut dyn HostBus, link: &mut dyn Link) {
-        while self.waiting.front().is_some_and(|&(due, ..)| due <= now) {
-            let (_, address, data) = self.waiting.pop_front().expect("looked at");
+        while self.late.front().is_some_and(|&(due, ..)| due <= now) {
+            let (_, address, data) = self.late.pop_front().expect("looked at");
             host.write(address, &data);
         }
-        let waiting = &mut self.waiting;
-        self.inner.step(now, &mut LateHost { now, inner: host, waiting }, link);
+        let Self { inner, spoilt, late } = self;
+        inner.step(now, &mut MutantHost { now, inner: host, spoilt: *spoilt, late }, link);
     }
 
     fn busy(&self) -> bool {
-        self.inner.busy() || !self.waiting.is_empty()
+        self.inner.busy() || !self.late.is_empty()
     }
 }
 
@@ -122,10 +99,7 @@ fn model_agrees_with_itself() {
 
 #[test]
 fn a_write_behind_a_fence_is_found() {
-    let late = |_| -> Box<dyn Device> {
-        let inner = Model::with_features(FEATURES);
-        Box::new(Late { inner, waiting: VecDeque::new() })
-    };
+    let late = |_| Mutant::boxed(Spoilt::Time);
     let found = (0..40).filter_map(|seed| compare(&settings(seed), model, late).err());
     let behind = found
         .filter(|d| d.second.as_ref().is_some_and(|r| r.is_failure && r.value.contains("behind")));
@@ -135,12 +109,7 @@ fn a_write_behind_a_fence_is_found() {
 #[test]
 fn a_mutant_is_found() {
     let found = (0..40)
-        .filter(|&seed| {
-            let mutant = |_| -> Box<dyn Device> {
-                Box::new(Mutant { inner: Model::with_features(FEATURES) })
-            };
-            compare(&settings(seed), model, mutant).is_err()
-        })
+        .filter(|&seed| compare(&settings(seed), model, |_| Mutant::boxed(Spoilt::Bit)).is_err())
         .count();
     assert!(found > 20, "only {found} of 40 programs find the mutant");
 }
