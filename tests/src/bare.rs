@@ -72,7 +72,7 @@ impl Bare {
             device(kind, &seeds(n))
         });
         let mut this = Self {
-            rig: Rig::new(devices, 20, &Faults::default(), 11),
+            rig: Rig::new(devices, 20, &Faults::default()),
             kind,
             host: host.clone(),
             registers: Vec::new(),

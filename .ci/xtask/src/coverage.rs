@@ -10,7 +10,13 @@ use crate::{Outcome, exit_code, workspace};
 /// Seeds of each lockstep suite, unless said otherwise.
 const SEEDS: &str = "20";
 
-/// Runs all scenarios and the lockstep suites, then `viaduct cosim coverage`.
+/// The benches of the blocks.
+const BENCHES: [&str; 14] = [
+    "--test", "admin", "--test", "channel", "--test", "engine", "--test", "event", "--test",
+    "pcie", "--test", "tpt", "--test", "vi",
+];
+
+/// Runs all scenarios, the benches and the lockstep suites, then `viaduct cosim coverage`.
 pub(crate) fn run(args: &[String]) -> Outcome {
     let seeds = match args {
         [] => SEEDS,
@@ -24,7 +30,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     }
     let steps = [
         ("the scenarios", cargo(&folder, &["test", "--package", "tests"], &["--test", "e2e"])),
-        ("the benches of the blocks", benches(&folder)),
+        (
+            "the benches of the blocks",
+            cargo(&folder, &["test", "--package", "cosim", "--features", "blocks"], &BENCHES),
+        ),
         (
             "the lockstep suites",
             cargo(
@@ -44,18 +53,6 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let shown = folder.display().to_string();
     let report = ["--", "cosim", "coverage", &shown];
     exit_code(&mut cargo(&folder, &["run", "--package", "viaduct"], &report))
-}
-
-/// Most benches draw few seeds by themselves.
-fn benches(folder: &Path) -> Command {
-    let mut cargo = workspace::cargo();
-    let features = "rtl,blocks,cosim/coverage";
-    cargo.args(["test", "--package", "cosim", "--release", "--features", features]);
-    for bench in ["admin", "channel", "engine", "event", "pcie", "tpt", "vi"] {
-        cargo.args(["--test", bench]);
-    }
-    cargo.envs(tools::env()).env("VIADUCT_COVERAGE", folder);
-    cargo
 }
 
 fn cargo(folder: &Path, command: &[&str], rest: &[&str]) -> Command {

@@ -173,6 +173,20 @@ pub struct Plan {
     pub event_log2: u32,
 }
 
+impl Plan {
+    /// Whether a fence ends traffic in any phase.
+    #[must_use]
+    pub fn has_fences(&self) -> bool {
+        self.fenced.iter().any(Option::is_some)
+    }
+
+    /// VI of the traffic that a fence ends in this phase.
+    #[must_use]
+    pub fn fenced_vi(&self, phase: usize) -> Option<u16> {
+        self.fenced[phase].as_ref().map(|fenced| fenced.vi)
+    }
+}
+
 /// A host access that the device must refuse.
 #[derive(Clone, Copy, Debug)]
 pub struct Poke {

@@ -90,7 +90,7 @@ pub struct Rig {
     wire: Wire,
     /// Cycles since the start.
     pub now: u64,
-    /// Log2 of the entries of the other event rings.
+    /// Log2 of the entries of the other event rings, once they are there.
     event_log2: u32,
     last_activity: u64,
 }
@@ -114,14 +114,9 @@ impl std::fmt::Display for Hung {
 impl std::error::Error for Hung {}
 
 impl Rig {
-    /// Two devices on a wire with this latency in cycles, and event rings of 2^`event_log2` entries.
+    /// Two devices on a wire with this latency in cycles.
     #[must_use]
-    pub fn new(
-        devices: [Box<dyn Device>; 2],
-        latency: u64,
-        faults: &Faults,
-        event_log2: u32,
-    ) -> Self {
+    pub fn new(devices: [Box<dyn Device>; 2], latency: u64, faults: &Faults) -> Self {
         let node = |device| Node {
             device,
             host: Host::new(MEMORY_BYTES),
@@ -134,7 +129,7 @@ impl Rig {
             nodes: devices.map(node),
             wire: Wire::with_faults(latency, faults),
             now: 0,
-            event_log2,
+            event_log2: 0,
             last_activity: 0,
         }
     }
@@ -247,11 +242,13 @@ impl Rig {
         Err(Hung(format!("{opcode:?} {index} on node {node} does not complete")))
     }
 
-    /// Brings both nodes up and opens the channel between them.
+    /// Brings both nodes up, with event rings of 2^`event_log2` entries (but for messages), and opens
+    /// the channel between them.
     ///
     /// # Errors
     /// [`Hung`] if a device does not answer.
-    pub fn bring_up(&mut self, retry_timeout: u32) -> Result<(), Hung> {
+    pub fn bring_up(&mut self, retry_timeout: u32, event_log2: u32) -> Result<(), Hung> {
+        self.event_log2 = event_log2;
         for node in 0..2 {
             while self.read32(node, csr::STATUS::OFFSET)? & csr::STATUS::READY.mask() == 0 {
                 if self.now > 1_000_000 {

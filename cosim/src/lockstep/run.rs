@@ -97,8 +97,6 @@ struct Run<'a> {
     quiet: u64,
     /// Interrupts of each vector that were recorded.
     interrupts: [[u64; 4]; 2],
-    /// VI of the phase's traffic that a fence ends.
-    fenced: Option<u16>,
 }
 
 /// Runs a plan on two devices. The last record tells of a failure, if there was one.
@@ -112,7 +110,7 @@ pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) 
     };
     let lossy = settings.loss > 0.0 || settings.corrupt > 0.0;
     let mut run = Run {
-        rig: Rig::new(devices, settings.latency, &faults, plan.event_log2),
+        rig: Rig::new(devices, settings.latency, &faults),
         plan,
         records: Vec::new(),
         connection: 1,
@@ -123,7 +121,6 @@ pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) 
         // Longer than the pause before a retransmission, where there is any.
         quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 1_500 },
         interrupts: [[0; 4]; 2],
-        fenced: None,
     };
     if let Err(Hung(value)) = run.all() {
         run.records.push(Record { what: "failure".into(), value, is_failure: true });
@@ -160,7 +157,7 @@ impl<'a> Run<'a> {
     }
 
     fn all(&mut self) -> Result<(), Hung> {
-        self.rig.bring_up(RETRY_TIMEOUT)?;
+        self.rig.bring_up(RETRY_TIMEOUT, self.plan.event_log2)?;
         self.create()?;
         for phase in 0..self.plan.phases.len() {
             self.phase(phase)?;
@@ -285,7 +282,6 @@ impl<'a> Run<'a> {
     fn begin_fenced(&mut self, phase: usize) -> Result<Option<fenced::Run<'a>>, Hung> {
         let plan = self.plan;
         let Some(of) = &plan.fenced[phase] else { return Ok(None) };
-        self.fenced = Some(of.vi);
         let mut random = Random::new(plan_seed(plan.seed, [phase, 0, 0xfe]));
         let generation = u16::try_from(phase + 1).expect("few phases");
         fenced::Run::begin(&mut self.rig, of, generation, &mut random).map(Some)
@@ -392,7 +388,7 @@ impl<'a> Run<'a> {
                 format!("status {:#x} length {} immediate {:#x}", word(28), word(24), word(20));
             self.record(&what, &value);
         }
-        let with_fences = self.plan.fenced.iter().any(Option::is_some);
+        let with_fences = self.plan.has_fences();
         for node in 0..2 {
             self.observe_interrupts(phase, node);
             self.observe_events(phase, node)?;
@@ -421,7 +417,7 @@ impl<'a> Run<'a> {
 
     /// A queue that was armed and got a record has interrupted once.
     fn observe_interrupts(&mut self, phase: usize, node: usize) {
-        let with_fences = self.plan.fenced.iter().any(Option::is_some);
+        let with_fences = self.plan.has_fences();
         let seen = *self.rig.nodes[node].host.interrupts.first_chunk::<4>().expect("32 vectors");
         let mut new = [0; 4];
         for queue in usize::from(with_fences)..4 {
@@ -433,6 +429,7 @@ impl<'a> Run<'a> {
 
     /// Reads all events, also those that had no room yet.
     fn observe_events(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
+        let fenced = self.plan.fenced_vi(phase);
         let mut completions: BTreeMap<(u8, u16), u32> = BTreeMap::new();
         let mut others = Vec::new();
         loop {
@@ -445,7 +442,7 @@ impl<'a> Run<'a> {
             for (queue, (event, message)) in events {
                 if queue == 1 || queue == 2 {
                     *completions.entry((event.kind, event.index)).or_default() += event.word1;
-                } else if event.kind != Kind::ViError as u8 || Some(event.index) != self.fenced {
+                } else if event.kind != Kind::ViError as u8 || Some(event.index) != fenced {
                     let head = message.first_chunk::<8>();
                     others.push(format!(
                         "kind {} index {} {:#x} {:#x} {head:x?}",
@@ -486,7 +483,7 @@ impl<'a> Run<'a> {
             if sequenced && !self.sequences[node].insert((head.tag, head.sequence)) {
                 continue;
             }
-            if Some(head.src_vi) == self.fenced {
+            if Some(head.src_vi) == self.plan.fenced_vi(phase) {
                 continue;
             }
             let digest = by_vi.entry(head.src_vi).or_default();

@@ -19,28 +19,27 @@ type Moment = (u64, &'static str, &'static str);
 const PIN: &str = "pins";
 const STAMP: &str = "stamp";
 
+const DOORBELL: (Stamp, &str) = (Stamp::Doorbell, "doorbell accepted");
+const SENT: (Stamp, &str) = (Stamp::LastBeatOut, "frame: last beat out");
+const PAYLOAD: (Stamp, &str) = (Stamp::DataWritten, "payload accepted by the host port");
+const STATUS: (Stamp, &str) = (Stamp::StatusWritten, "status accepted by the host port");
 // The first beat of the frame has a pin too: by it the clocks are set.
 const SENDER: [(Stamp, &str); 4] = [
-    (Stamp::Doorbell, "doorbell accepted"),
+    DOORBELL,
     (Stamp::Descriptor, "descriptor checked, data asked for"),
     (Stamp::Data, "data on the chip"),
-    (Stamp::LastBeatOut, "frame: last beat out"),
+    SENT,
 ];
-const RECEIVER: [(Stamp, &str); 3] = [
-    (Stamp::Matched, "descriptor checked"),
-    (Stamp::DataWritten, "payload accepted by the host port"),
-    (Stamp::StatusWritten, "status accepted by the host port"),
-];
-const WRITTEN: [(Stamp, &str); 2] =
-    [(Stamp::Matched, "rights checked"), (Stamp::DataWritten, "payload accepted by the host port")];
+const RECEIVER: [(Stamp, &str); 3] = [(Stamp::Matched, "descriptor checked"), PAYLOAD, STATUS];
+const WRITTEN: [(Stamp, &str); 2] = [(Stamp::Matched, "rights checked"), PAYLOAD];
 const REQUESTER: [(Stamp, &str); 7] = [
-    (Stamp::Doorbell, "doorbell accepted"),
+    DOORBELL,
     (Stamp::Descriptor, "descriptor checked"),
-    (Stamp::LastBeatOut, "frame: last beat out"),
+    SENT,
     (Stamp::FirstBeatIn, "answer: first beat in"),
     (Stamp::Matched, "descriptor checked again"),
-    (Stamp::DataWritten, "payload accepted by the host port"),
-    (Stamp::StatusWritten, "status accepted by the host port"),
+    PAYLOAD,
+    STATUS,
 ];
 const TARGET: [(Stamp, &str); 2] =
     [(Stamp::Data, "data on the chip"), (Stamp::LastBeatOut, "answer: last beat out")];
