@@ -1,17 +1,16 @@
 //! Completions that are slow, split, out of order, late, missing, aborted or poisoned. Only the RTL
 //! has them: the model's reads answer at once.
 
-use cosim::lockstep::rig::FREE_OFFSET;
+use crate::fence::Cleared;
 use cosim::root_complex::HostSettings;
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::csr::{PCIE, READ_TIMEOUT, STATUS};
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
-use nic_regs::tpt::Handle;
 use nic_regs::vi::{Reliability as Level, State};
 use tests::bare::{Bare, command};
-use tests::vi::{BareVi, Posted, region_body};
+use tests::vi::{BareVi, Posted};
 use tests::{Buffer, DeviceKind, LEVELS, LONG, Pair, Setup, on_rtl, pattern};
 
 /// Messages of every kind of length, both ways, at each level, arrive whole.
@@ -228,37 +227,14 @@ fn completions_that_all_come_after_the_time_out(kind: DeviceKind) {
     bare.assert_no_stray_writes();
 }
 
-/// Clears the region of a message in its midst, at the sender or the receiver. How long that took;
-/// None if the admin ring missed a completion.
+/// Clears the region of a message in its midst. How many cycles that took; None if the admin ring
+/// missed a completion.
 fn fence_amid(bare: &mut Bare, node: usize, delay: u64) -> Option<u64> {
     bare.bring_up()?;
-    bare.try_register()?;
-    let mut vis = bare.try_connected(Level::Delivery, 9, 0)?;
-    let data: Vec<u8> = pattern(60_000, 1).iter().map(|byte| byte & 0x7f).collect();
-    let places = [0, 1].map(|node: usize| vis[node].data_offset());
-    let own = Handle::new(700, 2);
-    let body = region_body(places[node] - FREE_OFFSET, data.len(), own);
-    bare.try_ok(node, Opcode::RegionSet, 700, &body)?;
-    let mut segments = [0, 1].map(|node| vis[node].segment(0, data.len()));
-    segments[node].handle = own.0;
-    bare.host_mut(0).put(places[0], &data);
-    bare.host_mut(1).memory[places[1]..places[1] + data.len()].fill(0);
-    vis[1].post(bare, Queue::Recv, &segments[1..]);
-    vis[0].post(bare, Queue::Send, &segments[..1]);
-    bare.rig.run(delay);
-    let start = bare.rig.now;
-    bare.try_ok(node, Opcode::RegionClear, 700, &[])?;
-    let cycles = bare.rig.now - start;
-    // From now on the memory belongs to somebody else.
-    bare.host_mut(node).memory[places[node]..places[node] + data.len()].fill(0xff);
+    let cleared = Cleared::amid(bare, node, delay)?;
     bare.rig.run(10_000);
-    let received = &bare.host(1).memory[places[1]..places[1] + data.len()];
-    let (ours, what) = if node == 0 { (false, "read") } else { (true, "written") };
-    assert!(
-        received.iter().all(|&byte| (byte == 0xff) == ours),
-        "{what} behind the fence: {delay}"
-    );
-    Some(cycles)
+    cleared.assert_left_alone(bare);
+    Some(cleared.cycles)
 }
 
 /// A fence waits for a read whose completion is missing, but not for ever.

@@ -217,18 +217,18 @@ fn socket(folder: &Path, node: u8) -> PathBuf {
     folder.join(format!("nic{node}.sock"))
 }
 
-/// Tries until nobody else has the NIC. A program that another test starts holds copies of all
-/// descriptors for a moment, and with them a connection that was closed here.
+/// Tries until nobody else has what was let go here. A program that another test starts holds copies
+/// of all descriptors for a moment, and with them a connection that was closed here.
 ///
 /// # Panics
-/// If that takes ten seconds.
-pub fn when_free<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+/// If `what` is still in use after ten seconds.
+pub fn when_free<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(10);
     loop {
         if let Some(free) = attempt() {
             return free;
         }
-        assert!(Instant::now() < end, "the NIC stays in use");
+        assert!(Instant::now() < end, "still in use: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -239,7 +239,7 @@ pub fn when_free<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
 /// If it is not there.
 #[must_use]
 pub fn connect(folder: &Path, node: u8) -> (Arc<VfioUserBus>, NicConfig) {
-    let bus = when_free(|| match VfioUserBus::connect(&socket(folder, node)) {
+    let bus = when_free("the NIC", || match VfioUserBus::connect(&socket(folder, node)) {
         Err(Error::InUse { .. }) => None,
         bus => Some(bus.expect("a simulator")),
     });

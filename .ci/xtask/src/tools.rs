@@ -182,6 +182,10 @@ fn ensure_venv() -> Result<(), String> {
         return Ok(());
     }
     println!("  making a Python environment");
+    // The wheels of every toolset go with the old one.
+    for set in Toolset::ALL.into_iter().filter(|set| !set.pins().is_empty()) {
+        let _ = fs::remove_file(set.stamp());
+    }
     let _ = fs::remove_dir_all(venv());
     let output =
         Command::new("python3").args(["-m", "venv"]).arg(venv()).output().map_err(|error| {

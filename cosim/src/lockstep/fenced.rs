@@ -4,9 +4,8 @@
 //! must hold by itself that nothing moves behind the fence (contract 8), that descriptors end in order, that
 //! what is done is whole, and that no byte changes which no message names. The other VIs must not notice.
 
-use super::host::BUS_BASE;
 use super::plan::Pair;
-use super::rig::{Hung, Rig, high, low, node_number, va};
+use super::rig::{Hung, Region, Rig, node_number, va};
 use crate::random::Random;
 use nic_regs::admin::{AdminStatus, NO_QUEUE, Opcode};
 use nic_regs::desc::{self, ControlSegment, DataSegment, control, status};
@@ -156,12 +155,9 @@ impl<'a> Run<'a> {
         let allows = rdma::WRITE | rdma::READ;
         for node in 0..2 {
             let parts = [(FENCED_OFFSET, DATA_BYTES), (DESC_OFFSET, DESC_BYTES)];
-            for (region, (offset, length)) in REGIONS.into_iter().zip(parts) {
-                let (va, bus) = (va(offset), BUS_BASE + offset as u64);
-                let length = u32::try_from(length).expect("small");
-                let owner = u32::from(TAG) | u32::from(generation) << 16;
-                let rest = u32::from(DOMAIN) | u32::from(rights) << 8;
-                let body = [low(va), high(va), low(bus), high(bus), length, owner, rest];
+            for (region, (offset, bytes)) in REGIONS.into_iter().zip(parts) {
+                let (tag, domain) = (TAG, DOMAIN);
+                let body = Region { offset, bytes, tag, generation, domain, rights }.body();
                 command(rig, node, Opcode::RegionSet, region, &body)?;
             }
             let level = (of.reliability as u32) << 8;

@@ -337,6 +337,43 @@ impl Rig {
     }
 }
 
+/// A part of a node's memory, as a region.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// Its first byte.
+    pub offset: usize,
+    /// Its length.
+    pub bytes: usize,
+    /// Protection tag.
+    pub tag: u16,
+    /// Generation of its handle.
+    pub generation: u16,
+    /// Domain.
+    pub domain: u8,
+    /// Rights (`nic_regs::tpt`).
+    pub rights: u8,
+}
+
+impl Region {
+    /// What RegionSet takes.
+    ///
+    /// # Panics
+    /// If it is longer than a region may be.
+    #[must_use]
+    pub fn body(&self) -> [u32; 7] {
+        let (va, bus) = (va(self.offset), BUS_BASE + self.offset as u64);
+        [
+            low(va),
+            high(va),
+            low(bus),
+            high(bus),
+            u32::try_from(self.bytes).expect("a region's length"),
+            u32::from(self.tag) | u32::from(self.generation) << 16,
+            u32::from(self.domain) | u32::from(self.rights) << 8,
+        ]
+    }
+}
+
 /// Node number of node 0 or 1.
 #[must_use]
 pub fn node_number(node: usize) -> u8 {

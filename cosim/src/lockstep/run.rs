@@ -1,12 +1,11 @@
 //! Executes a plan on a rig and records what can be seen.
 
 use super::fenced::{self, FENCED_OFFSET};
-use super::host::BUS_BASE;
 use super::plan::{
     DATA_BYTES, Message, Pair, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Spec, Traffic, Wrong,
 };
 use super::push;
-use super::rig::{FREE_OFFSET, Hung, MEMORY_BYTES, Rig, header, high, low, node_number, va};
+use super::rig::{FREE_OFFSET, Hung, MEMORY_BYTES, Region, Rig, header, node_number, va};
 use crate::random::Random;
 use nic_model::device::Device;
 use nic_model::link::Faults;
@@ -169,30 +168,25 @@ impl<'a> Run<'a> {
     /// connections.
     fn create(&mut self) -> Result<(), Hung> {
         for node in 0..2 {
-            let (va, bus) = (va(FREE_OFFSET), BUS_BASE + FREE_OFFSET as u64);
-            let body = [low(va), high(va), low(bus), high(bus), 1 << 20, 0xffff | 1 << 16, 0x100];
+            let rights = tpt::RIGHT_VALID;
+            let (offset, bytes) = (FREE_OFFSET, 1 << 20);
+            let body =
+                Region { offset, bytes, tag: 0xffff, generation: 1, domain: 0, rights }.body();
             self.admin(node, Opcode::RegionSet, 1000, &body)?;
         }
         for (n, pair) in self.plan.pairs.iter().enumerate() {
             for node in 0..2 {
-                for (region, offset, length) in [
+                for (region, offset, bytes) in [
                     (2 * n, area(n), DATA_BYTES),
                     (2 * n + 1, slot(n, Queue::Send, 0), 2 * SLOTS * SLOT_BYTES),
                     (ABSENT + n, MEMORY_BYTES, DATA_BYTES),
                 ] {
-                    let bus = BUS_BASE + offset as u64;
                     let both = tpt::RIGHT_RDMA_WRITE | tpt::RIGHT_RDMA_READ;
                     let remote = if region == 2 * n + 1 { 0 } else { both };
                     let rights = tpt::RIGHT_VALID | remote;
-                    let body = [
-                        low(va(offset)),
-                        high(va(offset)),
-                        low(bus),
-                        high(bus),
-                        u32::try_from(length).expect("small"),
-                        u32::from(pair.tag[node]) | generation(n) << 16,
-                        u32::from(pair.domain[node]) | u32::from(rights) << 8,
-                    ];
+                    let (tag, domain) = (pair.tag[node], pair.domain[node]);
+                    let generation = generation(n);
+                    let body = Region { offset, bytes, tag, generation, domain, rights }.body();
                     let index = u32::try_from(region).expect("small");
                     self.admin(node, Opcode::RegionSet, index, &body)?;
                 }
@@ -359,7 +353,7 @@ impl<'a> Run<'a> {
             next += 1 << 26;
         }
         if let Some(&tail) = self.tail.get(&(node, n, queue as u8)) {
-            let handle = tpt::Handle::new(region, u16::try_from(generation(n)).expect("small"));
+            let handle = tpt::Handle::new(region, generation(n));
             self.rig.nodes[node].host.put(tail, &next.to_le_bytes());
             self.rig.nodes[node].host.put(tail + 8, &handle.0.to_le_bytes());
         }
@@ -560,7 +554,7 @@ impl<'a> Run<'a> {
 /// A segment that names `length` bytes (one, for its place alone) of a pair's data area.
 fn place(n: usize, offset: u64, length: u32, wrong: Wrong) -> DataSegment {
     let region = u16::try_from(2 * n).expect("small");
-    let mut handle = tpt::Handle::new(region, u16::try_from(generation(n)).expect("small"));
+    let mut handle = tpt::Handle::new(region, generation(n));
     let mut address = va(area(n)) + offset;
     match wrong {
         Wrong::Nothing => {}
@@ -596,6 +590,6 @@ fn remote(n: usize, remote: &Remote) -> DataSegment {
     DataSegment { length: remote.reserved, ..place(n, remote.offset, 0, remote.wrong) }
 }
 
-fn generation(pair: usize) -> u32 {
-    u32::try_from(pair).expect("small") * 7 + 3
+fn generation(pair: usize) -> u16 {
+    u16::try_from(pair).expect("small") * 7 + 3
 }

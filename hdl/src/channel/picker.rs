@@ -2,7 +2,7 @@
 //! lowest group.
 //!
 //! Fairness is by rounds: a peer that was taken is out until no other one is left that wants; so
-//! nobody waits for more than 63 others. A carry chain over 64 peers, as in
+//! nobody is passed by another one more than twice. A carry chain over 64 peers, as in
 //! [`crate::leaf::RoundRobin`], would be the longest path of the channel.
 use super::num::Num;
 use crate::leaf::FirstOne;

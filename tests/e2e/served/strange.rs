@@ -60,7 +60,7 @@ impl Raw {
 
     /// One that has the NIC.
     fn owner(path: &Path) -> Self {
-        when_free(|| {
+        when_free("the NIC", || {
             let mut raw = Self::connect(path);
             match raw.ask(Command::Version as u16, &Version::OWN.to_bytes(false)) {
                 Some(errno::BUSY) => None,
@@ -436,8 +436,9 @@ fn clients_that_say_anything_leave_nothing() {
     // The NIC is another program's at once; the server hears of the last stranger before.
     drop(simulator.open(2));
     caller.call(&pattern(3000, 1));
-    // Descriptors of clients that are gone.
-    when_free(|| (open_files(&mut simulator) == before).then_some(()));
+    when_free("descriptors of clients that are gone", || {
+        (open_files(&mut simulator) == before).then_some(())
+    });
     drop((caller, node));
     echo.stop();
     simulator.stop();

@@ -18,6 +18,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) -> Result<(), String> 
         }
     }
     block_documents(tree, findings);
+    page_chapters(tree, findings)?;
     let plan = Path::new(TEST_PLAN);
     if tree.files.iter().any(|file| file == plan)
         && let Some(text) = read_text(plan)?
@@ -73,6 +74,41 @@ fn block_documents(tree: &Tree, findings: &mut Findings) {
             findings.warn(&source.path, 0, "block-document", message);
         }
     }
+}
+
+/// The chapters of a block's page, in their order.
+const CHAPTERS: [&str; 9] = [
+    "Purpose",
+    "Symbol",
+    "Interface",
+    "Theory of operation",
+    "Limits and rejected inputs",
+    "What is not obvious",
+    "Verification",
+    "When it hangs",
+    "Cost",
+];
+
+/// The chapters that a page lacks at its beginning, or has in another order.
+fn wrong_chapter(page: &str) -> Option<String> {
+    let mut chapters = page.lines().filter_map(|line| line.strip_prefix("## "));
+    CHAPTERS.iter().enumerate().find_map(|(at, name)| {
+        let due = format!("{}. {name}", at + 1);
+        (chapters.next() != Some(&due)).then_some(due)
+    })
+}
+
+/// Each page of `hdl/doc` has the same chapters.
+fn page_chapters(tree: &Tree, findings: &mut Findings) -> Result<(), String> {
+    for path in tree.files.iter().filter(|path| path.starts_with("hdl/doc")) {
+        if let Some(text) = read_text(path)?
+            && let Some(due) = wrong_chapter(&text)
+        {
+            let message = format!("the chapter `## {due}` is missing or not in its place");
+            findings.error(path, 0, "page-chapters", message);
+        }
+    }
+    Ok(())
 }
 
 /// The section of the plan whose rows are in C; a test of the command compares it with them.
@@ -134,6 +170,16 @@ mod tests {
                         hdl = { path = \"hdl\" }\n# Why.\nclap = \"4\"\nrand = \"1\"\n\
                         [profile.dev]\nopt-level = 1\n";
         assert_eq!(unexplained_dependencies(manifest), [(7, "rand".to_owned())]);
+    }
+
+    #[test]
+    fn chapters_are_all_there_in_their_order() {
+        let page: String =
+            (1..).zip(CHAPTERS).map(|(at, name)| format!("## {at}. {name}\ntext\n")).collect();
+        assert_eq!(wrong_chapter(&format!("# block\n\n{page}## 10. More\n")), None);
+        let swapped = page.replace("Symbol", "Interface");
+        assert_eq!(wrong_chapter(&swapped), Some("2. Symbol".to_owned()));
+        assert_eq!(wrong_chapter("## 1. Purpose\n"), Some("2. Symbol".to_owned()));
     }
 
     #[test]

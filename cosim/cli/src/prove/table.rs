@@ -99,6 +99,28 @@ pub(crate) const PROOFS: &[Proof] = &[
         ],
     },
     Proof {
+        name: "picker",
+        module: "top$channel$hub$turns$tx_picker",
+        fragment: include_str!("../../../prove/picker.sv"),
+        defines: &[],
+        shortened: &[],
+        opened: &[],
+        induction: 3,
+        cycles: 32,
+        mutations: &[
+            mutation("winner-again", "round$d = round$q & kept;", "round$d = round$q;"),
+            mutation("no-new-round", "if (filled$q == zero_8) begin", "if (1'b0) begin"),
+            mutation("round-early", "if (filled$q == zero_8) begin", "if (1'b1) begin"),
+            mutation("group-of-another", "lowest$q[(shift)+:(3)]", "lowest$q[2:0]"),
+            mutation(
+                "left-stays",
+                "if (left$q) begin\n            any$d = 1'b0;",
+                "if (left$q) begin",
+            ),
+            mutation("chosen-anew", "else if (~any$q) begin", "else begin"),
+        ],
+    },
+    Proof {
         name: "work-queue",
         module: "top$vis$send_side$work_queue",
         fragment: include_str!("../../../prove/work_queue.sv"),
