@@ -154,6 +154,23 @@ fn keepalive() {
     world.until(10_000, "both die", |world| world.nodes.iter().all(|node| !node.kills.is_empty()));
 }
 
+/// A peer that is still Opening sends nothing but its SYN: it is there.
+#[test]
+fn a_syn_again_is_heard() {
+    let mut single = Single::opened(36);
+    single.0.nodes[0].model.inputs.keepalive = 5_000;
+    single.0.nodes[0].model.inputs.retry_limit = 3;
+    single.put(from_peer(Type::Ack), &[]);
+    for _ in 0..5 {
+        single.0.run(12_000);
+        single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
+    }
+    single.0.run(12_000);
+    assert_eq!(single.query(1), PeerState::Open);
+    single.0.until(6_000, "death", |world| !world.nodes[0].kills.is_empty());
+    single.expect_down(PeerDownReason::Dead);
+}
+
 /// The only Ack that gives credits back is lost: without keepalive, too, it comes again.
 #[test]
 fn lost_credits_come_again() {
@@ -330,6 +347,46 @@ fn events() {
     single.0.run(2_000);
     single.0.nodes[0].model.inputs.error_queue_valid = 1;
     assert!(single.take_events().is_empty() && single.query(1) == PeerState::Closed);
+}
+
+#[test]
+fn the_longest_time_out() {
+    let mut single = Single::opened(35);
+    single.0.nodes[0].model.inputs.retry_limit = 15;
+    single.0.nodes[0].model.inputs.retry_timeout = 16;
+    assert_eq!(single.offer(1, Type::Data, 8, true), Outcome::Committed);
+    single.0.until(400_000, "thirteen tries", |world| world.seen.len() == 13);
+    // Doubled so often it is beyond the timer: as long as that can tell, and not what is left of it.
+    single.0.nodes[0].model.inputs.retry_timeout = 0x0080_0000;
+    single.0.seen.clear();
+    single.0.run(200_000);
+    assert!(single.sent().is_empty());
+    single.0.nodes[0].model.inputs.retry_timeout = 16;
+    single.0.until(400_000, "the next try", |world| !world.seen.is_empty());
+    assert_eq!(single.query(1), PeerState::Open);
+}
+
+#[test]
+fn a_full_queue_of_any_number() {
+    let mut single = Single::opened(34);
+    let mut full = |queue, header: Header| {
+        let node = &mut single.0.nodes[0];
+        node.model.inputs.error_queue = queue;
+        node.events_full = true;
+        single.put(header, &[]);
+        single.0.run(500);
+        single.0.nodes[0].events_full = false;
+        single.0.nodes[0].drain = Some(queue ^ 0x100);
+        assert!(single.take_events().is_empty(), "queue {queue:#x} has no room yet");
+        single.0.nodes[0].drain = Some(queue);
+        single.take_events()
+    };
+    for queue in [0xffff, 0, 0xa5a5] {
+        let refused = full(queue, from_peer(Type::MessageRefused));
+        assert_eq!(refused, [(Kind::MessageRefused, 1, 0)]);
+    }
+    let reset = PeerDownReason::Reset as u32;
+    assert_eq!(full(0x5a5a, from_peer(Type::Rst)), [(Kind::PeerDown, 1, reset)]);
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn exchange(seed: u64, load: &Load) -> World {
     world.faults = load.faults;
     for node in &mut world.nodes {
         node.manners = load.manners;
-        node.model.inputs.keepalive = 20_000;
+        node.model.inputs.keepalive = 0;
         node.model.inputs.retry_limit = 15;
         // Three nodes can queue more than the default time-out in front of a fourth.
         node.model.inputs.retry_timeout = 8_000;
@@ -83,6 +83,10 @@ fn exchange(seed: u64, load: &Load) -> World {
                 world.open(a, b, load.credits);
             }
         }
+    }
+    // Not before: while the time of SYNs doubles, an unlucky peer is silent for as many periods.
+    for node in &mut world.nodes {
+        node.model.inputs.keepalive = 20_000;
     }
     for serial in 0..load.frames {
         for a in 0..load.nodes {

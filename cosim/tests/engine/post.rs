@@ -351,6 +351,22 @@ impl Queue {
         }
     }
 
+    /// Software writes nonsense over the head, which is in use.
+    pub(crate) fn corrupt(&self, world: &mut World) {
+        let bus = self.posted[self.popped].bus;
+        let (place, word) = match world.random.below(6) {
+            // Another operation; reserved bits; more segments than a descriptor has, or than there are.
+            0 => (14, control::OP_SENDRECV),
+            1 => (14, control::OP_RDMA_READ | 0x0010),
+            2 => (12, 18),
+            3 => (12, 17),
+            // A remote segment with a length; a segment longer than all messages.
+            4 => (46, 1),
+            _ => (62, 0x1000),
+        };
+        world.memory.put(bus + place, &u16::to_le_bytes(word));
+    }
+
     /// What was out of reach is there again.
     pub(crate) fn find_again(&mut self, world: &mut World) {
         if std::mem::take(&mut self.hidden) {

@@ -5,7 +5,7 @@ use crate::post::{Plan, Queue};
 use cosim::random::{Random, each_seed};
 use cosim::verilated::blocks::recv::Model;
 use nic_regs::counter::Counter;
-use nic_regs::desc::status;
+use nic_regs::desc::{send_operation, status};
 use nic_regs::frame::{Header, RdmaHeader, Type, flag};
 use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID};
 use nic_regs::vi::{State, StopReason};
@@ -658,7 +658,15 @@ impl Bench {
         vi.read_over = true;
         let partial = reason.is_some() && placed != 0;
         let bits = bits | if partial { status::PARTIAL_ERROR } else { 0 };
-        let status = status::DONE | status::OP_RDMA_READ | bits;
+        let operation = match reason {
+            None => status::OP_RDMA_READ,
+            // What the descriptor says now.
+            Some(_) => {
+                let control = self.world.memory.read(bus + 14, 2).try_into().unwrap();
+                send_operation(u16::from_le_bytes(control))
+            }
+        };
+        let status = status::DONE | operation | bits;
         let length = if reason.is_none() { total } else { 0 };
         self.expected.push_back(Event::PopRead);
         self.expected.push_back(Event::Status { bus, immediate: None, length, status });
@@ -1326,6 +1334,8 @@ impl Bench {
         }
         if reading && self.world.random.chance(0.3) {
             vi.sends.lose(&mut self.world);
+        } else if reading && self.world.random.chance(0.3) {
+            vi.sends.corrupt(&mut self.world);
         }
         let at_sends = reading && self.world.random.chance(0.7);
         let queue = if at_sends { &vi.sends } else { &vi.queue };
@@ -1333,8 +1343,8 @@ impl Bench {
             queue.revoke(&mut self.world);
         } else if queue.count > 0 {
             queue.shorten(&mut self.world);
-            self.copy_posts();
         }
+        self.copy_posts();
     }
 }
 
@@ -1358,7 +1368,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     let few = choice.chance(0.85);
     let vis = if few { 1 + choice.below(6) } else { 17 + choice.below(8) } as usize;
     let mut bench = Bench::new(seed, vis, pace);
-    bench.reread_faults = if choice.chance(0.3) { 0.05 } else { 0.0 };
+    bench.reread_faults = if choice.chance(0.3) { 0.5 } else { 0.0 };
     let faults = if choice.chance(0.5) { 0.15 } else { 0.0 };
     let writes = if choice.chance(0.7) { 0.5 } else { 0.0 };
     let long = if choice.chance(0.3) { 0.2 } else { 0.02 };

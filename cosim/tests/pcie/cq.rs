@@ -265,7 +265,11 @@ struct Bench {
     /// Words of pushes by slot; slots that are not given back yet; pushes with and without data.
     slots: [[u64; 8]; 8],
     busy: u8,
+    /// The engine is slow to give slots back.
+    keeps: bool,
     pushes: [usize; 2],
+    /// Whole ones that found no slot.
+    unslotted: usize,
     bad_tlps: usize,
     bad_doorbells: usize,
 }
@@ -298,7 +302,9 @@ impl Bench {
             posts: Default::default(),
             slots: Default::default(),
             busy: 0,
+            keeps: seed % 5 == 4,
             pushes: [0; 2],
+            unslotted: 0,
             bad_tlps: 0,
             bad_doorbells: 0,
         }
@@ -318,7 +324,8 @@ impl Bench {
         inputs.vi_post_ready = chance(rng, speed / 2).into();
         inputs.event_post_ready = chance(rng, speed / 2).into();
         inputs.words_free = 0;
-        if chance(rng, speed / 4) {
+        let gives = if self.keeps { rng.random_ratio(1, 1_000) } else { chance(rng, speed / 4) };
+        if gives {
             inputs.words_free = self.busy & self.busy.wrapping_neg();
             self.busy &= !inputs.words_free;
         }
@@ -379,6 +386,8 @@ impl Bench {
                 let words = post.whole.expect("a whole push");
                 assert_eq!(self.slots[slot][1..words.len()], words[1..]);
                 self.busy |= 1 << slot;
+            } else if post.whole.is_some() {
+                self.unslotted += 1;
             }
             if line.is_some() {
                 self.pushes[usize::from(push >> 3 & 1)] += 1;
@@ -426,6 +435,7 @@ fn all_requests() {
         assert_eq!(counted, (bench.expected.bad_tlps, bench.expected.bad_doorbells));
         println!("pushes without and with data: {:?}", bench.pushes);
         assert!(seed % 4 == 3 || bench.pushes.iter().all(|&count| count > 0));
+        assert!(seed % 4 == 3 || !bench.keeps || bench.unslotted > 0, "a slot for each");
     });
 }
 

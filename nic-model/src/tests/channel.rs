@@ -379,6 +379,10 @@ fn keepalive_and_silence() {
     assert_eq!(raw.w.peer(A), PeerState::Open);
     let acks = raw.count(Counter::AcksSent) - frames;
     assert!((2..=3).contains(&acks), "{acks}");
+    // A peer that is still Opening sends nothing but its SYN: it is there.
+    raw.send(Header { word: EPOCH, ..raw.kind(Type::Syn) }, &[]);
+    raw.run(59_000);
+    assert_eq!(raw.w.peer(A), PeerState::Open);
     raw.run(2_000);
     assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
 }

@@ -161,12 +161,15 @@ impl Bench {
     fn push(&mut self, line: Line) {
         self.place_line(&line);
         let spoils = self.world.random.chance(0.02);
+        // More segments than a descriptor has: as good as none told.
+        let odd = self.world.random.chance(0.05).then(|| 18 + self.world.random.below(14) as u8);
         let Line { vi: number, slot, bytes, immediate, .. } = line;
         let vi = self.at(number);
         let mut posted = vi.queue.unpost();
         if spoils {
             posted.token.offset_64 = NOWHERE;
         }
+        posted.token.segments = odd.unwrap_or(posted.token.segments);
         let token = u64::from(posted.token.region)
             | u64::from(posted.token.offset_64) << 16
             | u64::from(posted.token.segments) << 42;
