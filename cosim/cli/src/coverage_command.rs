@@ -21,7 +21,8 @@ const SHOWN: usize = 40;
 pub(crate) struct Arguments {
     /// Folder with what was run (`*.cov`).
     folder: PathBuf,
-    /// File with the reasons: lines of the form `pattern | why`.
+    /// File with the reasons: lines of the form `pattern | why`; `*` in a pattern stands for any text, `[15:8]` for
+    /// those bits.
     #[arg(long, value_name = "FILE", default_value = "cosim/coverage.txt")]
     reasons: PathBuf,
     /// Print everything that never ran, with its reason.
@@ -101,9 +102,15 @@ fn print_table(report: &Report) {
 
 fn print_reasons(report: &Report, reasons: &Reasons) {
     println!("\nNever run, and why:");
+    let mut idle = Vec::new();
     for (at, reason) in reasons.all().iter().enumerate() {
-        let count = report.missed.iter().filter(|missed| missed.reason == Some(at)).count();
-        println!("{count:>6}  {}: {}", reason.pattern, reason.why);
+        match report.missed.iter().filter(|missed| missed.reason == Some(at)).count() {
+            0 => idle.push(reason.pattern.as_str()),
+            count => println!("{count:>6}  {}: {}", reason.pattern, reason.why),
+        }
+    }
+    if !idle.is_empty() {
+        println!("\nReasons for what was run all the same, and may go: {}", idle.join(", "));
     }
 }
 

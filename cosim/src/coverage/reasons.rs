@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// Why what a pattern names is never run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// Names as in [`super::Missed::name`]; `*` stands for any text.
+    /// Names as in [`super::Missed::name`]; `*` stands for any text, `[15:8,3]` for those bits.
     pub pattern: String,
     /// Why.
     pub why: String,
@@ -53,12 +53,35 @@ impl Reasons {
     }
 }
 
+/// The name and the bits of `name[bits]`, if that is what it is.
+fn bits(text: &str) -> Option<(&str, &str)> {
+    let (name, bits) = text.strip_suffix(']')?.rsplit_once('[')?;
+    bits.bytes().all(|byte| byte.is_ascii_digit() || b":,".contains(&byte)).then_some((name, bits))
+}
+
+fn has_bit(bits: &str, bit: &str) -> bool {
+    let Ok(bit) = bit.parse::<u32>() else { return false };
+    bits.split(',').any(|range| {
+        let (high, low) = range.split_once(':').unwrap_or((range, range));
+        low.parse().is_ok_and(|low| bit >= low) && high.parse().is_ok_and(|high| bit <= high)
+    })
+}
+
 fn fits(pattern: &str, name: &str) -> bool {
+    match (bits(pattern), bits(name)) {
+        (Some((pattern, bits)), Some((name, bit))) => {
+            fits_text(pattern, name) && has_bit(bits, bit)
+        }
+        _ => fits_text(pattern, name),
+    }
+}
+
+fn fits_text(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
             let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-            ends.into_iter().any(|at| fits(rest, &name[at..]))
+            ends.into_iter().any(|at| fits_text(rest, &name[at..]))
         }),
     }
 }
@@ -73,6 +96,15 @@ mod tests {
         assert!(fits("*", ""));
         assert!(!fits("a.*.b", "a.b"));
         assert!(!fits("a", "ab"));
+    }
+
+    #[test]
+    fn ranges_stand_for_bits() {
+        for (bit, fit) in [(3, true), (4, false), (7, false), (8, true), (15, true), (16, false)] {
+            assert_eq!(fits("*.b[15:8,3]", &format!("a.x.b[{bit}]")), fit, "{bit}");
+        }
+        assert!(!fits("a[3]", "a: if (b[3])"));
+        assert!(fits("a: if (b[3])", "a: if (b[3])"));
     }
 
     #[test]

@@ -353,11 +353,17 @@ impl ReadPort {
 pub(crate) struct WritePort {
     packet: Option<(u64, u64, Vec<u64>)>,
     pub ready: bool,
+    /// Cycles for which it is busy with somebody else's packet.
+    busy: u64,
 }
 
 impl WritePort {
     pub(crate) fn drive(&mut self, random: &mut Random, pace: Pace) {
-        self.ready = random.chance(pace.ready);
+        if self.packet.is_none() && pace.ready < 1.0 && random.chance(0.001) {
+            self.busy = random.below(600);
+        }
+        self.ready = self.busy == 0 && random.chance(pace.ready);
+        self.busy = self.busy.saturating_sub(1);
     }
 
     /// The packet that was completed.

@@ -1472,7 +1472,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
         }
     }
     bench.pause = false;
-    for _ in 0..100 {
+    for _ in 0..1_000 {
         bench.cycle();
     }
     bench.counted.remove(&(Counter::DescriptorsFetched as u32));

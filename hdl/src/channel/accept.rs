@@ -317,8 +317,7 @@ impl Logic for Accept {
         self.tables.write_limit.next = self.go_up.val() | self.mark_moved.val();
         self.tables.limit.next = self.header1.val().get_bits::<8>(56);
         // A SYN again: its sender has not heard of us yet, but is there.
-        self.tables.write_heard.next =
-            self.go_up.val() | self.mark_synack.val() | self.heard.val();
+        self.tables.write_heard.next = self.go_up.val() | self.mark_synack.val() | self.heard.val();
         self.tables.heard.next = self.now.val();
         self.tables.write_reason.next = self.go_down.val();
         self.tables.reason.next = self.reason.val();
