@@ -378,8 +378,20 @@ impl Bench {
     /// Posts a read, if none waits, as if its request had gone out.
     fn ask(&mut self, number: u16, plan: Plan) {
         let vi = self.vis.get_mut(&number).unwrap();
-        let free = vi.reading.is_none() && matches!(vi.state, State::Connected);
-        if !free || vi.level == 1 || !vi.sends.room() {
+        let connected = matches!(vi.state, State::Connected);
+        if !connected || vi.level == 1 || !vi.sends.room() {
+            return;
+        }
+        if vi.reading.is_some() {
+            // Posted behind it: Next of what was read may have to be read again.
+            for _ in 0..2 {
+                if vi.sends.room() {
+                    vi.sends.post(&mut self.world, plan);
+                }
+            }
+            return self.copy_posts();
+        }
+        if self.judged {
             return;
         }
         if vi.sends.count == 0 {
@@ -1067,8 +1079,8 @@ impl Bench {
                     self.model.inputs.vi_need_next = 1;
                     if self.world.random.chance(self.reread_faults) {
                         self.world.memory.poison.push((bus, 32));
-                        queue.unread = true;
                     }
+                    queue.unread = self.world.memory.fails(bus, 16);
                 } else if sends {
                     self.happened(Event::PopRead);
                 } else {
@@ -1437,8 +1449,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
                         0..3 => bench.request(number, faults / 2.0),
                         // Nobody asked for it, or it comes twice.
                         3 if faults > 0.0 => bench.response(number, 64, 0, faults),
-                        _ if !bench.judged => bench.ask(number, asks),
-                        _ => {}
+                        _ => bench.ask(number, asks),
                     }
                 }
                 2..6 if messages > 0 => {
