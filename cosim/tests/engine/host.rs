@@ -113,6 +113,15 @@ pub(crate) enum Fault {
 }
 
 impl World {
+    /// Next of the descriptor at `bus` is about to be read again, and perhaps lost from now on. Whether
+    /// that fails.
+    pub(crate) fn next_fails(&mut self, bus: u64, faults: f64) -> bool {
+        if self.random.chance(faults) {
+            self.memory.poison.push((bus, 32));
+        }
+        self.memory.fails(bus, 16)
+    }
+
     pub(crate) fn new(seed: u64) -> Self {
         Self::sized(seed, 8 << 20)
     }

@@ -1077,10 +1077,7 @@ impl Bench {
                 let bus = queue.posted[queue.popped].bus;
                 if !queue.pop(next) {
                     self.model.inputs.vi_need_next = 1;
-                    if self.world.random.chance(self.reread_faults) {
-                        self.world.memory.poison.push((bus, 32));
-                    }
-                    queue.unread = self.world.memory.fails(bus, 16);
+                    queue.unread = self.world.next_fails(bus, self.reread_faults);
                 } else if sends {
                     self.happened(Event::PopRead);
                 } else {

@@ -629,10 +629,8 @@ impl Bench {
                 let (head, bus) = (vi.queue.head, vi.queue.posted[vi.queue.popped].bus);
                 if !vi.queue.pop(next) {
                     self.model.inputs.vi_need_next = 1;
-                    if self.world.random.chance(self.reread_faults) {
-                        self.world.memory.poison.push((bus, 32));
-                        self.at(number).queue.unread = true;
-                    }
+                    let unread = self.world.next_fails(bus, self.reread_faults);
+                    self.at(number).queue.unread = unread;
                     return;
                 }
                 vi.popped_token = (head.region, head.offset_64);

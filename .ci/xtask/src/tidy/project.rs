@@ -89,7 +89,7 @@ const CHAPTERS: [&str; 9] = [
     "Cost",
 ];
 
-/// The chapters that a page lacks at its beginning, or has in another order.
+/// The first chapter that a page lacks, or has at another place.
 fn wrong_chapter(page: &str) -> Option<String> {
     let mut chapters = page.lines().filter_map(|line| line.strip_prefix("## "));
     CHAPTERS.iter().enumerate().find_map(|(at, name)| {
