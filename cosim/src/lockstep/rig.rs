@@ -295,14 +295,20 @@ impl Rig {
         self.settle(u64::from(retry_timeout) * 4)
     }
 
+    /// Entries of an event queue.
+    #[must_use]
+    pub fn ring(&self, queue: usize) -> usize {
+        1 << if queue == 3 { MESSAGE_LOG2 } else { self.event_log2 }
+    }
+
     /// New records of an event queue (and of the message part of a wide one), consumed.
     ///
     /// # Panics
     /// If the queue is none of the four.
     pub fn events(&mut self, node: usize, queue: usize) -> Vec<(Event, Vec<u8>)> {
         let wide = queue == 3;
-        let (size, entries) =
-            if wide { (64, 1 << MESSAGE_LOG2) } else { (16, 1_usize << self.event_log2) };
+        let size = if wide { 64 } else { 16 };
+        let entries = self.ring(queue);
         let mut out = Vec::new();
         let this = &mut self.nodes[node];
         loop {

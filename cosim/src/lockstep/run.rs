@@ -258,7 +258,7 @@ impl<'a> Run<'a> {
             let epoch = 0x4000_0000 + number * step;
             self.admin(node, Opcode::PeerOpen, peer(node), &[epoch, 64])?;
         }
-        self.rig.settle(4 * u64::from(RETRY_TIMEOUT))
+        self.rig.settle(self.quiet.min(4 * u64::from(RETRY_TIMEOUT)))
     }
 
     /// Arms event queues, or disarms them.
@@ -383,9 +383,9 @@ impl<'a> Run<'a> {
             self.record(&what, &value);
         }
         let with_fences = self.plan.has_fences();
+        (0..2).for_each(|node| self.observe_interrupts(phase, node));
+        self.observe_events(phase)?;
         for node in 0..2 {
-            self.observe_interrupts(phase, node);
-            self.observe_events(phase, node)?;
             self.observe_frames(phase, node);
             for &counter in STEADY {
                 if with_fences && FENCED.contains(&counter) {
@@ -421,35 +421,42 @@ impl<'a> Run<'a> {
         self.record(&format!("phase {phase} node {node} interrupts"), &format!("{new:?}"));
     }
 
-    /// Reads all events, also those that had no room yet.
-    fn observe_events(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
+    /// Reads all events of both nodes, also those that had no room yet.
+    fn observe_events(&mut self, phase: usize) -> Result<(), Hung> {
         let fenced = self.plan.fenced_vi(phase);
-        let mut completions: BTreeMap<(u8, u16), u32> = BTreeMap::new();
-        let mut others = Vec::new();
-        loop {
-            let events: Vec<_> = (0..4)
-                .flat_map(|queue| self.rig.events(node, queue).into_iter().map(move |e| (queue, e)))
-                .collect();
-            if events.is_empty() {
-                break;
-            }
-            for (queue, (event, message)) in events {
-                if queue == 1 || queue == 2 {
-                    *completions.entry((event.kind, event.index)).or_default() += event.word1;
-                } else if event.kind != Kind::ViError as u8 || Some(event.index) != fenced {
-                    let head = message.first_chunk::<8>();
-                    others.push(format!(
-                        "kind {} index {} {:#x} {:#x} {head:x?}",
-                        event.kind, event.index, event.word1, event.word2
-                    ));
+        let mut completions: [BTreeMap<(u8, u16), u32>; 2] = Default::default();
+        let mut others = [Vec::new(), Vec::new()];
+        let mut rest = Some(0);
+        while let Some(quiet) = rest.take() {
+            self.rig.settle(quiet)?;
+            for (node, queue) in (0..8).map(|n| (n / 4, n % 4)) {
+                let events = self.rig.events(node, queue);
+                if events.is_empty() {
+                    continue;
+                }
+                // A ring that may have been full is followed by a scan of all VIs.
+                let quiet = if 2 * events.len() < self.rig.ring(queue) { 1_000 } else { 4_000 };
+                rest = rest.max(Some(quiet));
+                for (event, message) in events {
+                    if queue == 1 || queue == 2 {
+                        *completions[node].entry((event.kind, event.index)).or_default() +=
+                            event.word1;
+                    } else if event.kind != Kind::ViError as u8 || Some(event.index) != fenced {
+                        let head = message.first_chunk::<8>();
+                        others[node].push(format!(
+                            "kind {} index {} {:#x} {:#x} {head:x?}",
+                            event.kind, event.index, event.word1, event.word2
+                        ));
+                    }
                 }
             }
-            // A scan of all VIs for each queue.
-            self.rig.settle(4_000)?;
         }
-        others.sort();
-        self.record(&format!("phase {phase} node {node} completions"), &format!("{completions:?}"));
-        self.record(&format!("phase {phase} node {node} events"), &others.join(", "));
+        for (node, (completions, mut others)) in completions.into_iter().zip(others).enumerate() {
+            others.sort();
+            let place = format!("phase {phase} node {node}");
+            self.record(&format!("{place} completions"), &format!("{completions:?}"));
+            self.record(&format!("{place} events"), &others.join(", "));
+        }
         Ok(())
     }
 
