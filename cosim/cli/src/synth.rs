@@ -229,9 +229,8 @@ fn nextpnr_arguments(job: &Job) -> Vec<String> {
         "--speed=6",
         // A missed clock is a result, and not a failure.
         "--timing-allow-fail",
-        // The placer weighs wires above all unless told otherwise: a fifth of the clock.
-        "--placer-heap-timingweight=100",
-        "--placer-heap-critexp=4",
+        // The placer weighs wires above all unless told otherwise: a third of the clock.
+        "--placer-heap-timingweight=300",
         "--json=flat.json",
         "--report=report.json",
     ]

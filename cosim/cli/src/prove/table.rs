@@ -196,6 +196,21 @@ pub(crate) const PROOFS: &[Proof] = &[
         ],
     },
     Proof {
+        // A peer that is opened twice takes 18 cycles from reset: of small frames of one peer alone.
+        name: "pool-opened",
+        module: "top$channel$store$question",
+        fragment: include_str!("../../../prove/pool.sv"),
+        defines: &[],
+        shortened: &[
+            ("ask_peer < 64 & ask_length <= 4112;", "ask_peer == who & ask_length == 64 & ~give;"),
+            ("start <= 64 & step <= 32", "start == 64 & step == 0"),
+        ],
+        opened: &["shares", "shares_give", "units", "units_give"],
+        induction: 3,
+        cycles: 19,
+        mutations: &[mutation("old-forgotten", "old = |old_count$q;", "old = 1'b0;")],
+    },
+    Proof {
         name: "colour",
         module: "top$channel$stage",
         fragment: include_str!("../../../prove/colour.sv"),
