@@ -42,8 +42,9 @@ pub(crate) struct Proof {
     fragment: &'static str,
     /// Macros that the fragment uses.
     defines: &'static [(&'static str, &'static str)],
-    /// Edits of the design that skip the clearing of tables after reset, which takes longer than the
-    /// traces of mutations; and, unmutated, must not break a rule.
+    /// Edits of the design and its fragment for the traces of mutations, which would take too long
+    /// otherwise: they skip the clearing of tables after reset, or leave fewer inputs. Without a
+    /// mutation they must not break a rule.
     shortened: &'static [(&'static str, &'static str)],
     /// Instances in the module that are taken out: the fragment stands in for them.
     opened: &'static [&'static str],

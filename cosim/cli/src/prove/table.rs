@@ -6,6 +6,28 @@ const fn mutation(name: &'static str, from: &'static str, to: &'static str) -> M
     Mutation { name, from, to }
 }
 
+const POOL: Proof = Proof {
+    name: "pool",
+    module: "top$channel$store$question",
+    fragment: include_str!("../../../prove/pool.sv"),
+    defines: &[],
+    shortened: &[
+        ("available$d = all_chunks;", "available$d = 8'h46;"),
+        ("spare <= 128; share_of", "spare <= 70; share_of"),
+    ],
+    opened: &["shares", "shares_give", "units", "units_give"],
+    induction: 3,
+    cycles: 11,
+    mutations: &[
+        mutation("credit-equal", "(over_credit != zero_8)", "(over_credit > 8'h1)"),
+        mutation("share-over", "(share_sum > share_max)", "(share_sum < share_max)"),
+        mutation("give-unseen", "gave$d = give;", "gave$d = 1'b0;"),
+        mutation("ahead-in-need", "(available$q < needed_ahead)", "1'b0"),
+        mutation("down-as-full", "ask_down = ~is_open$q;", "ask_down = 1'b0;"),
+        mutation("chunks-down", "ask_length + round_chunk", "ask_length + 0"),
+    ],
+};
+
 /// Every proof, small blocks first.
 pub(crate) const PROOFS: &[Proof] = &[
     Proof {
@@ -174,41 +196,17 @@ pub(crate) const PROOFS: &[Proof] = &[
             mutation("give-over-refill", "~(linking$q | refill)", "~linking$q"),
         ],
     },
+    POOL,
+    // A peer that is opened twice takes 18 cycles from reset: of small frames of one peer alone.
     Proof {
-        name: "pool",
-        module: "top$channel$store$question",
-        fragment: include_str!("../../../prove/pool.sv"),
-        defines: &[],
-        shortened: &[
-            ("available$d = all_chunks;", "available$d = 8'h46;"),
-            ("spare <= 128; share_of", "spare <= 70; share_of"),
-        ],
-        opened: &["shares", "shares_give", "units", "units_give"],
-        induction: 3,
-        cycles: 11,
-        mutations: &[
-            mutation("credit-equal", "(over_credit != zero_8)", "(over_credit > 8'h1)"),
-            mutation("share-over", "(share_sum > share_max)", "(share_sum < share_max)"),
-            mutation("give-unseen", "gave$d = give;", "gave$d = 1'b0;"),
-            mutation("ahead-in-need", "(available$q < needed_ahead)", "1'b0"),
-            mutation("down-as-full", "ask_down = ~is_open$q;", "ask_down = 1'b0;"),
-            mutation("chunks-down", "ask_length + round_chunk", "ask_length + 0"),
-        ],
-    },
-    Proof {
-        // A peer that is opened twice takes 18 cycles from reset: of small frames of one peer alone.
         name: "pool-opened",
-        module: "top$channel$store$question",
-        fragment: include_str!("../../../prove/pool.sv"),
-        defines: &[],
         shortened: &[
             ("ask_peer < 64 & ask_length <= 4112;", "ask_peer == who & ask_length == 64 & ~give;"),
             ("start <= 64 & step <= 32", "start == 64 & step == 0"),
         ],
-        opened: &["shares", "shares_give", "units", "units_give"],
-        induction: 3,
         cycles: 19,
         mutations: &[mutation("old-forgotten", "old = |old_count$q;", "old = 1'b0;")],
+        ..POOL
     },
     Proof {
         name: "colour",
