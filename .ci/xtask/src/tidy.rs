@@ -3,6 +3,7 @@
 //! Compiler and clippy check the rest. An exception is a line in a list here with its reason, so
 //! that a review sees it.
 
+mod circles;
 pub(crate) mod limits;
 mod project;
 mod text;
@@ -42,6 +43,7 @@ pub(crate) fn run() -> crate::Outcome {
     let (sources, unparsed) = rust_source::parse_all(&files)?;
     let tree = Tree { files, sources };
     let mut findings = Findings { errors: unparsed, warnings: Vec::new() };
+    circles::check(&tree, &mut findings);
     limits::check(&tree, &mut findings);
     text::check(&tree, &mut findings)?;
     unsafety::check(&tree, &mut findings);

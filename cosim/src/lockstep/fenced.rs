@@ -4,7 +4,6 @@
 //! must hold by itself that nothing moves behind the fence (contract 8), that descriptors end in order, that
 //! what is done is whole, and that no byte changes which no message names. The other VIs must not notice.
 
-use super::plan::Pair;
 use super::rig::{Hung, Region, Rig, node_number, va};
 use crate::random::Random;
 use nic_regs::admin::{AdminStatus, NO_QUEUE, Opcode};
@@ -72,12 +71,12 @@ pub struct Fenced {
 }
 
 impl Fenced {
-    /// Of a number that no VI of the others has.
-    pub(super) fn random(random: &mut Random, others: &[Pair]) -> Self {
+    /// Chooses random traffic, on a VI number that is not taken.
+    pub(super) fn random(random: &mut Random, is_taken: impl Fn(u16) -> bool) -> Self {
         let mut below = |limit: usize| usize::try_from(random.below(limit as u64)).expect("small");
         let vi = loop {
             let vi = u16::try_from(below(limits::VI_COUNT)).expect("a VI");
-            if others.iter().all(|pair| !pair.vi.contains(&vi)) {
+            if !is_taken(vi) {
                 break vi;
             }
         };

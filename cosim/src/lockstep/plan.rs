@@ -240,7 +240,10 @@ pub fn plan(seed: u64, lossy: bool) -> Plan {
         .collect();
     let with_fences = !unreliable && random.chance(0.5);
     let fenced = (0..phase_count)
-        .map(|_| (with_fences && random.chance(0.7)).then(|| Fenced::random(&mut random, &pairs)))
+        .map(|_| {
+            let is_taken = |vi| pairs.iter().any(|pair| pair.vi.contains(&vi));
+            (with_fences && random.chance(0.7)).then(|| Fenced::random(&mut random, is_taken))
+        })
         .collect();
     let armed = (0..phase_count)
         .map(|_| [[(); 4]; 2].map(|node| node.map(|()| random.chance(0.5))))
