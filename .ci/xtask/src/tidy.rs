@@ -8,6 +8,7 @@ pub(crate) mod limits;
 mod project;
 mod text;
 mod unsafety;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,7 @@ pub(crate) fn run() -> crate::Outcome {
     limits::check(&tree, &mut findings);
     text::check(&tree, &mut findings)?;
     unsafety::check(&tree, &mut findings);
+    words::check(&tree, &mut findings)?;
     project::check(&tree, &mut findings)?;
     findings.warnings.sort();
     for warning in &findings.warnings {
