@@ -33,8 +33,8 @@ struct Table {
 #[derive(Debug)]
 pub struct Regions {
     table: Mutex<Table>,
-    /// Held while a region that is in use is changed or taken back, across the commands: the device
-    /// carries out one at a time in any case.
+    /// Held while a region is set, changed or cleared, across the commands: the device carries out
+    /// one at a time in any case.
     changing: Mutex<()>,
     count: usize,
 }
@@ -65,6 +65,7 @@ impl Regions {
             Error::BadArgument { what: "length of region", value: memory.len() as u64 };
         let length = u32::try_from(memory.len()).ok().filter(|n| *n > 0).ok_or(bad_length)?;
         let bus_address = admin.bus().map(memory)?;
+        let _changing = lock_relaxed(&self.changing, admin.bus(), "a change of a region");
         let (index, generation) = {
             let mut table = lock(&self.table);
             let Some(index) = table.free.pop_front() else {

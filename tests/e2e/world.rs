@@ -85,3 +85,34 @@ fn worlds_have_as_many_nodes_as_asked_for() {
         assert!(text.contains(part), "{text}");
     }
 }
+
+/// Threads create and destroy completion queues on a handle while another thread closes it; whoever
+/// has another handle of the same device creates queues as before.
+#[test]
+fn a_close_during_queue_creation_harms_no_other_handle() {
+    let open = || Nic::open(device::open("sim:model?world=closing&nodes=1").unwrap());
+    let kept = open();
+    for round in 0..40 {
+        let nic = open();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let nic = nic.clone();
+                scope.spawn(
+                    move || {
+                        while nic.create_cq(4).is_ok_and(|queue| queue.destroy().is_ok()) {}
+                    },
+                );
+            }
+            std::thread::sleep(Duration::from_micros(500 + 100 * round));
+            nic.close();
+        });
+        // More than there are: a number that the device holds and nobody owns turns up.
+        for _ in 0..8 {
+            kept.create_cq(4).unwrap().destroy().unwrap();
+        }
+    }
+    let all = kept.query().max_cq;
+    let queues: Vec<_> = (0..all).map(|_| kept.create_cq(4).unwrap()).collect();
+    assert!(kept.create_cq(4).is_err());
+    queues.iter().for_each(|queue| queue.destroy().unwrap());
+}
