@@ -116,3 +116,19 @@ fn a_close_during_queue_creation_harms_no_other_handle() {
     assert!(kept.create_cq(4).is_err());
     queues.iter().for_each(|queue| queue.destroy().unwrap());
 }
+
+/// The nodes that answer are the same however often a program asks, with nodes that nobody uses
+/// among those that are asked.
+#[test]
+fn nodes_are_discovered_as_often_as_asked() {
+    let open = |node| {
+        let url = format!("sim:model?world=discovery&nodes=4&node={node}");
+        Nic::open(device::open(&url).unwrap())
+    };
+    let (first, _third) = (open(0), open(2));
+    for round in 0..200 {
+        let found = first.query_management(vipl::SMI_AUTODISCOVERY);
+        let found = found.unwrap_or_else(|error| panic!("call {round}: {error}"));
+        assert_eq!(found.addresses, [NetAddress::of_node(2, b"")], "call {round}");
+    }
+}
