@@ -164,6 +164,11 @@ impl<H: NodeHost> World<H> {
         self.mesh.set_used(node, used);
     }
 
+    /// Frames that the network dropped because their source was not the node that sent them.
+    pub(crate) const fn forged(&self) -> u64 {
+        self.mesh.forged()
+    }
+
     /// Whether the clock runs.
     pub(crate) const fn is_running(&self) -> bool {
         self.now < self.until

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use nic_regs::admin::{AdminStatus, DONE, ENTRY_BYTES, NO_QUEUE, Opcode};
+use nic_regs::admin::{AdminStatus, DONE, ENTRY_BYTES, NO_QUEUE, Opcode, PeerState};
 use nic_regs::csr;
 use nic_regs::tpt::Region;
 use nic_regs::vi::{Reliability, rdma};
@@ -275,6 +275,16 @@ impl Admin {
     /// As [`Admin::execute`].
     pub fn peer_close(&self, node: u8) -> Result<()> {
         self.take_back(Opcode::PeerClose, node.into())
+    }
+
+    /// State of the channel to `node`.
+    ///
+    /// # Errors
+    /// As [`Admin::execute`].
+    pub fn peer_state(&self, node: u8) -> Result<PeerState> {
+        let states = [PeerState::Opening, PeerState::Open];
+        let bits = self.execute(Opcode::PeerQuery, node.into(), &[])? & 0xf;
+        Ok(states.into_iter().find(|s| *s as u32 == bits).unwrap_or(PeerState::Closed))
     }
 
     /// Sends 48 bytes to a domain of `node`.

@@ -22,6 +22,7 @@ pub mod doorbell;
 pub mod error;
 pub mod event;
 pub mod gate;
+mod mapped;
 pub mod nic;
 pub mod numbers;
 pub mod peer;

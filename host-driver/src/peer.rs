@@ -134,11 +134,14 @@ impl Peers {
         }
     }
 
-    /// The device says that the channel is closed.
-    pub fn down(&mut self, node: u8, now_ns: u64) {
+    /// The device reports that the channel went down. `now` is the channel's state at present: unless
+    /// it is Closed, the report is of an earlier opening, and the channel was opened again since.
+    pub fn down(&mut self, node: u8, now: PeerState, now_ns: u64) {
         if let Some(peer) = self.peers.get_mut(usize::from(node)) {
-            (peer.state, peer.granted) = (PeerState::Closed, 0);
-            peer.reopen_at = now_ns + REOPEN_PAUSE_NS;
+            peer.state = now;
+            if now == PeerState::Closed {
+                (peer.granted, peer.reopen_at) = (0, now_ns + REOPEN_PAUSE_NS);
+            }
         }
     }
 
@@ -200,7 +203,7 @@ mod tests {
     fn what_a_peer_had_is_there_for_the_next() {
         let mut peers = Peers::new(1, 40, &[]);
         assert_eq!((open(&mut peers, 1), open(&mut peers, 2)), (40, 24));
-        peers.down(1, 0);
+        peers.down(1, PeerState::Closed, 0);
         assert_eq!(open(&mut peers, 3), 32);
         peers.lost(3);
         peers.lost(2);

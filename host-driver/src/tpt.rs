@@ -8,6 +8,7 @@ use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
 use crate::admin::Admin;
 use crate::dma::DmaMemory;
 use crate::error::{Error, Result};
+use crate::mapped::check_readable;
 use crate::sync::{lock, lock_relaxed};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,8 +34,8 @@ struct Table {
 #[derive(Debug)]
 pub struct Regions {
     table: Mutex<Table>,
-    /// Held while a region that is in use is changed or taken back, across the commands: the device
-    /// carries out one at a time in any case.
+    /// Held while a region is set, changed or cleared, across the commands: the device carries out
+    /// one at a time in any case.
     changing: Mutex<()>,
     count: usize,
 }
@@ -51,8 +52,8 @@ impl Regions {
     /// Makes memory reachable for the device under a handle that is never zero.
     ///
     /// # Errors
-    /// [`Error::Exhausted`]; [`Error::BadArgument`] for 4 GiB and more; a failed mapping or
-    /// command.
+    /// [`Error::Exhausted`]; [`Error::BadArgument`] for 4 GiB and more, and for memory that the
+    /// process itself may not read; a failed mapping or command.
     pub fn register(
         &self,
         admin: &Admin,
@@ -64,7 +65,9 @@ impl Regions {
         let bad_length =
             Error::BadArgument { what: "length of region", value: memory.len() as u64 };
         let length = u32::try_from(memory.len()).ok().filter(|n| *n > 0).ok_or(bad_length)?;
+        check_readable(memory)?;
         let bus_address = admin.bus().map(memory)?;
+        let _changing = lock_relaxed(&self.changing, admin.bus(), "a change of a region");
         let (index, generation) = {
             let mut table = lock(&self.table);
             let Some(index) = table.free.pop_front() else {

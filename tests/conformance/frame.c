@@ -24,6 +24,11 @@ static unsigned row_seconds = 60;
 static int processes = 1;
 static char urls[2][512];
 
+/* Exit code of the process of a row that ran to its end: one that a row's own exit() seldom has. */
+#define PASSED 117
+/* The same of one that `fail` ended. */
+#define FAILED 118
+
 static const char *const LEVELS[] = {"early", "functional", "full"};
 
 void row_add(level_t level, const char *name, const char *function, const char *what,
@@ -45,7 +50,7 @@ void fail(const char *file, int line, const char *format, ...)
     va_end(list);
     printf("FAIL %s: %s:%d: %s\n", running, base ? base + 1 : file, line, text);
     fflush(stdout);
-    _exit(1);
+    _exit(FAILED);
 }
 
 const char *code_name(VIP_RETURN code)
@@ -133,7 +138,7 @@ static int run_apart(const row_t *row)
     if (child == 0) {
         alarm(row_seconds);
         run_here(row);
-        _exit(0);
+        _exit(PASSED);
     }
     close(ends[1]);
     if (child < 0 || waitpid(child, &status, 0) != child) {
@@ -148,8 +153,12 @@ static int run_apart(const row_t *row)
             printf("FAIL %s: died of signal %d (%s)\n", row->name, number, strsignal(number));
     }
     await_end(ends[0]);
+    /* `fail` has reported the row itself. */
+    if (WIFEXITED(status) && WEXITSTATUS(status) != PASSED && WEXITSTATUS(status) != FAILED)
+        printf("FAIL %s: its process ended by exit(%d) before the row did\n", row->name,
+               WEXITSTATUS(status));
     fflush(stdout);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) == PASSED;
 }
 
 static void usage(void)

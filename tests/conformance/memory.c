@@ -3,6 +3,8 @@
 #include "frame.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static VIP_MEM_ATTRIBUTES plain(const side_t *n)
 {
@@ -112,6 +114,46 @@ ROW_NIC(EARLY, register_mem_of_every_kind, "VipRegisterMem", "heap, static and s
         OK(VipDeregisterMem(n->nic, all[i], handle));
     }
     free(on_heap);
+}
+
+/* Three pages, the second with these rights. */
+static unsigned char *three_pages(int rights)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && mprotect(pages + page, page, rights) == 0);
+    return pages;
+}
+
+ROW_NIC(FULL, register_mem_unmapped, "VipRegisterMem",
+        "memory that is not mapped, or that nobody may read: VIP_INVALID_PARAMETER")
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    VIP_MEM_ATTRIBUTES attributes = plain(n);
+    VIP_MEM_HANDLE handle;
+    unsigned char *pages = three_pages(PROT_NONE);
+    GIVES(VipRegisterMem(n->nic, pages, 3 * page, &attributes, &handle), VIP_INVALID_PARAMETER);
+    GIVES(VipRegisterMem(n->nic, pages + page - 1, 2, &attributes, &handle),
+          VIP_INVALID_PARAMETER);
+    GIVES(VipRegisterMem(n->nic, pages + page, 1, &attributes, &handle), VIP_INVALID_PARAMETER);
+    GIVES(VipRegisterMem(n->nic, pages + 2 * page - 1, 2, &attributes, &handle),
+          VIP_INVALID_PARAMETER);
+    OK(VipRegisterMem(n->nic, pages, page, &attributes, &handle));
+    OK(VipDeregisterMem(n->nic, pages, handle));
+    OK(VipRegisterMem(n->nic, pages + 2 * page, page, &attributes, &handle));
+    OK(VipDeregisterMem(n->nic, pages + 2 * page, handle));
+    GIVES(VipRegisterMem(n->nic, (VIP_PVOID)(size_t)64, 64, &attributes, &handle),
+          VIP_INVALID_PARAMETER);
+}
+
+ROW_NIC(FULL, register_mem_read_only, "VipRegisterMem", "memory that may only be read")
+{
+    VIP_MEM_ATTRIBUTES attributes = plain(n);
+    VIP_MEM_HANDLE handle;
+    unsigned char *pages = three_pages(PROT_READ);
+    OK(VipRegisterMem(n->nic, pages, 3 * (size_t)sysconf(_SC_PAGESIZE), &attributes, &handle));
+    OK(VipDeregisterMem(n->nic, pages, handle));
 }
 
 ROW_NIC(EARLY, register_mem_no_bytes, "VipRegisterMem", "length 0: VIP_INVALID_PARAMETER")

@@ -85,3 +85,50 @@ fn worlds_have_as_many_nodes_as_asked_for() {
         assert!(text.contains(part), "{text}");
     }
 }
+
+/// Threads create and destroy completion queues on a handle while another thread closes it; whoever
+/// has another handle of the same device creates queues as before.
+#[test]
+fn a_close_during_queue_creation_harms_no_other_handle() {
+    let open = || Nic::open(device::open("sim:model?world=closing&nodes=1").unwrap());
+    let kept = open();
+    for round in 0..40 {
+        let nic = open();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let nic = nic.clone();
+                scope.spawn(
+                    move || {
+                        while nic.create_cq(4).is_ok_and(|queue| queue.destroy().is_ok()) {}
+                    },
+                );
+            }
+            std::thread::sleep(Duration::from_micros(500 + 100 * round));
+            nic.close();
+        });
+        // More than there are: a number that the device holds and nobody owns turns up.
+        for _ in 0..8 {
+            kept.create_cq(4).unwrap().destroy().unwrap();
+        }
+    }
+    let all = kept.query().max_cq;
+    let queues: Vec<_> = (0..all).map(|_| kept.create_cq(4).unwrap()).collect();
+    assert!(kept.create_cq(4).is_err());
+    queues.iter().for_each(|queue| queue.destroy().unwrap());
+}
+
+/// The nodes that answer are the same however often a program asks, with nodes that nobody uses
+/// among those that are asked.
+#[test]
+fn nodes_are_discovered_as_often_as_asked() {
+    let open = |node| {
+        let url = format!("sim:model?world=discovery&nodes=4&node={node}");
+        Nic::open(device::open(&url).unwrap())
+    };
+    let (first, _third) = (open(0), open(2));
+    for round in 0..200 {
+        let found = first.query_management(vipl::SMI_AUTODISCOVERY);
+        let found = found.unwrap_or_else(|error| panic!("call {round}: {error}"));
+        assert_eq!(found.addresses, [NetAddress::of_node(2, b"")], "call {round}");
+    }
+}

@@ -9,6 +9,7 @@ mod kernels;
 mod rust_source;
 mod tidy;
 mod tools;
+mod viaduct;
 mod workspace;
 mod wrap;
 
@@ -66,9 +67,9 @@ fn dispatch(args: &[String]) -> Outcome {
         "demo" => {
             let mut full = vec!["demo".to_owned()];
             full.extend_from_slice(rest);
-            viaduct(&full)
+            viaduct::run(&full)
         }
-        "viaduct" => viaduct(rest),
+        "viaduct" => viaduct::run(rest),
         "cargo" => with_verilator(rest),
         "test" | "ci" => gate::run(rest),
         "coverage" => coverage::run(rest),
@@ -103,50 +104,6 @@ fn setup(args: &[String]) -> Outcome {
         tools::setup(set)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What to build for these arguments. Waveforms cost speed, so only who wants them builds with
-/// them; a Verilated model writes one kind, and cargo keeps the builds side by side.
-fn viaduct_features(args: &[String]) -> &'static str {
-    let traced = args.iter().any(|arg| arg == "--trace" || arg.starts_with("--trace="));
-    if args.iter().any(|arg| arg.ends_with(".fst")) {
-        "rtl,fst"
-    } else if traced
-        || args.first().is_some_and(|command| command == "cosim")
-            && args.get(1).is_none_or(|command| command != "serve")
-    {
-        // A failed seed of a suite is run again for its waveforms.
-        "rtl,trace"
-    } else {
-        "rtl"
-    }
-}
-
-/// Runs the command `viaduct` with the Verilated RTL, and passes its exit code on.
-fn viaduct(args: &[String]) -> Outcome {
-    let is_command = |names: &[&str]| args.first().is_some_and(|arg| names.contains(&&**arg));
-    if is_command(&["synth", "prove"]) {
-        tools::ensure(Toolset::Synth)?;
-    }
-    if is_command(&["bench"]) && args.get(1).is_some_and(|what| what == "vipl") {
-        tools::ensure(Toolset::Count)?;
-    }
-    let mut command = workspace::cargo();
-    command.args(["run", "--release", "--package", "viaduct"]);
-    // Proofs are about the Verilog: nothing is Verilated for them.
-    if is_command(&["prove"]) {
-        command.args(["--quiet", "--"]).args(args).envs(tools::env());
-        return exit_code(&mut command);
-    }
-    tools::ensure(Toolset::Sim)?;
-    if workspace::target_dir().join("release/viaduct").exists() {
-        command.arg("--quiet");
-    } else {
-        eprintln!("building viaduct and its Verilated RTL: this takes minutes, but only once");
-    }
-    command.args(["--features", viaduct_features(args)]);
-    command.arg("--").args(args).envs(tools::env());
-    exit_code(&mut command)
 }
 
 /// Runs cargo in the environment that a build of the RTL needs.

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::c_program;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -49,6 +49,17 @@ impl Default for Job {
     }
 }
 
+impl Job {
+    /// The arguments of the suite that select rows.
+    fn selection(&self) -> Vec<String> {
+        let mut words = vec![self.filter.as_str(), "--level", &self.level];
+        if self.rtl_rows {
+            words.extend(["--subset", "rtl"]);
+        }
+        words.into_iter().map(str::to_owned).collect()
+    }
+}
+
 /// A row of the suite.
 #[derive(Debug)]
 pub(crate) struct Row {
@@ -79,6 +90,11 @@ pub(crate) struct Suite {
 impl Suite {
     /// Compiles the suite of the repository.
     pub(crate) fn compile() -> Result<Self, Failure> {
+        Self::compile_with("conformance", &[])
+    }
+
+    /// Compiles the suite with more rows, under this name.
+    fn compile_with(name: &str, more: &[PathBuf]) -> Result<Self, Failure> {
         let sources = c_program::root().join("tests/conformance");
         let mut files: Vec<PathBuf> = fs::read_dir(&sources)
             .map_err(|error| {
@@ -90,8 +106,9 @@ impl Suite {
             .collect();
         files.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
         files.sort();
-        let program = c_program::compile("conformance", &files, &c_program::functions()?)?;
-        let rows = rows(&program)?;
+        files.extend_from_slice(more);
+        let program = c_program::compile(name, &files, &c_program::functions()?)?;
+        let rows = rows(&program, &[])?;
         Ok(Self { program, rows })
     }
 
@@ -100,7 +117,8 @@ impl Suite {
         &self.rows
     }
 
-    /// Runs rows; `each` hears of every one as it ends.
+    /// Runs rows; `each` is called for every selected row, as it ends. A row of which the suite reports
+    /// nothing has failed, and so has one that it reports twice.
     pub(crate) fn run(&self, job: &Job, mut each: impl FnMut(Outcome)) -> Result<(), Failure> {
         if job.device.starts_with("sim:rtl") && !cfg!(feature = "rtl") {
             let text = "this build has no RTL; `cargo viaduct conformance --device sim:rtl` builds one that has it";
@@ -111,30 +129,35 @@ impl Suite {
             _ => None,
         };
         let device = served.as_ref().map_or_else(|| job.device.clone(), Served::device);
-        let mut command = Command::new(&self.program);
-        command.arg(&job.filter).args(["--level", &job.level, "--device", &device]);
-        if let Some(peer) = &job.peer {
-            command.args(["--peer", peer]);
-        }
-        if job.rtl_rows {
-            command.args(["--subset", "rtl"]);
-        }
-        if job.apart {
-            command.args(["--processes", "2"]);
-        }
+        let mut arguments = job.selection();
+        let mut missing: BTreeSet<String> = rows(&self.program, &arguments)?.into_keys().collect();
+        arguments.extend(["--device".to_owned(), device]);
+        arguments.extend(job.peer.iter().flat_map(|peer| ["--peer".to_owned(), peer.clone()]));
         let slow = job.device.starts_with("sim:rtl") || job.rtl_rows;
-        command.args(["--seconds", &ROW_SECONDS[usize::from(slow)].to_string()]);
+        let seconds = ROW_SECONDS[usize::from(slow)].to_string();
+        arguments.extend(["--seconds".to_owned(), seconds]);
+        if job.apart {
+            arguments.extend(["--processes", "2"].map(str::to_owned));
+        }
+        let mut command = Command::new(&self.program);
         if job.quiet {
             command.stderr(Stdio::null());
         }
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().ok_or("no output of the suite")?;
         for line in BufReader::new(output).lines() {
-            if let Some(outcome) = outcome(&line?) {
-                each(outcome);
+            let Some(mut outcome) = outcome(&line?) else { continue };
+            if !missing.remove(&outcome.name) {
+                let text = format!("FAIL {}: reported twice, or not selected", outcome.name);
+                outcome.failure.get_or_insert(text);
             }
+            each(outcome);
         }
-        // Exit code 1 says that rows failed, which was told.
+        for name in missing {
+            let failure = Some(format!("FAIL {name}: the suite reports nothing of it"));
+            each(Outcome { name, failure, apart: false });
+        }
+        // Exit code 1 stands for failed rows, which were reported.
         match child.wait()?.code() {
             Some(0 | 1) => Ok(()),
             _ => Err("the conformance suite did not run: see above".into()),
@@ -152,8 +175,9 @@ fn outcome(line: &str) -> Option<Outcome> {
     Some(Outcome { name: name.to_owned(), failure: Some(line.to_owned()), apart: false })
 }
 
-fn rows(program: &Path) -> Result<BTreeMap<String, Row>, Failure> {
-    let output = Command::new(program).arg("--list").output()?;
+/// The rows that these arguments select.
+fn rows(program: &Path, selection: &[String]) -> Result<BTreeMap<String, Row>, Failure> {
+    let output = Command::new(program).args(selection).arg("--list").output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
@@ -179,5 +203,39 @@ mod tests {
         let failed = outcome("FAIL rdma_write: rdma.c:3: a: b").unwrap();
         assert!(failed.name == "rdma_write" && failed.failure.is_some());
         assert!(outcome("519 rows, 0 failed").is_none());
+    }
+
+    /// Rows that end their process, or the suite's, in ways of their own.
+    const BAD_ROWS: &str = r#"
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+ROW(FULL, zz_1_exits, "-", "exit with success") { exit(0); }
+ROW(FULL, zz_2_exits_badly, "-", "exit without a word") { exit(1); }
+ROW(FULL, zz_3_passes, "-", "nothing") {}
+ROW(FULL, zz_4_reports_another, "-", "the report of another row") { puts("ok zz_3_passes"); }
+ROW(FULL, zz_5_crashes, "-", "a signal") { abort(); }
+ROW(FULL, zz_6_ends_the_suite, "-", "the end of the suite") { kill(getppid(), SIGKILL); exit(0); }
+ROW(FULL, zz_7_never_begins, "-", "no suite is left for it") {}
+"#;
+
+    #[test]
+    fn every_selected_row_has_one_outcome() {
+        let source = c_program::folder().unwrap().join(format!("bad-{}.c", std::process::id()));
+        let frame = c_program::root().join("tests/conformance/frame.h");
+        fs::write(&source, format!("#define _GNU_SOURCE\n#include {frame:?}\n{BAD_ROWS}")).unwrap();
+        let suite = Suite::compile_with("conformance-bad", core::slice::from_ref(&source));
+        fs::remove_file(source).unwrap();
+        let suite = suite.unwrap();
+        let mut passed = BTreeMap::<String, Vec<bool>>::new();
+        let job = Job { filter: "zz_".to_owned(), ..Job::default() };
+        let ended = suite.run(&job, |outcome| {
+            passed.entry(outcome.name).or_default().push(outcome.failure.is_none());
+        });
+        assert!(ended.is_err(), "the suite was killed");
+        let passed: Vec<_> = passed.into_values().collect();
+        let expected: [&[bool]; 7] =
+            [&[false], &[false], &[true, false], &[true], &[false], &[false], &[false]];
+        assert_eq!(passed, expected);
     }
 }

@@ -9,10 +9,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Failures of a suite that are run again for their waveforms; the first ones tell enough.
 const TRACED_FAILURES: u64 = 3;
+
+/// Time between two lines that say how far a run is, where no terminal shows a bar.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 
 /// Co-simulation: suites of the model and the Verilated RTL, and a simulator for other programs.
 #[derive(Debug, Subcommand)]
@@ -33,7 +36,7 @@ pub(crate) enum Arguments {
         /// Run only suites whose name contains this.
         filter: Option<String>,
         /// Seeds of each suite.
-        #[arg(long, default_value_t = 10)]
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
         seeds: u64,
         /// First seed.
         #[arg(long, default_value_t = 1)]
@@ -50,7 +53,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             for suite in SUITES {
                 println!("{:<16} {}", suite.name, suite.about);
             }
-            hint();
             Ok(())
         }
         Arguments::Coverage(arguments) => coverage_command::run(arguments),
@@ -75,7 +77,11 @@ fn run_suites(
     waves: &Path,
 ) -> Result<(), Failure> {
     let whole = suites.iter().any(|suite| suite.name == filter);
-    let fits = |suite: &&Suite| suite.name == filter || !whole && suite.name.contains(filter);
+    // Without a name, those that this build can run.
+    let runs = |suite: &Suite| !filter.is_empty() || cfg!(feature = "rtl") || !suite.rtl;
+    let fits = |suite: &&Suite| {
+        runs(suite) && (suite.name == filter || !whole && suite.name.contains(filter))
+    };
     let chosen: Vec<&Suite> = suites.iter().filter(fits).collect();
     if chosen.is_empty() {
         return Err(format!("no suite has {filter:?} in its name; see `viaduct cosim list`").into());
@@ -87,7 +93,7 @@ fn run_suites(
         let start = Instant::now();
         let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} seeds {elapsed}")?;
         let bar = ProgressBar::new(seeds).with_style(style).with_message(suite.name);
-        let mut failed = 0;
+        let (mut failed, mut shown) = (0, start);
         for seed in first..first.saturating_add(seeds) {
             if let Err(why) = (suite.run)(seed, None) {
                 failed += 1;
@@ -96,6 +102,10 @@ fn run_suites(
                 bar.suspend(|| println!("{text}"));
             }
             bar.inc(1);
+            if bar.is_hidden() && shown.elapsed() >= SIGN_OF_LIFE {
+                shown = Instant::now();
+                eprintln!("{}: {} of {seeds} seeds", suite.name, bar.position());
+            }
         }
         bar.finish_and_clear();
         let seconds = start.elapsed().as_secs_f64();
@@ -135,6 +145,7 @@ mod tests {
     const FAILING: Suite = Suite {
         name: "failing",
         about: "",
+        rtl: false,
         run: |seed, prefix| {
             let name = prefix.map(|path| path.display().to_string());
             Err(format!("seed {seed} with {name:?}"))

@@ -33,9 +33,9 @@ Exit code 0: both ends have the same SHA-256.")]
 pub(crate) struct Arguments {
     /// File to send; without it, a text of this repository.
     file: Option<PathBuf>,
-    /// What the NICs are.
-    #[arg(long, value_enum, default_value_t = DeviceKind::preferred())]
-    device: DeviceKind,
+    /// What the NICs are [default: rtl in a build that has it, else model].
+    #[arg(long, value_enum)]
+    device: Option<DeviceKind>,
     /// Fraction of link frames that are lost.
     #[arg(long, default_value_t = 0.0, value_parser = fraction)]
     loss: f64,
@@ -49,8 +49,9 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 65_536,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(nic_regs::limits::MAX_TRANSFER_BYTES)))]
     message: u32,
-    /// Latency of the link, in nanoseconds.
-    #[arg(long, default_value_t = 40)]
+    /// Latency of the link, in cycles of 4 ns.
+    #[arg(long, default_value_t = 10, value_name = "CYCLES",
+          value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     latency: u64,
     /// Write waveforms of both NICs (.vcd, or .fst in a build with the feature `fst`).
     #[arg(long, value_name = "FILE")]
@@ -61,6 +62,17 @@ pub(crate) struct Arguments {
     /// Seed of faults and thread order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+impl Arguments {
+    fn device(&self) -> DeviceKind {
+        self.device.unwrap_or_else(DeviceKind::preferred)
+    }
+}
+
+/// How a value is written on the command line.
+fn value_name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,6 +86,14 @@ pub(crate) enum DeviceKind {
 impl DeviceKind {
     const fn preferred() -> Self {
         if cfg!(feature = "rtl") { Self::Rtl } else { Self::Model }
+    }
+
+    /// What it is, for a person.
+    const fn about(self) -> &'static str {
+        match self {
+            Self::Model => "behavioural model",
+            Self::Rtl => "Verilated RTL",
+        }
     }
 }
 
@@ -108,10 +128,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let name =
         arguments.file.as_ref().map_or("docs/contract.md".into(), |f| f.display().to_string());
     println!(
-        "{name}: {} bytes, {:?} level, {:?}",
+        "{name}: {} bytes, level {}, {}",
         data.len(),
-        arguments.reliability,
-        arguments.device
+        value_name(arguments.reliability),
+        arguments.device().about()
     );
     let (world, drivers, wire) = build(arguments)?;
     let style = ProgressStyle::with_template("[{bar:40}] {bytes}/{total_bytes} {elapsed}")?;
@@ -139,6 +159,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     println!("SHA-256 sent      {sent}");
     println!("SHA-256 received  {received}");
     report::print(&report::Run {
+        device: arguments.device(),
         drivers: &drivers,
         wire: &wire,
         outcome: &outcome,
@@ -173,8 +194,7 @@ fn build(arguments: &Arguments) -> Result<(World, Drivers, SharedWire), Failure>
         corrupt: arguments.corrupt,
         ..Faults::default()
     };
-    let cycles = arguments.latency * u64::from(nic_regs::limits::CLOCK_KHZ) / 1_000_000;
-    let wire = Wire::with_faults(cycles, &faults);
+    let wire = Wire::with_faults(arguments.latency, &faults);
     let config = WorldConfig { seed: arguments.seed, ..WorldConfig::default() };
     let devices = [device(arguments, "a")?, device(arguments, "b")?];
     let (world, buses, wire) = World::pair(config, devices, wire);
@@ -194,7 +214,7 @@ fn build(arguments: &Arguments) -> Result<(World, Drivers, SharedWire), Failure>
 
 #[cfg(feature = "rtl")]
 fn device(arguments: &Arguments, node: &str) -> Result<Box<dyn Device + Send>, Failure> {
-    if arguments.device == DeviceKind::Model {
+    if arguments.device() == DeviceKind::Model {
         return model(arguments);
     }
     let mut nic = cosim::rtl::RtlNic::new(cosim::root_complex::HostSettings::default());
@@ -210,7 +230,7 @@ fn device(arguments: &Arguments, node: &str) -> Result<Box<dyn Device + Send>, F
 
 #[cfg(not(feature = "rtl"))]
 fn device(arguments: &Arguments, _node: &str) -> Result<Box<dyn Device + Send>, Failure> {
-    if arguments.device == DeviceKind::Rtl {
+    if arguments.device() == DeviceKind::Rtl {
         return Err("this build has no RTL; run it as `cargo viaduct demo`, which sets up \
                     Verilator and builds with the feature `rtl`"
             .into());

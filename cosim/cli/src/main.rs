@@ -20,6 +20,7 @@ mod synth_command;
 mod verilog;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Why a command failed, as a text for a person.
@@ -48,23 +49,28 @@ enum Command {
     Prove(prove_command::Arguments),
 }
 
-/// A reader that goes away (`viaduct ... | head`) ends the command quietly, as it ends others. The
-/// signal for it stays ignored, since sockets report it as an error.
-fn end_quietly_without_reader() {
+/// Ends the command where its output cannot be written. A reader that goes away (`viaduct ... | head`)
+/// ends it quietly, as it ends others; the signal for it stays ignored, since sockets report it as an
+/// error. A full disk is an error like any other.
+fn end_without_output() {
     /// 128 and the number of the signal, as shells have it.
     const BROKEN_PIPE: i32 = 141;
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.payload_as_str().unwrap_or_default();
-        if text.starts_with("failed printing to") && text.contains("Broken pipe") {
-            std::process::exit(BROKEN_PIPE);
+        if text.starts_with("failed printing to") {
+            if text.contains("Broken pipe") {
+                std::process::exit(BROKEN_PIPE);
+            }
+            let _ = writeln!(std::io::stderr(), "error: {text}");
+            std::process::exit(1);
         }
         others(panic);
     }));
 }
 
 fn main() -> ExitCode {
-    end_quietly_without_reader();
+    end_without_output();
     let result = match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench_command::run(&arguments),

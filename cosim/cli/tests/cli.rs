@@ -127,9 +127,25 @@ fn bad_arguments_are_usage_errors() {
 }
 
 #[test]
+fn a_full_disk_is_an_error_and_no_panic() {
+    let full = fs::File::create("/dev/full").expect("the device that is always full");
+    let output = Command::new(env!("CARGO_BIN_EXE_viaduct"))
+        .args(["cosim", "list"])
+        .stdout(full)
+        .output()
+        .expect("it starts");
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("error: ") && !text.contains("panicked"), "{text}");
+}
+
+/// Also without RTL, by the command that needs no build of it.
+#[test]
 fn suites_are_listed_and_filtered() {
     let output = viaduct(&["cosim", "list"]);
-    assert!(output.status.success() && !output.stdout.is_empty());
+    assert!(output.status.success() && text(&output).contains("lockstep-lossy"));
+    let output = viaduct(&["cosim", "run", "--seeds", "0"]);
+    assert_eq!(output.status.code(), Some(2), "no seed would pass: {}", text(&output));
     let output = viaduct(&["cosim", "run", "no-such-suite"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("cosim list"), "{}", text(&output));

@@ -197,6 +197,12 @@ impl LiveWorld {
         lock(&self.shared.world).now()
     }
 
+    /// Frames that the network dropped because their source was not the node that sent them.
+    #[must_use]
+    pub fn forged(&self) -> u64 {
+        lock(&self.shared.world).forged()
+    }
+
     /// Whether this is not a child of its process.
     fn is_here(&self) -> bool {
         std::process::id() == self.process
@@ -384,6 +390,7 @@ impl Bus for LiveBus {
 mod tests {
     use host_driver::nic::{Nic, NicConfig};
     use nic_model::Model;
+    use nic_regs::admin::PeerState;
     use nic_regs::counter::Counter;
     use nic_regs::csr;
 
@@ -448,6 +455,27 @@ mod tests {
         {
             assert!(Instant::now() < end, "the channel does not open");
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A program that writes another node's number to the NODE register of its NIC breaks no channel
+    /// of that node.
+    #[test]
+    fn a_node_cannot_send_as_another() {
+        let world = world(3);
+        let open = |node: usize, number: u8, seed: u64, peers: &[u8]| {
+            let bus = Arc::new(LiveBus::new(Arc::clone(&world), node));
+            Nic::open(bus, &NicConfig::new(number, peers).with_seed(seed)).unwrap()
+        };
+        let (first, second) = (open(0, 0, 1, &[1]), open(1, 1, 2, &[0]));
+        stopped(&world);
+        assert_eq!(world.forged(), 0);
+        let _forger = open(2, 1, 3, &[0]);
+        stopped(&world);
+        assert!(world.forged() > 0, "its SYN is not dropped");
+        for nic in [&first, &second] {
+            assert_eq!(nic.counter(Counter::PeersLost).unwrap(), 0);
+            assert_eq!(nic.admin().peer_state(1 - nic.node()).unwrap(), PeerState::Open);
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Mesh {
     /// By [`Mesh::wire`]; a node also has one to itself.
     wires: Vec<Wire>,
     busy: bool,
+    /// Frames dropped because their source was not the node that sent them.
+    forged: u64,
 }
 
 impl Mesh {
@@ -36,7 +38,7 @@ impl Mesh {
             let seed = faults.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             Wire::with_faults(latency, &Faults { seed, ..faults.clone() })
         });
-        Self { ports: vec![Port::default(); nodes], wires: wires.collect(), busy: false }
+        Self { ports: vec![Port::default(); nodes], wires: wires.collect(), busy: false, forged: 0 }
     }
 
     /// The wire between two nodes, and the end that is `a`'s when it sends.
@@ -61,6 +63,12 @@ impl Mesh {
     /// somebody does, and only then is there something to wait for.
     pub(super) fn take_busy(&mut self) -> bool {
         core::mem::take(&mut self.busy)
+    }
+
+    /// Frames dropped because their source was not the node that sent them: a program can write any
+    /// number to the NODE register of its NIC, and must not speak for other nodes by it.
+    pub(super) const fn forged(&self) -> u64 {
+        self.forged
     }
 
     /// Ends what a node that is replaced was sending.
@@ -93,10 +101,12 @@ impl Link for MeshEnd<'_> {
         let to = match self.mesh.ports[self.node].sending {
             Some(to) => to,
             None => {
-                // The first beat of the header: the type in its second byte, the destination in its
-                // sixth.
+                // The first beat of the header: the type in byte 1, the source in byte 4, the
+                // destination in byte 5.
                 let bytes = beat.data.to_le_bytes();
-                let to = Some(usize::from(bytes[5])).filter(|to| *to < nodes);
+                let forged = usize::from(bytes[4]) != self.node;
+                self.mesh.forged += u64::from(forged);
+                let to = Some(usize::from(bytes[5])).filter(|to| !forged && *to < nodes);
                 let used = to.is_some_and(|to| self.mesh.ports[to].used);
                 let waits = bytes[1] == Type::Syn as u8 && !used;
                 self.mesh.busy |= bytes[1] != Type::Ack as u8 && !waits;
@@ -137,8 +147,8 @@ impl Link for MeshEnd<'_> {
 mod tests {
     use super::*;
 
-    fn frame(to: u64, body: u64) -> [Beat; 2] {
-        let data = (Type::Data as u64) << 8 | to << 40;
+    fn frame(from: u64, to: u64, body: u64) -> [Beat; 2] {
+        let data = (Type::Data as u64) << 8 | from << 32 | to << 40;
         [Beat { data, last: false }, Beat { data: body, last: true }]
     }
 
@@ -159,7 +169,7 @@ mod tests {
         let mut mesh = Mesh::new(3, 5, &Faults::default());
         for from in 0..3_u64 {
             for to in 0..4_u64 {
-                for (cycle, beat) in (0_u64..).zip(frame(to, 10 * from + to)) {
+                for (cycle, beat) in (0_u64..).zip(frame(from, to, 10 * from + to)) {
                     let node = usize::try_from(from).unwrap();
                     mesh.end(node).send(2 * to + cycle, beat);
                 }
@@ -172,6 +182,15 @@ mod tests {
             let to = to as u64;
             assert_eq!(got, [to, 10 + to, 20 + to], "also from itself, none from nowhere");
         }
+    }
+
+    #[test]
+    fn frames_with_the_source_of_another_node_are_dropped() {
+        let mut mesh = Mesh::new(3, 1, &Faults::default());
+        for (now, beat) in (0..).zip(frame(1, 0, 7).into_iter().chain(frame(2, 0, 8))) {
+            mesh.end(2).send(now, beat);
+        }
+        assert_eq!((arrivals(&mut mesh, 0), mesh.forged()), (vec![8], 1));
     }
 
     #[test]
@@ -204,7 +223,7 @@ mod tests {
         let mut patterns = Vec::new();
         for to in [1_u64, 2] {
             for body in 0..20 {
-                for (cycle, beat) in (0_u64..).zip(frame(to, body)) {
+                for (cycle, beat) in (0_u64..).zip(frame(0, to, body)) {
                     mesh.end(0).send(2 * body + cycle, beat);
                 }
             }

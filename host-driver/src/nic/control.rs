@@ -115,7 +115,13 @@ impl Nic {
                     control.connections.unreachable(node);
                     return;
                 }
-                control.peers.down(node, now);
+                // The program may have closed the channel and opened it again, and this be the report
+                // of that close.
+                let state = match control.peers.state(node) {
+                    PeerState::Closed => PeerState::Closed,
+                    _ => self.admin.peer_state(node).unwrap_or(PeerState::Closed),
+                };
+                control.peers.down(node, state, now);
                 control.connections.peer_down(now, node);
             }
             // A refused message is repeated by its timer.

@@ -4,7 +4,7 @@ mod peer;
 mod queue;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use nic_regs::admin::PeerState;
 use nic_regs::doorbell::Token;
@@ -23,7 +23,7 @@ use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
 use crate::error::{Error, Result};
 use crate::nic::Nic;
-use crate::sync::lock;
+use crate::sync::{lock, lock_relaxed};
 
 /// Bound of 'busy' answers: control frames that are still owed leave within a retransmission or
 /// two.
@@ -45,6 +45,9 @@ pub struct HardwarePort {
     /// Rings of the completion queues, at their bus addresses: the device writes them until it was
     /// told not to, whoever has let go of the queue.
     rings: Mutex<BTreeMap<u16, (u64, DmaMemory)>>,
+    /// Held while a VI or a completion queue is created, changed or destroyed, so that a number is
+    /// free again exactly when the device has no object under it. May be held across `relax`.
+    changing: Mutex<()>,
     requests: Mutex<BTreeMap<u32, Request>>,
     peers: peer::Requests,
     /// Behind everything that has its bus: who has the NIC last gives the device back.
@@ -79,8 +82,8 @@ impl HardwarePort {
             rdma_read: capabilities.rdma_read,
         };
         let (rings, requests) = (Mutex::default(), Mutex::default());
-        let peers = peer::Requests::default();
-        Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, requests, peers }))
+        let (peers, changing) = (peer::Requests::default(), Mutex::default());
+        Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, changing, requests, peers }))
     }
 
     /// The NIC below.
@@ -106,6 +109,11 @@ impl HardwarePort {
                 result => return result,
             }
         }
+    }
+
+    /// Waits until no other thread creates, changes or destroys a VI or a queue of this port.
+    fn change(&self) -> MutexGuard<'_, ()> {
+        lock_relaxed(&self.changing, &*self.nic.bus, "a change of a VI or of a queue")
     }
 
     /// Fails once the card was found absent.
@@ -221,6 +229,7 @@ impl ViPort for HardwarePort {
     }
 
     fn create_vi(&self, vi: PortVi) -> Result<u16> {
+        let _changing = self.change();
         let setup = self.vi_setup(vi)?;
         let number = self.nic.vis.take(self.domain)?;
         let created = self.nic.admin.vi_create(number, setup);
@@ -228,6 +237,7 @@ impl ViPort for HardwarePort {
     }
 
     fn set_vi(&self, vi: u16, attributes: PortVi) -> Result<()> {
+        let _changing = self.change();
         let setup = self.vi_setup(attributes)?;
         self.reset_vi(vi)?;
         self.retry("ViDestroy", vi, || self.nic.admin.vi_destroy(vi))?;
@@ -235,6 +245,7 @@ impl ViPort for HardwarePort {
     }
 
     fn destroy_vi(&self, vi: u16) -> Result<()> {
+        let _changing = self.change();
         self.nic.vis.check(vi, self.domain)?;
         self.retry("ViDestroy", vi, || self.nic.admin.vi_destroy(vi))?;
         self.nic.vis.give(vi);

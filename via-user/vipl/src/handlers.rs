@@ -67,8 +67,18 @@ impl Nic {
         drop(before);
     }
 
-    /// Tells of an asynchronous error, unless the NIC is closed, or the VI that it is about gone.
+    /// Reports an asynchronous error, unless the NIC is closed, or the VI that it is about destroyed.
     pub(crate) fn report(&self, error: &ErrorDescriptor) {
+        self.report_or(error, default_handler);
+    }
+
+    /// Reports that the peer has disconnected, as [`Nic::report`]. That is how connections end: a
+    /// program without a handler gets no line about it.
+    pub(crate) fn report_disconnect(&self, error: &ErrorDescriptor) {
+        self.report_or(error, |_| {});
+    }
+
+    fn report_or(&self, error: &ErrorDescriptor, default: impl FnOnce(&ErrorDescriptor)) {
         let handlers = &self.inner().handlers;
         // First: who closes the NIC, or destroys the VI, waits from then on.
         let _running = handlers.enter(error.vi.as_ref().map(|vi| vi.inner()));
@@ -78,7 +88,7 @@ impl Nic {
         let handler = lock(&handlers.handler).clone();
         match handler {
             Some(handler) => handler(error),
-            None => default_handler(error),
+            None => default(error),
         }
     }
 

@@ -439,7 +439,11 @@ impl Vi {
         let operation = first.as_ref().map_or(0, |(_, status)| status.operation());
         let descriptor = first.map(|(descriptor, _)| descriptor);
         let vi = Some(self.clone());
-        nic.report(&ErrorDescriptor { vi, descriptor, operation, resource, code });
+        let error = ErrorDescriptor { vi, descriptor, operation, resource, code };
+        match stopped.reason {
+            StopReason::Disconnected => nic.report_disconnect(&error),
+            _ => nic.report(&error),
+        }
     }
 
     /// Ends the setting up of a connection, in whatever thread, and waits until it has ended.

@@ -1,11 +1,12 @@
 //! A simulated host: memory behind an IOMMU, and an interrupt controller.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nic_model::device::{HostBus, HostReadError};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
 use crate::dma::{DmaMemory, PAGE_BYTES};
+use crate::mapped;
 
 /// First address whose writes are interrupts.
 pub const MSI_BASE: u64 = 0xfee0_0000;
@@ -42,6 +43,8 @@ const fn scattered(value: u64) -> u64 {
 #[derive(Debug)]
 pub struct SimHost {
     mappings: BTreeMap<u64, DmaMemory>,
+    /// Mappings of memory that the program itself may not write.
+    read_only: BTreeSet<u64>,
     /// The mapping hit last, for the next access.
     last: Option<(u64, DmaMemory)>,
     next_address: u64,
@@ -57,6 +60,7 @@ impl SimHost {
     pub fn new(node: usize) -> Self {
         Self {
             mappings: BTreeMap::new(),
+            read_only: BTreeSet::new(),
             last: None,
             // Above 4 GiB and different on each node, so that a mixed-up address is noticed.
             next_address: (node as u64 + 1) << 40,
@@ -78,12 +82,16 @@ impl SimHost {
         self.next_address = end.next_multiple_of(PAGE_BYTES as u64);
         let address = low | scattered(low) << LOW_BITS;
         self.mappings.insert(address, memory.clone());
+        if !mapped::access(memory).writable {
+            self.read_only.insert(address);
+        }
         address
     }
 
     /// Takes a mapping back; the device reaches it no more.
     pub fn unmap(&mut self, address: u64) {
         self.mappings.remove(&address);
+        self.read_only.remove(&address);
         self.last = None;
     }
 
@@ -170,7 +178,11 @@ impl HostBus for SimHost {
             self.fault(address, data.len(), true);
             return;
         };
-        let Some((_, memory)) = &self.last else { return };
+        let Some((base, memory)) = &self.last else { return };
+        if self.read_only.contains(base) {
+            self.fault(address, data.len(), true);
+            return;
+        }
         memory.store_in_order(offset, data);
         self.touched |= data.len() <= SMALL_WRITE_BYTES;
     }

@@ -86,6 +86,7 @@ impl Ring {
 
 /// See [`crate::port::ViPort::create_queue`].
 pub(super) fn create(port: &HardwarePort, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
+    let _changing = port.change();
     let ring = Ring::new(port, entries)?;
     let taken = port.nic.queues.take(port.domain);
     let number = taken.inspect_err(|_| port.nic.bus.unmap(ring.base))?;
@@ -98,6 +99,7 @@ pub(super) fn resize(
     number: u16,
     entries: u32,
 ) -> Result<Arc<dyn CompletionQueue>> {
+    let _changing = port.change();
     port.nic.queues.check(number, port.domain)?;
     let ring = Ring::new(port, entries)?;
     forget(port, number).inspect_err(|_| port.nic.bus.unmap(ring.base))?;
@@ -106,6 +108,7 @@ pub(super) fn resize(
 
 /// See [`crate::port::ViPort::destroy_queue`].
 pub(super) fn destroy(port: &HardwarePort, number: u16) -> Result<()> {
+    let _changing = port.change();
     port.nic.queues.check(number, port.domain)?;
     forget(port, number)?;
     port.nic.queues.give(number);

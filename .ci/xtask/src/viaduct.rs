@@ -1,0 +1,160 @@
+//! `cargo viaduct ARGS`: builds what the command line needs, says so, and runs it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::tools::{self, Toolset};
+use crate::{Outcome, exit_code, workspace};
+
+/// A build of the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Build {
+    /// Cargo features; empty: no Verilated RTL.
+    features: &'static str,
+    /// What is built, for a person.
+    what: &'static str,
+    /// The library for C programs is needed too.
+    library: bool,
+}
+
+impl Build {
+    /// What a command line needs. Waveforms cost speed, so they have a build of their own; a Verilated
+    /// model writes one format, and cargo keeps the builds side by side.
+    fn of(args: &[String]) -> Self {
+        let word = |index: usize| args.get(index).map_or("", String::as_str);
+        let has = |names: &[&str]| args.iter().any(|arg| names.contains(&arg.as_str()));
+        let library = word(0) == "conformance" || word(0) == "bench" && word(1) == "vipl";
+        let is_text = args.is_empty()
+            || has(&["--help", "-h", "help", "--version", "-V", "--list"])
+            || word(0) == "cosim" && ["", "list"].contains(&word(1));
+        let traced = args.iter().any(|arg| arg == "--trace" || arg.starts_with("--trace="))
+            || args.iter().any(|arg| arg.starts_with("sim:") && arg.contains("trace="));
+        // A failed seed of a suite is run again for its waveforms.
+        let is_suite = word(0) == "cosim" && word(1) == "run";
+        let (features, what) = if is_text || ["prove", "synth", "verilog"].contains(&word(0)) {
+            ("", "viaduct without Verilated RTL (a minute or two the first time)")
+        } else if args.iter().any(|arg| arg.ends_with(".fst")) {
+            ("rtl,fst", "viaduct and its Verilated RTL with FST waveforms (minutes the first time)")
+        } else if traced || is_suite {
+            (
+                "rtl,trace",
+                "viaduct and its Verilated RTL with VCD waveforms (minutes the first time)",
+            )
+        } else {
+            ("rtl", "viaduct and its Verilated RTL (minutes the first time)")
+        };
+        Self { features, what, library: library && !has(&["--help", "-h"]) }
+    }
+
+    /// What needs no RTL is in the profile of the tests, which have built it already.
+    const fn profile(self) -> &'static str {
+        if self.features.is_empty() { "debug" } else { "release" }
+    }
+
+    /// Has cargo build it; says so, and how long it took, if there is anything to build.
+    fn build(self) -> Result<(), String> {
+        let mut command = workspace::cargo();
+        command.args(["build", "--package", "viaduct"]);
+        if self.library {
+            command.args(["--package", "libvipl"]);
+        }
+        if !self.features.is_empty() {
+            command.args(["--release", "--features", self.features]).envs(tools::env());
+        }
+        let start = Instant::now();
+        let failed = |error| format!("cannot run cargo: {error}");
+        let mut child = command.stderr(Stdio::piped()).spawn().map_err(failed)?;
+        let mut built = false;
+        for line in child.stderr.take().into_iter().flat_map(|text| BufReader::new(text).lines()) {
+            let line = line.map_err(failed)?;
+            let step = line.trim_start();
+            if !built && step.starts_with("Compiling ") {
+                built = true;
+                eprintln!("building {}", self.what);
+            }
+            let known =
+                ["Finished ", "warning: the following packages contain code", "note: to see"];
+            if !known.iter().any(|start| step.starts_with(start)) {
+                eprintln!("{line}");
+            }
+        }
+        if !child.wait().map_err(failed)?.success() {
+            return Err("viaduct does not build: see above".to_owned());
+        }
+        if built {
+            eprintln!("built in {:.0} s", start.elapsed().as_secs_f64());
+        }
+        Ok(())
+    }
+}
+
+/// Runs the command `viaduct`, and passes its exit code on.
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let build = Build::of(args);
+    let command = args.first().map_or("", String::as_str);
+    let runs = !build.features.is_empty() || !args.iter().any(|arg| arg == "--help" || arg == "-h");
+    if runs && ["synth", "prove"].contains(&command) {
+        tools::ensure(Toolset::Synth)?;
+    }
+    if command == "bench" && build.library {
+        tools::ensure(Toolset::Count)?;
+    }
+    if !build.features.is_empty() {
+        tools::ensure(Toolset::Sim)?;
+    }
+    build.build()?;
+    let program = workspace::target_dir().join(build.profile()).join("viaduct");
+    exit_code(Command::new(program).args(args).envs(tools::env()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(line: &str) -> Build {
+        Build::of(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn help_and_lists_need_no_rtl() {
+        let texts = [
+            "",
+            "--help",
+            "demo --help",
+            "cosim",
+            "cosim list",
+            "conformance --list",
+            "prove --list",
+            "help bench",
+            "cosim run -h",
+            "verilog out",
+            "synth --no-pnr",
+        ];
+        for line in texts {
+            assert_eq!(build(line).features, "", "{line}");
+        }
+    }
+
+    #[test]
+    fn waveforms_have_builds_of_their_own() {
+        for (line, features) in [
+            ("demo", "rtl"),
+            ("demo --trace x.vcd", "rtl,trace"),
+            ("demo --trace=x.fst", "rtl,fst"),
+            ("cosim run --seeds 5", "rtl,trace"),
+            ("cosim serve --device rtl", "rtl"),
+            ("conformance --device sim:rtl", "rtl"),
+            ("conformance --device sim:rtl?trace=x.vcd", "rtl,trace"),
+        ] {
+            assert_eq!(build(line).features, features, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_library_is_built_for_those_who_load_it() {
+        assert!(build("conformance --list").library && build("bench vipl").library);
+        assert!(!build("bench latency").library && !build("demo").library);
+        assert!(!build("conformance --help").library);
+    }
+}
