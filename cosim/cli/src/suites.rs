@@ -1,5 +1,6 @@
 //! The co-simulation suites: each runs one seed and says what it saw, or where it failed.
 
+use cosim::simulation::SimulatedDevice;
 use std::path::{Path, PathBuf};
 
 /// One suite.
@@ -45,7 +46,7 @@ pub(crate) fn waveforms(prefix: &Path) -> [PathBuf; 2] {
 }
 
 // With what the RTL has.
-fn model(_node: usize) -> Box<dyn nic_model::device::Device> {
+fn model(_node: usize) -> SimulatedDevice {
     Box::new(nic_model::Model::with_features(cosim::lockstep::FEATURES))
 }
 
@@ -66,7 +67,7 @@ mod rtl {
         host: &HostSettings,
         prefix: Option<&Path>,
     ) -> Result<String, String> {
-        let rtl = |node: usize| -> Box<dyn Device> {
+        let rtl = |node: usize| -> SimulatedDevice {
             let seed = host.seed.wrapping_mul(2) + node as u64;
             let mut nic = RtlNic::new(HostSettings { seed, ..host.clone() });
             if let Some(prefix) = prefix {

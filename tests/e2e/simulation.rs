@@ -1,4 +1,4 @@
-//! Worlds that run by themselves, opened by URL: `sim:model?nodes=N`.
+//! Live simulations, opened by URL: `sim:model?nodes=N`.
 
 use std::time::Duration;
 
@@ -69,8 +69,10 @@ impl End {
 
 /// Each node reaches each other, and itself, also over wires that lose and corrupt.
 #[test]
-fn worlds_have_as_many_nodes_as_asked_for() {
-    for options in ["world=five&nodes=5", "world=bad&nodes=5&loss=0.02&corrupt=0.02&latency=50"] {
+fn simulations_have_as_many_nodes_as_asked_for() {
+    for options in
+        ["simulation=five&nodes=5", "simulation=bad&nodes=5&loss=0.02&corrupt=0.02&latency=50"]
+    {
         for (from, to) in [(0, 4), (4, 1), (2, 3), (3, 3)] {
             let (a, b) = (End::open(options, from), End::open(options, to));
             a.connect(&b);

@@ -1,16 +1,15 @@
-//! A simulated host: memory behind an IOMMU, and an interrupt controller.
+//! The host of a node in this process: memory behind an IOMMU, and an interrupt controller.
 
 use std::collections::BTreeMap;
 
 use nic_model::device::{HostBus, HostReadError};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
+use nic_regs::pci::{MSI_BASE, MSI_END};
 
-use crate::dma::{DmaMemory, PAGE_BYTES};
+use host_driver::dma::{DmaMemory, PAGE_BYTES};
 
-/// First address whose writes are interrupts.
-pub const MSI_BASE: u64 = 0xfee0_0000;
-/// First address behind the interrupts.
-pub const MSI_END: u64 = 0xfef0_0000;
+use super::NodeHost;
+
 /// Unmapped bus addresses on each side of a mapping, in bytes.
 const GUARD_BYTES: u64 = 16 * PAGE_BYTES as u64;
 /// Faults kept.
@@ -40,7 +39,7 @@ const fn scattered(value: u64) -> u64 {
 
 /// See the module.
 #[derive(Debug)]
-pub struct SimHost {
+pub struct HostMemory {
     mappings: BTreeMap<u64, DmaMemory>,
     /// The mapping hit last, for the next access.
     last: Option<(u64, DmaMemory)>,
@@ -49,9 +48,10 @@ pub struct SimHost {
     pending: [bool; MSIX_VECTOR_COUNT],
     interrupt_count: u64,
     touched: bool,
+    busy: bool,
 }
 
-impl SimHost {
+impl HostMemory {
     /// Nothing is mapped; `node` makes its addresses differ from those of other nodes.
     #[must_use]
     pub fn new(node: usize) -> Self {
@@ -64,6 +64,7 @@ impl SimHost {
             pending: [false; MSIX_VECTOR_COUNT],
             interrupt_count: 0,
             touched: false,
+            busy: false,
         }
     }
 
@@ -87,11 +88,15 @@ impl SimHost {
         self.last = None;
     }
 
-    pub(super) fn faults(&self) -> &[IommuFault] {
+    /// Accesses that no mapping allowed, oldest first; at most 1,024 are kept.
+    #[must_use]
+    pub fn faults(&self) -> &[IommuFault] {
         &self.faults
     }
 
-    pub(super) const fn interrupt_count(&self) -> u64 {
+    /// Interrupts that the device raised.
+    #[must_use]
+    pub const fn interrupt_count(&self) -> u64 {
         self.interrupt_count
     }
 
@@ -105,11 +110,6 @@ impl SimHost {
         if let Some(pending) = self.pending.get_mut(usize::from(vector)) {
             *pending = true;
         }
-    }
-
-    /// Whether the device wrote something small since the last call: a status, an event, an interrupt.
-    pub fn take_touched(&mut self) -> bool {
-        core::mem::take(&mut self.touched)
     }
 
     /// The offset of a range in its mapping, which is then in `last`.
@@ -149,8 +149,9 @@ impl SimHost {
     }
 }
 
-impl HostBus for SimHost {
+impl HostBus for HostMemory {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
+        self.busy = true;
         let Some(offset) = self.find(address, data.len()) else {
             self.fault(address, data.len(), false);
             return Err(HostReadError { address });
@@ -162,6 +163,7 @@ impl HostBus for SimHost {
     }
 
     fn write(&mut self, address: u64, data: &[u8]) {
+        self.busy = true;
         if (MSI_BASE..MSI_END).contains(&address) {
             self.interrupt(address, data);
             return;
@@ -173,5 +175,16 @@ impl HostBus for SimHost {
         let Some((_, memory)) = &self.last else { return };
         memory.store_in_order(offset, data);
         self.touched |= data.len() <= SMALL_WRITE_BYTES;
+    }
+}
+
+impl NodeHost for HostMemory {
+    fn take_busy(&mut self) -> bool {
+        core::mem::take(&mut self.busy)
+    }
+
+    /// A status, an event or an interrupt.
+    fn take_touched(&mut self) -> bool {
+        core::mem::take(&mut self.touched)
     }
 }
