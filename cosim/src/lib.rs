@@ -7,7 +7,8 @@
 //! | [`coverage`] | what the suites run of the Verilog |
 //! | [`probe`] | what crosses the pins of a device, with cycles |
 //! | [`serve`] | NICs that other programs reach over sockets |
-//! | [`world`] | nodes on a network that run by themselves: served ones, and those in a program's process |
+//! | [`simulation`] | nodes, hosts, network and clock; its schedulers |
+//! | [`testbench`] | two nodes without software, driven register by register |
 //! | [`random`] | the seeded generator behind every random choice |
 //! | `verilated` | any block of the RTL under Verilator (feature `rtl`) |
 //! | `rtl` | the whole NIC as a [`nic_model::device::Device`] (feature `rtl`) |
@@ -23,6 +24,7 @@ pub mod root_complex;
 #[cfg(viaduct_nic)]
 pub mod rtl;
 pub mod serve;
+pub mod simulation;
+pub mod testbench;
 #[cfg(feature = "rtl")]
 pub mod verilated;
-pub mod world;

@@ -3,7 +3,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `engine` | the NICs, in a [`crate::world`] |
+//! | `engine` | the NICs, in a [`crate::simulation`] |
 //! | `host` | memory and interrupts of a NIC's client |
 //! | `pci` | configuration space |
 //! | `client` | what a client's messages do |
@@ -28,11 +28,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use host_driver::bus::sim::IommuFault;
 use nic_model::device::Device;
 use nic_model::link::Faults;
 use nic_regs::limits::PEER_COUNT;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::simulation::host::IommuFault;
 
 use bell::Bell;
 use client::Client;

@@ -2,6 +2,7 @@
 //! difference is found), and, with the feature `rtl`, with the RTL.
 
 use cosim::lockstep::{FEATURES, Settings, compare};
+use cosim::simulation::SimulatedDevice;
 use nic_model::Model;
 use nic_model::device::{Device, HostBus, HostReadError, Link};
 use std::collections::VecDeque;
@@ -10,7 +11,7 @@ fn settings(seed: u64) -> Settings {
     Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 40 }
 }
 
-fn model(_node: usize) -> Box<dyn Device> {
+fn model(_node: usize) -> SimulatedDevice {
     Box::new(Model::with_features(FEATURES))
 }
 
@@ -31,7 +32,7 @@ struct Mutant {
 }
 
 impl Mutant {
-    fn boxed(spoilt: Spoilt) -> Box<dyn Device> {
+    fn boxed(spoilt: Spoilt) -> SimulatedDevice {
         let inner = Model::with_features(FEATURES);
         Box::new(Self { inner, spoilt, late: VecDeque::new() })
     }
@@ -123,7 +124,7 @@ mod rtl {
     use nic_model::device::Device;
 
     fn agrees(settings: &Settings, host: &HostSettings) {
-        let rtl = |node: usize| -> Box<dyn Device> {
+        let rtl = |node: usize| -> SimulatedDevice {
             let seed = host.seed * 2 + node as u64;
             Box::new(RtlNic::new(HostSettings { seed, ..host.clone() }))
         };

@@ -1,9 +1,9 @@
 //! How the driver reaches a device: register access, mapped memory, interrupts, time.
 //!
-//! A [`Bus`] is one device as its driver sees it. [`sim`] reaches a device in this process,
-//! [`vfio_user`] one that another process serves; [`trace`] wraps another bus and names every register access.
+//! A [`Bus`] is one device as its driver sees it. [`vfio_user`] reaches a device that another process
+//! serves, and `cosim` has the buses of simulated devices in this process. [`trace`] wraps another
+//! bus and names every register access.
 
-pub mod sim;
 pub mod trace;
 pub mod vfio_user;
 

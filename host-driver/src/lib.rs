@@ -11,7 +11,7 @@
 //! | [`presence`] | whether the card is still there |
 //! | [`bus`], [`dma`] | how a device is reached: registers, memory, interrupts, time |
 //!
-//! Above is `vipl`; below is a PCIe device, or a simulated one in this process ([`bus::sim`]).
+//! Above is `vipl`; below is a PCIe device, or a simulated one in this process (`cosim`).
 
 pub mod admin;
 mod barrier;
@@ -22,7 +22,7 @@ pub mod doorbell;
 pub mod error;
 pub mod event;
 pub mod gate;
-mod mapped;
+pub mod mapped;
 pub mod nic;
 pub mod numbers;
 pub mod peer;

@@ -8,9 +8,11 @@ use crate::error::{Error, Result};
 
 /// What this process may do with all bytes of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
+pub struct Access {
+    /// All of it can be read.
+    pub readable: bool,
+    /// All of it can be written.
+    pub writable: bool,
 }
 
 /// Rights of the mappings that a line of `/proc/self/maps` describes, and where they begin and end.
@@ -42,7 +44,8 @@ fn access_in(lines: impl Iterator<Item = String>, start: u64, end: u64) -> Acces
 }
 
 /// Access of this process to `memory`. Where the system does not tell, everything is allowed.
-pub(crate) fn access(memory: &DmaMemory) -> Access {
+#[must_use]
+pub fn access(memory: &DmaMemory) -> Access {
     let Ok(file) = File::open("/proc/self/maps") else {
         return Access { readable: true, writable: true };
     };
@@ -55,7 +58,7 @@ pub(crate) fn access(memory: &DmaMemory) -> Access {
 ///
 /// # Errors
 /// [`Error::BadArgument`] with the address of the memory.
-pub(crate) fn check_readable(memory: &DmaMemory) -> Result<()> {
+pub fn check_readable(memory: &DmaMemory) -> Result<()> {
     if access(memory).readable {
         return Ok(());
     }

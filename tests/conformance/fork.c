@@ -300,8 +300,8 @@ ROW(FUNCTIONAL, errors_are_not_told_at_the_end, "VipErrorCallback",
 {
     pid_t child = fork();
     if (child == 0) {
-        ending_open(&ending[0], "sim:model?world=ending&node=0");
-        ending_open(&ending[1], "sim:model?world=ending&node=1");
+        ending_open(&ending[0], "sim:model?simulation=ending&node=0");
+        ending_open(&ending[1], "sim:model?simulation=ending&node=1");
         VIP_VI_HANDLE va = vi_create(&ending[0], VIP_SERVICE_RELIABLE_DELIVERY, NULL, NULL);
         VIP_VI_HANDLE vb = vi_create(&ending[1], VIP_SERVICE_RELIABLE_DELIVERY, NULL, NULL);
         OK(VipErrorCallback(ending[0].nic, NULL, ending_error));

@@ -44,7 +44,7 @@ fn everybody_is_told_that_the_card_is_gone(kind: DeviceKind) {
     pair.settle();
 
     let send = Buffer::new(node, 64);
-    pair.world.unplug(0);
+    pair.simulation.unplug(0);
     a.post_send(&send.descriptor).unwrap();
     let start = node.nic.port().now_ns();
     flushed(&a.recv_wait(INFINITE));
@@ -103,14 +103,14 @@ fn everybody_is_told_that_the_card_is_gone(kind: DeviceKind) {
 fn calls_under_way_end(kind: DeviceKind) {
     for request in [true, false] {
         let pair = Pair::with(&setup(kind));
-        let [waiter, puller] = ["waiter", "puller"].map(|name| pair.world.join_baton(name));
+        let [waiter, puller] = ["waiter", "puller"].map(|name| pair.simulation.slot(name));
         let node = &pair.a;
         let vi = node.vi(Reliability::Delivery);
         let recv = Buffer::new(node, 64);
         vi.post_recv(&recv.descriptor).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let _turn = waiter.enter();
+                let _token = waiter.enter();
                 let error = if request {
                     // Somebody waits there and never answers.
                     let there = pair.b.address(b"silent");
@@ -121,14 +121,14 @@ fn calls_under_way_end(kind: DeviceKind) {
                 assert_eq!(error.code, VipReturn::ErrorResource, "{error}");
             });
             scope.spawn(|| {
-                let _turn = puller.enter();
+                let _token = puller.enter();
                 let port = pair.b.nic.port();
                 let listener = port.listen(&pair.b.address(b"silent")).unwrap();
                 let end = port.now_ns() + 50_000;
                 while port.now_ns() < end {
                     port.relax(host_driver::bus::Wait::bounded("the card's end", 0));
                 }
-                pair.world.unplug(0);
+                pair.simulation.unplug(0);
                 // Silent to the end: the request is taken and not answered.
                 let _request = port.listen_poll(listener);
             });
@@ -142,7 +142,7 @@ fn calls_under_way_end(kind: DeviceKind) {
 fn commands_end_and_the_next_one_too(kind: DeviceKind) {
     let pair = Pair::with(&setup(kind));
     let node = &pair.a;
-    pair.world.unplug(0);
+    pair.simulation.unplug(0);
     let memory = vipl::DmaMemory::new(64).unwrap();
     for bound_ns in [2 * PERIOD_NS, 0] {
         let start = node.nic.port().now_ns();

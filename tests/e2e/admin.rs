@@ -1,7 +1,7 @@
 //! The admin ring: every check of every command in the contract's order, and the ring itself.
 
-use cosim::lockstep::host::BUS_BASE;
-use cosim::lockstep::rig::{high, low, va};
+use cosim::testbench::host::BUS_BASE;
+use cosim::testbench::{high, low, va};
 use nic_regs::admin::AdminStatus::{BadArgument, BadIndex, BadOpcode, BadState, Ok, PeerDown};
 use nic_regs::admin::{AdminStatus, DONE, Opcode, PeerState};
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
@@ -335,7 +335,7 @@ fn the_ring_rests_while_the_device_is_disabled(kind: DeviceKind) {
     bare.write(0, CONTROL::OFFSET, 0);
     let tail = bare.admin_fill(0, &[command(Opcode::Nop as u32, 0, &[])]);
     bare.write(0, ADMIN_TAIL::OFFSET, tail);
-    bare.rig.run(2000);
+    bare.bench.run(2000);
     let slot = 64 * usize::try_from((tail - 1) % (1 << ADMIN_LOG2)).unwrap();
     assert_eq!(bare.host(0).word(slot + 12), 0);
     let busy = STATUS::READY.mask() | STATUS::ADMIN_BUSY.mask();

@@ -1,6 +1,5 @@
 //! Links that lose, damage and repeat frames; nodes that are gone.
 
-use host_driver::bus::sim::NoLink;
 use nic_model::link::{Faults, Side};
 use nic_regs::csr;
 use nic_regs::desc::status::{DESC_FLUSHED_ERROR, TRANSPORT_ERROR};
@@ -35,7 +34,7 @@ fn reliable_messages_survive_a_bad_link(kind: DeviceKind) {
                 a.send_wait(LONG).unwrap();
             }
         }
-        let counts = pair.wire.with(|wire| wire.fault_counts(Side::A));
+        let counts = pair.wire.lock().unwrap().fault_counts(Side::A);
         assert!(counts.lost + counts.corrupted + counts.duplicated + counts.cut > 0);
     }
 }
@@ -78,7 +77,7 @@ fn a_peer_that_is_gone_breaks_its_connections_in_bounded_time(kind: DeviceKind) 
         let (a, b) = pair.connected(level);
         let recv = Buffer::new(&pair.a, 8);
         a.post_recv(&recv.descriptor).unwrap();
-        pair.world.replace_link(0, Box::new(NoLink));
+        pair.simulation.set_connected(0, false);
         let start = pair.a.nic.port().now_ns();
         let sends: Vec<_> = (0..3).map(|_| Buffer::new(&pair.a, 4096)).collect();
         sends.iter().for_each(|send| a.post_send(&send.descriptor).unwrap());
@@ -109,9 +108,9 @@ fn a_cable_that_is_plugged_in_again(kind: DeviceKind) {
     let (a, b) = pair.connected(Reliability::Delivery);
     let recv = Buffer::new(&pair.a, 8);
     a.post_recv(&recv.descriptor).unwrap();
-    let end = pair.world.replace_link(0, Box::new(NoLink));
+    pair.simulation.set_connected(0, false);
     assert_eq!(error_bits(&a.recv_wait(LONG)), DESC_FLUSHED_ERROR);
-    pair.world.replace_link(0, end);
+    pair.simulation.set_connected(0, true);
     a.disconnect().unwrap();
     let recv = Buffer::new(&pair.b, 8);
     b.post_recv(&recv.descriptor).unwrap();
@@ -130,7 +129,7 @@ fn a_channel_closed_from_both_sides(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let (a, b) = pair.connected(Reliability::Delivery);
     pair.b.driver.close_peer(0).unwrap();
-    pair.world.run(5000);
+    pair.simulation.run(5000);
     pair.a.driver.close_peer(1).unwrap();
     for vi in [a, b] {
         let recv = vi.recv_wait(LONG).unwrap_err();
@@ -144,7 +143,7 @@ fn a_node_that_restarts(kind: DeviceKind) {
     let (a, b) = pair.connected(Reliability::Delivery);
     let recv = Buffer::new(&pair.a, 8);
     a.post_recv(&recv.descriptor).unwrap();
-    let Pair { a: node_a, b: node_b, world, buses, wire, note } = pair;
+    let Pair { a: node_a, b: node_b, simulation, buses, wire, note } = pair;
     drop((b, node_b));
     let config = host_driver::nic::NicConfig::new(1, &[0]).with_seed(999);
     let node_b = tests::Node::open(buses[1].clone(), &config);
@@ -152,7 +151,7 @@ fn a_node_that_restarts(kind: DeviceKind) {
     assert_eq!(node_a.errors(), [(a.number(), ErrorCode::ConnectionLost)]);
     a.disconnect().unwrap();
     assert_eq!(a.recv_done().unwrap_err().code, VipReturn::DescriptorError);
-    let pair = Pair { a: node_a, b: node_b, world, buses, wire, note };
+    let pair = Pair { a: node_a, b: node_b, simulation, buses, wire, note };
     let b = pair.b.vi(Reliability::Delivery);
     pair.connect(&a, &b);
     let recv = Buffer::new(&pair.b, 8);
@@ -172,15 +171,15 @@ fn a_node_that_dies_in_mid_message(kind: DeviceKind) {
         let (send, recv) = (Buffer::new(&pair.a, BYTES), Buffer::new(&pair.b, BYTES));
         b.post_recv(&recv.descriptor).unwrap();
         a.post_send(&send.descriptor).unwrap();
-        pair.world.run(delay);
-        let Pair { a: node_a, b: node_b, world, buses, wire, note } = pair;
+        pair.simulation.run(delay);
+        let Pair { a: node_a, b: node_b, simulation, buses, wire, note } = pair;
         drop((a, node_a));
         assert_eq!(error_bits(&b.recv_wait(LONG)), DESC_FLUSHED_ERROR, "{level:?} {delay}");
         assert_eq!(node_b.errors(), [(b.number(), ErrorCode::ConnectionLost)]);
         b.disconnect().unwrap();
         let config = host_driver::nic::NicConfig::new(0, &[1]).with_seed(999);
         let node_a = tests::Node::open(buses[0].clone(), &config);
-        let pair = Pair { a: node_a, b: node_b, world, buses, wire, note };
+        let pair = Pair { a: node_a, b: node_b, simulation, buses, wire, note };
         let a = pair.a.vi(level);
         pair.connect(&a, &b);
         for round in 0..3 {

@@ -113,11 +113,11 @@ fn a_slow_reader_holds_up_nobody_else(kind: DeviceKind) {
             a.post_send(&send.descriptor).unwrap();
             (send, recv)
         });
-        let before = pair.world.now();
+        let before = pair.simulation.now();
         assert_eq!(queues[1].wait(LONG).unwrap().vi, vis[1].1);
         vis[1].1.recv_done().unwrap();
         // As fast as on an idle NIC: a wait for the slow one would have no end.
-        assert!(pair.world.now() - before < 20_000);
+        assert!(pair.simulation.now() - before < 20_000);
         kept.push(buffers);
     }
     for _ in 0..rounds {
@@ -174,11 +174,11 @@ fn a_waiter_sleeps_until_its_interrupt(kind: DeviceKind) {
     pair.connect(&a, &b);
     let (send, recv) = (Buffer::new(&pair.a, 8), Buffer::new(&pair.b, 8));
     for _ in 0..3 {
-        let before = pair.world.interrupt_count(1);
+        let before = pair.simulation.interrupt_count(1);
         b.post_recv(&recv.descriptor).unwrap();
         a.post_send(&send.descriptor).unwrap();
         assert_eq!(cq.wait(LONG).unwrap().vi, b);
-        assert_eq!(pair.world.interrupt_count(1), before + 1);
+        assert_eq!(pair.simulation.interrupt_count(1), before + 1);
         b.recv_done().unwrap();
         a.send_wait(LONG).unwrap();
     }
@@ -221,7 +221,7 @@ fn a_queue_is_resized_under_traffic(kind: DeviceKind) {
     let sizes = [64, 4, 1000, 5, 300, 16];
     for (i, (part, size)) in sends.chunks(count.div_ceil(sizes.len())).zip(sizes).enumerate() {
         part.iter().for_each(|send| a.post_send(&send.descriptor).unwrap());
-        pair.world.run(100 * i as u64);
+        pair.simulation.run(100 * i as u64);
         if i % 2 == 0 {
             drain(&cq, &b, &recvs, &mut next);
         }

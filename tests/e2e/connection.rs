@@ -17,14 +17,14 @@ fn both<A: Send, B: Send>(
     server: impl FnOnce() -> A + Send,
     client: impl FnOnce() -> B + Send,
 ) -> (A, B) {
-    let (first, second) = (pair.world.join_baton("server"), pair.world.join_baton("client"));
+    let (first, second) = (pair.simulation.slot("server"), pair.simulation.slot("client"));
     std::thread::scope(|scope| {
         let server = scope.spawn(move || {
-            let _turn = first.enter();
+            let _token = first.enter();
             server()
         });
         let client = scope.spawn(move || {
-            let _turn = second.enter();
+            let _token = second.enter();
             client()
         });
         (server.join().unwrap(), client.join().unwrap())
@@ -68,12 +68,12 @@ fn nobody_waits(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let vi = pair.a.vi(Reliability::Delivery);
     // The other side runs, but waits elsewhere.
-    let start = pair.world.now();
+    let start = pair.simulation.now();
     let poll = |service: &[u8]| pair.b.nic.connect_wait(&pair.b.address(service), SHORT);
     let (waited, asked) =
         both(&pair, || code(poll(b"here")), || code(request(&pair, &vi, b"there", LONG)));
     assert_eq!((waited, asked), (VipReturn::Timeout, VipReturn::NoMatch));
-    assert!(pair.world.now() - start < 1_000_000, "promptly");
+    assert!(pair.simulation.now() - start < 1_000_000, "promptly");
     assert_eq!(vi.state(), ViState::Idle);
 }
 

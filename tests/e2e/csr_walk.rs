@@ -121,7 +121,7 @@ fn the_cycle_counter_runs(kind: DeviceKind) {
     let mut bare = Bare::new(kind);
     let mut last = 0;
     for pause in [0, 10, 1000] {
-        bare.rig.run(pause);
+        bare.bench.run(pause);
         let now = bare.read(0, CYCLES_LO::OFFSET);
         assert_eq!(bare.read(0, CYCLES_HI::OFFSET), 0);
         assert!(u64::from(now) > last + pause, "{now} after {last} and a pause of {pause}");

@@ -45,7 +45,7 @@ impl Case {
         let bare = &mut self.bare;
         bare.write_raw(0, 2, at, data);
         // Doorbells are judged some time after they are taken; register reads are answered at once.
-        bare.rig.run(200);
+        bare.bench.run(200);
         self.refused += 1;
         assert_eq!(bare.counter(0, Counter::DoorbellBad), self.refused, "{what}");
         let log = bare.take_log(0);
@@ -156,7 +156,7 @@ fn a_disabled_device_drops_doorbells_silently(kind: DeviceKind) {
     case.bare.write_raw(0, 2, page(DOMAIN), &Case::token(40));
     case.bare.write_raw(0, 2, page(DOMAIN), &Case::token(999));
     case.bare.write_raw(0, 2, page(DOMAIN) + 0x10, &[1]);
-    case.bare.rig.run(500);
+    case.bare.bench.run(500);
     case.bare.write(0, CONTROL::OFFSET, CONTROL::ENABLE.mask());
     assert_eq!(case.bare.counter(0, Counter::DoorbellBad), 0);
     assert_eq!(case.bare.take_log(0), []);
@@ -221,7 +221,7 @@ fn doorbells_come_faster_than_they_are_served(kind: DeviceKind) {
                 posted.push(pair[node].post(&mut bare, queue, &segments));
             }
         }
-        bare.rig.run(2000);
+        bare.bench.run(2000);
     }
     bare.wait("all messages", |bare| posted.iter().all(|posted| posted.is_done(bare)));
     // Events come after statuses.

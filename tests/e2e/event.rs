@@ -33,7 +33,7 @@ fn resize(bare: &mut Bare, node: usize, queue: u16, log2: u32) {
 fn message(bare: &mut Bare, vis: &mut [BareVi; 2], from: usize, length: usize) -> [Posted; 2] {
     let [send, recv] = [from, 1 - from].map(|node| vis[node].segment(0, length));
     let recv = vis[1 - from].post(bare, Queue::Recv, &[recv]);
-    bare.rig.run(100);
+    bare.bench.run(100);
     [vis[from].post(bare, Queue::Send, &[send]), recv]
 }
 
@@ -129,7 +129,7 @@ fn arming_never_loses_a_wake_up(kind: DeviceKind) {
     let mut expected = 0;
     for delay in (0..600).step_by(kind.size(3, 11)) {
         let [_, recv] = message(&mut bare, &mut vis, 0, 8);
-        bare.rig.run(delay);
+        bare.bench.run(delay);
         // The reader has seen nothing, and asks to be woken: before the record, with it, or after.
         bare.consume(1, RECV_EVENTS, true);
         expected += 1;
@@ -203,7 +203,7 @@ fn arm_again_and_again(bare: &mut Bare, times: u64) -> Vec<u64> {
         if cycle % 100 == 0 {
             bare.consume(1, RECV_EVENTS, true);
         }
-        bare.rig.run(1);
+        bare.bench.run(1);
         let now = bare.host(1).interrupts[VECTOR];
         at.extend((seen..now).map(|_| cycle));
         seen = now;
@@ -220,7 +220,7 @@ fn moderation_spaces_interrupts_and_keeps_one(kind: DeviceKind) {
     bare.settle();
     bare.write(1, MODERATION::OFFSET, u32::try_from(GAP).unwrap());
     bare.settle();
-    bare.rig.run(GAP);
+    bare.bench.run(GAP);
     let at = arm_again_and_again(&mut bare, 45);
     assert_eq!(at.len(), 5, "{at:?}");
     for pair in at.windows(2) {
@@ -233,7 +233,7 @@ fn moderation_spaces_interrupts_and_keeps_one(kind: DeviceKind) {
     bare.consume(1, SEND_EVENTS, true);
     bare.wait("the other vector", |bare| bare.host(1).interrupts[other] > before[other]);
     assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR]);
-    bare.rig.run(2 * GAP + LATE);
+    bare.bench.run(2 * GAP + LATE);
     assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR] + 1, "kept once");
     // A mask holds it longer; the end of moderation ends a rest.
     let control = msix_entry(2) + 12;
@@ -241,15 +241,15 @@ fn moderation_spaces_interrupts_and_keeps_one(kind: DeviceKind) {
     bare.wait("an interrupt", |bare| bare.host(1).interrupts[VECTOR] == before[VECTOR] + 2);
     bare.consume(1, RECV_EVENTS, true);
     bare.write(1, control, 1);
-    bare.rig.run(2 * GAP);
+    bare.bench.run(2 * GAP);
     assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR] + 2, "masked");
     bare.write(1, control, 0);
     bare.wait("the kept one", |bare| bare.host(1).interrupts[VECTOR] == before[VECTOR] + 3);
     bare.consume(1, RECV_EVENTS, true);
-    bare.rig.run(GAP / 2);
+    bare.bench.run(GAP / 2);
     assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR] + 3, "rests");
     bare.write(1, MODERATION::OFFSET, 0);
-    bare.rig.run(LATE);
+    bare.bench.run(LATE);
     assert_eq!(bare.host(1).interrupts[VECTOR], before[VECTOR] + 4, "no moderation any more");
 }
 
@@ -277,7 +277,7 @@ fn a_status_is_there_before_its_event_and_that_before_its_interrupt(kind: Device
         });
         let (mut sent, mut received, mut steps) = (0, 0, 0);
         while received < lengths.len() || sent < lengths.len() {
-            bare.rig.step();
+            bare.bench.step();
             steps += 1;
             assert!(steps < 1_000_000, "{sent} and {received} of {} announced", lengths.len());
             if bare.host(1).interrupts[VECTOR] > interrupts && received == 0 {

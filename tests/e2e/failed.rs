@@ -75,12 +75,12 @@ fn it_can_be_opened_again(kind: DeviceKind) {
     pair.a.nic.register_mem(&memory, MemAttributes::new(pair.a.tag)).unwrap_err();
     let bus = Arc::clone(&pair.buses[0]);
     let again = Node::open(bus, &setup.node(0).with_seed(99));
-    let Pair { a: before, b: other, world, buses, wire, note } = pair;
+    let Pair { a: before, b: other, simulation, buses, wire, note } = pair;
     before.nic.close();
     drop(before.driver);
     assert!(b.recv_wait(LONG).is_err(), "the peer hears of it");
     b.disconnect().unwrap();
-    let pair = Pair { a: again, b: other, world, buses, wire, note };
+    let pair = Pair { a: again, b: other, simulation, buses, wire, note };
     let a = pair.a.vi(Reliability::Delivery);
     pair.connect(&a, &b);
     pair.assert_works(&a, &b);

@@ -49,9 +49,9 @@ fn long_messages_among_short_ones(kind: DeviceKind) {
     long.start();
     short.iter().for_each(Flow::start);
     let cycles = kind.size(400_000, 120_000);
-    let end = pair.world.now() + cycles;
-    while pair.world.now() < end {
-        pair.world.run(100);
+    let end = pair.simulation.now() + cycles;
+    while pair.simulation.now() < end {
+        pair.simulation.run(100);
         long.turn();
         short.iter_mut().for_each(Flow::turn);
     }

@@ -1,6 +1,6 @@
 //! Fences: when a command that takes memory away is done, nothing touches that memory any more.
 
-use cosim::lockstep::rig::FREE_OFFSET;
+use cosim::testbench::FREE_OFFSET;
 use nic_regs::admin::Opcode;
 use nic_regs::doorbell::Queue;
 use nic_regs::tpt::Handle;
@@ -44,12 +44,12 @@ impl Cleared {
         bare.host_mut(0).put(places[0], &data);
         bare.host_mut(1).put(places[1], &[0; BYTES]);
         let recv = vis[1].post(bare, Queue::Recv, &segments[1..]);
-        bare.rig.run(200);
+        bare.bench.run(200);
         let send = vis[0].post(bare, Queue::Send, &segments[..1]);
-        bare.rig.run(delay);
-        let start = bare.rig.now;
+        bare.bench.run(delay);
+        let start = bare.bench.now();
         bare.try_ok(node, Opcode::RegionClear, 700, &[])?;
-        let cycles = bare.rig.now - start;
+        let cycles = bare.bench.now() - start;
         bare.host_mut(node).put(places[node], &[OTHERS; BYTES]);
         Some(Self { node, places, delay, cycles, posted: [send, recv] })
     }
@@ -91,9 +91,9 @@ fn a_disconnected_vi_does_not_touch_its_buffers_any_more(kind: DeviceKind) {
         let mut vis = bare.connected(Reliability::Reception, 9, 0);
         let segments = [0, 1].map(|node| vis[node].segment(0, bytes));
         let recv = vis[1].post(&mut bare, Queue::Recv, &segments[1..]);
-        bare.rig.run(200);
+        bare.bench.run(200);
         let send = vis[0].post(&mut bare, Queue::Send, &segments[..1]);
-        bare.rig.run(delay);
+        bare.bench.run(delay);
         bare.ok(1, Opcode::ViDisconnect, 9, &[]);
         let to = vis[1].data_offset();
         bare.host_mut(1).memory[to..to + bytes].fill(0xee);

@@ -68,7 +68,7 @@ impl Case {
     /// Has the device look at the head of the receive queue.
     fn poke(&mut self, queue: Queue) {
         if queue == Queue::Recv {
-            self.bare.rig.run(300);
+            self.bare.bench.run(300);
             let segment = self.vis[0].segment(0, 16);
             self.vis[0].post(&mut self.bare, Queue::Send, &[segment]);
         }
@@ -151,17 +151,17 @@ fn descriptors_reach_to_the_end_of_their_region(kind: DeviceKind) {
         ] {
             let what = format!("{queue:?} {seg_count}");
             let node = Case::node(queue);
-            let at = cosim::lockstep::rig::FREE_OFFSET + PLACE;
+            let at = cosim::testbench::FREE_OFFSET + PLACE;
             let mut bytes = [0; 64];
             bytes[12..14].copy_from_slice(&u16::to_le_bytes(seg_count));
             case.bare.host_mut(node).put(at, &bytes);
             if queue == Queue::Send {
                 case.vis[1].post(&mut case.bare, Queue::Recv, &[]);
-                case.bare.rig.run(200);
+                case.bare.bench.run(200);
             }
             case.ring(Token { vi: 9, region: SHORT, offset_64: 0, segments: 2, queue });
             if queue == Queue::Recv {
-                case.bare.rig.run(300);
+                case.bare.bench.run(300);
                 case.vis[0].post(&mut case.bare, Queue::Send, &[]);
             }
             case.bare.settle();
@@ -195,7 +195,7 @@ fn the_segment_count_of_a_token_is_a_hint(kind: DeviceKind) {
             let (descriptor, token) = case.vis[node].write(&mut case.bare, queue, &segments);
             posted.push(descriptor);
             case.ring(Token { segments: hint, ..token });
-            case.bare.rig.run(300);
+            case.bare.bench.run(300);
         }
         case.bare.wait("a message", |bare| posted.iter().all(|posted| posted.is_done(bare)));
         assert!(posted.iter().all(|posted| posted.errors(&case.bare) == 0), "{count} {hint}");
@@ -237,7 +237,7 @@ fn next_is_checked(kind: DeviceKind) {
                 for (_, token) in written {
                     case.ring(token);
                 }
-                case.bare.rig.run(200);
+                case.bare.bench.run(200);
                 case.reconnect();
                 if queue == Queue::Recv {
                     for _ in 0..2 {
@@ -275,7 +275,7 @@ fn next_of_the_last_but_one_is_not_needed(kind: DeviceKind) {
                 case.ring(token);
             }
         }
-        case.bare.rig.run(200);
+        case.bare.bench.run(200);
         case.reconnect();
         case.bare.settle();
         // The last token says where the last descriptor is.
@@ -298,13 +298,13 @@ fn next_is_read_when_it_counts(kind: DeviceKind) {
             for i in 0..4 {
                 let segment = case.vis[1].segment(700 * i, 600);
                 case.vis[1].post(&mut case.bare, Queue::Recv, &[segment]);
-                case.bare.rig.run(pause);
+                case.bare.bench.run(pause);
             }
             let mut last = None;
             for i in 0..4 {
                 let segment = case.vis[0].segment(600 * i, 600);
                 last = Some(case.vis[0].post(&mut case.bare, Queue::Send, &[segment]));
-                case.bare.rig.run(pause);
+                case.bare.bench.run(pause);
             }
             let last = last.expect("four were posted");
             case.bare.wait("all messages", |bare| last.is_done(bare));

@@ -19,7 +19,7 @@ const PROBE: &str = "guest-probe";
 /// Runs the probe in a guest that has these NICs. One guest at a time: each wants a core.
 fn guest(nics: &[PathBuf], options: &[&str]) -> Output {
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _token = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).args(["xtask", "guest"]);
     nics.iter().for_each(|nic| _ = command.arg("--nic").arg(nic));

@@ -71,7 +71,7 @@ fn what_is_destroyed_has_no_notification_under_way(kind: DeviceKind) {
     for (by_queue, close) in [(false, false), (false, true), (true, false), (true, true)] {
         let pair = Pair::new(kind);
         let (slow, vi, cq, _recv) = notified(&pair.a, by_queue);
-        pair.world.join_baton("program").run(|| {
+        pair.simulation.slot("program").run(|| {
             // What is posted is flushed, which is what the handler is told.
             vi.disconnect().unwrap();
             slow.watch(&pair.a.nic, || {
@@ -104,7 +104,7 @@ fn what_is_taken_away_has_no_error_under_way(kind: DeviceKind) {
         let handler: ErrorHandler = Arc::new(move |_| own.run(&nic));
         pair.a.nic.error_callback(Some(handler));
         b.disconnect().unwrap();
-        let [server, program] = ["service", "program"].map(|name| pair.world.join_baton(name));
+        let [server, program] = ["service", "program"].map(|name| pair.simulation.slot(name));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 server.run(|| {
@@ -149,7 +149,7 @@ fn a_closed_nic_looks_at_nothing(kind: DeviceKind) {
     let (a, _b) = pair.connected(Reliability::Delivery);
     let recvs = [(); 2].map(|()| Buffer::new(&pair.a, 16));
     recvs.iter().for_each(|recv| a.post_recv(&recv.descriptor).unwrap());
-    let [waiter, program] = ["waiter", "program"].map(|name| pair.world.join_baton(name));
+    let [waiter, program] = ["waiter", "program"].map(|name| pair.simulation.slot(name));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             waiter.run(|| {

@@ -74,7 +74,7 @@ fn data_that_cannot_be_read(kind: DeviceKind) {
         let recv_segment = case.vis[1].segment(0, 4096);
         let good = case.vis[0].segment(0, 64);
         let recvs = [0, 1].map(|_| case.vis[1].post(bare, Queue::Recv, &[recv_segment]));
-        bare.rig.run(200);
+        bare.bench.run(200);
         let lost = DataSegment { address: LOST_VA + 100, handle: LOST.0, length: 1000 };
         let bad = case.vis[0].post(bare, Queue::Send, &[good, lost]);
         let next = case.vis[0].post(bare, Queue::Send, &[good]);
@@ -104,7 +104,7 @@ fn the_peer_of_a_vi_that_stopped_by_itself_is_told(kind: DeviceKind) {
         let node = usize::from(queue == Queue::Recv);
         let token = Token { vi: 9, region: LOST.index(), offset_64: 2, segments: 1, queue };
         bare.doorbell(node, DOMAIN, TOKEN_OFFSET, token.to_bits());
-        bare.rig.run(300);
+        bare.bench.run(300);
         if queue == Queue::Recv {
             let segment = case.vis[0].segment(0, 64);
             case.vis[0].post(bare, Queue::Send, &[segment]);
@@ -132,7 +132,7 @@ fn descriptors_that_cannot_be_read(kind: DeviceKind) {
             let token = Token { vi: 9, region: LOST.index(), offset_64: 2, segments: 1, queue };
             bare.doorbell(node, DOMAIN, TOKEN_OFFSET, token.to_bits());
             if queue == Queue::Recv {
-                bare.rig.run(300);
+                bare.bench.run(300);
                 let segment = case.vis[0].segment(0, 64);
                 case.vis[0].post(bare, Queue::Send, &[segment]);
             }
@@ -153,7 +153,7 @@ fn a_later_descriptor_that_cannot_be_read(kind: DeviceKind) {
         let bare = &mut case.bare;
         let recv = case.vis[1].segment(0, 64);
         case.vis[1].post(bare, Queue::Recv, &[recv]);
-        bare.rig.run(200);
+        bare.bench.run(200);
         let segment = case.vis[0].segment(0, 64);
         let (first, token) = case.vis[0].write(bare, Queue::Send, &[segment]);
         let next = Token { region: LOST.index(), offset_64: 3, ..token };
@@ -175,7 +175,7 @@ fn writes_to_memory_that_is_not_there_harm_nobody(kind: DeviceKind) {
     let bare = &mut case.bare;
     let lost = DataSegment { address: LOST_VA, handle: LOST.0, length: 8192 };
     let recv = case.vis[1].post(bare, Queue::Recv, &[lost]);
-    bare.rig.run(200);
+    bare.bench.run(200);
     let segment = case.vis[0].segment(0, 8192);
     let send = case.vis[0].post(bare, Queue::Send, &[segment]);
     bare.wait("a message to nowhere", |bare| send.is_done(bare) && recv.is_done(bare));

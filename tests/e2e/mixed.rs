@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use host_driver::bus::sim::WorldConfig;
+use cosim::simulation::seeded::SimulationConfig;
 use nic_model::link::Faults;
 use tests::{Buffer, DeviceKind, Node, Pair, Setup, on_every_kind};
 use vipl::{Completion, Cq, Descriptor, Queue, Reliability, Vi, ViAttributes, VipReturn, Waiting};
@@ -207,16 +207,16 @@ fn anything_in_any_order(kind: DeviceKind) {
         let faults = Faults { loss: 0.01, ..Faults::default() };
         let waiting =
             if seed % 3 == 0 { Waiting::default() } else { Setup::sleeping(kind).waiting };
-        let world = WorldConfig { seed, ..WorldConfig::default() };
+        let simulation = SimulationConfig { seed, ..SimulationConfig::default() };
         let setup = Setup::with_faults(kind, seed, faults);
-        let pair = Pair::with(&Setup { waiting, world, ..setup });
+        let pair = Pair::with(&Setup { waiting, simulation, ..setup });
         let sides = [Side::new(&pair.a, &pair.b), Side::new(&pair.b, &pair.a)];
-        let seats: Vec<_> = (0..6).map(|i| pair.world.join_baton(&format!("thread {i}"))).collect();
+        let slots: Vec<_> = (0..6).map(|i| pair.simulation.slot(&format!("thread {i}"))).collect();
         std::thread::scope(|scope| {
-            for (i, seat) in (0_u64..).zip(seats) {
+            for (i, slot) in (0_u64..).zip(slots) {
                 let side = &sides[usize::try_from(i % 2).unwrap()];
                 let mut random = Random(seed * 1000 + i + 1);
-                scope.spawn(move || seat.run(|| (0..120).for_each(|_| side.act(&mut random))));
+                scope.spawn(move || slot.run(|| (0..120).for_each(|_| side.act(&mut random))));
             }
         });
         pair.settle();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use host_driver::bus::sim::WorldConfig;
+use cosim::simulation::seeded::SimulationConfig;
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;
 use tests::{Buffer, DeviceKind, LONG, Pair, Setup, code, error_bits, on_every_kind, pattern};
 use vipl::{INFINITE, Queue, Reliability, Vi, ViAttributes, VipReturn, Waiting};
@@ -20,7 +20,7 @@ fn until<T>(pair: &Pair, list: &Seen<T>, count: usize) {
         if list.lock().unwrap().len() >= count {
             return;
         }
-        pair.world.run(500);
+        pair.simulation.run(500);
     }
     panic!("{} calls of {count}", list.lock().unwrap().len());
 }
@@ -85,19 +85,19 @@ fn echo(vi: &Vi, recv: &Arc<Buffer>, send: &Arc<Buffer>, left: usize, done: &See
     .unwrap();
 }
 
-/// A program with seats talks to handlers; gives the cycles.
+/// A program with slots talks to handlers; gives the cycles.
 fn conversation(kind: DeviceKind, seed: u64) -> u64 {
-    let world = WorldConfig { seed, ..WorldConfig::default() };
-    let pair = Pair::with(&Setup { world, ..Setup::sleeping(kind) });
+    let simulation = SimulationConfig { seed, ..SimulationConfig::default() };
+    let pair = Pair::with(&Setup { simulation, ..Setup::sleeping(kind) });
     let (a, b) = pair.connected(Reliability::Reception);
     let [recv, send] = [0, 1].map(|_| Arc::new(Buffer::new(&pair.b, 100)));
     b.post_recv(&recv.descriptor).unwrap();
     let done = Seen::default();
     let rounds = kind.size(30, 8);
-    let seat = pair.world.join_baton("client");
+    let slot = pair.simulation.slot("client");
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            seat.run(|| {
+            slot.run(|| {
                 echo(&b, &recv, &send, rounds, &done);
                 let (mine, theirs) = (Buffer::new(&pair.a, 100), Buffer::new(&pair.a, 100));
                 for i in 0..rounds {
@@ -112,7 +112,7 @@ fn conversation(kind: DeviceKind, seed: u64) -> u64 {
         });
     });
     until(&pair, &done, 1);
-    pair.world.now()
+    pair.simulation.now()
 }
 
 fn handlers_keep_runs_deterministic(kind: DeviceKind) {
@@ -209,7 +209,7 @@ fn what_is_taken_away_drops_its_handlers(kind: DeviceKind) {
     pair.b.nic.clone().close();
     assert_eq!(left(), 0);
     assert_eq!(code(vi.recv_notify(handler())), VipReturn::InvalidParameter);
-    pair.world.run(10_000);
+    pair.simulation.run(10_000);
 }
 
 on_every_kind! {

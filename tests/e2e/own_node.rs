@@ -1,27 +1,36 @@
 //! A NIC that connects to its own node: frames to oneself leave by the link, and come back if the link
 //! has an echo.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cosim::simulation::network::Network;
 use nic_model::device::{Beat, Link};
 use nic_model::link::{Side, Wire};
 use tests::{Buffer, DeviceKind, LEVELS, LONG, Node, Pair, code, on_every_kind, pattern};
 use vipl::{NetAddress, Reliability, Vi, ViState, VipReturn};
 
-/// A wire whose far end is its near end.
+/// A network in which the wire of node 0 leads back to node 0.
+#[derive(Debug)]
 struct Echo(Wire);
 
-impl Link for Echo {
-    fn ready(&self, _now: u64) -> bool {
+impl Network for Echo {
+    fn ready(&self, _port: usize, _now: u64) -> bool {
         true
     }
 
-    fn send(&mut self, now: u64, beat: Beat) {
-        self.0.end(Side::A).send(now, beat);
+    fn send(&mut self, port: usize, now: u64, beat: Beat) {
+        if port == 0 {
+            self.0.end(Side::A).send(now, beat);
+        }
     }
 
-    fn receive(&mut self, now: u64) -> Option<Beat> {
-        self.0.end(Side::B).receive(now)
+    fn receive(&mut self, port: usize, now: u64) -> Option<Beat> {
+        if port == 0 { self.0.end(Side::B).receive(now) } else { None }
+    }
+
+    fn take_busy(&mut self) -> bool {
+        !self.0.is_idle()
     }
 }
 
@@ -29,16 +38,16 @@ impl Link for Echo {
 fn connect(pair: &Pair, a: &Vi, b: &Vi) {
     let service = a.number().to_le_bytes();
     let node = &pair.a;
-    let [server, client] = ["server", "client"].map(|name| pair.world.join_baton(name));
+    let [server, client] = ["server", "client"].map(|name| pair.simulation.slot(name));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let _turn = server.enter();
+            let _token = server.enter();
             let request = node.nic.connect_wait(&node.address(&service), LONG).unwrap();
             assert_eq!(request.remote_address(), &node.address(b"me"));
             request.accept(b).unwrap();
         });
         scope.spawn(|| {
-            let _turn = client.enter();
+            let _token = client.enter();
             a.connect_request(&node.address(b"me"), &node.address(&service), LONG).unwrap();
         });
     });
@@ -59,7 +68,7 @@ fn send(node: &Node, a: &Vi, b: &Vi, length: usize) {
 /// told of.
 fn over_a_link_with_an_echo_a_node_reaches_itself(kind: DeviceKind) {
     let pair = Pair::new(kind);
-    pair.world.replace_link(0, Box::new(Echo(Wire::new(20))));
+    pair.simulation.wrap_network(|_| Arc::new(Mutex::new(Echo(Wire::new(20)))));
     let node = &pair.a;
     for level in LEVELS {
         let (a, b) = (node.open_vi(level), node.open_vi(level));

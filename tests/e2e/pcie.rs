@@ -104,13 +104,17 @@ fn attempt(bare: &mut Bare, vis: &mut [BareVi; 2], level: Level, round: usize) -
     bare.host_mut(0).put(from, &data);
     let segments = [0, 1].map(|node| vis[node].segment(0, data.len()));
     let recv = vis[1].post(bare, Queue::Recv, &segments[1..]);
-    bare.rig.run(200);
+    bare.bench.run(200);
     let send = vis[0].post(bare, Queue::Send, &segments[..1]);
-    let start = bare.rig.now;
+    let start = bare.bench.now();
     let done = |bare: &Bare| [send, recv].iter().all(|posted: &Posted| posted.is_done(bare));
     while !done(bare) {
-        assert!(bare.rig.now < start + 500_000, "neither done nor stopped at {}", bare.rig.now);
-        bare.rig.run(5000);
+        assert!(
+            bare.bench.now() < start + 500_000,
+            "neither done nor stopped at {}",
+            bare.bench.now()
+        );
+        bare.bench.run(5000);
         if level == Level::Unreliable && send.errors(bare) != 0 {
             // Nobody is told, and the receive waits for the next message.
             return Some(false);
@@ -162,7 +166,7 @@ fn survives_once(kind: DeviceKind, host: &HostSettings, counter: Counter) {
         let level = [Level::Delivery, Level::Reception, Level::Unreliable][round % 3];
         let stopped = life(&mut bare, level, &mut delivered).is_none();
         // Nothing may be on its way when the tags are forgotten.
-        bare.rig.run(2000 + host.late_by);
+        bare.bench.run(2000 + host.late_by);
         for node in 0..2 {
             let failures = bare.counter(node, counter);
             assert!(!stopped || node == 0 || failed + failures > 0, "a ring stops for a reason");
@@ -209,7 +213,7 @@ fn completions_that_all_come_after_the_time_out(kind: DeviceKind) {
         let segments = [0, 1].map(|node| vis[node].segment(0, 9000));
         let recv = vis[1].post(&mut bare, Queue::Recv, &segments[1..]);
         let send = vis[0].post(&mut bare, Queue::Send, &segments[..1]);
-        bare.rig.run(1000);
+        bare.bench.run(1000);
         bare.write(0, READ_TIMEOUT::OFFSET, 20_000);
         assert!(bare.counter(0, Counter::ReadTimeouts) > round);
         assert_eq!(bare.state(&vis[0]), State::Error as u32);
@@ -232,7 +236,7 @@ fn completions_that_all_come_after_the_time_out(kind: DeviceKind) {
 fn fence_amid(bare: &mut Bare, node: usize, delay: u64) -> Option<u64> {
     bare.bring_up()?;
     let cleared = Cleared::amid(bare, node, delay)?;
-    bare.rig.run(10_000);
+    bare.bench.run(10_000);
     cleared.assert_left_alone(bare);
     Some(cleared.cycles)
 }
@@ -253,7 +257,7 @@ fn fences_wait_for_missing_completions(kind: DeviceKind) {
                 "{cycles:?} cycles"
             );
             waited += u32::from(cycles > Some(u64::from(TIMEOUT) * 2 / 3));
-            bare.rig.run(2_000);
+            bare.bench.run(2_000);
             bare.soft_reset(0);
             bare.soft_reset(1);
         }
@@ -289,10 +293,10 @@ fn a_reset_while_reads_are_out(kind: DeviceKind) {
         let segments = [0, 1].map(|node| vis[node].segment(0, 60_000));
         vis[1].post(&mut bare, Queue::Recv, &segments[1..]);
         vis[0].post(&mut bare, Queue::Send, &segments[..1]);
-        bare.rig.run(delay);
+        bare.bench.run(delay);
         bare.soft_reset(0);
         // Completions of the old life come now; the tables take longer to clear than they do.
-        bare.rig.run(1000);
+        bare.bench.run(1000);
         bare.soft_reset(1);
         bare.bring_up().expect("the ring runs");
         bare.register();
@@ -307,7 +311,7 @@ fn completions_that_never_come_at_all(kind: DeviceKind) {
     let host = HostSettings { missing: 1.0, ..HostSettings::default() };
     let mut bare = Bare::with(kind, &host);
     bare.registers = vec![(READ_TIMEOUT::OFFSET, 300)];
-    let start = bare.rig.now;
+    let start = bare.bench.now();
     let stop = |bare: &mut Bare| {
         bare.soft_reset(0);
         bare.configure(0);
@@ -322,7 +326,7 @@ fn completions_that_never_come_at_all(kind: DeviceKind) {
         assert_eq!(bare.counter(0, Counter::ReadTimeouts), 1);
     }
     let end = start + (1 << 20) + 10_000;
-    bare.rig.run(end - bare.rig.now);
+    bare.bench.run(end - bare.bench.now());
     assert!(!stop(&mut bare), "the oldest tags are used again");
 }
 

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use host_driver::bus::sim::World;
+use cosim::simulation::seeded::SeededSimulation;
 use nic_model::link::Faults;
 use vipl::{NetAddress, Reliability, RemoteViAttributes, Vi, ViAttributes, ViState, VipReturn};
 
@@ -23,13 +23,13 @@ fn ask(vi: &Vi, from: &Node, to: &Node, timeout: Duration) {
 }
 
 /// Polls until both sides have ended.
-fn ends(world: &World, a: &Vi, b: &Vi) -> [vipl::Result<RemoteViAttributes>; 2] {
+fn ends(simulation: &SeededSimulation, a: &Vi, b: &Vi) -> [vipl::Result<RemoteViAttributes>; 2] {
     let mut ends = [None, None];
     while let [None, _] | [_, None] = ends {
         for (vi, end) in [a, b].into_iter().zip(&mut ends) {
             match vi.connect_peer_done() {
                 Err(error) if error.code == VipReturn::NotDone && end.is_none() => {
-                    world.run(100);
+                    simulation.run(100);
                 }
                 ended if end.is_none() => *end = Some(ended),
                 again => assert_eq!(code(again), VipReturn::InvalidState, "told once"),
@@ -56,13 +56,13 @@ fn requests_meet_in_any_order(kind: DeviceKind) {
             if i == 0 {
                 assert_eq!(code(vi.connect_peer_done()), VipReturn::NotDone);
                 for _ in 0..10 {
-                    pair.world.run(pause / 10);
+                    pair.simulation.run(pause / 10);
                     pair.a.nic.progress();
                     pair.b.nic.progress();
                 }
             }
         }
-        let told = ends(&pair.world, &a, &b).map(Result::unwrap);
+        let told = ends(&pair.simulation, &a, &b).map(Result::unwrap);
         assert_eq!(told.map(|remote| remote.reliability), [Reliability::Delivery; 2]);
         assert_eq!([a.state(), b.state()], [ViState::Connected; 2]);
         let send = Buffer::new(&pair.a, 100);
@@ -82,21 +82,21 @@ fn waiting_programs_meet_on_a_bad_wire(kind: DeviceKind) {
     for seed in 0..kind.size(4, 2) {
         let faults = Faults { loss: 0.05, ..Faults::default() };
         let pair = Pair::with(&Setup::with_faults(kind, seed, faults));
-        let seats = [pair.world.join_baton("left"), pair.world.join_baton("right")];
+        let slots = [pair.simulation.slot("left"), pair.simulation.slot("right")];
         let sides = [(&pair.a, &pair.b), (&pair.b, &pair.a)];
         let vis = std::thread::scope(|scope| {
-            let threads = [0, 1].into_iter().zip(seats).map(|(i, seat)| {
+            let threads = [0, 1].into_iter().zip(slots).map(|(i, slot)| {
                 let pair = &pair;
                 let (from, to) = sides[i];
                 scope.spawn(move || {
-                    let _turn = seat.enter();
+                    let _token = slot.enter();
                     (0..5_u8)
                         .map(|n| {
                             let vi = from.vi(Reliability::Reception);
                             let [local, remote] = [from, to].map(|node| node.address(&[n]));
                             vi.connect_peer_request(&local, &remote, LONG).unwrap();
                             vi.connect_peer_wait().unwrap();
-                            assert_eq!(vi.state(), ViState::Connected, "{:?}", pair.world);
+                            assert_eq!(vi.state(), ViState::Connected, "{:?}", pair.simulation);
                             vi
                         })
                         .collect::<Vec<_>>()
@@ -128,13 +128,13 @@ fn peers_that_are_not_alike_are_told_on_both_sides(kind: DeviceKind) {
         b.set_attributes(attributes).unwrap();
         ask(&a, &pair.a, &pair.b, LONG);
         ask(&b, &pair.b, &pair.a, LONG);
-        assert_eq!(ends(&pair.world, &a, &b).map(code), [expected; 2]);
+        assert_eq!(ends(&pair.simulation, &a, &b).map(code), [expected; 2]);
         assert_eq!([a.state(), b.state()], [ViState::Idle; 2]);
     }
     b.set_attributes(good).unwrap();
     ask(&a, &pair.a, &pair.b, LONG);
     ask(&b, &pair.b, &pair.a, LONG);
-    let _connected = ends(&pair.world, &a, &b).map(Result::unwrap);
+    let _connected = ends(&pair.simulation, &a, &b).map(Result::unwrap);
     pair.assert_works(&a, &b);
 }
 
@@ -154,7 +154,7 @@ fn a_handler_disconnects_a_peer_at_once(kind: DeviceKind) {
     while let Err(error) = b.connect_peer_done() {
         assert_eq!(error.code, VipReturn::NotDone);
         pair.a.nic.progress();
-        pair.world.run(500);
+        pair.simulation.run(500);
     }
     assert_eq!(a.state(), ViState::ConnectPending, "it does not know yet");
     b.disconnect().unwrap();
@@ -190,10 +190,10 @@ fn a_peer_that_never_asks(kind: DeviceKind) {
         assert_eq!(first.state(), ViState::Idle);
         assert_eq!(code(first.connect_peer_wait()), VipReturn::InvalidState);
         ask(other, to, from, LONG);
-        pair.world.run(50_000);
+        pair.simulation.run(50_000);
         assert_eq!(code(other.connect_peer_done()), VipReturn::NotDone);
         ask(first, from, to, LONG);
-        let _connected = ends(&pair.world, a, b).map(Result::unwrap);
+        let _connected = ends(&pair.simulation, a, b).map(Result::unwrap);
         pair.assert_works(a, b);
         for vi in [a, b] {
             vi.disconnect().unwrap();
@@ -228,7 +228,7 @@ fn addresses_that_peers_cannot_have(kind: DeviceKind) {
     let b = pair.b.vi(Reliability::Delivery);
     vi.connect_peer_request(&NetAddress::new(b"", b"peer"), &other, LONG).unwrap();
     ask(&b, &pair.b, &pair.a, LONG);
-    let _connected = ends(&pair.world, &vi, &b).map(Result::unwrap);
+    let _connected = ends(&pair.simulation, &vi, &b).map(Result::unwrap);
     pair.assert_works(&vi, &b);
 }
 

@@ -1,7 +1,6 @@
 //! Short sends that travel with their doorbell. What arrives is the same with and without, so that
 //! most of it is seen in counters.
 
-use host_driver::bus::sim::NoLink;
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::csr;
@@ -51,7 +50,7 @@ fn short_sends_travel_with_their_doorbell(kind: DeviceKind) {
     // Whole lines at once, and word by word.
     for line_words in [8, 1, 3] {
         let mut setup = Setup::new(kind);
-        setup.world.line_words = line_words;
+        setup.simulation.line_words = line_words;
         let pair = Pair::with(&setup);
         let has = has_push(&pair, kind);
         for level in LEVELS {
@@ -92,7 +91,7 @@ fn sends_behind_others_arrive_in_order(kind: DeviceKind) {
             send.prepare(&[from.segment(128 * i + 64, 40)], None).unwrap();
             a.post_send(&send).unwrap();
             if i % 7 == 0 {
-                pair.world.run(5 * i as u64);
+                pair.simulation.run(5 * i as u64);
             }
         }
         for i in 0..count {
@@ -155,7 +154,7 @@ fn torn_pushes_are_posted_once(kind: DeviceKind) {
         bare.host_mut(1).memory[to..to + 40].fill(0);
         let segments = [vis[0].segment(0, 40), vis[1].segment(0, 40)];
         let recv = vis[1].post(&mut bare, vipl::Queue::Recv, &segments[1..]);
-        bare.rig.run(300);
+        bare.bench.run(300);
         let (sent, token) = vis[0].write(&mut bare, vipl::Queue::Send, &segments[..1]);
         let (words, _) = push_line(token, &data, None).unwrap();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -227,7 +226,7 @@ fn pushes_of_two_pages_mix(kind: DeviceKind) {
                 vi.forget_queues();
             }
         }
-        bare.rig.run(300);
+        bare.bench.run(300);
         for turn in 0..16 {
             let whose = (order >> turn & 1) as usize;
             for whose in [whose, 1 - whose] {
@@ -264,7 +263,7 @@ fn a_push_with_a_wrong_hint_is_sent(kind: DeviceKind) {
         bare.host_mut(0).put(from, &data);
         let segments = [vis[0].segment(0, 40), vis[1].segment(0, 40)];
         let recv = vis[1].post(&mut bare, vipl::Queue::Recv, &segments[1..]);
-        bare.rig.run(300);
+        bare.bench.run(300);
         let (sent, token) = vis[0].write(&mut bare, vipl::Queue::Send, &segments[..1]);
         let token = Token { segments: hint, ..token };
         let (words, _) = push_line(token, &data, None).unwrap();
@@ -294,7 +293,7 @@ fn pushes_without_room_wait_for_it(kind: DeviceKind) {
         from.memory().copy_from(128 * i + 64, &pattern(40, i));
     }
     pair.settle();
-    let cable = pair.world.replace_link(0, Box::new(NoLink));
+    pair.simulation.set_connected(0, false);
     let (mut posted, mut done) = (0, 0);
     // The channel keeps what was not acknowledged, until it is full: the last one is not done.
     while posted == done {
@@ -303,10 +302,10 @@ fn pushes_without_room_wait_for_it(kind: DeviceKind) {
         send.prepare(&[from.segment(128 * posted + 64, 40)], None).unwrap();
         a.post_send(&send).unwrap();
         posted += 1;
-        pair.world.run(2_000);
+        pair.simulation.run(2_000);
         done += usize::from(a.send_done().is_ok());
     }
-    pair.world.replace_link(0, cable);
+    pair.simulation.set_connected(0, true);
     for i in 0..posted {
         b.recv_wait(LONG).unwrap();
         assert_eq!(to.memory().to_vec(128 * i + 64, 40), pattern(40, i), "{i}");
@@ -324,12 +323,12 @@ fn a_peer_that_is_lost_ends_a_push(kind: DeviceKind) {
     for level in [Level::Delivery, Level::Reception] {
         let (a, b) = pair.connected(level);
         let sends: Vec<_> = (0..80).map(|_| Buffer::new(&pair.a, 40)).collect();
-        let cable = pair.world.replace_link(0, Box::new(NoLink));
+        pair.simulation.set_connected(0, false);
         let mut left = 0;
         for send in &sends {
             a.post_send(&send.descriptor).unwrap();
             left += 1;
-            pair.world.run(1_500);
+            pair.simulation.run(1_500);
             left -= usize::from(a.send_done().is_ok());
         }
         assert!(left > 0);
@@ -343,7 +342,7 @@ fn a_peer_that_is_lost_ends_a_push(kind: DeviceKind) {
             assert!(bits == wanted || i == 0, "{level:?} {i} of {left}: {bits:#x}");
         }
         assert_eq!(a.query().state, ViState::Error);
-        pair.world.replace_link(0, cable);
+        pair.simulation.set_connected(0, true);
         let recv = Buffer::new(&pair.b, 8);
         b.post_recv(&recv.descriptor).unwrap();
         assert_eq!(error_bits(&b.recv_wait(LONG)), DESC_FLUSHED_ERROR);

@@ -146,7 +146,7 @@ fn a_program_may_poll_the_last_word(kind: DeviceKind) {
             if last() != 0 {
                 break;
             }
-            pair.world.run(1);
+            pair.simulation.run(1);
         }
         assert!(regions[1].memory().to_vec(DATA, bytes) == data, "{level:?}");
         a.send_wait(LONG).unwrap();
@@ -343,7 +343,7 @@ fn flushed_rdma_keeps_its_operation(kind: DeviceKind) {
     let remote = regions[1].remote(DATA);
     descriptor.prepare_rdma_write(remote, &[segment(&regions[0], 8)], None).unwrap();
     a.post_send(&descriptor).unwrap();
-    pair.world.run(3000);
+    pair.simulation.run(3000);
     b.disconnect().unwrap();
     let expected = [OP_RDMA_READ, OP_RDMA_WRITE];
     for operation in expected {
@@ -376,7 +376,7 @@ fn rdma_survives_a_bad_link(kind: DeviceKind) {
                     if arrived() {
                         break;
                     }
-                    pair.world.run(1_000);
+                    pair.simulation.run(1_000);
                 }
                 assert!(arrived(), "{seed} {level:?}");
                 if !reads {
@@ -426,7 +426,7 @@ fn a_dead_peer_ends_a_read(kind: DeviceKind) {
     }
     let ([a, _b], regions) = connected(&pair, Reliability::Delivery, 100_000);
     read(&a, &regions[0], 0, regions[1].remote(DATA), 100_000);
-    pair.world.run(2000);
+    pair.simulation.run(2000);
     pair.b.driver.close_peer(0).unwrap();
     assert_ne!(error_bits(&a.send_wait(LONG)) & TRANSPORT_ERROR, 0);
     assert_eq!(a.query().state, ViState::Error);
@@ -450,7 +450,7 @@ fn a_region_taken_back_under_rdma(kind: DeviceKind) {
         } else {
             write(&a, &regions, BYTES, None);
         }
-        pair.world.run(delay);
+        pair.simulation.run(delay);
         pair.b.nic.deregister_mem(&regions[1]).unwrap();
         let memory = regions[1].memory();
         memory.copy_from(DATA, &vec![0xee; BYTES]);
@@ -485,7 +485,7 @@ fn a_vi_destroyed_under_rdma(kind: DeviceKind) {
         } else {
             write(&a, &regions, BYTES, None);
         }
-        pair.world.run(delay);
+        pair.simulation.run(delay);
         b.disconnect().unwrap();
         b.destroy().unwrap();
         let memory = regions[1].memory();

@@ -125,21 +125,21 @@ fn a_reset_in_mid_traffic_and_a_new_start(kind: DeviceKind) {
         bare.settle();
         bare.take_events(1, ERROR_EVENTS);
         traffic(&mut bare, &mut vis);
-        bare.rig.run(delay);
+        bare.bench.run(delay);
         bare.soft_reset(0);
         assert_reset_values(&mut bare);
         // What belonged to the device before is not touched any more.
         let memory = bare.host(0).memory.clone();
-        bare.rig.run(3000);
+        bare.bench.run(3000);
         assert!(bare.host(0).memory == memory, "after {delay}");
         bare.prepare(0).expect("the ring runs");
         bare.ok(0, Opcode::PeerOpen, 2, &[0x9999, 64]);
         bare.settle();
         assert_peer_lost(&mut bare, &vis);
         bare.ok(1, Opcode::PeerOpen, 1, &[0x1234, 64]);
-        let start = bare.rig.now;
+        let start = bare.bench.now();
         while bare.peer_state(0) != PeerState::Open as u32 {
-            assert!(bare.rig.now < start + 500_000, "no channel after {delay}");
+            assert!(bare.bench.now() < start + 500_000, "no channel after {delay}");
         }
         bare.ok(0, Opcode::RegionSet, REGION.into(), &region_body(0, 0x20_0000, HANDLE));
         let pair = &mut vis[0];
@@ -161,12 +161,12 @@ fn a_reset_in_mid_frame_ends_the_frame(kind: DeviceKind) {
     bare.settle();
     let segments = [vis[0].segment(0, 4096)];
     vis[0].post(&mut bare, Queue::Send, &segments);
-    bare.wait("a frame is half on the link", |bare| bare.rig.nodes[0].half_sent() > 100);
+    bare.wait("a frame is half on the link", |bare| bare.bench.half_sent(0) > 100);
     assert_eq!(bare.counter(1, Counter::DropCrc), 0);
-    let frames = bare.rig.nodes[0].sent.len();
+    let frames = bare.bench.sent(0, 0).len();
     bare.soft_reset(0);
-    assert_eq!(bare.rig.nodes[0].half_sent(), 0);
-    assert_eq!(bare.rig.nodes[0].sent.len(), frames + 1, "it was not ended");
+    assert_eq!(bare.bench.half_sent(0), 0);
+    assert_eq!(bare.bench.sent(0, 0).len(), frames + 1, "it was not ended");
     assert_eq!(bare.counter(1, Counter::DropCrc), 1);
     // The first SYN is heard.
     bare.prepare(0).expect("the ring runs");
@@ -186,7 +186,7 @@ fn a_reset_of_both_and_a_new_start(kind: DeviceKind) {
         let mut vis: Vec<_> =
             (0..4_u16).map(|i| bare.connected(Reliability::Delivery, 20 + i, i.into())).collect();
         traffic(&mut bare, &mut vis);
-        bare.rig.run(delay);
+        bare.bench.run(delay);
         bare.soft_reset(0);
         bare.soft_reset(1);
         bare.bring_up().expect("the ring runs");
@@ -202,7 +202,7 @@ fn resets_in_a_row(kind: DeviceKind) {
     for pause in [0, 3, 50, 400, 1020, 1030, 2000] {
         bare.write(0, NODE::OFFSET, 5);
         bare.write(0, CONTROL::OFFSET, CONTROL::SOFT_RESET.mask() | CONTROL::ENABLE.mask());
-        bare.rig.run(pause);
+        bare.bench.run(pause);
     }
     bare.soft_reset(0);
     assert_reset_values(&mut bare);
@@ -214,12 +214,12 @@ fn a_disabled_device_ignores_frames_and_goes_on_after(kind: DeviceKind) {
     bare.register();
     let mut vis = bare.connected(Reliability::Delivery, 9, 0);
     bare.write(1, CONTROL::OFFSET, 0);
-    bare.rig.run(100);
+    bare.bench.run(100);
     let frames = bare.counter(1, Counter::FramesReceived);
     let segments = [0, 1].map(|node| vis[node].segment(0, 6000));
     let recv = vis[1].post(&mut bare, Queue::Recv, &segments[1..]);
     let send = vis[0].post(&mut bare, Queue::Send, &segments[..1]);
-    bare.rig.run(10_000);
+    bare.bench.run(10_000);
     assert_eq!(bare.counter(1, Counter::FramesReceived), frames);
     assert_eq!((recv.status(&bare), bare.counter(1, Counter::DropCrc)), (0, 0));
     bare.write(1, CONTROL::OFFSET, CONTROL::ENABLE.mask());

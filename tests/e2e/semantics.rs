@@ -138,7 +138,7 @@ fn a_request_is_given_up(kind: DeviceKind) {
     let recv = Buffer::new(&pair.a, 8);
     vi.post_recv(&recv.descriptor).unwrap();
     let nowhere = vipl::NetAddress::of_node(9, b"x");
-    let [asker, other] = ["asker", "other"].map(|name| pair.world.join_baton(name));
+    let [asker, other] = ["asker", "other"].map(|name| pair.simulation.slot(name));
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| {
             asker.run(|| code(vi.connect_request(&pair.a.address(b""), &nowhere, INFINITE)))
@@ -195,8 +195,8 @@ fn discriminators_of_every_length(kind: DeviceKind) {
         let (a, b) = (pair.a.vi(Reliability::Delivery), pair.b.vi(Reliability::Delivery));
         // Those of others differ in the last byte, or are a byte shorter.
         let service: Vec<u8> = (1..).take(length).collect();
-        let seats = [pair.world.join_baton("server"), pair.world.join_baton("client")];
-        let [server, client] = seats;
+        let slots = [pair.simulation.slot("server"), pair.simulation.slot("client")];
+        let [server, client] = slots;
         std::thread::scope(|scope| {
             let waited = scope.spawn(|| {
                 server.run(|| {

@@ -1,6 +1,8 @@
 //! A stranger on the link: other versions, forged nodes, tags, types, numbers and connections,
 //! resets, floods. Nobody is disturbed, and every forged frame is counted for what is wrong with it.
 
+use std::sync::{Arc, Mutex};
+
 use nic_regs::counter::Counter;
 use tests::stranger::{Forgery, Stranger};
 use tests::{DeviceKind, Pair, Setup, on_every_kind};
@@ -10,8 +12,7 @@ use crate::stress;
 fn forged(kind: DeviceKind, seed: u64, share: u32) {
     let pair = Pair::with(&Setup::with_faults(kind, seed, Default::default()));
     let stranger = Stranger::new(seed);
-    let end = pair.world.replace_link(0, Box::new(host_driver::bus::sim::NoLink));
-    pair.world.replace_link(0, Box::new(stranger.tap(end)));
+    pair.simulation.wrap_network(|network| Arc::new(Mutex::new(stranger.tap(network))));
     let count = |counter| pair.a.driver.counter(counter).unwrap();
     let checked = [
         (Counter::DropVersion, vec![Forgery::Version, Forgery::SynOfVersion]),
@@ -23,7 +24,7 @@ fn forged(kind: DeviceKind, seed: u64, share: u32) {
     stranger.forge(share);
     stress::exchange(&pair, seed);
     stranger.forge(0);
-    pair.world.run_until_idle(2_000_000).unwrap();
+    pair.simulation.run_until_idle(2_000_000).unwrap();
     for (counter, forgeries) in checked {
         let sent: u32 = forgeries.iter().map(|forgery| stranger.sent(*forgery)).sum();
         assert!(sent > 0, "{forgeries:?}");

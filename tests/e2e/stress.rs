@@ -36,8 +36,8 @@ pub(crate) fn bad_link(kind: DeviceKind, seed: u64) -> Setup {
 /// All messages, as described; gives the cycles that they took.
 pub(crate) fn run(setup: &Setup) -> u64 {
     let pair = Pair::with(setup);
-    exchange(&pair, setup.world.seed);
-    pair.world.now()
+    exchange(&pair, setup.simulation.seed);
+    pair.simulation.now()
 }
 
 /// All messages, with the seed of their order and lengths.
@@ -56,7 +56,7 @@ pub(crate) fn exchange(pair: &Pair, seed: u64) {
     let mut posted = 0;
     let mut done = 0;
     while done < MESSAGES {
-        assert!(pair.world.now() < 20_000_000, "stuck after {done} messages, seed {seed}");
+        assert!(pair.simulation.now() < 20_000_000, "stuck after {done} messages, seed {seed}");
         if posted < MESSAGES && posted - done < 40 {
             let pick = random.next_u32() as usize % flows.len();
             let nodes =
@@ -76,7 +76,7 @@ pub(crate) fn exchange(pair: &Pair, seed: u64) {
             let entry = if posted == MESSAGES { cq.wait(LONG / 200) } else { cq.done() };
             let Ok(entry) = entry else {
                 assert!(matches!(entry, Err(VipReturn::NotDone | VipReturn::Timeout)));
-                pair.world.run(100);
+                pair.simulation.run(100);
                 continue;
             };
             let descriptor = entry.vi.done(entry.queue).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use host_driver::bus::sim::WorldConfig;
+use cosim::simulation::seeded::SimulationConfig;
 use host_driver::bus::trace::TraceBus;
 use host_driver::nic::NicConfig;
 use nic_model::link::Faults;
@@ -15,11 +15,11 @@ use tests::{Buffer, DeviceKind, LONG, Node, Pair, Setup, on_every_kind, pattern}
 fn conversation(kind: DeviceKind, seed: u64) -> (u64, u32) {
     let faults = Faults { loss: 0.02, ..Faults::default() };
     let pair = Pair::with(&Setup::with_faults(kind, seed, faults));
-    let seats = [pair.world.join_baton("server"), pair.world.join_baton("client")];
-    let [server, client] = seats;
+    let slots = [pair.simulation.slot("server"), pair.simulation.slot("client")];
+    let [server, client] = slots;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let _turn = server.enter();
+            let _token = server.enter();
             let vi = pair.b.vi(Reliability::Reception);
             let (send, recv) = (Buffer::new(&pair.b, 3000), Buffer::new(&pair.b, 3000));
             vi.post_recv(&recv.descriptor).unwrap();
@@ -34,7 +34,7 @@ fn conversation(kind: DeviceKind, seed: u64) -> (u64, u32) {
             }
         });
         scope.spawn(|| {
-            let _turn = client.enter();
+            let _token = client.enter();
             let vi = pair.a.vi(Reliability::Reception);
             let (send, recv) = (Buffer::new(&pair.a, 3000), Buffer::new(&pair.a, 3000));
             let remote = pair.b.address(b"echo");
@@ -50,7 +50,7 @@ fn conversation(kind: DeviceKind, seed: u64) -> (u64, u32) {
             }
         });
     });
-    (pair.world.now(), pair.a.driver.counter(Counter::FramesSent).unwrap())
+    (pair.simulation.now(), pair.a.driver.counter(Counter::FramesSent).unwrap())
 }
 
 fn the_same_seed_gives_the_same_cycles(kind: DeviceKind) {
@@ -60,15 +60,15 @@ fn the_same_seed_gives_the_same_cycles(kind: DeviceKind) {
 }
 
 fn a_deadlock_is_named(kind: DeviceKind) {
-    let config = WorldConfig { deadlock_limit: 200_000, ..WorldConfig::default() };
-    let pair = Pair::with(&Setup { world: config, ..Setup::new(kind) });
+    let config = SimulationConfig { deadlock_limit: 200_000, ..SimulationConfig::default() };
+    let pair = Pair::with(&Setup { simulation: config, ..Setup::new(kind) });
     let (a, b) = pair.connected(Reliability::Delivery);
-    let seats = [(&pair.a, a, "left"), (&pair.b, b, "right")]
-        .map(|(node, vi, name)| (node, vi, pair.world.join_baton(name)));
+    let slots = [(&pair.a, a, "left"), (&pair.b, b, "right")]
+        .map(|(node, vi, name)| (node, vi, pair.simulation.slot(name)));
     let ends = std::thread::scope(|scope| {
-        let threads = seats.map(|(node, vi, seat)| {
+        let threads = slots.map(|(node, vi, slot)| {
             scope.spawn(move || {
-                let _turn = seat.enter();
+                let _token = slot.enter();
                 let recv = Buffer::new(node, 8);
                 vi.post_recv(&recv.descriptor).unwrap();
                 // Both wait for the other to begin.
@@ -86,15 +86,15 @@ fn a_deadlock_is_named(kind: DeviceKind) {
     assert!(texts.iter().any(both), "{texts:?}");
 }
 
-fn a_thread_without_a_seat_is_told(kind: DeviceKind) {
+fn a_thread_without_a_slot_is_refused(kind: DeviceKind) {
     let pair = Pair::new(kind);
-    let seat = pair.world.join_baton("only");
+    let slot = pair.simulation.slot("only");
     let stranger = std::thread::scope(|scope| {
-        let _turn = seat.enter();
-        scope.spawn(|| pair.world.run(1)).join()
+        let _token = slot.enter();
+        scope.spawn(|| pair.simulation.run(1)).join()
     });
     let text = stranger.unwrap_err();
-    assert!(text.downcast_ref::<String>().unwrap().contains("out of turn"));
+    assert!(text.downcast_ref::<String>().unwrap().contains("without the token"));
 }
 
 fn a_trace_names_registers_and_doorbells(kind: DeviceKind) {
@@ -124,8 +124,8 @@ fn a_trace_names_registers_and_doorbells(kind: DeviceKind) {
 /// Nodes on threads of their own do what they do one after the other.
 fn nodes_side_by_side(kind: DeviceKind) {
     let counts = |stretch| {
-        let world = WorldConfig { stretch, ..WorldConfig::default() };
-        let pair = Pair::with(&Setup { world, ..Setup::new(kind) });
+        let simulation = SimulationConfig { stretch, ..SimulationConfig::default() };
+        let pair = Pair::with(&Setup { simulation, ..Setup::new(kind) });
         let (a, b) = pair.connected(Reliability::Delivery);
         pair.settle();
         let buffers: Vec<_> = (0..8)
@@ -137,11 +137,11 @@ fn nodes_side_by_side(kind: DeviceKind) {
             .collect();
         pair.settle();
         buffers.iter().for_each(|(send, _)| a.post_send(&send.descriptor).unwrap());
-        let start = pair.world.now();
+        let start = pair.simulation.now();
         let mut seen = Vec::new();
         // Where both have met, both have come as far.
-        while pair.world.now() < start + 4000 {
-            pair.world.run(100);
+        while pair.simulation.now() < start + 4000 {
+            pair.simulation.run(100);
             seen.push(
                 buffers.iter().filter(|(_, recv)| recv.descriptor.status().is_done()).count(),
             );
@@ -157,6 +157,6 @@ on_every_kind! {
     nodes_side_by_side,
     the_same_seed_gives_the_same_cycles,
     a_deadlock_is_named,
-    a_thread_without_a_seat_is_told,
+    a_thread_without_a_slot_is_refused,
     a_trace_names_registers_and_doorbells,
 }

@@ -1,6 +1,6 @@
 //! Whatever ends a connection, both ends learn of it: a frame that finds no VI is only counted (decision 0017).
 
-use cosim::lockstep::rig::node_number;
+use cosim::testbench::node_number;
 use nic_regs::admin::Opcode;
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::vi::State;
@@ -26,7 +26,7 @@ fn whatever_ends_a_connection_is_told(kind: DeviceKind) {
             if let Way::Stop(queue) = way {
                 let token = Token { vi: 9, region: 1023, offset_64: 0, segments: 0, queue };
                 bare.doorbell(0, DOMAIN, TOKEN_OFFSET, token.to_bits());
-                bare.rig.run(300);
+                bare.bench.run(300);
                 if queue == Queue::Recv {
                     let segment = vis[1].segment(0, 8);
                     vis[1].post(&mut bare, Queue::Send, &[segment]);

@@ -1,7 +1,7 @@
 //! Frames that find no VI: of another connection, from another VI, for one that is gone. They are counted
 //! (contract 5.1, decision 0017), and touch nothing.
 
-use cosim::lockstep::rig::node_number;
+use cosim::testbench::node_number;
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::doorbell::Queue;
@@ -52,7 +52,7 @@ fn frames_for_nobody_are_counted_and_touch_nothing(kind: DeviceKind) {
             let before = bare.host(1).memory[to..to + data.len()].to_vec();
             let segments = [0, 1].map(|node| vis[node].segment(0, data.len()));
             let recv = vis[1].post(&mut bare, Queue::Recv, &segments[1..]);
-            bare.rig.run(200);
+            bare.bench.run(200);
             let _send = vis[0].post(&mut bare, Queue::Send, &segments[..1]);
             bare.settle();
 

@@ -138,16 +138,16 @@ fn a_message_wakes_who_waits_for_it(kind: DeviceKind) {
         for (vi, recv) in b.iter().zip(&recvs) {
             vi.post_recv(&recv.descriptor).unwrap();
         }
-        let seats = ["one", "two", "queue", "sender"].map(|name| pair.world.join_baton(name));
-        let mut seats = seats.into_iter();
+        let slots = ["one", "two", "queue", "sender"].map(|name| pair.simulation.slot(name));
+        let mut slots = slots.into_iter();
         let start = pair.b.nic.port().now_ns();
         std::thread::scope(|scope| {
-            let mut seat = || seats.next().unwrap();
+            let mut slot = || slots.next().unwrap();
             for vi in &b[..2] {
-                let seat = seat();
-                scope.spawn(move || seat.run(|| vi.recv_wait(INFINITE).map(drop).unwrap()));
+                let slot = slot();
+                scope.spawn(move || slot.run(|| vi.recv_wait(INFINITE).map(drop).unwrap()));
             }
-            let (waiter, sender) = (seat(), seat());
+            let (waiter, sender) = (slot(), slot());
             let (cq, last) = (&cq, &b[2]);
             scope.spawn(move || {
                 waiter.run(|| {
@@ -181,7 +181,7 @@ fn wake<R: Send>(
     sleep: impl FnOnce() -> R + Send,
     act: impl FnOnce() + Send,
 ) -> (R, u64) {
-    let [sleeper, actor] = ["sleeper", "actor"].map(|name| pair.world.join_baton(name));
+    let [sleeper, actor] = ["sleeper", "actor"].map(|name| pair.simulation.slot(name));
     let acted = AtomicU64::new(0);
     let (result, end) = std::thread::scope(|scope| {
         let now = || pair.b.nic.port().now_ns();
@@ -260,10 +260,10 @@ fn whatever_ends_a_wait_wakes_it(kind: DeviceKind) {
 fn who_polls_makes_no_events(kind: DeviceKind) {
     let pair = Pair::with(&Setup { waiting: Waiting::Poll, ..Setup::new(kind) });
     let (a, b) = pair.connected(Reliability::Delivery);
-    let before = pair.world.interrupt_count(1);
+    let before = pair.simulation.interrupt_count(1);
     let works = |a: &Vi, b: &Vi| pair.assert_works(a, b);
     works(&a, &b);
-    assert_eq!(pair.world.interrupt_count(1), before);
+    assert_eq!(pair.simulation.interrupt_count(1), before);
     // The library has no queue of its own then: all are the program's.
     let limit = pair.b.nic.query().max_cq;
     let all: Vec<_> = (0..limit).map(|_| pair.b.nic.create_cq(4).unwrap()).collect();

@@ -8,9 +8,9 @@
 
 mod event;
 
-use cosim::lockstep::host::{BUS_BASE, Host, MSI_BASE};
-use cosim::lockstep::rig::{EVENT_OFFSET, MEMORY_BYTES, Rig, high, low, node_number};
 use cosim::root_complex::HostSettings;
+use cosim::testbench::host::{BUS_BASE, Host, MSI_BASE};
+use cosim::testbench::{EVENT_OFFSET, MEMORY_BYTES, Testbench, high, low, node_number};
 use nic_model::device::Features;
 use nic_model::link::Faults;
 use nic_regs::admin::{AdminStatus, DONE, Opcode, PeerState};
@@ -47,7 +47,7 @@ const RING: &str = "the admin ring runs";
 #[derive(Debug)]
 pub struct Bare {
     /// Devices, hosts, wire.
-    pub rig: Rig,
+    pub bench: Testbench,
     kind: DeviceKind,
     host: HostSettings,
     /// Registers that `configure` sets besides the usual ones: offset, value.
@@ -67,12 +67,9 @@ impl Bare {
     #[must_use]
     pub fn with(kind: DeviceKind, host: &HostSettings) -> Self {
         let seeds = |n| HostSettings { seed: host.seed + n, ..host.clone() };
-        let devices = [0, 1].map(|n| -> Box<dyn nic_model::device::Device> {
-            // The box forgets that the device may change threads.
-            device(kind, &seeds(n))
-        });
+        let devices = [0, 1].map(|n| device(kind, &seeds(n)));
         let mut this = Self {
-            rig: Rig::new(devices, 20, &Faults::default()),
+            bench: Testbench::new(devices, 20, &Faults::default()),
             kind,
             host: host.clone(),
             registers: Vec::new(),
@@ -94,55 +91,55 @@ impl Bare {
 
     /// Runs the program with a note of what it ran on, should it fail.
     fn describe(&self, what: &str) -> String {
-        format!("{what} at cycle {} on {:?} with {:?}", self.rig.now, self.kind, self.host)
+        format!("{what} at cycle {} on {:?} with {:?}", self.bench.now(), self.kind, self.host)
     }
 
     /// Steps until `done`; fails if that takes too long.
     #[track_caller]
     pub fn wait(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
-        let start = self.rig.now;
+        let start = self.bench.now();
         while !done(self) {
-            assert!(self.rig.now < start + PATIENCE, "{}", self.describe(what));
-            self.rig.step();
+            assert!(self.bench.now() < start + PATIENCE, "{}", self.describe(what));
+            self.bench.step();
         }
     }
 
     /// Steps until nothing is under way.
     #[track_caller]
     pub fn settle(&mut self) {
-        self.rig.settle(QUIET).unwrap_or_else(|hung| panic!("{}", self.describe(&hung.0)));
+        self.bench.settle(QUIET).unwrap_or_else(|hung| panic!("{}", self.describe(&hung.0)));
     }
 
     /// A node's host.
     #[must_use]
     pub fn host(&self, node: usize) -> &Host {
-        &self.rig.nodes[node].host
+        self.bench.host(node)
     }
 
     /// A node's host, to change its memory.
     pub fn host_mut(&mut self, node: usize) -> &mut Host {
-        &mut self.rig.nodes[node].host
+        self.bench.host_mut(node)
     }
 
     /// Reads a register.
     #[track_caller]
     pub fn read(&mut self, node: usize, offset: u32) -> u32 {
-        let value = self.rig.read32(node, offset);
+        let value = self.bench.read32(node, offset);
         value.unwrap_or_else(|hung| panic!("{}", self.describe(&hung.0)))
     }
 
     /// Writes a register.
     pub fn write(&mut self, node: usize, offset: u32, value: u32) {
-        self.rig.write32(node, offset, value);
+        self.bench.write32(node, offset, value);
     }
 
     /// Reads 1 to 8 bytes of a BAR, well-formed or not.
     #[track_caller]
     pub fn read_raw(&mut self, node: usize, bar: u8, offset: u64, length: usize) -> u64 {
-        self.rig.nodes[node].device.bar_read(bar, offset, length);
+        self.bench.device(node).bar_read(bar, offset, length);
         for _ in 0..PATIENCE {
-            self.rig.step();
-            if let Some(value) = self.rig.nodes[node].device.bar_response() {
+            self.bench.step();
+            if let Some(value) = self.bench.device(node).bar_response() {
                 return value;
             }
         }
@@ -151,7 +148,7 @@ impl Bare {
 
     /// Writes 1 to 64 bytes to a BAR, well-formed or not.
     pub fn write_raw(&mut self, node: usize, bar: u8, offset: u64, data: &[u8]) {
-        self.rig.nodes[node].device.bar_write(bar, offset, data);
+        self.bench.device(node).bar_write(bar, offset, data);
     }
 
     /// What node 0's device has.
@@ -191,9 +188,9 @@ impl Bare {
     /// Waits for the end of a reset.
     #[track_caller]
     pub fn wait_ready(&mut self, node: usize) {
-        let start = self.rig.now;
+        let start = self.bench.now();
         while STATUS(self.read(node, STATUS::OFFSET)).get(STATUS::READY) == 0 {
-            assert!(self.rig.now < start + 100_000, "{}", self.describe("not ready"));
+            assert!(self.bench.now() < start + 100_000, "{}", self.describe("not ready"));
         }
     }
 
@@ -204,7 +201,7 @@ impl Bare {
         self.wait_ready(node);
         self.tails[node] = 0;
         self.rings[node] = [Ring::default(); QUEUES];
-        let rings = &mut self.rig.nodes[node].host.memory;
+        let rings = &mut self.bench.host_mut(node).memory;
         rings[..EVENT_OFFSET + QUEUES * RING_BYTES].fill(0);
     }
 
@@ -264,9 +261,9 @@ impl Bare {
             self.try_ok(node, Opcode::PeerOpen, peer, &[epoch + peer * 0x777, 64])?;
         }
         for node in 0..2 {
-            let start = self.rig.now;
+            let start = self.bench.now();
             while self.try_peer_state(node)? != PeerState::Open as u32 {
-                assert!(self.rig.now < start + PATIENCE, "{}", self.describe("no channel"));
+                assert!(self.bench.now() < start + PATIENCE, "{}", self.describe("no channel"));
             }
         }
         Some(())
@@ -300,12 +297,12 @@ impl Bare {
         let slot = 64 * (usize::from(self.tails[node]) % (1 << ADMIN_LOG2));
         let tail = self.admin_fill(node, &[entry]);
         self.write(node, csr::ADMIN_TAIL::OFFSET, tail);
-        let start = self.rig.now;
+        let start = self.bench.now();
         let mut look_at = start + 1024;
         while self.host(node).word(slot + 12) != DONE {
-            assert!(self.rig.now < start + PATIENCE, "{}", self.describe("a command hangs"));
-            self.rig.run(16);
-            if self.rig.now >= look_at {
+            assert!(self.bench.now() < start + PATIENCE, "{}", self.describe("a command hangs"));
+            self.bench.run(16);
+            if self.bench.now() >= look_at {
                 look_at += 1024;
                 let status = STATUS(self.read(node, STATUS::OFFSET));
                 if status.get(STATUS::ADMIN_FAILED) == 1 {
@@ -348,7 +345,7 @@ impl Bare {
 
     /// Writes a doorbell of 8 bytes.
     pub fn doorbell(&mut self, node: usize, domain: u8, offset: u64, value: u64) {
-        self.rig.doorbell(node, domain, offset, value);
+        self.bench.doorbell(node, domain, offset, value);
     }
 
     /// Nothing was written where no memory is.
@@ -361,7 +358,7 @@ impl Bare {
 }
 
 /// Bytes of the free memory, one region.
-pub const FREE_BYTES: usize = MEMORY_BYTES - cosim::lockstep::rig::FREE_OFFSET;
+pub const FREE_BYTES: usize = MEMORY_BYTES - cosim::testbench::FREE_OFFSET;
 
 /// Offset of an MSI-X table entry.
 #[must_use]

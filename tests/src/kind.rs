@@ -1,8 +1,9 @@
 //! The kinds of device.
 
 use cosim::root_complex::HostSettings;
+use cosim::simulation::SimulatedDevice;
 use nic_model::Model;
-use nic_model::device::{Device, Features};
+use nic_model::device::Features;
 
 /// What stands behind the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub fn skipped(kind: DeviceKind, what: &str) {
 /// A device of this kind. The host's behaviour matters to the RTL alone: the model's host answers
 /// at once.
 #[must_use]
-pub fn device(kind: DeviceKind, host: &HostSettings) -> Box<dyn Device + Send> {
+pub fn device(kind: DeviceKind, host: &HostSettings) -> SimulatedDevice {
     match kind {
         DeviceKind::Model => {
             let _ = host;

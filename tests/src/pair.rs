@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cosim::root_complex::HostSettings;
+use cosim::simulation::seeded::{SeededBus, SeededSimulation, SimulationConfig};
 use host_driver::bus::Bus;
-use host_driver::bus::sim::{SharedWire, SimBus, World, WorldConfig};
 use host_driver::nic::{Nic as DriverNic, NicConfig};
 use host_driver::port::HardwarePort;
 use nic_model::link::{Faults, Wire};
@@ -38,8 +38,8 @@ pub struct Setup {
     pub other: Option<DeviceKind>,
     /// What the wire does to frames.
     pub faults: Faults,
-    /// The world; its seed is that of the nodes too.
-    pub world: WorldConfig,
+    /// The simulation; its seed is that of the nodes too.
+    pub simulation: SimulationConfig,
     /// What the hosts do (RTL only).
     pub host: HostSettings,
     /// Registers set at bring-up: offset, value.
@@ -60,7 +60,7 @@ impl Setup {
             kind,
             other: None,
             faults: Faults::default(),
-            world: WorldConfig::default(),
+            simulation: SimulationConfig::default(),
             host: HostSettings::default(),
             registers: Vec::new(),
             presence_ns: NicConfig::new(0, &[]).presence_ns,
@@ -78,14 +78,14 @@ impl Setup {
     /// The same with these faults and the seed of all choices.
     #[must_use]
     pub fn with_faults(kind: DeviceKind, seed: u64, faults: Faults) -> Self {
-        let world = WorldConfig { seed, ..WorldConfig::default() };
-        Self { faults: Faults { seed, ..faults }, world, ..Self::new(kind) }
+        let simulation = SimulationConfig { seed, ..SimulationConfig::default() };
+        Self { faults: Faults { seed, ..faults }, simulation, ..Self::new(kind) }
     }
 
     /// Settings of a node.
     #[must_use]
     pub fn node(&self, number: u8) -> NicConfig {
-        let seed = self.world.seed + u64::from(number);
+        let seed = self.simulation.seed + u64::from(number);
         let registers = self.registers.clone();
         let (presence_ns, command_ns) = (self.presence_ns, self.command_ns);
         NicConfig { registers, presence_ns, command_ns, ..NicConfig::new(number, &[1 - number]) }
@@ -97,14 +97,14 @@ impl Setup {
 #[derive(Debug)]
 pub struct Note {
     text: String,
-    world: World,
+    simulation: SeededSimulation,
 }
 
 impl Drop for Note {
     #[expect(clippy::print_stderr, reason = "the harness shows it with the failure")]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("failed at {:?}: {}", self.world, self.text);
+            eprintln!("failed at {:?}: {}", self.simulation, self.text);
         }
     }
 }
@@ -129,12 +129,12 @@ pub struct Pair {
     pub a: Node,
     /// Node 1.
     pub b: Node,
-    /// The world that both are in.
-    pub world: World,
+    /// The simulation that both are in.
+    pub simulation: SeededSimulation,
     /// Their buses.
-    pub buses: [Arc<SimBus>; 2],
+    pub buses: [Arc<SeededBus>; 2],
     /// The wire.
-    pub wire: SharedWire,
+    pub wire: Arc<Mutex<Wire>>,
     /// What to say if it fails.
     pub note: Note,
 }
@@ -227,27 +227,27 @@ impl Pair {
         let kinds = [setup.kind, setup.other.unwrap_or(setup.kind)];
         let devices = [0, 1].map(|n: u8| device(kinds[usize::from(n)], &seeds(n.into())));
         let wire = Wire::with_faults(WIRE_LATENCY, &setup.faults);
-        let (world, buses, wire) = World::pair(setup.world, devices, wire);
-        let note = Note { text: format!("{setup:?}"), world: world.clone() };
+        let (simulation, buses, wire) = SeededSimulation::pair(setup.simulation, devices, wire);
+        let note = Note { text: format!("{setup:?}"), simulation: simulation.clone() };
         let open =
             |n: u8| Node::open_with(buses[usize::from(n)].clone(), &setup.node(n), setup.waiting);
         let (a, b) = (open(0), open(1));
-        Self { a, b, world, buses, wire, note }
+        Self { a, b, simulation, buses, wire, note }
     }
 
     /// Connects two VIs, each side on a thread of its own.
     pub fn connect(&self, a: &Vi, b: &Vi) {
         let service = a.number().to_le_bytes();
-        let seats = [self.world.join_baton("server"), self.world.join_baton("client")];
-        let [server, client] = seats;
+        let slots = [self.simulation.slot("server"), self.simulation.slot("client")];
+        let [server, client] = slots;
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let _turn = server.enter();
+                let _token = server.enter();
                 let request = self.b.nic.connect_wait(&self.b.address(&service), LONG).unwrap();
                 request.accept(b).unwrap();
             });
             scope.spawn(|| {
-                let _turn = client.enter();
+                let _token = client.enter();
                 let remote = self.b.address(&service);
                 a.connect_request(&self.a.address(b""), &remote, LONG).unwrap();
             });
@@ -264,14 +264,14 @@ impl Pair {
 
     /// Runs until nothing is under way, and has both drivers look.
     pub fn settle(&self) {
-        self.world.run_until_idle(2_000_000).unwrap();
+        self.simulation.run_until_idle(2_000_000).unwrap();
         self.a.nic.progress();
         self.b.nic.progress();
     }
 
     /// Neither device touched memory that it may not.
     pub fn assert_no_stray_access(&self) {
-        assert!(self.world.faults(0).is_empty() && self.world.faults(1).is_empty());
+        assert!(self.simulation.faults(0).is_empty() && self.simulation.faults(1).is_empty());
     }
 
     /// A message of some frames from `a` to `b` arrives.

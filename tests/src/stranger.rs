@@ -9,8 +9,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use cosim::simulation::network::{Network, SharedNetwork};
 use host_driver::peer::Epochs;
-use nic_model::device::{Beat, Link};
+use nic_model::device::Beat;
 use nic_model::frame::{Assembler, Frame};
 use nic_regs::frame::{Header, Type, VERSION, flag};
 
@@ -134,16 +135,11 @@ struct State {
 #[derive(Clone, Debug)]
 pub struct Stranger(Arc<Mutex<State>>);
 
-/// A node's end of the link, with a stranger in front.
+/// A network with a stranger in front of node 0.
+#[derive(Debug)]
 pub struct Tapped {
-    inner: Box<dyn Link + Send>,
+    inner: SharedNetwork,
     stranger: Stranger,
-}
-
-impl core::fmt::Debug for Tapped {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Tapped").field("stranger", &self.stranger).finish_non_exhaustive()
-    }
 }
 
 impl Stranger {
@@ -161,9 +157,9 @@ impl Stranger {
         })))
     }
 
-    /// A link end that the stranger has tapped.
+    /// A network in which the stranger has tapped the cable of node 0.
     #[must_use]
-    pub fn tap(&self, inner: Box<dyn Link + Send>) -> Tapped {
+    pub fn tap(&self, inner: SharedNetwork) -> Tapped {
         Tapped { inner, stranger: self.clone() }
     }
 
@@ -197,24 +193,32 @@ impl State {
     }
 }
 
-impl Link for Tapped {
-    fn ready(&self, now: u64) -> bool {
-        self.inner.ready(now)
+impl Network for Tapped {
+    fn ready(&self, port: usize, now: u64) -> bool {
+        self.inner.lock().unwrap().ready(port, now)
     }
 
-    fn send(&mut self, now: u64, beat: Beat) {
-        self.inner.send(now, beat);
+    fn send(&mut self, port: usize, now: u64, beat: Beat) {
+        self.inner.lock().unwrap().send(port, now, beat);
     }
 
-    fn receive(&mut self, now: u64) -> Option<Beat> {
+    fn receive(&mut self, port: usize, now: u64) -> Option<Beat> {
+        let mut inner = self.inner.lock().unwrap();
+        if port != 0 {
+            return inner.receive(port, now);
+        }
         let mut state = self.stranger.0.lock().unwrap();
         if !state.passing
             && let Some(beat) = state.forged.pop_front()
         {
             return Some(beat);
         }
-        let beat = self.inner.receive(now)?;
+        let beat = inner.receive(port, now)?;
         state.passed(now, beat);
         Some(beat)
+    }
+
+    fn take_busy(&mut self) -> bool {
+        self.inner.lock().unwrap().take_busy()
     }
 }

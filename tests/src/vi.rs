@@ -1,7 +1,7 @@
 //! VIs on bare nodes: descriptors written word by word, doorbells rung by hand.
 
-use cosim::lockstep::host::BUS_BASE;
-use cosim::lockstep::rig::{FREE_OFFSET, high, low, node_number, va};
+use cosim::testbench::host::BUS_BASE;
+use cosim::testbench::{FREE_OFFSET, high, low, node_number, va};
 use nic_regs::admin::Opcode;
 use nic_regs::desc::{ControlSegment, DataSegment, STATUS_OFFSET, status};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
@@ -262,7 +262,7 @@ impl Bare {
         self.host_mut(1).memory[to..to + length].fill(0);
         let segments = [vis[0].segment(0, length), vis[1].segment(0, length)];
         let recv = vis[1].post(self, Queue::Recv, &segments[1..]);
-        self.rig.run(100);
+        self.bench.run(100);
         let send = vis[0].post(self, Queue::Send, &segments[..1]);
         self.wait("a message", |bare| recv.is_done(bare) && send.is_done(bare));
         assert_eq!((send.status(self), recv.status(self)), (1, 0x1_0001));

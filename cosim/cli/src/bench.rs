@@ -8,16 +8,16 @@
 //! | `speed` | sim_cycles_per_s |
 //! | `fmax` | fmax_ecp5 |
 //!
-//! Each measurement has a world of its own (`rig`), so a figure does not depend on the filter.
+//! Each measurement has a simulation of its own (`pair`), so a figure does not depend on the filter.
 
 pub(crate) mod anatomy;
 mod fmax;
 mod latency;
+mod pair;
 mod pins;
 mod progress;
 mod rate;
 pub(crate) mod report;
-mod rig;
 mod speed;
 mod stream;
 pub(crate) mod vipl;

@@ -5,15 +5,15 @@ mod transfer;
 
 use crate::Failure;
 use clap::{Args, ValueEnum};
-use host_driver::bus::sim::{SharedWire, World, WorldConfig};
+use cosim::simulation::SimulatedDevice;
+use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
 use host_driver::nic::{Nic as DriverNic, NicConfig};
 use indicatif::{ProgressBar, ProgressStyle};
-use nic_model::device::Device;
 use nic_model::link::{Faults, Wire};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// What is sent when no file is named.
@@ -133,13 +133,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         value_name(arguments.reliability),
         arguments.device().about()
     );
-    let (world, drivers, wire) = build(arguments)?;
+    let (simulation, drivers, wire) = build(arguments)?;
     let style = ProgressStyle::with_template("[{bar:40}] {bytes}/{total_bytes} {elapsed}")?;
     let bar = ProgressBar::new(data.len() as u64).with_style(style);
     let wall = Instant::now();
-    let first_cycle = world.now();
+    let first_cycle = simulation.now();
     let job = transfer::Job {
-        world: &world,
+        simulation: &simulation,
         drivers: &drivers,
         level: match arguments.reliability {
             Level::Unreliable => vipl::Reliability::Unreliable,
@@ -165,7 +165,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         outcome: &outcome,
         bytes: data.len(),
         message_bytes: arguments.message as usize,
-        cycles: world.now() - first_cycle,
+        cycles: simulation.now() - first_cycle,
         wall: wall.elapsed(),
     })?;
     if sent == received {
@@ -185,9 +185,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 type Drivers = [Arc<DriverNic>; 2];
+type SharedWire = Arc<Mutex<Wire>>;
 
 /// Two nodes, brought up, with a wire between them.
-fn build(arguments: &Arguments) -> Result<(World, Drivers, SharedWire), Failure> {
+fn build(arguments: &Arguments) -> Result<(SeededSimulation, Drivers, SharedWire), Failure> {
     let faults = Faults {
         seed: arguments.seed,
         loss: arguments.loss,
@@ -195,9 +196,9 @@ fn build(arguments: &Arguments) -> Result<(World, Drivers, SharedWire), Failure>
         ..Faults::default()
     };
     let wire = Wire::with_faults(arguments.latency, &faults);
-    let config = WorldConfig { seed: arguments.seed, ..WorldConfig::default() };
+    let config = SimulationConfig { seed: arguments.seed, ..SimulationConfig::default() };
     let devices = [device(arguments, "a")?, device(arguments, "b")?];
-    let (world, buses, wire) = World::pair(config, devices, wire);
+    let (simulation, buses, wire) = SeededSimulation::pair(config, devices, wire);
     let mut drivers = Vec::new();
     for (i, bus) in buses.into_iter().enumerate() {
         let mut bus: Arc<dyn host_driver::bus::Bus> = bus;
@@ -209,11 +210,11 @@ fn build(arguments: &Arguments) -> Result<(World, Drivers, SharedWire), Failure>
         drivers.push(DriverNic::open(bus, &config)?);
     }
     let drivers = drivers.try_into().map_err(|_| "two nodes")?;
-    Ok((world, drivers, wire))
+    Ok((simulation, drivers, wire))
 }
 
 #[cfg(feature = "rtl")]
-fn device(arguments: &Arguments, node: &str) -> Result<Box<dyn Device + Send>, Failure> {
+fn device(arguments: &Arguments, node: &str) -> Result<SimulatedDevice, Failure> {
     if arguments.device() == DeviceKind::Model {
         return model(arguments);
     }
@@ -229,7 +230,7 @@ fn device(arguments: &Arguments, node: &str) -> Result<Box<dyn Device + Send>, F
 }
 
 #[cfg(not(feature = "rtl"))]
-fn device(arguments: &Arguments, _node: &str) -> Result<Box<dyn Device + Send>, Failure> {
+fn device(arguments: &Arguments, _node: &str) -> Result<SimulatedDevice, Failure> {
     if arguments.device() == DeviceKind::Rtl {
         return Err("this build has no RTL; run it as `cargo viaduct demo`, which sets up \
                     Verilator and builds with the feature `rtl`"
@@ -238,7 +239,7 @@ fn device(arguments: &Arguments, _node: &str) -> Result<Box<dyn Device + Send>, 
     model(arguments)
 }
 
-fn model(arguments: &Arguments) -> Result<Box<dyn Device + Send>, Failure> {
+fn model(arguments: &Arguments) -> Result<SimulatedDevice, Failure> {
     if arguments.trace.is_some() {
         return Err("only the RTL has waveforms: leave out --trace or use --device rtl".into());
     }

@@ -4,9 +4,9 @@ use crate::Failure;
 use crate::lines::Lines;
 use clap::{Args, ValueEnum};
 use cosim::serve::{Config, DeviceFactory, Server};
+use cosim::simulation::SimulatedDevice;
 use host_driver::bus::vfio_user::run_time_folder;
 use nic_model::Model;
-use nic_model::device::Device;
 use nic_model::link::Faults;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
@@ -75,7 +75,7 @@ fn rtl() -> Result<DeviceFactory, Failure> {
     use cosim::rtl::RtlNic;
     Ok(Box::new(|node| {
         let settings = HostSettings { seed: 1 + u64::from(node), ..HostSettings::default() };
-        Box::new(RtlNic::new(settings)) as Box<dyn Device + Send>
+        Box::new(RtlNic::new(settings)) as SimulatedDevice
     }))
 }
 
@@ -88,7 +88,7 @@ fn rtl() -> Result<DeviceFactory, Failure> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { nodes, device, loss, corrupt, seed, latency, until_eof, dir } = arguments;
     let device: DeviceFactory = match device {
-        Kind::Model => Box::new(|_| Box::new(Model::default()) as Box<dyn Device + Send>),
+        Kind::Model => Box::new(|_| Box::new(Model::default()) as SimulatedDevice),
         Kind::Rtl => rtl()?,
     };
     // Before the sockets are there, so that whoever sees one can stop the server.

@@ -1,7 +1,7 @@
 //! The co-simulation suites: each runs one seed and says what it saw, or where it failed.
 
 use cosim::lockstep::{Settings, compare};
-use nic_model::device::Device;
+use cosim::simulation::SimulatedDevice;
 use std::path::{Path, PathBuf};
 
 /// One suite.
@@ -69,7 +69,7 @@ pub(crate) fn waveforms(prefix: &Path) -> [PathBuf; 2] {
 }
 
 // With what the RTL has.
-fn model(_node: usize) -> Box<dyn Device> {
+fn model(_node: usize) -> SimulatedDevice {
     Box::new(nic_model::Model::with_features(cosim::lockstep::FEATURES))
 }
 
@@ -90,7 +90,7 @@ fn lockstep(
     use cosim::root_complex::HostSettings;
     let settings = Settings { seed, loss: faults, corrupt: faults, latency: seed % 100 };
     let host = if slow_host { host(seed) } else { HostSettings::default() };
-    let rtl = |node: usize| -> Box<dyn Device> {
+    let rtl = |node: usize| -> SimulatedDevice {
         let seed = host.seed.wrapping_mul(2) + node as u64;
         let mut nic = cosim::rtl::RtlNic::new(HostSettings { seed, ..host.clone() });
         if let Some(prefix) = prefix {

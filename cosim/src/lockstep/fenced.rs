@@ -4,8 +4,8 @@
 //! must hold by itself that nothing moves behind the fence (contract 8), that descriptors end in order, that
 //! what is done is whole, and that no byte changes which no message names. The other VIs must not notice.
 
-use super::rig::{Hung, Region, Rig, node_number, va};
 use crate::random::Random;
+use crate::testbench::{Hung, Region, Testbench, node_number, va};
 use nic_regs::admin::{AdminStatus, NO_QUEUE, Opcode};
 use nic_regs::desc::{self, ControlSegment, DataSegment, control, status};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
@@ -125,8 +125,14 @@ fn descriptor(queue: Queue, i: usize) -> usize {
 }
 
 /// A command that has to succeed.
-fn command(rig: &mut Rig, node: usize, op: Opcode, index: u16, body: &[u32]) -> Result<(), Hung> {
-    match rig.admin(node, op, index.into(), body)? {
+fn command(
+    bench: &mut Testbench,
+    node: usize,
+    op: Opcode,
+    index: u16,
+    body: &[u32],
+) -> Result<(), Hung> {
+    match bench.admin(node, op, index.into(), body)? {
         (0, _) => Ok(()),
         (status, _) => Err(Hung(format!("{op:?} {index} on node {node}: status {status}"))),
     }
@@ -145,7 +151,7 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     /// Sets it up, with its receives posted.
     pub(super) fn begin(
-        rig: &mut Rig,
+        bench: &mut Testbench,
         of: &'a Fenced,
         generation: u16,
         random: &mut Random,
@@ -157,7 +163,7 @@ impl<'a> Run<'a> {
             for (region, (offset, bytes)) in REGIONS.into_iter().zip(parts) {
                 let (tag, domain) = (TAG, DOMAIN);
                 let body = Region { offset, bytes, tag, generation, domain, rights }.body();
-                command(rig, node, Opcode::RegionSet, region, &body)?;
+                command(bench, node, Opcode::RegionSet, region, &body)?;
             }
             let level = (of.reliability as u32) << 8;
             let body = [
@@ -166,31 +172,31 @@ impl<'a> Run<'a> {
                 limits::MAX_TRANSFER_BYTES,
                 allows,
             ];
-            command(rig, node, Opcode::ViCreate, of.vi, &body)?;
+            command(bench, node, Opcode::ViCreate, of.vi, &body)?;
             let peer = u32::from(node_number(1 - node)) | u32::from(of.vi) << 16;
             let connection = u32::from(generation) | allows << rdma::PEER_LSB;
-            command(rig, node, Opcode::ViConnect, of.vi, &[peer, connection])?;
+            command(bench, node, Opcode::ViConnect, of.vi, &[peer, connection])?;
         }
         let before = [0, 1].map(|node| {
             let bytes: Vec<u8> =
                 (0..DATA_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
-            rig.nodes[node].host.put(FENCED_OFFSET, &bytes);
-            rig.nodes[node].host.put(DESC_OFFSET, &[0; DESC_BYTES]);
+            bench.host_mut(node).put(FENCED_OFFSET, &bytes);
+            bench.host_mut(node).put(DESC_OFFSET, &[0; DESC_BYTES]);
             bytes
         });
         let run = Self { of, generation, before, closed: None };
         if of.operation == control::OP_SENDRECV {
-            run.post(rig, 1 - of.sender, Queue::Recv);
+            run.post(bench, 1 - of.sender, Queue::Recv);
         }
         Ok(run)
     }
 
     /// Posts all sends.
-    pub(super) fn post_sends(&self, rig: &mut Rig) {
-        self.post(rig, self.of.sender, Queue::Send);
+    pub(super) fn post_sends(&self, bench: &mut Testbench) {
+        self.post(bench, self.of.sender, Queue::Send);
     }
 
-    fn post(&self, rig: &mut Rig, node: usize, queue: Queue) {
+    fn post(&self, bench: &mut Testbench, node: usize, queue: Queue) {
         let handle = |region| tpt::Handle::new(REGIONS[region], self.generation).0;
         let place = |offset, length| DataSegment { address: va(offset), handle: handle(0), length };
         let count = self.of.lengths.len();
@@ -209,7 +215,7 @@ impl<'a> Run<'a> {
                 control: if queue == Queue::Send { self.of.operation } else { 0 },
                 ..ControlSegment::default()
             };
-            let host = &mut rig.nodes[node].host;
+            let host = bench.host_mut(node);
             host.put(descriptor(queue, i), &control.to_bytes());
             for (at, segment) in segments.iter().enumerate() {
                 host.put(descriptor(queue, i) + 32 + 16 * at, &segment.to_bytes());
@@ -223,7 +229,7 @@ impl<'a> Run<'a> {
                 segments: 1 + u8::from(queue == Queue::Send && self.of.operation != 0),
                 queue,
             };
-            rig.doorbell(node, DOMAIN, TOKEN_OFFSET, token.to_bits());
+            bench.doorbell(node, DOMAIN, TOKEN_OFFSET, token.to_bits());
         }
     }
 
@@ -233,49 +239,49 @@ impl<'a> Run<'a> {
     }
 
     /// The fence; from here on nothing may move that it closed.
-    pub(super) fn fence(&mut self, rig: &mut Rig) -> Result<(), Hung> {
+    pub(super) fn fence(&mut self, bench: &mut Testbench) -> Result<(), Hung> {
         let Fenced { vi, node, fence, pause, .. } = *self.of;
-        rig.run(pause);
+        bench.run(pause);
         let range = match fence {
             Fence::Data => FENCED_OFFSET..DESC_OFFSET,
             Fence::Descriptors => DESC_OFFSET..DESC_OFFSET + DESC_BYTES,
             Fence::Disconnect | Fence::Destroy => FENCED_OFFSET..DESC_OFFSET + DESC_BYTES,
         };
         match fence {
-            Fence::Data => command(rig, node, Opcode::RegionClear, REGIONS[0], &[])?,
-            Fence::Descriptors => command(rig, node, Opcode::RegionClear, REGIONS[1], &[])?,
+            Fence::Data => command(bench, node, Opcode::RegionClear, REGIONS[0], &[])?,
+            Fence::Descriptors => command(bench, node, Opcode::RegionClear, REGIONS[1], &[])?,
             Fence::Disconnect | Fence::Destroy => {
-                command(rig, node, Opcode::ViDisconnect, vi, &[])?;
+                command(bench, node, Opcode::ViDisconnect, vi, &[])?;
             }
         }
-        self.closed = Some((range.clone(), rig.nodes[node].host.memory[range].to_vec()));
+        self.closed = Some((range.clone(), bench.host(node).memory[range].to_vec()));
         if fence == Fence::Destroy {
-            destroy(rig, node, vi)?;
+            destroy(bench, node, vi)?;
         }
         Ok(())
     }
 
     /// Checks what came of it, when all is at rest, and takes it down.
-    pub(super) fn end(mut self, rig: &mut Rig, quiet: u64) -> Result<(), Hung> {
+    pub(super) fn end(mut self, bench: &mut Testbench, quiet: u64) -> Result<(), Hung> {
         let Fenced { vi, node, fence, .. } = *self.of;
         let (range, bytes) = self.closed.take().expect("behind the fence");
-        if rig.nodes[node].host.memory[range] != bytes {
+        if bench.host(node).memory[range] != bytes {
             return Err(self.broken("memory changed behind it"));
         }
-        self.check_order(rig)?;
-        self.check_bytes(rig)?;
+        self.check_order(bench)?;
+        self.check_bytes(bench)?;
         let destroyed = |at| at == node && fence == Fence::Destroy;
         for at in (0..2).filter(|&at| !destroyed(at)) {
-            command(rig, at, Opcode::ViDisconnect, vi, &[])?;
+            command(bench, at, Opcode::ViDisconnect, vi, &[])?;
         }
-        rig.settle(quiet)?;
+        bench.settle(quiet)?;
         for at in 0..2 {
             if !destroyed(at) {
-                command(rig, at, Opcode::ViDestroy, vi, &[])?;
+                command(bench, at, Opcode::ViDestroy, vi, &[])?;
             }
             for (region, cleared) in REGIONS.into_iter().zip([Fence::Data, Fence::Descriptors]) {
                 if at != node || fence != cleared {
-                    command(rig, at, Opcode::RegionClear, region, &[])?;
+                    command(bench, at, Opcode::RegionClear, region, &[])?;
                 }
             }
         }
@@ -286,15 +292,15 @@ impl<'a> Run<'a> {
         Hung(format!("{:?} of VI {} on node {}: {what}", self.of.fence, self.of.vi, self.of.node))
     }
 
-    fn status(&self, rig: &Rig, queue: Queue, i: usize) -> u32 {
+    fn status(&self, bench: &Testbench, queue: Queue, i: usize) -> u32 {
         let node = if queue == Queue::Send { self.of.sender } else { 1 - self.of.sender };
-        rig.nodes[node].host.word(descriptor(queue, i) + 28)
+        bench.host(node).word(descriptor(queue, i) + 28)
     }
 
     /// Descriptors end one after the other, and none behind one in error.
-    fn check_order(&self, rig: &Rig) -> Result<(), Hung> {
+    fn check_order(&self, bench: &Testbench) -> Result<(), Hung> {
         for queue in [Queue::Send, Queue::Recv] {
-            let statuses = (0..self.of.lengths.len()).map(|i| self.status(rig, queue, i));
+            let statuses = (0..self.of.lengths.len()).map(|i| self.status(bench, queue, i));
             let behind =
                 statuses.skip_while(|s| s & status::DONE != 0 && s & status::ERROR_MASK == 0);
             if behind.skip(1).any(|status| status != 0) {
@@ -305,9 +311,9 @@ impl<'a> Run<'a> {
     }
 
     /// What is done is whole, and what no message names is as it was.
-    fn check_bytes(&self, rig: &Rig) -> Result<(), Hung> {
+    fn check_bytes(&self, bench: &Testbench) -> Result<(), Hung> {
         let [from, to] = self.of.way();
-        let data = |node: usize| &rig.nodes[node].host.memory[FENCED_OFFSET..DESC_OFFSET];
+        let data = |node: usize| &bench.host(node).memory[FENCED_OFFSET..DESC_OFFSET];
         let mut now = data(to).to_vec();
         for (i, &length) in self.of.lengths.iter().enumerate() {
             let sent = &self.before[from][source(i) - FENCED_OFFSET..][..length as usize];
@@ -323,7 +329,7 @@ impl<'a> Run<'a> {
                 return Err(self.broken(&format!("message {i} has bytes that nobody sent")));
             }
             let good = |queue| {
-                let bits = self.status(rig, queue, i);
+                let bits = self.status(bench, queue, i);
                 bits & status::DONE != 0 && bits & status::ERROR_MASK == 0
             };
             let told = self.of.reads() || self.of.reliability == Reliability::Reception;
@@ -332,7 +338,7 @@ impl<'a> Run<'a> {
             }
             let at =
                 descriptor(Queue::Recv, i) + usize::try_from(desc::LENGTH_OFFSET).expect("small");
-            if good(Queue::Recv) && rig.nodes[to].host.word(at) != length {
+            if good(Queue::Recv) && bench.host(to).word(at) != length {
                 return Err(self.broken(&format!("message {i} is done with another length")));
             }
             now[place].copy_from_slice(old);
@@ -345,12 +351,12 @@ impl<'a> Run<'a> {
 }
 
 /// Destroys a VI that may still owe its peer a Fin.
-fn destroy(rig: &mut Rig, node: usize, vi: u16) -> Result<(), Hung> {
+fn destroy(bench: &mut Testbench, node: usize, vi: u16) -> Result<(), Hung> {
     for _ in 0..1_000 {
-        let (status, _) = rig.admin(node, Opcode::ViDestroy, vi.into(), &[])?;
+        let (status, _) = bench.admin(node, Opcode::ViDestroy, vi.into(), &[])?;
         match AdminStatus::from_bits(status) {
             Some(AdminStatus::Ok) => return Ok(()),
-            Some(AdminStatus::Busy) => rig.run(100),
+            Some(AdminStatus::Busy) => bench.run(100),
             _ => return Err(Hung(format!("ViDestroy {vi} on node {node}: status {status}"))),
         }
     }

@@ -1,9 +1,9 @@
 //! How a send is posted: by a token doorbell, or by a push in one write, word by word, or torn.
 
-use super::host::Host;
 use super::plan::Spec;
-use super::rig::Rig;
 use crate::random::Random;
+use crate::testbench::Testbench;
+use crate::testbench::host::Host;
 use nic_regs::desc::control;
 use nic_regs::doorbell::{
     PUSH_DATA_BYTES, PUSH_LINE_BYTES, PUSH_LINE_COUNT, PUSH_OFFSET, PUSH_SILENCE_CYCLES,
@@ -22,14 +22,14 @@ fn data(spec: &Spec, host: &Host, base: usize) -> Option<Vec<u8>> {
 
 /// Posts a send by its token, or pushes it if it may be; `seed` says how. `base`: see [`data`].
 pub(super) fn post(
-    rig: &mut Rig,
+    bench: &mut Testbench,
     (node, page): (usize, u8),
     token: Token,
     (spec, base): (&Spec, usize),
     seed: u64,
 ) {
-    let Some(data) = data(spec, &rig.nodes[node].host, base) else {
-        return rig.doorbell(node, page, TOKEN_OFFSET, token.to_bits());
+    let Some(data) = data(spec, bench.host(node), base) else {
+        return bench.doorbell(node, page, TOKEN_OFFSET, token.to_bits());
     };
     let random = &mut Random::new(seed);
     let immediate = (spec.control & control::IMMEDIATE != 0).then_some(spec.immediate);
@@ -45,7 +45,7 @@ pub(super) fn post(
     }
     let mut write_to = |page: u8, line: u64, from: usize, to: usize| {
         let bytes: Vec<u8> = words[from..to].iter().flat_map(|word| word.to_le_bytes()).collect();
-        rig.write_line(node, page, line + 8 * from as u64, &bytes);
+        bench.write_line(node, page, line + 8 * from as u64, &bytes);
     };
     let elsewhere =
         PUSH_OFFSET + (line - PUSH_OFFSET + PUSH_LINE_BYTES) % (PUSH_LINE_BYTES * PUSH_LINE_COUNT);
@@ -63,7 +63,7 @@ pub(super) fn post(
     }
     let mut write = |from, to| write_to(page, line, from, to);
     match kind {
-        0 | 1 => rig.doorbell(node, page, TOKEN_OFFSET, token.to_bits()),
+        0 | 1 => bench.doorbell(node, page, TOKEN_OFFSET, token.to_bits()),
         2 => write(0, words.len()),
         3 => write(0, count),
         4 => (0..words.len()).for_each(|i| write(i, i + 1)),
@@ -81,7 +81,7 @@ pub(super) fn post(
         _ => {
             // It ends early, and silence breaks it.
             write(0, 1 + usize::try_from(random.below(7)).expect("small"));
-            rig.run(2 * PUSH_SILENCE_CYCLES);
+            bench.run(2 * PUSH_SILENCE_CYCLES);
         }
     }
 }

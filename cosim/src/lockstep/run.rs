@@ -1,13 +1,15 @@
-//! Executes a plan on a rig and records what can be seen.
+//! Executes a plan on a bench and records what can be seen.
 
 use super::fenced::{self, FENCED_OFFSET};
 use super::plan::{
     DATA_BYTES, Message, Pair, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Spec, Traffic, Wrong,
 };
 use super::push;
-use super::rig::{FREE_OFFSET, Hung, MEMORY_BYTES, Region, Rig, header, node_number, va};
 use crate::random::Random;
-use nic_model::device::Device;
+use crate::simulation::SimulatedDevice;
+use crate::testbench::{
+    FREE_OFFSET, Hung, MEMORY_BYTES, Region, Testbench, header, node_number, va,
+};
 use nic_model::link::Faults;
 use nic_regs::admin::Opcode;
 use nic_regs::counter::{Counter, ErrorCode};
@@ -81,7 +83,7 @@ const FENCED: &[Counter] = &[
 ];
 
 struct Run<'a> {
-    rig: Rig,
+    bench: Testbench,
     plan: &'a Plan,
     records: Vec<Record>,
     /// Generation of the regions of a pair.
@@ -100,7 +102,7 @@ struct Run<'a> {
 
 /// Runs a plan on two devices. The last record tells of a failure, if there was one.
 #[must_use]
-pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) -> Vec<Record> {
+pub fn execute(settings: &Settings, plan: &Plan, devices: [SimulatedDevice; 2]) -> Vec<Record> {
     let faults = Faults {
         seed: settings.seed,
         loss: settings.loss,
@@ -109,7 +111,7 @@ pub fn execute(settings: &Settings, plan: &Plan, devices: [Box<dyn Device>; 2]) 
     };
     let lossy = settings.loss > 0.0 || settings.corrupt > 0.0;
     let mut run = Run {
-        rig: Rig::new(devices, settings.latency, &faults),
+        bench: Testbench::new(devices, settings.latency, &faults),
         plan,
         records: Vec::new(),
         connection: 1,
@@ -146,7 +148,7 @@ impl<'a> Run<'a> {
     }
 
     fn admin(&mut self, node: usize, op: Opcode, index: u32, body: &[u32]) -> Result<u32, Hung> {
-        let (status, mut result) = self.rig.admin(node, op, index, body)?;
+        let (status, mut result) = self.bench.admin(node, op, index, body)?;
         if op == Opcode::ViQuery && result & 0xf == State::Error as u32 {
             // The progress bits mean nothing in Error.
             result &= 0xfff;
@@ -156,7 +158,7 @@ impl<'a> Run<'a> {
     }
 
     fn all(&mut self) -> Result<(), Hung> {
-        self.rig.bring_up(RETRY_TIMEOUT, self.plan.event_log2)?;
+        self.bench.bring_up(RETRY_TIMEOUT, self.plan.event_log2)?;
         self.create()?;
         for phase in 0..self.plan.phases.len() {
             self.phase(phase)?;
@@ -222,7 +224,7 @@ impl<'a> Run<'a> {
         self.arm(phase);
         for poke in &plan.pokes[phase] {
             let data = vec![poke.fill; poke.length];
-            self.rig.nodes[poke.node].device.bar_write(poke.bar, poke.offset, &data);
+            self.bench.device(poke.node).bar_write(poke.bar, poke.offset, &data);
         }
         for (i, &(node, domain)) in plan.messages[phase].iter().enumerate() {
             let index = u32::from(node_number(1 - node)) | u32::from(domain) << 8;
@@ -234,11 +236,11 @@ impl<'a> Run<'a> {
             self.post_receives(phase, n, traffic);
         }
         let mut fenced = self.begin_fenced(phase)?;
-        self.rig.settle(500)?;
+        self.bench.settle(500)?;
         self.post_sends(phase, fenced.as_mut())?;
-        self.rig.settle(self.quiet)?;
+        self.bench.settle(self.quiet)?;
         if let Some(fenced) = fenced {
-            fenced.end(&mut self.rig, self.quiet)?;
+            fenced.end(&mut self.bench, self.quiet)?;
         }
         self.observe(phase)?;
         if let Some(node) = self.plan.closes[phase] {
@@ -251,25 +253,25 @@ impl<'a> Run<'a> {
     fn close(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
         let peer = |node| u32::from(node_number(1 - node));
         self.admin(node, Opcode::PeerClose, peer(node), &[])?;
-        self.rig.settle(self.quiet)?;
+        self.bench.settle(self.quiet)?;
         let number = u32::try_from(phase + 1).expect("few phases");
         for (node, step) in [0x101, 0x202].into_iter().enumerate() {
             // Every channel of a run has a tag of its own, which tells its frames from those of others.
             let epoch = 0x4000_0000 + number * step;
             self.admin(node, Opcode::PeerOpen, peer(node), &[epoch, 64])?;
         }
-        self.rig.settle(self.quiet.min(4 * u64::from(RETRY_TIMEOUT)))
+        self.bench.settle(self.quiet.min(4 * u64::from(RETRY_TIMEOUT)))
     }
 
     /// Arms event queues, or disarms them.
     fn arm(&mut self, phase: usize) {
         for (node, armed) in self.plan.armed[phase].iter().enumerate() {
             for (queue, &arm) in armed.iter().enumerate() {
-                self.rig.event_doorbell(node, queue, arm);
+                self.bench.event_doorbell(node, queue, arm);
             }
         }
         // Before there is anything to tell.
-        self.rig.run(200);
+        self.bench.run(200);
     }
 
     /// Sets up the traffic that a fence will end.
@@ -278,7 +280,7 @@ impl<'a> Run<'a> {
         let Some(of) = &plan.fenced[phase] else { return Ok(None) };
         let mut random = Random::new(plan_seed(plan.seed, [phase, 0, 0xfe]));
         let generation = u16::try_from(phase + 1).expect("few phases");
-        fenced::Run::begin(&mut self.rig, of, generation, &mut random).map(Some)
+        fenced::Run::begin(&mut self.bench, of, generation, &mut random).map(Some)
     }
 
     fn post_receives(&mut self, phase: usize, n: usize, traffic: &Traffic) {
@@ -298,21 +300,21 @@ impl<'a> Run<'a> {
         let plan = self.plan;
         let most = plan.phases[phase].iter().map(|t| t.messages.len()).max().unwrap_or(0);
         if let Some(fenced) = &fenced {
-            fenced.post_sends(&mut self.rig);
+            fenced.post_sends(&mut self.bench);
         }
         for i in 0..most {
             if let Some(fenced) = fenced.as_mut().filter(|fenced| fenced.is_due(i)) {
-                fenced.fence(&mut self.rig)?;
+                fenced.fence(&mut self.bench)?;
             }
             for (n, traffic) in plan.phases[phase].iter().enumerate() {
                 if let Some(message) = traffic.messages.get(i) {
-                    self.rig.run(message.delay);
+                    self.bench.run(message.delay);
                     self.post(phase, traffic.sender, n, Queue::Send, i, &message.send);
                 }
             }
         }
         match fenced.filter(|fenced| fenced.is_due(usize::MAX)) {
-            Some(fenced) => fenced.fence(&mut self.rig),
+            Some(fenced) => fenced.fence(&mut self.bench),
             None => Ok(()),
         }
     }
@@ -333,7 +335,7 @@ impl<'a> Run<'a> {
             length: 0,
             status: 0,
         };
-        let host = &mut self.rig.nodes[node].host;
+        let host = self.bench.host_mut(node);
         host.put(offset, &control.to_bytes());
         for (s, segment) in segments.iter().enumerate() {
             host.put(offset + 32 + 16 * s, &segment.to_bytes());
@@ -354,8 +356,8 @@ impl<'a> Run<'a> {
         }
         if let Some(&tail) = self.tail.get(&(node, n, queue as u8)) {
             let handle = tpt::Handle::new(region, generation(n));
-            self.rig.nodes[node].host.put(tail, &next.to_le_bytes());
-            self.rig.nodes[node].host.put(tail + 8, &handle.0.to_le_bytes());
+            self.bench.host_mut(node).put(tail, &next.to_le_bytes());
+            self.bench.host_mut(node).put(tail + 8, &handle.0.to_le_bytes());
         }
         self.tail.insert((node, n, queue as u8), offset);
         self.posted.push((
@@ -368,15 +370,15 @@ impl<'a> Run<'a> {
         let reads = self.plan.phases[phase][n].messages[..i].iter().any(Message::is_read);
         if queue == Queue::Send && !reads {
             let seed = plan_seed(self.plan.seed, [phase, n, i]);
-            push::post(&mut self.rig, page, token, (spec, area(n)), seed);
+            push::post(&mut self.bench, page, token, (spec, area(n)), seed);
         } else {
-            self.rig.doorbell(node, page.1, TOKEN_OFFSET, token.to_bits());
+            self.bench.doorbell(node, page.1, TOKEN_OFFSET, token.to_bits());
         }
     }
 
     fn observe(&mut self, phase: usize) -> Result<(), Hung> {
         for (what, node, offset) in std::mem::take(&mut self.posted) {
-            let host = &self.rig.nodes[node].host;
+            let host = self.bench.host(node);
             let word = |at| host.word(offset + at);
             let value =
                 format!("status {:#x} length {} immediate {:#x}", word(28), word(24), word(20));
@@ -392,17 +394,17 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 let offset = csr::COUNTER_OFFSET + 4 * counter as u32;
-                let value = self.rig.read32(node, offset)?;
+                let value = self.bench.read32(node, offset)?;
                 self.record(&format!("phase {phase} node {node} {counter:?}"), &value.to_string());
             }
             self.observe_errors(phase, node)?;
             // The rings are compared as events; the rest byte by byte.
-            let memory = &self.rig.nodes[node].host.memory[FREE_OFFSET..FENCED_OFFSET];
+            let memory = &self.bench.host(node).memory[FREE_OFFSET..FENCED_OFFSET];
             let sum =
                 memory.as_chunks::<8>().0.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, word| {
                     (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3).rotate_left(29)
                 });
-            let stray = format!("{:x?}", self.rig.nodes[node].host.stray_writes);
+            let stray = format!("{:x?}", self.bench.host(node).stray_writes);
             self.record(&format!("phase {phase} node {node} memory"), &format!("{sum:016x}"));
             self.record(&format!("phase {phase} node {node} stray writes"), &stray);
         }
@@ -412,7 +414,7 @@ impl<'a> Run<'a> {
     /// A queue that was armed and got a record has interrupted once.
     fn observe_interrupts(&mut self, phase: usize, node: usize) {
         let with_fences = self.plan.has_fences();
-        let seen = *self.rig.nodes[node].host.interrupts.first_chunk::<4>().expect("32 vectors");
+        let seen = *self.bench.host(node).interrupts.first_chunk::<4>().expect("32 vectors");
         let mut new = [0; 4];
         for queue in usize::from(with_fences)..4 {
             new[queue] = seen[queue] - self.interrupts[node][queue];
@@ -428,14 +430,14 @@ impl<'a> Run<'a> {
         let mut others = [Vec::new(), Vec::new()];
         let mut rest = Some(0);
         while let Some(quiet) = rest.take() {
-            self.rig.settle(quiet)?;
+            self.bench.settle(quiet)?;
             for (node, queue) in (0..8).map(|n| (n / 4, n % 4)) {
-                let events = self.rig.events(node, queue);
+                let events = self.bench.events(node, queue);
                 if events.is_empty() {
                     continue;
                 }
                 // A ring that may have been full is followed by a scan of all VIs.
-                let quiet = if 2 * events.len() < self.rig.ring(queue) { 1_000 } else { 4_000 };
+                let quiet = if 2 * events.len() < self.bench.ring(queue) { 1_000 } else { 4_000 };
                 rest = rest.max(Some(quiet));
                 for (event, message) in events {
                     if queue == 1 || queue == 2 {
@@ -463,9 +465,10 @@ impl<'a> Run<'a> {
     /// Frames of each VI in order, first transmissions only, without what the channel fills in.
     fn observe_frames(&mut self, phase: usize, node: usize) {
         let mut by_vi: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
-        let sent = &self.rig.nodes[node].sent;
-        for frame in &sent[self.frames_seen[node]..] {
-            let Some(head) = header(frame) else { continue };
+        let sent = self.bench.sent(node, self.frames_seen[node]);
+        self.frames_seen[node] += sent.len();
+        for frame in sent {
+            let Some(head) = header(&frame) else { continue };
             if !matches!(
                 Type::from_bits(head.kind),
                 Some(
@@ -497,7 +500,6 @@ impl<'a> Run<'a> {
                 (sum ^ beat).wrapping_mul(0x0100_0000_01b3).rotate_left(5)
             }));
         }
-        self.frames_seen[node] = sent.len();
         for (vi, digest) in by_vi {
             let text = format!("{} frames {digest:x?}", digest.len() / 3);
             self.record(&format!("phase {phase} node {node} frames of VI {vi}"), &text);
@@ -506,9 +508,9 @@ impl<'a> Run<'a> {
 
     fn observe_errors(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
         let (mut log, mut read_errors, mut entries) = (Vec::new(), BTreeSet::new(), 0);
-        while self.rig.read32(node, csr::ERROR_COUNT::OFFSET)? & 0xffff != 0 {
-            let lo = self.rig.read32(node, csr::ERROR_LO::OFFSET)?;
-            let hi = self.rig.read32(node, csr::ERROR_HI::OFFSET)?;
+        while self.bench.read32(node, csr::ERROR_COUNT::OFFSET)? & 0xffff != 0 {
+            let lo = self.bench.read32(node, csr::ERROR_LO::OFFSET)?;
+            let hi = self.bench.read32(node, csr::ERROR_HI::OFFSET)?;
             let code = lo & 0xff;
             if code != ErrorCode::ReadError as u32 {
                 log.push(format!("code {code} index {:#x} {hi:#x}", lo >> 16));
@@ -516,7 +518,7 @@ impl<'a> Run<'a> {
                 // How many reads of absent memory there are, and with which tags, is the device's affair.
                 log.push(format!("code {code} {hi:#x}"));
             }
-            self.rig.write32(node, csr::ERROR_POP::OFFSET, 0);
+            self.bench.write32(node, csr::ERROR_POP::OFFSET, 0);
             entries += 1;
             if entries > 64 {
                 return Err(Hung(format!("the error log of node {node} does not empty")));
@@ -551,7 +553,7 @@ impl<'a> Run<'a> {
             }
             // A VI may have stopped alone; its peer is told now, and is Connected until then.
             if !stopped.is_empty() {
-                self.rig.settle(self.quiet)?;
+                self.bench.settle(self.quiet)?;
             }
         }
         stopped.into_iter().try_for_each(|(_, pair)| self.connect(pair))

@@ -1,21 +1,22 @@
-//! The NICs of a server: their world, and what a server does with a device between two clients.
+//! The NICs of a server: their simulation, and what a server does with a device between two clients.
 
 use core::ops::Range;
 use std::sync::Arc;
 
 use host_driver::bus::REGISTER_BAR;
-use host_driver::bus::sim::MSI_BASE;
 use host_driver::bus::vfio_user::protocol::errno;
 use nic_model::device::{HostBus, HostReadError};
 use nic_model::link::Faults;
 use nic_regs::csr;
 use nic_regs::limits::MSIX_VECTOR_COUNT;
+use nic_regs::pci::MSI_BASE;
 
 use super::DeviceFactory;
 use super::bell::Bell;
 use super::host::Host;
 use super::pci::ConfigSpace;
-use crate::world::{ANSWER_CYCLES, NodeHost, World, pieces};
+use crate::simulation::NodeHost;
+use crate::simulation::on_demand::{ANSWER_CYCLES, OnDemand, pieces};
 
 /// What a NIC has around it: its client's memory and interrupts, and its configuration space.
 pub(super) struct Seat {
@@ -43,7 +44,7 @@ impl NodeHost for Seat {
 
 /// See the module.
 pub(super) struct Engine {
-    world: World<Seat>,
+    simulation: OnDemand<Seat>,
     new_device: DeviceFactory,
 }
 
@@ -61,38 +62,38 @@ impl Engine {
             (new_device(number), seat)
         };
         let seats: Vec<_> = (0..nodes).map(seat).collect();
-        Self { world: World::new(latency, faults, seats), new_device }
+        Self { simulation: OnDemand::new(latency, faults, seats), new_device }
     }
 
     /// Cycles run so far.
     pub(super) const fn now(&self) -> u64 {
-        self.world.now()
+        self.simulation.now()
     }
 
     /// Whether the clock runs.
     pub(super) const fn is_running(&self) -> bool {
-        self.world.is_running()
+        self.simulation.is_running()
     }
 
     /// Runs some cycles of every node.
     pub(super) fn run(&mut self, cycles: u64) {
-        self.world.run(cycles);
+        self.simulation.run(cycles);
     }
 
     /// What the nodes have around their devices, in order.
     pub(super) fn seats(&mut self) -> impl Iterator<Item = &mut Seat> {
-        self.world.hosts_mut()
+        self.simulation.hosts()
     }
 
     /// What a node has around its device.
     pub(super) fn seat(&mut self, node: usize) -> &mut Seat {
-        self.world.host(node)
+        self.simulation.host(node)
     }
 
     /// Gives a node to a client, a process.
     pub(super) fn own(&mut self, node: usize, process: u32) {
         self.seat(node).owner = Some(process);
-        self.world.set_used(node, true);
+        self.simulation.set_used(node, true);
     }
 
     /// Reads 1 to 8 bytes of a BAR.
@@ -106,7 +107,7 @@ impl Engine {
         offset: u64,
         length: usize,
     ) -> Result<u64, u32> {
-        self.world.read(node, bar, offset, length).ok_or(errno::IO)
+        self.simulation.read(node, bar, offset, length).ok_or(errno::IO)
     }
 
     /// Writes bytes of a BAR.
@@ -119,7 +120,7 @@ impl Engine {
             if is_control && piece.first_chunk().is_some_and(enables) {
                 self.program_vectors(node, 0..MSIX_VECTOR_COUNT);
             }
-            self.world.write(node, bar, at, piece);
+            self.simulation.write(node, bar, at, piece);
         }
     }
 
@@ -136,10 +137,10 @@ impl Engine {
             let (low, high) = (MSI_BASE & 0xffff_ffff, MSI_BASE >> 32);
             let words = [low, high, number.into(), 0].map(|word| word.to_le_bytes());
             for (at, word) in (entry..).step_by(4).zip(words) {
-                self.world.write_quietly(node, REGISTER_BAR, at, &word[..4]);
+                self.simulation.write_quietly(node, REGISTER_BAR, at, &word[..4]);
             }
         }
-        self.world.rest();
+        self.simulation.rest();
     }
 
     /// Resets a device and its configuration space.
@@ -155,13 +156,13 @@ impl Engine {
                 break;
             }
             let offset = csr::CONTROL::OFFSET.into();
-            self.world.write(node, REGISTER_BAR, offset, &reset.0.to_le_bytes());
+            self.simulation.write(node, REGISTER_BAR, offset, &reset.0.to_le_bytes());
         }
         if !ready || !self.wait_ready(node, status) {
             let number = u8::try_from(node).unwrap_or(0);
-            self.world.replace(node, (self.new_device)(number));
+            self.simulation.replace(node, (self.new_device)(number));
         }
-        self.world.reset_timers(node);
+        self.simulation.reset_timers(node);
     }
 
     fn wait_ready(&mut self, node: usize, status: u64) -> bool {
@@ -180,7 +181,7 @@ impl Engine {
     /// whoever sends to the node is told that its channel is closed.
     pub(super) fn release(&mut self, node: usize) {
         self.seat(node).owner = None;
-        self.world.set_used(node, false);
+        self.simulation.set_used(node, false);
         self.seat(node).host.clear();
         self.reset(node);
         let number = u32::try_from(node).unwrap_or(0);
@@ -188,7 +189,7 @@ impl Engine {
         for (offset, value) in [(csr::NODE::OFFSET, number), (csr::CONTROL::OFFSET, enable.0)] {
             self.write(node, REGISTER_BAR, offset.into(), &value.to_le_bytes());
         }
-        self.world.run_until_noticed();
+        self.simulation.run_until_noticed();
     }
 }
 

@@ -7,7 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use host_driver::bus::sim::{IommuFault, MSI_BASE, MSI_END};
+use nic_regs::pci::{MSI_BASE, MSI_END};
+
+use crate::simulation::host::IommuFault;
 use host_driver::bus::vfio_user::protocol::{
     Command, DmaAccess, DmaMap, DmaUnmap, dma, errno, flag, message,
 };

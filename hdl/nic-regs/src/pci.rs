@@ -11,6 +11,11 @@ pub const CLASS: u32 = 0x02_80_00;
 pub const SUBSYSTEM_ID_OFFSET: u16 = 0x2e;
 /// Offset of the pending bits of MSI-X in BAR0, behind the table.
 pub const MSIX_PENDING_OFFSET: u32 = 0x1800;
+/// First address of message-signalled interrupts on a PC: writes there are interrupts (Intel SDM
+/// volume 3, 11.11.1).
+pub const MSI_BASE: u64 = 0xfee0_0000;
+/// First address behind them.
+pub const MSI_END: u64 = 0xfef0_0000;
 
 const _: () = {
     let table = crate::csr::MSIX_TABLE_OFFSET as usize;

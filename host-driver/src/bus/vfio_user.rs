@@ -47,10 +47,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nic_regs::csr;
-use nic_regs::pci::SUBSYSTEM_ID_OFFSET;
+use nic_regs::pci::{MSI_BASE, SUBSYSTEM_ID_OFFSET};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::bus::sim::MSI_BASE;
 use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait, register_name};
 use crate::error::{Error, Result};
 use crate::sync::lock;

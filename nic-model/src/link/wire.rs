@@ -72,6 +72,12 @@ impl Wire {
         WireEnd { wire: self, side }
     }
 
+    /// Whether the end takes a beat in this cycle.
+    #[must_use]
+    pub const fn is_ready(&self, side: Side, now: u64) -> bool {
+        self.lanes[side as usize].free_at <= now
+    }
+
     /// What went wrong with frames that `from` sent.
     #[must_use]
     pub fn fault_counts(&self, from: Side) -> FaultCounts {
@@ -95,7 +101,7 @@ pub struct WireEnd<'a> {
 
 impl Link for WireEnd<'_> {
     fn ready(&self, now: u64) -> bool {
-        self.wire.lanes[self.side as usize].free_at <= now
+        self.wire.is_ready(self.side, now)
     }
 
     fn send(&mut self, now: u64, beat: Beat) {

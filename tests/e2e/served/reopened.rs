@@ -27,7 +27,7 @@ fn hammer(url: &str) {
 
 #[test]
 fn a_world_of_its_own() {
-    hammer("sim:model?world=reopened");
+    hammer("sim:model?simulation=reopened");
 }
 
 #[test]

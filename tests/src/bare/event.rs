@@ -1,7 +1,7 @@
 //! Event queues of a bare node: their rings, and what a reader does.
 
-use cosim::lockstep::host::BUS_BASE;
-use cosim::lockstep::rig::{EVENT_OFFSET, high, low};
+use cosim::testbench::host::BUS_BASE;
+use cosim::testbench::{EVENT_OFFSET, high, low};
 use nic_regs::admin::Opcode;
 use nic_regs::doorbell::{EVENT_OFFSET as EVENT_DOORBELL, EventDoorbell};
 use nic_regs::event::{EVENT_BYTES, Event, WIDE_ENTRY_BYTES};

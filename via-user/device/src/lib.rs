@@ -2,8 +2,8 @@
 //!
 //! | URL | device |
 //! |---|---|
-//! | `sim:model[?OPTIONS]` | the behavioural model, in a world in this process ([`sim`]) |
-//! | `sim:rtl[?OPTIONS]` | the Verilated RTL, in a world in this process (feature `rtl`) |
+//! | `sim:model[?OPTIONS]` | the behavioural model, in a simulation in this process ([`sim`]) |
+//! | `sim:rtl[?OPTIONS]` | the Verilated RTL, in a simulation in this process (feature `rtl`) |
 //! | `vfio-user:PATH` | a NIC of a simulator in another process, at its socket; in a folder, the first that is free |
 //! | `vfio:ADDRESS` | a PCIe card; later |
 //! | empty, or a name of old such as `/dev/clanvi0` or `VINIC0` | the default device |

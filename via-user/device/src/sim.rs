@@ -1,23 +1,23 @@
-//! Simulated worlds in this process. Everybody who opens a NIC of the same world shares it; it
+//! Simulated simulations in this process. Everybody who opens a NIC of the same simulation shares it; it
 //! lasts as long as a NIC of it is open.
 
+use cosim::simulation::SimulatedDevice;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use cosim::world::live::{LiveBus, LiveWorld};
+use cosim::simulation::live::{LiveBus, LiveSimulation};
 use host_driver::nic::{Nic, NicConfig};
 use host_driver::sync::lock;
 use nic_model::Model;
-use nic_model::device::Device;
 use nic_model::link::Faults;
 
 use crate::error::Result;
 use crate::url::{Kind, SimOptions};
 
-static WORLDS: Mutex<BTreeMap<String, Weak<LiveWorld>>> = Mutex::new(BTreeMap::new());
+static SIMULATIONS: Mutex<BTreeMap<String, Weak<LiveSimulation>>> = Mutex::new(BTreeMap::new());
 
 #[cfg(not(feature = "rtl"))]
-fn device(kind: Kind) -> Result<Box<dyn Device + Send>> {
+fn device(kind: Kind) -> Result<SimulatedDevice> {
     match kind {
         Kind::Model => Ok(Box::new(Model::default())),
         Kind::Rtl => Err(crate::Error::NoRtl),
@@ -25,7 +25,7 @@ fn device(kind: Kind) -> Result<Box<dyn Device + Send>> {
 }
 
 #[cfg(feature = "rtl")]
-fn device(kind: Kind) -> Result<Box<dyn Device + Send>> {
+fn device(kind: Kind) -> Result<SimulatedDevice> {
     use cosim::root_complex::HostSettings;
     match kind {
         Kind::Model => Ok(Box::new(Model::default())),
@@ -33,8 +33,8 @@ fn device(kind: Kind) -> Result<Box<dyn Device + Send>> {
     }
 }
 
-/// Makes a world and lets it run.
-fn create(kind: Kind, options: &SimOptions) -> Result<Arc<LiveWorld>> {
+/// Makes a simulation and lets it run.
+fn create(kind: Kind, options: &SimOptions) -> Result<Arc<LiveSimulation>> {
     let faults = Faults {
         seed: options.seed,
         loss: options.loss,
@@ -42,28 +42,28 @@ fn create(kind: Kind, options: &SimOptions) -> Result<Arc<LiveWorld>> {
         ..Faults::default()
     };
     let devices = (0..options.nodes).map(|_| device(kind)).collect::<Result<Vec<_>>>()?;
-    Ok(LiveWorld::start(devices, options.latency, &faults)?)
+    Ok(LiveSimulation::start(devices, options.latency, &faults)?)
 }
 
-/// Brings a NIC up in its world, which is made if it is not there.
+/// Brings a NIC up in its simulation, which is made if it is not there.
 ///
 /// # Errors
 /// [`crate::Error::NoRtl`]; what the driver says.
 pub(crate) fn bring_up(kind: Kind, options: &SimOptions) -> Result<Arc<Nic>> {
-    let world = {
-        let mut worlds = lock(&WORLDS);
-        worlds.retain(|_, world| world.strong_count() > 0);
-        let key = options.world_key(kind);
-        match worlds.get(&key).and_then(Weak::upgrade) {
-            Some(world) => world,
+    let simulation = {
+        let mut simulations = lock(&SIMULATIONS);
+        simulations.retain(|_, simulation| simulation.strong_count() > 0);
+        let key = options.simulation_key(kind);
+        match simulations.get(&key).and_then(Weak::upgrade) {
+            Some(simulation) => simulation,
             None => {
-                let world = create(kind, options)?;
-                worlds.insert(key, Arc::downgrade(&world));
-                world
+                let simulation = create(kind, options)?;
+                simulations.insert(key, Arc::downgrade(&simulation));
+                simulation
             }
         }
     };
-    let mut bus = LiveBus::new(world, options.node.into());
+    let mut bus = LiveBus::new(simulation, options.node.into());
     if options.doorbells_nowhere {
         bus = bus.with_doorbells_nowhere()?;
     }

@@ -6,7 +6,7 @@ use nic_regs::limits::PEER_COUNT;
 
 use crate::error::{Error, Result};
 
-/// Most nodes of a simulated world: as many as a NIC knows.
+/// Most nodes of a simulation: as many as a NIC knows.
 #[expect(clippy::cast_possible_truncation, reason = "64")]
 const NODES_MAX: u8 = PEER_COUNT as u8;
 
@@ -19,12 +19,13 @@ pub enum Kind {
     Rtl,
 }
 
-/// Options of a simulated world: `sim:model?node=1&nodes=2&loss=0.01&corrupt=0.01&latency=20&seed=1&world=NAME`.
+/// Options of a simulation:
+/// `sim:model?node=1&nodes=2&loss=0.01&corrupt=0.01&latency=20&seed=1&simulation=NAME`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimOptions {
     /// Node of this NIC.
     pub node: u8,
-    /// Nodes in the world.
+    /// Nodes in the simulation.
     pub nodes: u8,
     /// Chance that a frame is lost.
     pub loss: f64,
@@ -34,10 +35,10 @@ pub struct SimOptions {
     pub latency: u64,
     /// Seed of all chances.
     pub seed: u64,
-    /// Worlds of different names have nothing to do with each other.
-    pub world: String,
-    /// Doorbells of programs are memory that leads nowhere ([`cosim::world::live`]): for counting what
-    /// posting costs.
+    /// Simulations of different names share nothing.
+    pub simulation: String,
+    /// Doorbells of programs are memory that leads nowhere, for counting what posting costs
+    /// ([`cosim::simulation::live`]).
     pub doorbells_nowhere: bool,
 }
 
@@ -50,7 +51,7 @@ impl Default for SimOptions {
             corrupt: 0.0,
             latency: 20,
             seed: 1,
-            world: String::new(),
+            simulation: String::new(),
             doorbells_nowhere: false,
         }
     }
@@ -59,7 +60,7 @@ impl Default for SimOptions {
 /// Where a device is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
-    /// In a simulated world in this process.
+    /// In a simulation in this process.
     Sim(Kind, SimOptions),
     /// Behind a socket.
     VfioUser(PathBuf),
@@ -72,9 +73,9 @@ pub enum Place {
 }
 
 impl SimOptions {
-    /// The world, whichever its node.
+    /// The simulation, whichever its node.
     #[must_use]
-    pub fn world_key(&self, kind: Kind) -> String {
+    pub fn simulation_key(&self, kind: Kind) -> String {
         format!("{:?}", (kind, Self { node: 0, ..self.clone() }))
     }
 }
@@ -151,7 +152,7 @@ fn sim_options(text: &str) -> core::result::Result<SimOptions, String> {
             "seed" => options.seed = number(key, value)?,
             "doorbells" if value == "nowhere" => options.doorbells_nowhere = true,
             "doorbells" => return Err(format!("`doorbells` is `nowhere`, not `{value}`")),
-            "world" => value.clone_into(&mut options.world),
+            "simulation" => value.clone_into(&mut options.simulation),
             _ => return Err(format!("there is no option `{key}`")),
         }
     }
@@ -187,8 +188,8 @@ mod tests {
             Place::Sim(Kind::Rtl, options.clone())
         );
         let other = SimOptions { node: 0, ..options.clone() };
-        assert_eq!(options.world_key(Kind::Rtl), other.world_key(Kind::Rtl));
-        assert_ne!(options.world_key(Kind::Rtl), options.world_key(Kind::Model));
+        assert_eq!(options.simulation_key(Kind::Rtl), other.simulation_key(Kind::Rtl));
+        assert_ne!(options.simulation_key(Kind::Rtl), options.simulation_key(Kind::Model));
         let path = PathBuf::from("run/nic0.sock");
         assert_eq!(parse("vfio-user:run/nic0.sock").unwrap(), Place::VfioUser(path));
     }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use host_driver::bus::sim::{World, WorldConfig};
+use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
 use host_driver::nic::{Nic as DriverNic, NicConfig};
 use host_driver::port::HardwarePort;
 use nic_model::Model;
@@ -59,13 +59,14 @@ fn client(nic: &Nic) -> Outcome<u64> {
 fn main() -> Outcome<()> {
     let devices: [Box<dyn nic_model::device::Device + Send>; 2] =
         [Box::new(Model::default()), Box::new(Model::default())];
-    let (world, [a, b], _wire) = World::pair(WorldConfig::default(), devices, Wire::new(20));
+    let (simulation, [a, b], _wire) =
+        SeededSimulation::pair(SimulationConfig::default(), devices, Wire::new(20));
     let a = DriverNic::open(a, &NicConfig::new(0, &[1]).with_seed(1))?;
     let b = DriverNic::open(b, &NicConfig::new(1, &[0]).with_seed(2))?;
     let (a, b) = (Nic::open(HardwarePort::open(a)?), Nic::open(HardwarePort::open(b)?));
-    let (server_seat, client_seat) = (world.join_baton("server"), world.join_baton("client"));
-    let serve = std::thread::spawn(|| server_seat.run(move || server(&b)));
-    let ask = std::thread::spawn(|| client_seat.run(move || client(&a)));
+    let (server_slot, client_slot) = (simulation.slot("server"), simulation.slot("client"));
+    let serve = std::thread::spawn(|| server_slot.run(move || server(&b)));
+    let ask = std::thread::spawn(|| client_slot.run(move || client(&a)));
     serve.join().map_err(|_| "the server panicked")??;
     let ns = ask.join().map_err(|_| "the client panicked")??;
     writeln!(std::io::stdout(), "{ROUNDS} rounds, {ns} ns of simulated time each")?;

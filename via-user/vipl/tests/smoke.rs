@@ -1,14 +1,14 @@
 //! One message through VIPL, driver and behavioural model. Everything else is in the package
 //! `tests`, where each scenario runs on every kind of device.
 
+use cosim::simulation::SimulatedDevice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use host_driver::bus::sim::{World, WorldConfig};
+use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
 use host_driver::nic::{Nic as DriverNic, NicConfig};
 use host_driver::port::HardwarePort;
 use nic_model::Model;
-use nic_model::device::Device;
 use nic_model::link::Wire;
 use vipl::{DmaMemory, MemAttributes, NetAddress, Nic, Reliability, ViAttributes, ViState};
 
@@ -16,9 +16,9 @@ const LONG: Duration = Duration::from_millis(20);
 
 #[test]
 fn a_message_crosses() {
-    let devices: [Box<dyn Device + Send>; 2] =
-        [Box::new(Model::default()), Box::new(Model::default())];
-    let (world, buses, _wire) = World::pair(WorldConfig::default(), devices, Wire::new(20));
+    let devices: [SimulatedDevice; 2] = [Box::new(Model::default()), Box::new(Model::default())];
+    let (simulation, buses, _wire) =
+        SeededSimulation::pair(SimulationConfig::default(), devices, Wire::new(20));
     let [(server, b), (client, a)] = [1, 0].map(|node| {
         let config = NicConfig::new(node, &[1 - node]).with_seed(7);
         let driver = DriverNic::open(buses[usize::from(node)].clone(), &config).unwrap();
@@ -31,15 +31,15 @@ fn a_message_crosses() {
         ((nic, region), vi)
     });
     let service = NetAddress::of_node(1, b"service");
-    let seats = [world.join_baton("server"), world.join_baton("client")];
-    let [server_seat, client_seat] = seats;
+    let slots = [simulation.slot("server"), simulation.slot("client")];
+    let [server_slot, client_slot] = slots;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let _turn = server_seat.enter();
+            let _token = server_slot.enter();
             server.0.connect_wait(&service, LONG).unwrap().accept(&b).unwrap();
         });
         scope.spawn(|| {
-            let _turn = client_seat.enter();
+            let _token = client_slot.enter();
             a.connect_request(&NetAddress::of_node(0, b""), &service, LONG).unwrap();
         });
     });

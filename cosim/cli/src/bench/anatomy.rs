@@ -3,9 +3,9 @@
 
 use super::Job;
 use super::latency::{find, one_message};
+use super::pair::{End, Form, Pair, Setup};
 use super::pins::{is_event, is_message_in, is_message_out, is_payload, is_post, is_status, waits};
 use super::progress::Progress;
-use super::rig::{End, Form, Rig, Setup};
 use crate::Failure;
 use cosim::probe::{Record, What};
 use host_driver::nic::Capabilities;
@@ -13,7 +13,7 @@ use nic_regs::csr::{self, Stamp};
 use nic_regs::desc::control;
 use std::fmt::Write as _;
 
-/// A moment: cycle of the world, what happened, where that was seen.
+/// A moment: cycle of the simulation, what happened, where that was seen.
 type Moment = (u64, &'static str, &'static str);
 
 const PIN: &str = "pins";
@@ -105,19 +105,19 @@ fn table(job: &Job, sampled: Sampled) -> Result<Option<String>, Failure> {
     let progress = Progress::default();
     progress.start("anatomy");
     let setup = Setup { completion_queue: true, ..Setup::default() };
-    let mut rig = Rig::new(job, &progress, &setup)?;
-    if !sampled.is_in(rig.capabilities()) {
+    let mut pair = Pair::new(job, &progress, &setup)?;
+    if !sampled.is_in(pair.capabilities()) {
         return Ok(None);
     }
-    for end in &rig.ends {
+    for end in &pair.ends {
         let vi = u32::from(end.vis[0].number);
         let sample = csr::SAMPLE::RESET.with(csr::SAMPLE::VI, vi).with(csr::SAMPLE::ARMED, 1);
         end.driver.set_register(csr::SAMPLE::OFFSET, sample.0);
     }
     let [sender, receiver] = match sampled {
-        Sampled::Message(form) => one_message(&mut rig, form)?,
-        Sampled::Write => rig.rdma(control::OP_RDMA_WRITE, RDMA_BYTES)?,
-        Sampled::Read => rig.rdma(control::OP_RDMA_READ, RDMA_BYTES)?,
+        Sampled::Message(form) => one_message(&mut pair, form)?,
+        Sampled::Write => pair.rdma(control::OP_RDMA_WRITE, RDMA_BYTES)?,
+        Sampled::Read => pair.rdma(control::OP_RDMA_READ, RDMA_BYTES)?,
     };
     let post = find(&sender, 0, "doorbell", is_post)?;
     let mut moments = vec![(post.last, "doorbell: last beat in", PIN)];
@@ -148,8 +148,8 @@ fn table(job: &Job, sampled: Sampled) -> Result<Option<String>, Failure> {
         Sampled::Write => (&SENDER, &WRITTEN),
         Sampled::Read => (&REQUESTER, &TARGET),
     };
-    stamps(&rig.ends[0], Stamp::FirstBeatOut, out.first, near, &mut moments)?;
-    stamps(&rig.ends[1], Stamp::FirstBeatIn, frame.first, far, &mut moments)?;
+    stamps(&pair.ends[0], Stamp::FirstBeatOut, out.first, near, &mut moments)?;
+    stamps(&pair.ends[1], Stamp::FirstBeatIn, frame.first, far, &mut moments)?;
     // At the same cycle the pins come first.
     moments.sort_by_key(|&(cycle, _, seen)| (cycle, seen == STAMP));
     Ok(Some(text(&moments, sampled)))
@@ -202,7 +202,7 @@ fn reads(records: &[Record], names: &[[&'static str; 3]], moments: &mut Vec<Mome
     }
 }
 
-/// Adds stamps, moved from the NIC's own clock to the world's by one that is known in both.
+/// Adds stamps, moved from the NIC's own clock to the simulation's by one that is known in both.
 fn stamps(
     end: &End,
     known: Stamp,

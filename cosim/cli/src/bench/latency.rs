@@ -1,8 +1,8 @@
 //! Single messages through NICs at rest.
 
+use super::pair::{Form, Pair, Setup};
 use super::pins::{is_data_in, is_data_out, is_event, is_payload, is_post, is_status, waited};
 use super::progress::Progress;
-use super::rig::{Form, Rig, Setup};
 use super::{Job, Value};
 use crate::Failure;
 use cosim::probe::Record;
@@ -14,14 +14,14 @@ const MESSAGES: usize = 16;
 const PHASE_STEP: u64 = 7;
 
 /// Sends one message from node 0 to node 1; gives what crossed the pins of both.
-pub(crate) fn one_message(rig: &mut Rig<'_>, form: Form) -> Result<[Vec<Record>; 2], Failure> {
-    rig.ends[1].receive(0, form.bytes())?;
-    rig.settle()?;
-    rig.records();
-    rig.ends[0].send(0, form.bytes(), form)?;
-    rig.settle()?;
-    rig.check(0, 1)?;
-    Ok(rig.records())
+pub(crate) fn one_message(pair: &mut Pair<'_>, form: Form) -> Result<[Vec<Record>; 2], Failure> {
+    pair.ends[1].receive(0, form.bytes())?;
+    pair.settle()?;
+    pair.records();
+    pair.ends[0].send(0, form.bytes(), form)?;
+    pair.settle()?;
+    pair.check(0, 1)?;
+    Ok(pair.records())
 }
 
 /// The first record of a kind at or after a cycle.
@@ -37,14 +37,14 @@ pub(crate) fn find(
 
 /// One message after the other, each measured in some ways.
 fn messages<const N: usize>(
-    rig: &mut Rig<'_>,
+    pair: &mut Pair<'_>,
     form: Form,
     measure: impl Fn(&[Vec<Record>; 2]) -> Result<[u64; N], Failure>,
 ) -> Result<[Vec<u64>; N], Failure> {
     let mut samples = [const { Vec::new() }; N];
     for message in 0..MESSAGES {
-        rig.world.run(PHASE_STEP * message as u64);
-        let records = one_message(rig, form)?;
+        pair.simulation.run(PHASE_STEP * message as u64);
+        let records = one_message(pair, form)?;
         for (samples, sample) in samples.iter_mut().zip(measure(&records)?) {
             samples.push(sample);
         }
@@ -65,11 +65,11 @@ pub(super) fn push_to_wire(job: &Job, progress: &Progress) -> Result<Vec<Value>,
     const NAME: &str = "push_to_wire";
     let mut samples = Vec::new();
     for line_words in [PUSH_WORDS, 1] {
-        let mut rig = Rig::new(job, progress, &Setup { line_words, ..Setup::default() })?;
-        let Some(form) = Form::push(rig.capabilities()) else {
+        let mut pair = Pair::new(job, progress, &Setup { line_words, ..Setup::default() })?;
+        let Some(form) = Form::push(pair.capabilities()) else {
             return Ok(vec![Value::none(NAME, "not in this device revision")]);
         };
-        let [gross] = messages(&mut rig, form, |[sender, _]| {
+        let [gross] = messages(&mut pair, form, |[sender, _]| {
             let frame = find(sender, 0, "frame", is_data_out)?;
             let mut posts = sender.iter().rev().filter(|r| is_post(r) && r.last <= frame.first);
             let post = posts.next().ok_or("no doorbell at the pins")?;
@@ -82,8 +82,8 @@ pub(super) fn push_to_wire(job: &Job, progress: &Progress) -> Result<Vec<Value>,
 }
 
 pub(super) fn token_to_wire(job: &Job, progress: &Progress) -> Result<Vec<Value>, Failure> {
-    let mut rig = Rig::new(job, progress, &Setup::default())?;
-    let [net, waiting] = messages(&mut rig, Form::Token, |[sender, _]| {
+    let mut pair = Pair::new(job, progress, &Setup::default())?;
+    let [net, waiting] = messages(&mut pair, Form::Token, |[sender, _]| {
         let post = find(sender, 0, "doorbell", is_post)?;
         let frame = find(sender, post.last, "frame", is_data_out)?;
         let waiting = waited(sender, post.last, frame.first);
@@ -95,9 +95,9 @@ pub(super) fn token_to_wire(job: &Job, progress: &Progress) -> Result<Vec<Value>
 
 pub(super) fn wire_to_host(job: &Job, progress: &Progress) -> Result<Vec<Value>, Failure> {
     let setup = Setup { completion_queue: true, ..Setup::default() };
-    let mut rig = Rig::new(job, progress, &setup)?;
+    let mut pair = Pair::new(job, progress, &setup)?;
     // The longest that the rows allow: a push has no room for it.
-    let [payload, status, event, waiting] = messages(&mut rig, Form::Token, |[_, receiver]| {
+    let [payload, status, event, waiting] = messages(&mut pair, Form::Token, |[_, receiver]| {
         let frame = find(receiver, 0, "frame", is_data_in)?;
         let payload = find(receiver, frame.last, "payload write", is_payload)?;
         let status = find(receiver, payload.last, "status write", is_status)?;

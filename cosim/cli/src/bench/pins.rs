@@ -1,6 +1,6 @@
 //! What the records of a probe mean here.
 //!
-//! Writes are told apart by place and size, for which the rig lays out memory: payload starts at a
+//! Writes are told apart by place and size, for which the pair lays out memory: payload starts at a
 //! multiple of 64, a status is 8 bytes at offset 24 of a descriptor, a record of a completion queue
 //! has 16 bytes.
 

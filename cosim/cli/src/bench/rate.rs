@@ -1,8 +1,8 @@
 //! How often a message goes through.
 
+use super::pair::{Form, Pair, Setup};
 use super::pins::is_status;
 use super::progress::Progress;
-use super::rig::{Form, Rig, Setup};
 use super::{Job, Value};
 use crate::Failure;
 
@@ -16,24 +16,24 @@ fn cycles(
     setup: &Setup,
     count: usize,
 ) -> Result<(f64, Form), Failure> {
-    let mut rig = Rig::new(job, progress, setup)?;
-    let form = Form::fastest(rig.capabilities());
-    let vis = rig.ends[0].vis.len();
+    let mut pair = Pair::new(job, progress, setup)?;
+    let form = Form::fastest(pair.capabilities());
+    let vis = pair.ends[0].vis.len();
     for _ in 0..count {
         for vi in 0..vis {
-            rig.ends[1].receive(vi, MESSAGE_BYTES)?;
+            pair.ends[1].receive(vi, MESSAGE_BYTES)?;
         }
     }
-    rig.settle()?;
-    rig.records();
+    pair.settle()?;
+    pair.records();
     for _ in 0..count {
         for vi in 0..vis {
-            rig.ends[0].send(vi, MESSAGE_BYTES, form)?;
+            pair.ends[0].send(vi, MESSAGE_BYTES, form)?;
         }
     }
-    rig.settle()?;
-    rig.check(0, count)?;
-    let [_, receiver] = rig.records();
+    pair.settle()?;
+    pair.check(0, count)?;
+    let [_, receiver] = pair.records();
     let done = receiver.iter().filter(|record| is_status(record)).map(|record| record.last);
     Ok((pace(&done.collect::<Vec<_>>())?, form))
 }

@@ -1,7 +1,7 @@
 //! How fast the simulation runs while the NICs are busy.
 
+use super::pair::{Form, Pair, Setup};
 use super::progress::Progress;
-use super::rig::{Form, Rig, Setup};
 use super::stream::MESSAGE_BYTES;
 use super::{Job, Value};
 use crate::Failure;
@@ -24,23 +24,23 @@ const QUICK_WALL: Duration = Duration::from_millis(200);
 pub(super) fn cycles_per_second(job: &Job, progress: &Progress) -> Result<Vec<Value>, Failure> {
     let setup =
         Setup { probed: false, wire_latency: STRETCH, stretch: STRETCH, ..Setup::default() };
-    let mut rig = Rig::new(job, progress, &setup)?;
+    let mut pair = Pair::new(job, progress, &setup)?;
     for node in 0..2 {
         for _ in 0..2 * WINDOW {
-            rig.ends[node].receive(0, MESSAGE_BYTES)?;
+            pair.ends[node].receive(0, MESSAGE_BYTES)?;
         }
     }
     for node in 0..2 {
         for _ in 0..WINDOW {
-            rig.ends[node].send(0, MESSAGE_BYTES, Form::Token)?;
+            pair.ends[node].send(0, MESSAGE_BYTES, Form::Token)?;
         }
     }
     let limit = if job.quick { QUICK_WALL } else { WALL };
-    let (wall, start, mut messages) = (Instant::now(), rig.world.now(), 0_usize);
+    let (wall, start, mut messages) = (Instant::now(), pair.simulation.now(), 0_usize);
     let processor = processor_seconds();
     while wall.elapsed() < limit {
         for node in 0..2 {
-            let end = &mut rig.ends[node];
+            let end = &mut pair.ends[node];
             for _ in 0..end.reap(0, Queue::Recv)? {
                 end.receive(0, MESSAGE_BYTES)?;
                 messages += 1;
@@ -49,10 +49,10 @@ pub(super) fn cycles_per_second(job: &Job, progress: &Progress) -> Result<Vec<Va
                 end.send(0, MESSAGE_BYTES, Form::Token)?;
             }
         }
-        rig.ends[0].port.relax(Wait::bounded("messages", 0));
+        pair.ends[0].port.relax(Wait::bounded("messages", 0));
         progress.tick(|| format!("{messages} messages"));
     }
-    let cycles = rig.world.now() - start;
+    let cycles = pair.simulation.now() - start;
     let busy = messages as f64 * MESSAGE_BYTES as f64 / 2.0 / cycles as f64;
     let rate = cycles as f64 / wall.elapsed().as_secs_f64();
     let mut note = format!("while each NIC receives {busy:.2} bytes a cycle");
@@ -61,7 +61,7 @@ pub(super) fn cycles_per_second(job: &Job, progress: &Progress) -> Result<Vec<Va
         note.push_str(&format!("; {rate:.0} a second that its thread had a processor"));
     }
     // What is under way ends before the NICs are closed.
-    rig.settle()?;
+    pair.settle()?;
     Ok(vec![Value::new("sim_cycles_per_s", rate.round(), note)])
 }
 

@@ -1,8 +1,8 @@
 //! Long messages, one after the other, as a share of what the ports can carry.
 
+use super::pair::{Form, Pair, Setup};
 use super::pins::is_payload;
 use super::progress::Progress;
-use super::rig::{Form, Rig, Setup};
 use super::{Job, Value};
 use crate::Failure;
 use cosim::probe::{Record, What};
@@ -36,25 +36,25 @@ fn share(
     senders: &[usize],
 ) -> Result<(f64, f64), Failure> {
     let count = job.count(128, 12);
-    let mut rig = Rig::new(job, progress, setup)?;
+    let mut pair = Pair::new(job, progress, setup)?;
     let form = Form::Token;
     for &node in senders {
         for _ in 0..count {
-            rig.ends[1 - node].receive(0, MESSAGE_BYTES)?;
+            pair.ends[1 - node].receive(0, MESSAGE_BYTES)?;
         }
     }
-    rig.settle()?;
-    rig.records();
+    pair.settle()?;
+    pair.records();
     for _ in 0..count {
         for &node in senders {
-            rig.ends[node].send(0, MESSAGE_BYTES, form)?;
+            pair.ends[node].send(0, MESSAGE_BYTES, form)?;
         }
     }
-    rig.settle()?;
-    let records = rig.records();
+    pair.settle()?;
+    let records = pair.records();
     let mut slowest = 0.0_f64;
     for &node in senders {
-        rig.check(node, count)?;
+        pair.check(node, count)?;
         slowest = slowest.max(cycles_a_message(&records[1 - node])?);
     }
     Ok((100.0 * floor() / slowest, slowest))

@@ -1,13 +1,15 @@
 //! What the demo prints at its end.
 
+use std::sync::Mutex;
+use std::time::Duration;
+
 use super::transfer::Outcome;
 use super::{DeviceKind, Drivers, Failure};
-use host_driver::bus::sim::SharedWire;
-use nic_model::link::Side;
+use host_driver::sync::lock;
+use nic_model::link::{Side, Wire};
 use nic_regs::counter::Counter;
 use nic_regs::csr;
 use nic_regs::limits::{CLOCK_KHZ, LINK_PAYLOAD_BYTES};
-use std::time::Duration;
 
 /// What is known of a run.
 pub(crate) struct Run<'a> {
@@ -16,7 +18,7 @@ pub(crate) struct Run<'a> {
     /// Sender and receiver.
     pub(crate) drivers: &'a Drivers,
     /// The wire.
-    pub(crate) wire: &'a SharedWire,
+    pub(crate) wire: &'a Mutex<Wire>,
     /// Of the transfer.
     pub(crate) outcome: &'a Outcome,
     /// Bytes of the file.
@@ -74,7 +76,7 @@ pub(crate) fn print(run: &Run<'_>) -> Result<(), Failure> {
     }
     println!("retransmissions   {retransmitted} frames");
     for (side, name) in [(Side::A, "a to b"), (Side::B, "b to a")] {
-        let faults = run.wire.with(|wire| wire.fault_counts(side));
+        let faults = lock(run.wire).fault_counts(side);
         if faults.lost + faults.corrupted > 0 {
             println!(
                 "link {name}       {} frames, {} lost, {} corrupted",

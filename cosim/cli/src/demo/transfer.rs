@@ -9,7 +9,7 @@
 //! ```
 
 use super::{Drivers, Failure, NODES};
-use host_driver::bus::sim::World;
+use cosim::simulation::seeded::SeededSimulation;
 use host_driver::port::HardwarePort;
 use indicatif::ProgressBar;
 use nic_regs::csr;
@@ -32,7 +32,7 @@ const SERVICE: &[u8] = b"viaduct-demo";
 /// What to do.
 pub(crate) struct Job<'a> {
     /// The nodes.
-    pub(crate) world: &'a World,
+    pub(crate) simulation: &'a SeededSimulation,
     /// Sender and receiver.
     pub(crate) drivers: &'a Drivers,
     /// Level of the connection.
@@ -59,15 +59,15 @@ pub(crate) struct Outcome {
 }
 
 pub(crate) fn run(job: &Job<'_>) -> Result<Outcome, Failure> {
-    let seats = [job.world.join_baton("sender"), job.world.join_baton("receiver")];
-    let [sender_seat, receiver_seat] = seats;
+    let slots = [job.simulation.slot("sender"), job.simulation.slot("receiver")];
+    let [sender_slot, receiver_slot] = slots;
     let (sent, received) = std::thread::scope(|scope| {
         let sender = scope.spawn(move || {
-            let _turn = sender_seat.enter();
+            let _token = sender_slot.enter();
             send(job).map_err(|error| format!("sender: {error}"))
         });
         let receiver = scope.spawn(move || {
-            let _turn = receiver_seat.enter();
+            let _token = receiver_slot.enter();
             receive(job).map_err(|error| format!("receiver: {error}"))
         });
         (sender.join(), receiver.join())
@@ -145,7 +145,7 @@ fn send(job: &Job<'_>) -> Result<(usize, u64), Failure> {
             }
         };
     }
-    let start = job.world.now();
+    let start = job.simulation.now();
     let count = job.data.len().div_ceil(job.message_bytes);
     let mut credit = Credit { end: &end, receives: credit_receives, taken: 0, level: job.level };
     for n in 0..=count {
@@ -220,7 +220,7 @@ fn receive(job: &Job<'_>) -> Result<(Vec<u8>, usize, u64), Failure> {
         end.nic.error_callback(Some(std::sync::Arc::new(|_| {})));
     }
     let mut file = Vec::new();
-    let (mut taken, mut last_cycle) = (0, job.world.now());
+    let (mut taken, mut last_cycle) = (0, job.simulation.now());
     let mut total = None;
     loop {
         let done = match end.vi.recv_wait(PATIENCE) {
@@ -229,7 +229,7 @@ fn receive(job: &Job<'_>) -> Result<(Vec<u8>, usize, u64), Failure> {
             Err(_) if job.level == Reliability::Unreliable => break,
             Err(error) => return Err(error.into()),
         };
-        last_cycle = job.world.now();
+        last_cycle = job.simulation.now();
         let (buffer, _) = receives.pop_front().ok_or("a receive too many")?;
         let bytes = end.buffers[buffer].memory().to_vec(DATA_OFFSET, done.length() as usize);
         let number = done.immediate() as usize;

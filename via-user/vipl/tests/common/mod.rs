@@ -1,6 +1,6 @@
 //! One node alone, for what needs no second one.
 
-use host_driver::bus::sim::{NoLink, World, WorldConfig};
+use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
 use host_driver::nic::{Nic as DriverNic, NicConfig};
 use host_driver::port::HardwarePort;
 use nic_model::Model;
@@ -18,8 +18,8 @@ pub(crate) struct Node {
 impl Node {
     /// Node `number`, without peers.
     pub(crate) fn new(number: u8) -> Self {
-        let world = World::new(WorldConfig::default());
-        let bus = world.add_node(Box::new(Model::default()), Box::new(NoLink));
+        let device = Box::new(Model::default());
+        let (_, bus) = SeededSimulation::single(SimulationConfig::default(), device);
         let driver = DriverNic::open(bus, &NicConfig::new(number, &[]).with_seed(1)).unwrap();
         let nic = Nic::open(HardwarePort::open(driver).unwrap());
         let tag = nic.create_ptag().unwrap();

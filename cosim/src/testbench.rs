@@ -1,9 +1,16 @@
 //! Two bare nodes on a wire, driven register by register: the least software between a program and
 //! the device.
 
-use super::host::{BUS_BASE, Host, MSI_BASE, VA_BASE};
-use nic_model::device::{Beat, Device, Link};
-use nic_model::link::{Faults, Side, Wire};
+pub mod host;
+
+use std::sync::{Arc, Mutex};
+
+use crate::simulation::network::Network;
+use crate::simulation::{SimulatedDevice, Simulation};
+use host::{BUS_BASE, Host, MSI_BASE, VA_BASE};
+use host_driver::sync::lock;
+use nic_model::device::{Beat, Device};
+use nic_model::link::{Faults, Wire};
 use nic_regs::admin::{self, Opcode};
 use nic_regs::csr;
 use nic_regs::doorbell::{EVENT_OFFSET as EVENT_DOORBELL_OFFSET, EventDoorbell};
@@ -23,82 +30,58 @@ const MESSAGE_LOG2: u32 = 10;
 /// First byte for programs.
 pub const FREE_OFFSET: usize = 0x10_0000;
 /// Cycles after which a device that does not come to rest counts as hung.
-const PATIENCE: u64 = 20_000_000;
+const REST_LIMIT: u64 = 20_000_000;
 
 /// A frame seen on the wire.
 pub type Frame = Vec<u64>;
 
-/// One node.
-pub struct Node {
-    /// The device.
-    pub device: Box<dyn Device>,
-    /// Its host.
-    pub host: Host,
-    /// Frames that it sent, whole.
-    pub sent: Vec<Frame>,
-    current: Frame,
-    admin_tail: u16,
-    consumer: [u16; 4],
+/// A wire, and what the nodes sent.
+#[derive(Debug)]
+struct ObservedWire {
+    wire: Wire,
+    /// Whole frames, by node.
+    sent: [Vec<Frame>; 2],
+    /// Beats of the frame that a node has sent in part.
+    current: [Frame; 2],
+    /// A beat was sent or received.
+    busy: bool,
 }
 
-impl Node {
-    /// Beats of the frame that it has sent in part.
-    #[must_use]
-    pub fn half_sent(&self) -> usize {
-        self.current.len()
-    }
-}
-
-impl std::fmt::Debug for Node {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Node").field("frames_sent", &self.sent.len()).finish_non_exhaustive()
-    }
-}
-
-struct Tap<'a, L: Link> {
-    inner: &'a mut L,
-    current: &'a mut Frame,
-    sent: &'a mut Vec<Frame>,
-    active: &'a mut bool,
-}
-
-impl<L: Link> Link for Tap<'_, L> {
-    fn ready(&self, now: u64) -> bool {
-        self.inner.ready(now)
+impl Network for ObservedWire {
+    fn ready(&self, port: usize, now: u64) -> bool {
+        self.wire.ready(port, now)
     }
 
-    fn send(&mut self, now: u64, beat: Beat) {
-        *self.active = true;
-        self.current.push(beat.data);
+    fn send(&mut self, port: usize, now: u64, beat: Beat) {
+        self.busy = true;
+        self.current[port].push(beat.data);
         if beat.last {
-            self.sent.push(std::mem::take(self.current));
+            self.sent[port].push(std::mem::take(&mut self.current[port]));
         }
-        self.inner.send(now, beat);
+        Network::send(&mut self.wire, port, now, beat);
     }
 
-    fn receive(&mut self, now: u64) -> Option<Beat> {
-        let beat = self.inner.receive(now);
-        *self.active |= beat.is_some();
+    fn receive(&mut self, port: usize, now: u64) -> Option<Beat> {
+        let beat = Network::receive(&mut self.wire, port, now);
+        self.busy |= beat.is_some();
         beat
     }
+
+    fn take_busy(&mut self) -> bool {
+        std::mem::take(&mut self.busy)
+    }
 }
 
-/// Two nodes and the wire between them.
-pub struct Rig {
-    /// Nodes 0 and 1, whose node numbers are 1 and 2.
-    pub nodes: [Node; 2],
-    wire: Wire,
-    /// Cycles since the start.
-    pub now: u64,
+/// Two nodes and the wire between them; their node numbers are 1 and 2.
+#[derive(Debug)]
+pub struct Testbench {
+    simulation: Simulation<Host>,
+    wire: Arc<Mutex<ObservedWire>>,
+    admin_tail: [u16; 2],
+    consumer: [[u16; 4]; 2],
     /// Log2 of the entries of the other event rings, once they are there.
     event_log2: u32,
     last_activity: u64,
-}
-
-impl std::fmt::Debug for Rig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Rig at cycle {}", self.now)
-    }
 }
 
 /// Something that a device did not do in time.
@@ -113,44 +96,67 @@ impl std::fmt::Display for Hung {
 
 impl std::error::Error for Hung {}
 
-impl Rig {
+impl Testbench {
     /// Two devices on a wire with this latency in cycles.
     #[must_use]
-    pub fn new(devices: [Box<dyn Device>; 2], latency: u64, faults: &Faults) -> Self {
-        let node = |device| Node {
-            device,
-            host: Host::new(MEMORY_BYTES),
-            sent: Vec::new(),
-            current: Vec::new(),
-            admin_tail: 0,
-            consumer: [0; 4],
-        };
-        Self {
-            nodes: devices.map(node),
+    pub fn new(devices: [SimulatedDevice; 2], latency: u64, faults: &Faults) -> Self {
+        let wire = Arc::new(Mutex::new(ObservedWire {
             wire: Wire::with_faults(latency, faults),
-            now: 0,
+            sent: Default::default(),
+            current: Default::default(),
+            busy: false,
+        }));
+        let nodes = devices.map(|device| (device, Host::new(MEMORY_BYTES)));
+        Self {
+            simulation: Simulation::new(wire.clone(), nodes),
+            wire,
+            admin_tail: [0; 2],
+            consumer: [[0; 4]; 2],
             event_log2: 0,
             last_activity: 0,
         }
     }
 
+    /// Cycles since the start.
+    #[must_use]
+    pub const fn now(&self) -> u64 {
+        self.simulation.now()
+    }
+
+    /// A node's host.
+    #[must_use]
+    pub fn host(&self, node: usize) -> &Host {
+        self.simulation.host(node)
+    }
+
+    /// A node's host, to change its memory.
+    pub fn host_mut(&mut self, node: usize) -> &mut Host {
+        self.simulation.host_mut(node)
+    }
+
+    /// A node's device.
+    pub fn device(&mut self, node: usize) -> &mut dyn Device {
+        self.simulation.device(node)
+    }
+
+    /// The frames that a node sent whole, but for the first so many.
+    #[must_use]
+    pub fn sent(&self, node: usize, skip: usize) -> Vec<Frame> {
+        lock(&self.wire).sent[node][skip..].to_vec()
+    }
+
+    /// Beats of the frame that a node has sent in part.
+    #[must_use]
+    pub fn half_sent(&self, node: usize) -> usize {
+        lock(&self.wire).current[node].len()
+    }
+
     /// Runs one cycle.
     pub fn step(&mut self) {
-        let mut active = false;
-        for (node, side) in self.nodes.iter_mut().zip([Side::A, Side::B]) {
-            let mut tap = Tap {
-                inner: &mut self.wire.end(side),
-                current: &mut node.current,
-                sent: &mut node.sent,
-                active: &mut active,
-            };
-            node.device.step(self.now, &mut node.host, &mut tap);
-            active |= node.device.busy();
+        self.simulation.run(1);
+        if lock(&self.wire).take_busy() || self.simulation.busy_nodes().next().is_some() {
+            self.last_activity = self.now() - 1;
         }
-        if active {
-            self.last_activity = self.now;
-        }
-        self.now += 1;
     }
 
     /// Runs this many cycles.
@@ -165,12 +171,12 @@ impl Rig {
     /// # Errors
     /// [`Hung`] if that takes too long.
     pub fn settle(&mut self, quiet: u64) -> Result<(), Hung> {
-        let start = self.now;
-        self.last_activity = self.now;
-        while self.now < self.last_activity + quiet {
+        let start = self.now();
+        self.last_activity = start;
+        while self.now() < self.last_activity + quiet {
             self.step();
-            if self.now > start + PATIENCE {
-                return Err(Hung(format!("no rest {PATIENCE} cycles after cycle {start}")));
+            if self.now() > start + REST_LIMIT {
+                return Err(Hung(format!("no rest {REST_LIMIT} cycles after cycle {start}")));
             }
         }
         Ok(())
@@ -178,7 +184,7 @@ impl Rig {
 
     /// Writes a register.
     pub fn write32(&mut self, node: usize, offset: u32, value: u32) {
-        self.nodes[node].device.bar_write(0, offset.into(), &value.to_le_bytes());
+        self.device(node).bar_write(0, offset.into(), &value.to_le_bytes());
     }
 
     /// Reads a register.
@@ -186,10 +192,10 @@ impl Rig {
     /// # Errors
     /// [`Hung`] if no completion comes.
     pub fn read32(&mut self, node: usize, offset: u32) -> Result<u32, Hung> {
-        self.nodes[node].device.bar_read(0, offset.into(), 4);
+        self.device(node).bar_read(0, offset.into(), 4);
         for _ in 0..100_000 {
             self.step();
-            if let Some(value) = self.nodes[node].device.bar_response() {
+            if let Some(value) = self.device(node).bar_response() {
                 return Ok(u32::try_from(value & 0xffff_ffff).expect("masked"));
             }
         }
@@ -204,7 +210,7 @@ impl Rig {
     /// One write to a domain's page: `offset` is that in the page.
     pub fn write_line(&mut self, node: usize, domain: u8, offset: u64, bytes: &[u8]) {
         let page = u64::from(domain) * nic_regs::doorbell::PAGE_BYTES;
-        self.nodes[node].device.bar_write(2, page + offset, bytes);
+        self.device(node).bar_write(2, page + offset, bytes);
     }
 
     /// Runs one admin command; answers status and result.
@@ -218,7 +224,7 @@ impl Rig {
         index: u32,
         body: &[u32],
     ) -> Result<(u32, u32), Hung> {
-        let tail = self.nodes[node].admin_tail;
+        let tail = self.admin_tail[node];
         let slot = ADMIN_OFFSET + 64 * (usize::from(tail) % (1 << ADMIN_LOG2));
         let mut words = [0_u32; 16];
         words[0] = opcode as u32;
@@ -226,12 +232,12 @@ impl Rig {
         words[2] = u32::from(tail) ^ 0x5a5a_0000;
         words[4..4 + body.len()].copy_from_slice(body);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.nodes[node].host.put(slot, &bytes);
-        self.nodes[node].admin_tail = tail.wrapping_add(1);
+        self.host_mut(node).put(slot, &bytes);
+        self.admin_tail[node] = tail.wrapping_add(1);
         self.write32(node, csr::ADMIN_TAIL::OFFSET, u32::from(tail.wrapping_add(1)));
         for _ in 0..1_000_000 {
             self.step();
-            let host = &self.nodes[node].host;
+            let host = self.host(node);
             if host.word(slot + 12) == admin::DONE {
                 if host.word(slot + 8) != words[2] {
                     return Err(Hung(format!("{opcode:?} {index}: cookie not echoed")));
@@ -251,7 +257,7 @@ impl Rig {
         self.event_log2 = event_log2;
         for node in 0..2 {
             while self.read32(node, csr::STATUS::OFFSET)? & csr::STATUS::READY.mask() == 0 {
-                if self.now > 1_000_000 {
+                if self.now() > 1_000_000 {
                     return Err(Hung(format!("node {node} does not get ready")));
                 }
             }
@@ -310,18 +316,17 @@ impl Rig {
         let size = if wide { 64 } else { 16 };
         let entries = self.ring(queue);
         let mut out = Vec::new();
-        let this = &mut self.nodes[node];
         loop {
-            let consumed = usize::from(this.consumer[queue]);
+            let consumed = usize::from(self.consumer[node][queue]);
             let slot = EVENT_OFFSET + queue * 0x1_0000 + (consumed % entries) * size;
             let record = slot + size - 16;
-            let words = [0, 4, 8, 12].map(|at| this.host.word(record + at));
+            let words = [0, 4, 8, 12].map(|at| self.host(node).word(record + at));
             let event = Event::from_words(words);
             if event.phase != (consumed / entries).is_multiple_of(2) {
                 break;
             }
-            out.push((event, this.host.memory[slot..record].to_vec()));
-            this.consumer[queue] = this.consumer[queue].wrapping_add(1);
+            out.push((event, self.host(node).memory[slot..record].to_vec()));
+            self.consumer[node][queue] = self.consumer[node][queue].wrapping_add(1);
         }
         if !out.is_empty() {
             self.event_doorbell(node, queue, false);
@@ -337,7 +342,7 @@ impl Rig {
         let bell = EventDoorbell {
             queue: u16::try_from(queue).expect("below 4"),
             arm,
-            consumer: self.nodes[node].consumer[queue],
+            consumer: self.consumer[node][queue],
         };
         self.doorbell(node, 0, EVENT_DOORBELL_OFFSET, bell.to_bits());
     }

@@ -1,11 +1,11 @@
-//! The world with a device that does what a script says, and bring-up of devices that are wrong.
+//! The scheduler with a device that does what a script says, and bring-up of devices that are wrong.
 
-use nic_model::device::HostBus;
+use nic_model::device::{Device, HostBus, Link};
 use nic_regs::csr;
 use nic_regs::limits::{ABI, MAGIC};
 
 use super::*;
-use crate::nic::{Nic, NicConfig};
+use host_driver::nic::{Nic, NicConfig};
 
 type Script = Box<dyn FnMut(u64, &mut dyn HostBus) + Send>;
 
@@ -55,19 +55,17 @@ impl Device for Fake {
     }
 }
 
-fn world_of(device: Box<dyn Device + Send>) -> (World, Arc<SimBus>) {
-    let config = WorldConfig { read_limit: 1000, ..WorldConfig::default() };
-    let world = World::new(config);
-    let bus = world.add_node(device, Box::new(NoLink));
-    (world, bus)
+fn single(device: SimulatedDevice) -> (SeededSimulation, Arc<SeededBus>) {
+    let config = SimulationConfig { read_limit: 1000, ..SimulationConfig::default() };
+    SeededSimulation::single(config, device)
 }
 
 #[test]
 fn accesses_outside_of_mappings_are_faults() {
     let memory = DmaMemory::new(8192).unwrap();
     let part = memory.slice(100, 1000).unwrap();
-    // Every world hands out the same addresses.
-    let (_, other) = world_of(Fake::script(|_, _| {}));
+    // Every simulation hands out the same addresses.
+    let (_, other) = single(Fake::script(|_, _| {}));
     let base = other.map(&part).unwrap();
     assert_eq!(base % (1 << 44), (1_u64 << 40) + 16 * 4096 + 100);
     let device = Fake::script(move |now, host| match now {
@@ -79,14 +77,15 @@ fn accesses_outside_of_mappings_are_faults() {
         8 => assert!(host.read(base, &mut [0; 1]).is_err()),
         _ => {}
     });
-    let (world, bus) = world_of(device);
+    let (simulation, bus) = single(device);
     assert_eq!(bus.map(&part).unwrap(), base);
-    world.run(7);
+    simulation.run(7);
     bus.unmap(base);
-    world.run(7);
+    simulation.run(7);
     assert_eq!(memory.to_vec(99, 2), [0, 7]);
     assert_eq!(memory.to_vec(1099, 2), [7, 0]);
-    let faults: Vec<_> = world.faults(0).iter().map(|f| (f.address + 1 - base, f.write)).collect();
+    let faults: Vec<_> =
+        simulation.faults(0).iter().map(|f| (f.address + 1 - base, f.write)).collect();
     assert_eq!(faults, [(1000, true), (0, true), (2, false), (1, false)]);
     assert_ne!(bus.map(&part).unwrap(), base, "addresses are not used again");
 }
@@ -98,22 +97,26 @@ fn interrupts_wake_and_are_taken_once() {
         600 => host.write(MSI_BASE, &99_u32.to_le_bytes()),
         _ => {}
     });
-    let (world, bus) = world_of(device);
+    let (simulation, bus) = single(device);
     assert!(!bus.wait_interrupt(5, 400, Wait::bounded("x", 0)));
-    assert_eq!(world.now(), 100);
+    assert_eq!(simulation.now(), 100);
     assert!(bus.wait_interrupt(5, 1_000_000, Wait::bounded("x", 0)));
-    assert_eq!(world.now(), 501);
+    assert_eq!(simulation.now(), 501);
     assert!(!bus.take_interrupt(5));
-    world.run(200);
-    assert_eq!((world.interrupt_count(0), world.faults(0).len()), (1, 1), "no such vector");
+    simulation.run(200);
+    assert_eq!(
+        (simulation.interrupt_count(0), simulation.faults(0).len()),
+        (1, 1),
+        "no such vector"
+    );
 }
 
-/// A guest has turns while a thread without a seat lets time pass, and among seats; and it does not run
-/// at any other time.
+/// A library thread runs while a thread without a slot lets time pass, and among slots; and it does
+/// not run at any other time.
 #[test]
-fn guests_have_turns() {
+fn library_threads_get_the_token() {
     let turns = || {
-        let (world, bus) = world_of(Fake::registers(|_| Some(0)));
+        let (simulation, bus) = single(Fake::registers(|_| Some(0)));
         let log = Arc::new(Mutex::new(Vec::new()));
         let (guest, wait) = (bus.thread_seat("guest"), Wait::bounded("a turn", 0));
         let (theirs, their_bus) = (Arc::clone(&log), Arc::clone(&bus));
@@ -129,15 +132,15 @@ fn guests_have_turns() {
             lock(&log).push('m');
             bus.relax(wait);
             let length = lock(&log).len();
-            // Out of the world nobody else runs.
+            // Outside of the simulation nobody else runs.
             std::thread::yield_now();
             assert_eq!(lock(&log).len(), length);
         }
-        // With a seat beside it, which ends first or last.
-        let seat = world.join_baton("seat");
+        // With a slot beside it, which ends first or last.
+        let slot = simulation.slot("slot");
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                seat.run(|| {
+                slot.run(|| {
                     for _ in 0..5 {
                         lock(&log).push('s');
                         bus.relax(wait);
@@ -146,11 +149,11 @@ fn guests_have_turns() {
             });
         });
         while !thread.is_finished() {
-            world.run(64);
+            simulation.run(64);
         }
         thread.join().unwrap();
         let log = lock(&log).iter().collect::<String>();
-        (log, world.now() > 0)
+        (log, simulation.now() > 0)
     };
     let (log, ran) = turns();
     assert!(ran);
@@ -162,22 +165,22 @@ fn guests_have_turns() {
 
 #[test]
 fn time_is_bounded_everywhere() {
-    let (world, bus) = world_of(Fake::registers(|_| None));
+    let (simulation, bus) = single(Fake::registers(|_| None));
     let error = bus.read32(0, csr::STATUS::OFFSET.into()).unwrap_err();
     assert_eq!(error.to_string(), "register STATUS of BAR0 was not answered within 1000 cycles");
-    assert_eq!(world.now(), 1000);
+    assert_eq!(simulation.now(), 1000);
 
     let mut busy = Fake::registers(|_| Some(0));
     busy.busy_until = 5000;
-    let (world, _bus) = world_of(busy);
-    let error = world.run_until_idle(4000).unwrap_err();
+    let (simulation, _bus) = single(busy);
+    let error = simulation.run_until_idle(4000).unwrap_err();
     assert!(matches!(error, Error::StillBusy { cycles: 4000, nodes } if nodes == [0]));
-    world.run_until_idle(4000).unwrap();
-    assert!((7000..7002).contains(&world.now()));
+    simulation.run_until_idle(4000).unwrap();
+    assert!((7000..7002).contains(&simulation.now()));
 }
 
 fn bring_up(register: fn(u64) -> Option<u32>) -> String {
-    let (_world, bus) = world_of(Fake::registers(register));
+    let (_simulation, bus) = single(Fake::registers(register));
     Nic::open(bus, &NicConfig::new(0, &[])).expect_err("a failure").to_string()
 }
 
@@ -207,15 +210,16 @@ fn wrong_devices_are_named() {
 #[test]
 fn one_thread_at_a_time_in_a_seeded_order() {
     let order = |seed| {
-        let world = World::new(WorldConfig { seed, ..WorldConfig::default() });
-        let bus = world.add_node(Fake::registers(|_| Some(0)), Box::new(NoLink));
+        let config = SimulationConfig { seed, ..SimulationConfig::default() };
+        let device = Fake::registers(|_| Some(0));
+        let (simulation, bus) = SeededSimulation::single(config, device);
         let log = Mutex::new(Vec::new());
-        let seats: Vec<_> = (0..3).map(|i| (i, world.join_baton(&format!("thread {i}")))).collect();
+        let slots: Vec<_> = (0..3).map(|i| (i, simulation.slot(&format!("thread {i}")))).collect();
         std::thread::scope(|scope| {
-            for (i, seat) in seats {
+            for (i, slot) in slots {
                 let (bus, log) = (&bus, &log);
                 scope.spawn(move || {
-                    let _turn = seat.enter();
+                    let _token = slot.enter();
                     for _ in 0..50 {
                         log.lock().unwrap().push(i);
                         bus.relax(Wait::bounded("a test", 0));
@@ -223,7 +227,7 @@ fn one_thread_at_a_time_in_a_seeded_order() {
                 });
             }
         });
-        (log.into_inner().unwrap(), world.now())
+        (log.into_inner().unwrap(), simulation.now())
     };
     let (first, cycles) = order(1);
     assert_eq!((first.len(), cycles), (150, 150 * 64));
@@ -232,14 +236,14 @@ fn one_thread_at_a_time_in_a_seeded_order() {
 }
 
 #[test]
-fn a_seat_that_is_not_taken_is_given_up() {
-    let world = World::new(WorldConfig::default());
-    let bus = world.add_node(Fake::registers(|_| Some(0)), Box::new(NoLink));
-    let (unused, used) = (world.join_baton("unused"), world.join_baton("used"));
+fn a_slot_that_is_not_taken_is_given_up() {
+    let device = Fake::registers(|_| Some(0));
+    let (simulation, bus) = SeededSimulation::single(SimulationConfig::default(), device);
+    let (unused, used) = (simulation.slot("unused"), simulation.slot("used"));
     drop(unused);
     let turn = used.enter();
     bus.relax(Wait::bounded("a test", 0));
     drop(turn);
     bus.relax(Wait::bounded("a test", 0));
-    assert_eq!(world.now(), 128);
+    assert_eq!(simulation.now(), 128);
 }

@@ -15,13 +15,13 @@ use crate::demo::DeviceKind;
 use cosim::probe::tap::Tap;
 use cosim::probe::{Probe, Record};
 use cosim::root_complex::HostSettings;
-use host_driver::bus::sim::{World, WorldConfig};
+use cosim::simulation::SimulatedDevice;
+use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
 use host_driver::dma::DmaMemory;
 use host_driver::error::Error;
 use host_driver::nic::{Capabilities, Nic, NicConfig};
 use host_driver::port::{CompletionQueue, HardwarePort, PortVi, ViPort};
 use host_driver::work_queue::{Head, Slot, WorkQueue};
-use nic_model::device::Device;
 use nic_model::link::Wire;
 use nic_regs::admin::{Opcode, PeerState};
 use nic_regs::desc::{ALIGNMENT, CONTROL_BYTES, ControlSegment, DataSegment, control, status};
@@ -80,7 +80,7 @@ impl Form {
     }
 }
 
-/// What differs from rig to rig.
+/// What differs from pair to pair.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     /// Cycles that the hosts take to answer a read.
@@ -95,7 +95,7 @@ pub(crate) struct Setup {
     pub(crate) probed: bool,
     /// Words of a push line that the processor merges into one write.
     pub(crate) line_words: usize,
-    /// Cycles that each NIC runs on a thread of its own, see [`WorldConfig::stretch`].
+    /// Cycles that each NIC runs on a thread of its own, see [`SimulationConfig::stretch`].
     pub(crate) stretch: u64,
 }
 
@@ -152,8 +152,8 @@ pub(crate) struct End {
 
 /// Two nodes.
 #[derive(Debug)]
-pub(crate) struct Rig<'a> {
-    pub(crate) world: World,
+pub(crate) struct Pair<'a> {
+    pub(crate) simulation: SeededSimulation,
     pub(crate) ends: [End; 2],
     progress: &'a Progress,
 }
@@ -287,7 +287,7 @@ impl End {
     }
 }
 
-impl<'a> Rig<'a> {
+impl<'a> Pair<'a> {
     /// Two NICs, ready to send.
     pub(crate) fn new(job: &Job, progress: &'a Progress, setup: &Setup) -> Result<Self, Failure> {
         let (devices, probes): (Vec<_>, Vec<_>) =
@@ -295,18 +295,18 @@ impl<'a> Rig<'a> {
         let Ok(devices) = devices.try_into() else { unreachable!("two devices") };
         let wire = Wire::new(setup.wire_latency);
         let (line_words, stretch) = (setup.line_words, setup.stretch);
-        let world = WorldConfig { line_words, stretch, ..WorldConfig::default() };
-        let (world, buses, _) = World::pair(world, devices, wire);
+        let simulation = SimulationConfig { line_words, stretch, ..SimulationConfig::default() };
+        let (simulation, buses, _) = SeededSimulation::pair(simulation, devices, wire);
         let mut ends = Vec::new();
         for ((node, bus), probe) in buses.into_iter().enumerate().zip(probes) {
             ends.push(End::open(bus, node, probe)?);
         }
         let Ok(ends) = ends.try_into() else { unreachable!("two ends") };
-        let mut rig = Self { world, ends, progress };
-        rig.connect(setup)?;
-        rig.settle()?;
-        rig.records();
-        Ok(rig)
+        let mut pair = Self { simulation, ends, progress };
+        pair.connect(setup)?;
+        pair.settle()?;
+        pair.records();
+        Ok(pair)
     }
 
     fn connect(&mut self, setup: &Setup) -> Result<(), Failure> {
@@ -339,14 +339,14 @@ impl<'a> Rig<'a> {
 
     /// Runs until everything that was posted is done.
     pub(crate) fn settle(&self) -> Result<(), Failure> {
-        let start = self.world.now();
+        let start = self.simulation.now();
         loop {
             for end in &self.ends {
                 end.drain();
             }
-            match self.world.run_until_idle(CHUNK) {
-                Err(Error::StillBusy { .. }) if self.world.now() - start < PATIENCE => {
-                    let cycles = self.world.now() - start;
+            match self.simulation.run_until_idle(CHUNK) {
+                Err(Error::StillBusy { .. }) if self.simulation.now() - start < PATIENCE => {
+                    let cycles = self.simulation.now() - start;
                     self.progress.tick(|| format!("{cycles} cycles so far"));
                 }
                 other => return other.map(|_| ()).map_err(Failure::from),
@@ -428,7 +428,7 @@ fn allowed(capabilities: &Capabilities) -> u32 {
     write | read
 }
 
-type Probed = (Box<dyn Device + Send>, Probe);
+type Probed = (SimulatedDevice, Probe);
 
 fn device(job: &Job, setup: &Setup) -> Result<Probed, Failure> {
     match job.device {

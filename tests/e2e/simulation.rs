@@ -1,4 +1,4 @@
-//! Worlds that run by themselves, opened by URL: `sim:model?nodes=N`.
+//! Live simulations, opened by URL: `sim:model?nodes=N`.
 
 use std::time::Duration;
 
@@ -69,8 +69,10 @@ impl End {
 
 /// Each node reaches each other, and itself, also over wires that lose and corrupt.
 #[test]
-fn worlds_have_as_many_nodes_as_asked_for() {
-    for options in ["world=five&nodes=5", "world=bad&nodes=5&loss=0.02&corrupt=0.02&latency=50"] {
+fn simulations_have_as_many_nodes_as_asked_for() {
+    for options in
+        ["simulation=five&nodes=5", "simulation=bad&nodes=5&loss=0.02&corrupt=0.02&latency=50"]
+    {
         for (from, to) in [(0, 4), (4, 1), (2, 3), (3, 3)] {
             let (a, b) = (End::open(options, from), End::open(options, to));
             a.connect(&b);
@@ -90,7 +92,7 @@ fn worlds_have_as_many_nodes_as_asked_for() {
 /// has another handle of the same device creates queues as before.
 #[test]
 fn a_close_during_queue_creation_harms_no_other_handle() {
-    let open = || Nic::open(device::open("sim:model?world=closing&nodes=1").unwrap());
+    let open = || Nic::open(device::open("sim:model?simulation=closing&nodes=1").unwrap());
     let kept = open();
     for round in 0..40 {
         let nic = open();
@@ -122,7 +124,7 @@ fn a_close_during_queue_creation_harms_no_other_handle() {
 #[test]
 fn nodes_are_discovered_as_often_as_asked() {
     let open = |node| {
-        let url = format!("sim:model?world=discovery&nodes=4&node={node}");
+        let url = format!("sim:model?simulation=discovery&nodes=4&node={node}");
         Nic::open(device::open(&url).unwrap())
     };
     let (first, _third) = (open(0), open(2));

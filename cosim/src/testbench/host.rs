@@ -2,6 +2,8 @@
 
 use nic_model::device::{HostBus, HostReadError};
 
+use crate::simulation::NodeHost;
+
 /// First bus address of the memory.
 pub const BUS_BASE: u64 = 0x4_0000_0000;
 /// Virtual address of the first byte; equal to the bus address modulo a page.
@@ -60,5 +62,11 @@ impl HostBus for Host {
         } else {
             self.stray_writes.push(address);
         }
+    }
+}
+
+impl NodeHost for Host {
+    fn take_busy(&mut self) -> bool {
+        false
     }
 }

@@ -8,15 +8,14 @@
 //! In some phases a fence ends the traffic of one more pair of VIs in its midst ([`fenced`]).
 
 pub mod fenced;
-pub mod host;
 pub mod plan;
 mod push;
-pub mod rig;
 pub mod run;
 
 pub use run::{Record, Settings, execute};
 
-use nic_model::device::{Device, Features};
+use crate::simulation::SimulatedDevice;
+use nic_model::device::Features;
 
 /// What the RTL has; the programs try all that a device with these features can do.
 pub const FEATURES: Features = Features { push: true, rdma_write: true, rdma_read: true };
@@ -53,8 +52,8 @@ impl std::fmt::Display for Divergence {
 /// The first divergence; a device that hangs shows as one.
 pub fn compare(
     settings: &Settings,
-    first: impl Fn(usize) -> Box<dyn Device>,
-    second: impl Fn(usize) -> Box<dyn Device>,
+    first: impl Fn(usize) -> SimulatedDevice,
+    second: impl Fn(usize) -> SimulatedDevice,
 ) -> Result<usize, Box<Divergence>> {
     let plan = plan::plan(settings.seed, settings.loss > 0.0 || settings.corrupt > 0.0);
     let a = execute(settings, &plan, [first(0), first(1)]);

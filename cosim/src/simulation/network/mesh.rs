@@ -1,10 +1,12 @@
-//! The network of a world: a wire between every two nodes. The NIC has one link port; a frame goes
+//! A mesh: a wire between every two nodes. The NIC has one link port; a frame goes
 //! to the wire of its destination node, and the frames that arrive on the wires of a node take
 //! turns.
 
-use nic_model::device::{Beat, Link};
+use nic_model::device::{Beat, Link as _};
 use nic_model::link::{Faults, Side, Wire};
 use nic_regs::frame::Type;
+
+use super::Network;
 
 /// A node's end of the network.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +23,7 @@ struct Port {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Mesh {
+pub struct Mesh {
     ports: Vec<Port>,
     /// By [`Mesh::wire`]; a node also has one to itself.
     wires: Vec<Wire>,
@@ -32,7 +34,8 @@ pub(super) struct Mesh {
 
 impl Mesh {
     /// Every wire has this latency, in cycles, and these faults, each from a seed of its own.
-    pub(super) fn new(nodes: usize, latency: u64, faults: &Faults) -> Self {
+    #[must_use]
+    pub fn new(nodes: usize, latency: u64, faults: &Faults) -> Self {
         let count = nodes * (nodes + 1) / 2;
         let wires = (0..count as u64).map(|number| {
             let seed = faults.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -48,98 +51,77 @@ impl Mesh {
         (&mut self.wires[high * (high + 1) / 2 + low], side)
     }
 
-    /// Says whether somebody uses a node.
-    pub(super) fn set_used(&mut self, node: usize, used: bool) {
-        self.ports[node].used = used;
-    }
-
-    /// Whether somebody does.
-    pub(super) fn is_used(&self, node: usize) -> bool {
-        self.ports[node].used
-    }
-
-    /// Whether a frame was sent since the last call that is work: more than an acknowledgement, and
-    /// than a SYN to a node that nobody uses. Who opens a channel to such a node has to wait until
-    /// somebody does, and only then is there something to wait for.
-    pub(super) fn take_busy(&mut self) -> bool {
-        core::mem::take(&mut self.busy)
-    }
-
     /// Frames dropped because their source was not the node that sent them: a program can write any
     /// number to the NODE register of its NIC, and must not speak for other nodes by it.
-    pub(super) const fn forged(&self) -> u64 {
+    pub(crate) const fn forged(&self) -> u64 {
         self.forged
     }
-
-    /// Ends what a node that is replaced was sending.
-    pub(super) fn cut(&mut self, node: usize, now: u64) {
-        if self.ports[node].sending.is_some() {
-            self.end(node).send(now, Beat { data: 0, last: true });
-        }
-    }
-
-    /// A node's end, for one step.
-    pub(super) fn end(&mut self, node: usize) -> MeshEnd<'_> {
-        MeshEnd { mesh: self, node }
-    }
 }
 
-/// A node's end of the network.
-#[derive(Debug)]
-pub(super) struct MeshEnd<'a> {
-    mesh: &'a mut Mesh,
-    node: usize,
-}
-
-impl Link for MeshEnd<'_> {
-    fn ready(&self, _now: u64) -> bool {
+impl Network for Mesh {
+    fn ready(&self, _port: usize, _now: u64) -> bool {
         true
     }
 
-    fn send(&mut self, now: u64, beat: Beat) {
-        let nodes = self.mesh.ports.len();
-        let to = match self.mesh.ports[self.node].sending {
+    fn send(&mut self, port: usize, now: u64, beat: Beat) {
+        let to = match self.ports[port].sending {
             Some(to) => to,
             None => {
                 // The first beat of the header: the type in byte 1, the source in byte 4, the
                 // destination in byte 5.
                 let bytes = beat.data.to_le_bytes();
-                let forged = usize::from(bytes[4]) != self.node;
-                self.mesh.forged += u64::from(forged);
-                let to = Some(usize::from(bytes[5])).filter(|to| !forged && *to < nodes);
-                let used = to.is_some_and(|to| self.mesh.ports[to].used);
+                let forged = usize::from(bytes[4]) != port;
+                self.forged += u64::from(forged);
+                let to = Some(usize::from(bytes[5])).filter(|to| !forged && *to < self.ports.len());
+                let used = to.is_some_and(|to| self.ports[to].used);
                 let waits = bytes[1] == Type::Syn as u8 && !used;
-                self.mesh.busy |= bytes[1] != Type::Ack as u8 && !waits;
-                self.mesh.ports[self.node].sending = Some(to);
+                self.busy |= bytes[1] != Type::Ack as u8 && !waits;
+                self.ports[port].sending = Some(to);
                 to
             }
         };
         if let Some(to) = to {
-            let (wire, side) = self.mesh.wire(self.node, to);
+            let (wire, side) = self.wire(port, to);
             wire.end(side).send(now, beat);
         }
         if beat.last {
-            self.mesh.ports[self.node].sending = None;
+            self.ports[port].sending = None;
         }
     }
 
-    fn receive(&mut self, now: u64) -> Option<Beat> {
-        let nodes = self.mesh.ports.len();
-        let Port { receiving, next, .. } = self.mesh.ports[self.node];
+    fn receive(&mut self, port: usize, now: u64) -> Option<Beat> {
+        let nodes = self.ports.len();
+        let Port { receiving, next, .. } = self.ports[port];
         let candidates = match receiving {
             Some(from) => from..from + 1,
             None => next..next + nodes,
         };
         for from in candidates {
             let from = from % nodes;
-            let (wire, side) = self.mesh.wire(from, self.node);
+            let (wire, side) = self.wire(from, port);
             let Some(beat) = wire.end(side.other()).receive(now) else { continue };
-            let port = &mut self.mesh.ports[self.node];
+            let port = &mut self.ports[port];
             port.receiving = (!beat.last).then_some(from);
             port.next = (from + 1) % nodes;
             return Some(beat);
         }
         None
+    }
+
+    /// A node that opens a channel to one that nobody uses has to wait until somebody does, and only
+    /// then is there something to wait for.
+    fn take_busy(&mut self) -> bool {
+        core::mem::take(&mut self.busy)
+    }
+
+    fn set_used(&mut self, port: usize, used: bool) {
+        self.ports[port].used = used;
+    }
+
+    fn cut(&mut self, port: usize, now: u64) {
+        if self.ports[port].sending.is_some() {
+            self.send(port, now, Beat { data: 0, last: true });
+        }
     }
 }
 
@@ -154,7 +136,7 @@ mod tests {
 
     /// What arrives at a node within some cycles: the second beats of the frames.
     fn arrivals(mesh: &mut Mesh, node: usize) -> Vec<u64> {
-        let beats: Vec<_> = (0..40).filter_map(|now| mesh.end(node).receive(now)).collect();
+        let beats: Vec<_> = (0..40).filter_map(|now| mesh.receive(node, now)).collect();
         beats
             .chunks(2)
             .map(|frame| {
@@ -171,7 +153,7 @@ mod tests {
             for to in 0..4_u64 {
                 for (cycle, beat) in (0_u64..).zip(frame(from, to, 10 * from + to)) {
                     let node = usize::try_from(from).unwrap();
-                    mesh.end(node).send(2 * to + cycle, beat);
+                    mesh.send(node, 2 * to + cycle, beat);
                 }
             }
         }
@@ -188,7 +170,7 @@ mod tests {
     fn frames_with_the_source_of_another_node_are_dropped() {
         let mut mesh = Mesh::new(3, 1, &Faults::default());
         for (now, beat) in (0..).zip(frame(1, 0, 7).into_iter().chain(frame(2, 0, 8))) {
-            mesh.end(2).send(now, beat);
+            mesh.send(2, now, beat);
         }
         assert_eq!((arrivals(&mut mesh, 0), mesh.forged()), (vec![8], 1));
     }
@@ -197,19 +179,19 @@ mod tests {
     fn a_channel_to_nobody_is_no_work() {
         let mut mesh = Mesh::new(2, 1, &Faults::default());
         let syn = Beat { data: (Type::Syn as u64) << 8 | 1 << 40, last: true };
-        mesh.end(0).send(0, syn);
+        mesh.send(0, 0, syn);
         assert!(!mesh.take_busy());
         mesh.set_used(1, true);
-        mesh.end(0).send(1, syn);
+        mesh.send(0, 1, syn);
         assert!(mesh.take_busy());
-        assert_eq!((0..9).filter_map(|now| mesh.end(1).receive(now)).count(), 2, "both arrive");
+        assert_eq!((0..9).filter_map(|now| mesh.receive(1, now)).count(), 2, "both arrive");
     }
 
     #[test]
     fn acknowledgements_are_no_work_and_cut_frames_end() {
         let mut mesh = Mesh::new(2, 1, &Faults::default());
         let ack = Beat { data: (Type::Ack as u64) << 8 | 1 << 40, last: false };
-        mesh.end(0).send(0, ack);
+        mesh.send(0, 0, ack);
         assert!(!mesh.take_busy());
         mesh.cut(0, 1);
         mesh.cut(0, 2);
@@ -224,11 +206,11 @@ mod tests {
         for to in [1_u64, 2] {
             for body in 0..20 {
                 for (cycle, beat) in (0_u64..).zip(frame(0, to, body)) {
-                    mesh.end(0).send(2 * body + cycle, beat);
+                    mesh.send(0, 2 * body + cycle, beat);
                 }
             }
             let node = usize::try_from(to).unwrap();
-            let beats: Vec<_> = (0..100).filter_map(|now| mesh.end(node).receive(now)).collect();
+            let beats: Vec<_> = (0..100).filter_map(|now| mesh.receive(node, now)).collect();
             patterns.push(beats.iter().filter(|b| b.last).map(|b| b.data).collect::<Vec<_>>());
         }
         assert!(

@@ -1,17 +1,16 @@
-//! A simulated host: memory behind an IOMMU, and an interrupt controller.
+//! The host of a node in this process: memory behind an IOMMU, and an interrupt controller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use nic_model::device::{HostBus, HostReadError};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
+use nic_regs::pci::{MSI_BASE, MSI_END};
 
-use crate::dma::{DmaMemory, PAGE_BYTES};
-use crate::mapped;
+use host_driver::dma::{DmaMemory, PAGE_BYTES};
+use host_driver::mapped;
 
-/// First address whose writes are interrupts.
-pub const MSI_BASE: u64 = 0xfee0_0000;
-/// First address behind the interrupts.
-pub const MSI_END: u64 = 0xfef0_0000;
+use super::NodeHost;
+
 /// Unmapped bus addresses on each side of a mapping, in bytes.
 const GUARD_BYTES: u64 = 16 * PAGE_BYTES as u64;
 /// Faults kept.
@@ -41,7 +40,7 @@ const fn scattered(value: u64) -> u64 {
 
 /// See the module.
 #[derive(Debug)]
-pub struct SimHost {
+pub struct HostMemory {
     mappings: BTreeMap<u64, DmaMemory>,
     /// Mappings of memory that the program itself may not write.
     read_only: BTreeSet<u64>,
@@ -52,9 +51,10 @@ pub struct SimHost {
     pending: [bool; MSIX_VECTOR_COUNT],
     interrupt_count: u64,
     touched: bool,
+    busy: bool,
 }
 
-impl SimHost {
+impl HostMemory {
     /// Nothing is mapped; `node` makes its addresses differ from those of other nodes.
     #[must_use]
     pub fn new(node: usize) -> Self {
@@ -68,6 +68,7 @@ impl SimHost {
             pending: [false; MSIX_VECTOR_COUNT],
             interrupt_count: 0,
             touched: false,
+            busy: false,
         }
     }
 
@@ -95,11 +96,15 @@ impl SimHost {
         self.last = None;
     }
 
-    pub(super) fn faults(&self) -> &[IommuFault] {
+    /// Accesses that no mapping allowed, oldest first; at most 1,024 are kept.
+    #[must_use]
+    pub fn faults(&self) -> &[IommuFault] {
         &self.faults
     }
 
-    pub(super) const fn interrupt_count(&self) -> u64 {
+    /// Interrupts that the device raised.
+    #[must_use]
+    pub const fn interrupt_count(&self) -> u64 {
         self.interrupt_count
     }
 
@@ -113,11 +118,6 @@ impl SimHost {
         if let Some(pending) = self.pending.get_mut(usize::from(vector)) {
             *pending = true;
         }
-    }
-
-    /// Whether the device wrote something small since the last call: a status, an event, an interrupt.
-    pub fn take_touched(&mut self) -> bool {
-        core::mem::take(&mut self.touched)
     }
 
     /// The offset of a range in its mapping, which is then in `last`.
@@ -157,8 +157,9 @@ impl SimHost {
     }
 }
 
-impl HostBus for SimHost {
+impl HostBus for HostMemory {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
+        self.busy = true;
         let Some(offset) = self.find(address, data.len()) else {
             self.fault(address, data.len(), false);
             return Err(HostReadError { address });
@@ -170,6 +171,7 @@ impl HostBus for SimHost {
     }
 
     fn write(&mut self, address: u64, data: &[u8]) {
+        self.busy = true;
         if (MSI_BASE..MSI_END).contains(&address) {
             self.interrupt(address, data);
             return;
@@ -185,5 +187,16 @@ impl HostBus for SimHost {
         }
         memory.store_in_order(offset, data);
         self.touched |= data.len() <= SMALL_WRITE_BYTES;
+    }
+}
+
+impl NodeHost for HostMemory {
+    fn take_busy(&mut self) -> bool {
+        core::mem::take(&mut self.busy)
+    }
+
+    /// A status, an event or an interrupt.
+    fn take_touched(&mut self) -> bool {
+        core::mem::take(&mut self.touched)
     }
 }

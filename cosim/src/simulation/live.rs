@@ -1,33 +1,34 @@
-//! A world that runs by itself, for programs of this process that do not know of it.
+//! The live scheduler, for programs of this process that do not know of the simulation.
 //!
-//! A thread (the engine) runs the world while there is something to do, and sleeps when there is not;
-//! whoever touches a device wakes it. A waiting program sleeps until the engine has written something
-//! small into host memory. Time is that of the wall, as it is for programs that share a simulator
-//! with others, and bounds of the driver are as much longer.
+//! A thread (the engine) runs the simulation while something is pending, and sleeps otherwise; an
+//! access to a device wakes it. A waiting program sleeps until the engine has written something small
+//! into host memory. Time is wall-clock time, as it is for programs that share a simulator, and the
+//! driver's bounds are as much longer.
 //!
-//! A child after fork has no engine: to it the cards are absent, and it touches no lock of the world,
-//! which a thread of its parent may have held.
+//! A child after fork has no engine: the cards are absent to it, and it touches no lock of the
+//! simulation, which a thread of its parent may have held.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use host_driver::bus::sim::{MSI_BASE, SimHost};
 use host_driver::bus::vfio_user::SLOWDOWN;
 use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, register_name};
 use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
 use host_driver::{Error, Result};
-use nic_model::device::{Device, HostBus, HostReadError};
 use nic_model::link::Faults;
 use nic_regs::doorbell::PAGE_BYTES;
+use nic_regs::pci::MSI_BASE;
 
-use super::{ANSWER_CYCLES, NodeHost, World};
+use super::SimulatedDevice;
+use super::host::HostMemory;
+use super::on_demand::{ANSWER_CYCLES, OnDemand};
 
 #[expect(clippy::cast_possible_truncation, reason = "4 KiB")]
 const DOORBELL_PAGE: usize = PAGE_BYTES as usize;
-/// Cycles that the world runs before others have their turn with it.
+/// Cycles that the engine runs before other threads may use the simulation.
 const SLICE: u64 = 256;
 /// The longest sleep of a waiter. What other threads of the program do does not wake it.
 const WAIT: Duration = Duration::from_millis(1);
@@ -40,40 +41,11 @@ thread_local! {
     static SEEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The host of a node: memory of this process.
-#[derive(Debug)]
-struct LocalHost {
-    host: SimHost,
-    busy: bool,
-}
-
-impl HostBus for LocalHost {
-    fn read(&mut self, address: u64, data: &mut [u8]) -> core::result::Result<(), HostReadError> {
-        self.busy = true;
-        self.host.read(address, data)
-    }
-
-    fn write(&mut self, address: u64, data: &[u8]) {
-        self.busy = true;
-        self.host.write(address, data);
-    }
-}
-
-impl NodeHost for LocalHost {
-    fn take_busy(&mut self) -> bool {
-        core::mem::take(&mut self.busy)
-    }
-
-    fn take_touched(&mut self) -> bool {
-        self.host.take_touched()
-    }
-}
-
 /// What the engine, its users and their waits share.
 #[derive(Debug)]
 struct Shared {
-    world: Mutex<World<LocalHost>>,
-    /// Threads that want the world.
+    simulation: Mutex<OnDemand<HostMemory>>,
+    /// Threads that want the simulation.
     wanting: AtomicUsize,
     /// Somebody touched a device since the engine looked whether to sleep.
     work: Mutex<bool>,
@@ -92,10 +64,10 @@ impl Shared {
             while self.wanting.load(Ordering::Acquire) > 0 {
                 std::thread::yield_now();
             }
-            let mut world = lock(&self.world);
-            let touched = world.run(SLICE);
-            let running = world.is_running();
-            drop(world);
+            let mut simulation = lock(&self.simulation);
+            let touched = simulation.run(SLICE);
+            let running = simulation.is_running();
+            drop(simulation);
             if touched {
                 self.touch();
             }
@@ -145,39 +117,40 @@ impl Shared {
         }
     }
 
-    /// Uses the world, which waits for it.
-    fn with<R>(&self, f: impl FnOnce(&mut World<LocalHost>) -> R) -> R {
+    /// Uses the simulation, which the engine leaves to this thread.
+    fn with<R>(&self, f: impl FnOnce(&mut OnDemand<HostMemory>) -> R) -> R {
         self.wanting.fetch_add(1, Ordering::AcqRel);
-        let result = f(&mut lock(&self.world));
+        let result = f(&mut lock(&self.simulation));
         self.wanting.fetch_sub(1, Ordering::AcqRel);
         result
     }
 }
 
-/// A world and its thread, which ends with the last user.
+/// A simulation and its thread, which ends with the last user.
 #[derive(Debug)]
-pub struct LiveWorld {
+pub struct LiveSimulation {
     shared: Arc<Shared>,
     start: Instant,
     /// The process whose engine runs it.
     process: u32,
 }
 
-impl LiveWorld {
+impl LiveSimulation {
     /// Lets devices run, as the nodes 0, 1, ... of a network in which each has a wire to every other
     /// and one to itself; all wires have this latency, in cycles, and these faults.
     ///
     /// # Errors
     /// [`Error::Exhausted`] if there is no thread for it.
     pub fn start(
-        devices: Vec<Box<dyn Device + Send>>,
+        devices: Vec<SimulatedDevice>,
         latency: u64,
         faults: &Faults,
     ) -> Result<Arc<Self>> {
-        let host = |(node, device)| (device, LocalHost { host: SimHost::new(node), busy: false });
-        let world = World::new(latency, faults, devices.into_iter().enumerate().map(host));
+        let node = |(number, device)| (device, HostMemory::new(number));
+        let nodes = devices.into_iter().enumerate().map(node);
+        let simulation = OnDemand::new(latency, faults, nodes);
         let shared = Arc::new(Shared {
-            world: Mutex::new(world),
+            simulation: Mutex::new(simulation),
             wanting: AtomicUsize::new(0),
             work: Mutex::default(),
             worked: Condvar::new(),
@@ -194,13 +167,13 @@ impl LiveWorld {
     /// Cycles run so far.
     #[must_use]
     pub fn now(&self) -> u64 {
-        lock(&self.shared.world).now()
+        lock(&self.shared.simulation).now()
     }
 
     /// Frames that the network dropped because their source was not the node that sent them.
     #[must_use]
     pub fn forged(&self) -> u64 {
-        lock(&self.shared.world).forged()
+        lock(&self.shared.simulation).forged()
     }
 
     /// Whether this is not a child of its process.
@@ -208,8 +181,8 @@ impl LiveWorld {
         std::process::id() == self.process
     }
 
-    /// Uses the world. None in a child.
-    fn with<R>(&self, f: impl FnOnce(&mut World<LocalHost>) -> R) -> Option<R> {
+    /// Uses the simulation. None in a child.
+    fn with<R>(&self, f: impl FnOnce(&mut OnDemand<HostMemory>) -> R) -> Option<R> {
         self.is_here().then(|| self.shared.with(f))
     }
 
@@ -241,28 +214,28 @@ impl LiveWorld {
     }
 }
 
-impl Drop for LiveWorld {
+impl Drop for LiveSimulation {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         self.poke();
     }
 }
 
-/// A node's bus in a world that runs by itself.
+/// A node's bus in a live simulation.
 #[derive(Debug)]
 pub struct LiveBus {
-    world: Arc<LiveWorld>,
+    simulation: Arc<LiveSimulation>,
     node: usize,
     /// A page that takes the place of the doorbells of programs.
     nowhere: Option<DmaMemory>,
 }
 
 impl LiveBus {
-    /// The bus of `node`, which is one of the world's; one at a time.
+    /// The bus of `node`, which is one of the simulation's; one at a time.
     #[must_use]
-    pub fn new(world: Arc<LiveWorld>, node: usize) -> Self {
-        let _ = world.with(|world| world.set_used(node, true));
-        Self { world, node, nowhere: None }
+    pub fn new(simulation: Arc<LiveSimulation>, node: usize) -> Self {
+        let _ = simulation.with(|simulation| simulation.set_used(node, true));
+        Self { simulation, node, nowhere: None }
     }
 
     /// The same with doorbell pages that are mapped memory and lead nowhere (the driver's own apart):
@@ -275,31 +248,32 @@ impl LiveBus {
         Ok(self)
     }
 
-    fn host<R>(&self, f: impl FnOnce(&mut SimHost) -> R) -> Option<R> {
-        self.world.with(|world| f(&mut world.host(self.node).host))
+    fn host<R>(&self, f: impl FnOnce(&mut HostMemory) -> R) -> Option<R> {
+        self.simulation.with(|simulation| f(simulation.host(self.node)))
     }
 
     fn write(&self, bar: u8, offset: u64, data: &[u8]) {
-        let _ = self.world.with(|world| world.write(self.node, bar, offset, data));
-        self.world.poke();
+        let _ = self.simulation.with(|simulation| simulation.write(self.node, bar, offset, data));
+        self.simulation.poke();
     }
 }
 
 impl Drop for LiveBus {
     fn drop(&mut self) {
-        let _ = self.world.with(|world| world.set_used(self.node, false));
+        let _ = self.simulation.with(|simulation| simulation.set_used(self.node, false));
     }
 }
 
 impl Bar for LiveBus {
     #[expect(clippy::cast_possible_truncation, reason = "the answer to a read of 4 bytes")]
     fn read32(&self, bar: u8, offset: u64) -> Result<u32> {
-        let Some(value) = self.world.with(|world| world.read(self.node, bar, offset, 4)) else {
+        let read = |simulation: &mut OnDemand<_>| simulation.read(self.node, bar, offset, 4);
+        let Some(value) = self.simulation.with(read) else {
             return Ok(u32::MAX);
         };
-        self.world.poke();
-        // The world ran until the answer was there, and may have written something.
-        self.world.touch();
+        self.simulation.poke();
+        // The simulation ran until the answer was there, and may have written something.
+        self.simulation.touch();
         let register = || register_name(bar, offset);
         value.map(|value| value as u32).ok_or_else(|| Error::ReadTimeout {
             register: register(),
@@ -358,23 +332,23 @@ impl Irq for LiveBus {
             if left == 0 {
                 return false;
             }
-            self.world.wait(Duration::from_nanos(left).min(WAIT));
+            self.simulation.wait(Duration::from_nanos(left).min(WAIT));
         }
     }
 
     fn raise_interrupt(&self, vector: u16) {
         let _ = self.host(|host| host.raise_interrupt(vector));
-        self.world.touch();
+        self.simulation.touch();
     }
 }
 
 impl Bus for LiveBus {
     fn relax(&self, _wait: Wait) {
-        self.world.wait(WAIT);
+        self.simulation.wait(WAIT);
     }
 
     fn now_ns(&self) -> u64 {
-        self.world.now_ns()
+        self.simulation.now_ns()
     }
 
     fn slowdown(&self) -> u64 {
@@ -396,16 +370,16 @@ mod tests {
 
     use super::*;
 
-    fn world(nodes: usize) -> Arc<LiveWorld> {
-        let devices = (0..nodes).map(|_| Box::new(Model::default()) as Box<dyn Device + Send>);
-        LiveWorld::start(devices.collect(), 20, &Faults::default()).unwrap()
+    fn simulation(nodes: usize) -> Arc<LiveSimulation> {
+        let devices = (0..nodes).map(|_| Box::new(Model::default()) as SimulatedDevice);
+        LiveSimulation::start(devices.collect(), 20, &Faults::default()).unwrap()
     }
 
     /// Waits until the clock stands still; gives the cycle.
-    fn stopped(world: &LiveWorld) -> u64 {
+    fn stopped(simulation: &LiveSimulation) -> u64 {
         let end = Instant::now() + Duration::from_secs(30);
         loop {
-            let state = lock(&world.shared.world);
+            let state = lock(&simulation.shared.simulation);
             if !state.is_running() {
                 return state.now();
             }
@@ -417,8 +391,8 @@ mod tests {
 
     #[test]
     fn the_clock_stops_when_nothing_is_pending() {
-        let world = world(3);
-        let bus = [0, 1, 2].map(|node| Arc::new(LiveBus::new(Arc::clone(&world), node)));
+        let simulation = simulation(3);
+        let bus = [0, 1, 2].map(|node| Arc::new(LiveBus::new(Arc::clone(&simulation), node)));
         let peers = |node: u8| (0..3).filter(|peer| *peer != node).collect::<Vec<_>>();
         let nics: Vec<_> = (0..3)
             .map(|node: u8| {
@@ -426,27 +400,27 @@ mod tests {
                 Nic::open(Arc::clone(&bus[usize::from(node)]) as Arc<dyn Bus>, &config).unwrap()
             })
             .collect();
-        let at = stopped(&world);
+        let at = stopped(&simulation);
         std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(world.now(), at, "keepalives do not move it");
+        assert_eq!(simulation.now(), at, "keepalives do not move it");
         // A read does, as far as it must.
         assert!(bus[2].read32(0, csr::STATUS::OFFSET.into()).is_ok());
-        assert!(world.now() > at);
+        assert!(simulation.now() > at);
         drop(nics);
     }
 
     /// A channel that waits for a node that nobody uses costs nothing, and opens when somebody does.
     #[test]
     fn a_node_that_waits_for_another_lets_the_clock_stop() {
-        let world = world(2);
+        let simulation = simulation(2);
         let open = |node: u8| {
-            let bus = Arc::new(LiveBus::new(Arc::clone(&world), node.into()));
+            let bus = Arc::new(LiveBus::new(Arc::clone(&simulation), node.into()));
             Nic::open(bus, &NicConfig::new(node, &[1 - node])).unwrap()
         };
         let first = open(0);
-        let at = stopped(&world);
+        let at = stopped(&simulation);
         std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(world.now(), at, "nothing happens");
+        assert_eq!(simulation.now(), at, "nothing happens");
         assert_eq!(first.counter(Counter::FramesReceived).unwrap(), 0);
         assert_eq!(first.counter(Counter::PeersLost).unwrap(), 0, "it did not give up");
         let second = open(1);
@@ -462,17 +436,17 @@ mod tests {
     /// of that node.
     #[test]
     fn a_node_cannot_send_as_another() {
-        let world = world(3);
+        let simulation = simulation(3);
         let open = |node: usize, number: u8, seed: u64, peers: &[u8]| {
-            let bus = Arc::new(LiveBus::new(Arc::clone(&world), node));
+            let bus = Arc::new(LiveBus::new(Arc::clone(&simulation), node));
             Nic::open(bus, &NicConfig::new(number, peers).with_seed(seed)).unwrap()
         };
         let (first, second) = (open(0, 0, 1, &[1]), open(1, 1, 2, &[0]));
-        stopped(&world);
-        assert_eq!(world.forged(), 0);
+        stopped(&simulation);
+        assert_eq!(simulation.forged(), 0);
         let _forger = open(2, 1, 3, &[0]);
-        stopped(&world);
-        assert!(world.forged() > 0, "its SYN is not dropped");
+        stopped(&simulation);
+        assert!(simulation.forged() > 0, "its SYN is not dropped");
         for nic in [&first, &second] {
             assert_eq!(nic.counter(Counter::PeersLost).unwrap(), 0);
             assert_eq!(nic.admin().peer_state(1 - nic.node()).unwrap(), PeerState::Open);
@@ -480,10 +454,10 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_world_keeps_the_time_of_the_wall() {
-        let world = world(1);
-        let bus = LiveBus::new(Arc::clone(&world), 0);
-        stopped(&world);
+    fn an_idle_simulation_keeps_wall_clock_time() {
+        let simulation = simulation(1);
+        let bus = LiveBus::new(Arc::clone(&simulation), 0);
+        stopped(&simulation);
         let (start, wall) = (bus.now_ns(), Instant::now());
         while wall.elapsed() < Duration::from_millis(50) {
             bus.relax(Wait::bounded("nothing", 0));
@@ -494,10 +468,10 @@ mod tests {
 
     #[test]
     fn the_thread_ends_with_the_last_user() {
-        let world = world(2);
-        let shared = Arc::downgrade(&world.shared);
-        stopped(&world);
-        drop(world);
+        let simulation = simulation(2);
+        let shared = Arc::downgrade(&simulation.shared);
+        stopped(&simulation);
+        drop(simulation);
         let end = Instant::now() + Duration::from_secs(30);
         while shared.strong_count() > 0 {
             assert!(Instant::now() < end, "the thread is still there");

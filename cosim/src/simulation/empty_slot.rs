@@ -1,4 +1,4 @@
-//! A slot whose card is gone.
+//! A PCIe slot without a card.
 
 use nic_model::device::{Device, HostBus, Link};
 
