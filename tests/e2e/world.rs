@@ -1,5 +1,6 @@
 //! Worlds that run by themselves, opened by URL: `sim:model?nodes=N`.
 
+use host_driver::address::NodeAddress;
 use std::time::Duration;
 
 use tests::pattern;

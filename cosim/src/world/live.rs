@@ -187,7 +187,7 @@ impl LiveWorld {
         let engine = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("viaduct-sim".to_owned());
         let started = thread.spawn(move || engine.run());
-        started.map_err(|_| Error::Exhausted { what: "thread", limit: 0 })?;
+        started.map_err(|_| port::Error::Exhausted { what: "thread", limit: 0 })?;
         Ok(Arc::new(Self { shared, start: Instant::now(), process: std::process::id() }))
     }
 

@@ -1,12 +1,13 @@
 //! One message through VIPL, driver and behavioural model. Everything else is in the package
 //! `tests`, where each scenario runs on every kind of device.
 
+use host_driver::address::NodeAddress;
 use std::sync::Arc;
 use std::time::Duration;
 
+use host_driver::HardwarePort;
 use host_driver::bus::sim::{World, WorldConfig};
 use host_driver::nic::{Nic as DriverNic, NicConfig};
-use host_driver::port::HardwarePort;
 use nic_model::Model;
 use nic_model::device::Device;
 use nic_model::link::Wire;

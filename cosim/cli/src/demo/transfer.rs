@@ -9,8 +9,9 @@
 //! ```
 
 use super::{Drivers, Failure, NODES};
+use host_driver::HardwarePort;
+use host_driver::address::NodeAddress;
 use host_driver::bus::sim::World;
-use host_driver::port::HardwarePort;
 use indicatif::ProgressBar;
 use nic_regs::csr;
 use std::collections::VecDeque;

@@ -1,8 +1,8 @@
 //! One node alone, for what needs no second one.
 
+use host_driver::HardwarePort;
 use host_driver::bus::sim::{NoLink, World, WorldConfig};
 use host_driver::nic::{Nic as DriverNic, NicConfig};
-use host_driver::port::HardwarePort;
 use nic_model::Model;
 use vipl::{Nic, Ptag};
 
