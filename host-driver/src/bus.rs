@@ -13,35 +13,12 @@ use crate::dma::DmaMemory;
 use crate::error::Result;
 use crate::sync::Signal;
 
+pub use port::Wait;
+
 /// BAR of the registers, see `nic_regs::csr`.
 pub const REGISTER_BAR: u8 = 0;
 /// BAR of the doorbells, see `nic_regs::doorbell`.
 pub const DOORBELL_BAR: u8 = 2;
-
-/// What a loop that calls [`Bus::relax`] waits for; shown when nothing can happen any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// What.
-    pub what: &'static str,
-    /// Which one.
-    pub index: u32,
-    /// The loop ends by itself when a time is over.
-    pub bounded: bool,
-}
-
-impl Wait {
-    /// A wait that ends by itself.
-    #[must_use]
-    pub const fn bounded(what: &'static str, index: u32) -> Self {
-        Self { what, index, bounded: true }
-    }
-
-    /// A wait that only the event itself ends.
-    #[must_use]
-    pub const fn unbounded(what: &'static str, index: u32) -> Self {
-        Self { what, index, bounded: false }
-    }
-}
 
 /// Register access. Writes are posted; accesses of one thread take effect in order.
 pub trait Bar {
@@ -156,5 +133,51 @@ pub fn register_name(bar: u8, offset: u64) -> String {
             row.map_or_else(|| format!("{offset:#x}"), |(_, name, _)| format!("counter {name}"))
         }
         None => format!("{offset:#x}"),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A bus that reaches nothing.
+    #[derive(Debug)]
+    pub(crate) struct NoBus;
+
+    impl Bar for NoBus {
+        fn read32(&self, _bar: u8, _offset: u64) -> Result<u32> {
+            Ok(u32::MAX)
+        }
+        fn write32(&self, _bar: u8, _offset: u64, _value: u32) {}
+        fn write64(&self, _bar: u8, _offset: u64, _value: u64) {}
+    }
+
+    impl Dma for NoBus {
+        fn map(&self, memory: &DmaMemory) -> Result<u64> {
+            Ok(memory.address())
+        }
+        fn unmap(&self, _bus_address: u64) {}
+    }
+
+    impl Irq for NoBus {
+        fn message(&self, _vector: u16) -> (u64, u32) {
+            (0, 0)
+        }
+        fn take_interrupt(&self, _vector: u16) -> bool {
+            false
+        }
+        fn wait_interrupt(&self, _vector: u16, _bound_ns: u64, _wait: Wait) -> bool {
+            false
+        }
+    }
+
+    impl Bus for NoBus {
+        fn relax(&self, _wait: Wait) {}
+        fn now_ns(&self) -> u64 {
+            0
+        }
+        fn name(&self) -> String {
+            String::new()
+        }
     }
 }

@@ -32,12 +32,12 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::Message;
 use crate::peer::Epochs;
-use crate::port::{Incoming, NetAddress, Progress, RemoteAttributes};
 use message::{Body, Malformed, Reassembly, encode};
 pub use peers::is_requester;
+use port::{Incoming, NetAddress, Progress, RemoteAttributes};
 use retry::Retry;
 
 /// How long a request waits for somebody to wait for it, before it is answered with 'no match'.
@@ -559,7 +559,7 @@ impl Connections {
             Some(arrived) if arrived.state == InState::Offered => {
                 let (from, attributes) = (arrived.from.clone(), arrived.attributes);
                 self.listeners.remove(&listener);
-                Some(Incoming { exchange: offered, from, attributes })
+                Some(Incoming { id: id_of(offered), from, attributes })
             }
             _ => {
                 self.offer(now);
@@ -583,11 +583,11 @@ impl Connections {
     /// The acceptor's VI is connected: tells the requester.
     ///
     /// # Errors
-    /// [`Error::NoSuch`] if the request does not stand any more.
+    /// [`port::Error::NoSuch`] if the request does not stand any more.
     pub fn accept(&mut self, now: u64, key: (u8, u32), local: RemoteAttributes) -> Result<()> {
         let arrived = self.incoming.get_mut(&key);
         let arrived = arrived.filter(|arrived| arrived.state == InState::Offered);
-        let no_such = Error::NoSuch { what: "connection request", index: key.1 };
+        let no_such = port::Error::NoSuch { what: "connection request", index: key.1 };
         let arrived = arrived.ok_or(no_such)?;
         let attributes = RemoteAttributes { connection: arrived.attributes.connection, ..local };
         arrived.state = InState::Accepting(attributes);
@@ -620,6 +620,18 @@ impl Connections {
             self.send(key.0, key.1, &Body::Reject);
         }
     }
+}
+
+/// Node and number of the exchange of a request that arrived.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "two parts of a number")]
+pub const fn exchange_of(incoming: &Incoming) -> (u8, u32) {
+    ((incoming.id >> 32) as u8, incoming.id as u32)
+}
+
+/// The id from which [`exchange_of`] finds an exchange.
+const fn id_of((node, exchange): (u8, u32)) -> u64 {
+    (node as u64) << 32 | exchange as u64
 }
 
 /// What to do about a request.

@@ -4,41 +4,45 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use nic_regs::doorbell::{
-    EVENT_OFFSET, EventDoorbell, PAGE_BYTES, PUSH_LINE_BYTES, PUSH_LINE_COUNT, PUSH_OFFSET,
-    TOKEN_OFFSET, Token, push_line,
+    EVENT_OFFSET, EventDoorbell, PAGE_BYTES, PUSH_DATA_BYTES, PUSH_HEADER_WORDS, PUSH_LINE_BYTES,
+    PUSH_LINE_COUNT, PUSH_OFFSET, PUSH_WORDS, PushControl, Queue, TOKEN_OFFSET, Token,
+};
+use port::doorbell::{
+    Doorbell, INLINE_BYTES, InlineData, MappedDoorbell, Owner, Post, PushLine, Ring, WordFormat,
 };
 
 use crate::bus::{Bus, DOORBELL_BAR};
-use crate::dma::{DmaMemory, RegisterLine, Registers};
+use crate::dma::{DmaMemory, RegisterLine};
+
+// Words of a push as `MappedDoorbell` stores them.
+const _: () = assert!(INLINE_BYTES == PUSH_DATA_BYTES && PUSH_HEADER_WORDS == 3);
 
 #[expect(clippy::cast_possible_truncation, reason = "4")]
 const PUSH_LINES: usize = PUSH_LINE_COUNT as usize;
 
-/// A place in the page.
+/// An offset in the page.
 #[expect(clippy::cast_possible_truncation, reason = "a page has 4 KiB")]
-const fn place(offset: u64) -> usize {
+const fn offset(offset: u64) -> usize {
     offset as usize
 }
 
-/// The line that all may write, in turn; each of the others has one owner at most.
+/// The push line that all queues without one of their own write, one at a time.
 const SHARED: usize = PUSH_LINES - 1;
 
-/// Who writes which push line: words of two pushes must not mix in a line. A push ends with a
-/// fence, since a processor may merge writes to one line.
-#[derive(Default)]
-struct Lines {
+/// Which push lines are taken: words of two pushes must not mix in a line. A push ends with a fence,
+/// since a processor may merge writes to one line.
+#[derive(Debug, Default)]
+struct PushLines {
     taken: [AtomicBool; PUSH_LINES],
 }
 
-impl Lines {
+impl PushLines {
     /// Takes a line, if it is free.
-    #[inline(always)]
     fn take(&self, line: usize) -> bool {
         !self.taken[line].swap(true, Ordering::Acquire)
     }
 
-    #[inline(always)]
-    fn give(&self, line: usize) {
+    fn release(&self, line: usize) {
         self.taken[line].store(false, Ordering::Release);
     }
 }
@@ -50,7 +54,7 @@ pub struct DoorbellPage {
     base: u64,
     /// The page, where the bus has it mapped.
     mapped: Option<DmaMemory>,
-    lines: Arc<Lines>,
+    lines: Arc<PushLines>,
 }
 
 impl core::fmt::Debug for DoorbellPage {
@@ -64,111 +68,136 @@ impl DoorbellPage {
     #[must_use]
     pub fn new(bus: Arc<dyn Bus>, domain: u8) -> Self {
         let base = u64::from(domain) * PAGE_BYTES;
-        let mapped = bus.mapped(DOORBELL_BAR, base, place(PAGE_BYTES));
+        let mapped = bus.mapped(DOORBELL_BAR, base, offset(PAGE_BYTES));
         Self { bus, base, mapped, lines: Arc::default() }
+    }
+
+    /// The doorbell of a VI's queue. Where the bus has the page mapped, and the queue has a push
+    /// line of its own or needs none, ringing is a store.
+    #[must_use]
+    pub fn doorbell(&self, vi: u16, queue: Queue, push: bool) -> Doorbell {
+        self.mapped_doorbell(vi, queue, push).map_or_else(
+            || Doorbell::Call(Arc::new(TokenDoorbell { page: self.clone(), vi, queue, push })),
+            Doorbell::Mapped,
+        )
+    }
+
+    fn mapped_doorbell(&self, vi: u16, queue: Queue, push: bool) -> Option<MappedDoorbell> {
+        let page = self.mapped.as_ref()?;
+        let push = match push && queue == Queue::Send {
+            true => Some(push_line(page, &self.lines)?),
+            false => None,
+        };
+        let none = Token { vi, region: 0, offset_64: 0, segments: 0, queue };
+        let format = WordFormat {
+            fixed: none.to_bits(),
+            region_lsb: Token::REGION_LSB,
+            line_lsb: Token::OFFSET_LSB,
+            segments_lsb: Token::SEGMENTS_LSB,
+            segments_mask: (1 << (Token::QUEUE_BIT - Token::SEGMENTS_LSB)) - 1,
+        };
+        let register = page.register_line(offset(TOKEN_OFFSET))?;
+        Some(MappedDoorbell { register, format, push })
     }
 
     /// Posts one descriptor. What was stored before is visible to the device
     /// ([`crate::bus::Bar::write64`]).
-    #[inline]
     pub fn ring(&self, token: Token) {
-        self.ring_bits(token.to_bits());
+        self.write64(TOKEN_OFFSET, token.to_bits());
     }
 
-    /// The same with the bits of a token.
-    #[inline]
-    pub fn ring_bits(&self, token: u64) {
-        self.write64(TOKEN_OFFSET, token);
-    }
-
-    #[inline]
-    fn write64(&self, offset: u64, value: u64) {
+    fn write64(&self, at: u64, value: u64) {
         match &self.mapped {
-            Some(page) => page.store_register(place(offset), value),
-            None => self.bus.write64(DOORBELL_BAR, self.base + offset, value),
+            Some(page) => page.store_register(offset(at), value),
+            None => self.bus.write64(DOORBELL_BAR, self.base + at, value),
         }
     }
 
-    fn write_line(&self, offset: u64, words: &[u64]) {
+    fn write_line(&self, at: u64, words: &[u64]) {
         match &self.mapped {
-            Some(page) => page.store_registers(place(offset), words),
-            None => self.bus.write_line(DOORBELL_BAR, self.base + offset, words),
+            Some(page) => page.store_registers(offset(at), words),
+            None => self.bus.write_line(DOORBELL_BAR, self.base + at, words),
         }
     }
 
-    /// The same with the message's data as a hint (`docs/contract.md` 2.5); data that is too long
-    /// for a push is left out, and so is all data if another thread is writing the line. Pushes of
-    /// several threads may meet in the page; the device then reads the data from memory, and no
-    /// post is lost.
-    pub fn push(&self, token: Token, data: &[u8], immediate: Option<u32>) {
-        let Some((words, count)) = push_line(token, data, immediate) else {
-            return self.ring(token);
-        };
+    /// Posts a descriptor with the message's data as a hint (`docs/contract.md` 2.5); the data is
+    /// left out if another thread is writing the line. Pushes of several threads may meet in the
+    /// page; the device then reads the data from memory, and no post is lost.
+    pub fn push(&self, token: Token, data: &InlineData) {
         if !self.lines.take(SHARED) {
             return self.ring(token);
         }
-        self.write_line(PUSH_OFFSET + PUSH_LINE_BYTES * SHARED as u64, &words[..count]);
-        self.lines.give(SHARED);
+        let length = u8::try_from(data.len()).unwrap_or(0);
+        let control = PushControl { length, immediate: data.immediate };
+        let mut words = [0; PUSH_WORDS];
+        (words[0], words[1]) = (token.to_bits(), control.to_bits());
+        words[PUSH_HEADER_WORDS..control.words()].copy_from_slice(data.words());
+        let at = PUSH_OFFSET + PUSH_LINE_BYTES * SHARED as u64;
+        self.write_line(at, &words[..control.words()]);
+        self.lines.release(SHARED);
     }
 
-    /// The line of registers that holds the doorbell at its start, if the bus has it mapped: to
-    /// store a token there is to ring.
-    #[must_use]
-    pub fn registers(&self) -> Option<RegisterLine> {
-        self.mapped.as_ref()?.register_line(place(TOKEN_OFFSET))
-    }
-
-    /// A push line of one's own, if the bus has it mapped and one is left. Its owner shares nothing
-    /// with others.
-    #[must_use]
-    pub fn push_line(&self) -> Option<PushLine> {
-        PushLine::take(self.mapped.as_ref()?, &self.lines)
-    }
-
-    /// Tells an event queue's progress.
+    /// Reports an event queue's progress.
     pub fn consume(&self, doorbell: EventDoorbell) {
         self.write64(EVENT_OFFSET, doorbell.to_bits());
     }
 }
 
-/// A mapped push line with one owner.
-pub struct PushLine {
-    line: RegisterLine,
+/// A doorbell that is rung by a call of the bus.
+#[derive(Debug)]
+struct TokenDoorbell {
+    page: DoorbellPage,
+    vi: u16,
+    queue: Queue,
+    push: bool,
+}
+
+impl TokenDoorbell {
+    const fn token(&self, post: &Post) -> Token {
+        let segments = (post.segments & 0x1f) as u8;
+        let region = post.region.index();
+        Token { vi: self.vi, region, offset_64: post.line, segments, queue: self.queue }
+    }
+}
+
+impl Ring for TokenDoorbell {
+    fn ring(&self, post: &Post) {
+        self.page.ring(self.token(post));
+    }
+
+    fn ring_with_data(&self, post: &Post, data: &InlineData) {
+        if self.push {
+            self.page.push(self.token(post), data);
+        } else {
+            self.ring(post);
+        }
+    }
+}
+
+/// A push line that one queue has for itself.
+#[derive(Debug)]
+struct OwnLine {
     number: usize,
-    lines: Arc<Lines>,
+    lines: Arc<PushLines>,
 }
 
-impl core::fmt::Debug for PushLine {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "PushLine({})", self.number)
-    }
-}
+impl Owner for OwnLine {}
 
-impl PushLine {
-    fn take(page: &DmaMemory, lines: &Arc<Lines>) -> Option<Self> {
-        let number = (0..SHARED).find(|line| lines.take(*line))?;
-        let line = page.register_line(place(PUSH_OFFSET) + place(PUSH_LINE_BYTES) * number);
-        line.map(|line| Self { line, number, lines: Arc::clone(lines) })
-    }
-
-    /// A line of a page that nobody else uses.
-    #[cfg(test)]
-    pub(crate) fn alone(page: &DmaMemory) -> Option<Self> {
-        Self::take(page, &Arc::default())
-    }
-
-    /// Its words. A push stores them in the order of [`push_line`], and finishes.
-    #[must_use]
-    #[inline(always)]
-    pub const fn registers(&self) -> Registers<'_> {
-        self.line.registers()
-    }
-}
-
-impl Drop for PushLine {
+impl Drop for OwnLine {
     fn drop(&mut self) {
-        self.lines.give(self.number);
+        self.lines.release(self.number);
     }
+}
+
+/// A push line of one queue's own, if one is left.
+fn push_line(page: &DmaMemory, lines: &Arc<PushLines>) -> Option<PushLine> {
+    let number = (0..SHARED).find(|line| lines.take(*line))?;
+    let owner = Box::new(OwnLine { number, lines: Arc::clone(lines) });
+    let line: RegisterLine =
+        page.register_line(offset(PUSH_OFFSET) + offset(PUSH_LINE_BYTES) * number)?;
+    let (immediate_flag, immediate_lsb) =
+        (1 << PushControl::IMMEDIATE_BIT, PushControl::IMMEDIATE_LSB);
+    Some(PushLine { line, immediate_flag, immediate_lsb, owner })
 }
 
 #[cfg(test)]
@@ -178,25 +207,61 @@ mod tests {
     #[test]
     fn a_push_line_has_one_owner_and_the_last_has_none() {
         let (lines, page) = (Arc::default(), DmaMemory::new(4096).unwrap());
-        let take = || PushLine::take(&page, &lines);
+        let take = || push_line(&page, &lines);
         let mut owned: Vec<_> = (0..SHARED).map(|_| take().unwrap()).collect();
         assert!(take().is_none());
         assert!(lines.take(SHARED), "for those without a line");
-        for (number, line) in (0..).zip(&owned) {
-            line.registers().store(7, number + 1);
-            assert_eq!(page.load_u64(0x100 + 64 * place(number) + 56), number + 1);
+        for (number, own) in (0..).zip(&owned) {
+            own.line.store(7, number + 1);
+            assert_eq!(page.load_u64(0x100 + 64 * offset(number) + 56), number + 1);
         }
         owned.remove(1);
-        take().unwrap().registers().store(0, 77);
+        take().unwrap().line.store(0, 77);
         assert_eq!(page.load_u64(0x100 + 64), 77);
     }
 
     #[test]
     fn a_line_is_written_by_one_push_at_a_time() {
-        let lines = Lines::default();
+        let lines = PushLines::default();
         assert!(lines.take(SHARED));
         assert!(!lines.take(SHARED));
-        lines.give(SHARED);
+        lines.release(SHARED);
         assert!(lines.take(SHARED));
+    }
+
+    /// A page that is mapped to memory.
+    fn mapped(page: &DmaMemory) -> DoorbellPage {
+        let bus: Arc<dyn Bus> = Arc::new(crate::bus::tests::NoBus);
+        DoorbellPage { bus, base: 0, mapped: Some(page.clone()), lines: Arc::default() }
+    }
+
+    #[test]
+    fn a_mapped_doorbell_stores_what_a_called_one_writes() {
+        let memory = DmaMemory::new(4096).unwrap();
+        let page = mapped(&memory);
+        let post = Post {
+            address: 0x1_0000,
+            region: nic_regs::tpt::Handle::new(3, 7),
+            line: 0x3ff_ffff,
+            segments: 0xffff,
+        };
+        let Doorbell::Mapped(doorbell) = page.doorbell(9, Queue::Send, true) else {
+            panic!("mapped")
+        };
+        let doorbell = Doorbell::Mapped(doorbell);
+        let called = TokenDoorbell { page, vi: 9, queue: Queue::Send, push: true };
+        doorbell.ring(&post, None);
+        assert_eq!(memory.load_u64(0), called.token(&post).to_bits());
+        for immediate in [None, Some(0x8765_4321)] {
+            for length in 0..=INLINE_BYTES {
+                let data: Vec<u8> = (1..=u8::try_from(length).unwrap()).collect();
+                let data = InlineData::new(&data, immediate).unwrap();
+                memory.fill(0xee);
+                doorbell.ring(&post, Some(&data));
+                called.ring_with_data(&post, &data);
+                let line = |number| memory.to_vec(0x100 + 64 * number, 64);
+                assert_eq!(line(0), line(SHARED), "{length} bytes");
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong below VIPL.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use nic_regs::admin::AdminStatus;
 
@@ -11,6 +12,9 @@ pub type Result<T> = core::result::Result<T, Error>;
 #[expect(clippy::error_impl_error, reason = "the crate's one error type, see its Result")]
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
+    /// What is not this driver's alone: arguments, numbers, memory.
+    #[error(transparent)]
+    Port(#[from] port::Error),
     /// Reads return all ones: there is no card, or it fell off the bus.
     #[error("the card {device} is absent: register {register} reads as all ones")]
     Absent {
@@ -34,12 +38,6 @@ pub enum Error {
         device: u16,
         /// Revision of this driver.
         driver: u16,
-    },
-    /// The device lacks something that was asked of it.
-    #[error("the device has no {what}")]
-    NotSupported {
-        /// What.
-        what: &'static str,
     },
     /// A simulator cannot be used, or not any more.
     #[error("vfio-user:{}: {why}; `viaduct cosim serve` starts a simulator", path.display())]
@@ -119,46 +117,6 @@ pub enum Error {
         /// Which device.
         device: String,
     },
-    /// All objects of a kind are in use.
-    #[error("no free {what}: all {limit} are in use")]
-    Exhausted {
-        /// Kind of object.
-        what: &'static str,
-        /// How many there are.
-        limit: usize,
-    },
-    /// An argument is out of range.
-    #[error("bad argument: {what} is {value:#x}")]
-    BadArgument {
-        /// Name of the argument.
-        what: &'static str,
-        /// Its value.
-        value: u64,
-    },
-    /// A number names no object of the caller.
-    #[error("no such {what}: {index}")]
-    NoSuch {
-        /// Kind of object.
-        what: &'static str,
-        /// The number.
-        index: u32,
-    },
-    /// Memory for the device could not be had.
-    #[error("{bytes} bytes of device memory cannot be allocated")]
-    OutOfMemory {
-        /// Size asked for.
-        bytes: usize,
-    },
-    /// A range lies outside its memory.
-    #[error("range {offset:#x}+{length:#x} lies outside device memory of {size:#x} bytes")]
-    OutOfRange {
-        /// First byte.
-        offset: usize,
-        /// Bytes.
-        length: usize,
-        /// Size of the memory.
-        size: usize,
-    },
     /// A host address does not belong to this network.
     #[error("address {address:02x?} is not on this network")]
     NotReachable {
@@ -192,6 +150,19 @@ impl Error {
     #[must_use]
     pub const fn is_peer_down(&self) -> bool {
         matches!(self, Self::Command { status: AdminStatus::PeerDown, .. })
+    }
+}
+
+impl From<Error> for port::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Port(error) => error,
+            Error::NotReachable { .. } | Error::NoEcho { .. } => {
+                Self::NotReachable(Arc::new(error))
+            }
+            error if error.is_peer_down() => Self::PeerDown(Arc::new(error)),
+            error => Self::device(error),
+        }
     }
 }
 

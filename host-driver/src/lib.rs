@@ -2,36 +2,34 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`port`] | the seam to VIPL, and its implementation on a NIC |
+//! | [`HardwarePort`] | what VIPL is opened on: [`port::ViPort`] on a NIC |
 //! | [`nic`] | bring-up, and what all users of a NIC share |
 //! | [`connection`], [`peer`] | connection management over messages; channels to other nodes |
-//! | [`work_queue`], [`event`], [`doorbell`] | the data path: descriptors, completions, doorbells |
+//! | [`event`], [`doorbell`] | the data path: completions, doorbells |
 //! | [`tpt`], [`vi`] | registered memory; numbers of VIs, tags, domains |
 //! | [`admin`] | the admin ring |
 //! | [`presence`] | whether the card is still there |
-//! | [`bus`], [`dma`] | how a device is reached: registers, memory, interrupts, time |
+//! | [`address`] | host addresses of nodes |
+//! | [`bus`] | how a device is reached: registers, memory, interrupts, time |
 //!
 //! Above is `vipl`; below is a PCIe device, or a simulated one in this process (`cosim`).
 
+pub mod address;
 pub mod admin;
-mod barrier;
 pub mod bus;
 pub mod connection;
-pub mod dma;
 pub mod doorbell;
 pub mod error;
 pub mod event;
-pub mod gate;
+mod hardware;
 pub mod mapped;
 pub mod nic;
-pub mod numbers;
 pub mod peer;
-pub mod port;
 pub mod presence;
-pub mod process;
 pub mod sync;
 pub mod tpt;
 pub mod vi;
-pub mod work_queue;
 
 pub use error::{Error, Result};
+pub use hardware::HardwarePort;
+pub use port::{memory as dma, process};

@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use crate::dma::DmaMemory;
-use crate::error::{Error, Result};
+use port::{DmaMemory, Error, Result};
 
 /// What this process may do with all bytes of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,12 +21,12 @@ use crate::doorbell::DoorbellPage;
 use crate::error::{Error, Result};
 use crate::event::EventRing;
 use crate::peer::Epochs;
-use crate::port::PortEvent;
 use crate::presence::{Presence, read, reset, wait_ready};
 use crate::sync::{lock, lock_relaxed};
 use crate::tpt::Regions;
 use crate::vi::Owned;
 use control::Control;
+use port::PortEvent;
 
 /// Default of [`NicConfig::presence_ns`].
 const PRESENCE_NS: u64 = 10_000_000;
@@ -161,7 +161,7 @@ impl EventList {
     }
 }
 
-/// A NIC after bring-up. Programs use it through ports ([`crate::port::HardwarePort`]).
+/// A NIC after bring-up. Programs use it through ports ([`crate::HardwarePort`]).
 pub struct Nic {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) admin: Admin,
@@ -270,7 +270,7 @@ impl Nic {
     pub fn open(bus: Arc<dyn Bus>, config: &NicConfig) -> Result<Arc<Self>> {
         if usize::from(config.node) >= PEER_COUNT {
             let value = config.node.into();
-            return Err(Error::BadArgument { what: "node number", value });
+            return Err(port::Error::BadArgument { what: "node number", value }.into());
         }
         check_identity(&*bus)?;
         // After power-on the device drops writes until it is ready, so it is waited for on both

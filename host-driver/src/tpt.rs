@@ -7,7 +7,7 @@ use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
 
 use crate::admin::Admin;
 use crate::dma::DmaMemory;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mapped::check_readable;
 use crate::sync::{lock, lock_relaxed};
 
@@ -52,8 +52,8 @@ impl Regions {
     /// Makes memory reachable for the device under a handle that is never zero.
     ///
     /// # Errors
-    /// [`Error::Exhausted`]; [`Error::BadArgument`] for 4 GiB and more, and for memory that the
-    /// process itself may not read; a failed mapping or command.
+    /// [`port::Error::Exhausted`]; [`port::Error::BadArgument`] for 4 GiB and more, and for memory that
+    /// the process itself may not read; a failed mapping or command.
     pub fn register(
         &self,
         admin: &Admin,
@@ -63,7 +63,7 @@ impl Regions {
         rights: u8,
     ) -> Result<Handle> {
         let bad_length =
-            Error::BadArgument { what: "length of region", value: memory.len() as u64 };
+            port::Error::BadArgument { what: "length of region", value: memory.len() as u64 };
         let length = u32::try_from(memory.len()).ok().filter(|n| *n > 0).ok_or(bad_length)?;
         check_readable(memory)?;
         let bus_address = admin.bus().map(memory)?;
@@ -72,7 +72,7 @@ impl Regions {
             let mut table = lock(&self.table);
             let Some(index) = table.free.pop_front() else {
                 admin.bus().unmap(bus_address);
-                return Err(Error::Exhausted { what: "region", limit: self.count });
+                return Err(port::Error::Exhausted { what: "region", limit: self.count }.into());
             };
             let slot = &mut table.slots[usize::from(index)];
             slot.generation = slot.generation.checked_add(1).unwrap_or(1);
@@ -99,7 +99,7 @@ impl Regions {
     /// Takes a region of `domain` back. Afterwards the device does not touch its memory any more.
     ///
     /// # Errors
-    /// [`Error::NoSuch`] for a handle that is not (or no longer) valid in the domain; a failed
+    /// [`port::Error::NoSuch`] for a handle that is not (or no longer) valid in the domain; a failed
     /// command, after which it is as it was.
     pub fn deregister(&self, admin: &Admin, handle: Handle, domain: u8) -> Result<()> {
         let _changing = lock_relaxed(&self.changing, admin.bus(), "a change of a region");
@@ -116,8 +116,8 @@ impl Regions {
         let slot = table.slots.get(usize::from(handle.index()));
         let used = slot.filter(|slot| slot.generation == handle.generation());
         let used = used.and_then(|slot| slot.used).filter(|used| used.domain == domain);
-        let no_such = Error::NoSuch { what: "memory handle", index: handle.0 };
-        used.map(|used| used.bus_address).ok_or(no_such)
+        let no_such = port::Error::NoSuch { what: "memory handle", index: handle.0 };
+        used.map(|used| used.bus_address).ok_or(no_such.into())
     }
 
     /// Gives a region of `domain`, which is `memory`, another tag and other rights under the handle
@@ -126,7 +126,7 @@ impl Regions {
     /// the rights of the other.
     ///
     /// # Errors
-    /// [`Error::NoSuch`] as for [`Regions::deregister`]; a failed command, after which the device may
+    /// [`port::Error::NoSuch`] as for [`Regions::deregister`]; a failed command, after which the device may
     /// refuse the handle until it is deregistered.
     pub fn change(
         &self,
@@ -138,7 +138,7 @@ impl Regions {
         rights: u8,
     ) -> Result<()> {
         let bad_length =
-            Error::BadArgument { what: "length of region", value: memory.len() as u64 };
+            port::Error::BadArgument { what: "length of region", value: memory.len() as u64 };
         let length = u32::try_from(memory.len()).map_err(|_| bad_length)?;
         let _changing = lock_relaxed(&self.changing, admin.bus(), "a change of a region");
         let bus_base = self.find(handle, domain)?;

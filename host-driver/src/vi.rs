@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sync::lock;
 
 /// Hands out numbers; one that was given back is used again as late as possible, so that stale ones
@@ -26,7 +26,7 @@ impl NumberPool {
     /// A free number.
     ///
     /// # Errors
-    /// [`Error::Exhausted`].
+    /// [`port::Error::Exhausted`].
     pub fn take(&mut self) -> Result<u16> {
         if self.next < self.end
             && let Ok(number) = u16::try_from(self.next)
@@ -34,8 +34,8 @@ impl NumberPool {
             self.next += 1;
             return Ok(number);
         }
-        let exhausted = Error::Exhausted { what: self.what, limit: self.end as usize };
-        self.freed.pop_front().ok_or(exhausted)
+        let exhausted = port::Error::Exhausted { what: self.what, limit: self.end as usize };
+        self.freed.pop_front().ok_or(exhausted.into())
     }
 
     /// Gives a number back.
@@ -61,7 +61,7 @@ impl Owned {
     /// A free number, now owned by `domain`.
     ///
     /// # Errors
-    /// [`Error::Exhausted`].
+    /// [`port::Error::Exhausted`].
     pub fn take(&self, domain: u8) -> Result<u16> {
         let mut state = lock(&self.state);
         let number = state.0.take()?;
@@ -86,12 +86,12 @@ impl Owned {
     /// Checks that `domain` owns a number.
     ///
     /// # Errors
-    /// [`Error::NoSuch`].
+    /// [`port::Error::NoSuch`].
     pub fn check(&self, number: u16, domain: u8) -> Result<()> {
         if self.owner(number) == Some(domain) {
             return Ok(());
         }
-        Err(Error::NoSuch { what: self.what, index: number.into() })
+        Err(port::Error::NoSuch { what: self.what, index: number.into() }.into())
     }
 
     /// All numbers of a domain.

@@ -1,5 +1,6 @@
 //! Attributes that change, what a NIC knows of the network, and handles that are closed.
 
+use host_driver::address::NodeAddress;
 use nic_regs::desc::status::{PROTECTION_ERROR, RDMA_PROT_ERROR};
 use tests::{Buffer, DeviceKind, LONG, Pair, code, error_bits, on_every_kind, pattern, skipped};
 use vipl::{
@@ -156,7 +157,7 @@ fn nodes_that_answer_are_found(kind: DeviceKind) {
 fn everything_of_a_closed_nic_is_refused(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let driver = pair.a.driver.clone();
-    let nic = Nic::open(host_driver::port::HardwarePort::open(driver).unwrap());
+    let nic = Nic::open(host_driver::HardwarePort::open(driver).unwrap());
     let tag = nic.create_ptag().unwrap();
     let attributes = ViAttributes::new(Reliability::Delivery, tag);
     let cq = nic.create_cq(10).unwrap();

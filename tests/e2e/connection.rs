@@ -1,5 +1,6 @@
 //! Connections: made, refused, missed, lost.
 
+use host_driver::address::NodeAddress;
 use std::time::Duration;
 
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;

@@ -1,6 +1,7 @@
 //! A NIC that connects to its own node: frames to oneself leave by the link, and come back if the link
 //! has an echo.
 
+use host_driver::address::NodeAddress;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

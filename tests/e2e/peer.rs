@@ -1,6 +1,7 @@
 //! Connections of peers: neither is the server.
 
 use core::sync::atomic::{AtomicU32, Ordering};
+use host_driver::address::NodeAddress;
 use std::sync::Arc;
 use std::time::Duration;
 

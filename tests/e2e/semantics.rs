@@ -1,6 +1,7 @@
 //! What programs rely on, function by function: posting in each state, the end of a connection,
 //! descriptors as programs leave them.
 
+use host_driver::address::NodeAddress;
 use std::time::Duration;
 
 use nic_regs::desc::{ControlSegment, NEXT_OFFSET, STATUS_OFFSET, control, status};

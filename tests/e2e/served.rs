@@ -7,6 +7,7 @@ mod strange;
 mod unreachable;
 
 use core::sync::atomic::AtomicU8;
+use host_driver::address::NodeAddress;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;

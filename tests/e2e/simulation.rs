@@ -1,5 +1,6 @@
 //! Live simulations, opened by URL: `sim:model?nodes=N`.
 
+use host_driver::address::NodeAddress;
 use std::time::Duration;
 
 use tests::pattern;

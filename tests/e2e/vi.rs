@@ -36,7 +36,7 @@ fn arguments_of_vis_memory_and_tags(kind: DeviceKind) {
 
 fn closing_gives_everything_back(kind: DeviceKind) {
     let pair = Pair::new(kind);
-    let port = host_driver::port::HardwarePort::open(pair.a.driver.clone()).unwrap();
+    let port = host_driver::HardwarePort::open(pair.a.driver.clone()).unwrap();
     for _ in 0..kind.size(3, 2) {
         let nic = vipl::Nic::open(port.clone());
         let tag = nic.create_ptag().unwrap();

@@ -22,7 +22,7 @@ pub mod vi;
 
 pub use bare::Bare;
 pub use kind::{DeviceKind, device, skipped};
-pub use pair::{Buffer, LEVELS, LONG, Node, Pair, Setup, code, error_bits, pattern};
+pub use pair::{Buffer, LEVELS, LONG, Node, Pair, Setup, code, driver_error, error_bits, pattern};
 
 /// Makes a test of each named function on each kind of device: `model::name` and, with the feature
 /// `rtl`, `rtl::name`.

@@ -1,13 +1,14 @@
 //! Two nodes on a wire with driver and VIPL on each, and what most scenarios need of them.
 
+use host_driver::address::NodeAddress;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cosim::root_complex::HostSettings;
 use cosim::simulation::seeded::{SeededBus, SeededSimulation, SimulationConfig};
+use host_driver::HardwarePort;
 use host_driver::bus::Bus;
 use host_driver::nic::{Nic as DriverNic, NicConfig};
-use host_driver::port::HardwarePort;
 use nic_model::link::{Faults, Wire};
 use vipl::{
     Completion, DmaMemory, ErrorCode, MemAttributes, NetAddress, Nic, Ptag, Region, Reliability,
@@ -344,6 +345,15 @@ pub fn error_bits(completion: &Completion) -> u32 {
             e.descriptor.as_ref().expect("a descriptor").status().errors()
         }
         other => panic!("expected an error, got {other:?}"),
+    }
+}
+
+/// The driver's error in a cause, if it is one.
+#[must_use]
+pub fn driver_error(cause: &vipl::Cause) -> Option<&host_driver::Error> {
+    match cause {
+        vipl::Cause::Port(error) => error.source_as(),
+        vipl::Cause::Hosts(_) => None,
     }
 }
 

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use host_driver::bus::vfio_user::SLOWDOWN;
 use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, register_name};
-use host_driver::dma::DmaMemory;
 use host_driver::sync::lock;
 use host_driver::{Error, Result};
 use nic_model::link::Faults;
 use nic_regs::doorbell::PAGE_BYTES;
 use nic_regs::pci::MSI_BASE;
+use port::memory::DmaMemory;
 
 use super::SimulatedDevice;
 use super::host::HostMemory;
@@ -160,7 +160,7 @@ impl LiveSimulation {
         let engine = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("viaduct-sim".to_owned());
         let started = thread.spawn(move || engine.run());
-        started.map_err(|_| Error::Exhausted { what: "thread", limit: 0 })?;
+        started.map_err(|_| port::Error::Exhausted { what: "thread", limit: 0 })?;
         Ok(Arc::new(Self { shared, start: Instant::now(), process: std::process::id() }))
     }
 

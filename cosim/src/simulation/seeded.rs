@@ -30,9 +30,9 @@ use nic_regs::limits::CLOCK_KHZ;
 use nic_regs::pci::MSI_BASE;
 
 use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, ThreadSeat, Wait, register_name};
-use host_driver::dma::DmaMemory;
 use host_driver::error::{Error, Result};
 use host_driver::sync::{Signal, lock};
+use port::memory::DmaMemory;
 
 use super::host::{HostMemory, IommuFault};
 use super::network::SharedNetwork;

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use nic_regs::vi::Reliability;
 
 use crate::event::Message;
-use crate::port::{DISCRIMINATOR_MAX, HOST_ADDRESS_MAX, NetAddress, RemoteAttributes};
+use port::address::{DISCRIMINATOR_MAX, HOST_ADDRESS_MAX};
+use port::{NetAddress, RemoteAttributes};
 
 /// Version of the format. Raised with the exchange itself, which both sides must understand alike.
 const VERSION: u8 = 2;

@@ -2,7 +2,7 @@
 
 use super::retry::RETRY_MAX_NS;
 use super::{Body, Connections, InState, Listener};
-use crate::port::{NetAddress, RemoteAttributes};
+use port::{NetAddress, RemoteAttributes};
 
 /// How long a peer's request is kept after its last repeat.
 pub(super) const HELD_NS: u64 = 2 * RETRY_MAX_NS + RETRY_MAX_NS / 2;

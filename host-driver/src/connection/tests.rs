@@ -1,5 +1,6 @@
 //! Two managers and a lossy pipe between them.
 
+use crate::address::NodeAddress;
 use nic_regs::vi::Reliability;
 
 use super::*;
@@ -59,7 +60,7 @@ impl Pair {
         let listener = self.sides[1].listen(self.now, &NetAddress::of_node(1, b"x"));
         let exchange = self.connect(b"x");
         self.run(50_000);
-        (exchange, self.sides[1].listen_poll(self.now, listener).unwrap().exchange)
+        (exchange, exchange_of(&self.sides[1].listen_poll(self.now, listener).unwrap()))
     }
 
     /// The same, accepted, and the requester has heard of it.
@@ -93,8 +94,8 @@ impl Pair {
             if key.is_none()
                 && let Some(incoming) = self.sides[1].listen_poll(self.now, listener)
             {
-                key = Some(incoming.exchange);
-                self.sides[1].accept(self.now, incoming.exchange, attributes(5)).unwrap();
+                key = Some(exchange_of(&incoming));
+                self.sides[1].accept(self.now, exchange_of(&incoming), attributes(5)).unwrap();
             }
             let state = key.map(|key| self.sides[1].accept_state(key));
             if established && matches!(state, Some(Progress::Established(_))) {
@@ -190,7 +191,7 @@ fn both_peers_are_told_that_they_are_not_alike() {
     for _ in 0..100 {
         pair.run(500_000);
         if let Some(incoming) = pair.sides[1].listen_poll(pair.now, listener) {
-            pair.sides[1].mismatch(pair.now, incoming.exchange, attributes(5));
+            pair.sides[1].mismatch(pair.now, exchange_of(&incoming), attributes(5));
         }
         if let ConnectState::Ended(end) = pair.sides[0].connect_state(exchange) {
             assert!(matches!(end, Progress::Mismatch(remote) if remote.vi == 5));
@@ -213,7 +214,7 @@ fn both_sides_agree_even_with_loss() {
         });
         let incoming = incoming.expect("the request arrives");
         assert_eq!(incoming.attributes.vi, 3);
-        pair.sides[1].accept(pair.now, incoming.exchange, attributes(5)).unwrap();
+        pair.sides[1].accept(pair.now, exchange_of(&incoming), attributes(5)).unwrap();
         let mut established = false;
         for _ in 0..100 {
             pair.run(500_000);
@@ -233,7 +234,7 @@ fn both_sides_agree_even_with_loss() {
             }
         }
         assert!(established);
-        let state = pair.sides[1].accept_state(incoming.exchange);
+        let state = pair.sides[1].accept_state(exchange_of(&incoming));
         assert!(matches!(state, Progress::Established(_)), "loss {loss}: {state:?}");
         pair.run(200_000_000);
         assert!(pair.sides.iter().all(|side| side.outgoing.is_empty() && side.incoming.is_empty()));
@@ -295,7 +296,7 @@ fn an_offered_request_stands_while_it_is_repeated() {
     // One that is not repeated is given up.
     pair.connect(b"x");
     pair.run(50_000);
-    let key = pair.sides[1].listen_poll(pair.now, other).unwrap().exchange;
+    let key = exchange_of(&pair.sides[1].listen_poll(pair.now, other).unwrap());
     pair.loss = 100;
     pair.now += OFFER_NS;
     pair.run(20_000_000);

@@ -10,8 +10,8 @@ use nic_regs::vi::StopReason;
 use super::{Nic, NicConfig};
 use crate::connection::Connections;
 use crate::peer::Peers;
-use crate::port::{PortEvent, ViStopped};
 use crate::sync::try_lock;
+use port::{PortEvent, ViStopped};
 
 /// Pause before a frame that the device had no room for is tried again.
 const BUSY_PAUSE_NS: u64 = 5_000;
@@ -38,6 +38,21 @@ impl Control {
 
 const fn byte(value: u32, lsb: u32) -> u8 {
     (value >> lsb).to_le_bytes()[0]
+}
+
+/// The device's reason, as far as VIPL distinguishes it.
+const fn stop_reason(reason: StopReason) -> port::StopReason {
+    match reason {
+        StopReason::Disconnected => port::StopReason::Disconnected,
+        StopReason::Refused | StopReason::PeerDown => port::StopReason::ConnectionLost,
+        StopReason::ReceiveEmpty => port::StopReason::ReceiveQueueEmpty,
+        StopReason::Descriptor | StopReason::HostRead => port::StopReason::DescriptorUnreachable,
+        StopReason::RdmaWrite => port::StopReason::RdmaWriteRefused,
+        StopReason::RdmaRead => port::StopReason::RdmaReadRefused,
+        StopReason::None | StopReason::Format | StopReason::Protection | StopReason::Length => {
+            port::StopReason::DescriptorError
+        }
+    }
 }
 
 impl Nic {
@@ -144,11 +159,10 @@ impl Nic {
     }
 
     fn vi_error(&self, event: Event) {
-        let reason = |bits: u8| StopReason::from_bits(bits.into()).unwrap_or(StopReason::None);
+        let reason = StopReason::from_bits(byte(event.word1, 0).into());
         let stopped = ViStopped {
             vi: event.index,
-            reason: reason(byte(event.word1, 0)),
-            remote_reason: reason(byte(event.word1, 8)),
+            reason: stop_reason(reason.unwrap_or(StopReason::None)),
             queue: if event.word1 >> 16 & 1 != 0 { Queue::Recv } else { Queue::Send },
             status: event.word2,
         };

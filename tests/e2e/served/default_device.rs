@@ -9,10 +9,10 @@ const DEVICE: &str = device::DEVICE_VARIABLE;
 
 /// Opens what the test says, twice, and holds it.
 pub(super) fn role(name: &str) {
-    match device::open(name) {
+    match device::open_hardware(name) {
         Ok(port) => {
             say(&format!("opened {}", port.nic().bus().name()));
-            let again = device::open("/dev/clanvi0").unwrap();
+            let again = device::open_hardware("/dev/clanvi0").unwrap();
             assert!(std::sync::Arc::ptr_eq(again.nic(), port.nic()), "one NIC");
             wait_for_stop();
         }

@@ -27,10 +27,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use host_driver::HardwarePort;
 use host_driver::bus::vfio_user::{VfioUserBus, run_time_folder};
 use host_driver::nic::{Nic, NicConfig};
-use host_driver::port::HardwarePort;
-use host_driver::sync::lock;
+use port::ViPort;
+use port::sync::lock;
 
 pub use default::DEVICE_VARIABLE;
 pub use error::{Error, Result};
@@ -74,7 +75,15 @@ impl Driver {
 ///
 /// # Errors
 /// [`Error::Malformed`]; otherwise why there is no such device.
-pub fn open(name: &str) -> Result<Arc<HardwarePort>> {
+pub fn open(name: &str) -> Result<Arc<dyn ViPort>> {
+    Ok(open_hardware(name)?)
+}
+
+/// Opens a port as [`open`], of a device that is hardware, or is simulated as such.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_hardware(name: &str) -> Result<Arc<HardwarePort>> {
     let place = match parse(name)? {
         Place::Default => default::place()?,
         place => place,

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, Weak};
 
 use cosim::simulation::live::{LiveBus, LiveSimulation};
 use host_driver::nic::{Nic, NicConfig};
-use host_driver::sync::lock;
 use nic_model::Model;
 use nic_model::link::Faults;
+use port::sync::lock;
 
 use crate::error::Result;
 use crate::url::{Kind, SimOptions};

@@ -144,7 +144,7 @@ const _: () = {
 
 /// The descriptor of the header is the device's.
 const _: () = {
-    use nic_regs::desc;
+    use port::desc;
     assert!(desc::CONTROL_BYTES == 32 && desc::SEGMENT_BYTES == 16 && desc::ALIGNMENT == 64);
     assert!(desc::NEXT_OFFSET == 0 && desc::NEXT_HANDLE_OFFSET == 8);
     assert!(desc::SEG_COUNT_OFFSET == 12 && desc::CONTROL_OFFSET == 14);

@@ -1,13 +1,11 @@
 //! Handles: an index, the kind of object, and a generation. A handle is looked up and compared, never
 //! followed, so a stale or made-up one is found out.
 
-use core::array;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
-use host_driver::gate::Key;
-use host_driver::numbers::Numbers;
-use host_driver::sync::lock;
+use port::slab::Slab;
+use port::sync::lock;
 use vipl::VipReturn;
 
 /// What a program holds: `void *` in the header. Zero is none.
@@ -19,18 +17,11 @@ impl Handle {
     /// NULL.
     pub const NULL: Self = Self(0);
 
-    /// Place in the table.
-    #[must_use]
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 & ((1 << INDEX_BITS) - 1)
-    }
-
-    /// As the key of a VI's queues, if it can be one.
+    /// Number of its slot.
     #[must_use]
     #[inline(always)]
-    pub const fn key(self) -> Option<Key> {
-        Key::new(self.0)
+    pub const fn index(self) -> usize {
+        self.0 & ((1 << INDEX_BITS) - 1)
     }
 
     /// Whether it is NULL.
@@ -58,10 +49,7 @@ pub enum Kind {
 const INDEX_BITS: u32 = 16;
 const KIND_BITS: u32 = 8;
 const GENERATION_LSB: u32 = INDEX_BITS + KIND_BITS;
-/// Slots that are allocated together. They are never freed.
-const CHUNK: usize = 64;
-const CHUNKS: usize = 1024;
-const _: () = assert!(CHUNK * CHUNKS == 1 << INDEX_BITS && usize::BITS == 64);
+const _: () = assert!(Slab::<()>::LIMIT == 1 << INDEX_BITS && usize::BITS == 64);
 
 /// Two threads that use two objects write to no common cache line.
 #[derive(Debug)]
@@ -69,13 +57,13 @@ const _: () = assert!(CHUNK * CHUNKS == 1 << INDEX_BITS && usize::BITS == 64);
 struct Slot<T> {
     /// The handle that is good now, or 0.
     handle: AtomicUsize,
-    /// How many handles it has had: 40 bits never come round.
+    /// How many handles it has had: 40 bits never wrap around.
     generation: AtomicUsize,
     value: Mutex<Option<Arc<T>>>,
 }
 
-impl<T> Slot<T> {
-    const fn new() -> Self {
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
         let (handle, generation) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { handle, generation, value: Mutex::new(None) }
     }
@@ -85,25 +73,19 @@ impl<T> Slot<T> {
 #[derive(Debug)]
 pub struct Table<T> {
     kind: Kind,
-    chunks: [OnceLock<Box<[Slot<T>; CHUNK]>>; CHUNKS],
-    numbers: Numbers,
+    slots: Slab<Slot<T>>,
 }
 
 impl<T> Table<T> {
     /// An empty table.
     #[must_use]
     pub const fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            chunks: [const { OnceLock::new() }; CHUNKS],
-            numbers: Numbers::new(CHUNK * CHUNKS),
-        }
+        Self { kind, slots: Slab::new() }
     }
 
     /// The slot whose handle this is, or was a moment ago.
     fn slot(&self, handle: Handle) -> Option<&Slot<T>> {
-        let index = handle.index();
-        let slot = &self.chunks.get(index / CHUNK)?.get()?[index % CHUNK];
+        let slot = self.slots.get(handle.index())?;
         let good = handle.0 != 0 && slot.handle.load(Ordering::Acquire) == handle.0;
         good.then_some(slot)
     }
@@ -115,14 +97,14 @@ impl<T> Table<T> {
     pub fn get(&self, handle: Handle) -> Result<Arc<T>, VipReturn> {
         let slot = self.slot(handle).ok_or(VipReturn::InvalidParameter)?;
         let value = lock(&slot.value);
-        // It may have been given back, and even out again, meanwhile.
+        // The slot may have been released, and even taken again, meanwhile.
         if slot.handle.load(Ordering::Acquire) != handle.0 {
             return Err(VipReturn::InvalidParameter);
         }
         value.clone().ok_or(VipReturn::InvalidParameter)
     }
 
-    /// Does something short with what the handle stands for, which nobody can give back meanwhile.
+    /// Does something short with what the handle stands for, which nobody can remove meanwhile.
     ///
     /// # Errors
     /// As [`Table::get`].
@@ -135,7 +117,7 @@ impl<T> Table<T> {
         value.as_deref().map(f).ok_or(VipReturn::InvalidParameter)
     }
 
-    /// Gives out a handle. `make` gets it, and is called before anybody else can use it.
+    /// Makes a handle. `make` gets it, and is called before anybody else can use it.
     ///
     /// # Errors
     /// [`VipReturn::ErrorResource`] if there are too many; what `make` says.
@@ -143,12 +125,12 @@ impl<T> Table<T> {
         &self,
         make: impl FnOnce(Handle) -> Result<Arc<T>, VipReturn>,
     ) -> Result<Handle, VipReturn> {
-        let index = self.numbers.take().ok_or(VipReturn::ErrorResource)?;
+        let (index, _) = self.slots.take().ok_or(VipReturn::ErrorResource)?;
         let inserted = self.insert_at(index, make);
-        inserted.inspect_err(|_| self.numbers.give(index))
+        inserted.inspect_err(|_| self.slots.release(index))
     }
 
-    /// The same with an index that the caller chooses, which no object has; such a table gives out
+    /// The same with an index that the caller chooses, which no object has; such a table makes
     /// none itself.
     ///
     /// # Errors
@@ -158,19 +140,16 @@ impl<T> Table<T> {
         index: usize,
         make: impl FnOnce(Handle) -> Result<Arc<T>, VipReturn>,
     ) -> Result<Handle, VipReturn> {
-        let chunk = self.chunks.get(index / CHUNK).ok_or(VipReturn::ErrorResource)?;
-        let chunk = chunk.get_or_init(|| Box::new(array::from_fn(|_| Slot::new())));
-        let slot = &chunk[index % CHUNK];
+        let slot = self.slots.at(index).ok_or(VipReturn::ErrorResource)?;
         let generation = slot.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        // Generations count down, so that handles have their high bits set: they are keys.
-        let bits = index | (self.kind as usize) << INDEX_BITS | !generation << GENERATION_LSB;
+        let bits = index | (self.kind as usize) << INDEX_BITS | generation << GENERATION_LSB;
         let value = make(Handle(bits))?;
         *lock(&slot.value) = Some(value);
         slot.handle.store(bits, Ordering::Release);
         Ok(Handle(bits))
     }
 
-    /// Takes a handle back. Only one of several callers gets the object.
+    /// Removes a handle. Only one of several callers gets the object.
     ///
     /// # Errors
     /// As [`Table::get`].
@@ -183,7 +162,7 @@ impl<T> Table<T> {
         slot.handle.store(0, Ordering::Release);
         let object = value.take().ok_or(VipReturn::InvalidParameter);
         drop(value);
-        self.numbers.give(handle.index());
+        self.slots.release(handle.index());
         object
     }
 }

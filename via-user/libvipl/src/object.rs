@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use host_driver::sync::lock;
+use port::sync::lock;
 use vipl::{ConnectionRequest, Cq, Nic, Ptag, Region, Vi, VipReturn};
 
 use crate::handle::{Handle, Kind, Table};

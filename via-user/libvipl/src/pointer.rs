@@ -6,10 +6,8 @@
 #![expect(unsafe_code, reason = "reads and writes what programs point to")]
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
-use core::num::NonZero;
 use core::ptr::NonNull;
 
-use host_driver::gate::Key;
 use vipl::VipReturn;
 
 use crate::abi;
@@ -124,31 +122,12 @@ impl<T: Plain> Good<T> {
     }
 }
 
-impl Handle {
-    /// The handle as a key and a pointer, if they have a bit in common: then neither is NULL. Handles
-    /// have their high bits set, and pointers of programs some of these; if a pair has not, that
-    /// costs time only.
-    #[inline(always)]
-    pub(crate) fn key_and<T>(self, out: Out<T>) -> Option<(Key, Good<T>)> {
-        if self.0 & out.0.addr() == 0 {
-            return None;
-        }
-        // SAFETY: a bit of it is set.
-        let bits = unsafe { NonZero::new_unchecked(self.0) };
-        // SAFETY: not 0; and a handle is what the library gave out, or any bits but those of an
-        // address that it never shows.
-        let key = unsafe { Key::of_bits(bits) };
-        // SAFETY: a bit of it is set.
-        Some((key, Good(unsafe { NonNull::new_unchecked(out.0) })))
-    }
-}
-
 impl<T: Plain> Out<T> {
     /// It, if it is not NULL.
     ///
     /// # Errors
     /// As [`Out::check`].
-    #[inline]
+    #[inline(always)]
     pub fn good(self) -> Result<Good<T>, VipReturn> {
         NonNull::new(self.0).map(Good).ok_or(VipReturn::InvalidParameter)
     }

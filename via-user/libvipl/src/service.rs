@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use host_driver::process;
-use host_driver::sync::{lock, try_lock};
+use port::process;
+use port::sync::{lock, try_lock};
 
 use crate::guard::tell;
 use crate::object::NicObject;

@@ -1,10 +1,11 @@
 //! Ping-pong between two nodes on the behavioural model: `cargo run -p vipl --example ping_pong`.
 
+use host_driver::address::NodeAddress;
 use std::io::Write;
 
 use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
+use host_driver::HardwarePort;
 use host_driver::nic::{Nic as DriverNic, NicConfig};
-use host_driver::port::HardwarePort;
 use nic_model::Model;
 use nic_model::link::Wire;
 use vipl::{

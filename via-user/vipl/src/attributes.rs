@@ -1,8 +1,11 @@
 //! Attributes of NICs, VIs and memory; states of a VI.
 
-pub use nic_regs::vi::Reliability;
+pub use port::Reliability;
 
-use crate::memory::Ptag;
+/// A protection tag (`VIP_PROTECTION_HANDLE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[doc(alias = "VIP_PROTECTION_HANDLE")]
+pub struct Ptag(pub(crate) u16);
 
 /// `VIP_NIC_ATTRIBUTES`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +75,7 @@ impl ViAttributes {
     pub const fn new(reliability: Reliability, ptag: Ptag) -> Self {
         Self {
             reliability,
-            max_transfer_size: nic_regs::limits::MAX_TRANSFER_BYTES,
+            max_transfer_size: port::MAX_TRANSFER_BYTES,
             qos: 0,
             ptag,
             enable_rdma_write: false,
@@ -96,8 +99,8 @@ pub struct RemoteViAttributes {
     pub enable_rdma_read: bool,
 }
 
-impl From<host_driver::port::RemoteAttributes> for RemoteViAttributes {
-    fn from(a: host_driver::port::RemoteAttributes) -> Self {
+impl From<port::RemoteAttributes> for RemoteViAttributes {
+    fn from(a: port::RemoteAttributes) -> Self {
         Self {
             reliability: a.reliability,
             max_transfer_size: a.max_transfer,

@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use host_driver::dma::DmaMemory;
-use host_driver::sync::lock;
+use port::DmaMemory;
+use port::sync::lock;
 
 use crate::attributes::MemAttributes;
 use crate::descriptor::Segment;
 use crate::error::{Error, Result, VipReturn};
 use crate::memory::Region;
-use crate::nic::Nic;
+use crate::objects::Nic;
 
 /// Bounds of a cache. Leases that are not kept come on top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

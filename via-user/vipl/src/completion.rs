@@ -10,58 +10,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use host_driver::port::{Completed, CompletionQueue};
-use host_driver::sync::lock;
-use nic_regs::doorbell::Queue;
+use port::Queue;
+use port::sync::lock;
+use port::{Completed, CompletionQueue};
 
 use crate::error::{Result, VipReturn};
-use crate::nic::Nic;
-use crate::vi::{Announced, Vi, ViInner};
+use crate::objects::{Announced, Cq, CqEntry, CqInner, CqState, Nic, Vi, ViInner};
 use crate::waiting::Patience;
-
-/// A completion queue (`VIP_CQ_HANDLE`). Clones are the same queue.
-#[derive(Clone, Debug)]
-#[doc(alias = "VIP_CQ_HANDLE")]
-pub struct Cq {
-    inner: Arc<CqInner>,
-}
-
-#[derive(Debug)]
-pub(crate) struct CqInner {
-    number: u16,
-    state: Mutex<CqState>,
-    /// Held while the ring is changed; may be held across `relax`.
-    changing: Mutex<()>,
-    destroyed: AtomicBool,
-    /// Behind everything that has its bus, as in the port.
-    nic: Nic,
-}
-
-#[derive(Debug)]
-struct CqState {
-    ring: Arc<dyn CompletionQueue>,
-    /// Entries are counted from the statuses, not from the records.
-    recount: bool,
-    /// The record whose completions are being handed out.
-    current: Option<Completed>,
-    /// Records that come before those of the ring.
-    pending: VecDeque<Completed>,
-    vis: BTreeMap<u16, (Weak<ViInner>, Announced)>,
-    /// VIs that were looked at; they are not dropped under the lock.
-    looked_at: Vec<Vi>,
-}
-
-/// An entry of a completion queue: take the descriptor with [`Vi::done`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CqEntry {
-    /// The VI.
-    pub vi: Vi,
-    /// Which of its queues.
-    pub queue: Queue,
-}
 
 impl Nic {
     /// Creates a completion queue for at least `entries` completions.

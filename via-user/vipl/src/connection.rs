@@ -3,14 +3,12 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
-use host_driver::port::{
-    DISCRIMINATOR_MAX, HOST_ADDRESS_MAX, Incoming, NetAddress, Progress, RemoteAttributes,
-};
+use port::address::{DISCRIMINATOR_MAX, HOST_ADDRESS_MAX};
+use port::{Incoming, NetAddress, Progress, RemoteAttributes};
 
 use crate::attributes::{RemoteViAttributes, ViAttributes, ViState};
 use crate::error::{Error, Result, VipReturn};
-use crate::nic::Nic;
-use crate::vi::Vi;
+use crate::objects::{Nic, Vi};
 use crate::waiting::{Patience, nothing_to_arm};
 
 /// Longer than the port waits for a confirmation.
@@ -131,7 +129,7 @@ impl ConnectionRequest {
         vi.change(ViState::Idle, ViState::ConnectPending)?;
         if let Err(error) = self.nic.port().accept(&self.incoming, told(vi)) {
             vi.connect_failed(true)?;
-            let gone = matches!(error, host_driver::Error::NoSuch { .. }) || error.is_peer_down();
+            let gone = matches!(error, port::Error::NoSuch { .. } | port::Error::PeerDown(_));
             let code = if gone { VipReturn::Timeout } else { Error::from(error.clone()).code };
             return Err(Error { code, source: Some(error.into()) });
         }

@@ -1,16 +1,18 @@
 //! Descriptors: in registered memory, read and written in place.
 
-use nic_regs::desc::{
+use core::fmt;
+
+use port::desc::{
     CONTROL_BYTES, CONTROL_OFFSET, ControlSegment, DataSegment, IMMEDIATE_OFFSET, LENGTH_OFFSET,
     SEGMENT_BYTES, control, status,
 };
 
-use host_driver::dma::DmaMemory;
-use host_driver::work_queue::Slot;
+use port::DmaMemory;
+use port::work_queue::Slot;
 
 use crate::error::{Error, Result, VipReturn};
 
-/// A place or a size in a descriptor, from its `u64` in `nic_regs::desc`.
+/// A place or a size in a descriptor, from its `u64` in `port::desc`.
 #[expect(clippy::cast_possible_truncation, reason = "a descriptor is smaller than 64 KiB")]
 const fn place(bytes: u64) -> usize {
     bytes as usize
@@ -60,7 +62,7 @@ impl Status {
         self.0 & status::ERROR_MASK
     }
 
-    /// What was done, see [`nic_regs::desc::status`].
+    /// What was done, see [`port::desc::status`].
     #[must_use]
     pub const fn operation(self) -> u32 {
         self.0 & status::OP_MASK
@@ -73,8 +75,8 @@ impl Status {
     }
 }
 
-impl core::fmt::Debug for Status {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = [
             (status::DONE, "DONE"),
             (status::FORMAT_ERROR, "FORMAT_ERROR"),
@@ -254,3 +256,31 @@ impl Descriptor {
         u16::try_from(word >> 16).unwrap_or(0)
     }
 }
+
+/// Why `done` and `wait` gave no good descriptor.
+#[derive(Clone, Debug)]
+pub struct CompletionError {
+    /// [`VipReturn::NotDone`], [`VipReturn::Timeout`] or [`VipReturn::DescriptorError`];
+    /// [`VipReturn::InvalidParameter`] for a VI that is destroyed or whose NIC is closed.
+    pub code: VipReturn,
+    /// The descriptor that ended in error; None with `DescriptorError` means that nothing is
+    /// posted.
+    pub descriptor: Option<Descriptor>,
+}
+
+impl fmt::Display for CompletionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.descriptor {
+            Some(descriptor) => write!(f, "{}: status {:?}", self.code, descriptor.status()),
+            None if self.code == VipReturn::DescriptorError => {
+                write!(f, "{}: nothing is posted", self.code)
+            }
+            None => write!(f, "{}", self.code),
+        }
+    }
+}
+
+impl core::error::Error for CompletionError {}
+
+/// Result of taking a descriptor: the descriptor, done without error, or why not.
+pub type Completion = core::result::Result<Descriptor, CompletionError>;

@@ -1,12 +1,7 @@
-//! Return codes, asynchronous errors, the error callback.
+//! Return codes, and why functions fail.
 
 use core::fmt;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
-use crate::descriptor::Descriptor;
-use crate::names::HostsError;
-use crate::vi::Vi;
+use std::path::PathBuf;
 
 /// `VIP_RETURN`, with VIPL's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +91,7 @@ pub struct Error {
 pub enum Cause {
     /// What is below VIPL.
     #[error(transparent)]
-    Driver(#[from] host_driver::Error),
+    Port(#[from] port::Error),
     /// The file of the name service.
     #[error(transparent)]
     Hosts(#[from] HostsError),
@@ -111,45 +106,20 @@ impl From<VipReturn> for Error {
     }
 }
 
-impl From<host_driver::Error> for Error {
-    fn from(error: host_driver::Error) -> Self {
-        use host_driver::Error as E;
+impl From<port::Error> for Error {
+    fn from(error: port::Error) -> Self {
+        use port::Error as E;
         let code = match error {
             E::BadArgument { .. } | E::OutOfRange { .. } | E::NoSuch { .. } => {
                 VipReturn::InvalidParameter
             }
-            E::NotReachable { .. } | E::NoEcho { .. } => VipReturn::NotReachable,
+            E::NotReachable(_) => VipReturn::NotReachable,
             E::NotSupported { .. } => VipReturn::ErrorNotSupported,
             _ => VipReturn::ErrorResource,
         };
         Self { code, source: Some(error.into()) }
     }
 }
-
-/// Why `done` and `wait` gave no good descriptor.
-#[derive(Clone, Debug)]
-pub struct CompletionError {
-    /// [`VipReturn::NotDone`], [`VipReturn::Timeout`] or [`VipReturn::DescriptorError`];
-    /// [`VipReturn::InvalidParameter`] for a VI that is destroyed or whose NIC is closed.
-    pub code: VipReturn,
-    /// The descriptor that ended in error; None with `DescriptorError` means that nothing is
-    /// posted.
-    pub descriptor: Option<Descriptor>,
-}
-
-impl fmt::Display for CompletionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.descriptor {
-            Some(descriptor) => write!(f, "{}: status {:?}", self.code, descriptor.status()),
-            None if self.code == VipReturn::DescriptorError => {
-                write!(f, "{}: nothing is posted", self.code)
-            }
-            None => write!(f, "{}", self.code),
-        }
-    }
-}
-
-impl core::error::Error for CompletionError {}
 
 /// `VIP_ERROR_CODE`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -191,50 +161,20 @@ pub enum ResourceCode {
     Descriptor = 3,
 }
 
-/// `VIP_ERROR_DESCRIPTOR`: an asynchronous error.
-#[derive(Clone, Debug)]
-pub struct ErrorDescriptor {
-    /// The VI that it is about.
-    pub vi: Option<Vi>,
-    /// The descriptor that it is about. By now another thread may have taken it, and given its memory
-    /// back.
-    pub descriptor: Option<Descriptor>,
-    /// The operation that the descriptor's status names, as [`crate::Status::operation`]; 0 without
-    /// one.
-    pub operation: u32,
-    /// Kind of object.
-    pub resource: ResourceCode,
-    /// What happened.
-    pub code: ErrorCode,
+/// What is wrong with a hosts file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("hosts file {}{}: {problem}", .file.display(), .line.map(|n| format!(", line {n}")).unwrap_or_default())]
+pub struct HostsError {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1; None if it is the file as a whole.
+    pub line: Option<usize>,
+    /// What is wrong, and what would be right.
+    pub problem: String,
 }
 
-impl fmt::Display for ErrorDescriptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "asynchronous error {:?} on {:?}", self.code, self.resource)?;
-        if let Some(vi) = &self.vi {
-            write!(f, " {}", vi.number())?;
-        }
-        Ok(())
+impl From<HostsError> for Error {
+    fn from(error: HostsError) -> Self {
+        Self { code: VipReturn::ErrorNameService, source: Some(error.into()) }
     }
-}
-
-/// An error handler. It may not call functions that wait.
-pub type ErrorHandler = Arc<dyn Fn(&ErrorDescriptor) + Send + Sync>;
-
-static SINK: Mutex<fn(&str)> = Mutex::new(standard_error);
-
-fn standard_error(line: &str) {
-    // Nobody is left to tell if this fails.
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// Sets where the default error handler writes its lines (standard error at first).
-pub fn set_error_sink(sink: fn(&str)) {
-    *SINK.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = sink;
-}
-
-/// The error handler of a NIC without a callback: writes one line.
-pub(crate) fn default_handler(error: &ErrorDescriptor) {
-    let sink = *SINK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    sink(&format!("vipl: {error}"));
 }

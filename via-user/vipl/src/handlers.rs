@@ -1,28 +1,18 @@
 //! The handler of asynchronous errors, and which threads are in it: whoever takes it away, or what it
 //! is about, waits until it has returned.
 
+use std::io::Write;
 use std::sync::Mutex;
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use host_driver::bus::Wait;
-use host_driver::sync::lock;
+use port::Wait;
+use port::sync::lock;
 
-use crate::error::{ErrorDescriptor, ErrorHandler, default_handler};
-use crate::nic::Nic;
-use crate::vi::ViInner;
+use crate::objects::{ErrorDescriptor, ErrorHandler, Handlers, Nic, ViInner};
 
 /// How long a call waits for handlers that run in other threads. One of them may wait for what the
 /// caller holds, so the wait has a bound; in the computer's time, as handlers have.
 const SETTLE: Duration = Duration::from_secs(1);
-
-/// The handler of a NIC.
-#[derive(Default)]
-pub(crate) struct Handlers {
-    handler: Mutex<Option<ErrorHandler>>,
-    /// Who is in a handler, and the address of the VI that it is about, as a number.
-    running: Mutex<Vec<(ThreadId, Option<usize>)>>,
-}
 
 /// This thread is in a handler, until this goes, also by a panic.
 struct Running<'a>(&'a Handlers);
@@ -104,4 +94,22 @@ impl Nic {
             self.relax(Wait::bounded(what, 0));
         }
     }
+}
+
+static SINK: Mutex<fn(&str)> = Mutex::new(standard_error);
+
+fn standard_error(line: &str) {
+    // Nobody is left to tell if this fails.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Sets where the default error handler writes its lines (standard error at first).
+pub fn set_error_sink(sink: fn(&str)) {
+    *SINK.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = sink;
+}
+
+/// The error handler of a NIC without a callback: writes one line.
+pub(crate) fn default_handler(error: &ErrorDescriptor) {
+    let sink = *SINK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    sink(&format!("vipl: {error}"));
 }

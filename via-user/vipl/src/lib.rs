@@ -33,29 +33,23 @@ pub mod memory;
 pub mod names;
 pub mod nic;
 pub mod notify;
+mod objects;
 pub mod peer;
-pub mod place;
+pub mod queue_pair;
 pub mod transfer;
 pub mod vi;
 pub mod waiting;
 
 pub use attributes::{
-    MemAttributes, NicAttributes, Reliability, RemoteViAttributes, ViAttributes, ViQuery, ViState,
+    MemAttributes, NicAttributes, Ptag, Reliability, RemoteViAttributes, ViAttributes, ViQuery,
+    ViState,
 };
-pub use completion::{Cq, CqEntry};
 pub use connection::ConnectionRequest;
-pub use descriptor::{Descriptor, RemoteBuffer, Segment, Status};
-pub use error::{
-    Cause, CompletionError, Error, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Result,
-    VipReturn, set_error_sink,
-};
-pub use host_driver::dma::DmaMemory;
-pub use host_driver::port::NetAddress;
+pub use descriptor::{Completion, CompletionError, Descriptor, RemoteBuffer, Segment, Status};
+pub use error::{Cause, Error, ErrorCode, HostsError, ResourceCode, Result, VipReturn};
+pub use handlers::set_error_sink;
 pub use management::{AutoDiscoveryList, SMI_AUTODISCOVERY};
-pub use memory::{Ptag, Region};
-pub use names::HostsError;
-pub use nic::Nic;
-pub use nic_regs::doorbell::Queue;
-pub use transfer::{Completion, INFINITE};
-pub use vi::Vi;
-pub use waiting::Waiting;
+pub use memory::Region;
+pub use objects::{Cq, CqEntry, ErrorDescriptor, ErrorHandler, Nic, Vi, Waiting};
+pub use port::{DmaMemory, NetAddress, Queue};
+pub use transfer::INFINITE;

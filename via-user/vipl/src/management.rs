@@ -1,9 +1,9 @@
 //! System management: what the network knows of itself.
 
-use host_driver::port::NetAddress;
+use port::NetAddress;
 
 use crate::error::{Result, VipReturn};
-use crate::nic::Nic;
+use crate::objects::Nic;
 
 /// `VIP_SMI_AUTODISCOVERY`: which nodes there are.
 #[doc(alias = "VIP_SMI_AUTODISCOVERY")]

@@ -1,23 +1,18 @@
 //! Protection tags and registered memory.
 
-use host_driver::dma::DmaMemory;
-use host_driver::sync::lock;
-use host_driver::work_queue::Slot;
-use nic_regs::desc::ALIGNMENT;
-use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
+use port::DmaMemory;
+use port::desc::ALIGNMENT;
+use port::sync::lock;
+use port::work_queue::Slot;
+use port::{Handle, RdmaAccess};
 
-use crate::attributes::MemAttributes;
+use crate::attributes::{MemAttributes, Ptag};
 use crate::descriptor::{Descriptor, RemoteBuffer, Segment};
 use crate::error::{Result, VipReturn};
-use crate::nic::Nic;
+use crate::objects::Nic;
 
 /// The least that a descriptor takes, in bytes: two segments, used or not.
 const FRONT: usize = Descriptor::bytes(2);
-
-/// A protection tag (`VIP_PROTECTION_HANDLE`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[doc(alias = "VIP_PROTECTION_HANDLE")]
-pub struct Ptag(pub(crate) u16);
 
 /// Registered memory: the bytes and their handle. Clones are the same registration.
 #[derive(Clone, Debug)]
@@ -148,7 +143,7 @@ impl Nic {
     }
 
     /// What the NIC is told of these attributes, if it has what they ask for.
-    fn rights(&self, attributes: MemAttributes) -> Result<u8> {
+    fn rdma(&self, attributes: MemAttributes) -> Result<RdmaAccess> {
         let port = self.port().attributes();
         if attributes.enable_rdma_read && !port.rdma_read {
             return Err(VipReturn::InvalidRdmaRead.into());
@@ -156,9 +151,7 @@ impl Nic {
         if attributes.enable_rdma_write && !port.rdma_write {
             return Err(VipReturn::ErrorNotSupported.into());
         }
-        let write = if attributes.enable_rdma_write { RIGHT_RDMA_WRITE } else { 0 };
-        let read = if attributes.enable_rdma_read { RIGHT_RDMA_READ } else { 0 };
-        Ok(write | read)
+        Ok(RdmaAccess { write: attributes.enable_rdma_write, read: attributes.enable_rdma_read })
     }
 
     /// Registers memory.
@@ -169,9 +162,9 @@ impl Nic {
     #[doc(alias = "VipRegisterMem")]
     pub fn register_mem(&self, memory: &DmaMemory, attributes: MemAttributes) -> Result<Region> {
         self.check_open()?;
-        let rights = self.rights(attributes)?;
+        let rdma = self.rdma(attributes)?;
         self.use_tag(attributes.ptag)?;
-        let registered = self.inner().port.register(memory, attributes.ptag.0, rights);
+        let registered = self.inner().port.register(memory, attributes.ptag.0, rdma);
         let handle = registered.inspect_err(|_| self.release_tag(attributes.ptag))?;
         // The map keeps the memory alive while the NIC may touch it.
         lock(&self.inner().memory).insert(handle.0, (memory.clone(), attributes));
@@ -230,10 +223,10 @@ impl Nic {
     #[doc(alias = "VipSetMemAttributes")]
     pub fn set_mem_attributes(&self, region: &Region, attributes: MemAttributes) -> Result<()> {
         self.query_mem(region)?;
-        let rights = self.rights(attributes)?;
+        let rdma = self.rdma(attributes)?;
         self.use_tag(attributes.ptag)?;
         let port = self.port();
-        let set = port.set_region(region.handle, &region.memory, attributes.ptag.0, rights);
+        let set = port.set_region(region.handle, &region.memory, attributes.ptag.0, rdma);
         set.inspect_err(|_| self.release_tag(attributes.ptag))?;
         // Gone if another thread has deregistered it meanwhile; the old tag was given back then.
         let unused = match lock(&self.inner().memory).get_mut(&region.handle.0) {

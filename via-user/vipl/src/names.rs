@@ -26,15 +26,14 @@
 //! node. What the file says comes first.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use host_driver::port::{HOST_ADDRESS_MAX, NetAddress, node_address};
-use host_driver::sync::lock;
-use nic_regs::limits::PEER_COUNT;
+use port::NetAddress;
+use port::address::HOST_ADDRESS_MAX;
+use port::sync::lock;
 
-use crate::error::{Error, Result, VipReturn};
-use crate::nic::Nic;
+use crate::error::{HostsError, Result, VipReturn};
+use crate::objects::{Names, Nic};
 
 /// Variable that names the hosts file.
 pub const HOSTS_VARIABLE: &str = "VIADUCT_HOSTS";
@@ -45,31 +44,18 @@ const NAME_MAX: usize = 255;
 /// Longest hosts file, in bytes.
 const FILE_MAX: u64 = 1 << 20;
 
-/// What is wrong with a hosts file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("hosts file {}{}: {problem}", .file.display(), .line.map(|n| format!(", line {n}")).unwrap_or_default())]
-pub struct HostsError {
-    /// The file.
-    pub file: PathBuf,
-    /// The line, from 1; None if it is the file as a whole.
-    pub line: Option<usize>,
-    /// What is wrong, and what would be right.
-    pub problem: String,
-}
-
-/// Names and host addresses, in the order of the file.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Names(Vec<(String, Vec<u8>)>);
+/// Finds the host address of a node number.
+type Numbered<'a> = dyn Fn(u8) -> Option<Vec<u8>> + 'a;
 
 impl Names {
     /// Reads the lines of a hosts file.
-    fn parse(text: &str) -> core::result::Result<Self, (usize, String)> {
+    fn parse(text: &str, numbered: &Numbered<'_>) -> core::result::Result<Self, (usize, String)> {
         let mut names = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.split('#').next().unwrap_or_default();
             let mut words = line.split_ascii_whitespace();
             let Some(address) = words.next() else { continue };
-            let host = parse_address(address).map_err(|problem| (number, problem))?;
+            let host = parse_address(address, numbered).map_err(|problem| (number, problem))?;
             let before = names.len();
             for name in words {
                 let bad = name.len() > NAME_MAX || name.chars().any(char::is_control);
@@ -91,7 +77,7 @@ impl Names {
         Ok(Self(names))
     }
 
-    fn read(file: &Path) -> core::result::Result<Self, HostsError> {
+    fn read(file: &Path, numbered: &Numbered<'_>) -> core::result::Result<Self, HostsError> {
         let error = |line, problem| HostsError { file: file.to_owned(), line, problem };
         let io = |e: std::io::Error| error(None, format!("cannot be read: {e}"));
         let length = std::fs::metadata(file).map_err(io)?.len();
@@ -105,7 +91,7 @@ impl Names {
             let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
             error(Some(line), "is no UTF-8 text".to_owned())
         })?;
-        Self::parse(text).map_err(|(line, problem)| error(Some(line), problem))
+        Self::parse(text, numbered).map_err(|(line, problem)| error(Some(line), problem))
     }
 
     /// The addresses of a name, each once, in order.
@@ -125,22 +111,17 @@ impl Names {
 }
 
 /// A node number, or hex bytes with colons.
-fn parse_address(text: &str) -> core::result::Result<Vec<u8>, String> {
+fn parse_address(text: &str, numbered: &Numbered<'_>) -> core::result::Result<Vec<u8>, String> {
     let shown: String = text.chars().take(64).flat_map(char::escape_default).collect();
     let bad = |what: &str| {
         Err(format!(
-            "'{shown}' is no address: {what}; write a node number (0 to {}) or hex bytes like \
-             02:56:49:41:00:01",
-            PEER_COUNT - 1
+            "'{shown}' is no address: {what}; write a node number of this network or hex bytes \
+             like 02:56:49:41:00:01"
         ))
     };
     if !text.contains(':') {
-        return match text.parse::<u8>() {
-            Ok(node) if usize::from(node) < PEER_COUNT && !text.starts_with('+') => {
-                Ok(node_address(node).to_vec())
-            }
-            _ => bad("not a node number"),
-        };
+        let number = text.parse().ok().filter(|_| !text.starts_with('+'));
+        return number.and_then(numbered).map_or_else(|| bad("not a node number"), Ok);
     }
     let byte = |part: &str| {
         let hex = matches!(part.len(), 1 | 2) && part.chars().all(|c| c.is_ascii_hexdigit());
@@ -173,15 +154,6 @@ fn short_host_name() -> Option<String> {
     (!short.is_empty()).then(|| short.to_owned())
 }
 
-/// The node that `node7` names.
-fn named_node(name: &str) -> Option<u8> {
-    let (stem, digits) = name.split_at_checked("node".len())?;
-    let node = digits.parse().ok().filter(|node| usize::from(*node) < PEER_COUNT)?;
-    let mut plain = String::new();
-    write!(plain, "{node}").ok()?;
-    (stem.eq_ignore_ascii_case("node") && digits == plain).then_some(node)
-}
-
 impl Nic {
     /// Starts the name service, or starts it again with another file.
     ///
@@ -193,7 +165,8 @@ impl Nic {
         self.check_open()?;
         let file =
             hosts.map(Path::to_owned).or_else(|| default_file(|name| std::env::var_os(name)));
-        let names = file.map_or(Ok(Names::default()), |file| Names::read(&file));
+        let numbered = |number| self.port().host_of_number(number);
+        let names = file.map_or(Ok(Names::default()), |file| Names::read(&file, &numbered));
         *lock(&self.inner().names) = Some(names?);
         Ok(())
     }
@@ -214,7 +187,7 @@ impl Nic {
         let mut found = known.ok_or(VipReturn::ErrorNameService)?;
         let own = short_host_name().filter(|own| own.eq_ignore_ascii_case(name));
         let without_file = [
-            named_node(name).map(|node| node_address(node).to_vec()),
+            self.port().host_of_name(name),
             own.map(|_| self.port().attributes().host_address.clone()),
         ];
         for host in without_file.into_iter().flatten() {
@@ -248,8 +221,8 @@ impl Nic {
         if let Some(name) = own.then(short_host_name).flatten() {
             return Ok(name);
         }
-        let node = address.node().filter(|node| usize::from(*node) < PEER_COUNT);
-        node.map(|node| format!("node{node}")).ok_or_else(|| VipReturn::ErrorNameService.into())
+        let name = self.port().name_of_host(&address.host);
+        name.ok_or_else(|| VipReturn::ErrorNameService.into())
     }
 
     /// Ends the name service. Harmless if it was not started.
@@ -264,28 +237,26 @@ impl Nic {
     }
 }
 
-impl From<HostsError> for Error {
-    fn from(error: HostsError) -> Self {
-        Self { code: VipReturn::ErrorNameService, source: Some(error.into()) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn host(number: u8) -> Option<Vec<u8>> {
+        (number < 64).then(|| vec![2, b'V', b'I', b'A', 0, number])
+    }
 
     #[test]
     fn lines_are_read_and_comments_are_not() {
         let text = "# nothing\n\n 1\tleft Left.Example # more\r\n02:56:49:41:0:02 right\n2 right\n\
                     a:B:ff right";
-        let names = Names::parse(text).unwrap();
-        let (one, two) = (node_address(1).to_vec(), node_address(2).to_vec());
+        let names = Names::parse(text, &host).unwrap();
+        let (one, two) = (host(1).unwrap(), host(2).unwrap());
         assert_eq!(names.addresses("LEFT"), std::slice::from_ref(&one));
         assert_eq!(names.addresses("left.example"), std::slice::from_ref(&one));
         assert_eq!(names.addresses("right"), [two.clone(), vec![10, 11, 255]]);
         assert_eq!(names.addresses("more"), Vec::<Vec<u8>>::new());
         assert_eq!((names.name(&one), names.name(&two)), (Some("left"), Some("right")));
-        assert_eq!(Names::parse(""), Ok(Names::default()));
+        assert_eq!(Names::parse("", &host), Ok(Names::default()));
     }
 
     #[test]
@@ -307,7 +278,7 @@ mod tests {
             (bytes.as_str(), 1, "more than 16 bytes"),
         ];
         for (text, line, problem) in cases {
-            let error = Names::parse(text).unwrap_err();
+            let error = Names::parse(text, &host).unwrap_err();
             assert_eq!(error.0, line, "{text}");
             assert!(error.1.contains(problem), "{}", error.1);
         }
@@ -315,15 +286,15 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_read_are_named() {
-        let missing = Names::read(Path::new("no/such/hosts")).unwrap_err().to_string();
+        let missing = Names::read(Path::new("no/such/hosts"), &host).unwrap_err().to_string();
         assert!(missing.starts_with("hosts file no/such/hosts: cannot be read: "), "{missing}");
-        let folder = Names::read(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap_err();
+        let folder = Names::read(Path::new(env!("CARGO_MANIFEST_DIR")), &host).unwrap_err();
         assert_eq!(folder.line, None);
         let file = std::env::temp_dir().join(format!("viaduct-hosts-{}", std::process::id()));
         std::fs::write(&file, b"1 a\n2 \xff").unwrap();
-        let text = Names::read(&file).unwrap_err();
+        let text = Names::read(&file, &host).unwrap_err();
         std::fs::write(&file, b"1 a\n\n7").unwrap();
-        let named = Names::read(&file).unwrap_err().to_string();
+        let named = Names::read(&file, &host).unwrap_err().to_string();
         std::fs::remove_file(&file).unwrap();
         assert_eq!((text.line, text.problem.as_str()), (Some(2), "is no UTF-8 text"));
         assert!(named.contains(", line 3: '7' has no name"), "{named}");
@@ -357,13 +328,5 @@ mod tests {
         assert_eq!(file(&set).as_deref(), Some(asked));
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(file(&[("HOME", &folder)]), system);
-    }
-
-    #[test]
-    fn node_names_are_exact() {
-        assert_eq!([named_node("node0"), named_node("NODE63")], [Some(0), Some(63)]);
-        for bad in ["node", "node64", "node01", "node+1", "nodé", "ode1", "node1 ", "ノード1"] {
-            assert_eq!(named_node(bad), None, "{bad}");
-        }
     }
 }

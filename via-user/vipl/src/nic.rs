@@ -1,55 +1,19 @@
 //! NICs: open, query, errors; and what their VIs share.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use host_driver::bus::Wait;
-use host_driver::dma::DmaMemory;
-use host_driver::port::{CompletionQueue, DISCRIMINATOR_MAX, PortEvent, ViPort};
-use host_driver::sync::{lock, try_lock};
+use port::Wait;
+use port::address::DISCRIMINATOR_MAX;
+use port::sync::{lock, try_lock};
+use port::{PortEvent, ViPort};
 
-use crate::attributes::{MemAttributes, NicAttributes, Reliability};
-use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
-use crate::handlers::Handlers;
-use crate::names::Names;
-use crate::notify::Notifier;
-use crate::vi::{Vi, ViInner};
-use crate::waiting::Waiting;
+use crate::attributes::{NicAttributes, Reliability};
+use crate::error::{ErrorCode, ResourceCode, Result, VipReturn};
+use crate::objects::{ErrorDescriptor, Handlers, Nic, NicInner, Notifier, Vi, ViInner, Waiting};
 
 /// Most descriptors posted on one queue.
 pub(crate) const DESCRIPTORS_PER_QUEUE: usize = 1024;
-
-/// An open NIC (`VIP_NIC_HANDLE`). Clones are the same handle.
-#[derive(Clone, Debug)]
-#[doc(alias = "VIP_NIC_HANDLE")]
-pub struct Nic {
-    inner: Arc<NicInner>,
-}
-
-pub(crate) struct NicInner {
-    /// Tags and how many VIs and registrations use each.
-    pub(crate) tags: Mutex<BTreeMap<u16, u32>>,
-    pub(crate) memory: Mutex<BTreeMap<u32, (DmaMemory, MemAttributes)>>,
-    pub(crate) vis: Mutex<BTreeMap<u16, Weak<ViInner>>>,
-    /// VIs that may have a connection with a peer under way.
-    pub(crate) peering: Mutex<Vec<Weak<ViInner>>>,
-    /// How many there are, readable without the lock.
-    pub(crate) peering_count: AtomicUsize,
-    /// The name service, if it was started.
-    pub(crate) names: Mutex<Option<Names>>,
-    pub(crate) notifier: Arc<Notifier>,
-    pub(crate) waiting: Waiting,
-    /// The completion queue of work queues that have none of the program's.
-    pub(crate) own_queue: Mutex<Option<Arc<dyn CompletionQueue>>>,
-    /// Held while it is made; may be held across `relax`.
-    pub(crate) making_own_queue: Mutex<()>,
-    pub(crate) handlers: Handlers,
-    lost: AtomicBool,
-    closed: AtomicBool,
-    /// Behind everything that has its bus.
-    pub(crate) port: Arc<dyn ViPort>,
-}
 
 impl core::fmt::Debug for NicInner {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -1,30 +1,20 @@
 //! Notify: handlers that the library calls when something is done.
 //!
-//! One thread for each open NIC calls them, started by the first request. While no request is left
-//! it has no place on the bus and waits for the next one, so in the simulated world it has turns only
-//! when there is something to wait for. It ends with the NIC.
+//! One thread for each open NIC calls them. It runs while there are requests.
 
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
-use std::thread::ThreadId;
+use std::sync::{Arc, Weak};
 
-use host_driver::bus::ThreadSeat;
-use host_driver::sync::lock;
-use nic_regs::doorbell::Queue;
+use port::Queue;
+use port::sync::lock;
 
-use crate::completion::{Cq, CqEntry, CqInner};
+use crate::descriptor::Completion;
 use crate::error::{Result, VipReturn};
-use crate::nic::{Nic, NicInner};
-use crate::transfer::Completion;
-use crate::vi::{Vi, ViInner};
+use crate::objects::{
+    Cq, CqEntry, CqInner, Nic, NicInner, Notifier, NotifierState, Request, Vi, ViInner,
+};
 use crate::waiting::Patience;
-
-/// What a request waits for, and whom it calls.
-enum Request {
-    Work { vi: Weak<ViInner>, queue: Queue, handler: Box<dyn FnOnce(Completion) + Send> },
-    Entry { cq: Weak<CqInner>, handler: Box<dyn FnOnce(CqEntry) + Send> },
-}
 
 /// Names what a request waits for: an address that is used as a number, and a queue.
 type Key = (usize, usize);
@@ -75,36 +65,13 @@ enum Taken {
     Entry(CqEntry),
 }
 
-#[derive(Default)]
-struct State {
-    requests: Vec<Request>,
-    /// The thread has been started.
-    started: bool,
-    /// The thread is serving requests, or about to.
-    serving: bool,
-    /// Its place on the bus, to be taken.
-    seat: Option<Box<dyn ThreadSeat>>,
-    /// The thread, and the process that it is in: a child after fork does not have it.
-    thread: Option<(u32, ThreadId)>,
-    /// The source whose handler runs, by its address.
-    calling: Option<usize>,
-    stopped: bool,
-}
-
-impl State {
+impl NotifierState {
     /// Whether no other thread can be in a handler: this one is the thread, or that is in another
     /// process.
     fn is_alone(&self) -> bool {
         let own = std::thread::current().id();
         self.thread.is_some_and(|(id, thread)| thread == own || id != std::process::id())
     }
-}
-
-/// The requests of a NIC and their thread.
-#[derive(Default)]
-pub(crate) struct Notifier {
-    state: Mutex<State>,
-    changed: Condvar,
 }
 
 impl Notifier {
@@ -154,7 +121,6 @@ impl Notifier {
             core::mem::take(&mut state.requests)
         };
         drop(forgotten);
-        self.changed.notify_all();
     }
 
     /// Whether nothing is left to do; then the thread has stopped serving.
@@ -246,20 +212,7 @@ impl Notifier {
     fn run(&self, nic: &Weak<NicInner>) {
         let own = (std::process::id(), std::thread::current().id());
         lock(&self.state).thread = Some(own);
-        while let Some(seat) = self.next_seat() {
-            seat.run(&mut || self.serve(nic));
-        }
-    }
-
-    fn next_seat(&self) -> Option<Box<dyn ThreadSeat>> {
-        let mut state = lock(&self.state);
-        loop {
-            let seat = state.seat.take();
-            if seat.is_some() || state.stopped {
-                return seat;
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.serve(nic);
     }
 }
 
@@ -275,21 +228,15 @@ impl Nic {
         let mut state = lock(&notifier.state);
         state.requests.push(request);
         if !state.serving {
-            state.serving = true;
-            state.seat = Some(self.port().thread_seat("notify"));
-            notifier.changed.notify_all();
-        }
-        if !state.started {
             let (shared, nic) = (Arc::clone(notifier), Arc::downgrade(self.inner_arc()));
-            let thread = std::thread::Builder::new().name("vipl notify".to_owned());
-            if thread.spawn(move || shared.run(&nic)).is_err() {
-                let (request, seat) = (state.requests.pop(), state.seat.take());
-                state.serving = false;
+            let thread = self.port().spawn("vipl notify", Box::new(move || shared.run(&nic)));
+            if let Err(error) = thread {
+                let request = state.requests.pop();
                 drop(state);
-                drop((request, seat));
-                return Err(VipReturn::ErrorResource.into());
+                drop(request);
+                return Err(error.into());
             }
-            state.started = true;
+            state.serving = true;
         }
         drop(state);
         // The thread may sleep for other requests.

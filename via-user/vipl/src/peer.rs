@@ -9,24 +9,14 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::{Arc, Weak};
 
-use host_driver::port::{NetAddress, Progress};
-use host_driver::sync::{lock, try_lock};
+use port::sync::{lock, try_lock};
+use port::{NetAddress, Progress};
 
 use crate::attributes::RemoteViAttributes;
 use crate::connection::{check, mismatch, told};
 use crate::error::{Error, Result, VipReturn};
-use crate::nic::Nic;
-use crate::vi::{Vi, ViInner};
+use crate::objects::{Nic, Peering, Vi, ViInner};
 use crate::waiting::{Patience, nothing_to_arm};
-
-/// A connection with a peer.
-#[derive(Debug)]
-pub(crate) enum Peering {
-    /// Under way, as this request of the port.
-    Pending { request: u32, local: NetAddress, remote: NetAddress, ends_at: u64 },
-    /// Over; the program has not asked since.
-    Ended(Result<RemoteViAttributes>),
-}
 
 impl Peering {
     /// The port's request, while it is under way.

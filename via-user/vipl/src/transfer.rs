@@ -2,47 +2,22 @@
 
 use core::time::Duration;
 
-use host_driver::bus::Wait;
-use host_driver::dma::DmaMemory;
-use host_driver::sync::lock;
-use host_driver::work_queue::{Head, Inline};
-use nic_regs::doorbell::{Queue, Token};
-use nic_regs::tpt::Handle;
+use port::DmaMemory;
+use port::Handle;
+use port::Queue;
+use port::sync::lock;
+use port::work_queue::Head;
 
 use crate::attributes::ViState;
-use crate::descriptor::{Descriptor, Status};
-use crate::error::{CompletionError, Result, VipReturn};
+use crate::descriptor::{Completion, CompletionError, Descriptor, Status};
+use crate::error::{Result, VipReturn};
 use crate::memory::Region;
-use crate::nic::Nic;
-use crate::vi::Vi;
+use crate::objects::Vi;
 use crate::waiting::Patience;
 
 /// A wait without end (`VIP_INFINITE`).
 #[doc(alias = "VIP_INFINITE")]
 pub const INFINITE: Duration = Duration::MAX;
-
-/// Time at which a wait is over.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline(Option<u64>);
-
-impl Deadline {
-    pub(crate) fn after(nic: &Nic, timeout: Duration) -> Self {
-        let ns = u64::try_from(timeout.as_nanos()).ok();
-        Self(ns.and_then(|ns| nic.port().now_ns().checked_add(ns)))
-    }
-
-    pub(crate) const fn wait(self, what: &'static str, index: u32) -> Wait {
-        Wait { what, index, bounded: self.0.is_some() }
-    }
-
-    /// Nanoseconds that are left, at most `slice`.
-    pub(crate) fn left(self, nic: &Nic, slice: u64) -> u64 {
-        self.0.map_or(slice, |end| end.saturating_sub(nic.port().now_ns()).min(slice))
-    }
-}
-
-/// Result of taking a descriptor: the descriptor, done without error, or why not.
-pub type Completion = core::result::Result<Descriptor, CompletionError>;
 
 const fn nothing(code: VipReturn) -> Completion {
     Err(CompletionError { code, descriptor: None })
@@ -77,7 +52,7 @@ impl Vi {
         loop {
             let mut work = self.side(queue).lock();
             if self.gives_to_nic(queue) {
-                return Ok(work.post(descriptor.slot(), &self.find(), self.ring())?);
+                return Ok(work.post_slot(descriptor.slot(), &self.find())?);
             }
             drop(work);
             if self.is_gone() {
@@ -123,14 +98,6 @@ impl Vi {
         |handle| self.nic().find(self.tag(), handle)
     }
 
-    fn ring(&self) -> impl FnOnce(Token, Option<&Inline>) {
-        let port = self.nic().port();
-        move |token, inline| match inline {
-            Some(inline) => port.post_with(token, inline.data(), inline.immediate),
-            None => port.post(token),
-        }
-    }
-
     /// Posts the descriptor that the program has written at a virtual address, in the memory that
     /// the handle names; it need not have a [`Descriptor`] for it.
     ///
@@ -141,10 +108,7 @@ impl Vi {
         let handle = Handle(handle);
         let mut work = self.side(queue).lock();
         if self.state() == ViState::Connected {
-            let ring = self.ring();
-            let ring = |bits, inline: Option<&Inline>| ring(Token::from_bits(bits), inline);
-            work.post_at(address, handle, &self.find(), ring)?;
-            return Ok(());
+            return Ok(work.post_finding(address, handle, 0, &self.find())?);
         }
         drop(work);
         let (memory, _) = self.find()(handle).ok_or(VipReturn::InvalidParameter)?;

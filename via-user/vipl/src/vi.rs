@@ -13,34 +13,22 @@
 
 mod create;
 
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use core::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
-use host_driver::bus::Wait;
-use host_driver::gate::Key;
-use host_driver::port::ViStopped;
-use host_driver::sync::lock;
-use host_driver::work_queue::{GatedQueue, WorkGuard};
-use nic_regs::desc::status;
-use nic_regs::doorbell::Queue;
-use nic_regs::tpt::Handle;
-use nic_regs::vi::StopReason;
+use port::Handle;
+use port::Queue;
+use port::Wait;
+use port::desc::status;
+use port::lock::Guard;
+use port::sync::lock;
+use port::work_queue::WorkQueue;
+use port::{StopReason, ViStopped};
 
-use crate::attributes::{ViAttributes, ViQuery, ViState};
-use crate::completion::Cq;
+use crate::attributes::{Ptag, ViAttributes, ViQuery, ViState};
 use crate::descriptor::{Descriptor, Status};
-use crate::error::{ErrorCode, ErrorDescriptor, ResourceCode, Result, VipReturn};
-use crate::memory::Ptag;
-use crate::nic::Nic;
-use crate::peer::Peering;
-use crate::place::Place;
-
-/// A virtual interface (`VIP_VI_HANDLE`). Clones are the same VI; the last one destroys it.
-#[derive(Clone)]
-#[doc(alias = "VIP_VI_HANDLE")]
-pub struct Vi {
-    inner: Arc<ViInner>,
-}
+use crate::error::{ErrorCode, ResourceCode, Result, VipReturn};
+use crate::objects::{Cq, ErrorDescriptor, Nic, Peering, Side, Vi, ViInner};
 
 /// Bound of what sets a connection up and was told to give up: longer than all its steps.
 const ABANDON_NS: u64 = 1_000_000_000;
@@ -48,24 +36,10 @@ const ABANDON_NS: u64 = 1_000_000_000;
 /// State of a VI that was destroyed, or whose NIC was closed.
 const GONE: u8 = 4;
 
-/// One work queue with its lock and its completion queue.
-#[derive(Debug)]
-pub(crate) struct Side {
-    pub(crate) queue: &'static GatedQueue,
-    pub(crate) cq: Option<Cq>,
-    /// Held from when software has completed descriptors until its completion queue knows.
-    pub(crate) telling: Mutex<()>,
-    /// Number of the completion queue that the NIC tells: the program's or the library's.
-    told: Option<u16>,
-}
-
 impl Side {
     /// Takes the lock of the work queue.
-    ///
-    /// # Panics
-    /// If the place has none.
-    pub(crate) fn lock(&self) -> WorkGuard<'static> {
-        self.queue.lock().expect("the VI has its place")
+    pub(crate) fn lock(&self) -> Guard<'static, WorkQueue> {
+        self.queue.lock()
     }
 
     /// Has the next completion wake sleepers. False if it cannot.
@@ -75,33 +49,6 @@ impl Side {
             None => self.told.is_some() && nic.arm_own_queue(),
         }
     }
-}
-
-/// Completions of a VI's queues that its completion queues were told of.
-pub(crate) type Announced = Arc<[AtomicU64; 2]>;
-
-pub(crate) struct ViInner {
-    number: u16,
-    attributes: Mutex<ViAttributes>,
-    /// The protection tag of the attributes, for posting.
-    tag: AtomicU16,
-    /// A [`ViState`], or [`GONE`].
-    state: AtomicU8,
-    sides: [Side; 2],
-    /// Where the work queues of both sides are.
-    place: Place,
-    announced: Announced,
-    /// Held while the connection is taken down; may be held across `relax`.
-    teardown: Mutex<()>,
-    /// The NIC stopped the VI before the connection was known here.
-    early_stop: Mutex<Option<ViStopped>>,
-    user_data: AtomicU64,
-    /// Whoever sets a connection up is to give up.
-    abandoned: AtomicBool,
-    /// A connection with a peer that is being set up; may be held across `relax`.
-    pub(crate) peering: Mutex<Option<Peering>>,
-    /// Behind everything that has its bus, as in the port.
-    pub(crate) nic: Nic,
 }
 
 impl core::fmt::Debug for Vi {
@@ -156,7 +103,7 @@ impl ViInner {
     }
 
     /// The VI is not to be used any more, and what is posted not to be looked at.
-    fn bury(&self) {
+    fn tear_down(&self) {
         let mut queues = self.sides.each_ref().map(|side| side.lock());
         for work in &mut queues {
             work.set_open(false);
@@ -164,8 +111,8 @@ impl ViInner {
         }
         self.state.store(GONE, Ordering::Release);
         drop(queues);
-        // Who knows the place is sent the long way, which tells.
-        self.place.set_key(None);
+        // A program in C that still has the handle is refused.
+        self.slot.set_handle(None);
     }
 
     /// Puts completions that software made into the completion queue.
@@ -268,19 +215,19 @@ impl Vi {
         }
     }
 
-    /// Number of the place of its work queues, see [`crate::place`]; no other VI has it as long as
-    /// this one is there.
+    /// Number of its queue-pair slot, see [`crate::queue_pair`]; no other VI has it while this one
+    /// exists.
     #[must_use]
-    pub fn place(&self) -> usize {
-        self.inner.place.number()
+    pub fn slot(&self) -> usize {
+        self.inner.slot.number()
     }
 
-    /// Lets whoever knows `key` use the work queues by their place.
-    pub fn set_key(&self, key: Key) {
-        self.inner.place.set_key(Some(key));
+    /// Sets the handle by which a program in C names the VI.
+    pub fn set_handle(&self, handle: usize) {
+        self.inner.slot.set_handle(Some(handle));
     }
 
-    fn queues(&self) -> [WorkGuard<'_>; 2] {
+    fn queues(&self) -> [Guard<'_, WorkQueue>; 2] {
         [self.side(Queue::Send).lock(), self.side(Queue::Recv).lock()]
     }
 
@@ -355,7 +302,7 @@ impl Vi {
             lock(&self.inner.early_stop).take();
             self.inner.settle(Queue::Recv);
         }
-        self.side(Queue::Recv).lock().repost(|token| self.nic().port().post(token));
+        self.side(Queue::Recv).lock().repost();
         result
     }
 
@@ -411,27 +358,24 @@ impl Vi {
         nic.port().wake();
         drop(teardown);
         let (code, resource) = match stopped.reason {
-            StopReason::Refused | StopReason::PeerDown | StopReason::Disconnected => {
+            StopReason::Disconnected | StopReason::ConnectionLost => {
                 (ErrorCode::ConnectionLost, ResourceCode::Vi)
             }
-            StopReason::ReceiveEmpty => (ErrorCode::ReceiveQueueEmpty, ResourceCode::Vi),
-            StopReason::Descriptor | StopReason::HostRead => {
+            StopReason::ReceiveQueueEmpty => (ErrorCode::ReceiveQueueEmpty, ResourceCode::Vi),
+            StopReason::DescriptorUnreachable => {
                 (ErrorCode::PostDescriptor, ResourceCode::Descriptor)
             }
             // The peer did what it may not; on the send queue it is the descriptor's own status.
-            StopReason::RdmaWrite if stopped.queue == Queue::Recv => {
+            StopReason::RdmaWriteRefused if stopped.queue == Queue::Recv => {
                 (ErrorCode::RdmaWriteProtection, ResourceCode::Vi)
             }
-            StopReason::RdmaRead if stopped.queue == Queue::Recv => {
+            StopReason::RdmaReadRefused if stopped.queue == Queue::Recv => {
                 (ErrorCode::RdmaReadProtection, ResourceCode::Vi)
             }
-            // The descriptor's own status tells.
-            StopReason::None
-            | StopReason::Format
-            | StopReason::Protection
-            | StopReason::Length
-            | StopReason::RdmaWrite
-            | StopReason::RdmaRead => return,
+            // The descriptor's own status says what happened.
+            StopReason::DescriptorError
+            | StopReason::RdmaWriteRefused
+            | StopReason::RdmaReadRefused => return,
         };
         let [send, recv] = flushed;
         let first = if stopped.queue == Queue::Send { send } else { recv };
@@ -515,7 +459,7 @@ impl Vi {
         if destroyed.is_none() {
             return Err(VipReturn::InvalidParameter.into());
         }
-        self.inner.bury();
+        self.inner.tear_down();
         self.inner.forget_notify();
         let nic = self.nic();
         nic.settle_notifier(|notifier| notifier.is_done_with_vi(&self.inner));
@@ -527,7 +471,7 @@ impl Vi {
     /// nobody looks at what is posted afterwards: it is the program's again.
     pub(crate) fn close(&self) {
         let _teardown = self.nic().lock_relaxed(&self.inner.teardown, "a VI's teardown");
-        self.inner.bury();
+        self.inner.tear_down();
     }
 }
 

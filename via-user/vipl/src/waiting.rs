@@ -7,12 +7,11 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use host_driver::bus::Wait;
-use host_driver::port::CompletionQueue;
-use host_driver::sync::lock;
+use port::CompletionQueue;
+use port::Wait;
+use port::sync::lock;
 
-use crate::nic::Nic;
-use crate::transfer::Deadline;
+use crate::objects::{Nic, Waiting};
 
 /// Variable that says how long waits poll, for [`Waiting::from_environment`].
 pub const SPIN_VARIABLE: &str = "VIADUCT_SPIN_US";
@@ -20,19 +19,6 @@ pub const SPIN_VARIABLE: &str = "VIADUCT_SPIN_US";
 const SPIN: Duration = Duration::from_micros(50);
 /// Entries of the library's own completion queue. What it cannot take the NIC puts off.
 const OWN_ENTRIES: u32 = 64;
-
-/// How the waiting functions of a NIC wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
-    /// They poll, always: least latency, and a processor each. Completions cause no events that
-    /// nobody asked for.
-    Poll,
-    /// They poll for so long, and then sleep until the NIC wakes them.
-    Sleep {
-        /// How long they poll; zero sleeps at once.
-        after: Duration,
-    },
-}
 
 impl Default for Waiting {
     fn default() -> Self {
@@ -87,6 +73,26 @@ impl Nic {
         while queue.poll().is_some() {}
         queue.arm();
         true
+    }
+}
+
+/// Time at which a wait is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<u64>);
+
+impl Deadline {
+    pub(crate) fn after(nic: &Nic, timeout: Duration) -> Self {
+        let ns = u64::try_from(timeout.as_nanos()).ok();
+        Self(ns.and_then(|ns| nic.port().now_ns().checked_add(ns)))
+    }
+
+    pub(crate) const fn wait(self, what: &'static str, index: u32) -> Wait {
+        Wait { what, index, bounded: self.0.is_some() }
+    }
+
+    /// Nanoseconds that are left, at most `slice`.
+    pub(crate) fn left(self, nic: &Nic, slice: u64) -> u64 {
+        self.0.map_or(slice, |end| end.saturating_sub(nic.port().now_ns()).min(slice))
     }
 }
 

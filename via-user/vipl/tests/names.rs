@@ -2,6 +2,7 @@
 
 mod common;
 
+use host_driver::address::NodeAddress;
 use vipl::{Cause, NetAddress, VipReturn};
 
 #[test]

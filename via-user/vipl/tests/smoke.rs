@@ -2,12 +2,13 @@
 //! `tests`, where each scenario runs on every kind of device.
 
 use cosim::simulation::SimulatedDevice;
+use host_driver::address::NodeAddress;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
+use host_driver::HardwarePort;
 use host_driver::nic::{Nic as DriverNic, NicConfig};
-use host_driver::port::HardwarePort;
 use nic_model::Model;
 use nic_model::link::Wire;
 use vipl::{DmaMemory, MemAttributes, NetAddress, Nic, Reliability, ViAttributes, ViState};

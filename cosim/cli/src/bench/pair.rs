@@ -17,18 +17,21 @@ use cosim::probe::{Probe, Record};
 use cosim::root_complex::HostSettings;
 use cosim::simulation::SimulatedDevice;
 use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
-use host_driver::dma::DmaMemory;
+use host_driver::HardwarePort;
 use host_driver::error::Error;
 use host_driver::nic::{Capabilities, Nic, NicConfig};
-use host_driver::port::{CompletionQueue, HardwarePort, PortVi, ViPort};
-use host_driver::work_queue::{Head, Slot, WorkQueue};
 use nic_model::link::Wire;
 use nic_regs::admin::{Opcode, PeerState};
 use nic_regs::desc::{ALIGNMENT, CONTROL_BYTES, ControlSegment, DataSegment, control, status};
 use nic_regs::doorbell::{PUSH_DATA_BYTES, PUSH_WORDS, Queue};
 use nic_regs::limits::{CREDITS_MAX, MAX_TRANSFER_BYTES};
-use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID};
+use nic_regs::tpt::Handle;
 use nic_regs::vi::{Reliability, rdma};
+use port::doorbell::InlineData;
+use port::work_queue::{Head, Slot, WorkQueue, WorkQueueConfig};
+use port::{
+    CompletionOps, CompletionQueue, DmaMemory, Doorbell, MemoryOps, RdmaAccess, ViOps, ViSettings,
+};
 use std::sync::Arc;
 
 /// Node numbers.
@@ -120,6 +123,8 @@ pub(crate) struct Vi {
     pub(crate) number: u16,
     send: WorkQueue,
     recv: WorkQueue,
+    /// Rung with data, whether or not the queue is idle.
+    push: Doorbell,
 }
 
 impl Vi {
@@ -178,8 +183,7 @@ impl End {
             (0..DATA_BYTES).map(|i| (i * 7 + i / 251 + node).to_le_bytes()[0]).collect();
         memory.copy_from(DESCRIPTORS * DESCRIPTOR_BYTES, &data);
         let tag = port.create_tag()?;
-        let rights = RIGHT_VALID | RIGHT_RDMA_WRITE | RIGHT_RDMA_READ;
-        let handle = port.register(&memory, tag, rights)?;
+        let handle = port.register(&memory, tag, RdmaAccess { write: true, read: true })?;
         let (next_descriptor, used) = (0, [0; 2]);
         let (vis, queue) = (Vec::new(), None);
         let end = Self { driver, probe, vis, port, queue, memory, handle, next_descriptor, used };
@@ -192,18 +196,25 @@ impl End {
         }
         let queue = self.queue.as_ref().map(|queue| queue.number());
         for _ in 0..setup.vis.min(self.driver.capabilities().vis.into()) {
-            let number = self.port.create_vi(PortVi {
+            let number = self.port.create_vi(ViSettings {
                 reliability: Reliability::Delivery,
                 tag,
                 max_transfer: MAX_TRANSFER_BYTES,
                 send_queue: queue,
                 recv_queue: queue,
-                rdma_write: self.driver.capabilities().rdma_write,
-                rdma_read: self.driver.capabilities().rdma_read,
+                rdma: RdmaAccess {
+                    write: self.driver.capabilities().rdma_write,
+                    read: self.driver.capabilities().rdma_read,
+                },
             })?;
-            let work = |queue| WorkQueue::new(number, queue, DESCRIPTORS, u8::MAX, false);
+            let work = |queue| {
+                let doorbell = self.port.doorbell(number, queue);
+                let (limit, operations, push) = (DESCRIPTORS, u8::MAX, false);
+                WorkQueue::new(WorkQueueConfig { queue, limit, operations, push, doorbell })
+            };
             let (send, recv) = (work(Queue::Send), work(Queue::Recv));
-            self.vis.push(Vi { number, send, recv });
+            let push = self.port.doorbell(number, Queue::Send);
+            self.vis.push(Vi { number, send, recv, push });
         }
         Ok(())
     }
@@ -245,15 +256,14 @@ impl End {
     /// Posts a send.
     pub(crate) fn send(&mut self, vi: usize, bytes: usize, form: Form) -> Result<(), Error> {
         let (slot, data) = self.slot(Queue::Send, bytes, None)?;
-        let port = &self.port;
         let data = match form {
-            Form::Push if bytes <= PUSH_DATA_BYTES => Some(self.memory.to_vec(data, bytes)),
-            _ => None,
+            Form::Push => InlineData::new(&self.memory.to_vec(data, bytes), None),
+            Form::Token => None,
         };
-        self.vis[vi].queue(Queue::Send).post(&slot, &|_| None, |token, _| match &data {
-            Some(data) => port.post_with(token, data, None),
-            None => port.post(token),
-        })
+        let vi = &mut self.vis[vi];
+        let post = vi.send.enter_slot(&slot)?;
+        vi.push.ring(&post, data.as_ref());
+        Ok(())
     }
 
     /// Posts a receive.
@@ -263,8 +273,7 @@ impl End {
 
     fn post(&mut self, vi: usize, queue: Queue, bytes: usize) -> Result<(), Error> {
         let (slot, _) = self.slot(queue, bytes, None)?;
-        let port = &self.port;
-        self.vis[vi].queue(queue).post(&slot, &|_| None, |token, _| port.post(token))
+        Ok(self.vis[vi].queue(queue).post_slot(&slot, &|_| None)?)
     }
 
     /// Takes back what is done; gives the number.
@@ -397,8 +406,7 @@ impl<'a> Pair<'a> {
         let address = far.memory.address() + place as u64;
         let remote = DataSegment { address, handle: far.handle.0, length: 0 };
         let (slot, data) = near.slot(own, bytes, Some((operation, remote)))?;
-        let port = &near.port;
-        near.vis[0].queue(Queue::Send).post(&slot, &|_| None, |token, _| port.post(token))?;
+        near.vis[0].queue(Queue::Send).post_slot(&slot, &|_| None)?;
         self.settle()?;
         if self.ends[0].reap(0, Queue::Send)? != 1 {
             return Err("the RDMA is not done".into());

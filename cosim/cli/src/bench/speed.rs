@@ -6,8 +6,8 @@ use super::stream::MESSAGE_BYTES;
 use super::{Job, Value};
 use crate::Failure;
 use host_driver::bus::Wait;
-use host_driver::port::ViPort;
 use nic_regs::doorbell::Queue;
+use port::WaitOps;
 use std::time::{Duration, Instant};
 
 /// Messages under way in each direction.

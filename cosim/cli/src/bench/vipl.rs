@@ -25,14 +25,14 @@ struct Spec {
 }
 
 const SPECS: [Spec; 4] = [
-    Spec { name: "vipl.post_token", bar: 60.0, modes: &[("token", "VipPostSend")] },
-    Spec { name: "vipl.post_push", bar: 100.0, modes: &[("push", "VipPostSend")] },
+    Spec { name: "vipl.post_token", bar: 90.0, modes: &[("token", "VipPostSend")] },
+    Spec { name: "vipl.post_push", bar: 140.0, modes: &[("push", "VipPostSend")] },
     Spec {
         name: "vipl.done_empty",
-        bar: 15.0,
+        bar: 30.0,
         modes: &[("empty", "VipSendDone"), ("waiting", "VipSendDone")],
     },
-    Spec { name: "vipl.done_hit", bar: 60.0, modes: &[("hit", "VipSendDone")] },
+    Spec { name: "vipl.done_hit", bar: 90.0, modes: &[("hit", "VipSendDone")] },
 ];
 const CONFORMANCE: &str = "conformance.native";
 const QUIET: [&str; 3] = ["vipl.syscalls", "vipl.allocations", "vipl.locks"];

@@ -10,7 +10,8 @@
 
 use super::{Drivers, Failure, NODES};
 use cosim::simulation::seeded::SeededSimulation;
-use host_driver::port::HardwarePort;
+use host_driver::HardwarePort;
+use host_driver::address::NodeAddress;
 use indicatif::ProgressBar;
 use nic_regs::csr;
 use std::collections::VecDeque;

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_ulong};
 use std::sync::Arc;
 
-use host_driver::sync::lock;
+use port::sync::lock;
 use vipl::{MemAttributes, VipReturn};
 
 use crate::abi::{self, Code};

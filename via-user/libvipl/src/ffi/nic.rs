@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 use std::sync::Arc;
 
-use host_driver::sync::lock;
+use port::sync::lock;
 use vipl::waiting::SPIN_VARIABLE;
 use vipl::{ErrorDescriptor, Nic, VipReturn, Waiting};
 

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_uint, c_ulong};
 use std::sync::{Arc, Mutex};
 
-use host_driver::sync::lock;
+use port::sync::lock;
 use vipl::{Cq, Reliability, RemoteViAttributes, Vi, ViAttributes, VipReturn};
 
 use crate::abi::{self, Code};
@@ -67,12 +67,10 @@ extern "C" fn create_vi(
         let attributes = attributes(&nic, given)?;
         let created = nic.nic.create_vi(attributes, send.as_ref(), recv.as_ref());
         let vi = created.map_err(code("VipCreateVi"))?;
-        // Whoever has the handle finds the work queues by it.
-        let handle = VIS.insert_at(vi.place(), |handle| {
+        // The handle leads to the work queues.
+        let handle = VIS.insert_at(vi.slot(), |handle| {
             vi.set_user_data(handle.0 as u64);
-            if let Some(key) = handle.key() {
-                vi.set_key(key);
-            }
+            vi.set_handle(handle.0);
             let (nic, tag) = (Arc::clone(&nic), Mutex::new(given.ptag));
             Ok(Arc::new(ViObject { vi, nic, tag }))
         })?;

@@ -3,18 +3,17 @@
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use host_driver::port::{PortAttributes, PortVi};
-use host_driver::sync::lock;
-use host_driver::work_queue::{Work, WorkQueue};
-use nic_regs::desc::control;
-use nic_regs::doorbell::Queue;
+use port::Queue;
+use port::desc::control;
+use port::sync::lock;
+use port::work_queue::{WorkQueue, WorkQueueConfig};
+use port::{PortAttributes, RdmaAccess, ViSettings};
 
-use super::{Announced, Side, Vi, ViInner};
 use crate::attributes::{Reliability, ViAttributes, ViState};
-use crate::completion::Cq;
 use crate::error::{Result, VipReturn};
-use crate::nic::{DESCRIPTORS_PER_QUEUE, Nic};
-use crate::place::Place;
+use crate::nic::DESCRIPTORS_PER_QUEUE;
+use crate::objects::{Announced, Cq, Nic, Side, Vi, ViInner};
+use crate::queue_pair::QueuePairSlot;
 
 impl Nic {
     /// Whether a VI can have these attributes on this NIC.
@@ -54,21 +53,25 @@ impl Nic {
         self.check_vi(&attributes)?;
         self.use_tag(attributes.ptag)?;
         let queues = [send_cq, recv_cq].map(|cq| cq.map(Cq::number).or_else(|| self.own_queue()));
-        let created = self.port().create_vi(port_vi(&attributes, queues));
+        let created = self.port().create_vi(settings(&attributes, queues));
         let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
         let port = self.port().attributes();
         let work = |queue| {
-            let (operations, push) = (operations(port), port.push);
-            let queue = WorkQueue::new(number, queue, DESCRIPTORS_PER_QUEUE, operations, push);
-            Work::new(queue, self.port().doorbells())
+            WorkQueue::new(WorkQueueConfig {
+                queue,
+                limit: DESCRIPTORS_PER_QUEUE,
+                operations: operations(port),
+                push: port.push,
+                doorbell: self.port().doorbell(number, queue),
+            })
         };
-        let Some(place) = Place::take([Queue::Send, Queue::Recv].map(work)) else {
+        let Some(slot) = QueuePairSlot::take([Queue::Send, Queue::Recv].map(work)) else {
             self.release_tag(attributes.ptag);
             self.port().destroy_vi(number)?;
             return Err(VipReturn::ErrorResource.into());
         };
         let side = |queue, cq: Option<&Cq>| Side {
-            queue: place.work(queue),
+            queue: slot.queue(queue),
             cq: cq.cloned(),
             telling: Mutex::new(()),
             told: queues[queue as usize],
@@ -80,7 +83,7 @@ impl Nic {
             tag: AtomicU16::new(attributes.ptag.0),
             state: AtomicU8::new(ViState::Idle as u8),
             sides: [side(Queue::Send, send_cq), side(Queue::Recv, recv_cq)],
-            place,
+            slot,
             announced: Announced::default(),
             teardown: Mutex::new(()),
             early_stop: Mutex::new(None),
@@ -97,15 +100,14 @@ impl Nic {
 }
 
 /// What the port is told of a VI.
-const fn port_vi(attributes: &ViAttributes, queues: [Option<u16>; 2]) -> PortVi {
-    PortVi {
+const fn settings(attributes: &ViAttributes, queues: [Option<u16>; 2]) -> ViSettings {
+    ViSettings {
         reliability: attributes.reliability,
         tag: attributes.ptag.0,
         max_transfer: attributes.max_transfer_size,
         send_queue: queues[Queue::Send as usize],
         recv_queue: queues[Queue::Recv as usize],
-        rdma_write: attributes.enable_rdma_write,
-        rdma_read: attributes.enable_rdma_read,
+        rdma: RdmaAccess { write: attributes.enable_rdma_write, read: attributes.enable_rdma_read },
     }
 }
 
@@ -139,11 +141,12 @@ impl Vi {
         // Nobody connects it meanwhile.
         self.change(ViState::Idle, ViState::ConnectPending)?;
         let queues = [Queue::Send, Queue::Recv].map(|queue| self.side(queue).told);
-        let set =
-            self.anew(|| Ok(port.set_vi(self.number(), port_vi(&attributes, queues))?)).map(|()| {
+        let set = self.anew(|| Ok(port.set_vi(self.number(), settings(&attributes, queues))?)).map(
+            |()| {
                 self.inner.tag.store(attributes.ptag.0, Ordering::Relaxed);
                 core::mem::replace(&mut *lock(&self.inner.attributes), attributes)
-            });
+            },
+        );
         self.connect_failed(false)?;
         set
     }

@@ -1,8 +1,8 @@
 //! One node alone, for what needs no second one.
 
 use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
+use host_driver::HardwarePort;
 use host_driver::nic::{Nic as DriverNic, NicConfig};
-use host_driver::port::HardwarePort;
 use nic_model::Model;
 use vipl::{Nic, Ptag};
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use super::HardwarePort;
-use crate::connection::is_requester;
+use crate::connection::{exchange_of, is_requester};
 use crate::error::{Error, Result};
-use crate::port::{Incoming, NetAddress, Progress, RemoteAttributes, ViPort};
 use crate::sync::lock;
+use port::{ConnectionOps, Incoming, NetAddress, Progress, RemoteAttributes};
 
 /// Peer requests of a port.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ enum Role {
     Acceptor(Incoming),
 }
 
-/// See [`ViPort::peer_connect`].
+/// See [`ConnectionOps::peer_connect`].
 pub(super) fn connect(
     port: &HardwarePort,
     local: RemoteAttributes,
@@ -51,7 +51,8 @@ pub(super) fn connect(
     let from = NetAddress::new(host, &from.discriminator);
     if from.host != *own || from == *remote {
         let value = from.host.last().copied().unwrap_or(0).into();
-        return Err(Error::BadArgument { what: "own address of a peer connection, node", value });
+        let what = "own address of a peer connection, node";
+        return Err(port::Error::BadArgument { what, value }.into());
     }
     let role = if is_requester(&from, remote) {
         Role::Requester(port.request(local, &from, remote, bound_ns, true)?)
@@ -69,14 +70,14 @@ pub(super) fn connect(
     Ok(request)
 }
 
-/// See [`ViPort::peer_poll`].
+/// See [`ConnectionOps::peer_poll`].
 pub(super) fn poll(port: &HardwarePort, request: u32) -> Result<Progress> {
     // Not in the table meanwhile: what is called here lets others run.
     let role = lock(&port.peers.open).remove(&request);
     let (progress, role) = match role {
         None => return Ok(Progress::Cancelled),
         Some(Role::Requester(exchange)) => {
-            (port.connect_poll(exchange)?, Role::Requester(exchange))
+            (port.poll_request(exchange)?, Role::Requester(exchange))
         }
         Some(Role::Acceptor(incoming)) => (port.accept_poll(&incoming), Role::Acceptor(incoming)),
         Some(Role::Waiter { listener, local, ends_at }) => {
@@ -96,7 +97,7 @@ fn wait(
     local: RemoteAttributes,
     ends_at: u64,
 ) -> Result<(Progress, Role)> {
-    let Some(incoming) = port.listen_poll(listener)? else {
+    let Some(incoming) = port.poll_listener(listener)? else {
         let over = port.nic.bus.now_ns() >= ends_at;
         if over {
             port.listen_stop(listener);
@@ -107,14 +108,16 @@ fn wait(
     let remote = incoming.attributes;
     if !local.is_like(&remote) {
         let mut control = port.nic.control();
-        control.connections.mismatch(port.nic.bus.now_ns(), incoming.exchange, local);
+        control.connections.mismatch(port.nic.bus.now_ns(), exchange_of(&incoming), local);
         port.nic.run(&mut control);
         return Ok((Progress::Mismatch(remote), Role::Acceptor(incoming)));
     }
-    let progress = match port.accept(&incoming, local) {
+    let progress = match port.accept_with(&incoming, local) {
         Ok(()) => Progress::Pending,
         // The request was void by then.
-        Err(Error::NoSuch { what: "connection request", .. }) => Progress::Cancelled,
+        Err(Error::Port(port::Error::NoSuch { what: "connection request", .. })) => {
+            Progress::Cancelled
+        }
         Err(error) if error.is_peer_down() => Progress::Cancelled,
         Err(error) => {
             port.reject(&incoming);
@@ -124,7 +127,7 @@ fn wait(
     Ok((progress, Role::Acceptor(incoming)))
 }
 
-/// See [`ViPort::peer_cancel`].
+/// See [`ConnectionOps::peer_cancel`].
 pub(super) fn cancel(port: &HardwarePort, request: u32) {
     let role = lock(&port.peers.open).remove(&request);
     match role {

@@ -4,8 +4,8 @@ use nic_regs::desc::{self, ALIGNMENT, status};
 use nic_regs::doorbell::Queue;
 use nic_regs::tpt::Handle;
 
-use crate::dma::{DmaMemory, LINE_BYTES, Line};
 use crate::error::{Error, Result};
+use crate::memory::{DmaMemory, LINE_BYTES, Line};
 
 const _: () = assert!(LINE_BYTES as u64 == ALIGNMENT);
 
@@ -91,9 +91,6 @@ impl Slot {
 pub(super) struct Front<'a>(pub(super) Line<'a>);
 
 impl Front<'_> {
-    /// Place of the status word; its first byte has the bit DONE.
-    pub(super) const STATUS: usize = STATUS;
-
     #[inline]
     pub(super) fn status(self) -> u32 {
         self.0.load_u32(STATUS)

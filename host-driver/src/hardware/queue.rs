@@ -8,11 +8,11 @@ use nic_regs::event::Kind;
 use super::HardwarePort;
 use crate::admin::EventSetup;
 use crate::dma::DmaMemory;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::EventRing;
 use crate::nic::CONTROL_VECTOR;
-use crate::port::{Completed, CompletionQueue};
 use crate::sync::lock;
+use port::{Completed, CompletionQueue};
 
 /// Log2 of the entries of the largest event queue.
 pub(super) const LOG2_MAX: u8 = 15;
@@ -58,8 +58,10 @@ impl Ring {
     /// Too many entries; no memory.
     fn new(port: &HardwarePort, entries: u32) -> Result<Self> {
         let log2 = entries.max(4).checked_next_power_of_two().map_or(32, u32::trailing_zeros);
-        let bad =
-            Error::BadArgument { what: "entries of a completion queue", value: entries.into() };
+        let bad = port::Error::BadArgument {
+            what: "entries of a completion queue",
+            value: entries.into(),
+        };
         let log2 = u8::try_from(log2).ok().filter(|n| *n <= LOG2_MAX).ok_or(bad)?;
         let memory = DmaMemory::new(EventRing::bytes(log2, false))?;
         let base = port.nic.bus.map(&memory)?;
@@ -84,7 +86,7 @@ impl Ring {
     }
 }
 
-/// See [`crate::port::ViPort::create_queue`].
+/// See [`port::CompletionOps::create_queue`].
 pub(super) fn create(port: &HardwarePort, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
     let _changing = port.change();
     let ring = Ring::new(port, entries)?;
@@ -93,7 +95,7 @@ pub(super) fn create(port: &HardwarePort, entries: u32) -> Result<Arc<dyn Comple
     ring.start(port, number).inspect_err(|_| port.nic.queues.give(number))
 }
 
-/// See [`crate::port::ViPort::resize_queue`].
+/// See [`port::CompletionOps::resize_queue`].
 pub(super) fn resize(
     port: &HardwarePort,
     number: u16,
@@ -106,7 +108,7 @@ pub(super) fn resize(
     ring.start(port, number)
 }
 
-/// See [`crate::port::ViPort::destroy_queue`].
+/// See [`port::CompletionOps::destroy_queue`].
 pub(super) fn destroy(port: &HardwarePort, number: u16) -> Result<()> {
     let _changing = port.change();
     port.nic.queues.check(number, port.domain)?;

@@ -4,7 +4,7 @@
 //! device writes it at any time. Bulk bytes go through volatile accesses; words on which the two
 //! sides synchronise (status, phase, done) go through atomics with acquire and release, so that
 //! what was written before them is visible after them.
-#![expect(unsafe_code, reason = "the only place of the crate that touches raw memory")]
+#![expect(unsafe_code, reason = "memory that a device writes at any time")]
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -314,6 +314,34 @@ impl DmaMemory {
         }
     }
 
+    /// At most `8 * N` bytes at `offset` as little-endian double words; zeros follow the last byte.
+    /// None if they are not inside.
+    #[must_use]
+    #[inline]
+    pub fn load_words<const N: usize>(&self, offset: usize, length: usize) -> Option<[u64; N]> {
+        let room = self.length.checked_sub(offset)?;
+        if length > room || length > 8 * N {
+            return None;
+        }
+        let mut words = [0; N];
+        if room < 8 * N {
+            let mut bytes = [[0; 8]; N];
+            self.copy_to(offset, &mut bytes.as_flattened_mut()[..length]);
+            return Some(bytes.map(u64::from_le_bytes));
+        }
+        let start = self.at(offset, 8 * N).cast::<UnalignedWord>();
+        for (at, word) in words.iter_mut().enumerate().take(length.div_ceil(8)) {
+            // SAFETY: `at` checked that N words lie inside.
+            let place = unsafe { start.add(at) };
+            // SAFETY: valid bytes, which need no alignment.
+            *word = u64::from_le(unsafe { place.read_volatile() }.0);
+        }
+        if let Some(word) = words.get_mut(length / 8) {
+            *word &= (1 << (8 * (length % 8))) - 1;
+        }
+        Some(words)
+    }
+
     /// The bytes at `offset`, copied.
     ///
     /// # Panics
@@ -505,6 +533,11 @@ impl Line<'_> {
     }
 }
 
+/// A double word that need not be aligned.
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+struct UnalignedWord(u64);
+
 /// Stores a register, behind everything that was stored before.
 #[inline(always)]
 fn store_register(register: VolatilePtr<'_, u64>, value: u64) {
@@ -524,30 +557,14 @@ unsafe impl Send for RegisterLine {}
 // SAFETY: as above.
 unsafe impl Sync for RegisterLine {}
 
-/// The registers of a line.
-#[derive(Clone, Copy, Debug)]
-pub struct Registers<'a> {
-    base: NonNull<u64>,
-    line: PhantomData<&'a RegisterLine>,
-}
-
 impl RegisterLine {
-    /// Its registers.
-    #[must_use]
-    #[inline(always)]
-    pub const fn registers(&self) -> Registers<'_> {
-        Registers { base: self.base, line: PhantomData }
-    }
-}
-
-impl Registers<'_> {
     /// Stores the double word number `at`, as [`DmaMemory::store_register`].
     ///
     /// # Panics
-    /// If there is none.
+    /// If the line has no such double word.
     #[inline(always)]
-    pub fn store(self, at: usize, value: u64) {
-        assert!(at < LINE_BYTES / 8);
+    pub fn store(&self, at: usize, value: u64) {
+        assert!(at < LINE_BYTES / 8, "double word {at} of a line of registers");
         // SAFETY: inside of the line.
         let register = unsafe { self.base.add(at) };
         // SAFETY: 8 valid, aligned bytes, that the line keeps.
@@ -556,7 +573,7 @@ impl Registers<'_> {
 
     /// No later store overtakes those before, also where the processor combines writes.
     #[inline(always)]
-    pub fn finish(self) {
+    pub fn finish(&self) {
         after_registers();
     }
 }
@@ -635,6 +652,24 @@ mod tests {
             // SAFETY: none of these ranges is accepted.
             assert!(unsafe { DmaMemory::adopt(base, length) }.is_err());
         }
+    }
+
+    #[test]
+    fn words_are_loaded_from_any_place_without_what_follows() {
+        let memory = DmaMemory::new(64).unwrap();
+        memory.copy_from(0, &(1..=64).collect::<Vec<u8>>());
+        for offset in 0..60 {
+            for length in 0..=24 {
+                let expected = (offset + length <= 64).then(|| {
+                    let mut bytes = [[0; 8]; 3];
+                    memory.copy_to(offset, &mut bytes.as_flattened_mut()[..length]);
+                    bytes.map(u64::from_le_bytes)
+                });
+                assert_eq!(memory.load_words::<3>(offset, length), expected, "{offset} {length}");
+            }
+        }
+        assert!(memory.load_words::<3>(0, 25).is_none());
+        assert!(memory.load_words::<3>(65, 0).is_none());
     }
 
     #[test]

@@ -1,0 +1,45 @@
+//! What VIPL stands on: traits that a NIC implements, in hardware or in software, and what every
+//! implementation shares. Nothing in here knows a register, a bus, a simulator or a node number.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`ops`] | [`ViPort`], the sum of five traits: memory, VIs, completion, connections, waiting |
+//! | [`attributes`], [`address`], [`error`] | what the traits' methods take and return |
+//! | [`doorbell`] | what a work queue rings when a descriptor is posted |
+//! | [`work_queue`] | VIA's rule for a queue: descriptors linked by Next, completed in order |
+//! | [`memory`] | memory that a device and a program use at the same time |
+//! | [`lock`], [`slab`], [`sync`], [`process`] | locks, reused slots, signals, fork handlers |
+//!
+//! From `nic-regs` come only VIA's own layouts and numbers: descriptors, memory handles,
+//! reliability levels, and the names of the two queues.
+//!
+//! `examples/loopback.rs` is a whole port in a hundred lines.
+
+pub mod address;
+pub mod attributes;
+mod barrier;
+pub mod doorbell;
+pub mod error;
+pub mod lock;
+pub mod memory;
+pub mod ops;
+mod primitives;
+pub mod process;
+pub mod slab;
+pub mod sync;
+pub mod work_queue;
+
+pub use address::NetAddress;
+pub use attributes::{
+    Completed, Incoming, PortAttributes, PortEvent, Progress, RdmaAccess, RemoteAttributes,
+    StopReason, ViSettings, ViStopped, Wait,
+};
+pub use doorbell::Doorbell;
+pub use error::{Error, Result};
+pub use memory::DmaMemory;
+pub use nic_regs::desc;
+pub use nic_regs::doorbell::Queue;
+pub use nic_regs::limits::MAX_TRANSFER_BYTES;
+pub use nic_regs::tpt::Handle;
+pub use nic_regs::vi::Reliability;
+pub use ops::{CompletionOps, CompletionQueue, ConnectionOps, MemoryOps, ViOps, ViPort, WaitOps};

@@ -1,0 +1,34 @@
+//! The traits of a port. [`ViPort`] is their sum, and what VIPL is opened on.
+//!
+//! Posting is not among them: VIPL posts to a [`crate::work_queue::WorkQueue`] itself, which rings
+//! the [`crate::Doorbell`] of the queue. Everything here but the polls is off the fast path.
+//!
+//! Set-up is polled: nothing happens unless somebody calls [`ViOps::next_event`] or a method that
+//! ends in `_poll` now and then.
+
+mod completion;
+mod connection;
+mod memory;
+mod vi;
+mod wait;
+
+pub use completion::{CompletionOps, CompletionQueue};
+pub use connection::ConnectionOps;
+pub use memory::MemoryOps;
+pub use vi::ViOps;
+pub use wait::WaitOps;
+
+use core::fmt::Debug;
+
+use crate::attributes::PortAttributes;
+
+/// A NIC as VIPL uses it: in hardware behind a driver, or in software.
+pub trait ViPort:
+    MemoryOps + ViOps + CompletionOps + ConnectionOps + WaitOps + Debug + Send + Sync
+{
+    /// Limits and identity.
+    fn attributes(&self) -> &PortAttributes;
+
+    /// Releases everything that the port's user still holds.
+    fn close(&self);
+}
