@@ -18,8 +18,8 @@ use port::sync::lock;
 use port::{Completed, CompletionQueue};
 
 use crate::error::{Result, VipReturn};
-use crate::objects::{Announced, Cq, CqEntry, CqInner, CqState, Nic, Vi, ViInner};
-use crate::waiting::Patience;
+use crate::objects::{Cq, CqEntry, CqInner, CqState, Nic, Reported, Vi, ViInner};
+use crate::waiting::WaitPolicy;
 
 impl Nic {
     /// Creates a completion queue for at least `entries` completions.
@@ -57,8 +57,8 @@ impl CqState {
     /// Notes that the completions of a record are known, and gives those that were not known
     /// before. None if there are none, or if the VI is gone.
     fn account(&mut self, record: Completed) -> Option<Completed> {
-        let (vi, announced) = self.vis.get(&record.vi)?;
-        let known = &announced[record.queue as usize];
+        let (vi, reported) = self.vis.get(&record.vi)?;
+        let known = &reported[record.queue as usize];
         if !self.recount {
             known.fetch_add(record.count.into(), Ordering::AcqRel);
             return Some(record);
@@ -81,14 +81,14 @@ impl CqState {
         }
     }
 
-    /// Takes what the NIC has announced.
+    /// Takes what the NIC has reported.
     fn drain(&mut self) {
         while let Some(record) = self.poll() {
             self.pending.push_back(record);
         }
     }
 
-    /// Puts another ring in the place of the old one, and finds what was announced in neither.
+    /// Puts another ring in the place of the old one, and finds what was reported in neither.
     fn replace(&mut self, number: u16, ring: Arc<dyn CompletionQueue>) {
         self.drain();
         (self.ring, self.recount) = (ring, true);
@@ -163,8 +163,8 @@ impl Cq {
         self.inner.destroyed.load(Ordering::Acquire) || self.inner.nic.is_closed()
     }
 
-    pub(crate) fn attach(&self, vi: u16, inner: &Arc<ViInner>, announced: &Announced) {
-        let entry = (Arc::downgrade(inner), Arc::clone(announced));
+    pub(crate) fn attach(&self, vi: u16, inner: &Arc<ViInner>, reported: &Reported) {
+        let entry = (Arc::downgrade(inner), Arc::clone(reported));
         lock(&self.inner.state).vis.insert(vi, entry);
     }
 
@@ -178,7 +178,7 @@ impl Cq {
         });
     }
 
-    /// Takes what the NIC has announced.
+    /// Takes what the NIC has reported.
     pub(crate) fn drain(&self) {
         with(&self.inner.state, CqState::drain);
     }
@@ -186,7 +186,7 @@ impl Cq {
     /// Adds completions that software made.
     pub(crate) fn push(&self, vi: u16, queue: Queue, count: u32) {
         with(&self.inner.state, |state| {
-            // They come after those that the NIC has announced already.
+            // They come after those that the NIC has reported already.
             state.drain();
             if let Some(record) = state.account(Completed { vi, queue, count }) {
                 state.pending.push_back(record);
@@ -237,16 +237,16 @@ impl Cq {
     pub fn wait(&self, timeout: Duration) -> core::result::Result<CqEntry, VipReturn> {
         let nic = &self.inner.nic;
         let what = "a completion in queue";
-        let mut patience = Patience::new(nic, timeout, what, self.number().into());
+        let mut policy = WaitPolicy::new(nic, timeout, what, self.number().into());
         loop {
             match self.done() {
                 Err(VipReturn::NotDone) => {}
                 ended => return ended,
             }
-            if patience.is_over(nic) {
+            if policy.is_over(nic) {
                 return Err(VipReturn::Timeout);
             }
-            patience.pause(nic, || self.arm());
+            policy.pause(nic, || self.arm());
         }
     }
 

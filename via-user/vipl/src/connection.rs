@@ -9,7 +9,7 @@ use port::{Incoming, NetAddress, Progress, RemoteAttributes};
 use crate::attributes::{RemoteViAttributes, ViAttributes, ViState};
 use crate::error::{Error, Result, VipReturn};
 use crate::objects::{Nic, Vi};
-use crate::waiting::{Patience, nothing_to_arm};
+use crate::waiting::{WaitPolicy, nothing_to_arm};
 
 /// Longer than the port waits for a confirmation.
 const ACCEPT_BOUND: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ pub(crate) fn check(address: &NetAddress) -> Result<()> {
 }
 
 /// What the other side is told of a VI.
-pub(crate) fn told(vi: &Vi) -> RemoteAttributes {
+pub(crate) fn local_attributes(vi: &Vi) -> RemoteAttributes {
     let a: ViAttributes = vi.attributes();
     RemoteAttributes {
         vi: vi.number(),
@@ -68,7 +68,7 @@ impl Nic {
         self.check_open()?;
         let listener = self.port().listen(local)?;
         let what = "a connection request, listener";
-        let mut patience = Patience::new(self, timeout, what, listener);
+        let mut policy = WaitPolicy::new(self, timeout, what, listener);
         loop {
             self.progress();
             if let Err(closed) = self.check_open() {
@@ -80,11 +80,11 @@ impl Nic {
                 let (nic, answered) = (self.clone(), AtomicBool::new(false));
                 return Ok(ConnectionRequest { nic, incoming, answered });
             }
-            if patience.is_over(self) {
+            if policy.is_over(self) {
                 self.port().listen_stop(listener);
                 return Err(VipReturn::Timeout.into());
             }
-            patience.pause(self, nothing_to_arm);
+            policy.pause(self, nothing_to_arm);
         }
     }
 }
@@ -127,7 +127,7 @@ impl ConnectionRequest {
             return Err(VipReturn::InvalidState.into());
         }
         vi.change(ViState::Idle, ViState::ConnectPending)?;
-        if let Err(error) = self.nic.port().accept(&self.incoming, told(vi)) {
+        if let Err(error) = self.nic.port().accept(&self.incoming, local_attributes(vi)) {
             vi.connect_failed(true)?;
             let gone = matches!(error, port::Error::NoSuch { .. } | port::Error::PeerDown(_));
             let code = if gone { VipReturn::Timeout } else { Error::from(error.clone()).code };
@@ -136,14 +136,14 @@ impl ConnectionRequest {
         self.answered.store(true, Ordering::Release);
         // The port ends it in time.
         let what = "a confirmation of VI";
-        let mut patience = Patience::new(&self.nic, ACCEPT_BOUND, what, vi.number().into());
+        let mut policy = WaitPolicy::new(&self.nic, ACCEPT_BOUND, what, vi.number().into());
         loop {
             self.nic.progress();
             match self.nic.port().accept_poll(&self.incoming) {
-                Progress::Pending => patience.pause(&self.nic, nothing_to_arm),
+                Progress::Pending => policy.pause(&self.nic, nothing_to_arm),
                 Progress::Established(_) => {
                     vi.connected()?;
-                    vi.heed();
+                    vi.handle_early_stop();
                     return Ok(());
                 }
                 _ => {
@@ -193,9 +193,9 @@ impl Vi {
         }
         let nic = self.nic();
         let bound_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let mut patience = Patience::new(nic, timeout, "an answer for VI", self.number().into());
+        let mut policy = WaitPolicy::new(nic, timeout, "an answer for VI", self.number().into());
         self.begin_connect()?;
-        let started = nic.port().connect(told(self), local, remote, bound_ns);
+        let started = nic.port().connect(local_attributes(self), local, remote, bound_ns);
         let exchange = match started {
             Ok(exchange) => exchange,
             Err(error) => {
@@ -212,12 +212,12 @@ impl Vi {
             }
             let failed = match nic.port().connect_poll(exchange) {
                 Ok(Progress::Pending) => {
-                    patience.pause(nic, nothing_to_arm);
+                    policy.pause(nic, nothing_to_arm);
                     continue;
                 }
                 Ok(Progress::Established(remote)) => {
                     self.connected()?;
-                    self.heed();
+                    self.handle_early_stop();
                     return Ok(remote.into());
                 }
                 Ok(Progress::Rejected) => (VipReturn::Reject.into(), false),

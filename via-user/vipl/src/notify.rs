@@ -14,7 +14,7 @@ use crate::error::{Result, VipReturn};
 use crate::objects::{
     Cq, CqEntry, CqInner, Nic, NicInner, Notifier, NotifierState, Request, Vi, ViInner,
 };
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
 /// Names what a request waits for: an address that is used as a number, and a queue.
 type Key = (usize, usize);
@@ -189,8 +189,8 @@ impl Notifier {
             lock(&self.state).serving = false;
             return;
         };
-        let patience = || Patience::new(&nic, Duration::MAX, "a completion to notify of", 0);
-        let mut waiting = patience();
+        let policy = || WaitPolicy::new(&nic, Duration::MAX, "a completion to notify of", 0);
+        let mut waiting = policy();
         loop {
             nic.progress();
             let any = self.pass();
@@ -198,7 +198,7 @@ impl Notifier {
                 return;
             }
             if any {
-                waiting = patience();
+                waiting = policy();
             } else {
                 waiting.pause(&nic, || {
                     let sources = self.sources();

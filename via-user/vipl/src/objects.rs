@@ -61,13 +61,13 @@ pub(crate) struct Side {
     pub(crate) queue: &'static Lock<WorkQueue>,
     pub(crate) cq: Option<Cq>,
     /// Held from when software has completed descriptors until its completion queue knows.
-    pub(crate) telling: Mutex<()>,
-    /// Number of the completion queue that the NIC tells: the program's or the library's.
-    pub(crate) told: Option<u16>,
+    pub(crate) reporting: Mutex<()>,
+    /// Number of the completion queue that the NIC reports to: the program's or the library's.
+    pub(crate) event_queue: Option<u16>,
 }
 
-/// Completions of a VI's queues that its completion queues were told of.
-pub(crate) type Announced = Arc<[AtomicU64; 2]>;
+/// Completions of a VI's queues that were reported to its completion queues.
+pub(crate) type Reported = Arc<[AtomicU64; 2]>;
 
 pub(crate) struct ViInner {
     pub(crate) number: u16,
@@ -79,7 +79,7 @@ pub(crate) struct ViInner {
     pub(crate) sides: [Side; 2],
     /// Where the work queues of both sides are.
     pub(crate) slot: QueuePairSlot,
-    pub(crate) announced: Announced,
+    pub(crate) reported: Reported,
     /// Held while the connection is taken down; may be held across `relax`.
     pub(crate) teardown: Mutex<()>,
     /// The NIC stopped the VI before the connection was known here.
@@ -120,7 +120,7 @@ pub(crate) struct CqState {
     pub(crate) current: Option<Completed>,
     /// Records that come before those of the ring.
     pub(crate) pending: VecDeque<Completed>,
-    pub(crate) vis: BTreeMap<u16, (Weak<ViInner>, Announced)>,
+    pub(crate) vis: BTreeMap<u16, (Weak<ViInner>, Reported)>,
     /// VIs that were looked at; they are not dropped under the lock.
     pub(crate) looked_at: Vec<Vi>,
 }

@@ -13,10 +13,10 @@ use port::sync::{lock, try_lock};
 use port::{NetAddress, Progress};
 
 use crate::attributes::RemoteViAttributes;
-use crate::connection::{check, mismatch, told};
+use crate::connection::{check, local_attributes, mismatch};
 use crate::error::{Error, Result, VipReturn};
 use crate::objects::{Nic, Peering, Vi, ViInner};
-use crate::waiting::{Patience, nothing_to_arm};
+use crate::waiting::{WaitPolicy, nothing_to_arm};
 
 impl Peering {
     /// The port's request, while it is under way.
@@ -43,7 +43,7 @@ impl Nic {
             let connected =
                 try_lock(&vi.inner().peering).is_some_and(|mut peering| vi.carry_on(&mut peering));
             if connected {
-                vi.heed();
+                vi.handle_early_stop();
             }
         }
     }
@@ -89,7 +89,7 @@ impl Vi {
         self.begin_connect()?;
         let bound_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let ends_at = nic.port().now_ns().saturating_add(bound_ns);
-        let started = nic.port().peer_connect(told(self), local, remote, bound_ns);
+        let started = nic.port().peer_connect(local_attributes(self), local, remote, bound_ns);
         let request = match started {
             Ok(request) => request,
             Err(error) => {
@@ -130,7 +130,7 @@ impl Vi {
         };
         drop(peering);
         if connected {
-            self.heed();
+            self.handle_early_stop();
         }
         ended
     }
@@ -148,18 +148,18 @@ impl Vi {
             }
             _ => Duration::ZERO,
         };
-        let mut patience = Patience::new(self.nic(), left, "a peer of VI", self.number().into());
+        let mut policy = WaitPolicy::new(self.nic(), left, "a peer of VI", self.number().into());
         loop {
             match self.connect_peer_done() {
                 Err(Error { code: VipReturn::NotDone, .. }) => {
-                    patience.pause(self.nic(), nothing_to_arm);
+                    policy.pause(self.nic(), nothing_to_arm);
                 }
                 ended => return ended,
             }
         }
     }
 
-    /// Carries on what is under way. True if the VI is connected now: [`Vi::heed`] next, without the
+    /// Carries on what is under way. True if the VI is connected now: [`Vi::handle_early_stop`] next, without the
     /// lock, since a handler of the program may be called, which may disconnect the VI.
     fn carry_on(&self, peering: &mut Option<Peering>) -> bool {
         let Some(Peering::Pending { request, local, remote, ends_at }) = peering else {
@@ -205,7 +205,7 @@ impl Vi {
             return Ok(None);
         }
         self.anew(|| Ok(port.reset_vi(self.number())?))?;
-        Ok(Some(port.peer_connect(told(self), local, remote, left)?))
+        Ok(Some(port.peer_connect(local_attributes(self), local, remote, left)?))
     }
 
     fn fail(&self, error: Error) -> Result<RemoteViAttributes> {

@@ -13,7 +13,7 @@ use crate::descriptor::{Completion, CompletionError, Descriptor, Status};
 use crate::error::{Result, VipReturn};
 use crate::memory::Region;
 use crate::objects::Vi;
-use crate::waiting::Patience;
+use crate::waiting::WaitPolicy;
 
 /// A wait without end (`VIP_INFINITE`).
 #[doc(alias = "VIP_INFINITE")]
@@ -80,7 +80,7 @@ impl Vi {
     fn post_flushed(&self, queue: Queue, descriptor: &Descriptor) -> Result<bool> {
         let side = self.side(queue);
         // Done and told in one step, for whoever counts what is not told.
-        let _telling = lock(&side.telling);
+        let _reporting = lock(&side.reporting);
         let done = {
             let mut work = side.lock();
             if self.is_gone() || self.gives_to_nic(queue) {
@@ -89,7 +89,7 @@ impl Vi {
             work.post_flushed(descriptor.slot())?
         };
         if done {
-            self.inner().announce(queue, 1);
+            self.inner().report_completions(queue, 1);
         }
         Ok(true)
     }
@@ -203,16 +203,16 @@ impl Vi {
 
     fn wait(&self, queue: Queue, timeout: Duration, what: &'static str) -> Completion {
         let nic = self.nic();
-        let mut patience = Patience::new(nic, timeout, what, self.number().into());
+        let mut policy = WaitPolicy::new(nic, timeout, what, self.number().into());
         loop {
             let completion = self.done(queue);
             if !matches!(&completion, Err(e) if e.code == VipReturn::NotDone) {
                 return completion;
             }
-            if patience.is_over(nic) {
+            if policy.is_over(nic) {
                 return nothing(VipReturn::Timeout);
             }
-            patience.pause(nic, || self.arm(queue));
+            policy.pause(nic, || self.arm(queue));
         }
     }
 }

@@ -46,7 +46,7 @@ impl Side {
     fn arm(&self, nic: &Nic) -> bool {
         match &self.cq {
             Some(cq) => cq.arm(),
-            None => self.told.is_some() && nic.arm_own_queue(),
+            None => self.event_queue.is_some() && nic.arm_own_queue(),
         }
     }
 }
@@ -71,12 +71,12 @@ impl ViInner {
     fn settle(&self, queue: Queue) {
         let side = &self.sides[queue as usize];
         let Some(cq) = &side.cq else { return };
-        let _telling = lock(&side.telling);
+        let _reporting = lock(&side.reporting);
         cq.drain();
         let completed = self.done_count(queue);
-        let announced = self.announced[queue as usize].load(Ordering::Acquire);
-        if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(announced)) {
-            self.announce(queue, count);
+        let reported = self.reported[queue as usize].load(Ordering::Acquire);
+        if let Ok(count @ 1..) = u32::try_from(completed.saturating_sub(reported)) {
+            self.report_completions(queue, count);
         }
     }
 
@@ -116,7 +116,7 @@ impl ViInner {
     }
 
     /// Puts completions that software made into the completion queue.
-    pub(crate) fn announce(&self, queue: Queue, count: u32) {
+    pub(crate) fn report_completions(&self, queue: Queue, count: u32) {
         if let Some(cq) = &self.sides[queue as usize].cq {
             cq.push(self.number, queue, count);
         }
@@ -257,7 +257,7 @@ impl Vi {
         self.inner.abandoned.load(Ordering::Acquire)
     }
 
-    /// The connection is there, on both sides; [`Vi::heed`] next, without locks.
+    /// The connection is there, on both sides; [`Vi::handle_early_stop`] next, without locks.
     pub(crate) fn connected(&self) -> Result<()> {
         // Whoever notes an early stop sees the state of before, or the stop is not early.
         let _early_stop = lock(&self.inner.early_stop);
@@ -266,7 +266,7 @@ impl Vi {
 
     /// Heeds what has happened to the connection before it was known here. The program's handler may
     /// be called.
-    pub(crate) fn heed(&self) {
+    pub(crate) fn handle_early_stop(&self) {
         let stopped = lock(&self.inner.early_stop).take();
         if let Some(stopped) = stopped {
             self.stopped(stopped);

@@ -98,7 +98,7 @@ impl Deadline {
 
 /// A wait that goes on: polls first, sleeps later.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WaitPolicy {
     deadline: Deadline,
     wait: Wait,
     /// Time from which on it sleeps.
@@ -107,7 +107,7 @@ pub(crate) struct Patience {
     armed: Option<u64>,
 }
 
-impl Patience {
+impl WaitPolicy {
     pub(crate) fn new(nic: &Nic, timeout: Duration, what: &'static str, index: u32) -> Self {
         let deadline = Deadline::after(nic, timeout);
         let sleep_at = match nic.inner().waiting {

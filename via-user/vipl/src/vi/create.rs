@@ -12,7 +12,7 @@ use port::{PortAttributes, RdmaAccess, ViSettings};
 use crate::attributes::{Reliability, ViAttributes, ViState};
 use crate::error::{Result, VipReturn};
 use crate::nic::DESCRIPTORS_PER_QUEUE;
-use crate::objects::{Announced, Cq, Nic, Side, Vi, ViInner};
+use crate::objects::{Cq, Nic, Reported, Side, Vi, ViInner};
 use crate::queue_pair::QueuePairSlot;
 
 impl Nic {
@@ -73,8 +73,8 @@ impl Nic {
         let side = |queue, cq: Option<&Cq>| Side {
             queue: slot.queue(queue),
             cq: cq.cloned(),
-            telling: Mutex::new(()),
-            told: queues[queue as usize],
+            reporting: Mutex::new(()),
+            event_queue: queues[queue as usize],
         };
         let inner = Arc::new(ViInner {
             nic: self.clone(),
@@ -84,7 +84,7 @@ impl Nic {
             state: AtomicU8::new(ViState::Idle as u8),
             sides: [side(Queue::Send, send_cq), side(Queue::Recv, recv_cq)],
             slot,
-            announced: Announced::default(),
+            reported: Reported::default(),
             teardown: Mutex::new(()),
             early_stop: Mutex::new(None),
             user_data: AtomicU64::new(0),
@@ -93,7 +93,7 @@ impl Nic {
         });
         lock(&self.inner().vis).insert(number, Arc::downgrade(&inner));
         for cq in [send_cq, recv_cq].into_iter().flatten() {
-            cq.attach(number, &inner, &inner.announced);
+            cq.attach(number, &inner, &inner.reported);
         }
         Ok(Vi { inner })
     }
@@ -140,7 +140,7 @@ impl Vi {
         let port = self.nic().port();
         // Nobody connects it meanwhile.
         self.change(ViState::Idle, ViState::ConnectPending)?;
-        let queues = [Queue::Send, Queue::Recv].map(|queue| self.side(queue).told);
+        let queues = [Queue::Send, Queue::Recv].map(|queue| self.side(queue).event_queue);
         let set = self.anew(|| Ok(port.set_vi(self.number(), settings(&attributes, queues))?)).map(
             |()| {
                 self.inner.tag.store(attributes.ptag.0, Ordering::Relaxed);
