@@ -91,8 +91,8 @@ struct Table {
 };
 
 namespace {
-// Half a clock period of the waveform, in nanoseconds: 125 MHz.
-const uint64_t HALF_PERIOD = 4;
+// Half a clock period of the waveform, in nanoseconds: the core clock has 250 MHz.
+const uint64_t HALF_PERIOD = 2;
 
 // A context of its own for each model, so that models of different threads share nothing.
 struct Context : VerilatedContext {
@@ -105,6 +105,12 @@ template <class Model> struct Instance {
     Context context;
     Model model{&context, "top"};
 #if VIADUCT_VCD || VIADUCT_FST
+    // Has a writer take this model's signals, in nanoseconds, which the model itself does not say.
+    void watch(Wave* writer) {
+        model.trace(writer, 99);
+        writer->set_time_unit("1ns");
+        writer->set_time_resolution("1ns");
+    }
     Wave* wave = nullptr;
     uint64_t time = 0;
     void dump() {
@@ -141,7 +147,7 @@ template <class Self> void destroy(void* instance) {
 template <class Self> int attach(void* instance, void* vcd) {
 #if VIADUCT_VCD
     Self* self = static_cast<Self*>(instance);
-    if (vcd) self->model.trace(static_cast<Wave*>(vcd), 99);
+    if (vcd) self->watch(static_cast<Wave*>(vcd));
     self->wave = static_cast<Wave*>(vcd);
     return 1;
 #else
@@ -155,9 +161,7 @@ template <class Self> int open_fst(void* instance, const char* path) {
 #if VIADUCT_FST
     Self* self = static_cast<Self*>(instance);
     Wave* wave = new Wave;
-    self->model.trace(wave, 99);
-    wave->set_time_unit("1ns");
-    wave->set_time_resolution("1ns");
+    self->watch(wave);
     wave->open(path);
     if (!wave->isOpen()) {
         delete wave;

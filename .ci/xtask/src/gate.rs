@@ -1,12 +1,14 @@
 //! `cargo xtask test`: every check of the repository, cheap ones first.
 //!
 //! All steps run even if one fails, and a table at the end says how each went: whoever waits half
-//! an hour wants all the news. Steps that need tools install them first. A step whose subject does
-//! not exist is skipped, and the table says why.
+//! an hour wants all the news. Steps that need tools install them first. A long step that uses one
+//! processor runs beside those behind it, as a process of its own; its output is shown at the end.
 
+mod long;
 mod steps;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Output};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use steps::{STEPS, Step};
@@ -16,12 +18,15 @@ use steps::{STEPS, Step};
 enum Verdict {
     Passed,
     Failed(String),
+    /// Why it could not be run.
+    Skipped(&'static str),
 }
 
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     model_only: bool,
+    long: bool,
     only: Vec<String>,
     list: bool,
 }
@@ -30,30 +35,85 @@ struct Options {
 pub(crate) fn run(args: &[String]) -> crate::Outcome {
     let options = parse(args)?;
     if options.list {
-        for step in STEPS {
+        for step in options.steps() {
             let tools = if step.needs_tools { " (needs tools)" } else { "" };
             println!("{:<16} {}{tools}", step.name, step.about);
         }
         return Ok(ExitCode::SUCCESS);
     }
     let start = Instant::now();
-    let chosen: Vec<&Step> = STEPS.iter().filter(|step| options.wants(step)).collect();
-    let mut results = Vec::new();
+    let chosen: Vec<&Step> = options.steps().iter().filter(|step| options.wants(step)).collect();
+    let (mut results, mut beside) = (Vec::new(), Vec::new());
     for (index, step) in chosen.iter().enumerate() {
-        println!("\n=== {}/{} {}: {}", index + 1, chosen.len(), step.name, step.about);
+        let title = format!("=== {}/{} {}: {}", index + 1, chosen.len(), step.name, step.about);
+        if step.beside && chosen.len() > 1 {
+            println!("\n{title} (beside the others; shown at the end)");
+            beside.push((title, Beside::start(step.name)?));
+            continue;
+        }
+        println!("\n{title}");
         let begun = Instant::now();
         let verdict = (step.run)().unwrap_or_else(|message| {
             println!("error: {message}");
             Verdict::Failed(message)
         });
-        let took = begun.elapsed();
-        println!("=== {} {} in {:.1} s", step.name, verdict.word(), took.as_secs_f64());
-        results.push((step.name, verdict, took));
+        results.push(end(step.name, verdict, begun.elapsed()));
+    }
+    for (title, step) in beside {
+        println!("\n{title}");
+        results.push(step.finish()?);
     }
     Ok(summary(&results, start.elapsed()))
 }
 
+/// A step's name, how it went, and how long it took.
+type StepResult = (&'static str, Verdict, Duration);
+
+/// Says how a step went.
+fn end(name: &'static str, verdict: Verdict, took: Duration) -> StepResult {
+    println!("=== {name} {} in {:.1} s", verdict.word(), took.as_secs_f64());
+    (name, verdict, took)
+}
+
+/// A step that runs beside others.
+struct Beside {
+    name: &'static str,
+    /// Gives its exit status, its output, and how long it took.
+    thread: JoinHandle<std::io::Result<(Output, Duration)>>,
+}
+
+impl Beside {
+    /// Starts the step as a process of its own.
+    fn start(name: &'static str) -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|error| format!("own program: {error}"))?;
+        let thread = std::thread::spawn(move || {
+            let begun = Instant::now();
+            let output = Command::new(program).args(["test", "--only", name]).output()?;
+            Ok((output, begun.elapsed()))
+        });
+        Ok(Self { name, thread })
+    }
+
+    /// Waits for its end, and shows its output.
+    fn finish(self) -> Result<StepResult, String> {
+        let joined = self.thread.join().map_err(|_| format!("step {}: a panic", self.name))?;
+        let (output, took) = joined.map_err(|error| format!("step {}: {error}", self.name))?;
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+        eprint!("{}", String::from_utf8_lossy(&output.stderr));
+        let verdict = if output.status.success() {
+            Verdict::Passed
+        } else {
+            Verdict::Failed(format!("{}: see its output above", output.status))
+        };
+        Ok(end(self.name, verdict, took))
+    }
+}
+
 impl Options {
+    fn steps(&self) -> &'static [Step] {
+        if self.long { long::STEPS } else { STEPS }
+    }
+
     fn wants(&self, step: &Step) -> bool {
         let named = self.only.is_empty() || self.only.iter().any(|name| name == step.name);
         named && !(self.model_only && step.needs_tools)
@@ -65,6 +125,7 @@ impl Verdict {
         match self {
             Self::Passed => "passed",
             Self::Failed(_) => "FAILED",
+            Self::Skipped(_) => "skipped",
         }
     }
 }
@@ -76,15 +137,17 @@ fn parse(args: &[String]) -> Result<Options, String> {
         match arg.as_str() {
             "--model" => options.model_only = true,
             "--list" => options.list = true,
+            "--long" => options.long = true,
             "--only" => {
                 let name = args.next().ok_or("--only needs the name of a step")?;
-                if !STEPS.iter().any(|step| step.name == name) {
-                    return Err(format!("no step `{name}`: `cargo xtask test --list` has them"));
-                }
                 options.only.push(name.clone());
             }
             other => return Err(format!("unexpected argument `{other}`")),
         }
+    }
+    let unknown = |name: &&String| !options.steps().iter().any(|step| step.name == **name);
+    if let Some(name) = options.only.iter().find(unknown) {
+        return Err(format!("no step `{name}`: --list has them, and with --long the long ones"));
     }
     Ok(options)
 }
@@ -96,6 +159,7 @@ fn summary(results: &[(&str, Verdict, Duration)], took: Duration) -> ExitCode {
         let remark = match verdict {
             Verdict::Passed => "",
             Verdict::Failed(why) => why,
+            Verdict::Skipped(why) => why,
         };
         // The whole message stands at the step itself.
         let remark = remark.lines().next().unwrap_or_default();
@@ -125,6 +189,8 @@ mod tests {
     fn unknown_steps_and_options_are_refused() {
         assert!(options(&["--only", "nothing"]).is_err());
         assert!(options(&["--only"]).is_err());
+        assert!(options(&["--only", "address"]).is_err());
+        assert!(options(&["--only", "address", "--long"]).is_ok());
         assert!(options(&["--fast"]).is_err());
         assert!(options(&[]).is_ok_and(|options| STEPS.iter().all(|step| options.wants(step))));
     }

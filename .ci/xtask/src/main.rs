@@ -25,6 +25,8 @@ usage: cargo xtask COMMAND
   test [OPTIONS]       the whole gate; every failure is reported at the end
       --model            only the steps that need nothing but cargo
       --only STEP        only this step (can be repeated)
+      --long             more seeds instead, and sanitizers where there is a nightly
+                         toolchain (hours)
       --list             print the steps
   ci                   the same as test
   coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL

@@ -88,9 +88,12 @@ impl Toolset {
     }
 }
 
-/// The folder of the tools; git ignores it.
+/// The folder of the tools; git ignores it. Where `.tools` is a link, as in a second worktree, this is
+/// the folder that it leads to: otherwise each worktree would find tools that were installed for another
+/// place, and would remove them to install them anew.
 pub(crate) fn dir() -> PathBuf {
-    workspace::root().join(".tools")
+    let dir = workspace::root().join(".tools");
+    dir.canonicalize().unwrap_or(dir)
 }
 
 fn venv() -> PathBuf {

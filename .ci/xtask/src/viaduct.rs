@@ -32,7 +32,9 @@ impl Build {
             || args.iter().any(|arg| arg.starts_with("sim:") && arg.contains("trace="));
         // A failed seed of a suite is run again for its waveforms.
         let is_suite = word(0) == "cosim" && word(1) == "run";
-        let (features, what) = if is_text || ["prove", "synth", "verilog"].contains(&word(0)) {
+        let (features, what) = if is_text
+            || ["prove", "synth", "verilog", "waves"].contains(&word(0))
+        {
             ("", "viaduct without Verilated RTL (a minute or two the first time)")
         } else if args.iter().any(|arg| arg.ends_with(".fst")) {
             ("rtl,fst", "viaduct and its Verilated RTL with FST waveforms (minutes the first time)")

@@ -18,6 +18,7 @@ mod suites;
 mod synth;
 mod synth_command;
 mod verilog;
+mod waves;
 
 use clap::{Parser, Subcommand};
 use std::io::Write;
@@ -45,6 +46,7 @@ enum Command {
     Cosim(cosim_command::Arguments),
     Conformance(conformance_command::Arguments),
     Verilog(verilog::Arguments),
+    Waves(waves::Arguments),
     Synth(synth_command::Arguments),
     Prove(prove_command::Arguments),
 }
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Cosim(arguments) => cosim_command::run(&arguments),
         Command::Conformance(arguments) => conformance_command::run(&arguments),
         Command::Verilog(arguments) => verilog::run(&arguments),
+        Command::Waves(arguments) => waves::run(&arguments),
         Command::Synth(arguments) => synth_command::run(&arguments),
         Command::Prove(arguments) => prove_command::run(&arguments),
     };

@@ -14,21 +14,28 @@ pub(super) struct Step {
     pub(super) about: &'static str,
     /// Whether it needs more than cargo.
     pub(super) needs_tools: bool,
+    /// Whether it keeps one processor busy for minutes, and shares nothing with the steps behind it
+    /// that would have to wait for it: it runs beside them.
+    pub(super) beside: bool,
     pub(super) run: fn() -> Result<Verdict, String>,
 }
 
 impl Step {
-    const fn new(
+    pub(super) const fn new(
         name: &'static str,
         about: &'static str,
         needs_tools: bool,
         run: fn() -> Result<Verdict, String>,
     ) -> Self {
-        Self { name, about, needs_tools, run }
+        Self { name, about, needs_tools, beside: false, run }
+    }
+
+    const fn beside(self) -> Self {
+        Self { beside: true, ..self }
     }
 }
 
-/// In the order in which they run: cheap ones first.
+/// In the order in which they begin: cheap ones first.
 pub(super) const STEPS: &[Step] = &[
     Step::new("fmt", "formatting", false, format),
     Step::new("tidy", "the repository's own style rules", false, || own(tidy::run())),
@@ -36,16 +43,16 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("clippy", "compiler and clippy warnings", false, clippy),
     Step::new("test", "tests that need nothing but cargo", false, test),
     Step::new("setup", "the simulator, the synthesis tools, QEMU, valgrind", true, setup),
+    Step::new("synth", "the whole NIC in cells of its chip: it fits", true, synth).beside(),
     Step::new("guest", "QEMU attaches to served NICs; its guest finds them", true, guest),
     Step::new("clippy-rtl", "the same warnings with the Verilated RTL", true, clippy_rtl),
     Step::new("verilog", "Verilator's lint of every block", true, verilog),
     Step::new("prove", "rules of the contract, by induction", true, prove),
     Step::new("test-rtl", "tests with the Verilated RTL", true, test_rtl),
-    Step::new("synth", "the whole NIC in cells of its chip: it fits", true, synth),
 ];
 
 /// The whole NIC and every single block, Verilated.
-const RTL_FEATURES: &str = "rtl,trace,cosim/blocks";
+pub(super) const RTL_FEATURES: &str = "rtl,trace,cosim/blocks";
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
@@ -176,8 +183,7 @@ fn verilog_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> 
 /// Proves the rules of the blocks, and that each proof notices its mutations.
 fn prove() -> Result<Verdict, String> {
     let mut command = cargo();
-    command.args(["run", "--quiet", "--release", "--package", "viaduct"]);
-    command.args(["--", "prove", "--vcd"]);
+    command.args(["run", "--quiet", "--package", "viaduct", "--", "prove", "--vcd"]);
     run(command.arg(workspace::target_dir().join("prove-gate")).envs(tools::env()))
 }
 
@@ -185,19 +191,18 @@ fn prove() -> Result<Verdict, String> {
 /// an hour on a slow machine and is `viaduct synth`, on demand.
 fn synth() -> Result<Verdict, String> {
     let mut command = cargo();
-    command.args(["run", "--quiet", "--release", "--package", "viaduct"]);
-    command.args(["--", "synth", "--no-pnr", "--output"]);
+    command.args(["run", "--quiet", "--package", "viaduct", "--", "synth", "--no-pnr", "--output"]);
     run(command.arg(workspace::target_dir().join("synth-gate")).envs(tools::env()))
 }
 
-fn cargo() -> Command {
+pub(super) fn cargo() -> Command {
     let mut command = workspace::cargo();
     command.current_dir(workspace::root());
     command
 }
 
 /// Runs a command with its output shown.
-fn run(command: &mut Command) -> Result<Verdict, String> {
+pub(super) fn run(command: &mut Command) -> Result<Verdict, String> {
     let status = command
         .stdin(std::process::Stdio::null())
         .status()

@@ -1,0 +1,72 @@
+//! The steps of `cargo xtask test --long`: what the gate does, with more seeds, and what needs a
+//! nightly toolchain.
+
+use std::process::Command;
+
+use super::Verdict;
+use super::steps::{RTL_FEATURES, Step, cargo, run};
+use crate::tools::{self, Toolset};
+
+/// Seeds of each random test of a block's bench.
+const BENCH_SEEDS: &str = "200";
+/// Seeds of each lockstep suite.
+const LOCKSTEP_SEEDS: &str = "1000";
+/// The crates whose `unsafe` code the sanitizers watch.
+const UNSAFE_CRATES: [&str; 2] = ["host-driver", "vipl"];
+
+/// In the order in which they run.
+pub(super) const STEPS: &[Step] = &[
+    Step::new("address", "unsafe code under AddressSanitizer", false, || sanitizer("address")),
+    Step::new("thread", "unsafe code under ThreadSanitizer", false, || sanitizer("thread")),
+    Step::new("bench-seeds", "the benches of the blocks with more seeds", true, bench_seeds),
+    Step::new("lockstep-seeds", "the lockstep suites with more seeds", true, lockstep_seeds),
+];
+
+/// Runs the tests of the crates with `unsafe` code under a sanitizer.
+fn sanitizer(kind: &str) -> Result<Verdict, String> {
+    let nightly = |program: &str| {
+        let mut command = Command::new("rustup");
+        command.args(["run", "nightly", program]);
+        command
+    };
+    if !nightly("cargo").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return Ok(Verdict::Skipped("no nightly toolchain (rustup toolchain install nightly)"));
+    }
+    let host = nightly("rustc").args(["--print", "host-tuple"]).output();
+    let host = host.map_err(|error| format!("cannot run rustc: {error}"))?;
+    let host = String::from_utf8_lossy(&host.stdout).trim().to_owned();
+    let mut command = nightly("cargo");
+    command.current_dir(crate::workspace::root()).args(["test", "--target", &host]);
+    // The standard library is not built for the sanitizer; what it does is not watched.
+    let flags = format!("-Zsanitizer={kind} -Cunsafe-allow-abi-mismatch=sanitizer");
+    command.env("RUSTFLAGS", flags).env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC");
+    command.arg("--target-dir").arg(crate::workspace::target_dir().join(kind)).arg("--lib");
+    for name in UNSAFE_CRATES {
+        command.args(["--package", name]);
+    }
+    run(&mut command)
+}
+
+fn bench_seeds() -> Result<Verdict, String> {
+    tools::ensure(Toolset::Sim)?;
+    let mut command = cargo();
+    command.args([
+        "test",
+        "--workspace",
+        "--release",
+        "--no-fail-fast",
+        "--features",
+        RTL_FEATURES,
+    ]);
+    for bench in ["admin", "channel", "engine", "event", "pcie", "tpt", "vi"] {
+        command.args(["--test", bench]);
+    }
+    run(command.env("SEEDS", BENCH_SEEDS).envs(tools::env()))
+}
+
+fn lockstep_seeds() -> Result<Verdict, String> {
+    tools::ensure(Toolset::Sim)?;
+    let mut command = cargo();
+    command.args(["run", "--release", "--package", "viaduct", "--features", "rtl,trace", "--"]);
+    run(command.args(["cosim", "run", "--seeds", LOCKSTEP_SEEDS]).envs(tools::env()))
+}
