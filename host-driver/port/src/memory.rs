@@ -314,32 +314,32 @@ impl DmaMemory {
         }
     }
 
-    /// At most `8 * N` bytes at `offset` as little-endian double words; zeros follow the last byte.
-    /// None if they are not inside.
-    #[must_use]
-    #[inline]
-    pub fn load_words<const N: usize>(&self, offset: usize, length: usize) -> Option<[u64; N]> {
-        let room = self.length.checked_sub(offset)?;
-        if length > room || length > 8 * N {
-            return None;
+    /// Hands `length` bytes at `offset` to `store` as little-endian double words, numbered from 0, with
+    /// zeros behind the last byte. False, with nothing handed on, if whole double words are not inside.
+    #[inline(always)]
+    pub fn read_words(
+        &self,
+        offset: usize,
+        length: usize,
+        mut store: impl FnMut(usize, u64),
+    ) -> bool {
+        if offset > self.length || length > self.length - offset {
+            return false;
         }
-        let mut words = [0; N];
-        if room < 8 * N {
-            let mut bytes = [[0; 8]; N];
-            self.copy_to(offset, &mut bytes.as_flattened_mut()[..length]);
-            return Some(bytes.map(u64::from_le_bytes));
+        let words = length.div_ceil(8);
+        if 8 * words > self.length - offset {
+            return false;
         }
-        let start = self.at(offset, 8 * N).cast::<UnalignedWord>();
-        for (at, word) in words.iter_mut().enumerate().take(length.div_ceil(8)) {
-            // SAFETY: `at` checked that N words lie inside.
+        let start = self.at(offset, 8 * words).cast::<UnalignedWord>();
+        for at in 0..words {
+            // SAFETY: so many words lie inside.
             let place = unsafe { start.add(at) };
             // SAFETY: valid bytes, which need no alignment.
-            *word = u64::from_le(unsafe { place.read_volatile() }.0);
+            let word = u64::from_le(unsafe { place.read_volatile() }.0);
+            let left = length - 8 * at;
+            store(at, if left < 8 { word & ((1 << (8 * left)) - 1) } else { word });
         }
-        if let Some(word) = words.get_mut(length / 8) {
-            *word &= (1 << (8 * (length % 8))) - 1;
-        }
-        Some(words)
+        true
     }
 
     /// The bytes at `offset`, copied.
@@ -579,106 +579,4 @@ impl RegisterLine {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_keep_every_byte_at_every_alignment() {
-        let memory = DmaMemory::new(64).unwrap();
-        for offset in 0..17 {
-            for length in 0..32 {
-                memory.fill(0xee);
-                let data: Vec<u8> = (1..=length).collect();
-                memory.copy_from(offset, &data);
-                assert_eq!(memory.to_vec(offset, data.len()), data);
-                if offset > 0 {
-                    assert_eq!(memory.to_vec(offset - 1, 1), [0xee]);
-                }
-                assert_eq!(memory.to_vec(offset + data.len(), 1), [0xee]);
-            }
-        }
-    }
-
-    #[test]
-    fn lines_are_aligned_and_inside() {
-        let memory = DmaMemory::new(200).unwrap();
-        let line = memory.line(64).unwrap();
-        line.store_u64(8, 0x0807_0605_0403_0201);
-        line.store_u32(60, 7);
-        assert_eq!(memory.to_vec(72, 4), [1, 2, 3, 4]);
-        assert_eq!((line.load_u32(12), memory.load_u32(124)), (0x0807_0605, 7));
-        for bad in [8, 32, 192, 256, usize::MAX] {
-            assert!(memory.line(bad).is_none(), "{bad}");
-        }
-        assert!(memory.slice(32, 160).unwrap().line(32).is_some());
-    }
-
-    #[test]
-    fn memory_counted_apart_stays_when_the_other_handles_are_gone() {
-        let memory = DmaMemory::new(64).unwrap();
-        let apart = memory.slice(8, 16).unwrap().counted_apart();
-        memory.copy_from(8, b"stays");
-        drop(memory);
-        assert_eq!(apart.to_vec(0, 5), b"stays");
-    }
-
-    #[test]
-    fn slices_share_bytes_and_stay_inside() {
-        let memory = DmaMemory::new(4096).unwrap();
-        let slice = memory.slice(100, 20).unwrap();
-        slice.copy_from(0, b"hello");
-        assert_eq!(memory.to_vec(100, 5), b"hello");
-        assert_eq!(slice.address(), memory.address() + 100);
-        assert!(slice.slice(10, 11).is_err());
-        assert!(memory.slice(usize::MAX, 2).is_err());
-        assert!(DmaMemory::new(0).is_err());
-        assert!(DmaMemory::new(usize::MAX - 5000).is_err());
-    }
-
-    #[test]
-    fn adopted_memory_is_used_in_place() {
-        let mut bytes = vec![0_u8; 4096 + 100];
-        let base = bytes.as_mut_ptr().wrapping_add(7);
-        // SAFETY: `bytes` outlives `memory`, and is not touched while it is there.
-        let memory = unsafe { DmaMemory::adopt(base, 4093) }.unwrap();
-        memory.copy_from(0, b"in place");
-        assert_eq!((memory.address(), memory.len()), (base.addr() as u64, 4093));
-        assert_eq!(memory.slice(5, 3).unwrap().page_offset(), (base.addr() + 5) % PAGE_BYTES);
-        drop(memory);
-        assert_eq!(&bytes[7..15], b"in place");
-        for (base, length) in
-            [(core::ptr::null_mut(), 1), (base, 0), (base, usize::MAX), (base, usize::MAX / 2 + 1)]
-        {
-            // SAFETY: none of these ranges is accepted.
-            assert!(unsafe { DmaMemory::adopt(base, length) }.is_err());
-        }
-    }
-
-    #[test]
-    fn words_are_loaded_from_any_place_without_what_follows() {
-        let memory = DmaMemory::new(64).unwrap();
-        memory.copy_from(0, &(1..=64).collect::<Vec<u8>>());
-        for offset in 0..60 {
-            for length in 0..=24 {
-                let expected = (offset + length <= 64).then(|| {
-                    let mut bytes = [[0; 8]; 3];
-                    memory.copy_to(offset, &mut bytes.as_flattened_mut()[..length]);
-                    bytes.map(u64::from_le_bytes)
-                });
-                assert_eq!(memory.load_words::<3>(offset, length), expected, "{offset} {length}");
-            }
-        }
-        assert!(memory.load_words::<3>(0, 25).is_none());
-        assert!(memory.load_words::<3>(65, 0).is_none());
-    }
-
-    #[test]
-    fn words_are_little_endian() {
-        let memory = DmaMemory::new(16).unwrap();
-        memory.store_u32(4, 0x0403_0201);
-        assert_eq!(memory.to_vec(4, 4), [1, 2, 3, 4]);
-        memory.store_u64(8, 1);
-        assert_eq!(memory.load_u64(8), 1);
-        assert_eq!(memory.load_u32(12), 0);
-    }
-}
+mod tests;

@@ -21,7 +21,7 @@ use nic_regs::desc::{control, status};
 use nic_regs::doorbell::Queue;
 use nic_regs::tpt::Handle;
 
-use crate::doorbell::{Doorbell, INLINE_BYTES, InlineData, Post};
+use crate::doorbell::{Doorbell, INLINE_BYTES, InlineSource, Post};
 use crate::error::{Error, Result};
 use crate::memory::{DmaMemory, LINE_BYTES};
 use ring::{DescriptorRing, Located, Posted};
@@ -84,6 +84,15 @@ pub enum Head<T> {
     NotDone,
     /// It was done, and was taken.
     Done(T),
+}
+
+/// Where data lies that travels with a doorbell: region and offset.
+#[derive(Clone, Copy)]
+struct InlineAt {
+    region: usize,
+    offset: usize,
+    length: usize,
+    immediate: Option<u32>,
 }
 
 /// A handle that no VI has.
@@ -214,17 +223,45 @@ impl WorkQueue {
         room: u32,
         push: bool,
     ) -> core::result::Result<(), PostError> {
-        let operations = self.operations;
         let located = self.ring.locate(address, handle)?;
-        let shape = self.ring.located(located).0.shape();
-        if !has_operation(operations, shape) {
+        let front = self.ring.located(located);
+        let shape = front.shape();
+        if !has_operation(self.operations, shape) {
             return Err(PostError::Operation);
         }
-        let data = if push && self.is_idle() { self.inline_data(located)? } else { None };
+        // Of a descriptor without segments the length has no meaning; it may go either way.
+        if push && front.segment_length() <= INLINE_BYTES && self.is_idle() {
+            return self.post_inline(located, address, handle, room);
+        }
         let post = self.enter(located, address, handle, room, shape);
         if !self.held {
             // The doorbell orders itself after the stores to the descriptors.
-            self.doorbell.ring(&post, data.as_ref());
+            self.doorbell.ring(post);
+        }
+        Ok(())
+    }
+
+    /// Posts a descriptor whose data may be short enough to travel with the doorbell.
+    #[inline(never)]
+    fn post_inline(
+        &mut self,
+        located: Located,
+        address: u64,
+        handle: Handle,
+        room: u32,
+    ) -> core::result::Result<(), PostError> {
+        let shape = self.ring.located(located).shape();
+        let data = self.inline_data(located)?;
+        let post = self.enter(located, address, handle, room, shape);
+        if self.held {
+            return Ok(());
+        }
+        match data {
+            Some(InlineAt { region, offset, length, immediate }) => {
+                let memory = (length > 0).then(|| (&self.ring.region(region).memory, offset));
+                self.doorbell.ring_with_data(post, InlineSource { memory, length, immediate });
+            }
+            None => self.doorbell.ring(post),
         }
         Ok(())
     }
@@ -243,17 +280,16 @@ impl WorkQueue {
             last.link(address, handle);
         }
         self.ring.enter(located, room);
-        let (front, region) = self.ring.located(located);
-        front.clear_status();
-        region.post(address, shape & 0xffff)
+        self.ring.located(located).clear_status();
+        self.ring.post(address, shape & 0xffff)
     }
 
     /// What may travel with the doorbell: data and immediate data of a plain send of at most one
     /// segment that is short and lies in a region that the VI may read. Everything else the device
     /// judges.
     #[inline(always)]
-    fn inline_data(&self, located: Located) -> core::result::Result<Option<InlineData>, PostError> {
-        let (front, _) = self.ring.located(located);
+    fn inline_data(&self, located: Located) -> core::result::Result<Option<InlineAt>, PostError> {
+        let front = self.ring.located(located);
         let shape = front.shape();
         let (count, bits) = (shape & 0xffff, (shape >> 16) as u16);
         let plain = bits & !control::IMMEDIATE == control::OP_SENDRECV;
@@ -263,7 +299,7 @@ impl WorkQueue {
         let immediate = (bits & control::IMMEDIATE != 0).then(|| front.immediate());
         let length = if count == 0 { 0 } else { front.segment_length() };
         if length == 0 {
-            return Ok(InlineData::new(&[], immediate));
+            return Ok(Some(InlineAt { region: 0, offset: 0, length, immediate }));
         }
         if length > INLINE_BYTES {
             return Ok(None);
@@ -271,12 +307,12 @@ impl WorkQueue {
         let handle = front.segment_handle();
         let place = self.ring.find(handle).ok_or(PostError::UnknownRegion(handle))?;
         let region = self.ring.region(place);
-        let offset = front.segment_address().checked_sub(region.address);
-        let Some(offset) = offset.and_then(|offset| usize::try_from(offset).ok()) else {
-            return Ok(None);
-        };
-        let words = region.memory.load_words(offset, length).filter(|_| region.readable);
-        Ok(words.map(|words| InlineData::of_words(words, length, immediate)))
+        let offset = front.segment_address().wrapping_sub(region.address);
+        // Whole double words are read.
+        let room = region.memory.len().checked_sub(length.next_multiple_of(8));
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let inside = region.readable && room.is_some_and(|room| offset <= room);
+        Ok(inside.then_some(InlineAt { region: place, offset, length, immediate }))
     }
 
     /// Posts as [`WorkQueue::post`]; `find` looks for regions that the queue has not met, and says
@@ -338,7 +374,7 @@ impl WorkQueue {
             return Err(PostError::Outside(address).into());
         }
         let located = self.ring.locate(address, handle)?;
-        let shape = self.ring.located(located).0.shape();
+        let shape = self.ring.located(located).shape();
         let good = has_operation(self.operations, shape);
         if good { Ok((located, shape)) } else { Err(PostError::Operation.into()) }
     }
@@ -360,7 +396,7 @@ impl WorkQueue {
     /// As [`WorkQueue::post_finding`].
     pub fn post_flushed(&mut self, slot: &Slot) -> Result<bool> {
         let (located, _) = self.locate_slot(slot)?;
-        let (front, _) = self.ring.located(located);
+        let front = self.ring.located(located);
         let done = self.is_idle();
         if done {
             let operation = front.operation(self.queue);
@@ -434,7 +470,7 @@ impl WorkQueue {
                 last.link(posted.address, posted.region.handle);
             }
             let post = posted.region.post(posted.address, posted.front.shape() & 0xffff);
-            self.doorbell.ring(&post, None);
+            self.doorbell.ring(post);
             last = Some(posted.front);
         }
     }

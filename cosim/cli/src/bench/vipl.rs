@@ -25,11 +25,11 @@ struct Spec {
 }
 
 const SPECS: [Spec; 4] = [
-    Spec { name: "vipl.post_token", bar: 90.0, modes: &[("token", "VipPostSend")] },
-    Spec { name: "vipl.post_push", bar: 140.0, modes: &[("push", "VipPostSend")] },
+    Spec { name: "vipl.post_token", bar: 120.0, modes: &[("token", "VipPostSend")] },
+    Spec { name: "vipl.post_push", bar: 260.0, modes: &[("push", "VipPostSend")] },
     Spec {
         name: "vipl.done_empty",
-        bar: 30.0,
+        bar: 40.0,
         modes: &[("empty", "VipSendDone"), ("waiting", "VipSendDone")],
     },
     Spec { name: "vipl.done_hit", bar: 90.0, modes: &[("hit", "VipSendDone")] },

@@ -44,8 +44,6 @@ pub(super) struct Region {
     last: u64,
     /// The VI may read it.
     pub(super) readable: bool,
-    /// Descriptors in it that are posted and not taken.
-    posted: usize,
 }
 
 impl Region {
@@ -57,17 +55,37 @@ impl Region {
             return None;
         }
         let (base, memory) = (memory.base(), memory.counted_apart());
-        Some(Self { handle, live: handle, memory, base, address, last, readable, posted: 0 })
+        Some(Self { handle, live: handle, memory, base, address, last, readable })
     }
 
     /// How a doorbell names the descriptor at `address`.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "below REACH")]
     pub(super) fn post(&self, address: u64, segments: u32) -> Post {
-        let line = ((address - (self.address & !(ALIGNMENT - 1))) / ALIGNMENT) as u32;
-        Post { address, region: self.handle, line, segments }
+        post(self.handle, self.address, address, segments)
     }
 }
+
+/// How a doorbell names the descriptor at `address`, in a region that begins at `start`.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "below REACH")]
+fn post(region: Handle, start: u64, address: u64, segments: u32) -> Post {
+    let line = ((address - (start & !(ALIGNMENT - 1))) / ALIGNMENT) as u32;
+    Post { address, region, line, segments }
+}
+
+/// What posting needs of the region that was used last: a copy, so that no list is looked at.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    handle: Handle,
+    place: u32,
+    base: NonNull<u8>,
+    address: u64,
+    last: u64,
+}
+
+/// No region: no aligned address lies in it.
+const NO_REGION: Recent =
+    Recent { handle: NONE, place: u32::MAX, base: NonNull::dangling(), address: 1, last: 0 };
 
 /// A descriptor that is posted and not taken.
 #[derive(Clone, Copy, Debug)]
@@ -83,14 +101,12 @@ struct Entry {
 /// Entries of a line of a cache, apart from what others write: processors fetch lines in pairs.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(128))]
-struct Entries([Entry; 8]);
+struct Entries(#[expect(dead_code, reason = "used one by one, by pointer")] [Entry; 8]);
 
-/// Where a descriptor lies that may be entered. Good until another region is met.
+/// Where a descriptor lies that may be entered, in the region that was used last. Good until another
+/// one is located.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Located {
-    base: NonNull<u8>,
-    region: usize,
-}
+pub(super) struct Located(NonNull<u8>);
 
 /// A descriptor that is posted and not taken, with its region.
 #[derive(Clone, Copy, Debug)]
@@ -110,12 +126,13 @@ pub(super) struct DescriptorRing {
     full_at: u64,
     /// A power of two of them; a descriptor's is at its number modulo their count.
     entries: Box<[Entries]>,
+    /// Their count less one.
+    mask: usize,
     /// Front of the oldest descriptor, or [`NEVER_DONE`].
     oldest: NonNull<u8>,
     /// Front of the descriptor that was posted last, unless it was taken.
     last: Option<NonNull<u8>>,
-    /// Place of the region that was used last.
-    recent: usize,
+    recent: Recent,
     regions: Vec<Region>,
 }
 
@@ -133,10 +150,11 @@ impl DescriptorRing {
             posted: 0,
             taken: 0,
             full_at: limit as u64,
+            mask: (8 * lines) - 1,
             entries: entries.into_boxed_slice(),
             oldest: NonNull::from_ref(&NEVER_DONE).cast(),
             last: None,
-            recent: 0,
+            recent: NO_REGION,
             regions: Vec::new(),
         }
     }
@@ -151,11 +169,20 @@ impl DescriptorRing {
         range.start.addr()..range.end.addr()
     }
 
+    /// Where the entry of a descriptor is. Not to be asked of a ring without entries.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "masked")]
+    fn entry_at(&self, number: u64) -> *const Entry {
+        let entries = self.entries.as_ptr().cast::<Entry>();
+        // SAFETY: `mask` is the number of entries less one.
+        unsafe { entries.add(number as usize & self.mask) }
+    }
+
+    #[inline(always)]
     fn entry(&self, number: u64) -> Entry {
-        let place = number as usize & (8 * self.entries.len() - 1);
-        self.entries[place / 8].0[place % 8]
+        debug_assert!(!self.entries.is_empty());
+        // SAFETY: an entry, which nobody else writes.
+        unsafe { *self.entry_at(number) }
     }
 
     /// The front of a descriptor.
@@ -196,11 +223,10 @@ impl DescriptorRing {
     /// The region with this handle, if it was met.
     #[inline(always)]
     pub(super) fn find(&self, handle: Handle) -> Option<usize> {
-        let recent = self.regions.get(self.recent).filter(|region| region.live == handle);
-        match recent {
-            Some(_) if handle != NONE => Some(self.recent),
-            _ => self.search(handle),
+        if self.recent.handle == handle && handle != NONE {
+            return Some(self.recent.place as usize);
         }
+        self.search(handle)
     }
 
     #[inline(never)]
@@ -219,17 +245,22 @@ impl DescriptorRing {
     /// descriptor fits into it, or if it is too long.
     pub(super) fn learn(&mut self, handle: Handle, memory: &DmaMemory, readable: bool) -> bool {
         let Some(region) = Region::new(handle, memory, readable) else { return false };
-        let (recent, full) = (self.recent, self.regions.len() >= KEPT);
-        let mut places = self.regions.iter().enumerate();
+        let (recent, full) = (self.recent.place as usize, self.regions.len() >= KEPT);
         // The one that was used last may be needed for the same post.
-        let place = places.find(|(place, region)| {
-            region.posted == 0 && (region.live == NONE || full && *place != recent)
+        let place = (0..self.regions.len()).find(|place| {
+            let replaced = self.regions[*place].live == NONE || full && *place != recent;
+            replaced && !self.has_posted(*place)
         });
-        match place.map(|(place, _)| place) {
+        match place {
             Some(place) => self.regions[place] = region,
             None => self.regions.push(region),
         }
         true
+    }
+
+    /// Whether a descriptor in the region at `place` is posted and not taken.
+    fn has_posted(&self, place: usize) -> bool {
+        (self.taken..self.posted).any(|number| self.entry(number).region as usize == place)
     }
 
     /// Forgets the regions of which `which` is true. Their memory is kept until another region takes
@@ -238,16 +269,18 @@ impl DescriptorRing {
         for region in self.regions.iter_mut().filter(|region| which(region.live)) {
             region.live = NONE;
         }
+        self.recent = NO_REGION;
     }
 
     /// Locates the descriptor at a virtual address of a region that was met.
     #[inline(always)]
     pub(super) fn locate(&mut self, address: u64, handle: Handle) -> Result<Located, PostError> {
-        let place = self.find(handle).ok_or(PostError::UnknownRegion(handle))?;
-        self.recent = place;
-        let region = &self.regions[place];
-        let distance = address.wrapping_sub(region.address);
-        if distance > region.last || !address.is_multiple_of(ALIGNMENT) {
+        if self.recent.handle != handle {
+            self.recall(handle)?;
+        }
+        let Recent { base, address: start, last, .. } = self.recent;
+        let distance = address.wrapping_sub(start);
+        if distance > last || !address.is_multiple_of(ALIGNMENT) {
             return Err(PostError::Outside(address));
         }
         if self.posted == self.full_at {
@@ -255,32 +288,44 @@ impl DescriptorRing {
         }
         #[expect(clippy::cast_possible_truncation, reason = "below the length of the memory")]
         // SAFETY: a whole line from there on lies inside the memory, by the comparison above.
-        let base = unsafe { region.base.add(distance as usize) };
-        Ok(Located { base, region: place })
+        let front = unsafe { base.add(distance as usize) };
+        Ok(Located(front))
     }
 
-    /// Front and region of a descriptor that was located.
+    /// Makes a region that was met the one that was used last.
+    #[cold]
+    fn recall(&mut self, handle: Handle) -> Result<(), PostError> {
+        let place = self.search(handle).ok_or(PostError::UnknownRegion(handle))?;
+        let Region { base, address, last, .. } = self.regions[place];
+        #[expect(clippy::cast_possible_truncation, reason = "few regions")]
+        let place = place as u32;
+        self.recent = Recent { handle, place, base, address, last };
+        Ok(())
+    }
+
+    /// Front of a descriptor that was located.
     #[inline(always)]
-    pub(super) fn located(&self, at: Located) -> (Front<'_>, &Region) {
-        // SAFETY: `locate` checked the line, and no other region was met since.
-        (unsafe { self.front_of(at.base) }, &self.regions[at.region])
+    pub(super) fn located(&self, at: Located) -> Front<'_> {
+        // SAFETY: `locate` checked the line, and no other one was located since.
+        unsafe { self.front_of(at.0) }
+    }
+
+    /// How a doorbell names the descriptor at `address` that was located.
+    #[inline(always)]
+    pub(super) fn post(&self, address: u64, segments: u32) -> Post {
+        post(self.recent.handle, self.recent.address, address, segments)
     }
 
     /// Enters a descriptor that was located as the newest.
     #[inline(always)]
     pub(super) fn enter(&mut self, at: Located, room: u32) {
-        let Located { base, region } = at;
-        #[expect(clippy::cast_possible_truncation, reason = "masked; few regions")]
-        {
-            let place = self.posted as usize & (8 * self.entries.len() - 1);
-            let entry = Entry { front: base, region: region as u32, room };
-            self.entries[place / 8].0[place % 8] = entry;
-        }
-        self.regions[region].posted += 1;
+        let entry = Entry { front: at.0, region: self.recent.place, room };
+        // SAFETY: an entry, which nobody else uses while `self` is borrowed.
+        unsafe { *self.entry_at(self.posted).cast_mut() = entry };
         if self.is_empty() {
-            self.oldest = base;
+            self.oldest = at.0;
         }
-        self.last = Some(base);
+        self.last = Some(at.0);
         self.posted += 1;
     }
 
@@ -290,8 +335,6 @@ impl DescriptorRing {
         if self.is_empty() {
             return;
         }
-        let entry = self.entry(self.taken);
-        self.regions[entry.region as usize].posted -= 1;
         self.taken += 1;
         self.full_at += 1;
         if self.is_empty() {

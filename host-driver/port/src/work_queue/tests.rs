@@ -1,5 +1,6 @@
 //! Work queues without a device.
 
+use crate::doorbell::InlineData;
 use std::sync::{Arc, Mutex};
 
 use super::*;
