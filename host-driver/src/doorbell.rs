@@ -203,6 +203,7 @@ fn push_line(page: &DmaMemory, lines: &Arc<PushLines>) -> Option<PushLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use port::doorbell::InlineSource;
 
     #[test]
     fn a_push_line_has_one_owner_and_the_last_has_none() {
@@ -250,15 +251,19 @@ mod tests {
         };
         let doorbell = Doorbell::Mapped(doorbell);
         let called = TokenDoorbell { page, vi: 9, queue: Queue::Send, push: true };
-        doorbell.ring(&post, None);
+        doorbell.ring(post);
         assert_eq!(memory.load_u64(0), called.token(&post).to_bits());
         for immediate in [None, Some(0x8765_4321)] {
             for length in 0..=INLINE_BYTES {
                 let data: Vec<u8> = (1..=u8::try_from(length).unwrap()).collect();
-                let data = InlineData::new(&data, immediate).unwrap();
+                let source = DmaMemory::new(INLINE_BYTES + 8).unwrap();
+                source.fill(0xdd);
+                source.copy_from(3, &data);
                 memory.fill(0xee);
-                doorbell.ring(&post, Some(&data));
-                called.ring_with_data(&post, &data);
+                let memory_of = (length > 0).then_some((&source, 3));
+                let inline = InlineSource { memory: memory_of, length, immediate };
+                doorbell.ring_with_data(post, inline);
+                called.ring_with_data(&post, &InlineData::new(&data, immediate).unwrap());
                 let line = |number| memory.to_vec(0x100 + 64 * number, 64);
                 assert_eq!(line(0), line(SHARED), "{length} bytes");
             }

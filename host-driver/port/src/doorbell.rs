@@ -120,7 +120,7 @@ impl Doorbell {
 
     /// Rings, with the data of a short send.
     #[inline]
-    pub(crate) fn ring_with_data(&self, post: Post, data: InlineSource<'_>) {
+    pub fn ring_with_data(&self, post: Post, data: InlineSource<'_>) {
         match self {
             Self::Mapped(MappedDoorbell { format, push: Some(push), .. }) => {
                 push.store(format.word(&post), data);
@@ -145,11 +145,13 @@ fn ring_by_call(call: &dyn Ring, post: Post) {
 /// Where the data of a short send lies: at most [`INLINE_BYTES`], of which whole double words are
 /// inside the memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InlineSource<'a> {
+pub struct InlineSource<'a> {
     /// Memory and offset; None: no data.
-    pub(crate) memory: Option<(&'a DmaMemory, usize)>,
-    pub(crate) length: usize,
-    pub(crate) immediate: Option<u32>,
+    pub memory: Option<(&'a DmaMemory, usize)>,
+    /// Number of bytes.
+    pub length: usize,
+    /// Immediate data.
+    pub immediate: Option<u32>,
 }
 
 impl InlineSource<'_> {

@@ -27,7 +27,7 @@ use nic_regs::doorbell::{PUSH_DATA_BYTES, PUSH_WORDS, Queue};
 use nic_regs::limits::{CREDITS_MAX, MAX_TRANSFER_BYTES};
 use nic_regs::tpt::Handle;
 use nic_regs::vi::{Reliability, rdma};
-use port::doorbell::InlineData;
+use port::doorbell::{INLINE_BYTES, InlineSource};
 use port::work_queue::{Head, Slot, WorkQueue, WorkQueueConfig};
 use port::{
     CompletionOps, CompletionQueue, DmaMemory, Doorbell, MemoryOps, RdmaAccess, ViOps, ViSettings,
@@ -256,13 +256,16 @@ impl End {
     /// Posts a send.
     pub(crate) fn send(&mut self, vi: usize, bytes: usize, form: Form) -> Result<(), Error> {
         let (slot, data) = self.slot(Queue::Send, bytes, None)?;
-        let data = match form {
-            Form::Push => InlineData::new(&self.memory.to_vec(data, bytes), None),
-            Form::Token => None,
-        };
         let vi = &mut self.vis[vi];
         let post = vi.send.enter_slot(&slot)?;
-        vi.push.ring(&post, data.as_ref());
+        match form {
+            Form::Push if bytes <= INLINE_BYTES => {
+                let memory = (bytes > 0).then_some((&self.memory, data));
+                let inline = InlineSource { memory, length: bytes, immediate: None };
+                vi.push.ring_with_data(post, inline);
+            }
+            Form::Push | Form::Token => vi.push.ring(post),
+        }
         Ok(())
     }
 
