@@ -23,11 +23,12 @@ mod pci;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use host_driver::bus::vfio_user::trust;
 use nic_model::device::Device;
 use nic_model::link::Faults;
 use nic_regs::limits::PEER_COUNT;
@@ -113,17 +114,10 @@ fn at(path: &Path, error: &dyn core::fmt::Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
-/// Makes the folder of the sockets, or checks that nobody else may write to it.
+/// Makes the folder of the sockets, or checks that it is this user's alone.
 fn make_folder(folder: &Path) -> io::Result<()> {
-    if let Err(error) = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder) {
-        return Err(at(folder, &error));
-    }
-    let found = fs::metadata(folder).map_err(|error| at(folder, &error))?;
-    if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o022 != 0 {
-        let text = "others may write to this folder: choose one of your own with --dir";
-        return Err(at(folder, &text));
-    }
-    Ok(())
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.and_then(|()| trust::check_folder(folder)).map_err(|error| at(folder, &error))
 }
 
 /// Binds a socket. One that a dead server left behind is replaced.
@@ -136,7 +130,9 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
         fs::remove_file(path).map_err(|error| at(path, &error))?;
     }
     let listener = UnixListener::bind(path).map_err(|error| at(path, &error))?;
-    listener.set_nonblocking(true).map_err(|error| at(path, &error))?;
+    // Who connects before this is refused by its credentials, as later.
+    let mode = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+    mode.and_then(|()| listener.set_nonblocking(true)).map_err(|error| at(path, &error))?;
     Ok(listener)
 }
 
@@ -306,11 +302,13 @@ impl Server {
                 }
             };
             self.crowded = None;
+            // A process of another user is not even told why.
+            let Ok(process) = trust::check_peer(&socket) else { continue };
             let waiting = |client: &&Client| client.node == node && !client.is_owner;
             if self.clients.iter().filter(waiting).count() >= WAITING_MAX {
                 self.drop_waiting(|other| other == node);
             }
-            self.clients.push(Client::new(socket, node));
+            self.clients.push(Client::new(socket, node, process));
         }
     }
 }

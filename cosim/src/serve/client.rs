@@ -27,6 +27,8 @@ pub(super) struct Client {
     socket: UnixStream,
     inbox: Inbox,
     pub(super) node: usize,
+    /// Its process, as the kernel says.
+    process: u32,
     /// It said VERSION, and the NIC is its own.
     pub(super) is_owner: bool,
     /// Something has come.
@@ -49,9 +51,9 @@ impl From<Vec<u8>> for Answer {
 }
 
 impl Client {
-    pub(super) fn new(socket: UnixStream, node: usize) -> Self {
+    pub(super) fn new(socket: UnixStream, node: usize, process: u32) -> Self {
         let inbox = Inbox::default();
-        Self { socket, inbox, node, is_owner: false, is_ready: false, is_gone: false }
+        Self { socket, inbox, node, process, is_owner: false, is_ready: false, is_gone: false }
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
@@ -173,7 +175,7 @@ impl Client {
             answer.fds.push(to_client);
         }
         engine.reset(self.node);
-        engine.own(self.node, theirs.process.unwrap_or(0));
+        engine.own(self.node, self.process);
         self.is_owner = true;
         Ok(answer)
     }

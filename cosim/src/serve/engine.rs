@@ -22,7 +22,7 @@ use crate::simulation::on_demand::{ANSWER_CYCLES, OnDemand, pieces};
 pub(super) struct Seat {
     pub(super) host: Host,
     pub(super) config: ConfigSpace,
-    /// The process of the client that uses it, as it says itself; 0 if it does not say.
+    /// The process of the client that uses it.
     pub(super) owner: Option<u32>,
 }
 

@@ -34,6 +34,7 @@ pub mod socket;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub mod trust;
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeMap;
@@ -118,14 +119,16 @@ impl VfioUserBus {
     /// Connects to the simulator at a socket. The device is reset.
     ///
     /// # Errors
-    /// [`Error::Connect`] if nobody serves there; [`Error::InUse`] if another program has the
+    /// [`Error::Connect`] if nobody serves there, or a process of another user; [`Error::InUse`] if another program has the
     /// device; [`Error::WrongDevice`] if it is no Viaduct NIC.
     pub fn connect(path: &Path) -> Result<Arc<Self>> {
         let failed = |why: &dyn core::fmt::Display| Error::Connect {
             path: path.to_owned(),
             why: why.to_string(),
         };
+        trust::check_socket(path).map_err(|e| failed(&e))?;
         let socket = socket::dial(path, ANSWER_BOUND).map_err(|e| failed(&e))?;
+        trust::check_peer(&socket).map_err(|e| failed(&e))?;
         Self::start(path, socket).map_err(|error| match error {
             Error::Connect { .. } | Error::InUse { .. } => error,
             other => failed(&other),
@@ -154,8 +157,7 @@ impl VfioUserBus {
             windows: Windows::default(),
             service: None,
         };
-        let own = Version { process: Some(std::process::id()), ..Version::OWN };
-        let version = own.to_bytes(false);
+        let version = Version::OWN.to_bytes(false);
         let mut reply = bus.ask("the version", Command::Version, &[&version], &[])?;
         let Some(theirs) =
             Version::parse(&reply.payload).filter(|v| v.version <= protocol::VERSION)

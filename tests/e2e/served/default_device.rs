@@ -1,7 +1,12 @@
 //! Programs that name no device: each gets the first NIC that is free.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use cosim::serve::{Config, Server};
+use cosim::simulation::SimulatedDevice;
+use nic_model::Model;
+use nic_model::link::Faults;
 use tests::served::{Process, Simulator, say, wait_for_stop};
 
 /// What [`device::DEVICE_VARIABLE`] is.
@@ -87,4 +92,34 @@ fn the_variable_may_name_a_folder() {
     let text = program(&home, "default ", "no/such").expect("refused");
     assert!(text.contains("`viaduct cosim serve --dir no/such`"), "{text}");
     simulator.stop();
+}
+
+/// A run-time folder that another user could have made, or could change, is refused by programs and by
+/// simulators; sockets are for their user alone.
+#[test]
+fn a_run_time_folder_of_others_is_refused() {
+    let home = std::env::temp_dir().join(format!("viaduct-others-{}", std::process::id()));
+    let (folder, elsewhere) = (home.join("viaduct"), home.join("elsewhere"));
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let simulator = Simulator::start_at(folder.clone(), 1, 0.0);
+    let mode = |path: &Path| std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(&simulator.socket(0))), (0o700, 0o600));
+    program(&home, "default ", "").expect("opened");
+
+    let refused = |part: &str| {
+        let text = program(&home, "default ", "").expect("refused");
+        assert!(text.contains(part) && text.contains(folder.to_str().unwrap()), "{text}");
+        let device = Box::new(|_| Box::new(Model::default()) as SimulatedDevice);
+        let (nodes, latency, faults) = (1, 20, Faults::default());
+        let config = Config { nodes, latency, faults, folder: folder.clone(), device };
+        let text = Server::start(config).unwrap_err().to_string();
+        assert!(text.contains(part) && text.contains(folder.to_str().unwrap()), "{text}");
+    };
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    refused("mode 777");
+    simulator.stop();
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
+    refused("symbolic link");
+    std::fs::remove_dir_all(&home).unwrap();
 }

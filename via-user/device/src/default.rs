@@ -1,8 +1,9 @@
 //! The default device: what a program gets that names none.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use host_driver::bus::vfio_user::run_time_folder;
+use host_driver::bus::vfio_user::{run_time_folder, trust};
 
 use crate::error::{Error, Result};
 use crate::url::{Place, parse};
@@ -14,11 +15,17 @@ pub const DEVICE_VARIABLE: &str = "VIADUCT_DEVICE";
 /// sockets), else the run-time folder.
 ///
 /// # Errors
-/// The variable names nothing that can be opened.
+/// The variable names nothing that can be opened; the run-time folder is not this user's alone.
 pub(crate) fn place() -> Result<Place> {
     match std::env::var(DEVICE_VARIABLE) {
         Ok(named) if !named.trim().is_empty() => named_place(named.trim()),
-        _ => Ok(Place::Folder(run_time_folder())),
+        _ => {
+            let folder = run_time_folder();
+            match trust::check_folder(&folder) {
+                Err(why) if why.kind() != ErrorKind::NotFound => Err(Error::Folder { folder, why }),
+                _ => Ok(Place::Folder(folder)),
+            }
+        }
     }
 }
 

@@ -50,6 +50,14 @@ pub enum Error {
         /// Where sockets would be.
         folder: PathBuf,
     },
+    /// The run-time folder is not this user's alone.
+    #[error("the folder of simulators {} cannot be trusted: {why}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        why: std::io::Error,
+    },
     /// Every device in a folder is another program's, or dead.
     #[error(
         "no device in {} is free: {}; `{} --nodes N` serves more", folder.display(), list(why), serve_command(folder)

@@ -43,20 +43,12 @@ pub struct Version {
     pub max_data: usize,
     /// The sender can have its commands and those of the other end on two sockets.
     pub twin_socket: bool,
-    /// Number of the sender's process, told to others who want the device. An addition of ours:
-    /// who does not know of it passes over it.
-    pub process: Option<u32>,
 }
 
 impl Version {
     /// What this end can do.
-    pub const OWN: Self = Self {
-        version: VERSION,
-        max_fds: FDS_MAX,
-        max_data: DATA_MAX,
-        twin_socket: true,
-        process: None,
-    };
+    pub const OWN: Self =
+        Self { version: VERSION, max_fds: FDS_MAX, max_data: DATA_MAX, twin_socket: true };
 
     /// The payload. A server that gives a twin socket says that it is the message's first
     /// descriptor.
@@ -74,9 +66,6 @@ impl Version {
             if gives_twin {
                 twin["fd_index"] = json!(0);
             }
-        }
-        if let Some(process) = self.process {
-            text["capabilities"]["process"] = json!(process);
         }
         let (major, minor) = self.version;
         let mut bytes = major.to_le_bytes().to_vec();
@@ -104,7 +93,6 @@ impl Version {
             max_fds: number("max_msg_fds", 1)?,
             max_data: number("max_data_xfer_size", DATA_MAX)?,
             twin_socket: capabilities["twin_socket"]["supported"].as_bool().unwrap_or(false),
-            process: capabilities["process"].as_u64().and_then(|id| u32::try_from(id).ok()),
         })
     }
 }
