@@ -13,10 +13,10 @@
 
 /* Sides of node 1 that a row may have at once. */
 #define SLOTS 8
-/* The first byte of handles of the other process, and what makes it of the library's, which begin
- * with 0xff, and the other way round. */
+/* The first byte of handles of the other process: that of the library's own is 0, part of a
+ * generation that never gets so high. */
 #define MARK 0x5a
-#define FLIP ((size_t)(0xff ^ MARK) << 56)
+#define FLIP ((size_t)MARK << 56)
 
 static int active;
 static pid_t other;
