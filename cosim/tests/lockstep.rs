@@ -121,7 +121,7 @@ mod rtl {
     use cosim::lockstep::Settings;
     use cosim::root_complex::HostSettings;
     use cosim::rtl::RtlNic;
-    use nic_model::device::Device;
+    use cosim::simulation::SimulatedDevice;
 
     fn agrees(settings: &Settings, host: &HostSettings) {
         let rtl = |node: usize| -> SimulatedDevice {
