@@ -117,8 +117,8 @@ fn a_run_time_folder_of_others_is_refused() {
     };
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     refused("mode 777");
+    // It takes its folder with it.
     simulator.stop();
-    std::fs::remove_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
     refused("symbolic link");
     std::fs::remove_dir_all(&home).unwrap();
