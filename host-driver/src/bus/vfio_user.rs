@@ -119,8 +119,8 @@ impl VfioUserBus {
     /// Connects to the simulator at a socket. The device is reset.
     ///
     /// # Errors
-    /// [`Error::Connect`] if nobody serves there, or a process of another user; [`Error::InUse`] if another program has the
-    /// device; [`Error::WrongDevice`] if it is no Viaduct NIC.
+    /// [`Error::Connect`] if nobody serves there, or a process of another user; [`Error::InUse`] if
+    /// another program has the device; [`Error::WrongDevice`] if it is no Viaduct NIC.
     pub fn connect(path: &Path) -> Result<Arc<Self>> {
         let failed = |why: &dyn core::fmt::Display| Error::Connect {
             path: path.to_owned(),
