@@ -108,7 +108,7 @@ pub struct Completed {
 /// Why a port stopped a VI, as far as VIPL distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
-    /// A descriptor failed; its own status says how.
+    /// A descriptor failed; its own status has the error bits.
     DescriptorError,
     /// A descriptor could not be read.
     DescriptorUnreachable,
@@ -167,7 +167,7 @@ pub enum Progress {
     Established(RemoteAttributes),
     /// The other side refused.
     Rejected,
-    /// Nobody waits at that address.
+    /// No listener waits at that address.
     NoMatch,
     /// The peer exists, but its VI is not like this one; its attributes.
     Mismatch(RemoteAttributes),

@@ -80,8 +80,8 @@ pub trait Ring: Debug + Send + Sync {
     /// A descriptor was posted; what was stored in it before is visible to the port.
     fn ring(&self, post: &Post);
 
-    /// A send was posted whose data is known here. A port may ignore the data: the descriptor says
-    /// the same.
+    /// A send was posted whose data is known here. A port may ignore the data: the descriptor names
+    /// the same bytes.
     fn ring_with_data(&self, post: &Post, data: &InlineData) {
         let _ = data;
         self.ring(post);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// Result of a port's operations.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// The error of an implementation, which says more than the kind.
+/// The error of an implementation, with more detail than the kind.
 pub type Source = Arc<dyn core::error::Error + Send + Sync>;
 
 /// An error of a port.

@@ -57,11 +57,11 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         match self.owner {
             // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
-            // last handle is gone.
+            // last handle was dropped.
             Owner::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
             Owner::Mapping(length) => {
                 // SAFETY: `base` came from `mmap` with this length in `DmaMemory::map_file`, and
-                // the last handle is gone.
+                // the last handle was dropped.
                 let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), length) };
             }
             Owner::Program | Owner::Other(_) => {}
@@ -156,7 +156,7 @@ impl DmaMemory {
     ///
     /// # Safety
     /// The bytes can be read and written as long as any handle of them is left, and the program
-    /// expects that they change at any time: it has no reference to them that says otherwise.
+    /// expects that they change at any time: it has no reference that assumes otherwise.
     pub unsafe fn adopt(base: *mut u8, length: usize) -> Result<Self> {
         let address = base.addr() as u64;
         let what = "address of program memory";
@@ -373,7 +373,7 @@ impl DmaMemory {
         u32::from_le(self.atomic_u32(offset).load(Ordering::Acquire))
     }
 
-    /// Stores a little-endian word; everything stored before is visible to who loads it.
+    /// Stores a little-endian word; everything stored before is visible to a reader of the word.
     ///
     /// # Panics
     /// If the word is not inside or not aligned.

@@ -18,8 +18,8 @@ pub fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// Wakes every thread that sleeps on it. Who reads the count, then looks whether there is anything to
-/// do, and then waits for another count, misses nothing.
+/// Wakes every thread that sleeps on it. A thread that reads the count, then looks for work, and then
+/// waits for another count, misses nothing.
 #[derive(Debug, Default)]
 pub struct Signal {
     count: AtomicU64,
@@ -34,9 +34,9 @@ impl Signal {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Wakes whoever sleeps.
+    /// Wakes every sleeping thread.
     pub fn raise(&self) {
-        // Under the lock, so that nobody is between looking and sleeping.
+        // Under the lock, so that no thread is between looking and sleeping.
         let _sleepers = lock(&self.sleepers);
         self.count.fetch_add(1, Ordering::AcqRel);
         self.raised.notify_all();

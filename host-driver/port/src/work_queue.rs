@@ -166,7 +166,7 @@ impl WorkQueue {
         self.ring.is_empty()
     }
 
-    /// Descriptors done since creation, as far as statuses say. Statuses come in order, so few of
+    /// Descriptors done since creation, as far as statuses show. Statuses come in order, so few of
     /// them are looked at.
     #[must_use]
     pub fn done(&self) -> u64 {
@@ -182,7 +182,7 @@ impl WorkQueue {
         done
     }
 
-    /// Whether the port has nothing of this queue to do, as far as statuses say.
+    /// Whether the port has nothing of this queue to do, as far as statuses show.
     #[must_use]
     #[inline(always)]
     pub fn is_idle(&self) -> bool {
@@ -315,8 +315,8 @@ impl WorkQueue {
         Ok(inside.then_some(InlineAt { region: place, offset, length, immediate }))
     }
 
-    /// Posts as [`WorkQueue::post`]; `find` looks for regions that the queue has not met, and says
-    /// whether the VI may read them.
+    /// Posts as [`WorkQueue::post`]; `find` looks for regions that the queue has not met, and
+    /// returns whether the VI may read them.
     ///
     /// # Errors
     /// [`Error::Exhausted`] if the queue is full; [`Error::BadArgument`] if the address is not

@@ -21,7 +21,7 @@ pub trait ConnectionOps {
     /// Ends the waiting.
     fn listen_stop(&self, listener: u32);
 
-    /// Requests a connection of VI `local.vi` with whoever waits at `remote`, until `bound_ns` are
+    /// Requests a connection of VI `local.vi` with the listener at `remote`, until `bound_ns` are
     /// over; returns the request. The port chooses `local.connection`.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub trait WaitOps {
 
     /// Sleeps until a queue that was armed has a record, until something happened that
     /// [`crate::ViOps::next_event`] or a poll may report, or until `bound_ns` are over; not at all
-    /// if somebody was woken since `seen`. It may wake earlier.
+    /// if a thread was woken since `seen`. It may wake earlier.
     fn sleep(&self, seen: u64, bound_ns: u64, wait: Wait) {
         let _ = (seen, wait);
         std::thread::sleep(POLL_PERIOD.min(Duration::from_nanos(bound_ns)));
@@ -30,7 +30,7 @@ pub trait WaitOps {
     /// Wakes all sleepers.
     fn wake(&self) {}
 
-    /// Lets time pass: a polling loop calls this on each empty turn.
+    /// Lets time pass: a polling loop calls this on each empty iteration.
     fn relax(&self, wait: Wait) {
         let _ = wait;
         std::thread::yield_now();

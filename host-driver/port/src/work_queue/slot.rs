@@ -24,7 +24,7 @@ const SEGMENT: usize = place(desc::CONTROL_BYTES);
 const LENGTH: usize = place(desc::LENGTH_OFFSET);
 const STATUS: usize = place(desc::STATUS_OFFSET);
 
-/// A descriptor in a region, with room for some segments.
+/// A descriptor in a region, with space for some segments.
 #[derive(Clone, Debug)]
 pub struct Slot {
     region: DmaMemory,
@@ -34,7 +34,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The descriptor at `offset` of `region`, with room for `length` bytes; `handle` names the
+    /// The descriptor at `offset` of `region`, with space for `length` bytes; `handle` names the
     /// region.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Front<'_> {
         self.0.store_u64(NEXT, address);
     }
 
-    /// What the status says is done: bits of `nic_regs::desc::status`.
+    /// The completed operation, from the status: bits of `nic_regs::desc::status`.
     pub(super) fn operation(self, queue: Queue) -> u32 {
         match queue {
             Queue::Send => desc::send_operation((self.shape() >> 16) as u16),
