@@ -3,8 +3,8 @@
 //! Posting is not among them: VIPL posts to a [`crate::work_queue::WorkQueue`] itself, which rings
 //! the [`crate::Doorbell`] of the queue. Everything here but the polls is off the fast path.
 //!
-//! Set-up is polled: nothing happens unless the program calls [`ViOps::next_event`] or a method that
-//! ends in `_poll` now and then.
+//! Set-up is polled: nothing happens unless the program calls [`ViOps::next_event`] or a method
+//! that ends in `_poll` now and then.
 
 mod completion;
 mod connection;

@@ -10,8 +10,8 @@ const CHUNK: usize = 64;
 const CHUNKS: usize = 1024;
 
 /// Slots with numbers from 0 on. A reference to a slot stays valid, so a number can be looked up
-/// while another thread releases it: a slot holds a generation, which shows whether a number is stale.
-/// A released slot is reused as late as possible, so that stale numbers are noticed for long.
+/// while another thread releases it: the contents of a slot must show whether a number is stale. A
+/// released slot is reused as late as possible, so that stale numbers are noticed for long.
 #[derive(Debug)]
 pub struct Slab<T> {
     chunks: [OnceLock<Box<[T; CHUNK]>>; CHUNKS],

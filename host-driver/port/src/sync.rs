@@ -18,8 +18,8 @@ pub fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// Wakes every thread that sleeps on it. A thread that reads the count, then looks for work, and then
-/// waits for another count, misses nothing.
+/// Wakes every thread that sleeps on it. A thread that reads the count, then looks for work, and
+/// then waits for another count, misses nothing.
 #[derive(Debug, Default)]
 pub struct Signal {
     count: AtomicU64,
