@@ -4,7 +4,8 @@ use nic_regs::admin::{
     AdminStatus, COMPLETION_BYTES, DONE, ENTRY_BYTES, NO_QUEUE, Opcode, PeerState,
 };
 use nic_regs::counter::{Counter, ErrorCode};
-use nic_regs::csr::{ADMIN_SIZE, CONTROL};
+use nic_regs::csr::{ADMIN_BASE_HI, ADMIN_BASE_LO, ADMIN_SIZE, ADMIN_TAIL};
+use nic_regs::frame::{Header, MESSAGE_BYTES, Type, flag};
 use nic_regs::limits::{
     CREDITS_MAX, DOMAIN_COUNT, EVENT_QUEUE_COUNT, MAX_TRANSFER_BYTES, MSIX_VECTOR_COUNT,
     PEER_COUNT, REGION_COUNT, VI_COUNT,
@@ -12,21 +13,41 @@ use nic_regs::limits::{
 use nic_regs::tpt::{RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID, Region};
 use nic_regs::vi::{Reliability, State, rdma};
 
-use crate::bits::{low8, low16, size};
-use crate::device::HostBus;
+use crate::bits::{low8, low16, size, small8, small16};
+use crate::channel::Channels;
+use crate::context::Context;
 use crate::event::EventQueue;
-use crate::nic::Model;
+use crate::frame::Frame;
+use crate::send::FrameSink;
 use crate::tpt::Owner;
 use crate::trace::Trace;
-use crate::vi::{Input, Owed, Remote, Vi};
+use crate::vi::{Input, Pending, Remote, Vi};
+use crate::work_queue::WorkQueues;
 
-/// Progress of the admin ring.
-#[derive(Clone, Copy, Debug, Default)]
+/// The admin ring: its registers and its progress.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct AdminRing {
+    pub(crate) base_lo: u32,
+    pub(crate) base_hi: u32,
+    pub(crate) size: ADMIN_SIZE,
+    pub(crate) tail: u32,
     /// Entries completed since reset.
     pub(crate) head: u16,
     /// An entry could not be read.
     pub(crate) failed: bool,
+}
+
+impl Default for AdminRing {
+    fn default() -> Self {
+        Self {
+            base_lo: ADMIN_BASE_LO::RESET.0,
+            base_hi: ADMIN_BASE_HI::RESET.0,
+            size: ADMIN_SIZE::RESET,
+            tail: ADMIN_TAIL::RESET.0,
+            head: 0,
+            failed: false,
+        }
+    }
 }
 
 /// The result of a command that is Ok, or why it is not.
@@ -79,28 +100,36 @@ fn is_domain(domain: u8) -> bool {
     usize::from(domain) < DOMAIN_COUNT
 }
 
-impl Model {
-    /// Whether the ring has an entry that it may execute.
-    pub(crate) fn admin_busy(&self) -> bool {
-        self.csr.admin_tail() != self.admin.head
-            && !self.admin.failed
-            && CONTROL(self.csr.control).get(CONTROL::ENABLE) == 1
+impl AdminRing {
+    /// Whether the ring has an entry that is not completed.
+    pub(crate) fn has_work(&self) -> bool {
+        low16(self.tail) != self.head
+    }
+
+    /// Whether the ring has an entry that it may execute, on a device that is enabled.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.has_work() && !self.failed
     }
 
     /// Executes one command.
-    pub(crate) fn admin_step(&mut self, host: &mut dyn HostBus) {
-        let log2 = ADMIN_SIZE(self.csr.admin_size).get(ADMIN_SIZE::LOG2);
-        let slot = u64::from(self.admin.head) & ((1 << log2) - 1);
-        let address = self.csr.admin_base() + ENTRY_BYTES * slot;
+    pub(crate) fn step(
+        &mut self,
+        queues: &mut WorkQueues,
+        channels: &mut Channels,
+        cx: &mut Context<'_>,
+    ) {
+        let base = (u64::from(self.base_lo) | u64::from(self.base_hi) << 32) & !63;
+        let slot = u64::from(self.head) & ((1 << self.size.get(ADMIN_SIZE::LOG2)) - 1);
+        let address = base + ENTRY_BYTES * slot;
         let mut bytes = [0; size(ENTRY_BYTES)];
-        if self.host_read(host, address, &mut bytes).is_err() {
-            self.admin.failed = true;
-            self.log(ErrorCode::AdminFetch, 0, u32::from(self.admin.head));
+        if cx.read(address, &mut bytes).is_err() {
+            self.failed = true;
+            cx.log(ErrorCode::AdminFetch, 0, u32::from(self.head));
             return;
         }
         let command = Command::new(bytes);
         let outcome = match Opcode::from_bits(command.words[0]) {
-            Some(opcode) => self.execute(opcode, &command, host),
+            Some(opcode) => Executor { queues, channels, cx }.execute(opcode, &command),
             None => Err(AdminStatus::BadOpcode),
         };
         let (status, result) = match outcome {
@@ -112,16 +141,25 @@ impl Model {
         for (bytes, word) in completion.chunks_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
-        host.write(address, &completion);
-        self.count(Counter::AdminCommands);
+        cx.write(address, &completion);
+        cx.count(Counter::AdminCommands);
         if status != AdminStatus::Ok {
-            self.count(Counter::AdminErrors);
+            cx.count(Counter::AdminErrors);
         }
-        self.trace(Trace::Admin { opcode: command.words[0], index: command.words[1], status });
-        self.admin.head = self.admin.head.wrapping_add(1);
+        cx.trace(Trace::Admin { opcode: command.words[0], index: command.words[1], status });
+        self.head = self.head.wrapping_add(1);
     }
+}
 
-    fn execute(&mut self, opcode: Opcode, c: &Command, host: &mut dyn HostBus) -> Outcome {
+/// What commands work on.
+struct Executor<'a, 'h> {
+    queues: &'a mut WorkQueues,
+    channels: &'a mut Channels,
+    cx: &'a mut Context<'h>,
+}
+
+impl Executor<'_, '_> {
+    fn execute(&mut self, opcode: Opcode, c: &Command) -> Outcome {
         match opcode {
             Opcode::Nop => Ok(0),
             Opcode::RegionSet => self.region_set(c),
@@ -132,9 +170,9 @@ impl Model {
             Opcode::ViDisconnect => self.vi_disconnect(c),
             Opcode::ViQuery => self.vi_query(c),
             Opcode::EventCreate => self.event_create(c),
-            Opcode::EventDestroy => self.event_destroy(c, host),
-            Opcode::PeerOpen => self.admin_peer_open(c),
-            Opcode::PeerClose => self.admin_peer_close(c, host),
+            Opcode::EventDestroy => self.event_destroy(c),
+            Opcode::PeerOpen => self.peer_open(c),
+            Opcode::PeerClose => self.peer_close(c),
             Opcode::PeerQuery => {
                 let node = low8(u32::from(c.index(PEER_COUNT)?));
                 Ok(self.channels.peer(node).state as u32)
@@ -163,18 +201,18 @@ impl Model {
         for base in [region.va_base, region.bus_base] {
             argument(base.checked_add(u64::from(region.length) - 1).is_some())?;
         }
-        state(self.regions.get(index).is_none())?;
-        self.regions.set(index, region);
+        state(self.queues.regions.get(index).is_none())?;
+        self.queues.regions.set(index, region);
         Ok(0)
     }
 
     /// Host accesses are immediate here, so all that the fence has to wait for is in the
-    /// descriptors at hand.
+    /// descriptors that were fetched.
     fn region_clear(&mut self, c: &Command) -> Outcome {
         let index = c.index(REGION_COUNT)?;
-        state(self.regions.get(index).is_some())?;
-        self.regions.clear(index);
-        self.forget_all_caches();
+        state(self.queues.regions.get(index).is_some())?;
+        self.queues.regions.clear(index);
+        self.queues.forget_all_fetched();
         Ok(0)
     }
 
@@ -188,30 +226,23 @@ impl Model {
         let level = level.ok_or(AdminStatus::BadArgument)?;
         argument(event_queues.into_iter().all(queue_or_none))?;
         argument((1..=MAX_TRANSFER_BYTES).contains(&max_transfer))?;
-        state(self.vi(index).state == State::Free)?;
+        state(self.queues.vis[index].state == State::Free)?;
         let owner = Owner { tag: low16(c.words[4] >> 16), domain };
-        let allows = self.rdma_bits(c.words[7]);
-        let vi = self.vi_mut(index);
+        let allows = self.queues.rdma_bits(c.words[7]);
+        let vi = &mut self.queues.vis[index];
         *vi = Vi { owner, level, max_transfer, event_queues, allows, ..Vi::default() };
         vi.go(Input::Create);
         Ok(0)
     }
 
-    /// The RDMA that a word of a command allows, on a device that has it.
-    const fn rdma_bits(&self, word: u32) -> u32 {
-        let write = if self.features.rdma_write { rdma::WRITE } else { 0 };
-        let read = if self.features.rdma_read { rdma::READ } else { 0 };
-        word & (write | read)
-    }
-
     fn vi_destroy(&mut self, c: &Command) -> Outcome {
         let index = c.index(VI_COUNT)?;
-        state(self.vi(index).state == State::Idle)?;
-        if self.vis.first_owed(index).is_some() {
+        state(self.queues.vis[index].state == State::Idle)?;
+        if self.queues.vis.first_pending(index).is_some() {
             return Err(AdminStatus::Busy);
         }
-        self.clear_work(index);
-        self.vi_mut(index).go(Input::Destroy);
+        self.queues.clear_work(index);
+        self.queues.vis[index].go(Input::Destroy);
         Ok(0)
     }
 
@@ -221,46 +252,40 @@ impl Model {
             node: low8(c.words[4]),
             vi: low16(c.words[4] >> 16),
             connection: low16(c.words[5]),
-            allows: self.rdma_bits(c.words[5] >> rdma::PEER_LSB),
+            allows: self.queues.rdma_bits(c.words[5] >> rdma::PEER_LSB),
         };
         argument(usize::from(remote.node) < PEER_COUNT)?;
-        state(self.vi(index).state == State::Idle)?;
-        if self.vis.first_owed(index).is_some() {
+        state(self.queues.vis[index].state == State::Idle)?;
+        if self.queues.vis.first_pending(index).is_some() {
             return Err(AdminStatus::Busy);
         }
-        let vi = self.vi_mut(index);
+        let vi = &mut self.queues.vis[index];
         vi.remote = remote;
         vi.message = 0;
         vi.go(Input::Connect);
-        self.make_ready(index);
+        self.queues.vis.make_ready(index);
         Ok(0)
     }
 
     fn vi_disconnect(&mut self, c: &Command) -> Outcome {
         let index = c.index(VI_COUNT)?;
-        let before = self.vi(index);
+        let before = &self.queues.vis[index];
         state(before.state != State::Free)?;
-        let tells = before.state == State::Connected || before.stopped_untold();
-        self.clear_work(index);
-        self.vi_mut(index).go(Input::Disconnect);
-        if tells {
-            self.owe(index, Owed::Fin);
+        let notify = before.state == State::Connected || before.stopped_silently();
+        self.queues.clear_work(index);
+        self.queues.vis[index].go(Input::Disconnect);
+        if notify {
+            self.queues.vis.set_pending(index, Pending::Fin);
         }
         Ok(0)
     }
 
-    fn clear_work(&mut self, vi: u16) {
-        self.vi_mut(vi).clear_work();
-        self.events.forget_vi(vi);
-        self.forget_caches(vi);
-    }
-
     fn vi_query(&mut self, c: &Command) -> Outcome {
         let index = c.index(VI_COUNT)?;
-        let vi = self.vi(index);
+        let vi = &self.queues.vis[index];
         Ok(vi.state as u32
             | (vi.reason as u32) << 4
-            | u32::from(self.is_sending(index)) << 12
+            | u32::from(self.queues.vis.is_sending(index)) << 12
             | u32::from(vi.recv.is_some()) << 13)
     }
 
@@ -278,34 +303,34 @@ impl Model {
         argument((2..=15).contains(&queue.log2) && is_domain(queue.domain))?;
         argument(usize::from(queue.vector) < MSIX_VECTOR_COUNT)?;
         argument(queue.base.is_multiple_of(64))?;
-        state(!self.events.queues[index].exists)?;
-        self.events.queues[index] = queue;
+        state(!self.queues.events.queues[index].exists)?;
+        self.queues.events.queues[index] = queue;
         Ok(0)
     }
 
-    fn event_destroy(&mut self, c: &Command, host: &mut dyn HostBus) -> Outcome {
+    fn event_destroy(&mut self, c: &Command) -> Outcome {
         let number = c.index(EVENT_QUEUE_COUNT)?;
-        let queue = &mut self.events.queues[usize::from(number)];
+        let queue = &mut self.queues.events.queues[usize::from(number)];
         state(queue.exists)?;
         queue.exists = false;
-        // What was put off is now lost.
-        self.drain(number, host);
+        // What was deferred is now lost.
+        self.queues.events.drain(number, &mut self.queues.vis, self.cx);
         Ok(0)
     }
 
-    fn admin_peer_open(&mut self, c: &Command) -> Outcome {
+    fn peer_open(&mut self, c: &Command) -> Outcome {
         let node = low8(u32::from(c.index(PEER_COUNT)?));
         let granted = low8(c.words[5]);
         argument((1..=CREDITS_MAX).contains(&usize::from(granted)))?;
         state(self.channels.peer(node).state == PeerState::Closed)?;
-        self.peer_open(node, c.words[4], granted);
+        self.channels.open(node, c.words[4], granted, self.cx);
         Ok(0)
     }
 
-    fn admin_peer_close(&mut self, c: &Command, host: &mut dyn HostBus) -> Outcome {
+    fn peer_close(&mut self, c: &Command) -> Outcome {
         let node = low8(u32::from(c.index(PEER_COUNT)?));
         state(self.channels.peer(node).state != PeerState::Closed)?;
-        self.peer_close(node, host);
+        self.channels.close(node, self.queues, self.cx);
         Ok(0)
     }
 
@@ -314,17 +339,30 @@ impl Model {
         if usize::from(node) >= PEER_COUNT || !is_domain(domain) {
             return Err(AdminStatus::BadIndex);
         }
-        match self.send_message(node, u16::from(domain), &c.bytes[16..]) {
-            AdminStatus::Ok => Ok(0),
-            status => Err(status),
+        if !self.channels.is_open(node) {
+            return Err(AdminStatus::PeerDown);
         }
+        let header = Header {
+            kind: small8(Type::Message as usize),
+            length: small16(MESSAGE_BYTES),
+            dst_node: node,
+            dst_vi: domain.into(),
+            flags: flag::SEQUENCED,
+            ..Header::default()
+        };
+        if !self.channels.admits(node, &header) {
+            return Err(AdminStatus::Busy);
+        }
+        self.channels.enqueue(Frame { header, payload: c.bytes[16..].to_vec() });
+        self.cx.count(Counter::MessagesSent);
+        Ok(0)
     }
 
     fn message_queue(&mut self, c: &Command) -> Outcome {
         let domain = usize::from(c.index(DOMAIN_COUNT)?);
         let queue = low16(c.words[4]);
         argument(queue_or_none(queue))?;
-        self.message_queues[domain] = queue;
+        self.queues.events.message_queues[domain] = queue;
         Ok(0)
     }
 }

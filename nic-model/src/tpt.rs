@@ -9,14 +9,16 @@ use crate::bits::low32;
 
 /// Whose access it is: a VI's protection tag and domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) tag: u16,
-    pub(crate) domain: u8,
+pub struct Owner {
+    /// Protection tag.
+    pub tag: u16,
+    /// Domain.
+    pub domain: u8,
 }
 
 /// The region table.
 #[derive(Clone, Debug)]
-pub(crate) struct Regions {
+pub struct Regions {
     entries: Vec<Region>,
     valid: BitVec,
 }

@@ -14,7 +14,7 @@ use super::raw::{EPOCH, Raw};
 use super::support::*;
 use crate::device::Device;
 use crate::frame::Frame;
-use crate::recv::Staged;
+use crate::staging::Staged;
 
 const DELIVERY: Reliability = Reliability::Delivery;
 
@@ -231,7 +231,11 @@ fn a_frame_without_room_is_answered_and_asked_for() {
     let header = Header { kind: Type::Fin as u8, flags: flag::SEQUENCED, ..Header::default() };
     for _ in 0..200 {
         let frame = Frame { header: Header { dst_vi: 9_999, ..header }, payload: Vec::new() };
-        raw.w.hosts[A].model.recv.stage(Staged { frame, started: 0, incarnation: u64::MAX });
+        raw.w.hosts[A].model.channels.staging.push(Staged {
+            frame,
+            started: 0,
+            incarnation: u64::MAX,
+        });
     }
     raw.next(only(&raw), &[]);
     assert_eq!(raw.count(Counter::DropStaging), 1);

@@ -38,7 +38,7 @@ fn a_full_queue_defers_and_one_record_announces_the_rest() {
     assert_eq!(w.hosts[A].count(Counter::SendsCompleted), 10);
     assert_eq!(w.hosts[B].count(Counter::RecvsCompleted), 10);
     assert_eq!(w.hosts[B].count(Counter::EventsDeferred), 6);
-    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unannounced, [0, 6]);
+    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unreported, [0, 6]);
     let mut counts = Vec::new();
     while let Some(event) = w.hosts[B].next_event(COMPLETIONS, 2, false) {
         counts.push(event.word1);
@@ -47,7 +47,7 @@ fn a_full_queue_defers_and_one_record_announces_the_rest() {
     w.hosts[B].ring_events(DOMAIN, COMPLETIONS, 1, false);
     w.settle();
     assert_eq!(w.hosts[B].next_event(COMPLETIONS, 2, false).unwrap().word1, 6);
-    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unannounced, [0, 0]);
+    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unreported, [0, 0]);
     // The ring goes round, with its phase.
     for i in 0..20_u16 {
         w.hosts[B].ring_events(DOMAIN, COMPLETIONS, 5 + i, false);
@@ -88,7 +88,7 @@ fn events_to_no_queue_are_lost_and_completions_are_not() {
     }
     send(&mut w, 0, 3);
     assert_eq!(w.hosts[A].status(0x80), 1);
-    assert_eq!(w.hosts[A].model.vi_snapshot(VIS[A]).unannounced, [0, 0]);
+    assert_eq!(w.hosts[A].model.vi_snapshot(VIS[A]).unreported, [0, 0]);
     let words = event_words(COMPLETIONS, 2, false, 1);
     w.ok(A, Opcode::EventCreate, COMPLETIONS.into(), words);
     send(&mut w, 3, 1);
