@@ -13,20 +13,32 @@ pub(crate) const SEGMENTS_REACHED: u16 = 17;
 
 /// The host memory of a checked segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) bus: u64,
-    pub(crate) length: u32,
+pub struct Span {
+    /// Bus address.
+    pub bus: u64,
+    /// Bytes, not 0.
+    pub length: u32,
 }
 
 /// What a descriptor asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub enum Operation {
     /// A send, or a receive.
     Send,
-    /// An RDMA write to this place of the peer.
-    Write { address: u64, handle: u32 },
-    /// An RDMA read from there.
-    Read { address: u64, handle: u32 },
+    /// An RDMA write to memory of the peer.
+    Write {
+        /// Its first byte.
+        address: u64,
+        /// Its region.
+        handle: u32,
+    },
+    /// An RDMA read of memory of the peer.
+    Read {
+        /// Its first byte.
+        address: u64,
+        /// Its region.
+        handle: u32,
+    },
 }
 
 impl Operation {
@@ -71,33 +83,44 @@ impl Ending {
 
 /// A descriptor that has passed the checks of section 3.
 #[derive(Clone, Debug)]
-pub(crate) struct Resolved {
-    pub(crate) control: ControlSegment,
-    pub(crate) operation: Operation,
-    pub(crate) spans: Vec<Span>,
+pub struct Resolved {
+    /// The control segment.
+    pub control: ControlSegment,
+    /// What it asks for.
+    pub operation: Operation,
+    /// Where the data is, in order.
+    pub spans: Vec<Span>,
     /// Sum of the segments' lengths.
-    pub(crate) total: u64,
+    pub total: u64,
     /// The data itself, if it came by a push.
     pub(crate) inline: Option<Vec<u8>>,
 }
 
 /// The data of a push that was posted inline.
 #[derive(Clone, Debug)]
-pub(crate) struct Inline {
-    pub(crate) token: Token,
-    pub(crate) immediate: Option<u32>,
-    pub(crate) data: Vec<u8>,
+pub struct Inline {
+    /// The descriptor.
+    pub token: Token,
+    /// Immediate data.
+    pub immediate: Option<u32>,
+    /// The message.
+    pub data: Vec<u8>,
 }
 
 /// Why a descriptor cannot be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It could not be reached.
     Unreachable,
     /// It could not be read.
     Unreadable,
     /// It is completed with this status.
-    Bad { status: u32, reason: StopReason },
+    Bad {
+        /// Error bits.
+        status: u32,
+        /// Why the VI stops, if its level has it stop.
+        reason: StopReason,
+    },
 }
 
 impl Fault {

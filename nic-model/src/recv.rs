@@ -7,7 +7,7 @@ use nic_regs::csr::Stamp;
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
 use nic_regs::frame::{Header, Type, flag};
-use nic_regs::limits::VI_COUNT;
+use nic_regs::limits::{MAX_TRANSFER_BYTES, VI_COUNT};
 use nic_regs::vi::{Reliability, State, StopReason};
 
 use crate::bits::low8;
@@ -48,8 +48,9 @@ impl RecvEngine<'_, '_> {
         false
     }
 
-    /// Section 5.1.
-    fn matches(&self, header: &Header) -> bool {
+    /// Whether a VI expects a frame with this header: section 5.1.
+    #[must_use]
+    pub fn matches(&self, header: &Header) -> bool {
         if usize::from(header.dst_vi) >= VI_COUNT {
             return false;
         }
@@ -154,10 +155,18 @@ impl RecvEngine<'_, '_> {
             }
             return None;
         }
-        let resolved = self.queues.fetch(vi, Queue::Recv, self.cx).and_then(|resolved| {
-            let fits = u64::from(length) <= resolved.total && payload <= length;
-            if fits { Ok(resolved) } else { Err(Fault::LENGTH) }
-        });
+        let resolved = match self.queues.fetch(vi, Queue::Recv, self.cx) {
+            Ok(resolved)
+                if u64::from(length) > resolved.total
+                    || length > MAX_TRANSFER_BYTES
+                    || payload > length =>
+            {
+                Err(Fault::LENGTH)
+            }
+            // What is wrong with the frame comes before what is wrong with the descriptor.
+            Err(Fault::Bad { .. }) if payload > length => Err(Fault::LENGTH),
+            resolved => resolved,
+        };
         match resolved {
             Ok(resolved) => {
                 let sequence = header.sequence;

@@ -58,7 +58,7 @@ fn rdma_header(address: u64, handle: u32, total: u32) -> [u8; RDMA_HEADER_BYTES]
 
 /// How a scheduling slot ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slot {
+pub enum Slot {
     /// A frame was sent, or a descriptor was completed, or the VI stopped.
     Worked,
     /// The channel does not take the frame now.
@@ -107,8 +107,8 @@ impl SendEngine<'_, '_> {
         Slot::Worked
     }
 
-    /// The next frame of the VI's message.
-    fn send_data(&mut self, vi: u16) -> Slot {
+    /// The next frame of a message of a VI whose send queue has work.
+    pub fn send_data(&mut self, vi: u16) -> Slot {
         let v = &self.queues.vis[vi];
         let node = v.remote.node;
         if !self.channels.is_open(node) {

@@ -73,6 +73,12 @@ pub enum Trace {
         vi: u16,
         /// Why.
         reason: StopReason,
+        /// The peer's reason, if that was a refusal.
+        peer_reason: u8,
+        /// The work queue that it concerns.
+        queue: Queue,
+        /// Status bits for the first descriptor that is not done.
+        status: u32,
     },
     /// A channel changed its state.
     Peer {

@@ -169,13 +169,13 @@ pub struct Vi {
     /// Event queues of both.
     pub event_queues: [u16; 2],
     /// Completions that no event has reported.
-    pub(crate) unreported: [u32; 2],
+    pub unreported: [u32; 2],
     /// The other end of the connection.
     pub remote: Remote,
     /// The message that it sends.
     pub send: SendPhase,
     /// Status operations of the descriptors at the heads of the queues, as last known.
-    pub(crate) operations: [u32; 2],
+    pub operations: [u32; 2],
     /// RDMA that the VI allows, see [`nic_regs::vi::rdma`].
     pub allows: u32,
     /// The rest of the answer to the peer's RDMA read.
@@ -185,9 +185,9 @@ pub struct Vi {
     /// The message that it receives.
     pub recv: Option<RecvMessage>,
     /// The ViError that could not be delivered yet.
-    pub(crate) stop: Option<Stop>,
+    pub stop: Option<Stop>,
     /// Reason of the pending ViRefuse.
-    pub(crate) refusal: StopReason,
+    pub refusal: StopReason,
 }
 
 impl Default for Vi {
@@ -251,7 +251,7 @@ impl Vi {
 
 /// A control frame that a VI must send, in the order in which they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pending {
+pub enum Pending {
     /// A Reception message was received.
     Ack = 0,
     /// The VI stopped on an error of its own.
@@ -307,7 +307,8 @@ impl IndexMut<u16> for Vis {
 
 impl Vis {
     /// The VI's first pending control frame.
-    pub(crate) fn first_pending(&self, vi: u16) -> Option<Pending> {
+    #[must_use]
+    pub fn first_pending(&self, vi: u16) -> Option<Pending> {
         let at = usize::from(vi) * PENDING_KINDS;
         let kinds = [Pending::Ack, Pending::Refuse, Pending::Fin];
         kinds.into_iter().find(|&kind| self.pending[at + kind as usize])
@@ -325,7 +326,8 @@ impl Vis {
         self.pending.set(usize::from(vi) * PENDING_KINDS + kind as usize, false);
     }
 
-    pub(crate) fn forget_pending(&mut self, vi: u16) {
+    /// Forgets the VI's pending control frames.
+    pub fn forget_pending(&mut self, vi: u16) {
         let at = usize::from(vi) * PENDING_KINDS;
         self.pending[at..at + PENDING_KINDS].fill(false);
     }

@@ -11,10 +11,10 @@ use nic_regs::desc::{
 };
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::limits::VI_COUNT;
-use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
+use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID};
 use nic_regs::vi::{Reliability, State, StopReason, rdma};
 
-use crate::bits::size;
+use crate::bits::{low32, size};
 use crate::context::Context;
 use crate::desc::{
     Ending, Fault, Inline, Operation, Resolved, SEGMENTS_REACHED, Span, check_format, operation,
@@ -95,7 +95,7 @@ impl WorkQueues {
     }
 
     /// Keeps the data of a push for the send engine.
-    pub(crate) fn keep_inline(&mut self, vi: u16, inline: Inline) {
+    pub fn keep_inline(&mut self, vi: u16, inline: Inline) {
         self.inline.push_back((vi, inline));
     }
 
@@ -110,7 +110,7 @@ impl WorkQueues {
     }
 
     /// Forgets all descriptors of a VI that were fetched or pushed.
-    pub(crate) fn forget_fetched(&mut self, vi: u16) {
+    pub fn forget_fetched(&mut self, vi: u16) {
         self.forget_cached(vi, Queue::Send);
         self.forget_cached(vi, Queue::Recv);
         self.inline.retain(|entry| entry.0 != vi);
@@ -161,13 +161,14 @@ impl WorkQueues {
             Head::BadNext => return Err(Fault::Unreachable),
             Head::Unreadable => return Err(Fault::Unreadable),
         };
-        let bus = self.regions.reach(token, CONTROL_BYTES, owner).ok_or(Fault::Unreachable)?;
+        let bus =
+            self.regions.reach(token, low32(CONTROL_BYTES), owner).ok_or(Fault::Unreachable)?;
         let mut bytes = [0; size(CONTROL_BYTES)];
         cx.read(bus, &mut bytes).map_err(|_| Fault::Unreadable)?;
         let control = ControlSegment::from_bytes(&bytes);
         let length = CONTROL_BYTES + SEGMENT_BYTES * u64::from(control.seg_count);
         if control.seg_count <= SEGMENTS_REACHED {
-            self.regions.reach(token, length, owner).ok_or(Fault::Unreachable)?;
+            self.regions.reach(token, low32(length), owner).ok_or(Fault::Unreachable)?;
         }
         let next = (work.count >= 2).then_some((control.next, control.next_handle));
         self.vis[vi].queues[queue as usize].next = next;
@@ -185,7 +186,10 @@ impl WorkQueues {
 
     /// Reads and checks the descriptor at the head of a queue that is not empty: sections 3.1 to
     /// 3.3.
-    pub(crate) fn fetch(
+    ///
+    /// # Errors
+    /// Why it cannot be executed.
+    pub fn fetch(
         &mut self,
         vi: u16,
         queue: Queue,
@@ -202,7 +206,13 @@ impl WorkQueues {
         for segment in segments.iter().map(DataSegment::from_bytes).filter(|s| s.length != 0) {
             let bus = self
                 .regions
-                .translate(segment.address, Handle(segment.handle), segment.length, owner)
+                .translate(
+                    segment.address,
+                    Handle(segment.handle),
+                    segment.length,
+                    owner,
+                    RIGHT_VALID,
+                )
                 .ok_or(Fault::PROTECTION)?;
             spans.push(Span { bus, length: segment.length });
             total += u64::from(segment.length);
@@ -223,7 +233,7 @@ impl WorkQueues {
         let segments = u16::from(token.segments);
         let reached = if segments > SEGMENTS_REACHED { 0 } else { segments };
         let bytes = CONTROL_BYTES + SEGMENT_BYTES * u64::from(reached);
-        self.regions.reach(token, bytes, self.vis[vi].owner).ok_or(Fault::Unreachable)?;
+        self.regions.reach(token, low32(bytes), self.vis[vi].owner).ok_or(Fault::Unreachable)?;
         self.vis[vi].operations[Queue::Send as usize] = status::OP_SEND;
         let control = ControlSegment {
             control: if immediate.is_some() { control::IMMEDIATE } else { 0 },
@@ -240,7 +250,7 @@ impl WorkQueues {
         let owner = self.vis[vi].owner;
         let work = self.vis[vi].queues[queue as usize];
         let Head::Token(token) = work.head else { return None };
-        let bus = self.regions.reach(token, CONTROL_BYTES, owner)?;
+        let bus = self.regions.reach(token, low32(CONTROL_BYTES), owner)?;
         let head = match (work.count.wrapping_sub(1), work.last) {
             (0, _) => Head::BadNext, // The next post replaces it.
             (1, Some(last)) => Head::Token(last),
@@ -364,7 +374,7 @@ impl WorkQueues {
         if n == 0 {
             return Some(0);
         }
-        self.regions.translate_with(right, address, Handle(handle), n, v.owner)
+        self.regions.translate(address, Handle(handle), n, v.owner, right)
     }
 
     /// Stops a VI whose peer may not read what it asks for: section 12.2.
@@ -416,7 +426,8 @@ impl WorkQueues {
         v.stop = Some(stop);
         self.forget_fetched(vi);
         cx.count(Counter::ViStops);
-        cx.trace(Trace::Stop { vi, reason: stop.reason });
+        let Stop { reason, peer_reason, queue, status } = stop;
+        cx.trace(Trace::Stop { vi, reason, peer_reason, queue, status });
         self.events.deliver_stop(vi, true, &mut self.vis, cx);
     }
 }

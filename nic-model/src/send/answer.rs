@@ -12,7 +12,7 @@ use crate::vi::Answer;
 
 impl SendEngine<'_, '_> {
     /// The next frame of the answer to the peer's RDMA read: section 12.3.
-    pub(super) fn send_answer(&mut self, vi: u16) -> Slot {
+    pub fn send_answer(&mut self, vi: u16) -> Slot {
         let node = self.queues.vis[vi].remote.node;
         let Some(Answer { address, handle, left }) = self.queues.vis[vi].answer else {
             return Slot::Worked;
