@@ -71,7 +71,7 @@ pub(crate) struct Channels {
     pub(crate) staging: Staging,
     pub(crate) peers: Vec<Peer>,
     free_chunks: usize,
-    /// Peers with something to transmit, in turn.
+    /// Peers with something to transmit, in the order in which they became ready.
     ring: VecDeque<u8>,
     /// The peers in the ring.
     in_ring: BitVec,

@@ -16,16 +16,25 @@ use crate::vi::Vis;
 
 /// An event queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct EventQueue {
-    pub(crate) exists: bool,
-    pub(crate) base: u64,
-    pub(crate) log2: u32,
-    pub(crate) wide: bool,
-    pub(crate) domain: u8,
-    pub(crate) vector: u8,
-    pub(crate) producer: u16,
-    pub(crate) consumer: u16,
-    pub(crate) armed: bool,
+pub struct EventQueue {
+    /// It was created and not destroyed.
+    pub exists: bool,
+    /// Bus address of its first entry.
+    pub base: u64,
+    /// Logarithm of the number of entries.
+    pub log2: u32,
+    /// Entries have 64 bytes, with the text of a message.
+    pub wide: bool,
+    /// Domain that may consume.
+    pub domain: u8,
+    /// MSI-X vector.
+    pub vector: u8,
+    /// Records written, modulo 65,536.
+    pub producer: u16,
+    /// Records consumed, modulo 65,536.
+    pub consumer: u16,
+    /// The next record interrupts.
+    pub armed: bool,
 }
 
 impl EventQueue {

@@ -25,11 +25,12 @@
 //! | [`send`] | 4, 11, 12 | frames out of descriptors, pending control frames, answers to reads |
 //! | [`staging`], [`recv`] | 5, 11, 12 | accepted frames into descriptors and regions |
 //! | `channel` | 7 | opening, acceptance, retransmission, credits, pool, keepalive |
-//! | `admin` | 1 | the admin ring and its commands |
+//! | [`admin`] | 1 | commands as values; the admin ring |
 //! | `csr` | 1, 9 | registers, reset |
 //! | `nic` | | [`Model`]: the step, the order of the engines |
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod context;
 pub mod counter;
 pub mod desc;
@@ -45,7 +46,6 @@ pub mod trace;
 pub mod vi;
 pub mod work_queue;
 
-mod admin;
 mod bits;
 mod channel;
 mod csr;

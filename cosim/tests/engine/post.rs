@@ -73,12 +73,12 @@ const FIRST_SLOT: u32 = 6;
 
 impl Queue {
     pub(crate) fn new(host: &mut Host, owner: Owner) -> Self {
-        let stranger = Owner { tag: owner.tag ^ 1, domain: owner.domain };
+        let other = Owner { tag: owner.tag ^ 1, domain: owner.domain };
         Self {
             owner,
             desc_region: host.new_region(DESC_BYTES, owner),
             data_region: host.new_region(DATA_BYTES, owner),
-            other_region: host.new_region(4096, stranger),
+            other_region: host.new_region(4096, other),
             slot: FIRST_SLOT,
             at_end: false,
             posted: Vec::new(),
@@ -263,8 +263,8 @@ impl Queue {
         if slot < last_slot && slot > 0 {
             let mut bytes = control.to_bytes().to_vec();
             bytes.extend(segments.iter().flat_map(|segment| segment.to_bytes()));
-            let room = rounded + u64::from(last_slot + 1) * 64 - bus;
-            bytes.truncate(usize::try_from(room).unwrap());
+            let space = rounded + u64::from(last_slot + 1) * 64 - bus;
+            bytes.truncate(usize::try_from(space).unwrap());
             host.memory.put(bus, &bytes);
             if host.random.chance(plan.faults / 6.0) {
                 host.memory.poison.push((bus, 32));
@@ -394,7 +394,7 @@ impl Queue {
     }
 
     /// Whether another descriptor fits.
-    pub(crate) const fn room(&self) -> bool {
+    pub(crate) const fn has_space(&self) -> bool {
         self.slot + 12 < DESC_BYTES / 64
     }
 

@@ -27,7 +27,7 @@ enum Event {
     Save(Option<Progress>),
     /// An RDMA write is over: SAVE, after its data.
     Over {
-        owe_ack: bool,
+        ack: bool,
     },
     Pop,
     Status {
@@ -38,13 +38,13 @@ enum Event {
     },
     Complete {
         vi: u16,
-        owe_ack: bool,
+        ack: bool,
         sends: bool,
     },
     /// Of the send queue, for a read: so many bytes are placed; it leaves the queue.
     Place(u32),
     PopRead,
-    /// The answer to the peer's read is owed: after all earlier writes.
+    /// The answer to the peer's read is pending: after all earlier writes.
     Answer {
         address: u64,
         handle: u32,
@@ -91,9 +91,9 @@ struct Vi {
     /// Its reads: the queue; bytes placed and in all of the one that waits for its answer.
     sends: Queue,
     reading: Option<(u32, u32)>,
-    /// It has left the queue, and its completion is not announced yet.
+    /// It has left the queue, and its completion is not reported yet.
     read_over: bool,
-    /// An answer to the peer is owed.
+    /// An answer to the peer is pending.
     answering: bool,
     /// The sender's side.
     message: u8,
@@ -107,9 +107,9 @@ struct Bench {
     shadow: Vec<u8>,
     pace: Pace,
     vis: BTreeMap<u16, Vi>,
-    /// Frames that are in the engine's hand, then the one that is offered, then those to come.
+    /// Frames that the engine has taken, then the one that is offered, then those to come.
     frames: VecDeque<(Header, Vec<u8>)>,
-    hand: usize,
+    taken: usize,
     offered: bool,
     /// Places of the payload of those that the engine was shown.
     bases: VecDeque<u16>,
@@ -132,7 +132,7 @@ struct Bench {
     message_beats: Vec<u64>,
     message_age: u32,
     pause: bool,
-    /// VIs that a doorbell was rung for, not yet told.
+    /// VIs that a doorbell was rung for, of which the engine is not notified yet.
     posted: VecDeque<u16>,
     reread_faults: f64,
     released: u64,
@@ -215,7 +215,7 @@ impl Bench {
             pace,
             vis: table,
             frames: VecDeque::new(),
-            hand: 0,
+            taken: 0,
             offered: false,
             bases: VecDeque::new(),
             next_base: 0,
@@ -265,7 +265,7 @@ impl Bench {
                 format!("stop {reason} {status:x} {}", *detail != 0)
             }
             Event::Complete { sends: true, .. } => "complete read".into(),
-            Event::Complete { owe_ack, .. } => format!("complete {owe_ack}"),
+            Event::Complete { ack, .. } => format!("complete {ack}"),
             Event::Place(_) => "place".into(),
             Event::Answer { total, .. } => format!("answer {}", *total != 0),
             Event::Message { .. } => "message".into(),
@@ -346,11 +346,11 @@ impl Bench {
                     fragment: out.vi_fragment,
                 });
                 vi.progress = progress;
-                let owe_ack = out.vi_owe_ack != 0;
+                let ack = out.vi_owe_ack != 0;
                 if let (None, Some(Event::Over { .. })) = (progress, self.expected.front()) {
-                    self.happened(Event::Over { owe_ack });
+                    self.happened(Event::Over { ack });
                 } else {
-                    assert!(!owe_ack, "a ViAck is owed for nothing");
+                    assert!(!ack, "a ViAck is pending for nothing");
                     self.happened(Event::Save(progress));
                 }
             }
@@ -433,8 +433,8 @@ impl Bench {
         m.vi_posted_vi = posted.unwrap_or(0xffff);
         m.staging_valid = self.offered.into();
         if self.offered {
-            let beats = self.frames[self.hand].0.to_beats();
-            m.staging_base = self.bases[self.hand];
+            let beats = self.frames[self.taken].0.to_beats();
+            m.staging_base = self.bases[self.taken];
             (m.staging_header0, m.staging_header1, m.staging_header2) =
                 (beats[0], beats[1], beats[2]);
         } else {
@@ -475,12 +475,12 @@ impl Bench {
         }
         let completes = out.vi_complete_valid != 0;
         if self.complete_call.observe(completes, &mut self.host.random, pace) {
-            let (owe_ack, sends) = (out.vi_complete_owe_ack != 0, out.vi_complete_sends != 0);
+            let (ack, sends) = (out.vi_complete_owe_ack != 0, out.vi_complete_sends != 0);
             let vi = self.vis.get_mut(&out.vi_complete_vi).unwrap();
             if sends {
                 (vi.reading, vi.read_over) = (None, false);
             }
-            self.happened(Event::Complete { vi: out.vi_complete_vi, owe_ack, sends });
+            self.happened(Event::Complete { vi: out.vi_complete_vi, ack, sends });
         }
         if self.look_call.observe(out.vi_look_valid != 0, &mut self.host.random, pace) {
             self.look(out.vi_look_vi);
@@ -491,7 +491,7 @@ impl Bench {
             self.count(Counter::MessagesRefused, 1);
             self.happened(Event::Refused);
         }
-        self.staging_hand();
+        self.staging_frames();
         for counter in 0..64 {
             *self.counted.entry(counter).or_default() += out.counts >> counter & 1;
         }
@@ -522,18 +522,18 @@ impl Bench {
     }
 
     /// Frames are taken, given back, offered; the oldest is judged when nothing can come before it.
-    fn staging_hand(&mut self) {
+    fn staging_frames(&mut self) {
         let (take, release) =
             (self.model.outputs.staging_take != 0, self.model.outputs.staging_release != 0);
         let offered = self.offered;
         if take {
-            assert!(offered && self.hand < 16, "no frame to take");
-            (self.offered, self.hand) = (false, self.hand + 1);
+            assert!(offered && self.taken < 16, "no frame to take");
+            (self.offered, self.taken) = (false, self.taken + 1);
         }
         if release {
             assert!(self.judged);
-            if self.hand > 0 {
-                self.hand -= 1;
+            if self.taken > 0 {
+                self.taken -= 1;
             } else {
                 self.offered = false;
             }
@@ -548,13 +548,13 @@ impl Bench {
         }
         if !offered
             && !self.pause
-            && self.hand < 16
-            && self.hand < self.frames.len()
+            && self.taken < 16
+            && self.taken < self.frames.len()
             && self.host.random.chance(self.pace.ready)
         {
             self.offered = true;
             self.bases.push_back(self.next_base);
-            let beats = self.frames[self.hand].1.len().div_ceil(8) as u16;
+            let beats = self.frames[self.taken].1.len().div_ceil(8) as u16;
             self.next_base = (self.next_base + beats) % 2048;
         }
         if !self.judged && !self.pause && !self.bases.is_empty() {

@@ -76,10 +76,10 @@ struct Vi {
     awaiting: bool,
     acked: bool,
     ack_in: Option<u64>,
-    owed: u8,
-    sent_owed: u8,
-    /// The engine heard that the peer is down.
-    told_down: bool,
+    pending: u8,
+    sent_pending: u8,
+    /// The engine was refused a frame because the peer is down.
+    found_down: bool,
     refuse_reason: u8,
     /// What it must do next with the head: frames, pop.
     expected: VecDeque<Event>,
@@ -101,16 +101,16 @@ struct Vi {
     /// A read waits for its answer, which is complete in so many cycles once it is asked for.
     reading: bool,
     answer_in: Option<u64>,
-    /// Region that the peer may read; the answer that is owed: address, handle, bytes left.
+    /// Region that the peer may read; the answer that is pending: address, handle, bytes left.
     source: u16,
     answer: Option<(u64, u32, u32)>,
-    /// The VI owed an answer when it was taken.
-    owing: bool,
+    /// The VI pending an answer when it was taken.
+    answer_pending: bool,
     /// The frame of an answer that is on its way, or the stop that it must end with.
     part: Option<Result<Frame, (u8, u32)>>,
     /// A push that the engine has.
     pushed: Option<Push>,
-    /// A push has stopped it, when its next descriptor may have been in hand (contract 6.1: what CHECK does
+    /// A push has stopped it, when its next descriptor may have been in flight (contract 6.1: what CHECK does
     /// not find Connected is not sent).
     cut_off: bool,
 }
@@ -142,7 +142,7 @@ impl Vi {
     fn has_work(&self) -> bool {
         let ready = !self.reading && !self.awaiting && self.queue.count > 0;
         let works = ready || self.answer.is_some();
-        self.owed != 0 || (matches!(self.state, State::Connected) && works)
+        self.pending != 0 || (matches!(self.state, State::Connected) && works)
     }
 }
 
@@ -182,12 +182,12 @@ struct Bench {
     vi_call: Call,
     ask: Call,
     commit: Call,
-    /// Frames that have room, oldest first.
+    /// Frames that were granted, oldest first.
     asked: VecDeque<Asked>,
     beats: Vec<u64>,
     beat_ready: bool,
     refusals: f64,
-    /// This peer has no room.
+    /// This peer has no pool space.
     full: Option<u8>,
     down: Option<u8>,
     message: Option<[u8; 48]>,
@@ -196,9 +196,9 @@ struct Bench {
     outcomes: [u64; 3],
     message_index: u8,
     /// The VI whose context was read last.
-    in_hand: u16,
-    /// This VI's doorbell is looked at in the next cycle, and tells the context; so it did in the last one.
-    telling: Option<u16>,
+    current: u16,
+    /// The VI whose doorbell presents the context in the next cycle; the one of the last cycle.
+    presenting: Option<u16>,
     fresh: Option<u16>,
     now: u64,
     marks: Marks,
@@ -254,9 +254,9 @@ impl Bench {
                 awaiting: false,
                 acked: false,
                 ack_in: None,
-                owed: 0,
-                sent_owed: 0,
-                told_down: false,
+                pending: 0,
+                sent_pending: 0,
+                found_down: false,
                 refuse_reason: 0,
                 expected: VecDeque::new(),
                 ending: VecDeque::new(),
@@ -272,7 +272,7 @@ impl Bench {
                 answer_in: None,
                 source,
                 answer: None,
-                owing: false,
+                answer_pending: false,
                 part: None,
                 pushed: None,
                 cut_off: false,
@@ -311,9 +311,9 @@ impl Bench {
             message_frames: 0,
             outcomes: [0; 3],
             message_index: 0,
-            telling: None,
+            presenting: None,
             fresh: None,
-            in_hand: 0,
+            current: 0,
             now: 0,
             marks: Marks::default(),
             pause: false,
@@ -394,13 +394,13 @@ impl Bench {
 
     /// The answer to GET.
     fn context(&mut self, number: u16) {
-        self.in_hand = number;
+        self.current = number;
         let vi = self.at(number);
-        vi.owing = vi.owed == 0 && vi.answer.is_some();
+        vi.answer_pending = vi.pending == 0 && vi.answer.is_some();
         self.show(number);
     }
 
-    /// What is told with every answer.
+    /// The context that goes with every answer.
     fn show(&mut self, number: u16) {
         let vi = self.at(number);
         let inputs = (
@@ -416,7 +416,7 @@ impl Bench {
             },
             vi.queue.count,
             (vi.in_progress, vi.progress, vi.message, vi.fragment),
-            (vi.awaiting, vi.acked, vi.owed, vi.refuse_reason),
+            (vi.awaiting, vi.acked, vi.pending, vi.refuse_reason),
             (vi.reading, vi.answer),
         );
         let m = &mut self.model.inputs;
@@ -448,7 +448,7 @@ impl Bench {
     fn save(&mut self, number: u16) {
         let out = self.model.outputs.clone();
         let vi = self.at(number);
-        assert!(!vi.owing, "an answer goes first");
+        assert!(!vi.answer_pending, "an answer goes first");
         let connected = matches!(vi.state, State::Connected);
         if out.vi_reading != 0 {
             assert_eq!(out.vi_in_progress, 0);
@@ -530,7 +530,7 @@ impl Bench {
                 let vi = self.at(number);
                 (vi.state, vi.answer) = (State::Error, None);
                 if vi.level != 1 {
-                    (vi.owed, vi.refuse_reason) = (vi.owed | 2, out.vi_reason);
+                    (vi.pending, vi.refuse_reason) = (vi.pending | 2, out.vi_reason);
                 }
                 self.schedule(number);
             }
@@ -538,21 +538,24 @@ impl Bench {
                 let peer = self.down;
                 let vi = self.at(number);
                 let down = peer == Some(vi.peer);
-                let first = vi.owed & vi.owed.wrapping_neg();
+                let first = vi.pending & vi.pending.wrapping_neg();
                 if out.vi_answered != 0 {
-                    assert!(vi.owing && out.vi_owed == 0, "an answer after owed frames");
+                    assert!(
+                        vi.answer_pending && out.vi_owed == 0,
+                        "an answer after pending frames"
+                    );
                     self.answer_begins(number);
                     return;
                 }
                 if out.vi_owed == 0 {
-                    // Its turn goes to the next VI.
+                    // Its slot goes to the next VI.
                     self.schedule(number);
                     return;
                 }
                 assert_eq!(out.vi_owed, first);
-                assert!(down || vi.told_down || vi.sent_owed == first, "SENT without a frame");
-                vi.told_down = false;
-                (vi.owed, vi.sent_owed) = (vi.owed & !first, 0);
+                assert!(down || vi.found_down || vi.sent_pending == first, "SENT without a frame");
+                vi.found_down = false;
+                (vi.pending, vi.sent_pending) = (vi.pending & !first, 0);
                 self.schedule(number);
             }
             15 => self.show(number),
@@ -600,8 +603,8 @@ impl Bench {
         self.model.inputs.pool_ask_ok = ok.into();
         self.model.inputs.pool_ask_down = down.into();
         if down && !asked.data && asked.length == 0 {
-            let number = self.in_hand;
-            self.at(number).told_down = true;
+            let number = self.current;
+            self.at(number).found_down = true;
         }
         if ok && probes {
             assert!(asked.data, "a message's frame");
@@ -643,17 +646,17 @@ impl Bench {
         assert_eq!(asked.peer, vi.peer);
         assert_eq!((out.pool_dst_vi, out.pool_connection), (vi.peer_vi, vi.connection));
         if !matches!(kind, Type::Data | Type::RdmaWrite | Type::ReadRequest) {
-            let first = vi.owed & vi.owed.wrapping_neg();
-            let owed = match kind {
+            let first = vi.pending & vi.pending.wrapping_neg();
+            let pending = match kind {
                 Type::ViAck => 1,
                 Type::ViRefuse => 2,
                 _ => 4,
             };
-            assert_eq!(owed, first, "order of owed frames");
+            assert_eq!(pending, first, "order of pending frames");
             let word = if kind == Type::ViRefuse { u32::from(vi.refuse_reason) } else { 0 };
             assert_eq!((out.pool_flags, out.pool_word), (flag::SEQUENCED, word));
             assert!(!asked.data && asked.sequenced && asked.length == 0);
-            vi.sent_owed = owed;
+            vi.sent_pending = pending;
             return;
         }
         assert!(asked.data && asked.sequenced == (vi.level != 1));
@@ -696,7 +699,7 @@ impl Bench {
     }
 
     /// The peer asks for memory; now and then for some that cannot be read.
-    fn owe_answer(&mut self, at: usize) {
+    fn add_answer(&mut self, at: usize) {
         let (number, vi) = &mut self.vis[at];
         let number = *number;
         let ready = vi.level != 1 && vi.answer.is_none() && vi.part.is_none();
@@ -745,8 +748,8 @@ impl Bench {
         m.vi_done = self.vi_call.done.into();
         m.pool_ask_done = self.ask.done.into();
         m.pool_commit_done = self.commit.done.into();
-        m.vi_posting = self.telling.is_some().into();
-        m.vi_work_valid = (!self.ring.is_empty() && self.telling.is_none()).into();
+        m.vi_posting = self.presenting.is_some().into();
+        m.vi_work_valid = (!self.ring.is_empty() && self.presenting.is_none()).into();
         m.vi_work_fresh = self.fresh.is_some().into();
         m.vi_work_vi = self.ring.front().copied().unwrap_or(0xffff);
         m.vi_acked_valid = (!self.acked.is_empty()).into();
@@ -814,14 +817,14 @@ impl Bench {
             self.marks.taken = self.now;
             let number = self.ring.pop_front().unwrap();
             self.at(number).scheduled = false;
-            if let Some(told) = self.fresh {
-                assert_eq!(told, number);
-                self.in_hand = number;
-                self.at(number).owing = false;
+            if let Some(fresh) = self.fresh {
+                assert_eq!(fresh, number);
+                self.current = number;
+                self.at(number).answer_pending = false;
                 *self.seen.entry("taken as posted".into()).or_default() += 1;
             }
         }
-        self.fresh = self.telling.take();
+        self.fresh = self.presenting.take();
         if out.vi_acked_ready != 0 && self.model.inputs.vi_acked_valid != 0 {
             assert_eq!(out.vi_work_ready, 0);
             self.acked.pop_front();
@@ -860,7 +863,7 @@ impl Bench {
             let quiet = self.desc_read.idle() && self.read.idle() && self.write.idle();
             let calls = [&self.tpt, &self.vi_call, &self.ask, &self.commit];
             assert!(quiet && calls.iter().all(|call| call.idle()) && self.asked.is_empty());
-            assert!(self.vis.iter().all(|(_, vi)| vi.pushed.is_none()), "a push is in hand");
+            assert!(self.vis.iter().all(|(_, vi)| vi.pushed.is_none()), "a push is in flight");
         }
         self.counted_fetches += out.counts >> 37 & 1;
         self.counted_messages += out.counts >> 16 & 1;
@@ -907,19 +910,19 @@ impl Bench {
             let at = self.host.random.below(u64::from(region.length));
             self.host.memory.poison.push((region.bus_base + at, 1500));
         }
-        let quiet = idle && vi.state == State::Connected && vi.owed == 0 && vi.answer.is_none();
-        let free = self.telling.is_none() && self.judged.is_none() && self.vi_call.idle();
-        let tells = quiet && self.ring.is_empty() && free;
+        let quiet = idle && vi.state == State::Connected && vi.pending == 0 && vi.answer.is_none();
+        let free = self.presenting.is_none() && self.judged.is_none() && self.vi_call.idle();
+        let presented = quiet && self.ring.is_empty() && free;
         vi.queue.post(&mut self.host, plan);
         self.expect(number);
         self.schedule(number);
-        if tells {
-            self.tell(number);
+        if presented {
+            self.present(number);
         }
     }
 
-    /// The doorbell of a VI that has nothing else to do: with its token all that GET would tell is told.
-    fn tell(&mut self, number: u16) {
+    /// The doorbell of a VI that has nothing else to do: with its token it presents all that GET would.
+    fn present(&mut self, number: u16) {
         self.show(number);
         let head = self.at(number).queue.head;
         let m = &mut self.model.inputs;
@@ -929,7 +932,7 @@ impl Bench {
         // The table still shows the empty queue.
         (m.vi_ctx_region, m.vi_ctx_offset, m.vi_ctx_segments) = (0xdead, 0xbeef, 9);
         m.vi_ctx_count = 0;
-        self.telling = Some(number);
+        self.presenting = Some(number);
     }
 
     /// Makes the segments of one VI stale, or one shorter, while the engine is paused.
@@ -966,7 +969,7 @@ impl Bench {
                 let sent = vi.expected.is_empty() && vi.ending.is_empty();
                 let idle = vi.queue.count == 0 && !vi.awaiting && !vi.reading && sent;
                 vi.pushed.is_none()
-                    && vi.owed == 0
+                    && vi.pending == 0
                     && vi.answer.is_none()
                     && vi.part.is_none()
                     && (vi.stopped || idle)
@@ -985,7 +988,7 @@ impl Bench {
         }
         for (number, vi) in &self.vis {
             let next = (vi.expected.front(), vi.ending.front());
-            println!("VI {number}: {next:?}, owed {}, queue {}", vi.owed, vi.queue.count);
+            println!("VI {number}: {next:?}, pending {}, queue {}", vi.pending, vi.queue.count);
         }
         panic!("stuck: ring {:?}, outputs {:x?}", self.ring, self.model.outputs);
     }

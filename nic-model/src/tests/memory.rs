@@ -44,7 +44,7 @@ fn burst(raw: &mut Raw, frames: &[(u16, u16)]) {
 }
 
 #[test]
-fn a_frame_that_finds_no_staging_memory_is_dropped_and_comes_again() {
+fn a_frame_that_finds_no_staging_memory_is_dropped_and_retransmitted() {
     let mut raw = Raw::open(DELIVERY);
     // 16 units each, then 15.
     burst(&mut raw, &[(0, 4096), (1, 4096), (2, 4096), (3, 15 * 256)]);
@@ -63,7 +63,7 @@ fn a_frame_that_finds_no_staging_memory_is_dropped_and_comes_again() {
 }
 
 #[test]
-fn credits_that_are_released_after_the_acknowledgement_are_told_too() {
+fn credits_that_are_released_after_the_acknowledgement_are_returned_too() {
     let mut raw = Raw::open(DELIVERY);
     raw.w.hosts[A].reg_write(ACK_DELAY::OFFSET, 0);
     raw.run(10);
@@ -138,7 +138,7 @@ fn data_leaves_the_last_chunks_to_control_frames() {
 
 #[test]
 fn a_channel_that_closes_while_a_frame_is_on_the_link_keeps_its_books() {
-    let mut w = World::pair(Reliability::Unreliable);
+    let mut w = Testbench::pair(Reliability::Unreliable);
     for round in 0..20 {
         w.hosts[A].post(VIS[A], Send, 64 * (round % 8), &[(0x8000, 16 * 1024)]);
         w.run(100 + 20 * round);

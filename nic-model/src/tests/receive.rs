@@ -1,4 +1,4 @@
-//! Section 5: frames as they should not come.
+//! Section 5: unexpected and malformed frames.
 
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
@@ -36,14 +36,14 @@ fn frames_that_no_vi_expects_are_unmatched() {
     for level in [UNRELIABLE, Reliability::Delivery, Reliability::Reception] {
         let mut raw = raw(level, 1);
         let plain = Header { flags: ONLY, ..raw.plain() };
-        let strange = [
+        let unexpected = [
             Header { dst_vi: 1024, ..plain },
             Header { dst_vi: 0xffff, ..plain },
             Header { dst_vi: VIS[A] + 1, ..plain },
             Header { src_vi: VIS[B] + 1, ..plain },
             Header { connection: CONNECTION + 1, ..plain },
         ];
-        for header in strange {
+        for header in unexpected {
             raw.data(level, header, b"text");
         }
         for other in [UNRELIABLE, Reliability::Delivery, Reliability::Reception] {
@@ -132,7 +132,7 @@ fn an_unreliable_first_frame_in_mid_message_starts_over() {
 }
 
 #[test]
-fn reliable_messages_that_break_their_promise_stop_the_vi() {
+fn reliable_messages_of_another_length_than_their_first_frame_says_stop_the_vi() {
     let partial = status::LENGTH_ERROR | status::PARTIAL_ERROR;
     let broken: [(Frames, u32); 6] = [
         (&[(FIRST, 0, 5000, 4096), (LAST, 0, 0, 905)], partial),

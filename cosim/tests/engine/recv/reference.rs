@@ -113,7 +113,7 @@ impl Bench {
     }
 
     /// Writes, completions and stops.
-    fn expect_effects(&mut self, number: u16, effects: Vec<Effect>, owe_ack: bool) {
+    fn expect_effects(&mut self, number: u16, effects: Vec<Effect>, ack: bool) {
         let mut effects = effects.into_iter().peekable();
         while let Some(effect) = effects.next() {
             match effect {
@@ -131,7 +131,7 @@ impl Bench {
                         self.expected.extend([
                             if sends { Event::PopRead } else { Event::Pop },
                             Event::Status { bus: bus - offset, immediate, length, status },
-                            Event::Complete { vi: number, owe_ack, sends },
+                            Event::Complete { vi: number, ack, sends },
                         ]);
                         self.vis.get_mut(&number).unwrap().read_over |= sends;
                     } else {
@@ -159,7 +159,7 @@ impl Bench {
         header: &Header,
         before: &vi::Vi,
         [unmatched, gap, empty, refused]: [u64; 4],
-        owe_ack: bool,
+        ack: bool,
     ) -> Option<Event> {
         let after = &self.host.queues.vis[header.dst_vi];
         let write = header.kind == Type::RdmaWrite as u8;
@@ -186,7 +186,7 @@ impl Bench {
             }))),
             None if refused != 0 || (write && empty != 0) => Some(Event::Save(None)),
             None if gap != 0 || empty != 0 => before.recv.map(|_| Event::Save(None)),
-            None => write.then_some(Event::Over { owe_ack }),
+            None => write.then_some(Event::Over { ack }),
         }
     }
 }

@@ -23,7 +23,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     let mut choice = Random::new(seed ^ 0x1234);
     let fast = choice.chance(0.3);
     let pace = Pace::any(&mut choice, fast);
-    // Mostly a few; sometimes more than the engine can have descriptors at hand of.
+    // Mostly a few; sometimes more than the engine can cache descriptors of.
     let few = choice.chance(0.85);
     let vis = if few { 1 + choice.below(6) } else { 17 + choice.below(8) } as usize;
     let mut bench = Bench::new(seed, vis, pace);
@@ -54,7 +54,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
             let burst = if random.chance(0.3) { 4 } else { 1 };
             for _ in 0..burst {
                 let vi = bench.vis.get_mut(&number).unwrap();
-                if matches!(vi.state, State::Connected) && vi.queue.room() {
+                if matches!(vi.state, State::Connected) && vi.queue.has_space() {
                     // What the frame at the head sees must not change under it.
                     if bench.judged && vi.queue.count == 0 {
                         continue;
@@ -177,7 +177,7 @@ fn posted(vis: usize, each: u64, length: u32) -> Bench {
 }
 
 /// Cycles from a frame's offer until all that it caused has happened, with neighbours that answer at once (calls two
-/// cycles, reads two cycles): descriptor not at hand, and at hand.
+/// cycles, reads two cycles): descriptor not cached, and cached.
 #[test]
 fn cost() {
     let bounds = [(8, (48, 20)), (64, (55, 27)), (4096, (559, 531)), (0x40000, (33_500, 33_450))];
@@ -197,13 +197,13 @@ fn cost() {
                 bench.cycle();
                 cycles += 1;
             }
-            println!("receive {length} bytes (descriptor at hand: {ahead}): {cycles} cycles");
+            println!("receive {length} bytes (descriptor cached: {ahead}): {cycles} cycles");
             assert!(cycles <= most, "{length} bytes take {cycles} cycles");
         }
     }
 }
 
-/// Cycles a message in a row of small ones, VI by VI in turn: with neighbours that answer at once, and
+/// Cycles a message in a row of small ones, VI by VI: with neighbours that answer at once, and
 /// with reads that take so many cycles more.
 #[test]
 fn rate() {
@@ -269,7 +269,7 @@ fn fence(bench: &mut Bench, between: impl FnOnce(&mut Bench)) {
 /// A Next that was read before its successor was posted is not used (contract 2.3).
 #[test]
 fn next_is_linked_late() {
-    for told in [false, true] {
+    for hinted in [false, true] {
         let mut bench = posted(1, 1, 64);
         let number = *bench.vis.keys().next().unwrap();
         // Next leads to a descriptor that is there, but was never posted.
@@ -282,7 +282,7 @@ fn next_is_linked_late() {
         for _ in 0..3 {
             vi.queue.post_one(&mut bench.host, 64);
         }
-        if told {
+        if hinted {
             fetch_ahead(&mut bench);
         }
         bench.copy_posts();
@@ -316,8 +316,8 @@ fn the_stream_turns() {
             }
             bench.copy_posts();
             let waiting = bench.frames.len() as u64;
-            let room = u64::from(bench.vis[&number].queue.count).saturating_sub(waiting);
-            for _ in 0..choice.below(6).min(room) {
+            let posted = u64::from(bench.vis[&number].queue.count).saturating_sub(waiting);
+            for _ in 0..choice.below(6).min(posted) {
                 whole_message(&mut bench, number, 64);
                 sent += 1;
             }

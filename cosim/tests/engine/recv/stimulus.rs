@@ -154,17 +154,17 @@ impl Bench {
         vi.message = vi.message.wrapping_add(1);
     }
 
-    /// Posts a read, if none waits, as if its request had gone out.
+    /// Posts a read, if none waits, as if its request had been sent.
     pub(super) fn ask(&mut self, number: u16, plan: Plan) {
         let vi = self.vis.get_mut(&number).unwrap();
         let connected = matches!(vi.state, State::Connected);
-        if !connected || vi.level == 1 || !vi.sends.room() {
+        if !connected || vi.level == 1 || !vi.sends.has_space() {
             return;
         }
         if vi.reading.is_some() {
             // Posted behind it: Next of what was read may have to be read again.
             for _ in 0..2 {
-                if vi.sends.room() {
+                if vi.sends.has_space() {
                     vi.sends.post(&mut self.host, plan);
                 }
             }

@@ -107,7 +107,8 @@ impl Bench {
         let vi = self.at(number);
         let sent = vi.expected.is_empty() && vi.ending.is_empty() && vi.waiting.is_empty();
         let waits = vi.reading || vi.awaiting || vi.scheduled || vi.pushed.is_some();
-        let idle = vi.queue.count == 0 && vi.owed == 0 && vi.answer.is_none() && vi.part.is_none();
+        let idle =
+            vi.queue.count == 0 && vi.pending == 0 && vi.answer.is_none() && vi.part.is_none();
         takes && sent && !waits && idle && vi.state == State::Connected && !vi.stopped
     }
 
@@ -122,21 +123,21 @@ impl Bench {
             line.written += 1;
             return;
         }
-        if self.telling.is_some() || self.fresh.is_some() || self.vi_call.done {
+        if self.presenting.is_some() || self.fresh.is_some() || self.vi_call.done {
             // The table shows another VI then.
             return;
         }
         let line = line.clone();
         let inline = self.may_push(line.vi);
         let vi = self.at(line.vi);
-        let gone = vi.stopped || !vi.queue.room();
+        let refused = vi.stopped || !vi.queue.has_space();
         let late = vi.pushed.is_none() && vi.state == State::Connected;
-        if inline && !gone {
+        if inline && !refused {
             self.push(line);
-        } else if gone || late && self.host.random.chance(0.002) {
+        } else if refused || late && self.host.random.chance(0.002) {
             let Line { vi, slot, .. } = line;
             self.judged = Some(Judged { vi, slot, token: 0, inline: false });
-            if !gone {
+            if !refused {
                 self.place_line(&line);
                 self.expect(vi);
                 self.schedule(vi);
@@ -161,15 +162,16 @@ impl Bench {
     fn push(&mut self, line: Line) {
         self.place_line(&line);
         let spoils = self.host.random.chance(0.02);
-        // More segments than a descriptor has: as good as none told.
-        let odd = self.host.random.chance(0.05).then(|| 18 + self.host.random.below(14) as u8);
+        // More segments than a descriptor has: as good as none.
+        let malformed =
+            self.host.random.chance(0.05).then(|| 18 + self.host.random.below(14) as u8);
         let Line { vi: number, slot, bytes, immediate, .. } = line;
         let vi = self.at(number);
         let mut posted = vi.queue.unpost();
         if spoils {
             posted.token.offset_64 = NOWHERE;
         }
-        posted.token.segments = odd.unwrap_or(posted.token.segments);
+        posted.token.segments = malformed.unwrap_or(posted.token.segments);
         let token = u64::from(posted.token.region)
             | u64::from(posted.token.offset_64) << 16
             | u64::from(posted.token.segments) << 42;
@@ -216,8 +218,8 @@ impl Bench {
         self.show(number);
         let push = self.pushed(number);
         let length = push.bytes.len() as u32;
-        let (told, fragment) = (self.model.outputs.vi_offset, self.model.outputs.vi_fragment);
-        assert_eq!(told, length);
+        let (bytes, fragment) = (self.model.outputs.vi_offset, self.model.outputs.vi_fragment);
+        assert_eq!(bytes, length);
         let reached = push.posted.token.offset_64 != NOWHERE;
         let vi = self.at(number);
         let connected = vi.state == State::Connected;
@@ -251,7 +253,7 @@ impl Bench {
         self.schedule(number);
     }
 
-    /// What was in hand when a push stopped its VI: POP takes it off, CHECK says no.
+    /// What was in flight when a push stopped its VI: POP takes it off, CHECK says no.
     pub(super) fn call_of_cut_off(&mut self, number: u16, op: u8, next: Option<(u16, u32)>) {
         if op == 2 {
             let popped = self.at(number).queue.pop(next);

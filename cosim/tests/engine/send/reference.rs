@@ -271,7 +271,7 @@ impl Bench {
             vi.ending.clear();
         }
         (vi.state, vi.stopped, vi.answer) = (State::Error, true, None);
-        (vi.owed, vi.refuse_reason) = (vi.owed | 2, stop.0);
+        (vi.pending, vi.refuse_reason) = (vi.pending | 2, stop.0);
         (vi.ack_in, vi.answer_in, vi.checked) = (None, None, false);
         vi.expected.clear();
         vi.waiting.clear();

@@ -44,11 +44,11 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
         let random = &mut bench.host.random;
         if random.chance(0.0005) {
             let at = random.below(bench.vis.len() as u64) as usize;
-            let owed = 1 + random.below(7) as u8;
+            let pending = 1 + random.below(7) as u8;
             let vi = &mut bench.vis[at].1;
-            // What is already owed, or on its way, stays.
-            if vi.owed == 0 && vi.sent_owed == 0 && !vi.stopped {
-                vi.owed = owed;
+            // What is already pending, or on its way, stays.
+            if vi.pending == 0 && vi.sent_pending == 0 && !vi.stopped {
+                vi.pending = pending;
                 vi.refuse_reason = bench.host.random.below(10) as u8;
                 let number = bench.vis[at].0;
                 bench.schedule(number);
@@ -58,7 +58,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
         bench.stop_pushed(stops);
         if reads > 0.0 && bench.host.random.chance(0.0008) {
             let at = bench.host.random.below(bench.vis.len() as u64) as usize;
-            bench.owe_answer(at);
+            bench.add_answer(at);
         }
         let random = &mut bench.host.random;
         if bench.message.is_none() && random.chance(0.001) && !bench.pause {
@@ -114,20 +114,20 @@ fn random_messages() {
     assert!(seen["push goes"] > 1_000 && seen["push as a token"] > 200, "{seen:?}");
 }
 
-/// A doorbell that finds its VI and the engine idle tells what GET would: the descriptor is read at once.
+/// A doorbell that finds its VI and the engine idle presents what GET would: the descriptor is read at once.
 #[test]
 fn a_quiet_vi_needs_no_get() {
     let mut bench = Bench::alone(0);
-    for tells in [false, true, true] {
+    for presented in [false, true, true] {
         bench.cycle();
         let number = bench.vis[0].0;
         bench.send(8);
-        if tells {
-            bench.tell(number);
+        if presented {
+            bench.present(number);
         }
         bench.until_done();
         let cycles = bench.marks.desc_request - bench.marks.taken;
-        assert_eq!(cycles, if tells { 3 } else { 5 });
+        assert_eq!(cycles, if presented { 3 } else { 5 });
     }
 }
 
@@ -204,14 +204,14 @@ fn stopped_in_hand() {
             bench.cycle();
         }
         assert_eq!((bench.frames, bench.marks.status, bench.asked.len()), (0, 0, 0));
-        // The engine is not stuck: what is owed still goes out.
+        // The engine is not stuck: what is pending still goes out.
         let number = bench.vis[0].0;
-        bench.vis[0].1.owed = 2;
+        bench.vis[0].1.pending = 2;
         bench.schedule(number);
         for _ in 0..100 {
             bench.cycle();
         }
-        assert_eq!((bench.vis[0].1.owed, bench.frames), (0, 1));
+        assert_eq!((bench.vis[0].1.pending, bench.frames), (0, 1));
     }
 }
 
@@ -237,8 +237,8 @@ fn an_acknowledged_send_ends_in_error() {
     assert!(bench.marks.status != 0);
 }
 
-/// VIs whose peer has no room, and one whose peer has: a descriptor is not read again and again to be told
-/// so, and the one is not held up.
+/// VIs whose peer has no pool space, and one whose peer has: a descriptor is not read again and again,
+/// and the one is not held up.
 #[test]
 fn peers_without_room_cost_no_reads() {
     let mut bench = Bench::new(3, 6, Pace { ready: 1.0, call: 1, read: 1 });
@@ -262,7 +262,7 @@ fn peers_without_room_cost_no_reads() {
         bench.send(64);
     }
     let cycles = bench.until_done();
-    println!("20 messages of 64 bytes beside five VIs without room: {cycles} cycles");
+    println!("20 messages of 64 bytes beside five VIs without space: {cycles} cycles");
     assert!(cycles < 20 * 300, "{cycles} cycles");
     bench.full = None;
     bench.settle();
@@ -293,7 +293,7 @@ fn in_a_row(messages: usize, close: f64) -> Bench {
     bench
 }
 
-/// Descriptors side by side are read ahead of their turn, four at a time, but for the last posted
+/// Descriptors side by side are read ahead, four at a time, but for the last posted
 /// one, whose Next may still be written.
 #[test]
 fn descriptors_side_by_side() {

@@ -18,7 +18,7 @@ pub(crate) struct Faults {
     pub(crate) delay: u64,
 }
 
-pub(crate) struct World {
+pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     pub(crate) faults: Faults,
     pub(crate) random: Random,
@@ -36,7 +36,7 @@ pub(crate) struct World {
     pub(crate) seen: Vec<(u64, Header)>,
 }
 
-impl World {
+impl Network {
     pub(crate) fn new(count: u8, seed: u64) -> Self {
         Self {
             nodes: (0..count).map(|id| Node::new(id, seed)).collect(),
@@ -146,19 +146,19 @@ impl World {
         if a != b {
             self.nodes[usize::from(b)].admin.push_back((0, a, epochs[1], credits));
         }
-        self.until(2_000_000, "opening", |world| {
+        self.until(2_000_000, "opening", |network| {
             [a, b]
                 .iter()
-                .all(|&n| world.nodes[usize::from(n)].events.len() > before[usize::from(n)])
+                .all(|&n| network.nodes[usize::from(n)].events.len() > before[usize::from(n)])
         });
     }
 
     /// Everything that was committed has arrived, and all chunks are free.
     pub(crate) fn settle(&mut self, limit: u64) {
-        self.until(limit, "settling", |world| {
-            world.flying.is_empty()
-                && world.nodes.iter().all(Node::idle)
-                && world.nodes.iter().all(|node| node.model.outputs.free_chunks == 128)
+        self.until(limit, "settling", |network| {
+            network.flying.is_empty()
+                && network.nodes.iter().all(Node::idle)
+                && network.nodes.iter().all(|node| node.model.outputs.free_chunks == 128)
         });
         self.run(20_000);
         for node in &self.nodes {
