@@ -176,7 +176,7 @@ impl Executor<'_, '_> {
             }
             Command::PeerQuery { node } => return Ok(self.channels.peer(node).state as u32),
             Command::MessageSend { node, domain, text } => {
-                self.send_message(node, domain, &text)?
+                self.send_message(node, domain, &text)?;
             }
         }
         Ok(0)
