@@ -40,23 +40,23 @@ fn gaps_and_windows() {
     let ack = |n: u16, flags: u8| Header { acknowledgement: n, flags, ..from_peer(Type::Ack) };
     // Outside the window: ignored.
     single.put(ack(5, 0), &[]);
-    single.put(ack(0x8001, flag::GAP), &[]);
+    single.put(ack(0x8001, flag::NAK), &[]);
     single.0.run(100);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (124, 0));
-    single.put(ack(1, flag::GAP), &[]);
+    single.put(ack(1, flag::NAK), &[]);
     single.0.run(100);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (125, 3));
     // Once for each number.
-    single.put(ack(1, flag::GAP), &[]);
+    single.put(ack(1, flag::NAK), &[]);
     single.0.run(100);
     assert_eq!(single.count(Counter::FramesRetransmitted), 3);
-    single.put(ack(3, flag::GAP), &[]);
+    single.put(ack(3, flag::NAK), &[]);
     single.0.run(100);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (127, 4));
     // An older acknowledgement changes nothing; the newest frees the rest. Nothing is left for a
     // NAK.
     single.put(ack(2, 0), &[]);
-    single.put(ack(4, flag::GAP), &[]);
+    single.put(ack(4, flag::NAK), &[]);
     single.0.run(6_000);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (128, 4));
     assert_eq!(single.query(1), PeerState::Open);
@@ -557,7 +557,7 @@ fn reopen(single: &mut Single, epoch: u32, wait: impl FnOnce(&mut Single)) {
 }
 
 /// Frames that the receive engine has not taken over two openings give no credits to the third
-/// channel, though it has the colour of the first.
+/// channel, though it has the epoch bit of the first.
 #[test]
 fn credits_of_the_channel_before_the_last() {
     let mut single = Single::opened(27);

@@ -228,12 +228,12 @@ fn drops() {
     }
     single.0.run(20);
     let sent = single.sent();
-    assert!(sent.len() == 1 && sent[0].flags == flag::GAP && sent[0].acknowledgement == 1);
+    assert!(sent.len() == 1 && sent[0].flags == flag::NAK && sent[0].acknowledgement == 1);
     single.put(data(1), &[1]);
     single.put(data(3), &[1]);
     single.0.run(20);
     let sent = single.sent();
-    assert!(sent.len() == 1 && sent[0].flags == flag::GAP && sent[0].acknowledgement == 2);
+    assert!(sent.len() == 1 && sent[0].flags == flag::NAK && sent[0].acknowledgement == 2);
     assert_eq!(single.count(Counter::DropOrder), 4);
     assert_eq!(single.0.nodes[0].inbox.len(), 2);
 }

@@ -115,7 +115,7 @@ fn a_frame_that_does_not_fit_is_acknowledged_at_once() {
     single.0.nodes[0].manners.read = true;
     single.0.until(1_200, "another one", |network| network.nodes[0].inbox.len() == 2);
     single.0.run(40);
-    let naks: Vec<_> = single.sent().into_iter().filter(|h| h.flags == flag::GAP).collect();
+    let naks: Vec<_> = single.sent().into_iter().filter(|h| h.flags == flag::NAK).collect();
     assert_eq!(naks.iter().map(|h| h.acknowledgement).collect::<Vec<_>>(), [4]);
     single.put(data(4), &payload(4));
     single.put(data(5), &payload(5));

@@ -346,7 +346,7 @@ impl Bench {
                     fragment: out.vi_fragment,
                 });
                 vi.progress = progress;
-                let ack = out.vi_owe_ack != 0;
+                let ack = out.vi_need_ack != 0;
                 if let (None, Some(Event::Over { .. })) = (progress, self.expected.front()) {
                     self.happened(Event::Over { ack });
                 } else {
@@ -475,7 +475,7 @@ impl Bench {
         }
         let completes = out.vi_complete_valid != 0;
         if self.complete_call.observe(completes, &mut self.host.random, pace) {
-            let (ack, sends) = (out.vi_complete_owe_ack != 0, out.vi_complete_sends != 0);
+            let (ack, sends) = (out.vi_complete_need_ack != 0, out.vi_complete_sends != 0);
             let vi = self.vis.get_mut(&out.vi_complete_vi).unwrap();
             if sends {
                 (vi.reading, vi.read_over) = (None, false);

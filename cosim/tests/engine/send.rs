@@ -436,7 +436,7 @@ impl Bench {
         m.vi_ctx_fragment = inputs.6.3;
         m.vi_ctx_awaiting = inputs.7.0.into();
         m.vi_ctx_acked = inputs.7.1.into();
-        m.vi_ctx_owed = inputs.7.2;
+        m.vi_ctx_control_pending = inputs.7.2;
         m.vi_ctx_refuse_reason = inputs.7.3;
         m.vi_ctx_reading = inputs.8.0.into();
         m.vi_ctx_answer = inputs.8.1.is_some().into();

@@ -456,12 +456,12 @@ impl Bench {
             (i.recv_next_region, i.recv_next_offset) = call.next.unwrap_or((0xdead, 0xbad));
             (i.recv_reason, i.recv_detail) = (call.reason, call.detail);
             (i.recv_status, i.recv_queue) = (call.status, call.queue.into());
-            (i.recv_refuse, i.recv_owe_ack) = (call.refuse.into(), call.ack.into());
+            (i.recv_refuse, i.recv_need_ack) = (call.refuse.into(), call.ack.into());
         }
         i.complete_valid = self.complete.call.is_some().into();
         if let Some(call) = self.complete.call {
             (i.complete_vi, i.complete_sends) = (call.vi, call.sends.into());
-            i.complete_owe_ack = call.ack.into();
+            i.complete_need_ack = call.ack.into();
         }
         i.look_valid = self.look.call.is_some().into();
         i.look_vi = self.look.call.unwrap_or(0x3ff);

@@ -63,7 +63,10 @@ pub(crate) fn check_send(state: &Vi, o: &Out) {
     assert_eq!((o.send_ctx_domain, o.send_ctx_tag), (state.domain, state.tag));
     assert_eq!(o.send_ctx_reliability, state.reliability);
     assert_eq!(o.send_ctx_max_transfer, state.max_transfer);
-    assert_eq!((o.send_ctx_count, o.send_ctx_owed), (work.posted.len() as u16, state.pending));
+    assert_eq!(
+        (o.send_ctx_count, o.send_ctx_control_pending),
+        (work.posted.len() as u16, state.pending)
+    );
     assert_eq!(o.send_ctx_in_progress != 0, work.in_progress);
     assert_eq!((o.send_ctx_progress, o.send_ctx_message), (work.offset, work.message));
     assert_eq!(o.send_ctx_fragment, work.fragment);

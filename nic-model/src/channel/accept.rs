@@ -155,7 +155,7 @@ impl Channels {
         self.take_acknowledgement(&header, &mut queues.vis, cx);
         match kind {
             Type::Ack => {
-                if header.flags & flag::GAP != 0 {
+                if header.flags & flag::NAK != 0 {
                     self.take_nak(&header);
                 }
                 return Ok(Verdict::Handled);

@@ -58,7 +58,7 @@ pub(super) struct Pending {
     pub(super) syn_ack: bool,
     /// RST, with this tag.
     pub(super) reset: Option<u16>,
-    /// NAK (out of sequence): an Ack with GAP.
+    /// NAK (out of sequence): an Ack with NAK.
     pub(super) nak: bool,
     /// Ack at once, unless another frame carries it.
     pub(super) ack: bool,

@@ -52,7 +52,7 @@ impl Peer {
             return Some(Source::Control(Type::Rst, 0));
         }
         if std::mem::take(&mut pending.nak) {
-            return Some(Source::Control(Type::Ack, flag::GAP));
+            return Some(Source::Control(Type::Ack, flag::NAK));
         }
         if pending.messages_refused != 0 {
             pending.messages_refused -= 1;

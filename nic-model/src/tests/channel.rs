@@ -165,7 +165,7 @@ fn order_duplicates_and_acknowledgements() {
     assert_eq!(raw.count(Counter::DropOrder), 3);
     let naks = raw.take(Type::Ack);
     assert_eq!(naks.len(), 1);
-    assert_eq!((naks[0].acknowledgement, naks[0].flags), (1, flag::GAP));
+    assert_eq!((naks[0].acknowledgement, naks[0].flags), (1, flag::NAK));
     for sequence in [1, 2, 4] {
         raw.sequence = sequence;
         raw.next(only(&raw), &[]);
@@ -249,7 +249,7 @@ fn a_frame_that_does_not_fit_into_staging_is_acknowledged_and_asked_for_later() 
     assert_eq!(raw.count(Counter::Unmatched) - unmatched, 201);
     let naks = raw.take(Type::Ack);
     let naks: Vec<_> = naks.iter().map(|h| (h.acknowledgement, h.flags)).collect();
-    assert_eq!(naks, [(0, flag::GAP)]);
+    assert_eq!(naks, [(0, flag::NAK)]);
 }
 
 #[test]
@@ -262,12 +262,12 @@ fn a_nak_retransmits_once_for_each_number() {
     raw.take(Type::Data);
     raw.ack = 1;
     for _ in 0..3 {
-        raw.send(Header { flags: flag::GAP, ..raw.kind(Type::Ack) }, &[]);
+        raw.send(Header { flags: flag::NAK, ..raw.kind(Type::Ack) }, &[]);
     }
     let again: Vec<_> = raw.take(Type::Data).iter().map(|h| h.sequence).collect();
     assert_eq!(again, [1, 2]);
     raw.ack = 2;
-    raw.send(Header { flags: flag::GAP, ..raw.kind(Type::Ack) }, &[]);
+    raw.send(Header { flags: flag::NAK, ..raw.kind(Type::Ack) }, &[]);
     let again: Vec<_> = raw.take(Type::Data).iter().map(|h| h.sequence).collect();
     assert_eq!(again, [2]);
     raw.ack = 3;
