@@ -83,11 +83,11 @@ const fn high(value: u64) -> u32 {
 
 impl Admin {
     /// Gives the device a ring. It must be reset, ready and not yet enabled. A command that is not
-    /// done after `command_ns` costs the card.
+    /// done after `bound_ns` costs the card.
     ///
     /// # Errors
     /// If there is no memory for the ring.
-    pub fn new(bus: Arc<dyn Bus>, presence: Arc<Presence>, command_ns: u64) -> Result<Self> {
+    pub fn new(bus: Arc<dyn Bus>, presence: Arc<Presence>, bound_ns: u64) -> Result<Self> {
         let memory = DmaMemory::new((4 * ENTRY_DWORDS) << LOG2)?;
         let bus_address = bus.map(&memory)?;
         let write = |offset: u32, value| bus.write32(REGISTER_BAR, offset.into(), value);
@@ -95,7 +95,6 @@ impl Admin {
         write(csr::ADMIN_BASE_HI::OFFSET, high(bus_address));
         let size = csr::ADMIN_SIZE::RESET.with(csr::ADMIN_SIZE::LOG2, LOG2);
         write(csr::ADMIN_SIZE::OFFSET, size.0);
-        let bound_ns = command_ns.saturating_mul(bus.slowdown());
         Ok(Self { bus, presence, memory, bus_address, bound_ns, tail: Mutex::new(0) })
     }
 

@@ -165,8 +165,8 @@ impl Listener {
 /// The connection manager of a NIC.
 #[derive(Debug)]
 pub struct Connections {
-    /// What bounds are multiplied by, see [`crate::bus::Bus::slowdown`].
-    slowdown: u64,
+    /// The factor of bounds, see [`crate::nic::NicConfig::time_scale`].
+    time_scale: u64,
     next_exchange: u32,
     next_connection: u16,
     next_listener: u32,
@@ -184,7 +184,7 @@ impl Connections {
     pub fn new(seed: u64) -> Self {
         let mut random = Epochs::new(seed);
         Self {
-            slowdown: 1,
+            time_scale: 1,
             next_exchange: random.next_u32(),
             next_connection: (random.next_u32() & 0xffff) as u16,
             next_listener: 0,
@@ -199,8 +199,8 @@ impl Connections {
 
     /// The same with longer bounds, for a device that is so many times slower than a real one.
     #[must_use]
-    pub fn slowed(self, slowdown: u64) -> Self {
-        Self { slowdown, ..self }
+    pub fn with_time_scale(self, time_scale: u64) -> Self {
+        Self { time_scale, ..self }
     }
 
     /// What was seen so far.
@@ -211,12 +211,12 @@ impl Connections {
 
     /// When an exchange that ends now is forgotten.
     const fn forgotten_at(&self, now: u64) -> u64 {
-        now + LINGER_NS * self.slowdown
+        now + LINGER_NS * self.time_scale
     }
 
     /// When a request that nobody waits for is given up.
     const fn held_until(&self, now: u64, peer: bool) -> u64 {
-        now + if peer { peers::HELD_NS } else { GRACE_NS } * self.slowdown
+        now + if peer { peers::HELD_NS } else { GRACE_NS } * self.time_scale
     }
 
     // --- frames ---
@@ -592,7 +592,7 @@ impl Connections {
         let attributes = RemoteAttributes { connection: arrived.attributes.connection, ..local };
         arrived.state = InState::Accepting(attributes);
         arrived.retry = Retry::start(now);
-        arrived.until = now + ACCEPT_NS * self.slowdown;
+        arrived.until = now + ACCEPT_NS * self.time_scale;
         self.send(key.0, key.1, &Body::Accept { attributes });
         Ok(())
     }

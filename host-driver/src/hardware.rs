@@ -98,7 +98,7 @@ impl HardwarePort {
 
     /// Repeats a command while the device answers 'busy'.
     fn retry(&self, what: &'static str, vi: u16, command: impl Fn() -> Result<()>) -> Result<()> {
-        let end = self.nic.bus.now_ns() + BUSY_BOUND_NS * self.nic.bus.slowdown();
+        let end = self.nic.bus.now_ns() + BUSY_BOUND_NS * self.nic.time_scale;
         loop {
             match command() {
                 Err(error) if error.is_busy() && self.nic.bus.now_ns() < end => {
@@ -298,12 +298,7 @@ impl WaitOps for HardwarePort {
     }
 
     fn spawn(&self, name: &str, program: Box<dyn FnOnce() + Send>) -> port::Result<()> {
-        let seat = self.nic.bus.thread_seat(name);
-        let mut program = Some(program);
-        let run =
-            move || seat.run(&mut || program.take().into_iter().for_each(|program| program()));
-        let thread = std::thread::Builder::new().name(name.to_owned());
-        thread.spawn(run).map(drop).map_err(port::Error::device)
+        self.nic.bus.spawn(name, program).map_err(port::Error::device)
     }
 }
 

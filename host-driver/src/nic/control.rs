@@ -26,11 +26,11 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(seed: u64, config: &NicConfig, slowdown: u64) -> Self {
+    pub(super) fn new(seed: u64, config: &NicConfig) -> Self {
         Self {
             peers: Peers::new(seed, config.credits, &config.peers),
             connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
-                .slowed(slowdown),
+                .with_time_scale(config.time_scale),
             lost: false,
         }
     }

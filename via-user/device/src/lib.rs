@@ -33,7 +33,7 @@ use host_driver::nic::{Nic, NicConfig};
 use port::ViPort;
 use port::sync::lock;
 
-pub use default::DEVICE_VARIABLE;
+pub use error::DEVICE_VARIABLE;
 pub use error::{Error, Result};
 pub use url::{Kind, Place, SimOptions, parse};
 
@@ -144,9 +144,8 @@ fn bring_up(place: &Place) -> Result<Arc<Nic>> {
         Place::Sim(kind, options) => sim::bring_up(*kind, options),
         Place::VfioUser(path) => {
             let bus = VfioUserBus::connect(path)?;
-            let node = bus.node();
-            let peers: Vec<u8> = (0..bus.nodes()).filter(|peer| *peer != node).collect();
-            Ok(Nic::open(bus, &NicConfig::new(node, &peers))?)
+            let config = NicConfig::simulated(bus.node(), bus.nodes());
+            Ok(Nic::open(bus, &config)?)
         }
         Place::Vfio(address) => {
             Err(Error::NotYet { what: format!("vfio:{address}"), instead: "sim:model" })

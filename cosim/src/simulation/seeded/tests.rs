@@ -118,16 +118,15 @@ fn library_threads_get_the_token() {
     let turns = || {
         let (simulation, bus) = single(Fake::registers(|_| Some(0)));
         let log = Arc::new(Mutex::new(Vec::new()));
-        let (guest, wait) = (bus.thread_seat("guest"), Wait::bounded("a turn", 0));
+        let wait = Wait::bounded("a turn", 0);
         let (theirs, their_bus) = (Arc::clone(&log), Arc::clone(&bus));
-        let thread = std::thread::spawn(move || {
-            guest.run(&mut || {
-                for _ in 0..20 {
-                    lock(&theirs).push('g');
-                    their_bus.relax(wait);
-                }
-            });
-        });
+        let library = move || {
+            for _ in 0..20 {
+                lock(&theirs).push('g');
+                their_bus.relax(wait);
+            }
+        };
+        bus.spawn("library", Box::new(library)).unwrap();
         for _ in 0..8 {
             lock(&log).push('m');
             bus.relax(wait);
@@ -148,10 +147,9 @@ fn library_threads_get_the_token() {
                 });
             });
         });
-        while !thread.is_finished() {
+        while lock(&log).iter().filter(|who| **who == 'g').count() < 20 {
             simulation.run(64);
         }
-        thread.join().unwrap();
         let log = lock(&log).iter().collect::<String>();
         (log, simulation.now() > 0)
     };
