@@ -541,18 +541,18 @@ impl Bench {
                 let first = vi.pending & vi.pending.wrapping_neg();
                 if out.vi_answered != 0 {
                     assert!(
-                        vi.answer_pending && out.vi_owed == 0,
+                        vi.answer_pending && out.vi_control_pending == 0,
                         "an answer after pending frames"
                     );
                     self.answer_begins(number);
                     return;
                 }
-                if out.vi_owed == 0 {
+                if out.vi_control_pending == 0 {
                     // Its slot goes to the next VI.
                     self.schedule(number);
                     return;
                 }
-                assert_eq!(out.vi_owed, first);
+                assert_eq!(out.vi_control_pending, first);
                 assert!(down || vi.found_down || vi.sent_pending == first, "SENT without a frame");
                 vi.found_down = false;
                 (vi.pending, vi.sent_pending) = (vi.pending & !first, 0);
