@@ -432,7 +432,7 @@ impl Bench {
             (i.send_next_region, i.send_next_offset) = call.next.unwrap_or((0xdead, 0xbad));
             (i.send_reason, i.send_status) = (call.reason, call.status);
             (i.send_queue, i.send_refuse) = (call.queue.into(), call.refuse.into());
-            i.send_owed = call.pending;
+            i.send_control_pending = call.pending;
             (i.send_reading, i.send_answered) = (call.reading.into(), call.answered.into());
         }
         let free = !self.settings.quiet
