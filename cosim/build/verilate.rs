@@ -89,7 +89,7 @@ impl Tools {
         assert!(found, "the feature `fst` needs the packages liblz4-dev and zlib1g-dev");
     }
 
-    /// Builds every design and the rest of the run-time, and tells cargo to link them.
+    /// Builds every design and the rest of the run-time, and has cargo link them.
     pub(crate) fn build_all(&self, designs: &[Design]) {
         let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
         // Large models first: they take longest. Index `designs.len()` stands for the run-time.
@@ -240,7 +240,7 @@ impl Tools {
     /// What every library depends on.
     fn stamp(&self) -> String {
         let environment = ["CXX", "CXXFLAGS"].map(|name| env::var_os(name).unwrap_or_default());
-        // The folder tells one installed version of Verilator from another; its version text does
+        // The folder distinguishes one installed version of Verilator from another; its version text does
         // not.
         let header = fs::metadata(self.root.join("include/verilated.h"))
             .and_then(|data| data.modified())

@@ -1,5 +1,5 @@
 // What becomes of an event (hdl/src/event/record.rs): contract 10.1 and 7.8. The writer is taken
-// out; it is told of a record by `writer$record`.
+// out; it learns of a record by `writer$record`.
 wire takes = found & (~message | wide);
 // Events that are under way to their answer.
 reg [2:0] pending;

@@ -82,6 +82,6 @@ wire lemma_asked2 = (~stage2$q[0] | (asked[0] & stage2_vi$q == post_was))
    & (~stage2$q[2] | (asked[2] & stage2_vi$q == recv_was))
    & (~stage2$q[3] | (asked[3] & stage2_vi$q == complete_was))
    & (~stage2$q[4] | (asked[4] & stage2_vi$q == look_was));
-// What needs no answer is the send engine's; it is told once.
+// What needs no answer is the send engine's; it is reported once.
 wire lemma_early = (~stage0_early$q | stage0$q[1]) & (~stage1_early$q | stage1$q[1]) & (~stage2_early$q | stage2$q[1])
    & (~reported$q | stage1_early$q);

@@ -80,18 +80,18 @@ always @(posedge clock) begin
 end
 
 // A reservation of this peer that has to wait, chosen freely, is watched until it is taken: its
-// seat among those that wait, and the openings of its peer since.
+// position among those that wait, and the openings of its peer since.
 wire choose;
 reg watch;
-reg [2:0] seat;
+reg [2:0] position;
 reg [1:0] openings;
 initial watch = 0;
 always @(posedge clock)
    if (reset) watch <= 0;
    else if (~watch & good & mine & reservations$write & choose) begin
-      watch <= 1; seat <= reservations$level - reservations$read + 1; openings <= opens;
+      watch <= 1; position <= reservations$level - reservations$read + 1; openings <= opens;
    end else if (watch) begin
-      if (reservations$read) begin seat <= seat - 1; watch <= seat != 1; end
+      if (reservations$read) begin position <= position - 1; watch <= position != 1; end
       if (opens) openings <= openings + (openings != 3);
    end
 
@@ -105,7 +105,7 @@ wire given_question = ~(begun & asking) | (ask_valid & ask_peer == peer_then
 wire given_frame = ask_peer < 64 & ask_length <= 4112;
 // `ready` says that the tables were wiped, and stays.
 wire given_ready = (wiped | ~ready) & (~ready_then | ready);
-// Chunks and units that are given back were charged; and `may_give` is respected.
+// Chunks and units that are released were charged; and `may_give` is respected.
 wire given_give = ~give | (begun & ready & may_give & give_chunks <= 128 - spare
    & (gives ? give_chunks <= share_of & give_units <= 31
             : give_chunks <= 128 - spare - share_of));
@@ -152,7 +152,7 @@ wire rule_two = ~(begun & watch & opens) | openings == 0;
 wire idle = state$q == AskState$Idle;
 wire judge = state$q == AskState$Judge;
 wire answer = state$q == AskState$Answer;
-// One of three states; a question is in hand beyond the first.
+// One of three states; a question is in flight beyond the first.
 wire lemma_state = ~begun | ((idle | judge | answer) & (idle | asking));
 // The question stands in registers.
 wire lemma_question = ~begun | idle | (peer$q == peer_then[5:0] & peer_then < 64
@@ -187,8 +187,8 @@ wire lemma_reserved = ~begun | (reservations$level == pending & pending <= 4
    & reservations$empty == (pending == 0) & reservations$full == (pending == 4)
    & (idle | pending < 4));
 // The watched reservation is one of those that wait, and an old one is one of the old ones.
-wire lemma_place = ~(begun & watch) | (seat != 0 & seat <= reservations$level
-   & (openings == 0 | seat <= old_count$q));
+wire lemma_place = ~(begun & watch) | (position != 0 & position <= reservations$level
+   & (openings == 0 | position <= old_count$q));
 // Old ones are among those that wait.
 wire lemma_old = ~begun | old_count$q <= reservations$level;
 // The tables were wiped before a question is taken.

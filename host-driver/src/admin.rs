@@ -106,7 +106,7 @@ impl Admin {
     /// Issues a command and waits for its result.
     ///
     /// # Errors
-    /// [`Error::Command`] with the device's status; [`Error::Absent`] if the card is gone;
+    /// [`Error::Command`] with the device's status; [`Error::Absent`] if it does not answer;
     /// [`Error::TimedOut`], after which the device was reset, and [`Error::Failed`] for good.
     pub fn execute(&self, opcode: Opcode, index: u32, body: &[u32]) -> Result<u32> {
         let command = name(opcode);
@@ -149,7 +149,7 @@ impl Admin {
         }
     }
 
-    /// The same for a command that takes something back: a card that is gone, or was reset because it
+    /// The same for a command that takes something back: an absent card, or was reset because it
     /// did not carry it out, has nothing any more.
     fn take_back(&self, opcode: Opcode, index: u32) -> Result<()> {
         match self.execute(opcode, index, &[]) {

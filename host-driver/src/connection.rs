@@ -14,7 +14,7 @@
 //! The third message is needed because the acceptor's data would find the requester's VI not yet
 //! connected; the fourth because the acceptor may have given up meanwhile (it answers Cancel then), and
 //! a requester that believes in a connection would wait on it for ever. If the requester gives up as
-//! late as that, the acceptor's VI is connected and hears of it as of any disconnection.
+//! late as that, the acceptor's VI is connected and learns of it as of any disconnection.
 //!
 //! Messages may be lost (a full queue refuses them), so each side repeats until it is answered, and
 //! the acceptor answers repeats for a while after it has finished (`LINGER_NS`).
@@ -22,7 +22,7 @@
 //! Two peers that name each other are the same exchange: the addresses say which of them requests
 //! ([`is_requester`]), whatever the order in which their programs ask, so requests never cross on the
 //! wire. The other one waits, and accepts by itself. Its side keeps a request for as long as it is
-//! repeated, so nobody is told 'no match'; VIs that are not alike are told so on both sides.
+//! repeated, so nobody is notified 'no match'; VIs that are not alike are notified on both sides.
 
 mod message;
 mod peers;
@@ -133,7 +133,7 @@ struct Arrived {
     state: InState,
     retry: Retry,
     until: u64,
-    /// Established, and the acceptor has not heard of it.
+    /// Established, and the acceptor has not learned of it.
     untold: bool,
 }
 
@@ -492,7 +492,7 @@ impl Connections {
     }
 
     /// How a request is getting on. `Accepted` means that the VI is to be connected now, then
-    /// [`Self::confirm`]. What has ended is told once.
+    /// [`Self::confirm`]. What has ended is reported once.
     pub fn connect_state(&mut self, exchange: u32) -> ConnectState {
         let Some(outgoing) = self.outgoing.get(&exchange) else {
             return ConnectState::Ended(Progress::Cancelled);
@@ -515,7 +515,7 @@ impl Connections {
         ConnectState::Ended(ended)
     }
 
-    /// The requester's VI is connected, and the acceptor is told; the exchange goes on
+    /// The requester's VI is connected, and the acceptor is notified; the exchange goes on
     /// ([`Self::connect_state`]). False if it is over: the VI then waits for nobody.
     pub fn confirm(&mut self, now: u64, exchange: u32) -> bool {
         let Some(outgoing) = self.outgoing.get_mut(&exchange) else { return false };
@@ -530,7 +530,7 @@ impl Connections {
         true
     }
 
-    /// Gives a request up, and tells the other side.
+    /// Gives a request up, and notifies the other side.
     pub fn connect_cancel(&mut self, exchange: u32) {
         if let Some(outgoing) = self.outgoing.remove(&exchange) {
             self.send(outgoing.node, exchange, &Body::Cancel);
@@ -580,7 +580,7 @@ impl Connections {
         }
     }
 
-    /// The acceptor's VI is connected: tells the requester.
+    /// The acceptor's VI is connected: notifies the requester.
     ///
     /// # Errors
     /// [`port::Error::NoSuch`] if the request does not stand any more.
@@ -597,7 +597,7 @@ impl Connections {
         Ok(())
     }
 
-    /// How an acceptance is getting on. That it is established is not forgotten before it was told.
+    /// How an acceptance is getting on. That it is established is not forgotten before it was reported.
     pub fn accept_state(&mut self, key: (u8, u32)) -> Progress {
         let Some(arrived) = self.incoming.get_mut(&key) else { return Progress::Cancelled };
         match arrived.state {

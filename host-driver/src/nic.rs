@@ -198,8 +198,8 @@ pub struct Nic {
     deadline: AtomicU64,
     sleepers: sleep::Sleepers,
     bus_addresses: [u64; 2],
-    /// Goes last: then the device is given back.
-    tenure: Arc<()>,
+    /// Goes last: then the device is released.
+    ownership: Arc<()>,
 }
 
 impl core::fmt::Debug for Nic {
@@ -346,14 +346,14 @@ impl Nic {
             deadline: AtomicU64::new(0),
             sleepers: sleep::Sleepers::default(),
             bus_addresses: [error_base, message_base],
-            tenure: Arc::default(),
+            ownership: Arc::default(),
         }))
     }
 
-    /// What is there until the device is given back, also while it is being given back.
+    /// What is there until the device is released, also while it is being released.
     #[must_use]
-    pub fn tenure(&self) -> Weak<()> {
-        Arc::downgrade(&self.tenure)
+    pub fn ownership(&self) -> Weak<()> {
+        Arc::downgrade(&self.ownership)
     }
 
     /// Own node number.

@@ -1,10 +1,10 @@
 //! Whether the card is still there, and of use.
 //!
-//! Reads of a card that fell off the bus give all ones, and writes to it lead nowhere; nothing else
-//! tells. Register ID can never be all ones, so it decides whenever another register is, and
+//! Reads of a card that fell off the bus give all ones, and writes to it lead nowhere; there is no
+//! other sign. Register ID can never be all ones, so it decides whenever another register is, and
 //! whoever waits for the card looks at it now and then.
 //!
-//! A card that does not carry out what it is told is reset, and counts as lost from then on: what it
+//! A card that does not carry out a command is reset, and counts as lost from then on: what it
 //! still holds of its programs nobody could take back.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};

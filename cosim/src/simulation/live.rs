@@ -52,7 +52,7 @@ struct Shared {
     worked: Condvar,
     /// For waiters, with the same lock.
     touched: Condvar,
-    /// The last user is gone.
+    /// The last user has left.
     stop: AtomicBool,
 }
 

@@ -49,7 +49,7 @@ pub enum Type {
     Syn = 17,
     /// Answers a SYN; word: sender's epoch, tag: the channel's.
     SynAck = 18,
-    /// The channel is gone; tag: of the frame that is refused, or of the channel that is closed.
+    /// The channel no longer exists; tag: of the frame that is refused, or of the channel that is closed.
     Rst = 19,
     /// A message was refused. Not sequenced, best effort.
     MessageRefused = 20,

@@ -10,7 +10,7 @@ const CHUNK: usize = 64;
 const CHUNKS: usize = 1024;
 
 /// Slots with numbers from 0 on. A reference to a slot stays valid, so a number can be looked up
-/// while another thread releases it: slots hold what tells whether a number is stale. A released
+/// while another thread releases it: slots hold what shows whether a number is stale. A released
 /// slot is taken again as late as possible, so that stale numbers are noticed for long.
 #[derive(Debug)]
 pub struct Slab<T> {

@@ -21,7 +21,7 @@ const BUSY_PAUSE_NS: u64 = 5_000;
 pub(crate) struct Control {
     pub(crate) peers: Peers,
     pub(crate) connections: Connections,
-    /// The card is gone, and everybody was told.
+    /// The card is absent, and everybody was notified.
     pub(crate) lost: bool,
 }
 
@@ -144,7 +144,7 @@ impl Nic {
         }
     }
 
-    /// Tells everybody that nothing will come from the card any more.
+    /// Notifies everybody that nothing will come from the card any more.
     fn card_lost(&self, control: &mut Control) {
         if core::mem::replace(&mut control.lost, true) {
             return;

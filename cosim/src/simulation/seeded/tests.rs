@@ -194,7 +194,7 @@ fn wrong_devices_are_named() {
     assert_eq!(text, "the device has ABI revision 3, this driver has 2; use matching ones");
     let text = bring_up(|offset| Some(if offset == 0 { GOOD_ID } else { 0 }));
     assert_eq!(text, "reset of the device 0 was not done within 10000000 ns");
-    // It answers once, and is gone.
+    // It answers once, and is absent then.
     static READS: AtomicU64 = AtomicU64::new(0);
     let text = bring_up(|_| {
         Some(if READS.fetch_add(1, Ordering::Relaxed) == 0 { GOOD_ID } else { u32::MAX })

@@ -190,7 +190,7 @@ fn latency() {
 /// A VI that somebody stops while its payload comes: before the pop or after it, nothing of it
 /// goes out and nothing is completed.
 #[test]
-fn stopped_in_hand() {
+fn a_vi_is_stopped_in_flight() {
     for popped in [false, true] {
         let mut bench = Bench::alone(50);
         bench.send(300);

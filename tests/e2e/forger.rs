@@ -1,18 +1,18 @@
-//! A stranger on the link: other versions, forged nodes, tags, types, numbers and connections,
+//! A forger on the link: other versions, forged nodes, tags, types, numbers and connections,
 //! resets, floods. Nobody is disturbed, and every forged frame is counted for what is wrong with it.
 
 use std::sync::{Arc, Mutex};
 
 use nic_regs::counter::Counter;
-use tests::stranger::{Forgery, Stranger};
+use tests::forger::{Forger, Forgery};
 use tests::{DeviceKind, Pair, Setup, on_every_kind};
 
 use crate::stress;
 
 fn forged(kind: DeviceKind, seed: u64, share: u32) {
     let pair = Pair::with(&Setup::with_faults(kind, seed, Default::default()));
-    let stranger = Stranger::new(seed);
-    pair.simulation.wrap_network(|network| Arc::new(Mutex::new(stranger.tap(network))));
+    let forger = Forger::new(seed);
+    pair.simulation.wrap_network(|network| Arc::new(Mutex::new(forger.tap(network))));
     let count = |counter| pair.a.driver.counter(counter).unwrap();
     let checked = [
         (Counter::DropVersion, vec![Forgery::Version, Forgery::SynOfVersion]),
@@ -21,17 +21,17 @@ fn forged(kind: DeviceKind, seed: u64, share: u32) {
         (Counter::DropLength, vec![Forgery::Kind, Forgery::Length, Forgery::Unsequenced]),
         (Counter::DropCrc, vec![Forgery::Crc]),
     ];
-    stranger.forge(share);
+    forger.forge(share);
     stress::exchange(&pair, seed);
-    stranger.forge(0);
+    forger.forge(0);
     pair.simulation.run_until_idle(2_000_000).unwrap();
     for (counter, forgeries) in checked {
-        let sent: u32 = forgeries.iter().map(|forgery| stranger.sent(*forgery)).sum();
+        let sent: u32 = forgeries.iter().map(|forgery| forger.sent(*forgery)).sum();
         assert!(sent > 0, "{forgeries:?}");
         assert_eq!(count(counter), sent, "{counter:?} of {forgeries:?}, seed {seed}");
     }
-    assert!(count(Counter::DropDuplicate) >= stranger.sent(Forgery::Again));
-    assert!(count(Counter::DropOrder) >= stranger.sent(Forgery::Ahead));
+    assert!(count(Counter::DropDuplicate) >= forger.sent(Forgery::Again));
+    assert!(count(Counter::DropOrder) >= forger.sent(Forgery::Ahead));
 }
 
 fn frames_that_no_honest_peer_sends_disturb_nobody(kind: DeviceKind) {

@@ -17,7 +17,7 @@ enum Way {
     Close,
 }
 
-fn whatever_ends_a_connection_is_told(kind: DeviceKind) {
+fn both_ends_learn_whatever_ends_a_connection(kind: DeviceKind) {
     for level in LEVELS {
         for way in [Way::Disconnect, Way::Stop(Queue::Send), Way::Stop(Queue::Recv), Way::Close] {
             let mut bare = Bare::up(kind);
@@ -51,5 +51,5 @@ fn whatever_ends_a_connection_is_told(kind: DeviceKind) {
 }
 
 on_every_kind! {
-    whatever_ends_a_connection_is_told,
+    both_ends_learn_whatever_ends_a_connection,
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!  node 0 <==+== wire <== node 1
 //!            |
-//!         Stranger: forges what passes, one frame between two others
+//!         Forger: forges what passes, one frame between two others
 //! ```
 
 use std::collections::VecDeque;
@@ -131,18 +131,18 @@ struct State {
     sent: [u32; Forgery::ALL.len()],
 }
 
-/// Tells what a stranger has done. It does nothing until it is told to.
+/// The record of what a forger has done. It does nothing until it is asked to.
 #[derive(Clone, Debug)]
-pub struct Stranger(Arc<Mutex<State>>);
+pub struct Forger(Arc<Mutex<State>>);
 
-/// A network with a stranger in front of node 0.
+/// A network with a forger in front of node 0.
 #[derive(Debug)]
 pub struct Tapped {
     inner: SharedNetwork,
-    stranger: Stranger,
+    forger: Forger,
 }
 
-impl Stranger {
+impl Forger {
     /// A quiet one, with the seed of its choices.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -157,10 +157,10 @@ impl Stranger {
         })))
     }
 
-    /// A network in which the stranger has tapped the cable of node 0.
+    /// A network in which the forger has tapped the cable of node 0.
     #[must_use]
     pub fn tap(&self, inner: SharedNetwork) -> Tapped {
-        Tapped { inner, stranger: self.clone() }
+        Tapped { inner, forger: self.clone() }
     }
 
     /// From now on, this many forged frames for each numbered data frame that passes.
@@ -207,7 +207,7 @@ impl Network for Tapped {
         if port != 0 {
             return inner.receive(port, now);
         }
-        let mut state = self.stranger.0.lock().unwrap();
+        let mut state = self.forger.0.lock().unwrap();
         if !state.passing
             && let Some(beat) = state.forged.pop_front()
         {
