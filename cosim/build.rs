@@ -53,7 +53,7 @@ fn rtl() {
     if designs.iter().any(|design| design.name == emit::NIC) {
         println!("cargo:rustc-cfg=viaduct_nic");
     }
-    tools.build_all(&designs, &out);
+    tools.build_all(&designs);
     write(&out.join("blocks.rs"), &bindings::text(&designs));
     write(&out.join("reference.rs"), &reference::text(&designs));
 }

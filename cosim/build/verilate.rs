@@ -1,14 +1,16 @@
 //! Verilator and the C++ compiler: one static library for each block.
 //!
-//! A library is kept when nothing that went into it has changed, so an edit of one RTL block costs
-//! the rebuild of the models that contain it, and no others. Different blocks are built side by
-//! side.
+//! A library stands in a folder of the target directory that is named by a digest of all that goes
+//! into it. So an edit of one RTL block costs the rebuild of the models that contain it, and no
+//! others; and `cargo clippy`, `cargo test` and both profiles, which each run this build script for
+//! themselves, build a library once. Different blocks are built side by side.
 use crate::coverage;
 use crate::emit::Design;
 use crate::shim;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,6 +42,8 @@ const RUN_TIME: &[&str] = &["verilated_threads.cpp"];
 pub(crate) struct Tools {
     root: PathBuf,
     program: PathBuf,
+    /// Where libraries are, in the target directory.
+    libraries: PathBuf,
     /// Waveforms are FST instead of VCD.
     fst: bool,
     /// Models count what ran.
@@ -62,7 +66,8 @@ impl Tools {
         let program = if inside.is_file() { inside } else { "verilator_bin".into() };
         let feature = |name: &str| env::var_os(format!("CARGO_FEATURE_{name}")).is_some();
         let (fst, coverage) = (feature("FST"), feature("COVERAGE"));
-        let tools = Self { root, program, fst, coverage };
+        let libraries = target_dir().join("verilated");
+        let tools = Self { root, program, libraries, fst, coverage };
         if tools.fst {
             tools.check_fst();
         }
@@ -71,7 +76,8 @@ impl Tools {
 
     /// Fails early and clearly if the libraries behind FST are missing.
     fn check_fst(&self) {
-        let probe = self.out_dir().join("fst_probe.cpp");
+        fs::create_dir_all(&self.libraries).expect("a folder in the target directory");
+        let probe = self.libraries.join("fst_probe.cpp");
         crate::write(&probe, "#include <lz4.h>\n#include <zlib.h>\n");
         let compiler = self.compiler().get_compiler();
         let found = compiler
@@ -83,13 +89,8 @@ impl Tools {
         assert!(found, "the feature `fst` needs the packages liblz4-dev and zlib1g-dev");
     }
 
-    fn out_dir(&self) -> PathBuf {
-        env::var_os("OUT_DIR").expect("cargo sets OUT_DIR").into()
-    }
-
-    /// Builds every design and the rest of the run-time, and tells cargo to link them.
-    pub(crate) fn build_all(&self, designs: &[Design], out: &Path) {
-        crate::write(&out.join("shim_common.h"), shim::COMMON);
+    /// Builds every design and the rest of the run-time, and has cargo link them.
+    pub(crate) fn build_all(&self, designs: &[Design]) {
         let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
         // Large models first: they take longest. Index `designs.len()` stands for the run-time.
         let mut order: Vec<usize> = (0..=designs.len()).collect();
@@ -100,14 +101,13 @@ impl Tools {
                 scope.spawn(|| {
                     while let Some(&at) = order.get(taken.fetch_add(1, Ordering::Relaxed)) {
                         match designs.get(at) {
-                            Some(design) => self.build(design, out),
-                            None => self.build_run_time(out),
+                            Some(design) => self.build(design),
+                            None => self.build_run_time(),
                         }
                     }
                 });
             }
         });
-        println!("cargo:rustc-link-search=native={}", out.display());
         for design in designs {
             println!("cargo:rustc-link-lib=static={}", design.class());
         }
@@ -119,9 +119,7 @@ impl Tools {
         }
     }
 
-    fn build(&self, design: &Design, out: &Path) {
-        let dir = out.join(design.class());
-        let verilog = dir.join("top.v");
+    fn build(&self, design: &Design) {
         let marked = self.coverage.then(|| coverage::mark(&design.verilog));
         let text = marked.as_ref().unwrap_or(&design.verilog);
         let stamp = [
@@ -132,16 +130,16 @@ impl Tools {
             text,
         ]
         .concat();
-        up_to_date_or(out, &design.class(), &stamp, || {
-            let _ = fs::remove_dir_all(&dir);
-            fs::create_dir_all(&dir).expect("a folder below OUT_DIR");
+        self.library(&design.class(), &stamp, |dir| {
+            let verilog = dir.join("top.v");
             crate::write(&verilog, text);
-            self.verilate(design, &dir, &verilog);
-            let sources = sources(&dir);
+            crate::write(&dir.join("shim_common.h"), shim::COMMON);
+            self.verilate(design, dir, &verilog);
+            let sources = sources(dir);
             let file = dir.join("shim.cc");
             crate::write(&file, &shim::text(design, &sources));
             let mut compiler = self.compiler();
-            compiler.include(&dir).include(out).file(&file);
+            compiler.out_dir(dir).include(dir).file(&file);
             if design.traced {
                 let format = if self.fst { "VIADUCT_FST" } else { "VIADUCT_VCD" };
                 compiler.define(format, "1").define("VM_TRACE", "1");
@@ -183,7 +181,7 @@ impl Tools {
         if self.coverage { &["--coverage-toggle"] } else { &[] }
     }
 
-    fn build_run_time(&self, out: &Path) {
+    fn build_run_time(&self) {
         let mut files: Vec<&str> = RUN_TIME.to_vec();
         if self.fst {
             files.push("verilated_fst_c.cpp");
@@ -192,9 +190,10 @@ impl Tools {
             files.push("verilated_cov.cpp");
         }
         let stamp = format!("{}{files:?}\n", self.stamp());
-        up_to_date_or(out, "viaduct_run_time", &stamp, || {
+        self.library("viaduct_run_time", &stamp, |dir| {
             let include = self.root.join("include");
             let mut compiler = self.compiler();
+            compiler.out_dir(dir);
             compiler.files(files.iter().map(|file| include.join(file)));
             compiler.compile("viaduct_run_time");
         });
@@ -216,10 +215,32 @@ impl Tools {
         compiler
     }
 
+    /// Builds the library `name` in a folder of its own, unless there is one that was made from the
+    /// same `stamp`, and has it linked.
+    fn library(&self, name: &str, stamp: &str, build: impl FnOnce(&Path)) {
+        let mut digest = DefaultHasher::new();
+        stamp.hash(&mut digest);
+        let folder = self.libraries.join(format!("{name}-{:016x}", digest.finish()));
+        println!("cargo:rustc-link-search=native={}", folder.display());
+        if fs::read_to_string(folder.join("stamp")).is_ok_and(|old| old == stamp) {
+            return;
+        }
+        // It gets its name when it is complete: a build may be interrupted, and another one may run.
+        let unfinished = self.libraries.join(format!("{name}.{}", std::process::id()));
+        let _ = fs::remove_dir_all(&unfinished);
+        fs::create_dir_all(&unfinished).expect("a folder in the target directory");
+        build(&unfinished);
+        crate::write(&unfinished.join("stamp"), stamp);
+        let _ = fs::remove_dir_all(&folder);
+        if let Err(error) = fs::rename(&unfinished, &folder) {
+            panic!("cannot rename {} to {}: {error}", unfinished.display(), folder.display());
+        }
+    }
+
     /// What every library depends on.
     fn stamp(&self) -> String {
         let environment = ["CXX", "CXXFLAGS"].map(|name| env::var_os(name).unwrap_or_default());
-        // The folder tells one installed version of Verilator from another; its version text does
+        // The folder distinguishes one installed version of Verilator from another; its version text does
         // not.
         let header = fs::metadata(self.root.join("include/verilated.h"))
             .and_then(|data| data.modified())
@@ -229,17 +250,11 @@ impl Tools {
     }
 }
 
-/// Runs `build` unless the library exists and was made from the same `stamp`.
-fn up_to_date_or(out: &Path, library: &str, stamp: &str, build: impl FnOnce()) {
-    let file = out.join(format!("{library}.stamp"));
-    let exists = out.join(format!("lib{library}.a")).is_file();
-    if exists && fs::read_to_string(&file).is_ok_and(|old| old == stamp) {
-        return;
-    }
-    // An interrupted build must not look finished.
-    let _ = fs::remove_file(&file);
-    build();
-    crate::write(&file, stamp);
+/// Cargo's target directory: the one above `OUT_DIR` that cargo has marked as a cache.
+fn target_dir() -> PathBuf {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let target = out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    target.unwrap_or(&out).to_owned()
 }
 
 /// The C++ files that Verilator has made, in a fixed order.

@@ -13,7 +13,7 @@ always @(posedge clock) begin
    settled <= loaded & ~queues$load & here & ~changes & ~reset;
 end
 
-// A part decides only when it is told to (proofs `event-record` and `event-bell` for the first two).
+// A part decides only when it is asked to (proofs `event-record` and `event-bell` for the first two).
 wire given_parts = (~(records$produce | records$put_off) | records$at)
    & (~(doorbells$accepted | doorbells$want_drain) | doorbells$at)
    & (~(commands$create | commands$config_write | commands$want_drain) | commands$at);
@@ -36,7 +36,7 @@ end
 wire given_token = (~rings | (doorbell$valid & doorbell$token == token_then))
    & doorbells$new_consumer == doorbell$token[47:32];
 
-// The queue at hand is changed only when its newest entry was read and its sums are there.
+// The queue at the head is changed only when its newest entry was read and its sums are there.
 wire rule_settled = ~(changes & here) | (settled & queues$ready);
 reg [15:0] consumer_then;
 always @(posedge clock) consumer_then <= queues$new_consumer;

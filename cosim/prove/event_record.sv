@@ -1,15 +1,15 @@
 // What becomes of an event (hdl/src/event/record.rs): contract 10.1 and 7.8. The writer is taken
-// out; it is told of a record by `writer$record`.
+// out; it learns of a record by `writer$record`.
 wire takes = found & (~message | wide);
 // Events that are under way to their answer.
-reg [2:0] owed;
-reg [1:0] owed_outcome;
+reg [2:0] pending;
+reg [1:0] pending_outcome;
 reg copies;
-initial begin owed = 0; copies = 0; end
+initial begin pending = 0; copies = 0; end
 wire now = at & ~(takes & ~full & message);
 always @(posedge clock) begin
-   owed <= reset ? 0 : now | copied ? who : 0;
-   owed_outcome <= copied ? 0 : ~takes ? 2 : full ? 1 : 0;
+   pending <= reset ? 0 : now | copied ? who : 0;
+   pending_outcome <= copied ? 0 : ~takes ? 2 : full ? 1 : 0;
    copies <= ~reset & ~copied & (copies | (at & takes & ~full & message));
 end
 
@@ -25,9 +25,9 @@ wire rule_put_off = put_off == (at & takes & full & ~message);
 // The writer gets each record that is produced, once: at once, or a message's after its last beat.
 wire rule_record = writer$record == ((produce & ~message) | copied);
 // Each event is answered once, to whom it is: written 0, put off or refused 1, lost 2.
-wire rule_answer = {channel$done, recv$done, vi$done} == owed
-   & (owed == 0 | (vi$outcome == owed_outcome & recv$outcome == owed_outcome
-   & channel$outcome == owed_outcome));
+wire rule_answer = {channel$done, recv$done, vi$done} == pending
+   & (pending == 0 | (vi$outcome == pending_outcome & recv$outcome == pending_outcome
+   & channel$outcome == pending_outcome));
 // The record carries the queue's place and phase as they are.
 wire rule_place = ~writer$record | (writer$address == address & writer$phase == phase);
 // Contract 10.3: an armed queue's record interrupts, at the queue's vector.

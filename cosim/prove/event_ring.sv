@@ -27,7 +27,7 @@ always @(posedge clock) begin
       index_word <= index_ram$write_data;
 end
 
-// How far the queue at hand is read: from the RAMs, in the registers, and with its sums.
+// How far the queue at the head is read: from the RAMs, in the registers, and with its sums.
 wire changes = produce | put_off | consume | create | start_drain | want_drain | config_write;
 reg newest, loaded, settled;
 initial begin newest = 0; loaded = 0; settled = 0; end

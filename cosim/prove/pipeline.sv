@@ -71,7 +71,7 @@ wire lemma_slow = (slow$q & (slow$q - 1'b1)) == 0;
 wire lemma_asked0 = ((stage0$q & 31) & ~asked) == 0 & (~stage0$q[1] | stage0_early$q == early_was);
 // With its VI, from the next stage on.
 wire lemma_asked1 = (~stage1$q[0] | (asked[0] & stage1_vi$q == post_was))
-   & (~stage1$q[1] | told$q
+   & (~stage1$q[1] | reported$q
       | (asked[1] & stage1_vi$q == send_was & stage1_early$q == early_was))
    & (~stage1$q[2] | (asked[2] & stage1_vi$q == recv_was))
    & (~stage1$q[3] | (asked[3] & stage1_vi$q == complete_was))
@@ -82,6 +82,6 @@ wire lemma_asked2 = (~stage2$q[0] | (asked[0] & stage2_vi$q == post_was))
    & (~stage2$q[2] | (asked[2] & stage2_vi$q == recv_was))
    & (~stage2$q[3] | (asked[3] & stage2_vi$q == complete_was))
    & (~stage2$q[4] | (asked[4] & stage2_vi$q == look_was));
-// What needs no answer is the send engine's; it is told once.
+// What needs no answer is the send engine's; it is reported once.
 wire lemma_early = (~stage0_early$q | stage0$q[1]) & (~stage1_early$q | stage1$q[1]) & (~stage2_early$q | stage2$q[1])
-   & (~told$q | stage1_early$q);
+   & (~reported$q | stage1_early$q);

@@ -34,7 +34,7 @@ reg [7:0] bound1, bound2;
 reg [3:0] was_open;
 // The peer was opened; its entry was wiped; good answers whose reservation was not taken.
 reg live, wiped, begun;
-reg [2:0] owed;
+reg [2:0] pending;
 wire [7:0] step, start;
 wire opens = opened & opened_peer == who;
 wire gives = give & give_peer == who;
@@ -55,11 +55,11 @@ always @(posedge clock) begin
    end else if (gives) begin
       share_of <= share_of - give_chunks; units_of <= units_of - give_units;
    end
-   owed <= owed + good - reserved_taken;
+   pending <= pending + good - reserved_taken;
    if (~ready & building[5:0] == who) wiped <= 1;
    if (opens) begin units_of <= 0; bound <= start; live <= 1; end
    if (reset) begin
-      spare <= 128; share_of <= 0; owed <= 0; live <= 0; wiped <= 0;
+      spare <= 128; share_of <= 0; pending <= 0; live <= 0; wiped <= 0;
       was_open <= 0; opened_ago <= 7; command_ago <= 7;
    end
 end
@@ -80,18 +80,18 @@ always @(posedge clock) begin
 end
 
 // A reservation of this peer that has to wait, chosen freely, is watched until it is taken: its
-// seat among those that wait, and the openings of its peer since.
+// position among those that wait, and the openings of its peer since.
 wire choose;
 reg watch;
-reg [2:0] seat;
+reg [2:0] position;
 reg [1:0] openings;
 initial watch = 0;
 always @(posedge clock)
    if (reset) watch <= 0;
    else if (~watch & good & mine & reservations$write & choose) begin
-      watch <= 1; seat <= reservations$level - reservations$read + 1; openings <= opens;
+      watch <= 1; position <= reservations$level - reservations$read + 1; openings <= opens;
    end else if (watch) begin
-      if (reservations$read) begin seat <= seat - 1; watch <= seat != 1; end
+      if (reservations$read) begin position <= position - 1; watch <= position != 1; end
       if (opens) openings <= openings + (openings != 3);
    end
 
@@ -105,7 +105,7 @@ wire given_question = ~(begun & asking) | (ask_valid & ask_peer == peer_then
 wire given_frame = ask_peer < 64 & ask_length <= 4112;
 // `ready` says that the tables were wiped, and stays.
 wire given_ready = (wiped | ~ready) & (~ready_then | ready);
-// Chunks and units that are given back were charged; and `may_give` is respected.
+// Chunks and units that are released were charged; and `may_give` is respected.
 wire given_give = ~give | (begun & ready & may_give & give_chunks <= 128 - spare
    & (gives ? give_chunks <= share_of & give_units <= 31
             : give_chunks <= 128 - spare - share_of));
@@ -138,21 +138,21 @@ wire rule_answer = ~(begun & ask_done & mine) | ask_ok == (was_open[1] & spare >
    & (~ask_data | share_of + due <= 64)
    & (~ask_sequenced | ~left_then[7] | (left_then >= 8'd224 & spare >= due + 64)));
 // Each good answer leaves one reservation, but for a probe.
-wire rule_reserved = ~begun | reserved_valid == (owed != 0 | good);
+wire rule_reserved = ~begun | reserved_valid == (pending != 0 | good);
 // The reservation says what was asked for, and what was charged for it: chunks rounded up, one at
 // least (7.5), and as many units (7.4).
-wire rule_content = ~(begun & good & owed == 0) | (reserved[6:0] == {ask_sequenced, ask_peer[5:0]}
+wire rule_content = ~(begun & good & pending == 0) | (reserved[6:0] == {ask_sequenced, ask_peer[5:0]}
    & reserved[20:8] == ask_length & reserved[25:21] == due & reserved[30:26] == cost_units);
 // `ask_down` says that the channel was not open.
 wire rule_down = ~(begun & ask_done & mine) | ask_down == ~was_open[1];
 
-// A reservation that waits is taken before its peer's second opening (7.1): two colours are enough.
+// A reservation that waits is taken before its peer's second opening (7.1): two epochs are enough.
 wire rule_two = ~(begun & watch & opens) | openings == 0;
 
 wire idle = state$q == AskState$Idle;
 wire judge = state$q == AskState$Judge;
 wire answer = state$q == AskState$Answer;
-// One of three states; a question is in hand beyond the first.
+// One of three states; a question is in flight beyond the first.
 wire lemma_state = ~begun | ((idle | judge | answer) & (idle | asking));
 // The question stands in registers.
 wire lemma_question = ~begun | idle | (peer$q == peer_then[5:0] & peer_then < 64
@@ -183,18 +183,18 @@ wire lemma_answer = ~(begun & answer & peer$q == who) | (share_after$q == share_
 // A give is remembered for a cycle.
 wire lemma_gave = ~begun | ~(gave$q & answer);
 // Reservations, by the page of the FIFO.
-wire lemma_reserved = ~begun | (reservations$level == owed & owed <= 4
-   & reservations$empty == (owed == 0) & reservations$full == (owed == 4)
-   & (idle | owed < 4));
+wire lemma_reserved = ~begun | (reservations$level == pending & pending <= 4
+   & reservations$empty == (pending == 0) & reservations$full == (pending == 4)
+   & (idle | pending < 4));
 // The watched reservation is one of those that wait, and an old one is one of the old ones.
-wire lemma_place = ~(begun & watch) | (seat != 0 & seat <= reservations$level
-   & (openings == 0 | seat <= old_count$q));
+wire lemma_place = ~(begun & watch) | (position != 0 & position <= reservations$level
+   & (openings == 0 | position <= old_count$q));
 // Old ones are among those that wait.
 wire lemma_old = ~begun | old_count$q <= reservations$level;
 // The tables were wiped before a question is taken.
 wire lemma_cleared = ~begun | idle | (wiped & ready);
 // Nothing is charged before.
-wire lemma_unready = ~begun | ready | (share_of == 0 & spare == 128 & owed == 0 & ~live);
+wire lemma_unready = ~begun | ready | (share_of == 0 & spare == 128 & pending == 0 & ~live);
 // The last PeerOpen was not before this peer's.
 wire lemma_command = ~begun | (command_ago <= opened_ago
    & (~clearing$q | command_ago == 0 | command_ago == 1 & idle)

@@ -3,7 +3,7 @@
 //!
 //! With `VIADUCT_COVERAGE=DIR` in the environment, each process adds up what its models ran, and
 //! keeps it in `DIR/<process id>.cov`, in the format of Verilator's own tools. [`Points`] reads such
-//! files, [`Report`] tells what was never run, and [`Reasons`] says why that is as it should be.
+//! files, [`Report`] lists what was never run, and [`Reasons`] says why that is as it should be.
 
 #[cfg(feature = "rtl")]
 mod collect;

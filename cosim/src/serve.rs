@@ -247,11 +247,11 @@ impl Server {
     fn serve(&mut self, ready: &[PollFlags]) {
         for (client, ready) in self.clients.iter_mut().zip(ready) {
             client.is_ready = !ready.is_empty();
-            client.is_gone = ready.contains(PollFlags::HUP);
+            client.is_destroyed = ready.contains(PollFlags::HUP);
         }
         // What somebody said before it went is for nobody: its device is reset. It must not wait for
         // its turns meanwhile, since the next program may be here.
-        self.drop_clients(|_, client| client.is_gone);
+        self.drop_clients(|_, client| client.is_destroyed);
         // Owners first: one that leaves makes room for one that asks.
         for owners in [true, false] {
             self.drop_clients(|engine, client| {

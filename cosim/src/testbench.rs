@@ -334,7 +334,7 @@ impl Testbench {
         out
     }
 
-    /// Tells the consumer index of an event queue, and whether the next record is to interrupt.
+    /// Writes the consumer index of an event queue, and whether the next record is to interrupt.
     ///
     /// # Panics
     /// If the queue is none of the four.

@@ -518,8 +518,8 @@ impl Bench {
     fn run(&mut self, commands: u64) {
         for _ in 0..commands {
             let waiting = self.tail.wrapping_sub(self.head);
-            let room = u64::from((1_u16 << self.log2) - waiting);
-            for _ in 0..1 + self.random.below(room) {
+            let space = u64::from((1_u16 << self.log2) - waiting);
+            for _ in 0..1 + self.random.below(space) {
                 let at = usize::from(self.tail) % self.ring.len();
                 self.ring[at] = random_entry(&mut self.random);
                 self.tail = self.tail.wrapping_add(1);
@@ -575,7 +575,7 @@ fn random_commands() {
     assert!(statuses.values().all(|&count| count > 100), "{statuses:?}");
 }
 
-/// An entry that cannot be read stops the ring until the reset, and is told with the free-running
+/// An entry that cannot be read stops the ring until the reset, and is logged with the free-running
 /// head (contract 1.3).
 #[test]
 fn an_entry_that_cannot_be_read() {

@@ -196,7 +196,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Runs both for `cycles`; tells which outputs took more than one value.
+/// Runs both for `cycles`; returns which outputs took more than one value.
 fn run<R: Drive, B: Shim>(seed: u64, cycles: u64) -> Result<Vec<bool>, Mismatch> {
     let mut rust = R::default();
     rust.connect_all();

@@ -48,7 +48,7 @@ struct Drain {
     errors: bool,
     /// The call runs and is answered then.
     answer_at: Option<u64>,
-    channel_told: bool,
+    channel_done: bool,
 }
 
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl Bench {
         }
     }
 
-    /// Gives every vector a datum of its own, so that interrupts can be told apart.
+    /// Gives every vector a datum of its own, so that interrupts can be distinguished.
     fn set_up_vectors(&mut self) {
         for vector in 0..VECTORS as u8 {
             let wdata = 0xda7a_0000 + u32::from(vector);
@@ -429,8 +429,8 @@ impl Bench {
         if o.admin_done != 0 {
             let Ask::Admin { op, index, body, queue } = self.answered(4) else { unreachable!() };
             if op == 1 && o.admin_status == 0 {
-                let gone = self.records.iter().all(|record| record.queue != index);
-                assert!(gone, "a queue goes away only after its records");
+                let written = self.records.iter().all(|record| record.queue != index);
+                assert!(written, "a queue goes away only after its records");
                 let state = self.queues[&index];
                 assert!(!state.deferring && !state.queued, "what it deferred is lost first");
             }
@@ -489,11 +489,11 @@ impl Bench {
                     (queue.queued, queue.deferring) = (false, false);
                     self.drains += 1;
                     assert!(!errors);
-                    let channel_told = false;
-                    self.draining = Some(Drain { queue: number, errors, answer_at, channel_told });
+                    let channel_done = false;
+                    self.draining = Some(Drain { queue: number, errors, answer_at, channel_done });
                 }
                 Some(drain) if drain.answer_at.is_none() => {
-                    assert!(errors && drain.channel_told && drain.queue == number);
+                    assert!(errors && drain.channel_done && drain.queue == number);
                     self.draining = Some(Drain { errors, answer_at, ..drain });
                 }
                 Some(_) => {}
@@ -501,9 +501,9 @@ impl Bench {
         }
         if o.drain_channel != 0 {
             let drain = self.draining.as_mut().expect("a drain");
-            assert!(!drain.channel_told && drain.answer_at.is_none());
+            assert!(!drain.channel_done && drain.answer_at.is_none());
             assert_eq!(o.drain_channel_queue, drain.queue);
-            drain.channel_told = true;
+            drain.channel_done = true;
         }
     }
 
@@ -517,7 +517,7 @@ impl Bench {
             assert_eq!(packet.len(), 1);
             return;
         }
-        let record = self.records.pop_front().expect("a record that was announced");
+        let record = self.records.pop_front().expect("a record that was issued");
         assert_eq!((address, &packet), (record.address, &record.beats));
         assert_eq!(usize::from(length), 8 * packet.len());
         self.written += 1;

@@ -1,10 +1,11 @@
 //! The region table on the Verilated block: random regions and look-ups around their edges from
-//! both clients at once, against the rule of contract 3.1 and 3.3 in 128-bit arithmetic.
+//! both clients at once, against the model's.
 #![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
 use cosim::random::{Random, each_seed};
 use cosim::verilated::blocks::tpt::Model;
+use nic_model::tpt::{Access, Found, Owner, Place};
 use nic_regs::tpt::{RIGHT_VALID, Region};
 
 const REGIONS: u64 = 12;
@@ -12,45 +13,7 @@ const REGIONS: u64 = 12;
 #[derive(Clone, Copy, Debug)]
 struct Lookup {
     index: u16,
-    generation: u16,
-    check_generation: bool,
-    va_mode: bool,
-    address: u64,
-    length: u32,
-    tag: u16,
-    domain: u8,
-    rights: u8,
-}
-
-/// What the table must answer: bus address, room, distance in units of 64 bytes.
-fn expected(entry: Option<&Region>, ask: &Lookup) -> Option<(u64, u32, u32)> {
-    let region = entry?;
-    if region.tag != ask.tag
-        || region.domain != ask.domain
-        || region.rights & ask.rights != ask.rights
-    {
-        return None;
-    }
-    if ask.check_generation && region.generation != ask.generation {
-        return None;
-    }
-    let low = u128::from(region.bus_base & 63);
-    let from_rounded = if ask.va_mode {
-        (u128::from(ask.address) + low).checked_sub(u128::from(region.va_base))?
-    } else {
-        u128::from(ask.address)
-    };
-    let from_base = from_rounded.checked_sub(low)?;
-    let room = u128::from(region.length).checked_sub(from_base)?;
-    if u128::from(ask.length) > room {
-        return None;
-    }
-    let bus = u128::from(region.bus_base) + from_base;
-    Some((
-        u64::try_from(bus).unwrap(),
-        u32::try_from(room).unwrap(),
-        u32::try_from(from_rounded / 64).unwrap(),
-    ))
+    access: Access,
 }
 
 fn random_region(random: &mut Random) -> Region {
@@ -111,17 +74,29 @@ fn random_lookup(random: &mut Random, entries: &[Option<Region>]) -> Lookup {
         6 => start & !63,
         _ => start.wrapping_add(random.below(u64::from(region.length) + 1)),
     };
-    Lookup {
-        index: if random.chance(0.02) { index + 1024 } else { index },
-        generation: if random.chance(0.9) { region.generation } else { 7 },
-        check_generation: random.chance(0.7),
-        va_mode,
-        address,
+    let index = if random.chance(0.02) { index + 1024 } else { index };
+    let generation = if random.chance(0.9) { region.generation } else { 7 };
+    let access = Access {
+        generation: random.chance(0.7).then_some(generation),
+        place: if va_mode { Place::Address(address) } else { Place::Offset(address) },
         length,
-        tag: if random.chance(0.95) { region.tag } else { 9 },
-        domain: if random.chance(0.95) { region.domain } else { 63 },
+        owner: Owner {
+            tag: if random.chance(0.95) { region.tag } else { 9 },
+            domain: if random.chance(0.95) { region.domain } else { 63 },
+        },
         rights: if random.chance(0.7) { 0 } else { random.below(8) as u8 },
-    }
+    };
+    Lookup { index, access }
+}
+
+/// Generation, whether it is checked, whether the place is a virtual address, the place.
+fn ports(access: &Access) -> (u16, u8, u8, u64) {
+    let (va_mode, address) = match access.place {
+        Place::Address(address) => (1, address),
+        Place::Offset(offset) => (0, offset),
+    };
+    let generation = access.generation;
+    (generation.unwrap_or(0xdead), generation.is_some().into(), va_mode, address)
 }
 
 /// A client of the look-up: what it asks, and the entry's contents since it asked.
@@ -133,13 +108,12 @@ struct Client {
 }
 
 /// Checks an answer against the contents that the entry had while the look-up ran.
-fn check(client: &mut Client, ok: bool, answer: (u64, u32, u32)) -> bool {
+fn check(client: &mut Client, ok: bool, answer: Found) -> bool {
     let (ask, contents) = client.call.take().expect("no answer without a question");
-    let right = contents.iter().any(|entry| match expected(entry.as_ref(), &ask) {
-        Some(wanted) => ok && wanted == answer,
-        None => !ok,
-    });
-    assert!(right, "{ask:?} in {contents:?}: ok {ok}, {answer:x?}");
+    let answer = ok.then_some(answer);
+    let wanted = |entry: &Option<Region>| entry.and_then(|region| ask.access.check(&region));
+    let right = contents.iter().any(|entry| wanted(entry) == answer);
+    assert!(right, "{ask:?} in {contents:?}: {answer:x?}");
     ok
 }
 
@@ -176,27 +150,29 @@ fn random_regions_and_edges() {
                 set = Some((random.chance(0.4), index as u16, random_region(&mut random)));
             }
             let i = &mut model.inputs;
-            if let Some((ask, _)) = &clients[0].call {
-                i.desc_send_index = ask.index;
-                i.desc_send_generation = ask.generation;
-                i.desc_send_check_generation = ask.check_generation.into();
-                i.desc_send_va_mode = ask.va_mode.into();
-                i.desc_send_address = ask.address;
-                i.desc_send_length = ask.length;
-                i.desc_send_tag = ask.tag;
-                i.desc_send_domain = ask.domain;
-                i.desc_send_rights = ask.rights;
+            if let Some((Lookup { index, access }, _)) = &clients[0].call {
+                i.desc_send_index = *index;
+                (
+                    i.desc_send_generation,
+                    i.desc_send_check_generation,
+                    i.desc_send_va_mode,
+                    i.desc_send_address,
+                ) = ports(access);
+                i.desc_send_length = access.length;
+                (i.desc_send_tag, i.desc_send_domain) = (access.owner.tag, access.owner.domain);
+                i.desc_send_rights = access.rights;
             }
-            if let Some((ask, _)) = &clients[1].call {
-                i.desc_recv_index = ask.index;
-                i.desc_recv_generation = ask.generation;
-                i.desc_recv_check_generation = ask.check_generation.into();
-                i.desc_recv_va_mode = ask.va_mode.into();
-                i.desc_recv_address = ask.address;
-                i.desc_recv_length = ask.length;
-                i.desc_recv_tag = ask.tag;
-                i.desc_recv_domain = ask.domain;
-                i.desc_recv_rights = ask.rights;
+            if let Some((Lookup { index, access }, _)) = &clients[1].call {
+                i.desc_recv_index = *index;
+                (
+                    i.desc_recv_generation,
+                    i.desc_recv_check_generation,
+                    i.desc_recv_va_mode,
+                    i.desc_recv_address,
+                ) = ports(access);
+                i.desc_recv_length = access.length;
+                (i.desc_recv_tag, i.desc_recv_domain) = (access.owner.tag, access.owner.domain);
+                i.desc_recv_rights = access.rights;
             }
             i.desc_send_valid = clients[0].call.is_some().into();
             i.desc_recv_valid = clients[1].call.is_some().into();
@@ -230,11 +206,8 @@ fn random_regions_and_edges() {
                     if client.asked_at > ready_at.unwrap() {
                         slowest = slowest.max(now - client.asked_at + 1);
                     }
-                    *(if check(client, ok != 0, (bus, room, offsets[at])) {
-                        &mut hits
-                    } else {
-                        &mut misses
-                    }) += 1;
+                    let answer = Found { bus, room, offset_64: offsets[at] };
+                    *(if check(client, ok != 0, answer) { &mut hits } else { &mut misses }) += 1;
                     client.pause = 1 + random.below(idle);
                 }
             }

@@ -127,42 +127,42 @@ fn drained_in_order_of_numbers() {
         }
     }
     assert_eq!(bench.tally.deferred, 6);
-    bench.announced.clear();
+    bench.reported.clear();
     bench.settings.rooms = [2; 4];
     let queue = bench.vis[&3].queues[1].event_queue;
     assert_eq!(bench.vis[&900].queues[1].event_queue, queue);
     bench.request_drain(queue);
     bench.settle_for(8_000);
-    assert_eq!(bench.announced, [(2, 3, 1), (2, 40, 3)], "room for two");
+    assert_eq!(bench.reported, [(2, 3, 1), (2, 40, 3)], "space for two");
     bench.settings.rooms = [2; 4];
     bench.request_drain(queue);
     bench.settle_for(8_000);
-    assert_eq!(bench.announced[2..], [(2, 900, 2)]);
+    assert_eq!(bench.reported[2..], [(2, 900, 2)]);
 }
 
-/// What is owed is sent from Idle too, and holds up the next connection until then.
+/// What is pending is sent from Idle too, and holds up the next connection until then.
 #[test]
-fn owed_after_disconnect() {
+fn a_disconnect_leaves_its_fin_pending() {
     let mut bench = quiet();
     bench.open(7);
     bench.recv_call(Recv { op: 5, vi: 7, reason: 6, refuse: true, ..Recv::default() });
     assert_eq!(bench.take(), 7);
     bench.admin_call(3, 7);
     assert_eq!(bench.vis[&7].state, State::Idle);
-    assert_eq!(bench.admin_call(2, 7), 6, "busy: a refusal is owed");
-    bench.send_call(Send { op: 6, vi: 7, owed: 2, ..Send::default() });
+    assert_eq!(bench.admin_call(2, 7), 6, "busy: a refusal is pending");
+    bench.send_call(Send { op: 6, vi: 7, pending: 2, ..Send::default() });
     assert_eq!(bench.admin_call(2, 7), 0);
     bench.admin_call(3, 7);
     assert_eq!(bench.take(), 7);
-    assert_eq!(bench.vis[&7].owed, 4);
-    assert_eq!(bench.admin_call(1, 7), 6, "busy: a Fin is owed");
-    bench.send_call(Send { op: 6, vi: 7, owed: 4, ..Send::default() });
+    assert_eq!(bench.vis[&7].pending, 4);
+    assert_eq!(bench.admin_call(1, 7), 6, "busy: a Fin is pending");
+    bench.send_call(Send { op: 6, vi: 7, pending: 4, ..Send::default() });
     assert_eq!(bench.admin_call(1, 7), 0);
     bench.settle();
     assert_eq!(bench.model.outputs.send_work_valid, 0);
 }
 
-/// Writing ERROR_QUEUE tries what the old queue had no room for; without VALID it is lost.
+/// Writing ERROR_QUEUE tries what the old queue had no space for; without VALID it is lost.
 #[test]
 fn error_queue_written_again() {
     let mut bench = quiet();
@@ -176,7 +176,7 @@ fn error_queue_written_again() {
     bench.error_queue = 0;
     bench.model.inputs.error_queue = 0;
     bench.settle_for(2_500);
-    assert_eq!(bench.announced, [(3, 2, 3)]);
+    assert_eq!(bench.reported, [(3, 2, 3)]);
     bench.send_call(Send { op: 5, vi: 1, reason: 3, status: 32, ..Send::default() });
     bench.settle();
     assert!(bench.vis[&1].error_pending);
@@ -185,5 +185,5 @@ fn error_queue_written_again() {
     bench.settings.rooms = [9; 4];
     bench.model.inputs.error_queue_valid = 1;
     bench.settle_for(2_500);
-    assert_eq!(bench.announced.len(), 1, "lost");
+    assert_eq!(bench.reported.len(), 1, "lost");
 }

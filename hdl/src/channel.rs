@@ -1,7 +1,7 @@
 //! The channel: reliable, ordered frames between two nodes (contract 7), for 64 peers.
 //!
 //! ```text
-//!            +--------+ header +--------+ marks  +---------+ job  +--------+
+//!            +--------+ header +--------+ pending bits  +---------+ job  +--------+
 //!  rx pins ->| LinkRx |------->| Accept |------->| PeerHub |----->| LinkTx |-> tx pins
 //!            +--------+        +--------+ <------+---------+      +--------+
 //!                | payload         | commit  command  | ^ frames       ^ payload
@@ -11,47 +11,47 @@
 //!            +---------------------------+        +---------+      +--------+
 //!                                              kill, events
 //! ```
-//! [`Delay`](delay::Delay) turns debts into Acks, [`TxMarks`](marks::TxMarks) holds what is to be
+//! [`Delay`](delay::Delay) turns debts into Acks, [`TxPendingOps`](pending bits::TxPendingOps) holds what is to be
 //! sent to whom. Receiving never waits for anything; sending waits for the link only.
 pub mod accept;
 pub mod ask;
 pub mod chunks;
 pub mod compare;
+pub mod comparisons;
 pub mod control;
-pub mod covers;
+pub mod counter_events;
+pub mod credit_limit;
 pub mod delay;
-pub mod effects;
-pub mod facts;
-pub mod giver;
 pub mod held;
 pub mod job;
 pub mod lists;
-pub mod marks;
-pub mod news;
 pub mod notify;
 pub mod num;
+pub mod op_outputs;
 pub mod peer;
+pub mod pending_ops;
 pub mod picker;
 pub mod pool;
+pub mod reclaimer;
+pub mod scheduler;
 pub mod service;
+pub mod service_requests;
 pub mod staging;
 pub mod tables;
-pub mod tallies;
 pub mod timer;
-pub mod turns;
 
 use crate::ifs::{EventClient, KillClient, PeerServer, PoolServer, StagingServer};
 use crate::link::{LinkRx, LinkTx};
 use accept::Accept;
+use counter_events::CounterEvents;
 use delay::Delay;
-use marks::TxMarks;
 use notify::Notify;
 use num::Num;
 use peer::PeerHub;
+use pending_ops::TxPendingOps;
 use pool::Pool;
 use rust_hdl::prelude::*;
 use staging::Staging;
-use tallies::Tallies;
 
 #[derive(LogicBlock, Default)]
 pub struct Channel {
@@ -98,24 +98,36 @@ pub struct Channel {
     acceptance: Accept,
     stage: Staging,
     delay: Delay,
-    marks: TxMarks,
+    pending_ops: TxPendingOps,
     hub: PeerHub,
     store: Pool,
     notify: Notify,
-    tallies: Tallies,
+    counter_events: CounterEvents,
     op_open: Num<2, 0>,
 }
 
 impl Logic for Channel {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, link_rx, link_tx, acceptance, stage, delay, marks, hub, store, notify);
+        clock!(
+            self,
+            clock,
+            link_rx,
+            link_tx,
+            acceptance,
+            stage,
+            delay,
+            pending_ops,
+            hub,
+            store,
+            notify
+        );
         self.link_rx.reset.next = self.reset.val();
         self.link_tx.reset.next = self.reset.val();
         self.acceptance.reset.next = self.reset.val();
         self.stage.reset.next = self.reset.val();
         self.delay.reset.next = self.reset.val();
-        self.marks.reset.next = self.reset.val();
+        self.pending_ops.reset.next = self.reset.val();
         self.hub.reset.next = self.reset.val();
         self.store.reset.next = self.reset.val();
         self.notify.reset.next = self.reset.val();
@@ -148,14 +160,14 @@ impl Logic for Channel {
         self.stage.header1.next = self.link_rx.header1.val();
         self.stage.header2.next = self.link_rx.header2.val();
         self.stage.commit.next = self.acceptance.commit.val();
-        self.stage.loose.next = self.acceptance.loose.val();
-        self.stage.colour.next = self.acceptance.colour.val();
+        self.stage.no_sequence.next = self.acceptance.no_sequence.val();
+        self.stage.epoch_bit.next = self.acceptance.epoch_bit.val();
         self.stage.opened.next = self.acceptance.opened.val();
         self.stage.opened_peer.next = self.acceptance.mark_peer.val();
-        self.stage.opened_colour.next = self.acceptance.opened_colour.val();
+        self.stage.opens_bit.next = self.acceptance.opens_bit.val();
         self.stage.opened_credit.next = self.hub.command_credits.val();
-        self.stage.tx_peer.next = self.link_tx.hand_peer.val();
-        self.stage.tx_tells.next = self.link_tx.carries.val();
+        self.stage.tx_peer.next = self.link_tx.in_flight_peer.val();
+        self.stage.tx_reports.next = self.link_tx.carries.val();
         self.acceptance.now.next = self.hub.now.val();
         self.acceptance.coming.next = self.link_rx.coming.val();
         self.acceptance.coming_from.next = self.link_rx.coming_from.val();
@@ -165,7 +177,7 @@ impl Logic for Channel {
         self.acceptance.header1.next = self.link_rx.header1.val();
         self.acceptance.header2.next = self.link_rx.header2.val();
         self.acceptance.fits.next = self.stage.fits.val();
-        self.acceptance.fits_loose.next = self.stage.fits_loose.val();
+        self.acceptance.fits_no_sequence.next = self.stage.fits_no_sequence.val();
         self.acceptance.command.next = self.hub.command.val();
         self.acceptance.command_open.next = self.hub.command_open.val();
         self.acceptance.command_peer.next = self.hub.peer.val();
@@ -174,39 +186,39 @@ impl Logic for Channel {
         self.acceptance.write_newest.next = self.hub.write_newest.val();
         self.acceptance.newest_peer.next = self.hub.late_peer.val();
         self.acceptance.newest.next = self.hub.newest.val();
-        self.acceptance.tx_peer.next = self.link_tx.hand_peer.val();
+        self.acceptance.tx_peer.next = self.link_tx.in_flight_peer.val();
         self.acceptance.hub_peer.next = self.hub.peer.val();
         self.acceptance.ask_peer.next = self.store.limit_peer.val();
         self.acceptance.event_peer.next = self.notify.table_peer.val();
 
         // Debts.
         self.delay.ack_delay.next = self.ack_delay.val();
-        self.delay.owed.next = self.acceptance.mark_owed.val();
-        self.delay.owed_peer.next = self.acceptance.mark_peer.val();
+        self.delay.ack_pending.next = self.acceptance.mark_ack_pending.val();
+        self.delay.ack_pending_peer.next = self.acceptance.mark_peer.val();
         self.delay.returned.next = self.stage.returned.val();
         self.delay.returned_peer.next = self.stage.returned_peer.val();
         self.delay.returned_many.next = self.stage.returned_many.val();
         self.delay.sent.next = self.link_tx.carries.val();
-        self.delay.sent_peer.next = self.link_tx.hand_peer.val();
-        self.marks.rx_peer.next = self.acceptance.mark_peer.val();
-        self.marks.rx_rst.next = self.acceptance.mark_rst.val();
-        self.marks.rx_synack.next = self.acceptance.mark_synack.val();
-        self.marks.rx_gap.next = self.acceptance.mark_gap.val();
-        self.marks.rx_ack.next = self.acceptance.mark_ack.val();
-        self.marks.rx_moved.next = self.acceptance.mark_moved.val();
-        self.marks.rx_starved.next = self.acceptance.mark_starved.val();
-        self.marks.room.next = self.stage.room.val();
-        self.marks.due.next = self.delay.due.val();
-        self.marks.due_peer.next = self.delay.due_peer.val();
-        self.marks.refuse.next = self.stage.refuse.val();
-        self.marks.refuse_peer.next = self.stage.refuse_peer.val();
-        self.marks.look_peer.next = self.hub.peer.val();
-        self.marks.hub_peer.next = self.hub.late_peer.val();
-        self.marks.hub_syn.next = self.hub.tx_syn.val();
-        self.marks.hub_ack.next = self.hub.tx_ack.val();
-        self.marks.hub_data.next = self.hub.tx_data.val();
-        self.marks.hub_blocks.next = self.hub.tx_blocks.val();
-        self.marks.hub_clear.next = self.hub.tx_clear.val();
+        self.delay.sent_peer.next = self.link_tx.in_flight_peer.val();
+        self.pending_ops.rx_peer.next = self.acceptance.mark_peer.val();
+        self.pending_ops.rx_rst.next = self.acceptance.mark_rst.val();
+        self.pending_ops.rx_synack.next = self.acceptance.mark_synack.val();
+        self.pending_ops.rx_nak.next = self.acceptance.mark_nak.val();
+        self.pending_ops.rx_ack.next = self.acceptance.mark_ack.val();
+        self.pending_ops.rx_moved.next = self.acceptance.mark_moved.val();
+        self.pending_ops.rx_starved.next = self.acceptance.mark_starved.val();
+        self.pending_ops.room.next = self.stage.room.val();
+        self.pending_ops.due.next = self.delay.due.val();
+        self.pending_ops.due_peer.next = self.delay.due_peer.val();
+        self.pending_ops.refuse.next = self.stage.refuse.val();
+        self.pending_ops.refuse_peer.next = self.stage.refuse_peer.val();
+        self.pending_ops.look_peer.next = self.hub.peer.val();
+        self.pending_ops.hub_peer.next = self.hub.late_peer.val();
+        self.pending_ops.hub_syn.next = self.hub.tx_syn.val();
+        self.pending_ops.hub_ack.next = self.hub.tx_ack.val();
+        self.pending_ops.hub_data.next = self.hub.tx_data.val();
+        self.pending_ops.hub_blocks.next = self.hub.tx_blocks.val();
+        self.pending_ops.hub_clear.next = self.hub.tx_clear.val();
 
         // The peer machine.
         self.hub.ready.next = self.store.ready.val();
@@ -217,18 +229,18 @@ impl Logic for Channel {
         self.hub.opening.next = self.acceptance.opening.val();
         self.hub.command_done.next = self.acceptance.command_done.val();
         self.hub.acked.next = self.acceptance.hub_acked.val();
-        self.hub.gap.next = self.acceptance.hub_gap.val();
+        self.hub.nak.next = self.acceptance.hub_nak.val();
         self.hub.limit.next = self.acceptance.hub_limit.val();
-        self.hub.heard.next = self.acceptance.hub_heard.val();
+        self.hub.alive.next = self.acceptance.hub_alive.val();
         self.hub.reset_tag.next = self.acceptance.hub_reset_tag.val();
         self.hub.rx_peer.next = self.acceptance.mark_peer.val();
         self.hub.rx_up.next = self.acceptance.mark_up.val();
         self.hub.rx_down.next = self.acceptance.mark_down.val();
         self.hub.rx_acked.next = self.acceptance.mark_acked.val();
-        self.hub.rx_gapped.next = self.acceptance.mark_gapped.val();
-        self.hub.rx_heard.next = self.acceptance.heard.val();
-        self.hub.tx_want.next = self.marks.want.val();
-        self.hub.tx_found.next = self.marks.found.val();
+        self.hub.rx_go_back.next = self.acceptance.mark_go_back.val();
+        self.hub.rx_alive.next = self.acceptance.alive.val();
+        self.hub.tx_want.next = self.pending_ops.want.val();
+        self.hub.tx_found.next = self.pending_ops.found.val();
         self.hub.killing.next = self.notify.killing.val();
         self.hub.put_valid.next = self.store.put_valid.val();
         self.hub.put_peer.next = self.store.put_peer.val();
@@ -241,10 +253,10 @@ impl Logic for Channel {
         self.hub.filling.next = self.store.filling.val();
         self.hub.filling_peer.next = self.store.filling_peer.val();
         self.hub.job_taken.next = self.link_tx.job_taken.val();
-        self.hub.hand_valid.next = self.link_tx.hand_valid.val();
-        self.hub.hand_data.next = self.link_tx.hand_data.val();
-        self.hub.hand_peer.next = self.link_tx.hand_peer.val();
-        self.hub.hand_frame.next = self.link_tx.hand_frame.val();
+        self.hub.in_flight_valid.next = self.link_tx.in_flight_valid.val();
+        self.hub.in_flight_data.next = self.link_tx.in_flight_data.val();
+        self.hub.in_flight_peer.next = self.link_tx.in_flight_peer.val();
+        self.hub.in_flight_frame.next = self.link_tx.in_flight_frame.val();
         self.notify.error_queue.next = self.error_queue.val();
         self.notify.error_queue_valid.next = self.error_queue_valid.val();
         self.notify.drain_channel.next = self.drain_channel.val();
@@ -259,7 +271,7 @@ impl Logic for Channel {
 
         // Sending.
         self.store.open.next = self.acceptance.open.val();
-        self.store.colours.next = self.acceptance.colours.val();
+        self.store.epoch_bits.next = self.acceptance.epoch_bits.val();
         self.store.limit.next = self.acceptance.ask_limit.val();
         self.store.opened.next = self.acceptance.opened.val();
         self.store.opened_peer.next = self.acceptance.mark_peer.val();
@@ -267,9 +279,9 @@ impl Logic for Channel {
         self.store.free_valid.next = self.hub.free_valid.val();
         self.store.free_peer.next = self.hub.late_peer.val();
         self.store.free_frame.next = self.hub.free_frame.val();
-        self.store.spent_valid.next = self.link_tx.spent_valid.val();
-        self.store.spent_peer.next = self.link_tx.spent_peer.val();
-        self.store.spent_frame.next = self.link_tx.spent_frame.val();
+        self.store.transmitted_valid.next = self.link_tx.transmitted_valid.val();
+        self.store.transmitted_peer.next = self.link_tx.transmitted_peer.val();
+        self.store.transmitted_frame.next = self.link_tx.transmitted_frame.val();
         self.store.record_address.next = self.link_tx.record_address.val();
         self.store.beat_address.next = self.link_tx.beat_address.val();
         self.store.chunk.next = self.link_tx.chunk.val();
@@ -290,9 +302,9 @@ impl Logic for Channel {
         self.link_tx.job_number.next = self.hub.job_number.val();
         self.link_tx.job_unsequenced.next = self.hub.job_unsequenced.val();
         self.link_tx.job_again.next = self.hub.job_again.val();
-        self.link_tx.job_gap.next = self.hub.job_gap.val();
+        self.link_tx.job_nak.next = self.hub.job_nak.val();
         self.link_tx.job_tag.next = self.hub.job_tag.val();
-        self.link_tx.spent_taken.next = self.store.spent_taken.val();
+        self.link_tx.transmitted_taken.next = self.store.transmitted_taken.val();
         self.link_tx.open.next = self.acceptance.open.val();
         self.link_tx.opening.next = self.acceptance.opening.val();
         self.link_tx.tag.next = self.acceptance.tx_tag.val();
@@ -304,10 +316,10 @@ impl Logic for Channel {
         self.link_tx.beat.next = self.store.beat.val();
         self.link_tx.chunk_after.next = self.store.chunk_after.val();
 
-        self.tallies.tx.next = self.link_tx.tally.val();
-        self.tallies.rx.next = self.link_rx.tally.val();
-        self.tallies.drops.next = self.acceptance.drops.val();
-        self.tallies.lost.next = self.acceptance.lost.val();
-        self.counts.next = self.tallies.counts.val();
+        self.counter_events.tx.next = self.link_tx.tally.val();
+        self.counter_events.rx.next = self.link_rx.tally.val();
+        self.counter_events.drops.next = self.acceptance.drops.val();
+        self.counter_events.lost.next = self.acceptance.lost.val();
+        self.counts.next = self.counter_events.counts.val();
     }
 }

@@ -13,16 +13,16 @@
 
 mod extent;
 mod list;
-mod pieces;
 mod reader;
 mod reads;
+mod segments;
 mod verdict;
 mod walker;
 pub use extent::Extent;
 pub use list::List;
-pub use pieces::Pieces;
 pub use reader::Reader;
 pub use reads::Reads;
+pub use segments::Segments;
 pub use verdict::{Cause, Verdict};
 pub use walker::Walker;
 

@@ -261,7 +261,7 @@ interface! {
             queue: Bit,
             refuse: Bit,
             /// SENT: 1 ViAck, 2 ViRefuse, 4 Fin.
-            owed: Bits<3>,
+            control_pending: Bits<3>,
             answered: Bit,
             push_ready: Bit,
             /// No fence waits: what is not ready now may be soon.
@@ -316,7 +316,7 @@ interface! {
             ctx_awaiting: Bit,
             ctx_acked: Bit,
             /// Owed: 1 ViAck, 2 ViRefuse, 4 Fin.
-            ctx_owed: Bits<3>,
+            ctx_control_pending: Bits<3>,
             /// Reason to put into the owed ViRefuse.
             ctx_refuse_reason: Bits<8>,
             /// The answer to an RDMA read of this VI is waited for: nothing else is sent.
@@ -336,7 +336,7 @@ interface! {
     /// | op | arguments | effect |
     /// |---|---|---|
     /// | 0 GET | vi | results `ctx_*` (a VI number >= 1,024 gives state Free) |
-    /// | 1 SAVE | vi, in_progress, write, offset, total, message, fragment, owe_ack | store message progress; owe a ViAck |
+    /// | 1 SAVE | vi, in_progress, write, offset, total, message, fragment, need_ack | store message progress; owe a ViAck |
     /// | 2 POP | vi, next_valid, next_region, next_offset | as for send; clears progress |
     /// | 3 ANSWER | vi, address, handle, total | the answer to an RDMA read is owed |
     /// | 5 STOP | vi, reason, detail, queue, status, refuse | as for send; `detail`: peer's reason |
@@ -361,7 +361,7 @@ interface! {
             next_valid: Bit,
             next_region: Bits<16>,
             next_offset: Bits<26>,
-            owe_ack: Bit,
+            need_ack: Bit,
             sends: Bit,
             /// ANSWER: the memory that the peer asks for.
             address: Bits<64>,
@@ -412,7 +412,7 @@ interface! {
         out {
             valid: Bit,
             vi: Bits<10>,
-            owe_ack: Bit,
+            need_ack: Bit,
             sends: Bit,
         }
         back {
@@ -455,7 +455,7 @@ interface! {
             next_token: Bits<42>,
             complete: Bit,
             /// The peer asks for this memory.
-            owe: Bit,
+            need: Bit,
             address: Bits<64>,
             handle: Bits<32>,
             left: Bits<19>,

@@ -4,46 +4,46 @@
 //! staging -->+---------+-> Port <--> vi
 //!            | Control |-> Scatter --> Writer --> write (payload, status)
 //!   fence -->|         |-> Finish  ---'
-//!  events <--|         |-> Ahead (descriptors) <--> desc_read, desc_tpt
+//!  events <--|         |-> Prefetch (descriptors) <--> desc_read, desc_tpt
 //!            |         |-> Reply (RDMA reads) <---> desc_read, desc_tpt
 //!            +---------+-> Range (RDMA) <---------> desc_tpt
 //! ```
-//! `Control` follows the frame at the head, `Judge` and `Verdict` are the contract's rules, `Port`
-//! holds the VI's context. Descriptors are fetched ahead of the frames and wait, resolved (`Ahead`).
+//! `Control` follows the frame at the head, `Check` and `Verdict` are the contract's rules, `Port`
+//! holds the VI's context. Descriptors are fetched ahead of the frames and wait, resolved (`Prefetch`).
 //! A frame is released when nothing of it is needed any more, though its payload and status may be on
 //! their way out; nothing here waits for an event queue or for the link.
 
-mod ahead;
 mod buffer;
 mod caller;
+mod check;
 mod close;
 mod control;
-mod courier;
+mod counter_events;
+mod data_segments;
+mod desc_cache;
 mod finish;
-mod flights;
-mod hand;
+mod frame_fifo;
 mod hints;
 mod job_state;
 mod jobs;
-mod judge;
 mod loader;
 mod loader_state;
-mod nearby;
-mod pieces;
+mod message_sender;
+mod outstanding;
 mod port;
+mod prefetch;
+mod prefetch_target;
 mod range;
 mod reader;
+mod region_cache;
 mod reply;
 mod resolver;
 mod rows;
 mod scatter;
-mod shelf;
 mod state;
-mod subject;
 mod successor;
-mod tally;
 mod writer;
-pub use pieces::Pieces;
+pub use data_segments::DataSegments;
 
 use crate::desc::{Cause, Reads, Verdict};
 use crate::ifs::{
@@ -52,25 +52,25 @@ use crate::ifs::{
 };
 use crate::leaf::Number;
 use crate::tpt::Lookups;
-use ahead::Ahead;
 use caller::Caller;
+use check::Check;
 use close::Close;
 use control::Control;
-use courier::Courier;
+use counter_events::CounterEvents;
 use finish::Finish;
-use hand::Hand;
-use judge::Judge;
+use frame_fifo::FrameFifo;
+use message_sender::MessageSender;
 use nic_regs::counter::Counter;
 use nic_regs::desc::status;
 use nic_regs::event::Kind;
 use nic_regs::frame::RDMA_HEADER_BYTES;
 use nic_regs::tpt::{RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
 use port::Port;
+use prefetch::Prefetch;
 use range::Range;
 use reply::Reply;
 use rust_hdl::prelude::*;
 use scatter::Scatter;
-use tally::Tally;
 use writer::Writer;
 
 #[derive(LogicBlock, Default)]
@@ -95,18 +95,18 @@ pub struct Recv {
     pausing: DFF<Bit>,
     sampled: DFF<Bit>,
     fetched: DFF<Bits<64>>,
-    hand: Hand,
+    frame_fifo: FrameFifo,
     control: Control,
-    tally: Tally,
+    counter_events: CounterEvents,
     close: Close,
-    courier: Courier,
+    message_sender: MessageSender,
     port: Port,
-    judge: Judge,
+    check: Check,
     verdict: Verdict,
     scatter: Scatter,
     finish: Finish,
     writer: Writer,
-    ahead: Ahead,
+    prefetch: Prefetch,
     range: Range,
     reply: Reply,
     /// Whose look-ups go: those of the frame, then those ahead.
@@ -156,17 +156,28 @@ impl Logic for Recv {
         dff_setup!(self, clock, pausing, sampled, fetched, reply_fetched, stamps);
         dff_setup!(self, clock, data_length, last, has_immediate, wants_ack, some, reply_idle);
         clock!(
-            self, clock, hand, control, close, courier, port, scatter, finish, writer, ahead, range
+            self,
+            clock,
+            frame_fifo,
+            control,
+            close,
+            message_sender,
+            port,
+            scatter,
+            finish,
+            writer,
+            prefetch,
+            range
         );
-        clock!(self, clock, tally, judge, reply, lookups, frame_lookups, reads, caller);
+        clock!(self, clock, counter_events, check, reply, lookups, frame_lookups, reads, caller);
         self.control.reset.next = self.reset.val();
         self.close.reset.next = self.reset.val();
-        self.courier.reset.next = self.reset.val();
+        self.message_sender.reset.next = self.reset.val();
         self.port.reset.next = self.reset.val();
         self.scatter.reset.next = self.reset.val();
         self.finish.reset.next = self.reset.val();
         self.writer.reset.next = self.reset.val();
-        self.ahead.reset.next = self.reset.val();
+        self.prefetch.reset.next = self.reset.val();
         self.range.reset.next = self.reset.val();
         self.lookups.reset.next = self.reset.val();
         self.reply.reset.next = self.reset.val();
@@ -174,45 +185,45 @@ impl Logic for Recv {
         self.reads.reset.next = self.reset.val();
         ReadClient::link(&mut self.desc_read, &mut self.reads.read);
         ReadClient::join(&mut self.reply.read, &mut self.reads.first);
-        ReadClient::join(&mut self.ahead.read, &mut self.reads.second);
+        ReadClient::join(&mut self.prefetch.read, &mut self.reads.second);
         self.caller.reset.next = self.reset.val();
         TptClient::link(&mut self.desc_tpt, &mut self.caller.tpt);
         TptClient::join(&mut self.lookups.tpt, &mut self.caller.asker);
         TptClient::join(&mut self.frame_lookups.tpt, &mut self.lookups.first);
         TptClient::join(&mut self.range.tpt, &mut self.frame_lookups.first);
         TptClient::join(&mut self.reply.tpt, &mut self.frame_lookups.second);
-        TptClient::join(&mut self.ahead.tpt, &mut self.lookups.second);
+        TptClient::join(&mut self.prefetch.tpt, &mut self.lookups.second);
         ViRecvClient::link(&mut self.vi, &mut self.port.vi);
         ViCompleteClient::link(&mut self.vi_complete, &mut self.finish.vi_complete);
-        ViLookClient::link(&mut self.vi_look, &mut self.ahead.vi_look);
+        ViLookClient::link(&mut self.vi_look, &mut self.prefetch.vi_look);
 
         // The oldest frame, and those that wait.
-        self.hand.reset.next = self.reset.val();
-        self.hand.offered.next = self.staging.valid.val();
-        self.hand.offered0.next = self.staging.header0.val();
-        self.hand.offered1.next = self.staging.header1.val();
-        self.hand.offered2.next = self.staging.header2.val();
-        self.hand.offered_base.next = self.staging.base.val();
-        self.hand.give.next = self.control.give_back.val();
-        self.hand.peeked.next = self.ahead.peeked.val();
-        self.ahead.peek.next = self.hand.peek.val();
-        self.ahead.peek_vi.next = self.hand.peek_vi.val();
+        self.frame_fifo.reset.next = self.reset.val();
+        self.frame_fifo.offered.next = self.staging.valid.val();
+        self.frame_fifo.offered0.next = self.staging.header0.val();
+        self.frame_fifo.offered1.next = self.staging.header1.val();
+        self.frame_fifo.offered2.next = self.staging.header2.val();
+        self.frame_fifo.offered_base.next = self.staging.base.val();
+        self.frame_fifo.give.next = self.control.give_back.val();
+        self.frame_fifo.peeked.next = self.prefetch.peeked.val();
+        self.prefetch.peek.next = self.frame_fifo.peek.val();
+        self.prefetch.peek_vi.next = self.frame_fifo.peek_vi.val();
 
         // Its header.
-        self.kinds.next = self.hand.kinds.val();
+        self.kinds.next = self.frame_fifo.kinds.val();
         self.is_data.next = self.kinds.val().get_bit(0);
         self.is_write.next = self.kinds.val().get_bit(1);
         self.is_request.next = self.kinds.val().get_bit(2);
         self.is_response.next = self.kinds.val().get_bit(3);
-        self.length.next = self.hand.header0.val().get_bits::<13>(16);
-        self.source.next = self.hand.header0.val().get_bits::<8>(32);
-        self.dst_vi.next = self.hand.header1.val().get_bits::<16>(0);
-        self.first.next = self.hand.header1.val().get_bit(48);
-        self.word.next = self.hand.header2.val().get_bits::<32>(32);
-        self.last.d.next = self.hand.header1.val().get_bit(49);
+        self.length.next = self.frame_fifo.header0.val().get_bits::<13>(16);
+        self.source.next = self.frame_fifo.header0.val().get_bits::<8>(32);
+        self.dst_vi.next = self.frame_fifo.header1.val().get_bits::<16>(0);
+        self.first.next = self.frame_fifo.header1.val().get_bit(48);
+        self.word.next = self.frame_fifo.header2.val().get_bits::<32>(32);
+        self.last.d.next = self.frame_fifo.header1.val().get_bit(49);
         self.has_immediate.d.next =
-            self.hand.header1.val().get_bit(49) & self.hand.header1.val().get_bit(50);
-        self.wants_ack.d.next = self.hand.header1.val().get_bit(52);
+            self.frame_fifo.header1.val().get_bit(49) & self.frame_fifo.header1.val().get_bit(50);
+        self.wants_ack.d.next = self.frame_fifo.header1.val().get_bit(52);
         if self.is_response.val() {
             // Its flags say nothing.
             self.last.d.next = !self.word.val().any();
@@ -231,21 +242,21 @@ impl Logic for Recv {
         self.reply_idle.d.next = self.reply.idle.val();
         self.fetched.d.next = 0.into();
         self.reply_fetched.d.next =
-            self.reply.fetched.val() | (self.reply_fetched.q.val() & self.ahead.fetched.val());
-        if self.ahead.fetched.val() | self.reply_fetched.q.val() {
+            self.reply.fetched.val() | (self.reply_fetched.q.val() & self.prefetch.fetched.val());
+        if self.prefetch.fetched.val() | self.reply_fetched.q.val() {
             self.fetched.d.next = self.count_fetch.val();
         }
-        self.tally.reset.next = self.reset.val();
-        self.tally.choosing.next = self.control.choosing.val();
-        self.tally.telling.next = self.control.telling.val();
-        self.tally.unmatched.next = self.judge.unmatched.val();
-        self.tally.dropped.next = self.judge.dropped.val();
-        self.tally.gap.next = self.judge.gap.val();
-        self.tally.empty.next = self.port.empty.val();
-        self.tally.unreliable.next = self.port.unreliable.val();
-        self.tally.range_refused.next = self.control.range_refused.val();
-        self.tally.message_refused.next = self.courier.refuse.val();
-        self.counts.next = self.tally.counts.val() | self.fetched.q.val();
+        self.counter_events.reset.next = self.reset.val();
+        self.counter_events.choosing.next = self.control.choosing.val();
+        self.counter_events.telling.next = self.control.telling.val();
+        self.counter_events.unmatched.next = self.check.unmatched.val();
+        self.counter_events.dropped.next = self.check.dropped.val();
+        self.counter_events.gap.next = self.check.gap.val();
+        self.counter_events.empty.next = self.port.empty.val();
+        self.counter_events.unreliable.next = self.port.unreliable.val();
+        self.counter_events.range_refused.next = self.control.range_refused.val();
+        self.counter_events.message_refused.next = self.message_sender.refuse.val();
+        self.counts.next = self.counter_events.counts.val() | self.fetched.q.val();
         self.sampled.d.next = self.sample_armed.val() & (self.sample_vi.val() == self.dst_vi.val());
         self.empty_placed.next =
             self.control.matched.val() & (!self.data_length.q.val().any()) & self.last.q.val();
@@ -269,24 +280,24 @@ impl Logic for Recv {
             self.scatter.quiet.val() & self.writer.empty.val() & self.finish.quiet.val();
         self.pausing.d.next = self.control.idle.val()
             & self.quiet.val()
-            & self.ahead.paused.val()
+            & self.prefetch.paused.val()
             & self.reply_idle.q.val()
             & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
         // The frame's way.
         self.control.pause.next = self.fence.pause.val();
-        self.control.ready.next = self.ahead.ready.val() & self.reply_idle.q.val();
-        self.control.valid.next = self.hand.valid.val();
+        self.control.ready.next = self.prefetch.ready.val() & self.reply_idle.q.val();
+        self.control.valid.next = self.frame_fifo.valid.val();
         self.control.is_message.next = self.kinds.val().get_bit(4);
         self.control.is_request.next = self.is_request.val();
         self.control.alone.next = self.kinds.val().get_bit(4) | self.is_response.val();
-        self.control.aged.next = self.hand.aged.val();
+        self.control.aged.next = self.frame_fifo.aged.val();
         self.control.some.next = self.some.q.val();
         self.control.is_write.next = self.is_write.val();
         self.control.has_immediate.next = self.has_immediate.q.val();
         self.control.empty.next = self.port.empty.val();
-        self.control.follows.next = self.hand.follows.val();
+        self.control.follows.next = self.frame_fifo.follows.val();
         self.control.header_ready.next = self.range.ready.val();
         self.control.answered.next = self.range.answered.val();
         self.control.granted.next = self.range.granted.val();
@@ -296,28 +307,28 @@ impl Logic for Recv {
         }
         self.control.first.next = self.first.val();
         self.control.last.next = self.last.q.val();
-        self.control.dropped.next = self.judge.dropped.val();
-        self.control.acked.next = self.judge.acked.val();
-        self.control.writes.next = self.judge.writes.val();
-        self.control.replies.next = self.judge.replies.val();
-        self.control.partly.next = self.judge.partial.val();
+        self.control.dropped.next = self.check.dropped.val();
+        self.control.acked.next = self.check.acked.val();
+        self.control.writes.next = self.check.writes.val();
+        self.control.replies.next = self.check.replies.val();
+        self.control.partly.next = self.check.partial.val();
         self.control.replied.next = self.reply.done.val();
         self.control.reply_good.next = self.reply.good.val();
         self.control.reply_cause.next = self.reply.cause.val();
-        self.control.gap.next = self.judge.gap.val();
-        self.control.stops.next = self.judge.stops.val();
-        self.control.takes.next = self.judge.takes.val();
-        self.control.breaks.next = self.judge.breaks.val();
-        self.control.judged.next = self.judge.cause.val();
+        self.control.gap.next = self.check.gap.val();
+        self.control.stops.next = self.check.stops.val();
+        self.control.takes.next = self.check.takes.val();
+        self.control.breaks.next = self.check.breaks.val();
+        self.control.judged.next = self.check.cause.val();
         self.control.busy.next = self.port.busy.val();
         self.control.unreliable.next = self.port.unreliable.val();
         self.control.too_long.next = self.port.too_long.val();
-        self.port.total_bytes.next = self.ahead.total.val();
-        self.control.found.next = self.ahead.found.val();
-        self.control.serving.next = self.ahead.serving.val();
-        self.control.loaded.next = self.ahead.loaded.val();
-        self.control.outcome.next = self.ahead.outcome.val();
-        self.control.unreached.next = self.ahead.unreached.val();
+        self.port.total_bytes.next = self.prefetch.total.val();
+        self.control.found.next = self.prefetch.found.val();
+        self.control.serving.next = self.prefetch.serving.val();
+        self.control.loaded.next = self.prefetch.loaded.val();
+        self.control.outcome.next = self.prefetch.outcome.val();
+        self.control.unreached.next = self.prefetch.unreached.val();
         self.control.done.next = self.port.done.val();
         self.control.quiet.next = self.quiet.val();
         self.control.closed.next = self.close.over.val();
@@ -334,33 +345,33 @@ impl Logic for Recv {
         self.close.next_ready.next = self.reply.next_ready.val() | (!self.is_response.val());
         self.close.done.next = self.port.done.val();
         self.close.went.next = self.port.popped.val();
-        self.close.loaded.next = self.ahead.loaded.val();
+        self.close.loaded.next = self.prefetch.loaded.val();
         if self.is_response.val() {
             self.close.loaded.next = self.reply.done.val();
         }
         self.close.handed.next = self.scatter.read.val();
         self.close.quiet.next = self.quiet.val();
-        self.courier.start.next = self.control.message.val();
-        self.courier.done.next = self.events.done.val();
-        self.courier.refused.next = self.events.outcome.val() != 0;
-        self.control.message_over.next = self.courier.over.val();
+        self.message_sender.start.next = self.control.message.val();
+        self.message_sender.done.next = self.events.done.val();
+        self.message_sender.refused.next = self.events.outcome.val() != 0;
+        self.control.message_over.next = self.message_sender.over.val();
 
         // The rules.
-        self.judge.kinds.next = self.kinds.val();
-        self.judge.first.next = self.first.val();
-        self.judge.opening.next = self.hand.header2.val().get_bits::<8>(0) == 0;
-        self.judge.ours.next = self.port.ours.val();
-        self.judge.level_fits.next = self.port.level_fits.val();
-        self.judge.unreliable.next = self.port.unreliable.val();
-        self.judge.reception.next = self.port.reception.val();
-        self.judge.busy.next = self.port.busy.val();
-        self.judge.busy_write.next = self.port.busy_write.val();
-        self.judge.continues.next = self.port.continues.val();
-        self.judge.misfit.next = self.port.misfit.val();
-        self.judge.inconsistent.next = self.port.inconsistent.val();
-        self.judge.bad_read.next = self.port.bad_read.val();
-        self.judge.placed.next = self.port.progressed.val();
-        self.judge.empty.next = self.port.none.val();
+        self.check.kinds.next = self.kinds.val();
+        self.check.first.next = self.first.val();
+        self.check.opening.next = self.frame_fifo.header2.val().get_bits::<8>(0) == 0;
+        self.check.ours.next = self.port.ours.val();
+        self.check.level_fits.next = self.port.level_fits.val();
+        self.check.unreliable.next = self.port.unreliable.val();
+        self.check.reception.next = self.port.reception.val();
+        self.check.busy.next = self.port.busy.val();
+        self.check.busy_write.next = self.port.busy_write.val();
+        self.check.continues.next = self.port.continues.val();
+        self.check.misfit.next = self.port.misfit.val();
+        self.check.inconsistent.next = self.port.inconsistent.val();
+        self.check.bad_read.next = self.port.bad_read.val();
+        self.check.placed.next = self.port.progressed.val();
+        self.check.empty.next = self.port.none.val();
         self.verdict.cause.next = self.control.cause.val();
         self.verdict.partial.next = self.control.partial.val();
         self.verdict.immediate.next = self.has_immediate.q.val();
@@ -372,9 +383,9 @@ impl Logic for Recv {
         }
 
         // The VI table.
-        self.port.header0.next = self.hand.header0.val();
-        self.port.header1.next = self.hand.header1.val();
-        self.port.header2.next = self.hand.header2.val();
+        self.port.header0.next = self.frame_fifo.header0.val();
+        self.port.header1.next = self.frame_fifo.header1.val();
+        self.port.header2.next = self.frame_fifo.header2.val();
         self.port.get.next = self.control.get.val();
         self.port.getting.next = self.control.getting.val();
         self.port.save.next = self.close.saving.val();
@@ -382,7 +393,7 @@ impl Logic for Recv {
         self.port.pop.next = self.close.popping.val();
         self.port.stop.next = self.close.stopping.val();
         self.port.in_progress.next = self.control.in_progress.val();
-        self.successor.next = self.ahead.successor.val();
+        self.successor.next = self.prefetch.successor.val();
         if self.is_response.val() {
             self.successor.next = self.reply.successor.val();
         }
@@ -396,8 +407,8 @@ impl Logic for Recv {
         self.port.address.next = self.range.address.val();
         self.port.handle.next = self.range.handle.val();
         self.port.length.next = self.data_length.q.val();
-        self.port.told.next = self.range.total.val();
-        self.port.save_owes_ack.next = self.control.over.val() & self.wants_ack.q.val();
+        self.port.declared.next = self.range.total.val();
+        self.port.save_needs_ack.next = self.control.over.val() & self.wants_ack.q.val();
         self.port.is_refuse.next = self.kinds.val().get_bit(6);
 
         // The range of an RDMA frame.
@@ -439,8 +450,8 @@ impl Logic for Recv {
         self.scatter.skip.next = self.port.placed.val();
         self.scatter.length.next = self.data_length.q.val();
         self.scatter.base.next = 0.into();
-        self.scatter.segment_bus.next = self.ahead.segment_bus.val();
-        self.scatter.segment_length.next = self.ahead.segment_length.val();
+        self.scatter.segment_bus.next = self.prefetch.segment_bus.val();
+        self.scatter.segment_length.next = self.prefetch.segment_length.val();
         if self.is_write.val() {
             self.scatter.skip.next = 0.into();
             self.scatter.base.next = self.rdma_beats.val();
@@ -456,7 +467,7 @@ impl Logic for Recv {
         self.succeeded.next = self.control.cause.val() == 0;
         self.finish.start.next = self.close.finish.val();
         self.finish.vi.next = self.dst_vi.val().get_bits::<10>(0);
-        self.finish.bus.next = self.ahead.bus.val();
+        self.finish.bus.next = self.prefetch.bus.val();
         if self.is_response.val() {
             self.finish.bus.next = self.reply.bus.val();
         }
@@ -468,7 +479,7 @@ impl Logic for Recv {
         self.finish.status_word.next = self.verdict.status_word.val();
         self.finish.has_immediate.next = self.succeeded.val() & self.has_immediate.q.val();
         self.finish.immediate.next = self.word.val();
-        self.finish.owe_ack.next = self.succeeded.val() & self.wants_ack.q.val();
+        self.finish.need_ack.next = self.succeeded.val() & self.wants_ack.q.val();
         self.finish.room.next =
             self.scatter.quiet.val() & (!self.writer.full.val()) & (!self.writer.high.val());
         self.finish.written.next = self.writer.status_written.val();
@@ -498,14 +509,14 @@ impl Logic for Recv {
         self.staging.address.next = self.scatter.address.val();
         if self.range.reading.val() {
             self.staging.address.next = self.range.beat.val();
-        } else if self.courier.deliver.val() {
+        } else if self.message_sender.deliver.val() {
             self.staging.address.next = bit_cast::<10, 3>(self.events.message_index.val());
         }
-        self.staging.origin.next = self.hand.base.val();
-        self.staging.take.next = self.hand.take.val();
+        self.staging.origin.next = self.frame_fifo.base.val();
+        self.staging.take.next = self.frame_fifo.take.val();
         self.staging.release.next = self.control.give_back.val();
-        self.staging.refused.next = self.courier.refuse.val();
-        self.events.valid.next = self.courier.deliver.val();
+        self.staging.refused.next = self.message_sender.refuse.val();
+        self.events.valid.next = self.message_sender.deliver.val();
         self.events.queue.next = self.dst_vi.val();
         self.events.word0.next =
             self.event_message.val() | (bit_cast::<32, 8>(self.source.val()) << 16);
@@ -515,26 +526,26 @@ impl Logic for Recv {
         self.events.message_data.next = self.staging.data.val();
 
         // Fetching ahead.
-        self.ahead.posted.next = self.port.posted.val();
-        self.ahead.posted_vi.next = self.port.posted_vi.val();
-        self.ahead.pause.next = self.fence.pause.val();
-        self.ahead.frame.next = !self.control.idle.val();
-        self.ahead.vi.next = self.dst_vi.val();
-        self.ahead.tag.next = self.port.tag.val();
-        self.ahead.domain.next = self.port.domain.val();
-        self.ahead.region.next = self.port.region.val();
-        self.ahead.offset.next = self.port.offset.val();
-        self.ahead.segments.next = self.port.hint.val();
-        self.ahead.count.next = self.port.count.val();
-        self.ahead.want.next = self.control.want.val();
-        self.ahead.want_next.next = self.close.want_next.val() & (!self.is_response.val());
-        self.ahead.foreign.next = self.control.foreign.val();
+        self.prefetch.posted.next = self.port.posted.val();
+        self.prefetch.posted_vi.next = self.port.posted_vi.val();
+        self.prefetch.pause.next = self.fence.pause.val();
+        self.prefetch.frame.next = !self.control.idle.val();
+        self.prefetch.vi.next = self.dst_vi.val();
+        self.prefetch.tag.next = self.port.tag.val();
+        self.prefetch.domain.next = self.port.domain.val();
+        self.prefetch.region.next = self.port.region.val();
+        self.prefetch.offset.next = self.port.offset.val();
+        self.prefetch.segments.next = self.port.hint.val();
+        self.prefetch.count.next = self.port.count.val();
+        self.prefetch.want.next = self.control.want.val();
+        self.prefetch.want_next.next = self.close.want_next.val() & (!self.is_response.val());
+        self.prefetch.foreign.next = self.control.foreign.val();
         // A response takes nothing of the receive queue.
-        self.ahead.renewed.next = self.close.renewed.val() & (!self.is_response.val());
-        self.ahead.take.next = self.close.take.val() & (!self.is_response.val());
-        self.ahead.hint.next = self.close.hint.val() & (!self.is_response.val());
-        self.ahead.hold.next = self.close.hold.val() & (!self.is_response.val());
-        self.ahead.segment.next = self.scatter.segment.val();
+        self.prefetch.renewed.next = self.close.renewed.val() & (!self.is_response.val());
+        self.prefetch.take.next = self.close.take.val() & (!self.is_response.val());
+        self.prefetch.hint.next = self.close.hint.val() & (!self.is_response.val());
+        self.prefetch.hold.next = self.close.hold.val() & (!self.is_response.val());
+        self.prefetch.segment.next = self.scatter.segment.val();
 
         if self.reset.val() {
             self.pausing.d.next = false;

@@ -8,62 +8,62 @@
 //!            |  |  `-- Port  (GET, POP, ...) -- CHECK -- COMPLETE, STOP --> vi
 //!            |  `-- ask --> pool <-- beats, commit
 //!            |  `-- Push <-- words of push lines
-//!    desc_read <-- Ahead <-- Desc, Answer --> desc_tpt; Gather --> read (payload)
+//!    desc_read <-- Prefetch <-- Desc, Answer --> desc_tpt; Gather --> read (payload)
 //! ```
 //! Three stages work on three frames at the same time: the descriptor, room and read requests of
 //! the next one; payload and commit; status and completion. They hand records on, one each. A push
 //! with its data here takes the place of the first two.
 
-mod ahead;
+mod abort;
 mod answer;
-mod choice;
 mod commit;
-mod cut;
 mod ending;
 mod fetch;
-mod front;
+mod fragmenter;
 mod gather;
 mod head;
 mod intake;
 mod line;
 mod messages;
+mod no_credit;
 mod opening;
 mod outlet;
 mod pack;
+mod pool_arbiter;
 mod port;
+mod prefetch;
 mod push;
-mod reach;
-mod refusals;
+mod push_head;
+mod push_lookup;
 mod request;
-mod rescue;
 mod retire;
-mod turn;
-mod turns;
-pub use ahead::Ahead;
+mod select;
+mod send_slot;
+pub use abort::Abort;
 pub use answer::Answer;
-pub use choice::Choice;
 pub use commit::Commit;
-pub use cut::Cut;
 pub use ending::Ending;
 pub use fetch::Fetch;
-pub use front::Front;
+pub use fragmenter::Fragmenter;
 pub use gather::Gather;
 pub use head::Head;
 pub use intake::Intake;
 pub use line::Line;
 pub use messages::Messages;
+pub use no_credit::NoCredit;
 pub use opening::Opening;
 pub use outlet::Outlet;
 pub use pack::Pack;
+pub use pool_arbiter::PoolArbiter;
 pub use port::Port;
+pub use prefetch::Prefetch;
 pub use push::Push;
-pub use reach::Reach;
-pub use refusals::Refusals;
+pub use push_head::PushHead;
+pub use push_lookup::PushLookup;
 pub use request::Request;
-pub use rescue::Rescue;
 pub use retire::Retire;
-pub use turn::Turn;
-pub use turns::Turns;
+pub use select::Select;
+pub use send_slot::SendSlot;
 
 use crate::desc::{Cause, Desc};
 use crate::ifs::{
@@ -100,17 +100,17 @@ pub struct Send {
     stamp_data_out: DFF<Bit>,
     port: Port,
     fetch: Fetch,
-    ahead: Ahead,
+    prefetch: Prefetch,
     desc: Desc,
-    cut: Cut,
+    fragmenter: Fragmenter,
     gather: Gather,
     commit: Commit,
     retire: Retire,
     outlet: Outlet,
     push: Push,
-    turns: Turns,
+    pool_arbiter: PoolArbiter,
     answer: Answer,
-    refusals: Refusals,
+    no_credit: NoCredit,
     /// Whose look-ups go: descriptors, then those beside them: answers, pushes.
     lookups: Lookups,
     others: Lookups,
@@ -136,12 +136,12 @@ impl Logic for Send {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pausing, counts_out, stamp_descriptor_out, stamp_data_out);
-        clock!(self, clock, port, fetch, desc, cut, gather, commit, retire, outlet, push);
-        clock!(self, clock, turns, answer, lookups, others, ahead, refusals);
-        self.refusals.reset.next = self.reset.val();
-        self.ahead.reset.next = self.reset.val();
+        clock!(self, clock, port, fetch, desc, fragmenter, gather, commit, retire, outlet, push);
+        clock!(self, clock, pool_arbiter, answer, lookups, others, prefetch, no_credit);
+        self.no_credit.reset.next = self.reset.val();
+        self.prefetch.reset.next = self.reset.val();
         self.push.reset.next = self.reset.val();
-        self.turns.reset.next = self.reset.val();
+        self.pool_arbiter.reset.next = self.reset.val();
         self.lookups.reset.next = self.reset.val();
         TptClient::link(&mut self.desc_tpt, &mut self.lookups.tpt);
         TptClient::join(&mut self.desc.tpt, &mut self.lookups.first);
@@ -157,8 +157,8 @@ impl Logic for Send {
         self.commit.reset.next = self.reset.val();
         self.retire.reset.next = self.reset.val();
         self.outlet.reset.next = self.reset.val();
-        ReadClient::join(&mut self.desc.read, &mut self.ahead.reader);
-        ReadClient::link(&mut self.desc_read, &mut self.ahead.read);
+        ReadClient::join(&mut self.desc.read, &mut self.prefetch.reader);
+        ReadClient::link(&mut self.desc_read, &mut self.prefetch.read);
         WriteClient::link(&mut self.write, &mut self.retire.write);
         ReadClient::link(&mut self.read, &mut self.gather.read);
         MessageServer::link(&mut self.messages, &mut self.outlet.messages);
@@ -196,7 +196,7 @@ impl Logic for Send {
             & self.push.idle.val();
         self.pausing.d.next = self.quiet.val()
             & self.desc.idle.val()
-            & self.ahead.quiet.val()
+            & self.prefetch.quiet.val()
             & self.fence.pause.val();
         self.fence.paused.next = self.pausing.q.val();
 
@@ -223,7 +223,7 @@ impl Logic for Send {
         self.port.fetch_valid.next = self.fetch.call_valid.val();
         self.port.fetch_op.next = self.fetch.call_op.val();
         self.port.in_progress_arg.next = self.fetch.call_in_progress.val();
-        self.port.owed_arg.next = self.fetch.call_owed.val();
+        self.port.control_pending_arg.next = self.fetch.call_control_pending.val();
         self.port.awaits.next = self.fetch.call_awaits.val();
         self.port.reading_arg.next = self.fetch.call_reading.val();
         self.port.answered_arg.next = self.fetch.call_answered.val();
@@ -245,7 +245,7 @@ impl Logic for Send {
         self.fetch.in_progress.next = self.port.in_progress.val();
         self.fetch.awaiting.next = self.port.awaiting.val();
         self.fetch.acked.next = self.port.acked.val();
-        self.fetch.owed.next = self.port.owed.val();
+        self.fetch.control_pending.next = self.port.control_pending.val();
         self.fetch.reading.next = self.port.reading.val();
         self.fetch.answer.next = self.port.answer.val();
         self.fetch.unreliable.next = self.port.unreliable.val();
@@ -262,15 +262,15 @@ impl Logic for Send {
         self.desc.offset.next = self.port.ctx_offset.val();
         self.desc.hint.next = self.port.hint.val();
         self.desc.covers_next.next = self.port.covered.val() > self.one.val();
-        self.ahead.opens.next = self.desc.opens.val();
-        self.ahead.room.next = self.desc.space.val();
-        self.ahead.vi.next = self.port.number.val();
-        self.ahead.region.next = self.port.head_region.val();
-        self.ahead.offset.next = self.port.head_offset.val();
-        self.ahead.covered.next = self.port.covered.val();
-        self.ahead.forget.next = self.fence.pause.val();
-        self.ahead.passed.next = self.push.checked.val();
-        self.ahead.passed_vi.next = self.push.call_vi.val();
+        self.prefetch.opens.next = self.desc.opens.val();
+        self.prefetch.room.next = self.desc.space.val();
+        self.prefetch.vi.next = self.port.number.val();
+        self.prefetch.region.next = self.port.head_region.val();
+        self.prefetch.offset.next = self.port.head_offset.val();
+        self.prefetch.covered.next = self.port.covered.val();
+        self.prefetch.forget.next = self.fence.pause.val();
+        self.prefetch.passed.next = self.push.checked.val();
+        self.prefetch.passed_vi.next = self.push.call_vi.val();
         self.desc.unreliable.next = self.port.unreliable.val();
         self.desc.segment.next = self.gather.segment.val();
         self.fetch.desc_idle.next = self.desc.idle.val();
@@ -278,22 +278,22 @@ impl Logic for Send {
         self.fetch.desc_outcome.next = self.desc.outcome.val();
         self.fetch.desc_known.next = self.desc.known.val();
         self.fetch.next_ready.next = self.desc.next_ready.val();
-        self.cut.total.next = self.desc.total.val();
-        self.cut.max_transfer.next = self.port.max_transfer.val();
-        self.cut.in_progress.next = self.port.in_progress.val();
-        self.cut.progress.next = self.port.progress.val();
-        self.cut.whole.next = self.port.total.val();
-        self.cut.is_write.next = self.is_write.val();
-        self.cut.was_write.next = self.port.was_write.val();
-        self.cut.write_allowed.next = self.port.allows.val().get_bit(0);
-        self.cut.is_read.next = self.is_read.val();
-        self.cut.read_allowed.next = self.port.allows.val().get_bit(1);
-        self.cut.has_immediate.next = self.desc.has_immediate.val();
-        self.cut.immediate.next = self.desc.immediate.val();
-        self.cut.sequenced.next = self.fetch.sequenced.val();
-        self.cut.reception.next = self.port.reception.val();
-        self.fetch.refusal.next = self.cut.refusal.val();
-        self.fetch.last.next = self.cut.last.val();
+        self.fragmenter.total.next = self.desc.total.val();
+        self.fragmenter.max_transfer.next = self.port.max_transfer.val();
+        self.fragmenter.in_progress.next = self.port.in_progress.val();
+        self.fragmenter.progress.next = self.port.progress.val();
+        self.fragmenter.whole.next = self.port.total.val();
+        self.fragmenter.is_write.next = self.is_write.val();
+        self.fragmenter.was_write.next = self.port.was_write.val();
+        self.fragmenter.write_allowed.next = self.port.allows.val().get_bit(0);
+        self.fragmenter.is_read.next = self.is_read.val();
+        self.fragmenter.read_allowed.next = self.port.allows.val().get_bit(1);
+        self.fragmenter.has_immediate.next = self.desc.has_immediate.val();
+        self.fragmenter.immediate.next = self.desc.immediate.val();
+        self.fragmenter.sequenced.next = self.fetch.sequenced.val();
+        self.fragmenter.reception.next = self.port.reception.val();
+        self.fetch.refusal.next = self.fragmenter.refusal.val();
+        self.fetch.last.next = self.fragmenter.last.val();
         self.answer.got.next = self.fetch.got.val();
         self.answer.ctx_address.next = self.vi.ctx_answer_address.val();
         self.answer.ctx_handle.next = self.vi.ctx_answer_handle.val();
@@ -303,7 +303,7 @@ impl Logic for Send {
         self.answer.domain.next = self.port.domain.val();
         self.fetch.answered.next = self.answer.answered.val();
         self.fetch.granted.next = self.answer.granted.val();
-        self.fetch.empty.next = (self.cut.length.val() == 0) | self.is_read.val();
+        self.fetch.empty.next = (self.fragmenter.length.val() == 0) | self.is_read.val();
         if self.fetch.is_answer.val() {
             self.fetch.empty.next = self.answer.length.val() == 0;
         }
@@ -316,18 +316,18 @@ impl Logic for Send {
         } else if self.fetch.is_request.val() {
             self.frame_length.next = self.rdma_bytes.val();
         } else if self.fetch.is_data.val() {
-            self.frame_length.next = self.cut.length.val();
+            self.frame_length.next = self.fragmenter.length.val();
             if self.is_write.val() {
-                self.frame_length.next = self.cut.length.val() + self.rdma_bytes.val();
+                self.frame_length.next = self.fragmenter.length.val() + self.rdma_bytes.val();
             }
-            self.frame_flags.next = self.cut.flags.val();
-            self.frame_word.next = self.cut.word.val();
+            self.frame_flags.next = self.fragmenter.flags.val();
+            self.frame_word.next = self.fragmenter.word.val();
         } else if self.fetch.kind.val() == self.kind_refuse.val() {
             self.frame_word.next = bit_cast::<32, 8>(self.port.refuse_reason.val());
         }
         self.gather.start.next = self.fetch.gather_start.val();
         self.gather.skip.next = self.port.progress.val();
-        self.gather.length.next = self.cut.length.val();
+        self.gather.length.next = self.fragmenter.length.val();
         self.gather.go.next = self.fetch.gather_go.val();
         self.gather.cancel.next = self.fetch.gather_cancel.val();
         self.gather.segment_bus.next = self.desc.segment_bus.val();
@@ -364,7 +364,7 @@ impl Logic for Send {
             self.commit.fragment.next = 0.into();
         }
         self.commit.last.next =
-            self.cut.last.val() & self.fetch.is_data.val() & (!self.fetch.is_request.val());
+            self.fragmenter.last.val() & self.fetch.is_data.val() & (!self.fetch.is_request.val());
         self.commit.reception.next = self.port.reception.val();
         self.commit.unreliable.next = self.port.unreliable.val();
         self.commit.bus.next = self.desc.bus.val();
@@ -372,9 +372,9 @@ impl Logic for Send {
         self.fetch.commit_idle.next = self.commit.idle.val() & (!self.push.owns.val());
         self.fetch.failing.next = self.commit.failing.val();
         self.fetch.failing_vi.next = self.commit.frame_vi.val();
-        self.fetch.rescue.next = self.commit.rescue.val();
-        self.fetch.rescue_partial.next = self.commit.partial.val();
-        self.commit.rescue_idle.next = self.fetch.rescue_idle.val();
+        self.fetch.abort.next = self.commit.abort.val();
+        self.fetch.abort_partial.next = self.commit.partial.val();
+        self.commit.abort_idle.next = self.fetch.abort_idle.val();
         self.port.commit_valid.next = self.commit.call_valid.val();
         self.port.commit_go.next = self.commit.call_go.val();
         self.port.commit_vi.next = self.commit.frame_vi.val();
@@ -406,7 +406,7 @@ impl Logic for Send {
         self.retire.unreliable.next = self.port.unreliable.val();
         self.retire.answer.next = self.fetch.is_answer.val();
         // The three never retire in the same cycle: the first stage ends a descriptor only while
-        // the middle one is empty, and a push has the pool only while both are (`turns`).
+        // the middle one is empty, and a push has the pool only while both are (`pool_arbiter`).
         if self.push.owns.val() {
             self.retire.vi.next = self.push.call_vi.val();
             self.retire.bus.next = self.push.retire_bus.val();
@@ -468,40 +468,40 @@ impl Logic for Send {
         self.port.holding.next = self.fetch.holding.val();
         self.push.call_done.next = self.port.push_done.val();
         self.push.retire_idle.next = self.retire.idle.val();
-        self.turns.fetch_asks.next = self.fetch.ask_valid.val();
-        self.turns.fetch_engaged.next = self.fetch.engaged.val();
-        self.turns.fetch_idle.next = self.fetch.idle.val();
-        self.turns.message_valid.next = self.outlet.message_valid.val();
-        self.turns.message_busy.next = self.outlet.message_busy.val();
-        self.turns.commit_idle.next = self.commit.idle.val();
-        self.turns.retire_error.next = self.retire.error.val();
-        self.turns.push_wants.next = self.push.wants.val();
-        self.turns.push_owns.next = self.push.owns.val();
-        self.turns.ask_done.next = self.outlet.ask_done.val();
-        self.push.turn.next = self.turns.turn.val();
-        self.push.chain.next = self.turns.chain.val();
+        self.pool_arbiter.fetch_asks.next = self.fetch.ask_valid.val();
+        self.pool_arbiter.fetch_engaged.next = self.fetch.engaged.val();
+        self.pool_arbiter.fetch_idle.next = self.fetch.idle.val();
+        self.pool_arbiter.message_valid.next = self.outlet.message_valid.val();
+        self.pool_arbiter.message_busy.next = self.outlet.message_busy.val();
+        self.pool_arbiter.commit_idle.next = self.commit.idle.val();
+        self.pool_arbiter.retire_error.next = self.retire.error.val();
+        self.pool_arbiter.push_wants.next = self.push.wants.val();
+        self.pool_arbiter.push_owns.next = self.push.owns.val();
+        self.pool_arbiter.ask_done.next = self.outlet.ask_done.val();
+        self.push.send_slot.next = self.pool_arbiter.send_slot.val();
+        self.push.chain.next = self.pool_arbiter.chain.val();
 
         // The pool.
-        self.outlet.ask_valid.next = self.turns.asks.val() | self.push.ask_valid.val();
+        self.outlet.ask_valid.next = self.pool_arbiter.asks.val() | self.push.ask_valid.val();
         self.outlet.ask_data.next = self.fetch.is_data.val() | self.fetch.is_answer.val();
         self.outlet.ask_sequenced.next = self.fetch.sequenced.val();
         self.outlet.ask_peer.next = self.port.peer.val();
         self.outlet.ask_length.next = self.frame_length.val();
         self.outlet.ask_probe.next = self.fetch.probes.val();
-        self.refusals.answered.next =
-            self.outlet.ask_done.val() & self.turns.asked.val() & self.fetch.is_data.val();
-        self.refusals.good.next = self.outlet.ask_ok.val() & (!self.outlet.ask_down.val());
-        self.refusals.peer.next = self.port.peer.val();
-        self.refusals.asked_sequenced.next = self.fetch.sequenced.val();
-        self.refusals.asked_length.next = self.frame_length.val();
-        self.fetch.any_refused.next = self.refusals.any.val();
-        self.fetch.refused.next = self.refusals.noted.val();
+        self.no_credit.answered.next =
+            self.outlet.ask_done.val() & self.pool_arbiter.asked.val() & self.fetch.is_data.val();
+        self.no_credit.good.next = self.outlet.ask_ok.val() & (!self.outlet.ask_down.val());
+        self.no_credit.peer.next = self.port.peer.val();
+        self.no_credit.asked_sequenced.next = self.fetch.sequenced.val();
+        self.no_credit.asked_length.next = self.frame_length.val();
+        self.fetch.any_refused.next = self.no_credit.any.val();
+        self.fetch.refused.next = self.no_credit.noted.val();
         if self.fetch.probes.val() {
-            self.outlet.ask_sequenced.next = self.refusals.sequenced.val();
-            self.outlet.ask_length.next = self.refusals.length.val();
+            self.outlet.ask_sequenced.next = self.no_credit.sequenced.val();
+            self.outlet.ask_length.next = self.no_credit.length.val();
             // What was asked for stays.
-            self.refusals.asked_sequenced.next = self.refusals.sequenced.val();
-            self.refusals.asked_length.next = self.refusals.length.val();
+            self.no_credit.asked_sequenced.next = self.no_credit.sequenced.val();
+            self.no_credit.asked_length.next = self.no_credit.length.val();
         }
         if self.push.owns.val() {
             self.outlet.ask_probe.next = false;
@@ -515,7 +515,7 @@ impl Logic for Send {
         self.push.ask_down.next = self.outlet.ask_down.val();
         self.push.beat_ready.next = self.outlet.beat_ready.val();
         self.push.commit_done.next = self.outlet.commit_done.val();
-        self.fetch.ask_done.next = self.outlet.ask_done.val() & self.turns.asked.val();
+        self.fetch.ask_done.next = self.outlet.ask_done.val() & self.pool_arbiter.asked.val();
         self.fetch.ask_ok.next = self.outlet.ask_ok.val();
         self.fetch.ask_down.next = self.outlet.ask_down.val();
         self.outlet.beat_valid.next = self.commit.beat_valid.val() | self.push.beat_valid.val();

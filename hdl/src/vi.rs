@@ -4,9 +4,9 @@
 //! post --> Doorbells --.                       .--> Lifecycle (state, owed, stop, configuration)
 //! send ----------------+                       +--> SendSide, RecvSide: WorkQueue, progress, Unannounced
 //! recv ----------------+--> Pipeline --stage 2-+--> ReadyRing, Acked ---> work_vi, acked_vi (to send)
-//! admin --> Commands --+ slow                  '--> Notices ---> Announcer ---> events
+//! admin --> Commands --+ slow                  '--> Notices ---> CompletionWriter ---> events
 //! kill --> Kills ------+ slow
-//! Announcer, ReadyRing-' slow
+//! CompletionWriter, ReadyRing-' slow
 //! ```
 //! Every operation reads all of a VI's state, one cycle later registers it, and in the cycle after
 //! that (`at_*`) does its work: results, `done`, write-back. This kernel decodes the operation and
@@ -14,9 +14,9 @@
 //! Arguments of calls are stable until `done`; those of the receive engine come from registers.
 
 mod acked;
-mod announce;
 mod answer;
 mod command;
+mod completion_writer;
 mod doorbell;
 mod kill;
 mod lifecycle;
@@ -35,8 +35,8 @@ use crate::ifs::{
 };
 use crate::leaf::Number;
 use acked::Acked;
-use announce::Announcer;
 use command::Commands;
+use completion_writer::CompletionWriter;
 use doorbell::Doorbells;
 use kill::Kills;
 use lifecycle::Lifecycle;
@@ -97,7 +97,7 @@ pub struct Vi {
     recv_call: RecvCall,
     recv_side: RecvSide,
     notices: Notices,
-    announcer: Announcer,
+    writer: CompletionWriter,
     ring: ReadyRing,
     acked: Acked,
     counts_out: DFF<Bits<64>>,
@@ -137,7 +137,7 @@ impl Logic for Vi {
         dff_setup!(self, clock, counts_out, quiet, unscheduled);
         clock!(
             self, clock, pipeline, doorbells, commands, kills, lifecycle, send_side, recv_call,
-            recv_side, notices, announcer, ring, acked
+            recv_side, notices, writer, ring, acked
         );
         PostServer::link(&mut self.post, &mut self.doorbells.post);
         ViSendServer::link(&mut self.send, &mut self.send_side.port);
@@ -148,14 +148,14 @@ impl Logic for Vi {
         ViAdminServer::link(&mut self.admin, &mut self.commands.admin);
         AskerClient::join(&mut self.recv_side.asker, &mut self.send_side.asker);
         KillServer::link(&mut self.kill, &mut self.kills.port);
-        EventClient::link(&mut self.events, &mut self.announcer.events);
-        DrainServer::link(&mut self.drain, &mut self.announcer.drain);
+        EventClient::link(&mut self.events, &mut self.writer.events);
+        DrainServer::link(&mut self.drain, &mut self.writer.drain);
         self.pipeline.reset.next = self.reset.val();
         self.doorbells.reset.next = self.reset.val();
         self.commands.reset.next = self.reset.val();
         self.kills.reset.next = self.reset.val();
         self.lifecycle.reset.next = self.reset.val();
-        self.announcer.reset.next = self.reset.val();
+        self.writer.reset.next = self.reset.val();
         self.ring.reset.next = self.reset.val();
         self.acked.reset.next = self.reset.val();
         self.ready.next = self.lifecycle.ready.val();
@@ -169,10 +169,9 @@ impl Logic for Vi {
 
         // Requests.
         self.pipeline.request.next = bit_cast::<5, 1>(self.doorbells.request.val().into())
-            | (bit_cast::<5, 1>((self.send.valid.val() & self.announcer.room.val()).into()) << 1)
-            | (bit_cast::<5, 1>((self.recv.valid.val() & self.announcer.room.val()).into()) << 2)
-            | (bit_cast::<5, 1>((self.complete.valid.val() & self.announcer.room.val()).into())
-                << 3)
+            | (bit_cast::<5, 1>((self.send.valid.val() & self.writer.room.val()).into()) << 1)
+            | (bit_cast::<5, 1>((self.recv.valid.val() & self.writer.room.val()).into()) << 2)
+            | (bit_cast::<5, 1>((self.complete.valid.val() & self.writer.room.val()).into()) << 3)
             | (bit_cast::<5, 1>(self.look.valid.val().into()) << 4);
         self.pipeline.post_vi.next = self.doorbells.vi.val();
         self.pipeline.send_vi.next = self.send.vi.val().get_bits::<10>(0);
@@ -181,24 +180,24 @@ impl Logic for Vi {
         self.pipeline.look_vi.next = self.look.vi.val();
         self.pipeline.slow_request.next = bit_cast::<4, 1>(self.commands.request.val().into())
             | (bit_cast::<4, 1>(self.kills.request.val().into()) << 1)
-            | (bit_cast::<4, 1>(self.announcer.request.val().into()) << 2)
+            | (bit_cast::<4, 1>(self.writer.request.val().into()) << 2)
             | (bit_cast::<4, 1>(self.ring.request.val().into()) << 3);
         self.pipeline.admin_vi.next = self.commands.vi.val();
         self.pipeline.kill_vi.next = self.kills.vi.val();
-        self.pipeline.announce_vi.next = self.announcer.request_vi.val();
-        self.pipeline.announce_op.next = self.announcer.op.val();
+        self.pipeline.report_vi.next = self.writer.request_vi.val();
+        self.pipeline.report_op.next = self.writer.op.val();
         self.pipeline.ring_vi.next = self.ring.head.val();
         self.commands.loaded.next = self.pipeline.loaded.val().get_bit(0);
         self.kills.loaded.next = self.pipeline.loaded.val().get_bit(1);
-        self.announcer.loaded.next = self.pipeline.loaded.val().get_bit(2);
+        self.writer.loaded.next = self.pipeline.loaded.val().get_bit(2);
         self.ring.started.next = self.pipeline.loaded.val().get_bit(3);
-        self.commands.waiting.next = self.announcer.waiting.val();
-        self.commands.served.next = self.announcer.served.val();
-        self.commands.announcing.next = self.announcer.active.val();
-        self.commands.announcing_vi.next = self.announcer.vi.val();
-        self.kills.room.next = self.announcer.room.val();
-        self.kills.waiting.next = self.announcer.waiting.val();
-        self.kills.served.next = self.announcer.served.val();
+        self.commands.waiting.next = self.writer.waiting.val();
+        self.commands.served.next = self.writer.served.val();
+        self.commands.announcing.next = self.writer.active.val();
+        self.commands.announcing_vi.next = self.writer.vi.val();
+        self.kills.room.next = self.writer.room.val();
+        self.kills.waiting.next = self.writer.waiting.val();
+        self.kills.served.next = self.writer.served.val();
 
         // Stage 2: who, and which VI in which state.
         self.doorbells.at.next = self.pipeline.at.val().get_bit(0);
@@ -212,7 +211,7 @@ impl Logic for Vi {
         self.recv_side.at_look.next = self.pipeline.at.val().get_bit(4);
         self.commands.at.next = self.pipeline.at.val().get_bit(5);
         self.kills.at.next = self.pipeline.at.val().get_bit(6);
-        self.announcer.at.next = self.pipeline.at.val().get_bit(7);
+        self.writer.at.next = self.pipeline.at.val().get_bit(7);
         self.ring.finished.next = self.pipeline.at.val().get_bit(8);
         self.known.next = (self.doorbells.known.val() | (!self.pipeline.at.val().get_bit(0)))
             & (!self.recv_side.unknown.val());
@@ -225,7 +224,7 @@ impl Logic for Vi {
         self.quiet.d.next = self.quiet_now.val();
         self.unscheduled.d.next = self.quiet_now.val() & (!self.lifecycle.coming_scheduled.val());
         self.commands.state.next = self.lifecycle.state.val();
-        self.commands.owing.next = self.lifecycle.owed.val().any();
+        self.commands.needs_control.next = self.lifecycle.control_pending.val().any();
         self.commands.stop_reason.next = self.lifecycle.stop_info.val().get_bits::<8>(8);
         self.commands.sending.next = self.send_side.busy.val();
         self.commands.receiving.next = self.recv_side.in_progress.val();
@@ -260,7 +259,7 @@ impl Logic for Vi {
         self.refuse.next = self.stop.val()
             & (self.send_side.refuses.val() | self.recv_side.refuses.val())
             & (!self.lifecycle.config_word.val().get_bit(6));
-        self.kind.next = self.one_kind.val() << self.announcer.kind.val();
+        self.kind.next = self.one_kind.val() << self.writer.kind.val();
         self.take.next = 0.into();
         self.back.next = 0.into();
         if self.pipeline.at.val().get_bit(7) & (!self.pipeline.op.val().any()) {
@@ -281,7 +280,7 @@ impl Logic for Vi {
         self.lifecycle.new_connection.next = self.commands.new_connection.val();
         self.lifecycle.stop.next = self.stop.val();
         self.lifecycle.refuse.next = self.refuse.val();
-        self.lifecycle.owe_ack.next = self.recv_side.owes_ack.val();
+        self.lifecycle.need_ack.next = self.recv_side.needs_ack.val();
         self.lifecycle.sent.next = self.send_side.sent.val();
         self.lifecycle.error_take.next = self.take.val().get_bit(2);
         self.lifecycle.error_back.next = self.back.val().get_bit(2);
@@ -301,7 +300,7 @@ impl Logic for Vi {
         self.send_side.coming_vi.next = self.pipeline.coming_vi.val();
         self.send_side.write_address.next = self.pipeline.vi.val();
         self.send_side.state.next = self.lifecycle.state.val();
-        self.send_side.owed.next = self.lifecycle.owed.val();
+        self.send_side.control_pending.next = self.lifecycle.control_pending.val();
         self.send_side.config_word.next = self.lifecycle.config_word.val();
         self.send_side.connection_word.next = self.lifecycle.connection_word.val();
         self.send_side.refuse_reason.next = self.lifecycle.stop_info.val().get_bits::<8>(0);
@@ -317,7 +316,7 @@ impl Logic for Vi {
         self.send_side.forget_answer.next = self.stop.val() | self.restart.val();
         self.send_side.take.next = self.take.val().get_bit(0);
         self.send_side.back.next = self.back.val().get_bit(0);
-        self.send_side.amount.next = self.announcer.amount.val();
+        self.send_side.amount.next = self.writer.amount.val();
         self.recv_side.read_address.next = self.pipeline.read_address.val();
         self.recv_side.write_address.next = self.pipeline.vi.val();
         self.recv_side.state.next = self.lifecycle.state.val();
@@ -329,7 +328,7 @@ impl Logic for Vi {
         self.recv_side.token.next = self.doorbells.token.val();
         self.recv_side.take.next = self.take.val().get_bit(1);
         self.recv_side.back.next = self.back.val().get_bit(1);
-        self.recv_side.amount.next = self.announcer.amount.val();
+        self.recv_side.amount.next = self.writer.amount.val();
 
         // Announcements.
         self.notices.error_queue.next = self.error_queue.val();
@@ -344,25 +343,25 @@ impl Logic for Vi {
         self.notices.stop_info.next = self.lifecycle.stop_info.val();
         self.notices.kind.next = self.kind.val();
         self.notices.drain_queue.next = self.drain.queue.val();
-        self.notices.rescanning.next = self.announcer.rescanning.val();
-        self.announcer.some.next = self.notices.some.val();
-        self.announcer.queue.next = self.notices.queue.val();
-        self.announcer.word1.next = self.notices.word1.val();
-        self.announcer.word2.next = self.notices.word2.val();
-        self.announcer.deferred.next = self.notices.deferred.val();
-        self.announcer.rescan.next = self.notices.rescan.val();
-        self.announcer.push.next = bit_cast::<3, 1>(self.send_side.announce.val().into())
-            | (bit_cast::<3, 1>(self.recv_side.announce.val().into()) << 1)
+        self.notices.rescanning.next = self.writer.rescanning.val();
+        self.writer.some.next = self.notices.some.val();
+        self.writer.queue.next = self.notices.queue.val();
+        self.writer.word1.next = self.notices.word1.val();
+        self.writer.word2.next = self.notices.word2.val();
+        self.writer.deferred.next = self.notices.deferred.val();
+        self.writer.rescan.next = self.notices.rescan.val();
+        self.writer.push.next = bit_cast::<3, 1>(self.send_side.report.val().into())
+            | (bit_cast::<3, 1>(self.recv_side.report.val().into()) << 1)
             | (bit_cast::<3, 1>(self.stop.val().into()) << 2);
-        self.announcer.push_vi.next = self.pipeline.vi.val();
-        self.announcer.at_op.next = self.pipeline.op.val();
-        self.announcer.at_vi.next = self.pipeline.vi.val();
+        self.writer.push_vi.next = self.pipeline.vi.val();
+        self.writer.at_op.next = self.pipeline.op.val();
+        self.writer.at_vi.next = self.pipeline.vi.val();
 
         // Ready ring.
-        self.has_work.next = self.lifecycle.owing_after.val()
+        self.has_work.next = self.lifecycle.needs_control_after.val()
             | (self.lifecycle.connected_after.val() & self.send_side.can_send.val());
         // A post comes late, and changes nothing but that something is posted.
-        self.post_works.next = self.lifecycle.owed.val().any()
+        self.post_works.next = self.lifecycle.control_pending.val().any()
             | (self.is_connected.val() & self.send_side.may_send.val());
         self.look_again.next = self.commands.connect.val()
             | self.commands.disconnect.val()
@@ -398,7 +397,7 @@ impl Logic for Vi {
             | (bit_cast::<64, 1>(self.stop.val().into()) << 19)
             | (bit_cast::<64, 1>(self.refuse.val().into()) << 20)
             | (bit_cast::<64, 1>(self.unmatched.val().into()) << 21)
-            | (bit_cast::<64, 1>(self.announcer.put_off.val().into()) << 25)
+            | (bit_cast::<64, 1>(self.writer.put_off.val().into()) << 25)
             | (bit_cast::<64, 1>(self.send_side.completes.val().into()) << 27)
             | (bit_cast::<64, 1>(self.recv_side.completes.val().into()) << 28)
             | (bit_cast::<64, 1>(self.push_inline.val().into()) << 38)

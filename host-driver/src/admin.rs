@@ -83,11 +83,11 @@ const fn high(value: u64) -> u32 {
 
 impl Admin {
     /// Gives the device a ring. It must be reset, ready and not yet enabled. A command that is not
-    /// done after `command_ns` costs the card.
+    /// done after `bound_ns` costs the card.
     ///
     /// # Errors
     /// If there is no memory for the ring.
-    pub fn new(bus: Arc<dyn Bus>, presence: Arc<Presence>, command_ns: u64) -> Result<Self> {
+    pub fn new(bus: Arc<dyn Bus>, presence: Arc<Presence>, bound_ns: u64) -> Result<Self> {
         let memory = DmaMemory::new((4 * ENTRY_DWORDS) << LOG2)?;
         let bus_address = bus.map(&memory)?;
         let write = |offset: u32, value| bus.write32(REGISTER_BAR, offset.into(), value);
@@ -95,7 +95,6 @@ impl Admin {
         write(csr::ADMIN_BASE_HI::OFFSET, high(bus_address));
         let size = csr::ADMIN_SIZE::RESET.with(csr::ADMIN_SIZE::LOG2, LOG2);
         write(csr::ADMIN_SIZE::OFFSET, size.0);
-        let bound_ns = command_ns.saturating_mul(bus.slowdown());
         Ok(Self { bus, presence, memory, bus_address, bound_ns, tail: Mutex::new(0) })
     }
 
@@ -107,7 +106,7 @@ impl Admin {
     /// Issues a command and waits for its result.
     ///
     /// # Errors
-    /// [`Error::Command`] with the device's status; [`Error::Absent`] if the card is gone;
+    /// [`Error::Command`] with the device's status; [`Error::Absent`] if it does not answer;
     /// [`Error::TimedOut`], after which the device was reset, and [`Error::Failed`] for good.
     pub fn execute(&self, opcode: Opcode, index: u32, body: &[u32]) -> Result<u32> {
         let command = name(opcode);
@@ -150,7 +149,7 @@ impl Admin {
         }
     }
 
-    /// The same for a command that takes something back: a card that is gone, or was reset because it
+    /// The same for a command that takes something back: an absent card, or was reset because it
     /// did not carry it out, has nothing any more.
     fn take_back(&self, opcode: Opcode, index: u32) -> Result<()> {
         match self.execute(opcode, index, &[]) {

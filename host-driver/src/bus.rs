@@ -11,9 +11,9 @@ use nic_regs::csr::{COUNTER_OFFSET, REGS};
 
 use crate::dma::DmaMemory;
 use crate::error::Result;
-use crate::sync::Signal;
 
 pub use port::Wait;
+use port::sync::Signal;
 
 /// BAR of the registers, see `nic_regs::csr`.
 pub const REGISTER_BAR: u8 = 0;
@@ -80,21 +80,6 @@ pub trait Irq {
     }
 }
 
-/// The place of a library's own thread on a bus; made by the thread that starts it.
-pub trait ThreadSeat: Send {
-    /// Runs the thread's program. The bus may be used only in here.
-    fn run(self: Box<Self>, program: &mut dyn FnMut());
-}
-
-/// A place on a bus that lets all threads run at any time.
-struct FreeSeat;
-
-impl ThreadSeat for FreeSeat {
-    fn run(self: Box<Self>, program: &mut dyn FnMut()) {
-        program();
-    }
-}
-
 /// A device as its driver sees it.
 pub trait Bus: Bar + Dma + Irq + Send + Sync {
     /// A polling loop calls this on each empty turn: a spin hint, or simulated time passes.
@@ -106,15 +91,12 @@ pub trait Bus: Bar + Dma + Irq + Send + Sync {
         let _ = wait;
         signal.wait(seen, bound_ns);
     }
-    /// A place for a thread that the library is about to start.
-    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
-        let _ = name;
-        Box::new(FreeSeat)
-    }
-    /// How many times longer than a real device this one may take, in time of [`Bus::now_ns`]: what
-    /// bounds of the driver's own waits are multiplied by.
-    fn slowdown(&self) -> u64 {
-        1
+    /// Starts a thread of the library, which uses the bus only while `program` runs.
+    ///
+    /// # Errors
+    /// The operating system has no thread to give.
+    fn spawn(&self, name: &str, program: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
+        std::thread::Builder::new().name(name.to_owned()).spawn(program).map(drop)
     }
     /// Which device this is, for errors: 'of node 0'.
     fn name(&self) -> String;

@@ -14,7 +14,7 @@
 //! The third message is needed because the acceptor's data would find the requester's VI not yet
 //! connected; the fourth because the acceptor may have given up meanwhile (it answers Cancel then), and
 //! a requester that believes in a connection would wait on it for ever. If the requester gives up as
-//! late as that, the acceptor's VI is connected and hears of it as of any disconnection.
+//! late as that, the acceptor's VI is connected and learns of it as of any disconnection.
 //!
 //! Messages may be lost (a full queue refuses them), so each side repeats until it is answered, and
 //! the acceptor answers repeats for a while after it has finished (`LINGER_NS`).
@@ -22,7 +22,7 @@
 //! Two peers that name each other are the same exchange: the addresses say which of them requests
 //! ([`is_requester`]), whatever the order in which their programs ask, so requests never cross on the
 //! wire. The other one waits, and accepts by itself. Its side keeps a request for as long as it is
-//! repeated, so nobody is told 'no match'; VIs that are not alike are told so on both sides.
+//! repeated, so nobody is notified 'no match'; VIs that are not alike are notified on both sides.
 
 mod message;
 mod peers;
@@ -133,7 +133,7 @@ struct Arrived {
     state: InState,
     retry: Retry,
     until: u64,
-    /// Established, and the acceptor has not heard of it.
+    /// Established, and the acceptor has not learned of it.
     untold: bool,
 }
 
@@ -165,8 +165,8 @@ impl Listener {
 /// The connection manager of a NIC.
 #[derive(Debug)]
 pub struct Connections {
-    /// What bounds are multiplied by, see [`crate::bus::Bus::slowdown`].
-    slowdown: u64,
+    /// The factor of bounds, see [`crate::nic::NicConfig::time_scale`].
+    time_scale: u64,
     next_exchange: u32,
     next_connection: u16,
     next_listener: u32,
@@ -184,7 +184,7 @@ impl Connections {
     pub fn new(seed: u64) -> Self {
         let mut random = Epochs::new(seed);
         Self {
-            slowdown: 1,
+            time_scale: 1,
             next_exchange: random.next_u32(),
             next_connection: (random.next_u32() & 0xffff) as u16,
             next_listener: 0,
@@ -199,8 +199,8 @@ impl Connections {
 
     /// The same with longer bounds, for a device that is so many times slower than a real one.
     #[must_use]
-    pub fn slowed(self, slowdown: u64) -> Self {
-        Self { slowdown, ..self }
+    pub fn with_time_scale(self, time_scale: u64) -> Self {
+        Self { time_scale, ..self }
     }
 
     /// What was seen so far.
@@ -211,12 +211,12 @@ impl Connections {
 
     /// When an exchange that ends now is forgotten.
     const fn forgotten_at(&self, now: u64) -> u64 {
-        now + LINGER_NS * self.slowdown
+        now + LINGER_NS * self.time_scale
     }
 
     /// When a request that nobody waits for is given up.
     const fn held_until(&self, now: u64, peer: bool) -> u64 {
-        now + if peer { peers::HELD_NS } else { GRACE_NS } * self.slowdown
+        now + if peer { peers::HELD_NS } else { GRACE_NS } * self.time_scale
     }
 
     // --- frames ---
@@ -492,7 +492,7 @@ impl Connections {
     }
 
     /// How a request is getting on. `Accepted` means that the VI is to be connected now, then
-    /// [`Self::confirm`]. What has ended is told once.
+    /// [`Self::confirm`]. What has ended is reported once.
     pub fn connect_state(&mut self, exchange: u32) -> ConnectState {
         let Some(outgoing) = self.outgoing.get(&exchange) else {
             return ConnectState::Ended(Progress::Cancelled);
@@ -515,7 +515,7 @@ impl Connections {
         ConnectState::Ended(ended)
     }
 
-    /// The requester's VI is connected, and the acceptor is told; the exchange goes on
+    /// The requester's VI is connected, and the acceptor is notified; the exchange goes on
     /// ([`Self::connect_state`]). False if it is over: the VI then waits for nobody.
     pub fn confirm(&mut self, now: u64, exchange: u32) -> bool {
         let Some(outgoing) = self.outgoing.get_mut(&exchange) else { return false };
@@ -530,7 +530,7 @@ impl Connections {
         true
     }
 
-    /// Gives a request up, and tells the other side.
+    /// Gives a request up, and notifies the other side.
     pub fn connect_cancel(&mut self, exchange: u32) {
         if let Some(outgoing) = self.outgoing.remove(&exchange) {
             self.send(outgoing.node, exchange, &Body::Cancel);
@@ -580,7 +580,7 @@ impl Connections {
         }
     }
 
-    /// The acceptor's VI is connected: tells the requester.
+    /// The acceptor's VI is connected: notifies the requester.
     ///
     /// # Errors
     /// [`port::Error::NoSuch`] if the request does not stand any more.
@@ -592,12 +592,12 @@ impl Connections {
         let attributes = RemoteAttributes { connection: arrived.attributes.connection, ..local };
         arrived.state = InState::Accepting(attributes);
         arrived.retry = Retry::start(now);
-        arrived.until = now + ACCEPT_NS * self.slowdown;
+        arrived.until = now + ACCEPT_NS * self.time_scale;
         self.send(key.0, key.1, &Body::Accept { attributes });
         Ok(())
     }
 
-    /// How an acceptance is getting on. That it is established is not forgotten before it was told.
+    /// How an acceptance is getting on. That it is established is not forgotten before it was reported.
     pub fn accept_state(&mut self, key: (u8, u32)) -> Progress {
         let Some(arrived) = self.incoming.get_mut(&key) else { return Progress::Cancelled };
         match arrived.state {

@@ -52,7 +52,7 @@ pub enum Error {
     InUse {
         /// Its socket.
         path: PathBuf,
-        /// Number of the process that has it, if the simulator tells.
+        /// Number of the process that has it, if the simulator knows.
         by: Option<u32>,
     },
     /// A simulator refused something.
@@ -166,7 +166,7 @@ impl From<Error> for port::Error {
     }
 }
 
-/// Says which process has a device: its number and, if the system tells, its name.
+/// Says which process has a device: its number and, if the system knows it, its name.
 fn holder(process: Option<u32>) -> String {
     let Some(process) = process else { return String::new() };
     let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();

@@ -31,7 +31,7 @@ pub struct EventRing {
     doorbell: DoorbellPage,
     /// Entries consumed since creation, modulo 2^32.
     consumer: AtomicU32,
-    /// The device is not told of it.
+    /// The device is not notified.
     retired: AtomicBool,
     presence: Arc<Presence>,
 }
@@ -44,8 +44,8 @@ impl EventRing {
         entry << log2
     }
 
-    /// The reader of ring `index`, whose memory is zero and whose creation the device has been
-    /// told.
+    /// The reader of ring `index`, whose memory is zero and that the device has been
+    /// given.
     #[must_use]
     pub fn new(
         index: u16,
@@ -122,15 +122,15 @@ impl EventRing {
         }
     }
 
-    /// While it is retired, the device is told nothing of it: another ring gets its number, and
+    /// While it is retired, the device is not notified of it: another ring gets its number, and
     /// would take an index of this one for its own.
     pub fn retire(&self, retired: bool) {
         self.retired.store(retired, Ordering::Release);
     }
 
-    /// Tells the device what was consumed. With `arm` it interrupts at the next record, and at once
+    /// Reports to the device what was consumed. With `arm` it interrupts at the next record, and at once
     /// if one is there already, so no wake-up is lost between looking and arming. A card that is lost
-    /// is told nothing: it may be another driver's by now.
+    /// is not notified: it may be another driver's by now.
     pub fn publish(&self, arm: bool) {
         if self.retired.load(Ordering::Acquire) || self.presence.is_lost() {
             return;

@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::nic::Nic;
 use crate::sync::{lock, lock_relaxed};
 
-/// Bound of 'busy' answers: control frames that are still owed leave within a retransmission or
+/// Bound of 'busy' answers: control frames that are still pending leave within a retransmission or
 /// two.
 const BUSY_BOUND_NS: u64 = 20_000_000;
 
@@ -40,8 +40,8 @@ pub struct HardwarePort {
     domain: u8,
     doorbell: DoorbellPage,
     attributes: PortAttributes,
-    /// Rings of the completion queues, at their bus addresses: the device writes them until it was
-    /// told not to, whoever has let go of the queue.
+    /// Rings of the completion queues, at their bus addresses: the device writes them until the
+    /// queue is destroyed there, whoever has let go of the queue.
     rings: Mutex<BTreeMap<u16, (u64, DmaMemory)>>,
     /// Held while a VI or a completion queue is created, changed or destroyed, so that a number is
     /// free again exactly when the device has no object under it. May be held across `relax`.
@@ -98,7 +98,7 @@ impl HardwarePort {
 
     /// Repeats a command while the device answers 'busy'.
     fn retry(&self, what: &'static str, vi: u16, command: impl Fn() -> Result<()>) -> Result<()> {
-        let end = self.nic.bus.now_ns() + BUSY_BOUND_NS * self.nic.bus.slowdown();
+        let end = self.nic.bus.now_ns() + BUSY_BOUND_NS * self.nic.time_scale;
         loop {
             match command() {
                 Err(error) if error.is_busy() && self.nic.bus.now_ns() < end => {
@@ -119,7 +119,7 @@ impl HardwarePort {
         self.nic.presence.check(&*self.nic.bus)
     }
 
-    /// What the device is told of a VI.
+    /// What the device needs to know of a VI.
     fn vi_setup(&self, vi: ViSettings) -> Result<ViSetup> {
         for queue in [vi.send_queue, vi.recv_queue].into_iter().flatten() {
             self.nic.queues.check(queue, self.domain)?;
@@ -298,12 +298,7 @@ impl WaitOps for HardwarePort {
     }
 
     fn spawn(&self, name: &str, program: Box<dyn FnOnce() + Send>) -> port::Result<()> {
-        let seat = self.nic.bus.thread_seat(name);
-        let mut program = Some(program);
-        let run =
-            move || seat.run(&mut || program.take().into_iter().for_each(|program| program()));
-        let thread = std::thread::Builder::new().name(name.to_owned());
-        thread.spawn(run).map(drop).map_err(port::Error::device)
+        self.nic.bus.spawn(name, program).map_err(port::Error::device)
     }
 }
 

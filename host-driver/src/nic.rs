@@ -32,6 +32,8 @@ use port::PortEvent;
 const PRESENCE_NS: u64 = 10_000_000;
 /// Default of [`NicConfig::command_ns`].
 const COMMAND_NS: u64 = 100_000_000;
+/// [`NicConfig::time_scale`] of a device that a simulator computes while wall-clock time passes.
+pub const SIMULATED_TIME_SCALE: u64 = 100;
 /// How long other nodes have to answer a search: an opening channel tries again after 1 ms.
 const DISCOVERY_NS: u64 = 3_000_000;
 /// Log2 of the entries of the error ring and of the message ring.
@@ -62,14 +64,18 @@ pub struct NicConfig {
     pub requester: u16,
     /// Registers written before the device is enabled (offset, value): time-outs and the like.
     pub registers: Vec<(u32, u32)>,
-    /// Time between two looks whether the card is still there, in nanoseconds; on a simulated bus
-    /// [`Bus::slowdown`] times that. Each costs whoever polls or waits at that moment one register
+    /// Time between two looks whether the card is still there, in nanoseconds of a
+    /// board. Each costs whoever polls or waits at that moment one register
     /// read, and wakes whoever sleeps.
     pub presence_ns: u64,
-    /// Bound of an admin command, in nanoseconds; on a simulated bus [`Bus::slowdown`] times that. A
+    /// Bound of an admin command, in nanoseconds of a board. A
     /// card that takes longer is reset, and lost. The longest good one is a fence that waits for a
     /// read that is never answered (register READ_TIMEOUT, 10 ms).
     pub command_ns: u64,
+    /// How many times longer than a board this device may take: the factor of every bound of the
+    /// driver's own waits. 1 for a board; [`SIMULATED_TIME_SCALE`] where wall-clock time passes
+    /// while a simulator computes.
+    pub time_scale: u64,
 }
 
 impl NicConfig {
@@ -87,7 +93,15 @@ impl NicConfig {
             registers: Vec::new(),
             presence_ns: PRESENCE_NS,
             command_ns: COMMAND_NS,
+            time_scale: 1,
         }
+    }
+
+    /// Defaults for node `node` of a simulation of `nodes` nodes, all others as peers.
+    #[must_use]
+    pub fn simulated(node: u8, nodes: u8) -> Self {
+        let peers: Vec<u8> = (0..nodes).filter(|peer| *peer != node).collect();
+        Self { time_scale: SIMULATED_TIME_SCALE, ..Self::new(node, &peers) }
     }
 
     /// The same with a seed, for runs that can be repeated.
@@ -168,6 +182,8 @@ pub struct Nic {
     pub(crate) presence: Arc<Presence>,
     pub(crate) node: u8,
     pub(crate) capabilities: Capabilities,
+    /// See [`NicConfig::time_scale`].
+    pub(crate) time_scale: u64,
     pub(crate) regions: Regions,
     pub(crate) vis: Owned,
     pub(crate) queues: Owned,
@@ -182,8 +198,8 @@ pub struct Nic {
     deadline: AtomicU64,
     sleepers: sleep::Sleepers,
     bus_addresses: [u64; 2],
-    /// Goes last: then the device is given back.
-    tenure: Arc<()>,
+    /// Goes last: then the device is released.
+    ownership: Arc<()>,
 }
 
 impl core::fmt::Debug for Nic {
@@ -275,8 +291,8 @@ impl Nic {
         check_identity(&*bus)?;
         // After power-on the device drops writes until it is ready, so it is waited for on both
         // sides of the reset.
-        wait_ready(&*bus)?;
-        reset(&*bus)?;
+        wait_ready(&*bus, config.time_scale)?;
+        reset(&*bus, config.time_scale)?;
         let capabilities = read_capabilities(&*bus)?;
         let sizes = csr::PCIE(0)
             .with(csr::PCIE::MAX_PAYLOAD, config.max_payload.min(2).into())
@@ -288,9 +304,9 @@ impl Nic {
             write(&*bus, *offset, *value);
         }
         // A look wakes whoever sleeps, and on a slow bus what follows costs as much more.
-        let period_ns = config.presence_ns.saturating_mul(bus.slowdown());
-        let presence = Arc::new(Presence::new(bus.now_ns(), period_ns));
-        let admin = Admin::new(Arc::clone(&bus), Arc::clone(&presence), config.command_ns)?;
+        let presence = Arc::new(Presence::new(bus.now_ns(), config.presence_ns, config.time_scale));
+        let command_ns = config.command_ns.saturating_mul(config.time_scale);
+        let admin = Admin::new(Arc::clone(&bus), Arc::clone(&presence), command_ns)?;
         program_vectors(&*bus, capabilities.vectors);
         let enable = csr::CONTROL::RESET.with(csr::CONTROL::ENABLE, 1);
         write(&*bus, csr::CONTROL::OFFSET, enable.0);
@@ -305,7 +321,7 @@ impl Nic {
         admin.message_queue(CONTROL_DOMAIN, Some(message_queue))?;
 
         let seed = config.seed.unwrap_or_else(Epochs::os_seed);
-        let mut control = Control::new(seed, config, bus.slowdown());
+        let mut control = Control::new(seed, config);
         for peer in &config.peers {
             control.peers.want(&admin, *peer)?;
         }
@@ -323,20 +339,21 @@ impl Nic {
             presence,
             node: config.node,
             capabilities,
+            time_scale: config.time_scale,
             errors,
             messages,
             control: Mutex::new(control),
             deadline: AtomicU64::new(0),
             sleepers: sleep::Sleepers::default(),
             bus_addresses: [error_base, message_base],
-            tenure: Arc::default(),
+            ownership: Arc::default(),
         }))
     }
 
-    /// What is there until the device is given back, also while it is being given back.
+    /// What is there until the device is released, also while it is being released.
     #[must_use]
-    pub fn tenure(&self) -> Weak<()> {
-        Arc::downgrade(&self.tenure)
+    pub fn ownership(&self) -> Weak<()> {
+        Arc::downgrade(&self.ownership)
     }
 
     /// Own node number.

@@ -81,7 +81,7 @@ impl Peers {
         u8::try_from(share.max(FRAME_CREDITS)).map_or(self.credits, |share| share.min(self.credits))
     }
 
-    /// The state of the channel to `node`, as the last event told it.
+    /// The state of the channel to `node`, as the last event reported it.
     #[must_use]
     pub fn state(&self, node: u8) -> PeerState {
         self.peers.get(usize::from(node)).map_or(PeerState::Closed, |peer| peer.state)
@@ -117,7 +117,7 @@ impl Peers {
         peer.wanted = false;
         if peer.state != PeerState::Closed {
             match admin.peer_close(node) {
-                // It went down by itself, and the event that tells of it is on its way.
+                // It went down by itself, and the event that reports it is on its way.
                 Err(Error::Command { status: AdminStatus::BadState, .. }) => {}
                 done => done?,
             }
@@ -145,7 +145,7 @@ impl Peers {
         }
     }
 
-    /// The card is gone; the channel is not wanted any more.
+    /// The card is absent; the channel is not wanted any more.
     pub fn lost(&mut self, node: u8) {
         if let Some(peer) = self.peers.get_mut(usize::from(node)) {
             (peer.wanted, peer.state, peer.granted) = (false, PeerState::Closed, 0);
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(grants(&[3], &[3]), [64]);
         assert_eq!(grants(&[1, 3], &[1, 3]), [32, 32]);
         assert_eq!(grants(&[0, 1, 3], &[3, 0, 1]), [21, 21, 21]);
-        // Those that nobody told of get what is left, and a frame's worth in any case.
+        // Those that are not among the configured peers get what is left, and a frame's worth in any case.
         assert_eq!(grants(&[1, 3], &[1, 7, 3, 8]), [32, 21, 17, 17]);
         assert_eq!(grants(&[], &[5, 6]), [64, 17]);
         let all: Vec<u8> = (1..64).collect();

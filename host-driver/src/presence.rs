@@ -1,10 +1,10 @@
 //! Whether the card is still there, and of use.
 //!
-//! Reads of a card that fell off the bus give all ones, and writes to it lead nowhere; nothing else
-//! tells. Register ID can never be all ones, so it decides whenever another register is, and
+//! Reads of a card that fell off the bus give all ones, and writes to it lead nowhere; there is no
+//! other sign. Register ID can never be all ones, so it decides whenever another register is, and
 //! whoever waits for the card looks at it now and then.
 //!
-//! A card that does not carry out what it is told is reset, and counts as lost from then on: what it
+//! A card that does not carry out a command is reset, and counts as lost from then on: what it
 //! still holds of its programs nobody could take back.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -28,6 +28,7 @@ const FAILED: u8 = 2;
 #[derive(Debug)]
 pub struct Presence {
     period_ns: u64,
+    time_scale: u64,
     /// Time of the next look.
     next: AtomicU64,
     state: AtomicU8,
@@ -55,8 +56,8 @@ pub fn read(bus: &dyn Bus, offset: u32) -> Result<u32> {
 ///
 /// # Errors
 /// [`Error::TimedOut`]; [`Error::Absent`].
-pub(crate) fn wait_ready(bus: &dyn Bus) -> Result<()> {
-    let bound_ns = RESET_BOUND_NS.saturating_mul(bus.slowdown());
+pub(crate) fn wait_ready(bus: &dyn Bus, time_scale: u64) -> Result<()> {
+    let bound_ns = RESET_BOUND_NS.saturating_mul(time_scale);
     let end = bus.now_ns().saturating_add(bound_ns);
     loop {
         let status = csr::STATUS(read(bus, csr::STATUS::OFFSET)?);
@@ -75,18 +76,20 @@ pub(crate) fn wait_ready(bus: &dyn Bus) -> Result<()> {
 ///
 /// # Errors
 /// As [`wait_ready`].
-pub(crate) fn reset(bus: &dyn Bus) -> Result<()> {
+pub(crate) fn reset(bus: &dyn Bus, time_scale: u64) -> Result<()> {
     let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
     bus.write32(REGISTER_BAR, csr::CONTROL::OFFSET.into(), reset.0);
-    wait_ready(bus)
+    wait_ready(bus, time_scale)
 }
 
 impl Presence {
-    /// Of a card that was there at `now_ns`; it is looked at every `period_ns`.
+    /// The monitor of a card that was there at `now_ns`, and that is looked at every `period_ns`
+    /// times `time_scale` (see [`crate::nic::NicConfig::time_scale`]).
     #[must_use]
-    pub const fn new(now_ns: u64, period_ns: u64) -> Self {
+    pub const fn new(now_ns: u64, period_ns: u64, time_scale: u64) -> Self {
+        let period_ns = period_ns.saturating_mul(time_scale);
         let next = AtomicU64::new(now_ns.saturating_add(period_ns));
-        Self { period_ns, next, state: AtomicU8::new(PRESENT) }
+        Self { period_ns, time_scale, next, state: AtomicU8::new(PRESENT) }
     }
 
     /// Whether the card was found absent, or failed.
@@ -98,7 +101,7 @@ impl Presence {
     /// The card did not do what it must: it is reset, and lost from then on.
     pub(crate) fn fail(&self, bus: &dyn Bus) {
         // If not even this is done in time, what is unmapped next is out of its reach all the same.
-        let done = reset(bus);
+        let done = reset(bus, self.time_scale);
         let state = if matches!(done, Err(Error::Absent { .. })) { ABSENT } else { FAILED };
         self.state.store(state, Ordering::Release);
     }

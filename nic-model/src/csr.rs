@@ -1,78 +1,60 @@
-//! BAR0: registers, counters, the MSI-X table.
+//! BAR0: registers, counters, the MSI-X table. Registers of an engine are in the engine.
 
 use nic_regs::counter::{COUNTER_SLOTS, Counter, ErrorCode};
 use nic_regs::csr::{
-    ACK_DELAY, ADMIN_BASE_HI, ADMIN_BASE_LO, ADMIN_SIZE, ADMIN_TAIL, CAPS0, CAPS1, CAPS2, CLOCK,
-    CONTROL, COUNTER_OFFSET, ERROR_QUEUE, ID, KEEPALIVE, MODERATION, MSIX_ENTRY_BYTES,
-    MSIX_TABLE_OFFSET, NODE, PCIE, READ_TIMEOUT, REGS, REQUESTER, RETRY_LIMIT, RETRY_TIMEOUT, Reg,
-    SAMPLE, STATUS, Stamp,
+    ADMIN_SIZE, CAPS0, CAPS1, CAPS2, CLOCK, CONTROL, COUNTER_OFFSET, ERROR_QUEUE, ID,
+    MSIX_TABLE_OFFSET, NODE, PCIE, READ_TIMEOUT, REGS, REQUESTER, RETRY_LIMIT, Reg, SAMPLE, STATUS,
+    Stamp,
 };
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
-use crate::bits::{high32, low16, low32, small32};
+use crate::admin::AdminRing;
+use crate::bits::{high32, low32, small32};
+use crate::channel::Channels;
+use crate::context::Context;
 use crate::counter::Sample;
-use crate::device::HostBus;
-use crate::nic::Model;
+use crate::doorbell::Doorbells;
+use crate::vector::ENTRY_DWORDS;
+use crate::work_queue::WorkQueues;
 
 /// Bit 31 of the detail of [`ErrorCode::BadRegister`]: it was a write.
 const LOG_WRITE: u32 = 1 << 31;
-/// Dwords of an MSI-X table entry.
-pub(crate) const ENTRY_DWORDS: usize = MSIX_ENTRY_BYTES as usize / 4;
+/// Cycles that clearing the tables takes.
+const CLEAR_CYCLES: u64 = 1024;
 
-/// The registers that hold what software wrote.
+/// The engines that have registers.
+pub(crate) struct Engines<'a, 'h> {
+    pub(crate) admin: &'a mut AdminRing,
+    pub(crate) doorbells: &'a mut Doorbells,
+    pub(crate) queues: &'a mut WorkQueues,
+    pub(crate) channels: &'a mut Channels,
+    pub(crate) cx: &'a mut Context<'h>,
+}
+
+/// The registers of the device as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Csr {
-    pub(crate) control: u32,
-    admin_base_lo: u32,
-    admin_base_hi: u32,
-    pub(crate) admin_size: u32,
-    admin_tail: u32,
-    pub(crate) node: u32,
+    /// When the tables are clear; `None` before the first step after power-on.
+    ready_at: Option<u64>,
+    ready: bool,
+    control: CONTROL,
     pcie: u32,
     requester: u32,
     read_timeout: u32,
-    pub(crate) ack_delay: u32,
-    pub(crate) retry_timeout: u32,
-    pub(crate) retry_limit: u32,
-    pub(crate) keepalive: u32,
     cycles_hi: u32,
-    pub(crate) error_queue: u32,
-    pub(crate) sample: u32,
-    /// Least cycles between two interrupts of a vector.
-    pub(crate) moderation: u32,
 }
 
 impl Default for Csr {
     fn default() -> Self {
         Self {
-            control: CONTROL::RESET.0,
-            admin_base_lo: ADMIN_BASE_LO::RESET.0,
-            admin_base_hi: ADMIN_BASE_HI::RESET.0,
-            admin_size: ADMIN_SIZE::RESET.0,
-            admin_tail: ADMIN_TAIL::RESET.0,
-            node: NODE::RESET.0,
+            ready_at: None,
+            ready: false,
+            control: CONTROL::RESET,
             pcie: PCIE::RESET.0,
             requester: REQUESTER::RESET.0,
             read_timeout: READ_TIMEOUT::RESET.0,
-            ack_delay: ACK_DELAY::RESET.0,
-            retry_timeout: RETRY_TIMEOUT::RESET.0,
-            retry_limit: RETRY_LIMIT::RESET.0,
-            keepalive: KEEPALIVE::RESET.0,
             cycles_hi: 0,
-            error_queue: ERROR_QUEUE::RESET.0,
-            sample: SAMPLE::RESET.0,
-            moderation: MODERATION::RESET.0,
         }
-    }
-}
-
-impl Csr {
-    pub(crate) fn admin_tail(&self) -> u16 {
-        low16(self.admin_tail)
-    }
-
-    pub(crate) fn admin_base(&self) -> u64 {
-        (u64::from(self.admin_base_lo) | u64::from(self.admin_base_hi) << 32) & !63
     }
 }
 
@@ -116,85 +98,105 @@ fn implemented(reg: Reg) -> u32 {
     fields.iter().fold(0, |bits, &(_, hi, lo, _)| bits | (u32::MAX >> (31 - hi + lo)) << lo)
 }
 
-impl Model {
-    /// A write to BAR0.
-    pub(crate) fn csr_write(&mut self, offset: u64, data: &[u8], host: &mut dyn HostBus) {
-        if self.clearing() {
-            return;
+impl Csr {
+    /// The registers after a reset in cycle `now`.
+    pub(crate) fn after_reset(now: u64) -> Self {
+        Self { ready_at: Some(now + CLEAR_CYCLES), ..Self::default() }
+    }
+
+    /// Whether the tables are clear.
+    pub(crate) const fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Whether doorbells, incoming frames and the admin ring have an effect.
+    pub(crate) const fn is_enabled(&self) -> bool {
+        self.control.get(CONTROL::ENABLE) == 1
+    }
+
+    /// Goes on with clearing the tables.
+    pub(crate) fn step(&mut self, now: u64) {
+        self.ready = self.ready || now >= *self.ready_at.get_or_insert(now + CLEAR_CYCLES);
+    }
+
+    /// A write to BAR0. True if it asks for a reset.
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8], mut engines: Engines<'_, '_>) -> bool {
+        if !self.ready {
+            return false;
         }
         let (Some(place), Ok(bytes)) = (Place::decode(offset), <[u8; 4]>::try_from(data)) else {
-            return self.bad_register(offset, LOG_WRITE);
+            bad_register(offset, LOG_WRITE, engines.cx);
+            return false;
         };
         let value = u32::from_le_bytes(bytes);
         match place {
-            Place::Register(reg) => self.register_write(reg, value & implemented(reg), host),
+            Place::Register(reg) => {
+                return self.write_register(reg, value & implemented(reg), &mut engines);
+            }
             Place::Counter(_) => {}
-            Place::Msix(vector, dword) => self.vector_write(vector, dword, value, host),
+            Place::Msix(vector, dword) => {
+                engines.queues.events.vectors.write(vector, dword, value, engines.cx);
+            }
         }
+        false
     }
 
     /// A read of BAR0.
-    pub(crate) fn csr_read(&mut self, offset: u64, length: usize) -> u32 {
-        let place = Place::decode(offset).filter(|_| length == 4);
-        let clearing = self.clearing();
-        match place {
+    pub(crate) fn read(&mut self, offset: u64, length: usize, engines: Engines<'_, '_>) -> u32 {
+        match Place::decode(offset).filter(|_| length == 4) {
             None => {
-                if !clearing {
-                    self.bad_register(offset, 0);
+                if self.ready {
+                    bad_register(offset, 0, engines.cx);
                 }
                 0
             }
-            Some(Place::Register(reg)) if clearing && reg != Reg::CAPS3 => reset_value(reg),
-            Some(Place::Register(reg)) => self.register_read(reg),
-            Some(Place::Counter(slot)) => self.counters.slot(slot),
-            Some(Place::Msix(vector, dword)) => self.vectors.read(vector, dword),
+            Some(Place::Register(reg)) if !self.ready && reg != Reg::CAPS3 => reset_value(reg),
+            Some(Place::Register(reg)) => self.read_register(reg, &engines),
+            Some(Place::Counter(slot)) => engines.cx.monitor.counters()[slot],
+            Some(Place::Msix(vector, dword)) => engines.queues.events.vectors.read(vector, dword),
         }
     }
 
-    fn bad_register(&mut self, offset: u64, write: u32) {
-        self.count(Counter::BadRegister);
-        self.log(ErrorCode::BadRegister, 0, low32(offset) & !(LOG_WRITE | 3) | write);
-    }
-
-    fn register_read(&mut self, reg: Reg) -> u32 {
-        let csr = &self.csr;
-        let stamp = |stage: Stamp| self.sample.stamp(stage);
+    fn read_register(&mut self, reg: Reg, engines: &Engines<'_, '_>) -> u32 {
+        let Engines { admin, queues, channels, cx, .. } = engines;
+        let (channel, monitor) = (&channels.settings, &cx.monitor);
+        let stamp = |stage: Stamp| monitor.sample.stamp(stage);
         match reg {
             Reg::ID => ID::RESET.0,
             Reg::CAPS0 => CAPS0::RESET.0,
             Reg::CAPS1 => CAPS1::RESET.0,
             Reg::CAPS2 => CAPS2::RESET.0,
-            Reg::CAPS3 => self.features.caps3().0,
+            Reg::CAPS3 => queues.features.caps3().0,
             Reg::CLOCK => CLOCK::RESET.0,
-            Reg::CONTROL => csr.control,
-            Reg::STATUS => self.status(),
-            Reg::ADMIN_BASE_LO => csr.admin_base_lo,
-            Reg::ADMIN_BASE_HI => csr.admin_base_hi,
-            Reg::ADMIN_SIZE => csr.admin_size,
-            Reg::ADMIN_TAIL => csr.admin_tail,
-            Reg::ADMIN_HEAD => u32::from(self.admin.head),
-            Reg::NODE => csr.node,
-            Reg::PCIE => csr.pcie,
-            Reg::REQUESTER => csr.requester,
-            Reg::READ_TIMEOUT => csr.read_timeout,
-            Reg::ACK_DELAY => csr.ack_delay,
-            Reg::RETRY_TIMEOUT => csr.retry_timeout,
-            Reg::RETRY_LIMIT => csr.retry_limit,
-            Reg::KEEPALIVE => csr.keepalive,
-            Reg::MODERATION => csr.moderation,
+            Reg::CONTROL => self.control.0,
+            Reg::STATUS => self.status(admin),
+            Reg::ADMIN_BASE_LO => admin.base_lo,
+            Reg::ADMIN_BASE_HI => admin.base_hi,
+            Reg::ADMIN_SIZE => admin.size.0,
+            Reg::ADMIN_TAIL => admin.tail,
+            Reg::ADMIN_HEAD => u32::from(admin.head),
+            Reg::NODE => channel.node.0,
+            Reg::PCIE => self.pcie,
+            Reg::REQUESTER => self.requester,
+            Reg::READ_TIMEOUT => self.read_timeout,
+            Reg::ACK_DELAY => channel.ack_delay,
+            Reg::RETRY_TIMEOUT => channel.retry_timeout,
+            Reg::RETRY_LIMIT => channel.retry_limit.0,
+            Reg::KEEPALIVE => channel.keepalive,
+            Reg::MODERATION => queues.events.vectors.moderation(),
             Reg::CYCLES_LO => {
-                let cycles = self.now.wrapping_sub(self.reset_at);
-                self.csr.cycles_hi = high32(cycles);
+                let cycles = cx.now.wrapping_sub(monitor.reset_at);
+                self.cycles_hi = high32(cycles);
                 low32(cycles)
             }
-            Reg::CYCLES_HI => csr.cycles_hi,
-            Reg::ERROR_QUEUE => csr.error_queue,
-            Reg::ERROR_COUNT => self.log.count(),
-            Reg::ERROR_LO => low32(self.log.oldest()),
-            Reg::ERROR_HI => high32(self.log.oldest()),
+            Reg::CYCLES_HI => self.cycles_hi,
+            Reg::ERROR_QUEUE => queues.events.error_queue.0,
+            Reg::ERROR_COUNT => monitor.errors.count(),
+            Reg::ERROR_LO => low32(monitor.errors.oldest()),
+            Reg::ERROR_HI => high32(monitor.errors.oldest()),
             Reg::ERROR_POP => 0,
-            Reg::SAMPLE => csr.sample,
-            Reg::SAMPLED => self.sample.stages(),
+            Reg::SAMPLE => monitor.sample.register.0,
+            Reg::SAMPLED => monitor.sample.stages,
             Reg::STAMP0 => stamp(Stamp::Doorbell),
             Reg::STAMP1 => stamp(Stamp::Descriptor),
             Reg::STAMP2 => stamp(Stamp::Data),
@@ -207,58 +209,51 @@ impl Model {
         }
     }
 
-    fn status(&self) -> u32 {
-        let work = self.csr.admin_tail() != self.admin.head;
+    fn status(&self, admin: &AdminRing) -> u32 {
         STATUS(0)
-            .with(STATUS::READY, u32::from(!self.clearing()))
-            .with(STATUS::ADMIN_BUSY, u32::from(work))
-            .with(STATUS::ADMIN_FAILED, u32::from(self.admin.failed))
+            .with(STATUS::READY, u32::from(self.ready))
+            .with(STATUS::ADMIN_BUSY, u32::from(admin.has_work()))
+            .with(STATUS::ADMIN_FAILED, u32::from(admin.failed))
             .0
     }
 
-    fn register_write(&mut self, reg: Reg, value: u32, host: &mut dyn HostBus) {
-        let csr = &mut self.csr;
+    /// Writes a register. True if that asks for a reset.
+    fn write_register(&mut self, reg: Reg, value: u32, engines: &mut Engines<'_, '_>) -> bool {
+        let Engines { admin, doorbells, queues, channels, cx } = engines;
+        let channel = &mut channels.settings;
         match reg {
             Reg::CONTROL => {
-                csr.control = value & CONTROL::ENABLE.mask();
-                if csr.control == 0 {
-                    self.pushes.forget_unfinished();
+                self.control = CONTROL(value & CONTROL::ENABLE.mask());
+                if !self.is_enabled() {
+                    doorbells.forget_unfinished();
                 }
-                if CONTROL(value).get(CONTROL::SOFT_RESET) == 1 {
-                    self.reset();
-                }
+                return CONTROL(value).get(CONTROL::SOFT_RESET) == 1;
             }
-            Reg::ADMIN_BASE_LO => csr.admin_base_lo = value,
-            Reg::ADMIN_BASE_HI => csr.admin_base_hi = value,
-            Reg::ADMIN_SIZE => csr.admin_size = value,
-            Reg::ADMIN_TAIL => csr.admin_tail = value,
-            Reg::NODE => csr.node = value,
-            Reg::PCIE => csr.pcie = value,
-            Reg::REQUESTER => csr.requester = value,
-            Reg::READ_TIMEOUT => csr.read_timeout = value,
-            Reg::ACK_DELAY => csr.ack_delay = value,
-            Reg::RETRY_TIMEOUT => csr.retry_timeout = value,
+            Reg::ADMIN_BASE_LO => admin.base_lo = value,
+            Reg::ADMIN_BASE_HI => admin.base_hi = value,
+            Reg::ADMIN_SIZE => admin.size = ADMIN_SIZE(value),
+            Reg::ADMIN_TAIL => admin.tail = value,
+            Reg::NODE => channel.node = NODE(value),
+            Reg::PCIE => self.pcie = value,
+            Reg::REQUESTER => self.requester = value,
+            Reg::READ_TIMEOUT => self.read_timeout = value,
+            Reg::ACK_DELAY => channel.ack_delay = value,
+            Reg::RETRY_TIMEOUT => channel.retry_timeout = value,
             Reg::RETRY_LIMIT => {
-                csr.retry_limit = value;
-                self.channels.check_timers();
+                channel.retry_limit = RETRY_LIMIT(value);
+                channels.check_timers();
             }
             Reg::KEEPALIVE => {
-                csr.keepalive = value;
-                self.channels.check_timers();
+                channel.keepalive = value;
+                channels.check_timers();
             }
-            Reg::MODERATION => {
-                csr.moderation = value;
-                self.vectors.check();
-            }
+            Reg::MODERATION => queues.events.vectors.set_moderation(value),
             Reg::ERROR_QUEUE => {
-                csr.error_queue = value;
-                self.drain_errors(host);
+                queues.events.error_queue = ERROR_QUEUE(value);
+                queues.events.drain_errors(&mut queues.vis, cx);
             }
-            Reg::ERROR_POP => self.log.pop(),
-            Reg::SAMPLE => {
-                csr.sample = value;
-                self.sample = Sample::default();
-            }
+            Reg::ERROR_POP => cx.monitor.errors.pop(),
+            Reg::SAMPLE => cx.monitor.sample = Sample::new(SAMPLE(value)),
             Reg::ID
             | Reg::CAPS0
             | Reg::CAPS1
@@ -283,12 +278,19 @@ impl Model {
             | Reg::STAMP7
             | Reg::STAMP8 => {}
         }
+        false
     }
+}
 
-    /// Counts and logs an access that no BAR takes.
-    pub(crate) fn bad_tlp(&mut self, kind: u8, length: usize) {
-        self.count(Counter::BadTlp);
-        let dwords = small32(length.div_ceil(4).max(1));
-        self.log(ErrorCode::BadTlp, 0, u32::from(kind) << 24 | dwords);
-    }
+/// Counts and logs an access to an offset that is no register.
+fn bad_register(offset: u64, write: u32, cx: &mut Context<'_>) {
+    cx.count(Counter::BadRegister);
+    cx.log(ErrorCode::BadRegister, 0, low32(offset) & !(LOG_WRITE | 3) | write);
+}
+
+/// Counts and logs an access that no BAR takes.
+pub(crate) fn bad_tlp(kind: u8, length: usize, cx: &mut Context<'_>) {
+    cx.count(Counter::BadTlp);
+    let dwords = small32(length.div_ceil(4).max(1));
+    cx.log(ErrorCode::BadTlp, 0, u32::from(kind) << 24 | dwords);
 }

@@ -1,30 +1,40 @@
-//! Event queues: records, what a full queue puts off, interrupts.
+//! Event queues: records, what a full queue defers, interrupts.
 
 use bitvec::vec::BitVec;
-use nic_regs::admin::{NO_QUEUE, PeerState};
+use nic_regs::admin::NO_QUEUE;
 use nic_regs::counter::Counter;
 use nic_regs::csr::ERROR_QUEUE;
-use nic_regs::doorbell::Queue;
+use nic_regs::doorbell::{EventDoorbell, Queue};
 use nic_regs::event::{EVENT_BYTES, Event, Kind, MESSAGE_BYTES, PeerDownReason, WIDE_ENTRY_BYTES};
-use nic_regs::limits::{EVENT_QUEUE_COUNT, PEER_COUNT, VI_COUNT};
+use nic_regs::limits::{DOMAIN_COUNT, EVENT_QUEUE_COUNT, PEER_COUNT, VI_COUNT};
 
 use crate::bits::{low16, size, small8, small16};
-use crate::device::HostBus;
-use crate::nic::Model;
+use crate::context::Context;
 use crate::trace::Trace;
+use crate::vector::Vectors;
+use crate::vi::Vis;
 
 /// An event queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct EventQueue {
-    pub(crate) exists: bool,
-    pub(crate) base: u64,
-    pub(crate) log2: u32,
-    pub(crate) wide: bool,
-    pub(crate) domain: u8,
-    pub(crate) vector: u8,
-    pub(crate) producer: u16,
-    pub(crate) consumer: u16,
-    pub(crate) armed: bool,
+pub struct EventQueue {
+    /// It was created and not destroyed.
+    pub exists: bool,
+    /// Bus address of its first entry.
+    pub base: u64,
+    /// Logarithm of the number of entries.
+    pub log2: u32,
+    /// Entries have 64 bytes, with the text of a message.
+    pub wide: bool,
+    /// Domain that may consume.
+    pub domain: u8,
+    /// MSI-X vector.
+    pub vector: u8,
+    /// Records written, modulo 65,536.
+    pub producer: u16,
+    /// Records consumed, modulo 65,536.
+    pub consumer: u16,
+    /// The next record interrupts.
+    pub armed: bool,
 }
 
 impl EventQueue {
@@ -41,6 +51,8 @@ impl EventQueue {
 /// Events about a peer that are still to be delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct PeerEvents {
+    /// The last of PeerUp and PeerDown is PeerUp.
+    is_up: bool,
     /// PeerUp, with this epoch.
     up: Option<u32>,
     /// PeerDown, with this reason.
@@ -48,15 +60,20 @@ struct PeerEvents {
     message_refused: bool,
 }
 
-/// All event queues, and what is put off.
+/// All event queues with their vectors, and the events that are deferred.
 #[derive(Clone, Debug)]
-pub(crate) struct Events {
+pub struct Events {
     pub(crate) queues: Vec<EventQueue>,
-    /// VI work queues (2 x VI + queue) whose completions are put off.
+    pub(crate) vectors: Vectors,
+    /// Event queues for the messages to each domain.
+    pub(crate) message_queues: [u16; DOMAIN_COUNT],
+    /// The register ERROR_QUEUE.
+    pub(crate) error_queue: ERROR_QUEUE,
+    /// VI work queues (2 x VI + queue) whose completions are deferred.
     completions: BitVec,
-    /// VIs whose ViError is put off.
+    /// VIs whose ViError is deferred.
     stops: BitVec,
-    /// Peers with events that are put off.
+    /// Peers with events that are deferred.
     peers: BitVec,
     peer_events: Vec<PeerEvents>,
 }
@@ -65,26 +82,14 @@ impl Default for Events {
     fn default() -> Self {
         Self {
             queues: vec![EventQueue::default(); EVENT_QUEUE_COUNT],
+            vectors: Vectors::default(),
+            message_queues: [NO_QUEUE; DOMAIN_COUNT],
+            error_queue: ERROR_QUEUE::RESET,
             completions: BitVec::repeat(false, 2 * VI_COUNT),
             stops: BitVec::repeat(false, VI_COUNT),
             peers: BitVec::repeat(false, PEER_COUNT),
             peer_events: vec![PeerEvents::default(); PEER_COUNT],
         }
-    }
-}
-
-impl Events {
-    /// The queue with this number, if it exists.
-    pub(crate) fn get(&self, queue: u16) -> Option<&EventQueue> {
-        self.queues.get(usize::from(queue)).filter(|q| q.exists)
-    }
-
-    /// Nothing of this VI is put off any more.
-    pub(crate) fn forget_vi(&mut self, vi: u16) {
-        let vi = usize::from(vi);
-        self.stops.set(vi, false);
-        self.completions.set(2 * vi, false);
-        self.completions.set(2 * vi + 1, false);
     }
 }
 
@@ -99,16 +104,38 @@ pub(crate) enum Delivery {
     Absent,
 }
 
-impl Model {
+/// Why an event doorbell is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConsumeError {
+    /// The domain has no such queue.
+    Queue,
+    /// The consumer index is out of range.
+    Index,
+}
+
+impl Events {
+    /// The queue with this number, if it exists.
+    pub(crate) fn get(&self, queue: u16) -> Option<&EventQueue> {
+        self.queues.get(usize::from(queue)).filter(|q| q.exists)
+    }
+
+    /// Forgets the deferred events of a VI.
+    pub(crate) fn forget_vi(&mut self, vi: u16) {
+        let vi = usize::from(vi);
+        self.stops.set(vi, false);
+        self.completions.set(2 * vi, false);
+        self.completions.set(2 * vi + 1, false);
+    }
+
     /// Writes a record, and interrupts if that was asked for.
-    pub(crate) fn post_event(
+    fn post(
         &mut self,
         number: u16,
         mut event: Event,
         message: Option<&[u8]>,
-        host: &mut dyn HostBus,
+        cx: &mut Context<'_>,
     ) -> Delivery {
-        let Some(&queue) = self.events.get(number) else { return Delivery::Absent };
+        let Some(&queue) = self.get(number) else { return Delivery::Absent };
         if queue.full() {
             return Delivery::Full;
         }
@@ -123,39 +150,58 @@ impl Model {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
         if queue.wide {
-            host.write(queue.base + WIDE_ENTRY_BYTES * slot, &entry);
+            cx.write(queue.base + WIDE_ENTRY_BYTES * slot, &entry);
         } else {
-            host.write(queue.base + EVENT_BYTES * slot, record);
+            cx.write(queue.base + EVENT_BYTES * slot, record);
         }
-        self.count(Counter::EventsWritten);
-        self.trace(Trace::Event { queue: number, event });
-        let q = &mut self.events.queues[usize::from(number)];
+        cx.count(Counter::EventsWritten);
+        cx.trace(Trace::Event { queue: number, event });
+        let q = &mut self.queues[usize::from(number)];
         q.producer = q.producer.wrapping_add(1);
         if std::mem::take(&mut q.armed) {
-            self.interrupt(queue.vector.into(), host);
+            self.vectors.interrupt(queue.vector.into(), cx);
         }
         Delivery::Written
     }
 
-    /// A descriptor was completed: its VI's event, if it has an event queue.
-    pub(crate) fn announce(&mut self, vi: u16, queue: Queue, host: &mut dyn HostBus) {
-        if self.vi(vi).event_queues[queue as usize] == NO_QUEUE {
-            return;
-        }
-        let count = &mut self.vi_mut(vi).unannounced[queue as usize];
-        *count = count.wrapping_add(1);
-        self.deliver_completions(vi, queue, true, host);
+    /// Delivers a message from `node` to the queue of its domain: section 7.8. False if it is
+    /// refused.
+    pub(crate) fn post_message(
+        &mut self,
+        domain: u16,
+        node: u8,
+        message: &[u8],
+        cx: &mut Context<'_>,
+    ) -> bool {
+        let queue = self.message_queues.get(usize::from(domain)).copied().unwrap_or(NO_QUEUE);
+        let wide = self.get(queue).is_some_and(|q| q.wide);
+        let kind = small8(Kind::Message as usize);
+        let event = Event { kind, index: u16::from(node), ..Event::default() };
+        let good = wide && self.post(queue, event, Some(message), cx) == Delivery::Written;
+        cx.count(if good { Counter::MessagesReceived } else { Counter::MessagesRefused });
+        good
     }
 
-    /// Announces what is not announced. A first try that fails counts as deferred.
+    /// Reports a completion of a VI's work queue, if it has an event queue.
+    pub(crate) fn report(&mut self, vi: u16, queue: Queue, vis: &mut Vis, cx: &mut Context<'_>) {
+        if vis[vi].event_queues[queue as usize] == NO_QUEUE {
+            return;
+        }
+        let count = &mut vis[vi].unreported[queue as usize];
+        *count = count.wrapping_add(1);
+        self.deliver_completions(vi, queue, true, vis, cx);
+    }
+
+    /// Reports what is not reported. A first try that fails counts as deferred.
     fn deliver_completions(
         &mut self,
         vi: u16,
         queue: Queue,
         first_try: bool,
-        host: &mut dyn HostBus,
+        vis: &mut Vis,
+        cx: &mut Context<'_>,
     ) {
-        let number = self.vi(vi).event_queues[queue as usize];
+        let number = vis[vi].event_queues[queue as usize];
         let kind = match queue {
             Queue::Send => Kind::SendComplete,
             Queue::Recv => Kind::RecvComplete,
@@ -163,38 +209,43 @@ impl Model {
         let event = Event {
             kind: small8(kind as usize),
             index: vi,
-            word1: self.vi(vi).unannounced[queue as usize],
+            word1: vis[vi].unreported[queue as usize],
             ..Event::default()
         };
-        let delivery = self.post_event(number, event, None, host);
-        let full = delivery == Delivery::Full;
-        self.events.completions.set(2 * usize::from(vi) + queue as usize, full);
+        let full = self.post(number, event, None, cx) == Delivery::Full;
+        self.completions.set(2 * usize::from(vi) + queue as usize, full);
         if !full {
-            self.vi_mut(vi).unannounced[queue as usize] = 0;
+            vis[vi].unreported[queue as usize] = 0;
         } else if first_try {
-            self.count(Counter::EventsDeferred);
+            cx.count(Counter::EventsDeferred);
         }
     }
 
     /// The queue for errors and peers, if one is wanted.
     fn error_queue(&self) -> Option<u16> {
-        let register = ERROR_QUEUE(self.csr.error_queue);
+        let register = self.error_queue;
         (register.get(ERROR_QUEUE::VALID) == 1).then(|| low16(register.get(ERROR_QUEUE::QUEUE)))
     }
 
-    /// Writes a record to the error queue. True if it has to be put off.
-    fn post_error(&mut self, event: Event, first_try: bool, host: &mut dyn HostBus) -> bool {
+    /// Writes a record to the error queue. True if it has to be deferred.
+    fn post_error(&mut self, event: Event, first_try: bool, cx: &mut Context<'_>) -> bool {
         let Some(queue) = self.error_queue() else { return false };
-        let full = self.post_event(queue, event, None, host) == Delivery::Full;
+        let full = self.post(queue, event, None, cx) == Delivery::Full;
         if full && first_try {
-            self.count(Counter::EventsDeferred);
+            cx.count(Counter::EventsDeferred);
         }
         full
     }
 
     /// Delivers a VI's ViError.
-    pub(crate) fn deliver_stop(&mut self, vi: u16, first_try: bool, host: &mut dyn HostBus) {
-        let Some(stop) = self.vi(vi).stop else { return };
+    pub(crate) fn deliver_stop(
+        &mut self,
+        vi: u16,
+        first_try: bool,
+        vis: &mut Vis,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(stop) = vis[vi].stop else { return };
         let event = Event {
             kind: small8(Kind::ViError as usize),
             index: vi,
@@ -204,44 +255,48 @@ impl Model {
             word2: stop.status,
             ..Event::default()
         };
-        let later = self.post_error(event, first_try, host);
-        self.events.stops.set(usize::from(vi), later);
-        if !later {
-            self.vi_mut(vi).stop = None;
+        let deferred = self.post_error(event, first_try, cx);
+        self.stops.set(usize::from(vi), deferred);
+        if !deferred {
+            vis[vi].stop = None;
         }
     }
 
-    pub(crate) fn raise_peer_up(&mut self, node: u8, epoch: u32, host: &mut dyn HostBus) {
-        self.events.peer_events[usize::from(node)].up = Some(epoch);
-        self.deliver_peer(node, true, host);
+    /// Raises PeerUp.
+    pub(crate) fn raise_peer_up(&mut self, node: u8, epoch: u32, cx: &mut Context<'_>) {
+        let events = &mut self.peer_events[usize::from(node)];
+        (events.up, events.is_up) = (Some(epoch), true);
+        self.deliver_peer(node, true, cx);
     }
 
+    /// Raises PeerDown.
     pub(crate) fn raise_peer_down(
         &mut self,
         node: u8,
         reason: PeerDownReason,
-        host: &mut dyn HostBus,
+        cx: &mut Context<'_>,
     ) {
-        self.events.peer_events[usize::from(node)].down = Some(reason);
-        self.deliver_peer(node, true, host);
+        let events = &mut self.peer_events[usize::from(node)];
+        (events.down, events.is_up) = (Some(reason), false);
+        self.deliver_peer(node, true, cx);
     }
 
-    pub(crate) fn raise_message_refused(&mut self, node: u8, host: &mut dyn HostBus) {
-        self.events.peer_events[usize::from(node)].message_refused = true;
-        self.deliver_peer(node, true, host);
+    /// Raises MessageRefused.
+    pub(crate) fn raise_message_refused(&mut self, node: u8, cx: &mut Context<'_>) {
+        self.peer_events[usize::from(node)].message_refused = true;
+        self.deliver_peer(node, true, cx);
     }
 
-    /// Delivers a peer's events; the one that tells its state now is the last of up and down.
-    fn deliver_peer(&mut self, node: u8, first_try: bool, host: &mut dyn HostBus) {
+    /// Delivers a peer's events; the one that matches its present state is the last of up and down.
+    fn deliver_peer(&mut self, node: u8, first_try: bool, cx: &mut Context<'_>) {
         let index = usize::from(node);
-        let open = self.channels.peer(node).state == PeerState::Open;
-        let order = if open {
+        let order = if self.peer_events[index].is_up {
             [Kind::PeerDown, Kind::PeerUp, Kind::MessageRefused]
         } else {
             [Kind::MessageRefused, Kind::PeerUp, Kind::PeerDown]
         };
         for kind in order {
-            let events = self.events.peer_events[index];
+            let events = self.peer_events[index];
             let word1 = match kind {
                 Kind::PeerUp => events.up,
                 Kind::PeerDown => events.down.map(|reason| reason as u32),
@@ -251,45 +306,73 @@ impl Model {
             let kind_bits = small8(kind as usize);
             let event =
                 Event { kind: kind_bits, index: u16::from(node), word1, ..Event::default() };
-            if self.post_error(event, first_try, host) {
-                self.events.peers.set(index, true);
+            if self.post_error(event, first_try, cx) {
+                self.peers.set(index, true);
                 return;
             }
-            let events = &mut self.events.peer_events[index];
+            let events = &mut self.peer_events[index];
             match kind {
                 Kind::PeerUp => events.up = None,
                 Kind::PeerDown => events.down = None,
                 _ => events.message_refused = false,
             }
         }
-        self.events.peers.set(index, false);
+        self.peers.set(index, false);
     }
 
-    /// Room in a queue: what was put off because of it is delivered, VIs first, then peers, then
-    /// errors.
-    pub(crate) fn drain(&mut self, number: u16, host: &mut dyn HostBus) {
-        let completions: Vec<usize> = self.events.completions.iter_ones().collect();
+    /// An event doorbell in the page of a domain: section 2.4.
+    pub(crate) fn consume(
+        &mut self,
+        page: u16,
+        doorbell: EventDoorbell,
+        vis: &mut Vis,
+        cx: &mut Context<'_>,
+    ) -> Result<(), ConsumeError> {
+        let number = doorbell.queue;
+        let queue = self.queues.get_mut(usize::from(number));
+        let queue =
+            queue.filter(|q| q.exists && u16::from(q.domain) == page).ok_or(ConsumeError::Queue)?;
+        let level = queue.producer.wrapping_sub(doorbell.consumer);
+        if u32::from(level) > 1 << queue.log2 {
+            return Err(ConsumeError::Index);
+        }
+        let moved = queue.consumer != doorbell.consumer;
+        queue.consumer = doorbell.consumer;
+        queue.armed = doorbell.arm && level == 0;
+        let vector = queue.vector;
+        if doorbell.arm && level != 0 {
+            self.vectors.interrupt(vector.into(), cx);
+        }
+        if moved {
+            self.drain(number, vis, cx);
+        }
+        Ok(())
+    }
+
+    /// Delivers what was deferred because a queue was full: VIs first, then peers, then errors.
+    pub(crate) fn drain(&mut self, number: u16, vis: &mut Vis, cx: &mut Context<'_>) {
+        let completions: Vec<usize> = self.completions.iter_ones().collect();
         for index in completions {
             let vi = small16(index / 2);
             let queue = if index % 2 == 0 { Queue::Send } else { Queue::Recv };
-            if self.vi(vi).event_queues[queue as usize] == number {
-                self.deliver_completions(vi, queue, false, host);
+            if vis[vi].event_queues[queue as usize] == number {
+                self.deliver_completions(vi, queue, false, vis, cx);
             }
         }
         if self.error_queue() == Some(number) {
-            self.drain_errors(host);
+            self.drain_errors(vis, cx);
         }
     }
 
     /// The same for peers and errors alone: also after a change of ERROR_QUEUE.
-    pub(crate) fn drain_errors(&mut self, host: &mut dyn HostBus) {
-        let peers: Vec<usize> = self.events.peers.iter_ones().collect();
+    pub(crate) fn drain_errors(&mut self, vis: &mut Vis, cx: &mut Context<'_>) {
+        let peers: Vec<usize> = self.peers.iter_ones().collect();
         for node in peers {
-            self.deliver_peer(small8(node), false, host);
+            self.deliver_peer(small8(node), false, cx);
         }
-        let stops: Vec<usize> = self.events.stops.iter_ones().collect();
+        let stops: Vec<usize> = self.stops.iter_ones().collect();
         for vi in stops {
-            self.deliver_stop(small16(vi), false, host);
+            self.deliver_stop(small16(vi), false, vis, cx);
         }
     }
 }

@@ -6,50 +6,52 @@
 //! of work (a command, a frame, a beat), host reads answer at once. It has no thread, clock or
 //! randomness of its own.
 //!
+//! The engines are structs that can be used one by one, each with what it needs as arguments; a
+//! block's testbench takes one as its reference. They are layers: a module uses those above it in
+//! this table, and [`Model`] only joins them.
+//!
 //! | module | contract | what |
 //! |---|---|---|
 //! | [`device`] | | the seams: `Device`, `HostBus`, `Link` |
-//! | `nic` | | [`Model`]: the step, the order of the engines |
-//! | `csr`, `counter` | 1, 9 | registers, MSI-X table, reset; counters and the error log |
-//! | `admin` | 1 | the admin ring and its commands |
-//! | `doorbell`, `push` | 2 | token, event and push doorbells |
-//! | `desc`, `tpt` | 3 | descriptors: reached, checked, popped, completed; the region table |
-//! | `send` | 4 | the ready ring, frames out of descriptors, owed control frames |
-//! | `recv` | 5 | staged frames into descriptors |
-//! | `rdma` | 11, 12 | RDMA writes and reads, at their target and at the asker |
-//! | `vi` | 6 | VI states, stopping |
-//! | `channel` | 7 | opening, acceptance, retransmission, credits, pool, keepalive |
-//! | `message` | 7.8 | out-of-band messages |
-//! | `event`, `vector` | 10 | event queues; MSI-X vectors and their moderation |
-//! | `host_bus` | 9 | host reads and writes, with their counters |
 //! | [`frame`] | | frames to beats and back, CRC-32 |
-//! | [`link`] | | a wire between two devices, with faults |
 //! | [`trace`] | | what a test or lockstep can watch |
+//! | [`link`] | | a wire between two devices, with faults |
+//! | [`counter`], [`context`] | 9 | counters, error log, stamps, observer; the services of a cycle |
+//! | [`tpt`], [`desc`] | 3 | the region table; descriptors as values |
+//! | [`vi`] | 6 | VI states, work queues, pending control frames, the ready ring |
+//! | [`event`], `vector` | 10, 7.8 | event queues, messages to them; MSI-X vectors, moderation |
+//! | [`work_queue`] | 2, 3, 6 | descriptors posted, fetched, checked, completed; VIs stopped |
+//! | `doorbell`, `push` | 2 | token, event and push doorbells |
+//! | [`send`] | 4, 11, 12 | frames out of descriptors, pending control frames, answers to reads |
+//! | [`staging`], [`recv`] | 5, 11, 12 | accepted frames into descriptors and regions |
+//! | `channel` | 7 | opening, acceptance, retransmission, credits, pool, keepalive |
+//! | [`admin`] | 1 | commands as values; the admin ring |
+//! | `csr` | 1, 9 | registers, reset |
+//! | `nic` | | [`Model`]: the step, the order of the engines |
 #![forbid(unsafe_code)]
 
+pub mod admin;
+pub mod context;
+pub mod counter;
+pub mod desc;
 pub mod device;
+pub mod event;
 pub mod frame;
 pub mod link;
+pub mod recv;
+pub mod send;
+pub mod staging;
+pub mod tpt;
 pub mod trace;
+pub mod vi;
+pub mod work_queue;
 
-mod admin;
 mod bits;
 mod channel;
-mod counter;
 mod csr;
-mod desc;
 mod doorbell;
-mod event;
-mod host_bus;
-mod message;
 mod nic;
-mod push;
-mod rdma;
-mod recv;
-mod send;
-mod tpt;
 mod vector;
-mod vi;
 
 pub use nic::Model;
 

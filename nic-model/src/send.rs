@@ -1,66 +1,43 @@
-//! The send engine: VIs with work take turns, frame by frame.
+//! The send engine: VIs with work get scheduling slots, one frame each.
 
-use std::collections::VecDeque;
+mod answer;
 
-use bitvec::vec::BitVec;
 use nic_regs::csr::Stamp;
 use nic_regs::desc::control;
 use nic_regs::doorbell::Queue;
 use nic_regs::frame::{Header, RDMA_HEADER_BYTES, RdmaHeader, Type, flag};
-use nic_regs::limits::{LINK_PAYLOAD_BYTES, VI_COUNT};
+use nic_regs::limits::LINK_PAYLOAD_BYTES;
 use nic_regs::vi::Reliability;
 
-use crate::bits::{low32, small8, small16, small32};
+use crate::bits::{low32, small16, small32};
+use crate::context::Context;
 use crate::desc::{Ending, Fault, Operation, Resolved};
-use crate::device::HostBus;
 use crate::frame::Frame;
-use crate::nic::Model;
-use crate::vi::{Owed, SendPhase};
+use crate::vi::{Pending, SendPhase};
+use crate::work_queue::WorkQueues;
 
-/// The send engine's own state.
-#[derive(Clone, Debug)]
-pub(crate) struct SendEngine {
-    /// VIs that wait for a turn, in the order in which they became ready.
-    ring: VecDeque<u16>,
-    /// VIs that were passed over: their peer is not open or lacks pool or credits.
-    blocked: VecDeque<u16>,
-    /// VIs that are in either.
-    ready: BitVec,
-    /// Something changed that may let a blocked VI go on.
-    retry: bool,
-    /// The descriptor of the last turn, for a frame that follows directly.
-    cache: Option<(u16, Resolved)>,
+/// The channels as the send engine sees them.
+pub trait FrameSink {
+    /// Whether the channel to a node is open.
+    fn is_open(&self, node: u8) -> bool;
+
+    /// Whether pool and credits allow a frame with this header to enter the channel now: sections
+    /// 7.4 and 7.5.
+    fn admits(&self, node: u8, header: &Header) -> bool;
+
+    /// Takes an admitted frame.
+    fn enqueue(&mut self, frame: Frame);
 }
 
-impl Default for SendEngine {
-    fn default() -> Self {
-        Self {
-            ring: VecDeque::new(),
-            blocked: VecDeque::new(),
-            ready: BitVec::repeat(false, VI_COUNT),
-            retry: false,
-            cache: None,
-        }
-    }
-}
-
-impl SendEngine {
-    /// Whether a VI may have a turn now.
-    pub(crate) fn busy(&self) -> bool {
-        !self.ring.is_empty() || (self.retry && !self.blocked.is_empty())
-    }
-
-    /// Gives passed-over VIs another try.
-    pub(crate) fn retry(&mut self) {
-        self.retry = true;
-    }
-
-    /// Forgets the descriptor at hand if it is `vi`'s, or whoever's it is.
-    pub(crate) fn forget(&mut self, vi: Option<u16>) {
-        if vi.is_none_or(|vi| self.cache.as_ref().is_some_and(|c| c.0 == vi)) {
-            self.cache = None;
-        }
-    }
+/// The send engine, with what it works on. All its state is in the work queues.
+#[expect(missing_debug_implementations, reason = "a host bus has no text")]
+pub struct SendEngine<'a, 'h> {
+    /// VIs, their descriptors, the ready ring.
+    pub queues: &'a mut WorkQueues,
+    /// Where the frames go.
+    pub channels: &'a mut dyn FrameSink,
+    /// The cycle's services.
+    pub cx: &'a mut Context<'h>,
 }
 
 /// Bytes in front of the data of a frame of this operation.
@@ -79,114 +56,74 @@ fn rdma_header(address: u64, handle: u32, total: u32) -> [u8; RDMA_HEADER_BYTES]
     bytes
 }
 
-/// How a turn ended.
+/// How a scheduling slot ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub enum Slot {
     /// A frame was sent, or a descriptor was completed, or the VI stopped.
     Worked,
     /// The channel does not take the frame now.
     Blocked,
 }
 
-impl Model {
-    /// Puts a VI with something to send at the end of the ring.
-    pub(crate) fn make_ready(&mut self, vi: u16) {
-        let index = usize::from(vi);
-        let v = self.vi(vi);
-        let wants = self.vis.first_owed(vi).is_some() || v.answer.is_some() || v.send_work();
-        if wants && !self.send.ready[index] {
-            self.send.ready.set(index, true);
-            self.send.ring.push_back(vi);
-        }
-    }
-
-    /// One turn of the first VI that can use one.
-    pub(crate) fn send_step(&mut self, host: &mut dyn HostBus) {
-        if self.send.retry {
-            self.send.retry = false;
-            while let Some(vi) = self.send.blocked.pop_back() {
-                self.send.ring.push_front(vi);
-            }
-        }
-        while let Some(vi) = self.send.ring.pop_front() {
-            self.send.ready.set(usize::from(vi), false);
-            let turn = match self.vis.first_owed(vi) {
-                Some(owed) => self.send_owed(vi, owed),
-                None if self.vi(vi).answer.is_some() => self.send_answer(vi, host),
-                None if self.vi(vi).send_work() => self.send_data(vi, host),
+impl SendEngine<'_, '_> {
+    /// One slot of the first VI that can use one.
+    pub fn step(&mut self) {
+        self.queues.vis.unblock();
+        while let Some(vi) = self.queues.vis.next_ready() {
+            let v = &self.queues.vis[vi];
+            let slot = match self.queues.vis.first_pending(vi) {
+                Some(pending) => self.send_pending(vi, pending),
+                None if v.answer.is_some() => self.send_answer(vi),
+                None if v.send_work() => self.send_data(vi),
                 None => continue,
             };
-            match turn {
-                Turn::Worked => {
-                    self.make_ready(vi);
-                    return;
-                }
-                Turn::Blocked => {
-                    self.send.ready.set(usize::from(vi), true);
-                    self.send.blocked.push_back(vi);
-                }
+            match slot {
+                Slot::Worked => return self.queues.vis.make_ready(vi),
+                Slot::Blocked => self.queues.vis.block(vi),
             }
         }
     }
 
-    pub(crate) fn header(&self, vi: u16, kind: Type, flags: u8) -> Header {
-        let remote = self.vi(vi).remote;
-        Header {
-            kind: small8(kind as usize),
-            dst_node: remote.node,
-            dst_vi: remote.vi,
-            src_vi: vi,
-            connection: remote.connection,
-            flags,
-            ..Header::default()
-        }
-    }
-
-    /// The VI's first owed control frame.
-    fn send_owed(&mut self, vi: u16, owed: Owed) -> Turn {
-        let node = self.vi(vi).remote.node;
+    /// The VI's first pending control frame.
+    fn send_pending(&mut self, vi: u16, pending: Pending) -> Slot {
+        let v = &self.queues.vis[vi];
+        let node = v.remote.node;
         if !self.channels.is_open(node) {
-            self.vis.forget_owed(vi);
-            return Turn::Worked;
+            self.queues.vis.forget_pending(vi);
+            return Slot::Worked;
         }
-        let (kind, word) = match owed {
-            Owed::Ack => (Type::ViAck, 0),
-            Owed::Refuse => (Type::ViRefuse, small32(self.vi(vi).refusal as usize)),
-            Owed::Fin => (Type::Fin, 0),
+        let (kind, word) = match pending {
+            Pending::Ack => (Type::ViAck, 0),
+            Pending::Refuse => (Type::ViRefuse, small32(v.refusal as usize)),
+            Pending::Fin => (Type::Fin, 0),
         };
-        let mut header = self.header(vi, kind, flag::SEQUENCED);
+        let mut header = self.queues.vis.header(vi, kind, flag::SEQUENCED);
         header.word = word;
         if !self.channels.admits(node, &header) {
-            return Turn::Blocked;
+            return Slot::Blocked;
         }
-        self.vis.set_owed(vi, owed, false);
+        self.queues.vis.clear_pending(vi, pending);
         self.channels.enqueue(Frame { header, payload: Vec::new() });
-        Turn::Worked
+        Slot::Worked
     }
 
-    /// The next frame of the VI's message.
-    fn send_data(&mut self, vi: u16, host: &mut dyn HostBus) -> Turn {
-        let node = self.vi(vi).remote.node;
+    /// The next frame of a message of a VI whose send queue has work.
+    pub fn send_data(&mut self, vi: u16) -> Slot {
+        let v = &self.queues.vis[vi];
+        let node = v.remote.node;
         if !self.channels.is_open(node) {
-            return Turn::Blocked;
+            return Slot::Blocked;
         }
-        let at_hand = self.send.cache.take().filter(|cache| cache.0 == vi);
-        let (sent, begun) = match self.vi(vi).send {
+        let (sent, begun) = match v.send {
             SendPhase::Sending { sent, .. } => (sent, true),
             _ => (0, false),
         };
-        let resolved = match at_hand {
-            Some((_, resolved)) => Ok(resolved),
-            None => match self.pushes.take(vi) {
-                Some(inline) => self.resolve_inline(vi, inline),
-                None => self.fetch(vi, Queue::Send, host),
-            },
-        };
+        let resolved = self.queues.resolve(vi, Queue::Send, self.cx);
         let resolved = match resolved.and_then(|r| self.check_send(vi, r)) {
             Ok(resolved) => resolved,
             Err(fault) => {
-                self.fail_send(vi, fault, begun, host);
-                return Turn::Worked;
+                self.fail_send(vi, fault, begun);
+                return Slot::Worked;
             }
         };
         if matches!(resolved.operation, Operation::Read { .. }) {
@@ -194,15 +131,15 @@ impl Model {
         }
         let header = self.data_header(vi, &resolved, sent);
         if !self.channels.admits(node, &header) {
-            self.send.cache = Some((vi, resolved));
-            return Turn::Blocked;
+            self.queues.cache(vi, Queue::Send, resolved);
+            return Slot::Blocked;
         }
-        let Some(payload) = self.payload(&header, &resolved, sent, host) else {
-            self.fail_send(vi, Fault::DATA, begun, host);
-            return Turn::Worked;
+        let Some(payload) = self.payload(&header, &resolved, sent) else {
+            self.fail_send(vi, Fault::DATA, begun);
+            return Slot::Worked;
         };
         if header.flags & flag::FIRST != 0 {
-            self.stamp(vi, Stamp::Data);
+            self.cx.stamp(vi, Stamp::Data);
         }
         let last = header.flags & flag::LAST != 0;
         let operation = resolved.operation.status();
@@ -210,17 +147,17 @@ impl Model {
         let total = low32(resolved.total);
         self.channels.enqueue(Frame { header, payload });
         if last {
-            self.end_message(vi, total, host);
+            self.end_message(vi, total);
         } else {
-            self.vi_mut(vi).send = SendPhase::Sending { sent, total, operation };
-            self.send.cache = Some((vi, resolved));
+            self.queues.vis[vi].send = SendPhase::Sending { sent, total, operation };
+            self.queues.cache(vi, Queue::Send, resolved);
         }
-        Turn::Worked
+        Slot::Worked
     }
 
     /// Section 3.4; also, a descriptor that was changed in mid-message is refused.
     fn check_send(&self, vi: u16, resolved: Resolved) -> Result<Resolved, Fault> {
-        let vi = self.vi(vi);
+        let vi = &self.queues.vis[vi];
         let changed = matches!(vi.send, SendPhase::Sending { total, operation, .. }
             if u64::from(total) != resolved.total || operation != resolved.operation.status());
         if changed || resolved.total > u64::from(vi.max_transfer) {
@@ -234,13 +171,7 @@ impl Model {
 
     /// The payload of the frame with this header, which starts at byte `sent`; `None` if it cannot
     /// be read.
-    fn payload(
-        &mut self,
-        header: &Header,
-        resolved: &Resolved,
-        sent: u32,
-        host: &mut dyn HostBus,
-    ) -> Option<Vec<u8>> {
+    fn payload(&mut self, header: &Header, resolved: &Resolved, sent: u32) -> Option<Vec<u8>> {
         let mut payload = Vec::with_capacity(header.length.into());
         if let Operation::Write { address, handle } = resolved.operation {
             let address = address.wrapping_add(sent.into());
@@ -251,36 +182,36 @@ impl Model {
             return Some(payload);
         }
         let length = usize::from(header.length) - payload.len();
-        for (bus, n) in resolved.pieces(u64::from(sent), length) {
+        for (bus, n) in resolved.ranges(u64::from(sent), length) {
             let at = payload.len();
             payload.resize(at + n, 0);
-            self.host_read(host, bus, &mut payload[at..]).ok()?;
+            self.cx.read(bus, &mut payload[at..]).ok()?;
         }
         Some(payload)
     }
 
     /// The request of an RDMA read: section 12.1.
-    fn send_request(&mut self, vi: u16, resolved: Resolved) -> Turn {
+    fn send_request(&mut self, vi: u16, resolved: Resolved) -> Slot {
         let Operation::Read { address, handle } = resolved.operation else {
             debug_assert!(false, "the operation is a read");
-            return Turn::Worked;
+            return Slot::Worked;
         };
         let total = low32(resolved.total);
-        let mut header = self.header(vi, Type::ReadRequest, flag::SEQUENCED);
+        let mut header = self.queues.vis.header(vi, Type::ReadRequest, flag::SEQUENCED);
         header.length = small16(RDMA_HEADER_BYTES);
         if !self.channels.admits(header.dst_node, &header) {
-            self.send.cache = Some((vi, resolved));
-            return Turn::Blocked;
+            self.queues.cache(vi, Queue::Send, resolved);
+            return Slot::Blocked;
         }
         let payload = rdma_header(address, handle, total).to_vec();
         self.channels.enqueue(Frame { header, payload });
-        self.vi_mut(vi).send = SendPhase::Reading { placed: 0, total };
-        Turn::Worked
+        self.queues.vis[vi].send = SendPhase::Reading { placed: 0, total };
+        Slot::Worked
     }
 
     /// The header of the frame that starts at byte `sent`.
     fn data_header(&self, vi: u16, resolved: &Resolved, sent: u32) -> Header {
-        let v = self.vi(vi);
+        let v = &self.queues.vis[vi];
         let total = low32(resolved.total);
         let length = (total - sent).min(small32(LINK_PAYLOAD_BYTES));
         let immediate = resolved.control.control & control::IMMEDIATE != 0;
@@ -297,7 +228,7 @@ impl Model {
         }
         let write = matches!(resolved.operation, Operation::Write { .. });
         let kind = if write { Type::RdmaWrite } else { Type::Data };
-        let mut header = self.header(vi, kind, flags);
+        let mut header = self.queues.vis.header(vi, kind, flags);
         header.length = small16(header_bytes(resolved.operation) + length as usize);
         header.word = match (first, last) {
             (_, true) if immediate => resolved.control.immediate,
@@ -312,21 +243,21 @@ impl Model {
     }
 
     /// The last frame of a message is in the channel.
-    fn end_message(&mut self, vi: u16, total: u32, host: &mut dyn HostBus) {
-        let v = self.vi_mut(vi);
+    fn end_message(&mut self, vi: u16, total: u32) {
+        let v = &mut self.queues.vis[vi];
         v.message = v.message.wrapping_add(1);
         if v.level == Reliability::Reception {
             v.send = SendPhase::Waiting { total };
         } else {
             v.send = SendPhase::Between;
-            self.complete(vi, Queue::Send, Ending::good(total), host);
+            self.queues.complete(vi, Queue::Send, Ending::good(total), self.cx);
         }
     }
 
-    fn fail_send(&mut self, vi: u16, fault: Fault, begun: bool, host: &mut dyn HostBus) {
-        let v = self.vi_mut(vi);
+    fn fail_send(&mut self, vi: u16, fault: Fault, begun: bool) {
+        let v = &mut self.queues.vis[vi];
         v.message = v.message.wrapping_add(u8::from(begun));
         v.send = SendPhase::Between;
-        self.fail(vi, Queue::Send, fault, begun, host);
+        self.queues.fail(vi, Queue::Send, fault, begun, self.cx);
     }
 }

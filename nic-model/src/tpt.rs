@@ -3,20 +3,22 @@
 use bitvec::vec::BitVec;
 use nic_regs::doorbell::Token;
 use nic_regs::limits::REGION_COUNT;
-use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
+use nic_regs::tpt::{Handle, Region};
 
 use crate::bits::low32;
 
 /// Whose access it is: a VI's protection tag and domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) tag: u16,
-    pub(crate) domain: u8,
+pub struct Owner {
+    /// Protection tag.
+    pub tag: u16,
+    /// Domain.
+    pub domain: u8,
 }
 
 /// The region table.
 #[derive(Clone, Debug)]
-pub(crate) struct Regions {
+pub struct Regions {
     entries: Vec<Region>,
     valid: BitVec,
 }
@@ -32,12 +34,20 @@ impl Default for Regions {
 
 impl Regions {
     /// The region at `index`, if it is valid.
-    pub(crate) fn get(&self, index: u16) -> Option<&Region> {
+    #[must_use]
+    pub fn get(&self, index: u16) -> Option<&Region> {
         let index = usize::from(index);
         self.valid.get(index).as_deref().copied().unwrap_or(false).then(|| &self.entries[index])
     }
 
-    pub(crate) fn set(&mut self, index: u16, region: Region) {
+    /// The region at `index` to change, if it is valid.
+    pub fn get_mut(&mut self, index: u16) -> Option<&mut Region> {
+        self.get(index)?;
+        self.entries.get_mut(usize::from(index))
+    }
+
+    /// Makes a region valid.
+    pub fn set(&mut self, index: u16, region: Region) {
         self.entries[usize::from(index)] = region;
         self.valid.set(usize::from(index), true);
     }
@@ -46,55 +56,96 @@ impl Regions {
         self.valid.set(usize::from(index), false);
     }
 
-    fn owned(&self, index: u16, owner: Owner) -> Option<&Region> {
-        self.get(index).filter(|r| r.tag == owner.tag && r.domain == owner.domain)
-    }
-
-    fn handled(&self, handle: Handle, owner: Owner) -> Option<&Region> {
-        self.owned(handle.index(), owner).filter(|r| r.generation == handle.generation())
+    /// Looks up a region and checks the access.
+    #[must_use]
+    pub fn look_up(&self, index: u16, access: &Access) -> Option<Found> {
+        access.check(self.get(index)?)
     }
 
     /// Bus address of the descriptor that `token` names, if its first `bytes` bytes may be reached.
-    pub(crate) fn reach(&self, token: Token, bytes: u64, owner: Owner) -> Option<u64> {
-        let region = self.owned(token.region, owner)?;
-        let start = (64 * u64::from(token.offset_64)).checked_sub(region.bus_base % 64)?;
-        (start + bytes <= u64::from(region.length)).then(|| region.bus_base + start)
+    pub(crate) fn reach(&self, token: Token, bytes: u32, owner: Owner) -> Option<u64> {
+        let place = Place::Offset(64 * u64::from(token.offset_64));
+        let access = Access { generation: None, place, length: bytes, owner, rights: 0 };
+        self.look_up(token.region, &access).map(|found| found.bus)
     }
 
-    /// The token of the descriptor at `next`: where it is, if it may start there.
+    /// Region and offset of the descriptor at `next`, if it may start there.
     pub(crate) fn link(&self, next: u64, handle: Handle, owner: Owner) -> Option<(u16, u32)> {
-        let region = self.handled(handle, owner)?;
-        let distance = next.checked_sub(region.va_base)?;
-        if !next.is_multiple_of(64) || distance >= u64::from(region.length) {
-            return None;
-        }
-        let offset_64 = (distance + region.va_base % 64) / 64;
-        (offset_64 < 1 << Token::OFFSET_BITS).then(|| (handle.index(), low32(offset_64)))
+        let (generation, place) = (Some(handle.generation()), Place::Address(next));
+        let access = Access { generation, place, length: 1, owner, rights: 0 };
+        let found = self.look_up(handle.index(), &access)?;
+        let good = next.is_multiple_of(64) && found.offset_64 < 1 << Token::OFFSET_BITS;
+        good.then(|| (handle.index(), found.offset_64))
     }
 
-    /// Bus address of a data segment, if all of it may be reached.
+    /// Bus address of `length` bytes, if all may be reached with these rights.
     pub(crate) fn translate(
         &self,
-        va: u64,
+        address: u64,
         handle: Handle,
         length: u32,
         owner: Owner,
+        rights: u8,
     ) -> Option<u64> {
-        self.translate_with(RIGHT_VALID, va, handle, length, owner)
+        let (generation, place) = (Some(handle.generation()), Place::Address(address));
+        let access = Access { generation, place, length, owner, rights };
+        self.look_up(handle.index(), &access).map(|found| found.bus)
     }
+}
 
-    /// The same of a region with this right.
-    pub(crate) fn translate_with(
-        &self,
-        right: u8,
-        va: u64,
-        handle: Handle,
-        length: u32,
-        owner: Owner,
-    ) -> Option<u64> {
-        let region = self.handled(handle, owner).filter(|r| r.rights & right != 0)?;
-        let start = va.checked_sub(region.va_base)?;
-        let end = start.checked_add(u64::from(length))?;
-        (end <= u64::from(region.length)).then(|| region.bus_base + start)
+/// Where an access begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A virtual address.
+    Address(u64),
+    /// Bytes from the region's base, rounded down to 64.
+    Offset(u64),
+}
+
+/// An access to a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The generation that it must have, if that is checked.
+    pub generation: Option<u16>,
+    /// First byte.
+    pub place: Place,
+    /// Bytes.
+    pub length: u32,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Rights that it needs.
+    pub rights: u8,
+}
+
+/// The answer to an access that is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Bus address of the first byte.
+    pub bus: u64,
+    /// Bytes from there to the region's end.
+    pub room: u32,
+    /// Distance from the region's base, rounded down to 64, in units of 64 bytes.
+    pub offset_64: u32,
+}
+
+impl Access {
+    /// Checks the access to a valid region.
+    #[must_use]
+    pub fn check(&self, region: &Region) -> Option<Found> {
+        let slack = region.bus_base % 64;
+        let start = match self.place {
+            Place::Address(address) => address.checked_sub(region.va_base)?,
+            Place::Offset(offset) => offset.checked_sub(slack)?,
+        };
+        let room = u64::from(region.length).checked_sub(start)?;
+        let allowed = u64::from(self.length) <= room
+            && self.generation.is_none_or(|generation| generation == region.generation)
+            && self.owner == Owner { tag: region.tag, domain: region.domain }
+            && region.rights & self.rights == self.rights;
+        allowed.then(|| Found {
+            bus: region.bus_base + start,
+            room: low32(room),
+            offset_64: low32((start + slack) / 64),
+        })
     }
 }

@@ -73,6 +73,12 @@ pub enum Trace {
         vi: u16,
         /// Why.
         reason: StopReason,
+        /// The peer's reason, if that was a refusal.
+        peer_reason: u8,
+        /// The work queue that it concerns.
+        queue: Queue,
+        /// Status bits for the first descriptor that is not done.
+        status: u32,
     },
     /// A channel changed its state.
     Peer {
@@ -94,7 +100,7 @@ pub enum Verdict {
     Dropped(Counter),
 }
 
-/// Is told what happens, in order.
+/// Receives what happens, in order.
 pub trait Observer: Send {
     /// `what` happened in cycle `now`.
     fn event(&mut self, now: u64, what: Trace);
@@ -125,9 +131,9 @@ pub struct ViSnapshot {
     pub reason: StopReason,
     /// Descriptors posted and not completed, send and receive.
     pub posted: [u16; 2],
-    /// Completions that no event has announced, send and receive.
-    pub unannounced: [u32; 2],
-    /// A send is in progress, or a control frame is owed.
+    /// Completions that no event has reported, send and receive.
+    pub unreported: [u32; 2],
+    /// A send is in progress, or a control frame is pending.
     pub sending: bool,
     /// A receive is in progress.
     pub receiving: bool,

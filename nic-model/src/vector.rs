@@ -2,11 +2,13 @@
 
 use bitvec::vec::BitVec;
 use nic_regs::counter::Counter;
+use nic_regs::csr::{MODERATION, MSIX_ENTRY_BYTES};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
-use crate::csr::ENTRY_DWORDS;
-use crate::device::HostBus;
-use crate::nic::Model;
+use crate::context::Context;
+
+/// Dwords of an MSI-X table entry.
+pub(crate) const ENTRY_DWORDS: usize = MSIX_ENTRY_BYTES as usize / 4;
 
 /// Dword of an entry that holds the mask bit.
 const CONTROL: usize = 3;
@@ -19,8 +21,10 @@ pub(crate) struct Vectors {
     pending: BitVec,
     /// When a vector's message went out last.
     sent: [Option<u64>; MSIX_VECTOR_COUNT],
-    /// Nothing that is kept may go before.
+    /// Nothing that is kept may go before this cycle.
     next: u64,
+    /// The register MODERATION: least cycles between two interrupts of a vector.
+    moderation: u32,
 }
 
 impl Default for Vectors {
@@ -30,6 +34,7 @@ impl Default for Vectors {
             pending: BitVec::repeat(false, MSIX_VECTOR_COUNT),
             sent: [None; MSIX_VECTOR_COUNT],
             next: u64::MAX,
+            moderation: MODERATION::RESET.0,
         }
     }
 }
@@ -39,18 +44,22 @@ impl Vectors {
         self.entries[vector][dword]
     }
 
-    /// Something that is kept may be due.
-    pub(crate) fn check(&mut self) {
-        self.next = 0;
+    pub(crate) const fn moderation(&self) -> u32 {
+        self.moderation
+    }
+
+    /// Sets the register MODERATION, which counts at once for what is kept.
+    pub(crate) fn set_moderation(&mut self, cycles: u32) {
+        (self.moderation, self.next) = (cycles, 0);
     }
 
     /// Message address and data, if the vector may send now; else it keeps its interrupt.
-    fn take(&mut self, vector: usize, now: u64, moderation: u64) -> Option<(u64, u32)> {
+    fn take(&mut self, vector: usize, now: u64) -> Option<(u64, u32)> {
         let [low, high, data, control] = self.entries[vector];
         if control & 1 != 0 {
             return None;
         }
-        let due = self.sent[vector].map_or(0, |sent| sent + moderation);
+        let due = self.sent[vector].map_or(0, |sent| sent + u64::from(self.moderation));
         if now < due {
             self.next = self.next.min(due);
             return None;
@@ -59,51 +68,42 @@ impl Vectors {
         self.sent[vector] = Some(now);
         Some((u64::from(low) | u64::from(high) << 32, data))
     }
-}
 
-impl Model {
     /// Sends a vector's message, or keeps it.
-    pub(crate) fn interrupt(&mut self, vector: usize, host: &mut dyn HostBus) {
-        self.vectors.pending.set(vector, true);
-        self.send_interrupt(vector, host);
+    pub(crate) fn interrupt(&mut self, vector: usize, cx: &mut Context<'_>) {
+        self.pending.set(vector, true);
+        self.send(vector, cx);
     }
 
-    fn send_interrupt(&mut self, vector: usize, host: &mut dyn HostBus) {
-        let moderation = self.csr.moderation.into();
-        if let Some((address, data)) = self.vectors.take(vector, self.now, moderation) {
-            host.write(address, &data.to_le_bytes());
-            self.count(Counter::Interrupts);
+    fn send(&mut self, vector: usize, cx: &mut Context<'_>) {
+        if let Some((address, data)) = self.take(vector, cx.now) {
+            cx.write(address, &data.to_le_bytes());
+            cx.count(Counter::Interrupts);
         }
     }
 
-    /// Interrupts whose vector has rested.
-    pub(crate) fn interrupt_step(&mut self, host: &mut dyn HostBus) {
-        if self.now < self.vectors.next {
+    /// Sends what was kept by vectors whose moderation time is over.
+    pub(crate) fn step(&mut self, cx: &mut Context<'_>) {
+        if cx.now < self.next {
             return;
         }
-        self.vectors.next = u64::MAX;
-        let kept: Vec<usize> = self.vectors.pending.iter_ones().collect();
+        self.next = u64::MAX;
+        let kept: Vec<usize> = self.pending.iter_ones().collect();
         for vector in kept {
-            self.send_interrupt(vector, host);
+            self.send(vector, cx);
         }
     }
 
-    /// A write to the MSI-X table.
-    pub(crate) fn vector_write(
-        &mut self,
-        vector: usize,
-        dword: usize,
-        value: u32,
-        host: &mut dyn HostBus,
-    ) {
+    /// Writes a dword of the MSI-X table.
+    pub(crate) fn write(&mut self, vector: usize, dword: usize, value: u32, cx: &mut Context<'_>) {
         let mask = match dword {
             0 => !3,
             CONTROL => 1,
             _ => u32::MAX,
         };
-        self.vectors.entries[vector][dword] = value & mask;
-        if self.vectors.pending[vector] {
-            self.send_interrupt(vector, host);
+        self.entries[vector][dword] = value & mask;
+        if self.pending[vector] {
+            self.send(vector, cx);
         }
     }
 }

@@ -1,48 +1,28 @@
-//! VIs: their state, their two work queues, what they owe, and how they stop.
+//! The VI table: states, work queues, pending control frames; and the ready ring of the VIs that have
+//! something to send.
+
+mod state;
+
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 
 use bitvec::vec::BitVec;
-use nic_regs::counter::Counter;
 use nic_regs::desc::status;
 use nic_regs::doorbell::{Queue, Token};
+use nic_regs::frame::{Header, Type};
 use nic_regs::limits::VI_COUNT;
 use nic_regs::vi::{Reliability, State, StopReason};
 
-use crate::device::HostBus;
-use crate::nic::Model;
-use crate::recv::RecvMessage;
+pub(crate) use state::Input;
+use state::transition;
+
+use crate::bits::small8;
 use crate::tpt::Owner;
-use crate::trace::Trace;
-
-/// What can happen to a VI's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Input {
-    /// ViCreate.
-    Create,
-    /// ViConnect.
-    Connect,
-    /// An error, a refusal, a FIN, a dead peer.
-    Stop,
-    /// ViDisconnect.
-    Disconnect,
-    /// ViDestroy.
-    Destroy,
-}
-
-/// The state after `input`, or `None` if a VI in `state` does not take it.
-pub(crate) const fn transition(state: State, input: Input) -> Option<State> {
-    match (state, input) {
-        (State::Free, Input::Create) => Some(State::Idle),
-        (State::Idle, Input::Connect) => Some(State::Connected),
-        (State::Idle, Input::Destroy) => Some(State::Free),
-        (State::Connected, Input::Stop) => Some(State::Error),
-        (State::Idle | State::Connected | State::Error, Input::Disconnect) => Some(State::Idle),
-        _ => None,
-    }
-}
+use crate::trace::ViSnapshot;
 
 /// Where the descriptor at the head of a work queue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Head {
+pub enum Head {
     /// There, if the checks of the fetch hold.
     Token(Token),
     /// The Next that led there failed its checks.
@@ -53,14 +33,16 @@ pub(crate) enum Head {
 
 /// A work queue as the device keeps it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WorkQueue {
-    pub(crate) head: Head,
-    pub(crate) last: Option<Token>,
+pub struct WorkQueue {
+    /// The head.
+    pub head: Head,
+    /// Token of the last post.
+    pub last: Option<Token>,
     /// Descriptors posted and not popped.
-    pub(crate) count: u16,
+    pub count: u16,
     /// Next and NextHandle of the head, from a read that was issued when `count` covered the
     /// successor.
-    pub(crate) next: Option<(u64, u32)>,
+    pub next: Option<(u64, u32)>,
 }
 
 impl Default for WorkQueue {
@@ -83,7 +65,7 @@ impl WorkQueue {
 
 /// The message that a VI sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum SendPhase {
+pub enum SendPhase {
     /// None: the next descriptor starts one.
     #[default]
     Between,
@@ -110,60 +92,102 @@ pub(crate) enum SendPhase {
     },
 }
 
-/// The answer to the peer's RDMA read that a VI owes.
+/// A message that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    /// First byte that is still to be sent.
-    pub(crate) address: u64,
-    pub(crate) handle: u32,
-    pub(crate) left: u32,
+pub struct RecvMessage {
+    /// It is an RDMA write, and has no descriptor.
+    pub write: bool,
+    /// Bytes in all, as its FIRST frame says.
+    pub length: u32,
+    /// Bytes in the buffers.
+    pub placed: u32,
+    /// Message and fragment number of the next frame (Unreliable).
+    pub sequence: u16,
+}
+
+impl RecvMessage {
+    /// The message after a frame with `bytes` more.
+    pub(crate) const fn after(self, bytes: u32) -> Self {
+        let fragment = self.sequence.wrapping_add(1) & 0xff;
+        let sequence = self.sequence & 0xff00 | fragment;
+        Self { placed: self.placed + bytes, sequence, ..self }
+    }
+}
+
+/// The part of an answer to the peer's RDMA read that is still to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Address of its first byte.
+    pub address: u64,
+    /// Handle of its region.
+    pub handle: u32,
+    /// Bytes.
+    pub left: u32,
 }
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Remote {
-    pub(crate) node: u8,
-    pub(crate) vi: u16,
-    pub(crate) connection: u16,
+pub struct Remote {
+    /// Node.
+    pub node: u8,
+    /// VI there.
+    pub vi: u16,
+    /// Connection id.
+    pub connection: u16,
     /// RDMA that the peer's VI allows, see [`nic_regs::vi::rdma`].
-    pub(crate) allows: u32,
+    pub allows: u32,
 }
 
 /// A ViError event that is still to be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stop {
-    pub(crate) reason: StopReason,
-    pub(crate) peer_reason: u8,
-    pub(crate) queue: Queue,
-    pub(crate) status: u32,
+pub struct Stop {
+    /// Why the VI stopped.
+    pub reason: StopReason,
+    /// The peer's reason, if that was a refusal.
+    pub peer_reason: u8,
+    /// The work queue that it concerns.
+    pub queue: Queue,
+    /// Status bits for the first descriptor that is not done.
+    pub status: u32,
 }
 
 /// A VI.
 #[derive(Clone, Debug)]
-pub(crate) struct Vi {
-    pub(crate) state: State,
-    pub(crate) reason: StopReason,
-    pub(crate) owner: Owner,
-    pub(crate) level: Reliability,
-    pub(crate) max_transfer: u32,
-    pub(crate) queues: [WorkQueue; 2],
-    pub(crate) event_queues: [u16; 2],
-    /// Completions that no event has announced.
-    pub(crate) unannounced: [u32; 2],
-    pub(crate) remote: Remote,
-    pub(crate) send: SendPhase,
+pub struct Vi {
+    /// State.
+    pub state: State,
+    /// Why it stopped.
+    pub reason: StopReason,
+    /// Protection tag and domain.
+    pub owner: Owner,
+    /// Reliability level.
+    pub level: Reliability,
+    /// Bytes of the longest message that it may send.
+    pub max_transfer: u32,
+    /// Send and receive queue.
+    pub queues: [WorkQueue; 2],
+    /// Event queues of both.
+    pub event_queues: [u16; 2],
+    /// Completions that no event has reported.
+    pub unreported: [u32; 2],
+    /// The other end of the connection.
+    pub remote: Remote,
+    /// The message that it sends.
+    pub send: SendPhase,
     /// Status operations of the descriptors at the heads of the queues, as last known.
-    pub(crate) operations: [u32; 2],
+    pub operations: [u32; 2],
     /// RDMA that the VI allows, see [`nic_regs::vi::rdma`].
-    pub(crate) allows: u32,
-    pub(crate) answer: Option<Answer>,
+    pub allows: u32,
+    /// The rest of the answer to the peer's RDMA read.
+    pub answer: Option<Answer>,
     /// Number of the next message (Unreliable).
-    pub(crate) message: u8,
-    pub(crate) recv: Option<RecvMessage>,
+    pub message: u8,
+    /// The message that it receives.
+    pub recv: Option<RecvMessage>,
     /// The ViError that could not be delivered yet.
-    pub(crate) stop: Option<Stop>,
-    /// Reason of the owed ViRefuse.
-    pub(crate) refusal: StopReason,
+    pub stop: Option<Stop>,
+    /// Reason of the pending ViRefuse.
+    pub refusal: StopReason,
 }
 
 impl Default for Vi {
@@ -176,7 +200,7 @@ impl Default for Vi {
             max_transfer: 0,
             queues: [WorkQueue::default(); 2],
             event_queues: [nic_regs::admin::NO_QUEUE; 2],
-            unannounced: [0; 2],
+            unreported: [0; 2],
             remote: Remote::default(),
             send: SendPhase::Between,
             operations: [status::OP_SEND, status::OP_RECEIVE],
@@ -198,8 +222,8 @@ impl Vi {
             && !matches!(self.send, SendPhase::Waiting { .. } | SendPhase::Reading { .. })
     }
 
-    /// Whether the VI stopped and its peer has not heard of it: only the reliable levels have a ViRefuse.
-    pub(crate) fn stopped_untold(&self) -> bool {
+    /// Whether the VI stopped and its peer was not notified: only the reliable levels have a ViRefuse.
+    pub(crate) fn stopped_silently(&self) -> bool {
         use StopReason::{Disconnected, PeerDown, Refused};
         self.state == State::Error
             && self.level == Reliability::Unreliable
@@ -213,10 +237,10 @@ impl Vi {
         self.state = next.unwrap_or(self.state);
     }
 
-    /// Empties both queues and forgets messages in progress and what is not announced.
+    /// Empties both queues and forgets messages in progress and what is not reported.
     pub(crate) fn clear_work(&mut self) {
         self.queues = [WorkQueue::default(); 2];
-        self.unannounced = [0; 2];
+        self.unreported = [0; 2];
         self.send = SendPhase::Between;
         self.answer = None;
         self.recv = None;
@@ -225,9 +249,9 @@ impl Vi {
     }
 }
 
-/// A control frame that a VI owes its peer, in the order in which they are sent.
+/// A control frame that a VI must send, in the order in which they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owed {
+pub enum Pending {
     /// A Reception message was received.
     Ack = 0,
     /// The VI stopped on an error of its own.
@@ -236,135 +260,159 @@ pub(crate) enum Owed {
     Fin = 2,
 }
 
-const OWED_KINDS: usize = 3;
+const PENDING_KINDS: usize = 3;
 
 /// All VIs.
 #[derive(Clone, Debug)]
-pub(crate) struct Vis {
-    pub(crate) entries: Vec<Vi>,
-    owed: BitVec,
+pub struct Vis {
+    entries: Vec<Vi>,
+    /// Control frames that VIs must send.
+    pending: BitVec,
+    /// VIs that wait for a scheduling slot, in the order in which they became ready.
+    ready: VecDeque<u16>,
+    /// VIs that were passed over: their peer is not open or lacks pool space or credits.
+    blocked: VecDeque<u16>,
+    /// VIs that are in either.
+    queued: BitVec,
+    /// Something changed that may let a blocked VI go on.
+    retry: bool,
 }
 
 impl Default for Vis {
     fn default() -> Self {
         Self {
             entries: vec![Vi::default(); VI_COUNT],
-            owed: BitVec::repeat(false, VI_COUNT * OWED_KINDS),
+            pending: BitVec::repeat(false, VI_COUNT * PENDING_KINDS),
+            ready: VecDeque::new(),
+            blocked: VecDeque::new(),
+            queued: BitVec::repeat(false, VI_COUNT),
+            retry: false,
         }
+    }
+}
+
+impl Index<u16> for Vis {
+    type Output = Vi;
+
+    fn index(&self, vi: u16) -> &Vi {
+        &self.entries[usize::from(vi)]
+    }
+}
+
+impl IndexMut<u16> for Vis {
+    fn index_mut(&mut self, vi: u16) -> &mut Vi {
+        &mut self.entries[usize::from(vi)]
     }
 }
 
 impl Vis {
-    /// The VI's first owed frame.
-    pub(crate) fn first_owed(&self, vi: u16) -> Option<Owed> {
-        let at = usize::from(vi) * OWED_KINDS;
-        [Owed::Ack, Owed::Refuse, Owed::Fin].into_iter().find(|&o| self.owed[at + o as usize])
+    /// The VI's first pending control frame.
+    #[must_use]
+    pub fn first_pending(&self, vi: u16) -> Option<Pending> {
+        let at = usize::from(vi) * PENDING_KINDS;
+        let kinds = [Pending::Ack, Pending::Refuse, Pending::Fin];
+        kinds.into_iter().find(|&kind| self.pending[at + kind as usize])
     }
 
-    pub(crate) fn set_owed(&mut self, vi: u16, owed: Owed, on: bool) {
-        self.owed.set(usize::from(vi) * OWED_KINDS + owed as usize, on);
-    }
-
-    pub(crate) fn forget_owed(&mut self, vi: u16) {
-        for owed in [Owed::Ack, Owed::Refuse, Owed::Fin] {
-            self.set_owed(vi, owed, false);
-        }
-    }
-}
-
-impl Model {
-    pub(crate) fn vi(&self, vi: u16) -> &Vi {
-        &self.vis.entries[usize::from(vi)]
-    }
-
-    pub(crate) fn vi_mut(&mut self, vi: u16) -> &mut Vi {
-        &mut self.vis.entries[usize::from(vi)]
-    }
-
-    /// ViQuery's 'send in progress or owed'.
-    pub(crate) fn is_sending(&self, vi: u16) -> bool {
-        let v = self.vi(vi);
-        v.send != SendPhase::Between || v.answer.is_some() || self.vis.first_owed(vi).is_some()
-    }
-
-    /// Makes the VI owe its peer a control frame.
-    pub(crate) fn owe(&mut self, vi: u16, owed: Owed) {
-        self.vis.set_owed(vi, owed, true);
+    /// Has the VI send its peer a control frame.
+    pub(crate) fn set_pending(&mut self, vi: u16, kind: Pending) {
+        self.pending.set(usize::from(vi) * PENDING_KINDS + kind as usize, true);
         // A VI that was passed over has a frame of another kind now, or one to forget.
-        self.send.retry();
+        self.retry();
         self.make_ready(vi);
     }
 
-    /// Stops a Connected VI for a reason of its own, which its peer is told on the reliable levels.
-    pub(crate) fn stop_and_refuse(
-        &mut self,
-        vi: u16,
-        queue: Queue,
-        reason: StopReason,
-        host: &mut dyn HostBus,
-    ) {
-        let bits = match reason {
-            StopReason::Descriptor => status::PROTECTION_ERROR,
-            _ => status::DESC_FLUSHED_ERROR,
-        };
-        self.refuse(vi, reason);
-        self.stop(vi, Stop { reason, peer_reason: 0, queue, status: bits }, host);
+    pub(crate) fn clear_pending(&mut self, vi: u16, kind: Pending) {
+        self.pending.set(usize::from(vi) * PENDING_KINDS + kind as usize, false);
     }
 
-    /// Owes the peer a ViRefuse, if the level has them.
-    pub(crate) fn refuse(&mut self, vi: u16, reason: StopReason) {
-        if self.vi(vi).level != Reliability::Unreliable {
-            self.count(Counter::RefusalsSent);
-            self.vi_mut(vi).refusal = reason;
-            self.owe(vi, Owed::Refuse);
+    /// Forgets the VI's pending control frames.
+    pub fn forget_pending(&mut self, vi: u16) {
+        let at = usize::from(vi) * PENDING_KINDS;
+        self.pending[at..at + PENDING_KINDS].fill(false);
+    }
+
+    /// ViQuery's 'send in progress or control frame pending'.
+    pub(crate) fn is_sending(&self, vi: u16) -> bool {
+        let v = &self[vi];
+        v.send != SendPhase::Between || v.answer.is_some() || self.first_pending(vi).is_some()
+    }
+
+    /// Whether a push to this VI may be posted inline: section 2.7.
+    pub(crate) fn is_quiet(&self, vi: u16) -> bool {
+        self.entries.get(usize::from(vi)).is_some_and(|v| {
+            v.state == State::Connected
+                && v.queues[Queue::Send as usize].count == 0
+                && !self.is_sending(vi)
+        })
+    }
+
+    /// Puts a VI with something to send at the end of the ring.
+    pub(crate) fn make_ready(&mut self, vi: u16) {
+        let (index, v) = (usize::from(vi), &self[vi]);
+        let wants = self.first_pending(vi).is_some() || v.answer.is_some() || v.send_work();
+        if wants && !self.queued[index] {
+            self.queued.set(index, true);
+            self.ready.push_back(vi);
         }
     }
 
-    /// Stops a VI: section 6.1. Nothing happens unless it is Connected.
-    pub(crate) fn stop(&mut self, vi: u16, stop: Stop, host: &mut dyn HostBus) {
-        let v = self.vi_mut(vi);
-        if v.state != State::Connected {
-            return;
-        }
-        v.go(Input::Stop);
-        v.reason = stop.reason;
-        let mut stop = stop;
-        if stop.queue == Queue::Send && matches!(v.send, SendPhase::Reading { placed: 1.., .. }) {
-            stop.status |= status::PARTIAL_ERROR;
-        }
-        v.send = SendPhase::Between;
-        v.answer = None;
-        v.recv = None;
-        v.stop = Some(stop);
-        self.forget_caches(vi);
-        self.count(Counter::ViStops);
-        self.trace(Trace::Stop { vi, reason: stop.reason });
-        self.deliver_stop(vi, true, host);
+    /// Gives VIs that were passed over another slot.
+    pub(crate) fn retry(&mut self) {
+        self.retry = true;
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Whether a VI may have a slot now.
+    pub(crate) fn is_any_ready(&self) -> bool {
+        !self.ready.is_empty() || (self.retry && !self.blocked.is_empty())
+    }
 
-    #[test]
-    fn only_the_contract_transitions_exist() {
-        use Input::{Connect, Create, Destroy, Disconnect, Stop};
-        use State::{Connected, Error, Free, Idle};
-        let allowed = [
-            (Free, Create, Idle),
-            (Idle, Connect, Connected),
-            (Idle, Destroy, Free),
-            (Idle, Disconnect, Idle),
-            (Connected, Disconnect, Idle),
-            (Error, Disconnect, Idle),
-            (Connected, Stop, Error),
-        ];
-        for state in [Free, Idle, Connected, Error] {
-            for input in [Create, Connect, Stop, Disconnect, Destroy] {
-                let expected = allowed.iter().find(|a| (a.0, a.1) == (state, input)).map(|a| a.2);
-                assert_eq!(transition(state, input), expected, "{state:?} {input:?}");
+    /// Puts the VIs that were passed over in front of the ring, if something has changed since.
+    pub(crate) fn unblock(&mut self) {
+        if std::mem::take(&mut self.retry) {
+            while let Some(vi) = self.blocked.pop_back() {
+                self.ready.push_front(vi);
             }
+        }
+    }
+
+    /// Takes the first VI off the ring.
+    pub(crate) fn next_ready(&mut self) -> Option<u16> {
+        let vi = self.ready.pop_front()?;
+        self.queued.set(vi.into(), false);
+        Some(vi)
+    }
+
+    /// Passes over a VI that was taken off the ring.
+    pub(crate) fn block(&mut self, vi: u16) {
+        self.queued.set(vi.into(), true);
+        self.blocked.push_back(vi);
+    }
+
+    /// A frame of this kind to the VI's peer.
+    pub(crate) fn header(&self, vi: u16, kind: Type, flags: u8) -> Header {
+        let remote = self[vi].remote;
+        Header {
+            kind: small8(kind as usize),
+            dst_node: remote.node,
+            dst_vi: remote.vi,
+            src_vi: vi,
+            connection: remote.connection,
+            flags,
+            ..Header::default()
+        }
+    }
+
+    /// Visible state of a VI.
+    pub(crate) fn snapshot(&self, vi: u16) -> ViSnapshot {
+        let v = &self[vi];
+        ViSnapshot {
+            state: v.state,
+            reason: v.reason,
+            posted: v.queues.map(|queue| queue.count),
+            unreported: v.unreported,
+            sending: self.is_sending(vi),
+            receiving: v.recv.is_some(),
         }
     }
 }

@@ -146,7 +146,7 @@ VIP_RETURN carry(call_t *call)
     call->vi.Ptag = across(call->vi.Ptag);
     call->mem.Ptag = across(call->mem.Ptag);
     if (send(channels[i], call, sizeof *call, MSG_NOSIGNAL) != sizeof *call)
-        fail(__FILE__, __LINE__, "the other process is gone");
+        fail(__FILE__, __LINE__, "the other process has ended");
     do
         got = recv(channels[i], call, sizeof *call, 0);
     while (got < 0 && errno == EINTR);

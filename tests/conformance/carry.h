@@ -125,7 +125,7 @@ int opens_far(const VIP_CHAR *name);
 /* Whether memory is seen by both processes. */
 int is_common(VIP_PVOID memory);
 
-/* What order.c hears of: NICs, receives that were posted, and sends that are about to be. */
+/* What order.c records: NICs, receives that were posted, and sends that are about to be. */
 void order_opened(VIP_NIC_HANDLE nic, const VIP_CHAR *name);
 void order_closed(VIP_NIC_HANDLE nic);
 void order_received(VIP_VI_HANDLE vi);

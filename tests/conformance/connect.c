@@ -50,7 +50,7 @@ static VIP_RETURN request(side_t *side, VIP_VI_HANDLE vi, side_t *other, const c
 
 #define RR VIP_SERVICE_RELIABLE_RECEPTION
 
-ROW_TWO(EARLY, connect_tells_both, "VipConnectRequest",
+ROW_TWO(EARLY, connect_notifies_both, "VipConnectRequest",
         "both sides learn the other's attributes, the server the client's address")
 {
     static server_t s;
@@ -277,7 +277,7 @@ static thread_t *client_start(pair_t *p, client_t *c, server_t *s)
     return client;
 }
 
-/* Another VI than the client wants, then the right one: the client is not told of the first. */
+/* Another VI than the client wants, then the right one: the client is not notified of the first. */
 static void accept_mismatch(pair_t *p, VIP_VI_ATTRIBUTES attributes, VIP_RETURN code)
 {
     static server_t s;
@@ -294,7 +294,7 @@ static void accept_mismatch(pair_t *p, VIP_VI_ATTRIBUTES attributes, VIP_RETURN 
 
 #define MISMATCH_ROW(row, member, value, code)                                                     \
     ROW_TWO(EARLY, connect_accept_other_##row, "VipConnectAccept",                                 \
-            "another " #member ": " #code ", the client is not told, the right VI is taken")       \
+            "another " #member ": " #code ", the client is not notified, the right VI is taken")       \
     {                                                                                              \
         VIP_VI_ATTRIBUTES attributes = vi_attributes(&p->b, RR);                                   \
         attributes.member = value;                                                                 \
@@ -451,7 +451,7 @@ ROW_NIC(EARLY, connect_within_the_own_node, "VipConnectRequest",
     vi_await(vis[1], VIP_STATE_ERROR);
 }
 
-ROW_LEVELS(EARLY, disconnect_is_idle, "VipDisconnect", "the VI is idle, the other side is told")
+ROW_LEVELS(EARLY, disconnect_is_idle, "VipDisconnect", "the VI is idle, the other side is notified")
 {
     OK(VipDisconnect(p->va));
     SAME(vi_state(p->va), VIP_STATE_IDLE);

@@ -231,7 +231,7 @@ static void use_parents_card(const pair_t *p)
 }
 
 ROW_CONNECTED(FUNCTIONAL, fork_child_has_no_card, "VipCreateVi",
-              "a child that uses its parent's NIC is told that it has none; the parent's stays")
+              "a child that uses its parent's NIC learns that it has none; the parent's stays")
 {
     post(p);
     exchange(p, 1);
@@ -266,10 +266,10 @@ static void open_and_poll(address_t *server)
     _exit(0);
 }
 
-/* Two NICs of a world of its own in a child, and how often it was told of errors. */
+/* Two NICs of a simulation of its own in a child, and how often it was notified of errors. */
 static side_t ending[2];
 static VIP_VI_HANDLE ending_vi;
-static volatile int ending_told;
+static volatile int errors_at_end;
 
 static void ending_open(side_t *side, const char *url)
 {
@@ -282,7 +282,7 @@ static void ending_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 {
     (void)context;
     (void)error;
-    ending_told++;
+    errors_at_end++;
 }
 
 /* Behind everything that was registered with atexit. */
@@ -292,10 +292,10 @@ __attribute__((destructor)) static void ending_last(void)
         return;
     VIP_RETURN code = VipDisconnect(ending_vi);
     sleep_ms(100);
-    _exit(code == VIP_SUCCESS && ending_told == 0 ? 0 : 1);
+    _exit(code == VIP_SUCCESS && errors_at_end == 0 ? 0 : 1);
 }
 
-ROW(FUNCTIONAL, errors_are_not_told_at_the_end, "VipErrorCallback",
+ROW(FUNCTIONAL, errors_are_not_reported_at_the_end, "VipErrorCallback",
     "the handler is not called any more once the program is in exit")
 {
     pid_t child = fork();

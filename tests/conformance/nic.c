@@ -74,7 +74,7 @@ ROW(EARLY, close_nic_takes_everything_back, "VipCloseNic", "what is left on it i
 }
 
 ROW_CONNECTED(EARLY, close_nic_while_connected, "VipCloseNic",
-              "with connected VIs: the other side is told")
+              "with connected VIs: the other side is notified")
 {
     OK(VipCloseNic(p->a.nic));
     vi_await(p->vb, VIP_STATE_ERROR);

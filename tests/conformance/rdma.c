@@ -55,7 +55,7 @@ LENGTH_ROWS(4096)
 LENGTH_ROWS(65472)
 
 ROW_LEVELS(EARLY, rdma_write_with_immediate, "VipRecvWait",
-           "an RDMA write with immediate data takes one receive, which tells of it")
+           "an RDMA write with immediate data takes one receive, which reports it")
 {
     VIP_DESCRIPTOR *done, *write;
     (void)level;

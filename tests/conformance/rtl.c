@@ -32,7 +32,7 @@ const char *const rtl_rows[] = {
     "error_state_flushes_posts",
     "error_state_flushes_queues",
     /* Connections */
-    "connect_tells_both",
+    "connect_notifies_both",
     "connect_request_no_match",
     "connect_request_rejected",
     "connect_request_times_out",

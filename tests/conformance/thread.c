@@ -8,7 +8,7 @@
 #define DEPTH 32
 
 /*
- * A stream of messages from a to b, with threads that post and threads that take back. b tells a of
+ * A stream of messages from a to b, with threads that post and threads that take back. b notifies a of
  * each receive that it has posted by an empty message, a credit: rung on the same NIC, it cannot
  * overtake the receive, as a semaphore in the place of it could.
  */

@@ -169,7 +169,7 @@ ROW_NIC(EARLY, destroy_vi_with_sends, "VipDestroyVi",
     OK(VipDestroyVi(vi));
 }
 
-ROW_NIC(EARLY, query_vi_tells_what_was_given, "VipQueryVi", "the attributes of the creation")
+ROW_NIC(EARLY, query_vi_reports_what_was_given, "VipQueryVi", "the attributes of the creation")
 {
     VIP_VI_ATTRIBUTES attributes = vi_attributes(n, VIP_SERVICE_RELIABLE_RECEPTION), found;
     VIP_VI_HANDLE vi;

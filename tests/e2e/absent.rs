@@ -25,8 +25,8 @@ fn flushed(completion: &vipl::Completion) {
     assert_eq!(error_bits(completion), DESC_FLUSHED_ERROR);
 }
 
-/// Whatever waits without end is told, in bounded time; the node beside goes on.
-fn everybody_is_told_that_the_card_is_gone(kind: DeviceKind) {
+/// Whatever waits without end returns, in bounded time; the node beside goes on.
+fn everybody_is_notified_that_the_card_is_absent(kind: DeviceKind) {
     let pair = Pair::with(&setup(kind));
     let (a, b) = pair.connected(Reliability::Reception);
     let node = &pair.a;
@@ -81,7 +81,7 @@ fn everybody_is_told_that_the_card_is_gone(kind: DeviceKind) {
     let counter = node.driver.counter(Counter::ReadErrors);
     assert!(matches!(counter, Err(DriverError::Absent { .. })), "{counter:?}");
 
-    // What there is can be given back.
+    // What there is can be released.
     drop(region);
     for vi in [&a, &with_cq, &idle] {
         vi.disconnect().unwrap();
@@ -138,7 +138,7 @@ fn calls_under_way_end(kind: DeviceKind) {
     }
 }
 
-/// An admin command finds that the card is gone, and so does the next one at once.
+/// An admin command finds that the card is absent, and so does the next one at once.
 fn commands_end_and_the_next_one_too(kind: DeviceKind) {
     let pair = Pair::with(&setup(kind));
     let node = &pair.a;
@@ -163,7 +163,7 @@ fn all_ones_may_be_a_value(kind: DeviceKind) {
 }
 
 on_every_kind! {
-    everybody_is_told_that_the_card_is_gone,
+    everybody_is_notified_that_the_card_is_absent,
     calls_under_way_end,
     commands_end_and_the_next_one_too,
     all_ones_may_be_a_value,

@@ -67,7 +67,7 @@ fn memory_opens_and_closes_to_rdma(kind: DeviceKind) {
         return skipped(kind, "RDMA writes");
     }
     let (a, b) = (pair.a.vi(Reliability::Reception), pair.b.vi(Reliability::Reception));
-    // The peer is told of what the VI allows now, not of what it was created with.
+    // The peer is notified of what the VI allows now, not of what it was created with.
     b.set_attributes(ViAttributes { enable_rdma_write: true, ..b.attributes() }).unwrap();
     pair.connect(&a, &b);
     let target = pair.b.region(100);

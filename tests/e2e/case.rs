@@ -68,7 +68,7 @@ impl Case {
         self.a.post_send(&good.descriptor).unwrap();
         assert_eq!(error_bits(&self.a.send_wait(LONG)), bits, "{:?}", self.level);
         if self.reliable() {
-            // The descriptor's own status tells; the peer learns that it was refused.
+            // The descriptor's own status says it; the peer learns that it was refused.
             assert_eq!(error_bits(&self.a.send_wait(LONG)), DESC_FLUSHED_ERROR);
             self.pair.settle();
             assert_eq!(error_bits(&self.b.recv_wait(LONG)), DESC_FLUSHED_ERROR);

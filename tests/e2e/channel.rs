@@ -71,7 +71,7 @@ fn soon_missed(kind: DeviceKind) -> Setup {
     Setup { registers: vec![(csr::KEEPALIVE::OFFSET, 20_000)], ..Setup::new(kind) }
 }
 
-fn a_peer_that_is_gone_breaks_its_connections_in_bounded_time(kind: DeviceKind) {
+fn a_peer_that_ends_breaks_its_connections_in_bounded_time(kind: DeviceKind) {
     for level in [Reliability::Delivery, Reliability::Reception] {
         let pair = Pair::with(&soon_missed(kind));
         let (a, b) = pair.connected(level);
@@ -124,7 +124,7 @@ fn a_cable_that_is_plugged_in_again(kind: DeviceKind) {
     b.recv_wait(LONG).unwrap();
 }
 
-/// Each side closes the channel before its driver has heard that the other one did.
+/// Each side closes the channel before its driver has learned that the other one did.
 fn a_channel_closed_from_both_sides(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let (a, b) = pair.connected(Reliability::Delivery);
@@ -200,7 +200,7 @@ on_every_kind! {
     a_node_that_dies_in_mid_message,
     reliable_messages_survive_a_bad_link,
     unreliable_messages_are_lost_whole_or_arrive_whole,
-    a_peer_that_is_gone_breaks_its_connections_in_bounded_time,
+    a_peer_that_ends_breaks_its_connections_in_bounded_time,
     a_cable_that_is_plugged_in_again,
     a_channel_closed_from_both_sides,
     a_node_that_restarts,

@@ -12,7 +12,7 @@ use tests::{Buffer, DeviceKind, LONG, Pair, code, error_bits, on_every_kind, pat
 
 const SHORT: Duration = Duration::from_micros(800);
 
-/// Runs a server and a client under the baton; gives what they give.
+/// Runs a server and a client in slots of the scheduler; gives what they give.
 fn both<A: Send, B: Send>(
     pair: &Pair,
     server: impl FnOnce() -> A + Send,
@@ -41,7 +41,7 @@ fn request(pair: &Pair, vi: &Vi, service: &[u8], timeout: Duration) -> vipl::Res
     vi.connect_request(&pair.a.address(b"client"), &remote, timeout).map(drop)
 }
 
-fn addresses_and_attributes_are_told(kind: DeviceKind) {
+fn addresses_and_attributes_are_exchanged(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let service = [9; 64];
     let (a, b) = (pair.a.vi(Reliability::Reception), pair.b.vi(Reliability::Reception));
@@ -56,8 +56,8 @@ fn addresses_and_attributes_are_told(kind: DeviceKind) {
         },
         || {
             let remote = pair.b.address(&service);
-            let told = a.connect_request(&pair.a.address(b"client"), &remote, LONG).unwrap();
-            assert_eq!(told.reliability, Reliability::Reception);
+            let remote_side = a.connect_request(&pair.a.address(b"client"), &remote, LONG).unwrap();
+            assert_eq!(remote_side.reliability, Reliability::Reception);
             let again = a.connect_request(&pair.a.address(b""), &remote, LONG);
             assert_eq!(code(again), VipReturn::InvalidState);
         },
@@ -223,7 +223,7 @@ fn many_clients_one_address(kind: DeviceKind) {
 }
 
 on_every_kind! {
-    addresses_and_attributes_are_told,
+    addresses_and_attributes_are_exchanged,
     nobody_waits,
     rejected_and_dropped,
     mismatched_attributes_leave_the_request_standing,

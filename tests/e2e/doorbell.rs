@@ -228,8 +228,8 @@ fn doorbells_come_faster_than_they_are_served(kind: DeviceKind) {
     bare.settle();
     assert!(posted.iter().all(|posted| posted.errors(&bare) == 0));
     assert_eq!(bare.counter(0, Counter::DoorbellTokens), 240);
-    let announced: u32 = bare.take_events(1, RECV_EVENTS).iter().map(|event| event.word1).sum();
-    assert_eq!(announced, 240);
+    let reported: u32 = bare.take_events(1, RECV_EVENTS).iter().map(|event| event.word1).sum();
+    assert_eq!(reported, 240);
 }
 
 /// The same through a driver: what no driver does.

@@ -279,7 +279,7 @@ fn a_status_is_there_before_its_event_and_that_before_its_interrupt(kind: Device
         while received < lengths.len() || sent < lengths.len() {
             bare.bench.step();
             steps += 1;
-            assert!(steps < 1_000_000, "{sent} and {received} of {} announced", lengths.len());
+            assert!(steps < 1_000_000, "{sent} and {received} of {} reported", lengths.len());
             if bare.host(1).interrupts[VECTOR] > interrupts && received == 0 {
                 assert!(bare.next_event(1, RECV_EVENTS).is_some(), "the record comes first");
             }
@@ -344,9 +344,9 @@ fn errors_wait_for_room_in_their_queue(kind: DeviceKind) {
     let numbers: Vec<u16> = stops.iter().map(|event| event.index).collect();
     assert_eq!(numbers, (30..36).collect::<Vec<_>>());
     for event in &stops {
-        let told = (u32::from(event.kind), event.word1, event.word2);
+        let reported = (u32::from(event.kind), event.word1, event.word2);
         let reason = StopReason::Disconnected as u32;
-        assert_eq!(told, (Kind::ViError as u32, reason, DESC_FLUSHED_ERROR));
+        assert_eq!(reported, (Kind::ViError as u32, reason, DESC_FLUSHED_ERROR));
     }
     // Without a queue an event is lost.
     bare.write(0, ERROR_QUEUE::OFFSET, 0);

@@ -1,5 +1,5 @@
 //! A card that does not carry out a command: it is reset, and counts as lost, so that nothing that a
-//! program gives back is in its hands.
+//! program releases is in its hands.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn break_ring(pair: &Pair) {
     pair.a.driver.set_register(csr::ADMIN_BASE_HI::OFFSET, 0xdead);
 }
 
-/// What is taken back is the program's, also if the device did not hear of it.
+/// What is taken back is the program's, also if the device did not learn of it.
 fn memory_that_cannot_be_taken_back_is_out_of_reach(kind: DeviceKind) {
     let (_, pair) = deaf(kind);
     let (a, b) = pair.connected(Reliability::Reception);
@@ -82,7 +82,7 @@ fn it_can_be_opened_again(kind: DeviceKind) {
     let Pair { a: before, b: other, simulation, buses, wire, note } = pair;
     before.nic.close();
     drop(before.driver);
-    assert!(b.recv_wait(LONG).is_err(), "the peer hears of it");
+    assert!(b.recv_wait(LONG).is_err(), "the peer learns of it");
     b.disconnect().unwrap();
     let pair = Pair { a: again, b: other, simulation, buses, wire, note };
     let a = pair.a.vi(Reliability::Delivery);

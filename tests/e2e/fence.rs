@@ -72,7 +72,7 @@ fn a_cleared_region_is_not_touched_any_more(kind: DeviceKind) {
         for delay in delays {
             let mut bare = Bare::up(kind);
             let cleared = Cleared::amid(&mut bare, node, delay).expect("the admin ring runs");
-            // What is in hand: a frame of 520 cycles in each stage of the send engine, one in the other.
+            // What is in flight: a frame of 520 cycles in each stage of the send engine, one in the other.
             assert!(cleared.cycles < 2_200, "{} cycles, {delay} after", cleared.cycles);
             bare.settle();
             cleared.assert_left_alone(&bare);

@@ -30,8 +30,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What the probe told of one NIC: the values behind a name, in hexadecimal.
-fn told(lines: &[&str], name: &str) -> Vec<Vec<u64>> {
+/// What the probe printed of one NIC: the values behind a name, in hexadecimal.
+fn printed(lines: &[&str], name: &str) -> Vec<Vec<u64>> {
     let lines = lines.iter().filter_map(|line| line.split_once(name));
     let values = lines.filter(|(before, _)| before.ends_with(' ')).map(|(_, values)| {
         let words = values.split_whitespace();
@@ -68,11 +68,11 @@ fn a_guest_kernel_enumerates_served_nics() {
     let mut used = Vec::new();
     for (node, address) in (0_u64..).zip(addresses) {
         let lines: Vec<&str> = out.lines().filter(|line| line.starts_with(address)).collect();
-        let one = |name: &str| told(&lines, name).concat();
+        let one = |name: &str| printed(&lines, name).concat();
         let (vendor, class) = (u64::from(pci::VENDOR_ID), u64::from(pci::CLASS));
         assert_eq!(one("ids "), [vendor, pci::DEVICE_ID.into(), class], "{out}");
         assert_eq!(one("subsystem "), [vendor, 1 << 8 | node], "node {node} of 2");
-        let bars = told(&lines, "bar ");
+        let bars = printed(&lines, "bar ");
         let sizes = [(0, u64::from(csr::BAR_SIZE)), (2, doorbell::BAR_SIZE)];
         assert_eq!(bars.iter().map(|bar| (bar[0], bar[2])).collect::<Vec<_>>(), sizes, "{out}");
         for bar in &bars {
@@ -95,7 +95,7 @@ fn a_guest_kernel_enumerates_served_nics() {
     used.sort_unstable();
     assert!(used.windows(2).all(|two| two[0].1 <= two[1].0), "BARs overlap: {used:x?}");
 
-    // The guest is gone: the next program has its NICs. Also if it was ended.
+    // The guest has ended: the next program has its NICs. Also if it was ended.
     is_free(&simulator, 1);
     let output = guest(&[simulator.socket(0)], &["--seconds", "2"]);
     assert!(text(&output.stderr).contains("did not end"), "{output:?}");

@@ -72,7 +72,7 @@ fn what_is_destroyed_has_no_notification_under_way(kind: DeviceKind) {
         let pair = Pair::new(kind);
         let (slow, vi, cq, _recv) = notified(&pair.a, by_queue);
         pair.simulation.slot("program").run(|| {
-            // What is posted is flushed, which is what the handler is told.
+            // What is posted is flushed, which is what the handler gets.
             vi.disconnect().unwrap();
             slow.watch(&pair.a.nic, || {
                 if close {
@@ -143,7 +143,7 @@ fn a_handler_takes_away_what_it_is_about(kind: DeviceKind) {
     assert_eq!(a.recv_done().unwrap_err().code, VipReturn::InvalidParameter);
 }
 
-/// A thread in a wait is told, and what was posted is the program's alone.
+/// A thread in a wait is notified, and what was posted is the program's alone.
 fn a_closed_nic_looks_at_nothing(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let (a, _b) = pair.connected(Reliability::Delivery);

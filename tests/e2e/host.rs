@@ -95,9 +95,9 @@ fn data_that_cannot_be_read(kind: DeviceKind) {
     }
 }
 
-/// A VI of the lowest level that stopped by itself tells its peer when it is disconnected; one that was told
-/// tells nothing.
-fn the_peer_of_a_vi_that_stopped_by_itself_is_told(kind: DeviceKind) {
+/// A VI of the lowest level that stopped by itself notifies its peer when it is disconnected; one that was notified
+/// by the peer sends nothing.
+fn the_peer_of_a_vi_that_stopped_by_itself_is_notified(kind: DeviceKind) {
     for queue in [Queue::Send, Queue::Recv] {
         let mut case = Case::new(kind, Reliability::Unreliable);
         let bare = &mut case.bare;
@@ -114,8 +114,8 @@ fn the_peer_of_a_vi_that_stopped_by_itself_is_told(kind: DeviceKind) {
         assert_eq!(case.stop(1 - node), None);
         case.bare.ok(node, Opcode::ViDisconnect, 9, &[]);
         case.bare.settle();
-        let told = Some((StopReason::Disconnected as u32, DESC_FLUSHED_ERROR));
-        assert_eq!(case.stop(1 - node), told, "{queue:?}");
+        let reported = Some((StopReason::Disconnected as u32, DESC_FLUSHED_ERROR));
+        assert_eq!(case.stop(1 - node), reported, "{queue:?}");
         case.bare.ok(1 - node, Opcode::ViDisconnect, 9, &[]);
         case.bare.settle();
         assert_eq!([0, 1].map(|node| case.bare.counter(node, Counter::Unmatched)), [0, 0]);
@@ -162,7 +162,7 @@ fn a_later_descriptor_that_cannot_be_read(kind: DeviceKind) {
             bare.doorbell(0, DOMAIN, TOKEN_OFFSET, token.to_bits());
         }
         bare.settle();
-        // The first is good, and is told so, before the second stops the VI.
+        // The first is good, and is completed so, before the second stops the VI.
         assert_eq!(first.status(bare), status::DONE, "{level:?}");
         assert_eq!(case.stop(0), Some((StopReason::HostRead as u32, TRANSPORT_ERROR)));
         case.stop(1);
@@ -189,7 +189,7 @@ fn writes_to_memory_that_is_not_there_harm_nobody(kind: DeviceKind) {
 on_every_kind! {
     data_that_cannot_be_read,
     descriptors_that_cannot_be_read,
-    the_peer_of_a_vi_that_stopped_by_itself_is_told,
+    the_peer_of_a_vi_that_stopped_by_itself_is_notified,
     a_later_descriptor_that_cannot_be_read,
     writes_to_memory_that_is_not_there_harm_nobody,
 }

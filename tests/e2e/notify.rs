@@ -164,7 +164,7 @@ fn what_is_taken_away_drops_its_handlers(kind: DeviceKind) {
     };
     let left = || Arc::strong_count(&never) - 1;
     let (a, b) = pair.connected(Reliability::Delivery);
-    // A disconnect flushes what is posted, and a handler is told.
+    // A disconnect flushes what is posted, and a handler is notified.
     let recv = Buffer::new(&pair.b, 8);
     let flushed: Seen<u32> = Seen::default();
     let list = Arc::clone(&flushed);
@@ -194,7 +194,7 @@ fn what_is_taken_away_drops_its_handlers(kind: DeviceKind) {
     let (a, b) = pair.connected(Reliability::Delivery);
     let called: Seen<()> = Seen::default();
     let list = Arc::clone(&called);
-    b.recv_notify(|_| panic!("a handler's own fault, told here and nowhere else")).unwrap();
+    b.recv_notify(|_| panic!("a handler's own fault, printed here and nowhere else")).unwrap();
     b.recv_notify(move |_| list.lock().unwrap().push(())).unwrap();
     let (send, recvs) = (Buffer::new(&pair.a, 8), [0, 1].map(|_| Buffer::new(&pair.b, 8)));
     for recv in &recvs {

@@ -66,7 +66,7 @@ fn send(node: &Node, a: &Vi, b: &Vi, length: usize) {
 }
 
 /// Two VIs of one NIC talk, both ways and at every level; RDMA goes too; an end that disconnects is
-/// told of.
+/// reported.
 fn over_a_link_with_an_echo_a_node_reaches_itself(kind: DeviceKind) {
     let pair = Pair::new(kind);
     pair.simulation.wrap_network(|_| Arc::new(Mutex::new(Echo(Wire::new(20)))));
@@ -106,7 +106,7 @@ fn over_a_link_with_an_echo_a_node_reaches_itself(kind: DeviceKind) {
 
 /// Without one, the request ends soon and says so, whatever its time-out; the other node is reached as
 /// before.
-fn over_a_link_without_an_echo_a_node_is_told_so(kind: DeviceKind) {
+fn over_a_link_without_an_echo_a_node_is_not_reachable_by_itself(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let node = &pair.a;
     let vi = node.vi(Reliability::Delivery);
@@ -131,5 +131,5 @@ fn over_a_link_without_an_echo_a_node_is_told_so(kind: DeviceKind) {
 
 on_every_kind!(
     over_a_link_with_an_echo_a_node_reaches_itself,
-    over_a_link_without_an_echo_a_node_is_told_so,
+    over_a_link_without_an_echo_a_node_is_not_reachable_by_itself,
 );

@@ -116,7 +116,7 @@ fn attempt(bare: &mut Bare, vis: &mut [BareVi; 2], level: Level, round: usize) -
         );
         bare.bench.run(5000);
         if level == Level::Unreliable && send.errors(bare) != 0 {
-            // Nobody is told, and the receive waits for the next message.
+            // Nobody is notified, and the receive waits for the next message.
             return Some(false);
         }
         for vi in vis.iter() {
@@ -251,7 +251,7 @@ fn fences_wait_for_missing_completions(kind: DeviceKind) {
         bare.registers = vec![(READ_TIMEOUT::OFFSET, TIMEOUT)];
         for round in 0..12 {
             let cycles = fence_amid(&mut bare, round % 2, 60 + 90 * round as u64);
-            // Its own entry is read first, and what an engine has in hand may take a few reads.
+            // Its own entry is read first, and what an engine has in flight may take a few reads.
             assert!(
                 cycles.is_none_or(|cycles| cycles < 4 * u64::from(TIMEOUT)),
                 "{cycles:?} cycles"
@@ -265,7 +265,7 @@ fn fences_wait_for_missing_completions(kind: DeviceKind) {
     assert!(waited > 2, "{waited} fences waited for a completion");
 }
 
-/// A fence on a slow host takes what is in hand there, and no more.
+/// A fence on a slow host takes what is in flight there, and no more.
 fn fences_on_a_slow_host(kind: DeviceKind) {
     let slow = HostSettings {
         latency: 250,
@@ -305,7 +305,7 @@ fn a_reset_while_reads_are_out(kind: DeviceKind) {
     }
 }
 
-/// With each life the host swallows a read of the admin ring, until no tag is left: that is told, and
+/// With each life the host swallows a read of the admin ring, until no tag is left: that is reported, and
 /// ends.
 fn completions_that_never_come_at_all(kind: DeviceKind) {
     let host = HostSettings { missing: 1.0, ..HostSettings::default() };

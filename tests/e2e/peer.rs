@@ -33,7 +33,7 @@ fn ends(simulation: &SeededSimulation, a: &Vi, b: &Vi) -> [vipl::Result<RemoteVi
                     simulation.run(100);
                 }
                 ended if end.is_none() => *end = Some(ended),
-                again => assert_eq!(code(again), VipReturn::InvalidState, "told once"),
+                again => assert_eq!(code(again), VipReturn::InvalidState, "reported once"),
             }
         }
     }
@@ -63,8 +63,8 @@ fn requests_meet_in_any_order(kind: DeviceKind) {
                 }
             }
         }
-        let told = ends(&pair.simulation, &a, &b).map(Result::unwrap);
-        assert_eq!(told.map(|remote| remote.reliability), [Reliability::Delivery; 2]);
+        let results = ends(&pair.simulation, &a, &b).map(Result::unwrap);
+        assert_eq!(results.map(|remote| remote.reliability), [Reliability::Delivery; 2]);
         assert_eq!([a.state(), b.state()], [ViState::Connected; 2]);
         let send = Buffer::new(&pair.a, 100);
         send.set(&pattern(100, 1));
@@ -112,7 +112,7 @@ fn waiting_programs_meet_on_a_bad_wire(kind: DeviceKind) {
     }
 }
 
-fn peers_that_are_not_alike_are_told_on_both_sides(kind: DeviceKind) {
+fn peers_that_are_not_alike_fail_on_both_sides(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let a = pair.a.vi(Reliability::Delivery);
     let good = ViAttributes::new(Reliability::Delivery, pair.b.tag);
@@ -139,8 +139,8 @@ fn peers_that_are_not_alike_are_told_on_both_sides(kind: DeviceKind) {
     pair.assert_works(&a, &b);
 }
 
-/// The other side has disconnected before this one knows that it is connected: the handler that is
-/// told of it may call whatever it likes.
+/// The other side has disconnected before this one knows that it is connected: the handler that gets
+/// the error may call whatever it likes.
 fn a_handler_disconnects_a_peer_at_once(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let [a, b] = [&pair.a, &pair.b].map(|node| node.vi(Reliability::Delivery));
@@ -236,7 +236,7 @@ fn addresses_that_peers_cannot_have(kind: DeviceKind) {
 on_every_kind! {
     requests_meet_in_any_order,
     waiting_programs_meet_on_a_bad_wire,
-    peers_that_are_not_alike_are_told_on_both_sides,
+    peers_that_are_not_alike_fail_on_both_sides,
     a_handler_disconnects_a_peer_at_once,
     a_peer_that_never_asks,
     addresses_that_peers_cannot_have,

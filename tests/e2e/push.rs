@@ -316,7 +316,7 @@ fn pushes_without_room_wait_for_it(kind: DeviceKind) {
     assert_eq!((a.query().state, b.query().state), (ViState::Connected, ViState::Connected));
 }
 
-/// A peer that is lost while a push waits for room: the push is told, as everything else.
+/// A peer that is lost while a push waits for room: the push is notified, as everything else.
 fn a_peer_that_is_lost_ends_a_push(kind: DeviceKind) {
     let registers = vec![(csr::KEEPALIVE::OFFSET, 20_000)];
     let pair = Pair::with(&Setup { registers, ..Setup::new(kind) });

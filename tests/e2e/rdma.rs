@@ -106,7 +106,7 @@ fn writes_and_reads_of_every_length(kind: DeviceKind) {
     pair.assert_no_stray_access();
 }
 
-fn immediate_data_tells_of_a_write(kind: DeviceKind) {
+fn immediate_data_reports_a_write(kind: DeviceKind) {
     let pair = Pair::new(kind);
     if !has_writes(&pair, kind) {
         return;
@@ -124,7 +124,7 @@ fn immediate_data_tells_of_a_write(kind: DeviceKind) {
             assert_eq!(got.status().operation(), OP_REMOTE_RDMA_WRITE, "{level:?}");
             assert_eq!(got.immediate(), u32::from(round));
             assert_eq!(got.length() as usize, bytes);
-            assert!(regions[1].memory().to_vec(DATA, bytes) == data, "before it is told");
+            assert!(regions[1].memory().to_vec(DATA, bytes) == data, "before its completion");
             a.send_wait(LONG).unwrap();
         }
     }
@@ -394,7 +394,7 @@ fn rdma_survives_a_bad_link(kind: DeviceKind) {
         let recv = pair.b.region(64).descriptor(0, 0).unwrap();
         recv.prepare(&[], None).unwrap();
         b.post_recv(&recv).unwrap();
-        let (mut whole, mut told) = (0, 0);
+        let (mut whole, mut reported) = (0, 0);
         for round in 0..40_u8 {
             regions[1].memory().fill(0);
             regions[0].memory().fill(round + 1);
@@ -408,12 +408,12 @@ fn rdma_survives_a_bad_link(kind: DeviceKind) {
             whole += u32::from(end == bytes);
             if let Ok(done) = b.recv_done() {
                 assert_eq!((done.immediate(), end), (round.into(), bytes));
-                told += 1;
+                reported += 1;
                 recv.prepare(&[], None).unwrap();
                 b.post_recv(&recv).unwrap();
             }
         }
-        assert_eq!(whole, told, "{seed}");
+        assert_eq!(whole, reported, "{seed}");
         assert!((1..40).contains(&whole), "{whole} of 40 survive");
         pair.assert_no_stray_access();
     }
@@ -433,7 +433,7 @@ fn a_dead_peer_ends_a_read(kind: DeviceKind) {
 }
 
 /// The target of a write, or the source of a read, is taken back while it is used: when that is
-/// done, the memory is its owner's alone, the requester is told, and others go on.
+/// done, the memory is its owner's alone, the requester is notified, and others go on.
 fn a_region_taken_back_under_rdma(kind: DeviceKind) {
     const BYTES: usize = 131_072;
     for (reading, delay) in
@@ -503,7 +503,7 @@ on_every_kind! {
     a_region_taken_back_under_rdma,
     a_vi_destroyed_under_rdma,
     writes_and_reads_of_every_length,
-    immediate_data_tells_of_a_write,
+    immediate_data_reports_a_write,
     a_program_may_poll_the_last_word,
     a_queue_waits_for_its_reads,
     both_sides_read_each_other,
@@ -514,7 +514,7 @@ on_every_kind! {
     a_dead_peer_ends_a_read,
 }
 
-/// A device without RDMA: the program is told, and so is its peer by the connection.
+/// A device without RDMA: the program is notified, and so is its peer by the connection.
 fn not_supported(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let caps = pair.a.driver.capabilities();
@@ -552,7 +552,7 @@ fn rdma_that_a_device_does_not_have() {
     not_supported(DeviceKind::Rtl);
 }
 
-/// A device with RDMA and one without: the connection tells, and nothing unknown goes there.
+/// A device with RDMA and one without: the connection reports it, and nothing unknown goes there.
 #[test]
 fn a_peer_that_has_no_rdma() {
     let setup = Setup { other: Some(DeviceKind::Plain), ..Setup::new(DeviceKind::Model) };

@@ -168,7 +168,7 @@ fn a_reset_in_mid_frame_ends_the_frame(kind: DeviceKind) {
     assert_eq!(bare.bench.half_sent(0), 0);
     assert_eq!(bare.bench.sent(0, 0).len(), frames + 1, "it was not ended");
     assert_eq!(bare.counter(1, Counter::DropCrc), 1);
-    // The first SYN is heard.
+    // The first SYN arrives.
     bare.prepare(0).expect("the ring runs");
     bare.ok(0, Opcode::PeerOpen, 2, &[0x9999, 64]);
     bare.settle();

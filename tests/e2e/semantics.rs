@@ -61,7 +61,7 @@ fn delivered_sends_are_good_though_the_peer_leaves_at_once(kind: DeviceKind) {
             let recvs: Vec<_> = (0..count).map(|_| Buffer::new(&pair.b, 5000)).collect();
             recvs.iter().for_each(|recv| b.post_recv(&recv.descriptor).unwrap());
             sends.iter().for_each(|send| a.post_send(&send.descriptor).unwrap());
-            // Nobody looks at the sender's side until its peer is gone.
+            // Nobody looks at the sender's side until its peer has ended.
             for _ in 0..count {
                 b.recv_wait(LONG).unwrap();
             }
@@ -77,7 +77,7 @@ fn delivered_sends_are_good_though_the_peer_leaves_at_once(kind: DeviceKind) {
 }
 
 /// The sender's NIC is busy with other VIs when its peers' answers come: the end of each send waits for its
-/// turn, and the connection is gone by then.
+/// turn, and the connection has ended by then.
 fn acknowledged_sends_are_good_though_their_nic_is_busy(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let short: Vec<_> = (0..4).map(|_| pair.connected(Reliability::Reception)).collect();
@@ -128,7 +128,7 @@ fn disconnecting_is_harmless_everywhere(kind: DeviceKind) {
         b.disconnect().unwrap();
         assert_eq!(b.state(), ViState::Idle);
     }
-    // Nobody was told of an own disconnect.
+    // Nobody was notified of an own disconnect.
     assert_eq!(pair.a.errors(), []);
 }
 
@@ -246,7 +246,11 @@ fn descriptors_are_taken_as_programs_leave_them(kind: DeviceKind) {
         make_stale(&recv.descriptor, recv, control::IMMEDIATE | control::QFENCE);
         recv.descriptor.set_immediate(0x5555_0000);
         b.post_recv(&recv.descriptor).unwrap();
-        assert_eq!(b.recv_done().unwrap_err().code, VipReturn::NotDone, "the old status is gone");
+        assert_eq!(
+            b.recv_done().unwrap_err().code,
+            VipReturn::NotDone,
+            "the old status is overwritten"
+        );
     }
     pair.connect(&a, &b);
     for (i, send) in sends.iter().enumerate() {

@@ -188,7 +188,7 @@ fn a_program_reaches_itself() {
 /// A program is killed while frames are under way: the other side is told, and the next program
 /// gets the NIC at once.
 #[test]
-fn a_killed_program_is_told_of_and_followed_by_another() {
+fn a_killed_program_is_reported_and_followed_by_another() {
     let simulator = Simulator::start("killed", 2, 0.0);
     let node = simulator.open(0);
     for round in 0..3 {
@@ -223,7 +223,7 @@ fn a_killed_program_is_told_of_and_followed_by_another() {
 /// The simulator is killed: a program that waits is told so, by the name of the socket, and what it
 /// does afterwards ends.
 #[test]
-fn a_simulator_that_dies_is_a_card_that_is_gone() {
+fn a_simulator_that_dies_is_an_absent_card() {
     let mut simulator = Simulator::start("dies", 2, 0.0);
     let mut echo = Process::program(simulator.folder(), "echo");
     echo.expect("listening");

@@ -80,7 +80,7 @@ pub(crate) fn exchange(pair: &Pair, seed: u64) {
                 continue;
             };
             let descriptor = entry.vi.done(entry.queue).unwrap();
-            // Numbers are the same on both nodes, so the node tells the direction.
+            // Numbers are the same on both nodes, so the node gives the direction.
             let sending = entry.queue == Queue::Send;
             let direction = if sending { side } else { 1 - side };
             let of_vi =

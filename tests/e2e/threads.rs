@@ -89,11 +89,11 @@ fn a_deadlock_is_named(kind: DeviceKind) {
 fn a_thread_without_a_slot_is_refused(kind: DeviceKind) {
     let pair = Pair::new(kind);
     let slot = pair.simulation.slot("only");
-    let stranger = std::thread::scope(|scope| {
+    let other = std::thread::scope(|scope| {
         let _token = slot.enter();
         scope.spawn(|| pair.simulation.run(1)).join()
     });
-    let text = stranger.unwrap_err();
+    let text = other.unwrap_err();
     assert!(text.downcast_ref::<String>().unwrap().contains("without the token"));
 }
 

@@ -1,4 +1,4 @@
-//! Frames that find no VI: of another connection, from another VI, for one that is gone. They are counted
+//! Frames that find no VI: of another connection, from another VI, for one that no longer exists. They are counted
 //! (contract 5.1, decision 0017), and touch nothing.
 
 use cosim::testbench::node_number;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use host_driver::Result;
-use host_driver::bus::{Bar, Bus, Dma, Irq, ThreadSeat, Wait};
+use host_driver::bus::{Bar, Bus, Dma, Irq, Wait};
 use host_driver::nic::NicConfig;
 use host_driver::sync::Signal;
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;
@@ -89,8 +89,8 @@ impl Bus for Counting {
         self.inner.wait_signal(signal, seen, bound_ns, wait);
     }
 
-    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
-        self.inner.thread_seat(name)
+    fn spawn(&self, name: &str, program: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
+        self.inner.spawn(name, program)
     }
 
     fn name(&self) -> String {

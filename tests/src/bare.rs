@@ -205,7 +205,7 @@ impl Bare {
         rings[..EVENT_OFFSET + QUEUES * RING_BYTES].fill(0);
     }
 
-    /// Tells a node its number, ring and vectors, and enables it.
+    /// Gives a node its number, ring and vectors, and enables it.
     pub fn configure(&mut self, node: usize) {
         for (offset, value) in [
             (csr::ADMIN_BASE_LO::OFFSET, low(BUS_BASE)),

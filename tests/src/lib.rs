@@ -7,17 +7,17 @@
 //! | [`pair`] | two nodes for programs: driver and VIPL on each ([`Pair`], [`Buffer`]) |
 //! | [`bare`] | two nodes without software: registers, admin ring, doorbells ([`Bare`]) |
 //! | [`served`] | programs in other processes, on a simulator in another process |
-//! | [`stranger`] | frames that no honest peer sends |
+//! | [`forger`] | frames that no honest peer sends |
 //! | [`vi`] | VIs, descriptors and messages on a [`Bare`] pair |
 //!
 //! `testplan.md` says which test covers what.
 #![forbid(unsafe_code)]
 
 pub mod bare;
+pub mod forger;
 pub mod kind;
 pub mod pair;
 pub mod served;
-pub mod stranger;
 pub mod vi;
 
 pub use bare::Bare;

@@ -94,7 +94,7 @@ impl Setup {
     }
 }
 
-/// Tells how to repeat a run that fails.
+/// Prints how to repeat a run that fails.
 #[derive(Debug)]
 pub struct Note {
     text: String,

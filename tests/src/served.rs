@@ -244,8 +244,8 @@ pub fn connect(folder: &Path, node: u8) -> (Arc<VfioUserBus>, NicConfig) {
         bus => Some(bus.expect("a simulator")),
     });
     assert_eq!(bus.node(), node);
-    let peers: Vec<u8> = (0..bus.nodes()).filter(|peer| *peer != node).collect();
-    (bus, NicConfig::new(node, &peers))
+    let config = NicConfig::simulated(node, bus.nodes());
+    (bus, config)
 }
 
 /// Brings up a node for a program.

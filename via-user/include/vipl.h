@@ -43,7 +43,7 @@ VIPL_EXTENSION typedef uint64_t VIP_UINT64;
 /* A time-out without end. Any time-out from 0xFFFFFFFF upwards is taken as this one. */
 #define VIP_INFINITE (~(VIP_ULONG)0)
 
-/* Handles. None of them is ever NULL or 0, and none is used again soon after it was given back:
+/* Handles. None of them is ever NULL or 0, and none is used again soon after it was released:
  * one that is stale, of another kind or made up is answered with VIP_INVALID_PARAMETER. */
 
 typedef VIP_PVOID VIP_NIC_HANDLE;
@@ -423,17 +423,17 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS *LocalAddr, 
                           VIP_NET_ADDRESS *RemoteAddr, VIP_VI_ATTRIBUTES *RemoteViAttribs,
                           VIP_CONN_HANDLE *ConnHandle);
 
-/* Accepts with an idle VI. If the attributes do not match, the other side is not told, and the
+/* Accepts with an idle VI. If the attributes do not match, the other side is not notified, and the
  * request may be accepted with another VI, or rejected.
  * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_INVALID_RELIABILITY_LEVEL, VIP_INVALID_MTU,
- * VIP_INVALID_QOS, VIP_INVALID_STATE (the VI is not idle), VIP_TIMEOUT (the other side is gone, and
- * so is ConnHandle if it had been told), VIP_ERROR_RESOURCE. */
+ * VIP_INVALID_QOS, VIP_INVALID_STATE (the VI is not idle), VIP_TIMEOUT (the other side has ended;
+ * ConnHandle is not valid any more if the acceptance had been sent), VIP_ERROR_RESOURCE. */
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle);
 
 /* VIP_SUCCESS, VIP_INVALID_PARAMETER. */
 VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle);
 
-/* Asks whoever waits at RemoteAddr; LocalAddr is told to them.
+/* Asks whoever waits at RemoteAddr; they learn LocalAddr.
  * VIP_SUCCESS, VIP_TIMEOUT, VIP_REJECT, VIP_NO_MATCH (nobody waits there; at once),
  * VIP_NOT_REACHABLE (no address of this network; the own one, if the link does not bring back what a
  * node sends to itself), VIP_INVALID_STATE (not idle), VIP_INVALID_PARAMETER (also a time-out of 0),
@@ -474,7 +474,7 @@ VIP_RETURN VipDestroyCQ(VIP_CQ_HANDLE CQHandle);
 /* VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_ERROR_RESOURCE. */
 VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE CQHandle, VIP_ULONG EntryCount);
 
-/* Tells whose descriptor is done; take it with VipSendDone or VipRecvDone, one for each entry.
+/* Reports whose descriptor is done; take it with VipSendDone or VipRecvDone, one for each entry.
  * VIP_SUCCESS, VIP_NOT_DONE, VIP_INVALID_PARAMETER. */
 VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE *ViHandle, VIP_BOOLEAN *RecvQueue);
 

@@ -175,7 +175,7 @@ pub(crate) fn setup(set: Toolset) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the Python environment, again if it was made at another place or its Python is gone.
+/// Makes the Python environment, again if it was made at another place or its Python no longer exists.
 fn ensure_venv() -> Result<(), String> {
     let python = venv().join("bin/python3");
     let works = fs::read_to_string(venv().join("bin/pip3"))

@@ -72,7 +72,7 @@ impl Written {
 mod tests {
     use super::*;
 
-    /// An output that takes nothing before it is told to.
+    /// An output that takes nothing before it is asked to.
     struct Stuck {
         go: Receiver<()>,
         taken: SyncSender<Vec<u8>>,
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_wait_for_nobody_and_what_is_left_out_is_told() {
+    fn lines_wait_for_nobody_and_what_is_left_out_is_counted() {
         let (release, go) = channel();
         let (taken, output) = sync_channel(1000);
         let (lines, written) = Lines::start(Stuck { go, taken }).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! The Verilog is wrapped into a [`harness`] so that nothing is trimmed and three pins suffice.
 //! Yosys maps all of it as one netlist, so that logic on the two sides of a block's border is optimised
-//! together; what a block costs is told by the names of the cells. The same netlist is what nextpnr
+//! together; the names of the cells say which block they belong to. The same netlist is what nextpnr
 //! places and routes.
 //!
 //! Everything that the tools read and write stays in one folder, for a look afterwards.
@@ -229,7 +229,7 @@ fn nextpnr_arguments(job: &Job) -> Vec<String> {
         "--speed=6",
         // A missed clock is a result, and not a failure.
         "--timing-allow-fail",
-        // The placer weighs wires above all unless told otherwise: a third of the clock.
+        // The placer weighs wires above all by default: a third of the clock.
         "--placer-heap-timingweight=300",
         "--json=flat.json",
         "--report=report.json",

@@ -297,7 +297,7 @@ fn the_cycle_figures_of_the_rtl_are_as_before() {
     );
 }
 
-/// A simulator tells its sockets and that it is ready, and takes them away when it is stopped.
+/// A simulator prints its sockets and that it is ready, and takes them away when it is stopped.
 #[test]
 fn a_simulator_is_served_until_it_is_stopped() {
     use std::io::{BufRead, BufReader, Read};

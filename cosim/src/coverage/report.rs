@@ -44,7 +44,7 @@ fn bit(remark: &str) -> &str {
 struct Sources(BTreeMap<String, Vec<String>>);
 
 impl Sources {
-    /// A line, or its number if the file is gone.
+    /// A line, or its number if the file no longer exists.
     fn line(&mut self, (file, line): &(String, u32)) -> String {
         let read = || fs::read_to_string(file).unwrap_or_default();
         let lines = self

@@ -332,8 +332,8 @@ impl<'a> Run<'a> {
                 let bits = self.status(bench, queue, i);
                 bits & status::DONE != 0 && bits & status::ERROR_MASK == 0
             };
-            let told = self.of.reads() || self.of.reliability == Reliability::Reception;
-            if (good(Queue::Recv) || told && good(Queue::Send)) && came != sent {
+            let is_notified = self.of.reads() || self.of.reliability == Reliability::Reception;
+            if (good(Queue::Recv) || is_notified && good(Queue::Send)) && came != sent {
                 return Err(self.broken(&format!("message {i} is done and not whole")));
             }
             let at =
@@ -360,5 +360,5 @@ fn destroy(bench: &mut Testbench, node: usize, vi: u16) -> Result<(), Hung> {
             _ => return Err(Hung(format!("ViDestroy {vi} on node {node}: status {status}"))),
         }
     }
-    Err(Hung(format!("VI {vi} on node {node} owes its peer something for ever")))
+    Err(Hung(format!("VI {vi} on node {node} has something pending for its peer for ever")))
 }

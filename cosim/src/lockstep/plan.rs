@@ -144,8 +144,8 @@ pub struct Pair {
     pub max_transfer: u32,
     /// What RDMA each node's VI allows in its memory: bits of [`rdma`].
     pub allows: [u32; 2],
-    /// What its peer was told of that.
-    pub told: [u32; 2],
+    /// What its peer was notified of that.
+    pub reported: [u32; 2],
 }
 
 /// A whole program.
@@ -221,7 +221,7 @@ pub fn plan(seed: u64, lossy: bool) -> Plan {
                 [usize::try_from(level).expect("below 3")],
             max_transfer: if random.chance(0.7) { MAX_TRANSFER_BYTES } else { 5000 },
             allows: [allowed(&mut random), allowed(&mut random)],
-            told: [allowed(&mut random), allowed(&mut random)],
+            reported: [allowed(&mut random), allowed(&mut random)],
         });
     }
     let phase_count = 2 + random.below(4);
@@ -336,14 +336,14 @@ fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
             let bit = if reads { rdma::READ } else { rdma::WRITE };
             let allowed = pair.allows[to] & bit != 0;
             let kind = if allowed { kind } else { Kind::Remote };
-            let told = pair.told[to] & bit != 0;
+            let reported = pair.reported[to] & bit != 0;
             messages.push(if reads {
                 read(random, pair, kind, allowed)
             } else {
-                write(random, pair, kind, told)
+                write(random, pair, kind, reported)
             });
             let refused = if reads { ends_reads(kind, pair) } else { ends_writes(kind, pair) };
-            if told && refused {
+            if reported && refused {
                 break;
             }
             continue;
@@ -428,9 +428,9 @@ fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message 
     Message { recv: None, send, delay }
 }
 
-/// An RDMA write; a receive is posted only for immediate data. `told`: the sender knows that the
+/// An RDMA write; a receive is posted only for immediate data. `reported`: the sender knows that the
 /// peer's VI allows it.
-fn write(random: &mut Random, pair: &Pair, kind: Kind, told: bool) -> Message {
+fn write(random: &mut Random, pair: &Pair, kind: Kind, reported: bool) -> Message {
     let message = message(random, pair, Kind::Good);
     let (mut send, mut recv, delay) = (message.send, message.recv, message.delay);
     if ends_writes(kind, pair) && send.total() > LINK_PAYLOAD_BYTES as u64 {
@@ -480,7 +480,7 @@ fn write(random: &mut Random, pair: &Pair, kind: Kind, told: bool) -> Message {
         Kind::SendFormat | Kind::SendSegment | Kind::SendTooLong | Kind::SendUnreachable
     );
     let immediate = send.control & control::IMMEDIATE != 0;
-    if !immediate || sender_refuses || !told || kind == Kind::RecvNone {
+    if !immediate || sender_refuses || !reported || kind == Kind::RecvNone {
         recv = None;
     }
     send.remote = Some(remote);

@@ -100,7 +100,7 @@ struct Run<'a> {
     interrupts: [[u64; 4]; 2],
 }
 
-/// Runs a plan on two devices. The last record tells of a failure, if there was one.
+/// Runs a plan on two devices. The last record describes a failure, if there was one.
 #[must_use]
 pub fn execute(settings: &Settings, plan: &Plan, devices: [SimulatedDevice; 2]) -> Vec<Record> {
     let faults = Faults {
@@ -212,7 +212,7 @@ impl<'a> Run<'a> {
         for node in 0..2 {
             let body = [
                 u32::from(node_number(1 - node)) | u32::from(pair.vi[1 - node]) << 16,
-                u32::from(self.connection) | pair.told[1 - node] << rdma::PEER_LSB,
+                u32::from(self.connection) | pair.reported[1 - node] << rdma::PEER_LSB,
             ];
             self.admin(node, Opcode::ViConnect, pair.vi[node].into(), &body)?;
         }
@@ -249,14 +249,14 @@ impl<'a> Run<'a> {
         self.mend()
     }
 
-    /// Closes the channel at a node, which the other one hears of, and opens it again.
+    /// Closes the channel at a node, which the other one learns of, and opens it again.
     fn close(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
         let peer = |node| u32::from(node_number(1 - node));
         self.admin(node, Opcode::PeerClose, peer(node), &[])?;
         self.bench.settle(self.quiet)?;
         let number = u32::try_from(phase + 1).expect("few phases");
         for (node, step) in [0x101, 0x202].into_iter().enumerate() {
-            // Every channel of a run has a tag of its own, which tells its frames from those of others.
+            // Every channel of a run has a tag of its own, which distinguishes its frames from those of others.
             let epoch = 0x4000_0000 + number * step;
             self.admin(node, Opcode::PeerOpen, peer(node), &[epoch, 64])?;
         }
@@ -551,7 +551,7 @@ impl<'a> Run<'a> {
                     self.tail.remove(&(node, n, queue as u8));
                 }
             }
-            // A VI may have stopped alone; its peer is told now, and is Connected until then.
+            // A VI may have stopped alone; its peer is notified now, and is Connected until then.
             if !stopped.is_empty() {
                 self.bench.settle(self.quiet)?;
             }

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_an_answer_are_told_from_its_end() {
+    fn segments_of_an_answer_are_distinguished_from_its_end() {
         let whole = Completion {
             data: true,
             length_dw: 16,

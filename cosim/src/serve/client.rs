@@ -34,7 +34,7 @@ pub(super) struct Client {
     /// Something has come.
     pub(super) is_ready: bool,
     /// Nobody is at the other end any more.
-    pub(super) is_gone: bool,
+    pub(super) is_destroyed: bool,
 }
 
 /// An answer: its payload and the descriptors with it.
@@ -53,7 +53,7 @@ impl From<Vec<u8>> for Answer {
 impl Client {
     pub(super) fn new(socket: UnixStream, node: usize, process: u32) -> Self {
         let inbox = Inbox::default();
-        Self { socket, inbox, node, process, is_owner: false, is_ready: false, is_gone: false }
+        Self { socket, inbox, node, process, is_owner: false, is_ready: false, is_destroyed: false }
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {

@@ -13,7 +13,6 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use host_driver::bus::vfio_user::SLOWDOWN;
 use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, register_name};
 use host_driver::sync::lock;
 use host_driver::{Error, Result};
@@ -53,7 +52,7 @@ struct Shared {
     worked: Condvar,
     /// For waiters, with the same lock.
     touched: Condvar,
-    /// The last user is gone.
+    /// The last user has left.
     stop: AtomicBool,
 }
 
@@ -351,10 +350,6 @@ impl Bus for LiveBus {
         self.simulation.now_ns()
     }
 
-    fn slowdown(&self) -> u64 {
-        SLOWDOWN
-    }
-
     fn name(&self) -> String {
         format!("of node {}", self.node)
     }
@@ -393,11 +388,10 @@ mod tests {
     fn the_clock_stops_when_nothing_is_pending() {
         let simulation = simulation(3);
         let bus = [0, 1, 2].map(|node| Arc::new(LiveBus::new(Arc::clone(&simulation), node)));
-        let peers = |node: u8| (0..3).filter(|peer| *peer != node).collect::<Vec<_>>();
         let nics: Vec<_> = (0..3)
             .map(|node: u8| {
-                let config = NicConfig::new(node, &peers(node));
-                Nic::open(Arc::clone(&bus[usize::from(node)]) as Arc<dyn Bus>, &config).unwrap()
+                let bus = Arc::clone(&bus[usize::from(node)]);
+                Nic::open(bus, &NicConfig::simulated(node, 3)).unwrap()
             })
             .collect();
         let at = stopped(&simulation);
@@ -415,7 +409,7 @@ mod tests {
         let simulation = simulation(2);
         let open = |node: u8| {
             let bus = Arc::new(LiveBus::new(Arc::clone(&simulation), node.into()));
-            Nic::open(bus, &NicConfig::new(node, &[1 - node])).unwrap()
+            Nic::open(bus, &NicConfig::simulated(node, 2)).unwrap()
         };
         let first = open(0);
         let at = stopped(&simulation);
@@ -439,7 +433,8 @@ mod tests {
         let simulation = simulation(3);
         let open = |node: usize, number: u8, seed: u64, peers: &[u8]| {
             let bus = Arc::new(LiveBus::new(Arc::clone(&simulation), node));
-            Nic::open(bus, &NicConfig::new(number, peers).with_seed(seed)).unwrap()
+            let config = NicConfig { peers: peers.to_vec(), ..NicConfig::simulated(number, 3) };
+            Nic::open(bus, &config.with_seed(seed)).unwrap()
         };
         let (first, second) = (open(0, 0, 1, &[1]), open(1, 1, 2, &[0]));
         stopped(&simulation);

@@ -14,7 +14,7 @@
 //! run takes the same number of cycles, also with several threads, if each of them has a [`Slot`]:
 //! create all slots first, then start the threads, and let each enter its slot. A thread with a slot
 //! must not block on anything but the simulation while another one waits for the token (join threads
-//! from a thread without a slot). A thread of the library (`Bus::thread_seat`) gets the token like the
+//! from a thread without a slot). A thread of the library (`Bus::spawn`) gets the token like the
 //! others, and where no other thread has a slot, while a thread without one lets time pass.
 
 #[cfg(test)]
@@ -29,7 +29,7 @@ use nic_regs::doorbell::{EVENT_OFFSET, PAGE_BYTES};
 use nic_regs::limits::CLOCK_KHZ;
 use nic_regs::pci::MSI_BASE;
 
-use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, ThreadSeat, Wait, register_name};
+use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, register_name};
 use host_driver::error::{Error, Result};
 use host_driver::sync::{Signal, lock};
 use port::memory::DmaMemory;
@@ -467,8 +467,10 @@ impl Bus for SeededBus {
         }
     }
 
-    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
-        Box::new(Slot::new(Arc::clone(&self.shared), name, true))
+    fn spawn(&self, name: &str, program: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
+        let slot = Slot::new(Arc::clone(&self.shared), name, true);
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        thread.spawn(move || slot.run(program)).map(drop)
     }
 
     fn name(&self) -> String {

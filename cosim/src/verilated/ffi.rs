@@ -42,7 +42,7 @@ pub unsafe trait Block: 'static {
 /// One model in C++.
 ///
 /// Invariant: `raw` comes from `create` of `B`'s shim and goes to its `destroy` once, in `drop`.
-/// `vcd`, if there, is what the shim was told to write to.
+/// `vcd`, if there, is what the shim was asked to write to.
 pub(super) struct Instance<B: Block> {
     raw: NonNull<c_void>,
     vcd: Option<Vcd>,

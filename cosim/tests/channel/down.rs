@@ -1,9 +1,9 @@
-//! Retries, going back, going down, keepalive, quotas, events: one channel against a hand-made
+//! Retries, going back, going down, keepalive, quotas, events: one channel against a scripted
 //! peer.
 
+use crate::network::Network;
 use crate::node::{Frame, Outcome};
 use crate::peer::{OWN, REMOTE, Single, TAG, from_peer};
-use crate::world::World;
 use nic_regs::admin::{AdminStatus, PeerState};
 use nic_regs::counter::Counter;
 use nic_regs::event::{Kind, PeerDownReason};
@@ -19,7 +19,7 @@ fn time_outs_and_death() {
     single.0.run(200);
     let start = single.0.now;
     assert_eq!(single.free(), 128 - 6);
-    single.0.until(100_000, "death", |world| !world.nodes[0].kills.is_empty());
+    single.0.until(100_000, "death", |network| !network.nodes[0].kills.is_empty());
     let time = single.0.now - start;
     // 2,000 * (1 + 2 + 4 + 8), and at most a scan more each time.
     assert!((30_000 - 200..34_000).contains(&time), "{time}");
@@ -40,23 +40,23 @@ fn gaps_and_windows() {
     let ack = |n: u16, flags: u8| Header { acknowledgement: n, flags, ..from_peer(Type::Ack) };
     // Outside the window: ignored.
     single.put(ack(5, 0), &[]);
-    single.put(ack(0x8001, flag::GAP), &[]);
+    single.put(ack(0x8001, flag::NAK), &[]);
     single.0.run(100);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (124, 0));
-    single.put(ack(1, flag::GAP), &[]);
+    single.put(ack(1, flag::NAK), &[]);
     single.0.run(100);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (125, 3));
     // Once for each number.
-    single.put(ack(1, flag::GAP), &[]);
+    single.put(ack(1, flag::NAK), &[]);
     single.0.run(100);
     assert_eq!(single.count(Counter::FramesRetransmitted), 3);
-    single.put(ack(3, flag::GAP), &[]);
+    single.put(ack(3, flag::NAK), &[]);
     single.0.run(100);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (127, 4));
     // An older acknowledgement changes nothing; the newest frees the rest. Nothing is left for a
-    // gap.
+    // NAK.
     single.put(ack(2, 0), &[]);
-    single.put(ack(4, flag::GAP), &[]);
+    single.put(ack(4, flag::NAK), &[]);
     single.0.run(6_000);
     assert_eq!((single.free(), single.count(Counter::FramesRetransmitted)), (128, 4));
     assert_eq!(single.query(1), PeerState::Open);
@@ -106,7 +106,7 @@ fn down_while_filling() {
     assert_eq!(single.query(1), PeerState::Open);
     single.0.run(100);
     single.sent();
-    single.0.until(2_000, "commit", |world| !world.nodes[0].outcomes.is_empty());
+    single.0.until(2_000, "commit", |network| !network.nodes[0].outcomes.is_empty());
     single.0.run(100);
     // It belonged to the channel before: freed, not sent, not charged.
     assert!(single.free() == 128 && single.sent().is_empty());
@@ -135,28 +135,30 @@ fn keepalive() {
     single.0.nodes[0].model.inputs.retry_limit = 3;
     single.put(from_peer(Type::Ack), &[]);
     let start = single.0.now;
-    let time = single.0.until(40_000, "death", |world| !world.nodes[0].kills.is_empty());
+    let time = single.0.until(40_000, "death", |network| !network.nodes[0].kills.is_empty());
     assert!((15_000 - 100..16_500).contains(&time), "{time}");
     let times: Vec<u64> = single.0.seen.iter().map(|(time, _)| time - start).collect();
     assert!((2..=4).contains(&times.len()), "{times:?}");
     assert!(single.kinds().iter().all(|&kind| kind == Type::Ack));
     single.expect_down(PeerDownReason::Dead);
     // Two live peers keep each other alive.
-    let mut world = World::new(2, 26);
-    for node in &mut world.nodes {
+    let mut network = Network::new(2, 26);
+    for node in &mut network.nodes {
         node.model.inputs.keepalive = 3_000;
         node.model.inputs.retry_limit = 2;
     }
-    world.open(0, 1, 8);
-    world.run(100_000);
-    assert!(world.nodes.iter().all(|node| node.kills.is_empty()));
-    world.cut_off = true;
-    world.until(10_000, "both die", |world| world.nodes.iter().all(|node| !node.kills.is_empty()));
+    network.open(0, 1, 8);
+    network.run(100_000);
+    assert!(network.nodes.iter().all(|node| node.kills.is_empty()));
+    network.cut_off = true;
+    network.until(10_000, "both die", |network| {
+        network.nodes.iter().all(|node| !node.kills.is_empty())
+    });
 }
 
 /// A peer that is still Opening sends nothing but its SYN: it is there.
 #[test]
-fn a_syn_again_is_heard() {
+fn a_duplicate_syn_keeps_the_channel_alive() {
     let mut single = Single::opened(36);
     single.0.nodes[0].model.inputs.keepalive = 5_000;
     single.0.nodes[0].model.inputs.retry_limit = 3;
@@ -167,34 +169,34 @@ fn a_syn_again_is_heard() {
     }
     single.0.run(12_000);
     assert_eq!(single.query(1), PeerState::Open);
-    single.0.until(6_000, "death", |world| !world.nodes[0].kills.is_empty());
+    single.0.until(6_000, "death", |network| !network.nodes[0].kills.is_empty());
     single.expect_down(PeerDownReason::Dead);
 }
 
-/// The only Ack that gives credits back is lost: without keepalive, too, it comes again.
+/// The only Ack that returns credits is lost: without keepalive, too, another one is sent.
 #[test]
 fn lost_credits_come_again() {
-    let mut world = World::new(2, 27);
-    for node in &mut world.nodes {
+    let mut network = Network::new(2, 27);
+    for node in &mut network.nodes {
         node.model.inputs.keepalive = 0;
     }
-    world.open(0, 1, 8);
-    world.nodes[1].manners.read = false;
+    network.open(0, 1, 8);
+    network.nodes[1].manners.read = false;
     let header = Header { kind: Type::Fin as u8, flags: flag::SEQUENCED, ..Header::default() };
     let frame = Frame { peer: 1, header, payload: Vec::new() };
-    world.nodes[0].outbox.extend(std::iter::repeat_n(frame.clone(), 8));
-    world.until(5_000, "acknowledgement", |world| {
-        world.nodes[0].outcomes.len() == 8 && world.nodes[0].model.outputs.free_chunks == 128
+    network.nodes[0].outbox.extend(std::iter::repeat_n(frame.clone(), 8));
+    network.until(5_000, "acknowledgement", |network| {
+        network.nodes[0].outcomes.len() == 8 && network.nodes[0].model.outputs.free_chunks == 128
     });
-    world.cut_off = true;
-    world.nodes[1].manners.read = true;
-    world.until(5_000, "the frames", |world| world.nodes[1].inbox.len() == 8);
-    world.run(2_000);
-    world.cut_off = false;
-    world.nodes[0].outbox.push_back(frame);
-    world.run(20_000);
-    assert_eq!(world.nodes[1].inbox.len(), 8);
-    world.until(1_100_000, "one more", |world| world.nodes[1].inbox.len() == 9);
+    network.cut_off = true;
+    network.nodes[1].manners.read = true;
+    network.until(5_000, "the frames", |network| network.nodes[1].inbox.len() == 8);
+    network.run(2_000);
+    network.cut_off = false;
+    network.nodes[0].outbox.push_back(frame);
+    network.run(20_000);
+    assert_eq!(network.nodes[1].inbox.len(), 8);
+    network.until(1_100_000, "one more", |network| network.nodes[1].inbox.len() == 9);
 }
 
 #[test]
@@ -355,14 +357,14 @@ fn the_longest_time_out() {
     single.0.nodes[0].model.inputs.retry_limit = 15;
     single.0.nodes[0].model.inputs.retry_timeout = 16;
     assert_eq!(single.offer(1, Type::Data, 8, true), Outcome::Committed);
-    single.0.until(400_000, "fourteen tries", |world| world.seen.len() == 14);
-    // Doubled so often it is beyond the timer: as long as that can tell, and not what is left of it.
+    single.0.until(400_000, "fourteen tries", |network| network.seen.len() == 14);
+    // Doubled so often it is beyond the timer: as long as that can count, and not what is left of it.
     single.0.nodes[0].model.inputs.retry_timeout = 0x00ff_ffff;
     single.0.seen.clear();
     single.0.run(200_000);
     assert!(single.sent().is_empty());
     single.0.nodes[0].model.inputs.retry_timeout = 16;
-    single.0.until(400_000, "the next try", |world| !world.seen.is_empty());
+    single.0.until(400_000, "the next try", |network| !network.seen.is_empty());
     assert_eq!(single.query(1), PeerState::Open);
 }
 
@@ -377,7 +379,7 @@ fn a_full_queue_of_any_number() {
         single.0.run(500);
         single.0.nodes[0].events_full = false;
         single.0.nodes[0].drain = Some(queue ^ 0x100);
-        assert!(single.take_events().is_empty(), "queue {queue:#x} has no room yet");
+        assert!(single.take_events().is_empty(), "queue {queue:#x} has no free entry yet");
         single.0.nodes[0].drain = Some(queue);
         single.take_events()
     };
@@ -410,7 +412,7 @@ fn disabled() {
     single.0.nodes[0].model.inputs.keepalive = 5_000;
     single.0.run(12_000);
     assert_eq!(single.kinds(), [Type::Ack; 2]);
-    single.0.until(40_000, "death", |world| !world.nodes[0].kills.is_empty());
+    single.0.until(40_000, "death", |network| !network.nodes[0].kills.is_empty());
     single.expect_down(PeerDownReason::Dead);
 }
 
@@ -430,17 +432,17 @@ fn enabled_in_mid_frame() {
 
 #[test]
 fn numbers_wrap() {
-    let mut world = World::new(2, 30);
-    world.wire = true;
-    world.open(0, 1, 64);
+    let mut network = Network::new(2, 30);
+    network.wire = true;
+    network.open(0, 1, 64);
     for serial in 0..66_000 {
         let header = Header { kind: Type::Fin as u8, word: serial, flags: 8, ..Header::default() };
-        world.nodes[0].outbox.push_back(Frame { peer: 1, header, payload: Vec::new() });
+        network.nodes[0].outbox.push_back(Frame { peer: 1, header, payload: Vec::new() });
     }
-    world.until(2_000_000, "66,000 frames", |world| world.nodes[1].inbox.len() == 66_000);
-    let inbox = &world.nodes[1].inbox;
+    network.until(2_000_000, "66,000 frames", |network| network.nodes[1].inbox.len() == 66_000);
+    let inbox = &network.nodes[1].inbox;
     assert!(inbox.iter().enumerate().all(|(n, frame)| frame.header.word == n as u32));
-    assert_eq!(world.nodes[0].count(Counter::FramesRetransmitted), 0);
+    assert_eq!(network.nodes[0].count(Counter::FramesRetransmitted), 0);
 }
 
 /// Frames that were staged for one channel are released under the next: they grant it nothing.
@@ -474,7 +476,7 @@ fn late_releases() {
 fn acknowledged_in_flight() {
     let mut single = Single::opened(32);
     assert_eq!(single.offer(1, Type::Data, 4096, true), Outcome::Committed);
-    single.0.until(4_000, "a second start", |world| world.nodes[0].tx_beats > 600);
+    single.0.until(4_000, "a second start", |network| network.nodes[0].tx_beats > 600);
     single.0.nodes[0].tx_ready = false;
     single.put(Header { acknowledgement: 1, ..from_peer(Type::Ack) }, &[]);
     single.0.run(500);
@@ -491,7 +493,7 @@ fn acknowledged_in_flight() {
     assert_eq!(single.query(1), PeerState::Open);
 }
 
-/// All peers at once: each gets its own frames, in turn, and goes down alone.
+/// All peers at once: each gets its own frames, one after the other, and goes down alone.
 #[test]
 fn all_peers() {
     let mut single = Single::new(33);
@@ -548,14 +550,14 @@ fn reopen(single: &mut Single, epoch: u32, wait: impl FnOnce(&mut Single)) {
     node.admin.push_back((0, 1, epoch, 32));
     single.0.run(5_000);
     wait(single);
-    single.0.until(20_000, "PeerOpen", |world| world.nodes[0].answers.len() > before);
+    single.0.until(20_000, "PeerOpen", |network| network.nodes[0].answers.len() > before);
     assert_eq!(single.0.nodes[0].answers[before].0, AdminStatus::Ok as u8);
     single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
     assert_eq!(single.query(1), PeerState::Open);
 }
 
 /// Frames that the receive engine has not taken over two openings give no credits to the third
-/// channel, though it has the colour of the first.
+/// channel, though it has the epoch bit of the first.
 #[test]
 fn credits_of_the_channel_before_the_last() {
     let mut single = Single::opened(27);
@@ -585,7 +587,7 @@ fn a_reservation_of_the_channel_before_the_last() {
     single.0.run(200);
     let header = Header { kind: 1, length: 2048, flags: flag::SEQUENCED, ..Header::default() };
     let node = &mut single.0.nodes[0];
-    node.manners.beat_gap = 1.0;
+    node.manners.beat_pause = 1.0;
     node.outbox.push_back(Frame { peer: 2, header, payload: vec![1; 256] });
     single.0.run(50);
     // While it is filled, another is asked for.
@@ -594,7 +596,7 @@ fn a_reservation_of_the_channel_before_the_last() {
     single.0.run(50);
     assert!(single.0.nodes[0].granted_ahead());
     let fill = |single: &mut Single| {
-        single.0.nodes[0].manners.beat_gap = 0.0;
+        single.0.nodes[0].manners.beat_pause = 0.0;
         single.0.run(2_000);
     };
     reopen(&mut single, OWN + 1, |_| {});

@@ -1,9 +1,10 @@
 //! The channel on the Verilated block: several channels over faulty links, and one channel against
-//! a hand-made peer.
+//! a scripted peer.
 #![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
 mod down;
+mod network;
 mod node;
 mod peer;
 mod rate;
@@ -11,4 +12,3 @@ mod reliable;
 mod reset;
 mod staging;
 mod taker;
-mod world;

@@ -54,7 +54,7 @@ pub(crate) fn beats(header: Header, payload: &[u64]) -> Vec<u64> {
 pub(crate) enum Outcome {
     Committed,
     Aborted,
-    /// No room or no credits; not retried.
+    /// No pool space or no credits; not retried.
     Refused,
     Down,
 }
@@ -72,15 +72,15 @@ enum Receiver {
     Idle,
     Read(usize),
     Hold(u64),
-    Gap,
+    Pause,
 }
 
 /// Random behaviour of the neighbours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manners {
     pub(crate) tx_stall: f64,
-    pub(crate) rx_gap: f64,
-    pub(crate) beat_gap: f64,
+    pub(crate) rx_pause: f64,
+    pub(crate) beat_pause: f64,
     pub(crate) send_pause: u64,
     pub(crate) hold: u64,
     pub(crate) abort: f64,
@@ -92,8 +92,8 @@ pub(crate) struct Manners {
 
 pub(crate) const BRISK: Manners = Manners {
     tx_stall: 0.0,
-    rx_gap: 0.0,
-    beat_gap: 0.0,
+    rx_pause: 0.0,
+    beat_pause: 0.0,
     send_pause: 0,
     hold: 0,
     abort: 0.0,
@@ -238,13 +238,13 @@ impl Node {
     }
 
     fn drive(&mut self) {
-        let Manners { tx_stall, rx_gap, .. } = self.manners;
+        let Manners { tx_stall, rx_pause, .. } = self.manners;
         let i = &mut self.model.inputs;
         i.tx_ready = u8::from(self.tx_ready && !self.random.chance(tx_stall));
         i.rx_valid = 0;
         i.rx_data = self.random.bits();
         i.rx_last = u8::from(self.random.below(2) == 0);
-        if !self.rx.is_empty() && !self.random.chance(rx_gap) {
+        if !self.rx.is_empty() && !self.random.chance(rx_pause) {
             let (data, last) = self.rx.pop_front().unwrap();
             (i.rx_valid, i.rx_data, i.rx_last) = (1, data, last.into());
         }
@@ -312,7 +312,7 @@ impl Node {
                     i.pool_ask_length = h.length;
                 }
                 Sender::Beats(at) => {
-                    if offered || !self.random.chance(self.manners.beat_gap) {
+                    if offered || !self.random.chance(self.manners.beat_pause) {
                         i.pool_beat_valid = 1;
                         i.pool_beat_data = frame.payload[*at];
                     }
@@ -429,11 +429,11 @@ impl Node {
                 assert!(o.staging_valid != 0 && header == self.reading.header, "head unstable");
                 if self.model.inputs.staging_release != 0 {
                     self.inbox.push(std::mem::take(&mut self.reading));
-                    self.receiver = Receiver::Gap;
+                    self.receiver = Receiver::Pause;
                 }
             }
-            Receiver::Gap => {
-                assert_eq!(o.staging_valid, 0, "no gap after a release");
+            Receiver::Pause => {
+                assert_eq!(o.staging_valid, 0, "no pause after a release");
                 self.receiver = Receiver::Idle;
             }
         }

@@ -1,7 +1,7 @@
-//! One channel (node 0) against a hand-made peer (node 1): opening, acceptance, retries, down.
+//! One channel (node 0) against a scripted peer (node 1): opening, acceptance, retries, down.
 
+use crate::network::Network;
 use crate::node::{Frame, Outcome, beats};
-use crate::world::World;
 use nic_regs::admin::{AdminStatus, PeerState};
 use nic_regs::counter::Counter;
 use nic_regs::event::{Kind, PeerDownReason};
@@ -16,11 +16,11 @@ pub(crate) fn from_peer(kind: Type) -> Header {
     Header { version: 1, kind: kind as u8, src_node: 1, tag: TAG, credit: 64, ..Header::default() }
 }
 
-pub(crate) struct Single(pub(crate) World);
+pub(crate) struct Single(pub(crate) Network);
 
 impl Single {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(World::new(1, seed))
+        Self(Network::new(1, seed))
     }
     pub(crate) fn opened(seed: u64) -> Self {
         let mut single = Self::new(seed);
@@ -49,7 +49,7 @@ impl Single {
     pub(crate) fn admin(&mut self, op: u8, peer: u8, epoch: u32, credits: u8) -> (u8, u8) {
         let before = self.0.nodes[0].answers.len();
         self.0.nodes[0].admin.push_back((op, peer, epoch, credits));
-        self.0.until(20_000, "admin", |world| world.nodes[0].answers.len() > before);
+        self.0.until(20_000, "admin", |network| network.nodes[0].answers.len() > before);
         self.0.nodes[0].answers[before]
     }
     pub(crate) fn open(&mut self, peer: u8, epoch: u32, credits: u8) {
@@ -86,7 +86,7 @@ impl Single {
         node.manners.retry = false;
         let before = node.outcomes.len();
         node.outbox.push_back(Frame { peer, header, payload });
-        self.0.until(2_000, "offer", |world| world.nodes[0].outcomes.len() > before);
+        self.0.until(2_000, "offer", |network| network.nodes[0].outcomes.len() > before);
         self.0.nodes[0].outcomes[before].1
     }
     pub(crate) fn free(&self) -> u8 {
@@ -96,8 +96,11 @@ impl Single {
         assert_eq!(self.query(1), PeerState::Closed, "{reason:?}");
         self.0.run(2_000);
         let (killed, peer) = self.0.nodes[0].kills.pop().expect("a kill");
-        let (told, _, _) = *self.0.nodes[0].events.last().expect("an event");
-        assert!(peer == 1 && told > killed + self.0.nodes[0].kill_time, "event before the kill");
+        let (reported, _, _) = *self.0.nodes[0].events.last().expect("an event");
+        assert!(
+            peer == 1 && reported > killed + self.0.nodes[0].kill_time,
+            "event before the kill"
+        );
         assert_eq!(self.take_events().pop(), Some((Kind::PeerDown, 1, reason as u32)));
         assert_eq!(self.free(), 128);
         let lost = u64::from(reason != PeerDownReason::Closed);
@@ -110,7 +113,7 @@ fn opening_dies() {
     let mut single = Single::new(1);
     single.open(1, OWN, 33);
     assert_eq!(single.admin(0, 1, 1, 1).0, AdminStatus::BadState as u8);
-    single.0.until(2_000 << 9, "death", |world| !world.nodes[0].events.is_empty());
+    single.0.until(2_000 << 9, "death", |network| !network.nodes[0].events.is_empty());
     let times: Vec<u64> = single.0.seen.iter().map(|(time, _)| *time).collect();
     for header in single.sent() {
         let expected = Header {
@@ -127,8 +130,8 @@ fn opening_dies() {
     // Once, and at each time-out but the last; the scanner looks every 512 cycles.
     assert_eq!(times.len(), 8);
     for (at, pair) in times.windows(2).enumerate() {
-        let gap = pair[1] - pair[0];
-        assert!((2_000 << at..(2_000 << at) + 700).contains(&gap), "gap {at}: {gap}");
+        let pause = pair[1] - pair[0];
+        assert!((2_000 << at..(2_000 << at) + 700).contains(&pause), "pause {at}: {pause}");
     }
     let waited = single.0.nodes[0].events[0].0 - times[7];
     assert!((2_000 << 7..(2_000 << 7) + 2_000).contains(&waited), "{waited}");
@@ -214,7 +217,7 @@ fn drops() {
     assert_eq!(single.count(Counter::DropTag), 1);
     single.0.run(300);
     single.sent();
-    // Before: Ack at once. After: one GAP for each expected number.
+    // Before: Ack at once. After: one NAK for each expected number.
     single.put(data(0), &[1]);
     single.put(data(0xffff), &[1]);
     single.0.run(20);
@@ -225,12 +228,12 @@ fn drops() {
     }
     single.0.run(20);
     let sent = single.sent();
-    assert!(sent.len() == 1 && sent[0].flags == flag::GAP && sent[0].acknowledgement == 1);
+    assert!(sent.len() == 1 && sent[0].flags == flag::NAK && sent[0].acknowledgement == 1);
     single.put(data(1), &[1]);
     single.put(data(3), &[1]);
     single.0.run(20);
     let sent = single.sent();
-    assert!(sent.len() == 1 && sent[0].flags == flag::GAP && sent[0].acknowledgement == 2);
+    assert!(sent.len() == 1 && sent[0].flags == flag::NAK && sent[0].acknowledgement == 2);
     assert_eq!(single.count(Counter::DropOrder), 4);
     assert_eq!(single.0.nodes[0].inbox.len(), 2);
 }
@@ -313,7 +316,7 @@ fn arrival() {
     single.0.nodes[0].manners.read = false;
     let header = Header { length: 8, flags: flag::SEQUENCED, sequence: 0, ..from_peer(Type::Data) };
     single.inject(header, &[1]);
-    let seen = |world: &World| world.nodes[0].model.outputs.staging_valid != 0;
+    let seen = |network: &Network| network.nodes[0].model.outputs.staging_valid != 0;
     // Five beats, the last one in the fifth cycle.
     let cycles = single.0.until(100, "arrival", seen);
     assert_eq!(cycles - 5, 5);

@@ -1,9 +1,9 @@
 //! Cycles: of one frame through the block, and of streams of frames. The figures are exact where
 //! nothing random is in the way; a change is meant or a mistake.
 
+use crate::network::Network;
 use crate::node::Frame;
 use crate::peer::Single;
-use crate::world::World;
 use nic_regs::counter::Counter;
 use nic_regs::frame::{Header, Type, flag};
 
@@ -22,46 +22,46 @@ fn data(peer: u8, serial: u32, length: u16, sequenced: bool) -> Frame {
     Frame { peer, header, payload: payload.collect() }
 }
 
-/// Frames on every route, in turn for each sender; cycles from when each route has delivered a
+/// Frames on every route, one route after the other for each sender; cycles from when each route has delivered a
 /// quarter of them until each has delivered all, and so many frames on a route meanwhile.
-fn stream(world: &mut World, routes: &[(u8, u8)], frames: u32, length: u16) -> (u64, u64) {
+fn stream(network: &mut Network, routes: &[(u8, u8)], frames: u32, length: u16) -> (u64, u64) {
     for serial in 0..frames {
         for &(from, to) in routes {
             let frame = data(to, serial, length, true);
-            world.nodes[usize::from(from)].outbox.push_back(frame);
+            network.nodes[usize::from(from)].outbox.push_back(frame);
         }
     }
-    let before: Vec<usize> = world.nodes.iter().map(|node| node.inbox.len()).collect();
-    let reach = |world: &mut World, each: usize| {
-        world.until(2_000_000, "a stream", |world| {
+    let before: Vec<usize> = network.nodes.iter().map(|node| node.inbox.len()).collect();
+    let reach = |network: &mut Network, each: usize| {
+        network.until(2_000_000, "a stream", |network| {
             routes.iter().all(|&(_, to)| {
                 let to = usize::from(to);
                 let all = routes.iter().filter(|route| usize::from(route.1) == to).count() * each;
-                world.nodes[to].inbox.len() - before[to] >= all
+                network.nodes[to].inbox.len() - before[to] >= all
             })
         })
     };
     let early = frames as usize / 4;
-    reach(world, early);
-    let cycles = reach(world, frames as usize);
-    for node in &world.nodes {
+    reach(network, early);
+    let cycles = reach(network, frames as usize);
+    for node in &network.nodes {
         assert_eq!(node.count(Counter::FramesRetransmitted), 0);
         assert_eq!(node.count(Counter::DropStaging), 0);
     }
     (cycles, u64::from(frames) - early as u64)
 }
 
-fn pair(latency: u64, seed: u64) -> World {
-    let mut world = World::new(2, seed);
-    world.wire = true;
-    world.latency = latency;
-    for node in &mut world.nodes {
+fn pair(latency: u64, seed: u64) -> Network {
+    let mut network = Network::new(2, seed);
+    network.wire = true;
+    network.latency = latency;
+    for node in &mut network.nodes {
         node.model.inputs.retry_timeout = 20_000;
     }
-    world.open(0, 1, 64);
-    stream(&mut world, &[(0, 1), (1, 0)], 1, 8);
-    world.run(1_000);
-    world
+    network.open(0, 1, 64);
+    stream(&mut network, &[(0, 1), (1, 0)], 1, 8);
+    network.run(1_000);
+    network
 }
 
 /// Tenths of a cycle for each frame.
@@ -78,14 +78,14 @@ fn question_and_first_beat() {
         for _ in 0..2 {
             single.0.run(1_000);
             single.0.nodes[0].outbox.push_back(data(1, 0, 8, sequenced));
-            let world = &mut single.0;
+            let network = &mut single.0;
             // The step that asks, then two cycles.
-            let ask = |world: &World| world.nodes[0].model.outputs.pool_ask_done != 0;
-            assert_eq!(world.until(100, "an answer", ask), 1 + 2);
-            let commit = |world: &World| world.nodes[0].model.inputs.pool_commit_valid != 0;
-            world.until(100, "a commit", commit);
-            let beat = |world: &World| world.nodes[0].model.outputs.tx_valid != 0;
-            assert_eq!(world.until(100, "a beat", beat), 6);
+            let ask = |network: &Network| network.nodes[0].model.outputs.pool_ask_done != 0;
+            assert_eq!(network.until(100, "an answer", ask), 1 + 2);
+            let commit = |network: &Network| network.nodes[0].model.inputs.pool_commit_valid != 0;
+            network.until(100, "a commit", commit);
+            let beat = |network: &Network| network.nodes[0].model.outputs.tx_valid != 0;
+            assert_eq!(network.until(100, "a beat", beat), 6);
         }
     }
 }
@@ -105,13 +105,14 @@ fn small_streams() {
         (both_ways, 100, 80),
         (both_ways, 250, 90),
     ] {
-        let mut world = pair(latency, 41);
-        let acks = |world: &World| world.nodes.iter().map(|n| n.count(Counter::AcksSent)).sum();
-        let before: u64 = acks(&world);
-        let each = tenths(stream(&mut world, routes, 1_000, 8));
+        let mut network = pair(latency, 41);
+        let acks =
+            |network: &Network| network.nodes.iter().map(|n| n.count(Counter::AcksSent)).sum();
+        let before: u64 = acks(&network);
+        let each = tenths(stream(&mut network, routes, 1_000, 8));
         assert!(each <= most, "{routes:?}, latency {latency}: {each}");
-        // Acknowledgements ride along, or tell of many frames.
-        let acks = acks(&world) - before;
+        // Acknowledgements ride along, or cover many frames.
+        let acks = acks(&network) - before;
         assert!(acks <= 120, "{routes:?}, latency {latency}: {acks} Acks");
     }
 }
@@ -119,17 +120,17 @@ fn small_streams() {
 /// The same for one node with four peers.
 #[test]
 fn many_peers() {
-    let mut world = World::new(5, 42);
+    let mut network = Network::new(5, 42);
     let out: Vec<(u8, u8)> = (1..5).map(|peer| (0, peer)).collect();
     let back: Vec<(u8, u8)> = (1..5).map(|peer| (peer, 0)).collect();
     for &(node, peer) in &out {
-        world.open(node, peer, 64);
+        network.open(node, peer, 64);
     }
     let both = [out.clone(), back.clone()].concat();
-    stream(&mut world, &both, 1, 8);
+    stream(&mut network, &both, 1, 8);
     for (routes, most) in [(out, 72), (back, 51), (both, 89)] {
-        world.run(1_000);
-        let (cycles, frames) = stream(&mut world, &routes, 300, 8);
+        network.run(1_000);
+        let (cycles, frames) = stream(&mut network, &routes, 300, 8);
         let each = tenths((cycles, frames * 4));
         assert!(each <= most, "{routes:?}: {each}");
     }
@@ -149,8 +150,8 @@ fn large_streams() {
         (both_ways, 100, 975),
         (both_ways, 250, 975),
     ] {
-        let mut world = pair(latency, 43);
-        let (cycles, frames) = stream(&mut world, routes, 60, 4096);
+        let mut network = pair(latency, 43);
+        let (cycles, frames) = stream(&mut network, routes, 60, 4096);
         let share = 516_000 * frames / cycles;
         assert!(share >= least, "{routes:?}, latency {latency}: {share}");
     }

@@ -1,20 +1,20 @@
 //! Exactly once and in order over faulty links; credits, quotas and chunks; the full rate.
 
+use crate::network::{Faults, Network, random_frame};
 use crate::node::{BRISK, Frame, Manners, Outcome};
-use crate::taker::HAND_MAX;
-use crate::world::{Faults, World, random_frame};
+use crate::taker::TAKEN_MAX;
 use cosim::random::each_seed;
 use nic_regs::counter::Counter;
 use nic_regs::frame::Type;
 
 /// Sequenced frames from `a` to `b`: what was committed, and what arrived.
 pub(crate) fn streams(
-    world: &World,
+    network: &Network,
     a: usize,
     b: usize,
     sequenced: bool,
 ) -> (Vec<Frame>, Vec<Frame>) {
-    let sent = world.nodes[a]
+    let sent = network.nodes[a]
         .outcomes
         .iter()
         .filter(|(frame, outcome)| {
@@ -24,7 +24,7 @@ pub(crate) fn streams(
         })
         .map(|(frame, _)| frame.essence())
         .collect();
-    let came = world.nodes[b]
+    let came = network.nodes[b]
         .inbox
         .iter()
         .filter(|frame| usize::from(frame.peer) == a && frame.sequenced() == sequenced)
@@ -35,15 +35,15 @@ pub(crate) fn streams(
 
 /// Every sequenced frame arrived once and in order; unsequenced ones are real, and in order if the
 /// link keeps it.
-pub(crate) fn check(world: &World, ordered: bool) {
-    for a in 0..world.nodes.len() {
-        for b in 0..world.nodes.len() {
-            let (sent, came) = streams(world, a, b, true);
+pub(crate) fn check(network: &Network, ordered: bool) {
+    for a in 0..network.nodes.len() {
+        for b in 0..network.nodes.len() {
+            let (sent, came) = streams(network, a, b, true);
             if sent != came {
                 let at = sent.iter().zip(&came).position(|(s, c)| s != c);
                 panic!("{a} to {b}: {} sent, {} came, differ at {at:?}", sent.len(), came.len());
             }
-            let (sent, came) = streams(world, a, b, false);
+            let (sent, came) = streams(network, a, b, false);
             let mut rest = sent.iter();
             for frame in &came {
                 if ordered {
@@ -67,10 +67,10 @@ struct Load {
     faults: Faults,
 }
 
-fn exchange(seed: u64, load: &Load) -> World {
-    let mut world = World::new(load.nodes, seed);
-    world.faults = load.faults;
-    for node in &mut world.nodes {
+fn exchange(seed: u64, load: &Load) -> Network {
+    let mut network = Network::new(load.nodes, seed);
+    network.faults = load.faults;
+    for node in &mut network.nodes {
         node.manners = load.manners;
         node.model.inputs.keepalive = 0;
         node.model.inputs.retry_limit = 15;
@@ -80,43 +80,43 @@ fn exchange(seed: u64, load: &Load) -> World {
     for a in 0..load.nodes {
         for b in a..load.nodes {
             if a != b || load.loops {
-                world.open(a, b, load.credits);
+                network.open(a, b, load.credits);
             }
         }
     }
     // Not before: while the time of SYNs doubles, an unlucky peer is silent for as many periods.
-    for node in &mut world.nodes {
+    for node in &mut network.nodes {
         node.model.inputs.keepalive = 20_000;
     }
     for serial in 0..load.frames {
         for a in 0..load.nodes {
             let b = loop {
-                let b = world.random.below(load.nodes.into()) as u8;
+                let b = network.random.below(load.nodes.into()) as u8;
                 if a != b || load.loops {
                     break b;
                 }
             };
-            let unsequenced = load.unsequenced && world.random.below(3) == 0;
-            let frame = random_frame(&mut world.random, b, serial, unsequenced);
-            world.nodes[usize::from(a)].outbox.push_back(frame);
+            let unsequenced = load.unsequenced && network.random.below(3) == 0;
+            let frame = random_frame(&mut network.random, b, serial, unsequenced);
+            network.nodes[usize::from(a)].outbox.push_back(frame);
         }
     }
-    world.settle(60_000_000);
-    world
+    network.settle(60_000_000);
+    network
 }
 
 const ROUGH: Manners = Manners {
     tx_stall: 0.2,
-    rx_gap: 0.1,
-    beat_gap: 0.2,
+    rx_pause: 0.1,
+    beat_pause: 0.2,
     send_pause: 100,
     hold: 400,
     abort: 0.05,
     ..BRISK
 };
 
-/// What receivers have in hand, by seed; the last one would take more than it gets.
-const AHEAD: [usize; 3] = [0, 2, HAND_MAX + 1];
+/// Frames that receivers take ahead, by seed; the last one would take more than it gets.
+const AHEAD: [usize; 3] = [0, 2, TAKEN_MAX + 1];
 
 #[test]
 fn without_faults() {
@@ -133,9 +133,9 @@ fn without_faults() {
             manners,
             faults: Faults::default(),
         };
-        let world = exchange(seed, &load);
-        check(&world, true);
-        for node in &world.nodes {
+        let network = exchange(seed, &load);
+        check(&network, true);
+        for node in &network.nodes {
             // Unsequenced frames have no credits.
             assert!(load.unsequenced || node.count(Counter::DropStaging) == 0, "seed {seed}");
             for counter in [
@@ -179,9 +179,9 @@ fn exactly_once_over_faults() {
             manners,
             faults,
         };
-        let world = exchange(seed, &load);
-        check(&world, false);
-        let again: u64 = world.nodes.iter().map(|n| n.count(Counter::FramesRetransmitted)).sum();
+        let network = exchange(seed, &load);
+        check(&network, false);
+        let again: u64 = network.nodes.iter().map(|n| n.count(Counter::FramesRetransmitted)).sum();
         assert!(again > 0, "seed {seed}: nothing was sent again");
     });
 }
@@ -190,26 +190,26 @@ fn exactly_once_over_faults() {
 #[test]
 fn full_rate() {
     const FRAMES: u64 = 60;
-    let mut world = World::new(2, 7);
-    world.wire = true;
-    world.open(0, 1, 64);
+    let mut network = Network::new(2, 7);
+    network.wire = true;
+    network.open(0, 1, 64);
     for serial in 0..FRAMES as u32 {
-        let mut frame = random_frame(&mut world.random, 1, serial, false);
+        let mut frame = random_frame(&mut network.random, 1, serial, false);
         frame.header.kind = 1;
         frame.header.length = 4096;
-        frame.payload = (0..512).map(|_| world.random.bits()).collect();
-        world.nodes[0].outbox.push_back(frame);
+        frame.payload = (0..512).map(|_| network.random.bits()).collect();
+        network.nodes[0].outbox.push_back(frame);
     }
-    let beats = world.nodes[0].tx_beats;
-    let cycles = world.until(60_000, "60 frames", |world| {
-        world.nodes[1].model.outputs.staging_valid == 0
-            && world.nodes[1].inbox.len() == FRAMES as usize
+    let beats = network.nodes[0].tx_beats;
+    let cycles = network.until(60_000, "60 frames", |network| {
+        network.nodes[1].model.outputs.staging_valid == 0
+            && network.nodes[1].inbox.len() == FRAMES as usize
     });
-    let sent = world.nodes[0].tx_beats - beats;
+    let sent = network.nodes[0].tx_beats - beats;
     assert_eq!(sent, FRAMES * 516);
-    check(&world, true);
-    assert_eq!(world.nodes[0].count(Counter::FramesRetransmitted), 0);
-    assert_eq!(world.nodes[1].count(Counter::DropStaging), 0);
+    check(&network, true);
+    assert_eq!(network.nodes[0].count(Counter::FramesRetransmitted), 0);
+    assert_eq!(network.nodes[1].count(Counter::DropStaging), 0);
     // A frame's flight and its read-out at the end, and 2 percent.
     assert!(cycles < FRAMES * 516 * 102 / 100 + 2_000, "{cycles} cycles for {sent} beats");
 }
@@ -219,27 +219,27 @@ fn full_rate() {
 #[test]
 fn small_frames() {
     const FRAMES: u64 = 300;
-    let mut world = World::new(2, 8);
-    world.open(0, 1, 64);
-    world.run(1_000);
+    let mut network = Network::new(2, 8);
+    network.open(0, 1, 64);
+    network.run(1_000);
     for serial in 0..FRAMES as u32 {
-        let mut frame = random_frame(&mut world.random, 1, serial, false);
+        let mut frame = random_frame(&mut network.random, 1, serial, false);
         (frame.header.kind, frame.header.length, frame.payload) = (1, 8, vec![serial.into()]);
         frame.header.src_vi = 77;
         frame.header.dst_vi = 78;
-        world.nodes[0].outbox.push_back(frame);
+        network.nodes[0].outbox.push_back(frame);
     }
-    world.nodes[0].model.inputs.sample_vi = 77;
-    world.nodes[0].model.inputs.sample_armed = 1;
-    world.nodes[1].model.inputs.sample_vi = 78;
-    world.nodes[1].model.inputs.sample_armed = 1;
-    let start = world.nodes[0].now;
-    let cycles =
-        world.until(60_000, "small frames", |world| world.nodes[1].inbox.len() == FRAMES as usize);
-    check(&world, true);
-    let stamps = world.nodes[0].stamps;
+    network.nodes[0].model.inputs.sample_vi = 77;
+    network.nodes[0].model.inputs.sample_armed = 1;
+    network.nodes[1].model.inputs.sample_vi = 78;
+    network.nodes[1].model.inputs.sample_armed = 1;
+    let start = network.nodes[0].now;
+    let cycles = network
+        .until(60_000, "small frames", |network| network.nodes[1].inbox.len() == FRAMES as usize);
+    check(&network, true);
+    let stamps = network.nodes[0].stamps;
     assert_eq!(stamps[1] - stamps[0], 4);
-    assert!(stamps[0] - start <= 18 && world.nodes[1].stamps[2] > stamps[0]);
+    assert!(stamps[0] - start <= 18 && network.nodes[1].stamps[2] > stamps[0]);
     assert!(cycles < FRAMES * 9, "{cycles} cycles, first beat {}", stamps[0] - start);
 }
 
@@ -248,14 +248,14 @@ fn small_frames() {
 #[test]
 fn churn() {
     each_seed(200..208, |seed| {
-        let mut world = World::new(3, seed);
+        let mut network = Network::new(3, seed);
         let bad = if seed % 2 == 0 { 0.02 } else { 0.0 };
-        world.faults =
+        network.faults =
             Faults { drop: bad, corrupt: bad, duplicate: bad, delay: 600, ..Faults::default() };
-        for node in &mut world.nodes {
+        for node in &mut network.nodes {
             node.manners = if seed % 4 < 2 { ROUGH } else { BRISK };
             node.manners.ahead = AHEAD[seed as usize % 3];
-            // A frame to a closed peer is forgotten, one that finds no room is offered again.
+            // A frame to a closed peer is forgotten, one that finds no pool space is offered again.
             node.manners.retry = true;
             node.model.inputs.keepalive = 4_000;
             node.model.inputs.retry_limit = 3;
@@ -263,33 +263,34 @@ fn churn() {
         let mut serial = 0;
         for _ in 0..150 {
             for a in 0..3 {
-                let op = u8::from(world.random.below(4) == 0);
-                let epoch = world.random.bits() as u32;
-                let peer = world.random.below(3) as u8;
-                world.nodes[a].admin.push_back((op, peer, epoch, 20));
-                for _ in 0..world.random.below(12) {
+                let op = u8::from(network.random.below(4) == 0);
+                let epoch = network.random.bits() as u32;
+                let peer = network.random.below(3) as u8;
+                network.nodes[a].admin.push_back((op, peer, epoch, 20));
+                for _ in 0..network.random.below(12) {
                     serial += 1;
-                    let (peer, loose) = (world.random.below(3) as u8, world.random.below(4) == 0);
-                    let frame = random_frame(&mut world.random, peer, serial, loose);
-                    if world.nodes[a].outbox.len() < 20 {
-                        world.nodes[a].outbox.push_back(frame);
+                    let (peer, loose) =
+                        (network.random.below(3) as u8, network.random.below(4) == 0);
+                    let frame = random_frame(&mut network.random, peer, serial, loose);
+                    if network.nodes[a].outbox.len() < 20 {
+                        network.nodes[a].outbox.push_back(frame);
                     }
                 }
             }
-            let pause = world.random.below(4_000);
-            world.run(pause);
+            let pause = network.random.below(4_000);
+            network.run(pause);
         }
-        world.faults = Faults::default();
+        network.faults = Faults::default();
         for a in 0..3 {
-            world.until(2_000_000, "admin", |world| world.nodes[a].admin.is_empty());
-            world.nodes[a].admin.extend((0..3).map(|peer| (1, peer, 0, 0)));
+            network.until(2_000_000, "admin", |network| network.nodes[a].admin.is_empty());
+            network.nodes[a].admin.extend((0..3).map(|peer| (1, peer, 0, 0)));
         }
-        world.until(2_000_000, "closing", |world| {
-            world.nodes.iter().all(|node| node.admin.is_empty() && node.outbox.is_empty())
+        network.until(2_000_000, "closing", |network| {
+            network.nodes.iter().all(|node| node.admin.is_empty() && node.outbox.is_empty())
         });
-        world.settle(2_000_000);
+        network.settle(2_000_000);
         let mut delivered = 0;
-        for node in &world.nodes {
+        for node in &network.nodes {
             for source in 0..3 {
                 let words = node
                     .inbox
@@ -302,30 +303,30 @@ fn churn() {
         }
         assert!(delivered > 200, "seed {seed}: only {delivered} frames");
         for (a, b) in [(0, 1), (1, 2), (2, 0), (0, 0)] {
-            world.open(a, b, 20);
+            network.open(a, b, 20);
         }
     });
 }
 
-/// Frames wait in the receiver's hand: up to HAND_MAX are offered, and reading them in any order
-/// does not disturb what arrives meanwhile. Refused messages are told one by one.
+/// Taken frames wait in the receiver: up to TAKEN_MAX are offered, and reading them in any order
+/// does not disturb what arrives meanwhile. Each refused message is reported.
 #[test]
-fn in_hand() {
-    let mut world = World::new(2, 300);
-    world.open(0, 1, 64);
-    world.nodes[1].manners = Manners { ahead: HAND_MAX + 1, hold: 60, ..BRISK };
-    world.nodes[1].refuse_messages = true;
+fn taken_frames_are_read_in_any_order() {
+    let mut network = Network::new(2, 300);
+    network.open(0, 1, 64);
+    network.nodes[1].manners = Manners { ahead: TAKEN_MAX + 1, hold: 60, ..BRISK };
+    network.nodes[1].refuse_messages = true;
     let mut messages = 0;
     for serial in 0..400 {
-        let frame = random_frame(&mut world.random, 1, serial, false);
+        let frame = random_frame(&mut network.random, 1, serial, false);
         messages += u64::from(frame.header.kind == Type::Message as u8);
-        world.nodes[0].outbox.push_back(frame);
+        network.nodes[0].outbox.push_back(frame);
     }
-    world.settle(1_000_000);
-    check(&world, true);
-    assert_eq!(world.nodes[1].taker.most, HAND_MAX);
-    assert_eq!(world.nodes[1].count(Counter::DropStaging), 0);
-    let told = world.seen.iter().filter(|(_, h)| h.kind == Type::MessageRefused as u8);
-    let refused = told.inspect(|(_, header)| assert_eq!(header.src_node, 1)).count() as u64;
+    network.settle(1_000_000);
+    check(&network, true);
+    assert_eq!(network.nodes[1].taker.most, TAKEN_MAX);
+    assert_eq!(network.nodes[1].count(Counter::DropStaging), 0);
+    let reported = network.seen.iter().filter(|(_, h)| h.kind == Type::MessageRefused as u8);
+    let refused = reported.inspect(|(_, header)| assert_eq!(header.src_node, 1)).count() as u64;
     assert!(refused > 0 && refused <= messages, "{refused} of {messages}");
 }

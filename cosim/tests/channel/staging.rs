@@ -1,10 +1,10 @@
-//! Staging: room of sequenced frames and of the others, what a frame that finds none leads to, and
+//! Staging: space of sequenced frames and of the others, what a frame that finds none leads to, and
 //! who counts as dead.
 
+use crate::network::{Network, random_frame};
 use crate::node::{BRISK, Frame, Manners, Outcome};
 use crate::peer::{Single, from_peer};
 use crate::reliable::check;
-use crate::world::{World, random_frame};
 use nic_regs::admin::PeerState;
 use nic_regs::counter::Counter;
 use nic_regs::event::PeerDownReason;
@@ -29,7 +29,7 @@ fn staging_overruns() {
     for n in 0..3 {
         single.put(data(n), &payload(n.into()));
     }
-    // Three frames of 16 units, then one of 2: the next ones find no room.
+    // Three frames of 16 units, then one of 2: the next ones do not fit.
     single.put(Header { length: 264, ..data(3) }, &payload(3)[..33]);
     single.put(data(4), &payload(9));
     assert_eq!((single.count(Counter::DropStaging), single.count(Counter::DropOrder)), (1, 0));
@@ -54,7 +54,7 @@ fn staging_overruns() {
     }
 }
 
-/// Unsequenced frames have room of their own: they take none that was granted, and none is taken
+/// Unsequenced frames have space of their own: they take none that was granted, and none is taken
 /// from them.
 #[test]
 fn staging_of_two_kinds() {
@@ -74,7 +74,7 @@ fn staging_of_two_kinds() {
             assert_eq!(single.count(Counter::DropStaging), 2);
         }
         single.0.nodes[0].manners = Manners { ahead, ..BRISK };
-        single.0.until(60_000, "all", |world| world.nodes[0].inbox.len() == 8);
+        single.0.until(60_000, "all", |network| network.nodes[0].inbox.len() == 8);
         for (n, frame) in single.0.nodes[0].inbox.iter().enumerate() {
             let serial = n / 2 + if n % 2 == 0 { 100 } else { 0 };
             assert_eq!(frame.payload, payload(serial as u64));
@@ -89,10 +89,10 @@ fn staging_of_two_kinds() {
     }
 }
 
-/// A sequenced frame that finds no room is answered at once, so that its sender hears something, and
-/// asked for again as soon as a frame of any size finds room.
+/// A sequenced frame that does not fit is acknowledged at once, so that its sender gets an answer, and
+/// asked for again as soon as a frame of any size fits.
 #[test]
-fn no_room_is_answered() {
+fn a_frame_that_does_not_fit_is_acknowledged_at_once() {
     let mut single = Single::opened(8);
     single.0.nodes[0].manners.read = false;
     for n in 0..4 {
@@ -107,16 +107,16 @@ fn no_room_is_answered() {
         assert_eq!(sent, [(4, 0)]);
     }
     single.0.nodes[0].manners.read = true;
-    single.0.until(700, "a frame is read", |world| world.nodes[0].inbox.len() == 1);
+    single.0.until(700, "a frame is read", |network| network.nodes[0].inbox.len() == 1);
     single.0.nodes[0].manners.read = false;
     single.0.run(40);
     // Sixteen units are free: not enough for each frame that there is.
     assert!(single.sent().iter().all(|h| h.flags == 0));
     single.0.nodes[0].manners.read = true;
-    single.0.until(1_200, "another one", |world| world.nodes[0].inbox.len() == 2);
+    single.0.until(1_200, "another one", |network| network.nodes[0].inbox.len() == 2);
     single.0.run(40);
-    let gaps: Vec<_> = single.sent().into_iter().filter(|h| h.flags == flag::GAP).collect();
-    assert_eq!(gaps.iter().map(|h| h.acknowledgement).collect::<Vec<_>>(), [4]);
+    let naks: Vec<_> = single.sent().into_iter().filter(|h| h.flags == flag::NAK).collect();
+    assert_eq!(naks.iter().map(|h| h.acknowledgement).collect::<Vec<_>>(), [4]);
     single.put(data(4), &payload(4));
     single.put(data(5), &payload(5));
     single.0.run(3_000);
@@ -124,9 +124,9 @@ fn no_room_is_answered() {
     assert_eq!(single.0.nodes[0].inbox.len(), 6);
 }
 
-/// A peer is dead after silent time-outs in a row; the time doubles, heard or not.
+/// A peer is dead after silent time-outs in a row; the time doubles, answered or not.
 #[test]
-fn who_is_heard_is_not_dead() {
+fn a_peer_that_answers_is_not_dead() {
     let mut single = Single::opened(9);
     single.0.nodes[0].model.inputs.retry_limit = 3;
     assert_eq!(single.offer(1, Type::Data, 300, true), Outcome::Committed);
@@ -138,44 +138,44 @@ fn who_is_heard_is_not_dead() {
     assert_eq!(single.query(1), PeerState::Open);
     let again = single.count(Counter::FramesRetransmitted);
     assert!((2..=3).contains(&again), "{again}");
-    // One or two silent ones, one that is heard, three silent ones: of 8,000 cycles each.
+    // One or two silent ones, one that is answered, three silent ones: of 8,000 cycles each.
     single.0.run(14_000);
     single.put(from_peer(Type::Ack), &[]);
     single.0.run(20_000);
     assert_eq!(single.query(1), PeerState::Open);
-    let time = single.0.until(40_000, "death", |world| !world.nodes[0].kills.is_empty());
+    let time = single.0.until(40_000, "death", |network| !network.nodes[0].kills.is_empty());
     assert!((4_000..16_000).contains(&time), "{time}");
     single.expect_down(PeerDownReason::Dead);
 }
 
-/// More peers than staging has room for, and a receiver that reads slowly: nobody is lost, and all
+/// More peers than staging has space for, and a receiver that reads slowly: nobody is lost, and all
 /// arrives.
 #[test]
 fn many_senders() {
     const SENDERS: u8 = 5;
-    let mut world = World::new(SENDERS + 1, 9);
-    for node in &mut world.nodes {
+    let mut network = Network::new(SENDERS + 1, 9);
+    for node in &mut network.nodes {
         node.model.inputs.retry_limit = 4;
         node.model.inputs.keepalive = 0;
     }
     for sender in 1..=SENDERS {
-        world.open(0, sender, 64);
+        network.open(0, sender, 64);
     }
-    world.nodes[0].manners = Manners { hold: 4_000, ..BRISK };
+    network.nodes[0].manners = Manners { hold: 4_000, ..BRISK };
     for serial in 0..30 {
         for sender in 1..=SENDERS {
-            let mut frame = random_frame(&mut world.random, 0, serial, false);
+            let mut frame = random_frame(&mut network.random, 0, serial, false);
             frame = Frame {
                 header: Header { kind: Type::Data as u8, length: 4096, ..frame.header },
                 payload: payload(serial.into()),
                 ..frame
             };
-            world.nodes[usize::from(sender)].outbox.push_back(frame);
+            network.nodes[usize::from(sender)].outbox.push_back(frame);
         }
     }
-    world.settle(10_000_000);
-    check(&world, true);
-    assert_eq!(world.nodes[0].inbox.len(), 30 * usize::from(SENDERS));
-    assert!(world.nodes[0].count(Counter::DropStaging) > 0);
-    assert!(world.nodes.iter().all(|node| node.count(Counter::PeersLost) == 0));
+    network.settle(10_000_000);
+    check(&network, true);
+    assert_eq!(network.nodes[0].inbox.len(), 30 * usize::from(SENDERS));
+    assert!(network.nodes[0].count(Counter::DropStaging) > 0);
+    assert!(network.nodes.iter().all(|node| node.count(Counter::PeersLost) == 0));
 }

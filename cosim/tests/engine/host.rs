@@ -1,12 +1,16 @@
-//! The engines' neighbours below: host memory, read and write ports, region table; and what a
-//! descriptor means, read once more from the contract.
+//! The engines' neighbours below: host memory, region table, read and write ports.
 
 use cosim::random::Random;
-use nic_regs::desc::{
-    CONTROL_BYTES, CONTROL_OFFSET, ControlSegment, DataSegment, SEGMENT_BYTES, control, status,
-};
+use nic_model::context::Context;
+use nic_model::counter::Monitor;
+use nic_model::device::{Features, HostBus, HostReadError};
+use nic_model::tpt::Owner;
+use nic_model::trace::Trace;
+use nic_model::work_queue::WorkQueues;
+use nic_regs::counter::Counter;
 use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 /// How fast the neighbours are.
 #[derive(Clone, Copy, Debug)]
@@ -55,73 +59,51 @@ impl Memory {
     }
 }
 
-/// What the region table answers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Found {
-    pub ok: bool,
-    pub bus: u64,
-    pub room: u32,
-    pub offset_64: u32,
+/// What the model does in a step, in order.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    Write(u64, Vec<u8>),
+    Trace(Trace),
 }
 
-/// Who asks: protection tag and domain.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Owner {
-    pub tag: u16,
-    pub domain: u8,
+type Effects = Arc<Mutex<Vec<Effect>>>;
+
+/// Host memory as the model uses it: its writes are noted and not done.
+struct Recorder<'a> {
+    memory: &'a Memory,
+    effects: &'a Effects,
 }
 
-/// Memory and regions.
+impl HostBus for Recorder<'_> {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
+        if self.memory.fails(address, data.len() as u64) {
+            return Err(HostReadError { address });
+        }
+        data.copy_from_slice(self.memory.read(address, data.len() as u64));
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) {
+        self.effects.lock().unwrap().push(Effect::Write(address, data.to_vec()));
+    }
+}
+
+/// Host memory, the region table, random numbers; and the model's engines, which are the reference
+/// of what the device does with them.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Host {
     pub memory: Memory,
-    pub regions: HashMap<u16, Region>,
+    pub queues: WorkQueues,
     pub random: Random,
+    monitor: Monitor,
+    effects: Effects,
     free: u64,
 }
 
 /// The token of a successor that could not be read again.
 pub(crate) const UNREAD: (u16, u32) = (0xfffe, 0x3ff_ffff);
 
-/// A descriptor that can be used.
-#[derive(Clone, Debug)]
-pub(crate) struct Resolved {
-    pub bus: u64,
-    pub control: ControlSegment,
-    /// Bus address and length, none empty.
-    pub segments: Vec<(u64, u64)>,
-    pub total: u64,
-    /// Address segment of an RDMA, which is a read or a write.
-    pub remote: Option<DataSegment>,
-    pub reads: bool,
-}
-
-/// What a queue's descriptors may ask for, beside sends and receives.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Allowed {
-    pub writes: bool,
-    pub reads: bool,
-}
-
-/// Why it cannot; the order is that of contract 3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Descriptor,
-    HostRead,
-    Format(u64),
-    Protection(u64),
-}
-
-impl World {
-    /// Next of the descriptor at `bus` is about to be read again, and perhaps lost from now on. Whether
-    /// that fails.
-    pub(crate) fn next_fails(&mut self, bus: u64, faults: f64) -> bool {
-        if self.random.chance(faults) {
-            self.memory.poison.push((bus, 32));
-        }
-        self.memory.fails(bus, 16)
-    }
-
+impl Host {
     pub(crate) fn new(seed: u64) -> Self {
         Self::sized(seed, 8 << 20)
     }
@@ -132,14 +114,43 @@ impl World {
         let base = 0x0012_3456_0000_0000 + (random.below(1 << 20) << 12);
         let bytes = (0..bytes).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
         let memory = Memory { base, bytes, poison: Vec::new(), log: Vec::new() };
-        Self { memory, regions: HashMap::new(), random, free: base + 4096 }
+        let queues = WorkQueues::new(Features::ALL);
+        let (mut monitor, effects) = (Monitor::default(), Effects::default());
+        let seen = effects.clone();
+        monitor.observe(Box::new(move |_, what| seen.lock().unwrap().push(Effect::Trace(what))));
+        Self { memory, queues, random, monitor, effects, free: base + 4096 }
+    }
+
+    /// Runs a part of the model; gives what it did. Memory stays as it is.
+    pub(crate) fn model<R>(
+        &mut self,
+        part: impl FnOnce(&mut WorkQueues, &mut Context<'_>) -> R,
+    ) -> (R, Vec<Effect>) {
+        let host = &mut Recorder { memory: &self.memory, effects: &self.effects };
+        let cx = &mut Context { now: 0, host, monitor: &mut self.monitor };
+        let result = part(&mut self.queues, cx);
+        (result, std::mem::take(&mut self.effects.lock().unwrap()))
+    }
+
+    /// What the model has counted.
+    pub(crate) fn counted(&self, counter: Counter) -> u64 {
+        self.monitor.counters()[counter as usize].into()
+    }
+
+    /// Next of the descriptor at `bus` is about to be read again, and perhaps lost from now on. Whether
+    /// that fails.
+    pub(crate) fn next_fails(&mut self, bus: u64, faults: f64) -> bool {
+        if self.random.chance(faults) {
+            self.memory.poison.push((bus, 32));
+        }
+        self.memory.fails(bus, 16)
     }
 
     /// A new region; its base is anywhere in a page.
-    pub(crate) fn region(&mut self, length: u32, owner: Owner) -> u16 {
+    pub(crate) fn new_region(&mut self, length: u32, owner: Owner) -> u16 {
         let index = loop {
             let index = u16::try_from(self.random.below(1024)).unwrap();
-            if !self.regions.contains_key(&index) {
+            if self.queues.regions.get(index).is_none() {
                 break index;
             }
         };
@@ -152,135 +163,48 @@ impl World {
         let Owner { tag, domain } = owner;
         let rights = RIGHT_VALID | u8::try_from(self.random.below(4)).unwrap() << 1;
         let region = Region { va_base, bus_base, length, tag, generation, domain, rights };
-        self.regions.insert(index, region);
+        self.queues.regions.set(index, region);
         index
     }
 
+    pub(crate) fn region(&self, index: u16) -> Region {
+        *self.queues.regions.get(index).expect("a region of the bench")
+    }
+
+    pub(crate) fn region_mut(&mut self, index: u16) -> &mut Region {
+        self.queues.regions.get_mut(index).expect("a region of the bench")
+    }
+
     pub(crate) fn handle(&self, index: u16) -> u32 {
-        Handle::new(index, self.regions[&index].generation).0
-    }
-
-    pub(crate) fn look_up(
-        &self,
-        index: u16,
-        generation: Option<u16>,
-        (va_mode, address): (bool, u64),
-        length: u32,
-        (owner, rights): (Owner, u8),
-    ) -> Found {
-        let Some(region) = self.regions.get(&index) else { return Found::default() };
-        let (va, bus) = (u128::from(region.va_base), u128::from(region.bus_base));
-        let start = if va_mode { u128::from(address) } else { (va & !63) + u128::from(address) };
-        let end = va + u128::from(region.length);
-        let inside = start >= va && start + u128::from(length) <= end;
-        let ok = inside
-            && generation.is_none_or(|generation| generation == region.generation)
-            && region.tag == owner.tag
-            && region.domain == owner.domain
-            && region.rights & rights == rights;
-        if !ok {
-            return Found::default();
-        }
-        Found {
-            ok,
-            bus: u64::try_from(bus + start - va).unwrap(),
-            room: u32::try_from(end - start).unwrap(),
-            offset_64: u32::try_from((start - (va & !63)) / 64).unwrap(),
-        }
-    }
-
-    /// Contract 3.1 to 3.3.
-    pub(crate) fn resolve(
-        &self,
-        allowed: Allowed,
-        owner: Owner,
-        region: u16,
-        offset_64: u32,
-    ) -> Result<Resolved, Fault> {
-        if (region, offset_64) == UNREAD {
-            return Err(Fault::HostRead);
-        }
-        let address = (false, u64::from(offset_64) * 64);
-        let found = self.look_up(region, None, address, 32, (owner, 0));
-        if !found.ok {
-            return Err(Fault::Descriptor);
-        }
-        if self.memory.fails(found.bus, CONTROL_BYTES) {
-            return Err(Fault::HostRead);
-        }
-        let bytes = self.memory.read(found.bus, CONTROL_BYTES).try_into().unwrap();
-        let control = ControlSegment::from_bytes(bytes);
-        let need = CONTROL_BYTES + SEGMENT_BYTES * u64::from(control.seg_count);
-        if control.seg_count <= 17 && need > u64::from(found.room) {
-            return Err(Fault::Descriptor);
-        }
-        let op = control.control & control::OP_MASK;
-        let no_immediate = control.control & control::IMMEDIATE == 0;
-        let reads = allowed.reads && op == control::OP_RDMA_READ && no_immediate;
-        let rdma = reads || allowed.writes && op == control::OP_RDMA_WRITE;
-        let counts = if rdma { 1..=17 } else { 0..=16 };
-        if control.control & control::RESERVED != 0
-            || (op != control::OP_SENDRECV && !rdma)
-            || control.reserved != 0
-            || !counts.contains(&control.seg_count)
-        {
-            return Err(Fault::Format(found.bus));
-        }
-        let (segments, remote) = (Vec::new(), None);
-        let mut resolved = Resolved { bus: found.bus, control, segments, total: 0, remote, reads };
-        if rdma {
-            let bytes = self.memory.read(found.bus + CONTROL_BYTES, SEGMENT_BYTES);
-            let remote = DataSegment::from_bytes(bytes.try_into().unwrap());
-            if remote.length != 0 {
-                return Err(Fault::Format(found.bus));
-            }
-            resolved.remote = Some(remote);
-        }
-        for n in u64::from(rdma)..u64::from(control.seg_count) {
-            let at = found.bus + CONTROL_BYTES + n * SEGMENT_BYTES;
-            let bytes = self.memory.read(at, SEGMENT_BYTES).try_into().unwrap();
-            let DataSegment { address, handle, length } = DataSegment::from_bytes(bytes);
-            if length == 0 {
-                continue;
-            }
-            let handle = Handle(handle);
-            let generation = Some(handle.generation());
-            let owner = (owner, 0);
-            let found = self.look_up(handle.index(), generation, (true, address), length, owner);
-            if !found.ok {
-                return Err(Fault::Protection(resolved.bus));
-            }
-            resolved.segments.push((found.bus, u64::from(length)));
-            resolved.total += u64::from(length);
-        }
-        Ok(resolved)
-    }
-
-    /// The operation of the send descriptor at a bus address, as a status tells it.
-    pub(crate) fn operation(&self, bus: u64) -> u32 {
-        let bytes = self.memory.read(bus + CONTROL_OFFSET, 2).try_into().unwrap();
-        match u16::from_le_bytes(bytes) & control::OP_MASK {
-            control::OP_RDMA_WRITE => status::OP_RDMA_WRITE,
-            control::OP_RDMA_READ => status::OP_RDMA_READ,
-            _ => status::OP_SEND,
-        }
-    }
-
-    /// The parts of the segments that hold bytes `from` to `from + length` of the message.
-    pub(crate) fn pieces(resolved: &Resolved, mut from: u64, mut length: u64) -> Vec<(u64, u64)> {
-        let mut pieces = Vec::new();
-        for &(bus, bytes) in &resolved.segments {
-            let skip = from.min(bytes);
-            let take = length.min(bytes - skip);
-            if take > 0 {
-                pieces.push((bus + skip, take));
-            }
-            (from, length) = (from - skip, length - take);
-        }
-        assert_eq!(length, 0, "the message is longer than its buffer");
-        pieces
+        Handle::new(index, self.region(index).generation).0
     }
 }
+
+/// Answers a look-up in the region table: the port's outputs and inputs are those of both engines.
+macro_rules! answer_tpt {
+    ($bench:expr, $out:expr) => {
+        let out = &$out;
+        let place = if out.desc_tpt_va_mode != 0 {
+            nic_model::tpt::Place::Address(out.desc_tpt_address)
+        } else {
+            nic_model::tpt::Place::Offset(out.desc_tpt_address)
+        };
+        let access = nic_model::tpt::Access {
+            generation: (out.desc_tpt_check_generation != 0).then_some(out.desc_tpt_generation),
+            place,
+            length: out.desc_tpt_length,
+            owner: nic_model::tpt::Owner { tag: out.desc_tpt_tag, domain: out.desc_tpt_domain },
+            rights: out.desc_tpt_rights,
+        };
+        let found = $bench.host.queues.regions.look_up(out.desc_tpt_index, &access);
+        let m = &mut $bench.model.inputs;
+        m.desc_tpt_ok = found.is_some().into();
+        let found = found.unwrap_or(nic_model::tpt::Found { bus: 0, room: 0, offset_64: 0 });
+        (m.desc_tpt_bus, m.desc_tpt_room) = (found.bus, found.room);
+        m.desc_tpt_offset_64 = found.offset_64;
+    };
+}
+pub(crate) use answer_tpt;
 
 /// A beat of a response with last and error.
 type ReadBeat = (u64, bool, bool);
@@ -322,7 +246,7 @@ impl ReadPort {
         valid: bool,
         bus: u64,
         length: u64,
-        world: &mut World,
+        host: &mut Host,
         pace: Pace,
     ) {
         if !(valid && self.ready) {
@@ -332,8 +256,8 @@ impl ReadPort {
         self.requests += 1;
         let lane = bus % 8;
         let mut bytes: Vec<u8> =
-            (0..lane).map(|_| u8::try_from(world.random.below(256)).unwrap()).collect();
-        bytes.extend_from_slice(world.memory.read(bus, length));
+            (0..lane).map(|_| u8::try_from(host.random.below(256)).unwrap()).collect();
+        bytes.extend_from_slice(host.memory.read(bus, length));
         while !bytes.len().is_multiple_of(8) {
             bytes.push(0xee);
         }
@@ -341,13 +265,13 @@ impl ReadPort {
             .chunks(8)
             .map(|beat| (u64::from_le_bytes(beat.try_into().unwrap()), false, false))
             .collect();
-        if world.memory.fails(bus, length) {
-            let keep = world.random.below(beats.len() as u64) + 1;
+        if host.memory.fails(bus, length) {
+            let keep = host.random.below(beats.len() as u64) + 1;
             beats.truncate(usize::try_from(keep).unwrap());
             beats.last_mut().unwrap().2 = true;
         }
         beats.last_mut().unwrap().1 = true;
-        let due = self.now + 1 + self.latency + world.random.below(pace.read);
+        let due = self.now + 1 + self.latency + host.random.below(pace.read);
         self.waiting.push_back((due, beats));
         self.most = self.most.max(self.waiting.len());
     }
@@ -407,10 +331,10 @@ impl WritePort {
     }
 }
 
-/// A write port that is told its packets ahead.
+/// A write port that gets the places of its packets ahead of the data.
 #[derive(Debug, Default)]
 pub(crate) struct PacketPort {
-    told: VecDeque<(u64, u64)>,
+    packets: VecDeque<(u64, u64)>,
     data: WritePort,
     /// Cycles since a beat was due.
     late: u32,
@@ -422,9 +346,9 @@ pub(crate) struct PacketPort {
 impl PacketPort {
     pub(crate) fn drive(&mut self, random: &mut Random, pace: Pace) {
         self.data.drive(random, pace);
-        self.ready = self.data.ready && !self.told.is_empty();
+        self.ready = self.data.ready && !self.packets.is_empty();
         self.data.ready = self.ready;
-        self.req_ready = self.told.len() < 4 && random.chance(pace.ready);
+        self.req_ready = self.packets.len() < 4 && random.chance(pace.ready);
     }
 
     /// The packet that was completed.
@@ -434,25 +358,25 @@ impl PacketPort {
         beat: Option<(u64, bool)>,
         memory: &mut Memory,
     ) -> Option<(u64, Vec<u8>)> {
-        let due = self.told.front().copied();
+        let due = self.packets.front().copied();
         self.late = if due.is_some() && beat.is_none() { self.late + 1 } else { 0 };
-        assert!(self.late < 20, "a packet without data: {:x?}", self.told);
+        assert!(self.late < 20, "a packet without data: {:x?}", self.packets);
         if self.req_ready
             && let Some(request) = request
         {
             assert!((1..=4096).contains(&request.1), "packet {request:x?}");
-            self.told.push_back(request);
+            self.packets.push_back(request);
         }
         let (data, last) = beat.unwrap_or_default();
         let done = self.data.observe((beat.is_some(), last), due.unwrap_or_default(), data, memory);
         if done.is_some() {
-            self.told.pop_front();
+            self.packets.pop_front();
         }
         done
     }
 
     pub(crate) fn idle(&self) -> bool {
-        self.told.is_empty()
+        self.packets.is_empty()
     }
 }
 

@@ -1,7 +1,10 @@
 //! Posts random descriptors, good and bad, to one work queue; the queue follows the successor rule.
 
-use crate::host::{Allowed, Fault, Owner, Resolved, UNREAD, World};
-use nic_regs::desc::{ControlSegment, DataSegment, control};
+use crate::host::{Host, UNREAD};
+use nic_model::tpt::{Access, Owner, Place};
+use nic_model::vi::{Head, WorkQueue};
+use nic_regs::desc::{ControlSegment, DataSegment, SEG_COUNT_OFFSET, control};
+use nic_regs::doorbell;
 use nic_regs::tpt::Handle;
 
 /// What to post.
@@ -46,8 +49,6 @@ pub(crate) struct Queue {
     /// A descriptor lies at the region's end; a second one would overlap it.
     at_end: bool,
     pub posted: Vec<Posted>,
-    /// Of a send queue: RDMA that its descriptors may ask for.
-    pub allowed: Allowed,
     /// Descriptors popped.
     pub popped: usize,
     /// The device's head and last token, and its posted count.
@@ -71,17 +72,16 @@ const PLAIN: Plan =
 const FIRST_SLOT: u32 = 6;
 
 impl Queue {
-    pub(crate) fn new(world: &mut World, owner: Owner) -> Self {
-        let stranger = Owner { tag: owner.tag ^ 1, domain: owner.domain };
+    pub(crate) fn new(host: &mut Host, owner: Owner) -> Self {
+        let other = Owner { tag: owner.tag ^ 1, domain: owner.domain };
         Self {
             owner,
-            desc_region: world.region(DESC_BYTES, owner),
-            data_region: world.region(DATA_BYTES, owner),
-            other_region: world.region(4096, stranger),
+            desc_region: host.new_region(DESC_BYTES, owner),
+            data_region: host.new_region(DATA_BYTES, owner),
+            other_region: host.new_region(4096, other),
             slot: FIRST_SLOT,
             at_end: false,
             posted: Vec::new(),
-            allowed: Allowed::default(),
             popped: 0,
             head: Token::default(),
             last: Token::default(),
@@ -92,8 +92,8 @@ impl Queue {
         }
     }
 
-    fn lengths(world: &mut World, plan: Plan, count: u64) -> Vec<u32> {
-        let random = &mut world.random;
+    fn lengths(host: &mut Host, plan: Plan, count: u64) -> Vec<u32> {
+        let random = &mut host.random;
         let long = random.chance(plan.long);
         let mut left = if long { plan.longest } else { plan.longest.min(80_000) };
         let each = match random.below(4) {
@@ -112,89 +112,89 @@ impl Queue {
     }
 
     /// Writes a descriptor and posts it.
-    pub(crate) fn post(&mut self, world: &mut World, plan: Plan) {
-        let count = match world.random.below(4) {
+    pub(crate) fn post(&mut self, host: &mut Host, plan: Plan) {
+        let count = match host.random.below(4) {
             0 => 1,
-            1 => world.random.below(4),
-            _ => world.random.below(17),
+            1 => host.random.below(4),
+            _ => host.random.below(17),
         };
-        let lengths = Self::lengths(world, plan, count);
-        let region = world.regions[&self.data_region];
+        let lengths = Self::lengths(host, plan, count);
+        let region = host.region(self.data_region);
         let mut segments: Vec<DataSegment> = lengths
             .into_iter()
             .map(|length| {
-                let offset = world.random.below(u64::from(DATA_BYTES - length));
-                let handle = world.handle(self.data_region);
+                let offset = host.random.below(u64::from(DATA_BYTES - length));
+                let handle = host.handle(self.data_region);
                 DataSegment { address: region.va_base + offset, handle, length }
             })
             .collect();
         let mut control = ControlSegment {
             seg_count: u16::try_from(count).unwrap(),
-            control: if world.random.chance(plan.immediate) { control::IMMEDIATE } else { 0 },
-            immediate: u32::try_from(world.random.below(1 << 32)).unwrap(),
+            control: if host.random.chance(plan.immediate) { control::IMMEDIATE } else { 0 },
+            immediate: u32::try_from(host.random.below(1 << 32)).unwrap(),
             length: 0xdead_beef,
             ..ControlSegment::default()
         };
-        if world.random.chance(0.1) {
+        if host.random.chance(0.1) {
             control.control |= control::QFENCE;
         }
-        if plan.rdma > 0.0 && world.random.chance(plan.rdma) {
-            let (address, handle) = (world.random.bits(), world.random.below(1 << 32) as u32);
+        if plan.rdma > 0.0 && host.random.chance(plan.rdma) {
+            let (address, handle) = (host.random.bits(), host.random.below(1 << 32) as u32);
             segments.insert(0, DataSegment { address, handle, length: 0 });
             control.seg_count += 1;
-            if world.random.chance(plan.reads) {
+            if host.random.chance(plan.reads) {
                 // With immediate data it is malformed.
-                let keep = if world.random.chance(plan.faults) { 0 } else { control::IMMEDIATE };
+                let keep = if host.random.chance(plan.faults) { 0 } else { control::IMMEDIATE };
                 control.control = control.control & !keep | control::OP_RDMA_READ;
             } else {
                 control.control |= control::OP_RDMA_WRITE;
             }
         }
-        if world.random.chance(plan.faults) {
-            self.spoil(world, &mut control, &mut segments);
+        if host.random.chance(plan.faults) {
+            self.spoil(host, &mut control, &mut segments);
         }
-        self.place(world, control, &segments, plan);
+        self.place(host, control, &segments, plan);
     }
 
     /// Posts one segment of so many bytes, aligned to 64.
-    pub(crate) fn post_one(&mut self, world: &mut World, length: u32) {
-        let region = world.regions[&self.data_region];
+    pub(crate) fn post_one(&mut self, host: &mut Host, length: u32) {
+        let region = host.region(self.data_region);
         let address = (region.va_base + 63) & !63;
-        let handle = world.handle(self.data_region);
+        let handle = host.handle(self.data_region);
         let control = ControlSegment { seg_count: 1, ..ControlSegment::default() };
-        self.place(world, control, &[DataSegment { address, handle, length }], PLAIN);
+        self.place(host, control, &[DataSegment { address, handle, length }], PLAIN);
         self.last.segments = 1;
         self.head.segments = 1;
     }
 
     /// Posts a read into one segment of so many bytes, aligned to 64.
-    pub(crate) fn post_read(&mut self, world: &mut World, length: u32) {
-        let region = world.regions[&self.data_region];
+    pub(crate) fn post_read(&mut self, host: &mut Host, length: u32) {
+        let region = host.region(self.data_region);
         let address = (region.va_base + 63) & !63;
-        let handle = world.handle(self.data_region);
+        let handle = host.handle(self.data_region);
         let op = control::OP_RDMA_READ;
         let control = ControlSegment { seg_count: 2, control: op, ..ControlSegment::default() };
         let remote = DataSegment { address: 0, handle: 0, length: 0 };
-        self.place(world, control, &[remote, DataSegment { address, handle, length }], PLAIN);
+        self.place(host, control, &[remote, DataSegment { address, handle, length }], PLAIN);
         self.last.segments = 2;
         self.head.segments = 2;
     }
 
     /// Posts one segment at this offset of the data, with immediate data or not.
-    pub(crate) fn post_place(&mut self, world: &mut World, place: (u64, u32), word: Option<u32>) {
-        let address = world.regions[&self.data_region].va_base + place.0;
-        let handle = world.handle(self.data_region);
+    pub(crate) fn post_place(&mut self, host: &mut Host, place: (u64, u32), word: Option<u32>) {
+        let address = host.region(self.data_region).va_base + place.0;
+        let handle = host.handle(self.data_region);
         let control = ControlSegment {
             seg_count: 1,
             control: word.map_or(0, |_| control::IMMEDIATE),
             immediate: word.unwrap_or(0),
             ..ControlSegment::default()
         };
-        self.place(world, control, &[DataSegment { address, handle, length: place.1 }], PLAIN);
+        self.place(host, control, &[DataSegment { address, handle, length: place.1 }], PLAIN);
     }
 
-    fn spoil(&self, world: &mut World, control: &mut ControlSegment, segs: &mut [DataSegment]) {
-        let random = &mut world.random;
+    fn spoil(&self, host: &mut Host, control: &mut ControlSegment, segs: &mut [DataSegment]) {
+        let random = &mut host.random;
         let kind = random.below(12);
         if kind < 4 || segs.is_empty() {
             match random.below(4) {
@@ -212,11 +212,11 @@ impl Queue {
             4 => seg.handle = Handle::new(handle.index() | 1024, handle.generation()).0,
             5 => seg.handle = Handle::new(handle.index(), handle.generation() + 1).0,
             6 => {
-                let other = world.regions[&self.other_region];
+                let other = host.region(self.other_region);
                 seg.address = other.va_base;
                 seg.handle = Handle::new(self.other_region, other.generation).0;
             }
-            7 => seg.address = world.regions[&self.data_region].va_base - 1,
+            7 => seg.address = host.region(self.data_region).va_base - 1,
             8 => seg.length = DATA_BYTES + 1,
             9 => seg.length = u32::MAX - 3,
             10 => seg.address = u64::MAX - 2,
@@ -226,32 +226,32 @@ impl Queue {
 
     fn place(
         &mut self,
-        world: &mut World,
+        host: &mut Host,
         control: ControlSegment,
         segments: &[DataSegment],
         plan: Plan,
     ) {
-        let region = world.regions[&self.desc_region];
+        let region = host.region(self.desc_region);
         let rounded = region.bus_base & !63;
         let mut slot = self.slot;
         let mut token_region = self.desc_region;
         let mut hint = u8::try_from(control.seg_count.min(31)).unwrap();
-        if self.close < 1.0 && world.random.chance(0.3) {
-            hint = u8::try_from(world.random.below(32)).unwrap();
+        if self.close < 1.0 && host.random.chance(0.3) {
+            hint = u8::try_from(host.random.below(32)).unwrap();
         }
         self.slot += 6;
-        if self.close > 0.0 && world.random.chance(self.close) {
+        if self.close > 0.0 && host.random.chance(self.close) {
             // As near as it can be without lying in what the hint has the device read.
             let read = if hint == 0 { 2 } else { u32::from(hint).min(17) };
             let segments = u32::try_from(segments.len()).unwrap();
             self.slot = slot + (32 + 16 * read.max(segments)).div_ceil(64);
         }
         let last_slot = u32::try_from((region.bus_base % 64 + u64::from(DESC_BYTES)) / 64).unwrap();
-        if world.random.chance(plan.faults / 4.0) {
+        if host.random.chance(plan.faults / 4.0) {
             // Near or beyond the end, before the start, or in another region.
-            match world.random.below(4) {
+            match host.random.below(4) {
                 0 if !self.at_end => {
-                    slot = last_slot - u32::try_from(world.random.below(5)).unwrap();
+                    slot = last_slot - u32::try_from(host.random.below(5)).unwrap();
                     self.at_end = true;
                 }
                 0 | 1 => slot = (1 << 26) - 1,
@@ -263,15 +263,15 @@ impl Queue {
         if slot < last_slot && slot > 0 {
             let mut bytes = control.to_bytes().to_vec();
             bytes.extend(segments.iter().flat_map(|segment| segment.to_bytes()));
-            let room = rounded + u64::from(last_slot + 1) * 64 - bus;
-            bytes.truncate(usize::try_from(room).unwrap());
-            world.memory.put(bus, &bytes);
-            if world.random.chance(plan.faults / 6.0) {
-                world.memory.poison.push((bus, 32));
+            let space = rounded + u64::from(last_slot + 1) * 64 - bus;
+            bytes.truncate(usize::try_from(space).unwrap());
+            host.memory.put(bus, &bytes);
+            if host.random.chance(plan.faults / 6.0) {
+                host.memory.poison.push((bus, 32));
             }
         }
         let token = Token { region: token_region, offset_64: slot, segments: hint };
-        self.link(world, token, plan);
+        self.link(host, token, plan);
         self.posted.push(Posted { token, bus, linked: false });
         if self.count == 0 {
             self.head = token;
@@ -281,27 +281,27 @@ impl Queue {
     }
 
     /// Writes Next of the descriptor before.
-    fn link(&mut self, world: &mut World, token: Token, plan: Plan) {
+    fn link(&mut self, host: &mut Host, token: Token, plan: Plan) {
         let Some(before) = self.posted.last_mut() else { return };
-        let region = world.regions[&token.region];
+        let region = host.region(token.region);
         let mut va = (region.va_base & !63) + 64 * u64::from(token.offset_64);
         let mut handle = Handle::new(token.region, region.generation).0;
         let reachable = va >= region.va_base && va < region.va_base + u64::from(region.length);
         before.linked = reachable && token.region == self.desc_region;
-        if world.random.chance(plan.faults / 4.0) {
+        if host.random.chance(plan.faults / 4.0) {
             before.linked = false;
-            match world.random.below(4) {
-                0 => va += 1 + world.random.below(63),
+            match host.random.below(4) {
+                0 => va += 1 + host.random.below(63),
                 1 => va = (region.va_base + u64::from(region.length) + 64) & !63,
                 2 => va = 0,
                 _ => handle ^= 0x10000,
             }
         }
-        let real = world.regions[&self.desc_region];
+        let real = host.region(self.desc_region);
         let span = real.bus_base & !63..(real.bus_base + u64::from(DESC_BYTES)) & !63;
         if span.contains(&before.bus) && before.bus > real.bus_base {
-            world.memory.put(before.bus, &va.to_le_bytes());
-            world.memory.put(before.bus + 8, &handle.to_le_bytes());
+            host.memory.put(before.bus, &va.to_le_bytes());
+            host.memory.put(before.bus + 8, &handle.to_le_bytes());
         } else {
             before.linked = false;
         }
@@ -336,25 +336,25 @@ impl Queue {
     }
 
     /// Makes the handles of all posted segments stale.
-    pub(crate) fn revoke(&self, world: &mut World) {
-        let region = world.regions.get_mut(&self.data_region).unwrap();
+    pub(crate) fn revoke(&self, host: &mut Host) {
+        let region = host.region_mut(self.data_region);
         region.generation = region.generation.wrapping_add(7).max(1);
     }
 
     /// The head cannot be read any more, or no descriptor of this queue can be reached.
-    pub(crate) fn lose(&mut self, world: &mut World) {
-        if world.random.chance(0.5) {
-            world.memory.poison.push((self.posted[self.popped].bus, 32));
+    pub(crate) fn lose(&mut self, host: &mut Host) {
+        if host.random.chance(0.5) {
+            host.memory.poison.push((self.posted[self.popped].bus, 32));
         } else if !self.hidden {
             self.hidden = true;
-            world.regions.get_mut(&self.desc_region).unwrap().tag ^= 1;
+            host.region_mut(self.desc_region).tag ^= 1;
         }
     }
 
     /// Software writes nonsense over the head, which is in use.
-    pub(crate) fn corrupt(&self, world: &mut World) {
+    pub(crate) fn corrupt(&self, host: &mut Host) {
         let bus = self.posted[self.popped].bus;
-        let (place, word) = match world.random.below(6) {
+        let (place, word) = match host.random.below(6) {
             // Another operation; reserved bits; more segments than a descriptor has, or than there are.
             0 => (14, control::OP_SENDRECV),
             1 => (14, control::OP_RDMA_READ | 0x0010),
@@ -364,45 +364,54 @@ impl Queue {
             4 => (46, 1),
             _ => (62, 0x1000),
         };
-        world.memory.put(bus + place, &u16::to_le_bytes(word));
+        host.memory.put(bus + place, &u16::to_le_bytes(word));
     }
 
     /// What was out of reach is there again.
-    pub(crate) fn find_again(&mut self, world: &mut World) {
+    pub(crate) fn find_again(&mut self, host: &mut Host) {
         if std::mem::take(&mut self.hidden) {
-            world.regions.get_mut(&self.desc_region).unwrap().tag ^= 1;
+            host.region_mut(self.desc_region).tag ^= 1;
         }
     }
 
-    /// Makes the last segment of the head shorter, if it has one.
-    pub(crate) fn shorten(&self, world: &mut World) {
-        let Ok(head) = self.head(world) else { return };
-        let at = head.bus + 32 + 16 * (u64::from(head.control.seg_count).max(1) - 1) + 12;
-        let length = u32::from_le_bytes(world.memory.read(at, 4).try_into().unwrap());
-        if head.control.seg_count > 0 && length > 1 {
-            let less = length - u32::try_from(world.random.below(2)).unwrap() - 1;
-            world.memory.put(at, &less.to_le_bytes());
+    /// Makes the last segment of the head, which was found good, shorter.
+    pub(crate) fn shorten(&self, host: &mut Host) {
+        let place = Place::Offset(64 * u64::from(self.head.offset_64));
+        let owner = self.owner;
+        let access = Access { generation: None, place, length: 32, owner, rights: 0 };
+        let bus = host.queues.regions.look_up(self.head.region, &access).expect("a good head").bus;
+        let count = host.memory.read(bus + SEG_COUNT_OFFSET, 2).try_into().unwrap();
+        let count = u16::from_le_bytes(count);
+        if count == 0 {
+            return;
+        }
+        let at = bus + 32 + 16 * (u64::from(count) - 1) + 12;
+        let length = u32::from_le_bytes(host.memory.read(at, 4).try_into().unwrap());
+        if length > 1 {
+            let less = length - u32::try_from(host.random.below(2)).unwrap() - 1;
+            host.memory.put(at, &less.to_le_bytes());
         }
     }
 
     /// Whether another descriptor fits.
-    pub(crate) const fn room(&self) -> bool {
+    pub(crate) const fn has_space(&self) -> bool {
         self.slot + 12 < DESC_BYTES / 64
     }
 
-    pub(crate) fn head(&self, world: &World) -> Result<Resolved, Fault> {
-        world.resolve(self.allowed, self.owner, self.head.region, self.head.offset_64)
-    }
-
-    /// Where the head is, if it can be reached.
-    pub(crate) fn reach(&self, world: &World) -> Result<u64, Fault> {
-        let at = (self.head.region, self.head.offset_64);
-        if at == UNREAD {
-            return Err(Fault::HostRead);
-        }
-        let place = (false, u64::from(at.1) * 64);
-        let found = world.look_up(at.0, None, place, 32, (self.owner, 0));
-        if found.ok { Ok(found.bus) } else { Err(Fault::Descriptor) }
+    /// The queue as the VI table has it.
+    pub(crate) fn work_queue(&self, vi: u16, queue: doorbell::Queue) -> WorkQueue {
+        let token = |Token { region, offset_64, segments }| doorbell::Token {
+            vi,
+            region,
+            offset_64,
+            segments,
+            queue,
+        };
+        let head = match (self.head.region, self.head.offset_64) {
+            UNREAD => Head::Unreadable,
+            _ => Head::Token(token(self.head)),
+        };
+        WorkQueue { head, last: Some(token(self.last)), count: self.count, next: None }
     }
 
     /// What the engine must find as the head's successor.

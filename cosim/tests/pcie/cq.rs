@@ -85,7 +85,7 @@ fn bytes_after(be: u8) -> u64 {
     if be == 0 { 0 } else { u64::from(be.leading_zeros()) - 4 }
 }
 
-/// What the host is told about a read.
+/// What the answer to a read carries.
 fn answer(request: &Request, value: u32) -> Vec<u64> {
     let dwords = u64::from(request.length_dw);
     let end_be = if dwords == 1 { request.first_be } else { request.last_be };
@@ -143,7 +143,7 @@ impl Expected {
         }
         let head = beats[0];
         if spoil(rng, &request, &mut beats) {
-            // Of a push line the words that are there and announced count.
+            // Of a push line the words that are there count, as far as the header says.
             let there = beats.len().min(2 + request.data_beats());
             if bar == 2 && enable && beats[0] == head && there > 2 {
                 self.push_words(&request, &beats[2..there]);
@@ -507,7 +507,7 @@ fn endless_burst() {
     assert_eq!((bad, beats), (1, 3));
 }
 
-/// Full doorbell FIFOs hold off posted writes; they go on when there is room.
+/// Full doorbell FIFOs hold off posted writes; they go on when there is space.
 #[test]
 fn holds_off() {
     let mut nic = Model::new();

@@ -27,9 +27,9 @@ pub(crate) struct Faults {
 }
 
 /// One completion to send, as beats.
-pub(crate) struct Piece {
+pub(crate) struct Part {
     beats: Vec<u64>,
-    /// The last one that its tag is owed.
+    /// The last one that its tag waits for.
     settles: bool,
     pub(crate) not_before: u64,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Piece {
 #[derive(Default)]
 pub(crate) struct Host {
     /// By tag, in order.
-    pub(crate) owed: BTreeMap<u8, VecDeque<Piece>>,
+    pub(crate) outstanding: BTreeMap<u8, VecDeque<Part>>,
     sending: VecDeque<(u64, bool)>,
     settling: Option<u8>,
     /// Requests (address bits 47:16) that must fail.
@@ -99,7 +99,7 @@ impl Host {
         assert_eq!(request.last_be == 0, dwords == 1);
         let end = request.address + 4 * dwords - u64::from(end_be.leading_zeros() - 4);
         let tag = request.tag;
-        assert!(!self.owed.contains_key(&tag), "tag {tag} is still owed a completion");
+        assert!(!self.outstanding.contains_key(&tag), "tag {tag} still waits for a completion");
         self.requests += 1;
         let id = first >> 16;
         let mut not_before = now + rng.random_range(0..400);
@@ -109,7 +109,7 @@ impl Host {
             self.expect(Counter::ReadTimeouts);
         }
         let late = not_before > now + TIMEOUT;
-        let mut pieces = VecDeque::new();
+        let mut parts = VecDeque::new();
         let mut at = first;
         let (mut error, mut poison) = (chance(rng, faults.error), chance(rng, faults.poison));
         let (mut bad, mut miscounted, mut miscounted_first) = (false, false, false);
@@ -122,27 +122,27 @@ impl Host {
                 let needed = (end - (at & !3)).div_ceil(4);
                 let dwords = needed + rng.random_range(1..20);
                 let beats = completion(tag, at, end - at, dwords, false);
-                pieces.push_back(Piece { beats, settles: false, not_before });
+                parts.push_back(Part { beats, settles: false, not_before });
                 self.expect(Counter::UnexpectedCompletions);
             }
             if error && (chance(rng, 50) || stop == end) {
                 miscounted_first |= miscounted;
                 let status = [1, 2, 4][rng.random_range(0..3)];
                 let beats = failure(tag, end - at, status);
-                pieces.push_back(Piece { beats, settles: true, not_before });
+                parts.push_back(Part { beats, settles: true, not_before });
                 bad = true;
                 error = false;
                 break;
             }
             let dwords = (stop - (at & !3)).div_ceil(4);
             if chance(rng, faults.miscounted) {
-                // It fits, but for its beats: what was wanted comes again, and does not help.
+                // It fits, but for its beats: a retransmission of what was wanted does not help.
                 let mut beats = completion(tag, at, end - at, dwords, false);
                 let whole = beats.len();
                 let length = (rng.random_range(2..whole + 3)).max(2);
                 beats.resize(if length == whole { whole + 1 } else { length }, rng.random());
                 miscounted |= beats.len() > 2;
-                pieces.push_back(Piece { beats, settles: false, not_before });
+                parts.push_back(Part { beats, settles: false, not_before });
                 self.expect(Counter::BadTlp);
             }
             let poisoned = poison && (chance(rng, 50) || stop == end);
@@ -150,7 +150,7 @@ impl Host {
             miscounted_first |= poisoned && miscounted && !bad;
             bad |= poisoned;
             let beats = completion(tag, at, end - at, dwords, poisoned);
-            pieces.push_back(Piece { beats, settles: stop == end, not_before });
+            parts.push_back(Part { beats, settles: stop == end, not_before });
             not_before += rng.random_range(0..60);
             at = stop;
         }
@@ -161,8 +161,8 @@ impl Host {
                 self.expect(Counter::ReadErrors);
             }
         }
-        self.owed.insert(tag, pieces);
-        self.most = self.most.max(self.owed.len());
+        self.outstanding.insert(tag, parts);
+        self.most = self.most.max(self.outstanding.len());
     }
 
     /// The next beat of `rc`.
@@ -171,7 +171,7 @@ impl Host {
             let mut beats = Vec::new();
             if chance(rng, faults.stray) && rng.random_range(0..10) == 0 {
                 let tag = rng.random();
-                if !self.owed.contains_key(&tag) {
+                if !self.outstanding.contains_key(&tag) {
                     let dwords = rng.random_range(1..30);
                     beats = completion(tag, rng.random(), 4 * dwords, dwords, false);
                     self.expect(Counter::UnexpectedCompletions);
@@ -189,19 +189,19 @@ impl Host {
                 }
             } else {
                 let ready: Vec<u8> = self
-                    .owed
+                    .outstanding
                     .iter()
-                    .filter(|(_, pieces)| pieces[0].not_before <= now)
+                    .filter(|(_, parts)| parts[0].not_before <= now)
                     .map(|(&tag, _)| tag)
                     .collect();
                 if !ready.is_empty() {
                     // Any of them, but nobody so late that its read would time out.
-                    let late = |tag: &&u8| self.owed[*tag][0].not_before + TIMEOUT / 4 < now;
+                    let late = |tag: &&u8| self.outstanding[*tag][0].not_before + TIMEOUT / 4 < now;
                     let any = &ready[rng.random_range(0..ready.len())];
                     let tag = *ready.iter().find(late).unwrap_or(any);
-                    let piece = self.owed.get_mut(&tag).unwrap().pop_front().unwrap();
-                    self.settling = piece.settles.then_some(tag);
-                    beats = piece.beats;
+                    let part = self.outstanding.get_mut(&tag).unwrap().pop_front().unwrap();
+                    self.settling = part.settles.then_some(tag);
+                    beats = part.beats;
                 }
             }
             let last = beats.len();
@@ -209,11 +209,11 @@ impl Host {
                 beats.into_iter().enumerate().map(|(at, b)| (b, at + 1 == last)).collect();
         }
         let beat = self.sending.pop_front();
-        // Its tag may be seen again as soon as the last beat has gone.
+        // Its tag may be seen again as soon as the last beat is sent.
         if self.sending.is_empty()
             && let Some(tag) = self.settling.take()
         {
-            self.owed.remove(&tag);
+            self.outstanding.remove(&tag);
         }
         beat
     }
@@ -390,7 +390,7 @@ impl Bench {
 
     pub(crate) fn idle(&self) -> bool {
         self.clients.iter().all(|client| client.todo.is_empty() && client.open.is_empty())
-            && self.host.owed.is_empty()
+            && self.host.outstanding.is_empty()
             && self.host.sending.is_empty()
     }
 
@@ -508,11 +508,11 @@ fn missing_completion() {
     each_seed(0..1, |_, rng| {
         let mut bench = Bench::new(2);
         bench.clients[1].todo.push_back(Read { address: 0x1_0000, length: 64 });
-        while bench.host.owed.is_empty() {
+        while bench.host.outstanding.is_empty() {
             bench.cycle(rng, Faults::default(), 100, 100, 0);
         }
-        let lost = *bench.host.owed.keys().next().unwrap();
-        bench.host.owed.get_mut(&lost).unwrap()[0].not_before = u64::MAX;
+        let lost = *bench.host.outstanding.keys().next().unwrap();
+        bench.host.outstanding.get_mut(&lost).unwrap()[0].not_before = u64::MAX;
         bench.host.failed.insert(1);
         bench.host.expect(Counter::ReadTimeouts);
         let start = bench.now;
@@ -530,7 +530,7 @@ fn missing_completion() {
         }
         bench.check_counts();
         // It arrives after all: silently, and the tag is used again.
-        bench.host.owed.get_mut(&lost).unwrap()[0].not_before = 0;
+        bench.host.outstanding.get_mut(&lost).unwrap()[0].not_before = 0;
         bench.clients[2].todo = random_reads(rng, 2, 300);
         while !bench.idle() {
             assert!(bench.now < 1_000_000);
@@ -568,7 +568,7 @@ fn soft_reset() {
         for client in &mut bench.clients {
             *client = Client::default();
         }
-        let pending: usize = bench.host.owed.values().map(VecDeque::len).sum();
+        let pending: usize = bench.host.outstanding.values().map(VecDeque::len).sum();
         for _ in 0..16 {
             bench.cycle(rng, Faults::default(), 0, 0, 0);
         }
@@ -580,8 +580,8 @@ fn soft_reset() {
         if pending + in_flight == 0 {
             bench.host.expected.clear();
         }
-        // The device clears its tables for longer than this: not every tag is owed then.
-        while bench.host.owed.len() == 32 {
+        // The device clears its tables for longer than this: not every tag is outstanding then.
+        while bench.host.outstanding.len() == 32 {
             bench.cycle(rng, Faults::default(), 100, 0, 100);
         }
         for _ in 0..8 {

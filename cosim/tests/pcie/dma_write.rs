@@ -76,15 +76,15 @@ struct Client {
     packets: VecDeque<Packet>,
     beats: VecDeque<u64>,
     offering: bool,
-    /// Of a client that tells its packets ahead: how many it has told, and tells one now.
-    told: usize,
-    telling: bool,
+    /// Of a client that requests its packets ahead: how many it has requested, and whether it requests one now.
+    requested: usize,
+    requesting: bool,
 }
 
 impl Client {
     fn new(rng: &mut SmallRng) -> Self {
         let packets = (0..60).map(|_| Packet::random(rng)).collect();
-        Self { packets, beats: VecDeque::new(), offering: false, told: 0, telling: false }
+        Self { packets, beats: VecDeque::new(), offering: false, requested: 0, requesting: false }
     }
 
     /// Valid, address, length, data and last of this cycle.
@@ -99,14 +99,14 @@ impl Client {
         (self.offering.into(), packet.address, packet.bytes.len() as u16, data, last)
     }
 
-    /// Tells of the next packet: valid, address, length.
-    fn tell(&mut self, rng: &mut SmallRng, busy: u32) -> (u8, u64, u16) {
-        let Some(packet) = self.packets.get(self.told) else {
-            self.telling = false;
+    /// Requests the next packet: valid, address, length.
+    fn request(&mut self, rng: &mut SmallRng, busy: u32) -> (u8, u64, u16) {
+        let Some(packet) = self.packets.get(self.requested) else {
+            self.requesting = false;
             return Default::default();
         };
-        self.telling |= chance(rng, busy);
-        (self.telling.into(), packet.address, packet.bytes.len() as u16)
+        self.requesting |= chance(rng, busy);
+        (self.requesting.into(), packet.address, packet.bytes.len() as u16)
     }
 
     /// The beat has moved; with the last one the packet is in order.
@@ -128,7 +128,7 @@ fn drive(nic: &mut Model, clients: &mut [Client; 4], rng: &mut SmallRng, busy: u
     let ports: Vec<_> = clients.iter_mut().map(|client| client.drive(rng, busy)).collect();
     let i = &mut nic.inputs;
     (i.recv_valid, _, _, i.recv_data, i.recv_last) = ports[0];
-    (i.recv_req_valid, i.recv_req_address, i.recv_req_length) = clients[0].tell(rng, busy);
+    (i.recv_req_valid, i.recv_req_address, i.recv_req_length) = clients[0].request(rng, busy);
     (i.send_valid, i.send_address, i.send_length, i.send_data, i.send_last) = ports[1];
     (i.events_valid, i.events_address, i.events_length, i.events_data, i.events_last) = ports[2];
     (i.admin_valid, i.admin_address, i.admin_length, i.admin_data, i.admin_last) = ports[3];
@@ -168,15 +168,18 @@ fn random_packets() {
             {
                 written += apply(&mut actual, &tlp, max_payload, requester);
             }
-            if out.recv_req_ready == 1 && clients[0].telling {
-                (clients[0].telling, clients[0].told) = (false, clients[0].told + 1);
+            if out.recv_req_ready == 1 && clients[0].requesting {
+                (clients[0].requesting, clients[0].requested) = (false, clients[0].requested + 1);
             }
             for (at, (client, ready)) in clients.iter_mut().zip(readies).enumerate() {
                 if ready == 1 && client.offering {
                     let ended = client.beats.len() == 1;
-                    assert!(at > 0 || client.told > 0, "a beat of a packet it was not told of");
+                    assert!(
+                        at > 0 || client.requested > 0,
+                        "a beat of a packet that was not requested"
+                    );
                     bytes += client.moved(&mut expected);
-                    client.told -= usize::from(at == 0 && ended);
+                    client.requested -= usize::from(at == 0 && ended);
                 }
             }
         }
@@ -186,7 +189,7 @@ fn random_packets() {
 }
 
 /// Cycles from the first offer of a packet of `length` bytes on one client to its last beat, and
-/// for ten in a row; of the client that tells its packets ahead, or of another one.
+/// for ten in a row; of the client that requests its packets ahead, or of another one.
 fn cycles(length: u16, ahead: bool) -> (u32, u32) {
     let mut nic = Model::new();
     nic.inputs.max_payload = 2;
@@ -218,11 +221,11 @@ fn cost() {
     for ahead in [true, false] {
         let short = cycles(8, ahead);
         let (first, ten) = cycles(4096, ahead);
-        println!("told ahead: {ahead}; 8 bytes: {short:?}; 4 KiB: {first}, ten: {ten}");
+        println!("requested ahead: {ahead}; 8 bytes: {short:?}; 4 KiB: {first}, ten: {ten}");
         // An idle cutter is the send engine's; another client is taken a cycle later.
-        let turn = u32::from(ahead);
+        let early = u32::from(ahead);
         assert_eq!(short, if ahead { (6, 6 + 9 * 3) } else { (5, 50) });
-        assert_eq!(first, 2 + turn + 8 * 66);
+        assert_eq!(first, 2 + early + 8 * 66);
         assert!(ten <= if ahead { 3 + 80 * 66 } else { 10 * (3 + 8 * 66) });
     }
 }

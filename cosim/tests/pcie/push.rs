@@ -15,7 +15,7 @@ pub(crate) struct Post {
     pub(crate) token: u64,
     /// It came in this push line.
     pub(crate) line: Option<u8>,
-    /// The words of the line, if all came in turn.
+    /// The words of the line, if all came in order.
     pub(crate) whole: Option<Vec<u64>>,
 }
 

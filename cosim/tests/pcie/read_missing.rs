@@ -11,11 +11,11 @@ fn a_missing_completion_holds_up_its_client_alone() {
         let slow = seed as usize % 4;
         let mut bench = Bench::new(2);
         bench.clients[slow].todo.push_back(Read { address: 0x1_0000, length: 64 });
-        while bench.host.owed.is_empty() {
+        while bench.host.outstanding.is_empty() {
             bench.cycle(rng, Faults::default(), 100, 100, 0);
         }
-        let lost = *bench.host.owed.keys().next().unwrap();
-        bench.host.owed.get_mut(&lost).unwrap()[0].not_before = u64::MAX;
+        let lost = *bench.host.outstanding.keys().next().unwrap();
+        bench.host.outstanding.get_mut(&lost).unwrap()[0].not_before = u64::MAX;
         bench.host.failed.insert(1);
         bench.host.expect(Counter::ReadTimeouts);
         for client in 0..4 {
@@ -31,7 +31,7 @@ fn a_missing_completion_holds_up_its_client_alone() {
             let mut rest = bench.clients.iter().enumerate().filter(|(n, _)| *n != slow);
             rest.all(|(_, client)| client.todo.is_empty() && client.open.is_empty())
         };
-        // They share the link with 19 pieces of `gather`, or with all of them.
+        // They share the link with 19 parts of `gather`, or with all of them.
         let most = if slow == 2 { 3_000 } else { TIMEOUT - 1_000 };
         while !others(&bench) {
             assert!(bench.now - start < most, "client {slow} holds up others");
@@ -46,7 +46,7 @@ fn a_missing_completion_holds_up_its_client_alone() {
     });
 }
 
-/// A host that swallows 32 completions: reads fail at once, which is told; a long time later the
+/// A host that swallows 32 completions: reads fail at once, which is reported; a long time later the
 /// tags are used again.
 #[test]
 fn thirty_two_missing_completions() {
@@ -73,18 +73,18 @@ fn thirty_two_missing_completions() {
             took
         };
         lose(&mut bench, 32, 1);
-        assert_eq!((bench.host.owed.len(), bench.nic.outputs.exhausted), (32, 1));
+        assert_eq!((bench.host.outstanding.len(), bench.nic.outputs.exhausted), (32, 1));
         let took = lose(&mut bench, 40, 100);
         assert!(took < 300, "{took} cycles for 40 reads");
         assert_eq!(bench.host.requests, 32, "nothing is asked for");
         bench.check_counts();
         // One arrives: its tag is used again.
-        let owed = std::mem::take(&mut bench.host.owed);
-        bench.host.owed.extend(owed.into_iter().take(1));
+        let outstanding = std::mem::take(&mut bench.host.outstanding);
+        bench.host.outstanding.extend(outstanding.into_iter().take(1));
         for _ in 0..500 {
             bench.cycle(rng, Faults::default(), 100, 0, 100);
         }
-        assert_eq!((bench.host.owed.len(), bench.nic.outputs.exhausted), (0, 0));
+        assert_eq!((bench.host.outstanding.len(), bench.nic.outputs.exhausted), (0, 0));
         bench.clients[3].todo = random_reads(rng, 1, 3);
         while !bench.idle() {
             bench.cycle(rng, Faults::default(), 100, 100, 100);

@@ -24,8 +24,8 @@ pub(crate) struct Settings {
     pub event_delay: u64,
     /// Records that event queues 0 to 3 still take.
     pub rooms: [u32; 4],
-    /// Chance of new room in a cycle.
-    pub room_chance: f64,
+    /// Chance of new space in a cycle.
+    pub space_chance: f64,
     pub kill_chance: f64,
 }
 
@@ -37,7 +37,7 @@ impl Settings {
             idle: [1, 6, 40][random.below(3) as usize],
             event_delay: [1, 10, 60][random.below(3) as usize],
             rooms: [4; 4],
-            room_chance: [0.1, 0.02, 0.005][random.below(3) as usize],
+            space_chance: [0.1, 0.02, 0.005][random.below(3) as usize],
             kill_chance: [0.0, 0.0002, 0.001][random.below(3) as usize],
         }
     }
@@ -114,13 +114,13 @@ pub(crate) struct Bench {
     pub tally: Tally,
     pub vis: BTreeMap<u16, Vi>,
     /// The VI that the send engine took last and has not given back.
-    pub hand: Option<u16>,
+    pub current: Option<u16>,
     pub finishing: bool,
     /// Events that were answered with 'written': kind, VI, word 1.
-    pub announced: Vec<(u32, u16, u32)>,
+    pub reported: Vec<(u32, u16, u32)>,
     /// VIs that may be in the ready ring.
     pub eligible: BTreeSet<u16>,
-    /// VIs whose sends are acknowledged, in order; the engine ends the one in hand.
+    /// VIs whose sends are acknowledged, in order; the engine ends the current one.
     pub acked: VecDeque<u16>,
     pub ending: bool,
     /// Takes of others while a VI had work.
@@ -168,7 +168,7 @@ pub(crate) struct Bench {
     pub seen: HashMap<usize, u64>,
     pub waiting_since: [u64; 7],
     /// The last cycle's, if a doorbell was looked at.
-    pub told: Option<cosim::verilated::blocks::vi::Out>,
+    pub presented: Option<cosim::verilated::blocks::vi::Out>,
     /// A test takes the next VI.
     pub take_now: bool,
     pub error_queue: u16,
@@ -191,9 +191,9 @@ impl Bench {
             settings,
             tally: Tally::default(),
             vis: BTreeMap::new(),
-            hand: None,
+            current: None,
             finishing: false,
-            announced: Vec::new(),
+            reported: Vec::new(),
             eligible: BTreeSet::new(),
             acked: VecDeque::new(),
             ending: false,
@@ -228,7 +228,7 @@ impl Bench {
             counts: HashMap::new(),
             seen: HashMap::new(),
             waiting_since: [0; 7],
-            told: None,
+            presented: None,
             take_now: false,
             error_queue: ERROR_QUEUE,
         }
@@ -365,7 +365,7 @@ impl Bench {
                 self.kill_scan = Some((peer, None));
             }
         }
-        if self.random.chance(self.settings.room_chance) || self.finishing {
+        if self.random.chance(self.settings.space_chance) || self.finishing {
             let queue = self.random.below(4) as u16;
             self.settings.rooms[usize::from(queue)] += 1 + self.random.below(4) as u32;
         }
@@ -432,7 +432,7 @@ impl Bench {
             (i.send_next_region, i.send_next_offset) = call.next.unwrap_or((0xdead, 0xbad));
             (i.send_reason, i.send_status) = (call.reason, call.status);
             (i.send_queue, i.send_refuse) = (call.queue.into(), call.refuse.into());
-            i.send_owed = call.owed;
+            i.send_control_pending = call.pending;
             (i.send_reading, i.send_answered) = (call.reading.into(), call.answered.into());
         }
         let free = !self.settings.quiet
@@ -456,12 +456,12 @@ impl Bench {
             (i.recv_next_region, i.recv_next_offset) = call.next.unwrap_or((0xdead, 0xbad));
             (i.recv_reason, i.recv_detail) = (call.reason, call.detail);
             (i.recv_status, i.recv_queue) = (call.status, call.queue.into());
-            (i.recv_refuse, i.recv_owe_ack) = (call.refuse.into(), call.owe_ack.into());
+            (i.recv_refuse, i.recv_need_ack) = (call.refuse.into(), call.ack.into());
         }
         i.complete_valid = self.complete.call.is_some().into();
         if let Some(call) = self.complete.call {
             (i.complete_vi, i.complete_sends) = (call.vi, call.sends.into());
-            i.complete_owe_ack = call.owe_ack.into();
+            i.complete_need_ack = call.ack.into();
         }
         i.look_valid = self.look.call.is_some().into();
         i.look_vi = self.look.call.unwrap_or(0x3ff);

@@ -103,7 +103,7 @@ impl Bench {
         }
     }
 
-    /// What the counters tell about the last cycle: a doorbell, or a VI stopped by a kill.
+    /// What the counters show of the last cycle: a doorbell, or a VI stopped by a kill.
     fn last_cycle(&mut self, o: &Out) {
         for at in 0..64 {
             *self.seen.entry(at).or_default() += o.counts >> at & 1;
@@ -218,9 +218,9 @@ impl Bench {
         self.begin(vi, false);
     }
 
-    /// The engine has taken a VI, to end its acknowledged send or for a turn.
+    /// The engine has taken a VI, to end its acknowledged send or for a slot.
     fn begin(&mut self, vi: u16, ending: bool) {
-        (self.hand, self.ending) = (Some(vi), ending);
+        (self.current, self.ending) = (Some(vi), ending);
         if !self.settings.quiet {
             self.send.job = Some(vi);
             self.send.queued = Some(Send { op: 0, vi, ..Send::default() });
@@ -235,7 +235,7 @@ impl Bench {
         let live = state.live();
         let work = &mut state.queues[queue];
         if live && work.event_queue != NO_QUEUE {
-            work.unannounced += 1;
+            work.unreported += 1;
             work.unattempted += 1;
         }
     }
@@ -273,7 +273,7 @@ impl Bench {
                 self.stopped = true;
             }
             6 => {
-                state.owed &= !call.owed;
+                state.pending &= !call.pending;
                 if let (true, Some((address, handle, left))) = (call.answered, state.answer) {
                     let rest = (address.wrapping_add(4096), handle, left.saturating_sub(4096));
                     state.answer = (left > 4096).then_some(rest);
@@ -305,7 +305,7 @@ impl Bench {
             self.push(vi);
         }
         if matches!(call.op, 1 | 3 | 4 | 5) {
-            self.hand = None;
+            self.current = None;
         }
         if !self.settings.quiet {
             self.send.queued = self.after_send(call, need_next);
@@ -354,8 +354,8 @@ impl Bench {
                     (work.in_progress, work.offset) = (call.in_progress, call.offset);
                     (work.total, work.message) = (call.total, call.message);
                     (work.fragment, work.write) = (call.fragment, call.write);
-                    if state.live() && call.owe_ack {
-                        state.owed |= 1;
+                    if state.live() && call.ack {
+                        state.pending |= 1;
                         self.push(vi);
                     }
                 }
@@ -398,8 +398,8 @@ impl Bench {
         if call.sends {
             state.reading = None;
         } else {
-            if state.live() && call.owe_ack {
-                state.owed |= 1;
+            if state.live() && call.ack {
+                state.pending |= 1;
             }
             self.tally.recvs += 1;
         }
@@ -448,9 +448,9 @@ impl Bench {
             } else {
                 let work = &mut state.queues[kind as usize - 1];
                 let count = o.events_word1;
-                assert!(count > 0 && count <= work.unannounced, "{count} of {work:?}");
+                assert!(count > 0 && count <= work.unreported, "{count} of {work:?}");
                 assert_eq!((o.events_queue, o.events_word2), (work.event_queue, 0));
-                work.unattempted = work.unattempted.min(work.unannounced - count);
+                work.unattempted = work.unattempted.min(work.unreported - count);
             }
             let delay = self.settings.event_delay.max(1);
             self.event = Some(EventCall {
@@ -479,15 +479,15 @@ impl Bench {
         if event.kind == 3 {
             state.error_pending = false;
         } else {
-            state.queues[event.kind as usize - 1].unannounced -= event.word1;
+            state.queues[event.kind as usize - 1].unreported -= event.word1;
         }
         if event.queue != ABSENT_QUEUE {
             self.settings.rooms[usize::from(event.queue)] -= 1;
-            self.announced.push((event.kind, event.vi, event.word1));
+            self.reported.push((event.kind, event.vi, event.word1));
         }
     }
 
-    /// Nobody asks for more: all work is done and everything announced.
+    /// Nobody asks for more: all work is done and everything reported.
     pub(crate) fn finish(&mut self) {
         self.finishing = true;
         self.settle_for(20_000);
@@ -497,9 +497,9 @@ impl Bench {
             self.cycle();
         }
         for (vi, state) in &self.vis {
-            let announced = state.queues.iter().all(|queue| queue.unannounced == 0);
+            let reported = state.queues.iter().all(|queue| queue.unreported == 0);
             assert!(!state.has_work(), "VI {vi} is lost: {state:?}");
-            assert!(state.state == State::Free || announced, "VI {vi}: {state:?}");
+            assert!(state.state == State::Free || reported, "VI {vi}: {state:?}");
             assert!(!state.error_pending, "VI {vi}: {state:?}");
         }
         assert!(self.completed_sends.is_empty() && self.acked.is_empty());
@@ -528,7 +528,7 @@ impl Bench {
         while self.take_now {
             self.cycle();
         }
-        self.hand.expect("a VI was taken")
+        self.current.expect("a VI was taken")
     }
 
     pub(crate) fn send_call(&mut self, call: Send) {

@@ -1,4 +1,4 @@
-//! What the engines are told of a VI, compared with the reference.
+//! The contexts of VIs that the engines get, compared with the reference.
 
 use crate::bench::Bench;
 use crate::reference::{State, Vi};
@@ -9,24 +9,24 @@ use nic_regs::doorbell::Token;
 const TOKEN: u64 = (1 << 47) - 1;
 
 impl Bench {
-    /// A VI that is offered with its context: what the doorbell's cycle told is the state that it left.
+    /// A VI that is offered with its context: what the doorbell's cycle presented is the state that it left.
     pub(crate) fn fresh(&mut self, o: &Out) {
-        let told = self.told.take();
+        let presented = self.presented.take();
         if o.send_work_fresh != 0 {
             assert_ne!(o.send_work_valid, 0);
-            let mut told = told.expect("a doorbell in the last cycle");
-            told.send_ctx_count = 1;
-            told.send_ctx_region = told.send_push_token as u16;
-            told.send_ctx_offset = (told.send_push_token >> 16 & 0x3ff_ffff) as u32;
-            told.send_ctx_segments = (told.send_push_token >> 42) as u8;
+            let mut presented = presented.expect("a doorbell in the last cycle");
+            presented.send_ctx_count = 1;
+            presented.send_ctx_region = presented.send_push_token as u16;
+            presented.send_ctx_offset = (presented.send_push_token >> 16 & 0x3ff_ffff) as u32;
+            presented.send_ctx_segments = (presented.send_push_token >> 42) as u8;
             let vi = &self.vis[&o.send_work_vi];
-            assert!(vi.state == State::Connected && vi.owed == 0 && vi.reading.is_none());
+            assert!(vi.state == State::Connected && vi.pending == 0 && vi.reading.is_none());
             assert!(!vi.awaiting && vi.answer.is_none() && !vi.queues[0].in_progress);
-            check_send(vi, &told);
+            check_send(vi, &presented);
             self.tally.fresh += 1;
         }
         if o.send_posting != 0 {
-            self.told = Some(o.clone());
+            self.presented = Some(o.clone());
         }
     }
 
@@ -43,7 +43,7 @@ impl Bench {
         if post.inline {
             let vi = &self.vis[&token.vi];
             assert_eq!((vi.state, vi.domain), (State::Connected, post.domain));
-            assert!(vi.owed == 0 && !vi.has_work() && !vi.awaiting && vi.reading.is_none());
+            assert!(vi.pending == 0 && !vi.has_work() && !vi.awaiting && vi.reading.is_none());
             assert_ne!(self.send.job, Some(token.vi));
             assert!(self.pushed.iter().all(|push| push.0 != token.vi));
             check_send(vi, o);
@@ -63,7 +63,10 @@ pub(crate) fn check_send(state: &Vi, o: &Out) {
     assert_eq!((o.send_ctx_domain, o.send_ctx_tag), (state.domain, state.tag));
     assert_eq!(o.send_ctx_reliability, state.reliability);
     assert_eq!(o.send_ctx_max_transfer, state.max_transfer);
-    assert_eq!((o.send_ctx_count, o.send_ctx_owed), (work.posted.len() as u16, state.owed));
+    assert_eq!(
+        (o.send_ctx_count, o.send_ctx_control_pending),
+        (work.posted.len() as u16, state.pending)
+    );
     assert_eq!(o.send_ctx_in_progress != 0, work.in_progress);
     assert_eq!((o.send_ctx_progress, o.send_ctx_message), (work.offset, work.message));
     assert_eq!(o.send_ctx_fragment, work.fragment);
@@ -81,7 +84,7 @@ pub(crate) fn check_send(state: &Vi, o: &Out) {
         assert_eq!(o.send_ctx_connection, state.connection);
         assert_eq!(o.send_ctx_allows, state.peer_allows);
     }
-    if state.owed & 2 != 0 {
+    if state.pending & 2 != 0 {
         assert_eq!(o.send_ctx_refuse_reason, state.refuse_reason);
     }
     assert_eq!(o.send_ctx_reading != 0, state.reading.is_some());
@@ -92,7 +95,7 @@ pub(crate) fn check_send(state: &Vi, o: &Out) {
     }
 }
 
-/// What the receive engine is told of the send queue.
+/// What the receive engine gets of the send queue.
 pub(crate) fn check_read(state: &Vi, o: &Out) {
     assert_eq!(o.recv_ctx_state, state.state as u8);
     if state.state == State::Free {

@@ -18,7 +18,7 @@ pub(crate) struct Send {
     pub status: u32,
     pub queue: bool,
     pub refuse: bool,
-    pub owed: u8,
+    pub pending: u8,
     pub answered: bool,
     /// The call was begun, and is nothing yet.
     pub nothing: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Recv {
     pub message: u8,
     pub fragment: u8,
     pub next: Option<(u16, u32)>,
-    pub owe_ack: bool,
+    pub ack: bool,
     pub sends: bool,
     pub address: u64,
     pub handle: u32,
@@ -80,11 +80,11 @@ impl Bench {
                 assert!(state.awaiting && state.acked, "{state:?}");
                 Some(Send { op: 4, vi, ..Send::default() })
             }
-            0 if state.owed != 0 => {
+            0 if state.pending != 0 => {
                 // Or it gives the VI back.
                 let give = random.chance(if self.finishing { 0.0 } else { 0.2 });
-                let owed = if give { 0 } else { state.owed & state.owed.wrapping_neg() };
-                Some(Send { op: 6, vi, owed, ..Send::default() })
+                let pending = if give { 0 } else { state.pending & state.pending.wrapping_neg() };
+                Some(Send { op: 6, vi, pending, ..Send::default() })
             }
             0 if state.state != State::Connected => None,
             0 if state.answer.is_some() => {
@@ -221,7 +221,7 @@ impl Bench {
                 vi,
                 in_progress: random.chance(0.7),
                 write: random.chance(0.5),
-                owe_ack: state.reliability == 4 && random.chance(0.2),
+                ack: state.reliability == 4 && random.chance(0.2),
                 offset: random.below(1 << 18) as u32,
                 total: random.below((1 << 18) + 1) as u32,
                 message: random.bits() as u8,
@@ -236,8 +236,8 @@ impl Bench {
             }),
             2 if need_next => Some(Recv { next, ..done }),
             2 => {
-                let owe_ack = state.reliability == 4;
-                self.completing.push_back(Recv { op: 4, vi, owe_ack, ..Recv::default() });
+                let ack = state.reliability == 4;
+                self.completing.push_back(Recv { op: 4, vi, ack, ..Recv::default() });
                 None
             }
             _ => None,

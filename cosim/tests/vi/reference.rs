@@ -29,9 +29,9 @@ pub(crate) struct WorkQueue {
     pub message: u8,
     pub fragment: u8,
     pub event_queue: u16,
-    /// Completed, not announced.
-    pub unannounced: u32,
-    /// Completed since the last attempt to announce.
+    /// Completed, not reported.
+    pub unreported: u32,
+    /// Completed since the last attempt to report.
     pub unattempted: u32,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct Vi {
     pub acked: bool,
     /// An RDMA read of so many bytes is being answered (placed: the send queue's offset).
     pub reading: Option<u32>,
-    /// The answer that is owed: address, handle, bytes left.
+    /// The answer that is pending: address, handle, bytes left.
     pub answer: Option<(u64, u32, u32)>,
-    pub owed: u8,
+    pub pending: u8,
     pub refuse_reason: u8,
     /// Reason, detail, queue, status of the last stop.
     pub stopped: (u8, u8, bool, u32),
@@ -74,7 +74,7 @@ impl Vi {
     pub(crate) fn has_work(&self) -> bool {
         let free = self.reading.is_none() && !self.awaiting;
         let sends = free && !self.queues[0].posted.is_empty();
-        self.owed != 0 || self.state == State::Connected && (sends || self.answer.is_some())
+        self.pending != 0 || self.state == State::Connected && (sends || self.answer.is_some())
     }
 
     fn empty(&mut self) {
@@ -85,7 +85,7 @@ impl Vi {
         (self.reading, self.answer) = (None, None);
     }
 
-    /// Stops a Connected VI; true if it was one, and whether a refusal is owed now.
+    /// Stops a Connected VI; true if it was one, and whether a refusal is pending now.
     pub(crate) fn stop(&mut self, stopped: (u8, u8, bool, u32), refuse: bool) -> (bool, bool) {
         if self.state != State::Connected {
             return (false, false);
@@ -100,7 +100,7 @@ impl Vi {
         self.error_untried = true;
         let refuse = refuse && self.reliability != 1;
         if refuse {
-            self.owed |= 2;
+            self.pending |= 2;
             self.refuse_reason = stopped.0;
         }
         (true, refuse)
@@ -144,7 +144,7 @@ impl Vi {
 
     /// Operations of admin: status and result.
     pub(crate) fn admin(&mut self, op: u8, new: &Self) -> (u8, u32) {
-        let busy = self.owed != 0;
+        let busy = self.pending != 0;
         match (op, self.state) {
             (0, State::Free) => {
                 *self = Self { state: State::Idle, ..new.clone() };
@@ -172,7 +172,7 @@ impl Vi {
                 let own = ![7, 8, 9].contains(&self.stopped.0);
                 let untold = self.state == State::Error && self.reliability == 1 && own;
                 if self.state == State::Connected || untold {
-                    self.owed |= 4;
+                    self.pending |= 4;
                 }
                 self.state = State::Idle;
                 self.error_pending = false;

@@ -28,15 +28,15 @@ pub enum Opcode {
     /// event queue 31:16 (0xffff: none), dw6 maximum transfer in bytes, dw7 RDMA that it allows
     /// (see [`crate::vi::rdma`]).
     ViCreate = 3,
-    /// index: VI, which must be Idle with nothing owed to its old peer. Fenced.
+    /// index: VI, which must be Idle with nothing pending for its old peer. Fenced.
     ViDestroy = 4,
-    /// index: VI, which must be Idle with nothing owed. dw4 peer node 7:0 peer VI 31:16, dw5
+    /// index: VI, which must be Idle with no control frame pending. dw4 peer node 7:0 peer VI 31:16, dw5
     /// connection id 15:0 and RDMA that the peer's VI allows 17:16 (see [`crate::vi::rdma`]).
     ViConnect = 5,
-    /// index: VI. Stops it, fences it, empties both queues, owes the peer a FIN if it was
+    /// index: VI. Stops it, fences it, empties both queues, has a FIN sent to the peer if it was
     /// Connected; then Idle.
     ViDisconnect = 6,
-    /// index: VI. result: state 3:0, stop reason 11:4, 12 send in progress or owed, 13 receive in
+    /// index: VI. result: state 3:0, stop reason 11:4, 12 send in progress or pending, 13 receive in
     /// progress.
     ViQuery = 7,
     /// index: event queue. dw4-5 base (64-byte aligned), dw6 log2 of entries 3:0 (2 to 15), wide 4,

@@ -57,7 +57,7 @@ counters! {
     MessagesRefused = 18,
     /// VIs stopped by an error, a refusal, a FIN or a dead peer.
     ViStops = 19,
-    /// Refusals owed to a peer's VI.
+    /// Refusals pending for a peer's VI.
     RefusalsSent = 20,
     /// VI frames consumed without effect: no such VI, not connected, another connection, source or
     /// node.

@@ -106,7 +106,7 @@ crate::registers! { 0x2000;
         1:1 ADMIN_BUSY;
         /// An admin entry could not be read; the ring is stopped until reset.
         2:2 ADMIN_FAILED;
-        /// The host owes completions to all read tags since READ_TIMEOUT: reads fail at once, until
+        /// No read tag has had its completion since READ_TIMEOUT: reads fail at once, until
         /// one arrives or a quarantine ends.
         3:3 READS_FAIL;
     }

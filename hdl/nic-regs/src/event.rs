@@ -62,7 +62,7 @@ impl Kind {
 pub enum PeerDownReason {
     /// The driver closed it.
     Closed = 0,
-    /// No acknowledgement after all retries, or nothing heard for as many keepalive periods.
+    /// No acknowledgement after all retries, or nothing received for as many keepalive periods.
     Dead = 1,
     /// The peer restarted: a SYN with another epoch.
     Restarted = 2,

@@ -42,14 +42,14 @@ pub enum Type {
     /// Part of the answer to an RDMA read: data; word: bytes of the message that follow this frame.
     /// Sequenced; flags FIRST and LAST are not used.
     ReadResponse = 8,
-    /// Pure acknowledgement; flag GAP asks for retransmission from `acknowledgement`.
+    /// Pure acknowledgement; flag NAK asks for retransmission from `acknowledgement`.
     Ack = 16,
     /// Opens a channel; word: sender's epoch, acknowledgement field: its largest link payload, tag:
     /// zero.
     Syn = 17,
     /// Answers a SYN; word: sender's epoch, tag: the channel's.
     SynAck = 18,
-    /// The channel is gone; tag: of the frame that is refused, or of the channel that is closed.
+    /// The channel no longer exists; tag: of the frame that is refused, or of the channel that is closed.
     Rst = 19,
     /// A message was refused. Not sequenced, best effort.
     MessageRefused = 20,
@@ -126,8 +126,8 @@ pub mod flag {
     pub const SEQUENCED: u8 = 0x08;
     /// The receiver's VI acknowledges the message (Reliable Reception).
     pub const RECEPTION: u8 = 0x10;
-    /// Ack frames: a gap was seen.
-    pub const GAP: u8 = 0x20;
+    /// Ack frames: a negative acknowledgement, a sequenced frame is missing.
+    pub const NAK: u8 = 0x20;
 }
 
 /// A decoded header.

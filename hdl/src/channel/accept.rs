@@ -9,7 +9,7 @@
 //! |---|---|
 //! | 0 | the last beat is being checked (`coming`); the tables are read at the source node |
 //! | 1 | `frame` (or `misfit`) is high; tags, numbers and epochs are compared; room in staging is sampled |
-//! | 2 | the verdict: tables and marks are written, `commit` tells staging to keep the frame |
+//! | 2 | the verdict: tables and pending bits are written, `commit` tells staging to keep the frame |
 //! | 3 | free: a command |
 use super::compare::Compare;
 use super::num::Num;
@@ -34,10 +34,10 @@ pub struct Accept {
     pub header2: Signal<In, Bits<64>>,
     /// Staging has room for it, if it is sequenced, or not (cycle 1).
     pub fits: Signal<In, Bit>,
-    pub fits_loose: Signal<In, Bit>,
+    pub fits_no_sequence: Signal<In, Bit>,
     pub commit: Signal<Out, Bit>,
     /// With `commit`: it is unsequenced.
-    pub loose: Signal<Out, Bit>,
+    pub no_sequence: Signal<Out, Bit>,
     // Command (call).
     pub command: Signal<In, Bit>,
     /// Open (else: down, if it is not already).
@@ -51,30 +51,30 @@ pub struct Accept {
     pub opening: Signal<Out, Bits<64>>,
     /// Flips at each opening, so that what is left of the last channel is not taken for the next
     /// one's.
-    pub colours: Signal<Out, Bits<64>>,
+    pub epoch_bits: Signal<Out, Bits<64>>,
     /// Of the frame's source.
-    pub colour: Signal<Out, Bit>,
+    pub epoch_bit: Signal<Out, Bit>,
     /// A peer is being opened (its number is `mark_peer`).
     pub opened: Signal<Out, Bit>,
-    pub opened_colour: Signal<Out, Bit>,
-    // Marks, all of this peer.
+    pub opens_bit: Signal<Out, Bit>,
+    // Pending operations, all of this peer.
     pub mark_peer: Signal<Out, Bits<6>>,
     pub mark_up: Signal<Out, Bit>,
     pub mark_down: Signal<Out, Bit>,
     pub mark_acked: Signal<Out, Bit>,
-    pub mark_gapped: Signal<Out, Bit>,
+    pub mark_go_back: Signal<Out, Bit>,
     /// Its credit limit moved.
     pub mark_moved: Signal<Out, Bit>,
     pub mark_rst: Signal<Out, Bit>,
     pub mark_synack: Signal<Out, Bit>,
-    pub mark_gap: Signal<Out, Bit>,
+    pub mark_nak: Signal<Out, Bit>,
     pub mark_ack: Signal<Out, Bit>,
-    pub mark_owed: Signal<Out, Bit>,
+    pub mark_ack_pending: Signal<Out, Bit>,
     pub mark_refused: Signal<Out, Bit>,
-    /// Its frame found no room: a GAP when there is room again.
+    /// Its frame found no room: a NAK when there is room again.
     pub mark_starved: Signal<Out, Bit>,
     /// Something good was received.
-    pub heard: Signal<Out, Bit>,
+    pub alive: Signal<Out, Bit>,
     /// DropNode, DropTag, DropOrder, DropDuplicate, DropStaging.
     pub drops: Signal<Out, Bits<5>>,
     /// PeersLost.
@@ -90,8 +90,8 @@ pub struct Accept {
     pub hub_peer: Signal<In, Bits<6>>,
     pub hub_acked: Signal<Out, Bits<16>>,
     pub hub_limit: Signal<Out, Bits<8>>,
-    pub hub_gap: Signal<Out, Bits<16>>,
-    pub hub_heard: Signal<Out, Bits<32>>,
+    pub hub_nak: Signal<Out, Bits<16>>,
+    pub hub_alive: Signal<Out, Bits<32>>,
     pub hub_reset_tag: Signal<Out, Bits<16>>,
     pub ask_peer: Signal<In, Bits<6>>,
     pub ask_limit: Signal<Out, Bits<8>>,
@@ -102,7 +102,7 @@ pub struct Accept {
     compare: Compare,
     open_set: DFF<Bits<64>>,
     opening_set: DFF<Bits<64>>,
-    colour_set: DFF<Bits<64>>,
+    epoch_set: DFF<Bits<64>>,
     done: DFF<Bit>,
     drop_bits: DFF<Bits<5>>,
     lost_bit: DFF<Bit>,
@@ -135,7 +135,7 @@ pub struct Accept {
 impl Logic for Accept {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, open_set, opening_set, colour_set, done, drop_bits, lost_bit);
+        dff_setup!(self, clock, open_set, opening_set, epoch_set, done, drop_bits, lost_bit);
         clock!(self, clock, tables, compare);
         self.compare.reset.next = self.reset.val();
         self.source.next = self.header0.val().get_bits::<6>(32);
@@ -164,7 +164,7 @@ impl Logic for Accept {
         self.compare.header1.next = self.header1.val();
         self.compare.header2.next = self.header2.val();
         self.compare.fits.next = self.fits.val();
-        self.compare.fits_loose.next = self.fits_loose.val();
+        self.compare.fits_no_sequence.next = self.fits_no_sequence.val();
 
         // Cycle 2: the verdict.
         self.ack_good.next = self.compare.ack_step.val() <= self.compare.ack_room.val();
@@ -176,16 +176,16 @@ impl Logic for Accept {
         self.go_down.next = false;
         self.go_opening.next = false;
         self.refuse.next = false;
-        self.heard.next = false;
+        self.alive.next = false;
         self.reason.next = self.command_reason.val();
         self.commit.next = false;
         self.mark_synack.next = false;
-        self.mark_gap.next = false;
+        self.mark_nak.next = false;
         self.mark_ack.next = false;
-        self.mark_owed.next = false;
+        self.mark_ack_pending.next = false;
         self.mark_refused.next = false;
         self.mark_starved.next = false;
-        self.loose.next = !self.compare.is_sequenced.val();
+        self.no_sequence.next = !self.compare.is_sequenced.val();
         self.drop_bits.d.next = 0.into();
         self.drops.next = self.drop_bits.q.val();
         self.tables.write_expected.next = false;
@@ -214,7 +214,7 @@ impl Logic for Accept {
                 self.drop_bits.d.next = 2.into();
                 self.refuse.next = true;
             } else {
-                self.heard.next = true;
+                self.alive.next = true;
                 if self.compare.is_sequenced.val() {
                     self.tables.write_expected.next = !self.compare.ahead.val().get_bit(15);
                     if self.compare.ahead.val().get_bit(15) {
@@ -222,23 +222,23 @@ impl Logic for Accept {
                         self.mark_ack.next = true;
                     } else if self.in_order.val() & self.compare.room.val() {
                         self.commit.next = true;
-                        self.mark_owed.next = true;
+                        self.mark_ack_pending.next = true;
                     } else {
-                        // No GAP for the frames behind it. If there was no room, its sender hears
+                        // No NAK for the frames behind it. If there was no room, its sender hears
                         // of us now.
                         self.tables.expected.next =
                             bit_cast::<17, 16>(self.compare.expects.val()) | self.asked.val();
                         self.mark_ack.next = self.in_order.val();
                         self.mark_starved.next = self.in_order.val();
-                        self.mark_gap.next = !(self.in_order.val() | self.compare.gap_asked.val());
+                        self.mark_nak.next = !(self.in_order.val() | self.compare.nak_asked.val());
                         self.drop_bits.d.next = 4.into();
                         if self.in_order.val() {
                             self.drop_bits.d.next = 16.into();
                         }
                     }
                 } else if self.compare.is_data.val() {
-                    self.commit.next = self.compare.room_loose.val();
-                    if !self.compare.room_loose.val() {
+                    self.commit.next = self.compare.room_no_sequence.val();
+                    if !self.compare.room_no_sequence.val() {
                         self.drop_bits.d.next = 16.into();
                     }
                 } else {
@@ -246,11 +246,11 @@ impl Logic for Accept {
                 }
             }
         }
-        self.mark_acked.next = self.heard.val() & self.ack_moves.val();
-        self.mark_moved.next = self.heard.val()
+        self.mark_acked.next = self.alive.val() & self.ack_moves.val();
+        self.mark_moved.next = self.alive.val()
             & (!self.compare.limit_step.val().get_bit(7))
             & (self.compare.limit_step.val() != self.zero_8.val());
-        self.mark_gapped.next = self.heard.val() & self.ack_good.val() & self.compare.is_gap.val();
+        self.mark_go_back.next = self.alive.val() & self.ack_good.val() & self.compare.is_nak.val();
 
         // A command in a free cycle.
         self.done.d.next = false;
@@ -287,14 +287,14 @@ impl Logic for Accept {
             self.opening_set.d.next = self.opening_set.q.val() & self.not_at.val();
         } else if self.go_opening.val() {
             self.opening_set.d.next = self.opening_set.q.val() | self.at_one.val();
-            self.colour_set.d.next = self.colour_set.q.val() ^ self.at_one.val();
+            self.epoch_set.d.next = self.epoch_set.q.val() ^ self.at_one.val();
         }
         self.open.next = self.open_set.q.val();
         self.opening.next = self.opening_set.q.val();
-        self.colours.next = self.colour_set.q.val();
-        self.colour.next = self.colour_set.q.val().get_bit(self.source.val().index());
+        self.epoch_bits.next = self.epoch_set.q.val();
+        self.epoch_bit.next = self.epoch_set.q.val().get_bit(self.source.val().index());
         self.opened.next = self.go_opening.val();
-        self.opened_colour.next = !self.colour_set.q.val().get_bit(self.command_peer.val().index());
+        self.opens_bit.next = !self.epoch_set.q.val().get_bit(self.command_peer.val().index());
         self.mark_peer.next = self.at.val();
         self.mark_up.next = self.go_up.val();
         self.mark_down.next = self.go_down.val();
@@ -313,12 +313,12 @@ impl Logic for Accept {
         if self.go_opening.val() {
             self.tables.acked.next = 0.into();
         }
-        self.tables.write_gap.next = self.mark_gapped.val();
+        self.tables.write_nak.next = self.mark_go_back.val();
         self.tables.write_limit.next = self.go_up.val() | self.mark_moved.val();
         self.tables.limit.next = self.header1.val().get_bits::<8>(56);
         // A SYN again: its sender has not heard of us yet, but is there.
-        self.tables.write_heard.next = self.go_up.val() | self.mark_synack.val() | self.heard.val();
-        self.tables.heard.next = self.now.val();
+        self.tables.write_alive.next = self.go_up.val() | self.mark_synack.val() | self.alive.val();
+        self.tables.alive.next = self.now.val();
         self.tables.write_reason.next = self.go_down.val();
         self.tables.reason.next = self.reason.val();
         self.tables.write_newest.next = self.write_newest.val();
@@ -331,8 +331,8 @@ impl Logic for Accept {
         self.tables.hub_peer.next = self.hub_peer.val();
         self.hub_acked.next = self.tables.hub_acked.val();
         self.hub_limit.next = self.tables.hub_limit.val();
-        self.hub_gap.next = self.tables.hub_gap.val();
-        self.hub_heard.next = self.tables.hub_heard.val();
+        self.hub_nak.next = self.tables.hub_nak.val();
+        self.hub_alive.next = self.tables.hub_alive.val();
         self.hub_reset_tag.next = self.tables.hub_reset_tag.val();
         self.tables.ask_peer.next = self.ask_peer.val();
         self.ask_limit.next = self.tables.ask_limit.val();
@@ -342,7 +342,7 @@ impl Logic for Accept {
         if self.reset.val() {
             self.open_set.d.next = 0.into();
             self.opening_set.d.next = 0.into();
-            self.colour_set.d.next = 0.into();
+            self.epoch_set.d.next = 0.into();
             self.done.d.next = false;
             self.drop_bits.d.next = 0.into();
             self.lost_bit.d.next = false;

@@ -6,7 +6,7 @@
 //!                     `-> reservations (4)
 //! ```
 //! The limit is that of frames which may enter: it may be exceeded by CREDITS_AHEAD units as long as
-//! POOL_AHEAD_CHUNKS chunks stay free. What may be sent is the business of [`super::covers`].
+//! POOL_AHEAD_CHUNKS chunks stay free. What may be sent is the business of [`super::credit_limit`].
 //!
 //! A good answer charges chunks and units at once and leaves a reservation (but for a probe); freed frames give back
 //! their chunks, aborted ones their units too, through `give`. The tables are read in Idle, with the
@@ -47,14 +47,14 @@ pub struct Ask {
     pub ask_ok: Signal<Out, Bit>,
     pub ask_down: Signal<Out, Bit>,
     pub open: Signal<In, Bits<64>>,
-    pub colours: Signal<In, Bits<64>>,
+    pub epoch_bits: Signal<In, Bits<64>>,
     /// Credit limit of `limit_peer`.
     pub limit_peer: Signal<Out, Bits<6>>,
     pub limit: Signal<In, Bits<8>>,
     /// A peer is being opened: it starts with no units.
     pub opened: Signal<In, Bit>,
     pub opened_peer: Signal<In, Bits<6>>,
-    /// The oldest reservation: peer 5:0, sequenced 6, colour 7, length 20:8, chunks 25:21, units
+    /// The oldest reservation: peer 5:0, sequenced 6, epoch bit 7, length 20:8, chunks 25:21, units
     /// 30:26.
     pub reserved: Signal<Out, Bits<31>>,
     pub reserved_valid: Signal<Out, Bit>,
@@ -86,7 +86,7 @@ pub struct Ask {
     sequenced: DFF<Bit>,
     length: DFF<Bits<13>>,
     is_open: DFF<Bit>,
-    colour: DFF<Bit>,
+    epoch_bit: DFF<Bit>,
     needed: DFF<Bits<8>>,
     cost: DFF<Bits<8>>,
     share: DFF<Bits<8>>,
@@ -135,7 +135,7 @@ impl Logic for Ask {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, available, peer, data_frame, sequenced, length, is_open);
-        dff_setup!(self, clock, colour, needed, cost, share, charged, allowed, accepted, gave);
+        dff_setup!(self, clock, epoch_bit, needed, cost, share, charged, allowed, accepted, gave);
         dff_setup!(self, clock, share_after, units_after, clearing, cleared, probe, old_count);
         clock!(self, clock, shares, units, shares_give, units_give, reservations);
         self.reservations.reset.next = self.reset.val();
@@ -222,14 +222,14 @@ impl Logic for Ask {
         }
         if self.reads.val() {
             self.is_open.d.next = self.open.val().get_bit(self.at.val().index());
-            self.colour.d.next = self.colours.val().get_bit(self.at.val().index());
+            self.epoch_bit.d.next = self.epoch_bits.val().get_bit(self.at.val().index());
             self.share.d.next = self.shares.read_data.val();
             self.charged.d.next = self.units.read_data.val();
             self.allowed.d.next = self.limit.val();
         }
         self.fresh.next = bit_cast::<31, 6>(self.peer.q.val())
             | (bit_cast::<31, 1>(self.sequenced.q.val().into()) << 6)
-            | (bit_cast::<31, 1>(self.colour.q.val().into()) << 7)
+            | (bit_cast::<31, 1>(self.epoch_bit.q.val().into()) << 7)
             | (bit_cast::<31, 13>(self.length.q.val()) << 8)
             | (bit_cast::<31, 5>(self.needed.q.val().get_bits::<5>(0)) << 21)
             | (bit_cast::<31, 5>(self.cost.q.val().get_bits::<5>(0)) << 26);

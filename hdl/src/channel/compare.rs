@@ -26,7 +26,7 @@ pub struct Compare {
     pub header1: Signal<In, Bits<64>>,
     pub header2: Signal<In, Bits<64>>,
     pub fits: Signal<In, Bit>,
-    pub fits_loose: Signal<In, Bit>,
+    pub fits_no_sequence: Signal<In, Bit>,
     /// A frame is in cycle 1 or 2.
     pub busy: Signal<Out, Bit>,
     // Cycle 2.
@@ -37,7 +37,7 @@ pub struct Compare {
     pub is_syn: Signal<Out, Bit>,
     pub is_synack: Signal<Out, Bit>,
     pub is_rst: Signal<Out, Bit>,
-    pub is_gap: Signal<Out, Bit>,
+    pub is_nak: Signal<Out, Bit>,
     pub is_refused: Signal<Out, Bit>,
     pub is_data: Signal<Out, Bit>,
     pub is_sequenced: Signal<Out, Bit>,
@@ -48,7 +48,7 @@ pub struct Compare {
     pub same_epoch: Signal<Out, Bits<4>>,
     /// Number minus expected number.
     pub ahead: Signal<Out, Bits<16>>,
-    pub gap_asked: Signal<Out, Bit>,
+    pub nak_asked: Signal<Out, Bit>,
     /// Expected number, and the one after it.
     pub expects: Signal<Out, Bits<16>>,
     pub following: Signal<Out, Bits<16>>,
@@ -60,7 +60,7 @@ pub struct Compare {
     pub limit_step: Signal<Out, Bits<8>>,
     /// For it as a sequenced frame, and as an unsequenced one.
     pub room: Signal<Out, Bit>,
-    pub room_loose: Signal<Out, Bit>,
+    pub room_no_sequence: Signal<Out, Bit>,
     step1: DFF<Bit>,
     was_open1: DFF<Bit>,
     was_opening1: DFF<Bit>,
@@ -78,7 +78,7 @@ pub struct Compare {
     is_syn_q: DFF<Bit>,
     is_synack_q: DFF<Bit>,
     is_rst_q: DFF<Bit>,
-    is_gap_q: DFF<Bit>,
+    is_nak_q: DFF<Bit>,
     is_refused_q: DFF<Bit>,
     is_data_q: DFF<Bit>,
     is_sequenced_q: DFF<Bit>,
@@ -88,7 +88,7 @@ pub struct Compare {
     differs: Signal<Local, Bits<32>>,
     zero_8: Num<8, 0>,
     ahead_q: DFF<Bits<16>>,
-    gap_asked_q: DFF<Bit>,
+    nak_asked_q: DFF<Bit>,
     following_q: DFF<Bits<16>>,
     expects_q: DFF<Bits<16>>,
     new_tag_q: DFF<Bits<16>>,
@@ -96,7 +96,7 @@ pub struct Compare {
     ack_room_q: DFF<Bits<16>>,
     limit_step_q: DFF<Bits<8>>,
     room_q: DFF<Bit>,
-    room_loose_q: DFF<Bit>,
+    room_no_sequence_q: DFF<Bit>,
     kind: Signal<Local, Bits<8>>,
     frame_tag: Signal<Local, Bits<16>>,
     flags: Signal<Local, Bits<8>>,
@@ -118,11 +118,11 @@ impl Logic for Compare {
     fn update(&mut self) {
         dff_setup!(self, clock, step1, was_open1, was_opening1, expected1, tag1, own1);
         dff_setup!(self, clock, remote1, acked1, newest1, valid_q, is_misfit_q, was_open_q);
-        dff_setup!(self, clock, was_opening_q, is_syn_q, is_synack_q, is_rst_q, is_gap_q);
+        dff_setup!(self, clock, was_opening_q, is_syn_q, is_synack_q, is_rst_q, is_nak_q);
         dff_setup!(self, clock, is_refused_q, is_data_q, is_sequenced_q, tag_good_q, join_good_q);
-        dff_setup!(self, clock, same_epoch_q, ahead_q, gap_asked_q, following_q, expects_q);
+        dff_setup!(self, clock, same_epoch_q, ahead_q, nak_asked_q, following_q, expects_q);
         dff_setup!(self, clock, new_tag_q, ack_step_q, ack_room_q, room_q, limit1);
-        dff_setup!(self, clock, limit_step_q, room_loose_q);
+        dff_setup!(self, clock, limit_step_q, room_no_sequence_q);
         self.kind.next = self.header0.val().get_bits::<8>(8);
         self.frame_tag.next = self.header0.val().get_bits::<16>(48);
         self.flags.next = self.header1.val().get_bits::<8>(48);
@@ -151,7 +151,7 @@ impl Logic for Compare {
         self.is_syn_q.d.next = self.kind.val() == self.type_syn.val();
         self.is_synack_q.d.next = self.kind.val() == self.type_synack.val();
         self.is_rst_q.d.next = self.kind.val() == self.type_rst.val();
-        self.is_gap_q.d.next =
+        self.is_nak_q.d.next =
             (self.kind.val() == self.type_ack.val()) & self.flags.val().get_bit(5);
         self.is_refused_q.d.next = self.kind.val() == self.type_refused.val();
         self.is_data_q.d.next =
@@ -178,14 +178,14 @@ impl Logic for Compare {
                     (self.differs.val().get_bits::<8>(24) == self.zero_8.val()).into(),
                 ) << 3);
         self.ahead_q.d.next = self.number.val() - self.expected1.q.val().get_bits::<16>(0);
-        self.gap_asked_q.d.next = self.expected1.q.val().get_bit(16);
+        self.nak_asked_q.d.next = self.expected1.q.val().get_bit(16);
         self.expects_q.d.next = self.expected1.q.val().get_bits::<16>(0);
         self.following_q.d.next = self.expected1.q.val().get_bits::<16>(0) + 1;
         self.ack_step_q.d.next = self.acknowledgement.val() - self.acked1.q.val();
         self.ack_room_q.d.next = self.newest1.q.val() - self.acked1.q.val();
         self.limit_step_q.d.next = self.header1.val().get_bits::<8>(56) - self.limit1.q.val();
         self.room_q.d.next = self.fits.val();
-        self.room_loose_q.d.next = self.fits_loose.val();
+        self.room_no_sequence_q.d.next = self.fits_no_sequence.val();
 
         self.valid.next = self.valid_q.q.val();
         self.is_misfit.next = self.is_misfit_q.q.val();
@@ -194,7 +194,7 @@ impl Logic for Compare {
         self.is_syn.next = self.is_syn_q.q.val();
         self.is_synack.next = self.is_synack_q.q.val();
         self.is_rst.next = self.is_rst_q.q.val();
-        self.is_gap.next = self.is_gap_q.q.val();
+        self.is_nak.next = self.is_nak_q.q.val();
         self.is_refused.next = self.is_refused_q.q.val();
         self.is_data.next = self.is_data_q.q.val();
         self.is_sequenced.next = self.is_sequenced_q.q.val();
@@ -202,7 +202,7 @@ impl Logic for Compare {
         self.join_good.next = self.join_good_q.q.val();
         self.same_epoch.next = self.same_epoch_q.q.val();
         self.ahead.next = self.ahead_q.q.val();
-        self.gap_asked.next = self.gap_asked_q.q.val();
+        self.nak_asked.next = self.nak_asked_q.q.val();
         self.following.next = self.following_q.q.val();
         self.expects.next = self.expects_q.q.val();
         self.new_tag.next = self.new_tag_q.q.val();
@@ -210,7 +210,7 @@ impl Logic for Compare {
         self.ack_room.next = self.ack_room_q.q.val();
         self.limit_step.next = self.limit_step_q.q.val();
         self.room.next = self.room_q.q.val();
-        self.room_loose.next = self.room_loose_q.q.val();
+        self.room_no_sequence.next = self.room_no_sequence_q.q.val();
         if self.reset.val() {
             self.step1.d.next = false;
             self.valid_q.d.next = false;

@@ -25,7 +25,7 @@ pub struct Control {
     /// The peer of the entry in hand, and the one to turn to.
     pub peer: Signal<Out, Bits<6>>,
     pub peer_after: Signal<Out, Bits<6>>,
-    // The choice, as in `Turns`.
+    // The choice, as in `Scheduler`.
     pub turn_valid: Signal<In, Bit>,
     pub turn_class: Signal<In, Bits<5>>,
     pub turn_peer: Signal<In, Bits<6>>,
@@ -47,16 +47,16 @@ pub struct Control {
     pub command_open: Signal<Out, Bit>,
     pub command_reason: Signal<Out, Bits<3>>,
     pub command_done: Signal<In, Bit>,
-    // What an operation goes by, see `Facts`.
+    // What an operation goes by, see `Comparisons`.
     pub is_open: Signal<In, Bit>,
     pub is_opening: Signal<In, Bit>,
     pub peer_busy: Signal<In, Bit>,
     pub dying: Signal<In, Bit>,
-    // A service, see `Service`: takes its marks over, has done so, and does a step.
+    // A service, see `Service`: takes its pending bits over, has done so, and does a step.
     pub look: Signal<Out, Bit>,
     pub looked: Signal<In, Bit>,
     pub serve: Signal<Out, Bit>,
-    // Marks of the peer.
+    // Pending operations of the peer.
     pub tx_syn: Signal<Out, Bit>,
     pub tx_ack: Signal<Out, Bit>,
     pub tx_data: Signal<Out, Bit>,
@@ -66,7 +66,7 @@ pub struct Control {
     pub silent: Signal<In, Bit>,
     pub hopeless: Signal<In, Bit>,
     /// The peer was heard since the last time-out: this one does not count.
-    pub heard: Signal<In, Bit>,
+    pub alive: Signal<In, Bit>,
     /// The next job is to be chosen, or made of the committed frame.
     pub pick: Signal<Out, Bit>,
     pub direct: Signal<Out, Bit>,
@@ -110,7 +110,7 @@ pub struct Control {
     works: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     serves: Signal<Local, Bit>,
-    turns: Signal<Local, Bit>,
+    scheduler: Signal<Local, Bit>,
     late: Signal<Local, Bit>,
     state_opening: Num<4, { PeerState::Opening as u64 }>,
     state_open: Num<4, { PeerState::Open as u64 }>,
@@ -148,7 +148,7 @@ impl Logic for Control {
         self.free_put.next = false;
         self.ends.next = false;
 
-        // The choice's operation, in a settled entry of its peer; a service has taken its marks
+        // The choice's operation, in a settled entry of its peer; a service has taken its pending bits
         // over before.
         self.here.next = self.turn_valid.val() & self.turn_same.val();
         self.serves.next = self.turn_class.val().get_bit(3);
@@ -169,8 +169,8 @@ impl Logic for Control {
             (self.state.q.val() == HubState::Ready) & self.turn_valid.val() & !self.turn_same.val();
         self.strays.next =
             (self.state.q.val() == HubState::Ready) & self.ahead.q.val() & !self.turn_valid.val();
-        self.turns.next = self.turned.val() | self.strays.val();
-        self.load.next = self.turns.val();
+        self.scheduler.next = self.turned.val() | self.strays.val();
+        self.load.next = self.scheduler.val();
         self.peer_after.next = self.turn_peer.val();
         if !self.turn_valid.val() {
             self.peer_after.next = self.ahead_peer.q.val();
@@ -183,7 +183,7 @@ impl Logic for Control {
                 | (self.is_open.val() & self.outstanding.val() & self.newly.val()));
         match self.state.q.val() {
             HubState::Ready => {
-                if self.turns.val() {
+                if self.scheduler.val() {
                     self.at.d.next = self.peer_after.val();
                     self.state.d.next = HubState::Look;
                 } else if self.works.val() {
@@ -257,7 +257,7 @@ impl Logic for Control {
                 self.order_open.d.next = false;
                 self.order_reason.d.next = self.reason_dead.val();
                 if (self.is_open.val() & self.silent.val())
-                    | (self.late.val() & self.hopeless.val() & !self.heard.val())
+                    | (self.late.val() & self.hopeless.val() & !self.alive.val())
                 {
                     self.ordering.d.next = true;
                     self.ends.next = false;

@@ -16,8 +16,8 @@ pub struct Delay {
     pub reset: Signal<In, Bit>,
     pub ack_delay: Signal<In, Bits<32>>,
     /// An acknowledgement is owed: accepted frame.
-    pub owed: Signal<In, Bit>,
-    pub owed_peer: Signal<In, Bits<6>>,
+    pub ack_pending: Signal<In, Bit>,
+    pub ack_pending_peer: Signal<In, Bits<6>>,
     /// Likewise: returned credits.
     pub returned: Signal<In, Bit>,
     pub returned_peer: Signal<In, Bits<6>>,
@@ -31,7 +31,7 @@ pub struct Delay {
     pub due_peer: Signal<Out, Bits<6>>,
     queue: Fifo<38, 6>,
     cycles: DFF<Bits<32>>,
-    owing: DFF<Bits<64>>,
+    waiting: DFF<Bits<64>>,
     queued: DFF<Bits<64>>,
     debt: DFF<Bit>,
     debt_peer: DFF<Bits<6>>,
@@ -61,14 +61,14 @@ pub struct Delay {
 impl Logic for Delay {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, cycles, owing, queued, debt, debt_peer, credit, credit_peer);
+        dff_setup!(self, clock, cycles, waiting, queued, debt, debt_peer, credit, credit_peer);
         dff_setup!(self, clock, credit_many, due_now, due_for, taking, taking_peer);
         clock!(self, clock, queue);
         self.queue.reset.next = self.reset.val();
         self.cycles.d.next = self.cycles.q.val() + 1;
 
-        self.debt.d.next = self.owed.val();
-        self.debt_peer.d.next = self.owed_peer.val();
+        self.debt.d.next = self.ack_pending.val();
+        self.debt_peer.d.next = self.ack_pending_peer.val();
         // One debt a cycle; returned credits wait for an accepted frame.
         self.urgent.next = self.credit.q.val() & self.credit_many.q.val() & !self.debt.q.val();
         self.taking.d.next = (self.debt.q.val() | self.credit.q.val()) & !self.urgent.val();
@@ -94,7 +94,7 @@ impl Logic for Delay {
             self.sent_one.next = self.one.val() << self.sent_peer.val();
         }
         self.sent_keep.next = !self.sent_one.val();
-        self.owing.d.next = (self.owing.q.val() & self.sent_keep.val()) | self.taken_one.val();
+        self.waiting.d.next = (self.waiting.q.val() & self.sent_keep.val()) | self.taken_one.val();
 
         // Deadlines.
         self.deadline.next = self.cycles.q.val() + self.ack_delay.val();
@@ -116,7 +116,7 @@ impl Logic for Delay {
         // below.
         self.queued.d.next = (self.queued.q.val() | self.taken_one.val()) & self.head_keep.val();
         self.due_now.d.next = self.expired.val()
-            & (self.owing.q.val().get_bit(self.head_peer.val().index())
+            & (self.waiting.q.val().get_bit(self.head_peer.val().index())
                 | (self.take.val() & (self.taken_peer.val() == self.head_peer.val())));
         self.due_for.d.next = self.head_peer.val();
         if self.urgent.val() {
@@ -126,7 +126,7 @@ impl Logic for Delay {
         self.due.next = self.due_now.q.val();
         self.due_peer.next = self.due_for.q.val();
         if self.reset.val() {
-            self.owing.d.next = 0.into();
+            self.waiting.d.next = 0.into();
             self.queued.d.next = 0.into();
             self.credit.d.next = false;
             self.debt.d.next = false;

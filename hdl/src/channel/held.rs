@@ -32,17 +32,17 @@ pub struct Held {
     pub beats: Signal<Out, Bits<10>>,
     /// Nothing is given back in this cycle.
     pub hold: Signal<In, Bit>,
-    // A frame is given back: its source, colour, beats and units.
+    // A frame is given back: its source, epoch bit, beats and units.
     pub freed: Signal<Out, Bit>,
     pub freed_peer: Signal<Out, Bits<6>>,
-    pub freed_colour: Signal<Out, Bit>,
+    pub freed_epoch_bit: Signal<Out, Bit>,
     pub freed_sequenced: Signal<Out, Bit>,
     pub freed_beats: Signal<Out, Bits<10>>,
     pub freed_units: Signal<Out, Bits<7>>,
     /// It was a message that was refused.
     pub freed_refused: Signal<Out, Bit>,
-    /// Peer 5:0, colour 6, sequenced 7, units 12:8, beats 22:13.
-    hand: Fifo<23, 5>,
+    /// Peer 5:0, epoch bit 6, sequenced 7, units 12:8, beats 22:13.
+    in_flight: Fifo<23, 5>,
     /// Given back, in order: refused.
     gone: Fifo<1, 5>,
     count: DFF<Bits<5>>,
@@ -73,8 +73,8 @@ impl Logic for Held {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, count, refuses, leaving, freeing);
-        clock!(self, clock, hand, gone);
-        self.hand.reset.next = self.reset.val();
+        clock!(self, clock, in_flight, gone);
+        self.in_flight.reset.next = self.reset.val();
         self.gone.reset.next = self.reset.val();
         self.room.next = !self.count.q.val().get_bit(4);
         self.none.next = self.count.q.val() == self.zero_5.val();
@@ -108,8 +108,8 @@ impl Logic for Held {
         if !self.rounded.val().get_bits::<5>(5).any() {
             self.units.next = self.one_5.val();
         }
-        self.hand.write.next = self.leaving.q.val();
-        self.hand.data_in.next = bit_cast::<23, 6>(self.header0.val().get_bits::<6>(32))
+        self.in_flight.write.next = self.leaving.q.val();
+        self.in_flight.data_in.next = bit_cast::<23, 6>(self.header0.val().get_bits::<6>(32))
             | (bit_cast::<23, 1>(self.header0.val().get_bit(7).into()) << 6)
             | (bit_cast::<23, 1>(self.sequenced.val().into()) << 7)
             | (bit_cast::<23, 5>(self.units.val()) << 8)
@@ -117,16 +117,16 @@ impl Logic for Held {
 
         // Back.
         self.frees.next = !(self.gone.empty.val()
-            | self.hand.empty.val()
+            | self.in_flight.empty.val()
             | self.hold.val()
             | self.freeing.q.val());
         self.freeing.d.next = self.frees.val();
         self.gone.read.next = self.frees.val();
-        self.hand.read.next = self.frees.val();
+        self.in_flight.read.next = self.frees.val();
         self.freed.next = self.frees.val();
-        self.oldest.next = self.hand.data_out.val();
+        self.oldest.next = self.in_flight.data_out.val();
         self.freed_peer.next = self.oldest.val().get_bits::<6>(0);
-        self.freed_colour.next = self.oldest.val().get_bit(6);
+        self.freed_epoch_bit.next = self.oldest.val().get_bit(6);
         self.freed_sequenced.next = self.oldest.val().get_bit(7);
         self.freed_units.next = bit_cast::<7, 5>(self.oldest.val().get_bits::<5>(8));
         self.freed_beats.next = self.oldest.val().get_bits::<10>(13);

@@ -1,7 +1,7 @@
 //! The next frame for the transmitter: chooses among what a peer wants, and holds the choice until
 //! the transmitter takes it.
 //!
-//! Control frames go first, in the order RST, SYN, SYN-ACK, Ack with GAP, MessageRefused; then the
+//! Control frames go first, in the order RST, SYN, SYN-ACK, Ack with NAK, MessageRefused; then the
 //! frame at the list's turn. An Ack rides on that frame if it is a small one; it goes ahead of a
 //! large one, which would bring it only when its own CRC has arrived. A frame that the peer's limit
 //! does not cover waits, and what is behind it. A mark that cannot be obeyed
@@ -19,15 +19,15 @@ pub struct Job {
     /// Likewise, but it is the frame `put` and nothing else.
     pub direct: Signal<In, Bit>,
     pub put: Signal<In, Bits<7>>,
-    pub put_loose: Signal<In, Bit>,
+    pub put_no_sequence: Signal<In, Bit>,
     /// An RST, SYN or SYN-ACK is to be sent.
     pub opens: Signal<Out, Bit>,
     /// An Ack is to be sent.
-    pub owes: Signal<Out, Bit>,
+    pub needs: Signal<Out, Bit>,
     pub peer: Signal<In, Bits<6>>,
     pub is_open: Signal<In, Bit>,
     pub is_opening: Signal<In, Bit>,
-    /// The peer's marks, as in `TxMarks`, taken a cycle before `choose`. A mark that comes in
+    /// The peer's pending bits, as in `TxPendingOps`, taken a cycle before `choose`. A mark that comes in
     /// between is served by the same frame.
     pub found: Signal<In, Bits<7>>,
     pub reset_tag: Signal<In, Bits<16>>,
@@ -36,14 +36,14 @@ pub struct Job {
     pub at_tail: Signal<In, Bit>,
     pub turn: Signal<In, Bits<7>>,
     pub number: Signal<In, Bits<16>>,
-    pub loose: Signal<In, Bit>,
+    pub no_sequence: Signal<In, Bit>,
     pub wide: Signal<In, Bit>,
     pub newly: Signal<In, Bit>,
     /// The limit covers it, if it was not sent before.
     pub covered: Signal<In, Bit>,
     /// It waits for credits.
     pub blocks: Signal<Out, Bit>,
-    /// Marks to be cleared.
+    /// Pending operations to be cleared.
     pub clear: Signal<Out, Bits<7>>,
     /// A frame was chosen.
     pub sends: Signal<Out, Bit>,
@@ -58,7 +58,7 @@ pub struct Job {
     pub seq: Signal<Out, Bits<16>>,
     pub unsequenced: Signal<Out, Bit>,
     pub again: Signal<Out, Bit>,
-    pub gap: Signal<Out, Bit>,
+    pub nak: Signal<Out, Bit>,
     pub tag: Signal<Out, Bits<16>>,
     pub taken: Signal<In, Bit>,
     full: DFF<Bit>,
@@ -68,9 +68,9 @@ pub struct Job {
     to_held: DFF<Bits<6>>,
     frame_held: DFF<Bits<7>>,
     seq_held: DFF<Bits<16>>,
-    loose_held: DFF<Bit>,
+    no_sequence_held: DFF<Bit>,
     again_held: DFF<Bit>,
-    gap_held: DFF<Bit>,
+    nak_held: DFF<Bit>,
     tag_held: DFF<Bits<16>>,
     makes: Signal<Local, Bit>,
     takes: Signal<Local, Bit>,
@@ -94,13 +94,13 @@ impl Logic for Job {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, full, wants, is_data, type_held, to_held, frame_held, seq_held);
-        dff_setup!(self, clock, loose_held, again_held, gap_held, tag_held);
+        dff_setup!(self, clock, no_sequence_held, again_held, nak_held, tag_held);
         self.wants.d.next = self.found.val();
         self.clear.next = 0.into();
         self.makes.next = false;
         self.takes.next = false;
         self.blocks.next = false;
-        self.waits.next = self.newly.val() & !(self.loose.val() | self.covered.val());
+        self.waits.next = self.newly.val() & !(self.no_sequence.val() | self.covered.val());
         if self.taken.val() {
             self.full.d.next = false;
         }
@@ -109,7 +109,7 @@ impl Logic for Job {
             self.frame_held.d.next = self.turn.val();
             self.seq_held.d.next = self.number.val();
             self.tag_held.d.next = self.reset_tag.val();
-            self.gap_held.d.next = self.wants.q.val().get_bit(3);
+            self.nak_held.d.next = self.wants.q.val().get_bit(3);
             if self.wants.q.val().get_bit(0) {
                 self.clear.next = self.clear_rst.val();
                 self.type_held.d.next = self.type_rst.val();
@@ -151,8 +151,9 @@ impl Logic for Job {
                 self.blocks.next = self.todo.val() & self.waits.val();
             }
             self.is_data.d.next = self.takes.val();
-            self.loose_held.d.next = self.takes.val() & self.loose.val();
-            self.again_held.d.next = self.takes.val() & !(self.loose.val() | self.newly.val());
+            self.no_sequence_held.d.next = self.takes.val() & self.no_sequence.val();
+            self.again_held.d.next =
+                self.takes.val() & !(self.no_sequence.val() | self.newly.val());
             self.full.d.next = self.makes.val();
         } else if self.direct.val() {
             self.to_held.d.next = self.peer.val();
@@ -162,12 +163,12 @@ impl Logic for Job {
             self.clear.next = self.clear_ack.val();
             self.makes.next = true;
             self.is_data.d.next = true;
-            self.loose_held.d.next = self.put_loose.val();
-            self.again_held.d.next = !(self.put_loose.val() | self.newly.val());
+            self.no_sequence_held.d.next = self.put_no_sequence.val();
+            self.again_held.d.next = !(self.put_no_sequence.val() | self.newly.val());
             self.full.d.next = true;
         }
         self.opens.next = self.wants.q.val().get_bits::<3>(0).any();
-        self.owes.next = self.wants.q.val().get_bit(4);
+        self.needs.next = self.wants.q.val().get_bit(4);
         self.sends.next = self.makes.val();
         self.take.next = self.takes.val();
         self.valid.next = self.full.q.val();
@@ -176,9 +177,9 @@ impl Logic for Job {
         self.to.next = self.to_held.q.val();
         self.frame.next = self.frame_held.q.val();
         self.seq.next = self.seq_held.q.val();
-        self.unsequenced.next = self.loose_held.q.val();
+        self.unsequenced.next = self.no_sequence_held.q.val();
         self.again.next = self.again_held.q.val();
-        self.gap.next = self.gap_held.q.val();
+        self.nak.next = self.nak_held.q.val();
         self.tag.next = self.tag_held.q.val();
         if self.reset.val() {
             self.full.d.next = false;

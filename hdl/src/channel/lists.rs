@@ -14,12 +14,12 @@
 //! | freed | sequence number of the oldest sequenced frame in the list |
 //! | number | sequence number of the sequenced frame at or behind `turn` |
 //! | top | one above the highest number ever sent |
-//! | gap, gap_known | the number for which a GAP was obeyed |
+//! | gap, nak_known | the number for which a NAK was obeyed |
 //! | stamp, tries, mute | start of the retry time-out, time-outs without progress, silent ones in a row |
 //! | sent | when anything was last sent |
 //!
 //! Nothing is cleared by reset: opening a channel writes its entry (`fresh`).
-use super::covers::Covers;
+use super::credit_limit::CreditLimit;
 use super::num::Num;
 use crate::leaf::LutRam;
 use rust_hdl::prelude::*;
@@ -54,7 +54,7 @@ pub struct Lists {
     /// heard.
     pub again: Signal<In, Bit>,
     pub longest: Signal<In, Bit>,
-    pub heard: Signal<In, Bit>,
+    pub alive: Signal<In, Bit>,
     /// Everything unacknowledged is to be sent again.
     pub rewind: Signal<In, Bit>,
     /// Remembers the gap at the head.
@@ -69,7 +69,7 @@ pub struct Lists {
     pub number: Signal<Out, Bits<16>>,
     pub number_after: Signal<Out, Bits<16>>,
     /// The frame at `turn` is unsequenced.
-    pub loose: Signal<Out, Bit>,
+    pub no_sequence: Signal<Out, Bit>,
     /// It has more than one chunk.
     pub wide: Signal<Out, Bit>,
     /// The frame at `turn` is the last one.
@@ -80,9 +80,9 @@ pub struct Lists {
     pub freed: Signal<Out, Bits<16>>,
     /// A sequenced frame goes to the transmitter for the first time.
     pub counts: Signal<Out, Bit>,
-    /// A GAP was obeyed for the head already.
+    /// A NAK was obeyed for the head already.
     pub obeyed: Signal<Out, Bit>,
-    // As in `Covers`.
+    // As in `CreditLimit`.
     pub turn_covered: Signal<Out, Bit>,
     pub put_covered: Signal<Out, Bit>,
     pub stamp: Signal<Out, Bits<32>>,
@@ -95,7 +95,7 @@ pub struct Lists {
     places: LutRam<30, 6>,
     /// freed 15:0, top 31:16, number 47:32, gap 63:48.
     numbers: LutRam<64, 6>,
-    /// stamp 31:0, tries 35:32, gap_known 36, mute 40:37.
+    /// stamp 31:0, tries 35:32, nak_known 36, mute 40:37.
     times: LutRam<41, 6>,
     sents: LutRam<32, 6>,
     /// The frame behind each, for the head and for the turn.
@@ -103,18 +103,18 @@ pub struct Lists {
     links_turn: LutRam<7, 7>,
     /// Unsequenced 0, large 1.
     looses: LutRam<2, 7>,
-    covers: Covers,
+    credit_limit: CreditLimit,
     first: DFF<Bits<7>>,
     tail: DFF<Bits<7>>,
     place: DFF<Bits<7>>,
     prior: DFF<Bits<7>>,
-    alive: DFF<Bit>,
+    nonempty: DFF<Bit>,
     more: DFF<Bit>,
     done: DFF<Bits<16>>,
     top: DFF<Bits<16>>,
     following: DFF<Bits<16>>,
-    gap: DFF<Bits<16>>,
-    gap_known: DFF<Bit>,
+    nak: DFF<Bits<16>>,
+    nak_known: DFF<Bit>,
     started: DFF<Bits<32>>,
     trial: DFF<Bits<4>>,
     mute: DFF<Bits<4>>,
@@ -124,7 +124,7 @@ pub struct Lists {
     link_write: Signal<Local, Bit>,
     link_at: Signal<Local, Bits<7>>,
     link_to: Signal<Local, Bits<7>>,
-    is_loose: DFF<Bit>,
+    is_no_sequence: DFF<Bit>,
     is_wide: DFF<Bit>,
     is_tail: DFF<Bit>,
     is_head: DFF<Bit>,
@@ -141,18 +141,20 @@ pub struct Lists {
 impl Logic for Lists {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, first, tail, place, prior, alive, more, done, top, following, gap);
-        dff_setup!(self, clock, gap_known, started, trial, mute, last_sent, is_untried, is_wide);
-        dff_setup!(self, clock, link, is_loose, is_tail, is_head, alone, done_after);
+        dff_setup!(
+            self, clock, first, tail, place, prior, nonempty, more, done, top, following, nak
+        );
+        dff_setup!(self, clock, nak_known, started, trial, mute, last_sent, is_untried, is_wide);
+        dff_setup!(self, clock, link, is_no_sequence, is_tail, is_head, alone, done_after);
         dff_setup!(self, clock, following_after, is_new, unsettled, was_obeyed, after_first);
-        clock!(self, clock, places, numbers, times, sents, links, links_turn, looses, covers);
+        clock!(self, clock, places, numbers, times, sents, links, links_turn, looses, credit_limit);
         // Registered before an operation: the links behind its frames, and comparisons.
         self.links.read_address.next = self.first.q.val();
         self.links_turn.read_address.next = self.place.q.val();
         self.looses.read_address.next = self.place.q.val();
         self.after_first.d.next = self.links.read_data.val();
         self.link.d.next = self.links_turn.read_data.val();
-        self.is_loose.d.next = self.looses.read_data.val().get_bit(0);
+        self.is_no_sequence.d.next = self.looses.read_data.val().get_bit(0);
         self.is_wide.d.next = self.looses.read_data.val().get_bit(1);
         self.is_tail.d.next = self.place.q.val() == self.tail.q.val();
         self.is_head.d.next = self.place.q.val() == self.first.q.val();
@@ -173,22 +175,22 @@ impl Logic for Lists {
             self.tail.d.next = self.places.read_data.val().get_bits::<7>(7);
             self.place.d.next = self.places.read_data.val().get_bits::<7>(14);
             self.prior.d.next = self.places.read_data.val().get_bits::<7>(21);
-            self.alive.d.next = self.places.read_data.val().get_bit(28);
+            self.nonempty.d.next = self.places.read_data.val().get_bit(28);
             self.more.d.next = self.places.read_data.val().get_bit(29);
             self.done.d.next = self.numbers.read_data.val().get_bits::<16>(0);
             self.top.d.next = self.numbers.read_data.val().get_bits::<16>(16);
             self.following.d.next = self.numbers.read_data.val().get_bits::<16>(32);
-            self.gap.d.next = self.numbers.read_data.val().get_bits::<16>(48);
+            self.nak.d.next = self.numbers.read_data.val().get_bits::<16>(48);
             self.started.d.next = self.times.read_data.val().get_bits::<32>(0);
             self.trial.d.next = self.times.read_data.val().get_bits::<4>(32);
-            self.gap_known.d.next = self.times.read_data.val().get_bit(36);
+            self.nak_known.d.next = self.times.read_data.val().get_bit(36);
             self.mute.d.next = self.times.read_data.val().get_bits::<4>(37);
             self.last_sent.d.next = self.sents.read_data.val();
         } else if self.append.val() {
-            self.link_write.next = self.alive.q.val();
+            self.link_write.next = self.nonempty.q.val();
             self.tail.d.next = self.frame.val();
-            self.alive.d.next = true;
-            if !self.alive.q.val() {
+            self.nonempty.d.next = true;
+            if !self.nonempty.q.val() {
                 self.first.d.next = self.frame.val();
             }
             if self.direct.val() {
@@ -207,7 +209,7 @@ impl Logic for Lists {
         } else if self.take.val() {
             self.place.d.next = self.link.q.val();
             self.more.d.next = !self.is_tail.q.val();
-            if !self.is_loose.q.val() {
+            if !self.is_no_sequence.q.val() {
                 self.prior.d.next = self.place.q.val();
                 self.following.d.next = self.following_after.q.val();
                 self.started.d.next = self.now.val();
@@ -217,7 +219,7 @@ impl Logic for Lists {
             } else if self.is_head.q.val() {
                 // An unsequenced frame leaves the list, at its head or further back.
                 self.first.d.next = self.link.q.val();
-                self.alive.d.next = !self.is_tail.q.val();
+                self.nonempty.d.next = !self.is_tail.q.val();
             } else {
                 self.link_write.next = true;
                 self.link_at.next = self.prior.q.val();
@@ -228,7 +230,7 @@ impl Logic for Lists {
             }
         } else if self.pop.val() {
             self.first.d.next = self.after_first.q.val();
-            self.alive.d.next = !self.alone.q.val();
+            self.nonempty.d.next = !self.alone.q.val();
             self.done.d.next = self.done_after.q.val();
             // It was to be sent again: no longer.
             if self.more.q.val() & self.is_head.q.val() {
@@ -253,41 +255,41 @@ impl Logic for Lists {
                 self.trial.d.next = self.trial.q.val() + 1;
             }
             self.mute.d.next = self.mute.q.val() + 1;
-            if self.heard.val() {
+            if self.alive.val() {
                 self.mute.d.next = 0.into();
             }
             self.started.d.next = self.now.val();
         }
         if self.obey.val() {
-            self.gap.d.next = self.done.q.val();
-            self.gap_known.d.next = true;
+            self.nak.d.next = self.done.q.val();
+            self.nak_known.d.next = true;
         }
         if self.fresh.val() {
-            self.alive.d.next = false;
+            self.nonempty.d.next = false;
             self.more.d.next = false;
             self.done.d.next = 0.into();
             self.top.d.next = 0.into();
             self.following.d.next = 0.into();
-            self.gap_known.d.next = false;
+            self.nak_known.d.next = false;
         }
 
-        self.live.next = self.alive.q.val();
+        self.live.next = self.nonempty.q.val();
         self.todo.next = self.more.q.val();
         self.head.next = self.first.q.val();
         self.turn.next = self.place.q.val();
         self.number.next = self.following.q.val();
         self.number_after.next = self.following_after.q.val();
-        self.loose.next = self.is_loose.q.val();
+        self.no_sequence.next = self.is_no_sequence.q.val();
         self.wide.next = self.is_wide.q.val();
         self.at_tail.next = self.is_tail.q.val();
         self.newly.next = self.is_new.q.val();
         self.unsettled.d.next = self.done.q.val() != self.top.q.val();
         self.counts.next = self.is_new.q.val()
-            & ((self.take.val() & !self.is_loose.q.val())
+            & ((self.take.val() & !self.is_no_sequence.q.val())
                 | (self.append.val() & self.direct.val()));
         self.outstanding.next = self.unsettled.q.val();
         self.freed.next = self.done.q.val();
-        self.was_obeyed.d.next = self.gap_known.q.val() & (self.gap.q.val() == self.done.q.val());
+        self.was_obeyed.d.next = self.nak_known.q.val() & (self.nak.q.val() == self.done.q.val());
         self.obeyed.next = self.was_obeyed.q.val();
         self.stamp.next = self.started.q.val();
         self.tries.next =
@@ -299,19 +301,19 @@ impl Logic for Lists {
             | (self.counts.val() & self.is_untried.q.val());
         self.sent.next = self.last_sent.q.val();
 
-        self.covers.peer.next = self.peer.val();
-        self.covers.load.next = self.load.val();
-        self.covers.peer_after.next = self.peer_after.val();
-        self.covers.fresh.next = self.fresh.val();
-        self.covers.limit.next = self.limit.val();
-        self.covers.frame.next = self.frame.val();
-        self.covers.units.next = self.units.val();
-        self.covers.append.next = self.append.val();
-        self.covers.turn.next = self.place.q.val();
-        self.covers.counts.next = self.counts.val();
-        self.covers.direct.next = self.direct.val();
-        self.turn_covered.next = self.covers.turn_covered.val();
-        self.put_covered.next = self.covers.put_covered.val();
+        self.credit_limit.peer.next = self.peer.val();
+        self.credit_limit.load.next = self.load.val();
+        self.credit_limit.peer_after.next = self.peer_after.val();
+        self.credit_limit.fresh.next = self.fresh.val();
+        self.credit_limit.limit.next = self.limit.val();
+        self.credit_limit.frame.next = self.frame.val();
+        self.credit_limit.units.next = self.units.val();
+        self.credit_limit.append.next = self.append.val();
+        self.credit_limit.turn.next = self.place.q.val();
+        self.credit_limit.counts.next = self.counts.val();
+        self.credit_limit.direct.next = self.direct.val();
+        self.turn_covered.next = self.credit_limit.turn_covered.val();
+        self.put_covered.next = self.credit_limit.put_covered.val();
         self.links.write_enable.next = self.link_write.val();
         self.links.write_address.next = self.link_at.val();
         self.links.write_data.next = self.link_to.val();
@@ -325,7 +327,7 @@ impl Logic for Lists {
             | (bit_cast::<30, 7>(self.tail.q.val()) << 7)
             | (bit_cast::<30, 7>(self.place.q.val()) << 14)
             | (bit_cast::<30, 7>(self.prior.q.val()) << 21)
-            | (bit_cast::<30, 1>(self.alive.q.val().into()) << 28)
+            | (bit_cast::<30, 1>(self.nonempty.q.val().into()) << 28)
             | (bit_cast::<30, 1>(self.more.q.val().into()) << 29);
         self.numbers.read_address.next = self.peer_after.val();
         self.numbers.write_address.next = self.peer.val();
@@ -333,13 +335,13 @@ impl Logic for Lists {
         self.numbers.write_data.next = bit_cast::<64, 16>(self.done.q.val())
             | (bit_cast::<64, 16>(self.top.q.val()) << 16)
             | (bit_cast::<64, 16>(self.following.q.val()) << 32)
-            | (bit_cast::<64, 16>(self.gap.q.val()) << 48);
+            | (bit_cast::<64, 16>(self.nak.q.val()) << 48);
         self.times.read_address.next = self.peer_after.val();
         self.times.write_address.next = self.peer.val();
         self.times.write_enable.next = self.load.val();
         self.times.write_data.next = bit_cast::<41, 32>(self.started.q.val())
             | (bit_cast::<41, 4>(self.trial.q.val()) << 32)
-            | (bit_cast::<41, 1>(self.gap_known.q.val().into()) << 36)
+            | (bit_cast::<41, 1>(self.nak_known.q.val().into()) << 36)
             | (bit_cast::<41, 4>(self.mute.q.val()) << 37);
         self.sents.read_address.next = self.peer_after.val();
         self.sents.write_address.next = self.peer.val();

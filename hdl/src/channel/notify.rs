@@ -69,8 +69,8 @@ pub struct Notify {
     killed: DFF<Bit>,
     kill_done: DFF<Bit>,
     calls: DFF<Bit>,
-    told: DFF<Bit>,
-    told_full: DFF<Bit>,
+    notified: DFF<Bit>,
+    notified_full: DFF<Bit>,
     refusal: DFF<Bit>,
     refusal_peer: DFF<Bits<6>>,
     drained: DFF<Bit>,
@@ -113,7 +113,17 @@ impl Logic for Notify {
     fn update(&mut self) {
         dff_setup!(self, clock, kills, ups, downs, refusals, up_younger, wanted, state, at, full);
         dff_setup!(self, clock, full_queue, moved, is_up, is_down, word0, word1, killed);
-        dff_setup!(self, clock, kill_done, calls, told, told_full, refusal, refusal_peer, drained);
+        dff_setup!(
+            self,
+            clock,
+            kill_done,
+            calls,
+            notified,
+            notified_full,
+            refusal,
+            refusal_peer,
+            drained
+        );
         dff_setup!(self, clock, drained_queue, queue_set, queue_valid, message);
         clock!(self, clock, kill_picker, event_picker);
         self.kill_picker.reset.next = self.reset.val();
@@ -169,8 +179,8 @@ impl Logic for Notify {
         self.back_refused.next = false;
         self.place.next = bit_cast::<32, 6>(self.at.q.val()) << 16;
         self.calls.d.next = self.calls.q.val() & !self.events.done.val();
-        self.told.d.next = self.calls.q.val() & self.events.done.val();
-        self.told_full.d.next = self.events.outcome.val() == self.outcome_full.val();
+        self.notified.d.next = self.calls.q.val() & self.events.done.val();
+        self.notified_full.d.next = self.events.outcome.val() == self.outcome_full.val();
         self.events.valid.next = self.calls.q.val();
         self.events.queue.next = self.full_queue.q.val();
         self.events.word0.next = self.word0.q.val();
@@ -220,9 +230,9 @@ impl Logic for Notify {
                 }
             }
             NotifyState::Call => {
-                if self.told.q.val() {
+                if self.notified.q.val() {
                     self.state.d.next = NotifyState::Choose;
-                    if self.told_full.q.val() {
+                    if self.notified_full.q.val() {
                         self.full.d.next = !(self.moved.q.val() | self.drains.val());
                         self.back_up.next = self.is_up.q.val();
                         self.back_down.next = self.is_down.q.val();
@@ -281,7 +291,7 @@ impl Logic for Notify {
             self.killed.d.next = false;
             self.kill_done.d.next = false;
             self.calls.d.next = false;
-            self.told.d.next = false;
+            self.notified.d.next = false;
             self.refusal.d.next = false;
         }
     }

@@ -28,7 +28,7 @@ pub struct Picker {
     any: DFF<Bit>,
     /// `took`, a cycle later: it comes late, and has much to do. The taker does not ask again so soon.
     left: DFF<Bit>,
-    /// After a choice the marks behind it are on their way for some cycles.
+    /// After a choice the pending bits behind it are on their way for some cycles.
     pause: DFF<Bits<3>>,
     asking: Signal<Local, Bits<64>>,
     some: Signal<Local, Bits<8>>,

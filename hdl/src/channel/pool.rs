@@ -8,14 +8,14 @@
 //! ask   see `ask.rs`; leaves reservations
 //! fill  Empty -> Fill -> Empty             (Fill: beats, then commit)
 //!                  `-> Abort -> Empty
-//! free  see `giver.rs`
+//! free  see `reclaimer.rs`
 //! ```
 //! A frame is named by its first chunk. A reservation whose channel has closed (or closed and
-//! opened again: colour) is stale: its frame is handed on as such, and freed.
+//! opened again: epoch bit) is stale: its frame is handed on as such, and freed.
 use super::ask::Ask;
 use super::chunks::Chunks;
-use super::giver::Giver;
 use super::num::Num;
+use super::reclaimer::Reclaimer;
 use crate::ifs::PoolServer;
 use crate::leaf::SdpRam;
 use rust_hdl::prelude::*;
@@ -38,14 +38,14 @@ pub struct Pool {
     pub ready: Signal<Out, Bit>,
     pub pool: PoolServer,
     pub open: Signal<In, Bits<64>>,
-    pub colours: Signal<In, Bits<64>>,
+    pub epoch_bits: Signal<In, Bits<64>>,
     /// Credit limit of `limit_peer`.
     pub limit_peer: Signal<Out, Bits<6>>,
     pub limit: Signal<In, Bits<8>>,
     /// A peer is being opened: it starts with no units.
     pub opened: Signal<In, Bit>,
     pub opened_peer: Signal<In, Bits<6>>,
-    /// Reservations from before the last PeerOpen wait: the next PeerOpen does, for two colours.
+    /// Reservations from before the last PeerOpen wait: the next PeerOpen does, for two epochs.
     pub old: Signal<Out, Bit>,
     // A committed frame, for the peer machine.
     pub put_valid: Signal<Out, Bit>,
@@ -65,10 +65,10 @@ pub struct Pool {
     pub free_frame: Signal<In, Bits<7>>,
     pub free_room: Signal<Out, Bit>,
     // An unsequenced frame that was sent, to be freed.
-    pub spent_valid: Signal<In, Bit>,
-    pub spent_peer: Signal<In, Bits<6>>,
-    pub spent_frame: Signal<In, Bits<7>>,
-    pub spent_taken: Signal<Out, Bit>,
+    pub transmitted_valid: Signal<In, Bit>,
+    pub transmitted_peer: Signal<In, Bits<6>>,
+    pub transmitted_frame: Signal<In, Bits<7>>,
+    pub transmitted_taken: Signal<Out, Bit>,
     /// A frame of this peer is being filled.
     pub filling: Signal<Out, Bit>,
     pub filling_peer: Signal<Out, Bits<6>>,
@@ -89,7 +89,7 @@ pub struct Pool {
     records0: SdpRam<64, 7>,
     /// Word, message and fragment, length.
     records1: SdpRam<64, 7>,
-    giver: Giver,
+    reclaimer: Reclaimer,
     fill: DFF<FillState>,
     entry: DFF<Bits<31>>,
     stale: DFF<Bit>,
@@ -105,7 +105,7 @@ pub struct Pool {
     put: DFF<Bit>,
     put_for: DFF<Bits<6>>,
     put_id: DFF<Bits<7>>,
-    put_loose: DFF<Bit>,
+    put_no_sequence: DFF<Bit>,
     put_dead: DFF<Bit>,
     put_wide: DFF<Bit>,
     put_cost: DFF<Bits<5>>,
@@ -126,9 +126,19 @@ impl Logic for Pool {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, fill, entry, stale, first, last, held, full, index, left);
-        dff_setup!(self, clock, beat_write, beat_at, beat_data, put, put_for, put_id, put_loose);
+        dff_setup!(
+            self,
+            clock,
+            beat_write,
+            beat_at,
+            beat_data,
+            put,
+            put_for,
+            put_id,
+            put_no_sequence
+        );
         dff_setup!(self, clock, put_dead, put_wide, put_cost, committed);
-        clock!(self, clock, chunks, question, payload, records0, records1, giver);
+        clock!(self, clock, chunks, question, payload, records0, records1, reclaimer);
         self.chunks.reset.next = self.reset.val();
         self.ready.next = self.chunks.ready.val();
         self.free_chunks.next = self.chunks.level.val();
@@ -149,7 +159,7 @@ impl Logic for Pool {
         self.pool.ask_ok.next = self.question.ask_ok.val();
         self.pool.ask_down.next = self.question.ask_down.val();
         self.question.open.next = self.open.val();
-        self.question.colours.next = self.colours.val();
+        self.question.epoch_bits.next = self.epoch_bits.val();
         self.limit_peer.next = self.question.limit_peer.val();
         self.question.limit.next = self.limit.val();
         self.question.opened.next = self.opened.val();
@@ -169,7 +179,7 @@ impl Logic for Pool {
         self.pool.beat_ready.next = false;
         self.stale.d.next = self.stale.q.val()
             | (!self.open.val().get_bit(self.entry_peer.val().index()))
-            | (self.colours.val().get_bit(self.entry_peer.val().index())
+            | (self.epoch_bits.val().get_bit(self.entry_peer.val().index())
                 ^ self.entry.q.val().get_bit(7));
         match self.fill.q.val() {
             FillState::Empty => {
@@ -202,7 +212,7 @@ impl Logic for Pool {
                 }
             }
             FillState::Abort => {
-                if self.giver.aborted.val() {
+                if self.reclaimer.aborted.val() {
                     self.committed.d.next = true;
                     self.fill.d.next = FillState::Empty;
                 }
@@ -258,7 +268,7 @@ impl Logic for Pool {
         self.put_valid.next = self.put.q.val();
         self.put_peer.next = self.put_for.q.val();
         self.put_frame.next = self.put_id.q.val();
-        self.put_unsequenced.next = self.put_loose.q.val();
+        self.put_unsequenced.next = self.put_no_sequence.q.val();
         self.put_stale.next = self.put_dead.q.val();
         self.put_large.next = self.put_wide.q.val();
         self.put_units.next = self.put_cost.q.val();
@@ -269,7 +279,7 @@ impl Logic for Pool {
             self.put.d.next = true;
             self.put_for.d.next = self.entry_peer.val();
             self.put_id.d.next = self.first.q.val();
-            self.put_loose.d.next = !self.entry.q.val().get_bit(6);
+            self.put_no_sequence.d.next = !self.entry.q.val().get_bit(6);
             self.put_dead.d.next = self.stale.d.val();
             self.put_cost.d.next = self.entry.q.val().get_bits::<5>(26);
             self.put_wide.d.next = self.held.q.val() != self.one_5.val();
@@ -278,35 +288,35 @@ impl Logic for Pool {
         // Freeing.
         self.filling.next = self.fill.q.val() == FillState::Fill;
         self.filling_peer.next = self.entry_peer.val();
-        self.giver.reset.next = self.reset.val();
-        self.giver.free_valid.next = self.free_valid.val();
-        self.giver.free_peer.next = self.free_peer.val();
-        self.giver.free_frame.next = self.free_frame.val();
-        self.free_room.next = self.giver.free_room.val();
-        self.giver.spent_valid.next = self.spent_valid.val();
-        self.giver.spent_peer.next = self.spent_peer.val();
-        self.giver.spent_frame.next = self.spent_frame.val();
-        self.spent_taken.next = self.giver.spent_taken.val();
-        self.giver.keep.next = self.keep.val();
-        self.giver.abort.next = self.fill.q.val() == FillState::Abort;
-        self.giver.peer.next = self.entry_peer.val();
-        self.giver.first.next = self.first.q.val();
-        self.giver.last.next = self.last.q.val();
-        self.giver.held.next = self.held.q.val();
-        self.giver.charged.next = self.entry.q.val().get_bits::<5>(21);
-        self.giver.units.next = 0.into();
+        self.reclaimer.reset.next = self.reset.val();
+        self.reclaimer.free_valid.next = self.free_valid.val();
+        self.reclaimer.free_peer.next = self.free_peer.val();
+        self.reclaimer.free_frame.next = self.free_frame.val();
+        self.free_room.next = self.reclaimer.free_room.val();
+        self.reclaimer.transmitted_valid.next = self.transmitted_valid.val();
+        self.reclaimer.transmitted_peer.next = self.transmitted_peer.val();
+        self.reclaimer.transmitted_frame.next = self.transmitted_frame.val();
+        self.transmitted_taken.next = self.reclaimer.transmitted_taken.val();
+        self.reclaimer.keep.next = self.keep.val();
+        self.reclaimer.abort.next = self.fill.q.val() == FillState::Abort;
+        self.reclaimer.peer.next = self.entry_peer.val();
+        self.reclaimer.first.next = self.first.q.val();
+        self.reclaimer.last.next = self.last.q.val();
+        self.reclaimer.held.next = self.held.q.val();
+        self.reclaimer.charged.next = self.entry.q.val().get_bits::<5>(21);
+        self.reclaimer.units.next = 0.into();
         if !self.stale.d.val() {
-            self.giver.units.next = self.entry.q.val().get_bits::<5>(26);
+            self.reclaimer.units.next = self.entry.q.val().get_bits::<5>(26);
         }
-        self.chunks.give.next = self.giver.valid.val() & self.question.may_give.val();
-        self.chunks.give_first.next = self.giver.give_first.val();
-        self.chunks.give_last.next = self.giver.give_last.val();
-        self.chunks.give_count.next = self.giver.give_held.val();
-        self.giver.given.next = self.given.val();
+        self.chunks.give.next = self.reclaimer.valid.val() & self.question.may_give.val();
+        self.chunks.give_first.next = self.reclaimer.give_first.val();
+        self.chunks.give_last.next = self.reclaimer.give_last.val();
+        self.chunks.give_count.next = self.reclaimer.give_held.val();
+        self.reclaimer.given.next = self.given.val();
         self.question.give.next = self.given.val();
-        self.question.give_peer.next = self.giver.give_peer.val();
-        self.question.give_chunks.next = self.giver.give_charged.val();
-        self.question.give_units.next = self.giver.give_units.val();
+        self.question.give_peer.next = self.reclaimer.give_peer.val();
+        self.question.give_chunks.next = self.reclaimer.give_charged.val();
+        self.question.give_units.next = self.reclaimer.give_units.val();
 
         if self.reset.val() {
             self.fill.d.next = FillState::Empty;

@@ -9,7 +9,7 @@
 //! nothing in front of it goes there at once. What the engine has in hand is in [`super::held`].
 //!
 //! Released units of sequenced frames raise the credit limit of their source, unless its channel
-//! was opened anew in between (colour). Two colours are enough because PeerOpen waits while `old`:
+//! was opened anew in between (epoch bit). Two epochs are enough because PeerOpen waits while `old`:
 //! until the frames that were here at the PeerOpen before are gone.
 use super::held::Held;
 use super::num::Num;
@@ -40,16 +40,16 @@ pub struct Staging {
     // From and to acceptance.
     /// There is room for it, if it is sequenced, or not.
     pub fits: Signal<Out, Bit>,
-    pub fits_loose: Signal<Out, Bit>,
+    pub fits_no_sequence: Signal<Out, Bit>,
     /// There is room for any sequenced frame.
     pub room: Signal<Out, Bit>,
     pub commit: Signal<In, Bit>,
     /// The committed frame is unsequenced.
-    pub loose: Signal<In, Bit>,
-    pub colour: Signal<In, Bit>,
+    pub no_sequence: Signal<In, Bit>,
+    pub epoch_bit: Signal<In, Bit>,
     pub opened: Signal<In, Bit>,
     pub opened_peer: Signal<In, Bits<6>>,
-    pub opened_colour: Signal<In, Bit>,
+    pub opens_bit: Signal<In, Bit>,
     pub opened_credit: Signal<In, Bits<8>>,
     /// Frames from before the last PeerOpen, of any peer, are still here.
     pub old: Signal<Out, Bit>,
@@ -57,7 +57,7 @@ pub struct Staging {
     pub tx_peer: Signal<In, Bits<6>>,
     pub tx_credit: Signal<Out, Bits<8>>,
     /// A frame tells it the limit.
-    pub tx_tells: Signal<In, Bit>,
+    pub tx_reports: Signal<In, Bit>,
     /// Credits of this peer grew: tell it.
     pub returned: Signal<Out, Bit>,
     pub returned_peer: Signal<Out, Bits<6>>,
@@ -75,11 +75,11 @@ pub struct Staging {
     credits: LutRam<9, 6>,
     credits_tx: LutRam<9, 6>,
     /// Limit told last.
-    told: LutRam<8, 6>,
+    notified: LutRam<8, 6>,
     base: DFF<Bits<12>>,
     beats_held: DFF<Bits<13>>,
     units_held: DFF<Bits<7>>,
-    loose_held: DFF<Bits<7>>,
+    no_sequence_held: DFF<Bits<7>>,
     roomy: DFF<Bit>,
     units: DFF<Bits<7>>,
     units1: DFF<Bits<7>>,
@@ -96,9 +96,9 @@ pub struct Staging {
     back: DFF<Bit>,
     back_peer: DFF<Bits<6>>,
     back_units: DFF<Bits<7>>,
-    back_colour: DFF<Bit>,
+    back_epoch_bit: DFF<Bit>,
     kept: DFF<Bit>,
-    kept_loose: DFF<Bit>,
+    kept_no_sequence: DFF<Bit>,
     refused: DFF<Bit>,
     offers: Signal<Local, Bit>,
     refused_peer: DFF<Bits<6>>,
@@ -111,11 +111,11 @@ pub struct Staging {
     extent: Signal<Local, Bits<13>>,
     place: Signal<Local, Bits<12>>,
     wanted: Signal<Local, Bits<8>>,
-    wanted_loose: Signal<Local, Bits<8>>,
+    wanted_no_sequence: Signal<Local, Bits<8>>,
     units_in: Signal<Local, Bits<7>>,
     units_out: Signal<Local, Bits<7>>,
-    loose_in: Signal<Local, Bits<7>>,
-    loose_out: Signal<Local, Bits<7>>,
+    no_sequence_in: Signal<Local, Bits<7>>,
+    no_sequence_out: Signal<Local, Bits<7>>,
     beats_in: Signal<Local, Bits<13>>,
     beats_out: Signal<Local, Bits<13>>,
     load: Signal<Local, Bit>,
@@ -128,10 +128,10 @@ pub struct Staging {
     credit_write: Signal<Local, Bit>,
     credit_peer: Signal<Local, Bits<6>>,
     credit_value: Signal<Local, Bits<9>>,
-    colour_bit: Num<64, 0x80>,
-    colour_mask: Num<64, 0xffff_ffff_ffff_ff7f>,
+    epoch_index: Num<64, 0x80>,
+    epoch_bit_mask: Num<64, 0xffff_ffff_ffff_ff7f>,
     units_all: Num<8, { CREDITS_MAX as u64 }>,
-    loose_all: Num<8, { UNSEQUENCED_UNITS as u64 }>,
+    no_sequence_all: Num<8, { UNSEQUENCED_UNITS as u64 }>,
     /// The largest frame finds room.
     units_some: Num<7, { (CREDITS_MAX - FRAME_CREDITS) as u64 }>,
     round_bytes: Num<14, 255>,
@@ -145,10 +145,10 @@ impl Logic for Staging {
     fn update(&mut self) {
         dff_setup!(self, clock, base, beats_held, units_held, units, overrun, ram_write);
         dff_setup!(self, clock, ram_address, ram_data, head_valid, head0, head1, head2, head_base);
-        dff_setup!(self, clock, back, back_peer, back_units, back_colour, refused, refused_peer);
-        dff_setup!(self, clock, kept, kept_loose, units1, units2, loose_held, roomy);
+        dff_setup!(self, clock, back, back_peer, back_units, back_epoch_bit, refused, refused_peer);
+        dff_setup!(self, clock, kept, kept_no_sequence, units1, units2, no_sequence_held, roomy);
         dff_setup!(self, clock, frames, old_frames);
-        clock!(self, clock, held, ram, headers0, headers1, headers2, credits, credits_tx, told);
+        clock!(self, clock, held, ram, headers0, headers1, headers2, credits, credits_tx, notified);
 
         // Payload, tentatively.
         self.place.next = self.base.q.val() + bit_cast::<12, 10>(self.offset.val());
@@ -177,16 +177,16 @@ impl Logic for Staging {
         self.wanted.next =
             bit_cast::<8, 7>(self.units_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
         self.fits.next = (self.wanted.val() <= self.units_all.val()) & !self.overrun.q.val();
-        self.wanted_loose.next =
-            bit_cast::<8, 7>(self.loose_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
-        self.fits_loose.next =
-            (self.wanted_loose.val() <= self.loose_all.val()) & !self.overrun.q.val();
+        self.wanted_no_sequence.next =
+            bit_cast::<8, 7>(self.no_sequence_held.q.val()) + bit_cast::<8, 7>(self.units.q.val());
+        self.fits_no_sequence.next =
+            (self.wanted_no_sequence.val() <= self.no_sequence_all.val()) & !self.overrun.q.val();
         self.roomy.d.next = self.units_held.q.val() <= self.units_some.val();
         self.room.next = self.roomy.q.val();
 
         // Keep a frame, one cycle after the verdict: its header stands until then.
         self.kept.d.next = self.commit.val();
-        self.kept_loose.d.next = self.loose.val();
+        self.kept_no_sequence.d.next = self.no_sequence.val();
         self.headers0.reset.next = self.reset.val();
         self.headers1.reset.next = self.reset.val();
         self.headers2.reset.next = self.reset.val();
@@ -197,19 +197,19 @@ impl Logic for Staging {
         self.headers0.write.next = self.kept.q.val() & !self.bypass.val();
         self.headers1.write.next = self.kept.q.val() & !self.bypass.val();
         self.headers2.write.next = self.kept.q.val() & !self.bypass.val();
-        self.marked0.next = self.header0.val() & self.colour_mask.val();
-        if self.colour.val() {
-            self.marked0.next = self.header0.val() | self.colour_bit.val();
+        self.marked0.next = self.header0.val() & self.epoch_bit_mask.val();
+        if self.epoch_bit.val() {
+            self.marked0.next = self.header0.val() | self.epoch_index.val();
         }
         self.headers0.data_in.next = self.marked0.val();
         self.headers1.data_in.next = self.header1.val();
         self.headers2.data_in.next = self.header2.val();
         self.units_in.next = 0.into();
-        self.loose_in.next = 0.into();
+        self.no_sequence_in.next = 0.into();
         self.beats_in.next = 0.into();
         if self.kept.q.val() {
-            if self.kept_loose.q.val() {
-                self.loose_in.next = self.units2.q.val();
+            if self.kept_no_sequence.q.val() {
+                self.no_sequence_in.next = self.units2.q.val();
             } else {
                 self.units_in.next = self.units2.q.val();
             }
@@ -237,7 +237,7 @@ impl Logic for Staging {
         }
         self.offers.next = self.head_valid.q.val() & self.held.room.val();
         self.staging.valid.next = self.offers.val();
-        self.staging.header0.next = self.head0.q.val() & self.colour_mask.val();
+        self.staging.header0.next = self.head0.q.val() & self.epoch_bit_mask.val();
         self.staging.header1.next = self.head1.q.val();
         self.staging.header2.next = self.head2.q.val();
         self.staging.base.next = self.head_base.q.val();
@@ -262,25 +262,25 @@ impl Logic for Staging {
                 self.head_base.q.val() + bit_cast::<12, 10>(self.held.beats.val());
         }
         self.units_out.next = 0.into();
-        self.loose_out.next = 0.into();
+        self.no_sequence_out.next = 0.into();
         self.beats_out.next = 0.into();
         self.back.d.next = self.back.q.val() & self.opened.val();
         if self.held.freed.val() {
             if self.held.freed_sequenced.val() {
                 self.units_out.next = self.held.freed_units.val();
             } else {
-                self.loose_out.next = self.held.freed_units.val();
+                self.no_sequence_out.next = self.held.freed_units.val();
             }
             self.beats_out.next = bit_cast::<13, 10>(self.held.freed_beats.val());
             self.back.d.next = self.held.freed_sequenced.val();
             self.back_peer.d.next = self.held.freed_peer.val();
             self.back_units.d.next = self.held.freed_units.val();
-            self.back_colour.d.next = self.held.freed_colour.val();
+            self.back_epoch_bit.d.next = self.held.freed_epoch_bit.val();
         }
         self.units_held.d.next =
             (self.units_held.q.val() + self.units_in.val()) - self.units_out.val();
-        self.loose_held.d.next =
-            (self.loose_held.q.val() + self.loose_in.val()) - self.loose_out.val();
+        self.no_sequence_held.d.next = (self.no_sequence_held.q.val() + self.no_sequence_in.val())
+            - self.no_sequence_out.val();
         self.beats_held.d.next =
             (self.beats_held.q.val() + self.beats_in.val()) - self.beats_out.val();
 
@@ -303,22 +303,22 @@ impl Logic for Staging {
         self.credit_write.next = false;
         self.credit_peer.next = self.back_peer.q.val();
         self.credit_value.next = bit_cast::<9, 8>(self.credit_sum.val())
-            | (bit_cast::<9, 1>(self.back_colour.q.val().into()) << 8);
+            | (bit_cast::<9, 1>(self.back_epoch_bit.q.val().into()) << 8);
         self.returned.next = false;
         self.returned_peer.next = self.back_peer.q.val();
-        self.told.read_address.next = self.back_peer.q.val();
-        self.told.write_address.next = self.tx_peer.val();
-        self.told.write_data.next = self.credits_tx.read_data.val().get_bits::<8>(0);
-        self.told.write_enable.next = self.tx_tells.val();
-        self.untold.next = self.credit_sum.val() - self.told.read_data.val();
+        self.notified.read_address.next = self.back_peer.q.val();
+        self.notified.write_address.next = self.tx_peer.val();
+        self.notified.write_data.next = self.credits_tx.read_data.val().get_bits::<8>(0);
+        self.notified.write_enable.next = self.tx_reports.val();
+        self.untold.next = self.credit_sum.val() - self.notified.read_data.val();
         self.returned_many.next = self.untold.val().get_bits::<4>(4) != self.zero_4.val();
         if self.opened.val() {
             self.credit_write.next = true;
             self.credit_peer.next = self.opened_peer.val();
             self.credit_value.next = bit_cast::<9, 8>(self.opened_credit.val())
-                | (bit_cast::<9, 1>(self.opened_colour.val().into()) << 8);
+                | (bit_cast::<9, 1>(self.opens_bit.val().into()) << 8);
         } else if self.back.q.val()
-            & (self.credit_entry.val().get_bit(8) == self.back_colour.q.val())
+            & (self.credit_entry.val().get_bit(8) == self.back_epoch_bit.q.val())
         {
             self.credit_write.next = true;
             self.returned.next = true;
@@ -342,7 +342,7 @@ impl Logic for Staging {
             self.head_base.d.next = 0.into();
             self.beats_held.d.next = 0.into();
             self.units_held.d.next = 0.into();
-            self.loose_held.d.next = 0.into();
+            self.no_sequence_held.d.next = 0.into();
             self.roomy.d.next = false;
             self.frames.d.next = 0.into();
             self.old_frames.d.next = 0.into();

@@ -3,11 +3,11 @@
 //!
 //! | table | bits | meaning |
 //! |---|---|---|
-//! | expected | 17 | next sequence number expected; bit 16: a GAP was asked for it |
+//! | expected | 17 | next sequence number expected; bit 16: a NAK was asked for it |
 //! | tag | 16 | epoch tag of the open channel |
 //! | own, remote | 32 | epochs |
 //! | acked | 16 | newest acknowledgement taken |
-//! | gap | 16 | acknowledgement of the newest GAP |
+//! | gap | 16 | acknowledgement of the newest NAK |
 //! | limit | 8 | the peer's credit limit for us |
 //! | heard | 32 | when something good was last received (units of 16 cycles) |
 //! | reset_tag | 16 | tag for the next RST |
@@ -34,11 +34,11 @@ pub struct RxTables {
     pub write_acked: Signal<In, Bit>,
     pub acked: Signal<In, Bits<16>>,
     /// Writes the value of `acked`.
-    pub write_gap: Signal<In, Bit>,
+    pub write_nak: Signal<In, Bit>,
     pub write_limit: Signal<In, Bit>,
     pub limit: Signal<In, Bits<8>>,
-    pub write_heard: Signal<In, Bit>,
-    pub heard: Signal<In, Bits<32>>,
+    pub write_alive: Signal<In, Bit>,
+    pub alive: Signal<In, Bits<32>>,
     pub write_reset_tag: Signal<In, Bit>,
     /// The tag to write, unless it is the channel's own (of `rx_peer`).
     pub reset_tag: Signal<In, Bits<16>>,
@@ -63,8 +63,8 @@ pub struct RxTables {
     pub hub_peer: Signal<In, Bits<6>>,
     pub hub_acked: Signal<Out, Bits<16>>,
     pub hub_limit: Signal<Out, Bits<8>>,
-    pub hub_gap: Signal<Out, Bits<16>>,
-    pub hub_heard: Signal<Out, Bits<32>>,
+    pub hub_nak: Signal<Out, Bits<16>>,
+    pub hub_alive: Signal<Out, Bits<32>>,
     pub hub_reset_tag: Signal<Out, Bits<16>>,
     pub ask_peer: Signal<In, Bits<6>>,
     pub ask_limit: Signal<Out, Bits<8>>,
@@ -81,11 +81,11 @@ pub struct RxTables {
     remote_event: LutRam<32, 6>,
     acked_rx: LutRam<16, 6>,
     acked_hub: LutRam<16, 6>,
-    gap_hub: LutRam<16, 6>,
+    nak_hub: LutRam<16, 6>,
     limit_rx: LutRam<8, 6>,
     limit_hub: LutRam<8, 6>,
     limit_ask: LutRam<8, 6>,
-    heard_hub: LutRam<32, 6>,
+    received_hub: LutRam<32, 6>,
     reset_tag_hub: LutRam<16, 6>,
     reason_event: LutRam<3, 6>,
     newest_rx: LutRam<16, 6>,
@@ -107,11 +107,11 @@ impl Logic for RxTables {
             remote_event,
             acked_rx,
             acked_hub,
-            gap_hub,
+            nak_hub,
             limit_rx,
             limit_hub,
             limit_ask,
-            heard_hub,
+            received_hub,
             reset_tag_hub,
             reason_event,
             newest_rx
@@ -166,11 +166,11 @@ impl Logic for RxTables {
         self.acked_hub.write_address.next = self.write_peer.val();
         self.acked_hub.write_data.next = self.acked.val();
         self.acked_hub.write_enable.next = self.write_acked.val();
-        self.gap_hub.read_address.next = self.hub_peer.val();
-        self.hub_gap.next = self.gap_hub.read_data.val();
-        self.gap_hub.write_address.next = self.write_peer.val();
-        self.gap_hub.write_data.next = self.acked.val();
-        self.gap_hub.write_enable.next = self.write_gap.val();
+        self.nak_hub.read_address.next = self.hub_peer.val();
+        self.hub_nak.next = self.nak_hub.read_data.val();
+        self.nak_hub.write_address.next = self.write_peer.val();
+        self.nak_hub.write_data.next = self.acked.val();
+        self.nak_hub.write_enable.next = self.write_nak.val();
         self.limit_rx.read_address.next = self.rx_peer.val();
         self.rx_limit.next = self.limit_rx.read_data.val();
         self.limit_rx.write_address.next = self.write_peer.val();
@@ -186,11 +186,11 @@ impl Logic for RxTables {
         self.limit_ask.write_address.next = self.write_peer.val();
         self.limit_ask.write_data.next = self.limit.val();
         self.limit_ask.write_enable.next = self.write_limit.val();
-        self.heard_hub.read_address.next = self.hub_peer.val();
-        self.hub_heard.next = self.heard_hub.read_data.val();
-        self.heard_hub.write_address.next = self.write_peer.val();
-        self.heard_hub.write_data.next = self.heard.val();
-        self.heard_hub.write_enable.next = self.write_heard.val();
+        self.received_hub.read_address.next = self.hub_peer.val();
+        self.hub_alive.next = self.received_hub.read_data.val();
+        self.received_hub.write_address.next = self.write_peer.val();
+        self.received_hub.write_data.next = self.alive.val();
+        self.received_hub.write_enable.next = self.write_alive.val();
         self.reset_tag_hub.read_address.next = self.hub_peer.val();
         self.hub_reset_tag.next = self.reset_tag_hub.read_data.val();
         self.reset_tag_hub.write_address.next = self.write_peer.val();

@@ -28,7 +28,7 @@ pub struct Timer {
     /// As in `Lists`.
     pub tries: Signal<In, Bits<8>>,
     pub sent: Signal<In, Bits<32>>,
-    pub heard: Signal<In, Bits<32>>,
+    pub alive: Signal<In, Bits<32>>,
     /// The retry time-out has passed.
     pub expired: Signal<Out, Bit>,
     /// Nothing was sent for a keepalive period, or, without keepalive, for a long time: so a lost
@@ -53,7 +53,7 @@ pub struct Timer {
     keeps: DFF<Bit>,
     since_try: DFF<Bits<32>>,
     since_sent: DFF<Bits<32>>,
-    since_heard: DFF<Bits<32>>,
+    since_alive: DFF<Bits<32>>,
     patience: DFF<Bits<32>>,
     is_expired: DFF<Bit>,
     is_quiet: DFF<Bit>,
@@ -98,7 +98,7 @@ impl Logic for Timer {
             periods_low,
             periods_high
         );
-        dff_setup!(self, clock, silence, keeps, since_try, since_sent, since_heard, patience);
+        dff_setup!(self, clock, silence, keeps, since_try, since_sent, since_alive, patience);
         dff_setup!(self, clock, is_expired, is_quiet, is_silent, is_hopeless, is_longest);
         self.fraction.d.next = self.fraction.q.val() + 1;
         if self.fraction.q.val() == self.last_4.val() {
@@ -157,7 +157,7 @@ impl Logic for Timer {
         // A visit: how long ago, how long it may be, then which is more.
         self.since_try.d.next = self.clock_16.q.val() - self.stamp.val();
         self.since_sent.d.next = self.clock_16.q.val() - self.sent.val();
-        self.since_heard.d.next = self.clock_16.q.val() - self.heard.val();
+        self.since_alive.d.next = self.clock_16.q.val() - self.alive.val();
         self.backoff.next =
             bit_cast::<40, 24>(self.retry_timeout.val()) << self.tries.val().get_bits::<4>(0);
         self.backoff_sum.next = self.backoff.val() + self.round_40.val();
@@ -168,7 +168,7 @@ impl Logic for Timer {
         self.is_expired.d.next = self.since_try.q.val() >= self.patience.q.val();
         self.is_quiet.d.next = self.since_sent.q.val() >= self.period.q.val();
         self.is_silent.d.next =
-            self.keeps.q.val() & (self.since_heard.q.val() >= self.silence.q.val());
+            self.keeps.q.val() & (self.since_alive.q.val() >= self.silence.q.val());
         self.outs.next = bit_cast::<5, 4>(self.tries.val().get_bits::<4>(4)) + 1;
         self.doublings.next = bit_cast::<5, 4>(self.tries.val().get_bits::<4>(0)) + 1;
         self.outs_max.next = bit_cast::<5, 4>(self.retry_limit.val());

@@ -88,7 +88,7 @@ pub struct LinkRx {
     early_length: Signal<Local, Bits<16>>,
     bad_length: Signal<Local, Bit>,
     /// It must be sequenced, and is not.
-    loose: Signal<Local, Bit>,
+    unsequenced: Signal<Local, Bit>,
     end_limit: Signal<Local, Bits<14>>,
     is_first: Signal<Local, Bit>,
     in_payload: Signal<Local, Bit>,
@@ -188,7 +188,7 @@ impl Logic for LinkRx {
         } else if self.early_kind.val() == self.type_request.val() {
             self.bad_length.next = self.early_length.val() != self.rdma_bytes.val();
         }
-        self.loose.next = (!self.early_kind.val().get_bits::<4>(4).any())
+        self.unsequenced.next = (!self.early_kind.val().get_bits::<4>(4).any())
             & (!self.is_data.val())
             & (!self.is_write.val())
             & (!self.early1.q.val().get_bit(51));
@@ -226,7 +226,7 @@ impl Logic for LinkRx {
             & (self.position.q.val() >= self.header_beats.val())
             & (self.due_position.q.val() <= self.end_limit.val())
             & (!self.bad_length.val())
-            & (!self.loose.val())
+            & (!self.unsequenced.val())
             & self.known.val();
         if self.ending.val() {
             self.held0.d.next = self.early0.q.val();

@@ -55,20 +55,20 @@ pub struct LinkTx {
     pub job_unsequenced: Signal<In, Bit>,
     /// Sent before.
     pub job_again: Signal<In, Bit>,
-    pub job_gap: Signal<In, Bit>,
+    pub job_nak: Signal<In, Bit>,
     /// Tag of an RST.
     pub job_tag: Signal<In, Bits<16>>,
     pub job_taken: Signal<Out, Bit>,
     // The frame in hand.
-    pub hand_valid: Signal<Out, Bit>,
-    pub hand_data: Signal<Out, Bit>,
-    pub hand_peer: Signal<Out, Bits<6>>,
-    pub hand_frame: Signal<Out, Bits<7>>,
+    pub in_flight_valid: Signal<Out, Bit>,
+    pub in_flight_data: Signal<Out, Bit>,
+    pub in_flight_peer: Signal<Out, Bits<6>>,
+    pub in_flight_frame: Signal<Out, Bits<7>>,
     /// An unsequenced frame was sent (or dropped): free it.
-    pub spent_valid: Signal<Out, Bit>,
-    pub spent_peer: Signal<Out, Bits<6>>,
-    pub spent_frame: Signal<Out, Bits<7>>,
-    pub spent_taken: Signal<In, Bit>,
+    pub transmitted_valid: Signal<Out, Bit>,
+    pub transmitted_peer: Signal<Out, Bits<6>>,
+    pub transmitted_frame: Signal<Out, Bits<7>>,
+    pub transmitted_taken: Signal<In, Bit>,
     /// A frame to this peer takes the acknowledgement along.
     pub carries: Signal<Out, Bit>,
     // The peer's state.
@@ -98,15 +98,15 @@ pub struct LinkTx {
     number: DFF<Bits<16>>,
     unsequenced: DFF<Bit>,
     again: DFF<Bit>,
-    gap: DFF<Bit>,
+    nak: DFF<Bit>,
     rst_tag: DFF<Bits<16>>,
     at: DFF<Bits<12>>,
     /// Payload bytes, for `left`.
     size: DFF<Bits<13>>,
     left: DFF<Bits<10>>,
-    spent: DFF<Bit>,
-    spent_for: DFF<Bits<6>>,
-    spent_id: DFF<Bits<7>>,
+    transmitted: DFF<Bit>,
+    transmitted_for: DFF<Bits<6>>,
+    transmitted_id: DFF<Bits<7>>,
     tally_bits: DFF<Bits<4>>,
     alive: DFF<Bit>,
     step: Signal<Local, Bit>,
@@ -135,7 +135,7 @@ pub struct LinkTx {
     type_syn: Num<8, { Type::Syn as u64 }>,
     type_synack: Num<8, { Type::SynAck as u64 }>,
     type_rst: Num<8, { Type::Rst as u64 }>,
-    gap_flag: Num<64, { (nic_regs::frame::flag::GAP as u64) << 48 }>,
+    nak_flag: Num<64, { (nic_regs::frame::flag::NAK as u64) << 48 }>,
     beat1_mask: Num<64, 0x00ff_ffff_ffff_ffff>,
     chunk_last: Num<5, 31>,
     one_4: Num<4, 1>,
@@ -146,9 +146,19 @@ pub struct LinkTx {
 impl Logic for LinkTx {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, is_data, kind, peer, frame, number, unsequenced, again, gap);
+        dff_setup!(self, clock, state, is_data, kind, peer, frame, number, unsequenced, again, nak);
         dff_setup!(
-            self, clock, rst_tag, at, left, spent, spent_for, spent_id, tally_bits, alive, size
+            self,
+            clock,
+            rst_tag,
+            at,
+            left,
+            transmitted,
+            transmitted_for,
+            transmitted_id,
+            tally_bits,
+            alive,
+            size
         );
         clock!(self, clock, stage);
         self.stage.reset.next = self.reset.val();
@@ -190,7 +200,7 @@ impl Logic for LinkTx {
         self.padded.next = bit_cast::<14, 13>(self.size.q.val()) + 7;
 
         // One beat of the frame.
-        self.blocked.next = self.unsequenced.q.val() & self.spent.q.val();
+        self.blocked.next = self.unsequenced.q.val() & self.transmitted.q.val();
         self.ends.next = false;
         self.emit.next = false;
         self.value.next = 0.into();
@@ -227,9 +237,9 @@ impl Logic for LinkTx {
                         | (bit_cast::<64, 8>(self.sent_credit.val()) << 56);
                 } else {
                     self.value.next = bit_cast::<64, 8>(self.sent_credit.val()) << 56;
-                    if self.gap.q.val() & self.expected.val().get_bit(16) {
+                    if self.nak.q.val() & self.expected.val().get_bit(16) {
                         self.value.next =
-                            (bit_cast::<64, 8>(self.sent_credit.val()) << 56) | self.gap_flag.val();
+                            (bit_cast::<64, 8>(self.sent_credit.val()) << 56) | self.nak_flag.val();
                     }
                 }
                 self.left.d.next = self.padded.val().get_bits::<10>(3);
@@ -281,21 +291,21 @@ impl Logic for LinkTx {
         self.tally.next = self.tally_bits.q.val();
 
         // The end of one frame, the beginning of the following.
-        self.spent_valid.next = self.spent.q.val();
-        self.spent_peer.next = self.spent_for.q.val();
-        self.spent_frame.next = self.spent_id.q.val();
-        if self.spent_taken.val() {
-            self.spent.d.next = false;
+        self.transmitted_valid.next = self.transmitted.q.val();
+        self.transmitted_peer.next = self.transmitted_for.q.val();
+        self.transmitted_frame.next = self.transmitted_id.q.val();
+        if self.transmitted_taken.val() {
+            self.transmitted.d.next = false;
         }
         if self.ends.val() & self.unsequenced.q.val() {
-            self.spent.d.next = true;
-            self.spent_for.d.next = self.peer.q.val();
-            self.spent_id.d.next = self.frame.q.val();
+            self.transmitted.d.next = true;
+            self.transmitted_for.d.next = self.peer.q.val();
+            self.transmitted_id.d.next = self.frame.q.val();
         }
-        self.hand_valid.next = self.state.q.val() != TxState::Idle;
-        self.hand_data.next = self.is_data.q.val();
-        self.hand_peer.next = self.peer.q.val();
-        self.hand_frame.next = self.frame.q.val();
+        self.in_flight_valid.next = self.state.q.val() != TxState::Idle;
+        self.in_flight_data.next = self.is_data.q.val();
+        self.in_flight_peer.next = self.peer.q.val();
+        self.in_flight_frame.next = self.frame.q.val();
         self.begins.next =
             self.job_valid.val() & ((self.state.q.val() == TxState::Idle) | self.ends.val());
         self.job_taken.next = self.begins.val();
@@ -309,7 +319,7 @@ impl Logic for LinkTx {
             self.number.d.next = self.job_number.val();
             self.unsequenced.d.next = self.job_unsequenced.val();
             self.again.d.next = self.job_again.val();
-            self.gap.d.next = self.job_gap.val();
+            self.nak.d.next = self.job_nak.val();
             self.rst_tag.d.next = self.job_tag.val();
             self.alive.d.next = self.open.val().get_bit(self.job_peer.val().index());
             if !self.job_data.val() {
@@ -343,7 +353,7 @@ impl Logic for LinkTx {
         self.stamp_last_beat_out.next = self.stage.stamp_last_beat_out.val();
         if self.reset.val() {
             self.state.d.next = TxState::Idle;
-            self.spent.d.next = false;
+            self.transmitted.d.next = false;
             self.tally_bits.d.next = 0.into();
         }
     }

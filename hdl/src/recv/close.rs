@@ -37,7 +37,7 @@ pub struct Close {
     // Commands (pulses, while no frame is being closed), and the answer.
     pub save: Signal<In, Bit>,
     pub pop: Signal<In, Bit>,
-    /// With `pop`: its descriptor and the successor are the shelf's, and known.
+    /// With `pop`: its descriptor and the successor are the descriptor cache's, and known.
     pub direct: Signal<In, Bit>,
     pub fail: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
@@ -62,7 +62,7 @@ pub struct Close {
     pub want_next: Signal<Out, Bit>,
     pub loaded: Signal<In, Bit>,
     pub renewed: Signal<Out, Bit>,
-    /// Pulse: the shelf's oldest descriptor left the queue; from then on until the frame's end.
+    /// Pulse: the descriptor cache's oldest descriptor left the queue; from then on until the frame's end.
     pub take: Signal<Out, Bit>,
     pub hold: Signal<Out, Bit>,
     /// Pulse: a descriptor was used up, others may be posted.

@@ -27,7 +27,7 @@ pub struct Control {
     pub ready: Signal<In, Bit>,
     // The frame.
     pub valid: Signal<In, Bit>,
-    /// See [`super::hand`].
+    /// See [`super::frame_fifo`].
     pub aged: Signal<In, Bit>,
     pub follows: Signal<In, Bit>,
     pub is_message: Signal<In, Bit>,
@@ -41,7 +41,7 @@ pub struct Control {
     pub has_immediate: Signal<In, Bit>,
     pub first: Signal<In, Bit>,
     pub last: Signal<In, Bit>,
-    // What it does (see `super::judge`).
+    // What it does (see `super::check`).
     pub dropped: Signal<In, Bit>,
     pub acked: Signal<In, Bit>,
     pub gap: Signal<In, Bit>,
@@ -58,7 +58,7 @@ pub struct Control {
     pub empty: Signal<In, Bit>,
     /// The message is longer than the descriptor's segments: known in Choose.
     pub too_long: Signal<In, Bit>,
-    /// The descriptor is at hand.
+    /// The descriptor is cached.
     pub found: Signal<In, Bit>,
     // The RDMA header and its range, see `super::range`.
     pub load: Signal<Out, Bit>,
@@ -82,7 +82,7 @@ pub struct Control {
     pub outcome: Signal<In, Bits<3>>,
     pub unreached: Signal<In, Bit>,
     pub want: Signal<Out, Bit>,
-    /// The descriptor is the loader's result and not the shelf's.
+    /// The descriptor is the loader's result and not the descriptor cache's.
     pub foreign: Signal<Out, Bit>,
     // Calls to the VI table: pulses, and their answer; a `get` is under way.
     pub done: Signal<In, Bit>,
@@ -104,7 +104,7 @@ pub struct Control {
     /// See [`Cause`].
     pub cause: Signal<Out, Bits<4>>,
     pub partial: Signal<Out, Bit>,
-    // Messages, see `super::courier`.
+    // Messages, see `super::message_sender`.
     pub message: Signal<Out, Bit>,
     pub message_over: Signal<In, Bit>,
     pub give_back: Signal<Out, Bit>,
@@ -112,7 +112,7 @@ pub struct Control {
     /// No frame is in hand, or its context is not known yet: what the last one left is forgotten.
     pub clear: Signal<Out, Bit>,
     pub matched: Signal<Out, Bit>,
-    // For `super::tally`.
+    // For `super::counter_events`.
     pub choosing: Signal<Out, Bit>,
     pub range_refused: Signal<Out, Bit>,
     state: DFF<RecvState>,

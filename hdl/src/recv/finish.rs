@@ -35,7 +35,7 @@ pub struct Finish {
     pub status_word: Signal<In, Bits<32>>,
     pub has_immediate: Signal<In, Bit>,
     pub immediate: Signal<In, Bits<32>>,
-    pub owe_ack: Signal<In, Bit>,
+    pub need_ack: Signal<In, Bit>,
     /// It is the send queue's: an RDMA read.
     pub sends: Signal<In, Bit>,
     /// It is of the VI that is sampled.
@@ -62,7 +62,7 @@ pub struct Finish {
     word: DFF<Bits<64>>,
     immediate_at: DFF<Bits<32>>,
     long: DFF<Bit>,
-    owes: DFF<Bit>,
+    needs: DFF<Bit>,
     sends_at: DFF<Bit>,
     sampled_at: DFF<Bit>,
     /// Statuses that were accepted, and not announced yet.
@@ -71,7 +71,7 @@ pub struct Finish {
     resting: DFF<Bit>,
     /// Statuses in the queue or accepted: VI 9:0, owed ViAck 10, send queue 11.
     pending: Fifo<12, 2>,
-    announced: Signal<Local, Bit>,
+    reported: Signal<Local, Bit>,
     may: Signal<Local, Bit>,
     length_offset: Number<64, LENGTH_OFFSET>,
     immediate_offset: Number<64, IMMEDIATE_OFFSET>,
@@ -82,7 +82,7 @@ pub struct Finish {
 impl Logic for Finish {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, vi_at, bus_at, word, immediate_at, long, owes, accepted);
+        dff_setup!(self, clock, state, vi_at, bus_at, word, immediate_at, long, needs, accepted);
         dff_setup!(self, clock, sends_at, sampled_at, resting);
         clock!(self, clock, pending);
         self.pending.reset.next = self.reset.val();
@@ -93,7 +93,7 @@ impl Logic for Finish {
             & (!self.pending.full.val());
         self.pending.write.next = self.may.val();
         self.pending.data_in.next = bit_cast::<12, 10>(self.vi_at.q.val())
-            | (bit_cast::<12, 1>(self.owes.q.val().into()) << 10)
+            | (bit_cast::<12, 1>(self.needs.q.val().into()) << 10)
             | (bit_cast::<12, 1>(self.sends_at.q.val().into()) << 11);
         self.packet.next = false;
         self.beat.next = false;
@@ -109,14 +109,14 @@ impl Logic for Finish {
         }
         self.vi_complete.valid.next = self.accepted.q.val().any() & (!self.resting.q.val());
         self.vi_complete.vi.next = self.pending.data_out.val().get_bits::<10>(0);
-        self.vi_complete.owe_ack.next = self.pending.data_out.val().get_bit(10);
+        self.vi_complete.need_ack.next = self.pending.data_out.val().get_bit(10);
         self.vi_complete.sends.next = self.pending.data_out.val().get_bit(11);
-        self.announced.next = self.vi_complete.done.val();
-        self.resting.d.next = self.announced.val();
-        self.pending.read.next = self.announced.val();
-        if self.written.val() & (!self.announced.val()) {
+        self.reported.next = self.vi_complete.done.val();
+        self.resting.d.next = self.reported.val();
+        self.pending.read.next = self.reported.val();
+        if self.written.val() & (!self.reported.val()) {
             self.accepted.d.next = self.accepted.q.val() + 1;
-        } else if (!self.written.val()) & self.announced.val() {
+        } else if (!self.written.val()) & self.reported.val() {
             self.accepted.d.next = self.accepted.q.val() - 1;
         }
         match self.state.q.val() {
@@ -127,7 +127,7 @@ impl Logic for Finish {
                     | (bit_cast::<64, 32>(self.status_word.val()) << 32);
                 self.immediate_at.d.next = self.immediate.val();
                 self.long.d.next = self.has_immediate.val();
-                self.owes.d.next = self.owe_ack.val();
+                self.needs.d.next = self.need_ack.val();
                 self.sends_at.d.next = self.sends.val();
                 self.sampled_at.d.next = self.sampled.val();
                 if self.start.val() {

@@ -1,6 +1,6 @@
 //! Whose queue to look at next.
 //!
-//! A *hint* is a VI whose queue may have descriptors that are not at hand: a frame for it waits
+//! A *hint* is a VI whose queue may have descriptors that are not cached: a frame for it waits
 //! (`peek`, first), a read of the loader's brought too little (`more`), one was posted or used up
 //! (`hint`, 32 wait, then they are lost).
 

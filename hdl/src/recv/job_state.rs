@@ -18,7 +18,7 @@ pub enum JobState {
     Claim,
     /// Reads the VI's context.
     Look,
-    /// Compares it with what is at hand.
+    /// Compares it with what is cached.
     Weigh,
     /// Orders a read.
     Order,

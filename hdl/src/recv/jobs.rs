@@ -3,10 +3,10 @@
 //! ```text
 //! wanted (the frame's) --> +------+ --> order (token, ...) --> Loader
 //! hints (VIs)          --> | Jobs | <-- ended, lost, more
-//!         look, ... <----> +------+ --> rows of the shelf
+//!         look, ... <----> +------+ --> rows of the descriptor cache
 //! ```
 //! For a hint ([`super::hints`]) the VI's context is read, and the loader fetches behind what is
-//! there, or, of the stream ([`super::flights`]), behind what is on its way. A hint that cannot be
+//! there, or, of the stream ([`super::outstanding`]), behind what is on its way. A hint that cannot be
 //! kept is lost; the frame then asks itself, when nothing is on its way. A row that has entries is
 //! taken away for a frame alone, be it in turn or waiting ([`super::rows`]).
 //!
@@ -18,9 +18,9 @@
 //! Idle -> Order (again) -> Run -> Idle                                  (the frame's Next)
 //! ```
 
-use super::flights::Flights;
 use super::hints::Hints;
 use super::job_state::JobState;
+use super::outstanding::Outstanding;
 use super::rows::Rows;
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
@@ -50,7 +50,7 @@ pub struct Jobs {
     // The VI table.
     pub look: Signal<Out, Bit>,
     pub look_done: Signal<In, Bit>,
-    // The shelf, see there.
+    // The descriptor cache, see there.
     pub find_vi: Signal<Out, Bits<10>>,
     pub find_row: Signal<In, Bits<4>>,
     pub where_write: Signal<Out, Bit>,
@@ -88,7 +88,7 @@ pub struct Jobs {
     /// Take no further descriptor: somebody waits, and not for what is on its way.
     pub hurry: Signal<Out, Bit>,
     pub forget: Signal<Out, Bit>,
-    // What it is about, see `super::subject`.
+    // What it is about, see `super::prefetch_target`.
     pub take_frame: Signal<Out, Bit>,
     pub weigh: Signal<Out, Bit>,
     pub proceed: Signal<Out, Bit>,
@@ -104,7 +104,7 @@ pub struct Jobs {
     pub enough: Signal<In, Bit>,
     pub unlinked: Signal<In, Bit>,
     pub wanted: Signal<In, Bits<9>>,
-    flights: Flights,
+    outstanding: Outstanding,
     hints: Hints,
     rows: Rows,
     state: DFF<JobState>,
@@ -131,7 +131,7 @@ pub struct Jobs {
     busy_row: Signal<Local, Bit>,
     claimed: Signal<Local, Bits<14>>,
     valid_bit: Number<14, { 1 << 13 }>,
-    ahead: Number<3, 7>,
+    prefetch: Number<3, 7>,
     batch: Number<3, 4>,
     stream_batch: Number<3, 2>,
 }
@@ -141,8 +141,8 @@ impl Logic for Jobs {
     fn update(&mut self) {
         dff_setup!(self, clock, state, sweep, vi_at, serving_at, again_at, predicted_at, calm);
         dff_setup!(self, clock, row_at, fresh, resting);
-        clock!(self, clock, flights, hints, rows);
-        self.quiet.next = (self.state.q.val() == JobState::Idle) & (!self.flights.any.val());
+        clock!(self, clock, outstanding, hints, rows);
+        self.quiet.next = (self.state.q.val() == JobState::Idle) & (!self.outstanding.any.val());
         self.resting.d.next = self.quiet.val();
         self.calm.d.next = self.quiet.val() & self.resting.q.val();
         self.paused.next = self.state.q.val() == JobState::Paused;
@@ -154,7 +154,7 @@ impl Logic for Jobs {
         self.forget.next = self.state.q.val() == JobState::Clear;
         self.hurry.next = self.want_next.val()
             | self.pause.val()
-            | (self.want.val() & (!self.flights.frame_flying.val()));
+            | (self.want.val() & (!self.outstanding.frame_flying.val()));
 
         // Hints.
         self.hints.reset.next = self.reset.val();
@@ -180,7 +180,7 @@ impl Logic for Jobs {
         self.row.next = self.row_at.q.val();
         self.busy_row.next = self.frame.val() & (self.frame_row.val() == self.row_at.q.val());
         self.blocked.next =
-            (self.busy_row.val() & (!self.serving_at.q.val())) | self.flights.flying.val();
+            (self.busy_row.val() & (!self.serving_at.q.val())) | self.outstanding.flying.val();
         self.rows.reset.next = self.reset.val();
         self.rows.row.next = self.row_at.q.val();
         self.rows.step.next = false;
@@ -191,35 +191,35 @@ impl Logic for Jobs {
         self.rows.sure.next = self.sure.val();
         self.where_write.next = false;
         self.find_vi.next = self.vi_at.q.val();
-        self.flights.reset.next = self.reset.val();
-        self.flights.forget.next = self.state.q.val() == JobState::Clear;
-        self.flights.order.next = self.orders.val();
-        self.flights.alone.next = self.serving_at.q.val() | self.again_at.q.val();
-        self.flights.predicted.next = self.predicted_at.q.val();
-        self.flights.place.next = self.put.val();
-        self.flights.lines.next = self.wanted.val().get_bits::<3>(6);
-        self.flights.ended.next = self.ended.val();
-        self.flights.ended_row.next = self.ended_row.val();
-        self.flights.ended_stream.next = self.ended_stream.val();
-        self.flights.confirms.next = self.confirms.val();
-        self.flights.lost.next = self.lost.val();
-        self.flights.lost_row.next = self.lost_row.val();
-        self.flights.lost_stream.next = self.lost_stream.val();
-        self.flights.row.next = self.row_at.q.val();
-        self.flights.vi.next = self.vi_at.q.val();
-        self.flights.frame_row.next = self.frame_row.val();
+        self.outstanding.reset.next = self.reset.val();
+        self.outstanding.forget.next = self.state.q.val() == JobState::Clear;
+        self.outstanding.order.next = self.orders.val();
+        self.outstanding.alone.next = self.serving_at.q.val() | self.again_at.q.val();
+        self.outstanding.predicted.next = self.predicted_at.q.val();
+        self.outstanding.place.next = self.put.val();
+        self.outstanding.lines.next = self.wanted.val().get_bits::<3>(6);
+        self.outstanding.ended.next = self.ended.val();
+        self.outstanding.ended_row.next = self.ended_row.val();
+        self.outstanding.ended_stream.next = self.ended_stream.val();
+        self.outstanding.confirms.next = self.confirms.val();
+        self.outstanding.lost.next = self.lost.val();
+        self.outstanding.lost_row.next = self.lost_row.val();
+        self.outstanding.lost_stream.next = self.lost_stream.val();
+        self.outstanding.row.next = self.row_at.q.val();
+        self.outstanding.vi.next = self.vi_at.q.val();
+        self.outstanding.frame_row.next = self.frame_row.val();
         self.behind.next = self.put.val();
         if self.predicted_at.q.val() {
-            self.behind.next = self.flights.goal.val();
+            self.behind.next = self.outstanding.goal.val();
         }
         self.present.next = self.put.val() - self.taken.val();
         self.used.next = self.present.val();
-        if self.flights.confirmed.val() {
-            self.used.next = self.flights.goal.val() - self.taken.val();
+        if self.outstanding.confirmed.val() {
+            self.used.next = self.outstanding.goal.val() - self.taken.val();
         }
-        self.free.next = self.ahead.val() - self.used.val();
+        self.free.next = self.prefetch.val() - self.used.val();
         self.roomy.next = self.free.val() >= self.batch.val();
-        if self.flights.confirmed.val() {
+        if self.outstanding.confirmed.val() {
             self.roomy.next = self.free.val() >= self.stream_batch.val();
         }
         self.claimed.next = self.valid_bit.val()
@@ -236,11 +236,11 @@ impl Logic for Jobs {
         self.order.next = self.orders.val();
         self.again.next = self.again_at.q.val();
         self.predicted.next = self.predicted_at.q.val();
-        self.stream.next = self.flights.order_stream.val();
+        self.stream.next = self.outstanding.order_stream.val();
         self.take_frame.next = false;
         self.proceed.next = false;
         self.room.next = self.free.val();
-        self.ordered.next = self.orders.val() & self.flights.order_stream.val();
+        self.ordered.next = self.orders.val() & self.outstanding.order_stream.val();
         self.weigh.next = self.state.q.val() == JobState::Weigh;
         self.longer.next = (self.state.q.val() == JobState::Run) & self.more.val();
         self.single.next = !self.rows.proven.val();
@@ -309,16 +309,16 @@ impl Logic for Jobs {
                     self.state.d.next = JobState::Order;
                 } else if self.hints.parks.val() {
                     self.rows.hit.next = true;
-                    if (!self.present.val().any()) & (!self.flights.flying.val()) {
+                    if (!self.present.val().any()) & (!self.outstanding.flying.val()) {
                         self.state.d.next = JobState::Look;
                     }
-                } else if (!self.flights.flying.val()) | self.flights.confirmed.val() {
+                } else if (!self.outstanding.flying.val()) | self.outstanding.confirmed.val() {
                     // Else the hint waits for what is on its way.
                     self.hints.consume.next = true;
-                    self.predicted_at.d.next = self.flights.confirmed.val();
+                    self.predicted_at.d.next = self.outstanding.confirmed.val();
                     if self.roomy.val() & (self.rows.proven.val() | self.hints.resumes.val()) {
                         self.state.d.next = JobState::Look;
-                        if self.flights.confirmed.val() & self.fresh.q.val() & self.many.val() {
+                        if self.outstanding.confirmed.val() & self.fresh.q.val() & self.many.val() {
                             self.proceed.next = true;
                             self.state.d.next = JobState::Order;
                         }
@@ -356,7 +356,7 @@ impl Logic for Jobs {
                 self.state.d.next = JobState::Order;
                 if !self.connected.val() {
                     // Stopped, or not yet connected: what is there is of no use.
-                    self.row_write.next = !(self.busy_row.val() | self.flights.flying.val());
+                    self.row_write.next = !(self.busy_row.val() | self.outstanding.flying.val());
                     self.state.d.next = JobState::Idle;
                 } else if self.enough.val() {
                     self.state.d.next = JobState::Idle;
@@ -385,7 +385,7 @@ impl Logic for Jobs {
                 self.state.d.next = JobState::Idle;
             }
         }
-        self.flights.claim.next = self.row_write.val();
+        self.outstanding.claim.next = self.row_write.val();
         self.peeked.next = self.hints.peeked.val();
         if self.reset.val() {
             self.state.d.next = JobState::Clear;

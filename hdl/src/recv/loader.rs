@@ -1,7 +1,7 @@
-//! Resolves receive descriptors (contract 3, 2.3) as they come, and puts them on the shelf.
+//! Resolves receive descriptors (contract 3, 2.3) as they come, and puts them in the descriptor cache.
 //!
 //! ```text
-//! orders --> Reader (look-up, read) ==> up to four reads ==> Resolver --> the shelf
+//! orders --> Reader (look-up, read) ==> up to four reads ==> Resolver --> the descriptor cache
 //! ```
 //! A read belongs to one VI. It may bring several descriptors: one that lies in what was read is
 //! used if Next says that it is the successor and the count covered it when the read was ordered.
@@ -43,7 +43,7 @@ pub struct Loader {
     /// Somebody waits: take no further descriptor.
     pub hurry: Signal<In, Bit>,
     pub forget: Signal<In, Bit>,
-    // Orders that are over; see `super::flights`.
+    // Orders that are over; see `super::outstanding`.
     pub lost: Signal<Out, Bit>,
     pub lost_row: Signal<Out, Bits<4>>,
     pub lost_stream: Signal<Out, Bit>,
@@ -65,7 +65,7 @@ pub struct Loader {
     pub successor: Signal<Out, Bits<43>>,
     /// Pulse: a descriptor was fetched and resolved.
     pub fetched: Signal<Out, Bit>,
-    // The shelf: an entry of this row; entries are offered, up to before a place.
+    // The descriptor cache: an entry of this row; entries are offered, up to before a place.
     pub row: Signal<Out, Bits<4>>,
     pub place: Signal<Out, Bits<3>>,
     pub entry_write: Signal<Out, Bit>,
@@ -215,7 +215,7 @@ impl Logic for Loader {
         self.ended_vi.next = self.whose_out.q.val().get_bits::<10>(8);
         self.ended_stream.next = self.over_out.q.val().get_bit(5);
 
-        // The shelf.
+        // The descriptor cache.
         self.place.next = self.place_at.q.val();
         self.entry_write.next = false;
         self.successor_write.next = false;

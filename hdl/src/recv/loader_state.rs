@@ -6,7 +6,7 @@ use rust_hdl::prelude::*;
 pub enum LoadState {
     /// Waits for a read.
     Idle,
-    /// Waits for the resolver; puts the descriptor on the shelf, and goes on to the next one.
+    /// Waits for the resolver; puts the descriptor in the descriptor cache, and goes on to the next one.
     Parse,
     /// Waits for Next, read again.
     Renewed,

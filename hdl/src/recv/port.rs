@@ -48,9 +48,9 @@ pub struct Port {
     pub total_bytes: Signal<In, Bits<20>>,
     /// Bytes of data; how many bytes in all the frame tells, by its RDMA header or its own.
     pub length: Signal<In, Bits<13>>,
-    pub told: Signal<In, Bits<32>>,
+    pub declared: Signal<In, Bits<32>>,
     /// SAVE owes a ViAck.
-    pub save_owes_ack: Signal<In, Bit>,
+    pub save_needs_ack: Signal<In, Bit>,
     /// A ViRefuse: its reason goes into the event.
     pub is_refuse: Signal<In, Bit>,
     pub done: Signal<Out, Bit>,
@@ -74,7 +74,7 @@ pub struct Port {
     pub allows: Signal<Out, Bits<2>>,
     pub unreliable: Signal<Out, Bit>,
     pub reception: Signal<Out, Bit>,
-    // The comparisons, for the registers of `super::judge`.
+    // The comparisons, for the registers of `super::check`.
     /// The VI is Connected, and to the frame's source.
     pub ours: Signal<Out, Bit>,
     /// SEQUENCED and RECEPTION fit the VI's level.
@@ -85,7 +85,7 @@ pub struct Port {
     pub misfit: Signal<Out, Bit>,
     /// First frame: longer than the message that it announces.
     pub inconsistent: Signal<Out, Bit>,
-    /// See [`super::judge`].
+    /// See [`super::check`].
     pub bad_read: Signal<Out, Bit>,
     /// Bytes of the message in progress were placed.
     pub progressed: Signal<Out, Bit>,
@@ -142,7 +142,7 @@ pub struct Port {
     /// Of a read's answer: this frame and what comes behind it.
     rest: DFF<Bits<33>>,
     first: Signal<Local, Bit>,
-    announced: Signal<Local, Bits<33>>,
+    reported: Signal<Local, Bits<33>>,
     last: Signal<Local, Bit>,
     differs: Signal<Local, Bit>,
     short_last: Signal<Local, Bit>,
@@ -251,27 +251,27 @@ impl Logic for Port {
             & (self.fragment.q.val() == self.header2.val().get_bits::<8>(0))
             & (self.message.q.val() == self.header2.val().get_bits::<8>(8));
         self.differs.next =
-            self.is_write.val() & (self.told.val() != bit_cast::<32, 19>(self.total.q.val()));
+            self.is_write.val() & (self.declared.val() != bit_cast::<32, 19>(self.total.q.val()));
         self.misfit.next = self.differs.val()
             | (bit_cast::<20, 19>(self.total.q.val()) < self.sum.val())
             | (self.last.val() & (self.sum.val() < bit_cast::<20, 19>(self.total.q.val())));
         // A Data frame that is the whole message tells no length.
         self.short_last.next =
-            self.last.val() & (bit_cast::<32, 13>(self.length.val()) != self.told.val());
+            self.last.val() & (bit_cast::<32, 13>(self.length.val()) != self.declared.val());
         self.inconsistent.next =
-            (!self.last.val()) & (self.told.val() < bit_cast::<32, 13>(self.length.val()));
+            (!self.last.val()) & (self.declared.val() < bit_cast::<32, 13>(self.length.val()));
         if self.is_write.val() {
-            self.inconsistent.next = (self.told.val() < bit_cast::<32, 13>(self.length.val()))
+            self.inconsistent.next = (self.declared.val() < bit_cast::<32, 13>(self.length.val()))
                 | self.short_last.val()
-                | (self.longest.val() < self.told.val());
+                | (self.longest.val() < self.declared.val());
         }
         if self.first.val() {
             self.placed_at.d.next = 0.into();
             self.reached_at.d.next = bit_cast::<20, 13>(self.length.val());
-            self.whole_at.d.next = self.told.val().get_bits::<21>(0);
+            self.whole_at.d.next = self.declared.val().get_bits::<21>(0);
             if self.last.val() & (!self.is_write.val()) & (!self.is_request.val()) {
                 self.whole_at.d.next = bit_cast::<21, 13>(self.length.val());
-            } else if self.longest.val() < self.told.val() {
+            } else if self.longest.val() < self.declared.val() {
                 self.whole_at.d.next = self.over.val();
             }
         } else {
@@ -298,10 +298,10 @@ impl Logic for Port {
         // Reads: the answer's frames tell what is left.
         self.rest.d.next =
             bit_cast::<33, 13>(self.length.val()) + bit_cast::<33, 32>(self.word.val());
-        self.announced.next = bit_cast::<33, 19>(self.progress.q.val()) + self.rest.q.val();
-        self.bad_read.next = self.answering.q.val() | (self.longest.val() < self.told.val());
+        self.reported.next = bit_cast::<33, 19>(self.progress.q.val()) + self.rest.q.val();
+        self.bad_read.next = self.answering.q.val() | (self.longest.val() < self.declared.val());
         if self.is_response.val() {
-            self.bad_read.next = (self.announced.val() != bit_cast::<33, 19>(self.total.q.val()))
+            self.bad_read.next = (self.reported.val() != bit_cast::<33, 19>(self.total.q.val()))
                 | ((!self.length.val().any()) & self.word.val().any());
         }
 
@@ -340,7 +340,7 @@ impl Logic for Port {
         self.vi.next_region.next = self.next_at.q.val().get_bits::<16>(0);
         self.vi.next_offset.next = self.next_at.q.val().get_bits::<26>(16);
         self.vi.next_valid.next = self.next_at.q.val().get_bit(42);
-        self.vi.owe_ack.next = self.save_owes_ack.val();
+        self.vi.need_ack.next = self.save_needs_ack.val();
         self.reason_at.d.next = self.reason.val();
         self.vi.reason.next = self.reason_at.q.val();
         self.vi.detail.next = 0.into();

@@ -38,7 +38,7 @@ pub struct Reader {
     pub order: Signal<In, Bit>,
     pub renew: Signal<In, Bit>,
     pub predicted: Signal<In, Bit>,
-    /// Of the stream, see `super::flights`.
+    /// Of the stream, see `super::outstanding`.
     pub stream: Signal<In, Bit>,
     pub region: Signal<In, Bits<16>>,
     pub offset: Signal<In, Bits<26>>,

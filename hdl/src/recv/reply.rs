@@ -21,7 +21,7 @@ pub struct Reply {
     pub reset: Signal<In, Bit>,
     pub want: Signal<In, Bit>,
     pub again: Signal<In, Bit>,
-    /// A fence waits: the descriptor at hand is forgotten.
+    /// A fence waits: the descriptor cached is forgotten.
     pub pause: Signal<In, Bit>,
     /// The frame has data / ends the answer; its VI.
     pub some: Signal<In, Bit>,
@@ -56,7 +56,7 @@ pub struct Reply {
     pub read: ReadClient,
     pub tpt: TptClient,
     started: DFF<Bit>,
-    /// The descriptor of this VI, from this place, is at hand.
+    /// The descriptor of this VI, from this place, is cached.
     held: DFF<Bit>,
     vi_at: DFF<Bits<16>>,
     region_at: DFF<Bits<16>>,

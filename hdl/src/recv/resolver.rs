@@ -10,9 +10,9 @@
 //!   Lookup -> Check (not granted);  Check -> [NextLookup ->] Done
 //! ```
 //! A segment behind the one that was looked up last takes three cycles in Lookup
-//! ([`super::nearby`]).
+//! ([`super::region_cache`]).
 
-use super::nearby::Nearby;
+use super::region_cache::RegionCache;
 use super::successor::Successor;
 use crate::desc::Outcome;
 use crate::ifs::TptClient;
@@ -84,7 +84,7 @@ pub struct Resolver {
     pub domain: Signal<In, Bits<8>>,
     pub tpt: TptClient,
     next_one: Successor,
-    nearby: Nearby,
+    region_cache: RegionCache,
     state: DFF<ParseState>,
     outcome_at: DFF<Bits<3>>,
     anew_at: DFF<Bit>,
@@ -130,7 +130,7 @@ impl Logic for Resolver {
         dff_setup!(self, clock, state, outcome_at, anew_at, word_at, need_at, next_va);
         dff_setup!(self, clock, next_handle, seg_count, bad_control, bad_format, seg_index, listed);
         dff_setup!(self, clock, sum, handle, address, length, asks, compared, weighed);
-        clock!(self, clock, next_one, nearby);
+        clock!(self, clock, next_one, region_cache);
         self.done.next = self.state.q.val() == ParseState::Done;
         self.anew.next = self.anew_at.q.val();
         self.outcome.next = self.outcome_at.q.val();
@@ -162,19 +162,20 @@ impl Logic for Resolver {
             + bit_cast::<21, 20>(self.length.q.val().get_bits::<20>(0));
 
         // The segment.
-        self.nearby.forget.next = self.forget.val();
-        self.nearby.names.next = self.state.q.val() == ParseState::Segment;
-        self.nearby.named.next = self.odd.val().get_bits::<32>(0);
-        self.nearby.address.next = self.address.q.val();
-        self.nearby.handle.next = self.handle.q.val();
-        self.nearby.length.next = self.length.q.val();
-        self.nearby.learn.next = (self.state.q.val() == ParseState::Lookup)
+        self.region_cache.forget.next = self.forget.val();
+        self.region_cache.names.next = self.state.q.val() == ParseState::Segment;
+        self.region_cache.named.next = self.odd.val().get_bits::<32>(0);
+        self.region_cache.address.next = self.address.q.val();
+        self.region_cache.handle.next = self.handle.q.val();
+        self.region_cache.length.next = self.length.q.val();
+        self.region_cache.learn.next = (self.state.q.val() == ParseState::Lookup)
             & self.asks.q.val()
             & self.tpt.done.val()
             & self.tpt.ok.val();
-        self.nearby.found.next = self.tpt.bus.val();
-        self.nearby.room.next = self.tpt.room.val();
-        self.hit.next = self.weighed.q.val() & (!self.asks.q.val()) & self.nearby.covers.val();
+        self.region_cache.found.next = self.tpt.bus.val();
+        self.region_cache.room.next = self.tpt.room.val();
+        self.hit.next =
+            self.weighed.q.val() & (!self.asks.q.val()) & self.region_cache.covers.val();
         self.answered.next = (self.state.q.val() == ParseState::Lookup)
             & (self.hit.val() | (self.asks.q.val() & self.tpt.done.val()));
         self.granted.next = self.hit.val() | self.tpt.ok.val();
@@ -183,7 +184,7 @@ impl Logic for Resolver {
         self.segment_number.next = self.listed.q.val();
         self.segment_bus.next = self.tpt.bus.val();
         if self.hit.val() {
-            self.segment_bus.next = self.nearby.bus.val();
+            self.segment_bus.next = self.region_cache.bus.val();
         }
         self.segment_length.next = self.length.q.val();
 
@@ -279,9 +280,10 @@ impl Logic for Resolver {
                 }
             }
             ParseState::Lookup => {
-                self.compared.d.next = self.nearby.same.val();
+                self.compared.d.next = self.region_cache.same.val();
                 self.weighed.d.next = self.compared.q.val();
-                if (!self.nearby.same.val()) | (self.weighed.q.val() & (!self.nearby.covers.val()))
+                if (!self.region_cache.same.val())
+                    | (self.weighed.q.val() & (!self.region_cache.covers.val()))
                 {
                     self.asks.d.next = true;
                 }

@@ -1,4 +1,4 @@
-//! Which row of the shelf to give away: the one under a hand that goes round, and passes those over
+//! Which row of the descriptor cache to give away: the one under a hand that goes round, and passes those over
 //! that were used since it came by.
 //!
 //! A row is `proven` when more than one frame or a doorbell came for its VI: only then more than one
@@ -22,7 +22,7 @@ pub struct Rows {
     pub pass: Signal<In, Bit>,
     pub claim: Signal<In, Bit>,
     pub sure: Signal<In, Bit>,
-    hand: DFF<Bits<4>>,
+    current: DFF<Bits<4>>,
     recents: DFF<Bits<16>>,
     provens: DFF<Bits<16>>,
     own: Signal<Local, Bits<16>>,
@@ -33,10 +33,10 @@ pub struct Rows {
 impl Logic for Rows {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, hand, recents, provens);
-        self.candidate.next = self.hand.q.val();
+        dff_setup!(self, clock, current, recents, provens);
+        self.candidate.next = self.current.q.val();
         if self.step.val() {
-            self.hand.d.next = self.hand.q.val() + 1;
+            self.current.d.next = self.current.q.val() + 1;
         }
         self.recent.next = self.recents.q.val().get_bit(self.row.val().index());
         self.proven.next = self.provens.q.val().get_bit(self.row.val().index());
@@ -55,7 +55,7 @@ impl Logic for Rows {
             self.recents.d.next = self.recents.q.val() & self.others.val();
         }
         if self.reset.val() {
-            self.hand.d.next = 0.into();
+            self.current.d.next = 0.into();
             self.recents.d.next = 0.into();
             self.provens.d.next = 0.into();
         }

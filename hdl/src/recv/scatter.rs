@@ -2,7 +2,7 @@
 //! write packet for each piece.
 //!
 //! ```text
-//! start, skip, length --> Pieces --> packet -----------------------------> Writer
+//! start, skip, length --> DataSegments --> packet -----------------------------> Writer
 //!                            `--> address -> staging -> data -> align --> beat
 //! ```
 //! Payload bytes and their lanes differ by a constant in a piece, so an output beat is a window
@@ -11,7 +11,7 @@
 //!
 //! Idle -> Piece -> Run -> (Piece | Idle).
 
-use super::Pieces;
+use super::DataSegments;
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
@@ -78,7 +78,7 @@ pub struct Scatter {
     out_valid: DFF<Bit>,
     out_last: DFF<Bit>,
     out_data: DFF<Bits<64>>,
-    pieces: Pieces,
+    data_segments: DataSegments,
     origin: Signal<Local, Bits<14>>,
     lane: Signal<Local, Bits<14>>,
     span: Signal<Local, Bits<14>>,
@@ -102,35 +102,36 @@ impl Logic for Scatter {
         dff_setup!(self, clock, read_valid, read_opening, read_last, read_shift, take_valid);
         dff_setup!(self, clock, take_opening, take_last, take_shift, take_data, previous);
         dff_setup!(self, clock, out_valid, out_last, out_data);
-        clock!(self, clock, pieces);
-        self.pieces.reset.next = self.reset.val();
+        clock!(self, clock, data_segments);
+        self.data_segments.reset.next = self.reset.val();
         self.read.next = self.state.q.val() == ScatterState::Idle;
         self.quiet.next = (self.state.q.val() == ScatterState::Idle)
             & (!self.read_valid.q.val())
             & (!self.take_valid.q.val())
             & (!self.out_valid.q.val());
 
-        self.pieces.start.next = self.start.val();
-        self.pieces.skip.next = self.skip.val();
-        self.pieces.length.next = self.length.val();
-        self.segment.next = self.pieces.segment.val();
-        self.pieces.segment_bus.next = self.segment_bus.val();
-        self.pieces.segment_length.next = self.segment_length.val();
+        self.data_segments.start.next = self.start.val();
+        self.data_segments.skip.next = self.skip.val();
+        self.data_segments.length.next = self.length.val();
+        self.segment.next = self.data_segments.segment.val();
+        self.data_segments.segment_bus.next = self.segment_bus.val();
+        self.data_segments.segment_length.next = self.segment_length.val();
 
         // A new piece: its first lane 0 lies 8 - `shift` bytes before the end of beat `origin / 8`
         // of the payload (which may be before the start), and so many beats are touched.
         self.accept.next = (self.state.q.val() == ScatterState::Piece)
-            & self.pieces.valid.val()
+            & self.data_segments.valid.val()
             & (!self.full.val());
-        self.pieces.ready.next = self.accept.val();
+        self.data_segments.ready.next = self.accept.val();
         self.packet.next = self.accept.val();
-        self.packet_address.next = self.pieces.address.val();
-        self.packet_length.next = self.pieces.piece_length.val();
-        self.packet_final.next = self.pieces.last.val();
-        self.lane.next = bit_cast::<14, 3>(self.pieces.address.val().get_bits::<3>(0));
+        self.packet_address.next = self.data_segments.address.val();
+        self.packet_length.next = self.data_segments.piece_length.val();
+        self.packet_final.next = self.data_segments.last.val();
+        self.lane.next = bit_cast::<14, 3>(self.data_segments.address.val().get_bits::<3>(0));
         self.skipped.next = bit_cast::<14, 13>(self.position.q.val()) - self.lane.val();
         self.origin.next = self.skipped.val() - 1;
-        self.span.next = (self.lane.val() + bit_cast::<14, 13>(self.pieces.piece_length.val()))
+        self.span.next = (self.lane.val()
+            + bit_cast::<14, 13>(self.data_segments.piece_length.val()))
             + self.round_up.val();
         self.starting.next = self.position.q.val() == 0;
 
@@ -180,9 +181,10 @@ impl Logic for Scatter {
                     self.left.d.next = self.span.val().get_bits::<10>(3) - 1;
                     self.opening.d.next = false;
                 }
-                self.final_piece.d.next = self.pieces.last.val();
+                self.final_piece.d.next = self.data_segments.last.val();
                 if self.accept.val() {
-                    self.position.d.next = self.position.q.val() + self.pieces.piece_length.val();
+                    self.position.d.next =
+                        self.position.q.val() + self.data_segments.piece_length.val();
                     self.state.d.next = ScatterState::Run;
                 }
             }

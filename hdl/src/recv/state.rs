@@ -9,7 +9,7 @@ pub enum RecvState {
     /// Reads the VI's context.
     Get,
     /// Waits for the RDMA header, if there is one, until the status before is in the queue, and for
-    /// the shelf's answer; the comparisons of frame, VI and descriptor are registered.
+    /// the descriptor cache's answer; the comparisons of frame, VI and descriptor are registered.
     Match,
     /// Acts on them; the payload starts.
     Choose,

@@ -110,8 +110,8 @@ pub struct Commit {
     pub hands: Signal<Out, Bit>,
     pub retire_idle: Signal<In, Bit>,
     /// A descriptor that was not popped has failed: the first stage ends it.
-    pub rescue: Signal<Out, Bit>,
-    pub rescue_idle: Signal<In, Bit>,
+    pub abort: Signal<Out, Bit>,
+    pub abort_idle: Signal<In, Bit>,
     /// How the descriptor ends; see [`Cause`].
     pub cause: Signal<Out, Bits<4>>,
     pub partial: Signal<Out, Bit>,
@@ -268,7 +268,7 @@ impl Logic for Commit {
             | (self.state.q.val() == CommitState::Abort);
         self.commit_abort.next = self.state.q.val() == CommitState::Abort;
         self.retire.next = false;
-        self.rescue.next = false;
+        self.abort.next = false;
 
         match self.state.q.val() {
             CommitState::Idle => {
@@ -358,8 +358,8 @@ impl Logic for Commit {
                         self.state.d.next = CommitState::Idle;
                     }
                 } else {
-                    self.rescue.next = self.rescue_idle.val();
-                    if self.rescue_idle.val() {
+                    self.abort.next = self.abort_idle.val();
+                    if self.abort_idle.val() {
                         self.state.d.next = CommitState::Idle;
                     }
                 }

@@ -58,7 +58,7 @@ pub struct Ending {
     // the middle stage.
     pub good: Signal<In, Bit>,
     pub cause: Signal<In, Bits<4>>,
-    pub doubt: Signal<In, Bit>,
+    pub poison: Signal<In, Bit>,
     pub rescuing: Signal<In, Bit>,
     pub in_progress: Signal<In, Bit>,
     pub reception: Signal<In, Bit>,
@@ -208,7 +208,7 @@ impl Logic for Ending {
             }
             EndingState::Fail => {
                 if self.behind_free.val() {
-                    if self.doubt.val() {
+                    if self.poison.val() {
                         self.give.next = true;
                         self.state.d.next = EndingState::Idle;
                     } else if self.lost.val() {

@@ -2,7 +2,7 @@
 //! whole beats. A beat that finds nothing in front of it is offered in the cycle in which it is packed.
 //!
 //! ```text
-//! start, skip, length --> Pieces --> read requests (when `go`)
+//! start, skip, length --> Segments --> read requests (when `go`)
 //!                            `-----> lanes (FIFO) --> Pack --> beats (FIFO) --> out --> beat
 //!                        read responses -------------'   `--> arrivals (FIFO)
 //! ```
@@ -12,7 +12,7 @@
 //! removes; its last beat says so.
 
 use super::pack::Pack;
-use crate::desc::Pieces;
+use crate::desc::Segments;
 use crate::ifs::ReadClient;
 use crate::leaf::{Fifo, Number};
 use rust_hdl::prelude::*;
@@ -52,7 +52,7 @@ pub struct Gather {
     out_data: DFF<Bits<65>>,
     /// `beats` holds none, also none on its way to its output.
     clear: DFF<Bit>,
-    pieces: Pieces,
+    segments: Segments,
     /// Of each piece: lane 2:0, tail 5:3, final 6, the beat with which `soon` begins 13:7.
     lanes: Fifo<14, 4>,
     pack: Pack,
@@ -62,7 +62,7 @@ pub struct Gather {
     soon_at: DFF<Bit>,
     /// Beats of the piece that have come.
     come: DFF<Bits<7>>,
-    reach: Signal<Local, Bits<13>>,
+    push_lookup: Signal<Local, Bits<13>>,
     last_beat: Signal<Local, Bits<7>>,
     early_beat: Signal<Local, Bits<7>>,
     tail: Signal<Local, Bits<3>>,
@@ -83,43 +83,43 @@ impl Logic for Gather {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, faulty, out_valid, out_data, clear, soon_at, come);
-        clock!(self, clock, pieces, lanes, pack, beats, arrivals);
-        self.pieces.reset.next = self.reset.val() | self.cancel.val();
+        clock!(self, clock, segments, lanes, pack, beats, arrivals);
+        self.segments.reset.next = self.reset.val() | self.cancel.val();
         self.lanes.reset.next = self.reset.val();
         self.pack.reset.next = self.reset.val();
         self.beats.reset.next = self.reset.val();
         self.arrivals.reset.next = self.reset.val();
 
         // Requests.
-        self.issued.next = self.pieces.idle.val();
-        self.pieces.start.next = self.start.val();
-        self.pieces.skip.next = self.skip.val();
-        self.pieces.length.next = self.length.val();
-        self.segment.next = self.pieces.segment.val();
-        self.pieces.segment_bus.next = self.segment_bus.val();
-        self.pieces.segment_length.next = self.segment_length.val();
-        self.pieces.segment_here.next = self.segment_here.val();
-        self.available.next = self.pieces.valid.val() & self.go.val() & (!self.lanes.full.val());
+        self.issued.next = self.segments.idle.val();
+        self.segments.start.next = self.start.val();
+        self.segments.skip.next = self.skip.val();
+        self.segments.length.next = self.length.val();
+        self.segment.next = self.segments.segment.val();
+        self.segments.segment_bus.next = self.segment_bus.val();
+        self.segments.segment_length.next = self.segment_length.val();
+        self.segments.segment_here.next = self.segment_here.val();
+        self.available.next = self.segments.valid.val() & self.go.val() & (!self.lanes.full.val());
         self.moved.next = self.available.val() & self.read.req_ready.val();
         self.read.req_valid.next = self.available.val();
-        self.read.req_address.next = self.pieces.address.val();
-        self.read.req_length.next = self.pieces.piece_length.val();
-        self.pieces.ready.next = self.moved.val();
-        self.tail.next = (self.pieces.address.val().get_bits::<3>(0)
-            + self.pieces.piece_length.val().get_bits::<3>(0))
+        self.read.req_address.next = self.segments.address.val();
+        self.read.req_length.next = self.segments.piece_length.val();
+        self.segments.ready.next = self.moved.val();
+        self.tail.next = (self.segments.address.val().get_bits::<3>(0)
+            + self.segments.piece_length.val().get_bits::<3>(0))
             - 1;
-        self.reach.next = bit_cast::<13, 3>(self.pieces.address.val().get_bits::<3>(0))
-            + self.pieces.piece_length.val()
+        self.push_lookup.next = bit_cast::<13, 3>(self.segments.address.val().get_bits::<3>(0))
+            + self.segments.piece_length.val()
             - 1;
-        self.last_beat.next = self.reach.val().get_bits::<7>(3);
+        self.last_beat.next = self.push_lookup.val().get_bits::<7>(3);
         self.early_beat.next = self.last_beat.val() - 2;
         if !self.last_beat.val().get_bits::<6>(1).any() {
             self.early_beat.next = 0.into();
         }
         self.lanes.write.next = self.moved.val();
-        self.lanes.data_in.next = bit_cast::<14, 3>(self.pieces.address.val().get_bits::<3>(0))
+        self.lanes.data_in.next = bit_cast::<14, 3>(self.segments.address.val().get_bits::<3>(0))
             | (bit_cast::<14, 3>(self.tail.val()) << 3)
-            | (bit_cast::<14, 1>(self.pieces.last.val().into()) << 6)
+            | (bit_cast::<14, 1>(self.segments.last.val().into()) << 6)
             | (bit_cast::<14, 7>(self.early_beat.val()) << 7);
 
         // Responses.

@@ -12,7 +12,7 @@ pub struct Intake {
     pub message_valid: Signal<In, Bit>,
     pub work_valid: Signal<In, Bit>,
     pub acked_valid: Signal<In, Bit>,
-    pub rescue_pending: Signal<In, Bit>,
+    pub abort_pending: Signal<In, Bit>,
     pub desc_idle: Signal<In, Bit>,
     // The stages behind: empty; payload that could not be read; the end of a descriptor in error.
     pub commit_idle: Signal<In, Bit>,
@@ -31,7 +31,7 @@ impl Logic for Intake {
     fn update(&mut self) {
         // No VI while the end of an older descriptor may stop it.
         self.free.next = self.resting.val()
-            & (!self.rescue_pending.val())
+            & (!self.abort_pending.val())
             & (!self.failing.val())
             & (!self.retire_error.val())
             & self.desc_idle.val();
@@ -42,10 +42,10 @@ impl Logic for Intake {
             & (!self.pause.val())
             & (!self.message_valid.val())
             & self.work_valid.val();
-        self.rescues.next = self.resting.val() & self.rescue_pending.val() & self.desc_idle.val();
+        self.rescues.next = self.resting.val() & self.abort_pending.val() & self.desc_idle.val();
         self.sends_message.next = self.resting.val()
             & (!self.pause.val())
-            & (!self.rescue_pending.val())
+            & (!self.abort_pending.val())
             & (!self.acked_valid.val())
             & self.message_valid.val()
             & self.commit_idle.val();

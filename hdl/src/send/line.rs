@@ -13,9 +13,9 @@ pub struct Line {
     pub open: Signal<In, Bit>,
     pub load: Signal<In, Bit>,
     pub slot: Signal<In, Bits<3>>,
-    // Pulses: the push whose slot is `front_slot` is done with; that of `drop_slot` has become a token.
+    // Pulses: the push whose slot is `head_slot` is done with; that of `drop_slot` has become a token.
     pub ends: Signal<In, Bit>,
-    pub front_slot: Signal<In, Bits<3>>,
+    pub head_slot: Signal<In, Bits<3>>,
     pub drops: Signal<In, Bit>,
     pub drop_slot: Signal<In, Bits<3>>,
     /// What word 1 says is the length, in the cycle of `load`.
@@ -60,7 +60,7 @@ impl Logic for Line {
         self.lines.write_enable.next = self.words.valid.val();
         self.ended.next = 0.into();
         if self.ends.val() {
-            self.ended.next = self.one.val() << self.front_slot.val();
+            self.ended.next = self.one.val() << self.head_slot.val();
         }
         self.free_at.d.next = self.ended.val();
         if self.drops.val() {

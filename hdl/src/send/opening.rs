@@ -1,5 +1,5 @@
 //! When the descriptor of the VI in hand is read: with its context, or, while some peer has no room, a cycle
-//! later, once it is known that this VI's peer is not one (see [`super::Refusals`]); else not before the pool
+//! later, once it is known that this VI's peer is not one (see [`super::NoCredit`]); else not before the pool
 //! has said that there is room. Also a cycle later: that of the VI of the turn before, which may be the one
 //! that is resolved already and turns out to be another.
 
@@ -34,7 +34,7 @@ pub struct Opening {
     pub may: Signal<In, Bit>,
     /// The descriptor engine: begin; only the place of the descriptor is wanted, which stays known in the turn.
     pub start: Signal<Out, Bit>,
-    pub reach: Signal<Out, Bit>,
+    pub push_lookup: Signal<Out, Bit>,
     pub reaching: Signal<Out, Bit>,
     late: DFF<Bit>,
     reaching_at: DFF<Bit>,
@@ -52,7 +52,7 @@ impl Logic for Opening {
         self.is_kept.next = self.held.val() & self.same.val() & (!self.awaiting.val());
         self.kept.next = self.is_kept.val();
         self.blind.next = self.awaiting.val() | self.rescuing.val();
-        // A rescue holds nothing: see `Turn`.
+        // An abort holds nothing: see `SendSlot`.
         self.may_be_kept.next = self.held.val() & self.same_vi.val() & (!self.awaiting.val());
         self.reads.next = self.got.val() & (self.rescuing.val() | self.due.val());
         self.waits.next = (self.any_refused.val() & (!self.blind.val())) | self.may_be_kept.val();
@@ -61,7 +61,7 @@ impl Logic for Opening {
             | (self.direct.val() & (!self.any_refused.val()))
             | (self.sends.val() & self.late.q.val() & (!self.refused.val()))
             | self.may.val();
-        self.reach.next = (self.got.val() & self.blind.val()) | self.reaching_at.q.val();
+        self.push_lookup.next = (self.got.val() & self.blind.val()) | self.reaching_at.q.val();
         self.reaching.next = self.reaching_at.q.val();
         if self.resting.val() {
             self.reaching_at.d.next = false;

@@ -24,12 +24,12 @@ pub struct Pack {
     pub beat_valid: Signal<Out, Bit>,
     pub beat: Signal<Out, Bits<64>>,
     pub finished: Signal<Out, Bit>,
-    // Take: `low` bytes are dropped below, `cut` bytes above.
+    // Take: `low` bytes are dropped below, `fragmenter` bytes above.
     opening: DFF<Bit>,
     take_valid: DFF<Bit>,
     take_data: DFF<Bits<64>>,
     take_low: DFF<Bits<3>>,
-    take_cut: DFF<Bits<3>>,
+    take_fragmenter: DFF<Bits<3>>,
     take_count: DFF<Bits<4>>,
     take_final: DFF<Bit>,
     // Align.
@@ -48,7 +48,7 @@ pub struct Pack {
     high: Signal<Local, Bits<3>>,
     span: Signal<Local, Bits<3>>,
     low_bits: Signal<Local, Bits<6>>,
-    cut_bits: Signal<Local, Bits<6>>,
+    fragmenter_bits: Signal<Local, Bits<6>>,
     held_bits: Signal<Local, Bits<7>>,
     gap: Signal<Local, Bits<4>>,
     gap_bits: Signal<Local, Bits<7>>,
@@ -67,7 +67,16 @@ pub struct Pack {
 impl Logic for Pack {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, opening, take_valid, take_data, take_low, take_cut, take_count);
+        dff_setup!(
+            self,
+            clock,
+            opening,
+            take_valid,
+            take_data,
+            take_low,
+            take_fragmenter,
+            take_count
+        );
         dff_setup!(self, clock, take_final, align_valid, align_data, align_count, align_final);
         dff_setup!(self, clock, rest, held, flush, out_valid, out_data, out_finished);
         self.beat_valid.next = self.out_valid.q.val();
@@ -87,7 +96,7 @@ impl Logic for Pack {
         self.take_valid.d.next = self.valid.val();
         self.take_data.d.next = self.data.val();
         self.take_low.d.next = self.low.val();
-        self.take_cut.d.next = self.seven.val() - self.span.val();
+        self.take_fragmenter.d.next = self.seven.val() - self.span.val();
         self.take_count.d.next = bit_cast::<4, 3>(self.span.val()) + 1;
         self.take_final.d.next = self.last.val() & self.final_piece.val();
         if self.valid.val() {
@@ -96,9 +105,9 @@ impl Logic for Pack {
 
         // Align to byte 0.
         self.low_bits.next = bit_cast::<6, 3>(self.take_low.q.val()) << 3;
-        self.cut_bits.next = bit_cast::<6, 3>(self.take_cut.q.val()) << 3;
+        self.fragmenter_bits.next = bit_cast::<6, 3>(self.take_fragmenter.q.val()) << 3;
         self.shifted.next = self.take_data.q.val() >> self.low_bits.val();
-        self.mask.next = self.ones.val() >> self.cut_bits.val();
+        self.mask.next = self.ones.val() >> self.fragmenter_bits.val();
         self.align_valid.d.next = self.take_valid.q.val();
         self.align_data.d.next = self.shifted.val() & self.mask.val();
         self.align_count.d.next = self.take_count.q.val();

@@ -62,7 +62,7 @@ pub struct Port {
     pub next_valid: Signal<In, Bit>,
     pub next_region: Signal<In, Bits<16>>,
     pub next_offset: Signal<In, Bits<26>>,
-    pub owed_arg: Signal<In, Bits<3>>,
+    pub control_pending_arg: Signal<In, Bits<3>>,
     pub fetch_done: Signal<Out, Bit>,
     /// With any `done`: the VI is Connected.
     pub is_connected: Signal<Out, Bit>,
@@ -136,7 +136,7 @@ pub struct Port {
     pub reading: Signal<Out, Bit>,
     pub answer: Signal<Out, Bit>,
     /// The first owed frame (one-hot; ViAck, ViRefuse, Fin).
-    pub owed: Signal<Out, Bits<3>>,
+    pub control_pending: Signal<Out, Bits<3>>,
     pub refuse_reason: Signal<Out, Bits<8>>,
     /// Length of the message: one more frame of it is under way (SAVE). It is an RDMA write.
     pub whole: Signal<In, Bits<19>>,
@@ -168,9 +168,9 @@ pub struct Port {
     acked_at: DFF<Bit>,
     reading_at: DFF<Bit>,
     answer_at: DFF<Bit>,
-    owed_at: DFF<Bits<3>>,
+    control_pending_at: DFF<Bits<3>>,
     refuse_reason_at: DFF<Bits<8>>,
-    first_owed: Signal<Local, Bits<3>>,
+    first_control_pending: Signal<Local, Bits<3>>,
     frames_now: Signal<Local, Bits<7>>,
     next_frame: Signal<Local, Bits<7>>,
     ready: Signal<Local, Bit>,
@@ -184,7 +184,7 @@ impl Logic for Port {
         dff_setup!(self, clock, owner, number_at, vi_state, domain_at, tag_at, level, peer_at);
         dff_setup!(self, clock, peer_vi_at, connection_at, max_transfer_at, allows_at, fragment);
         dff_setup!(self, clock, in_progress_at, progress_at, awaiting_at, acked_at, reading_at);
-        dff_setup!(self, clock, answer_at, owed_at, refuse_reason_at);
+        dff_setup!(self, clock, answer_at, control_pending_at, refuse_reason_at);
         clock!(self, clock, head);
         self.vi.work_ready.next = self.take.val();
         self.vi.acked_ready.next = self.take_acked.val();
@@ -263,7 +263,7 @@ impl Logic for Port {
         self.vi.answered.next = self.answered_arg.val();
         self.vi.queue.next = self.retire_recv.val();
         self.vi.refuse.next = true;
-        self.vi.owed.next = self.owed_arg.val();
+        self.vi.control_pending.next = self.control_pending_arg.val();
 
         // Context.
         self.ready.next = (self.vi.ctx_count.val() != 0)
@@ -272,7 +272,7 @@ impl Logic for Port {
             & (!self.vi.ctx_answer.val());
         self.due.next = self.ready.val()
             & (self.vi.ctx_state.val() == self.state_connected.val())
-            & (self.vi.ctx_owed.val() == 0);
+            & (self.vi.ctx_control_pending.val() == 0);
         if self.finishing.val() {
             self.due.next = self.vi.ctx_awaiting.val() & self.vi.ctx_acked.val();
         }
@@ -332,15 +332,15 @@ impl Logic for Port {
         self.reading.next = self.reading_at.q.val();
         self.answer.next = self.answer_at.q.val();
         self.refuse_reason.next = self.refuse_reason_at.q.val();
-        self.first_owed.next = 0.into();
-        if self.owed_at.q.val().get_bit(0) {
-            self.first_owed.next = 1.into();
-        } else if self.owed_at.q.val().get_bit(1) {
-            self.first_owed.next = 2.into();
-        } else if self.owed_at.q.val().get_bit(2) {
-            self.first_owed.next = 4.into();
+        self.first_control_pending.next = 0.into();
+        if self.control_pending_at.q.val().get_bit(0) {
+            self.first_control_pending.next = 1.into();
+        } else if self.control_pending_at.q.val().get_bit(1) {
+            self.first_control_pending.next = 2.into();
+        } else if self.control_pending_at.q.val().get_bit(2) {
+            self.first_control_pending.next = 4.into();
         }
-        self.owed.next = self.first_owed.val();
+        self.control_pending.next = self.first_control_pending.val();
 
         if self.load.val() {
             self.number_at.d.next = self.new_number.val();
@@ -365,7 +365,7 @@ impl Logic for Port {
             self.acked_at.d.next = self.vi.ctx_acked.val();
             self.reading_at.d.next = self.vi.ctx_reading.val();
             self.answer_at.d.next = self.vi.ctx_answer.val();
-            self.owed_at.d.next = self.vi.ctx_owed.val();
+            self.control_pending_at.d.next = self.vi.ctx_control_pending.val();
             self.refuse_reason_at.d.next = self.vi.ctx_refuse_reason.val();
         }
         if self.reset.val() {

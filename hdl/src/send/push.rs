@@ -18,7 +18,7 @@
 //! both come in the order of their answers. The next push follows at once if the first stage does not
 //! want to ask.
 
-use super::{Front, Line, Reach};
+use super::{Line, PushHead, PushLookup};
 use crate::ifs::{PushServer, TptClient};
 use crate::leaf::Number;
 use nic_regs::frame::flag;
@@ -71,7 +71,7 @@ pub struct Push {
     pub max_transfer: Signal<In, Bits<20>>,
     /// The pool and the stages behind are free of frames of the first stage, and no end of a
     /// descriptor may stop a VI.
-    pub turn: Signal<In, Bit>,
+    pub send_slot: Signal<In, Bit>,
     /// And would not take it from the first stage.
     pub chain: Signal<In, Bit>,
     /// A push waits for its turn or has it.
@@ -119,8 +119,8 @@ pub struct Push {
     pub unreliable: Signal<Out, Bit>,
     /// Pulse: the descriptor is known.
     pub checked: Signal<Out, Bit>,
-    front: Front,
-    reach: Reach,
+    head: PushHead,
+    lookup: PushLookup,
     checked_out: DFF<Bit>,
     line: Line,
     state: DFF<PushState>,
@@ -163,15 +163,15 @@ impl Logic for Push {
     fn update(&mut self) {
         dff_setup!(self, clock, state, peer_vi_at, connection_at, message, dropped, returned);
         dff_setup!(self, clock, tries, pauses, checked_out, early, tried, went);
-        clock!(self, clock, front, reach, line);
-        TptClient::link(&mut self.tpt, &mut self.reach.tpt);
+        clock!(self, clock, head, lookup, line);
+        TptClient::link(&mut self.tpt, &mut self.lookup.tpt);
         PushServer::link(&mut self.words, &mut self.line.words);
         self.line.reset.next = self.reset.val();
-        self.front.reset.next = self.reset.val();
-        self.reach.reset.next = self.reset.val();
+        self.head.reset.next = self.reset.val();
+        self.lookup.reset.next = self.reset.val();
         // Records: VI 9:0, slot 12:10, token 59:13, domain 65:60, tag 81:66, level 84:82, peer 90:85,
         // transfer 109:91.
-        self.front.fields.next = bit_cast::<110, 10>(self.vi.val().get_bits::<10>(0))
+        self.head.fields.next = bit_cast::<110, 10>(self.vi.val().get_bits::<10>(0))
             | (bit_cast::<110, 3>(self.slot.val()) << 10)
             | (bit_cast::<110, 47>(self.token.val()) << 13)
             | (bit_cast::<110, 6>(self.domain.val().get_bits::<6>(0)) << 60)
@@ -180,12 +180,12 @@ impl Logic for Push {
             | (bit_cast::<110, 6>(self.peer.val().get_bits::<6>(0)) << 85)
             | (bit_cast::<110, 19>(self.max_transfer.val().get_bits::<19>(0)) << 91);
         self.comes.next = self.inline.val();
-        self.front.comes.next = self.comes.val();
-        self.front.length.next = self.line.length_now.val();
-        self.record.next = self.front.record.val();
+        self.head.comes.next = self.comes.val();
+        self.head.length.next = self.line.length_now.val();
+        self.record.next = self.head.record.val();
         self.slot_at.next = self.record.val().get_bits::<3>(10);
         self.level_at.next = self.record.val().get_bits::<3>(82);
-        self.ready.next = (!self.front.full.val()) & (!self.pause.val());
+        self.ready.next = (!self.head.full.val()) & (!self.pause.val());
         self.in_data.next =
             (self.state.q.val() == PushState::Call) | (self.state.q.val() == PushState::Send);
         // Not in Return, which needs no turn: a frame of the first stage may be on its way.
@@ -193,13 +193,13 @@ impl Logic for Push {
             | self.in_data.val()
             | (self.state.q.val() == PushState::Commit)
             | (self.state.q.val() == PushState::Hand);
-        self.wants.next = self.front.valid.val() | (self.state.q.val() != PushState::Idle);
+        self.wants.next = self.head.valid.val() | (self.state.q.val() != PushState::Idle);
         // A push that comes in the first cycle of a fence (`ready` is looked at a cycle before) is older than it.
         self.idle.next = !(self.wants.val() | self.comes.val());
 
         // Word 1 is there before the push is posted.
         self.line.open.next = !self.in_data.val();
-        self.line.slot.next = self.front.following.val().get_bits::<3>(10);
+        self.line.slot.next = self.head.following.val().get_bits::<3>(10);
         if self.in_data.val() {
             self.line.slot.next = self.slot_at.val();
         }
@@ -208,27 +208,27 @@ impl Logic for Push {
         // Whether the one in front may go; it must go back if it may not. One that comes now may (`idle`
         // tells of it), but for its length, which Ask looks at.
         self.returns.next = (self.state.q.val() == PushState::Idle)
-            & self.front.valid.val()
-            & (self.pause.val() | self.front.too_long.val() | self.tries.q.val().get_bit(5));
+            & self.head.valid.val()
+            & (self.pause.val() | self.head.too_long.val() | self.tries.q.val().get_bit(5));
         self.begins.next = (self.state.q.val() == PushState::Idle)
-            & (self.front.valid.val() | self.comes.val())
+            & (self.head.valid.val() | self.comes.val())
             & (!self.returns.val())
-            & self.turn.val();
+            & self.send_slot.val();
         self.checked.next = self.checked_out.q.val();
 
         // The token.
-        self.reach.token.next = self.record.val().get_bits::<47>(13);
-        self.reach.tag.next = self.record.val().get_bits::<16>(66);
-        self.reach.domain.next = self.record.val().get_bits::<6>(60);
+        self.lookup.token.next = self.record.val().get_bits::<47>(13);
+        self.lookup.tag.next = self.record.val().get_bits::<16>(66);
+        self.lookup.domain.next = self.record.val().get_bits::<6>(60);
 
         // The pool.
-        self.ask_valid.next = (self.state.q.val() == PushState::Ask) & (!self.front.too_long.val());
+        self.ask_valid.next = (self.state.q.val() == PushState::Ask) & (!self.head.too_long.val());
         self.sequenced.next = self.level_at.val() != self.level_unreliable.val();
         self.to_peer.next = bit_cast::<8, 6>(self.record.val().get_bits::<6>(85));
         self.length.next = bit_cast::<13, 8>(self.line.length.val());
         self.beat_valid.next = self.line.valid.val();
         self.beat_data.next = self.line.data.val();
-        self.good.next = self.reach.reached.val() & (!self.dropped.q.val());
+        self.good.next = self.lookup.reached.val() & (!self.dropped.q.val());
         self.commit_valid.next = self.state.q.val() == PushState::Commit;
         self.commit_abort.next = !self.good.val();
         self.peer_vi.next = self.peer_vi_at.q.val();
@@ -262,15 +262,15 @@ impl Logic for Push {
         self.call_token.next = self.record.val().get_bits::<47>(13);
         // Not: Reception, whose end is the ViAck's, and what was stopped since.
         self.to_retire.next = (!self.dropped.q.val())
-            & (!(self.reach.reached.val() & (self.level_at.val() == self.level_reception.val())));
+            & (!(self.lookup.reached.val() & (self.level_at.val() == self.level_reception.val())));
         self.hands.next = (self.state.q.val() == PushState::Hand)
             | ((self.state.q.val() == PushState::Commit)
                 & self.commit_done.val()
                 & self.to_retire.val());
         self.retire.next = self.hands.val() & self.retire_idle.val();
-        self.retire_bus.next = self.reach.bus.val();
+        self.retire_bus.next = self.lookup.bus.val();
         self.unreliable.next = self.level_at.val() == self.level_unreliable.val();
-        self.reached_now.next = self.reach.reached.val();
+        self.reached_now.next = self.lookup.reached.val();
 
         self.ends.next = false;
         self.unpushed.next = false;
@@ -284,10 +284,10 @@ impl Logic for Push {
             }
             PushState::Ask => {
                 self.tried.d.next = true;
-                if (!self.tried.q.val()) & (!self.front.too_long.val()) {
+                if (!self.tried.q.val()) & (!self.head.too_long.val()) {
                     self.early.d.next = true;
                 }
-                if self.front.too_long.val() {
+                if self.head.too_long.val() {
                     self.state.d.next = PushState::Return;
                 } else if self.ask_done.val() {
                     self.state.d.next = PushState::Pause;
@@ -306,13 +306,13 @@ impl Logic for Push {
                     self.message.d.next = self.ctx_message.val();
                     self.dropped.d.next = self.ctx_state.val() != self.connected.val();
                     self.state.d.next = PushState::Send;
-                    if self.reach.looked.val() & self.line.brought.val() {
+                    if self.lookup.looked.val() & self.line.brought.val() {
                         self.state.d.next = PushState::Commit;
                     }
                 }
             }
             PushState::Send => {
-                if self.reach.looked.val() & self.line.brought.val() {
+                if self.lookup.looked.val() & self.line.brought.val() {
                     self.state.d.next = PushState::Commit;
                 }
             }
@@ -325,7 +325,7 @@ impl Logic for Push {
             PushState::Hand => {}
             PushState::Pause => {
                 self.pauses.d.next = self.pauses.q.val() + 1;
-                if self.pauses.q.val().all() & (!self.reach.looking.val()) {
+                if self.pauses.q.val().all() & (!self.lookup.looking.val()) {
                     self.tries.d.next = self.tries.q.val() + 1;
                     self.tried.d.next = false;
                     self.state.d.next = PushState::Idle;
@@ -337,7 +337,7 @@ impl Logic for Push {
                 if self.unpushed.val() {
                     self.returned.d.next = true;
                 }
-                if (self.unpushed.val() | self.returned.q.val()) & (!self.reach.looking.val()) {
+                if (self.unpushed.val() | self.returned.q.val()) & (!self.lookup.looking.val()) {
                     self.ends.next = true;
                     self.returned.d.next = false;
                 }
@@ -358,21 +358,21 @@ impl Logic for Push {
         // The next one follows at once, if nobody else wants the pool.
         self.chains.next = self.ends.val()
             & (self.state.q.val() != PushState::Return)
-            & self.front.more.val()
+            & self.head.more.val()
             & (!self.pause.val())
             & self.chain.val();
         if self.chains.val() {
             self.state.d.next = PushState::Ask;
         }
         self.checked_out.d.next = self.begins.val() | self.chains.val();
-        self.reach.start.next = self.begins.val() | self.chains.val();
-        self.reach.clear.next = (self.state.q.val() == PushState::Idle) | self.chains.val();
-        self.front.ends.next = self.ends.val();
-        self.line.load.next = self.front.load.val();
+        self.lookup.start.next = self.begins.val() | self.chains.val();
+        self.lookup.clear.next = (self.state.q.val() == PushState::Idle) | self.chains.val();
+        self.head.ends.next = self.ends.val();
+        self.line.load.next = self.head.load.val();
 
         // Slots that may be used again.
         self.line.ends.next = self.ends.val();
-        self.line.front_slot.next = self.slot_at.val();
+        self.line.head_slot.next = self.slot_at.val();
         self.line.drops.next = self.valid.val() & (!self.inline.val());
         self.line.drop_slot.next = self.slot.val();
         if self.reset.val() {

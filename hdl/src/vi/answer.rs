@@ -11,21 +11,21 @@ pub struct Answers {
     pub read_address: Signal<In, Bits<10>>,
     pub write_address: Signal<In, Bits<10>>,
     // Exclusive: a new answer; one frame of it is on its way; none any more.
-    pub owe: Signal<In, Bit>,
+    pub need: Signal<In, Bit>,
     pub advance: Signal<In, Bit>,
     pub forget: Signal<In, Bit>,
     pub new_address: Signal<In, Bits<64>>,
     pub new_handle: Signal<In, Bits<32>>,
     pub new_left: Signal<In, Bits<19>>,
     /// An answer is owed: from this address and handle on, so many bytes.
-    pub owed: Signal<Out, Bit>,
+    pub control_pending: Signal<Out, Bit>,
     /// The VI in stage 1 owes one.
-    pub coming_owed: Signal<Out, Bit>,
+    pub coming_control_pending: Signal<Out, Bit>,
     pub address: Signal<Out, Bits<64>>,
     pub handle: Signal<Out, Bits<32>>,
     pub left: Signal<Out, Bits<19>>,
     /// After this operation an answer is owed.
-    pub owed_after: Signal<Out, Bit>,
+    pub control_pending_after: Signal<Out, Bit>,
     place_ram: SdpRam<64, 10>,
     /// Handle 31:0, left 50:32, owed 51.
     rest_ram: SdpRam<52, 10>,
@@ -34,7 +34,7 @@ pub struct Answers {
     left_now: Signal<Local, Bits<19>>,
     less: Signal<Local, Bits<19>>,
     goes_on: Signal<Local, Bit>,
-    owed_next: Signal<Local, Bit>,
+    control_pending_next: Signal<Local, Bit>,
     frame: Number<19, { LINK_PAYLOAD_BYTES as u64 }>,
     frame_64: Number<64, { LINK_PAYLOAD_BYTES as u64 }>,
 }
@@ -49,36 +49,36 @@ impl Logic for Answers {
         self.place_now.d.next = self.place_ram.read_data.val();
         self.rest_now.d.next = self.rest_ram.read_data.val();
         self.left_now.next = self.rest_now.q.val().get_bits::<19>(32);
-        self.coming_owed.next = self.rest_ram.read_data.val().get_bit(51);
-        self.owed.next = self.rest_now.q.val().get_bit(51);
+        self.coming_control_pending.next = self.rest_ram.read_data.val().get_bit(51);
+        self.control_pending.next = self.rest_now.q.val().get_bit(51);
         self.address.next = self.place_now.q.val();
         self.handle.next = self.rest_now.q.val().get_bits::<32>(0);
         self.left.next = self.left_now.val();
 
         self.goes_on.next = self.left_now.val() > self.frame.val();
         self.less.next = self.left_now.val() - self.frame.val();
-        self.owed_next.next = self.rest_now.q.val().get_bit(51);
+        self.control_pending_next.next = self.rest_now.q.val().get_bit(51);
         if self.forget.val() {
-            self.owed_next.next = false;
-        } else if self.owe.val() {
-            self.owed_next.next = true;
+            self.control_pending_next.next = false;
+        } else if self.need.val() {
+            self.control_pending_next.next = true;
         } else if self.advance.val() {
-            self.owed_next.next = self.rest_now.q.val().get_bit(51) & self.goes_on.val();
+            self.control_pending_next.next = self.rest_now.q.val().get_bit(51) & self.goes_on.val();
         }
-        self.owed_after.next = self.owed_next.val();
+        self.control_pending_after.next = self.control_pending_next.val();
         self.place_ram.write_address.next = self.write_address.val();
-        self.place_ram.write_enable.next = self.owe.val() | self.advance.val();
+        self.place_ram.write_enable.next = self.need.val() | self.advance.val();
         self.place_ram.write_data.next = self.place_now.q.val() + self.frame_64.val();
         self.rest_ram.write_address.next = self.write_address.val();
-        self.rest_ram.write_enable.next = self.owe.val() | self.advance.val() | self.forget.val();
+        self.rest_ram.write_enable.next = self.need.val() | self.advance.val() | self.forget.val();
         self.rest_ram.write_data.next = bit_cast::<52, 32>(self.rest_now.q.val().get_bits::<32>(0))
             | (bit_cast::<52, 19>(self.less.val()) << 32)
-            | (bit_cast::<52, 1>(self.owed_next.val().into()) << 51);
-        if self.owe.val() {
+            | (bit_cast::<52, 1>(self.control_pending_next.val().into()) << 51);
+        if self.need.val() {
             self.place_ram.write_data.next = self.new_address.val();
             self.rest_ram.write_data.next = bit_cast::<52, 32>(self.new_handle.val())
                 | (bit_cast::<52, 19>(self.new_left.val()) << 32)
-                | (bit_cast::<52, 1>(self.owed_next.val().into()) << 51);
+                | (bit_cast::<52, 1>(self.control_pending_next.val().into()) << 51);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Admin's operations on VIs (contract 1.4): their order behind announcements, their checks, their
 //! answers.
 //!
-//! Completions that wait to be announced when a call comes are announced first (`waiting` entries
+//! Completions that wait to be reported when a call comes are reported first (`waiting` entries
 //! are counted down), and a VI whose announcement is under way is left alone until that has ended:
 //! nothing completed before a ViDisconnect is lost to it, except what a full queue has deferred.
 
@@ -20,16 +20,16 @@ pub struct Commands {
     pub vi: Signal<Out, Bits<10>>,
     pub loaded: Signal<In, Bit>,
     pub at: Signal<In, Bit>,
-    /// An operation that may have something to announce is on its way.
+    /// An operation that may have something to report is on its way.
     pub settling: Signal<In, Bit>,
-    // From the announcer.
+    // From the completion writer.
     pub waiting: Signal<In, Bits<6>>,
     pub served: Signal<In, Bit>,
     pub announcing: Signal<In, Bit>,
     pub announcing_vi: Signal<In, Bits<10>>,
     // The VI in stage 2.
     pub state: Signal<In, Bits<2>>,
-    pub owing: Signal<In, Bit>,
+    pub needs_control: Signal<In, Bit>,
     pub stop_reason: Signal<In, Bits<8>>,
     pub sending: Signal<In, Bit>,
     pub receiving: Signal<In, Bit>,
@@ -90,8 +90,10 @@ impl Logic for Commands {
         self.is_idle.next = (!self.state.val().get_bit(1)) & self.state.val().get_bit(0);
         self.needs_idle.next = self.op.val().get_bit(1) | self.op.val().get_bit(2);
         self.create.next = self.op.val().get_bit(0) & self.is_free.val();
-        self.destroy.next = self.op.val().get_bit(1) & self.is_idle.val() & (!self.owing.val());
-        self.connect.next = self.op.val().get_bit(2) & self.is_idle.val() & (!self.owing.val());
+        self.destroy.next =
+            self.op.val().get_bit(1) & self.is_idle.val() & (!self.needs_control.val());
+        self.connect.next =
+            self.op.val().get_bit(2) & self.is_idle.val() & (!self.needs_control.val());
         self.disconnect.next = self.op.val().get_bit(3) & (!self.is_free.val());
 
         self.send_queue.next = bit_cast::<9, 8>(self.admin.send_queue.val().get_bits::<8>(0))
@@ -117,7 +119,7 @@ impl Logic for Commands {
             | (self.op.val().get_bit(3) & self.is_free.val())
         {
             self.admin.status.next = self.bad_state.val();
-        } else if self.needs_idle.val() & self.owing.val() {
+        } else if self.needs_idle.val() & self.needs_control.val() {
             self.admin.status.next = self.still_busy.val();
         }
         // A stop reason is shown only in Error.
@@ -127,7 +129,7 @@ impl Logic for Commands {
         }
         self.result.next = bit_cast::<32, 2>(self.state.val())
             | (bit_cast::<32, 8>(self.reason.val()) << 4)
-            | (bit_cast::<32, 1>((self.sending.val() | self.owing.val()).into()) << 12)
+            | (bit_cast::<32, 1>((self.sending.val() | self.needs_control.val()).into()) << 12)
             | (bit_cast::<32, 1>(self.receiving.val().into()) << 13);
         self.admin.result.next = 0.into();
         if self.op.val().get_bit(4) & (!self.is_free.val()) {

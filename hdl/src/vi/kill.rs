@@ -13,7 +13,7 @@ pub struct Kills {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub port: KillServer,
-    /// The announcer has room for the ViErrors.
+    /// The completion writer has room for the ViErrors.
     pub room: Signal<In, Bit>,
     /// An operation on `vi` wants the pipeline / was taken over / is in stage 2, on `at_vi`, whose
     /// peer is `peer`.
@@ -26,7 +26,7 @@ pub struct Kills {
     /// The VI stops if it is Connected; `stop_word` as in [`super::lifecycle`].
     pub stops: Signal<Out, Bit>,
     pub stop_word: Signal<Out, Bits<37>>,
-    // From the announcer.
+    // From the completion writer.
     pub waiting: Signal<In, Bits<6>>,
     pub served: Signal<In, Bit>,
     scan_at: DFF<Bits<11>>,

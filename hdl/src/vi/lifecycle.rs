@@ -26,10 +26,10 @@ pub struct Lifecycle {
     pub stop: Signal<In, Bit>,
     /// The stop also owes a ViRefuse.
     pub refuse: Signal<In, Bit>,
-    pub owe_ack: Signal<In, Bit>,
+    pub need_ack: Signal<In, Bit>,
     /// Owed bits that were sent or forgotten.
     pub sent: Signal<In, Bits<3>>,
-    /// The ViError is about to be announced / comes back.
+    /// The ViError is about to be reported / comes back.
     pub error_take: Signal<In, Bit>,
     pub error_back: Signal<In, Bit>,
     pub schedule: Signal<In, Bit>,
@@ -49,11 +49,11 @@ pub struct Lifecycle {
     pub coming_scheduled: Signal<Out, Bit>,
     pub coming_clear: Signal<Out, Bit>,
     pub state: Signal<Out, Bits<2>>,
-    pub owed: Signal<Out, Bits<3>>,
+    pub control_pending: Signal<Out, Bits<3>>,
     pub scheduled: Signal<Out, Bit>,
     pub error_pending: Signal<Out, Bit>,
     pub connected_after: Signal<Out, Bit>,
-    pub owing_after: Signal<Out, Bit>,
+    pub needs_control_after: Signal<Out, Bit>,
     /// Refusal reason 7:0, stop reason 15:8, detail 23:16, queue 24, status 44:25.
     pub stop_info: Signal<Out, Bits<45>>,
     pub config_word: Signal<Out, Bits<64>>,
@@ -70,10 +70,10 @@ pub struct Lifecycle {
     config_now: DFF<Bits<64>>,
     connection_now: DFF<Bits<40>>,
     state_next: Signal<Local, Bits<2>>,
-    owed_next: Signal<Local, Bits<3>>,
-    owed_now: Signal<Local, Bits<3>>,
-    owed_kept: Signal<Local, Bits<3>>,
-    owed_new: Signal<Local, Bits<3>>,
+    control_pending_next: Signal<Local, Bits<3>>,
+    control_pending_now: Signal<Local, Bits<3>>,
+    control_pending_kept: Signal<Local, Bits<3>>,
+    control_pending_new: Signal<Local, Bits<3>>,
     scheduled_next: Signal<Local, Bit>,
     pending_next: Signal<Local, Bit>,
     was_connected: Signal<Local, Bit>,
@@ -109,8 +109,8 @@ impl Logic for Lifecycle {
             & (!self.state_ram.read_data.val().get_bits::<3>(2).any());
         self.coming_domain.next = self.config_ram.read_data.val().get_bits::<6>(0);
         self.state.next = self.state_now.q.val().get_bits::<2>(0);
-        self.owed_now.next = self.state_now.q.val().get_bits::<3>(2);
-        self.owed.next = self.owed_now.val();
+        self.control_pending_now.next = self.state_now.q.val().get_bits::<3>(2);
+        self.control_pending.next = self.control_pending_now.val();
         self.scheduled.next = self.state_now.q.val().get_bit(5);
         self.error_pending.next = self.state_now.q.val().get_bit(6);
         self.stop_info.next = self.stop_now.q.val();
@@ -143,30 +143,31 @@ impl Logic for Lifecycle {
         self.connected_after.next = (self.connect.val() | self.was_connected.val())
             & (!self.disconnect.val())
             & (!self.stop.val());
-        self.owed_kept.next = self.owed_now.val() & (!self.sent.val());
+        self.control_pending_kept.next = self.control_pending_now.val() & (!self.sent.val());
         self.reason.next = self.stop_now.q.val().get_bits::<8>(8);
         self.untold.next = self.state_now.q.val().get_bits::<2>(0).all()
             & self.config_now.q.val().get_bit(6)
             & (self.reason.val() != self.refused.val())
             & (self.reason.val() != self.peer_down.val())
             & (self.reason.val() != self.disconnected.val());
-        self.owed_new.next = (bit_cast::<3, 1>(
+        self.control_pending_new.next = (bit_cast::<3, 1>(
             (self.disconnect.val() & (self.was_connected.val() | self.untold.val())).into(),
         ) << 2)
             | (bit_cast::<3, 1>(self.refuse.val().into()) << 1)
-            | bit_cast::<3, 1>(self.owe_ack.val().into());
-        self.owed_next.next = self.owed_kept.val() | self.owed_new.val();
+            | bit_cast::<3, 1>(self.need_ack.val().into());
+        self.control_pending_next.next =
+            self.control_pending_kept.val() | self.control_pending_new.val();
         if self.create.val() {
-            self.owed_next.next = 0.into();
+            self.control_pending_next.next = 0.into();
         }
-        self.owing_after.next = self.owed_next.val().any();
+        self.needs_control_after.next = self.control_pending_next.val().any();
         self.scheduled_next.next =
             (self.state_now.q.val().get_bit(5) | self.schedule.val()) & (!self.unschedule.val());
 
         self.state_ram.write_address.next = self.write_address.val();
         self.state_ram.write_enable.next = self.write.val();
         self.state_ram.write_data.next = bit_cast::<7, 2>(self.state_next.val())
-            | (bit_cast::<7, 3>(self.owed_next.val()) << 2)
+            | (bit_cast::<7, 3>(self.control_pending_next.val()) << 2)
             | (bit_cast::<7, 1>(self.scheduled_next.val().into()) << 5)
             | (bit_cast::<7, 1>(self.pending_next.val().into()) << 6);
         if !self.clear_at.q.val().get_bit(10) {

@@ -1,4 +1,4 @@
-//! What a VI has to announce: the event of a kind (contract 10), and, for scans, which kinds were
+//! What a VI has to report: the event of a kind (contract 10), and, for scans, which kinds were
 //! put off (contract 6.1, 10.1). Combinational but for the change of ERROR_QUEUE.
 
 use rust_hdl::prelude::*;

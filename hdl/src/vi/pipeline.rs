@@ -10,7 +10,7 @@
 //! One operation a cycle. An operation whose VI is in a later stage waits in stage 1 and reads
 //! again until that one has written. A caller's VI number goes through a register to stage 0 and must stay
 //! until its operation is told; a doorbell's comes a cycle behind its request, and needs none. Doorbells and the
-//! engines' callers are arbitrated directly; admin, kill, announcer and ready ring first share a
+//! engines' callers are arbitrated directly; admin, kill, completion writer and ready ring first share a
 //! register (`slow`), which is the sixth requester: both arbiters are fair, so nobody starves.
 //!
 //! A request of the send engine that needs no answer is told in stage 1, whether it waits there or not,
@@ -20,7 +20,7 @@ use crate::leaf::RoundRobin;
 use rust_hdl::prelude::*;
 
 /// Requesters: bit 0 doorbell, 1 send, 2 receive, 3 its completer, 4 its prefetcher, 5 admin, 6 kill,
-/// 7 announcer, 8 ready ring.
+/// 7 completion writer, 8 ready ring.
 #[derive(LogicBlock, Default)]
 pub struct Pipeline {
     pub clock: Signal<In, Clock>,
@@ -40,15 +40,15 @@ pub struct Pipeline {
     pub recv_vi: Signal<In, Bits<10>>,
     pub complete_vi: Signal<In, Bits<10>>,
     pub look_vi: Signal<In, Bits<10>>,
-    /// Requests of admin, kill, announcer and ready ring; one was taken over in the cycle before that in
+    /// Requests of admin, kill, completion writer and ready ring; one was taken over in the cycle before that in
     /// which its `loaded` bit is high.
     pub slow_request: Signal<In, Bits<4>>,
     pub admin_vi: Signal<In, Bits<10>>,
     pub kill_vi: Signal<In, Bits<10>>,
-    pub announce_vi: Signal<In, Bits<10>>,
+    pub report_vi: Signal<In, Bits<10>>,
     pub ring_vi: Signal<In, Bits<10>>,
-    /// Code that travels with an announcer's operation.
-    pub announce_op: Signal<In, Bits<2>>,
+    /// Code that travels with a completion writer's operation.
+    pub report_op: Signal<In, Bits<2>>,
     pub loaded: Signal<Out, Bits<4>>,
     pub read_address: Signal<Out, Bits<10>>,
     /// The VI in stage 1.
@@ -77,7 +77,7 @@ pub struct Pipeline {
     stage1_early: DFF<Bit>,
     stage2_early: DFF<Bit>,
     /// The one in stage 1 was told.
-    told: DFF<Bit>,
+    reported: DFF<Bit>,
     /// The one in stage 1 waits: found out when it came there.
     stall: DFF<Bit>,
     stage0_valid: DFF<Bit>,
@@ -107,7 +107,7 @@ impl Logic for Pipeline {
         );
         dff_setup!(self, clock, stage0, stage0_vi, stage0_op, stage0_early, stall, loaded_now);
         dff_setup!(self, clock, stage0_valid, stage1_valid, stage2_valid);
-        dff_setup!(self, clock, stage1_early, stage2_early, told);
+        dff_setup!(self, clock, stage1_early, stage2_early, reported);
         dff_setup!(self, clock, send_vi_at, recv_vi_at, complete_vi_at, look_vi_at);
         clock!(self, clock, fast_arbiter, slow_arbiter);
         self.fast_arbiter.reset.next = self.reset.val();
@@ -168,12 +168,12 @@ impl Logic for Pipeline {
         if self.slow_free.val() {
             self.loaded_now.d.next = self.slow_arbiter.grant.val();
             self.slow.d.next = self.slow_arbiter.grant.val();
-            self.slow_op.d.next = self.announce_op.val();
+            self.slow_op.d.next = self.report_op.val();
             self.slow_vi.d.next = self.admin_vi.val();
             if self.slow_arbiter.grant.val().get_bit(1) {
                 self.slow_vi.d.next = self.kill_vi.val();
             } else if self.slow_arbiter.grant.val().get_bit(2) {
-                self.slow_vi.d.next = self.announce_vi.val();
+                self.slow_vi.d.next = self.report_vi.val();
             } else if self.slow_arbiter.grant.val().get_bit(3) {
                 self.slow_vi.d.next = self.ring_vi.val();
             }
@@ -206,8 +206,8 @@ impl Logic for Pipeline {
             self.stage2_valid.d.next = false;
             self.stage2_early.d.next = false;
         }
-        self.early.next = self.stage1_early.q.val() & (!self.told.q.val());
-        self.told.d.next = self.stage1_early.q.val() & self.stall.q.val();
+        self.early.next = self.stage1_early.q.val() & (!self.reported.q.val());
+        self.reported.d.next = self.stage1_early.q.val() & self.stall.q.val();
         self.at_early.next = self.stage2_early.q.val();
         self.has_early.next = self.stage1_early.q.val() | self.stage2_early.q.val();
         if self.accepted.val().get_bit(5) {
@@ -234,7 +234,7 @@ impl Logic for Pipeline {
             self.stage0_early.d.next = false;
             self.stage1_early.d.next = false;
             self.stage2_early.d.next = false;
-            self.told.d.next = false;
+            self.reported.d.next = false;
         }
     }
 }

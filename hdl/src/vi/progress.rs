@@ -1,5 +1,5 @@
 //! Where each VI stands in its messages: [`SendProgress`], [`RecvProgress`], and [`Unannounced`],
-//! the completions that no event record has announced yet. Timing as in [`super::queue`].
+//! the completions that no event record has reported yet. Timing as in [`super::queue`].
 
 use crate::leaf::SdpRam;
 use rust_hdl::prelude::*;
@@ -225,13 +225,13 @@ impl Logic for RecvProgress {
     }
 }
 
-/// Completions of one queue of every VI that are not announced.
+/// Completions of one queue of every VI that are not reported.
 #[derive(LogicBlock, Default)]
 pub struct Unannounced {
     pub clock: Signal<In, Clock>,
     pub read_address: Signal<In, Bits<10>>,
     pub write_address: Signal<In, Bits<10>>,
-    /// To zero: forgotten, or about to be announced.
+    /// To zero: forgotten, or about to be reported.
     pub clear: Signal<In, Bit>,
     /// One more.
     pub raise: Signal<In, Bit>,

@@ -38,9 +38,9 @@ pub struct RecvSide {
     pub amount: Signal<In, Bits<32>>,
     // What the engine's operation means for the rest of the VI.
     pub completes: Signal<Out, Bit>,
-    /// The completion is to be announced.
-    pub announce: Signal<Out, Bit>,
-    pub owes_ack: Signal<Out, Bit>,
+    /// The completion is to be reported.
+    pub report: Signal<Out, Bit>,
+    pub needs_ack: Signal<Out, Bit>,
     /// The VI may have something to send now.
     pub look_again: Signal<Out, Bit>,
     /// A ViAck arrived.
@@ -52,7 +52,7 @@ pub struct RecvSide {
     /// Reason 7:0, detail 15:8, queue 16, status 36:17.
     pub stop_word: Signal<Out, Bits<37>>,
     pub in_progress: Signal<Out, Bit>,
-    /// Something is not announced; how much; the event queue (bit 8: none).
+    /// Something is not reported; how much; the event queue (bit 8: none).
     pub some: Signal<Out, Bit>,
     pub count: Signal<Out, Bits<32>>,
     pub event_queue: Signal<Out, Bits<9>>,
@@ -105,17 +105,17 @@ impl Logic for RecvSide {
         self.asker.address.next = self.port.address.val();
         self.asker.handle.next = self.port.handle.val();
         self.asker.left.next = self.port.total.val();
-        self.asker.owe.next = self.any_op.val().get_bit(3) & self.connected.val();
+        self.asker.need.next = self.any_op.val().get_bit(3) & self.connected.val();
         self.completes.next = self.finishes.val();
         // A live VI (Connected or Error) with an event queue.
         self.announcing.next = self.finishes.val()
             & self.state.val().get_bit(1)
             & (!self.config_word.val().get_bit(42));
-        self.announce.next = self.announcing.val();
-        self.owes_ack.next = ((self.op.val().get_bit(1) & self.port.owe_ack.val())
-            | (self.finishes.val() & self.complete.owe_ack.val()))
+        self.report.next = self.announcing.val();
+        self.needs_ack.next = ((self.op.val().get_bit(1) & self.port.need_ack.val())
+            | (self.finishes.val() & self.complete.need_ack.val()))
             & self.state.val().get_bit(1);
-        self.look_again.next = self.completes.val() | self.owes_ack.val();
+        self.look_again.next = self.completes.val() | self.needs_ack.val();
         self.acks.next = self.op.val().get_bit(6);
         self.stops.next = self.op.val().get_bit(5);
         self.refuses.next = self.at.val() & self.port.refuse.val();

@@ -25,7 +25,7 @@ pub struct RecvCall {
     next_valid: DFF<Bit>,
     next_region: DFF<Bits<16>>,
     next_offset: DFF<Bits<26>>,
-    owe_ack: DFF<Bit>,
+    need_ack: DFF<Bit>,
     sends: DFF<Bit>,
     reason: DFF<Bits<8>>,
     detail: DFF<Bits<8>>,
@@ -46,7 +46,7 @@ impl Logic for RecvCall {
             next_valid,
             next_region,
             next_offset,
-            owe_ack,
+            need_ack,
             sends,
             address,
             handle,
@@ -76,8 +76,8 @@ impl Logic for RecvCall {
         self.side.next_region.next = self.next_region.q.val();
         self.next_offset.d.next = self.port.next_offset.val();
         self.side.next_offset.next = self.next_offset.q.val();
-        self.owe_ack.d.next = self.port.owe_ack.val();
-        self.side.owe_ack.next = self.owe_ack.q.val();
+        self.need_ack.d.next = self.port.need_ack.val();
+        self.side.need_ack.next = self.need_ack.q.val();
         self.sends.d.next = self.port.sends.val();
         self.side.sends.next = self.sends.q.val();
         self.address.d.next = self.port.address.val();

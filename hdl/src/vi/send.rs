@@ -35,7 +35,7 @@ pub struct SendSide {
     pub needs_nothing: Signal<Out, Bit>,
     // The VI in stage 2, as in `super::lifecycle`.
     pub state: Signal<In, Bits<2>>,
-    pub owed: Signal<In, Bits<3>>,
+    pub control_pending: Signal<In, Bits<3>>,
     pub config_word: Signal<In, Bits<64>>,
     pub connection_word: Signal<In, Bits<40>>,
     pub refuse_reason: Signal<In, Bits<8>>,
@@ -71,8 +71,8 @@ pub struct SendSide {
     pub amount: Signal<In, Bits<32>>,
     // What the engine's operation means for the rest of the VI.
     pub completes: Signal<Out, Bit>,
-    /// The completion is to be announced.
-    pub announce: Signal<Out, Bit>,
+    /// The completion is to be reported.
+    pub report: Signal<Out, Bit>,
     pub look_again: Signal<Out, Bit>,
     /// Owed bits that were sent or forgotten.
     pub sent: Signal<Out, Bits<3>>,
@@ -90,7 +90,7 @@ pub struct SendSide {
     pub can_send: Signal<Out, Bit>,
     /// It has, as soon as something is posted.
     pub may_send: Signal<Out, Bit>,
-    /// Something is not announced; how much; the event queue (bit 8: none).
+    /// Something is not reported; how much; the event queue (bit 8: none).
     pub some: Signal<Out, Bit>,
     pub count: Signal<Out, Bits<32>>,
     pub event_queue: Signal<Out, Bits<9>>,
@@ -110,7 +110,7 @@ pub struct SendSide {
     given_token: DFF<Bits<42>>,
     reading: DFF<Bit>,
     answered: DFF<Bit>,
-    owed_at: DFF<Bits<3>>,
+    control_pending_at: DFF<Bits<3>>,
     refuse: DFF<Bit>,
     stop_word_at: DFF<Bits<37>>,
     op: Signal<Local, Bits<10>>,
@@ -131,7 +131,16 @@ impl Logic for SendSide {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, blocked_now, open_now, call_op, in_progress, offset, fragment);
-        dff_setup!(self, clock, next_valid, given_token, reading, answered, owed_at, refuse);
+        dff_setup!(
+            self,
+            clock,
+            next_valid,
+            given_token,
+            reading,
+            answered,
+            control_pending_at,
+            refuse
+        );
         dff_setup!(self, clock, stop_word_at);
         self.call_op.d.next = self.one.val() << self.port.op.val();
         clock!(self, clock, work_queue, progress, answers, unannounced);
@@ -156,7 +165,7 @@ impl Logic for SendSide {
         self.announcing.next = (self.op.val().get_bit(4) | self.asker.complete.val())
             & self.state.val().get_bit(1)
             & (!self.config_word.val().get_bit(33));
-        self.announce.next = self.announcing.val();
+        self.report.next = self.announcing.val();
         self.reception.next = self.config_word.val().get_bit(8);
         self.is_connected.next = self.state.val().get_bit(1) & (!self.state.val().get_bit(0));
         self.needs_nothing.next = self.port.op.val() == self.op_complete.val();
@@ -167,13 +176,13 @@ impl Logic for SendSide {
             | self.op.val().get_bit(4)
             | self.op.val().get_bit(6)
             | self.asker.complete.val()
-            | self.asker.owe.val()
+            | self.asker.need.val()
             | self.op.val().get_bit(8)
             | self.op.val().get_bit(9)
             | (self.op.val().get_bit(2) & (!self.lacks_next.val()) & (!self.reception.val()));
         self.sent.next = 0.into();
         if self.op.val().get_bit(6) {
-            self.sent.next = self.owed_at.q.val();
+            self.sent.next = self.control_pending_at.q.val();
         }
         self.stops.next = self.op.val().get_bit(5);
         self.refuses.next = self.at.val() & self.refuse.q.val();
@@ -188,7 +197,7 @@ impl Logic for SendSide {
             | (bit_cast::<42, 26>(self.port.next_offset.val()) << 16);
         self.reading.d.next = self.port.reading.val();
         self.answered.d.next = self.port.answered.val();
-        self.owed_at.d.next = self.port.owed.val();
+        self.control_pending_at.d.next = self.port.control_pending.val();
         self.refuse.d.next = self.port.refuse.val();
         self.stop_word_at.d.next = bit_cast::<37, 8>(self.port.reason.val())
             | (bit_cast::<37, 1>(self.port.queue.val().into()) << 16)
@@ -243,16 +252,16 @@ impl Logic for SendSide {
         self.busy.next = self.progress.in_progress.val()
             | self.progress.awaiting.val()
             | self.progress.reading.val()
-            | self.answers.owed.val();
+            | self.answers.control_pending.val();
         self.awaiting.next = self.progress.awaiting.val();
         self.acked.next = self.progress.acked.val();
         self.asker.reading.next = self.progress.reading.val();
         self.asker.placed.next = self.progress.offset.val();
         self.partial.next = self.progress.reading.val() & self.progress.offset.val().any();
         self.asker.total.next = self.progress.total.val();
-        self.may_send.next = self.answers.owed.val()
+        self.may_send.next = self.answers.control_pending.val()
             | ((!self.progress.awaiting.val()) & (!self.progress.reading.val()));
-        self.can_send.next = self.answers.owed_after.val()
+        self.can_send.next = self.answers.control_pending_after.val()
             | ((!self.progress.awaiting_after.val())
                 & (!self.progress.reading_after.val())
                 & self.work_queue.left.val());
@@ -260,22 +269,22 @@ impl Logic for SendSide {
         // The answer that is owed.
         self.answers.read_address.next = self.read_address.val();
         self.answers.write_address.next = self.write_address.val();
-        self.answers.owe.next = self.asker.owe.val();
+        self.answers.need.next = self.asker.need.val();
         self.answers.advance.next = self.op.val().get_bit(6) & self.answered.q.val();
         self.answers.forget.next = self.forget_answer.val();
         self.answers.new_address.next = self.asker.address.val();
         self.answers.new_handle.next = self.asker.handle.val();
         self.answers.new_left.next = self.asker.left.val();
-        self.asker.answering.next = self.answers.owed.val();
+        self.asker.answering.next = self.answers.control_pending.val();
         self.port.ctx_reading.next = self.progress.reading.val();
-        self.port.ctx_answer.next = self.answers.owed.val();
+        self.port.ctx_answer.next = self.answers.control_pending.val();
         self.port.ctx_answer_address.next = self.answers.address.val();
         self.port.ctx_answer_handle.next = self.answers.handle.val();
         self.port.ctx_answer_left.next = self.answers.left.val();
 
         self.coming_idle.next = self.work_queue.coming_empty.val()
             & (!self.progress.coming_busy.val())
-            & (!self.answers.coming_owed.val());
+            & (!self.answers.coming_control_pending.val());
         // A VI goes from the ring to the engine within one cycle, and gets into the ring by an operation, which
         // those on the same VI wait for: what is free of both here is so in stage 2. What else may come
         // between (a fence, a push) the engine's FIFO has room for.
@@ -330,7 +339,7 @@ impl Logic for SendSide {
         self.port.ctx_fragment.next = self.progress.fragment.val();
         self.port.ctx_awaiting.next = self.progress.awaiting.val();
         self.port.ctx_acked.next = self.progress.acked.val();
-        self.port.ctx_owed.next = self.owed.val();
+        self.port.ctx_control_pending.next = self.control_pending.val();
         self.port.ctx_refuse_reason.next = self.refuse_reason.val();
     }
 }

@@ -1,7 +1,7 @@
 //! Barriers between memory and registers that are mapped.
 //!
 //! What programs order between each other (`Ordering::Release`) orders only accesses of memory. A
-//! device receives a store to a register by another way, so where a processor reorders stores, a
+//! device learns of a store to a register by another way, so where a processor reorders stores, a
 //! register store behind them needs a barrier of its own: the ones of Linux's `writel` and `wmb`
 //! (`Documentation/memory-barriers.txt`, "Kernel I/O barrier effects").
 #![cfg_attr(

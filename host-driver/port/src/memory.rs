@@ -57,11 +57,11 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         match self.owner {
             // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
-            // last handle was dropped.
+            // last handle is dropped.
             Owner::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
             Owner::Mapping(length) => {
                 // SAFETY: `base` came from `mmap` with this length in `DmaMemory::map_file`, and
-                // the last handle was dropped.
+                // the last handle is dropped.
                 let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), length) };
             }
             Owner::Program | Owner::Other(_) => {}

@@ -10,7 +10,7 @@ use nic_regs::doorbell::{
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
 use super::register_name;
-use super::{Bar, Bus, DOORBELL_BAR, Dma, Irq, REGISTER_BAR, ThreadSeat, Wait};
+use super::{Bar, Bus, DOORBELL_BAR, Dma, Irq, REGISTER_BAR, Wait};
 use crate::dma::DmaMemory;
 use crate::error::Result;
 use crate::sync::Signal;
@@ -173,12 +173,8 @@ impl Bus for TraceBus {
         self.inner.wait_signal(signal, seen, bound_ns, wait);
     }
 
-    fn thread_seat(&self, name: &str) -> Box<dyn ThreadSeat> {
-        self.inner.thread_seat(name)
-    }
-
-    fn slowdown(&self) -> u64 {
-        self.inner.slowdown()
+    fn spawn(&self, name: &str, program: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
+        self.inner.spawn(name, program)
     }
 
     fn name(&self) -> String {

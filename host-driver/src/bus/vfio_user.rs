@@ -66,8 +66,6 @@ use stream::Stream;
 const ANSWER_BOUND: Duration = Duration::from_secs(30);
 /// First bus address; each mapping gets new ones.
 const FIRST_ADDRESS: u64 = 1 << 32;
-/// How much longer than a real device a simulated one may take whose user has the time of the wall.
-pub const SLOWDOWN: u64 = 100;
 /// Empty turns of a polling loop that are only spin hints.
 const SPIN_TURNS: u32 = 64;
 /// Empty turns after which a polling loop sleeps a little at each.
@@ -447,10 +445,6 @@ impl Bus for VfioUserBus {
 
     fn now_ns(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
-
-    fn slowdown(&self) -> u64 {
-        SLOWDOWN
     }
 
     fn name(&self) -> String {

@@ -22,7 +22,7 @@ impl Connections {
         self.add_listener(now, Listener { local, peer, offered: None })
     }
 
-    /// Refuses a peer's request: the VIs are not alike. `local` tells how.
+    /// Refuses a peer's request: the VIs are not alike. `local` says how.
     pub fn mismatch(&mut self, now: u64, key: (u8, u32), local: RemoteAttributes) {
         let forgotten_at = self.forgotten_at(now);
         let Some(arrived) = self.incoming.get_mut(&key) else { return };

@@ -63,7 +63,7 @@ impl Pair {
         (exchange, exchange_of(&self.sides[1].listen_poll(self.now, listener).unwrap()))
     }
 
-    /// The same, accepted, and the requester has heard of it.
+    /// The same, accepted, and the requester has learned of it.
     fn accepted(&mut self) -> (u32, (u8, u32)) {
         let (exchange, key) = self.offered();
         self.sides[1].accept(self.now, key, attributes(5)).unwrap();
@@ -149,8 +149,8 @@ fn peers_meet_in_any_order_and_with_loss() {
 fn peers_and_clients_do_not_meet() {
     let [low, high] = peers();
     let mut pair = Pair::new(0);
-    let stranger = NetAddress::of_node(0, b"other");
-    let peer = pair.sides[1].listen_peer(0, &high, &stranger);
+    let other = NetAddress::of_node(0, b"other");
+    let peer = pair.sides[1].listen_peer(0, &high, &other);
     let server = pair.sides[1].listen(0, &high);
     let exchange = pair.connect_peer();
     pair.run(100_000_000);
@@ -182,12 +182,12 @@ fn a_request_of_a_dead_peer_is_forgotten() {
 }
 
 #[test]
-fn both_peers_are_told_that_they_are_not_alike() {
+fn both_peers_are_notified_that_they_are_not_alike() {
     let [low, high] = peers();
     let mut pair = Pair::new(30);
     let listener = pair.sides[1].listen_peer(0, &high, &low);
     let exchange = pair.connect_peer();
-    let mut told = false;
+    let mut established = false;
     for _ in 0..100 {
         pair.run(500_000);
         if let Some(incoming) = pair.sides[1].listen_poll(pair.now, listener) {
@@ -195,11 +195,11 @@ fn both_peers_are_told_that_they_are_not_alike() {
         }
         if let ConnectState::Ended(end) = pair.sides[0].connect_state(exchange) {
             assert!(matches!(end, Progress::Mismatch(remote) if remote.vi == 5));
-            told = true;
+            established = true;
             break;
         }
     }
-    assert!(told);
+    assert!(established);
 }
 
 #[test]
@@ -243,18 +243,18 @@ fn both_sides_agree_even_with_loss() {
 
 /// The acceptor has given up before the requester's VI is connected: neither believes in it.
 #[test]
-fn who_confirms_too_late_is_told() {
+fn a_late_confirmation_fails() {
     for late in [ACCEPT_NS + 1_000_000, ACCEPT_NS + 3 * LINGER_NS] {
-        for heard in [false, true] {
+        for arrives in [false, true] {
             let mut pair = Pair::new(0);
             let (exchange, key) = pair.accepted();
             // The requester's program stands still, and does not hear what the acceptor says.
-            pair.loss = if heard { 0 } else { 100 };
+            pair.loss = if arrives { 0 } else { 100 };
             pair.run(late);
             assert_eq!(pair.sides[1].accept_state(key), Progress::Cancelled);
             pair.loss = 0;
-            assert_eq!(pair.sides[0].confirm(pair.now, exchange), !heard);
-            if !heard {
+            assert_eq!(pair.sides[0].confirm(pair.now, exchange), !arrives);
+            if !arrives {
                 pair.run(1_000_000);
                 let state = pair.sides[0].connect_state(exchange);
                 assert_eq!(state, ConnectState::Ended(Progress::Cancelled));
@@ -265,9 +265,9 @@ fn who_confirms_too_late_is_told() {
     }
 }
 
-/// An acceptor whose program stands still hears of its connection whenever it asks.
+/// An acceptor whose program stands still learns of its connection whenever it asks.
 #[test]
-fn who_asks_late_is_told_of_the_connection() {
+fn a_late_question_finds_the_connection() {
     let mut pair = Pair::new(0);
     let (exchange, key) = pair.accepted();
     assert!(pair.sides[0].confirm(pair.now, exchange));

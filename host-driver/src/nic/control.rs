@@ -21,16 +21,16 @@ const BUSY_PAUSE_NS: u64 = 5_000;
 pub(crate) struct Control {
     pub(crate) peers: Peers,
     pub(crate) connections: Connections,
-    /// The card is gone, and everybody was told.
+    /// The card is absent, and everybody was notified.
     pub(crate) lost: bool,
 }
 
 impl Control {
-    pub(super) fn new(seed: u64, config: &NicConfig, slowdown: u64) -> Self {
+    pub(super) fn new(seed: u64, config: &NicConfig) -> Self {
         Self {
             peers: Peers::new(seed, config.credits, &config.peers),
             connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
-                .slowed(slowdown),
+                .with_time_scale(config.time_scale),
             lost: false,
         }
     }
@@ -144,7 +144,7 @@ impl Nic {
         }
     }
 
-    /// Tells everybody that nothing will come from the card any more.
+    /// Notifies everybody that nothing will come from the card any more.
     fn card_lost(&self, control: &mut Control) {
         if core::mem::replace(&mut control.lost, true) {
             return;

@@ -3,10 +3,16 @@
 use std::collections::VecDeque;
 
 use nic_regs::admin::PeerState;
+use nic_regs::limits::QUIET_CYCLES;
 
-use super::timers::quiet_after;
 use crate::bits::{diff8, low16, small8};
 use crate::frame::Frame;
+
+/// After how many quiet cycles an Ack is sent: without keepalive, too, since an Ack that returned
+/// credits may be lost.
+pub(super) fn quiet_after(keepalive: u64) -> u64 {
+    if keepalive == 0 { QUIET_CYCLES.into() } else { keepalive }
+}
 
 /// What can happen to a channel's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,26 +51,26 @@ pub(super) enum NextFrame {
     Unsequenced,
 }
 
-/// Frames that the channel itself owes the peer.
+/// Frames that the channel itself must send to the peer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Owes {
+pub(super) struct Pending {
     pub(super) syn: bool,
     pub(super) syn_ack: bool,
     /// RST, with this tag.
     pub(super) reset: Option<u16>,
-    /// Ack with GAP.
-    pub(super) gap: bool,
+    /// NAK (out of sequence): an Ack with NAK.
+    pub(super) nak: bool,
     /// Ack at once, unless another frame carries it.
     pub(super) ack: bool,
     pub(super) messages_refused: u8,
 }
 
-impl Owes {
+impl Pending {
     const fn any(&self) -> bool {
         self.syn
             || self.syn_ack
             || self.reset.is_some()
-            || self.gap
+            || self.nak
             || self.ack
             || self.messages_refused != 0
     }
@@ -78,7 +84,7 @@ pub(crate) struct Peer {
     pub(crate) incarnation: u64,
     pub(super) our_epoch: u32,
     pub(super) peer_epoch: u32,
-    pub(super) owes: Owes,
+    pub(super) pending: Pending,
 
     // Sending.
     /// Sequenced frames that are not acknowledged, in order; the first has the number
@@ -90,21 +96,21 @@ pub(crate) struct Peer {
     /// How many frames of the pool were transmitted at least once.
     pub(super) reached: usize,
     /// Unsequenced frames that are not transmitted yet.
-    pub(super) passing: VecDeque<Pooled>,
+    pub(super) unsequenced: VecDeque<Pooled>,
     pub(super) chunks: usize,
     /// Credits of all sequenced frames that entered the channel.
     pub(super) credits_used: u8,
     /// Credits of those that were transmitted.
     pub(super) credits_sent: u8,
     pub(super) credit_limit: u8,
-    /// The number that the last GAP that was heeded asked for.
-    pub(super) gap_heeded: Option<u16>,
+    /// The number that the last NAK that had an effect asked for.
+    pub(super) nak_taken: Option<u16>,
     /// How often the time-out was doubled.
     pub(super) retries: u32,
     /// Silent time-outs in a row.
     pub(super) silent: u32,
     /// Something good was received since the last time-out, progress, or first transmission.
-    pub(super) heard: bool,
+    pub(super) answered: bool,
     /// When a SYN or unacknowledged frames are sent again.
     pub(super) retry_deadline: Option<u64>,
 
@@ -112,14 +118,14 @@ pub(crate) struct Peer {
     pub(super) expected: u16,
     pub(super) granted: u8,
     pub(super) released: u8,
-    /// The expected number for which a GAP was sent.
-    pub(super) gap_sent: Option<u16>,
-    /// Its frame found no room in staging: a GAP is owed once there is room.
+    /// The expected number for which a NAK was sent.
+    pub(super) nak_sent: Option<u16>,
+    /// Its frame did not fit into the staging memory: a NAK is due once there is space.
     pub(super) starved: bool,
-    /// When an acknowledgement is owed.
+    /// When an acknowledgement must be sent.
     pub(super) ack_deadline: Option<u64>,
     pub(super) last_sent: u64,
-    pub(super) last_heard: u64,
+    pub(super) last_received: u64,
 }
 
 impl Default for Peer {
@@ -129,42 +135,42 @@ impl Default for Peer {
             incarnation: 0,
             our_epoch: 0,
             peer_epoch: 0,
-            owes: Owes::default(),
+            pending: Pending::default(),
             pool: VecDeque::new(),
             first_unacked: 0,
             cursor: 0,
             reached: 0,
-            passing: VecDeque::new(),
+            unsequenced: VecDeque::new(),
             chunks: 0,
             credits_used: 0,
             credits_sent: 0,
             credit_limit: 0,
-            gap_heeded: None,
+            nak_taken: None,
             retries: 0,
             silent: 0,
-            heard: false,
+            answered: false,
             retry_deadline: None,
             expected: 0,
             granted: 0,
             released: 0,
-            gap_sent: None,
+            nak_sent: None,
             starved: false,
             ack_deadline: None,
             last_sent: 0,
-            last_heard: 0,
+            last_received: 0,
         }
     }
 }
 
 impl Peer {
-    /// Forgets everything but the state and an owed RST; the next channel is another one. Gives the
-    /// chunks freed.
+    /// Forgets everything but the state and a pending RST; the next channel is another one. Gives
+    /// the chunks freed.
     pub(super) fn reset(&mut self) -> usize {
         let freed = self.chunks;
         *self = Self {
             state: self.state,
             incarnation: self.incarnation + 1,
-            owes: Owes { reset: self.owes.reset, ..Owes::default() },
+            pending: Pending { reset: self.pending.reset, ..Pending::default() },
             ..Self::default()
         };
         freed
@@ -182,18 +188,18 @@ impl Peer {
         low16(self.our_epoch ^ self.peer_epoch)
     }
 
-    /// The credit limit that the peer is told.
+    /// The credit limit that the peer gets.
     pub(super) const fn our_limit(&self) -> u8 {
         self.released.wrapping_add(self.granted)
     }
 
     pub(super) fn wants_link(&self) -> bool {
-        self.owes.any() || self.next_frame().is_some()
+        self.pending.any() || self.next_frame().is_some()
     }
 
-    /// The frame whose turn it is: 7.4.
+    /// The frame to transmit next: 7.4.
     pub(super) fn next_frame(&self) -> Option<NextFrame> {
-        match (self.pool.get(self.cursor), self.passing.front()) {
+        match (self.pool.get(self.cursor), self.unsequenced.front()) {
             (Some(a), Some(b)) if b.stamp < a.stamp => Some(NextFrame::Unsequenced),
             (Some(a), _) => self.covered(&a.frame).then_some(NextFrame::Sequenced),
             (None, Some(_)) => Some(NextFrame::Unsequenced),
@@ -207,7 +213,7 @@ impl Peer {
         self.cursor < self.reached || diff8(self.credit_limit, sent) >= 0
     }
 
-    /// Takes an acknowledgement. Gives the chunks freed, or `None` if it tells nothing new.
+    /// Takes an acknowledgement. Gives the chunks freed, or `None` if it is not new.
     pub(super) fn acknowledge(&mut self, number: u16) -> Option<usize> {
         let count = usize::from(number.wrapping_sub(self.first_unacked));
         if count == 0 || count > self.reached {
@@ -218,7 +224,7 @@ impl Peer {
         self.reached -= count;
         self.cursor = self.cursor.saturating_sub(count);
         self.chunks -= freed;
-        (self.retries, self.silent, self.heard) = (0, 0, false);
+        (self.retries, self.silent, self.answered) = (0, 0, false);
         Some(freed)
     }
 
@@ -234,7 +240,7 @@ impl Peer {
             next = next.min(self.ack_deadline.unwrap_or(u64::MAX));
             next = next.min(self.last_sent + quiet_after(keepalive));
             if keepalive != 0 {
-                next = next.min(self.last_heard + keepalive * limit);
+                next = next.min(self.last_received + keepalive * limit);
             }
         }
         next

@@ -3,76 +3,71 @@
 use nic_regs::admin::PeerState;
 use nic_regs::csr::RETRY_LIMIT;
 use nic_regs::event::PeerDownReason;
-use nic_regs::limits::{PEER_COUNT, QUIET_CYCLES};
+use nic_regs::limits::PEER_COUNT;
 
+use super::Channels;
+use super::peer::quiet_after;
 use crate::bits::small8;
-use crate::device::HostBus;
-use crate::nic::Model;
+use crate::context::Context;
+use crate::work_queue::WorkQueues;
 
-/// After how many quiet cycles an Ack is sent: without keepalive, too, since an Ack that gave credits
-/// back may be lost.
-pub(super) fn quiet_after(keepalive: u64) -> u64 {
-    if keepalive == 0 { QUIET_CYCLES.into() } else { keepalive }
-}
-
-impl Model {
+impl Channels {
     /// Looks at the timers, if one may have run out.
-    pub(crate) fn timer_step(&mut self, host: &mut dyn HostBus) {
-        if self.now < self.channels.next_timer {
+    pub(crate) fn timer_step(&mut self, queues: &mut WorkQueues, cx: &mut Context<'_>) {
+        if cx.now < self.next_timer {
             return;
         }
         for node in 0..small8(PEER_COUNT) {
-            if self.channels.peer(node).state != PeerState::Closed {
-                self.retry_timer(node, host);
-                self.quiet_timers(node, host);
+            if self.peer(node).state != PeerState::Closed {
+                self.retry_timer(node, queues, cx);
+                self.quiet_timers(node, queues, cx);
             }
         }
-        let (keepalive, limit) = (self.csr.keepalive.into(), u64::from(self.retry_limit()));
-        let deadlines = self.channels.peers.iter().map(|p| p.next_deadline(keepalive, limit));
-        self.channels.next_timer = deadlines.min().unwrap_or(u64::MAX);
+        let (keepalive, limit) = (self.settings.keepalive.into(), self.retry_limit().into());
+        let deadlines = self.peers.iter().map(|p| p.next_deadline(keepalive, limit));
+        self.next_timer = deadlines.min().unwrap_or(u64::MAX);
     }
 
-    fn retry_limit(&self) -> u32 {
-        RETRY_LIMIT(self.csr.retry_limit).get(RETRY_LIMIT::TRIES)
+    const fn retry_limit(&self) -> u32 {
+        self.settings.retry_limit.get(RETRY_LIMIT::TRIES)
     }
 
     /// SYN and unacknowledged frames: the silent time-out number RETRY_LIMIT in a row is the last.
-    fn retry_timer(&mut self, node: u8, host: &mut dyn HostBus) {
-        let (now, limit) = (self.now, self.retry_limit());
-        let timeout = u64::from(self.csr.retry_timeout);
-        let peer = self.channels.peer_mut(node);
-        if peer.retry_deadline.is_none_or(|deadline| now < deadline) {
+    fn retry_timer(&mut self, node: u8, queues: &mut WorkQueues, cx: &mut Context<'_>) {
+        let (limit, timeout) = (self.retry_limit(), u64::from(self.settings.retry_timeout));
+        let peer = self.peer_mut(node);
+        if peer.retry_deadline.is_none_or(|deadline| cx.now < deadline) {
             return;
         }
-        if std::mem::take(&mut peer.heard) {
+        if std::mem::take(&mut peer.answered) {
             peer.silent = 0;
         } else {
             peer.silent += 1;
             if peer.silent >= limit {
-                self.peer_down(node, PeerDownReason::Dead, host);
+                self.down(node, PeerDownReason::Dead, queues, cx);
                 return;
             }
         }
         peer.retries = (peer.retries + 1).min(limit.saturating_sub(1));
-        peer.retry_deadline = Some(now + (timeout << peer.retries));
+        peer.retry_deadline = Some(cx.now + (timeout << peer.retries));
         if peer.state == PeerState::Opening {
-            peer.owes.syn = true;
+            peer.pending.syn = true;
         } else {
             peer.retransmit();
         }
-        self.channels.make_ready(node);
+        self.make_ready(node);
     }
 
-    /// Owed acknowledgement, keepalive, silence.
-    fn quiet_timers(&mut self, node: u8, host: &mut dyn HostBus) {
-        let (now, keepalive) = (self.now, u64::from(self.csr.keepalive));
+    /// Pending acknowledgement, keepalive, silence.
+    fn quiet_timers(&mut self, node: u8, queues: &mut WorkQueues, cx: &mut Context<'_>) {
+        let (now, keepalive) = (cx.now, u64::from(self.settings.keepalive));
         let silence = keepalive * u64::from(self.retry_limit());
-        let peer = self.channels.peer_mut(node);
+        let peer = self.peer_mut(node);
         if peer.state != PeerState::Open {
             return;
         }
-        if keepalive != 0 && now >= peer.last_heard + silence {
-            self.peer_down(node, PeerDownReason::Dead, host);
+        if keepalive != 0 && now >= peer.last_received + silence {
+            self.down(node, PeerDownReason::Dead, queues, cx);
             return;
         }
         let due = peer.ack_deadline.is_some_and(|deadline| now >= deadline);
@@ -85,8 +80,8 @@ impl Model {
             peer.last_sent = now;
         }
         if due || quiet {
-            peer.owes.ack = true;
-            self.channels.make_ready(node);
+            peer.pending.ack = true;
+            self.make_ready(node);
         }
     }
 }

@@ -9,10 +9,11 @@ use nic_regs::limits::LINK_PAYLOAD_BYTES;
 use super::peer::NextFrame;
 use super::{Channels, Peer};
 use crate::bits::{low8, small8, small16};
+use crate::context::Context;
 use crate::device::{Beat, Link};
 use crate::frame::Frame;
-use crate::nic::Model;
 use crate::trace::Trace;
+use crate::vi::Vis;
 
 /// The frame that is on its way out.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ pub(super) struct Emitter {
     /// `None`: the rest of a frame that a reset cut short.
     header: Option<Header>,
     incarnation: u64,
-    /// Chunks to give back at the end (unsequenced frames).
+    /// Chunks to free at the end (unsequenced frames).
     chunks: usize,
 }
 
@@ -34,37 +35,37 @@ enum Source {
     /// The pool, at the cursor.
     Pool,
     /// The unsequenced frames.
-    Passing,
+    Unsequenced,
 }
 
 impl Peer {
-    /// Takes the next frame to transmit off what the channel owes.
+    /// Takes the next frame to transmit: a pending one, or one that entered the channel.
     fn next_source(&mut self) -> Option<Source> {
-        let owes = &mut self.owes;
-        if std::mem::take(&mut owes.syn) {
+        let pending = &mut self.pending;
+        if std::mem::take(&mut pending.syn) {
             return Some(Source::Control(Type::Syn, 0));
         }
-        if std::mem::take(&mut owes.syn_ack) {
+        if std::mem::take(&mut pending.syn_ack) {
             return Some(Source::Control(Type::SynAck, 0));
         }
-        if owes.reset.is_some() {
+        if pending.reset.is_some() {
             return Some(Source::Control(Type::Rst, 0));
         }
-        if std::mem::take(&mut owes.gap) {
-            return Some(Source::Control(Type::Ack, flag::GAP));
+        if std::mem::take(&mut pending.nak) {
+            return Some(Source::Control(Type::Ack, flag::NAK));
         }
-        if owes.messages_refused != 0 {
-            owes.messages_refused -= 1;
+        if pending.messages_refused != 0 {
+            pending.messages_refused -= 1;
             return Some(Source::Control(Type::MessageRefused, 0));
         }
         match self.next_frame() {
             Some(NextFrame::Sequenced) => Some(Source::Pool),
-            Some(NextFrame::Unsequenced) => Some(Source::Passing),
-            None => std::mem::take(&mut self.owes.ack).then_some(Source::Control(Type::Ack, 0)),
+            Some(NextFrame::Unsequenced) => Some(Source::Unsequenced),
+            None => std::mem::take(&mut self.pending.ack).then_some(Source::Control(Type::Ack, 0)),
         }
     }
 
-    /// Takes a frame from its source, and the chunks that it gives back when it is sent.
+    /// Takes a frame from its source, and the chunks that are free when it is sent.
     fn take(&mut self, node: u8, source: Source) -> Option<(Frame, usize)> {
         match source {
             Source::Control(kind, flags) => {
@@ -86,13 +87,13 @@ impl Peer {
                     let credits = small8(frame.header.credits());
                     self.credits_sent = self.credits_sent.wrapping_add(credits);
                     self.reached += 1;
-                    self.heard &= self.retries != 0;
+                    self.answered &= self.retries != 0;
                 }
                 self.cursor += 1;
                 Some((frame, 0))
             }
-            Source::Passing => {
-                let frame = self.passing.pop_front()?.frame;
+            Source::Unsequenced => {
+                let frame = self.unsequenced.pop_front()?.frame;
                 let chunks = frame.chunks();
                 Some((frame, chunks))
             }
@@ -100,11 +101,11 @@ impl Peer {
     }
 
     /// Fills in what every transmission carries, and notes that it was carried.
-    fn sign(&mut self, header: &mut Header) {
+    fn stamp(&mut self, header: &mut Header) {
         header.version = VERSION;
         let kind = Type::from_bits(header.kind);
         if kind == Some(Type::Rst) {
-            header.tag = self.owes.reset.take().unwrap_or(0);
+            header.tag = self.pending.reset.take().unwrap_or(0);
         }
         if self.state == PeerState::Closed || kind == Some(Type::Rst) {
             return;
@@ -119,7 +120,7 @@ impl Peer {
             _ => {
                 header.tag = self.tag();
                 header.acknowledgement = self.expected;
-                self.owes.ack = false;
+                self.pending.ack = false;
                 self.ack_deadline = None;
             }
         }
@@ -139,20 +140,23 @@ impl Channels {
         });
         Self { emitter: cut, ..Self::default() }
     }
-}
 
-impl Model {
     /// Puts a beat on the link, if it takes one.
-    pub(crate) fn transmit_step(&mut self, link: &mut dyn Link) {
-        if !link.ready(self.now) {
+    pub(crate) fn transmit_step(
+        &mut self,
+        link: &mut dyn Link,
+        vis: &mut Vis,
+        cx: &mut Context<'_>,
+    ) {
+        if !link.ready(cx.now) {
             return;
         }
-        if self.channels.emitter.is_none() {
-            self.channels.emitter = self.start_frame();
+        if self.emitter.is_none() {
+            self.emitter = self.start_frame(cx);
         }
-        let Some(emitter) = &mut self.channels.emitter else { return };
+        let Some(emitter) = &mut self.emitter else { return };
         let last = emitter.at + 1 == emitter.beats.len();
-        link.send(self.now, Beat { data: emitter.beats[emitter.at], last });
+        link.send(cx.now, Beat { data: emitter.beats[emitter.at], last });
         emitter.at += 1;
         let (first, header) = (emitter.at == 1, emitter.header);
         // Frames of a read have no such flag; a stage is stamped once.
@@ -163,33 +167,33 @@ impl Model {
         };
         if let Some(header) = header.filter(begins) {
             if first {
-                self.stamp(header.src_vi, Stamp::FirstBeatOut);
+                cx.stamp(header.src_vi, Stamp::FirstBeatOut);
             }
             if last {
-                self.stamp(header.src_vi, Stamp::LastBeatOut);
+                cx.stamp(header.src_vi, Stamp::LastBeatOut);
             }
         }
         if last {
-            self.end_frame();
+            self.end_frame(vis, cx);
         }
     }
 
-    fn start_frame(&mut self) -> Option<Emitter> {
-        let own = low8(NODE(self.csr.node).get(NODE::NUMBER));
-        while let Some(node) = self.channels.ring.pop_front() {
-            self.channels.in_ring.set(usize::from(node), false);
-            let peer = self.channels.peer_mut(node);
+    fn start_frame(&mut self, cx: &mut Context<'_>) -> Option<Emitter> {
+        let own = low8(self.settings.node.get(NODE::NUMBER));
+        while let Some(node) = self.ring.pop_front() {
+            self.in_ring.set(usize::from(node), false);
+            let peer = self.peer_mut(node);
             let incarnation = peer.incarnation;
             let Some(source) = peer.next_source() else { continue };
             let again = source == Source::Pool && peer.cursor < peer.reached;
             let Some((mut frame, chunks)) = peer.take(node, source) else { continue };
-            peer.sign(&mut frame.header);
+            peer.stamp(&mut frame.header);
             frame.header.src_node = own;
-            self.channels.make_ready(node);
+            self.make_ready(node);
             match source {
-                Source::Control(Type::Ack, _) => self.count(Counter::AcksSent),
-                Source::Control(Type::Rst, _) => self.count(Counter::ResetsSent),
-                _ if again => self.count(Counter::FramesRetransmitted),
+                Source::Control(Type::Ack, _) => cx.count(Counter::AcksSent),
+                Source::Control(Type::Rst, _) => cx.count(Counter::ResetsSent),
+                _ if again => cx.count(Counter::FramesRetransmitted),
                 _ => {}
             }
             let header = Some(frame.header);
@@ -198,26 +202,26 @@ impl Model {
         None
     }
 
-    fn end_frame(&mut self) {
-        let Some(emitter) = self.channels.emitter.take() else { return };
+    fn end_frame(&mut self, vis: &mut Vis, cx: &mut Context<'_>) {
+        let Some(emitter) = self.emitter.take() else { return };
         let Some(header) = emitter.header else { return };
-        self.count(Counter::FramesSent);
-        self.trace(Trace::FrameOut { header });
-        let (now, timeout) = (self.now, u64::from(self.csr.retry_timeout));
-        let peer = self.channels.peer_mut(header.dst_node);
+        cx.count(Counter::FramesSent);
+        cx.trace(Trace::FrameOut { header });
+        let timeout = u64::from(self.settings.retry_timeout);
+        let peer = self.peer_mut(header.dst_node);
         if peer.incarnation != emitter.incarnation {
             return;
         }
-        peer.last_sent = now;
+        peer.last_sent = cx.now;
         peer.chunks -= emitter.chunks;
         if header.flags & flag::SEQUENCED != 0 && peer.reached != 0 {
-            let deadline = now + (timeout << peer.retries);
+            let deadline = cx.now + (timeout << peer.retries);
             peer.retry_deadline = Some(deadline);
-            self.channels.remind(deadline);
+            self.remind(deadline);
         }
         if emitter.chunks != 0 {
-            self.channels.free_chunks += emitter.chunks;
-            self.send.retry();
+            self.free_chunks += emitter.chunks;
+            vis.retry();
         }
     }
 }

@@ -13,7 +13,7 @@ fn with(mut words: [u32; 12], index: usize, value: u32) -> [u32; 12] {
 
 #[test]
 fn the_ring_goes_round_and_echoes_cookies() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     for _ in 0..40 {
         assert_eq!(w.ok(A, Opcode::Nop, 99, [7; 12]), 0);
     }
@@ -26,7 +26,7 @@ fn the_ring_goes_round_and_echoes_cookies() {
 
 #[test]
 fn several_entries_run_in_order_from_one_tail() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     let at = |slot: u64| RING + 64 * slot;
     for slot in 4..8 {
         w.hosts[A].memory.put(at(slot), &[0; 64]);
@@ -43,7 +43,7 @@ fn several_entries_run_in_order_from_one_tail() {
 
 #[test]
 fn indices_outside_their_tables() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     let cases = [
         (Opcode::RegionSet, 1024, region_words()),
         (Opcode::RegionClear, 1024, [0; 12]),
@@ -68,7 +68,7 @@ fn indices_outside_their_tables() {
 
 #[test]
 fn regions() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     let good = region_words();
     let bad = [
         with(good, 8, 0),
@@ -99,7 +99,7 @@ fn regions() {
 
 #[test]
 fn vis() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     let good = vi_words(Reliability::Reception);
     let bad = [
         with(good, 4, 64 | 4 << 8),
@@ -131,7 +131,7 @@ fn vis() {
     assert_eq!(w.command(A, Opcode::ViConnect, 4, connect_words(A)), AdminStatus::BadState);
     assert_eq!(w.command(A, Opcode::ViDestroy, 4, [0; 12]), AdminStatus::BadState);
     w.ok(A, Opcode::ViDisconnect, 4, [0; 12]);
-    w.run(10); // The peer is not open: the owed Fin is forgotten.
+    w.run(10); // The peer is not open: the pending Fin is forgotten.
     w.ok(A, Opcode::ViDisconnect, 4, [0; 12]);
     w.ok(A, Opcode::ViDestroy, 4, [0; 12]);
     assert_eq!(w.ok(A, Opcode::ViQuery, 4, [0; 12]), 0);
@@ -140,7 +140,7 @@ fn vis() {
 
 #[test]
 fn event_queues() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     let good = event_words(3, 2, false, 31);
     let size = |log2: u32| log2 | 31 << 16;
     let bad = [
@@ -166,7 +166,7 @@ fn event_queues() {
 
 #[test]
 fn peers() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     let node = u32::from(NODES[B]);
     for credits in [0, 65, 255] {
         let body = with([0; 12], 5, credits);

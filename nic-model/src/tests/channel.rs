@@ -14,7 +14,7 @@ use super::raw::{EPOCH, Raw};
 use super::support::*;
 use crate::device::Device;
 use crate::frame::Frame;
-use crate::recv::Staged;
+use crate::staging::Staged;
 
 const DELIVERY: Reliability = Reliability::Delivery;
 
@@ -157,22 +157,22 @@ fn order_duplicates_and_acknowledgements() {
     raw.next(only(&raw), &[]);
     assert_eq!(raw.count(Counter::DropDuplicate), 1);
     assert_eq!(raw.take(Type::Ack)[0].acknowledgement, 1);
-    // A gap: one GAP for the expected number, however many frames come after it.
+    // Out of sequence: one NAK for the expected number, however many frames follow.
     for sequence in [2, 3, 4] {
         raw.sequence = sequence;
         raw.next(only(&raw), &[]);
     }
     assert_eq!(raw.count(Counter::DropOrder), 3);
-    let gaps = raw.take(Type::Ack);
-    assert_eq!(gaps.len(), 1);
-    assert_eq!((gaps[0].acknowledgement, gaps[0].flags), (1, flag::GAP));
+    let naks = raw.take(Type::Ack);
+    assert_eq!(naks.len(), 1);
+    assert_eq!((naks[0].acknowledgement, naks[0].flags), (1, flag::NAK));
     for sequence in [1, 2, 4] {
         raw.sequence = sequence;
         raw.next(only(&raw), &[]);
     }
-    let gaps: Vec<_> =
+    let naks: Vec<_> =
         raw.take(Type::Ack).iter().filter(|h| h.flags != 0).map(|h| h.acknowledgement).collect();
-    assert_eq!(gaps, [3]);
+    assert_eq!(naks, [3]);
     assert_eq!(raw.count(Counter::RecvsCompleted), 3);
 }
 
@@ -205,7 +205,7 @@ fn frames_are_sent_again_until_the_peer_is_dead() {
 }
 
 #[test]
-fn a_peer_that_is_heard_is_not_dead() {
+fn a_peer_that_sends_anything_is_not_dead() {
     let mut raw = Raw::open(DELIVERY);
     raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 3);
     raw.w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100)]);
@@ -223,7 +223,7 @@ fn a_peer_that_is_heard_is_not_dead() {
 }
 
 #[test]
-fn a_frame_without_room_is_answered_and_asked_for() {
+fn a_frame_that_does_not_fit_into_staging_is_acknowledged_and_asked_for_later() {
     let mut raw = Raw::open(DELIVERY);
     raw.run(20);
     let unmatched = raw.count(Counter::Unmatched);
@@ -231,25 +231,29 @@ fn a_frame_without_room_is_answered_and_asked_for() {
     let header = Header { kind: Type::Fin as u8, flags: flag::SEQUENCED, ..Header::default() };
     for _ in 0..200 {
         let frame = Frame { header: Header { dst_vi: 9_999, ..header }, payload: Vec::new() };
-        raw.w.hosts[A].model.recv.stage(Staged { frame, started: 0, incarnation: u64::MAX });
+        raw.w.hosts[A].model.channels.staging.push(Staged {
+            frame,
+            started: 0,
+            incarnation: u64::MAX,
+        });
     }
     raw.next(only(&raw), &[]);
     assert_eq!(raw.count(Counter::DropStaging), 1);
     let ack = raw.take(Type::Ack);
     assert_eq!(ack.iter().map(|h| (h.acknowledgement, h.flags)).collect::<Vec<_>>(), [(0, 0)]);
-    // An unsequenced frame has room of its own; what is behind the first one asks for nothing.
+    // An unsequenced frame has space of its own; what is behind the first one causes no NAK.
     raw.send(only(&raw), &[]);
     raw.next(only(&raw), &[]);
     assert_eq!((raw.count(Counter::DropStaging), raw.count(Counter::DropOrder)), (1, 1));
     raw.run(300);
     assert_eq!(raw.count(Counter::Unmatched) - unmatched, 201);
-    let gaps = raw.take(Type::Ack);
-    let gaps: Vec<_> = gaps.iter().map(|h| (h.acknowledgement, h.flags)).collect();
-    assert_eq!(gaps, [(0, flag::GAP)]);
+    let naks = raw.take(Type::Ack);
+    let naks: Vec<_> = naks.iter().map(|h| (h.acknowledgement, h.flags)).collect();
+    assert_eq!(naks, [(0, flag::NAK)]);
 }
 
 #[test]
-fn a_gap_is_heeded_once_for_each_number() {
+fn a_nak_retransmits_once_for_each_number() {
     let mut raw = Raw::open(DELIVERY);
     for i in 0..3 {
         raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x2000, 100)]);
@@ -258,12 +262,12 @@ fn a_gap_is_heeded_once_for_each_number() {
     raw.take(Type::Data);
     raw.ack = 1;
     for _ in 0..3 {
-        raw.send(Header { flags: flag::GAP, ..raw.kind(Type::Ack) }, &[]);
+        raw.send(Header { flags: flag::NAK, ..raw.kind(Type::Ack) }, &[]);
     }
     let again: Vec<_> = raw.take(Type::Data).iter().map(|h| h.sequence).collect();
     assert_eq!(again, [1, 2]);
     raw.ack = 2;
-    raw.send(Header { flags: flag::GAP, ..raw.kind(Type::Ack) }, &[]);
+    raw.send(Header { flags: flag::NAK, ..raw.kind(Type::Ack) }, &[]);
     let again: Vec<_> = raw.take(Type::Data).iter().map(|h| h.sequence).collect();
     assert_eq!(again, [2]);
     raw.ack = 3;
@@ -318,7 +322,7 @@ fn credits_hold_frames_back() {
     assert_eq!(raw.w.hosts[A].count(Counter::SendsCompleted), 1);
 }
 
-/// What waits for credits leaves room to others: a peer that gives none holds less than half of the
+/// What waits for credits leaves pool space to others: a peer that gives none holds less than half of the
 /// pool, however many there are of its kind.
 #[test]
 fn frames_ahead_of_their_credits_leave_half_of_the_pool() {
@@ -413,7 +417,7 @@ fn unsequenced_frames_only_need_staging_and_control_types_must_be_sequenced() {
 
 #[test]
 fn closing_sends_a_reset_and_stops_the_vis() {
-    let mut w = World::pair(DELIVERY);
+    let mut w = Testbench::pair(DELIVERY);
     w.ok(A, Opcode::PeerClose, NODES[B].into(), [0; 12]);
     w.settle();
     for (side, reason) in [(A, PeerDownReason::Closed), (B, PeerDownReason::Reset)] {
@@ -431,7 +435,7 @@ fn closing_sends_a_reset_and_stops_the_vis() {
 }
 
 /// Opens the channels again, connects the VIs again, and sends a message.
-fn reconnect(w: &mut World) {
+fn reconnect(w: &mut Testbench) {
     w.open_channels();
     for side in [A, B] {
         w.ok(side, Opcode::ViDisconnect, VIS[side].into(), [0; 12]);
@@ -448,8 +452,8 @@ fn reconnect(w: &mut World) {
 }
 
 #[test]
-fn a_peer_that_is_gone_is_dead_within_a_bound_and_may_come_back() {
-    let mut w = World::pair(DELIVERY);
+fn a_silent_peer_is_dead_within_a_bound_and_can_be_opened_again() {
+    let mut w = Testbench::pair(DELIVERY);
     w.hosts[A].reg_write(KEEPALIVE::OFFSET, 30_000);
     w.frozen[B] = true;
     w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 64)]);
@@ -469,7 +473,7 @@ fn a_peer_that_is_gone_is_dead_within_a_bound_and_may_come_back() {
 
 #[test]
 fn a_restart_of_a_peer_is_noticed() {
-    let mut w = World::pair(DELIVERY);
+    let mut w = Testbench::pair(DELIVERY);
     w.hosts[B].reg_write(CONTROL::OFFSET, 2);
     w.step();
     w.bring_up(B);

@@ -15,7 +15,7 @@ use super::support::*;
 use crate::device::{Device, Features};
 
 /// Takes the oldest record of the error log.
-pub(super) fn pop_log(w: &mut World, side: usize) -> Option<ErrorRecord> {
+pub(super) fn pop_log(w: &mut Testbench, side: usize) -> Option<ErrorRecord> {
     let low = w.reg_read(side, ERROR_LO::OFFSET);
     let high = w.reg_read(side, ERROR_HI::OFFSET);
     w.hosts[side].reg_write(ERROR_POP::OFFSET, 1);
@@ -25,7 +25,7 @@ pub(super) fn pop_log(w: &mut World, side: usize) -> Option<ErrorRecord> {
 
 #[test]
 fn every_register_resets_holds_and_masks() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     let before = ADMIN_TAIL::OFFSET;
     w.hosts[A].reg_write(CONTROL::OFFSET, 2);
     w.run(3);
@@ -67,8 +67,8 @@ fn every_register_resets_holds_and_masks() {
 }
 
 #[test]
-fn odd_register_accesses_are_refused_counted_and_logged() {
-    let mut w = World::bare(&Default::default());
+fn malformed_register_accesses_are_refused_counted_and_logged() {
+    let mut w = Testbench::bare(&Default::default());
     let bad: [(u64, usize); 10] = [
         (0x18, 1),
         (0x18, 2),
@@ -110,7 +110,7 @@ fn odd_register_accesses_are_refused_counted_and_logged() {
 
 #[test]
 fn the_other_bars() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     assert_eq!(w.bar_read(A, 2, 0, 8), 0);
     assert_eq!(w.hosts[A].count(Counter::BadTlp), 0);
     assert_eq!(w.bar_read(A, 4, 8, 8), 0);
@@ -123,7 +123,7 @@ fn the_other_bars() {
 
 #[test]
 fn counters_and_the_msix_table_read_back() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     let admin = COUNTER_OFFSET + 4 * Counter::AdminCommands as u32;
     assert_eq!(w.reg_read(A, admin), 4);
     w.hosts[A].reg_write(admin, 0);
@@ -140,7 +140,7 @@ fn counters_and_the_msix_table_read_back() {
 
 #[test]
 fn a_soft_reset_forgets_everything() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 64)]);
     w.hosts[A].put(0x2000, &[1; 4096]);
     for i in 0..6 {
@@ -171,7 +171,7 @@ fn a_soft_reset_forgets_everything() {
 
 #[test]
 fn the_cycle_counter_holds_its_high_half() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     w.now += 0x1_ffff_fff0 - w.now;
     let low = w.reg_read(A, CYCLES_LO::OFFSET);
     w.run(100);
@@ -182,8 +182,8 @@ fn the_cycle_counter_holds_its_high_half() {
 }
 
 #[test]
-fn while_disabled_nothing_is_heard() {
-    let mut w = World::pair(Reliability::Delivery);
+fn a_disabled_device_drops_doorbells_and_frames() {
+    let mut w = Testbench::pair(Reliability::Delivery);
     w.settle();
     w.run(1000);
     w.hosts[B].reg_write(CONTROL::OFFSET, 0);
@@ -206,7 +206,7 @@ fn while_disabled_nothing_is_heard() {
 
 #[test]
 fn an_admin_entry_that_cannot_be_read_stops_the_ring() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     w.hosts[A].memory.holes.push(RING + 64 * 5..RING + 64 * 5 + 1);
     w.ok(A, Opcode::Nop, 0, [0; 12]);
     w.hosts[A].reg_write(ADMIN_TAIL::OFFSET, 7);
@@ -226,7 +226,7 @@ fn an_admin_entry_that_cannot_be_read_stops_the_ring() {
 
 #[test]
 fn a_sampled_message_is_stamped_once_at_each_stage() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     for side in [A, B] {
         w.hosts[side].reg_write(SAMPLE::OFFSET, u32::from(VIS[side]) | 1 << 31);
     }

@@ -82,8 +82,8 @@ const UNREACHABLE: [Spoil; 7] = [
     },
 ];
 
-fn world(level: Reliability) -> World {
-    let mut w = World::pair(level);
+fn testbench(level: Reliability) -> Testbench {
+    let mut w = Testbench::pair(level);
     for side in [A, B] {
         let mut words = region_words();
         words[5] = u32::from(TAG + 1) | 1 << 16;
@@ -99,8 +99,8 @@ fn world(level: Reliability) -> World {
     w
 }
 
-/// A stop as the error queue tells it: reason, queue, status.
-fn stops(w: &mut World, side: usize) -> Vec<(u32, u32, u32)> {
+/// A stop as the error queue reports it: reason, queue, status.
+fn stops(w: &mut Testbench, side: usize) -> Vec<(u32, u32, u32)> {
     let events = w.hosts[side].events(ERRORS);
     assert!(events.iter().all(|e| e.kind == Kind::ViError as u8 && e.index == VIS[side]));
     events.iter().map(|e| (e.word1 & 0xffff, e.word1 >> 16, e.word2)).collect()
@@ -117,7 +117,7 @@ fn refused(level: Reliability, reason: StopReason) -> Vec<(u32, u32, u32)> {
 
 /// A bad descriptor that is completed, then a good one behind it.
 fn completed(level: Reliability, queue: Queue, spoil: Spoil, bits: u32, reason: StopReason) {
-    let mut w = world(level);
+    let mut w = testbench(level);
     let side = queue as usize;
     spoil(&mut w.hosts[side], VIS[side], queue);
     w.hosts[side].post(VIS[side], queue, 0x400, &[(0x2000, 100)]);
@@ -219,7 +219,7 @@ fn a_data_read_that_fails() {
 
 /// A descriptor that is not completed: the VI stops on every level.
 fn stopped(level: Reliability, queue: Queue, spoil: Spoil, bits: u32, reason: StopReason) {
-    let mut w = world(level);
+    let mut w = testbench(level);
     let side = queue as usize;
     let other = 1 - side;
     let partner = if queue == Send { Recv } else { Send };
@@ -265,7 +265,7 @@ fn a_bad_next_stops_the_vi_at_the_next_fetch() {
         (VA + 0x400, Handle::new(8, 1).0),
     ];
     for (level, link) in LEVELS.into_iter().flat_map(|l| bad_links.map(|b| (l, b))) {
-        let mut w = world(level);
+        let mut w = testbench(level);
         for i in 0..3 {
             w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x2000, 100)]);
         }
@@ -301,7 +301,7 @@ fn a_bad_next_stops_the_vi_at_the_next_fetch() {
 
 #[test]
 fn empty_segments_are_not_checked_and_receive_ignores_some_bits() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     let control = ControlSegment {
         control: control::IMMEDIATE | control::QFENCE,
         length: 77,
@@ -321,7 +321,7 @@ fn empty_segments_are_not_checked_and_receive_ignores_some_bits() {
 
 #[test]
 fn the_last_bytes_of_a_region_are_in_it() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     let end = u64::from(REGION_LENGTH);
     w.hosts[B].post(VIS[B], Recv, end - 64, &[(end - 80, 16), (0x2000, 16)]);
     w.hosts[A].put(0x2000, &[9; 32]);
@@ -334,7 +334,7 @@ fn the_last_bytes_of_a_region_are_in_it() {
 #[test]
 fn a_region_that_is_cleared_in_mid_message_ends_it() {
     for level in LEVELS {
-        let mut w = World::pair(level);
+        let mut w = Testbench::pair(level);
         w.hosts[B].post(VIS[B], Recv, 0, &[(0x4000, 256 * 1024)]);
         let mut words = region_words();
         words[5] = u32::from(TAG) | 1 << 16;
@@ -364,7 +364,7 @@ fn a_region_that_is_cleared_in_mid_message_ends_it() {
 #[test]
 fn a_receive_region_that_is_cleared_in_mid_message_ends_it() {
     for level in LEVELS {
-        let mut w = World::pair(level);
+        let mut w = Testbench::pair(level);
         let mut words = region_words();
         words[5] = u32::from(TAG) | 1 << 16;
         w.ok(B, Opcode::RegionSet, 8, words);

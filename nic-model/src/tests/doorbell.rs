@@ -16,7 +16,7 @@ fn token(vi: u16) -> u64 {
 
 #[test]
 fn refused_doorbells_are_counted_and_logged() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     let page = PAGE_BYTES * u64::from(DOMAIN);
     let good = token(VIS[A]).to_le_bytes();
     let wide = [good, good, good, good, good, good, good, good].concat();
@@ -60,7 +60,7 @@ fn refused_doorbells_are_counted_and_logged() {
 
 #[test]
 fn an_idle_vi_counts_posts_and_an_error_vi_drops_them() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     w.open_channels();
     for side in [A, B] {
         w.ok(side, Opcode::ViCreate, VIS[side].into(), vi_words(Reliability::Delivery));
@@ -111,9 +111,9 @@ fn no_post_is_lost_however_it_meets_a_completion() {
 fn interleave(level: Reliability, groups: [u64; 3], pauses: [u64; 3]) {
     use std::cell::RefCell;
     use std::collections::HashMap;
-    thread_local!(static WORLDS: RefCell<HashMap<u32, World>> = RefCell::default());
-    WORLDS.with_borrow_mut(|worlds| {
-        let w = worlds.entry(level as u32).or_insert_with(|| World::pair(level));
+    thread_local!(static BENCHES: RefCell<HashMap<u32, Testbench>> = RefCell::default());
+    BENCHES.with_borrow_mut(|benches| {
+        let w = benches.entry(level as u32).or_insert_with(|| Testbench::pair(level));
         let total: u64 = groups.iter().sum();
         for i in 0..total {
             w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x2000 + 64 * i, 64)]);
@@ -148,7 +148,7 @@ fn interleave(level: Reliability, groups: [u64; 3], pauses: [u64; 3]) {
 fn a_next_that_is_written_late_is_read_again() {
     // One descriptor posted and fetched (it waits for its ViAck); two more come; the Next that was
     // read is stale.
-    let mut w = World::pair(Reliability::Reception);
+    let mut w = Testbench::pair(Reliability::Reception);
     for i in 0..3 {
         w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x2000, 64)]);
     }
@@ -166,7 +166,7 @@ fn a_next_that_is_written_late_is_read_again() {
 
 #[test]
 fn with_one_descriptor_left_its_token_counts_and_not_next() {
-    let mut w = World::pair(Reliability::Reception);
+    let mut w = Testbench::pair(Reliability::Reception);
     for i in 0..2 {
         w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x2000, 64)]);
         w.hosts[A].write_descriptor(64 * i, ControlSegment::default(), &[(0x2000, 8)]);

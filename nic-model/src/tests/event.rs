@@ -12,8 +12,8 @@ const MASK: u32 = MSIX_TABLE_OFFSET + 16 + 12;
 const MESSAGE: (u64, u32) = (MSI_ADDRESS + 16, 0x41);
 
 /// A connection whose completions go to queues of four entries.
-fn small(level: Reliability) -> World {
-    let mut w = World::pair(level);
+fn small(level: Reliability) -> Testbench {
+    let mut w = Testbench::pair(level);
     for side in [A, B] {
         w.ok(side, Opcode::EventDestroy, COMPLETIONS.into(), [0; 12]);
         let words = event_words(COMPLETIONS, 2, false, 1);
@@ -22,7 +22,7 @@ fn small(level: Reliability) -> World {
     w
 }
 
-fn send(w: &mut World, from: u64, count: u64) {
+fn send(w: &mut Testbench, from: u64, count: u64) {
     for i in from..from + count {
         w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x8000, 64)]);
         w.settle();
@@ -32,13 +32,13 @@ fn send(w: &mut World, from: u64, count: u64) {
 }
 
 #[test]
-fn a_full_queue_defers_and_one_record_announces_the_rest() {
+fn a_full_queue_defers_and_one_record_reports_the_rest() {
     let mut w = small(Reliability::Delivery);
     send(&mut w, 0, 10);
     assert_eq!(w.hosts[A].count(Counter::SendsCompleted), 10);
     assert_eq!(w.hosts[B].count(Counter::RecvsCompleted), 10);
     assert_eq!(w.hosts[B].count(Counter::EventsDeferred), 6);
-    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unannounced, [0, 6]);
+    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unreported, [0, 6]);
     let mut counts = Vec::new();
     while let Some(event) = w.hosts[B].next_event(COMPLETIONS, 2, false) {
         counts.push(event.word1);
@@ -47,7 +47,7 @@ fn a_full_queue_defers_and_one_record_announces_the_rest() {
     w.hosts[B].ring_events(DOMAIN, COMPLETIONS, 1, false);
     w.settle();
     assert_eq!(w.hosts[B].next_event(COMPLETIONS, 2, false).unwrap().word1, 6);
-    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unannounced, [0, 0]);
+    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unreported, [0, 0]);
     // The ring goes round, with its phase.
     for i in 0..20_u16 {
         w.hosts[B].ring_events(DOMAIN, COMPLETIONS, 5 + i, false);
@@ -58,7 +58,7 @@ fn a_full_queue_defers_and_one_record_announces_the_rest() {
 }
 
 #[test]
-fn errors_and_peers_wait_for_room_too() {
+fn errors_and_peer_events_are_deferred_by_a_full_queue() {
     let mut w = small(Reliability::Delivery);
     w.hosts[A].reg_write(ERROR_QUEUE::OFFSET, u32::from(COMPLETIONS) | 1 << 31);
     send(&mut w, 0, 4);
@@ -81,14 +81,14 @@ fn errors_and_peers_wait_for_room_too() {
 
 #[test]
 fn events_to_no_queue_are_lost_and_completions_are_not() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     w.hosts[A].reg_write(ERROR_QUEUE::OFFSET, 0);
     for side in [A, B] {
         w.ok(side, Opcode::EventDestroy, COMPLETIONS.into(), [0; 12]);
     }
     send(&mut w, 0, 3);
     assert_eq!(w.hosts[A].status(0x80), 1);
-    assert_eq!(w.hosts[A].model.vi_snapshot(VIS[A]).unannounced, [0, 0]);
+    assert_eq!(w.hosts[A].model.vi_snapshot(VIS[A]).unreported, [0, 0]);
     let words = event_words(COMPLETIONS, 2, false, 1);
     w.ok(A, Opcode::EventCreate, COMPLETIONS.into(), words);
     send(&mut w, 3, 1);
@@ -100,7 +100,7 @@ fn events_to_no_queue_are_lost_and_completions_are_not() {
 
 #[test]
 fn arming_interrupts_once() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     send(&mut w, 0, 1);
     assert_eq!(w.hosts[A].memory.interrupts, []);
     // A record is there: at once, and only then.
@@ -125,7 +125,7 @@ fn arming_interrupts_once() {
 
 #[test]
 fn a_masked_vector_keeps_its_message() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     w.hosts[A].reg_write(MASK, 1);
     for i in 0..2 {
         w.hosts[A].ring_events(DOMAIN, COMPLETIONS, i as u16, true);
@@ -144,7 +144,7 @@ fn a_masked_vector_keeps_its_message() {
 
 #[test]
 fn a_wide_queue_takes_completions_with_empty_text() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     w.ok(A, Opcode::EventDestroy, COMPLETIONS.into(), [0; 12]);
     w.ok(A, Opcode::EventCreate, COMPLETIONS.into(), event_words(COMPLETIONS, 4, true, 1));
     w.hosts[A].memory.writes.clear();

@@ -10,8 +10,8 @@ use crate::link::{Faults, Side};
 
 /// Both sides send `count` messages of many lengths, four at a time. Each arrives once, in order,
 /// whole.
-fn exactly_once(level: Reliability, faults: &Faults, count: u32) -> World {
-    let mut w = World::pair_with(level, faults);
+fn exactly_once(level: Reliability, faults: &Faults, count: u32) -> Testbench {
+    let mut w = Testbench::pair_with(level, faults);
     for side in [A, B] {
         w.hosts[side].reg_write(RETRY_LIMIT::OFFSET, 15);
     }
@@ -71,7 +71,7 @@ fn exactly_once(level: Reliability, faults: &Faults, count: u32) -> World {
     w
 }
 
-impl World {
+impl Testbench {
     /// Runs until the host's writes to one device have taken effect.
     fn settle_one(&mut self, side: usize) {
         let tokens = self.hosts[side].count(Counter::DoorbellTokens);
@@ -130,7 +130,7 @@ fn each_early_frame_may_be_lost_cut_corrupted_or_doubled() {
 
 #[test]
 fn an_unreliable_vi_loses_messages_but_never_mixes_them() {
-    let mut w = World::pair_with(Reliability::Unreliable, &faults(9));
+    let mut w = Testbench::pair_with(Reliability::Unreliable, &faults(9));
     let mut arrived = 0_u32;
     let mut at = 0;
     w.hosts[B].post(VIS[B], Recv, 0x1000, &[(0x8_0000, 9000)]);

@@ -9,7 +9,10 @@ use nic_regs::vi::Reliability;
 
 use super::raw::{EPOCH, Raw};
 use super::support::*;
+use crate::channel::Channels;
+use crate::context::Context;
 use crate::frame::{Assembled, Frame};
+use crate::work_queue::WorkQueues;
 
 const DELIVERY: Reliability = Reliability::Delivery;
 
@@ -20,17 +23,28 @@ fn whole(raw: &Raw, sequence: u16, length: u16) -> Assembled {
     Ok((Frame { header, payload: vec![0; length.into()] }, 0))
 }
 
-/// Frames that come faster than they can be consumed.
+/// Uses the channels of side A in the cycle of the last step.
+fn on_channels(raw: &mut Raw, f: impl FnOnce(&mut Channels, &mut WorkQueues, &mut Context<'_>)) {
+    let now = raw.w.now - 1;
+    let Host { model, memory, .. } = &mut raw.w.hosts[A];
+    let cx = &mut Context { now, host: memory, monitor: &mut model.monitor };
+    f(&mut model.channels, &mut model.queues, cx);
+}
+
+fn accept(raw: &mut Raw, frame: Assembled) {
+    on_channels(raw, |channels, queues, cx| channels.accept(frame, queues, cx));
+}
+
+/// Frames that arrive faster than they can be consumed.
 fn burst(raw: &mut Raw, frames: &[(u16, u16)]) {
     for &(sequence, length) in frames {
         let frame = whole(raw, sequence, length);
-        let host = &mut raw.w.hosts[A];
-        host.model.accept(frame, &mut host.memory);
+        accept(raw, frame);
     }
 }
 
 #[test]
-fn a_frame_that_finds_no_staging_memory_is_dropped_and_comes_again() {
+fn a_frame_that_finds_no_staging_memory_is_dropped_and_retransmitted() {
     let mut raw = Raw::open(DELIVERY);
     // 16 units each, then 15.
     burst(&mut raw, &[(0, 4096), (1, 4096), (2, 4096), (3, 15 * 256)]);
@@ -49,7 +63,7 @@ fn a_frame_that_finds_no_staging_memory_is_dropped_and_comes_again() {
 }
 
 #[test]
-fn credits_that_are_released_after_the_acknowledgement_are_told_too() {
+fn credits_that_are_released_after_the_acknowledgement_are_returned_too() {
     let mut raw = Raw::open(DELIVERY);
     raw.w.hosts[A].reg_write(ACK_DELAY::OFFSET, 0);
     raw.run(10);
@@ -68,13 +82,12 @@ fn frames_of_an_earlier_channel_release_nothing() {
     let syn = Header { word: EPOCH, tag: 0, ..raw.kind(Type::Syn) };
     let reset = Frame { header: raw.kind(Type::Rst), payload: vec![] };
     let frame = whole(&raw, 0, 300);
-    let host = &mut raw.w.hosts[A];
-    host.model.accept(frame, &mut host.memory);
-    host.model.accept(Ok((reset, 0)), &mut host.memory);
-    assert_eq!(host.model.peer_state(NODES[B]), PeerState::Closed);
-    host.model.peer_open(NODES[B], 0x7777, 64);
-    host.model.accept(Ok((Frame { header: syn, payload: vec![] }, 0)), &mut host.memory);
-    assert_eq!(host.model.peer_state(NODES[B]), PeerState::Open);
+    accept(&mut raw, frame);
+    accept(&mut raw, Ok((reset, 0)));
+    assert_eq!(raw.w.hosts[A].model.peer_state(NODES[B]), PeerState::Closed);
+    on_channels(&mut raw, |channels, _, cx| channels.open(NODES[B], 0x7777, 64, cx));
+    accept(&mut raw, Ok((Frame { header: syn, payload: vec![] }, 0)));
+    assert_eq!(raw.w.hosts[A].model.peer_state(NODES[B]), PeerState::Open);
     raw.run(600);
     assert!(raw.got.iter().all(|f| f.header.credit == 64));
 }
@@ -125,7 +138,7 @@ fn data_leaves_the_last_chunks_to_control_frames() {
 
 #[test]
 fn a_channel_that_closes_while_a_frame_is_on_the_link_keeps_its_books() {
-    let mut w = World::pair(Reliability::Unreliable);
+    let mut w = Testbench::pair(Reliability::Unreliable);
     for round in 0..20 {
         w.hosts[A].post(VIS[A], Send, 64 * (round % 8), &[(0x8000, 16 * 1024)]);
         w.run(100 + 20 * round);

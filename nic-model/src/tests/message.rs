@@ -14,7 +14,7 @@ fn index() -> u32 {
     u32::from(NODES[B]) | TARGET << 8
 }
 
-fn bind(w: &mut World, queue: u16) {
+fn bind(w: &mut Testbench, queue: u16) {
     let mut words = [0; 12];
     words[0] = queue.into();
     w.ok(B, Opcode::MessageQueue, TARGET, words);
@@ -22,7 +22,7 @@ fn bind(w: &mut World, queue: u16) {
 
 #[test]
 fn messages_arrive_whole_and_in_order() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     w.open_channels();
     bind(&mut w, MESSAGES);
     w.hosts[B].memory.writes.clear();
@@ -46,7 +46,7 @@ fn messages_arrive_whole_and_in_order() {
 
 #[test]
 fn messages_without_a_queue_are_refused() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     w.open_channels();
     for (i, queue) in [NO_QUEUE, COMPLETIONS, 200].into_iter().enumerate() {
         bind(&mut w, queue);
@@ -65,7 +65,7 @@ fn messages_without_a_queue_are_refused() {
 
 #[test]
 fn messages_to_a_full_queue_are_refused() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     w.open_channels();
     bind(&mut w, MESSAGES);
     for i in 0..66 {

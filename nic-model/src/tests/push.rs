@@ -37,19 +37,19 @@ fn place(page: u8, line: u64, word: usize) -> u64 {
 }
 
 /// Writes words to a line of the VI's page, beginning with word `first`.
-fn words(w: &mut World, line: u64, first: usize, words: &[u64]) {
+fn words(w: &mut Testbench, line: u64, first: usize, words: &[u64]) {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     w.hosts[A].model.bar_write(2, place(DOMAIN, line, first), &bytes);
 }
 
 /// A pair with receives posted, and send descriptors of `n` bytes ready at 0, 64 and so on.
-fn world(level: Reliability, n: u32) -> World {
-    let mut w = World::pair(level);
+fn testbench(level: Reliability, n: u32) -> Testbench {
+    let mut w = Testbench::pair(level);
     prepare(&mut w, n);
     w
 }
 
-fn prepare(w: &mut World, n: u32) {
+fn prepare(w: &mut Testbench, n: u32) {
     for i in 0..4 {
         w.hosts[B].post(VIS[B], Recv, 64 * i, &[(TO + 64 * i, 64)]);
         w.hosts[A].write_descriptor(64 * i, ControlSegment::default(), &[(FROM, n)]);
@@ -60,7 +60,7 @@ fn prepare(w: &mut World, n: u32) {
 
 /// The message that arrived as number `i`: of `n` bytes, from the line or from memory.
 #[track_caller]
-fn arrived(w: &World, i: u64, n: usize, inline: bool) {
+fn arrived(w: &Testbench, i: u64, n: usize, inline: bool) {
     assert_eq!(w.hosts[A].status(64 * i), status::DONE, "send {i}");
     assert_eq!(w.hosts[A].length(64 * i) as usize, n);
     assert_eq!(w.hosts[B].status(64 * i), status::DONE | status::OP_RECEIVE, "receive {i}");
@@ -71,7 +71,7 @@ fn arrived(w: &World, i: u64, n: usize, inline: bool) {
 }
 
 #[track_caller]
-fn counts(w: &World, inline: u32, plain: u32) {
+fn counts(w: &Testbench, inline: u32, plain: u32) {
     let count = |counter| w.hosts[A].count(counter);
     assert_eq!((count(Counter::PushesInline), count(Counter::PushesPlain)), (inline, plain));
     assert_eq!(w.hosts[A].model.vi_snapshot(VIS[A]).posted[0], 0);
@@ -87,7 +87,7 @@ fn every_split_in_rising_order_is_whole() {
             if cuts >> (end - 1) != 0 || (n != 40 && cuts % 5 != 0) {
                 continue;
             }
-            let mut w = world(Reliability::Delivery, n as u32);
+            let mut w = testbench(Reliability::Delivery, n as u32);
             let mut first = 0;
             for at in 1..=end {
                 if at == end || cuts >> (at - 1) & 1 != 0 {
@@ -108,7 +108,7 @@ fn every_split_in_rising_order_is_whole() {
 fn an_inline_push_is_as_its_descriptor() {
     for (level, immediate) in LEVELS.into_iter().flat_map(|l| [(l, None), (l, Some(0x55_66))]) {
         let run = |push: bool| {
-            let mut w = world(level, 13);
+            let mut w = testbench(level, 13);
             w.hosts[A].put(FROM, &[0xbb; 13]);
             let words_of = ControlSegment {
                 control: if immediate.is_some() { control::IMMEDIATE } else { 0 },
@@ -142,7 +142,7 @@ fn an_inline_push_is_as_its_descriptor() {
 fn a_push_that_stops_anywhere_posts_once_after_64_cycles() {
     let (all, count) = line(VIS[A], 0, 40, None);
     for end in 1..count {
-        let mut w = world(Reliability::Reception, 40);
+        let mut w = testbench(Reliability::Reception, 40);
         words(&mut w, 1, 0, &all[..end]);
         w.run(PUSH_SILENCE_CYCLES);
         assert_eq!(w.hosts[A].count(Counter::DoorbellTokens), 0, "not yet");
@@ -163,7 +163,7 @@ fn a_push_that_stops_anywhere_posts_once_after_64_cycles() {
 #[test]
 fn words_may_be_63_cycles_apart() {
     let (all, count) = line(VIS[A], 0, 40, None);
-    let mut w = world(Reliability::Delivery, 40);
+    let mut w = testbench(Reliability::Delivery, 40);
     for at in 0..count {
         words(&mut w, 3, at, &all[at..=at]);
         w.run(PUSH_SILENCE_CYCLES - 1);
@@ -174,13 +174,13 @@ fn words_may_be_63_cycles_apart() {
 }
 
 #[test]
-fn a_gap_a_repeated_word_or_another_order_posts_the_token_alone() {
+fn a_missing_or_repeated_word_or_another_order_posts_the_token_alone() {
     let (all, count) = line(VIS[A], 0, 40, None);
     for (at, then) in (1..count).flat_map(|at| (1..PUSH_WORDS).map(move |then| (at, then))) {
         if then == at {
             continue;
         }
-        let mut w = world(Reliability::Delivery, 40);
+        let mut w = testbench(Reliability::Delivery, 40);
         words(&mut w, 0, 0, &all[..at]);
         words(&mut w, 0, then, &all[then..=then]);
         w.run(3);
@@ -198,12 +198,12 @@ fn an_interleaved_push_breaks_the_first_and_keeps_its_place() {
     let (first, _) = line(VIS[A], 0, 16, None);
     let (second, _) = line(VIS[A], 64, 16, None);
     for (at, other) in [(1, 1), (2, 0), (2, 1), (3, 0), (3, 1), (4, 0), (4, 1)] {
-        let mut w = world(Reliability::Delivery, 16);
+        let mut w = testbench(Reliability::Delivery, 16);
         w.hosts[A].link(VIS[A], Send, 0);
         w.hosts[A].link(VIS[A], Send, 64);
         words(&mut w, 0, 0, &first[..at]);
         words(&mut w, other, 0, &second[..1]);
-        // Words of the first one: not in turn any more.
+        // Words of the first one: out of order now.
         words(&mut w, 0, at, &first[at..]);
         words(&mut w, other, 1, &second[1..]);
         w.settle();
@@ -213,7 +213,7 @@ fn an_interleaved_push_breaks_the_first_and_keeps_its_place() {
         counts(&w, 0, 2);
     }
     // The second one undisturbed behind the first: its queue is not empty.
-    let mut w = world(Reliability::Delivery, 16);
+    let mut w = testbench(Reliability::Delivery, 16);
     w.hosts[A].link(VIS[A], Send, 0);
     w.hosts[A].link(VIS[A], Send, 64);
     words(&mut w, 0, 0, &first[..4]);
@@ -229,7 +229,7 @@ fn any_other_write_to_the_page_breaks_a_push_and_comes_after_it() {
     let (all, _) = line(VIS[A], 0, 8, None);
     let page = PAGE_BYTES * u64::from(DOMAIN);
     let zeros = [0; 64];
-    // An event doorbell; writes that are refused: elsewhere, in the push lines, of odd sizes.
+    // An event doorbell; writes that are refused: elsewhere, in the push lines, of malformed sizes.
     let cases: [(u64, usize, u32); 8] = [
         (8, 8, 0),
         (0x40, 8, 1),
@@ -241,7 +241,7 @@ fn any_other_write_to_the_page_breaks_a_push_and_comes_after_it() {
         (0xff8, 8, 1),
     ];
     for (at, n, bad) in cases {
-        let mut w = world(Reliability::Delivery, 8);
+        let mut w = testbench(Reliability::Delivery, 8);
         words(&mut w, 0, 0, &all[..3]);
         w.hosts[A].model.bar_write(2, page + at, &zeros[..n]);
         words(&mut w, 0, 3, &all[3..4]);
@@ -252,7 +252,7 @@ fn any_other_write_to_the_page_breaks_a_push_and_comes_after_it() {
         assert_eq!(w.hosts[A].count(Counter::DoorbellBad), bad, "{at:#x}");
     }
     // A token in the page: posted behind the push.
-    let mut w = world(Reliability::Delivery, 8);
+    let mut w = testbench(Reliability::Delivery, 8);
     w.hosts[A].link(VIS[A], Send, 0);
     w.hosts[A].link(VIS[A], Send, 64);
     words(&mut w, 0, 0, &all[..3]);
@@ -261,7 +261,7 @@ fn any_other_write_to_the_page_breaks_a_push_and_comes_after_it() {
     arrived(&w, 0, 8, false);
     arrived(&w, 1, 8, false);
     // Another page and a read do not disturb it.
-    let mut w = world(Reliability::Delivery, 8);
+    let mut w = testbench(Reliability::Delivery, 8);
     words(&mut w, 0, 0, &all[..3]);
     w.hosts[A].doorbell(DOMAIN + 1, PUSH_OFFSET, token(VIS[A], 0).to_bits());
     w.hosts[A].doorbell(DOMAIN + 1, TOKEN_OFFSET, token(VIS[A], 0).to_bits());
@@ -274,7 +274,7 @@ fn any_other_write_to_the_page_breaks_a_push_and_comes_after_it() {
 }
 
 #[track_caller]
-fn counts_of(w: &World, at: u64) {
+fn counts_of(w: &Testbench, at: u64) {
     assert_eq!(w.hosts[A].count(Counter::PushesPlain), 1, "{at:#x}");
     assert_eq!(w.hosts[A].count(Counter::PushesInline), 0, "{at:#x}");
 }
@@ -295,7 +295,7 @@ fn malformed_hints_leave_the_token() {
     for (index, value) in spoil {
         let mut bad = good;
         bad[index] = value;
-        let mut w = world(Reliability::Delivery, 8);
+        let mut w = testbench(Reliability::Delivery, 8);
         words(&mut w, 0, 0, &bad);
         w.run(3);
         counts_of(&w, value);
@@ -304,10 +304,10 @@ fn malformed_hints_leave_the_token() {
         assert_eq!(w.hosts[A].count(Counter::DoorbellBad), 0);
     }
     // Immediate data without its flag is not malformed, and is not sent.
-    let mut odd = good;
-    odd[1] |= 77 << 32;
-    let mut w = world(Reliability::Delivery, 8);
-    words(&mut w, 0, 0, &odd);
+    let mut malformed = good;
+    malformed[1] |= 77 << 32;
+    let mut w = testbench(Reliability::Delivery, 8);
+    words(&mut w, 0, 0, &malformed);
     w.settle();
     arrived(&w, 0, 8, true);
 }
@@ -327,7 +327,7 @@ fn writes_that_are_no_push_are_refused_whole() {
         (PUSH_OFFSET + 4 * PUSH_LINE_BYTES, &bytes),
         (PUSH_OFFSET + PUSH_LINE_BYTES, &recv),
     ];
-    let mut w = world(Reliability::Delivery, 40);
+    let mut w = testbench(Reliability::Delivery, 40);
     for (i, (at, data)) in cases.into_iter().enumerate() {
         w.hosts[A].model.bar_write(2, page + at, data);
         w.settle();
@@ -343,7 +343,7 @@ fn writes_that_are_no_push_are_refused_whole() {
 #[test]
 fn a_push_to_a_wrong_vi_or_page_is_refused_when_it_is_posted() {
     for (page, vi) in [(DOMAIN, 1024), (DOMAIN, 7), (DOMAIN + 1, VIS[A]), (0, VIS[A])] {
-        let mut w = world(Reliability::Delivery, 8);
+        let mut w = testbench(Reliability::Delivery, 8);
         let (all, count) = line(vi, 0, 8, None);
         for end in [1, count] {
             let bytes: Vec<u8> = all[..end].iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -363,7 +363,7 @@ fn a_push_to_a_wrong_vi_or_page_is_refused_when_it_is_posted() {
 #[test]
 fn only_a_quiet_vi_takes_the_data() {
     // Idle: counted, and read from memory when it is connected.
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     w.open_channels();
     for side in [A, B] {
         w.ok(side, Opcode::ViCreate, VIS[side].into(), vi_words(Reliability::Delivery));
@@ -379,7 +379,7 @@ fn only_a_quiet_vi_takes_the_data() {
     counts(&w, 0, 1);
     // Work in the queue, and a send that waits for its ViAck.
     for level in LEVELS {
-        let mut w = world(level, 8);
+        let mut w = testbench(level, 8);
         for i in 0..4 {
             w.hosts[A].link(VIS[A], Send, 64 * i);
         }
@@ -397,7 +397,7 @@ fn only_a_quiet_vi_takes_the_data() {
         assert!((1..4).all(|i| w.hosts[B].status(64 * i) != 0));
     }
     // Error: dropped.
-    let mut w = world(Reliability::Delivery, 8);
+    let mut w = testbench(Reliability::Delivery, 8);
     w.ok(B, Opcode::ViDisconnect, VIS[B].into(), [0; 12]);
     w.settle();
     assert_eq!(w.hosts[A].vi(A), State::Error);
@@ -410,7 +410,7 @@ fn only_a_quiet_vi_takes_the_data() {
 #[test]
 fn inline_data_is_forgotten_by_a_fence_and_a_disconnect() {
     // The peer's channel is closed: the push waits.
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     w.ok(A, Opcode::ViCreate, VIS[A].into(), vi_words(Reliability::Delivery));
     w.ok(B, Opcode::ViCreate, VIS[B].into(), vi_words(Reliability::Delivery));
     for side in [B, A] {
@@ -455,7 +455,7 @@ fn reach_and_length_are_checked_though_nothing_is_read() {
     let end = u64::from(REGION_LENGTH) - 64;
     for (at, segments) in [(end, 3), (u64::from(REGION_LENGTH), 1)] {
         for level in LEVELS {
-            let mut w = world(level, 8);
+            let mut w = testbench(level, 8);
             let token = Token { segments, ..token(VIS[A], at) };
             let (all, _) = push_line(token, &[0xbb; 8], None).unwrap();
             words(&mut w, 0, 0, &all);
@@ -469,7 +469,7 @@ fn reach_and_length_are_checked_though_nothing_is_read() {
     }
     // Longer than the VI's maximum.
     for level in LEVELS {
-        let mut w = World::bare(&Default::default());
+        let mut w = Testbench::bare(&Default::default());
         w.open_channels();
         for side in [A, B] {
             let mut small = vi_words(level);
@@ -485,8 +485,8 @@ fn reach_and_length_are_checked_though_nothing_is_read() {
 }
 
 #[test]
-fn more_pushes_than_there_is_room_for() {
-    let mut w = World::bare(&Default::default());
+fn pushes_beyond_the_inline_slots_are_posted_plain() {
+    let mut w = Testbench::bare(&Default::default());
     for vi in 100..120 {
         w.ok(A, Opcode::ViCreate, vi, vi_words(Reliability::Delivery));
         let mut words = connect_words(A);
@@ -505,7 +505,7 @@ fn more_pushes_than_there_is_room_for() {
 #[test]
 fn disabling_and_reset_forget_a_push_under_way() {
     for reset in [false, true] {
-        let mut w = world(Reliability::Delivery, 8);
+        let mut w = testbench(Reliability::Delivery, 8);
         let (all, _) = line(VIS[A], 0, 8, None);
         words(&mut w, 0, 0, &all[..3]);
         w.hosts[A].reg_write(CONTROL::OFFSET, if reset { 2 } else { 0 });
@@ -520,7 +520,7 @@ fn disabling_and_reset_forget_a_push_under_way() {
 
 #[test]
 fn without_the_feature_the_lines_are_nothing() {
-    let mut w = world(Reliability::Delivery, 8);
+    let mut w = testbench(Reliability::Delivery, 8);
     w.hosts[A].model = Model::with_features(Features::NONE);
     w.bring_up(A);
     words(&mut w, 0, 0, &line(VIS[A], 0, 8, None).0);

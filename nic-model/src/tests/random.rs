@@ -1,4 +1,4 @@
-//! Random programs against a few lines of reference: pushes in any pieces, RDMA over a bad wire.
+//! Random programs against a few lines of reference: pushes split anywhere, RDMA over a bad wire.
 
 use nic_regs::counter::Counter;
 use nic_regs::desc::{ControlSegment, control, status};
@@ -20,8 +20,8 @@ impl Random {
     }
 }
 
-/// One post, as a token or as a push in pieces, whole or not, disturbed or not.
-fn post(w: &mut World, random: &mut Random, at: u64, data: &[u8]) {
+/// One post, as a token or as a split push, whole or not, disturbed or not.
+fn post(w: &mut Testbench, random: &mut Random, at: u64, data: &[u8]) {
     let offset_64 = ((at + BUS % 64) / 64) as u32;
     let token = Token { vi: VIS[A], region: REGION, offset_64, segments: 1, queue: Send };
     if random.below(4) == 0 {
@@ -43,7 +43,7 @@ fn post(w: &mut World, random: &mut Random, at: u64, data: &[u8]) {
             2 => w.hosts[A].model.bar_write(2, page + 0x40, &[0; 8]),
             3 => w.hosts[A].model.bar_write(2, line + 4, &[0; 4]),
             4 => assert_eq!(w.bar_read(A, 2, page, 8), 0),
-            // The last word; not if its turn is next, since that would be another message.
+            // The last word; not if it is the next one, since that would be another message.
             5 if first < 7 => w.hosts[A].model.bar_write(2, line + 56, &[0xff; 8]),
             _ => {}
         }
@@ -51,13 +51,13 @@ fn post(w: &mut World, random: &mut Random, at: u64, data: &[u8]) {
 }
 
 #[test]
-fn pushes_in_any_pieces_post_once_and_in_order() {
+fn pushes_split_anywhere_post_once_and_in_order() {
     const COUNT: u64 = 40;
     let mut total = [0; 2];
     for seed in 0..60 {
         let random = &mut Random(seed);
         let level = [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception];
-        let mut w = World::pair(level[seed as usize % 3]);
+        let mut w = Testbench::pair(level[seed as usize % 3]);
         for i in 0..COUNT {
             w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x4000 + 64 * i, 40)]);
         }

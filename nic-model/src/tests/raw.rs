@@ -15,7 +15,7 @@ pub(super) const EPOCH: u32 = 0x5555_1111;
 /// Device A with side B played by the test.
 #[derive(Debug)]
 pub(super) struct Raw {
-    pub(super) w: World,
+    pub(super) w: Testbench,
     pub(super) sequence: u16,
     pub(super) tag: u16,
     pub(super) credit: u8,
@@ -27,7 +27,7 @@ pub(super) struct Raw {
 impl Raw {
     /// The channel is Closed; the VI is Connected.
     pub(super) fn closed(level: Reliability) -> Self {
-        let mut w = World::bare(&Default::default());
+        let mut w = Testbench::bare(&Default::default());
         w.frozen[B] = true;
         w.ok(A, Opcode::ViCreate, VIS[A].into(), vi_words(level));
         w.ok(A, Opcode::ViConnect, VIS[A].into(), connect_words(A));

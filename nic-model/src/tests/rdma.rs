@@ -26,7 +26,7 @@ pub(super) const WRITE: u16 = control::OP_RDMA_WRITE;
 pub(super) const READ: u16 = control::OP_RDMA_READ;
 pub(super) const WRITTEN: u32 = status::DONE | status::OP_RDMA_WRITE;
 pub(super) const HAS_READ: u32 = status::DONE | status::OP_RDMA_READ;
-const TOLD: u32 = status::DONE | status::OP_REMOTE_RDMA_WRITE | status::IMMEDIATE;
+const NOTIFIED: u32 = status::DONE | status::OP_REMOTE_RDMA_WRITE | status::IMMEDIATE;
 
 fn region(tag: u16, domain: u8, rights: u8) -> [u32; 12] {
     let mut words = region_words();
@@ -37,16 +37,16 @@ fn region(tag: u16, domain: u8, rights: u8) -> [u32; 12] {
 }
 
 /// A pair whose VIs allow this; A knows what B allows, and B what A does.
-fn world(level: Reliability, allows: [u32; 2], rights: u8) -> World {
-    connect(World::bare(&Default::default()), level, allows, rights)
+fn testbench(level: Reliability, allows: [u32; 2], rights: u8) -> Testbench {
+    connect(Testbench::bare(&Default::default()), level, allows, rights)
 }
 
 /// The same with rights for everything, over this wire.
-pub(super) fn open_over(level: Reliability, allows: [u32; 2], faults: &Faults) -> World {
-    connect(World::bare(faults), level, allows, RIGHTS)
+pub(super) fn open_over(level: Reliability, allows: [u32; 2], faults: &Faults) -> Testbench {
+    connect(Testbench::bare(faults), level, allows, RIGHTS)
 }
 
-fn connect(mut w: World, level: Reliability, allows: [u32; 2], rights: u8) -> World {
+fn connect(mut w: Testbench, level: Reliability, allows: [u32; 2], rights: u8) -> Testbench {
     w.open_channels();
     for side in [A, B] {
         w.ok(side, Opcode::RegionSet, OPEN.into(), region(TAG, DOMAIN, rights));
@@ -64,8 +64,8 @@ fn connect(mut w: World, level: Reliability, allows: [u32; 2], rights: u8) -> Wo
     w
 }
 
-pub(super) fn open(level: Reliability) -> World {
-    world(level, [rdma::MASK; 2], RIGHTS)
+pub(super) fn open(level: Reliability) -> Testbench {
+    testbench(level, [rdma::MASK; 2], RIGHTS)
 }
 
 /// An RDMA descriptor: remote place, local segments.
@@ -99,14 +99,14 @@ pub(super) fn write_rdma(host: &mut Host, at: u64, d: Rdma<'_>) {
     }
 }
 
-pub(super) fn post_rdma(w: &mut World, side: usize, at: u64, d: Rdma<'_>) {
+pub(super) fn post_rdma(w: &mut Testbench, side: usize, at: u64, d: Rdma<'_>) {
     let host = &mut w.hosts[side];
     write_rdma(host, at, d);
     host.link(VIS[side], Send, at);
     host.token(VIS[side], Send, at);
 }
 
-pub(super) fn stops(w: &mut World, side: usize) -> Vec<(u32, u32, u32)> {
+pub(super) fn stops(w: &mut Testbench, side: usize) -> Vec<(u32, u32, u32)> {
     let events = w.hosts[side].events(ERRORS);
     assert!(events.iter().all(|e| e.kind == Kind::ViError as u8 && e.index == VIS[side]));
     events.iter().map(|e| (e.word1 & 0xffff, e.word1 >> 16, e.word2)).collect()
@@ -119,7 +119,7 @@ pub(super) fn refusal(reason: StopReason) -> u32 {
 const LENGTHS: [usize; 9] = [0, 1, 7, 8, 4095, 4096, 4097, 12_288, 256 * 1024];
 
 #[test]
-fn a_write_of_every_length_lands_and_nobody_is_told() {
+fn a_write_of_every_length_lands_and_completes_no_receive() {
     for level in LEVELS {
         let mut w = open(level);
         for (i, n) in LENGTHS.into_iter().enumerate() {
@@ -167,7 +167,7 @@ fn immediate_data_takes_a_receive_descriptor_and_not_its_segments() {
             post_rdma(&mut w, A, at, d);
             w.settle();
             assert_eq!(w.hosts[A].status(at), WRITTEN, "{level:?} {n}");
-            assert_eq!(w.hosts[B].status(at), TOLD);
+            assert_eq!(w.hosts[B].status(at), NOTIFIED);
             assert_eq!(w.hosts[B].length(at), n);
             assert_eq!(w.hosts[B].memory.word(BUS + at + 20), 0xfeed_0000 + n);
             assert_eq!(w.hosts[B].data(REMOTE, n as usize), text);
@@ -353,7 +353,7 @@ fn bad_places() -> Vec<(&'static str, u64, u32)> {
 
 /// An RDMA of 5,000 bytes that the target refuses.
 #[track_caller]
-fn refused(mut w: World, level: Reliability, d: Rdma<'_>, what: &str) {
+fn refused(mut w: Testbench, level: Reliability, d: Rdma<'_>, what: &str) {
     let read = d.control == READ;
     let reason = if read { StopReason::RdmaRead } else { StopReason::RdmaWrite };
     w.hosts[B].memory.bytes[BUS as usize..].fill(0xee);
@@ -395,9 +395,9 @@ fn the_target_refuses_what_it_does_not_allow() {
         } else {
             (rdma::WRITE, RIGHT_RDMA_WRITE)
         };
-        let others = world(level, [rdma::MASK, rdma::MASK & !bit], RIGHTS);
+        let others = testbench(level, [rdma::MASK, rdma::MASK & !bit], RIGHTS);
         refused(others, level, good, "the VI");
-        let others = world(level, [rdma::MASK; 2], RIGHTS & !right);
+        let others = testbench(level, [rdma::MASK; 2], RIGHTS & !right);
         refused(others, level, good, "the region");
     }
 }
@@ -409,7 +409,7 @@ fn nothing_is_checked_of_an_empty_range_but_the_vi() {
         post_rdma(&mut w, A, 0, Rdma { address: 1, handle: 0, ..rdma_of(op, &[]) });
         w.settle();
         assert_eq!(w.hosts[A].status(0), if op == READ { HAS_READ } else { WRITTEN });
-        let closed = world(level, [rdma::MASK, 0], RIGHTS);
+        let closed = testbench(level, [rdma::MASK, 0], RIGHTS);
         refused(closed, level, rdma_of(op, &[]), "empty, but not allowed");
     }
 }
@@ -420,7 +420,7 @@ fn a_peer_that_is_known_to_allow_nothing_is_not_asked() {
         if level == UNRELIABLE && op == READ {
             continue;
         }
-        let mut w = World::pair(level);
+        let mut w = Testbench::pair(level);
         let sent = w.hosts[A].count(Counter::FramesSent);
         post_rdma(&mut w, A, 0, rdma_of(op, &[(LOCAL, 50)]));
         w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 8)]);

@@ -113,8 +113,8 @@ fn frames_of_another_level_are_unmatched() {
             raw.next(raw.kind(Type::ReadResponse), &[1, 2, 3]);
             unmatched += 1;
         }
-        let stranger = Header { connection: 1, ..raw.kind(Type::ReadRequest) };
-        raw.next(stranger, &payload(VA, 8, &[]));
+        let misfit = Header { connection: 1, ..raw.kind(Type::ReadRequest) };
+        raw.next(misfit, &payload(VA, 8, &[]));
         unmatched += 1;
         assert_eq!(raw.count(Counter::Unmatched), unmatched);
         assert_eq!(raw.w.hosts[A].vi(A), State::Connected);
@@ -137,11 +137,11 @@ fn what_follows_a_lost_frame_is_not_written() {
         expected[..end].copy_from_slice(&[vec![1; 100], vec![2; 100]].concat()[..end]);
         assert_eq!(placed(&raw, 0, 300), expected, "{lost}");
         assert_eq!(raw.count(Counter::UnreliableGap), 2 - u32::from(lost));
-        assert_eq!(raw.w.hosts[A].status(0), 0, "nobody is told");
+        assert_eq!(raw.w.hosts[A].status(0), 0, "no receive is completed");
         // The next message is whole.
         write(&mut raw, UNRELIABLE, ONLY | flag::IMMEDIATE, 1 << 8, 0, 8, 8);
-        let told = status::DONE | status::OP_REMOTE_RDMA_WRITE | status::IMMEDIATE;
-        assert_eq!(raw.w.hosts[A].status(0), told);
+        let notified = status::DONE | status::OP_REMOTE_RDMA_WRITE | status::IMMEDIATE;
+        assert_eq!(raw.w.hosts[A].status(0), notified);
     }
 }
 
@@ -182,8 +182,8 @@ fn reliable_writes_that_do_not_fit_stop_the_vi() {
     type Frames = &'static [(u8, u64, u32, usize)];
     let cases: [(&str, Frames); 6] = [
         ("FIRST in mid-message", &[(FIRST, 0, 200, 100), (FIRST, 0, 200, 100)]),
-        ("longer than told", &[(FIRST, 0, 150, 100), (LAST, 100, 150, 100)]),
-        ("shorter than told", &[(FIRST, 0, 250, 100), (LAST, 100, 250, 100)]),
+        ("longer than the header says", &[(FIRST, 0, 150, 100), (LAST, 100, 150, 100)]),
+        ("shorter than the header says", &[(FIRST, 0, 250, 100), (LAST, 100, 250, 100)]),
         ("another total", &[(FIRST, 0, 200, 100), (LAST, 100, 199, 99)]),
         ("a frame alone that is too short", &[(ONLY, 0, 200, 100)]),
         ("too long", &[(FIRST, 0, MAX_TRANSFER_BYTES + 1, 100)]),

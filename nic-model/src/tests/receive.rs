@@ -1,9 +1,10 @@
-//! Section 5: frames as they should not come.
+//! Section 5: unexpected and malformed frames.
 
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::desc::status;
 use nic_regs::frame::{Header, Type, flag};
+use nic_regs::limits::MAX_TRANSFER_BYTES;
 use nic_regs::vi::{Reliability, State, StopReason};
 
 use super::raw::Raw;
@@ -35,14 +36,14 @@ fn frames_that_no_vi_expects_are_unmatched() {
     for level in [UNRELIABLE, Reliability::Delivery, Reliability::Reception] {
         let mut raw = raw(level, 1);
         let plain = Header { flags: ONLY, ..raw.plain() };
-        let strange = [
+        let unexpected = [
             Header { dst_vi: 1024, ..plain },
             Header { dst_vi: 0xffff, ..plain },
             Header { dst_vi: VIS[A] + 1, ..plain },
             Header { src_vi: VIS[B] + 1, ..plain },
             Header { connection: CONNECTION + 1, ..plain },
         ];
-        for header in strange {
+        for header in unexpected {
             raw.data(level, header, b"text");
         }
         for other in [UNRELIABLE, Reliability::Delivery, Reliability::Reception] {
@@ -131,7 +132,7 @@ fn an_unreliable_first_frame_in_mid_message_starts_over() {
 }
 
 #[test]
-fn reliable_messages_that_break_their_promise_stop_the_vi() {
+fn reliable_messages_of_another_length_than_their_first_frame_says_stop_the_vi() {
     let partial = status::LENGTH_ERROR | status::PARTIAL_ERROR;
     let broken: [(Frames, u32); 6] = [
         (&[(FIRST, 0, 5000, 4096), (LAST, 0, 0, 905)], partial),
@@ -150,6 +151,31 @@ fn reliable_messages_that_break_their_promise_stop_the_vi() {
         assert_eq!(raw.w.hosts[A].status(64), 0);
         assert_eq!(raw.w.hosts[A].vi(A), State::Error);
         assert_eq!(raw.take(Type::ViRefuse)[0].word, StopReason::Length as u32);
+    }
+}
+
+/// Contract 5.2, 5.4: what is wrong with the frame itself comes before what is wrong with the
+/// descriptor; and no message is longer than the longest that a VI may send.
+#[test]
+fn a_first_frame_that_breaks_the_limits_is_a_length_error_whatever_the_descriptor_is() {
+    let refused = |raw: &mut Raw, level, word| {
+        frame(raw, level, FIRST, 0, word, 4096);
+        assert_eq!(raw.w.hosts[A].status(0), GOOD | status::LENGTH_ERROR);
+        assert_eq!(raw.w.hosts[A].data(0x2000, 4096), [0; 4096]);
+    };
+    for level in RELIABLE {
+        let mut raw = raw(level, 1);
+        // Reserved control bits.
+        raw.w.hosts[A].put(14, &0x8000_u16.to_le_bytes());
+        refused(&mut raw, level, 4095);
+        assert_eq!(raw.take(Type::ViRefuse)[0].word, StopReason::Length as u32);
+    }
+    for level in [UNRELIABLE, RELIABLE[0], RELIABLE[1]] {
+        let mut raw = raw(level, 0);
+        let segments = [(0x2000, MAX_TRANSFER_BYTES), (0x2000, 64)];
+        raw.w.hosts[A].post(VIS[A], Recv, 0, &segments);
+        raw.run(20);
+        refused(&mut raw, level, MAX_TRANSFER_BYTES + 1);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Section 4: frames, turns, completion.
+//! Section 4: frames, scheduling, completion.
 
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
@@ -100,7 +100,7 @@ fn a_reception_vi_waits_for_each_acknowledgement() {
 }
 
 #[test]
-fn vis_take_turns_frame_by_frame() {
+fn vis_are_scheduled_frame_by_frame() {
     let mut raw = Raw::open(Reliability::Unreliable);
     for vi in [30, 31] {
         raw.w.ok(A, Opcode::ViCreate, vi, vi_words(Reliability::Unreliable));
@@ -113,9 +113,9 @@ fn vis_take_turns_frame_by_frame() {
     }
     let order: Vec<u16> = flow(&mut raw, 10_000).iter().map(|h| h.src_vi).collect();
     // The first goes twice before the others have rung: a doorbell takes effect each cycle.
-    let turns: Vec<u16> = order.iter().copied().skip_while(|&vi| vi == 31).collect();
+    let slots: Vec<u16> = order.iter().copied().skip_while(|&vi| vi == 31).collect();
     assert_eq!(order.len(), 9);
-    assert_eq!(turns[..5], [VIS[A], 31, 30, VIS[A], 30]);
+    assert_eq!(slots[..5], [VIS[A], 31, 30, VIS[A], 30]);
 }
 
 #[test]

@@ -274,7 +274,7 @@ pub(crate) fn event_words(q: u16, log2: u32, wide: bool, vector: u32) -> [u32; 1
 
 /// Two hosts and a wire.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Testbench {
     pub(crate) hosts: [Host; 2],
     pub(crate) wire: Wire,
     pub(crate) now: u64,
@@ -282,10 +282,10 @@ pub(crate) struct World {
     epoch: u32,
 }
 
-impl World {
+impl Testbench {
     /// Two devices that are enabled, with event queues and region; channels closed, no VIs.
     pub(crate) fn bare(faults: &Faults) -> Self {
-        let mut world = Self {
+        let mut bench = Self {
             hosts: [Host::new(), Host::new()],
             wire: Wire::with_faults(20, faults),
             now: 0,
@@ -293,9 +293,9 @@ impl World {
             epoch: 0x1000_0001,
         };
         for side in [A, B] {
-            world.bring_up(side);
+            bench.bring_up(side);
         }
-        world
+        bench
     }
 
     /// Registers, event queues and region of a device after its reset.
@@ -332,13 +332,13 @@ impl World {
     }
 
     pub(crate) fn pair_with(level: Reliability, faults: &Faults) -> Self {
-        let mut world = Self::bare(faults);
-        world.open_channels();
+        let mut bench = Self::bare(faults);
+        bench.open_channels();
         for side in [A, B] {
-            world.ok(side, Opcode::ViCreate, VIS[side].into(), vi_words(level));
-            world.ok(side, Opcode::ViConnect, VIS[side].into(), connect_words(side));
+            bench.ok(side, Opcode::ViCreate, VIS[side].into(), vi_words(level));
+            bench.ok(side, Opcode::ViConnect, VIS[side].into(), connect_words(side));
         }
-        world
+        bench
     }
 
     pub(crate) fn open_channels(&mut self) {

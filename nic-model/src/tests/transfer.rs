@@ -19,7 +19,7 @@ const LEVELS: [Reliability; 3] =
 #[test]
 fn a_message_of_every_length_arrives_on_every_level() {
     for level in LEVELS {
-        let mut w = World::pair(level);
+        let mut w = Testbench::pair(level);
         for (i, n) in
             [0, 1, 7, 8, 255, 256, 4095, 4096, 4097, 8192, 256 * 1024].into_iter().enumerate()
         {
@@ -50,7 +50,7 @@ fn a_message_of_every_length_arrives_on_every_level() {
 #[test]
 fn immediate_data_goes_in_front_of_length_and_status() {
     for (level, n) in LEVELS.into_iter().flat_map(|l| [(l, 0_u32), (l, 5), (l, 9000)]) {
-        let mut w = World::pair(level);
+        let mut w = Testbench::pair(level);
         let text = pattern(n, n as usize);
         w.hosts[A].put(0x2000, &text);
         let words = ControlSegment {
@@ -76,9 +76,9 @@ fn immediate_data_goes_in_front_of_length_and_status() {
 }
 
 #[test]
-fn sixteen_segments_at_odd_places_gather_and_scatter() {
+fn sixteen_unaligned_segments_gather_and_scatter() {
     for level in LEVELS {
-        let mut w = World::pair(level);
+        let mut w = Testbench::pair(level);
         let mut next = 1;
         let mut segments = |base: u64, skew: u64| -> Vec<(u64, u32)> {
             (0..16)
@@ -113,7 +113,7 @@ fn sixteen_segments_at_odd_places_gather_and_scatter() {
 
 #[test]
 fn an_observer_sees_everything_in_order() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 100)]);
     w.settle();
     for side in [A, B] {
@@ -134,7 +134,7 @@ fn an_observer_sees_everything_in_order() {
     assert!(matches!(receiver[2], Trace::Event { queue: COMPLETIONS, .. }));
 }
 
-/// A link that gives back what it gets.
+/// A link that echoes what is sent.
 #[derive(Default)]
 struct Echo(VecDeque<(u64, Beat)>);
 
@@ -154,7 +154,7 @@ impl Link for Echo {
 
 #[test]
 fn two_vis_of_one_node_talk_over_an_echo() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     let node = u32::from(NODES[A]);
     let mut open = [0; 12];
     (open[0], open[1]) = (0x1357_9bdf, 64);

@@ -17,7 +17,7 @@ const LEVELS: [Reliability; 3] =
 #[test]
 fn a_disconnect_reaches_the_peer_behind_the_data() {
     for level in LEVELS {
-        let mut w = World::pair(level);
+        let mut w = Testbench::pair(level);
         for i in 0..3 {
             w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x2000, 64)]);
         }
@@ -38,7 +38,7 @@ fn a_disconnect_reaches_the_peer_behind_the_data() {
         w.settle();
         assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).posted, [0, 0]);
         assert_eq!(w.ok(B, Opcode::ViQuery, VIS[B].into(), [0; 12]), 1);
-        // Nothing was owed from Error.
+        // Nothing is pending after Error.
         assert_eq!(w.hosts[A].vi(A), State::Idle);
         assert_eq!(w.hosts[A].count(Counter::Unmatched), 0);
         for side in [A, B] {
@@ -49,7 +49,7 @@ fn a_disconnect_reaches_the_peer_behind_the_data() {
 
 #[test]
 fn a_disconnect_in_mid_message_forgets_it() {
-    let mut w = World::pair(Reliability::Delivery);
+    let mut w = Testbench::pair(Reliability::Delivery);
     w.hosts[B].post(VIS[B], Recv, 0, &[(0x2000, 100_000)]);
     w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100_000)]);
     w.run(2000);
@@ -71,7 +71,7 @@ fn a_disconnect_in_mid_message_forgets_it() {
 }
 
 #[test]
-fn what_is_owed_keeps_a_vi_busy() {
+fn a_pending_control_frame_keeps_a_vi_busy() {
     let mut raw = Raw::opening(Reliability::Delivery);
     raw.credit = 0;
     let syn = nic_regs::frame::Header { word: super::raw::EPOCH, ..raw.kind(Type::Syn) };
@@ -89,7 +89,7 @@ fn what_is_owed_keeps_a_vi_busy() {
     assert_eq!(raw.w.ok(A, Opcode::ViQuery, VIS[A].into(), [0; 12]), 1 | 1 << 12);
     raw.credit = 1;
     raw.send(raw.kind(Type::Ack), &[]);
-    // The Fin is owed no longer; it waits in the channel.
+    // The Fin is not pending any more; it waits in the channel.
     raw.w.ok(A, Opcode::ViConnect, VIS[A].into(), connect_words(A));
     assert_eq!((raw.take(Type::Message).len(), raw.take(Type::Fin).len()), (1, 0));
     raw.credit = 1 + CREDITS_AHEAD as u8;
@@ -119,8 +119,8 @@ fn refusals_and_fins_stop_a_vi_as_its_level_says() {
 }
 
 #[test]
-fn owed_frames_to_a_closed_peer_are_forgotten() {
-    let mut w = World::pair(Reliability::Reception);
+fn pending_frames_to_a_closed_peer_are_forgotten() {
+    let mut w = Testbench::pair(Reliability::Reception);
     w.ok(A, Opcode::PeerClose, NODES[B].into(), [0; 12]);
     w.settle();
     for side in [A, B] {
@@ -135,7 +135,7 @@ fn owed_frames_to_a_closed_peer_are_forgotten() {
 
 #[test]
 fn a_vi_may_wait_for_its_peers_channel() {
-    let mut w = World::bare(&Default::default());
+    let mut w = Testbench::bare(&Default::default());
     for side in [A, B] {
         w.ok(side, Opcode::ViCreate, VIS[side].into(), vi_words(Reliability::Delivery));
         w.ok(side, Opcode::ViConnect, VIS[side].into(), connect_words(side));

@@ -1,6 +1,6 @@
-//! What a guest kernel sees of the NICs that it has, told in lines `ADDRESS NAME VALUE...`, in
+//! What a guest kernel sees of the NICs that it has, printed in lines `ADDRESS NAME VALUE...`, in
 //! hexadecimal; then each is bound to VFIO and reset. `cargo xtask guest` runs it as root of a guest.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "what it tells is its output")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
 
 use std::fs;
 use std::io;
@@ -22,14 +22,14 @@ const MSIX: u8 = 0x11;
 const SIGN: u32 = 0x4d;
 
 fn main() -> ExitCode {
-    let told = nics().and_then(|nics| {
+    let printed = nics().and_then(|nics| {
         if nics.is_empty() {
             let text = format!("no PCI device {VENDOR_ID:04x}:{DEVICE_ID:04x} is here");
             return Err(io::Error::other(text));
         }
         nics.iter().try_for_each(tell)
     });
-    match told {
+    match printed {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -150,7 +150,7 @@ fn tell(nic: &Nic) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells of the capabilities, of configuration space as the kernel reads it.
+/// Prints the capabilities, of configuration space as the kernel reads it.
 fn capabilities(nic: &Nic) -> io::Result<()> {
     let space = fs::read(nic.folder.join("config"))?;
     nic.tell("config_bytes", &[space.len() as u64]);

@@ -59,7 +59,7 @@ impl Bare {
         Some(())
     }
 
-    /// New records of an event queue. The device is not told that they are read.
+    /// New records of an event queue. The device is not notified that they are read.
     pub fn peek_events(&mut self, node: usize, queue: u16) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.next_event(node, queue) {
@@ -95,14 +95,14 @@ impl Bare {
         (event.phase == (consumer / entries).is_multiple_of(2)).then_some(event)
     }
 
-    /// Tells the device how far the reader is, and whether to interrupt.
+    /// Reports to the device how far the reader is, and whether to interrupt.
     pub fn consume(&mut self, node: usize, queue: u16, arm: bool) {
         let ring = self.rings[node][usize::from(queue)];
         let bell = EventDoorbell { queue, arm, consumer: ring.consumer };
         self.doorbell(node, ring.domain, EVENT_DOORBELL, bell.to_bits());
     }
 
-    /// New records, and tells the device that they are read.
+    /// New records, and reports to the device that they are read.
     pub fn take_events(&mut self, node: usize, queue: u16) -> Vec<Event> {
         let events = self.peek_events(node, queue);
         self.consume(node, queue, false);

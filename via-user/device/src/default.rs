@@ -5,11 +5,8 @@ use std::path::{Path, PathBuf};
 
 use host_driver::bus::vfio_user::{run_time_folder, trust};
 
-use crate::error::{Error, Result};
+use crate::error::{DEVICE_VARIABLE, Error, Result};
 use crate::url::{Place, parse};
-
-/// The variable that names the default device.
-pub const DEVICE_VARIABLE: &str = "VIADUCT_DEVICE";
 
 /// Where the default device is: what `VIADUCT_DEVICE` names (a URL, a socket, or a folder of
 /// sockets), else the run-time folder.
@@ -64,15 +61,6 @@ pub(crate) fn sockets(folder: &Path) -> Vec<PathBuf> {
         (name[..digits].to_owned(), number)
     });
     sockets
-}
-
-/// The command that serves sockets in a folder.
-pub(crate) fn serve_command(folder: &Path) -> String {
-    let command = "viaduct cosim serve";
-    if folder == run_time_folder() {
-        return command.to_owned();
-    }
-    format!("{command} --dir {}", folder.display())
 }
 
 #[cfg(test)]

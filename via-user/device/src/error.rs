@@ -1,8 +1,11 @@
 //! Why a device cannot be opened.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::default::{DEVICE_VARIABLE, serve_command};
+use host_driver::bus::vfio_user::run_time_folder;
+
+/// The variable that names the default device.
+pub const DEVICE_VARIABLE: &str = "VIADUCT_DEVICE";
 
 /// Result of opening.
 pub type Result<T> = core::result::Result<T, Error>;
@@ -76,4 +79,13 @@ pub enum Error {
 fn list(why: &[host_driver::Error]) -> String {
     let each: Vec<String> = why.iter().map(ToString::to_string).collect();
     each.join("; ")
+}
+
+/// The command that serves sockets in a folder.
+fn serve_command(folder: &Path) -> String {
+    let command = "viaduct cosim serve";
+    if folder == run_time_folder() {
+        return command.to_owned();
+    }
+    format!("{command} --dir {}", folder.display())
 }

@@ -14,7 +14,7 @@
 //! program all names of the default device are the same NIC.
 //!
 //! The same device may be opened many times in a process: each time gives a port of its own on it,
-//! and the device is given back with the last one.
+//! and the device is released with the last one.
 #![forbid(unsafe_code)]
 
 mod default;
@@ -33,7 +33,7 @@ use host_driver::nic::{Nic, NicConfig};
 use port::ViPort;
 use port::sync::lock;
 
-pub use default::DEVICE_VARIABLE;
+pub use error::DEVICE_VARIABLE;
 pub use error::{Error, Result};
 pub use url::{Kind, Place, SimOptions, parse};
 
@@ -46,8 +46,8 @@ const NAP: Duration = Duration::from_micros(50);
 #[derive(Debug)]
 struct Driver {
     nic: Weak<Nic>,
-    /// There until the device is given back.
-    tenure: Weak<()>,
+    /// There until the device is released.
+    ownership: Weak<()>,
 }
 
 /// Drivers by what they drive.
@@ -57,14 +57,16 @@ static DRIVERS: Mutex<Drivers> = Mutex::new(Drivers::new());
 
 impl Driver {
     fn of(nic: &Arc<Nic>) -> Self {
-        Self { nic: Arc::downgrade(nic), tenure: nic.tenure() }
+        Self { nic: Arc::downgrade(nic), ownership: nic.ownership() }
     }
 
-    /// Waits while the device is being given back. In a child after fork nobody may be left to do it,
-    /// so not for ever; whoever brings the device up is then told that it is in use.
+    /// Waits while the device is being released. In a child after fork nobody may be left to do it,
+    /// so not for ever; whoever brings the device up then gets the error that it is in use.
     fn settle(&self) {
         let end = Instant::now() + GIVING_BACK;
-        while self.nic.strong_count() == 0 && self.tenure.strong_count() > 0 && Instant::now() < end
+        while self.nic.strong_count() == 0
+            && self.ownership.strong_count() > 0
+            && Instant::now() < end
         {
             std::thread::sleep(NAP);
         }
@@ -90,7 +92,7 @@ pub fn open_hardware(name: &str) -> Result<Arc<HardwarePort>> {
     };
     // Held throughout, so that two openers do not bring the same device up twice.
     let mut drivers = lock(&DRIVERS);
-    drivers.retain(|_, driver| driver.tenure.strong_count() > 0);
+    drivers.retain(|_, driver| driver.ownership.strong_count() > 0);
     let driver = match place {
         Place::Folder(folder) => first_free(&mut drivers, folder)?,
         Place::VfioUser(path) if path.is_dir() => first_free(&mut drivers, path)?,
@@ -144,9 +146,8 @@ fn bring_up(place: &Place) -> Result<Arc<Nic>> {
         Place::Sim(kind, options) => sim::bring_up(*kind, options),
         Place::VfioUser(path) => {
             let bus = VfioUserBus::connect(path)?;
-            let node = bus.node();
-            let peers: Vec<u8> = (0..bus.nodes()).filter(|peer| *peer != node).collect();
-            Ok(Nic::open(bus, &NicConfig::new(node, &peers))?)
+            let config = NicConfig::simulated(bus.node(), bus.nodes());
+            Ok(Nic::open(bus, &config)?)
         }
         Place::Vfio(address) => {
             Err(Error::NotYet { what: format!("vfio:{address}"), instead: "sim:model" })

@@ -67,6 +67,6 @@ pub(crate) fn bring_up(kind: Kind, options: &SimOptions) -> Result<Arc<Nic>> {
     if options.doorbells_nowhere {
         bus = bus.with_doorbells_nowhere()?;
     }
-    let peers: Vec<u8> = (0..options.nodes).filter(|node| *node != options.node).collect();
-    Ok(Nic::open(Arc::new(bus), &NicConfig::new(options.node, &peers))?)
+    let config = NicConfig::simulated(options.node, options.nodes);
+    Ok(Nic::open(Arc::new(bus), &config)?)
 }

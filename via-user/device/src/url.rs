@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_old_are_the_default_device() {
+    fn legacy_names_are_the_default_device() {
         for name in
             ["", " ", "/dev/clanvi0", "/dev/via_eth0", "/dev/via_lo", "VINIC", "VINIC3", "nic0"]
         {

@@ -2,7 +2,7 @@
 #ifndef EXAMPLE_COMMON_H
 #define EXAMPLE_COMMON_H
 
-/* posix_memalign and clock_gettime, also for a compiler that is told to be strict (-std=c11). */
+/* posix_memalign and clock_gettime, also with a strict compiler (-std=c11). */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

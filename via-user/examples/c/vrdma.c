@@ -1,7 +1,7 @@
 /*
  * vrdma: RDMA writes and reads.
  *
- * Arguments as of vpingpong. The server tells where its buffer is; the client writes into it, with
+ * Arguments as of vpingpong. The server sends the place of its buffer; the client writes into it, with
  * immediate data that tell the server so, and reads back what the server has made of it.
  */
 #include "common.h"

@@ -1,7 +1,7 @@
 //! The thread that lets NICs make progress while their programs do something else.
 //!
 //! Requests of other nodes are to be answered at once even if nobody waits for any (no match), and
-//! a program that only computes is to be told that its connection broke. What a waiting program
+//! a program that only computes is to be notified that its connection broke. What a waiting program
 //! does itself is not left to this thread, so it looks seldom.
 
 use std::cell::Cell;
@@ -33,14 +33,14 @@ static OPENED: Condvar = Condvar::new();
 /// Held during a look at all NICs; before `SERVED`.
 static ROUND: Mutex<()> = Mutex::new(());
 
-/// Serves a NIC from now on, until it is gone.
+/// Serves a NIC from now on, until it is closed.
 pub fn serve(nic: &Arc<NicObject>) {
     static HANDLERS: Once = Once::new();
     // Behind those of the NIC's bus: what comes last is called first.
     HANDLERS.call_once(|| {
         let registered = process::around_forks(before_fork, after_fork, after_fork);
         if !registered || !process::at_exit(at_exit) {
-            tell("no memory for handlers: children may stand still, and errors be told at the end");
+            tell("no memory for handlers: children may stand still, and errors be reported at the end");
         }
     });
     let mut served = lock(&SERVED);
@@ -101,7 +101,7 @@ fn round() -> Option<MutexGuard<'static, ()>> {
     None
 }
 
-/// Waits until the service has nothing in hand that it had before: NICs that were closed. Not for a
+/// Waits until the service has finished what it had begun before: NICs that were closed. Not for a
 /// handler that takes its time, and not in one.
 pub fn settle() {
     drop(round());
@@ -116,7 +116,7 @@ extern "C" fn after_fork() {
     drop(FORKING.take());
 }
 
-/// What a handler would use of the program is about to go: none is told of errors any more.
+/// What a handler would use of the program is about to go: none is notified of errors any more.
 extern "C" fn at_exit() {
     let nics: Vec<_> = lock(&SERVED).nics.iter().filter_map(Weak::upgrade).collect();
     nics.iter().for_each(|nic| nic.nic.error_callback(Some(Arc::new(|_| ()))));

@@ -145,7 +145,7 @@ pub enum ViState {
     Error = 3,
 }
 
-/// What `VipQueryVi` tells.
+/// What `VipQueryVi` reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViQuery {
     /// State.

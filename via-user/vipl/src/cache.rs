@@ -2,7 +2,7 @@
 //!
 //! Registering memory costs commands to the NIC, so a layer that sends straight from its caller's
 //! buffers keeps what it has registered. An entry is a registration; a [`Lease`] holds it in use. Entries
-//! that nobody uses stay until there is no room (the one that was given back the longest ago goes first),
+//! that nobody uses stay until there is no room (the one that was released the longest ago goes first),
 //! or until their memory is to be unmapped ([`RegistrationCache::invalidate`]). What is in use is never
 //! taken away: if everything is, a registration is made for that one lease and not kept.
 //!
@@ -68,7 +68,7 @@ struct Entry {
     region: Region,
     attributes: MemAttributes,
     uses: usize,
-    /// When it was given back last; its place among the idle ones.
+    /// When it was released last; its place among the idle ones.
     idle_since: u64,
     /// Its memory is to be unmapped: nobody gets it any more.
     stale: bool,
@@ -85,7 +85,7 @@ impl Entry {
     }
 }
 
-/// First address, and a number that tells entries with the same one apart.
+/// First address, and a number that distinguishes entries with the same one.
 type Key = (u64, u64);
 
 #[derive(Debug, Default)]

@@ -55,7 +55,7 @@ impl Nic {
 
 impl CqState {
     /// Notes that the completions of a record are known, and gives those that were not known
-    /// before. None if there are none, or if the VI is gone.
+    /// before. None if there are none, or if the VI no longer exists.
     fn account(&mut self, record: Completed) -> Option<Completed> {
         let (vi, reported) = self.vis.get(&record.vi)?;
         let known = &reported[record.queue as usize];
@@ -71,7 +71,7 @@ impl CqState {
         (count > 0).then_some(Completed { count, ..record })
     }
 
-    /// The next record of the ring that tells something new.
+    /// The next record of the ring that reports something new.
     fn poll(&mut self) -> Option<Completed> {
         loop {
             let record = self.ring.poll()?;
@@ -155,11 +155,11 @@ impl Cq {
 
     /// Fails for a queue of another NIC, and for one that is destroyed.
     pub(crate) fn check(&self, nic: &Nic) -> Result<()> {
-        let good = self.inner.nic.is(nic) && !self.is_gone();
+        let good = self.inner.nic.is(nic) && !self.is_destroyed();
         if good { Ok(()) } else { Err(VipReturn::InvalidParameter.into()) }
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_destroyed(&self) -> bool {
         self.inner.destroyed.load(Ordering::Acquire) || self.inner.nic.is_closed()
     }
 
@@ -206,7 +206,7 @@ impl Cq {
     /// closed.
     #[doc(alias = "VipCQDone")]
     pub fn done(&self) -> core::result::Result<CqEntry, VipReturn> {
-        if self.is_gone() {
+        if self.is_destroyed() {
             return Err(VipReturn::InvalidParameter);
         }
         if let Some(entry) = self.take() {
@@ -223,7 +223,7 @@ impl Cq {
     /// As [`Cq::done`].
     pub fn poll(&self) -> core::result::Result<CqEntry, VipReturn> {
         match self.take() {
-            _ if self.is_gone() => Err(VipReturn::InvalidParameter),
+            _ if self.is_destroyed() => Err(VipReturn::InvalidParameter),
             entry => entry.ok_or(VipReturn::NotDone),
         }
     }
@@ -253,7 +253,7 @@ impl Cq {
     /// Has the next entry wake sleepers.
     pub(crate) fn arm(&self) -> bool {
         with(&self.inner.state, |state| {
-            // The NIC tells at once of what nobody has read.
+            // The NIC reports at once what nobody has read.
             state.drain();
             state.ring.arm();
         });

@@ -29,7 +29,7 @@ pub(crate) fn check(address: &NetAddress) -> Result<()> {
     if fits { Ok(()) } else { Err(VipReturn::InvalidParameter.into()) }
 }
 
-/// What the other side is told of a VI.
+/// What the other side gets to know of a VI.
 pub(crate) fn local_attributes(vi: &Vi) -> RemoteAttributes {
     let a: ViAttributes = vi.attributes();
     RemoteAttributes {
@@ -61,7 +61,7 @@ impl Nic {
     ///
     /// # Errors
     /// [`VipReturn::Timeout`]; [`VipReturn::InvalidParameter`] for an address that is too long;
-    /// [`VipReturn::ErrorResource`] if the card is gone.
+    /// [`VipReturn::ErrorResource`] if the card is absent.
     #[doc(alias = "VipConnectWait")]
     pub fn connect_wait(&self, local: &NetAddress, timeout: Duration) -> Result<ConnectionRequest> {
         check(local)?;
@@ -110,12 +110,12 @@ impl ConnectionRequest {
     }
 
     /// Accepts the request with an Idle VI. If the attributes do not match, the requester is not
-    /// told, and the request can be accepted with another VI, or rejected.
+    /// notified, and the request can be accepted with another VI, or rejected.
     ///
     /// # Errors
     /// [`VipReturn::InvalidReliabilityLevel`], [`VipReturn::InvalidMtu`],
     /// [`VipReturn::InvalidQos`]; [`VipReturn::InvalidState`] unless the VI is Idle;
-    /// [`VipReturn::Timeout`] if the requester is gone; [`VipReturn::InvalidParameter`] for a VI of
+    /// [`VipReturn::Timeout`] if the requester no longer exists; [`VipReturn::InvalidParameter`] for a VI of
     /// another NIC, or one that is destroyed.
     #[doc(alias = "VipConnectAccept")]
     pub fn accept(&self, vi: &Vi) -> Result<()> {
@@ -170,7 +170,7 @@ impl Drop for ConnectionRequest {
 }
 
 impl Vi {
-    /// Asks for a connection to whoever waits at `remote`; `local` is told to the other side.
+    /// Asks for a connection to whoever waits at `remote`; the other side learns `local`.
     ///
     /// # Errors
     /// [`VipReturn::NoMatch`] promptly if nobody waits there; [`VipReturn::Reject`];
@@ -221,7 +221,7 @@ impl Vi {
                     return Ok(remote.into());
                 }
                 Ok(Progress::Rejected) => (VipReturn::Reject.into(), false),
-                // Only a peer is told of a mismatch.
+                // Only a peer is notified of a mismatch.
                 Ok(Progress::NoMatch | Progress::Mismatch(_)) => (VipReturn::NoMatch.into(), false),
                 // The NIC's VI may have been connected for a moment.
                 Ok(Progress::Cancelled) => (VipReturn::Timeout.into(), true),

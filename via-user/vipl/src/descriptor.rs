@@ -27,8 +27,8 @@ const LENGTH: usize = place(LENGTH_OFFSET);
 /// A data segment: virtual address, memory handle, length.
 pub type Segment = DataSegment;
 
-/// Where an RDMA goes to or comes from on the other side (VIPL's address segment): what the other
-/// program told.
+/// Where an RDMA goes to or comes from on the other side (VIPL's address segment): as the other
+/// program has sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "VIP_DESCRIPTOR_ADDRESS_SEGMENT")]
 pub struct RemoteBuffer {
@@ -167,7 +167,7 @@ impl Descriptor {
     }
 
     /// Prepares an RDMA write of the segments to `remote`. With immediate data it takes one of the
-    /// other side's receive descriptors, which tells of it; without, nothing there does. Needs room
+    /// other side's receive descriptors, which reports it; without, nothing there does. Needs room
     /// for one segment more than there are.
     ///
     /// # Errors

@@ -72,7 +72,7 @@ impl Nic {
         let handlers = &self.inner().handlers;
         // First: who closes the NIC, or destroys the VI, waits from then on.
         let _running = handlers.enter(error.vi.as_ref().map(|vi| vi.inner()));
-        if self.is_closed() || error.vi.as_ref().is_some_and(|vi| vi.is_gone()) {
+        if self.is_closed() || error.vi.as_ref().is_some_and(|vi| vi.is_destroyed()) {
             return;
         }
         let handler = lock(&handlers.handler).clone();

@@ -26,7 +26,7 @@ impl Nic {
     ///
     /// # Errors
     /// [`VipReturn::InvalidParameter`] for another kind, or if the NIC is closed;
-    /// [`VipReturn::ErrorResource`] if the card is gone.
+    /// [`VipReturn::ErrorResource`] if the card is absent.
     #[doc(alias = "VipQuerySystemManagementInfo")]
     pub fn query_management(&self, info_type: u32) -> Result<AutoDiscoveryList> {
         self.check_open()?;

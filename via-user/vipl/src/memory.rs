@@ -46,7 +46,7 @@ impl Region {
         Segment { address, handle: self.handle.0, length }
     }
 
-    /// The place at `offset`, as another node names it in an RDMA. It must be told handle and
+    /// The place at `offset`, as another node names it in an RDMA. It needs handle and
     /// address somehow, and the region must be registered for RDMA.
     #[must_use]
     pub fn remote(&self, offset: usize) -> RemoteBuffer {
@@ -142,7 +142,7 @@ impl Nic {
         }
     }
 
-    /// What the NIC is told of these attributes, if it has what they ask for.
+    /// What these attributes become on the NIC, if it has what they ask for.
     fn rdma(&self, attributes: MemAttributes) -> Result<RdmaAccess> {
         let port = self.port().attributes();
         if attributes.enable_rdma_read && !port.rdma_read {
@@ -228,7 +228,7 @@ impl Nic {
         let port = self.port();
         let set = port.set_region(region.handle, &region.memory, attributes.ptag.0, rdma);
         set.inspect_err(|_| self.release_tag(attributes.ptag))?;
-        // Gone if another thread has deregistered it meanwhile; the old tag was given back then.
+        // Gone if another thread has deregistered it meanwhile; the old tag was released then.
         let unused = match lock(&self.inner().memory).get_mut(&region.handle.0) {
             Some((_, kept)) => core::mem::replace(kept, attributes).ptag,
             None => attributes.ptag,

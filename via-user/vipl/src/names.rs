@@ -134,7 +134,7 @@ fn parse_address(text: &str, numbered: &Numbered<'_>) -> core::result::Result<Ve
     }
 }
 
-/// The hosts file to read without being told; None if there is none. `environment` gives variables.
+/// The hosts file to read where none is named; None if there is none. `environment` gives variables.
 fn default_file(environment: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
     // A file that was asked for must be there; reading it says so if it is not.
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn mistakes_are_reported_with_their_line() {
         let long = format!("1 {}", "x".repeat(256));
         let bytes = ["00"; 17].join(":");
         let cases = [

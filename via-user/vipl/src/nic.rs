@@ -28,7 +28,7 @@ impl Drop for NicInner {
 }
 
 impl Nic {
-    /// Opens a NIC on a port. What it holds is given back with the port.
+    /// Opens a NIC on a port. What it holds is released with the port.
     #[must_use]
     #[doc(alias = "VipOpenNic")]
     pub fn open(port: Arc<dyn ViPort>) -> Self {
@@ -185,7 +185,7 @@ impl Nic {
         self.inner.lost.load(Ordering::Acquire)
     }
 
-    /// Ends what waits for the card; the program is told once, for the NIC.
+    /// Ends what waits for the card; the program is notified once, for the NIC.
     fn card_lost(&self) {
         self.inner.lost.store(true, Ordering::Release);
         for vi in self.vis() {

@@ -27,7 +27,7 @@ impl Request {
         }
     }
 
-    /// What it waits for; None if that is gone.
+    /// What it waits for; None if that no longer exists.
     fn source(&self) -> Option<Source> {
         match self {
             Self::Work { vi, queue, .. } => {
@@ -174,7 +174,7 @@ impl Notifier {
 
     fn call(&self, key: Key, taken: Taken) {
         let Some(request) = self.remove(key) else { return };
-        // A panic was told by its hook; the other requests are not to suffer.
+        // The panic hook has printed the panic; the other requests are not to suffer.
         let _ = catch_unwind(AssertUnwindSafe(|| match (request, taken) {
             (Request::Work { handler, .. }, Taken::Work(completion)) => handler(completion),
             (Request::Entry { handler, .. }, Taken::Entry(entry)) => handler(entry),

@@ -2,7 +2,7 @@
 //!
 //! The request does not block; whoever handles the NIC's events afterwards ([`Nic::progress`]: every
 //! call that finds nothing done) also carries it on, so the VI may become Connected before
-//! [`Vi::connect_peer_done`] tells. A request stands until its time is over, also before the other
+//! [`Vi::connect_peer_done`] reports. A request stands until its time is over, also before the other
 //! side makes its own: there is no 'no match' here.
 
 use core::sync::atomic::Ordering;
@@ -104,7 +104,7 @@ impl Vi {
     }
 
     /// How the request to the peer is getting on: the attributes of the other side's VI once they
-    /// are connected. Anything but [`VipReturn::NotDone`] ends the request and is told once.
+    /// are connected. Anything but [`VipReturn::NotDone`] ends the request and is reported once.
     ///
     /// # Errors
     /// [`VipReturn::NotDone`]; [`VipReturn::Timeout`]; [`VipReturn::InvalidReliabilityLevel`],
@@ -201,7 +201,7 @@ impl Vi {
     ) -> Result<Option<u32>> {
         let port = self.nic().port();
         let left = ends_at.saturating_sub(port.now_ns());
-        if left == 0 || self.is_gone() {
+        if left == 0 || self.is_destroyed() {
             return Ok(None);
         }
         self.anew(|| Ok(port.reset_vi(self.number())?))?;

@@ -38,7 +38,7 @@ impl Vi {
     }
 
     /// Posts a descriptor on the receive queue. An Idle VI keeps it for its next connection, unless
-    /// the card is gone, when it completes at once, as flushed.
+    /// the card is absent, when it completes at once, as flushed.
     ///
     /// # Errors
     /// [`VipReturn::ErrorResource`] if the queue is full; [`VipReturn::InvalidParameter`] as for
@@ -55,7 +55,7 @@ impl Vi {
                 return Ok(work.post_slot(descriptor.slot(), &self.find())?);
             }
             drop(work);
-            if self.is_gone() {
+            if self.is_destroyed() {
                 return Err(VipReturn::InvalidParameter.into());
             }
             if self.post_flushed(queue, descriptor)? {
@@ -79,11 +79,11 @@ impl Vi {
     /// Posts a descriptor that the NIC does not get. False if the state has changed, and it does.
     fn post_flushed(&self, queue: Queue, descriptor: &Descriptor) -> Result<bool> {
         let side = self.side(queue);
-        // Done and told in one step, for whoever counts what is not told.
+        // Done and reported in one step, for whoever counts what is not reported.
         let _reporting = lock(&side.reporting);
         let done = {
             let mut work = side.lock();
-            if self.is_gone() || self.gives_to_nic(queue) {
+            if self.is_destroyed() || self.gives_to_nic(queue) {
                 return Ok(false);
             }
             work.post_flushed(descriptor.slot())?
@@ -153,7 +153,7 @@ impl Vi {
     /// As [`Vi::send_done`].
     pub fn poll(&self, queue: Queue) -> Completion {
         self.take(queue).unwrap_or_else(|| {
-            let gone = self.is_gone();
+            let gone = self.is_destroyed();
             nothing(if gone { VipReturn::InvalidParameter } else { VipReturn::NotDone })
         })
     }
@@ -162,7 +162,7 @@ impl Vi {
         let head = self.side(queue).lock().take();
         match head {
             Head::NotDone => None,
-            Head::Empty if self.is_gone() => None,
+            Head::Empty if self.is_destroyed() => None,
             Head::Empty => Some(nothing(VipReturn::DescriptorError)),
             // Its memory is not looked at any more: the NIC may have been closed by now.
             Head::Done((slot, status)) => {

@@ -30,7 +30,7 @@ use crate::descriptor::{Descriptor, Status};
 use crate::error::{ErrorCode, ResourceCode, Result, VipReturn};
 use crate::objects::{Cq, ErrorDescriptor, Nic, Peering, Side, Vi, ViInner};
 
-/// Bound of what sets a connection up and was told to give up: longer than all its steps.
+/// Bound of what sets a connection up and gives up: longer than all its steps.
 const ABANDON_NS: u64 = 1_000_000_000;
 
 /// State of a VI that was destroyed, or whose NIC was closed.
@@ -66,7 +66,7 @@ impl PartialEq for Vi {
 impl Eq for Vi {}
 
 impl ViInner {
-    /// Makes completions known that the NIC did not announce and will not: after its queues were
+    /// Makes completions known that the NIC did not report and will not: after its queues were
     /// emptied.
     fn settle(&self, queue: Queue) {
         let side = &self.sides[queue as usize];
@@ -179,13 +179,13 @@ impl Vi {
     }
 
     /// Whether the VI is destroyed, or its NIC closed.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn is_destroyed(&self) -> bool {
         self.inner.state.load(Ordering::Acquire) == GONE
     }
 
     /// Fails if the VI is destroyed, its NIC closed, or not this one.
     pub(crate) fn check(&self, nic: &Nic) -> Result<()> {
-        let good = self.nic().is(nic) && !self.is_gone();
+        let good = self.nic().is(nic) && !self.is_destroyed();
         if good { Ok(()) } else { Err(VipReturn::InvalidParameter.into()) }
     }
 
@@ -234,7 +234,7 @@ impl Vi {
     /// Changes the state, unless it is another than `from`. Nothing is being posted at that moment.
     pub(crate) fn change(&self, from: ViState, to: ViState) -> Result<()> {
         let mut queues = self.queues();
-        if self.is_gone() {
+        if self.is_destroyed() {
             return Err(VipReturn::InvalidParameter.into());
         }
         if self.state() != from {
@@ -271,7 +271,7 @@ impl Vi {
         if let Some(stopped) = stopped {
             self.stopped(stopped);
         }
-        // It may have gone while the VI was none of those that are told.
+        // It may have gone while the VI was none of those that are notified.
         if self.nic().is_lost() {
             self.card_lost();
         }
@@ -306,7 +306,7 @@ impl Vi {
         result
     }
 
-    /// The card is gone: what is posted is flushed, and the VI is of no use any more. A connection
+    /// The card is absent: what is posted is flushed, and the VI is of no use any more. A connection
     /// that is being set up fails first.
     pub(crate) fn card_lost(&self) {
         let teardown = self.nic().lock_relaxed(&self.inner.teardown, "a VI's teardown");
@@ -350,7 +350,7 @@ impl Vi {
             return;
         }
         // The fence: every status that the NIC wrote is here before the others are flushed. If even
-        // this fails, the NIC is gone and writes nothing any more.
+        // this fails, the NIC no longer exists and writes nothing any more.
         let _ = nic.port().reset_vi(self.number());
         let mut first = [status::DESC_FLUSHED_ERROR; 2];
         first[stopped.queue as usize] = stopped.status;

@@ -94,7 +94,7 @@ impl Machine {
             &megabytes,
             "-object",
             &memory,
-            // The IOMMU makes groups for VFIO; with interrupts and with mappings that are told.
+            // The IOMMU makes groups for VFIO; with interrupts and with mappings that are reported.
             "-device",
             "intel-iommu,intremap=on,caching-mode=on",
             "-serial",
@@ -117,10 +117,11 @@ impl Machine {
     }
 }
 
-/// A NIC as QEMU is told of it. A simulated NIC may take its time.
+/// The QEMU argument for a NIC. A simulated NIC may take its time.
 fn device(socket: &Path) -> Result<String, String> {
     let path = socket.to_str().filter(|path| !path.contains(['"', '\\']));
-    let path = path.ok_or_else(|| format!("QEMU cannot be told of {}", socket.display()))?;
+    let path =
+        path.ok_or_else(|| format!("no argument of QEMU can hold the path {}", socket.display()))?;
     Ok(format!(
         r#"{{"driver":"vfio-user-pci","x-msg-timeout":60000,"socket":{{"type":"unix","path":"{path}"}}}}"#
     ))
@@ -143,7 +144,7 @@ fn wait(child: &mut Child, bound: Duration) -> Result<Option<ExitStatus>, String
     }
 }
 
-/// The exit code that the guest told on its console.
+/// The exit code that the guest printed on its console.
 fn exit_code(console: &str) -> Option<u8> {
     let rest = console.split(image::EXIT).nth(1)?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_told_as_json() {
+    fn a_socket_is_printed_as_json() {
         let text = device(Path::new("/a b/nic0.sock")).expect("a plain path");
         assert!(text.contains(r#""path":"/a b/nic0.sock"}}"#), "{text}");
         assert!(device(Path::new("/a\"b")).is_err());

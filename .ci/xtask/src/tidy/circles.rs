@@ -15,9 +15,6 @@ use super::{Findings, Tree};
 /// A module: the folder of its crate's sources, and the names from the crate's root on.
 type Module = (PathBuf, Vec<String>);
 
-/// Crates whose circles are still being untangled (`docs/plan.md`): a warning there.
-const UNTANGLING: [&str; 3] = ["nic-model", "host-driver", "via-user"];
-
 /// Longest chain of re-exports that is followed.
 const CHAIN: usize = 4;
 
@@ -63,11 +60,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         if !circle.is_empty() && seen.insert(circle.clone()) {
             let names: Vec<String> = circle.iter().map(|f| f.display().to_string()).collect();
             let message = format!("these files import each other: {}", names.join(", "));
-            if UNTANGLING.iter().any(|folder| file.starts_with(folder)) {
-                findings.warn(file, 0, "import-circle", message);
-            } else {
-                findings.error(file, 0, "import-circle", message);
-            }
+            findings.error(file, 0, "import-circle", message);
         }
     }
 }

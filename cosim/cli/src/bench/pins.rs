@@ -1,6 +1,6 @@
 //! What the records of a probe mean here.
 //!
-//! Writes are told apart by place and size, for which the pair lays out memory: payload starts at a
+//! Writes are distinguished by address and size, for which the pair lays out memory: payload starts at a
 //! multiple of 64, a status is 8 bytes at offset 24 of a descriptor, a record of a completion queue
 //! has 16 bytes.
 
@@ -62,7 +62,7 @@ pub(crate) fn is_payload(record: &Record) -> bool {
         if address % ALIGNMENT == 0 && bytes != EVENT_BYTES)
 }
 
-/// When the host owed the device an answer: from the last beat of each read request to the first
+/// When an answer of the host to the device was pending: from the last beat of each read request to the first
 /// beat of its (first) completion.
 pub(crate) fn waits(records: &[Record]) -> Vec<(u64, u64)> {
     let mut waits = Vec::new();
@@ -79,7 +79,7 @@ pub(crate) fn waits(records: &[Record]) -> Vec<(u64, u64)> {
     waits
 }
 
-/// Cycles from `start` to `end` in which the host owed an answer.
+/// Cycles from `start` to `end` in which an answer of the host was pending.
 pub(crate) fn waited(records: &[Record], start: u64, end: u64) -> u64 {
     let mut waits = waits(records);
     waits.sort_unstable();

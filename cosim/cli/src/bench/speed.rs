@@ -65,7 +65,7 @@ pub(super) fn cycles_per_second(job: &Job, progress: &Progress) -> Result<Vec<Va
     Ok(vec![Value::new("sim_cycles_per_s", rate.round(), note)])
 }
 
-/// Time that this thread had a processor, where the system tells; it tells the speed on a machine
+/// Time that this thread had a processor, where the system reports it; it gives the speed on a machine
 /// that others use too.
 fn processor_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;

@@ -22,7 +22,7 @@ const POOL: Proof = Proof {
         mutation("credit-equal", "(over_credit != zero_8)", "(over_credit > 8'h1)"),
         mutation("share-over", "(share_sum > share_max)", "(share_sum < share_max)"),
         mutation("give-unseen", "gave$d = give;", "gave$d = 1'b0;"),
-        mutation("ahead-in-need", "(available$q < needed_ahead)", "1'b0"),
+        mutation("prefetch-in-need", "(available$q < needed_ahead)", "1'b0"),
         mutation("down-as-full", "ask_down = ~is_open$q;", "ask_down = 1'b0;"),
         mutation("chunks-down", "ask_length + round_chunk", "ask_length + 0"),
     ],
@@ -94,7 +94,7 @@ pub(crate) const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "ram-lut",
-        module: "top$channel$stage$told",
+        module: "top$channel$stage$notified",
         fragment: include_str!("../../../prove/ram_lut.sv"),
         defines: &[("WIDTH", "8"), ("ADDRESS", "6")],
         shortened: &[],
@@ -122,7 +122,7 @@ pub(crate) const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "picker",
-        module: "top$channel$hub$turns$tx_picker",
+        module: "top$channel$hub$scheduler$tx_picker",
         fragment: include_str!("../../../prove/picker.sv"),
         defines: &[],
         shortened: &[],
@@ -176,7 +176,11 @@ pub(crate) const PROOFS: &[Proof] = &[
                 "stage2_valid$q & 1'b0 & (chosen_vi",
             ),
             mutation("stale-read", "read_address = stage1_vi$q;", "read_address = chosen_vi;"),
-            mutation("told-twice", "told$d = stage1_early$q & stall$q;", "told$d = 1'b0;"),
+            mutation(
+                "reported-twice",
+                "reported$d = stage1_early$q & stall$q;",
+                "reported$d = 1'b0;",
+            ),
             mutation("twice", "request & (~busy$q)", "request & (~(busy$q & 5'h1e))"),
         ],
     },
@@ -209,9 +213,9 @@ pub(crate) const PROOFS: &[Proof] = &[
         ..POOL
     },
     Proof {
-        name: "colour",
+        name: "epoch",
         module: "top$channel$stage",
-        fragment: include_str!("../../../prove/colour.sv"),
+        fragment: include_str!("../../../prove/epoch.sv"),
         defines: &[],
         shortened: &[],
         opened: &[
@@ -222,12 +226,12 @@ pub(crate) const PROOFS: &[Proof] = &[
             "held",
             "credits",
             "credits_tx",
-            "told",
+            "notified",
         ],
         induction: 3,
         cycles: 10,
         mutations: &[
-            mutation("colour-blind", "(credit_entry[32'h8] == back_colour$q)", "1'b1"),
+            mutation("epoch-ignored", "(credit_entry[32'h8] == back_epoch_bit$q)", "1'b1"),
             mutation("return-lost", "back$d = back$q & opened;", "back$d = 1'b0;"),
             mutation("unsequenced", "back$d = held$freed_sequenced;", "back$d = 1'b1;"),
             mutation("old-forgotten", "old = |old_frames$q;", "old = 1'b0;"),
@@ -239,13 +243,13 @@ pub(crate) const PROOFS: &[Proof] = &[
         fragment: include_str!("../../../prove/held.sv"),
         defines: &[],
         shortened: &[],
-        opened: &["hand", "gone"],
+        opened: &["in_flight", "gone"],
         induction: 2,
         cycles: 8,
         mutations: &[
             mutation("units-down", "beat_count + round", "beat_count + 0"),
             mutation("no-pause", "freeing$d = frees;", "freeing$d = 1'b0;"),
-            mutation("loose", "| header1[32'h33]", "| 1'b1"),
+            mutation("always-sequenced", "| header1[32'h33]", "| 1'b1"),
         ],
     },
     Proof {

@@ -2,7 +2,7 @@
 //!
 //! Placement takes many minutes and names one path. This estimate takes seconds and names all: a
 //! cell costs what its data sheet says, a wire that leaves a cell [`WIRE_NS`]. Routed paths take
-//! half as long again, or more; but which paths are long, and which blocks they cross, it tells.
+//! half as long again, or more; but which paths are long, and which blocks they cross, is right.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

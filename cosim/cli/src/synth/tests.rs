@@ -120,7 +120,7 @@ fn a_block_costs_what_its_cells_cost() {
 }
 
 #[test]
-fn critical_path_is_told_by_block() {
+fn critical_path_is_listed_by_block() {
     let hop = |cell: &str, kind: &str, delay: f64| {
         let from = json!({"cell": cell});
         json!({"from": from, "type": kind, "delay": delay})

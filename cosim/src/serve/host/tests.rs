@@ -208,7 +208,7 @@ fn a_client_that_answers_byte_by_byte_has_to_go() {
 }
 
 #[test]
-fn what_fails_is_told_with_its_reason_and_not_for_ever() {
+fn what_fails_is_reported_with_its_reason_and_not_for_ever() {
     let mut host = host();
     host.map(map(0x1000, 0, 4096), Some(file(true))).unwrap();
     host.map(map(0x2000, 0, 4096), None).unwrap();

@@ -118,16 +118,15 @@ fn library_threads_get_the_token() {
     let turns = || {
         let (simulation, bus) = single(Fake::registers(|_| Some(0)));
         let log = Arc::new(Mutex::new(Vec::new()));
-        let (guest, wait) = (bus.thread_seat("guest"), Wait::bounded("a turn", 0));
+        let wait = Wait::bounded("a turn", 0);
         let (theirs, their_bus) = (Arc::clone(&log), Arc::clone(&bus));
-        let thread = std::thread::spawn(move || {
-            guest.run(&mut || {
-                for _ in 0..20 {
-                    lock(&theirs).push('g');
-                    their_bus.relax(wait);
-                }
-            });
-        });
+        let library = move || {
+            for _ in 0..20 {
+                lock(&theirs).push('g');
+                their_bus.relax(wait);
+            }
+        };
+        bus.spawn("library", Box::new(library)).unwrap();
         for _ in 0..8 {
             lock(&log).push('m');
             bus.relax(wait);
@@ -148,10 +147,9 @@ fn library_threads_get_the_token() {
                 });
             });
         });
-        while !thread.is_finished() {
+        while lock(&log).iter().filter(|who| **who == 'g').count() < 20 {
             simulation.run(64);
         }
-        thread.join().unwrap();
         let log = lock(&log).iter().collect::<String>();
         (log, simulation.now() > 0)
     };
@@ -196,7 +194,7 @@ fn wrong_devices_are_named() {
     assert_eq!(text, "the device has ABI revision 3, this driver has 2; use matching ones");
     let text = bring_up(|offset| Some(if offset == 0 { GOOD_ID } else { 0 }));
     assert_eq!(text, "reset of the device 0 was not done within 10000000 ns");
-    // It answers once, and is gone.
+    // It answers once, and is absent then.
     static READS: AtomicU64 = AtomicU64::new(0);
     let text = bring_up(|_| {
         Some(if READS.fetch_add(1, Ordering::Relaxed) == 0 { GOOD_ID } else { u32::MAX })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use host_driver::bus::{ThreadSeat, Wait};
+use host_driver::bus::Wait;
 use host_driver::sync::lock;
 
 /// Wall-clock time after which a thread that waits for the token panics: the holder blocks on
@@ -180,13 +180,6 @@ impl Slot {
     pub fn run<R>(self, program: impl FnOnce() -> R) -> R {
         let _token = self.enter();
         program()
-    }
-}
-
-impl ThreadSeat for Slot {
-    fn run(self: Box<Self>, program: &mut dyn FnMut()) {
-        let _token = self.enter();
-        program();
     }
 }
 

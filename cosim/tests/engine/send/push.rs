@@ -1,11 +1,11 @@
 //! Pushes with data as neighbours of the send engine: lines that are filled, doorbells that are judged,
 //! and what the engine does with them (contract 2.5, 2.7, 2.8).
 
-use super::{Bench, Event, Payload};
-use crate::post::{DATA_BYTES, Posted};
-use nic_regs::desc::status;
-use nic_regs::frame::{Type, flag};
-use nic_regs::vi::{State, StopReason};
+use super::Bench;
+use crate::post::{DATA_BYTES, Posted, Token};
+use nic_model::desc::Inline;
+use nic_regs::doorbell;
+use nic_regs::vi::State;
 
 /// Offset of a token beyond every region.
 const NOWHERE: u32 = (1 << 26) - 1;
@@ -63,7 +63,7 @@ impl Line {
 impl Bench {
     /// Begins to fill a line, now and then.
     pub(super) fn fill_line(&mut self, chance: f64) {
-        let random = &mut self.world.random;
+        let random = &mut self.host.random;
         if self.line.is_some() || self.slots == 0xff || !random.chance(chance) {
             return;
         }
@@ -76,14 +76,14 @@ impl Bench {
         let free: Vec<u8> = (0..8).filter(|slot| self.slots >> slot & 1 == 0).collect();
         let slot = free[random.below(free.len() as u64) as usize];
         let (vi, owner) = &self.vis[at];
-        let region = self.world.regions[&owner.queue.data_region];
-        let bytes = self.world.memory.read(region.bus_base + offset, length).to_vec();
+        let region = self.host.region(owner.queue.data_region);
+        let bytes = self.host.memory.read(region.bus_base + offset, length).to_vec();
         self.line = Some(Line { vi: *vi, slot, offset, bytes, immediate, written: 0 });
         self.slots |= 1 << slot;
     }
 
     pub(super) fn drive_pushes(&mut self) {
-        let random = self.world.random.bits();
+        let random = self.host.random.bits();
         let fills = self.line.as_ref().filter(|line| line.written < 8);
         let m = &mut self.model.inputs;
         m.words_valid = fills.is_some().into();
@@ -107,7 +107,8 @@ impl Bench {
         let vi = self.at(number);
         let sent = vi.expected.is_empty() && vi.ending.is_empty() && vi.waiting.is_empty();
         let waits = vi.reading || vi.awaiting || vi.scheduled || vi.pushed.is_some();
-        let idle = vi.queue.count == 0 && vi.owed == 0 && vi.answer.is_none() && vi.part.is_none();
+        let idle =
+            vi.queue.count == 0 && vi.pending == 0 && vi.answer.is_none() && vi.part.is_none();
         takes && sent && !waits && idle && vi.state == State::Connected && !vi.stopped
     }
 
@@ -122,21 +123,21 @@ impl Bench {
             line.written += 1;
             return;
         }
-        if self.telling.is_some() || self.fresh.is_some() || self.vi_call.done {
+        if self.presenting.is_some() || self.fresh.is_some() || self.vi_call.done {
             // The table shows another VI then.
             return;
         }
         let line = line.clone();
         let inline = self.may_push(line.vi);
         let vi = self.at(line.vi);
-        let gone = vi.stopped || !vi.queue.room();
+        let refused = vi.stopped || !vi.queue.has_space();
         let late = vi.pushed.is_none() && vi.state == State::Connected;
-        if inline && !gone {
+        if inline && !refused {
             self.push(line);
-        } else if gone || late && self.world.random.chance(0.002) {
+        } else if refused || late && self.host.random.chance(0.002) {
             let Line { vi, slot, .. } = line;
             self.judged = Some(Judged { vi, slot, token: 0, inline: false });
-            if !gone {
+            if !refused {
                 self.place_line(&line);
                 self.expect(vi);
                 self.schedule(vi);
@@ -154,22 +155,23 @@ impl Bench {
     fn place_line(&mut self, line: &Line) {
         let at = self.vis.iter().position(|(number, _)| *number == line.vi).unwrap();
         let place = (line.offset, line.bytes.len() as u32);
-        self.vis[at].1.queue.post_place(&mut self.world, place, line.immediate);
+        self.vis[at].1.queue.post_place(&mut self.host, place, line.immediate);
     }
 
     /// The engine gets it: its descriptor is not in the queue.
     fn push(&mut self, line: Line) {
         self.place_line(&line);
-        let spoils = self.world.random.chance(0.02);
-        // More segments than a descriptor has: as good as none told.
-        let odd = self.world.random.chance(0.05).then(|| 18 + self.world.random.below(14) as u8);
+        let spoils = self.host.random.chance(0.02);
+        // More segments than a descriptor has: as good as none.
+        let malformed =
+            self.host.random.chance(0.05).then(|| 18 + self.host.random.below(14) as u8);
         let Line { vi: number, slot, bytes, immediate, .. } = line;
         let vi = self.at(number);
         let mut posted = vi.queue.unpost();
         if spoils {
             posted.token.offset_64 = NOWHERE;
         }
-        posted.token.segments = odd.unwrap_or(posted.token.segments);
+        posted.token.segments = malformed.unwrap_or(posted.token.segments);
         let token = u64::from(posted.token.region)
             | u64::from(posted.token.offset_64) << 16
             | u64::from(posted.token.segments) << 42;
@@ -180,7 +182,7 @@ impl Bench {
 
     /// A peer is lost while the engine has a push of a VI.
     pub(super) fn stop_pushed(&mut self, chance: f64) {
-        if self.vis.iter().any(|(_, vi)| vi.pushed.is_some()) && self.world.random.chance(chance) {
+        if self.vis.iter().any(|(_, vi)| vi.pushed.is_some()) && self.host.random.chance(chance) {
             let pushed = self.vis.iter_mut().find(|(_, vi)| vi.pushed.is_some());
             let vi = &mut pushed.expect("one").1;
             (vi.state, vi.stopped, vi.answer) = (State::Error, true, None);
@@ -216,8 +218,8 @@ impl Bench {
         self.show(number);
         let push = self.pushed(number);
         let length = push.bytes.len() as u32;
-        let (told, fragment) = (self.model.outputs.vi_offset, self.model.outputs.vi_fragment);
-        assert_eq!(told, length);
+        let (bytes, fragment) = (self.model.outputs.vi_offset, self.model.outputs.vi_fragment);
+        assert_eq!(bytes, length);
         let reached = push.posted.token.offset_64 != NOWHERE;
         let vi = self.at(number);
         let connected = vi.state == State::Connected;
@@ -230,28 +232,28 @@ impl Bench {
         }
         if connected {
             vi.queue.post_again(push.posted);
+            let Posted { token, .. } = push.posted;
+            let Token { region, offset_64, segments } = token;
+            let token = doorbell::Token {
+                vi: number,
+                region,
+                offset_64,
+                segments,
+                queue: doorbell::Queue::Send,
+            };
+            let Push { bytes: data, immediate, .. } = push;
+            let events = self.predict(number, Some(Inline { token, immediate, data }));
+            let vi = self.at(number);
             assert!(vi.queue.pop(None), "it was alone");
             (vi.checked, vi.cut_off) = (reached, !reached);
-            let bus = push.posted.bus;
-            let mut flags = flag::FIRST | flag::LAST;
-            flags |= if push.immediate.is_some() { flag::IMMEDIATE } else { 0 };
-            flags |= if vi.level == 1 { 0 } else { flag::SEQUENCED };
-            flags |= if vi.level == 4 { flag::RECEPTION } else { 0 };
-            let word = push.immediate.unwrap_or(0);
-            let payload = Payload(push.bytes);
-            let frame = Event::Frame { kind: Type::Data, flags, word, fragment: 0, payload };
-            let end = vec![Event::Status { bus, length, status: status::DONE }, Event::Complete];
-            let end = if vi.level == 4 { Event::EndAcked(end) } else { Event::End(end) };
-            let reason = StopReason::Descriptor as u8;
-            let stop = Event::End(vec![Event::Stop { reason, status: status::PROTECTION_ERROR }]);
-            vi.expected.extend(if reached { vec![frame, end] } else { vec![stop] });
+            vi.expected.extend(events);
             vi.unfold();
             self.note(if reached { "push goes" } else { "push out of reach" });
         }
         self.schedule(number);
     }
 
-    /// What was in hand when a push stopped its VI: POP takes it off, CHECK says no.
+    /// What was in flight when a push stopped its VI: POP takes it off, CHECK says no.
     pub(super) fn call_of_cut_off(&mut self, number: u16, op: u8, next: Option<(u16, u32)>) {
         if op == 2 {
             let popped = self.at(number).queue.pop(next);

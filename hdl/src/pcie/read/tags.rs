@@ -97,11 +97,11 @@ pub struct Tags {
     age_live: DFF<Bit>,
     old: DFF<Bit>,
     old_tag: DFF<Bits<5>>,
-    age_owed: DFF<Bit>,
+    age_control_pending: DFF<Bit>,
     spent: DFF<Bit>,
     quarantine: DFF<Bits<32>>,
     endless: DFF<Bit>,
-    all_owed: DFF<Bit>,
+    all_control_pending: DFF<Bit>,
     /// A tag in quarantine is not in use: what was so a cycle ago still is.
     waited_for: DFF<Bit>,
     settles_it: Signal<Local, Bit>,
@@ -134,7 +134,16 @@ impl Logic for Tags {
             self, clock, held, busy, live, done, failed, forgotten, next_tag, search, candidates,
             now, scan, age, age_tag, age_live, old, old_tag
         );
-        dff_setup!(self, clock, age_owed, spent, quarantine, endless, all_owed, waited_for);
+        dff_setup!(
+            self,
+            clock,
+            age_control_pending,
+            spent,
+            quarantine,
+            endless,
+            all_control_pending,
+            waited_for
+        );
         clock!(self, clock, starts);
 
         // The next tag, found ahead of its use: the first free one above the last, or from 0 on.
@@ -224,9 +233,9 @@ impl Logic for Tags {
         // The end of a quarantine: never, if that is not a number of 32 bits.
         self.quarantine.d.next = (self.read_timeout.val() << 8) | self.shortest.val();
         self.endless.d.next = self.read_timeout.val().get_bits::<8>(24).any();
-        self.age_owed.d.next = self.busy.q.val().get_bit(self.scan.q.val().index())
+        self.age_control_pending.d.next = self.busy.q.val().get_bit(self.scan.q.val().index())
             & (!self.live.q.val().get_bit(self.scan.q.val().index()));
-        self.spent.d.next = self.age_owed.q.val()
+        self.spent.d.next = self.age_control_pending.q.val()
             & (!self.endless.q.val())
             & (self.age.q.val() >= self.quarantine.q.val());
         self.waited_for.d.next = self.live.q.val().get_bit(self.age_tag.q.val().index());
@@ -236,8 +245,8 @@ impl Logic for Tags {
         if self.gives_up.val() {
             self.give_up_mask.next = self.one.val() << self.old_tag.q.val();
         }
-        self.all_owed.d.next = (!self.free.val().any()) & (!self.held.q.val().any());
-        self.exhausted.next = self.all_owed.q.val();
+        self.all_control_pending.d.next = (!self.free.val().any()) & (!self.held.q.val().any());
+        self.exhausted.next = self.all_control_pending.q.val();
 
         // The vectors.
         self.sent_mask.next = 0.into();

@@ -67,7 +67,7 @@ impl Station {
         Ok(Self { nic, tag, region, rdma })
     }
 
-    /// Creates a VI whose completions are also told by `cq`, if there is one.
+    /// Creates a VI whose completions are also reported by `cq`, if there is one.
     ///
     /// # Errors
     /// The NIC has no VI left.
@@ -94,7 +94,7 @@ impl Station {
     /// Waits for somebody who asks for `service`, and connects `vi` with it.
     ///
     /// # Errors
-    /// It asks with a VI of other attributes; the card is gone.
+    /// It asks with a VI of other attributes; the card is absent.
     pub fn serve(&self, vi: &Vi, service: &str) -> Outcome<()> {
         let host = self.nic.query().local_address;
         let local = NetAddress::new(&host, service.as_bytes());

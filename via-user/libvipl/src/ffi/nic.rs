@@ -45,7 +45,7 @@ extern "C" fn close_nic(nic: Handle) -> Code {
         let object = NICS.remove(nic)?;
         object.close();
         drop(object);
-        // The device is given back with the last one who has it.
+        // The device is released with the last one who has it.
         service::settle();
         Ok(())
     })
@@ -94,8 +94,8 @@ extern "C" fn error_callback(nic: Handle, context: *mut c_void, f: abi::ErrorHan
         let context = Context::new(context);
         let handler = f.map(|f| -> vipl::ErrorHandler {
             Arc::new(move |error: &ErrorDescriptor| {
-                let mut told = describe(nic, error);
-                f(context.pointer(), &raw mut told);
+                let mut descriptor = describe(nic, error);
+                f(context.pointer(), &raw mut descriptor);
             })
         });
         object.nic.error_callback(handler);

@@ -99,7 +99,7 @@ impl Nic {
     }
 }
 
-/// What the port is told of a VI.
+/// The attributes of a VI as the port takes them.
 const fn settings(attributes: &ViAttributes, queues: [Option<u16>; 2]) -> ViSettings {
     ViSettings {
         reliability: attributes.reliability,

@@ -27,8 +27,8 @@ fn send(station: &Station, vi: &Vi) -> Outcome<()> {
     Ok(())
 }
 
-/// Waits for a message, and posts the receive for the next one. Only then may the other side be told
-/// that it can send again: here the answer tells it.
+/// Waits for a message, and posts the receive for the next one. Only then may the other side be notified
+/// that it can send again: here the answer does it.
 fn receive(station: &Station, vi: &Vi) -> Outcome<()> {
     vi.recv_wait(INFINITE)?;
     vi.post_recv(&station.prepare(RECV, IN, BYTES)?)?;

@@ -1,6 +1,6 @@
 //! vrdma: RDMA writes and reads.
 //!
-//! Arguments as of vpingpong. The server tells where its buffer is; the client writes into it, with
+//! Arguments as of vpingpong. The server sends the place of its buffer; the client writes into it, with
 //! immediate data that tell the server so, and reads back what the server has made of it.
 #![expect(clippy::print_stdout, reason = "what the program is for")]
 
@@ -8,13 +8,13 @@ use vipl::{Descriptor, INFINITE, Reliability, RemoteBuffer, Vi};
 use vipl_examples::{DESCRIPTOR, Outcome, Station, example};
 
 const BYTES: u32 = 4096;
-// Places in the memory: three descriptors, what is told, the buffer.
+// Places in the memory: three descriptors, the message with the place of the buffer, the buffer.
 const SEND: usize = 0;
 const RECVS: usize = DESCRIPTOR;
 const INFO: usize = 512;
 const BUFFER: usize = 4096;
 const MEMORY: usize = 16_384;
-/// Bytes of the message that tells where a buffer is: address, handle, four that are nothing.
+/// Bytes of the message with the place of a buffer: address, handle, four that are nothing.
 const INFO_BYTES: usize = 16;
 
 fn send(station: &Station, vi: &Vi, length: usize) -> Outcome<()> {
