@@ -8,7 +8,7 @@ use crate::verilated::Verilated;
 use crate::verilated::blocks::top;
 use nic_model::device::{Beat, Device, HostBus, Link};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Cycles of power-on reset.
 const RESET_CYCLES: usize = 4;
@@ -52,6 +52,20 @@ impl RtlNic {
     /// As [`Verilated::open_trace`].
     pub fn open_trace(&mut self, path: &Path) -> io::Result<()> {
         Verilated::open_trace(&mut self.model, path)
+    }
+
+    /// Writes waveforms from here on into a file of this node's own, whose path is returned: of
+    /// `out.vcd` and node `a` it is `out-a.vcd`.
+    ///
+    /// # Errors
+    /// As [`Verilated::open_trace`]; the text names the file.
+    pub fn trace_node(&mut self, path: &Path, node: &str) -> io::Result<PathBuf> {
+        let extension = path.extension().unwrap_or_default().to_string_lossy();
+        let path = format!("{}-{node}.{extension}", path.with_extension("").display());
+        match self.open_trace(Path::new(&path)) {
+            Ok(()) => Ok(path.into()),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
+        }
     }
 
     /// Records what crosses the pins from here on.

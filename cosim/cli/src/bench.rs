@@ -15,7 +15,6 @@ mod fmax;
 mod latency;
 mod pair;
 mod pins;
-mod progress;
 mod rate;
 pub(crate) mod report;
 mod speed;
@@ -24,7 +23,7 @@ pub(crate) mod vipl;
 
 use crate::Failure;
 use crate::demo::DeviceKind;
-use progress::Progress;
+use crate::progress::Progress;
 use std::path::PathBuf;
 
 /// What is wanted.

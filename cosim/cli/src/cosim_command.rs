@@ -2,20 +2,17 @@
 
 use crate::Failure;
 use crate::coverage_command;
+use crate::progress::Bar;
 use crate::serve_command;
 use crate::suites::{self, SUITES, Suite};
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Failures of a suite that are run again for their waveforms; the first ones tell enough.
 const TRACED_FAILURES: u64 = 3;
-
-/// Time between two lines that say how far a run is, where no terminal shows a bar.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 
 /// Co-simulation: suites of the model and the Verilated RTL, and a simulator for other programs.
 #[derive(Debug, Subcommand)]
@@ -91,23 +88,19 @@ fn run_suites(
     println!("{:<16} {:>6} {:>6} {:>6} {:>9}", "suite", "seeds", "passed", "failed", "seconds");
     for suite in chosen {
         let start = Instant::now();
-        let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} seeds {elapsed}")?;
-        let bar = ProgressBar::new(seeds).with_style(style).with_message(suite.name);
-        let (mut failed, mut shown) = (0, start);
+        let template = "{msg} [{bar:30}] {pos}/{len} seeds {elapsed}";
+        let bar = Bar::new(suite.name, seeds, "seeds", template)?;
+        let mut failed = 0;
         for seed in first..first.saturating_add(seeds) {
             if let Err(why) = (suite.run)(seed, None) {
                 failed += 1;
                 let waves = (failed <= TRACED_FAILURES).then_some(waves);
                 let text = failure(suite, seed, &why, waves);
-                bar.suspend(|| println!("{text}"));
+                bar.print(&text);
             }
-            bar.inc(1);
-            if bar.is_hidden() && shown.elapsed() >= SIGN_OF_LIFE {
-                shown = Instant::now();
-                eprintln!("{}: {} of {seeds} seeds", suite.name, bar.position());
-            }
+            bar.set(seed - first + 1);
         }
-        bar.finish_and_clear();
+        bar.finish();
         let seconds = start.elapsed().as_secs_f64();
         failed_runs += failed;
         println!("{:<16} {seeds:>6} {:>6} {failed:>6} {seconds:>9.1}", suite.name, seeds - failed);

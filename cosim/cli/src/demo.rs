@@ -4,11 +4,11 @@ mod report;
 mod transfer;
 
 use crate::Failure;
+use crate::progress::Bar;
 use clap::{Args, ValueEnum};
 use cosim::simulation::SimulatedDevice;
 use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
 use host_driver::nic::{Nic as DriverNic, NicConfig};
-use indicatif::{ProgressBar, ProgressStyle};
 use nic_model::link::{Faults, Wire};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -134,8 +134,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.device().about()
     );
     let (simulation, drivers, wire) = build(arguments)?;
-    let style = ProgressStyle::with_template("[{bar:40}] {bytes}/{total_bytes} {elapsed}")?;
-    let bar = ProgressBar::new(data.len() as u64).with_style(style);
+    let template = "[{bar:40}] {bytes}/{total_bytes} {elapsed}";
+    let bar = Bar::new("demo", data.len() as u64, "bytes", template)?;
     let wall = Instant::now();
     let first_cycle = simulation.now();
     let job = transfer::Job {
@@ -151,7 +151,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         progress: &bar,
     };
     let outcome = transfer::run(&job)?;
-    bar.finish_and_clear();
+    bar.finish();
     let digest = |bytes: &[u8]| -> String {
         Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
     };
@@ -220,11 +220,7 @@ fn device(arguments: &Arguments, node: &str) -> Result<SimulatedDevice, Failure>
     }
     let mut nic = cosim::rtl::RtlNic::new(cosim::root_complex::HostSettings::default());
     if let Some(path) = &arguments.trace {
-        let extension = path.extension().unwrap_or_default().to_string_lossy();
-        let stem = path.with_extension("");
-        let path = PathBuf::from(format!("{}-{node}.{extension}", stem.display()));
-        nic.open_trace(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        println!("waveform of node {node}: {}", path.display());
+        println!("waveform of node {node}: {}", nic.trace_node(path, node)?.display());
     }
     Ok(Box::new(nic))
 }

@@ -11,6 +11,7 @@ mod cosim_command;
 mod coverage_command;
 mod demo;
 mod lines;
+mod progress;
 mod prove;
 mod prove_command;
 mod serve_command;

@@ -10,6 +10,8 @@ use nic_model::Model;
 use nic_model::link::Faults;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
+#[cfg(feature = "rtl")]
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -32,7 +34,8 @@ enum Kind {
 #[command(after_help = "Examples:
   viaduct cosim serve                                  two models on a good wire
   viaduct cosim serve --nodes 3 --loss 0.01            three, each wire loses frames
-  viaduct cosim serve --device rtl --dir nics          the RTL; sockets in ./nics")]
+  viaduct cosim serve --device rtl --dir nics          the RTL; sockets in ./nics
+  viaduct cosim serve --device rtl --trace out.vcd     waveforms: out-0.vcd, out-1.vcd")]
 pub(crate) struct Arguments {
     /// Number of nodes.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
@@ -53,6 +56,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 20, value_name = "CYCLES",
           value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     latency: u64,
+    /// Write waveforms of every node (.vcd, or .fst in a build with the feature `fst`). They grow as
+    /// long as programs run: a million cycles of a busy NIC are about a gigabyte of VCD.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Stop at the end of standard input too: with whoever holds the other end.
     #[arg(long)]
     until_eof: bool,
@@ -70,26 +77,44 @@ fn chance(text: &str) -> Result<f64, String> {
 }
 
 #[cfg(feature = "rtl")]
-fn rtl() -> Result<DeviceFactory, Failure> {
+fn rtl(trace: Option<PathBuf>) -> Result<DeviceFactory, Failure> {
     use cosim::root_complex::HostSettings;
     use cosim::rtl::RtlNic;
-    Ok(Box::new(|node| {
+    if let Some(path) = &trace {
+        // What is wrong with the file is said before there is a socket.
+        RtlNic::new(HostSettings::default()).trace_node(path, "0")?;
+    }
+    let mut made = BTreeMap::<u8, u32>::new();
+    Ok(Box::new(move |node| {
         let settings = HostSettings { seed: 1 + u64::from(node), ..HostSettings::default() };
-        Box::new(RtlNic::new(settings)) as SimulatedDevice
+        let mut nic = RtlNic::new(settings);
+        // A device that did not answer any more has another one in its place.
+        let count = made.entry(node).and_modify(|count| *count += 1).or_insert(1);
+        let name = if *count == 1 { node.to_string() } else { format!("{node}.{count}") };
+        if let Some(path) = &trace
+            && let Err(error) = nic.trace_node(path, &name)
+        {
+            eprintln!("nic{node}: no waveforms: {error}");
+        }
+        Box::new(nic) as SimulatedDevice
     }))
 }
 
 #[cfg(not(feature = "rtl"))]
-fn rtl() -> Result<DeviceFactory, Failure> {
+fn rtl(_trace: Option<PathBuf>) -> Result<DeviceFactory, Failure> {
     Err("this build has no RTL; `cargo viaduct cosim serve --device rtl` builds one that has it"
         .into())
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { nodes, device, loss, corrupt, seed, latency, until_eof, dir } = arguments;
+    let Arguments { nodes, device, loss, corrupt, seed, latency, trace, until_eof, dir } =
+        arguments;
     let device: DeviceFactory = match device {
+        Kind::Model if trace.is_some() => {
+            return Err("only the RTL has waveforms: leave out --trace or use --device rtl".into());
+        }
         Kind::Model => Box::new(|_| Box::new(Model::default()) as SimulatedDevice),
-        Kind::Rtl => rtl()?,
+        Kind::Rtl => rtl(trace.clone())?,
     };
     // Before the sockets are there, so that whoever sees one can stop the server.
     let (stop, signalled) = UnixStream::pair()?;

@@ -335,6 +335,45 @@ fn a_simulator_is_served_until_it_is_stopped() {
     fs::remove_dir(&folder).expect("an empty folder");
 }
 
+/// `serve --trace` needs the RTL and a file that can be written.
+#[test]
+fn a_simulator_that_cannot_write_waveforms_does_not_start() {
+    let output = viaduct(&["cosim", "serve", "--device", "model", "--trace", "out.vcd"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("only the RTL has waveforms"), "{}", text(&output));
+    if cfg!(feature = "trace") {
+        let output = viaduct(&["cosim", "serve", "--device", "rtl", "--trace", "none/out.vcd"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output).contains("none/out-0.vcd"), "{}", text(&output));
+    }
+}
+
+/// The NICs of a simulator write waveforms.
+#[cfg(feature = "trace")]
+#[test]
+fn a_simulator_writes_waveforms_of_each_node() {
+    use std::process::Stdio;
+
+    let folder = std::env::temp_dir().join(format!("viaduct-trace-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let waves = folder.join("out.vcd");
+    let [folder_name, waves] = [&folder, &waves].map(|path| path.to_str().expect("UTF-8"));
+    let mut server = Command::new(env!("CARGO_BIN_EXE_viaduct"))
+        .args(["cosim", "serve", "--device", "rtl", "--until-eof"])
+        .args(["--dir", folder_name, "--trace", waves])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    drop(server.stdin.take());
+    assert_eq!(server.wait().expect("its end").code(), Some(0));
+    for node in ["0", "1"] {
+        let text = fs::read_to_string(folder.join(format!("out-{node}.vcd"))).expect("waveforms");
+        assert!(text.contains("$timescale") && text.contains("$enddefinitions"), "node {node}");
+    }
+    fs::remove_dir_all(&folder).expect("the folder");
+}
+
 /// As in `viaduct cosim serve 2>&1 | head -1`.
 #[test]
 fn a_simulator_serves_on_when_nobody_reads_what_it_says() {

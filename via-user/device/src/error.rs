@@ -44,6 +44,9 @@ pub enum Error {
          --features rtl -p libvipl), or use sim:model"
     )]
     NoRtl,
+    /// Waveforms cannot be written; the text names the file.
+    #[error("no waveforms: {0}")]
+    Trace(#[source] std::io::Error),
     /// Nobody serves devices.
     #[error(
         "no device: no simulator has a socket in {}; start one with `{}`, or set {DEVICE_VARIABLE} to another folder \

@@ -1,8 +1,9 @@
-//! Simulated simulations in this process. Everybody who opens a NIC of the same simulation shares it; it
+//! Simulations in this process. Everybody who opens a NIC of the same simulation shares it; it
 //! lasts as long as a NIC of it is open.
 
 use cosim::simulation::SimulatedDevice;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
 use cosim::simulation::live::{LiveBus, LiveSimulation};
@@ -11,26 +12,23 @@ use nic_model::Model;
 use nic_model::link::Faults;
 use port::sync::lock;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::url::{Kind, SimOptions};
 
 static SIMULATIONS: Mutex<BTreeMap<String, Weak<LiveSimulation>>> = Mutex::new(BTreeMap::new());
 
 #[cfg(not(feature = "rtl"))]
-fn device(kind: Kind) -> Result<SimulatedDevice> {
-    match kind {
-        Kind::Model => Ok(Box::new(Model::default())),
-        Kind::Rtl => Err(crate::Error::NoRtl),
-    }
+fn rtl(_node: u8, _trace: &Path) -> Result<SimulatedDevice> {
+    Err(Error::NoRtl)
 }
 
 #[cfg(feature = "rtl")]
-fn device(kind: Kind) -> Result<SimulatedDevice> {
-    use cosim::root_complex::HostSettings;
-    match kind {
-        Kind::Model => Ok(Box::new(Model::default())),
-        Kind::Rtl => Ok(Box::new(cosim::rtl::RtlNic::new(HostSettings::default()))),
+fn rtl(node: u8, trace: &Path) -> Result<SimulatedDevice> {
+    let mut nic = cosim::rtl::RtlNic::new(cosim::root_complex::HostSettings::default());
+    if !trace.as_os_str().is_empty() {
+        nic.trace_node(trace, &node.to_string()).map_err(Error::Trace)?;
     }
+    Ok(Box::new(nic))
 }
 
 /// Makes a simulation and lets it run.
@@ -41,7 +39,11 @@ fn create(kind: Kind, options: &SimOptions) -> Result<Arc<LiveSimulation>> {
         corrupt: options.corrupt,
         ..Faults::default()
     };
-    let devices = (0..options.nodes).map(|_| device(kind)).collect::<Result<Vec<_>>>()?;
+    let device = |node| match kind {
+        Kind::Model => Ok(Box::new(Model::default()) as SimulatedDevice),
+        Kind::Rtl => rtl(node, &options.trace),
+    };
+    let devices = (0..options.nodes).map(device).collect::<Result<Vec<_>>>()?;
     Ok(LiveSimulation::start(devices, options.latency, &faults)?)
 }
 

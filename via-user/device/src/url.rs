@@ -20,7 +20,7 @@ pub enum Kind {
 }
 
 /// Options of a simulation:
-/// `sim:model?node=1&nodes=2&loss=0.01&corrupt=0.01&latency=20&seed=1&simulation=NAME`.
+/// `sim:model?node=1&nodes=2&loss=0.01&corrupt=0.01&latency=20&seed=1&simulation=NAME&trace=FILE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimOptions {
     /// Node of this NIC.
@@ -37,6 +37,8 @@ pub struct SimOptions {
     pub seed: u64,
     /// Simulations of different names share nothing.
     pub simulation: String,
+    /// Waveforms of the RTL go here, one file a node; none if this is empty.
+    pub trace: PathBuf,
     /// Doorbells of programs are memory that leads nowhere, for counting what posting costs
     /// ([`cosim::simulation::live`]).
     pub doorbells_nowhere: bool,
@@ -52,6 +54,7 @@ impl Default for SimOptions {
             latency: 20,
             seed: 1,
             simulation: String::new(),
+            trace: PathBuf::new(),
             doorbells_nowhere: false,
         }
     }
@@ -122,6 +125,9 @@ pub fn parse(name: &str) -> Result<Place> {
                 _ => return Err(malformed("what is simulated is `model` or `rtl`")),
             };
             let options = sim_options(options).map_err(|why| malformed(&why))?;
+            if kind == Kind::Model && !options.trace.as_os_str().is_empty() {
+                return Err(malformed("only the RTL has waveforms"));
+            }
             Ok(Place::Sim(kind, options))
         }
         "vfio-user" if !rest.is_empty() => Ok(Place::VfioUser(PathBuf::from(rest))),
@@ -152,6 +158,7 @@ fn sim_options(text: &str) -> core::result::Result<SimOptions, String> {
             "seed" => options.seed = number(key, value)?,
             "doorbells" if value == "nowhere" => options.doorbells_nowhere = true,
             "doorbells" => return Err(format!("`doorbells` is `nowhere`, not `{value}`")),
+            "trace" => options.trace = value.into(),
             "simulation" => value.clone_into(&mut options.simulation),
             _ => return Err(format!("there is no option `{key}`")),
         }
@@ -190,6 +197,8 @@ mod tests {
         let other = SimOptions { node: 0, ..options.clone() };
         assert_eq!(options.simulation_key(Kind::Rtl), other.simulation_key(Kind::Rtl));
         assert_ne!(options.simulation_key(Kind::Rtl), options.simulation_key(Kind::Model));
+        let traced = SimOptions { trace: "a/out.vcd".into(), ..SimOptions::default() };
+        assert_eq!(parse("sim:rtl?trace=a/out.vcd").unwrap(), Place::Sim(Kind::Rtl, traced));
         let path = PathBuf::from("run/nic0.sock");
         assert_eq!(parse("vfio-user:run/nic0.sock").unwrap(), Place::VfioUser(path));
     }
@@ -207,6 +216,7 @@ mod tests {
             "sim:model?loss=x",
             "sim:model?colour=red",
             "sim:model?doorbells=loud",
+            "sim:model?trace=out.vcd",
             "vfio-user:",
             "vfio:",
             "http://host",

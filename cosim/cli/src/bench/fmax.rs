@@ -1,8 +1,8 @@
 //! The clock that place and route reached, from the report that `viaduct synth` left.
 
-use super::progress::Progress;
 use super::{Job, Value};
 use crate::Failure;
+use crate::progress::Progress;
 use serde_json::Value as Json;
 use std::fs;
 

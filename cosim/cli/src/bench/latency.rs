@@ -2,9 +2,9 @@
 
 use super::pair::{Form, Pair, Setup};
 use super::pins::{is_data_in, is_data_out, is_event, is_payload, is_post, is_status, waited};
-use super::progress::Progress;
 use super::{Job, Value};
 use crate::Failure;
+use crate::progress::Progress;
 use cosim::probe::Record;
 use nic_regs::doorbell::PUSH_WORDS;
 

@@ -9,9 +9,9 @@
 //! ```
 
 use super::Job;
-use super::progress::Progress;
 use crate::Failure;
 use crate::demo::DeviceKind;
+use crate::progress::Progress;
 use cosim::probe::tap::Tap;
 use cosim::probe::{Probe, Record};
 use cosim::root_complex::HostSettings;

@@ -2,9 +2,9 @@
 
 use super::pair::{Form, Pair, Setup};
 use super::pins::is_status;
-use super::progress::Progress;
 use super::{Job, Value};
 use crate::Failure;
+use crate::progress::Progress;
 
 /// Bytes of a message.
 const MESSAGE_BYTES: usize = 8;

@@ -1,10 +1,10 @@
 //! How fast the simulation runs while the NICs are busy.
 
 use super::pair::{Form, Pair, Setup};
-use super::progress::Progress;
 use super::stream::MESSAGE_BYTES;
 use super::{Job, Value};
 use crate::Failure;
+use crate::progress::Progress;
 use host_driver::bus::Wait;
 use nic_regs::doorbell::Queue;
 use port::WaitOps;

@@ -2,9 +2,9 @@
 
 use super::pair::{Form, Pair, Setup};
 use super::pins::is_payload;
-use super::progress::Progress;
 use super::{Job, Value};
 use crate::Failure;
+use crate::progress::Progress;
 use cosim::probe::{Record, What};
 use nic_regs::frame::{BEAT_BYTES, HEADER_BEATS};
 use nic_regs::limits::CLOCK_KHZ;

@@ -7,11 +7,11 @@
 //! The row `conformance.native` runs the conformance suite: all of it on the model and, in a build
 //! with the RTL, its subset there too.
 
-use super::progress::Progress;
 use super::{Bar, Row};
 use crate::Failure;
 use crate::c_program;
 use crate::conformance::{Job, Suite};
+use crate::progress::Progress;
 use std::path::Path;
 use std::process::Command;
 

@@ -9,10 +9,10 @@
 //! ```
 
 use super::{Drivers, Failure, NODES};
+use crate::progress::Bar;
 use cosim::simulation::seeded::SeededSimulation;
 use host_driver::HardwarePort;
 use host_driver::address::NodeAddress;
-use indicatif::ProgressBar;
 use nic_regs::csr;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) struct Job<'a> {
     /// The file.
     pub(crate) data: &'a [u8],
     /// Moves with the receiver.
-    pub(crate) progress: &'a ProgressBar,
+    pub(crate) progress: &'a Bar,
 }
 
 /// What came of it.
@@ -246,7 +246,7 @@ fn receive(job: &Job<'_>) -> Result<(Vec<u8>, usize, u64), Failure> {
                 file.resize(from + bytes.len(), 0);
             }
             file[from..from + bytes.len()].copy_from_slice(&bytes);
-            job.progress.set_position((from + bytes.len()) as u64);
+            job.progress.set((from + bytes.len()) as u64);
         }
         let again = end.descriptor(buffer, job.message_bytes.max(8), None)?;
         end.vi.post_recv(&again)?;
