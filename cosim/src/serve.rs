@@ -7,19 +7,20 @@
 //! | `host` | memory and interrupts of a NIC's client |
 //! | `pci` | configuration space |
 //! | `client` | what a client's messages do |
-//! | `budget` | how long it may keep others waiting |
+//! | `memory` | memory that a client gave by a descriptor |
 //! | `bell` | its interrupts, which must keep nobody waiting |
 //!
 //! One thread does everything but watch those writes: it handles what has come, runs the nodes a little while they have
 //! work, and sleeps when they have none.
 
 mod bell;
-mod budget;
 mod client;
 mod engine;
 mod host;
+mod memory;
 mod pci;
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -42,6 +43,9 @@ use engine::Engine;
 
 /// Cycles that run between two looks at the clients.
 const TURN_CYCLES: u64 = 32;
+/// Idle turns after which the server does not give up the processor at each any more: who has not
+/// answered by then has nothing to do, and timers are due sooner where other programs compute.
+const YIELDED_TURNS: u32 = 64;
 /// How long after there was no descriptor for a connection the next one is looked for.
 const CROWDED_WAIT: Duration = Duration::from_millis(100);
 /// Connections of a NIC that have not said what they want.
@@ -81,7 +85,7 @@ pub struct Unreachable {
     /// The access; its address is the first that could not be reached, its length that of the whole.
     pub access: IommuFault,
     /// What is the matter.
-    pub why: &'static str,
+    pub why: Cow<'static, str>,
 }
 
 impl core::fmt::Display for Unreachable {
@@ -98,6 +102,8 @@ pub struct Server {
     listeners: Vec<(UnixListener, PathBuf)>,
     clients: Vec<Client>,
     report: Box<dyn FnMut(&Unreachable) + Send>,
+    /// Turns since something happened.
+    idle_turns: u32,
     /// There was no descriptor for a connection: none is accepted until then, or until a client
     /// goes.
     crowded: Option<Instant>,
@@ -162,7 +168,7 @@ impl Server {
         // `drop` removes those that are there if one fails.
         let report = Box::new(|_: &Unreachable| {});
         let (listeners, clients) = (Vec::new(), Vec::new());
-        let mut server = Self { engine, listeners, clients, report, crowded: None };
+        let mut server = Self { engine, listeners, clients, report, idle_turns: 0, crowded: None };
         for node in 0..nodes {
             let path = folder.join(format!("nic{node}.sock"));
             let listener = bind(&path)?;
@@ -215,11 +221,25 @@ impl Server {
             self.accept(listeners);
             if self.engine.is_running() {
                 self.engine.run(TURN_CYCLES);
+                let quiet = ready.iter().all(PollFlags::is_empty);
+                self.give_way(quiet);
             }
             self.tell();
             self.drop_clients(|engine, client| {
-                client.is_owner && engine.seat(client.node).host.has_failed()
+                let failure = engine.seat(client.node).host.failure();
+                let failure = failure.filter(|_| client.is_owner);
+                failure.inspect(|why| client.say_farewell(why)).is_some()
             });
+        }
+    }
+
+    /// Lets others have the processor while nothing happens: where processors are few, the programs
+    /// that are to answer wait for it.
+    fn give_way(&mut self, quiet: bool) {
+        let idle = quiet && self.engine.is_idle();
+        self.idle_turns = if idle { self.idle_turns.saturating_add(1) } else { 0 };
+        if (1..=YIELDED_TURNS).contains(&self.idle_turns) {
+            std::thread::yield_now();
         }
     }
 

@@ -52,14 +52,15 @@ pub fn access(memory: &DmaMemory) -> Access {
     access_in(BufReader::new(file).lines().map_while(|line| line.ok()), memory.address(), end)
 }
 
-/// Fails unless all of `memory` is mapped and readable: a device in this process would end the
-/// program by its first access.
+/// Access of this process to `memory`, all of which must be mapped and readable: a device in this
+/// process would end the program by its first access.
 ///
 /// # Errors
 /// [`Error::BadArgument`] with the address of the memory.
-pub fn check_readable(memory: &DmaMemory) -> Result<()> {
-    if access(memory).readable {
-        return Ok(());
+pub fn check_readable(memory: &DmaMemory) -> Result<Access> {
+    let access = access(memory);
+    if access.readable {
+        return Ok(access);
     }
     let what = "memory, part of which is not mapped or may not be read, address";
     Err(Error::BadArgument { what, value: memory.address() })

@@ -2,6 +2,7 @@
 
 mod crowd;
 mod default_device;
+mod memory;
 mod reopened;
 mod strange;
 mod unreachable;
@@ -29,6 +30,7 @@ fn role() {
     match own_role() {
         Some((role, folder)) if role == "echo" => echo(&folder, 1),
         Some((role, folder)) if role == "echo2" => echo(&folder, 2),
+        Some((role, folder)) if role == "receiver" => memory::receiver(&folder),
         Some((role, _)) => match role.strip_prefix("default ") {
             Some(name) => default_device::role(name),
             None => panic!("no role {role:?}"),

@@ -1,12 +1,12 @@
 //! A client of one NIC: its messages and what they do.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use host_driver::bus::vfio_user::protocol::{
     Command, DATA_MAX, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo,
-    SetIrqs, VERSION, Version, busy_reply, errno, error_reply, flag, irq, message, region,
+    SetIrqs, VERSION, Version, busy_reply, errno, error_reply, farewell, flag, irq, message,
+    region,
 };
 use host_driver::bus::vfio_user::socket::{Inbox, Message, Received, send};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
@@ -35,19 +35,6 @@ pub(super) struct Client {
     pub(super) is_ready: bool,
     /// Nobody is at the other end any more.
     pub(super) is_destroyed: bool,
-}
-
-/// An answer: its payload and the descriptors with it.
-#[derive(Debug, Default)]
-struct Answer {
-    payload: Vec<u8>,
-    fds: Vec<OwnedFd>,
-}
-
-impl From<Vec<u8>> for Answer {
-    fn from(payload: Vec<u8>) -> Self {
-        Self { payload, fds: Vec::new() }
-    }
 }
 
 impl Client {
@@ -85,6 +72,12 @@ impl Client {
         true
     }
 
+    /// Tells the client why it loses the NIC.
+    pub(super) fn say_farewell(&self, why: &str) {
+        // A client that does not take it finds the connection closed.
+        let _ = send(self.socket.as_fd(), &farewell(why), &[], false);
+    }
+
     fn command(&mut self, engine: &mut Engine, command: Message) -> bool {
         let header = command.header;
         if header.is_reply() {
@@ -99,20 +92,16 @@ impl Client {
             return stays;
         }
         let Header { id, command, .. } = header;
-        let (bytes, fds) = match result {
-            Ok(answer) => (message(id, command, flag::REPLY, &[&answer.payload]), answer.fds),
-            Err(errno::BUSY) => {
-                let owner = engine.seat(self.node).owner.unwrap_or(0);
-                (busy_reply(header, owner), Vec::new())
-            }
-            Err(errno) => (error_reply(header, errno), Vec::new()),
+        let bytes = match result {
+            Ok(payload) => message(id, command, flag::REPLY, &[&payload]),
+            Err(errno::BUSY) => busy_reply(header, engine.seat(self.node).owner.unwrap_or(0)),
+            Err(errno) => error_reply(header, errno),
         };
-        let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
         // A client that does not take its answers has no room for more at some time.
-        send(self.socket.as_fd(), &bytes, &fds, false).is_ok() && stays
+        send(self.socket.as_fd(), &bytes, &[], false).is_ok() && stays
     }
 
-    fn answer(&mut self, engine: &mut Engine, command: Message) -> Result<Answer, u32> {
+    fn answer(&mut self, engine: &mut Engine, command: Message) -> Result<Vec<u8>, u32> {
         let Message { header, payload, mut fds } = command;
         let number = Command::from_bits(header.command);
         if !self.is_owner {
@@ -128,34 +117,34 @@ impl Client {
                 if fds.len() > 1 || map.flags & !3 != 0 {
                     return Err(errno::INVALID);
                 }
-                host.map(map, fds.pop()).map(|()| Answer::default())
+                host.map(map, fds.pop()).map(|()| Vec::new())
             }
             Some(Command::DmaUnmap) => {
                 let unmap = DmaUnmap::parse(&payload).ok_or(errno::INVALID)?;
                 host.unmap(unmap)?;
-                Ok(unmap.to_bytes().into())
+                Ok(unmap.to_bytes())
             }
             Some(Command::DeviceInfo) => {
                 DeviceInfo::parse(&payload).ok_or(errno::INVALID)?;
                 let (regions, irqs) = (region::COUNT, irq::COUNT);
-                Ok(DeviceInfo { flags: DeviceInfo::PCI, regions, irqs }.to_bytes().into())
+                Ok(DeviceInfo { flags: DeviceInfo::PCI, regions, irqs }.to_bytes())
             }
-            Some(Command::RegionInfo) => region_info(&payload).map(Answer::from),
-            Some(Command::IrqInfo) => irq_info(&payload).map(Answer::from),
+            Some(Command::RegionInfo) => region_info(&payload),
+            Some(Command::IrqInfo) => irq_info(&payload),
             Some(Command::SetIrqs) => self.set_irqs(engine, &payload, fds),
-            Some(Command::RegionRead) => self.region_read(engine, &payload).map(Answer::from),
-            Some(Command::RegionWrite) => self.region_write(engine, &payload).map(Answer::from),
+            Some(Command::RegionRead) => self.region_read(engine, &payload),
+            Some(Command::RegionWrite) => self.region_write(engine, &payload),
             Some(Command::Reset) => {
                 engine.reset(self.node);
-                Ok(Answer::default())
+                Ok(Vec::new())
             }
             Some(Command::Version) => Err(errno::INVALID),
-            Some(Command::DmaRead | Command::DmaWrite) | None => Err(errno::NOT_SUPPORTED),
+            None => Err(errno::NOT_SUPPORTED),
         }
     }
 
     /// The client introduces itself; the NIC is its own from here on, and as after power-on.
-    fn version(&mut self, engine: &mut Engine, payload: &[u8]) -> Result<Answer, u32> {
+    fn version(&mut self, engine: &mut Engine, payload: &[u8]) -> Result<Vec<u8>, u32> {
         let theirs = Version::parse(payload).ok_or(errno::INVALID)?;
         let (major, minor) = theirs.version;
         if major != VERSION.0 {
@@ -164,28 +153,11 @@ impl Client {
         if engine.seat(self.node).owner.is_some() {
             return Err(errno::BUSY);
         }
-        let own = Version {
-            version: (major, minor.min(VERSION.1)),
-            twin_socket: theirs.twin_socket,
-            ..Version::OWN
-        };
-        let mut answer = Answer::from(own.to_bytes(theirs.twin_socket));
-        if theirs.twin_socket {
-            let to_client = self.twin(engine).map_err(|_| errno::NO_SPACE)?;
-            answer.fds.push(to_client);
-        }
+        let own = Version { version: (major, minor.min(VERSION.1)), ..Version::OWN };
         engine.reset(self.node);
         engine.own(self.node, self.process);
         self.is_owner = true;
-        Ok(answer)
-    }
-
-    /// A second socket, for commands to the client: so that it can answer them while it waits for
-    /// an answer itself.
-    fn twin(&self, engine: &mut Engine) -> io::Result<OwnedFd> {
-        let (own, theirs) = UnixStream::pair()?;
-        engine.seat(self.node).host.set_twin(own);
-        Ok(theirs.into())
+        Ok(own.to_bytes())
     }
 
     fn set_irqs(
@@ -193,7 +165,7 @@ impl Client {
         engine: &mut Engine,
         payload: &[u8],
         fds: Vec<OwnedFd>,
-    ) -> Result<Answer, u32> {
+    ) -> Result<Vec<u8>, u32> {
         let set = SetIrqs::parse(payload).ok_or(errno::INVALID)?;
         let place = |number: u32| usize::try_from(number).map_err(|_| errno::INVALID);
         let (start, count) = (place(set.start)?, place(set.count)?);
@@ -206,7 +178,7 @@ impl Client {
             if set.index == irq::MSIX {
                 (0..MSIX_VECTOR_COUNT).for_each(|vector| host.set_vector(vector, None));
             }
-            return Ok(Answer::default());
+            return Ok(Vec::new());
         }
         if set.index != irq::MSIX || start + count > MSIX_VECTOR_COUNT || count == 0 {
             return Err(errno::INVALID);
@@ -226,7 +198,7 @@ impl Client {
             }
             _ => return Err(errno::INVALID),
         }
-        Ok(Answer::default())
+        Ok(Vec::new())
     }
 
     fn region_read(&self, engine: &mut Engine, payload: &[u8]) -> Result<Vec<u8>, u32> {

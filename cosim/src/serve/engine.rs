@@ -75,6 +75,11 @@ impl Engine {
         self.simulation.is_running()
     }
 
+    /// Whether nothing happened in the last run.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.simulation.is_idle()
+    }
+
     /// Runs some cycles of every node.
     pub(super) fn run(&mut self, cycles: u64) {
         self.simulation.run(cycles);

@@ -107,6 +107,8 @@ pub(crate) struct OnDemand<H> {
     until: u64,
     /// The nodes in use have noticed by then that another node is not used any more.
     noticed: u64,
+    /// Nothing happened in the last run: the clock only runs for timers.
+    idle: bool,
 }
 
 impl<H: NodeHost + 'static> OnDemand<H> {
@@ -121,7 +123,7 @@ impl<H: NodeHost + 'static> OnDemand<H> {
         let timers = nodes.iter().map(|_| Timers::new()).collect();
         let network = Arc::new(Mutex::new(Mesh::new(nodes.len(), latency, faults)));
         let simulation = Simulation::new(network.clone(), nodes);
-        Self { simulation, network, timers, until: REST_CYCLES, noticed: 0 }
+        Self { simulation, network, timers, until: REST_CYCLES, noticed: 0, idle: false }
     }
 
     /// Cycles run so far.
@@ -155,6 +157,11 @@ impl<H: NodeHost + 'static> OnDemand<H> {
         self.now() < self.until
     }
 
+    /// Whether nothing happened in the last run: no device works, and nothing is on the network.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.idle
+    }
+
     /// Lets the clock run some cycles more, at least.
     pub(crate) fn run_for(&mut self, cycles: u64) {
         self.until = self.until.max(self.now().saturating_add(cycles));
@@ -175,9 +182,11 @@ impl<H: NodeHost + 'static> OnDemand<H> {
         let touched = self.simulation.run(cycles);
         let used = self.hosts().fold(false, |used, host| used | host.take_busy());
         let sent = lock(&self.network).take_busy();
+        let busy = self.simulation.busy_nodes().next().is_some();
+        self.idle = !(used | sent | busy);
         if used | sent {
             self.run_for(self.longest());
-        } else if self.simulation.busy_nodes().next().is_some() {
+        } else if busy {
             self.rest();
         }
         touched

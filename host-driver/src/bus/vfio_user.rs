@@ -1,35 +1,20 @@
 //! A device in another process: a simulator that serves the vfio-user protocol on a UNIX socket
 //! (`viaduct cosim serve`, `docs/simulator.md`).
 //!
-//! Registers are read and written by messages; a write is sent and not waited for. Memory that is
-//! mapped is shared with the simulator: its pages are put in place onto a memory file. What the
-//! program has there stays, and it may use it on. Pages that cannot be shared (the stack of the
-//! mapping thread, files, read-only memory) are read and written by messages, which a thread of the
-//! bus answers. Interrupts are eventfds, so that a blocked program costs nothing.
+//! Registers are read and written by messages; a write is sent and not waited for. The simulator
+//! reads and writes registered memory through a descriptor of this process's `/proc/self/mem`, so
+//! memory of every kind can be registered, and nothing about it changes. Interrupts are eventfds, so
+//! that a blocked program costs nothing.
 //!
-//! **While a page is put onto the file** other threads may use it: who writes to it waits, some
-//! microseconds (`userfaultfd`). Two kinds of memory are not so safe: initialised statics, which have
-//! a file behind them, and all memory where the kernel refuses `userfaultfd`. What others write there
-//! between the copy and the change of the mapping, about 10 us for 64 KiB, is lost; that concerns the
-//! whole pages of the range, the bytes beside it too. So register such memory before threads use it.
-//! Where the kernel has `userfaultfd` for ordinary users only in part (`vm.unprivileged_userfaultfd`
-//! is 0), a system call of another thread that writes to the page at this moment fails with EFAULT.
-//! The way back loses nothing: where writers cannot be held off, the kernel copies the pages.
+//! **Fork.** Registered memory stays the parent's: the child has an address space of its own, and the
+//! simulator has no descriptor of it. To the child the parent's cards are absent ([`fork`]).
 //!
-//! **Fork.** What is mapped stays so in the parent. The child has copies of that memory, as of any
-//! other, and no way to the parent's devices: for it their cards are absent. `fork` of a C library
-//! sees to it; a raw `clone` does not.
-//!
-//! **A simulator that dies** is a card that fell off the bus: reads give all ones, writes lead
-//! nowhere, waits end.
+//! **A simulator that dies**, or that takes the NIC from the program, is a card that fell off the
+//! bus: reads give all ones, writes lead nowhere, waits end.
 
-mod hold;
-mod map;
-mod maps;
+mod fork;
 mod memory;
 pub mod protocol;
-mod service;
-mod share;
 pub mod socket;
 mod stream;
 #[cfg(test)]
@@ -44,7 +29,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nic_regs::csr;
@@ -54,16 +38,14 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait, register_name};
 use crate::error::{Error, Result};
 use crate::sync::lock;
-use memory::Mapping;
 use protocol::{
-    Command, DmaUnmap, FDS_MAX, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version, dma, flag,
-    irq, region,
+    Command, DmaUnmap, FDS_MAX, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version, dma, irq,
+    region,
 };
-use service::Windows;
 use stream::Stream;
 
-/// Longest time that the simulator may take for an answer, or to take a message.
-const ANSWER_BOUND: Duration = Duration::from_secs(30);
+/// Longest time that the simulator may take for a message and its answer together.
+pub const ANSWER_BOUND: Duration = Duration::from_secs(30);
 /// First bus address; each mapping gets new ones.
 const FIRST_ADDRESS: u64 = 1 << 32;
 /// Empty turns of a polling loop that are only spin hints.
@@ -101,10 +83,13 @@ pub struct VfioUserBus {
     nodes: u8,
     id: OnceLock<u32>,
     vectors: Vec<OwnedFd>,
-    mappings: Mutex<BTreeMap<u64, Mapping>>,
+    /// This process's address space.
+    memory: File,
+    /// Sizes of the mappings, by their first bus addresses.
+    mappings: Mutex<BTreeMap<u64, u64>>,
     next_address: AtomicU64,
-    windows: Windows,
-    service: Option<(Arc<UnixStream>, JoinHandle<()>)>,
+    /// Why the simulator took the NIC from this program.
+    reason: OnceLock<String>,
 }
 
 impl core::fmt::Debug for VfioUserBus {
@@ -137,7 +122,8 @@ impl VfioUserBus {
         let io =
             |error: io::Error| Error::Connect { path: path.to_owned(), why: error.to_string() };
         let watch = socket.try_clone().map_err(io)?;
-        let generation = share::generation();
+        let generation = fork::generation();
+        let memory = memory::open().map_err(io)?;
         let stream = Stream::new(socket, ANSWER_BOUND);
         let mut bus = Self {
             path: path.to_owned(),
@@ -150,47 +136,25 @@ impl VfioUserBus {
             nodes: 1,
             id: OnceLock::new(),
             vectors: Vec::new(),
+            memory,
             mappings: Mutex::default(),
             next_address: AtomicU64::new(FIRST_ADDRESS),
-            windows: Windows::default(),
-            service: None,
+            reason: OnceLock::new(),
         };
-        let version = Version::OWN.to_bytes(false);
-        let mut reply = bus.ask("the version", Command::Version, &[&version], &[])?;
-        let Some(theirs) =
-            Version::parse(&reply.payload).filter(|v| v.version <= protocol::VERSION)
-        else {
+        let version = Version::OWN.to_bytes();
+        let reply = bus.ask("the version", Command::Version, &[&version], &[])?;
+        if Version::parse(&reply.payload).is_none_or(|theirs| theirs.version > protocol::VERSION) {
             return Err(io(io::Error::other("it speaks another version of the protocol")));
-        };
-        if theirs.twin_socket && !reply.fds.is_empty() {
-            bus.start_service(reply.fds.swap_remove(0).into()).map_err(io)?;
         }
         bus.check_regions()?;
         bus.connect_vectors()?;
         let ids = bus.read(region::CONFIG, SUBSYSTEM_ID_OFFSET.into(), 2)?.to_le_bytes();
         (bus.node, bus.nodes) = (ids[0], ids[1].saturating_add(1));
         // Last: `drop` takes them back.
-        share::add_socket(lock(&bus.stream).socket.as_fd()).map_err(io)?;
-        share::add_socket(bus.watch.as_fd()).map_err(io)?;
+        for fd in [lock(&bus.stream).socket.as_fd(), bus.watch.as_fd(), bus.memory.as_fd()] {
+            fork::add(fd).map_err(io)?;
+        }
         Ok(Arc::new(bus))
-    }
-
-    /// Has a thread answer the simulator's reads and writes of memory that is not shared.
-    fn start_service(&mut self, socket: UnixStream) -> io::Result<()> {
-        let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
-        let windows = Arc::clone(&self.windows);
-        // One descriptor, open as long as the bus: a child after fork closes it by its number.
-        let own = Arc::new(socket);
-        let socket = Arc::clone(&own);
-        share::add_socket(own.as_fd())?;
-        let name = "viaduct-memory".to_owned();
-        let thread = std::thread::Builder::new().name(name).spawn(move || {
-            // An error ends it; the simulator then finds nobody, and the device a read that fails.
-            service::serve(&socket, &windows, &memory);
-        });
-        let thread = thread.inspect_err(|_| share::remove_socket(own.as_fd()))?;
-        self.service = Some((own, thread));
-        Ok(())
     }
 
     fn check_regions(&self) -> Result<()> {
@@ -262,26 +226,22 @@ impl VfioUserBus {
     /// Whether this is a child of the process that connected. There the bus has nothing to give back,
     /// and its locks may be held by threads that are not there.
     fn is_inherited(&self) -> bool {
-        self.generation != share::generation()
+        self.generation != fork::generation()
     }
 
     /// The simulator counts as gone. If it is only slow, or was stopped, it must learn that it lost
     /// its client: it lets go of the program's memory and takes the next client.
-    fn die(&self) {
+    fn die(&self, why: &str) {
+        let _ = self.reason.set(why.to_owned());
         self.dead.store(true, Ordering::Release);
-        let service = self.service.iter().map(|(socket, _)| &**socket);
-        for socket in service.chain([&self.watch]) {
-            let _ = socket.shutdown(std::net::Shutdown::Both);
-        }
+        let _ = self.watch.shutdown(std::net::Shutdown::Both);
     }
 
-    /// Looks whether the simulator closed the socket.
-    fn look(&self) -> bool {
-        let mut fds = [PollFd::new(&self.watch, PollFlags::RDHUP)];
-        if !self.is_dead() && poll(&mut fds, Some(&Timespec::default())).is_ok_and(|n| n > 0) {
-            self.die();
-        }
-        self.is_dead()
+    /// The simulator closed the socket, and may have said why.
+    fn die_closed(&self) {
+        // Whoever has the stream finds out too.
+        let said = self.stream.try_lock().ok().and_then(|mut stream| stream.farewell());
+        self.die(said.as_deref().unwrap_or("it closed the connection"));
     }
 
     /// Asks the simulator something.
@@ -296,7 +256,8 @@ impl VfioUserBus {
         if self.is_dead() {
             return Err(lost("the simulator is gone".to_owned()));
         }
-        match lock(&self.stream).ask(command, parts, fds) {
+        let answer = lock(&self.stream).ask(command, parts, fds);
+        match answer {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(refused)) => {
                 let (path, errno) = (self.path.clone(), refused.header.error);
@@ -309,7 +270,7 @@ impl VfioUserBus {
                 Err(Error::Served { path, what, errno })
             }
             Err(error) => {
-                self.die();
+                self.die(&error.to_string());
                 Err(lost(format!("the simulator is gone ({error})")))
             }
         }
@@ -331,22 +292,26 @@ impl VfioUserBus {
         }
         let count = u32::try_from(data.len()).unwrap_or(0);
         let access = RegionAccess { offset, region: bar.into(), count, data }.head();
-        let mut stream = lock(&self.stream);
-        if stream.send(Command::RegionWrite, flag::NO_REPLY, &[&access, data], &[]).is_err() {
-            self.die();
+        let sent = lock(&self.stream).post(Command::RegionWrite, &[&access, data]);
+        match sent.map_err(|error| error.kind()) {
+            Ok(()) => {}
+            Err(io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => self.die_closed(),
+            Err(kind) => self.die(&kind.to_string()),
         }
     }
 }
 
 impl Bar for VfioUserBus {
     fn read32(&self, bar: u8, offset: u64) -> Result<u32> {
-        // ID never changes. Who reads it again wants to know whether the card is still there.
-        let is_id = bar == REGISTER_BAR && offset == u64::from(csr::ID::OFFSET);
-        if self.is_dead() || (is_id && self.look()) {
+        if self.is_dead() {
             return Ok(u32::MAX);
         }
+        let is_id = bar == REGISTER_BAR && offset == u64::from(csr::ID::OFFSET);
         if is_id && let Some(id) = self.id.get() {
-            return Ok(*id);
+            // ID never changes: who reads it again wants to know whether the card is still there. A
+            // simulator answers from configuration space without its device, whose clock may rest.
+            let here = self.read(region::CONFIG, SUBSYSTEM_ID_OFFSET.into(), 2);
+            return Ok(here.map_or(u32::MAX, |_| *id));
         }
         match self.read(bar.into(), offset, 4) {
             Ok(value) => {
@@ -420,7 +385,7 @@ impl Irq for VfioUserBus {
             // A signal is no reason to look again sooner.
             let _ = poll(&mut fds, Some(&bound));
             if !fds[1].revents().is_empty() {
-                self.die();
+                self.die_closed();
             }
         }
     }
@@ -448,36 +413,27 @@ impl Bus for VfioUserBus {
     }
 
     fn name(&self) -> String {
-        format!("at vfio-user:{}", self.path.display())
+        let why = self.reason.get().map(|why| format!(" (its simulator is gone: {why})"));
+        format!("at vfio-user:{}{}", self.path.display(), why.unwrap_or_default())
     }
 }
 
 impl Drop for VfioUserBus {
     fn drop(&mut self) {
-        let service = self.service.take();
+        // In a child after fork the descriptors are not the parent's any more.
         if self.is_inherited() {
-            // In a child after fork: the sockets are not the parent's any more, and the thread is
-            // not there.
-            service.into_iter().for_each(|(socket, thread)| core::mem::forget((socket, thread)));
             return;
         }
-        // The pages are given back after the simulator let go of them: what it writes late would be
-        // seen in memory that is somebody else's.
+        // The simulator lets go of the memory first: what it writes late would be seen in memory that
+        // is somebody else's.
         if !lock(&self.mappings).is_empty() {
             let all = DmaUnmap { flags: dma::UNMAP_ALL, address: 0, size: 0 }.to_bytes();
             let _ = self.ask("the end of all mappings", Command::DmaUnmap, &[&all], &[]);
         }
-        share::remove_socket(self.watch.as_fd());
         let stream = lock(&self.stream);
-        share::remove_socket(stream.socket.as_fd());
+        for fd in [stream.socket.as_fd(), self.watch.as_fd(), self.memory.as_fd()] {
+            fork::remove(fd);
+        }
         let _ = stream.socket.shutdown(std::net::Shutdown::Both);
-        if let Some((socket, thread)) = service {
-            share::remove_socket(socket.as_fd());
-            let _ = socket.shutdown(std::net::Shutdown::Both);
-            let _ = thread.join();
-        }
-        for mapping in core::mem::take(&mut *lock(&self.mappings)).into_values() {
-            share::give(&mapping.pieces);
-        }
     }
 }

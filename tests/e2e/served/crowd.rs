@@ -24,7 +24,7 @@ fn more_descriptors_than_a_process_has_by_default() {
     let mut clients: Vec<Raw> =
         (0..NODES).map(|node| Raw::connect(&simulator.socket(node))).collect();
     for client in &mut clients {
-        client.reply(Command::Version, &Version::OWN.to_bytes(false), &[]);
+        client.reply(Command::Version, &Version::OWN.to_bytes(), &[]);
         for start in (0..32).step_by(FDS_MAX) {
             let flags = irq::DATA_EVENTFD | irq::ACTION_TRIGGER;
             let count = FDS_MAX.try_into().unwrap();
@@ -56,7 +56,7 @@ fn who_finds_no_descriptor_waits_for_one() {
     std::thread::sleep(Duration::from_millis(300));
     prlimit(Some(id), Resource::Nofile, limit).unwrap();
     client.bound(SOON);
-    client.reply(Command::Version, &Version::OWN.to_bytes(false), &[]);
+    client.reply(Command::Version, &Version::OWN.to_bytes(), &[]);
     drop(client);
     simulator.stop();
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use host_driver::bus::vfio_user::protocol::{
     Command, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo, SetIrqs,
-    Version, errno, flag, irq, message, region,
+    Version, errno, farewell_reason, flag, irq, message, region,
 };
 use host_driver::bus::vfio_user::socket::{self, Inbox, Message, Received};
 use nic_regs::admin::Opcode;
@@ -62,7 +62,7 @@ impl Raw {
     fn owner(path: &Path) -> Self {
         when_free("the NIC", || {
             let mut raw = Self::connect(path);
-            match raw.ask(Command::Version as u16, &Version::OWN.to_bytes(false)) {
+            match raw.ask(Command::Version as u16, &Version::OWN.to_bytes()) {
                 Some(errno::BUSY) => None,
                 found => {
                     assert_eq!(found, Some(0));
@@ -124,9 +124,17 @@ impl Raw {
         self.reply(Command::RegionWrite, &[&access, data].concat(), &[]);
     }
 
+    /// Why the simulator hung up.
+    pub(super) fn farewell(&mut self) -> String {
+        match self.inbox.receive(self.socket.as_fd(), true) {
+            Ok(Received::Message(last)) => farewell_reason(last.header, &last.payload).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn misbehave(&mut self, kind: u16, is_owner: bool) {
         let invalid = Some(errno::INVALID);
-        let version = Version::OWN.to_bytes(false);
+        let version = Version::OWN.to_bytes();
         match kind {
             // Before the version, nothing else; then the server hangs up.
             0 => {
@@ -136,7 +144,7 @@ impl Raw {
             }
             1 => return assert_eq!(self.ask(Command::Version as u16, b"\0\0\0\0{"), invalid),
             2 => {
-                let wrong = Version { version: (1, 0), ..Version::OWN }.to_bytes(false);
+                let wrong = Version { version: (1, 0), ..Version::OWN }.to_bytes();
                 let found = self.ask(Command::Version as u16, &wrong);
                 return assert_eq!(found, Some(errno::PROTOCOL));
             }
@@ -224,9 +232,7 @@ fn resets(raw: &mut Raw) {
 fn a_strange_client_enumerates_the_device() {
     let simulator = Simulator::start("enumerate", 2, 0.0);
     let mut raw = Raw::connect(&simulator.socket(1));
-    // An older minor version, no second socket.
-    let version = Version { twin_socket: false, ..Version::OWN }.to_bytes(false);
-    let reply = raw.reply(Command::Version, &version, &[]);
+    let reply = raw.reply(Command::Version, &Version::OWN.to_bytes(), &[]);
     let theirs = Version::parse(&reply.payload).unwrap();
     assert!(theirs.version == (0, 0) && reply.fds.is_empty());
     let info = raw.reply(
@@ -374,7 +380,7 @@ fn almost(random: &mut Random) -> Vec<u8> {
             [&head[..], &small.to_le_bytes()].concat()
         }
         5 => RegionInfo { index: small, ..RegionInfo::default() }.to_bytes(),
-        6 => Version::OWN.to_bytes(small == 1),
+        6 => Version::OWN.to_bytes(),
         _ => vec![0xa5; usize::try_from(random.below(70)).unwrap()],
     };
     if random.below(4) == 0 {

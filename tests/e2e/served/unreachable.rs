@@ -1,5 +1,5 @@
-//! A client without the second socket gives memory that cannot be mapped. The device learns as of a
-//! root complex that its access failed, and the simulator tells the address.
+//! A client gives memory without a descriptor, which cannot be reached. The device learns as of a root
+//! complex that its access failed, and the simulator reports the address.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
@@ -12,6 +12,7 @@ use nic_regs::event::{Event, Kind};
 use nic_regs::vi::{Reliability, StopReason};
 use nic_regs::{csr, desc, tpt};
 use tests::served::{SOON, Simulator};
+use vipl::DmaMemory;
 
 use super::strange::Raw;
 
@@ -34,8 +35,7 @@ struct Client {
 impl Client {
     fn new(simulator: &Simulator, node: u8) -> Self {
         let mut raw = Raw::connect(&simulator.socket(node));
-        let version = Version { twin_socket: false, ..Version::OWN }.to_bytes(false);
-        assert!(raw.reply(Command::Version, &version, &[]).fds.is_empty());
+        raw.reply(Command::Version, &Version::OWN.to_bytes(), &[]);
         let flags = rustix::fs::MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("client", flags).unwrap();
         rustix::fs::ftruncate(&file, 8192).unwrap();
@@ -141,7 +141,7 @@ fn a_descriptor_that_is_nowhere_stops_its_vi() {
     assert_eq!(client.counter(Counter::ReadErrors), 1);
     let text = told(&mut simulator);
     assert!(text.contains("nic0: a read of") && text.contains("0x300000"), "{text}");
-    assert!(text.contains("second socket"), "{text}");
+    assert!(text.contains("neither with a memory file"), "{text}");
     simulator.stop();
 }
 
@@ -184,5 +184,36 @@ fn a_ring_that_is_nowhere_stops() {
     let text = told(&mut simulator);
     assert!(text.contains("a write of 16 bytes fails at 0x200000"), "{text}");
     assert!(text.contains("without this right"), "{text}");
+    simulator.stop();
+}
+
+/// A write to registered memory that cannot be written any more: both ends say why the program loses
+/// its NIC.
+#[test]
+fn a_program_whose_registered_memory_cannot_be_written_loses_its_nic() {
+    const OWN: u32 = 0x40_0000;
+    let mut simulator = Simulator::start("unwritable", 1, 0.0);
+    let mut client = Client::new(&simulator, 0);
+    client.raw.bound(SOON);
+    // The descriptor does not allow what the mapping promises, as if the page had gone meanwhile.
+    let (memory, own) =
+        (DmaMemory::new(4096).unwrap(), std::fs::File::open("/proc/self/mem").unwrap());
+    let map = DmaMap { flags: 3, offset: memory.address(), address: OWN.into(), size: 4096 };
+    client.raw.reply(Command::DmaMap, &map.to_bytes(), &[own.as_fd()]);
+    // The device reads the admin entry, and cannot complete it.
+    memory.store_u32(0, Opcode::EventDestroy as u32);
+    client.enable(OWN);
+    client.set(csr::ADMIN_TAIL::OFFSET, 1);
+    let why = client.raw.farewell();
+    assert!(why.contains(&format!("{:#x}", memory.address())), "{why}");
+    assert!(why.contains("unmapped or protected"), "{why}");
+    let text = told(&mut simulator);
+    assert!(
+        text.contains("a write of 16 bytes fails at 0x400000") && text.contains(&why),
+        "{text}"
+    );
+    assert_eq!(memory.load_u32(12), 0, "not done");
+    // The next program has the NIC.
+    assert!(simulator.open(0).driver.counter(Counter::FramesSent).is_ok());
     simulator.stop();
 }

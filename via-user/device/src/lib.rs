@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use host_driver::HardwarePort;
-use host_driver::bus::vfio_user::{VfioUserBus, run_time_folder};
+use host_driver::bus::vfio_user::{ANSWER_BOUND, VfioUserBus, run_time_folder};
 use host_driver::nic::{Nic, NicConfig};
 use port::ViPort;
 use port::sync::lock;
@@ -128,7 +128,10 @@ fn first_free(drivers: &mut Drivers, folder: PathBuf) -> Result<Arc<Nic>> {
         return Ok(driver);
     }
     let mut why = Vec::new();
-    for socket in default::sockets(&folder) {
+    let start = Instant::now();
+    // The sockets of a folder are one simulator's: if it does not answer at one, it does not at others.
+    let answers = |_: &PathBuf| start.elapsed() < ANSWER_BOUND;
+    for socket in default::sockets(&folder).into_iter().take_while(answers) {
         match shared(drivers, &Place::VfioUser(socket)) {
             Ok(driver) => {
                 drivers.insert(key, Driver::of(&driver));

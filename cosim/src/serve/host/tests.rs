@@ -1,19 +1,12 @@
-use std::time::Duration;
+use host_driver::dma::DmaMemory;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
 use super::*;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+
+const PAGE_BYTES: u64 = 4096;
 
 fn host() -> Host {
     Host::new(Bell::start().unwrap())
-}
-
-/// With a page that is reached by message, and the client's end for these.
-fn host_by_message() -> (Host, UnixStream) {
-    let mut host = host();
-    let (own, other) = UnixStream::pair().unwrap();
-    host.set_twin(own);
-    host.map(map(0x1000, 0, 4096), None).unwrap();
-    (host, other)
 }
 
 fn file(sealed: bool) -> OwnedFd {
@@ -41,7 +34,7 @@ fn devices_reach_what_is_mapped_and_nothing_else() {
     // Two mappings side by side, of other places of the file.
     host.map(map(0x10000, 0, 4096), Some(fd.try_clone().unwrap())).unwrap();
     host.map(map(0x11000, 8192, 4096), Some(fd.try_clone().unwrap())).unwrap();
-    assert_eq!(host.windows.len(), 1, "the file is mapped once");
+    assert_eq!(host.files.counts(), (1, 0), "the file is mapped once");
     let data: Vec<u8> = (0..100).collect();
     host.write(0x10fce, &data);
     let mut back = vec![0; 100];
@@ -68,7 +61,7 @@ fn windows_go_with_their_last_mapping_and_have_a_bound() {
         host.map(map(0x10_0000, 0, 4096), Some(file(true))).unwrap();
         host.unmap(unmap(0x10_0000, 4096)).unwrap();
     }
-    assert_eq!(host.windows.len(), 1);
+    assert_eq!(host.files.counts(), (1, 0));
     let mut mapped = 1;
     let end = loop {
         let result = host.map(map(0x10_0000 + 4096 * mapped, 0, 4096), Some(file(true)));
@@ -84,7 +77,7 @@ fn windows_go_with_their_last_mapping_and_have_a_bound() {
     host.write(0x2000, b"here");
     assert!(host.take_faults().is_empty(), "the other mapping keeps it");
     host.unmap(unmap(0, u64::MAX)).unwrap();
-    assert!(host.windows.is_empty());
+    assert_eq!(host.files.counts(), (0, 0));
     // Sparse files are as large as one likes.
     let large = file(true);
     ftruncate(&large, 1 << 42).unwrap();
@@ -123,88 +116,120 @@ fn mappings_neither_overlap_nor_are_cut() {
 }
 
 #[test]
-fn files_that_could_end_the_server_are_not_mapped() {
+fn files_that_could_end_the_server_are_not_reached() {
     let mut host = host();
     host.map(map(0x1000, 0, 4096), Some(file(false))).unwrap();
-    assert!(host.windows.is_empty(), "it is left to messages");
-    // Behind its end, and not a memory file at all.
+    // Behind its end, and not a file at all.
     assert_eq!(host.map(map(0x9000, 16 * 4096, 4096), Some(file(true))), Err(errno::INVALID));
     assert_eq!(host.map(map(0x9000, u64::MAX, 4096), Some(file(true))), Err(errno::INVALID));
-    let (socket, _other) = UnixStream::pair().unwrap();
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     assert!(host.map(map(0x9000, 0, 4096), Some(socket.into())).is_err());
+    // Other files of /proc, and one that is only named as an address space is.
+    let status = std::fs::File::open("/proc/self/status").unwrap();
+    assert!(host.map(map(0x9000, 0, 4096), Some(status.into())).is_err());
+    let named = memfd_create("mem", MemfdFlags::CLOEXEC).unwrap();
+    assert!(host.map(map(0x9000, 0, 4096), Some(named)).is_err());
     // Huge pages can be taken out of a file although it may not shrink.
     let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
     if let Ok(huge) = memfd_create("huge", flags) {
         ftruncate(&huge, 2 << 20).unwrap();
         fcntl_add_seals(&huge, SealFlags::SHRINK).unwrap();
         host.map(map(0x10_0000, 0, 2 << 20), Some(huge)).unwrap();
-        assert!(host.windows.is_empty(), "it is left to messages too");
     }
-    // What goes by message is whole pages.
-    for (address, size) in [(0x9001, 4096), (0x9000, 1), (0x9000, 4097)] {
-        assert_eq!(host.map(map(address, 0, size), None), Err(errno::INVALID), "{address:#x}");
-    }
-    // Without a socket for commands nothing answers.
-    assert!(host.read(0x1000, &mut [0; 8]).is_err() && !host.has_failed());
+    assert_eq!(host.files.counts(), (0, 0));
+    assert!(host.read(0x1000, &mut [0; 8]).is_err() && host.failure().is_none());
+}
+
+/// Memory of this process, in pages of its own.
+fn own_pages(count: usize) -> (DmaMemory, OwnedFd) {
+    let memory = DmaMemory::new(count * 4096).unwrap();
+    let space = std::fs::File::options().read(true).write(true).open("/proc/self/mem").unwrap();
+    (memory, space.into())
 }
 
 #[test]
-fn a_client_that_does_not_answer_has_to_go() {
-    let (mut host, other) = host_by_message();
-    drop(other);
-    assert!(host.read(0x1000, &mut [0; 8]).is_err() && host.has_failed());
-    host.clear();
-    assert!(!host.has_failed() && host.mappings.is_empty());
+fn an_address_space_is_read_and_written() {
+    let mut host = host();
+    let (memory, fd) = own_pages(3);
+    // The second page and the third, each with a descriptor of its own, side by side.
+    for page in [1, 2] {
+        let at = map(0x1000 * page, memory.address() + 0x1000 * page, 4096);
+        host.map(at, Some(fd.try_clone().unwrap())).unwrap();
+    }
+    assert_eq!(host.files.counts(), (0, 1), "one descriptor is kept");
+    for (length, at) in [(1, 0), (3, 5), (4, 8), (7, 1), (8, 16), (12, 20), (64, 64), (200, 4000)] {
+        let data: Vec<u8> = (0..length).map(|byte| byte + 1).collect();
+        host.write(0x1000 + at, &data);
+        let place = 4096 + usize::try_from(at).unwrap();
+        assert_eq!(memory.to_vec(place, data.len()), data, "{length} bytes at {at}");
+        let mut back = vec![0; data.len()];
+        host.read(0x1000 + at, &mut back).unwrap();
+        assert_eq!(back, data);
+    }
+    assert!(host.read(0x2ffc, &mut [0; 8]).is_err(), "behind it");
+    host.unmap(unmap(0, u64::MAX)).unwrap();
+    assert_eq!(host.files.counts(), (0, 0));
 }
 
-/// Each answer is in time, but they add up.
+/// A program that polls the last word of a record finds the rest of the record when it finds the word.
 #[test]
-fn a_client_whose_answers_are_slow_has_to_go() {
-    let (mut host, other) = host_by_message();
-    // What is told does not depend on how much was told before.
-    (0..100).for_each(|_| host.write(0x9000, &[0; 4]));
-    assert_eq!(host.take_faults().len(), 16);
-    let slow = std::thread::spawn(move || {
-        let mut inbox = Inbox::default();
-        while let Ok(Received::Message(asked)) = inbox.receive(other.as_fd(), true) {
-            std::thread::sleep(Duration::from_millis(300));
-            let head = DmaAccess { address: 0x1000, count: 8, data: &[] }.head();
-            let parts: &[&[u8]] = &[&head, &[0; 8]];
-            let answer = message(asked.header.id, asked.header.command, flag::REPLY, parts);
-            if send(other.as_fd(), &answer, &[], true).is_err() {
-                return;
+fn the_word_that_is_polled_is_written_last() {
+    let mut host = host();
+    let (memory, fd) = own_pages(1);
+    host.map(map(0x1000, memory.address(), 4096), Some(fd)).unwrap();
+    const ROUNDS: u32 = 20_000;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                let low = round % 255 + 1;
+                // A status: DONE in the first byte of the last word. An event: the phase in its last.
+                let status = [round, 0x0101_0100 * (round % 127) | low];
+                let event = [round, round, round, (round & 1) << 31];
+                for (at, words) in [(0x1018, &status[..]), (0x1040, &event[..])] {
+                    let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                    host.write(at, &data);
+                }
+                while memory.load_u32(0x80) != round {
+                    core::hint::spin_loop();
+                }
             }
+        });
+        for round in 1..=ROUNDS {
+            let low = round % 255 + 1;
+            while memory.load_u32(0x1c) & 0xff != low {
+                core::hint::spin_loop();
+            }
+            assert_eq!(memory.load_u32(0x1c), 0x0101_0100 * (round % 127) | low);
+            assert_eq!(memory.load_u32(0x18), round);
+            while memory.load_u32(0x4c) >> 31 != round & 1 {
+                core::hint::spin_loop();
+            }
+            assert!([0x40, 0x44, 0x48].iter().all(|at| memory.load_u32(*at) == round));
+            memory.store_u32(0x80, round);
         }
     });
-    let answered = (0..20).take_while(|_| host.read(0x1000, &mut [0; 8]).is_ok()).count();
-    assert!((1..10).contains(&answered) && host.has_failed(), "{answered}");
-    slow.join().unwrap();
-    let faults = host.take_faults();
-    assert!(faults.len() == 1 && faults[0].1.contains("keep others waiting"), "{faults:?}");
-    // The next client of the NIC has no more time.
-    host.clear();
-    let now = Instant::now();
-    assert!(host.budget.end(now) < now + Duration::from_millis(500));
 }
 
+/// A write that was lost is followed by none: no completion says that it succeeded.
 #[test]
-fn a_client_that_answers_byte_by_byte_has_to_go() {
-    let (mut host, other) = host_by_message();
-    let dripping = std::thread::spawn(move || {
-        let Ok(Received::Message(asked)) = Inbox::default().receive(other.as_fd(), true) else {
-            panic!("nothing is asked")
-        };
-        let answer = message(asked.header.id, asked.header.command, flag::REPLY, &[&[0; 4000]]);
-        // Ends when the other end is closed.
-        answer.iter().all(|byte| {
-            std::thread::sleep(Duration::from_millis(20));
-            send(other.as_fd(), &[*byte], &[], true).is_ok()
-        })
-    });
-    assert!(host.read(0x1000, &mut [0; 8]).is_err() && host.has_failed());
-    assert!(!dripping.join().unwrap(), "it was heard to its end");
+fn a_client_that_unmaps_registered_memory_has_to_go() {
+    let mut host = host();
+    let (memory, fd) = own_pages(1);
+    host.map(map(0x1000, memory.address(), 4096), Some(fd.try_clone().unwrap())).unwrap();
+    // An address that no process has.
+    host.map(map(0x10_0000, 1 << 62, 4096), Some(fd)).unwrap();
+    assert!(host.read(0x10_0000, &mut [0; 8]).is_err() && host.failure().is_none());
+    host.write(0x1000, b"before");
+    (0..100).for_each(|_| host.write(0x9000, &[0; 4]));
+    assert_eq!(host.take_faults().len(), 16);
+    host.write(0x10_0010, &[1; 8]);
+    host.write(0x1000, b"behind");
+    assert_eq!(memory.to_vec(0, 6), b"before");
+    assert!(host.failure().is_some_and(|why| why.contains("0x4000000000000010")));
     let faults = host.take_faults();
-    assert!(faults.len() == 1 && faults[0].1.contains("did not answer"), "{faults:?}");
+    assert!(faults.len() == 1 && faults[0].0.address == 0x10_0010, "{faults:?}");
+    host.clear();
+    assert!(host.failure().is_none() && host.mappings.is_empty());
 }
 
 #[test]
@@ -218,7 +243,7 @@ fn what_fails_is_reported_with_its_reason_and_not_for_ever() {
     let faults = host.take_faults();
     let told: Vec<_> = faults.iter().map(|(at, _)| (at.address, at.length, at.write)).collect();
     assert_eq!(told, [(0x2000, 16, false), (0x3000, 4, true)]);
-    assert!(faults[0].1.contains("second socket") && faults[1].1.contains("nothing"), "{faults:?}");
+    assert!(faults[0].1.contains("neither with") && faults[1].1.contains("nothing"), "{faults:?}");
     (0..100).for_each(|_| host.write(0x3000, &[0; 4]));
     assert_eq!(host.take_faults().len(), 14, "16 in all");
     host.clear();

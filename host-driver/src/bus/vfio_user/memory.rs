@@ -1,94 +1,72 @@
-//! The bus's mappings of memory.
+//! Mapping of the program's memory: the simulator reaches it through `/proc/self/mem`.
+//!
+//! The descriptor is bound to this process's address space, not to its number: the simulator can use
+//! it as long as this process lives, a child after fork has another address space, and `exec` ends
+//! the old one. It works on a program that is stopped, and on memory of every kind.
 
 use core::sync::atomic::Ordering;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
 use super::VfioUserBus;
 use super::protocol::{Command, DmaMap, DmaUnmap, dma};
-use super::service::Window;
-use super::share::{self, Piece};
 use crate::bus::Dma;
 use crate::dma::{DmaMemory, PAGE_BYTES};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::mapped;
 use crate::sync::lock;
 
+const PAGE: u64 = PAGE_BYTES as u64;
 /// Unmapped bus addresses behind each mapping.
-const GUARD_BYTES: u64 = 16 * PAGE_BYTES as u64;
-/// One mapping.
-#[derive(Debug)]
-pub(super) struct Mapping {
-    pub(super) pieces: Vec<Piece>,
-    first: u64,
-    size: u64,
+const GUARD_BYTES: u64 = 16 * PAGE;
+
+/// Opens the address space of this process.
+///
+/// # Errors
+/// The kernel refuses it to a program that is not dumpable.
+pub(super) fn open() -> io::Result<File> {
+    File::options().read(true).write(true).open("/proc/self/mem").map_err(|error| {
+        let text = format!(
+            "the simulator would reach this program's memory through /proc/self/mem, which cannot \
+             be opened: {error}. A program that is not dumpable (PR_SET_DUMPABLE, set-user-ID, file \
+             capabilities) may not open it: make the program dumpable, or start it without these"
+        );
+        io::Error::new(error.kind(), text)
+    })
 }
 
 impl VfioUserBus {
-    /// Gives the simulator one piece of a mapping.
-    fn map_piece(&self, piece: Piece, address: u64) -> Result<()> {
-        let size = (piece.end - piece.start) as u64;
-        let flags = dma::READ | if piece.writable { dma::WRITE } else { 0 };
-        let offset = if piece.shared { piece.start as u64 } else { 0 };
-        let map = DmaMap { flags, offset, address, size }.to_bytes();
-        let no_file =
-            |error: io::Error| Error::Connect { path: self.path.clone(), why: error.to_string() };
-        if piece.shared {
-            let file = share::file().map_err(no_file)?;
-            self.ask("shared memory", Command::DmaMap, &[&map], &[file.as_fd()])?;
-        } else {
-            let length = piece.end - piece.start;
-            let window = Window { address: piece.start, length, writable: piece.writable };
-            lock(&self.windows).insert(address, window);
-            self.ask("memory that is not shared", Command::DmaMap, &[&map], &[])?;
-        }
-        Ok(())
-    }
-
-    fn drop_mapping(&self, mapping: &Mapping) {
-        if self.is_inherited() {
-            return;
-        }
-        let unmap = DmaUnmap { flags: 0, address: mapping.first, size: mapping.size }.to_bytes();
-        // A simulator that is gone touches nothing any more; the pieces are given back after it
-        // answered, so that it does not write to memory that is somebody else's.
+    fn drop_mapping(&self, address: u64, size: u64) {
+        let unmap = DmaUnmap { flags: 0, address, size }.to_bytes();
+        // A simulator that is gone touches nothing any more.
         let _ = self.ask("the end of a mapping", Command::DmaUnmap, &[&unmap], &[]);
-        let end = mapping.first + mapping.size;
-        lock(&self.windows).retain(|address, _| !(mapping.first..end).contains(address));
-        share::give(&mapping.pieces);
     }
 }
 
 impl Dma for VfioUserBus {
+    /// Maps the whole pages of `memory`, with what the program itself may do with all of it.
     fn map(&self, memory: &DmaMemory) -> Result<u64> {
-        let why = |error: io::Error| Error::Connect {
-            path: self.path.clone(),
-            why: format!("memory cannot be mapped: {error}"),
-        };
-        let address = usize::try_from(memory.address()).unwrap_or(0);
-        let pieces = share::take(address, memory.len()).map_err(why)?;
-        let size: u64 = pieces.iter().map(|piece| (piece.end - piece.start) as u64).sum();
-        let first = self.next_address.fetch_add(size + GUARD_BYTES, Ordering::Relaxed);
-        let mapping = Mapping { pieces, first, size };
-        let mut at = first;
-        for piece in &mapping.pieces {
-            if let Err(error) = self.map_piece(*piece, at) {
-                self.drop_mapping(&mapping);
-                return Err(error);
-            }
-            at += (piece.end - piece.start) as u64;
-        }
-        let bus_address = first + memory.page_offset() as u64;
-        lock(&self.mappings).insert(bus_address, mapping);
-        Ok(bus_address)
+        let access = mapped::check_readable(memory)?;
+        let within = memory.page_offset() as u64;
+        let size = (within + memory.len() as u64).next_multiple_of(PAGE);
+        let address = self.next_address.fetch_add(size + GUARD_BYTES, Ordering::Relaxed);
+        let flags = dma::READ | if access.writable { dma::WRITE } else { 0 };
+        let offset = memory.address() - within;
+        let map = DmaMap { flags, offset, address, size }.to_bytes();
+        self.ask("memory of the program", Command::DmaMap, &[&map], &[self.memory.as_fd()])?;
+        lock(&self.mappings).insert(address, size);
+        Ok(address + within)
     }
 
     fn unmap(&self, bus_address: u64) {
         if self.is_inherited() {
             return;
         }
-        let mapping = lock(&self.mappings).remove(&bus_address);
-        if let Some(mapping) = mapping {
-            self.drop_mapping(&mapping);
+        let address = bus_address & !(PAGE - 1);
+        let size = lock(&self.mappings).remove(&address);
+        if let Some(size) = size {
+            self.drop_mapping(address, size);
         }
     }
 }

@@ -7,9 +7,7 @@
 mod body;
 
 use body::Words;
-pub use body::{
-    DeviceInfo, DmaAccess, DmaMap, DmaUnmap, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version,
-};
+pub use body::{DeviceInfo, DmaMap, DmaUnmap, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version};
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 16;
@@ -127,10 +125,6 @@ pub enum Command {
     RegionRead = 9,
     /// Writes a region.
     RegionWrite = 10,
-    /// The device reads memory that came without a descriptor (server to client).
-    DmaRead = 11,
-    /// The device writes such memory (server to client).
-    DmaWrite = 12,
     /// Resets the device.
     Reset = 13,
 }
@@ -149,8 +143,6 @@ impl Command {
             8 => Self::SetIrqs,
             9 => Self::RegionRead,
             10 => Self::RegionWrite,
-            11 => Self::DmaRead,
-            12 => Self::DmaWrite,
             13 => Self::Reset,
             _ => return None,
         })
@@ -236,6 +228,23 @@ pub fn busy_reply(to: Header, process: u32) -> Vec<u8> {
     let mut bytes = message(to.id, to.command, flags, &[&process.to_le_bytes()]);
     bytes[12..HEADER_BYTES].copy_from_slice(&errno::BUSY.to_le_bytes());
     bytes
+}
+
+/// The last message to a client whose NIC the server takes back, and the reason. No command has
+/// number 0, so it is the answer to none; clients that do not know it see a malformed stream.
+#[must_use]
+pub fn farewell(why: &str) -> Vec<u8> {
+    let flags = flag::REPLY | flag::ERROR;
+    let mut bytes = message(0, 0, flags, &[why.as_bytes()]);
+    bytes[12..HEADER_BYTES].copy_from_slice(&errno::FAULT.to_le_bytes());
+    bytes
+}
+
+/// The reason in a [`farewell`].
+#[must_use]
+pub fn farewell_reason(header: Header, payload: &[u8]) -> Option<String> {
+    let is_farewell = header.command == 0 && header.error == errno::FAULT;
+    is_farewell.then(|| String::from_utf8_lossy(payload).into_owned())
 }
 
 /// The process that the payload of a [`busy_reply`] names.

@@ -2,12 +2,17 @@
 //! (`tests/e2e/served.rs`).
 #![expect(unsafe_code, reason = "signals")]
 
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU8;
 use std::os::unix::net::UnixListener;
+use std::thread::JoinHandle;
 
-use super::protocol::Header;
-use super::share::tests::{forked, was_right};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::protocol::{Header, flag};
 use super::socket::{Inbox, Received};
 use super::*;
+use crate::mapped;
 
 fn socket_path(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("viaduct-{}-{name}.sock", std::process::id()));
@@ -61,14 +66,14 @@ fn a_simulator_that_refuses_or_talks_nonsense_is_an_error() {
     assert!(busy.to_string().contains("another program"), "{busy}");
     let wrong = connect_to("wrong", |to| {
         let own = Version { version: (7, 0), ..Version::OWN };
-        protocol::message(to.id, to.command, flag::REPLY, &[&own.to_bytes(false)])
+        protocol::message(to.id, to.command, flag::REPLY, &[&own.to_bytes()])
     });
     assert!(wrong.to_string().contains("version"), "{wrong}");
     connect_to("other", |to| protocol::message(to.id + 1, to.command, flag::REPLY, &[]));
     connect_to("short", |to| Header { size: 3, flags: flag::REPLY, ..to }.to_bytes().to_vec());
     // Closes after it agreed.
     connect_to("closes", |to| {
-        protocol::message(to.id, to.command, flag::REPLY, &[&Version::OWN.to_bytes(false)])
+        protocol::message(to.id, to.command, flag::REPLY, &[&Version::OWN.to_bytes()])
     });
 }
 
@@ -79,10 +84,13 @@ fn far() -> Instant {
 
 /// A simulator of which only the protocol is there: it answers until it is left, and gives the
 /// commands that came. What `answers` refuses stays without an answer.
-fn hollow(listener: &UnixListener, answers: impl Fn(Command) -> bool) -> Vec<Command> {
+fn hollow(listener: &UnixListener, answers: impl FnMut(Command) -> bool) -> Vec<Command> {
     let (stream, _) = listener.accept().unwrap();
-    let (twin, theirs) = UnixStream::pair().unwrap();
-    let mut theirs = Some(theirs);
+    serve(&stream, answers)
+}
+
+/// The same on a connection.
+fn serve(stream: &UnixStream, mut answers: impl FnMut(Command) -> bool) -> Vec<Command> {
     let mut inbox = Inbox::default();
     let mut seen = Vec::new();
     while let Received::Message(message) = inbox.receive_by(stream.as_fd(), far()).unwrap() {
@@ -91,9 +99,8 @@ fn hollow(listener: &UnixListener, answers: impl Fn(Command) -> bool) -> Vec<Com
         if !answers(command) {
             continue;
         }
-        let fds = theirs.take();
         let payload = match command {
-            Command::Version => Version::OWN.to_bytes(true),
+            Command::Version => Version::OWN.to_bytes(),
             Command::RegionInfo => {
                 let asked = RegionInfo::parse(&message.payload).unwrap();
                 RegionInfo { size: 1 << 20, ..asked }.to_bytes()
@@ -104,11 +111,8 @@ fn hollow(listener: &UnixListener, answers: impl Fn(Command) -> bool) -> Vec<Com
         };
         let Header { id, command: number, .. } = message.header;
         let reply = protocol::message(id, number, flag::REPLY, &[&payload]);
-        let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
-        socket::send(stream.as_fd(), &reply, &fds, true).unwrap();
+        socket::send(stream.as_fd(), &reply, &[], true).unwrap();
     }
-    let left = Inbox::default().receive_by(twin.as_fd(), far()).unwrap();
-    assert!(matches!(left, Received::Closed), "the second socket too: {left:?}");
     seen
 }
 
@@ -126,6 +130,114 @@ fn a_simulator_that_is_given_up_is_left() {
     assert!(bus.is_dead());
     assert_eq!(server.join().unwrap().last(), Some(&Command::DmaMap));
     assert_eq!(bus.read32(REGISTER_BAR, 8).unwrap(), u32::MAX);
+    std::fs::remove_file(&path).unwrap();
+}
+
+// In the C library.
+unsafe extern "C" {
+    safe fn fork() -> i32;
+    safe fn _exit(code: i32) -> !;
+}
+
+/// Runs this in a child after fork.
+fn forked(child: impl FnOnce() -> bool) -> Pid {
+    match Pid::from_raw(fork()) {
+        Some(child) => child,
+        None => _exit(if child() { 7 } else { 1 }),
+    }
+}
+
+/// Whether a child ended, and well.
+fn was_right(child: Pid) -> bool {
+    for _ in 0..20_000 {
+        if let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG).unwrap() {
+            return status.exit_status() == Some(7);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill_process(child, Signal::KILL).unwrap();
+    waitpid(Some(child), WaitOptions::empty()).unwrap();
+    false
+}
+
+/// A simulator that answers no more is noticed by the next look at the card, and once for all.
+#[test]
+fn a_simulator_that_is_stopped_is_noticed_within_the_bound() {
+    let path = socket_path("stops");
+    let listener = UnixListener::bind(&path).unwrap();
+    let (tell, stops) = std::sync::mpsc::channel();
+    let server = std::thread::spawn(move || {
+        hollow(&listener, |command| command != Command::RegionRead || stops.try_recv().is_err());
+    });
+    let bus = VfioUserBus::connect(&path).unwrap();
+    assert_ne!(bus.read32(REGISTER_BAR, csr::ID::OFFSET.into()).unwrap(), u32::MAX);
+    let bound = Duration::from_millis(100);
+    lock(&bus.stream).bound = bound;
+    tell.send(()).unwrap();
+    let start = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(bus.read32(REGISTER_BAR, csr::ID::OFFSET.into()).unwrap(), u32::MAX);
+    }
+    assert!((bound..4 * bound).contains(&start.elapsed()), "{:?}", start.elapsed());
+    assert!(bus.name().contains("timed out"), "{}", bus.name());
+    server.join().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// A simulator that takes the NIC from its program says why, and the program's errors say it on.
+#[test]
+fn the_reason_for_which_a_nic_is_taken_back_is_in_errors() {
+    let path = socket_path("farewell");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let last = protocol::farewell("it unmapped the memory");
+        serve(&stream, |command| {
+            let ends = command == Command::DmaMap;
+            if ends {
+                socket::send(stream.as_fd(), &last, &[], true).unwrap();
+            }
+            !ends
+        });
+    });
+    let bus = VfioUserBus::connect(&path).unwrap();
+    let memory = crate::dma::DmaMemory::new(4096).unwrap();
+    crate::bus::Dma::map(&*bus, &memory).unwrap_err();
+    assert!(bus.is_dead() && bus.name().contains("it unmapped the memory"));
+    server.join().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// What the simulator is given reaches memory of every kind, as the program has it: a stack, and
+/// memory that may only be read, which devices may not write either.
+#[test]
+fn memory_of_every_kind_is_given() {
+    static CONSTANT: [u8; 100] = [7; 100];
+    let path = socket_path("kinds");
+    let server = hollow_at(&path);
+    let bus = VfioUserBus::connect(&path).unwrap();
+    let stack = [AtomicU8::new(1), AtomicU8::new(2)];
+    let constant = NonNull::from(&CONSTANT).cast();
+    // SAFETY: it is valid as long as the bus, and only read.
+    let constant = unsafe { crate::dma::DmaMemory::from_program(constant, 100) };
+    // SAFETY: it lives until the end of this function, and atomics are changed by anybody.
+    let on_stack = unsafe { crate::dma::DmaMemory::from_program(NonNull::from(&stack).cast(), 2) };
+    assert!(!mapped::access(&constant).writable && mapped::access(&on_stack).writable);
+    for memory in [&constant, &on_stack] {
+        let address = crate::bus::Dma::map(&*bus, memory).unwrap();
+        assert_eq!(address % 4096, memory.address() % 4096);
+    }
+    use std::os::unix::fs::FileExt;
+    // As another thread while this one waits: the descriptor is all that it needs.
+    std::thread::scope(|scope| {
+        scope.spawn(|| bus.memory.write_all_at(&[3, 4], on_stack.address()).unwrap());
+    });
+    assert_eq!(stack.map(AtomicU8::into_inner), [3, 4]);
+    let mut read = [0; 100];
+    bus.memory.read_exact_at(&mut read, constant.address()).unwrap();
+    assert_eq!(read, CONSTANT);
+    drop(bus);
+    server.join().unwrap();
     std::fs::remove_file(&path).unwrap();
 }
 
@@ -170,9 +282,7 @@ fn signals_do_not_make_a_bound_longer() {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }));
     // Until there is no room.
-    assert!(ends_under_signals(|| {
-        while stream.send(Command::Reset, 0, &[&[0; 4096]], &[]).is_ok() {}
-    }));
+    assert!(ends_under_signals(|| { while stream.post(Command::Reset, &[&[0; 4096]]).is_ok() {} }));
     let path = socket_path("full");
     let listener = UnixListener::bind(&path).unwrap();
     rustix::net::listen(&listener, 0).unwrap();
@@ -219,7 +329,7 @@ fn a_child_does_not_wait_for_locks_of_its_parent() {
     let bus = VfioUserBus::connect(&path).unwrap();
     let memory = crate::dma::DmaMemory::new(4096).unwrap();
     let address = crate::bus::Dma::map(&*bus, &memory).unwrap();
-    let held = (lock(&bus.windows), lock(&bus.mappings), lock(&bus.stream));
+    let held = (lock(&bus.mappings), lock(&bus.stream));
     let child = forked(|| {
         crate::bus::Dma::unmap(&*bus, address);
         bus.read32(REGISTER_BAR, 0).is_ok_and(|value| value == u32::MAX)
@@ -232,7 +342,7 @@ fn a_child_does_not_wait_for_locks_of_its_parent() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// The simulator sees both sockets closed when a program dies, although its child lives.
+/// The simulator sees the socket closed when a program dies, although its child lives.
 #[test]
 fn a_child_does_not_hold_the_sockets_of_a_program_that_died() {
     let path = socket_path("orphan");

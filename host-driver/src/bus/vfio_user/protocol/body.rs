@@ -41,32 +41,20 @@ pub struct Version {
     pub max_fds: usize,
     /// Most bytes of an access that the sender takes.
     pub max_data: usize,
-    /// The sender can have its commands and those of the other end on two sockets.
-    pub twin_socket: bool,
 }
 
 impl Version {
     /// What this end can do.
-    pub const OWN: Self =
-        Self { version: VERSION, max_fds: FDS_MAX, max_data: DATA_MAX, twin_socket: true };
+    pub const OWN: Self = Self { version: VERSION, max_fds: FDS_MAX, max_data: DATA_MAX };
 
-    /// The payload. A server that gives a twin socket says that it is the message's first
-    /// descriptor.
+    /// The payload.
     #[must_use]
-    pub fn to_bytes(self, gives_twin: bool) -> Vec<u8> {
-        let mut text = json!({ "capabilities": {
+    pub fn to_bytes(self) -> Vec<u8> {
+        let text = json!({ "capabilities": {
             "max_msg_fds": self.max_fds,
             "max_data_xfer_size": self.max_data,
             "pgsizes": 4096,
         }});
-        // Not named to who did not name it: QEMU warns of capabilities that it does not know.
-        if self.twin_socket {
-            let twin = &mut text["capabilities"]["twin_socket"];
-            *twin = json!({ "supported": true });
-            if gives_twin {
-                twin["fd_index"] = json!(0);
-            }
-        }
         let (major, minor) = self.version;
         let mut bytes = major.to_le_bytes().to_vec();
         bytes.extend_from_slice(&minor.to_le_bytes());
@@ -92,7 +80,6 @@ impl Version {
             version,
             max_fds: number("max_msg_fds", 1)?,
             max_data: number("max_data_xfer_size", DATA_MAX)?,
-            twin_socket: capabilities["twin_socket"]["supported"].as_bool().unwrap_or(false),
         })
     }
 }
@@ -331,38 +318,5 @@ impl<'a> RegionAccess<'a> {
         let length = usize::try_from(count).ok().filter(|length| *length <= DATA_MAX)?;
         let fits = !data || words.0.len() == length;
         fits.then_some(Self { offset, region, count, data: words.0 })
-    }
-}
-
-/// DMA_READ, DMA_WRITE and their replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DmaAccess<'a> {
-    /// Bus address.
-    pub address: u64,
-    /// Bytes.
-    pub count: u64,
-    /// What is written, or was read.
-    pub data: &'a [u8],
-}
-
-impl<'a> DmaAccess<'a> {
-    /// The payload without the data.
-    #[must_use]
-    pub fn head(self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.address.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.count.to_le_bytes());
-        bytes
-    }
-
-    /// Reads a payload, as [`RegionAccess::parse`].
-    #[must_use]
-    pub fn parse(payload: &'a [u8], data: bool) -> Option<Self> {
-        let mut words = Words(payload);
-        let (address, count) = (words.u64()?, words.u64()?);
-        address.checked_add(count)?;
-        let length = usize::try_from(count).ok().filter(|length| *length <= DATA_MAX)?;
-        let fits = !data || words.0.len() == length;
-        fits.then_some(Self { address, count, data: words.0 })
     }
 }

@@ -1,0 +1,97 @@
+//! What a child after fork must not keep of its parent's devices: the descriptors of open buses.
+//!
+//! A child that kept the connection would keep the NIC after its parent died, and could write to it.
+//! So the child's copies of these descriptors become those of a closed socket, and its buses find
+//! their devices absent. `fork` of a C library runs these handlers; a raw `clone` does not.
+#![expect(unsafe_code, reason = "descriptors by number")]
+
+use core::cell::RefCell;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, MutexGuard, Once};
+
+use rustix::io::DupFlags;
+
+use crate::process;
+use crate::sync::lock;
+
+/// Descriptors of open buses, and a socket whose other end is closed.
+#[derive(Debug)]
+struct Open {
+    fds: Vec<RawFd>,
+    closed: OwnedFd,
+}
+
+static OPEN: Mutex<Option<Open>> = Mutex::new(None);
+/// How many forks lie between the first process and this one.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// The lock of [`OPEN`], which a forking thread holds from before the fork until after it.
+    static HELD: RefCell<Option<MutexGuard<'static, Option<Open>>>> = const { RefCell::new(None) };
+}
+
+/// Number of this process among its forked ancestors: another one in a child after fork.
+pub(super) fn generation() -> u32 {
+    GENERATION.load(Ordering::Acquire)
+}
+
+/// Has children after fork lose this descriptor of an open bus.
+///
+/// # Errors
+/// No descriptor, or no memory for the handlers.
+pub(super) fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
+    static HANDLERS: Once = Once::new();
+    let mut registered = true;
+    HANDLERS.call_once(|| registered = process::around_forks(before_fork, in_parent, in_child));
+    if !registered {
+        return Err(io::Error::from(io::ErrorKind::OutOfMemory));
+    }
+    let mut open = lock(&OPEN);
+    if open.is_none() {
+        let (closed, _other) = UnixStream::pair()?;
+        *open = Some(Open { fds: Vec::new(), closed: closed.into() });
+    }
+    open.iter_mut().for_each(|open| open.fds.push(fd.as_raw_fd()));
+    Ok(())
+}
+
+/// Forgets a descriptor that is closed next.
+pub(super) fn remove(fd: BorrowedFd<'_>) {
+    if let Some(open) = &mut *lock(&OPEN) {
+        open.fds.retain(|other| *other != fd.as_raw_fd());
+    }
+}
+
+extern "C" fn before_fork() {
+    let guard = lock(&OPEN);
+    let _ = HELD.try_with(|held| held.try_borrow_mut().map(|mut held| *held = Some(guard)));
+}
+
+fn held() -> Option<MutexGuard<'static, Option<Open>>> {
+    HELD.try_with(|held| held.try_borrow_mut().ok()?.take()).ok().flatten()
+}
+
+extern "C" fn in_parent() {
+    drop(held());
+}
+
+/// Allocates and frees nothing: not every allocator can do that in a child so early.
+extern "C" fn in_child() {
+    let Some(mut guard) = held() else { return };
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+    if let Some(Open { fds, closed }) = &mut *guard {
+        fds.iter().for_each(|fd| replace(closed.as_fd(), *fd));
+        fds.clear();
+    }
+}
+
+/// Puts `other` in the place of a descriptor that somebody else owns.
+fn replace(other: BorrowedFd<'_>, place: RawFd) {
+    // SAFETY: `place` is open, and released below, so that its owner still owns it.
+    let mut owned = unsafe { OwnedFd::from_raw_fd(place) };
+    let _ = rustix::io::dup3(other, &mut owned, DupFlags::CLOEXEC);
+    let _ = owned.into_raw_fd();
+}
