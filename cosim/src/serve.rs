@@ -8,16 +8,16 @@
 //! | `pci` | configuration space |
 //! | `client` | what a client's messages do |
 //! | `memory` | memory that a client gave by a descriptor |
-//! | `bell` | its interrupts, which must keep nobody waiting |
+//! | `notifier` | its interrupts, which must keep nobody waiting |
 //!
 //! One thread does everything but watch those writes: it handles what has come, runs the nodes a little while they have
 //! work, and sleeps when they have none.
 
-mod bell;
 mod client;
 mod engine;
 mod host;
 mod memory;
+mod notifier;
 mod pci;
 
 use std::borrow::Cow;
@@ -37,9 +37,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::simulation::host::IommuFault;
 
-use bell::Bell;
 use client::Client;
 use engine::Engine;
+use notifier::Notifier;
 
 /// Cycles that run between two looks at the clients.
 const TURN_CYCLES: u64 = 32;
@@ -76,8 +76,8 @@ impl core::fmt::Debug for Config {
 
 /// An access of a device to memory that its client did not give, or did not give so.
 ///
-/// The device is told as by a root complex (`docs/contract.md` 9): a read fails, a write is lost.
-/// The address is told here, since neither contract nor protocol have a place for it.
+/// The device learns of it as from a root complex (`docs/contract.md` 9): a read fails, a write is lost.
+/// The address is reported here, since neither contract nor protocol have a place for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// Node of the device.
@@ -164,7 +164,7 @@ impl Server {
         }
         make_folder(&folder)?;
         raise_file_limit();
-        let engine = Engine::new(nodes, latency, &faults, device, &Bell::start()?);
+        let engine = Engine::new(nodes, latency, &faults, device, &Notifier::start()?);
         // `drop` removes those that are there if one fails.
         let report = Box::new(|_: &Unreachable| {});
         let (listeners, clients) = (Vec::new(), Vec::new());
@@ -196,10 +196,10 @@ impl Server {
         self.report = Box::new(report);
     }
 
-    /// Tells of accesses that failed.
+    /// Reports accesses that failed.
     fn tell(&mut self) {
-        for (node, seat) in (0..).zip(self.engine.seats()) {
-            for (access, why) in seat.host.take_faults() {
+        for (node, function) in (0..).zip(self.engine.functions()) {
+            for (access, why) in function.host.take_faults() {
                 (self.report)(&Unreachable { node, access, why });
             }
         }
@@ -216,7 +216,7 @@ impl Server {
                 return Ok(());
             }
             let (listeners, clients) = ready.split_at(self.listeners.len());
-            // Who is gone makes room before others ask for it.
+            // A client that has left makes room before others ask for it.
             self.serve(clients);
             self.accept(listeners);
             if self.engine.is_running() {
@@ -226,7 +226,7 @@ impl Server {
             }
             self.tell();
             self.drop_clients(|engine, client| {
-                let failure = engine.seat(client.node).host.failure();
+                let failure = engine.function(client.node).host.failure();
                 let failure = failure.filter(|_| client.is_owner);
                 failure.inspect(|why| client.say_farewell(why)).is_some()
             });
@@ -322,7 +322,7 @@ impl Server {
                 }
             };
             self.crowded = None;
-            // A process of another user is not even told why.
+            // A process of another user does not even learn why.
             let Ok(process) = trust::check_peer(&socket) else { continue };
             let waiting = |client: &&Client| client.node == node && !client.is_owner;
             if self.clients.iter().filter(waiting).count() >= WAITING_MAX {

@@ -2,9 +2,9 @@
 
 mod crowd;
 mod default_device;
+mod malformed;
 mod memory;
 mod reopened;
-mod strange;
 mod unreachable;
 
 use core::sync::atomic::AtomicU8;
@@ -42,7 +42,7 @@ fn role() {
 /// Largest message here.
 const BYTES: usize = 40_000;
 
-/// Waits for a program that connects, tells it where it may write, and sends back what it sends.
+/// Waits for a program that connects, sends it the place where it may write, and sends back what it sends.
 fn echo(folder: &Path, number: u8) {
     let node = open(folder, number);
     let open_memory = node.open_region(BYTES);
@@ -187,7 +187,7 @@ fn a_program_reaches_itself() {
     simulator.stop();
 }
 
-/// A program is killed while frames are under way: the other side is told, and the next program
+/// A program is killed while frames are under way: the other side is notified, and the next program
 /// gets the NIC at once.
 #[test]
 fn a_killed_program_is_reported_and_followed_by_another() {
@@ -222,7 +222,7 @@ fn a_killed_program_is_reported_and_followed_by_another() {
     simulator.stop();
 }
 
-/// The simulator is killed: a program that waits is told so, by the name of the socket, and what it
+/// The simulator is killed: a program that waits gets an error with the name of the socket, and what it
 /// does afterwards ends.
 #[test]
 fn a_simulator_that_dies_is_an_absent_card() {

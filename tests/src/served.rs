@@ -122,7 +122,7 @@ impl Process {
     /// Processor time that it has used.
     ///
     /// # Panics
-    /// If it is gone.
+    /// If it has ended.
     #[must_use]
     pub fn cpu_time(&self) -> Duration {
         cpu_time(&format!("/proc/{}/stat", self.id()))
@@ -138,7 +138,7 @@ impl Drop for Process {
 /// Processor time of a process or a thread, of its `stat` file.
 ///
 /// # Panics
-/// If it is gone.
+/// If it has ended.
 #[must_use]
 pub fn cpu_time(stat: &str) -> Duration {
     let text = fs::read_to_string(stat).expect("a process that runs");

@@ -12,8 +12,8 @@ use host_driver::bus::vfio_user::socket::{Inbox, Message, Received, send};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 use nic_regs::pci::MSIX_PENDING_OFFSET;
 
-use super::bell::is_eventfd;
 use super::engine::Engine;
+use super::notifier::is_eventfd;
 use super::pci::CONFIG_BYTES;
 
 /// Messages of one client that are handled in one turn, so that the others get theirs.
@@ -72,7 +72,7 @@ impl Client {
         true
     }
 
-    /// Tells the client why it loses the NIC.
+    /// Reports to the client why it loses the NIC.
     pub(super) fn say_farewell(&self, why: &str) {
         // A client that does not take it finds the connection closed.
         let _ = send(self.socket.as_fd(), &farewell(why), &[], false);
@@ -94,7 +94,7 @@ impl Client {
         let Header { id, command, .. } = header;
         let bytes = match result {
             Ok(payload) => message(id, command, flag::REPLY, &[&payload]),
-            Err(errno::BUSY) => busy_reply(header, engine.seat(self.node).owner.unwrap_or(0)),
+            Err(errno::BUSY) => busy_reply(header, engine.function(self.node).owner.unwrap_or(0)),
             Err(errno) => error_reply(header, errno),
         };
         // A client that does not take its answers has no room for more at some time.
@@ -110,7 +110,7 @@ impl Client {
                 _ => Err(errno::INVALID),
             };
         }
-        let host = &mut engine.seat(self.node).host;
+        let host = &mut engine.function(self.node).host;
         match number {
             Some(Command::DmaMap) => {
                 let map = DmaMap::parse(&payload).ok_or(errno::INVALID)?;
@@ -150,7 +150,7 @@ impl Client {
         if major != VERSION.0 {
             return Err(errno::PROTOCOL);
         }
-        if engine.seat(self.node).owner.is_some() {
+        if engine.function(self.node).owner.is_some() {
             return Err(errno::BUSY);
         }
         let own = Version { version: (major, minor.min(VERSION.1)), ..Version::OWN };
@@ -172,7 +172,7 @@ impl Client {
         if set.index >= irq::COUNT || set.flags & irq::ACTION_BITS != irq::ACTION_TRIGGER {
             return Err(errno::INVALID);
         }
-        let host = &mut engine.seat(self.node).host;
+        let host = &mut engine.function(self.node).host;
         let data = set.flags & irq::DATA_BITS;
         if count == 0 && data == irq::DATA_NONE {
             if set.index == irq::MSIX {
@@ -208,7 +208,7 @@ impl Client {
         match access.region {
             region::CONFIG => {
                 let offset = usize::try_from(access.offset).map_err(|_| errno::INVALID)?;
-                data.extend_from_slice(engine.seat(self.node).config.read(offset, length));
+                data.extend_from_slice(engine.function(self.node).config.read(offset, length));
             }
             region::BAR0 if access.offset >= MSIX_PENDING_OFFSET.into() => data.resize(length, 0),
             bar => {
@@ -230,7 +230,7 @@ impl Client {
         check_access(access)?;
         if access.region == region::CONFIG {
             let offset = usize::try_from(access.offset).map_err(|_| errno::INVALID)?;
-            if engine.seat(self.node).config.write(offset, access.data) {
+            if engine.function(self.node).config.write(offset, access.data) {
                 engine.reset(self.node);
             }
         } else {

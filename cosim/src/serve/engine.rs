@@ -12,21 +12,21 @@ use nic_regs::limits::MSIX_VECTOR_COUNT;
 use nic_regs::pci::MSI_BASE;
 
 use super::DeviceFactory;
-use super::bell::Bell;
 use super::host::Host;
+use super::notifier::Notifier;
 use super::pci::ConfigSpace;
 use crate::simulation::NodeHost;
 use crate::simulation::on_demand::{ANSWER_CYCLES, OnDemand, pieces};
 
 /// What a NIC has around it: its client's memory and interrupts, and its configuration space.
-pub(super) struct Seat {
+pub(super) struct Function {
     pub(super) host: Host,
     pub(super) config: ConfigSpace,
     /// The process of the client that uses it.
     pub(super) owner: Option<u32>,
 }
 
-impl HostBus for Seat {
+impl HostBus for Function {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
         self.host.read(address, data)
     }
@@ -36,7 +36,7 @@ impl HostBus for Seat {
     }
 }
 
-impl NodeHost for Seat {
+impl NodeHost for Function {
     fn take_busy(&mut self) -> bool {
         self.host.take_busy()
     }
@@ -44,7 +44,7 @@ impl NodeHost for Seat {
 
 /// See the module.
 pub(super) struct Engine {
-    simulation: OnDemand<Seat>,
+    simulation: OnDemand<Function>,
     new_device: DeviceFactory,
 }
 
@@ -54,15 +54,15 @@ impl Engine {
         latency: u64,
         faults: &Faults,
         mut new_device: DeviceFactory,
-        bell: &Arc<Bell>,
+        notifier: &Arc<Notifier>,
     ) -> Self {
-        let seat = |number| {
-            let host = Host::new(Arc::clone(bell));
-            let seat = Seat { host, config: ConfigSpace::new(number, nodes), owner: None };
-            (new_device(number), seat)
+        let function = |number| {
+            let host = Host::new(Arc::clone(notifier));
+            let function = Function { host, config: ConfigSpace::new(number, nodes), owner: None };
+            (new_device(number), function)
         };
-        let seats: Vec<_> = (0..nodes).map(seat).collect();
-        Self { simulation: OnDemand::new(latency, faults, seats), new_device }
+        let functions: Vec<_> = (0..nodes).map(function).collect();
+        Self { simulation: OnDemand::new(latency, faults, functions), new_device }
     }
 
     /// Cycles run so far.
@@ -86,18 +86,18 @@ impl Engine {
     }
 
     /// What the nodes have around their devices, in order.
-    pub(super) fn seats(&mut self) -> impl Iterator<Item = &mut Seat> {
+    pub(super) fn functions(&mut self) -> impl Iterator<Item = &mut Function> {
         self.simulation.hosts()
     }
 
     /// What a node has around its device.
-    pub(super) fn seat(&mut self, node: usize) -> &mut Seat {
+    pub(super) fn function(&mut self, node: usize) -> &mut Function {
         self.simulation.host(node)
     }
 
     /// Gives a node to a client, a process.
     pub(super) fn own(&mut self, node: usize, process: u32) {
-        self.seat(node).owner = Some(process);
+        self.function(node).owner = Some(process);
         self.simulation.set_used(node, true);
     }
 
@@ -134,7 +134,7 @@ impl Engine {
     pub(super) fn program_vectors(&mut self, node: usize, vectors: Range<usize>) {
         let table = u64::from(csr::MSIX_TABLE_OFFSET);
         for vector in vectors {
-            if !self.seat(node).host.has_vector(vector) {
+            if !self.function(node).host.has_vector(vector) {
                 continue;
             }
             let number = u32::try_from(vector).unwrap_or(0);
@@ -150,7 +150,7 @@ impl Engine {
 
     /// Resets a device and its configuration space.
     pub(super) fn reset(&mut self, node: usize) {
-        self.seat(node).config.reset();
+        self.function(node).config.reset();
         let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
         let status = csr::STATUS::OFFSET.into();
         // After power-on the device drops writes until it is ready.
@@ -182,12 +182,12 @@ impl Engine {
         false
     }
 
-    /// Takes a device from a client that is gone: nothing of the client is touched any more, and
-    /// whoever sends to the node is told that its channel is closed.
+    /// Takes a device from a client that has left: nothing of the client is touched any more, and
+    /// whoever sends to the node is notified that its channel is closed.
     pub(super) fn release(&mut self, node: usize) {
-        self.seat(node).owner = None;
+        self.function(node).owner = None;
         self.simulation.set_used(node, false);
-        self.seat(node).host.clear();
+        self.function(node).host.clear();
         self.reset(node);
         let number = u32::try_from(node).unwrap_or(0);
         let enable = csr::CONTROL::RESET.with(csr::CONTROL::ENABLE, 1);
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     fn engine(nodes: u8, device: DeviceFactory) -> Engine {
-        Engine::new(nodes, 20, &Faults::default(), device, &Bell::start().unwrap())
+        Engine::new(nodes, 20, &Faults::default(), device, &Notifier::start().unwrap())
     }
 
     fn set(engine: &mut Engine, node: usize, register: u32, value: u32) {
@@ -311,7 +311,7 @@ mod tests {
         let event = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         for vector in 0..MSIX_VECTOR_COUNT {
             let fd = event.try_clone().unwrap();
-            engine.seat(0).host.set_vector(vector, Some(fd));
+            engine.function(0).host.set_vector(vector, Some(fd));
         }
         (0..1000).for_each(|_| engine.program_vectors(0, 3..4));
         let (longest, writes) = *seen.lock().unwrap();

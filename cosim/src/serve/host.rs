@@ -12,12 +12,12 @@ use host_driver::bus::vfio_user::protocol::{DmaMap, DmaUnmap, dma, errno};
 use nic_model::device::{HostBus, HostReadError};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 
-use super::bell::Bell;
 use super::memory::{Failure, Files, Memory};
+use super::notifier::Notifier;
 
 /// Most mappings of a client.
 const MAPPINGS_MAX: usize = 1 << 17;
-/// Most accesses of a client's device that are told of when they fail; who fails once goes on to.
+/// Most accesses of a client's device that are reported when they fail; a client that fails once fails again.
 const FAULTS_MAX: u32 = 16;
 /// Why an access fails.
 const WRAPS: &str = "it ends behind the last address";
@@ -40,7 +40,7 @@ pub(super) struct Host {
     mappings: BTreeMap<u64, Mapping>,
     files: Files,
     vectors: [Option<Arc<OwnedFd>>; MSIX_VECTOR_COUNT],
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
     /// The device did something that keeps its clock running.
     busy: bool,
     /// Why the client must go: it kept the server waiting, or took registered memory away.
@@ -51,12 +51,12 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(bell: Arc<Bell>) -> Self {
+    pub(super) fn new(notifier: Arc<Notifier>) -> Self {
         Self {
             mappings: BTreeMap::new(),
             files: Files::default(),
             vectors: [const { None }; MSIX_VECTOR_COUNT],
-            bell,
+            notifier,
             busy: false,
             failed: None,
             faults: Vec::new(),
@@ -81,7 +81,7 @@ impl Host {
         core::mem::take(&mut self.busy)
     }
 
-    /// The client has to go. That is told, whatever was told before.
+    /// The client has to go. That is reported, whatever was reported before.
     fn fail(&mut self, why: Cow<'static, str>) {
         self.failed = Some(why);
         self.fault_count = self.fault_count.min(FAULTS_MAX - 1);
@@ -141,10 +141,10 @@ impl Host {
         Ok(())
     }
 
-    /// Forgets everything of a client, but not what is still to be told.
+    /// Forgets everything of a client, but not what is still to be reported.
     pub(super) fn clear(&mut self) {
         let faults = self.take_faults();
-        *self = Self { faults, ..Self::new(Arc::clone(&self.bell)) };
+        *self = Self { faults, ..Self::new(Arc::clone(&self.notifier)) };
     }
 
     /// Sets or takes away the eventfd of a vector.
@@ -160,7 +160,7 @@ impl Host {
     /// Raises an interrupt.
     pub(super) fn raise(&mut self, vector: usize) {
         let Some(Some(fd)) = self.vectors.get(vector) else { return };
-        if self.failed.is_none() && !self.bell.ring(fd) {
+        if self.failed.is_none() && !self.notifier.ring(fd) {
             let why = Cow::Borrowed("its client let an interrupt wait");
             self.fail(why.clone());
             self.fault(MSI_BASE, 4, true, why);

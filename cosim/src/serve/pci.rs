@@ -119,7 +119,7 @@ mod tests {
         assert!(!space.write(0x0, &[9; 4]) && space.read(0, 1) == [0xa7], "read-only");
         space.write(4, &[6, 0]);
         space.reset();
-        assert_eq!(space.bytes, ConfigSpace::new(2, 3).bytes, "what software wrote is gone");
+        assert_eq!(space.bytes, ConfigSpace::new(2, 3).bytes, "what software wrote is cleared");
     }
 
     #[test]

@@ -55,7 +55,7 @@ const YIELD_TURNS: u32 = 2_048;
 /// How long.
 const NAP: Duration = Duration::from_micros(20);
 
-/// The folder in which a server puts its sockets and programs look for them, unless they are told
+/// The folder in which a server puts its sockets and programs look for them, unless they are given
 /// another: `viaduct` in `$XDG_RUNTIME_DIR`, or a folder of this user in the folder of temporary
 /// files.
 #[must_use]
@@ -217,7 +217,7 @@ impl VfioUserBus {
         &self.path
     }
 
-    /// Whether the simulator is gone, or this is a child of the process that connected.
+    /// Whether the simulator has ended, or this is a child of the process that connected.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire) || self.is_inherited()
@@ -254,7 +254,7 @@ impl VfioUserBus {
     ) -> Result<socket::Message> {
         let lost = |why: String| Error::Connect { path: self.path.clone(), why };
         if self.is_dead() {
-            return Err(lost("the simulator is gone".to_owned()));
+            return Err(lost("the simulator has ended".to_owned()));
         }
         let answer = lock(&self.stream).ask(command, parts, fds);
         match answer {
@@ -271,7 +271,7 @@ impl VfioUserBus {
             }
             Err(error) => {
                 self.die(&error.to_string());
-                Err(lost(format!("the simulator is gone ({error})")))
+                Err(lost(format!("the simulator has ended ({error})")))
             }
         }
     }
@@ -413,7 +413,7 @@ impl Bus for VfioUserBus {
     }
 
     fn name(&self) -> String {
-        let why = self.reason.get().map(|why| format!(" (its simulator is gone: {why})"));
+        let why = self.reason.get().map(|why| format!(" (its simulator has ended: {why})"));
         format!("at vfio-user:{}{}", self.path.display(), why.unwrap_or_default())
     }
 }

@@ -8,7 +8,7 @@ use nic_regs::csr;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use tests::served::{SOON, Simulator};
 
-use super::strange::Raw;
+use super::malformed::Raw;
 
 /// Clients of as many nodes, each with an eventfd for each of its 32 vectors: more descriptors than
 /// a process may have by default (1,024).

@@ -1,4 +1,4 @@
-//! A device that one thread gives back while another one opens it.
+//! A device that one thread releases while another one opens it.
 
 use tests::served::Simulator;
 use vipl::Nic;

@@ -14,7 +14,7 @@ use nic_regs::{csr, desc, tpt};
 use tests::served::{SOON, Simulator};
 use vipl::DmaMemory;
 
-use super::strange::Raw;
+use super::malformed::Raw;
 
 /// Bus addresses: admin ring and event queue, in a file; the same file read-only; and memory that
 /// came without a file.
@@ -102,7 +102,7 @@ impl Client {
 }
 
 /// What the simulator says of an access.
-fn told(simulator: &mut Simulator) -> String {
+fn reported(simulator: &mut Simulator) -> String {
     simulator.process().expect("unreachable")
 }
 
@@ -127,7 +127,7 @@ fn a_descriptor_that_is_nowhere_stops_its_vi() {
 
     let start = Instant::now();
     let event = loop {
-        // Its own channel may be told of first.
+        // Its own channel may be reported first.
         let records = (0..4).map(|number| Event::from_words(client.words(4096 + 16 * number)));
         let mut errors = records.filter(|event| event.kind == Kind::ViError as u8);
         if let Some(event) = errors.next() {
@@ -139,13 +139,13 @@ fn a_descriptor_that_is_nowhere_stops_its_vi() {
     assert_eq!((event.index, event.word1 & 0xff), (3, StopReason::HostRead as u32));
     assert_eq!(event.word2, desc::status::TRANSPORT_ERROR, "{event:?}");
     assert_eq!(client.counter(Counter::ReadErrors), 1);
-    let text = told(&mut simulator);
+    let text = reported(&mut simulator);
     assert!(text.contains("nic0: a read of") && text.contains("0x300000"), "{text}");
     assert!(text.contains("neither with a memory file"), "{text}");
     simulator.stop();
 }
 
-/// The admin ring likewise; and a write that is refused is lost, but told.
+/// The admin ring likewise; and a write that is refused is lost, but reported.
 #[test]
 fn a_ring_that_is_nowhere_stops() {
     let mut simulator = Simulator::start("ring", 2, 0.0);
@@ -162,7 +162,7 @@ fn a_ring_that_is_nowhere_stops() {
         client.set(csr::ERROR_POP::OFFSET, 0);
     }
     assert_eq!(log, [ErrorCode::ReadError as u8, ErrorCode::AdminFetch as u8]);
-    let text = told(&mut simulator);
+    let text = reported(&mut simulator);
     assert!(text.contains("nic1: a read of 64 bytes fails at 0x300000"), "{text}");
 
     // Where nothing is mapped at all.
@@ -172,7 +172,7 @@ fn a_ring_that_is_nowhere_stops() {
     client.wait(csr::STATUS::OFFSET, |status| {
         csr::STATUS(status).get(csr::STATUS::ADMIN_FAILED) != 0
     });
-    let text = told(&mut simulator);
+    let text = reported(&mut simulator);
     assert!(text.contains("0x40000000") && text.contains("nothing there"), "{text}");
 
     // The entry is read, the completion cannot be written.
@@ -181,7 +181,7 @@ fn a_ring_that_is_nowhere_stops() {
     client.set(csr::ADMIN_TAIL::OFFSET, 1);
     client.wait(csr::ADMIN_HEAD::OFFSET, |head| head == 1);
     assert_eq!(client.words(0), [0; 4], "nothing is written");
-    let text = told(&mut simulator);
+    let text = reported(&mut simulator);
     assert!(text.contains("a write of 16 bytes fails at 0x200000"), "{text}");
     assert!(text.contains("without this right"), "{text}");
     simulator.stop();
@@ -207,7 +207,7 @@ fn a_program_whose_registered_memory_cannot_be_written_loses_its_nic() {
     let why = client.raw.farewell();
     assert!(why.contains(&format!("{:#x}", memory.address())), "{why}");
     assert!(why.contains("unmapped or protected"), "{why}");
-    let text = told(&mut simulator);
+    let text = reported(&mut simulator);
     assert!(
         text.contains("a write of 16 bytes fails at 0x400000") && text.contains(&why),
         "{text}"

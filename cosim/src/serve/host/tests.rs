@@ -6,7 +6,7 @@ use super::*;
 const PAGE_BYTES: u64 = 4096;
 
 fn host() -> Host {
-    Host::new(Bell::start().unwrap())
+    Host::new(Notifier::start().unwrap())
 }
 
 fn file(sealed: bool) -> OwnedFd {
@@ -241,12 +241,12 @@ fn what_fails_is_reported_with_its_reason_and_not_for_ever() {
     assert!(host.read(0x1ff8, &mut [0; 16]).is_err());
     host.write(0x3000, &[0; 4]);
     let faults = host.take_faults();
-    let told: Vec<_> = faults.iter().map(|(at, _)| (at.address, at.length, at.write)).collect();
-    assert_eq!(told, [(0x2000, 16, false), (0x3000, 4, true)]);
+    let accesses: Vec<_> = faults.iter().map(|(at, _)| (at.address, at.length, at.write)).collect();
+    assert_eq!(accesses, [(0x2000, 16, false), (0x3000, 4, true)]);
     assert!(faults[0].1.contains("neither with") && faults[1].1.contains("nothing"), "{faults:?}");
     (0..100).for_each(|_| host.write(0x3000, &[0; 4]));
     assert_eq!(host.take_faults().len(), 14, "16 in all");
     host.clear();
     host.write(0x3000, &[0; 4]);
-    assert_eq!(host.take_faults().len(), 1, "the next client's are told again");
+    assert_eq!(host.take_faults().len(), 1, "the next client's are reported again");
 }

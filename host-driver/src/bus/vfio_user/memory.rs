@@ -39,7 +39,7 @@ pub(super) fn open() -> io::Result<File> {
 impl VfioUserBus {
     fn drop_mapping(&self, address: u64, size: u64) {
         let unmap = DmaUnmap { flags: 0, address, size }.to_bytes();
-        // A simulator that is gone touches nothing any more.
+        // A simulator that has ended touches nothing any more.
         let _ = self.ask("the end of a mapping", Command::DmaUnmap, &[&unmap], &[]);
     }
 }

@@ -147,7 +147,7 @@ pub enum Received {
     Message(Message),
     /// Not a whole one yet.
     Pending,
-    /// The other end is gone.
+    /// The other end has closed.
     Closed,
     /// Its header makes no sense, so that the stream is of no more use; and the errno that says
     /// why.
@@ -217,7 +217,7 @@ impl Inbox {
         Received::Message(Message { header, payload, fds: core::mem::take(&mut self.fds) })
     }
 
-    /// Receives up to `wanted` bytes in all, and gives how many came: none if the other end is gone,
+    /// Receives up to `wanted` bytes in all, and gives how many came: none if the other end has closed,
     /// None if there is nothing yet.
     fn fill(
         &mut self,

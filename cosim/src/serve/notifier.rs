@@ -2,7 +2,7 @@
 //!
 //! A full eventfd makes its writer wait unless its description says otherwise, which a client may
 //! change at any time, as it may fill the eventfd between a look and the write. So a thread watches
-//! the writes, and empties an eventfd that one waits for: reading can be told not to wait.
+//! the writes, and empties an eventfd that one waits for: a read can be asked not to wait.
 
 use std::fs;
 use std::io::{self, IoSliceMut};
@@ -85,9 +85,9 @@ impl Shared {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Bell(Arc<Shared>);
+pub(super) struct Notifier(Arc<Shared>);
 
-impl Bell {
+impl Notifier {
     /// Starts the thread.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Bell {
     pub(super) fn start() -> io::Result<Arc<Self>> {
         let shared = Arc::new(Shared::default());
         let watcher = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("viaduct-bell".to_owned());
+        let thread = std::thread::Builder::new().name("viaduct-notifier".to_owned());
         thread.spawn(move || watcher.watch())?;
         Ok(Arc::new(Self(shared)))
     }
@@ -122,7 +122,7 @@ impl Bell {
     }
 }
 
-impl Drop for Bell {
+impl Drop for Notifier {
     fn drop(&mut self) {
         self.0.lock().ended = true;
         self.0.changed.notify_one();
@@ -162,40 +162,40 @@ mod tests {
 
     #[test]
     fn interrupts_add_up_and_a_full_eventfd_stays_so() {
-        let bell = Bell::start().unwrap();
+        let notifier = Notifier::start().unwrap();
         let fd = event(EventfdFlags::empty());
-        assert!(bell.ring(&fd) && bell.ring(&fd));
+        assert!(notifier.ring(&fd) && notifier.ring(&fd));
         assert_eq!(count(&fd), 2);
         write(&fd, &FULL.to_ne_bytes()).unwrap();
-        assert!(bell.ring(&fd), "nobody waited");
+        assert!(notifier.ring(&fd), "nobody waited");
         assert_eq!(count(&fd), FULL);
     }
 
     /// The eventfd was filled after the look.
     #[test]
     fn a_write_that_waits_is_ended() {
-        let bell = Bell::start().unwrap();
+        let notifier = Notifier::start().unwrap();
         let fd = event(EventfdFlags::empty());
         for _ in 0..2 {
             write(&fd, &FULL.to_ne_bytes()).unwrap();
             let start = Instant::now();
-            assert!(!bell.write(&fd), "it had to be ended");
+            assert!(!notifier.write(&fd), "it had to be ended");
             assert!(start.elapsed() < Duration::from_secs(10));
             assert_eq!(count(&fd), 1);
         }
-        assert!(bell.write(&fd), "the next one is none of it");
+        assert!(notifier.write(&fd), "the next one is none of it");
         // Where the description says so, nothing waits.
         let fd = event(EventfdFlags::NONBLOCK);
         write(&fd, &FULL.to_ne_bytes()).unwrap();
-        assert!(bell.write(&fd));
+        assert!(notifier.write(&fd));
     }
 
     #[test]
     fn the_thread_ends_with_its_bell() {
-        let bell = Bell::start().unwrap();
-        bell.ring(&event(EventfdFlags::empty()));
-        let shared = Arc::downgrade(&bell.0);
-        drop(bell);
+        let notifier = Notifier::start().unwrap();
+        notifier.ring(&event(EventfdFlags::empty()));
+        let shared = Arc::downgrade(&notifier.0);
+        drop(notifier);
         let end = Instant::now() + Duration::from_secs(30);
         while shared.strong_count() > 0 {
             assert!(Instant::now() < end, "the thread is still there");

@@ -18,7 +18,7 @@ use tests::served::{Process, SOON, Simulator, when_free};
 
 use super::Caller;
 
-/// What strangers write to a socket is refused with an errno, and nobody else notices.
+/// What clients write to a socket is refused with an errno, and nobody else notices.
 #[test]
 fn malformed_requests_disturb_nobody() {
     let simulator = Simulator::start("malformed", 3, 0.0);
@@ -26,18 +26,18 @@ fn malformed_requests_disturb_nobody() {
     echo.expect("listening");
     let node = simulator.open(0);
     let caller = Caller::new(&node, 1);
-    for stranger in 0..42_u16 {
-        caller.call(&pattern(3000, stranger.into()));
+    for client in 0..42_u16 {
+        caller.call(&pattern(3000, client.into()));
         // Those at node 0 and 1 are no owners; those at node 2 are.
-        let socket = simulator.socket((stranger % 3).try_into().unwrap());
-        let kind = stranger / 3;
+        let socket = simulator.socket((client % 3).try_into().unwrap());
+        let kind = client / 3;
         // The first kinds do not get as far as a NIC.
-        let is_owner = stranger % 3 == 2 && kind > 3;
+        let is_owner = client % 3 == 2 && kind > 3;
         let mut raw = if is_owner { Raw::owner(&socket) } else { Raw::connect(&socket) };
         raw.misbehave(kind, is_owner);
     }
     caller.call(&pattern(3000, 1));
-    // The NIC that the strangers had works.
+    // The NIC that the clients had works.
     assert!(simulator.open(2).driver.counter(Counter::FramesSent).is_ok());
     drop((caller, node));
     echo.stop();
@@ -229,7 +229,7 @@ fn resets(raw: &mut Raw) {
 /// A client that knows PCI and the protocol but not our driver, as an emulator is one: it
 /// enumerates the device, maps memory page by page, has interrupts, and resets the function.
 #[test]
-fn a_strange_client_enumerates_the_device() {
+fn a_client_of_another_kind_enumerates_the_device() {
     let simulator = Simulator::start("enumerate", 2, 0.0);
     let mut raw = Raw::connect(&simulator.socket(1));
     let reply = raw.reply(Command::Version, &Version::OWN.to_bytes(), &[]);
@@ -339,7 +339,7 @@ fn interrupts_are_eventfds() {
 
 /// The next client has a device as after power-on, whatever the last one wrote.
 #[test]
-fn a_strange_client_finds_nothing_of_the_last_one() {
+fn a_client_of_another_kind_finds_nothing_of_the_last_one() {
     let simulator = Simulator::start("after", 1, 0.0);
     for _ in 0..3 {
         let mut raw = Raw::owner(&simulator.socket(0));
@@ -439,7 +439,7 @@ fn clients_that_say_anything_leave_nothing() {
             caller.call(&pattern(3000, round));
         }
     }
-    // The NIC is another program's at once; the server hears of the last stranger before.
+    // The NIC is another program's at once; the server learns of the last client before.
     drop(simulator.open(2));
     caller.call(&pattern(3000, 1));
     when_free("descriptors of clients that are gone", || {
