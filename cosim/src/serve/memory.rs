@@ -5,7 +5,7 @@
 //! signal when it is mapped, and reading one may take any time.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -88,11 +88,12 @@ impl Memory {
     /// Writes bytes from `offset` on, so that a program that polls the last word of a status or of
     /// an event finds everything else of it when it finds the word.
     ///
-    /// The kernel does not promise that a write to an address space is one store, not even of an
-    /// aligned word. So a short write is three, in this order: all before the last word, the upper
-    /// three bytes of that word, its first byte. DONE of a descriptor's status and of an admin entry
-    /// is in the first byte; the phase of an event is in the last one, and the bytes before that are
-    /// always 0.
+    /// The kernel does not promise that a write to an address space is one store, nor the order of its
+    /// bytes. So a short write has two parts, and the kernel carries out the first one before the
+    /// second. DONE of a descriptor's status and of an admin entry is in the first byte of the last
+    /// word: that byte is the second part, and 0 in the first one, as it was (not done). The phase of
+    /// an event is in the last byte of the last word, whose first byte is always 0: that word is the
+    /// second part.
     pub(super) fn store(&self, offset: usize, data: &[u8]) -> Result<(), Failure> {
         let (space, start) = match self {
             Self::Window(window, start) => {
@@ -103,21 +104,26 @@ impl Memory {
             Self::Nowhere => return Err(Failure::Nowhere(NO_WAY)),
         };
         let at = start + offset as u64;
-        let write = |at: u64, data: &[u8]| {
-            let done = rustix::io::pwrite(&space.memory, data, at);
-            if done == Ok(data.len()) { Ok(()) } else { Err(Failure::Lost(at)) }
+        let length = data.len();
+        let is_record =
+            (4..=RECORD_BYTES).contains(&length) && (at + length as u64).is_multiple_of(4);
+        let done = if !is_record {
+            rustix::io::pwrite(&space.memory, data, at)
+        } else if data[length - 4] == 0 {
+            let (front, word) = data.split_at(length - 4);
+            let parts = [IoSlice::new(front), IoSlice::new(word)];
+            rustix::io::pwritev(&space.memory, &parts, at)
+        } else {
+            let mut whole = [0; RECORD_BYTES];
+            whole[..length].copy_from_slice(data);
+            whole[length - 4] = 0;
+            rustix::io::pwrite(&space.memory, &whole[..length], at).and_then(|count| {
+                let flag = length - 4;
+                let last = rustix::io::pwrite(&space.memory, &data[flag..=flag], at + flag as u64)?;
+                Ok(count + last - 1)
+            })
         };
-        let is_record = data.len() <= RECORD_BYTES && (at + data.len() as u64).is_multiple_of(4);
-        let Some((front, [first, upper @ ..])) = data.split_last_chunk::<4>().filter(|_| is_record)
-        else {
-            return write(at, data);
-        };
-        let word = at + front.len() as u64;
-        if !front.is_empty() {
-            write(at, front)?;
-        }
-        write(word + 1, upper)?;
-        write(word, &[*first])
+        if done == Ok(length) { Ok(()) } else { Err(Failure::Lost(at)) }
     }
 }
 

@@ -183,7 +183,7 @@ fn the_word_that_is_polled_is_written_last() {
             for round in 1..=ROUNDS {
                 let low = round % 255 + 1;
                 // A status: DONE in the first byte of the last word. An event: the phase in its last.
-                let status = [round, 0x0101_0100 * (round % 127) | low];
+                let status = [round, (0x0101_0100 * (round % 127)) | low];
                 let event = [round, round, round, (round & 1) << 31];
                 for (at, words) in [(0x1018, &status[..]), (0x1040, &event[..])] {
                     let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -199,7 +199,7 @@ fn the_word_that_is_polled_is_written_last() {
             while memory.load_u32(0x1c) & 0xff != low {
                 core::hint::spin_loop();
             }
-            assert_eq!(memory.load_u32(0x1c), 0x0101_0100 * (round % 127) | low);
+            assert_eq!(memory.load_u32(0x1c), (0x0101_0100 * (round % 127)) | low);
             assert_eq!(memory.load_u32(0x18), round);
             while memory.load_u32(0x4c) >> 31 != round & 1 {
                 core::hint::spin_loop();
