@@ -53,9 +53,29 @@ fn rtl() {
     if designs.iter().any(|design| design.name == emit::NIC) {
         println!("cargo:rustc-cfg=viaduct_nic");
     }
+    write_verilog(&designs);
     tools.build_all(&designs);
     write(&out.join("blocks.rs"), &bindings::text(&designs));
     write(&out.join("reference.rs"), &reference::text(&designs));
+}
+
+/// Writes the Verilog of each block into `verilog` in the target directory, for linters and for who
+/// wants to read it. A build of all blocks removes what is left of others.
+#[cfg(feature = "rtl")]
+fn write_verilog(designs: &[emit::Design]) {
+    let folder = verilate::target_dir().join("verilog");
+    std::fs::create_dir_all(&folder).expect("a folder in the target directory");
+    if emit::is_complete() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let stem = entry.path().file_stem().unwrap_or_default().to_owned();
+            if designs.iter().all(|design| *design.name != *stem) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+    for design in designs {
+        write(&folder.join(design.name).with_extension("v"), &design.verilog);
+    }
 }
 
 /// Writes a file unless it already says so, which keeps time stamps and with them later

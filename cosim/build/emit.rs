@@ -66,6 +66,11 @@ impl Design {
 /// The block that is the whole NIC.
 pub(crate) const NIC: &str = "top";
 
+/// Whether this build wants all blocks of the table.
+pub(crate) fn is_complete() -> bool {
+    cfg!(feature = "blocks") && std::env::var_os("VIADUCT_BLOCKS").is_none()
+}
+
 /// The blocks of the table that this build wants, in its order: the NIC, and with the feature
 /// `blocks` all others; with `VIADUCT_BLOCKS=tpt,recv` in the environment only these.
 pub(crate) fn all() -> Vec<Design> {

@@ -251,7 +251,7 @@ impl Tools {
 }
 
 /// Cargo's target directory: the one above `OUT_DIR` that cargo has marked as a cache.
-fn target_dir() -> PathBuf {
+pub(crate) fn target_dir() -> PathBuf {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let target = out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
     target.unwrap_or(&out).to_owned()

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::Verdict;
 use crate::tools::{self, Toolset};
@@ -113,39 +115,45 @@ fn test_rtl() -> Result<Verdict, String> {
     run(command.envs(tools::env()))
 }
 
-/// Writes the Verilog of every block of `hdl::blocks!` and lints each with it as the top.
+/// Lints each block of `hdl::blocks!` with it as the top. The build script of `cosim` has written
+/// them: the step before has run it, or this one does.
 fn verilog() -> Result<Verdict, String> {
-    let folder = workspace::target_dir().join("verilog");
-    // Blocks that are gone must not be linted.
-    let _ = fs::remove_dir_all(&folder);
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "emit", "--"]).arg(&folder);
-    if let Verdict::Failed(why) = run(&mut command)? {
+    if let Verdict::Failed(why) = clippy_rtl()? {
         return Ok(Verdict::Failed(why));
     }
-    let mut files = Vec::new();
-    verilog_files(&folder, &mut files)?;
-    if files.is_empty() {
-        return Err(format!("no block was written into {}", folder.display()));
-    }
-    let mut failed = Vec::new();
-    for file in &files {
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if lint(file)? {
-            println!("{stem}: clean");
-        } else {
-            failed.push(stem);
+    let folder = workspace::target_dir().join("verilog");
+    let entries = fs::read_dir(&folder)
+        .map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                    match lint(file) {
+                        Ok(None) => println!("{stem}: clean"),
+                        Ok(Some(text)) | Err(text) => {
+                            print!("{text}");
+                            failed.lock().unwrap_or_else(PoisonError::into_inner).push(stem);
+                        }
+                    }
+                }
+            });
         }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if files.is_empty() || !failed.is_empty() {
+        let what = if files.is_empty() { "no block is there".into() } else { failed.join(", ") };
+        return Ok(Verdict::Failed(format!("lint of {}: {what}", folder.display())));
     }
-    if failed.is_empty() {
-        return Ok(Verdict::Passed);
-    }
-    Ok(Verdict::Failed(format!("lint of {}", failed.join(", "))))
+    Ok(Verdict::Passed)
 }
 
-/// Whether Verilator has nothing to say about the file, as the Verilog that it is and as the
+/// What Verilator has to say about the file, if anything, as the Verilog that it is and as the
 /// SystemVerilog that a user may compile it with, which has more keywords.
-fn lint(file: &Path) -> Result<bool, String> {
+fn lint(file: &Path) -> Result<Option<String>, String> {
     for language in ["1364-2005", "1800-2017"] {
         let output = Command::new("verilator_bin")
             .args(["--lint-only", "-Wall", "--default-language", language, "--top-module", "top"])
@@ -158,26 +166,10 @@ fn lint(file: &Path) -> Result<bool, String> {
             .output()
             .map_err(|error| format!("cannot run verilator: {error}"))?;
         if !output.status.success() {
-            print!("{}", String::from_utf8_lossy(&output.stderr));
-            return Ok(false);
+            return Ok(Some(String::from_utf8_lossy(&output.stderr).into_owned()));
         }
     }
-    Ok(true)
-}
-
-fn verilog_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
-    let entries = fs::read_dir(folder)
-        .map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        if path.is_dir() {
-            verilog_files(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "v") {
-            files.push(path);
-        }
-    }
-    Ok(())
+    Ok(None)
 }
 
 /// Proves the rules of the blocks, and that each proof notices its mutations.
