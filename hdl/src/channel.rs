@@ -1,7 +1,7 @@
 //! The channel: reliable, ordered frames between two nodes (contract 7), for 64 peers.
 //!
 //! ```text
-//!            +--------+ header +--------+ pending bits  +---------+ job  +--------+
+//!            +--------+ header +--------+ marks  +---------+ job  +--------+
 //!  rx pins ->| LinkRx |------->| Accept |------->| PeerHub |----->| LinkTx |-> tx pins
 //!            +--------+        +--------+ <------+---------+      +--------+
 //!                | payload         | commit  command  | ^ frames       ^ payload
@@ -11,8 +11,8 @@
 //!            +---------------------------+        +---------+      +--------+
 //!                                              kill, events
 //! ```
-//! [`Delay`](delay::Delay) turns debts into Acks, [`TxPendingOps`](pending bits::TxPendingOps) holds what is to be
-//! sent to whom. Receiving never waits for anything; sending waits for the link only.
+//! [`Delay`](delay::Delay) turns debts into Acks, [`TxPendingOps`](pending_ops::TxPendingOps)
+//! holds what is to be sent to whom. Receiving never waits for anything; sending waits for the link only.
 pub mod accept;
 pub mod ask;
 pub mod chunks;

@@ -228,7 +228,7 @@ impl Logic for EventQueues {
         self.act_msix.next = self.act.val() & self.who.q.val().get_bit(5);
         self.act_drain.next = self.act.val() & self.who.q.val().get_bit(6);
 
-        // The queue at hand, and what becomes of it.
+        // The queue cached, and what becomes of it.
         self.want_drain.next = self.doorbells.want_drain.val() | self.commands.want_drain.val();
         self.queues.message_domain.next = self.recv.queue.val().get_bits::<6>(0);
         self.queues.queue.next = self.queue.q.val().get_bits::<8>(0);

@@ -225,8 +225,8 @@ interface! {
     /// | 2 POP | vi, in_progress (the message ends here and takes its number: see CHECK), next_valid, next_region, next_offset | pop the head by the successor rule; `need_next` 1: nothing done, read Next again and repeat. Clears progress; schedule again if it has work (not on Reception VIs) |
     /// | 3 AWAIT | vi, offset (= message length), fragment | Reception: remember the popped token and length, wait for ViAck |
     /// | 4 COMPLETE | vi | the popped descriptor's status is written: announce; schedule again if it has work; clears an AWAIT |
-    /// | 5 STOP | vi, reason, queue, status, refuse | contract 6.1; `refuse`: owe a ViRefuse (ignored on Unreliable) |
-    /// | 6 SENT | vi, owed, answered | these owed bits (0: none), or a frame of the answer to an RDMA read, were sent or forgotten; schedule again if it has work |
+    /// | 5 STOP | vi, reason, queue, status, refuse | contract 6.1; `refuse`: a ViRefuse becomes pending (ignored on Unreliable) |
+    /// | 6 SENT | vi, control_pending, answered | these pending bits (0: none), or a frame of the answer to an RDMA read, were sent or forgotten; schedule again if it has work |
     /// | 7 CHECK | vi, in_progress (the frame ends its message) | before a commit: results `ctx_*`; then the message takes its number if it ends |
     /// | 8 UNPUSH | vi, next_region, next_offset, fragment (segments) | a push goes back to the head of its queue |
     /// | 9 PUSH | vi, next_region, next_offset, offset (= length) | a push goes out: as POP, AWAIT on Reception, and CHECK of a frame that ends its message |
@@ -317,11 +317,11 @@ interface! {
             ctx_acked: Bit,
             /// Owed: 1 ViAck, 2 ViRefuse, 4 Fin.
             ctx_control_pending: Bits<3>,
-            /// Reason to put into the owed ViRefuse.
+            /// Reason to put into the pending ViRefuse.
             ctx_refuse_reason: Bits<8>,
             /// The answer to an RDMA read of this VI is waited for: nothing else is sent.
             ctx_reading: Bit,
-            /// An answer to the peer is owed: the bytes that are left of it.
+            /// An answer to the peer is pending: the bytes that are left of it.
             ctx_answer: Bit,
             ctx_answer_address: Bits<64>,
             ctx_answer_handle: Bits<32>,
@@ -336,9 +336,9 @@ interface! {
     /// | op | arguments | effect |
     /// |---|---|---|
     /// | 0 GET | vi | results `ctx_*` (a VI number >= 1,024 gives state Free) |
-    /// | 1 SAVE | vi, in_progress, write, offset, total, message, fragment, need_ack | store message progress; owe a ViAck |
+    /// | 1 SAVE | vi, in_progress, write, offset, total, message, fragment, need_ack | store message progress; a ViAck becomes pending |
     /// | 2 POP | vi, next_valid, next_region, next_offset | as for send; clears progress |
-    /// | 3 ANSWER | vi, address, handle, total | the answer to an RDMA read is owed |
+    /// | 3 ANSWER | vi, address, handle, total | the answer to an RDMA read is pending |
     /// | 5 STOP | vi, reason, detail, queue, status, refuse | as for send; `detail`: peer's reason |
     /// | 6 ACKED | vi | a ViAck arrived (the VIs count Unmatched if no send waits) |
     ///
@@ -394,7 +394,7 @@ interface! {
             ctx_fragment: Bits<8>,
             /// RDMA that the VI allows its peer, see `vi::rdma`.
             ctx_allows: Bits<2>,
-            /// An answer is owed already.
+            /// An answer is pending already.
             ctx_answering: Bit,
             /// Pulse: a receive descriptor was posted to this VI.
             posted: Bit,
@@ -405,7 +405,7 @@ interface! {
 
 interface! {
     /// The receive engine's completer: a call says that the status of a descriptor that left its queue
-    /// is written; announce it, and owe a ViAck. With `sends` it is that of an RDMA read: the VI sends
+    /// is written; report it, and a ViAck becomes pending. With `sends` it is that of an RDMA read: the VI sends
     /// nothing of its own before this call, so statuses keep their order. Calls overlap with those of
     /// [`ViRecvClient`] and [`ViLookClient`].
     ViCompleteClient / ViCompleteServer, "ViCompleteClient", "ViCompleteServer" {
@@ -469,7 +469,7 @@ interface! {
             head: Bits<47>,
             posted: Bits<16>,
             need_next: Bit,
-            /// An answer is owed.
+            /// An answer is pending.
             answering: Bit,
         }
     }
@@ -593,9 +593,9 @@ interface! {
 interface! {
     /// Received frames, oldest first. While `valid`, header beats and `base` are stable. `take`
     /// (pulse) puts the offered frame into the client's hand, where up to 16 can be, and the next
-    /// one is offered. Payload beat n (packed from byte 0) of a frame, in hand or offered, is read
+    /// one is offered. Payload beat n (packed from byte 0) of a frame, in flight or offered, is read
     /// with `address` = n and `origin` = its `base`, data in the next cycle. `release` (pulse) gives
-    /// back the staging memory of the oldest frame in hand, or of the offered one if there is none:
+    /// back the staging memory of the oldest frame in flight, or of the offered one if there is none:
     /// a client that never takes has one frame at a time. When the offered frame is taken or
     /// released, `valid` is low for at least one cycle.
     StagingClient / StagingServer, "StagingClient", "StagingServer" {

@@ -1,7 +1,7 @@
 //! VIs: the one owner of all VI state (contract 2, 4.1, 4.3, 6, 10.1).
 //!
 //! ```text
-//! post --> Doorbells --.                       .--> Lifecycle (state, owed, stop, configuration)
+//! post --> Doorbells --.                       .--> Lifecycle (state, pending, stop, configuration)
 //! send ----------------+                       +--> SendSide, RecvSide: WorkQueue, progress, Unannounced
 //! recv ----------------+--> Pipeline --stage 2-+--> ReadyRing, Acked ---> work_vi, acked_vi (to send)
 //! admin --> Commands --+ slow                  '--> Notices ---> CompletionWriter ---> events
@@ -224,7 +224,7 @@ impl Logic for Vi {
         self.quiet.d.next = self.quiet_now.val();
         self.unscheduled.d.next = self.quiet_now.val() & (!self.lifecycle.coming_scheduled.val());
         self.commands.state.next = self.lifecycle.state.val();
-        self.commands.needs_control.next = self.lifecycle.control_pending.val().any();
+        self.commands.control_pending.next = self.lifecycle.control_pending.val().any();
         self.commands.stop_reason.next = self.lifecycle.stop_info.val().get_bits::<8>(8);
         self.commands.sending.next = self.send_side.busy.val();
         self.commands.receiving.next = self.recv_side.in_progress.val();
@@ -358,7 +358,7 @@ impl Logic for Vi {
         self.writer.at_vi.next = self.pipeline.vi.val();
 
         // Ready ring.
-        self.has_work.next = self.lifecycle.needs_control_after.val()
+        self.has_work.next = self.lifecycle.control_pending_after.val()
             | (self.lifecycle.connected_after.val() & self.send_side.can_send.val());
         // A post comes late, and changes nothing but that something is posted.
         self.post_works.next = self.lifecycle.control_pending.val().any()

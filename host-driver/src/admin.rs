@@ -149,8 +149,8 @@ impl Admin {
         }
     }
 
-    /// The same for a command that takes something back: an absent card, or was reset because it
-    /// did not carry it out, has nothing any more.
+    /// The same for a command that takes something back: a card that is absent, or that was reset
+    /// because it did not carry out a command, has nothing any more.
     fn take_back(&self, opcode: Opcode, index: u32) -> Result<()> {
         match self.execute(opcode, index, &[]) {
             Err(_) if self.presence.is_lost() => Ok(()),

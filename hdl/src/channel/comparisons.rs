@@ -1,5 +1,5 @@
 //! What an operation of the peer machine goes by: comparisons that would be too long a path
-//! together with their consequences. They follow the entry in hand, one cycle behind.
+//! together with their consequences. They follow the entry in flight, one cycle behind.
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]

@@ -7,7 +7,7 @@ use rust_hdl::prelude::*;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 pub enum HubState {
-    /// The entry in hand is settled: does the chosen operation, or turns to another peer.
+    /// The entry in flight is settled: does the chosen operation, or turns to another peer.
     Ready,
     /// The entry changed: what goes by it settles.
     Look,
@@ -22,7 +22,7 @@ pub struct Control {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub ready: Signal<In, Bit>,
-    /// The peer of the entry in hand, and the one to turn to.
+    /// The peer of the entry in flight, and the one to turn to.
     pub peer: Signal<Out, Bits<6>>,
     pub peer_after: Signal<Out, Bits<6>>,
     // The choice, as in `Scheduler`.
@@ -71,7 +71,7 @@ pub struct Control {
     pub pick: Signal<Out, Bit>,
     pub direct: Signal<Out, Bit>,
     pub job_full: Signal<In, Bit>,
-    // The list in hand, and operations on it, as in `Lists`.
+    // The list in flight, and operations on it, as in `Lists`.
     pub todo: Signal<In, Bit>,
     pub outstanding: Signal<In, Bit>,
     pub newly: Signal<In, Bit>,

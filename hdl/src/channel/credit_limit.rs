@@ -1,7 +1,7 @@
 //! What a peer's limit still covers (contract 7.4): units are charged when a frame goes to the
 //! transmitter for the first time.
 //!
-//! One count a peer, with the entry in hand in a register, as in [`super::lists`]; the two
+//! One count a peer, with the entry in flight in a register, as in [`super::lists`]; the two
 //! comparisons follow it one cycle behind, as in [`super::comparisons`].
 use crate::leaf::LutRam;
 use rust_hdl::prelude::*;

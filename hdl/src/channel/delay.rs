@@ -1,11 +1,11 @@
-//! Delayed acknowledgements: an Ack is owed to a peer within ACK_DELAY of an accepted frame or of
+//! Delayed acknowledgements: an Ack is pending for a peer within ACK_DELAY of an accepted frame or of
 //! returned credits, unless another frame to that peer carries it before.
 //!
 //! The delay is the same for all, so a FIFO of (peer, deadline) is in order of deadlines; each peer
 //! stands in it at most once. Credits for a large frame (16 units or more) are told at once: four
 //! such frames are all that 64 credits allow in flight, so the delay would cost link rate.
 //!
-//! A peer that is owed again while it still stands there gets its Ack a little early, never late.
+//! A peer with an Ack pending again while it still stands there gets its Ack a little early, never late.
 use super::num::Num;
 use crate::leaf::Fifo;
 use rust_hdl::prelude::*;
@@ -15,7 +15,7 @@ pub struct Delay {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub ack_delay: Signal<In, Bits<32>>,
-    /// An acknowledgement is owed: accepted frame.
+    /// An acknowledgement is pending: accepted frame.
     pub ack_pending: Signal<In, Bit>,
     pub ack_pending_peer: Signal<In, Bits<6>>,
     /// Likewise: returned credits.

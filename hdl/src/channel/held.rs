@@ -1,8 +1,8 @@
-//! Frames of staging that the receive engine has in hand: taken from the front, not given back yet.
+//! Frames of staging that the receive engine has in flight: taken from the front, not given back yet.
 //!
 //! ```text
-//! offered --take--> in hand (up to 16, in order) --release--> given back
-//!    `----------------------release--------------------------^   (nothing in hand)
+//! offered --take--> in flight (up to 16, in order) --release--> given back
+//!    `----------------------release--------------------------^   (nothing in flight)
 //! ```
 //! A frame that leaves the front is remembered a cycle later, from its header, which stands until
 //! then. Two cycles at least lie between two frames that are given back: that is what the credits

@@ -1,6 +1,6 @@
 //! The lists of frames that wait at each peer, and what goes with them: one entry a peer in LUT
-//! RAM, the entry in hand in registers, and the operations on it, each in one cycle. `load` writes
-//! the entry in hand back and reads another peer's.
+//! RAM, the entry in flight in registers, and the operations on it, each in one cycle. `load` writes
+//! the entry in flight back and reads another peer's.
 //!
 //! A peer's frames form one list in the order of their commits: first those that were sent and not
 //! acknowledged, then, from `turn` on, those still to be sent. Going back moves `turn` to the head.
@@ -61,7 +61,7 @@ pub struct Lists {
     pub obey: Signal<In, Bit>,
     /// An empty entry.
     pub fresh: Signal<In, Bit>,
-    // The entry in hand.
+    // The entry in flight.
     pub live: Signal<Out, Bit>,
     pub todo: Signal<Out, Bit>,
     pub head: Signal<Out, Bits<7>>,

@@ -166,7 +166,7 @@ impl Logic for Pool {
         self.question.opened_peer.next = self.opened_peer.val();
         self.old.next = self.question.old.val();
 
-        // Filling. `full`: the chunk in hand has no room left.
+        // Filling. `full`: the chunk in flight has no room left.
         self.entry_peer.next = self.entry.q.val().get_bits::<6>(0);
         self.entry_beats.next =
             bit_cast::<14, 13>(self.question.reserved.val().get_bits::<13>(8)) + 7;

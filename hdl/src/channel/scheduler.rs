@@ -9,7 +9,7 @@
 //! | 3 | service | the one that is being served, else the next one with requests from the receiver |
 //! | 4 | admin | the command's |
 //!
-//! A class is not chosen while its last operation is still in hand: what asked for that one may
+//! A class is not chosen while its last operation is still in flight: what asked for that one may
 //! still be there. A put may make the next job, so it holds off a pick likewise. Fairness is by rounds,
 //! as in [`Picker`]: a class that had its turn is out until no other one asks.
 use super::num::Num;
@@ -20,7 +20,7 @@ use rust_hdl::prelude::*;
 pub struct Scheduler {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    /// The operation in hand is over at this edge.
+    /// The operation in flight is over at this edge.
     pub done: Signal<In, Bit>,
     /// It was a service, and there is more to serve at this peer.
     pub more: Signal<In, Bit>,
@@ -40,7 +40,7 @@ pub struct Scheduler {
     pub service_want: Signal<In, Bits<64>>,
     pub admin: Signal<In, Bit>,
     pub admin_peer: Signal<In, Bits<6>>,
-    // The choice, and whether the entry in hand is that of its peer.
+    // The choice, and whether the entry in flight is that of its peer.
     pub valid: Signal<Out, Bit>,
     pub turn: Signal<Out, Bits<5>>,
     pub peer: Signal<Out, Bits<6>>,

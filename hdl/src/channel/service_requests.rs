@@ -1,5 +1,5 @@
 //! Requests for the peer machine as one bit for each peer and kind, as in [`super::pending_ops`]; and who was
-//! heard lately.
+//! of whom frames arrived lately.
 use super::num::Num;
 use rust_hdl::prelude::*;
 
@@ -30,7 +30,7 @@ pub struct ServicePendingOps {
     /// These are put back.
     pub hub_renew: Signal<In, Bits<4>>,
     pub found: Signal<Out, Bits<4>>,
-    /// The peer was heard since this was forgotten last, one cycle late: a time-out is not silent.
+    /// Frames of the peer arrived since this was forgotten last, one cycle late: a time-out is not silent.
     pub alive: Signal<Out, Bit>,
     pub forget: Signal<In, Bit>,
     /// Peers with any mark, one cycle late.
@@ -124,7 +124,7 @@ impl Logic for ServicePendingOps {
         } else if self.hub_renew.val().get_bit(3) {
             self.go_back.d.next = self.kept_go_back.val() | self.hub_one.val();
         }
-        // Who was heard. What comes while the rest is forgotten stays.
+        // Whose frames arrived. What comes while the rest is forgotten stays.
         self.from_alive.d.next = self.rx_alive.val();
         self.forgets.d.next = self.forget.val();
         self.forgot.d.next = self.look_keep.val();

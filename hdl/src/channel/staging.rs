@@ -6,7 +6,7 @@
 //! credits always find room, whatever else arrives; the payload can then never overrun the 4,096
 //! beats. Headers, at most one a unit, wait in a FIFO of their own; the
 //! oldest that the receive engine has not taken is offered from registers, and a frame that finds
-//! nothing in front of it goes there at once. What the engine has in hand is in [`super::held`].
+//! nothing in front of it goes there at once. What the engine has in flight is in [`super::held`].
 //!
 //! Released units of sequenced frames raise the credit limit of their source, unless its channel
 //! was opened anew in between (epoch bit). Two epochs are enough because PeerOpen waits while `old`:

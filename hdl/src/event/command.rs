@@ -21,7 +21,7 @@ pub struct Commands {
     pub exists: Signal<In, Bit>,
     pub deferring: Signal<In, Bit>,
     pub queued: Signal<In, Bit>,
-    // Drains: one runs, for `drain_queue`; one starts for the queue at hand; the running one ends.
+    // Drains: one runs, for `drain_queue`; one starts for the queue cached; the running one ends.
     pub draining: Signal<In, Bit>,
     pub drain_queue: Signal<In, Bits<16>>,
     pub drain_starts: Signal<In, Bit>,

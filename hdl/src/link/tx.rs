@@ -59,7 +59,7 @@ pub struct LinkTx {
     /// Tag of an RST.
     pub job_tag: Signal<In, Bits<16>>,
     pub job_taken: Signal<Out, Bit>,
-    // The frame in hand.
+    // The frame in flight.
     pub in_flight_valid: Signal<Out, Bit>,
     pub in_flight_data: Signal<Out, Bit>,
     pub in_flight_peer: Signal<Out, Bits<6>>,

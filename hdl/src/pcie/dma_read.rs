@@ -24,7 +24,7 @@ pub struct DmaRead {
     pub clock: Signal<In, Clock>,
     /// Of the device: forgets everything.
     pub reset: Signal<In, Bit>,
-    /// Forgets the clients' requests; a tag that the host still owes a completion stays out of use
+    /// Forgets the clients' requests; a tag that still misses its completion stays out of use
     /// until that has arrived.
     pub soft_reset: Signal<In, Bit>,
     pub max_read: Signal<In, Bits<3>>,
@@ -38,7 +38,7 @@ pub struct DmaRead {
     pub rc_valid: Signal<In, Bit>,
     pub rc_data: Signal<In, Bits<64>>,
     pub rc_last: Signal<In, Bit>,
-    /// Every tag is owed a completion that did not come in time: reads fail at once.
+    /// Every tag misses a completion that did not come in time: reads fail at once.
     pub exhausted: Signal<Out, Bit>,
     pub counts: Signal<Out, Bits<64>>,
     pub error_valid: Signal<Out, Bit>,
@@ -53,7 +53,7 @@ pub struct DmaRead {
     /// Tags of `gather`.
     bulk_tags: DFF<Bits<6>>,
     bulk_may: DFF<Bit>,
-    /// Whose piece is in hand, or was.
+    /// Whose piece is in flight, or was.
     bulk_now: DFF<Bit>,
     has_brief: Signal<Local, Bit>,
     has_bulk: Signal<Local, Bit>,

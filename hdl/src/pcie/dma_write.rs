@@ -40,7 +40,7 @@ pub struct DmaWrite {
     /// Clients with a packet that is cut and not yet sent to its end; not those that tell ahead.
     busy: DFF<Bits<4>>,
     left: DFF<Bits<7>>,
-    /// The client whose piece is in hand.
+    /// The client whose piece is in flight.
     client: DFF<Bits<2>>,
     valids: Signal<Local, Bits<4>>,
     free: Signal<Local, Bits<4>>,

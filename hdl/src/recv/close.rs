@@ -41,7 +41,7 @@ pub struct Close {
     pub direct: Signal<In, Bit>,
     pub fail: Signal<In, Bit>,
     pub over: Signal<Out, Bit>,
-    /// No frame is in hand.
+    /// No frame is in flight.
     pub clear: Signal<In, Bit>,
     /// The cause completes the descriptor (see `super::verdict`).
     pub completes: Signal<In, Bit>,

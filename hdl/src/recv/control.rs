@@ -67,7 +67,7 @@ pub struct Control {
     pub answered: Signal<In, Bit>,
     pub granted: Signal<In, Bit>,
     pub refusal: Signal<In, Bits<4>>,
-    /// An RDMA write is over: the SAVE owes what a completion would.
+    /// An RDMA write is over: the SAVE does what a completion would.
     pub over: Signal<Out, Bit>,
     /// The descriptor that is wanted tells of an RDMA write.
     pub telling: Signal<Out, Bit>,
@@ -109,7 +109,7 @@ pub struct Control {
     pub message_over: Signal<In, Bit>,
     pub give_back: Signal<Out, Bit>,
     pub idle: Signal<Out, Bit>,
-    /// No frame is in hand, or its context is not known yet: what the last one left is forgotten.
+    /// No frame is in flight, or its context is not known yet: what the last one left is forgotten.
     pub clear: Signal<Out, Bit>,
     pub matched: Signal<Out, Bit>,
     // For `super::counter_events`.

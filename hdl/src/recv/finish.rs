@@ -69,7 +69,7 @@ pub struct Finish {
     accepted: DFF<Bits<3>>,
     /// A call was answered a cycle ago.
     resting: DFF<Bit>,
-    /// Statuses in the queue or accepted: VI 9:0, owed ViAck 10, send queue 11.
+    /// Statuses in the queue or accepted: VI 9:0, ViAck pending 10, send queue 11.
     pending: Fifo<12, 2>,
     reported: Signal<Local, Bit>,
     may: Signal<Local, Bit>,

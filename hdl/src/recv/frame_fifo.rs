@@ -55,7 +55,7 @@ pub struct FrameFifo {
     headers2: Fifo<64, 3>,
     // Types, and bases 19:8.
     bases: Fifo<20, 3>,
-    // Of the frames in hand that were not looked at: VI 9:0, Data 10.
+    // Of the frames in flight that were not looked at: VI 9:0, Data 10.
     peeks: Fifo<11, 3>,
     taken: Signal<Local, Bit>,
     /// The front takes the next frame at this edge.

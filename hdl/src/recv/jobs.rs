@@ -40,7 +40,7 @@ pub struct Jobs {
     pub paused: Signal<Out, Bit>,
     /// Everything is forgotten: frames may come.
     pub ready: Signal<Out, Bit>,
-    // The frame: in hand, of this row; wants its descriptor, or its Next again; uses the results.
+    // The frame: in flight, of this row; wants its descriptor, or its Next again; uses the results.
     pub frame: Signal<In, Bit>,
     pub frame_row: Signal<In, Bits<4>>,
     pub frame_vi: Signal<In, Bits<10>>,

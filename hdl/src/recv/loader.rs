@@ -91,7 +91,7 @@ pub struct Loader {
     lookups: Lookups,
     state: DFF<LoadState>,
     failed: DFF<Bits<3>>,
-    // The descriptor in hand: where it is, its first word in the read, bytes from there on.
+    // The descriptor in flight: where it is, its first word in the read, bytes from there on.
     region_at: DFF<Bits<16>>,
     offset_at: DFF<Bits<26>>,
     bus_at: DFF<Bits<64>>,
@@ -170,7 +170,7 @@ impl Logic for Loader {
         self.lost_row.next = self.whose_out.q.val().get_bits::<4>(0);
         self.lost_stream.next = self.over_out.q.val().get_bit(4);
 
-        // The read in hand.
+        // The read in flight.
         self.row.next = self.reader.read_owner.val().get_bits::<4>(56);
         self.goes_on.next = self.one_covered.val() < self.covered.q.val();
         self.fits.next = self.one.val() < self.room.q.val();

@@ -31,7 +31,7 @@ pub struct Prefetch {
     pub peek: Signal<In, Bit>,
     pub peek_vi: Signal<In, Bits<10>>,
     pub peeked: Signal<Out, Bit>,
-    // The frame: one is in hand, of this VI, whose context is below.
+    // The frame: one is in flight, of this VI, whose context is below.
     pub frame: Signal<In, Bit>,
     pub vi: Signal<In, Bits<16>>,
     pub tag: Signal<In, Bits<16>>,

@@ -1,4 +1,4 @@
-//! Who follows the descriptor in hand (contract 2.3, 3.1): the token of Next.
+//! Who follows the descriptor in flight (contract 2.3, 3.1): the token of Next.
 //!
 //! `look` (pulse) with `covers`: is Next of any use? Then, if it names the handle of the Next that
 //! was looked up last, and lies behind that in its region, its token follows without a look-up
@@ -31,7 +31,7 @@ pub struct Successor {
     pub unreadable: Signal<In, Bit>,
     /// Valid 42, offset 41:16, region 15:0.
     pub token: Signal<Out, Bits<43>>,
-    // The descriptor in hand, and how many of its bytes and of those behind it were read.
+    // The descriptor in flight, and how many of its bytes and of those behind it were read.
     pub region: Signal<In, Bits<16>>,
     pub offset: Signal<In, Bits<26>>,
     pub have: Signal<In, Bits<9>>,
@@ -52,12 +52,12 @@ pub struct Successor {
     gap: DFF<Bits<64>>,
     same: DFF<Bit>,
     behind_it: DFF<Bit>,
-    // From the descriptor in hand to the successor: it lies in its region; lines, and whether there
+    // From the descriptor in flight to the successor: it lies in its region; lines, and whether there
     // are more than three.
     beside: DFF<Bit>,
     steps: DFF<Bits<2>>,
     far: DFF<Bits<6>>,
-    // Descriptors in hand whose successor lies one, two, three lines behind have it read.
+    // Descriptors in flight whose successor lies one, two, three lines behind have it read.
     reaches: DFF<Bits<4>>,
     onward: Signal<Local, Bits<27>>,
     place: Signal<Local, Bits<26>>,

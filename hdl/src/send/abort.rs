@@ -1,5 +1,5 @@
 //! Payload that could not be read, as the first stage sees it: a descriptor that was not popped is
-//! ended there ('abort'), and a frame of the same VI that is in hand meanwhile must not go on
+//! ended there ('abort'), and a frame of the same VI that is in flight meanwhile must not go on
 //! ('poison').
 
 use rust_hdl::prelude::*;
@@ -13,18 +13,18 @@ pub struct Abort {
     pub failing_vi: Signal<In, Bits<16>>,
     pub abort: Signal<In, Bit>,
     pub abort_partial: Signal<In, Bit>,
-    /// The VI in hand.
+    /// The VI in flight.
     pub number: Signal<In, Bits<16>>,
-    /// No VI is in hand / an abort begins.
+    /// No VI is in flight / an abort begins.
     pub idle: Signal<In, Bit>,
     pub begins: Signal<In, Bit>,
     /// An abort waits for its turn; of this VI.
     pub pending: Signal<Out, Bit>,
     pub vi: Signal<Out, Bits<16>>,
-    /// The VI in hand is being rescued; frames of its message were sent.
+    /// The VI in flight is being aborted; frames of its message were sent.
     pub rescuing: Signal<Out, Bit>,
     pub partial: Signal<Out, Bit>,
-    /// An older frame of the VI in hand failed.
+    /// An older frame of the VI in flight failed.
     pub poison: Signal<Out, Bit>,
     pending_at: DFF<Bit>,
     vi_at: DFF<Bits<16>>,

@@ -1,4 +1,4 @@
-//! How a turn of the first stage ends: the pop or the progress of the frame in hand, or the end of
+//! How a turn of the first stage ends: the pop or the progress of the frame in flight, or the end of
 //! a descriptor that is over (contract 2.3, 4.3 to 4.5).
 //!
 //! ```text
@@ -54,7 +54,7 @@ pub struct Ending {
     /// A turn is being ended. What begins to be (`fail`, `finish`) waits for a push that begins in that cycle.
     pub busy: Signal<Out, Bit>,
     pub give: Signal<Out, Bit>,
-    // The descriptor in hand: no error, or which; an older frame of the VI failed; it is ended for
+    // The descriptor in flight: no error, or which; an older frame of the VI failed; it is ended for
     // the middle stage.
     pub good: Signal<In, Bit>,
     pub cause: Signal<In, Bits<4>>,

@@ -1,4 +1,4 @@
-//! First stage: takes a VI and has its next frame made, or what it owes sent. The turn decides;
+//! First stage: takes a VI and has its next frame made, or its pending control frame sent. The turn decides;
 //! the data stand in the blocks beside this one.
 //!
 //! ```text
@@ -24,7 +24,7 @@ pub struct Fetch {
     pub reset: Signal<In, Bit>,
     pub pause: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
-    /// A VI is in hand.
+    /// A VI is in flight.
     pub holding: Signal<Out, Bit>,
     pub message_valid: Signal<In, Bit>,
     pub message_start: Signal<Out, Bit>,
@@ -83,7 +83,7 @@ pub struct Fetch {
     // The frame.
     /// Why the message is refused, if it is: see [`crate::desc::Cause`].
     pub refusal: Signal<In, Bits<4>>,
-    /// The descriptor in hand is an RDMA write / read.
+    /// The descriptor in flight is an RDMA write / read.
     pub is_write: Signal<In, Bit>,
     pub is_read: Signal<In, Bit>,
     // The range of an answer: see `super::answer`.
@@ -126,7 +126,7 @@ pub struct Fetch {
     pub retire_idle: Signal<In, Bit>,
     pub retire_error: Signal<In, Bit>,
     pub retire: Signal<Out, Bit>,
-    /// How the descriptor in hand ends; see [`Cause`].
+    /// How the descriptor in flight ends; see [`Cause`].
     pub cause: Signal<Out, Bits<4>>,
     pub partial: Signal<Out, Bit>,
     /// The descriptor is one that was not resolved in this turn: its operation is the saved one.

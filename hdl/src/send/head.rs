@@ -1,4 +1,4 @@
-//! The head of the queue of the VI in hand: its place, what is told of it, and whether it is that of the turn
+//! The head of the queue of the VI in flight: its place, what is told of it, and whether it is that of the turn
 //! before. It comes with GET; or, of a VI that was quiet, from its doorbell.
 
 use crate::leaf::Number;
@@ -14,7 +14,7 @@ pub struct Head {
     pub ctx_offset: Signal<In, Bits<26>>,
     pub ctx_segments: Signal<In, Bits<5>>,
     pub ctx_count: Signal<In, Bits<16>>,
-    /// A doorbell is looked at, with this token. No VI is in hand, and no descriptor: it may be offered at once.
+    /// A doorbell is looked at, with this token. No VI is in flight, and no descriptor: it may be offered at once.
     pub posting: Signal<In, Bit>,
     pub token: Signal<In, Bits<47>>,
     pub resting: Signal<In, Bit>,
@@ -23,7 +23,7 @@ pub struct Head {
     /// So it may be taken without GET / pulse: it is.
     pub fresh: Signal<Out, Bit>,
     pub direct: Signal<In, Bit>,
-    /// The VI in hand / that is taken.
+    /// The VI in flight / that is taken.
     pub number: Signal<In, Bits<16>>,
     pub new_number: Signal<In, Bits<16>>,
     // In the cycle of `got`: the VI and its token are those of the turn before / the VI is (known before).
@@ -39,7 +39,7 @@ pub struct Head {
     /// The queue holds something; so many (9: or more).
     pub some: Signal<Out, Bit>,
     pub covered: Signal<Out, Bits<4>>,
-    /// A VI was posted to a cycle ago, while nothing was in hand; its token.
+    /// A VI was posted to a cycle ago, while nothing was in flight; its token.
     posted: DFF<Bit>,
     posted_token: DFF<Bits<47>>,
     number_before: DFF<Bits<16>>,

@@ -1,11 +1,11 @@
-//! What the first stage does next, while it has nothing in hand: ends a descriptor for the middle
+//! What the first stage does next, while it has nothing in flight: ends a descriptor for the middle
 //! stage, takes a VI whose send is acknowledged, sends admin's message, or takes a VI of the ready ring. Combinational.
 
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
 pub struct Intake {
-    /// No VI is in hand.
+    /// No VI is in flight.
     pub resting: Signal<In, Bit>,
     /// A fence waits.
     pub pause: Signal<In, Bit>,

@@ -1,4 +1,4 @@
-//! When the descriptor of the VI in hand is read: with its context, or, while some peer has no room, a cycle
+//! When the descriptor of the VI in flight is read: with its context, or, while some peer has no room, a cycle
 //! later, once it is known that this VI's peer is not one (see [`super::NoCredit`]); else not before the pool
 //! has said that there is room. Also a cycle later: that of the VI of the turn before, which may be the one
 //! that is resolved already and turns out to be another.
@@ -8,7 +8,7 @@ use rust_hdl::prelude::*;
 #[derive(LogicBlock, Default)]
 pub struct Opening {
     pub clock: Signal<In, Clock>,
-    /// No VI is in hand.
+    /// No VI is in flight.
     pub resting: Signal<In, Bit>,
     // In the cycle in which the context comes.
     pub got: Signal<In, Bit>,
@@ -24,7 +24,7 @@ pub struct Opening {
     pub same_vi: Signal<In, Bit>,
     pub held: Signal<In, Bit>,
     pub kept: Signal<Out, Bit>,
-    /// A peer is noted / that of the VI in hand, from the cycle after it.
+    /// A peer is noted / that of the VI in flight, from the cycle after it.
     pub any_refused: Signal<In, Bit>,
     pub refused: Signal<In, Bit>,
     /// In the cycle after it: a frame of a message is to be made; the pool must be asked first.

@@ -1,5 +1,5 @@
 //! The engine's side of the VI table: the calls of its three stages, and the context of the VI that
-//! the first one has in hand.
+//! the first one has in flight.
 //!
 //! A stage holds its `valid` and arguments until its `done`; the later stage goes first, so that
 //! the pipeline empties. One cycle between two calls belongs to the handshake.
@@ -79,12 +79,12 @@ pub struct Port {
     pub acked_valid: Signal<Out, Bit>,
     pub acked_vi: Signal<Out, Bits<16>>,
     pub acked_left: Signal<Out, Bit>,
-    /// Pulse: the VI `new_number` is now in hand.
+    /// Pulse: the VI `new_number` is now in flight.
     pub load: Signal<In, Bit>,
     pub new_number: Signal<In, Bits<16>>,
     /// GET is over: its context is registered.
     pub got: Signal<In, Bit>,
-    /// No VI is in hand, and no descriptor: the context of a VI that is posted to is registered, in
+    /// No VI is in flight, and no descriptor: the context of a VI that is posted to is registered, in
     /// case it is offered at once.
     pub resting: Signal<In, Bit>,
     /// The VI that is offered is that one: it may be taken without GET.

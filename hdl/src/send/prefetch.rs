@@ -12,7 +12,7 @@
 //!
 //! A line is used once its descriptor is wanted, if that one and its successor, which Next names, were
 //! posted when the line was read (contract 2.3). That is so: a descriptor that comes at least as many
-//! lines behind the one in hand as it has places in the queue was within the count that bounded the
+//! lines behind the one in flight as it has places in the queue was within the count that bounded the
 //! read, which leaves out the last posted one. So a queue must go to rising
 //! addresses; what does not (or another VI, a push, a fence, a read that failed) starts anew.
 //!

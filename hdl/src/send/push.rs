@@ -14,7 +14,7 @@
 //! has its place in the channel. A token that cannot be reached stops the VI, with its chunks given
 //! back. A push that cannot go goes back to the head of its queue, where the first stage finds it.
 //!
-//! While a push is in hand the first stage does not ask the pool (`wants`), so that the frames of
+//! While a push is in flight the first stage does not ask the pool (`wants`), so that the frames of
 //! both come in the order of their answers. The next push follows at once if the first stage does not
 //! want to ask.
 

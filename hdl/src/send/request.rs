@@ -1,4 +1,4 @@
-//! When the payload of the frame in hand is asked for: its pieces are cut while the pool is asked and
+//! When the payload of the frame in flight is asked for: its pieces are cut while the pool is asked and
 //! the last segments are looked up; the requests themselves wait for both.
 
 use rust_hdl::prelude::*;
@@ -6,11 +6,11 @@ use rust_hdl::prelude::*;
 #[derive(LogicBlock, Default)]
 pub struct Request {
     pub clock: Signal<In, Clock>,
-    /// No VI is in hand.
+    /// No VI is in flight.
     pub clear: Signal<In, Bit>,
     /// The frame is being made: its room asked for, or waited with.
     pub open: Signal<In, Bit>,
-    /// It is part of a message or an answer; has no data; the descriptor's segments are at hand, or
+    /// It is part of a message or an answer; has no data; the descriptor's segments are cached, or
     /// on their way.
     pub is_data: Signal<In, Bit>,
     pub empty: Signal<In, Bit>,

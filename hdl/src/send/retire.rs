@@ -44,7 +44,7 @@ pub struct Retire {
     pub idle: Signal<Out, Bit>,
     /// And no COMPLETE is left.
     pub rests: Signal<Out, Bit>,
-    /// The descriptor in hand is in error.
+    /// The descriptor in flight is in error.
     pub error: Signal<Out, Bit>,
     pub call_valid: Signal<Out, Bit>,
     pub call_op: Signal<Out, Bits<3>>,

@@ -24,7 +24,7 @@ pub struct Select {
     /// It waits for the answer to a read of its own / owes one.
     pub reading: Signal<In, Bit>,
     pub answer: Signal<In, Bit>,
-    /// The descriptor in hand is an RDMA write / read.
+    /// The descriptor in flight is an RDMA write / read.
     pub is_write: Signal<In, Bit>,
     pub is_read: Signal<In, Bit>,
     // One of these, or nothing to do: an owed frame; the end of a descriptor; the next frame of it; a

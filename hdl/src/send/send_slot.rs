@@ -61,14 +61,14 @@ pub enum SendSlotState {
 pub struct SendSlot {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    /// The descriptor at hand is forgotten while no VI is: what is revoked behind a fence must be looked up
+    /// The descriptor cached is forgotten while no VI is: what is revoked behind a fence must be looked up
     /// again, and that of a VI that begins otherwise is not it.
     pub forgets: Signal<In, Bit>,
-    /// No VI is in hand.
+    /// No VI is in flight.
     pub resting: Signal<Out, Bit>,
     // What begins, pulses: see `super::intake`.
     pub takes: Signal<In, Bit>,
-    /// With `takes`: its context is known, and it has one descriptor, which is not at hand.
+    /// With `takes`: its context is known, and it has one descriptor, which is not cached.
     pub direct: Signal<In, Bit>,
     pub rescues: Signal<In, Bit>,
     pub sends_message: Signal<In, Bit>,
@@ -82,7 +82,7 @@ pub struct SendSlot {
     pub give_back: Signal<Out, Bit>,
     pub call_done: Signal<In, Bit>,
     pub got: Signal<Out, Bit>,
-    /// The descriptor at hand is the VI's: see `super::opening`.
+    /// The descriptor cached is the VI's: see `super::opening`.
     pub kept: Signal<In, Bit>,
     pub holds: Signal<Out, Bit>,
     // What the VI is to do.
@@ -126,7 +126,7 @@ pub struct SendSlot {
     pub ask_done: Signal<In, Bit>,
     pub ask_ok: Signal<In, Bit>,
     pub ask_down: Signal<In, Bit>,
-    /// The payload's pieces may be cut; the segments are at hand or on their way; all of it is asked
+    /// The payload's pieces may be cut; the segments are cached or on their way; all of it is asked
     /// for.
     pub asking: Signal<Out, Bit>,
     pub soon: Signal<Out, Bit>,

@@ -29,7 +29,7 @@ pub struct Commands {
     pub announcing_vi: Signal<In, Bits<10>>,
     // The VI in stage 2.
     pub state: Signal<In, Bits<2>>,
-    pub needs_control: Signal<In, Bit>,
+    pub control_pending: Signal<In, Bit>,
     pub stop_reason: Signal<In, Bits<8>>,
     pub sending: Signal<In, Bit>,
     pub receiving: Signal<In, Bit>,
@@ -91,9 +91,9 @@ impl Logic for Commands {
         self.needs_idle.next = self.op.val().get_bit(1) | self.op.val().get_bit(2);
         self.create.next = self.op.val().get_bit(0) & self.is_free.val();
         self.destroy.next =
-            self.op.val().get_bit(1) & self.is_idle.val() & (!self.needs_control.val());
+            self.op.val().get_bit(1) & self.is_idle.val() & (!self.control_pending.val());
         self.connect.next =
-            self.op.val().get_bit(2) & self.is_idle.val() & (!self.needs_control.val());
+            self.op.val().get_bit(2) & self.is_idle.val() & (!self.control_pending.val());
         self.disconnect.next = self.op.val().get_bit(3) & (!self.is_free.val());
 
         self.send_queue.next = bit_cast::<9, 8>(self.admin.send_queue.val().get_bits::<8>(0))
@@ -119,7 +119,7 @@ impl Logic for Commands {
             | (self.op.val().get_bit(3) & self.is_free.val())
         {
             self.admin.status.next = self.bad_state.val();
-        } else if self.needs_idle.val() & self.needs_control.val() {
+        } else if self.needs_idle.val() & self.control_pending.val() {
             self.admin.status.next = self.still_busy.val();
         }
         // A stop reason is shown only in Error.
@@ -129,7 +129,7 @@ impl Logic for Commands {
         }
         self.result.next = bit_cast::<32, 2>(self.state.val())
             | (bit_cast::<32, 8>(self.reason.val()) << 4)
-            | (bit_cast::<32, 1>((self.sending.val() | self.needs_control.val()).into()) << 12)
+            | (bit_cast::<32, 1>((self.sending.val() | self.control_pending.val()).into()) << 12)
             | (bit_cast::<32, 1>(self.receiving.val().into()) << 13);
         self.admin.result.next = 0.into();
         if self.op.val().get_bit(4) & (!self.is_free.val()) {

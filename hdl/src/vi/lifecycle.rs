@@ -53,7 +53,7 @@ pub struct Lifecycle {
     pub scheduled: Signal<Out, Bit>,
     pub error_pending: Signal<Out, Bit>,
     pub connected_after: Signal<Out, Bit>,
-    pub needs_control_after: Signal<Out, Bit>,
+    pub control_pending_after: Signal<Out, Bit>,
     /// Refusal reason 7:0, stop reason 15:8, detail 23:16, queue 24, status 44:25.
     pub stop_info: Signal<Out, Bits<45>>,
     pub config_word: Signal<Out, Bits<64>>,
@@ -160,7 +160,7 @@ impl Logic for Lifecycle {
         if self.create.val() {
             self.control_pending_next.next = 0.into();
         }
-        self.needs_control_after.next = self.control_pending_next.val().any();
+        self.control_pending_after.next = self.control_pending_next.val().any();
         self.scheduled_next.next =
             (self.state_now.q.val().get_bit(5) | self.schedule.val()) & (!self.unschedule.val());
 

@@ -252,16 +252,16 @@ impl Logic for SendSide {
         self.busy.next = self.progress.in_progress.val()
             | self.progress.awaiting.val()
             | self.progress.reading.val()
-            | self.answers.control_pending.val();
+            | self.answers.pending.val();
         self.awaiting.next = self.progress.awaiting.val();
         self.acked.next = self.progress.acked.val();
         self.asker.reading.next = self.progress.reading.val();
         self.asker.placed.next = self.progress.offset.val();
         self.partial.next = self.progress.reading.val() & self.progress.offset.val().any();
         self.asker.total.next = self.progress.total.val();
-        self.may_send.next = self.answers.control_pending.val()
+        self.may_send.next = self.answers.pending.val()
             | ((!self.progress.awaiting.val()) & (!self.progress.reading.val()));
-        self.can_send.next = self.answers.control_pending_after.val()
+        self.can_send.next = self.answers.pending_after.val()
             | ((!self.progress.awaiting_after.val())
                 & (!self.progress.reading_after.val())
                 & self.work_queue.left.val());
@@ -269,22 +269,22 @@ impl Logic for SendSide {
         // The answer that is owed.
         self.answers.read_address.next = self.read_address.val();
         self.answers.write_address.next = self.write_address.val();
-        self.answers.need.next = self.asker.need.val();
+        self.answers.add.next = self.asker.need.val();
         self.answers.advance.next = self.op.val().get_bit(6) & self.answered.q.val();
         self.answers.forget.next = self.forget_answer.val();
         self.answers.new_address.next = self.asker.address.val();
         self.answers.new_handle.next = self.asker.handle.val();
         self.answers.new_left.next = self.asker.left.val();
-        self.asker.answering.next = self.answers.control_pending.val();
+        self.asker.answering.next = self.answers.pending.val();
         self.port.ctx_reading.next = self.progress.reading.val();
-        self.port.ctx_answer.next = self.answers.control_pending.val();
+        self.port.ctx_answer.next = self.answers.pending.val();
         self.port.ctx_answer_address.next = self.answers.address.val();
         self.port.ctx_answer_handle.next = self.answers.handle.val();
         self.port.ctx_answer_left.next = self.answers.left.val();
 
         self.coming_idle.next = self.work_queue.coming_empty.val()
             & (!self.progress.coming_busy.val())
-            & (!self.answers.coming_control_pending.val());
+            & (!self.answers.coming_pending.val());
         // A VI goes from the ring to the engine within one cycle, and gets into the ring by an operation, which
         // those on the same VI wait for: what is free of both here is so in stage 2. What else may come
         // between (a fence, a push) the engine's FIFO has room for.

@@ -44,7 +44,7 @@ pub struct Issue {
     pub refuse: Signal<In, Bit>,
     /// Pulse: this piece fails, without a tag.
     pub refused: Signal<Out, Bit>,
-    /// No piece is in hand.
+    /// No piece is in flight.
     pub idle: Signal<Out, Bit>,
     pub sent: Signal<Out, Bit>,
     pub sent_tag: Signal<Out, Bits<5>>,

@@ -1,7 +1,7 @@
-//! The pieces of one client, in the order in which they were sent; the oldest one is in hand.
+//! The pieces of one client, in the order in which they were sent; the oldest one is in flight.
 //!
 //! ```text
-//! open -> [order] -> [head] -> in hand -> finish
+//! open -> [order] -> [head] -> in flight -> finish
 //! ```
 //! `ready` is one cycle behind the tag's state, and up for beats that can be read, or for the end of
 //! a piece that failed. A piece without a tag (`dead`) has failed from the start.
@@ -17,7 +17,7 @@ pub struct Lane {
     /// last one of its request 18, dead 19.
     pub open: Signal<In, Bit>,
     pub open_word: Signal<In, Bits<20>>,
-    /// Look-up of the piece in hand.
+    /// Look-up of the piece in flight.
     pub tag: Signal<Out, Bits<5>>,
     pub done: Signal<In, Bit>,
     pub failed: Signal<In, Bit>,
@@ -40,7 +40,7 @@ pub struct Lane {
     /// The piece's slot is not needed any more.
     pub over: Signal<Out, Bit>,
     order: Fifo<20, 5>,
-    /// The piece behind the one in hand: the FIFO's output, registered.
+    /// The piece behind the one in flight: the FIFO's output, registered.
     head: DFF<Bits<20>>,
     head_valid: DFF<Bit>,
     running: DFF<Bit>,
@@ -54,7 +54,7 @@ pub struct Lane {
     broken_now: DFF<Bit>,
     /// One beat is left.
     final_beat: DFF<Bit>,
-    /// The word that comes is of the tag in hand: as of a cycle ago, but a header comes between the
+    /// The word that comes is of the tag in flight: as of a cycle ago, but a header comes between the
     /// words of two tags, and none that is waited for behind a piece's last one. Not when a piece is
     /// new: the tag of the one before may be another client's by now.
     same_tag: DFF<Bit>,

@@ -11,14 +11,14 @@
 //!                                        settle
 //! ```
 //! A read that has timed out is delivered as failed, but its tag stays busy (quarantined).
-//! `held`: belongs to a request whose client has not had its data. `busy`: the host owes a
+//! `held`: belongs to a request whose client has not had its data. `busy`: the host has not sent a
 //! completion. `live`: it is still waited for. `done`: may be delivered. `failed`: will be
-//! delivered with an error. `forgotten`: owed to a request from before a soft reset. A tag is free
+//! delivered with an error. `forgotten`: of a request from before a soft reset. A tag is free
 //! if it is neither held nor busy, so a late completion can never meet a new request. Tags are
 //! used in turn; finding the next one takes two cycles.
 //!
 //! A tag in quarantine for 256 times READ_TIMEOUT, and 2^20 cycles, since its request left is given
-//! up: what it was owed will not come. Until then, while all tags are in quarantine (`exhausted`),
+//! up: its completion will not come. Until then, while all tags are in quarantine (`exhausted`),
 //! reads fail at once.
 //!
 //! The scanner looks at one tag a cycle: a time-out is noticed up to 35 cycles late.
@@ -55,7 +55,7 @@ pub struct Tags {
     /// Waited for, and not failed yet.
     pub query_fresh: Signal<Out, Bit>,
     pub query_forgotten: Signal<Out, Bit>,
-    /// A completion ends in this cycle. With it, `settle`: nothing more is owed; `fail`: the data is
+    /// A completion ends in this cycle. With it, `settle`: nothing more is missing; `fail`: the data is
     /// bad.
     pub commit: Signal<In, Bit>,
     pub settle: Signal<In, Bit>,
@@ -97,11 +97,11 @@ pub struct Tags {
     age_live: DFF<Bit>,
     old: DFF<Bit>,
     old_tag: DFF<Bits<5>>,
-    age_control_pending: DFF<Bit>,
+    age_missing: DFF<Bit>,
     spent: DFF<Bit>,
     quarantine: DFF<Bits<32>>,
     endless: DFF<Bit>,
-    all_control_pending: DFF<Bit>,
+    all_missing: DFF<Bit>,
     /// A tag in quarantine is not in use: what was so a cycle ago still is.
     waited_for: DFF<Bit>,
     settles_it: Signal<Local, Bit>,
@@ -134,16 +134,7 @@ impl Logic for Tags {
             self, clock, held, busy, live, done, failed, forgotten, next_tag, search, candidates,
             now, scan, age, age_tag, age_live, old, old_tag
         );
-        dff_setup!(
-            self,
-            clock,
-            age_control_pending,
-            spent,
-            quarantine,
-            endless,
-            all_control_pending,
-            waited_for
-        );
+        dff_setup!(self, clock, age_missing, spent, quarantine, endless, all_missing, waited_for);
         clock!(self, clock, starts);
 
         // The next tag, found ahead of its use: the first free one above the last, or from 0 on.
@@ -233,9 +224,9 @@ impl Logic for Tags {
         // The end of a quarantine: never, if that is not a number of 32 bits.
         self.quarantine.d.next = (self.read_timeout.val() << 8) | self.shortest.val();
         self.endless.d.next = self.read_timeout.val().get_bits::<8>(24).any();
-        self.age_control_pending.d.next = self.busy.q.val().get_bit(self.scan.q.val().index())
+        self.age_missing.d.next = self.busy.q.val().get_bit(self.scan.q.val().index())
             & (!self.live.q.val().get_bit(self.scan.q.val().index()));
-        self.spent.d.next = self.age_control_pending.q.val()
+        self.spent.d.next = self.age_missing.q.val()
             & (!self.endless.q.val())
             & (self.age.q.val() >= self.quarantine.q.val());
         self.waited_for.d.next = self.live.q.val().get_bit(self.age_tag.q.val().index());
@@ -245,8 +236,8 @@ impl Logic for Tags {
         if self.gives_up.val() {
             self.give_up_mask.next = self.one.val() << self.old_tag.q.val();
         }
-        self.all_control_pending.d.next = (!self.free.val().any()) & (!self.held.q.val().any());
-        self.exhausted.next = self.all_control_pending.q.val();
+        self.all_missing.d.next = (!self.free.val().any()) & (!self.held.q.val().any());
+        self.exhausted.next = self.all_missing.q.val();
 
         // The vectors.
         self.sent_mask.next = 0.into();
