@@ -29,11 +29,11 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use host_driver::bus::vfio_user::trust;
 use nic_model::device::Device;
 use nic_model::link::Faults;
 use nic_regs::limits::PEER_COUNT;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use vfio_user::trust;
 
 use crate::simulation::host::IommuFault;
 

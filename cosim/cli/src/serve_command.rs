@@ -5,7 +5,6 @@ use crate::lines::Lines;
 use clap::{Args, ValueEnum};
 use cosim::serve::{Config, DeviceFactory, Server};
 use cosim::simulation::SimulatedDevice;
-use host_driver::bus::vfio_user::run_time_folder;
 use nic_model::Model;
 use nic_model::link::Faults;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -16,6 +15,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use vfio_user::run_time_folder;
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

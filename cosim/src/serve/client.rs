@@ -3,14 +3,14 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use host_driver::bus::vfio_user::protocol::{
+use nic_regs::limits::MSIX_VECTOR_COUNT;
+use nic_regs::pci::MSIX_PENDING_OFFSET;
+use vfio_user::protocol::{
     Command, DATA_MAX, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo,
     SetIrqs, VERSION, Version, busy_reply, errno, error_reply, farewell, flag, irq, message,
     region,
 };
-use host_driver::bus::vfio_user::socket::{Inbox, Message, Received, send};
-use nic_regs::limits::MSIX_VECTOR_COUNT;
-use nic_regs::pci::MSIX_PENDING_OFFSET;
+use vfio_user::socket::{Inbox, Message, Received, send};
 
 use super::engine::Engine;
 use super::notifier::is_eventfd;

@@ -4,12 +4,12 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use host_driver::bus::REGISTER_BAR;
-use host_driver::bus::vfio_user::protocol::errno;
 use nic_model::device::{HostBus, HostReadError};
 use nic_model::link::Faults;
 use nic_regs::csr;
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 use nic_regs::pci::MSI_BASE;
+use vfio_user::protocol::errno;
 
 use super::DeviceFactory;
 use super::host::Host;

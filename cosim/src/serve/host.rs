@@ -8,9 +8,9 @@ use std::sync::Arc;
 use nic_regs::pci::{MSI_BASE, MSI_END};
 
 use crate::simulation::host::IommuFault;
-use host_driver::bus::vfio_user::protocol::{DmaMap, DmaUnmap, dma, errno};
 use nic_model::device::{HostBus, HostReadError};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
+use vfio_user::protocol::{DmaMap, DmaUnmap, dma, errno};
 
 use super::memory::{Failure, Files, Memory};
 use super::notifier::Notifier;

@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-use host_driver::bus::vfio_user::protocol::{DmaMap, errno};
 use host_driver::dma::DmaMemory;
+use vfio_user::protocol::{DmaMap, errno};
 
 /// Most windows of a client: with 64 clients half of what the system lets a process map.
 const WINDOWS_MAX: usize = 512;

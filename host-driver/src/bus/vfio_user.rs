@@ -14,12 +14,9 @@
 
 mod fork;
 mod memory;
-pub mod protocol;
-pub mod socket;
 mod stream;
 #[cfg(test)]
 mod tests;
-pub mod trust;
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeMap;
@@ -38,6 +35,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait, register_name};
 use crate::error::{Error, Result};
 use crate::sync::lock;
+use ::vfio_user::{protocol, socket, trust};
 use protocol::{
     Command, DmaUnmap, FDS_MAX, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version, dma, irq,
     region,
@@ -54,20 +52,6 @@ const SPIN_TURNS: u32 = 64;
 const YIELD_TURNS: u32 = 2_048;
 /// How long.
 const NAP: Duration = Duration::from_micros(20);
-
-/// The folder in which a server puts its sockets and programs look for them, unless they are given
-/// another: `viaduct` in `$XDG_RUNTIME_DIR`, or a folder of this user in the folder of temporary
-/// files.
-#[must_use]
-pub fn run_time_folder() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
-        Some(folder) => Path::new(&folder).join("viaduct"),
-        None => {
-            let user = rustix::process::geteuid().as_raw();
-            std::env::temp_dir().join(format!("viaduct-{user}"))
-        }
-    }
-}
 
 /// A served device as its driver sees it.
 pub struct VfioUserBus {

@@ -3,10 +3,10 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use host_driver::bus::vfio_user::protocol::{Command, FDS_MAX, SetIrqs, Version, irq, region};
 use nic_regs::csr;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use tests::served::{SOON, Simulator};
+use vfio_user::protocol::{Command, FDS_MAX, SetIrqs, Version, irq, region};
 
 use super::malformed::Raw;
 

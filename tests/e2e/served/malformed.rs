@@ -5,16 +5,16 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use host_driver::bus::vfio_user::protocol::{
-    Command, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo, SetIrqs,
-    Version, errno, farewell_reason, flag, irq, message, region,
-};
-use host_driver::bus::vfio_user::socket::{self, Inbox, Message, Received};
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::csr;
 use tests::pattern;
 use tests::served::{Process, SOON, Simulator, when_free};
+use vfio_user::protocol::{
+    Command, DeviceInfo, DmaMap, DmaUnmap, Header, IrqInfo, RegionAccess, RegionInfo, SetIrqs,
+    Version, errno, farewell_reason, flag, irq, message, region,
+};
+use vfio_user::socket::{self, Inbox, Message, Received};
 
 use super::Caller;
 

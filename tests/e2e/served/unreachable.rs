@@ -4,7 +4,6 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use host_driver::bus::vfio_user::protocol::{Command, DmaMap, Version, region};
 use nic_regs::admin::{self, AdminStatus, Opcode};
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
 use nic_regs::doorbell::{Queue, Token};
@@ -12,6 +11,7 @@ use nic_regs::event::{Event, Kind};
 use nic_regs::vi::{Reliability, StopReason};
 use nic_regs::{csr, desc, tpt};
 use tests::served::{SOON, Simulator};
+use vfio_user::protocol::{Command, DmaMap, Version, region};
 use vipl::DmaMemory;
 
 use super::malformed::Raw;

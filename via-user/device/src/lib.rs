@@ -28,10 +28,11 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use host_driver::HardwarePort;
-use host_driver::bus::vfio_user::{ANSWER_BOUND, VfioUserBus, run_time_folder};
+use host_driver::bus::vfio_user::{ANSWER_BOUND, VfioUserBus};
 use host_driver::nic::{Nic, NicConfig};
 use port::ViPort;
 use port::sync::lock;
+use vfio_user::run_time_folder;
 
 pub use error::DEVICE_VARIABLE;
 pub use error::{Error, Result};

@@ -10,12 +10,12 @@ use std::io;
 use std::os::fd::AsFd;
 
 use super::VfioUserBus;
-use super::protocol::{Command, DmaMap, DmaUnmap, dma};
 use crate::bus::Dma;
 use crate::dma::{DmaMemory, PAGE_BYTES};
 use crate::error::Result;
 use crate::mapped;
 use crate::sync::lock;
+use ::vfio_user::protocol::{Command, DmaMap, DmaUnmap, dma};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Unmapped bus addresses behind each mapping.

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use super::protocol::{self, Command, farewell_reason, flag};
-use super::socket::{self, Inbox, Received};
+use ::vfio_user::protocol::{self, Command, farewell_reason, flag};
+use ::vfio_user::socket::{self, Inbox, Received};
 
 /// The stream of commands. Replies come in the order of the commands.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use rustix::net::{
     connect, recvmsg, sendmsg, socket_with,
 };
 
-use super::protocol::{FDS_MAX, HEADER_BYTES, Header, MESSAGE_MAX, errno};
+use crate::protocol::{FDS_MAX, HEADER_BYTES, Header, MESSAGE_MAX, errno};
 
 /// Connects to a server, which may take `bound` to make room among those that wait for it.
 ///
@@ -54,7 +54,7 @@ pub fn dial(path: &Path, bound: Duration) -> io::Result<UnixStream> {
 ///
 /// # Errors
 /// [`io::ErrorKind::TimedOut`] if it is not ready by then.
-pub(super) fn wait_ready(fd: BorrowedFd<'_>, flags: PollFlags, end: Instant) -> io::Result<()> {
+pub fn wait_ready(fd: BorrowedFd<'_>, flags: PollFlags, end: Instant) -> io::Result<()> {
     loop {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -92,7 +92,7 @@ pub fn send(
 /// # Errors
 /// The socket's; [`io::ErrorKind::TimedOut`] if there is not, after which the stream is of no more
 /// use.
-pub(super) fn send_by(
+pub fn send_by(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
     fds: &[BorrowedFd<'_>],
@@ -266,8 +266,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
-    use super::super::protocol::{Command, message};
     use super::*;
+    use crate::protocol::{Command, message};
 
     fn next(inbox: &mut Inbox, socket: &UnixStream) -> Received {
         inbox.receive(socket.as_fd(), false).unwrap()
