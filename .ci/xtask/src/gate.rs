@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, Output};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use steps::{STEPS, Step};
+use steps::{Needs, STEPS, Step};
 
 /// How a step went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &[String]) -> crate::Outcome {
     let options = parse(args)?;
     if options.list {
         for step in options.steps() {
-            let tools = if step.needs_tools { " (needs tools)" } else { "" };
+            let tools = if step.needs == Needs::Tools { " (needs tools)" } else { "" };
             println!("{:<16} {}{tools}", step.name, step.about);
         }
         return Ok(ExitCode::SUCCESS);
@@ -115,8 +115,14 @@ impl Options {
     }
 
     fn wants(&self, step: &Step) -> bool {
-        let named = self.only.is_empty() || self.only.iter().any(|name| name == step.name);
-        named && !(self.model_only && step.needs_tools)
+        if !self.only.is_empty() {
+            return self.only.iter().any(|name| name == step.name);
+        }
+        match step.needs {
+            Needs::Cargo => true,
+            Needs::Tools => !self.model_only,
+            Needs::CargoAlone => self.model_only,
+        }
     }
 }
 
@@ -192,13 +198,16 @@ mod tests {
         assert!(options(&["--only", "address"]).is_err());
         assert!(options(&["--only", "address", "--long"]).is_ok());
         assert!(options(&["--fast"]).is_err());
-        assert!(options(&[]).is_ok_and(|options| STEPS.iter().all(|step| options.wants(step))));
+        let all = options(&[]).expect("no option");
+        assert!(STEPS.iter().all(|step| all.wants(step) || step.needs == Needs::CargoAlone));
     }
 
     #[test]
     fn model_run_needs_no_tools() {
         let options = options(&["--model"]).expect("a known option");
         let chosen = STEPS.iter().filter(|step| options.wants(step));
-        assert!(chosen.clone().count() > 0 && chosen.clone().all(|step| !step.needs_tools));
+        assert!(
+            chosen.clone().count() > 0 && chosen.clone().all(|step| step.needs != Needs::Tools)
+        );
     }
 }

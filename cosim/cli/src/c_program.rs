@@ -18,11 +18,19 @@ pub(crate) fn folder() -> Result<PathBuf, Failure> {
 }
 
 /// `libvipl` as it was built with this program.
-pub(crate) fn library() -> Option<PathBuf> {
-    let folder = folder().ok()?;
+pub(crate) fn library() -> Result<PathBuf, Failure> {
+    let folder = folder()?;
     // A test binary lies one folder deeper.
     let places = [folder.join("deps/libvipl_c.so"), folder.join("libvipl_c.so")];
-    places.into_iter().find(|path| path.exists())
+    let found = places.into_iter().find(|path| path.exists());
+    Ok(found.ok_or("libvipl is not here; build it with `cargo build -p libvipl`")?)
+}
+
+/// `libvipl` in the profile in which programs use it, of which instructions are counted.
+pub(crate) fn release_library() -> Result<PathBuf, Failure> {
+    let path = folder()?.with_file_name("release").join("libvipl_c.so");
+    let missing = "build it with `cargo build --release -p libvipl`";
+    if path.exists() { Ok(path) } else { Err(format!("no {}: {missing}", path.display()).into()) }
 }
 
 /// The functions that `vipl.h` declares.
@@ -32,14 +40,14 @@ pub(crate) fn functions() -> Result<Vec<String>, Failure> {
     Ok(declarations.filter_map(|line| line.split('(').next()).map(str::to_owned).collect())
 }
 
-/// Compiles a program beside this one. The linker takes `__wrap_F` of the program for each function
-/// `F` of `wrapped`.
+/// Compiles a program beside this one, against a build of `libvipl`. The linker takes `__wrap_F` of
+/// the program for each function `F` of `wrapped`.
 pub(crate) fn compile(
     name: &str,
+    library: &Path,
     sources: &[PathBuf],
     wrapped: &[String],
 ) -> Result<PathBuf, Failure> {
-    let library = library().ok_or("libvipl is not here; build it with `cargo build -p libvipl`")?;
     let build = folder()?.join(name);
     fs::create_dir_all(&build)?;
     // Other processes may compile and run the same program now: each file is made under a name of
@@ -47,7 +55,7 @@ pub(crate) fn compile(
     let own = |file: &str| build.join(format!("{file}.{}", std::process::id()));
     for file in ["libvipl.so", "libvipl.so.1"] {
         let _ = fs::remove_file(own(file));
-        std::os::unix::fs::symlink(&library, own(file))?;
+        std::os::unix::fs::symlink(library, own(file))?;
         fs::rename(own(file), build.join(file))?;
     }
     let program = build.join(name);

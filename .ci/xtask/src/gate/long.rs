@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use super::Verdict;
-use super::steps::{RTL_FEATURES, Step, cargo, run};
+use super::steps::{Needs, RTL_FEATURES, Step, cargo, run};
 use crate::tools::{self, Toolset};
 
 /// Seeds of each random test of a block's bench.
@@ -16,10 +16,22 @@ const UNSAFE_CRATES: [&str; 2] = ["host-driver", "vipl"];
 
 /// In the order in which they run.
 pub(super) const STEPS: &[Step] = &[
-    Step::new("address", "unsafe code under AddressSanitizer", false, || sanitizer("address")),
-    Step::new("thread", "unsafe code under ThreadSanitizer", false, || sanitizer("thread")),
-    Step::new("bench-seeds", "the benches of the blocks with more seeds", true, bench_seeds),
-    Step::new("lockstep-seeds", "the lockstep suites with more seeds", true, lockstep_seeds),
+    Step::new("address", "unsafe code under AddressSanitizer", Needs::Cargo, || {
+        sanitizer("address")
+    }),
+    Step::new("thread", "unsafe code under ThreadSanitizer", Needs::Cargo, || sanitizer("thread")),
+    Step::new(
+        "bench-seeds",
+        "the benches of the blocks with more seeds",
+        Needs::Tools,
+        bench_seeds,
+    ),
+    Step::new(
+        "lockstep-seeds",
+        "the lockstep suites with more seeds",
+        Needs::Tools,
+        lockstep_seeds,
+    ),
 ];
 
 /// Runs the tests of the crates with `unsafe` code under a sanitizer.

@@ -10,12 +10,21 @@ use super::Verdict;
 use crate::tools::{self, Toolset};
 use crate::{kernels, tidy, workspace};
 
+/// What a step needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    Cargo,
+    /// The tools that `setup` installs.
+    Tools,
+    /// Cargo; with the tools another step does the same and more.
+    CargoAlone,
+}
+
 /// One step.
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// Whether it needs more than cargo.
-    pub(super) needs_tools: bool,
+    pub(super) needs: Needs,
     /// Whether it keeps one processor busy for minutes, and shares nothing with the steps behind it
     /// that would have to wait for it: it runs beside them.
     pub(super) beside: bool,
@@ -26,10 +35,10 @@ impl Step {
     pub(super) const fn new(
         name: &'static str,
         about: &'static str,
-        needs_tools: bool,
+        needs: Needs,
         run: fn() -> Result<Verdict, String>,
     ) -> Self {
-        Self { name, about, needs_tools, beside: false, run }
+        Self { name, about, needs, beside: false, run }
     }
 
     const fn beside(self) -> Self {
@@ -37,24 +46,24 @@ impl Step {
     }
 }
 
-/// In the order in which they begin: cheap ones first.
+/// In the order in which they begin: cheap ones first, but for the longest one of a single processor.
 pub(super) const STEPS: &[Step] = &[
-    Step::new("fmt", "formatting", false, format),
-    Step::new("tidy", "the repository's own style rules", false, || own(tidy::run())),
-    Step::new("kernels", "the lint of RustHDL kernels", false, || own(kernels::run())),
-    Step::new("clippy", "compiler and clippy warnings", false, clippy),
-    Step::new("test", "tests that need nothing but cargo", false, test),
-    Step::new("setup", "the simulator, the synthesis tools, QEMU, valgrind", true, setup),
-    Step::new("synth", "the whole NIC in cells of its chip: it fits", true, synth).beside(),
-    Step::new("guest", "QEMU attaches to served NICs; its guest finds them", true, guest),
-    Step::new("clippy-rtl", "the same warnings with the Verilated RTL", true, clippy_rtl),
-    Step::new("verilog", "Verilator's lint of every block", true, verilog),
-    Step::new("prove", "rules of the contract, by induction", true, prove),
-    Step::new("test-rtl", "tests with the Verilated RTL", true, test_rtl),
+    Step::new("fmt", "formatting", Needs::Cargo, format),
+    Step::new("tidy", "the repository's own style rules", Needs::Cargo, || own(tidy::run())),
+    Step::new("kernels", "the lint of RustHDL kernels", Needs::Cargo, || own(kernels::run())),
+    Step::new("setup", "the simulator, synthesis, QEMU, valgrind", Needs::Tools, setup),
+    Step::new("plain", "the command without the RTL refuses it", Needs::Tools, plain),
+    Step::new("synth", "the whole NIC in cells of its chip", Needs::Tools, synth).beside(),
+    Step::new("clippy", "compiler and clippy warnings", Needs::Cargo, clippy),
+    Step::new("clippy-rtl", "the same with the Verilated RTL", Needs::Tools, clippy_rtl),
+    Step::new("verilog", "Verilator's lint of every block", Needs::Tools, verilog),
+    Step::new("test", "every test that needs no tools", Needs::CargoAlone, test),
+    Step::new("test-rtl", "every test, with the RTL and QEMU", Needs::Tools, test_rtl),
+    Step::new("prove", "rules of the contract, by induction", Needs::Tools, prove),
 ];
 
-/// The whole NIC and every single block, Verilated.
-pub(super) const RTL_FEATURES: &str = "rtl,trace,cosim/blocks";
+/// The whole NIC and every single block, Verilated, and guests that have it.
+pub(super) const RTL_FEATURES: &str = "rtl,trace,cosim/blocks,tests/guest";
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
@@ -81,38 +90,37 @@ fn setup() -> Result<Verdict, String> {
     if failed.is_empty() { Ok(Verdict::Passed) } else { Err(failed.join("\n")) }
 }
 
-fn guest() -> Result<Verdict, String> {
-    tools::ensure(Toolset::Guest)?;
-    run(cargo()
-        .args(["test", "--package", "tests", "--features", "guest"])
-        .args(["--test", "e2e", "guest::"]))
+/// Builds the command as `prove` and `synth` use it, and has it asked for the RTL that it lacks.
+fn plain() -> Result<Verdict, String> {
+    run(cargo().args(["test", "--package", "viaduct", "--test", "cli", "a_build_without_rtl"]))
 }
 
 fn clippy_rtl() -> Result<Verdict, String> {
     let mut command = cargo();
-    // In the profile of the tests that follow, so that the C++ is compiled once.
-    command.args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--release",
-        "--features",
-        RTL_FEATURES,
-    ]);
+    command.args(["clippy", "--workspace", "--all-targets", "--features", RTL_FEATURES]);
     run(command.args(STRICT).envs(tools::env()))
 }
 
+/// In the profile in which everything else is built, which finds overflows too. Only instructions are
+/// counted of a release build.
 fn test_rtl() -> Result<Verdict, String> {
-    let mut command = cargo();
-    command.args([
-        "test",
-        "--workspace",
-        "--release",
-        "--features",
-        RTL_FEATURES,
-        "--no-fail-fast",
-    ]);
-    run(command.envs(tools::env()))
+    let tests = ["test", "--features", RTL_FEATURES];
+    let commands: [&[&str]; 3] = [
+        &["build", "--release", "--package", "libvipl"],
+        &["--workspace", "--no-fail-fast"],
+        &["--workspace", "--test", "bench_vipl", "--", "--ignored"],
+    ];
+    let mut failed = Vec::new();
+    for arguments in commands {
+        let mut command = cargo();
+        if arguments[0] != "build" {
+            command.args(tests);
+        }
+        if let Verdict::Failed(why) = run(command.args(arguments).envs(tools::env()))? {
+            failed.push(why);
+        }
+    }
+    Ok(if failed.is_empty() { Verdict::Passed } else { Verdict::Failed(failed.join(", ")) })
 }
 
 /// Lints each block of `hdl::blocks!` with it as the top. The build script of `cosim` has written

@@ -59,7 +59,7 @@ pub(crate) fn measure(filter: &str) -> Result<Vec<Row>, Failure> {
 
 fn fast_path(filter: &str, progress: &Progress, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let source = c_program::root().join("via-user/libvipl/bench/fastpath.c");
-    let program = c_program::compile("fastpath", &[source], &[])?;
+    let program = c_program::compile("fastpath", &c_program::release_library()?, &[source], &[])?;
     for spec in SPECS.iter().filter(|spec| spec.name.contains(filter)) {
         progress.start(spec.name);
         rows.push(instructions(&program, spec)?);
