@@ -4,18 +4,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use nic_regs::doorbell::{
-    EVENT_OFFSET, EventDoorbell, PAGE_BYTES, PUSH_DATA_BYTES, PUSH_HEADER_WORDS, PUSH_LINE_BYTES,
-    PUSH_LINE_COUNT, PUSH_OFFSET, PUSH_WORDS, PushControl, Queue, TOKEN_OFFSET, Token,
+    EVENT_OFFSET, EventDoorbell, PAGE_BYTES, PUSH_HEADER_WORDS, PUSH_LINE_BYTES, PUSH_LINE_COUNT,
+    PUSH_OFFSET, PUSH_WORDS, PushControl, Queue, TOKEN_OFFSET, Token,
 };
-use port::doorbell::{
-    Doorbell, INLINE_BYTES, InlineData, MappedDoorbell, Owner, Post, PushLine, Ring, WordFormat,
-};
+use port::doorbell::{Doorbell, InlineData, MappedDoorbell, Owner, Post, PushLine, Ring};
 
 use crate::bus::{Bus, DOORBELL_BAR};
 use crate::dma::{DmaMemory, RegisterLine};
-
-// Words of a push as `MappedDoorbell` stores them.
-const _: () = assert!(INLINE_BYTES == PUSH_DATA_BYTES && PUSH_HEADER_WORDS == 3);
 
 #[expect(clippy::cast_possible_truncation, reason = "4")]
 const PUSH_LINES: usize = PUSH_LINE_COUNT as usize;
@@ -89,15 +84,8 @@ impl DoorbellPage {
             false => None,
         };
         let none = Token { vi, region: 0, offset_64: 0, segments: 0, queue };
-        let format = WordFormat {
-            fixed: none.to_bits(),
-            region_lsb: Token::REGION_LSB,
-            line_lsb: Token::OFFSET_LSB,
-            segments_lsb: Token::SEGMENTS_LSB,
-            segments_mask: (1 << (Token::QUEUE_BIT - Token::SEGMENTS_LSB)) - 1,
-        };
         let register = page.register_line(offset(TOKEN_OFFSET))?;
-        Some(MappedDoorbell { register, format, push })
+        Some(MappedDoorbell { register, token: none.to_bits(), push })
     }
 
     /// Posts one descriptor. What was stored before is visible to the device
@@ -152,22 +140,14 @@ struct TokenDoorbell {
     push: bool,
 }
 
-impl TokenDoorbell {
-    const fn token(&self, post: &Post) -> Token {
-        let segments = (post.segments & 0x1f) as u8;
-        let region = post.region.index();
-        Token { vi: self.vi, region, offset_64: post.line, segments, queue: self.queue }
-    }
-}
-
 impl Ring for TokenDoorbell {
     fn ring(&self, post: &Post) {
-        self.page.ring(self.token(post));
+        self.page.ring(post.token(self.vi, self.queue));
     }
 
     fn ring_with_data(&self, post: &Post, data: &InlineData) {
         if self.push {
-            self.page.push(self.token(post), data);
+            self.page.push(post.token(self.vi, self.queue), data);
         } else {
             self.ring(post);
         }
@@ -195,15 +175,13 @@ fn push_line(page: &DmaMemory, lines: &Arc<PushLines>) -> Option<PushLine> {
     let owner = Box::new(OwnLine { number, lines: Arc::clone(lines) });
     let line: RegisterLine =
         page.register_line(offset(PUSH_OFFSET) + offset(PUSH_LINE_BYTES) * number)?;
-    let (immediate_flag, immediate_lsb) =
-        (1 << PushControl::IMMEDIATE_BIT, PushControl::IMMEDIATE_LSB);
-    Some(PushLine { line, immediate_flag, immediate_lsb, owner })
+    Some(PushLine { line, owner })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use port::doorbell::InlineSource;
+    use port::doorbell::{INLINE_BYTES, InlineSource};
 
     #[test]
     fn a_push_line_has_one_owner_and_the_last_has_none() {
@@ -251,8 +229,10 @@ mod tests {
         };
         let doorbell = Doorbell::Mapped(doorbell);
         let called = TokenDoorbell { page, vi: 9, queue: Queue::Send, push: true };
-        doorbell.ring(post);
-        assert_eq!(memory.load_u64(0), called.token(&post).to_bits());
+        doorbell.ring(&post);
+        let rung = memory.load_u64(0);
+        called.ring(&post);
+        assert_eq!(memory.load_u64(0), rung);
         for immediate in [None, Some(0x8765_4321)] {
             for length in 0..=INLINE_BYTES {
                 let data: Vec<u8> = (1..=u8::try_from(length).unwrap()).collect();
@@ -260,9 +240,8 @@ mod tests {
                 source.fill(0xdd);
                 source.copy_from(3, &data);
                 memory.fill(0xee);
-                let memory_of = (length > 0).then_some((&source, 3));
-                let inline = InlineSource { memory: memory_of, length, immediate };
-                doorbell.ring_with_data(post, inline);
+                let inline = InlineSource { data: source.words(3, length).unwrap(), immediate };
+                doorbell.ring_with_data(&post, inline);
                 called.ring_with_data(&post, &InlineData::new(&data, immediate).unwrap());
                 let line = |number| memory.to_vec(0x100 + 64 * number, 64);
                 assert_eq!(line(0), line(SHARED), "{length} bytes");

@@ -1,18 +1,19 @@
 //! Doorbells: what a work queue rings when a descriptor is posted.
 //!
 //! Two kinds, so that posting to hardware costs a store and posting to anything else a call: a
-//! [`MappedDoorbell`] is a register of the device in mapped memory, of which only the fields of the
-//! stored word are known here; a [`Ring`] is implemented by the port.
+//! [`MappedDoorbell`] is a register of the device in mapped memory, which takes a token as
+//! `nic_regs::doorbell` lays it out; a [`Ring`] is implemented by the port.
 
 use core::fmt::Debug;
 use std::sync::Arc;
 
+use nic_regs::doorbell::{PUSH_DATA_BYTES, PUSH_HEADER_WORDS, PushControl, Queue, Token};
 use nic_regs::tpt::Handle;
 
-use crate::memory::{DmaMemory, RegisterLine};
+use crate::memory::{RegisterLine, Words};
 
 /// Most data bytes that travel with a doorbell.
-pub const INLINE_BYTES: usize = 40;
+pub const INLINE_BYTES: usize = PUSH_DATA_BYTES;
 /// The same in double words.
 const INLINE_WORDS: usize = INLINE_BYTES / 8;
 
@@ -27,6 +28,17 @@ pub struct Post {
     pub line: u32,
     /// Its segment count, as the program wrote it.
     pub segments: u32,
+}
+
+impl Post {
+    /// The token that names the descriptor to a device that has `nic_regs`' doorbells.
+    #[must_use]
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a hint for the fetch")]
+    pub const fn token(&self, vi: u16, queue: Queue) -> Token {
+        let segments = (self.segments & 0x1f) as u8;
+        Token { vi, region: self.region.index(), offset_64: self.line, segments, queue }
+    }
 }
 
 /// Data and immediate data of a short send, which travel with its doorbell. The descriptor carries
@@ -110,94 +122,42 @@ impl Doorbell {
     }
 
     /// Rings.
-    #[inline(always)]
-    pub fn ring(&self, post: Post) {
+    #[inline]
+    pub fn ring(&self, post: &Post) {
         match self {
-            Self::Mapped(mapped) => mapped.ring(&post),
-            Self::Call(call) => ring_by_call(&**call, post),
+            Self::Mapped(mapped) => mapped.ring(post),
+            Self::Call(call) => call.ring(post),
         }
     }
 
-    /// Rings, with the data of a short send.
+    /// Rings, with the data of a short send where it may travel along.
     #[inline]
-    pub fn ring_with_data(&self, post: Post, data: InlineSource<'_>) {
+    pub fn ring_with_data(&self, post: &Post, InlineSource { data, immediate }: InlineSource<'_>) {
         match self {
-            Self::Mapped(MappedDoorbell { format, push: Some(push), .. }) => {
-                push.store(format.word(&post), data);
-            }
-            Self::Mapped(mapped) => mapped.ring(&post),
+            Self::Mapped(mapped) => mapped.ring_with_data(post, InlineSource { data, immediate }),
             Self::Call(call) => {
                 let mut words = [0; INLINE_WORDS];
                 data.read(|at, word| words[at] = word);
-                let (length, immediate) = (data.length, data.immediate);
-                call.ring_with_data(&post, &InlineData { words, length, immediate });
+                call.ring_with_data(post, &InlineData { words, length: data.len(), immediate });
             }
         }
     }
 }
 
-/// Keeps the call out of the code of mapped doorbells.
-#[inline(never)]
-fn ring_by_call(call: &dyn Ring, post: Post) {
-    call.ring(&post);
-}
-
-/// Where the data of a short send lies: at most [`INLINE_BYTES`], of which whole double words are
-/// inside the memory.
+/// Data and immediate data of a short send, where they lie: at most [`INLINE_BYTES`].
 #[derive(Clone, Copy, Debug)]
 pub struct InlineSource<'a> {
-    /// Memory and offset; None: no data.
-    pub memory: Option<(&'a DmaMemory, usize)>,
-    /// Number of bytes.
-    pub length: usize,
+    /// The data.
+    pub data: Words<'a>,
     /// Immediate data.
     pub immediate: Option<u32>,
 }
 
-impl InlineSource<'_> {
-    #[inline(always)]
-    fn read(&self, store: impl FnMut(usize, u64)) {
-        if let Some((memory, offset)) = self.memory {
-            memory.read_words(offset, self.length, store);
-        }
-    }
-}
-
-/// Fields of the double word that is stored to ring.
-#[derive(Clone, Copy, Debug)]
-pub struct WordFormat {
-    /// Bits that are the same for every post of the queue.
-    pub fixed: u64,
-    /// Lowest bit of the region's index.
-    pub region_lsb: u32,
-    /// Lowest bit of [`Post::line`].
-    pub line_lsb: u32,
-    /// Lowest bit of the segment count.
-    pub segments_lsb: u32,
-    /// Bits of the segment count that are kept.
-    pub segments_mask: u32,
-}
-
-impl WordFormat {
-    #[inline(always)]
-    fn word(&self, post: &Post) -> u64 {
-        self.fixed
-            | u64::from(post.region.index()) << self.region_lsb
-            | u64::from(post.line) << self.line_lsb
-            | u64::from(post.segments & self.segments_mask) << self.segments_lsb
-    }
-}
-
-/// A mapped line that takes data: the doorbell's word, a control word with the length in its low
-/// bits, a zero, and the data.
+/// A mapped line that takes a push (`nic_regs::doorbell::PushControl`).
 #[derive(Debug)]
 pub struct PushLine {
     /// The line. No other queue writes it.
     pub line: RegisterLine,
-    /// Flag of the control word for immediate data.
-    pub immediate_flag: u64,
-    /// Lowest bit of the immediate data in the control word.
-    pub immediate_lsb: u32,
     /// Keeps the line this queue's own.
     pub owner: Box<dyn Owner>,
 }
@@ -208,32 +168,35 @@ pub trait Owner: Debug + Send + Sync {}
 /// A doorbell that is rung by a store to mapped memory.
 #[derive(Debug)]
 pub struct MappedDoorbell {
-    /// The line of registers whose first double word is stored.
+    /// The line of registers whose first double word takes the token.
     pub register: RegisterLine,
-    /// The stored word.
-    pub format: WordFormat,
+    /// Bits of the token that are the same for every post of the queue.
+    pub token: u64,
     /// Where data goes; None: it does not travel with the doorbell.
     pub push: Option<PushLine>,
 }
 
 impl MappedDoorbell {
     #[inline(always)]
-    fn ring(&self, post: &Post) {
-        self.register.store(0, self.format.word(post));
+    const fn token(&self, post: &Post) -> u64 {
+        self.token | post.token(0, Queue::Send).to_bits()
     }
-}
 
-impl PushLine {
     #[inline(always)]
-    fn store(&self, word: u64, data: InlineSource<'_>) {
-        let mut control = data.length as u64;
-        if let Some(immediate) = data.immediate {
-            control |= self.immediate_flag | u64::from(immediate) << self.immediate_lsb;
-        }
-        self.line.store(0, word);
-        self.line.store(1, control);
-        self.line.store(2, 0);
-        data.read(|at, word| self.line.store(3 + at, word));
-        self.line.finish();
+    pub(crate) fn ring(&self, post: &Post) {
+        self.register.store(0, self.token(post));
+    }
+
+    #[inline(always)]
+    pub(crate) fn ring_with_data(&self, post: &Post, source: InlineSource<'_>) {
+        let Some(PushLine { line, .. }) = &self.push else { return self.ring(post) };
+        let InlineSource { data, immediate } = source;
+        #[expect(clippy::cast_possible_truncation, reason = "at most INLINE_BYTES")]
+        let length = data.len() as u8;
+        line.store(0, self.token(post));
+        line.store(1, PushControl { length, immediate }.to_bits());
+        line.store(2, 0);
+        data.read(|at, word| line.store(PUSH_HEADER_WORDS + at, word));
+        line.finish();
     }
 }

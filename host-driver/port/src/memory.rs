@@ -314,32 +314,16 @@ impl DmaMemory {
         }
     }
 
-    /// Hands `length` bytes at `offset` to `store` as little-endian double words, numbered from 0, with
-    /// zeros behind the last byte. False, with nothing handed on, if whole double words are not inside.
-    #[inline(always)]
-    pub fn read_words(
-        &self,
-        offset: usize,
-        length: usize,
-        mut store: impl FnMut(usize, u64),
-    ) -> bool {
-        if offset > self.length || length > self.length - offset {
-            return false;
+    /// The `length` bytes at `offset`, to be read as double words. None unless whole double words are
+    /// inside.
+    #[must_use]
+    pub fn words(&self, offset: usize, length: usize) -> Option<Words<'_>> {
+        let end = offset.checked_add(length.checked_next_multiple_of(8)?)?;
+        if end > self.length {
+            return None;
         }
-        let words = length.div_ceil(8);
-        if 8 * words > self.length - offset {
-            return false;
-        }
-        let start = self.at(offset, 8 * words).cast::<UnalignedWord>();
-        for at in 0..words {
-            // SAFETY: so many words lie inside.
-            let place = unsafe { start.add(at) };
-            // SAFETY: valid bytes, which need no alignment.
-            let word = u64::from_le(unsafe { place.read_volatile() }.0);
-            let left = length - 8 * at;
-            store(at, if left < 8 { word & ((1 << (8 * left)) - 1) } else { word });
-        }
-        true
+        // SAFETY: inside, as was just checked; `self` keeps it for the lifetime.
+        Some(unsafe { Words::new(self.at(offset, 0), length) })
     }
 
     /// The bytes at `offset`, copied.
@@ -401,7 +385,10 @@ impl DmaMemory {
     /// The line of device registers at `offset`, as [`DmaMemory::line`].
     #[must_use]
     pub fn register_line(&self, offset: usize) -> Option<RegisterLine> {
-        self.line(offset).map(|line| RegisterLine { base: line.base.cast(), _memory: self.clone() })
+        self.line(offset).map(|line| RegisterLine {
+            base: line.base.cast(),
+            _allocation: Arc::clone(&self.allocation),
+        })
     }
 
     /// Stores a little-endian double word that is a register of a device: what was stored before
@@ -533,6 +520,62 @@ impl Line<'_> {
     }
 }
 
+/// Some bytes of device memory. Where they lie was checked once, for reading them as double words.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a> {
+    base: NonNull<u8>,
+    length: usize,
+    memory: PhantomData<&'a DmaMemory>,
+}
+
+impl Words<'_> {
+    /// No bytes.
+    pub const NONE: Self = Self { base: NonNull::dangling(), length: 0, memory: PhantomData };
+
+    /// The `length` bytes at `base`.
+    ///
+    /// # Safety
+    /// Those, and what is missing to whole double words, belong to a [`DmaMemory`] that is kept for
+    /// the lifetime.
+    #[inline(always)]
+    pub(crate) const unsafe fn new(base: NonNull<u8>, length: usize) -> Self {
+        Self { base, length, memory: PhantomData }
+    }
+
+    /// Number of bytes.
+    #[must_use]
+    #[inline(always)]
+    pub const fn len(self) -> usize {
+        self.length
+    }
+
+    /// Whether there are no bytes.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.length == 0
+    }
+
+    /// Hands the bytes to `store` as little-endian double words, numbered from 0, with zeros behind
+    /// the last byte.
+    #[inline(always)]
+    pub fn read(self, mut store: impl FnMut(usize, u64)) {
+        let words = self.base.cast::<UnalignedWord>();
+        let word = |at| {
+            // SAFETY: below the number of whole double words.
+            let place = unsafe { words.add(at) };
+            // SAFETY: valid bytes, which need no alignment.
+            u64::from_le(unsafe { place.read_volatile() }.0)
+        };
+        let (whole, left) = (self.length / 8, self.length % 8);
+        for at in 0..whole {
+            store(at, word(at));
+        }
+        if left > 0 {
+            store(whole, word(whole) & ((1 << (8 * left)) - 1));
+        }
+    }
+}
+
 /// A double word that need not be aligned.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
@@ -549,7 +592,7 @@ fn store_register(register: VolatilePtr<'_, u64>, value: u64) {
 #[derive(Debug)]
 pub struct RegisterLine {
     base: NonNull<u64>,
-    _memory: DmaMemory,
+    _allocation: Arc<Allocation>,
 }
 
 // SAFETY: a pointer into memory that any thread may use.
@@ -564,7 +607,7 @@ impl RegisterLine {
     /// If the line has no such double word.
     #[inline(always)]
     pub fn store(&self, at: usize, value: u64) {
-        assert!(at < LINE_BYTES / 8, "double word {at} of a line of registers");
+        assert!(at < LINE_BYTES / 8, "double word of a line of registers");
         // SAFETY: inside of the line.
         let register = unsafe { self.base.add(at) };
         // SAFETY: 8 valid, aligned bytes, that the line keeps.

@@ -24,7 +24,7 @@ use nic_regs::tpt::Handle;
 use crate::doorbell::{Doorbell, INLINE_BYTES, InlineSource, Post};
 use crate::error::{Error, Result};
 use crate::memory::{DmaMemory, LINE_BYTES};
-use ring::{DescriptorRing, Located, Posted};
+use ring::{DescriptorRing, Located, LocatedData, Posted};
 use slot::Front;
 
 pub use slot::Slot;
@@ -86,13 +86,18 @@ pub enum Head<T> {
     Done(T),
 }
 
-/// Where data lies that travels with a doorbell: region and offset.
+/// Data that may travel with a doorbell.
 #[derive(Clone, Copy)]
-struct InlineAt {
-    region: usize,
-    offset: usize,
-    length: usize,
+struct ShortSend {
+    data: LocatedData,
     immediate: Option<u32>,
+}
+
+impl ShortSend {
+    #[inline(always)]
+    fn source(self, ring: &DescriptorRing) -> InlineSource<'_> {
+        InlineSource { data: ring.located_data(self.data), immediate: self.immediate }
+    }
 }
 
 /// A handle that no VI has.
@@ -210,12 +215,40 @@ impl WorkQueue {
     ///
     /// # Errors
     /// [`PostError`]. [`PostError::UnknownRegion`] may also name the region of the data.
-    #[inline(always)]
     pub fn post(&mut self, address: u64, handle: Handle) -> core::result::Result<(), PostError> {
         self.post_as(address, handle, 0, self.push)
     }
 
+    /// [`WorkQueue::post`] where nothing is called, because the doorbell is mapped and the region is
+    /// that of the last post, and where no data travels along. False, with nothing done, in any other
+    /// case. Not for a queue that is held.
     #[inline(always)]
+    pub fn post_token(&mut self, address: u64, handle: Handle) -> bool {
+        debug_assert!(!self.held);
+        let Doorbell::Mapped(doorbell) = &self.doorbell else { return false };
+        if self.push && self.is_idle() {
+            return false;
+        }
+        let Ok((located, shape)) = self.locate(address, handle) else { return false };
+        doorbell.ring(&self.ring.enter(located, address, handle, shape & 0xffff, 0));
+        true
+    }
+
+    /// The same where data may travel along.
+    #[inline(always)]
+    pub fn post_push(&mut self, address: u64, handle: Handle) -> bool {
+        debug_assert!(!self.held);
+        let Doorbell::Mapped(doorbell) = &self.doorbell else { return false };
+        let Ok((located, shape)) = self.locate(address, handle) else { return false };
+        let Ok(short) = self.short(located, shape, self.push) else { return false };
+        let post = self.ring.enter(located, address, handle, shape & 0xffff, 0);
+        match short {
+            Some(short) => doorbell.ring_with_data(&post, short.source(&self.ring)),
+            None => doorbell.ring(&post),
+        }
+        true
+    }
+
     fn post_as(
         &mut self,
         address: u64,
@@ -223,96 +256,65 @@ impl WorkQueue {
         room: u32,
         push: bool,
     ) -> core::result::Result<(), PostError> {
-        let located = self.ring.locate(address, handle)?;
-        let front = self.ring.located(located);
-        let shape = front.shape();
-        if !has_operation(self.operations, shape) {
-            return Err(PostError::Operation);
-        }
-        // Of a descriptor without segments the length has no meaning; it may go either way.
-        if push && front.segment_length() <= INLINE_BYTES && self.is_idle() {
-            return self.post_inline(located, address, handle, room);
-        }
-        let post = self.enter(located, address, handle, room, shape);
+        let (located, shape, short) = loop {
+            let located = self.locate(address, handle).and_then(|(located, shape)| {
+                Ok((located, shape, self.short(located, shape, push)?))
+            });
+            match located {
+                Err(PostError::UnknownRegion(wanted)) if self.ring.recall(wanted, handle) => {}
+                located => break located?,
+            }
+        };
+        let post = self.ring.enter(located, address, handle, shape & 0xffff, room);
         if !self.held {
             // The doorbell orders itself after the stores to the descriptors.
-            self.doorbell.ring(post);
-        }
-        Ok(())
-    }
-
-    /// Posts a descriptor whose data may be short enough to travel with the doorbell.
-    #[inline(never)]
-    fn post_inline(
-        &mut self,
-        located: Located,
-        address: u64,
-        handle: Handle,
-        room: u32,
-    ) -> core::result::Result<(), PostError> {
-        let shape = self.ring.located(located).shape();
-        let data = self.inline_data(located)?;
-        let post = self.enter(located, address, handle, room, shape);
-        if self.held {
-            return Ok(());
-        }
-        match data {
-            Some(InlineAt { region, offset, length, immediate }) => {
-                let memory = (length > 0).then(|| (&self.ring.region(region).memory, offset));
-                self.doorbell.ring_with_data(post, InlineSource { memory, length, immediate });
+            match short {
+                Some(short) => self.doorbell.ring_with_data(&post, short.source(&self.ring)),
+                None => self.doorbell.ring(&post),
             }
-            None => self.doorbell.ring(post),
         }
         Ok(())
     }
 
-    /// Links the last descriptor to this one, and enters it.
+    /// What may travel with the doorbell of an idle queue, if `push`: data and immediate data of a
+    /// plain send of at most one segment that is short and lies in a region that the VI may read.
+    /// Everything else the device judges.
     #[inline(always)]
-    fn enter(
-        &mut self,
+    fn short(
+        &self,
         located: Located,
-        address: u64,
-        handle: Handle,
-        room: u32,
         shape: u32,
-    ) -> Post {
-        if let Some(last) = self.ring.last() {
-            last.link(address, handle);
+        push: bool,
+    ) -> core::result::Result<Option<ShortSend>, PostError> {
+        if !push || !self.is_idle() {
+            return Ok(None);
         }
-        self.ring.enter(located, room);
-        self.ring.located(located).clear_status();
-        self.ring.post(address, shape & 0xffff)
-    }
-
-    /// What may travel with the doorbell: data and immediate data of a plain send of at most one
-    /// segment that is short and lies in a region that the VI may read. Everything else the device
-    /// judges.
-    #[inline(always)]
-    fn inline_data(&self, located: Located) -> core::result::Result<Option<InlineAt>, PostError> {
         let front = self.ring.located(located);
-        let shape = front.shape();
         let (count, bits) = (shape & 0xffff, (shape >> 16) as u16);
         let plain = bits & !control::IMMEDIATE == control::OP_SENDRECV;
-        if !plain || count > 1 || front.reserved() != 0 {
-            return Ok(None);
-        }
-        let immediate = (bits & control::IMMEDIATE != 0).then(|| front.immediate());
+        // Of a descriptor without segments the length has no meaning.
         let length = if count == 0 { 0 } else { front.segment_length() };
-        if length == 0 {
-            return Ok(Some(InlineAt { region: 0, offset: 0, length, immediate }));
-        }
-        if length > INLINE_BYTES {
+        if !plain || count > 1 || front.reserved() != 0 || length > INLINE_BYTES {
             return Ok(None);
         }
-        let handle = front.segment_handle();
-        let place = self.ring.find(handle).ok_or(PostError::UnknownRegion(handle))?;
-        let region = self.ring.region(place);
-        let offset = front.segment_address().wrapping_sub(region.address);
-        // Whole double words are read.
-        let room = region.memory.len().checked_sub(length.next_multiple_of(8));
-        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let inside = region.readable && room.is_some_and(|room| offset <= room);
-        Ok(inside.then_some(InlineAt { region: place, offset, length, immediate }))
+        let (address, handle) = (front.segment_address(), front.segment_handle());
+        let Some(data) = self.ring.locate_data(address, length, handle)? else { return Ok(None) };
+        let immediate = (bits & control::IMMEDIATE != 0).then(|| front.immediate());
+        Ok(Some(ShortSend { data, immediate }))
+    }
+
+    /// Locates a descriptor of the region that was used last; returns its segment count and, above,
+    /// control bits too.
+    #[inline(always)]
+    fn locate(
+        &self,
+        address: u64,
+        handle: Handle,
+    ) -> core::result::Result<(Located, u32), PostError> {
+        let located = self.ring.locate(address, handle)?;
+        let shape = self.ring.located(located).shape();
+        let good = has_operation(self.operations, shape);
+        if good { Ok((located, shape)) } else { Err(PostError::Operation) }
     }
 
     /// Posts as [`WorkQueue::post`]; `find` looks for regions that the queue has not met, and
@@ -370,13 +372,13 @@ impl WorkQueue {
     /// Locates the descriptor of a slot; returns its segment count and, above, control bits too.
     fn locate_slot(&mut self, slot: &Slot) -> Result<(Located, u32)> {
         let (address, handle) = (slot.memory().address(), slot.handle());
-        if self.ring.find(handle).is_none() && !self.learn(handle, slot.region(), false) {
+        let met = self.ring.recall(handle, handle) || self.learn(handle, slot.region(), false);
+        if !met {
             return Err(PostError::Outside(address).into());
         }
-        let located = self.ring.locate(address, handle)?;
-        let shape = self.ring.located(located).shape();
-        let good = has_operation(self.operations, shape);
-        if good { Ok((located, shape)) } else { Err(PostError::Operation.into()) }
+        // It may be met just now.
+        self.ring.recall(handle, handle);
+        Ok(self.locate(address, handle)?)
     }
 
     /// Enters the descriptor of a slot without ringing; the caller rings with what is returned.
@@ -385,7 +387,8 @@ impl WorkQueue {
     /// As [`WorkQueue::post_finding`].
     pub fn enter_slot(&mut self, slot: &Slot) -> Result<Post> {
         let (located, shape) = self.locate_slot(slot)?;
-        Ok(self.enter(located, slot.memory().address(), slot.handle(), room_of(slot), shape))
+        let (address, handle) = (slot.memory().address(), slot.handle());
+        Ok(self.ring.enter(located, address, handle, shape & 0xffff, room_of(slot)))
     }
 
     /// Enters a descriptor that completes as flushed, without the port: at once, or, if others
@@ -404,7 +407,7 @@ impl WorkQueue {
         } else {
             front.clear_status();
         }
-        self.ring.enter(located, room_of(slot));
+        self.ring.enter_unlinked(located, room_of(slot));
         Ok(done)
     }
 
@@ -470,7 +473,7 @@ impl WorkQueue {
                 last.link(posted.address, posted.region.handle);
             }
             let post = posted.region.post(posted.address, posted.front.shape() & 0xffff);
-            self.doorbell.ring(post);
+            self.doorbell.ring(&post);
             last = Some(posted.front);
         }
     }

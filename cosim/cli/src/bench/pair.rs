@@ -258,13 +258,11 @@ impl End {
         let (slot, data) = self.slot(Queue::Send, bytes, None)?;
         let vi = &mut self.vis[vi];
         let post = vi.send.enter_slot(&slot)?;
-        match form {
-            Form::Push if bytes <= INLINE_BYTES => {
-                let memory = (bytes > 0).then_some((&self.memory, data));
-                let inline = InlineSource { memory, length: bytes, immediate: None };
-                vi.push.ring_with_data(post, inline);
+        match (form, self.memory.words(data, bytes)) {
+            (Form::Push, Some(data)) if bytes <= INLINE_BYTES => {
+                vi.push.ring_with_data(&post, InlineSource { data, immediate: None });
             }
-            Form::Push | Form::Token => vi.push.ring(post),
+            _ => vi.push.ring(&post),
         }
         Ok(())
     }

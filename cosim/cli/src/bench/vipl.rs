@@ -24,14 +24,13 @@ struct Spec {
     modes: &'static [(&'static str, &'static str)],
 }
 
-// Of three rows the bar is what a release build reaches and a tenth: the goals are 90, 140 and 30
-// (decision 0022).
+// The goals of two rows are 140 and 30 (decision 0022): these bars hold what is reached.
 const SPECS: [Spec; 4] = [
-    Spec { name: "vipl.post_token", bar: 130.0, modes: &[("token", "VipPostSend")] },
-    Spec { name: "vipl.post_push", bar: 280.0, modes: &[("push", "VipPostSend")] },
+    Spec { name: "vipl.post_token", bar: 90.0, modes: &[("token", "VipPostSend")] },
+    Spec { name: "vipl.post_push", bar: 175.0, modes: &[("push", "VipPostSend")] },
     Spec {
         name: "vipl.done_empty",
-        bar: 45.0,
+        bar: 35.0,
         modes: &[("empty", "VipSendDone"), ("waiting", "VipSendDone")],
     },
     Spec { name: "vipl.done_hit", bar: 90.0, modes: &[("hit", "VipSendDone")] },

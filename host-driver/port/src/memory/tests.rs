@@ -79,17 +79,20 @@ fn words_are_loaded_from_any_place_without_what_follows() {
     for offset in 0..60 {
         for length in 0..=24 {
             let mut words = [0; 3];
-            let inside = memory.read_words(offset, length, |at, word| words[at] = word);
-            assert_eq!(inside, offset + length.next_multiple_of(8) <= 64);
+            let located = memory.words(offset, length);
+            assert_eq!(located.is_some(), offset + length.next_multiple_of(8) <= 64);
             let mut bytes = [[0; 8]; 3];
-            if inside {
+            if let Some(located) = located {
+                located.read(|at, word| words[at] = word);
                 memory.copy_to(offset, &mut bytes.as_flattened_mut()[..length]);
             }
             assert_eq!(words, bytes.map(u64::from_le_bytes), "{offset} {length}");
         }
     }
-    assert!(!memory.read_words(65, 0, |_, _| ()));
-    assert!(!memory.read_words(0, usize::MAX - 6, |_, _| ()));
+    assert!(memory.words(65, 0).is_none());
+    for (offset, length) in [(0, usize::MAX), (0, usize::MAX - 6), (usize::MAX, 8)] {
+        assert!(memory.words(offset, length).is_none());
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use nic_regs::tpt::Handle;
 use super::PostError;
 use super::slot::Front;
 use crate::doorbell::Post;
-use crate::memory::{DmaMemory, LINE_BYTES, Line};
+use crate::memory::{DmaMemory, LINE_BYTES, Line, Words};
 
 /// Regions that are kept though nothing in them is posted.
 const KEPT: usize = 8;
@@ -43,7 +43,7 @@ pub(super) struct Region {
     /// Distance of the last place for a descriptor from the first byte.
     last: u64,
     /// The VI may read it.
-    pub(super) readable: bool,
+    readable: bool,
 }
 
 impl Region {
@@ -59,33 +59,59 @@ impl Region {
     }
 
     /// How a doorbell names the descriptor at `address`.
-    #[inline(always)]
     pub(super) fn post(&self, address: u64, segments: u32) -> Post {
-        post(self.handle, self.address, address, segments)
+        post(self.handle, first_line(self.address), address, segments)
     }
 }
 
-/// How a doorbell names the descriptor at `address`, in a region that begins at `start`.
+/// Address from which a doorbell counts lines in a region at `address`.
+const fn first_line(address: u64) -> u64 {
+    address & !(ALIGNMENT - 1)
+}
+
+/// How a doorbell names the descriptor at `address`.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "below REACH")]
-fn post(region: Handle, start: u64, address: u64, segments: u32) -> Post {
-    let line = ((address - (start & !(ALIGNMENT - 1))) / ALIGNMENT) as u32;
+fn post(region: Handle, first_line: u64, address: u64, segments: u32) -> Post {
+    let line = ((address - first_line) / ALIGNMENT) as u32;
     Post { address, region, line, segments }
 }
 
-/// What posting needs of the region that was used last: a copy, so that no list is looked at.
+/// What posting needs of the region in which a descriptor lay last: a copy, so that no list is looked
+/// at.
 #[derive(Clone, Copy, Debug)]
 struct Recent {
     handle: Handle,
     place: u32,
     base: NonNull<u8>,
     address: u64,
+    first_line: u64,
     last: u64,
 }
 
 /// No region: no aligned address lies in it.
-const NO_REGION: Recent =
-    Recent { handle: NONE, place: u32::MAX, base: NonNull::dangling(), address: 1, last: 0 };
+const NO_REGION: Recent = Recent {
+    handle: NONE,
+    place: u32::MAX,
+    base: NonNull::dangling(),
+    address: 1,
+    first_line: 0,
+    last: 0,
+};
+
+/// The same of the region in which data lay last that may travel with a doorbell.
+#[derive(Clone, Copy, Debug)]
+struct RecentData {
+    handle: Handle,
+    base: NonNull<u8>,
+    address: u64,
+    /// Its length; 0 if the VI may not read it.
+    readable: u64,
+}
+
+/// No region: no data lies in it.
+const NO_DATA: RecentData =
+    RecentData { handle: NONE, base: NonNull::dangling(), address: 0, readable: 0 };
 
 /// A descriptor that is posted and not taken.
 #[derive(Clone, Copy, Debug)]
@@ -104,9 +130,13 @@ struct Entry {
 struct Entries(#[expect(dead_code, reason = "used one by one, by pointer")] [Entry; 8]);
 
 /// Where a descriptor lies that may be entered, in the region that was used last. Good until another
-/// one is located.
+/// region is recalled, learned or forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Located(NonNull<u8>);
+
+/// Where data lies that may travel with a doorbell. Good as long as [`Located`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LocatedData(NonNull<u8>, usize);
 
 /// A descriptor that is posted and not taken, with its region.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +163,7 @@ pub(super) struct DescriptorRing {
     /// Front of the descriptor that was posted last, unless it was taken.
     last: Option<NonNull<u8>>,
     recent: Recent,
+    recent_data: RecentData,
     regions: Vec<Region>,
 }
 
@@ -155,6 +186,7 @@ impl DescriptorRing {
             oldest: NonNull::from_ref(&NEVER_DONE).cast(),
             last: None,
             recent: NO_REGION,
+            recent_data: NO_DATA,
             regions: Vec::new(),
         }
     }
@@ -220,27 +252,6 @@ impl DescriptorRing {
         Posted { front, region: &self.regions[region as usize], address, room }
     }
 
-    /// The region with this handle, if it was met.
-    #[inline(always)]
-    pub(super) fn find(&self, handle: Handle) -> Option<usize> {
-        if self.recent.handle == handle && handle != NONE {
-            return Some(self.recent.place as usize);
-        }
-        self.search(handle)
-    }
-
-    #[inline(never)]
-    fn search(&self, handle: Handle) -> Option<usize> {
-        let known = |region: &Region| region.live == handle && handle != NONE;
-        self.regions.iter().position(known)
-    }
-
-    /// The region at a place that [`DescriptorRing::find`] returned.
-    #[inline(always)]
-    pub(super) fn region(&self, place: usize) -> &Region {
-        &self.regions[place]
-    }
-
     /// Meets a region, which takes the place of one in which nothing is posted. False if no
     /// descriptor fits into it, or if it is too long.
     pub(super) fn learn(&mut self, handle: Handle, memory: &DmaMemory, readable: bool) -> bool {
@@ -251,6 +262,7 @@ impl DescriptorRing {
             let replaced = self.regions[*place].live == NONE || full && *place != recent;
             replaced && !self.has_posted(*place)
         });
+        self.recent_data = NO_DATA;
         match place {
             Some(place) => self.regions[place] = region,
             None => self.regions.push(region),
@@ -269,14 +281,32 @@ impl DescriptorRing {
         for region in self.regions.iter_mut().filter(|region| which(region.live)) {
             region.live = NONE;
         }
-        self.recent = NO_REGION;
+        (self.recent, self.recent_data) = (NO_REGION, NO_DATA);
     }
 
-    /// Locates the descriptor at a virtual address of a region that was met.
+    /// Makes a region that was met the one that was used last: for data, and for descriptors too if
+    /// the handle is that of the next one. False if it was not met.
+    #[cold]
+    pub(super) fn recall(&mut self, wanted: Handle, descriptor: Handle) -> bool {
+        let known = |region: &Region| region.live == wanted && wanted != NONE;
+        let Some(place) = self.regions.iter().position(known) else { return false };
+        let Region { handle, base, address, last, readable, ref memory, .. } = self.regions[place];
+        let readable = if readable { memory.len() as u64 } else { 0 };
+        #[expect(clippy::cast_possible_truncation, reason = "few regions")]
+        let place = place as u32;
+        self.recent_data = RecentData { handle, base, address, readable };
+        if wanted == descriptor {
+            let first_line = first_line(address);
+            self.recent = Recent { handle, place, base, address, first_line, last };
+        }
+        true
+    }
+
+    /// Locates the descriptor at a virtual address of the region that was used last.
     #[inline(always)]
-    pub(super) fn locate(&mut self, address: u64, handle: Handle) -> Result<Located, PostError> {
+    pub(super) fn locate(&self, address: u64, handle: Handle) -> Result<Located, PostError> {
         if self.recent.handle != handle {
-            self.recall(handle)?;
+            return Err(PostError::UnknownRegion(handle));
         }
         let Recent { base, address: start, last, .. } = self.recent;
         let distance = address.wrapping_sub(start);
@@ -292,33 +322,70 @@ impl DescriptorRing {
         Ok(Located(front))
     }
 
-    /// Makes a region that was met the one that was used last.
-    #[cold]
-    fn recall(&mut self, handle: Handle) -> Result<(), PostError> {
-        let place = self.search(handle).ok_or(PostError::UnknownRegion(handle))?;
-        let Region { base, address, last, .. } = self.regions[place];
-        #[expect(clippy::cast_possible_truncation, reason = "few regions")]
-        let place = place as u32;
-        self.recent = Recent { handle, place, base, address, last };
-        Ok(())
+    /// Locates data of the region in which data lay last. None unless the VI may read it, in whole
+    /// double words.
+    #[inline(always)]
+    pub(super) fn locate_data(
+        &self,
+        address: u64,
+        length: usize,
+        handle: Handle,
+    ) -> Result<Option<LocatedData>, PostError> {
+        if length == 0 {
+            return Ok(Some(LocatedData(NonNull::dangling(), 0)));
+        }
+        if self.recent_data.handle != handle {
+            return Err(PostError::UnknownRegion(handle));
+        }
+        let RecentData { base, address: start, readable, .. } = self.recent_data;
+        let distance = address.wrapping_sub(start);
+        let end = distance.checked_add((length as u64 + 7) & !7);
+        if end.is_none_or(|end| end > readable) {
+            return Ok(None);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "below the length of the memory")]
+        // SAFETY: inside the memory, by the comparison above.
+        let base = unsafe { base.add(distance as usize) };
+        Ok(Some(LocatedData(base, length)))
+    }
+
+    /// Data that was located.
+    #[inline(always)]
+    pub(super) fn located_data(&self, LocatedData(base, length): LocatedData) -> Words<'_> {
+        // SAFETY: `locate_data` checked it, and `regions` keeps its memory.
+        unsafe { Words::new(base, length) }
     }
 
     /// Front of a descriptor that was located.
     #[inline(always)]
     pub(super) fn located(&self, at: Located) -> Front<'_> {
-        // SAFETY: `locate` checked the line, and no other one was located since.
+        // SAFETY: `locate` checked the line, and `regions` keeps its memory.
         unsafe { self.front_of(at.0) }
     }
 
-    /// How a doorbell names the descriptor at `address` that was located.
+    /// Links the last descriptor to one that was located, and enters that as the newest. Returns how
+    /// a doorbell names it.
     #[inline(always)]
-    pub(super) fn post(&self, address: u64, segments: u32) -> Post {
-        post(self.recent.handle, self.recent.address, address, segments)
+    pub(super) fn enter(
+        &mut self,
+        at: Located,
+        address: u64,
+        handle: Handle,
+        segments: u32,
+        room: u32,
+    ) -> Post {
+        let first_line = self.recent.first_line;
+        if let Some(last) = self.last() {
+            last.link(address, handle);
+        }
+        self.located(at).clear_status();
+        self.enter_unlinked(at, room);
+        post(handle, first_line, address, segments)
     }
 
-    /// Enters a descriptor that was located as the newest.
+    /// Enters a descriptor that was located as the newest, without a link to it.
     #[inline(always)]
-    pub(super) fn enter(&mut self, at: Located, room: u32) {
+    pub(super) fn enter_unlinked(&mut self, at: Located, room: u32) {
         let entry = Entry { front: at.0, region: self.recent.place, room };
         // SAFETY: an entry, which nobody else uses while `self` is borrowed.
         unsafe { *self.entry_at(self.posted).cast_mut() = entry };

@@ -2,7 +2,8 @@
 
 use core::ffi::{c_ulong, c_void};
 
-use port::work_queue::Head;
+use port::lock::Guard;
+use port::work_queue::{Head, WorkQueue};
 use vipl::queue_pair;
 use vipl::{Completion, Queue, Status, VipReturn};
 
@@ -18,24 +19,69 @@ pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
     core::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0))
 }
 
+const OK: Code = VipReturn::Success as Code;
+
+/// A work queue that is locked.
+type Locked = Guard<'static, WorkQueue>;
+
+/// The work queue of a VI, if that handle is good and the lock free.
+#[inline(always)]
+fn queue_of(vi: Handle, of: Queue) -> Option<Locked> {
+    queue_pair::queue(vi.index(), of)?.try_lock().filter(|work| work.is_of(vi.0))
+}
+
 /// Posts a descriptor under the lock of its queue alone, if that is free, the handle is good, the VI
 /// is connected, and nothing is wrong. Everything else takes the VI.
+///
+/// Each case that is rarer than this is the last call of the one before, and never unwinds
+/// (`extern "C"`), so that the common ones save no registers.
 #[inline(always)]
 fn post(vi: Handle, place: Place, handle: u32, of: Queue) -> Code {
-    if let Some(queue) = queue_pair::queue(vi.index(), of)
-        && let Some(mut work) = queue.try_lock()
-        && work.is_of(vi.0)
-        && work.is_open()
-        && work.post(place.address(), port::Handle(handle)).is_ok()
-    {
-        return VipReturn::Success as Code;
+    let Some(mut work) = queue_of(vi, of).filter(|work| work.is_open()) else {
+        return post_slowly(vi, place, handle, of);
+    };
+    if work.post_token(place.address(), port::Handle(handle)) {
+        return OK;
     }
+    post_push(vi, place, handle, work, of)
+}
+
+/// A post of which the data may travel with the doorbell.
+#[inline(never)]
+#[expect(improper_ctypes_definitions, reason = "not called from C")]
+extern "C" fn post_push(
+    vi: Handle,
+    place: Place,
+    handle: u32,
+    mut work: Locked,
+    of: Queue,
+) -> Code {
+    if work.post_push(place.address(), port::Handle(handle)) {
+        return OK;
+    }
+    post_locked(vi, place, handle, work, of)
+}
+
+/// A post that calls somebody, or that is to another region than the last one.
+#[inline(never)]
+#[expect(improper_ctypes_definitions, reason = "not called from C")]
+extern "C" fn post_locked(
+    vi: Handle,
+    place: Place,
+    handle: u32,
+    mut work: Locked,
+    of: Queue,
+) -> Code {
+    if work.post(place.address(), port::Handle(handle)).is_ok() {
+        return OK;
+    }
+    drop(work);
     post_slowly(vi, place, handle, of)
 }
 
 #[cold]
 #[inline(never)]
-fn post_slowly(vi: Handle, place: Place, handle: u32, queue: Queue) -> Code {
+extern "C" fn post_slowly(vi: Handle, place: Place, handle: u32, queue: Queue) -> Code {
     let name = match queue {
         Queue::Send => "VipPostSend",
         Queue::Recv => "VipPostRecv",
@@ -50,9 +96,7 @@ fn post_slowly(vi: Handle, place: Place, handle: u32, queue: Queue) -> Code {
 #[inline(always)]
 fn done(vi: Handle, out: Out<*mut c_void>, of: Queue) -> Code {
     if let Ok(out) = out.good()
-        && let Some(queue) = queue_pair::queue(vi.index(), of)
-        && let Some(mut work) = queue.try_lock()
-        && work.is_of(vi.0)
+        && let Some(mut work) = queue_of(vi, of)
     {
         let (address, code) = match work.take_address() {
             Head::Done((address, status)) if Status(status).is_error() => {
@@ -71,7 +115,7 @@ fn done(vi: Handle, out: Out<*mut c_void>, of: Queue) -> Code {
 
 #[cold]
 #[inline(never)]
-fn done_slowly(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Code {
+extern "C" fn done_slowly(vi: Handle, out: Out<*mut c_void>, queue: Queue) -> Code {
     let name = match queue {
         Queue::Send => "VipSendDone",
         Queue::Recv => "VipRecvDone",
