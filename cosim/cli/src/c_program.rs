@@ -26,13 +26,6 @@ pub(crate) fn library() -> Result<PathBuf, Failure> {
     Ok(found.ok_or("libvipl is not here; build it with `cargo build -p libvipl`")?)
 }
 
-/// `libvipl` in the profile in which programs use it, of which instructions are counted.
-pub(crate) fn release_library() -> Result<PathBuf, Failure> {
-    let path = folder()?.with_file_name("release").join("libvipl_c.so");
-    let missing = "build it with `cargo build --release -p libvipl`";
-    if path.exists() { Ok(path) } else { Err(format!("no {}: {missing}", path.display()).into()) }
-}
-
 /// The functions that `vipl.h` declares.
 pub(crate) fn functions() -> Result<Vec<String>, Failure> {
     let header = fs::read_to_string(root().join("via-user/include/vipl.h"))?;

@@ -34,7 +34,6 @@ impl Post {
     /// The token that names the descriptor to a device that has `nic_regs`' doorbells.
     #[must_use]
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "a hint for the fetch")]
     pub const fn token(&self, vi: u16, queue: Queue) -> Token {
         let segments = (self.segments & 0x1f) as u8;
         Token { vi, region: self.region.index(), offset_64: self.line, segments, queue }

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::c_program;
 use crate::conformance::{Job, Suite};
 use crate::progress::Progress;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const COUNTS: [u32; 2] = [200, 400];
@@ -56,9 +56,16 @@ pub(crate) fn measure(filter: &str) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
+/// `libvipl` in the profile in which programs use it.
+fn library() -> Result<PathBuf, Failure> {
+    let path = c_program::folder()?.with_file_name("release").join("libvipl_c.so");
+    let missing = "build it with `cargo build --release -p libvipl`";
+    if path.exists() { Ok(path) } else { Err(format!("no {}: {missing}", path.display()).into()) }
+}
+
 fn fast_path(filter: &str, progress: &Progress, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let source = c_program::root().join("via-user/libvipl/bench/fastpath.c");
-    let program = c_program::compile("fastpath", &c_program::release_library()?, &[source], &[])?;
+    let program = c_program::compile("fastpath", &library()?, &[source], &[])?;
     for spec in SPECS.iter().filter(|spec| spec.name.contains(filter)) {
         progress.start(spec.name);
         rows.push(instructions(&program, spec)?);
