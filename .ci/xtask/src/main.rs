@@ -11,7 +11,6 @@ mod tidy;
 mod tools;
 mod viaduct;
 mod workspace;
-mod wrap;
 
 use std::process::ExitCode;
 
@@ -39,10 +38,9 @@ usage: cargo xtask COMMAND
   install PREFIX [--rtl] [--debug]
                        the library libvipl.so, vipl.h, vipl.pc and the C examples
   viaduct ARGS         the command `viaduct` with the RTL (alias: cargo viaduct)
-  cargo ARGS           cargo with Verilator: cargo xtask cargo test --release -p cosim
+  cargo ARGS           cargo with Verilator: cargo xtask cargo test -p cosim
                        --features rtl,blocks --test tpt
   tidy                 the repository's own style rules
-  wrap                 break comment lines that are too long for tidy
   kernels              the lint of RustHDL kernels
   help                 this text";
 
@@ -79,7 +77,6 @@ fn dispatch(args: &[String]) -> Outcome {
         "guest" => guest::run(rest),
         "install" => install::run(rest),
         "tidy" => no_arguments(rest).and_then(|()| tidy::run()),
-        "wrap" => no_arguments(rest).and_then(|()| wrap::run()),
         "kernels" => no_arguments(rest).and_then(|()| kernels::run()),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
