@@ -38,6 +38,10 @@ const FLAGS: &[&str] = &[
 /// The sources of Verilator's run-time that the crate `verilated` does not compile.
 const RUN_TIME: &[&str] = &["verilated_threads.cpp"];
 
+/// Parts of the names of C++ files that run at construction alone, or only while there is a waveform:
+/// optimizing them costs as much time as the rest, and gives nothing.
+const COLD: &[&str] = &["Slow", "Trace"];
+
 /// Where Verilator is, and what is wanted of it.
 pub(crate) struct Tools {
     root: PathBuf,
@@ -126,7 +130,11 @@ impl Tools {
             self.stamp().as_str(),
             shim::COMMON,
             &shim::text(design, &[]),
-            &format!("{FLAGS:?} {:?} {:?}\n", self.trace_flag(design), self.coverage_flags()),
+            &format!(
+                "{FLAGS:?} {COLD:?} {:?} {:?}\n",
+                self.trace_flag(design),
+                self.coverage_flags()
+            ),
             text,
         ]
         .concat();
@@ -139,7 +147,7 @@ impl Tools {
             let file = dir.join("shim.cc");
             crate::write(&file, &shim::text(design, &sources));
             let mut compiler = self.compiler();
-            compiler.out_dir(dir).include(dir).file(&file);
+            compiler.out_dir(dir).include(dir);
             if design.traced {
                 let format = if self.fst { "VIADUCT_FST" } else { "VIADUCT_VCD" };
                 compiler.define(format, "1").define("VM_TRACE", "1");
@@ -150,8 +158,17 @@ impl Tools {
                 compiler.define("VM_COVERAGE", "1");
             }
             if design.large {
-                compiler.files(sources.iter().map(|source| dir.join(source)));
+                let (cold, hot): (Vec<_>, Vec<_>) = sources
+                    .iter()
+                    .partition(|source| COLD.iter().any(|part| source.contains(part)));
+                let mut cheap = compiler.clone();
+                cheap.opt_level(1).files(cold.iter().map(|source| dir.join(source)));
+                compiler.files(hot.iter().map(|source| dir.join(source)));
+                for object in cheap.compile_intermediates() {
+                    compiler.object(object);
+                }
             }
+            compiler.file(&file);
             compiler.compile(&design.class());
         });
     }
