@@ -379,7 +379,13 @@ impl Queue {
         let place = Place::Offset(64 * u64::from(self.head.offset_64));
         let owner = self.owner;
         let access = Access { generation: None, place, length: 32, owner, rights: 0 };
-        let bus = host.queues.regions.look_up(self.head.region, &access).expect("a good head").bus;
+        let bus = host
+            .reference
+            .queues
+            .regions
+            .look_up(self.head.region, &access)
+            .expect("a good head")
+            .bus;
         let count = host.memory.read(bus + SEG_COUNT_OFFSET, 2).try_into().unwrap();
         let count = u16::from_le_bytes(count);
         if count == 0 {
