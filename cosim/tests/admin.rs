@@ -183,10 +183,8 @@ impl Bench {
         let (base, log2) = (random.bits() & !63, random.below(7) as u8);
         let mut bench =
             Self { random, base, log2, ring: vec![[0; 16]; 1 << log2], ..Self::default() };
-        bench.model.inputs.reset = 1;
-        bench.model.cycle();
-        let i = &mut bench.model.inputs;
-        (i.reset, i.admin_base, i.admin_log2) = (0, base, log2);
+        bench.model.reset();
+        (bench.model.inputs.admin_base, bench.model.inputs.admin_log2) = (base, log2);
         bench
     }
 
@@ -534,9 +532,8 @@ fn an_entry_that_cannot_be_read() {
         let out = &bench.model.outputs;
         assert_eq!((out.admin_failed, out.admin_busy, out.admin_head), (1, 1, bench.head));
         assert_eq!(bench.counted, counted);
-        bench.model.inputs.reset = 1;
-        bench.model.cycle();
-        (bench.model.inputs.reset, bench.unreadable) = (0, false);
+        bench.model.reset();
+        bench.unreadable = false;
         (bench.head, bench.tail, bench.statuses, bench.counted) = (0, 0, BTreeMap::new(), [0; 2]);
         bench.run(20);
         bench.finish();

@@ -115,9 +115,8 @@ impl Bench {
         let moderation = [0, 0, 150, 1_200][random.below(4) as usize];
         let vectors = vec![Vector { masked: true, ..Vector::default() }; VECTORS as usize];
         let mut bench = Self { random, idle, stall, vectors, seen: vec![0; 64], ..Self::default() };
-        bench.model.inputs.reset = 1;
-        bench.model.cycle();
-        (bench.model.inputs.reset, bench.model.inputs.moderation) = (0, moderation);
+        bench.model.reset();
+        bench.model.inputs.moderation = moderation;
         bench.refer(|queues, cx| {
             for vector in 0..VECTORS as usize {
                 queues.events.vectors.write(vector, 2, vector as u32, cx);

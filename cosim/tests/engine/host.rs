@@ -10,7 +10,7 @@ use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
 use std::collections::VecDeque;
 
 /// How fast the neighbours are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     /// Chance that a stream moves in a cycle.
     pub ready: f64,
@@ -21,7 +21,7 @@ pub(crate) struct Pace {
 }
 
 /// Host memory with addresses that cannot be read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub base: u64,
     pub bytes: Vec<u8>,
@@ -58,7 +58,7 @@ impl Memory {
 
 /// Host memory, the region table, random numbers; and the model's engines, which are the reference
 /// of what the device does with them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Host {
     pub memory: Memory,
     pub reference: Reference,

@@ -39,7 +39,7 @@ pub(crate) struct Posted {
 }
 
 /// One work queue and the memory that its descriptors use.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Queue {
     pub owner: Owner,
     desc_region: u16,
@@ -80,15 +80,7 @@ impl Queue {
             data_region: host.new_region(DATA_BYTES, owner),
             other_region: host.new_region(4096, other),
             slot: FIRST_SLOT,
-            at_end: false,
-            posted: Vec::new(),
-            popped: 0,
-            head: Token::default(),
-            last: Token::default(),
-            count: 0,
-            unread: false,
-            close: 0.0,
-            hidden: false,
+            ..Self::default()
         }
     }
 

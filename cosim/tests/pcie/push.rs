@@ -77,7 +77,7 @@ pub(crate) fn place(request: &Request) -> Option<(u8, usize)> {
         && dwords != 0
         && byte as usize + 4 * dwords <= 64
         && (request.first_be, request.last_be) == (0xf, 0xf);
-    good.then_some((((within - PUSH_OFFSET) / 64) as u8, byte as usize / 8))
+    good.then(|| (((within - PUSH_OFFSET) / 64) as u8, byte as usize / 8))
 }
 
 /// Pushes that are written in one to eight writes, mostly well.
