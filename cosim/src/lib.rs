@@ -9,6 +9,7 @@
 //! | [`serve`] | NICs that other programs reach over sockets |
 //! | [`simulation`] | nodes, hosts, network and clock; its schedulers |
 //! | [`testbench`] | two nodes without software, driven register by register |
+//! | [`reference`](mod@reference) | the model's engines as the reference of a block's testbench |
 //! | [`random`] | the seeded generator behind every random choice |
 //! | `verilated` | any block of the RTL under Verilator (feature `rtl`) |
 //! | `rtl` | the whole NIC as a [`nic_model::device::Device`] (feature `rtl`) |
@@ -20,6 +21,7 @@ pub mod coverage;
 pub mod lockstep;
 pub mod probe;
 pub mod random;
+pub mod reference;
 pub mod root_complex;
 #[cfg(viaduct_nic)]
 pub mod rtl;

@@ -1,17 +1,21 @@
-//! The admin ring on the Verilated block: random commands, good and bad, against the checks of
-//! contract 1.3 and 1.4 written down a second time; every call's arguments, fences, completions in
-//! place, counters, and an entry that cannot be read.
+//! The admin ring on the Verilated block: random commands, good and bad, against the model's checks
+//! of index and body; every call's arguments, fences, completions in place, counters, and an entry
+//! that cannot be read.
 #![cfg(feature = "blocks")]
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to their field")]
 
 use cosim::random::{Random, each_seed};
 use cosim::verilated::blocks::admin::{Model, Out};
-use nic_regs::admin::{AdminStatus, DONE, ENTRY_BYTES, NO_QUEUE, Opcode, PeerState};
+use nic_model::admin::command::Command;
+use nic_model::event::EventQueue;
+use nic_regs::admin::{AdminStatus, DONE, ENTRY_BYTES, Opcode, PeerState};
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
 use nic_regs::limits::{
     CREDITS_MAX, DOMAIN_COUNT, EVENT_QUEUE_COUNT, MAX_TRANSFER_BYTES, MSIX_VECTOR_COUNT,
     PEER_COUNT, REGION_COUNT, VI_COUNT,
 };
+use nic_regs::tpt::Region;
+use nic_regs::vi::rdma;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Cycles in which a command must end.
@@ -29,84 +33,36 @@ enum Owner {
     Messages,
 }
 
-/// What a command comes to before its owner is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Refused(AdminStatus),
-    Nothing,
-    Asks { owner: Owner, fenced: bool },
+/// The command of an entry, or why it is refused before its owner is asked.
+fn decode(entry: &Entry) -> Result<Command, AdminStatus> {
+    let bytes = entry.map(u32::to_le_bytes);
+    Command::decode(bytes.as_flattened().try_into().expect("an entry"))
 }
 
-/// Contract 1.3 and 1.4: opcode, index, body.
-fn judge(entry: &Entry) -> Verdict {
-    let Some(opcode) = Opcode::from_bits(entry[0]) else {
-        return Verdict::Refused(AdminStatus::BadOpcode);
-    };
-    let index = entry[1] as usize;
-    let byte = |word: usize, at: u32| (entry[word] >> (8 * at) & 0xff) as usize;
-    let half = |word: usize, at: u32| (entry[word] >> (16 * at)) as u16;
-    let wide = |word: usize| u64::from(entry[word]) | u64::from(entry[word + 1]) << 32;
-    let no_queue = |queue: u16| usize::from(queue) >= EVENT_QUEUE_COUNT && queue != NO_QUEUE;
-    let (owner, good_index) = match opcode {
-        Opcode::Nop => return Verdict::Nothing,
-        Opcode::RegionSet | Opcode::RegionClear => (Owner::Regions, index < REGION_COUNT),
-        Opcode::ViCreate
-        | Opcode::ViDestroy
-        | Opcode::ViConnect
-        | Opcode::ViDisconnect
-        | Opcode::ViQuery => (Owner::Vis, index < VI_COUNT),
-        Opcode::EventCreate | Opcode::EventDestroy => {
-            (Owner::EventQueues, index < EVENT_QUEUE_COUNT)
+/// Who executes a command, if anybody must.
+const fn owner(command: &Command) -> Option<Owner> {
+    Some(match command {
+        Command::Nop => return None,
+        Command::RegionSet { .. } | Command::RegionClear { .. } => Owner::Regions,
+        Command::ViCreate { .. }
+        | Command::ViDestroy { .. }
+        | Command::ViConnect { .. }
+        | Command::ViDisconnect { .. }
+        | Command::ViQuery { .. } => Owner::Vis,
+        Command::EventCreate { .. }
+        | Command::EventDestroy { .. }
+        | Command::MessageQueue { .. } => Owner::EventQueues,
+        Command::PeerOpen { .. } | Command::PeerClose { .. } | Command::PeerQuery { .. } => {
+            Owner::Peers
         }
-        Opcode::MessageQueue => (Owner::EventQueues, index < DOMAIN_COUNT),
-        Opcode::PeerOpen | Opcode::PeerClose | Opcode::PeerQuery => {
-            (Owner::Peers, index < PEER_COUNT)
-        }
-        Opcode::MessageSend => {
-            (Owner::Messages, byte(1, 0) < PEER_COUNT && byte(1, 1) < DOMAIN_COUNT)
-        }
-    };
-    if !good_index {
-        return Verdict::Refused(AdminStatus::BadIndex);
-    }
-    let bad = match opcode {
-        Opcode::RegionSet => {
-            let (va, bus, length) = (wide(4), wide(6), u64::from(entry[8]));
-            let wraps = |base: u64| base.checked_add(length.wrapping_sub(1)).is_none();
-            let rights = byte(10, 1);
-            length == 0
-                || rights & 1 == 0
-                || rights > 7
-                || byte(10, 0) >= DOMAIN_COUNT
-                || half(9, 1) == 0
-                || va % 4096 != bus % 4096
-                || wraps(va)
-                || wraps(bus)
-        }
-        Opcode::ViCreate => {
-            byte(4, 0) >= DOMAIN_COUNT
-                || ![1, 2, 4].contains(&byte(4, 1))
-                || no_queue(half(5, 0))
-                || no_queue(half(5, 1))
-                || entry[6] == 0
-                || entry[6] > MAX_TRANSFER_BYTES
-        }
-        Opcode::ViConnect => byte(4, 0) >= PEER_COUNT,
-        Opcode::EventCreate => {
-            !(2..=15).contains(&(entry[6] & 15))
-                || byte(6, 1) >= DOMAIN_COUNT
-                || byte(6, 2) >= MSIX_VECTOR_COUNT
-                || !wide(4).is_multiple_of(64)
-        }
-        Opcode::PeerOpen => !(1..=CREDITS_MAX).contains(&byte(5, 0)),
-        Opcode::MessageQueue => no_queue(half(4, 0)),
-        _ => false,
-    };
-    if bad {
-        return Verdict::Refused(AdminStatus::BadArgument);
-    }
-    let fenced = matches!(opcode, Opcode::RegionClear | Opcode::ViDestroy | Opcode::ViDisconnect);
-    Verdict::Asks { owner, fenced }
+        Command::MessageSend { .. } => Owner::Messages,
+    })
+}
+
+/// Whether both engines pause before its owner is asked (contract 8).
+const fn is_fenced(command: &Command) -> bool {
+    use Command::{RegionClear, ViDestroy, ViDisconnect};
+    matches!(command, RegionClear { .. } | ViDestroy { .. } | ViDisconnect { .. })
 }
 
 /// A command whose fields are good, or at a limit, or anything.
@@ -192,6 +148,7 @@ struct Call {
     result: u32,
 }
 
+#[derive(Default)]
 struct Bench {
     random: Random,
     model: Model,
@@ -223,35 +180,12 @@ struct Bench {
 impl Bench {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let mut model = Model::new();
-        model.inputs.reset = 1;
-        model.cycle();
         let (base, log2) = (random.bits() & !63, random.below(7) as u8);
-        let i = &mut model.inputs;
-        (i.reset, i.admin_base, i.admin_log2) = (0, base, log2);
-        Self {
-            random,
-            model,
-            base,
-            log2,
-            ring: vec![[0; 16]; 1 << log2],
-            head: 0,
-            tail: 0,
-            reading: VecDeque::new(),
-            read_ready: false,
-            unreadable: false,
-            written: Vec::new(),
-            call: None,
-            answer: None,
-            message: Vec::new(),
-            message_asked: None,
-            paused: [false; 2],
-            pausing: [0; 2],
-            calls: BTreeMap::new(),
-            statuses: BTreeMap::new(),
-            counted: [0; 2],
-            now: 0,
-        }
+        let mut bench =
+            Self { random, base, log2, ring: vec![[0; 16]; 1 << log2], ..Self::default() };
+        bench.model.reset();
+        (bench.model.inputs.admin_base, bench.model.inputs.admin_log2) = (base, log2);
+        bench
     }
 
     fn slot(&self) -> usize {
@@ -332,7 +266,7 @@ impl Bench {
         assert_eq!(out.fence_send_pause, out.fence_recv_pause);
         let pause = out.fence_send_pause != 0;
         if pause {
-            assert!(matches!(judge(&self.entry()), Verdict::Asks { fenced: true, .. }));
+            assert!(decode(&self.entry()).is_ok_and(|command| is_fenced(&command)));
         }
         for engine in 0..2 {
             self.pausing[engine] = self.pausing[engine].saturating_sub(1);
@@ -363,9 +297,10 @@ impl Bench {
             }
             let moves = call.owner == Owner::Messages;
             call.left -= 1;
-            let fenced = matches!(judge(&self.entry()), Verdict::Asks { fenced: true, .. });
+            let command = decode(&self.entry()).expect("the command of a call");
+            let fenced = is_fenced(&command);
             assert_eq!(out.fence_send_pause != 0, fenced, "the fence stands while the owner acts");
-            self.arguments(out);
+            arguments(&command, out);
             if moves {
                 self.message(out);
             }
@@ -376,14 +311,15 @@ impl Bench {
             return;
         };
         assert_eq!(self.answer, None, "{owner:?} is called twice");
-        let Verdict::Asks { owner: due, fenced } = judge(&self.entry()) else {
+        let Ok(command) = decode(&self.entry()) else {
             panic!("{owner:?} is called: {:x?}", self.entry());
         };
-        assert_eq!(owner, due);
+        let fenced = is_fenced(&command);
+        assert_eq!(Some(owner), self::owner(&command));
         assert_eq!(out.fence_send_pause != 0, fenced);
         let i = &self.model.inputs;
         assert!(!fenced || i.fence_send_paused & i.fence_recv_paused != 0, "before the fence");
-        self.arguments(out);
+        arguments(&command, out);
         self.begin(owner);
         *self.calls.entry((owner, fenced)).or_default() += 1;
     }
@@ -421,68 +357,6 @@ impl Bench {
         self.message_asked = Some(self.model.inputs.message_index.into());
     }
 
-    /// The arguments are the entry's.
-    fn arguments(&self, out: &Out) {
-        let entry = self.entry();
-        let opcode = Opcode::from_bits(entry[0]).expect("an opcode");
-        let wide = |word: usize| u64::from(entry[word]) | u64::from(entry[word + 1]) << 32;
-        let byte = |word: usize, at: u32| (entry[word] >> (8 * at)) as u8;
-        let half = |word: usize, at: u32| (entry[word] >> (16 * at)) as u16;
-        let index = entry[1] as u16;
-        match opcode {
-            Opcode::RegionSet | Opcode::RegionClear => {
-                assert_eq!(out.tpt_clear != 0, opcode == Opcode::RegionClear);
-                assert_eq!(out.tpt_index, index);
-                if opcode == Opcode::RegionSet {
-                    assert_eq!((out.tpt_va_base, out.tpt_bus_base), (wide(4), wide(6)));
-                    assert_eq!((out.tpt_length, out.tpt_tag), (entry[8], half(9, 0)));
-                    assert_eq!(out.tpt_generation, half(9, 1));
-                    assert_eq!((out.tpt_domain, out.tpt_rights), (byte(10, 0), byte(10, 1)));
-                }
-            }
-            Opcode::ViCreate => {
-                assert_eq!((out.vi_op, out.vi_vi), (0, index));
-                assert_eq!((out.vi_domain, out.vi_tag), (byte(4, 0), half(4, 1)));
-                assert_eq!(out.vi_reliability, byte(4, 1));
-                assert_eq!((out.vi_send_queue, out.vi_recv_queue), (half(5, 0), half(5, 1)));
-                assert_eq!((out.vi_max_transfer, out.vi_allows), (entry[6], byte(7, 0) & 3));
-            }
-            Opcode::ViConnect => {
-                assert_eq!((out.vi_op, out.vi_vi), (2, index));
-                assert_eq!((out.vi_peer, out.vi_peer_vi), (byte(4, 0), half(4, 1)));
-                assert_eq!((out.vi_connection, out.vi_allows), (half(5, 0), byte(5, 2) & 3));
-            }
-            Opcode::ViDestroy => assert_eq!((out.vi_op, out.vi_vi), (1, index)),
-            Opcode::ViDisconnect => assert_eq!((out.vi_op, out.vi_vi), (3, index)),
-            Opcode::ViQuery => assert_eq!((out.vi_op, out.vi_vi), (4, index)),
-            Opcode::EventCreate => {
-                assert_eq!((out.event_queue_op, out.event_queue_index), (0, index));
-                assert_eq!(out.event_queue_base, wide(4));
-                let shape = (out.event_queue_log2, out.event_queue_wide != 0);
-                assert_eq!(shape, (byte(6, 0) & 15, byte(6, 0) & 16 != 0));
-                let place = (out.event_queue_domain, out.event_queue_vector);
-                assert_eq!(place, (byte(6, 1), byte(6, 2)));
-            }
-            Opcode::EventDestroy => {
-                assert_eq!((out.event_queue_op, out.event_queue_index), (1, index));
-            }
-            Opcode::MessageQueue => {
-                assert_eq!((out.event_queue_op, out.event_queue_index), (2, index));
-                assert_eq!(out.event_queue_queue, half(4, 0));
-            }
-            Opcode::PeerOpen => {
-                assert_eq!((out.peer_op, out.peer_peer), (0, byte(1, 0)));
-                assert_eq!((out.peer_epoch, out.peer_credits), (entry[4], byte(5, 0)));
-            }
-            Opcode::PeerClose => assert_eq!((out.peer_op, out.peer_peer), (1, byte(1, 0))),
-            Opcode::PeerQuery => assert_eq!((out.peer_op, out.peer_peer), (2, byte(1, 0))),
-            Opcode::MessageSend => {
-                assert_eq!((out.message_peer, out.message_domain), (byte(1, 0), byte(1, 1)));
-            }
-            Opcode::Nop => panic!("nobody is called for it"),
-        }
-    }
-
     fn complete(&mut self, out: &Out) {
         if out.write_valid == 0 || self.model.inputs.write_ready == 0 {
             return;
@@ -495,14 +369,12 @@ impl Bench {
         }
         let beats = std::mem::take(&mut self.written);
         let entry = self.entry();
-        let (status, result) = match judge(&entry) {
-            Verdict::Refused(status) => (status, 0),
-            Verdict::Nothing => (AdminStatus::Ok, 0),
-            Verdict::Asks { .. } => match self.answer.take().expect("the owner's answer first") {
-                (AdminStatus::Ok, result) => (AdminStatus::Ok, result),
-                (status, _) => (status, 0),
-            },
+        let (status, result) = match decode(&entry) {
+            Err(status) => (status, 0),
+            Ok(Command::Nop) => (AdminStatus::Ok, 0),
+            Ok(_) => self.answer.take().expect("the owner's answer first"),
         };
+        let result = if status == AdminStatus::Ok { result } else { 0 };
         if entry[0] == Opcode::MessageSend as u32 && !self.message.is_empty() {
             assert_eq!(self.message.len(), 6, "words of a message");
         }
@@ -554,6 +426,68 @@ impl Bench {
     }
 }
 
+/// The arguments of a call are the command's.
+fn arguments(command: &Command, out: &Out) {
+    let vi = (out.vi_op, out.vi_vi);
+    let queue = (out.event_queue_op, out.event_queue_index);
+    let peer = (out.peer_op, out.peer_peer);
+    match *command {
+        Command::Nop => panic!("nobody is called for it"),
+        Command::RegionSet { index, region } => {
+            assert_eq!((out.tpt_clear, out.tpt_index), (0, index));
+            let asked = Region {
+                va_base: out.tpt_va_base,
+                bus_base: out.tpt_bus_base,
+                length: out.tpt_length,
+                tag: out.tpt_tag,
+                generation: out.tpt_generation,
+                domain: out.tpt_domain,
+                rights: out.tpt_rights,
+            };
+            assert_eq!(asked, region);
+        }
+        Command::RegionClear { index } => assert_eq!((out.tpt_clear, out.tpt_index), (1, index)),
+        Command::ViCreate { index, owner, level, event_queues, max_transfer, allows } => {
+            assert_eq!(vi, (0, index));
+            assert_eq!((out.vi_domain, out.vi_tag), (owner.domain, owner.tag));
+            assert_eq!(out.vi_reliability, level as u8);
+            assert_eq!([out.vi_send_queue, out.vi_recv_queue], event_queues);
+            let allows = allows & (rdma::WRITE | rdma::READ);
+            assert_eq!((out.vi_max_transfer, out.vi_allows.into()), (max_transfer, allows));
+        }
+        Command::ViDestroy { index } => assert_eq!(vi, (1, index)),
+        Command::ViConnect { index, remote } => {
+            assert_eq!(vi, (2, index));
+            assert_eq!((out.vi_peer, out.vi_peer_vi), (remote.node, remote.vi));
+            let allows = remote.allows & (rdma::WRITE | rdma::READ);
+            assert_eq!((out.vi_connection, out.vi_allows.into()), (remote.connection, allows));
+        }
+        Command::ViDisconnect { index } => assert_eq!(vi, (3, index)),
+        Command::ViQuery { index } => assert_eq!(vi, (4, index)),
+        Command::EventCreate {
+            index,
+            queue: EventQueue { base, log2, wide, domain, vector, .. },
+        } => {
+            assert_eq!(queue, (0, index));
+            assert_eq!((out.event_queue_base, out.event_queue_log2.into()), (base, log2));
+            let place = (out.event_queue_wide, out.event_queue_domain, out.event_queue_vector);
+            assert_eq!(place, (wide.into(), domain, vector));
+        }
+        Command::EventDestroy { index } => assert_eq!(queue, (1, index)),
+        Command::MessageQueue { domain, queue: number } => {
+            assert_eq!((queue, out.event_queue_queue), ((2, domain), number));
+        }
+        Command::PeerOpen { node, epoch, credits } => {
+            assert_eq!((peer, out.peer_epoch, out.peer_credits), ((0, node), epoch, credits));
+        }
+        Command::PeerClose { node } => assert_eq!(peer, (1, node)),
+        Command::PeerQuery { node } => assert_eq!(peer, (2, node)),
+        Command::MessageSend { node, domain, .. } => {
+            assert_eq!((out.message_peer, out.message_domain), (node, domain));
+        }
+    }
+}
+
 #[test]
 fn random_commands() {
     let (mut calls, mut statuses) = (BTreeMap::new(), BTreeMap::new());
@@ -598,9 +532,8 @@ fn an_entry_that_cannot_be_read() {
         let out = &bench.model.outputs;
         assert_eq!((out.admin_failed, out.admin_busy, out.admin_head), (1, 1, bench.head));
         assert_eq!(bench.counted, counted);
-        bench.model.inputs.reset = 1;
-        bench.model.cycle();
-        (bench.model.inputs.reset, bench.unreadable) = (0, false);
+        bench.model.reset();
+        bench.unreadable = false;
         (bench.head, bench.tail, bench.statuses, bench.counted) = (0, 0, BTreeMap::new(), [0; 2]);
         bench.run(20);
         bench.finish();

@@ -124,9 +124,7 @@ fn random_regions_and_edges() {
     each_seed(0..20, |seed| {
         let mut random = Random::new(seed);
         let mut model = Model::new();
-        model.inputs.reset = 1;
-        model.cycle();
-        model.inputs.reset = 0;
+        model.reset();
         let mut entries: Vec<Option<Region>> = vec![None; 2048];
         let mut clients = [Client::default(), Client::default()];
         let mut set: Option<(bool, u16, Region)> = None;

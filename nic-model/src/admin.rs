@@ -156,16 +156,17 @@ impl Executor<'_, '_> {
                     self.queues.vis.set_pending(index, Pending::Fin);
                 }
             }
-            Command::ViQuery { index } => {
-                let vi = &self.queues.vis[index];
-                return Ok(vi.state as u32
-                    | (vi.reason as u32) << 4
-                    | u32::from(self.queues.vis.is_sending(index)) << 12
-                    | u32::from(vi.recv.is_some()) << 13);
+            Command::ViQuery { index } => return Ok(self.queues.vis.query(index)),
+            Command::EventCreate { index, queue } => {
+                state(self.queues.events.create(index, queue))?;
             }
-            Command::EventCreate { .. }
-            | Command::EventDestroy { .. }
-            | Command::MessageQueue { .. } => self.event_command(command)?,
+            Command::EventDestroy { index } => {
+                let WorkQueues { events, vis, .. } = &mut *self.queues;
+                state(events.destroy(index, vis, self.cx))?;
+            }
+            Command::MessageQueue { domain, queue } => {
+                self.queues.events.message_queues[usize::from(domain)] = queue;
+            }
             Command::PeerOpen { node, epoch, credits } => {
                 state(self.channels.peer(node).state == PeerState::Closed)?;
                 self.channels.open(node, epoch, credits, self.cx);
@@ -189,29 +190,6 @@ impl Executor<'_, '_> {
             Some(_) => Err(AdminStatus::Busy),
             None => Ok(()),
         }
-    }
-
-    fn event_command(&mut self, command: Command) -> Result<(), AdminStatus> {
-        let events = &mut self.queues.events;
-        match command {
-            Command::EventCreate { index, queue } => {
-                let entry = &mut events.queues[usize::from(index)];
-                state(!entry.exists)?;
-                *entry = queue;
-            }
-            Command::EventDestroy { index } => {
-                let entry = &mut events.queues[usize::from(index)];
-                state(entry.exists)?;
-                entry.exists = false;
-                // What was deferred is now lost.
-                events.drain(index, &mut self.queues.vis, self.cx);
-            }
-            Command::MessageQueue { domain, queue } => {
-                events.message_queues[usize::from(domain)] = queue;
-            }
-            _ => debug_assert!(false, "{command:?} is not of the event queues"),
-        }
-        Ok(())
     }
 
     fn send_message(&mut self, node: u8, domain: u8, text: &[u8]) -> Result<(), AdminStatus> {

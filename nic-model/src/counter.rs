@@ -26,10 +26,6 @@ impl ErrorLog {
         }
     }
 
-    pub(crate) fn pop(&mut self) {
-        self.records.pop_front();
-    }
-
     pub(crate) fn oldest(&self) -> u64 {
         self.records.front().copied().unwrap_or(0)
     }
@@ -94,6 +90,11 @@ impl Monitor {
     #[must_use]
     pub const fn counters(&self) -> &[u32; COUNTER_SLOTS] {
         &self.counters
+    }
+
+    /// Takes the oldest record out of the error log.
+    pub fn take_error(&mut self) -> Option<u64> {
+        self.errors.records.pop_front()
     }
 
     /// Records nothing any more but what happens after cycle `now`; the observer stays.

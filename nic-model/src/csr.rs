@@ -252,7 +252,7 @@ impl Csr {
                 queues.events.error_queue = ERROR_QUEUE(value);
                 queues.events.drain_errors(&mut queues.vis, cx);
             }
-            Reg::ERROR_POP => cx.monitor.errors.pop(),
+            Reg::ERROR_POP => drop(cx.monitor.take_error()),
             Reg::SAMPLE => cx.monitor.sample = Sample::new(SAMPLE(value)),
             Reg::ID
             | Reg::CAPS0

@@ -31,7 +31,7 @@ type Refusal = (Cause, u16);
 
 /// The doorbell pages: pushes of which words are still to come.
 #[derive(Clone, Debug)]
-pub(crate) struct Doorbells {
+pub struct Doorbells {
     pages: [Option<Push>; DOMAIN_COUNT],
     /// Pages with a push under way, one bit each.
     under_way: u64,
@@ -45,7 +45,7 @@ impl Default for Doorbells {
 
 impl Doorbells {
     /// A write to BAR2.
-    pub(crate) fn write(
+    pub fn write(
         &mut self,
         offset: u64,
         data: &[u8],

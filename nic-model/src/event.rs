@@ -39,11 +39,14 @@ pub struct EventQueue {
 
 impl EventQueue {
     /// Records that are not consumed.
-    pub(crate) fn level(&self) -> u16 {
+    #[must_use]
+    pub const fn level(&self) -> u16 {
         self.producer.wrapping_sub(self.consumer)
     }
 
-    pub(crate) fn full(&self) -> bool {
+    /// Whether it has no space for a record.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         u32::from(self.level()) >= 1 << self.log2
     }
 }
@@ -63,10 +66,12 @@ struct PeerEvents {
 /// All event queues with their vectors, and the events that are deferred.
 #[derive(Clone, Debug)]
 pub struct Events {
-    pub(crate) queues: Vec<EventQueue>,
-    pub(crate) vectors: Vectors,
+    /// By number.
+    pub queues: Vec<EventQueue>,
+    /// The MSI-X vectors.
+    pub vectors: Vectors,
     /// Event queues for the messages to each domain.
-    pub(crate) message_queues: [u16; DOMAIN_COUNT],
+    pub message_queues: [u16; DOMAIN_COUNT],
     /// The register ERROR_QUEUE.
     pub(crate) error_queue: ERROR_QUEUE,
     /// VI work queues (2 x VI + queue) whose completions are deferred.
@@ -95,7 +100,7 @@ impl Default for Events {
 
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Delivery {
+pub enum Delivery {
     /// It is in the queue.
     Written,
     /// The queue is full.
@@ -119,6 +124,25 @@ impl Events {
         self.queues.get(usize::from(queue)).filter(|q| q.exists)
     }
 
+    /// EventCreate. False if the queue exists.
+    pub fn create(&mut self, number: u16, queue: EventQueue) -> bool {
+        let entry = &mut self.queues[usize::from(number)];
+        let absent = !entry.exists;
+        if absent {
+            *entry = queue;
+        }
+        absent
+    }
+
+    /// EventDestroy: what was deferred to the queue is lost. False if the queue is absent.
+    pub fn destroy(&mut self, number: u16, vis: &mut Vis, cx: &mut Context<'_>) -> bool {
+        let existed = std::mem::take(&mut self.queues[usize::from(number)].exists);
+        if existed {
+            self.drain(number, vis, cx);
+        }
+        existed
+    }
+
     /// Forgets the deferred events of a VI.
     pub(crate) fn forget_vi(&mut self, vi: u16) {
         let vi = usize::from(vi);
@@ -128,7 +152,7 @@ impl Events {
     }
 
     /// Writes a record, and interrupts if that was asked for.
-    fn post(
+    pub fn post(
         &mut self,
         number: u16,
         mut event: Event,
@@ -136,7 +160,7 @@ impl Events {
         cx: &mut Context<'_>,
     ) -> Delivery {
         let Some(&queue) = self.get(number) else { return Delivery::Absent };
-        if queue.full() {
+        if queue.is_full() {
             return Delivery::Full;
         }
         let slot = u64::from(queue.producer) & ((1 << queue.log2) - 1);
@@ -164,22 +188,21 @@ impl Events {
         Delivery::Written
     }
 
-    /// Delivers a message from `node` to the queue of its domain: section 7.8. False if it is
-    /// refused.
-    pub(crate) fn post_message(
+    /// Delivers a message to the queue of its domain: section 7.8. Unless written, it is refused.
+    pub fn post_message(
         &mut self,
         domain: u16,
-        node: u8,
+        event: Event,
         message: &[u8],
         cx: &mut Context<'_>,
-    ) -> bool {
+    ) -> Delivery {
         let queue = self.message_queues.get(usize::from(domain)).copied().unwrap_or(NO_QUEUE);
         let wide = self.get(queue).is_some_and(|q| q.wide);
-        let kind = small8(Kind::Message as usize);
-        let event = Event { kind, index: u16::from(node), ..Event::default() };
-        let good = wide && self.post(queue, event, Some(message), cx) == Delivery::Written;
+        let delivery =
+            if wide { self.post(queue, event, Some(message), cx) } else { Delivery::Absent };
+        let good = delivery == Delivery::Written;
         cx.count(if good { Counter::MessagesReceived } else { Counter::MessagesRefused });
-        good
+        delivery
     }
 
     /// Reports a completion of a VI's work queue, if it has an event queue.

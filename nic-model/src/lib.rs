@@ -19,9 +19,9 @@
 //! | [`counter`], [`context`] | 9 | counters, error log, stamps, observer; the services of a cycle |
 //! | [`tpt`], [`desc`] | 3 | the region table; descriptors as values |
 //! | [`vi`] | 6 | VI states, work queues, pending control frames, the ready ring |
-//! | [`event`], `vector` | 10, 7.8 | event queues, messages to them; MSI-X vectors, moderation |
+//! | [`event`], [`vector`] | 10, 7.8 | event queues, messages to them; MSI-X vectors, moderation |
 //! | [`work_queue`] | 2, 3, 6 | descriptors posted, fetched, checked, completed; VIs stopped |
-//! | `doorbell`, `push` | 2 | token, event and push doorbells |
+//! | [`doorbell`] | 2 | token, event and push doorbells |
 //! | [`send`] | 4, 11, 12 | frames out of descriptors, pending control frames, answers to reads |
 //! | [`staging`], [`recv`] | 5, 11, 12 | accepted frames into descriptors and regions |
 //! | `channel` | 7 | opening, acceptance, retransmission, credits, pool, keepalive |
@@ -35,6 +35,7 @@ pub mod context;
 pub mod counter;
 pub mod desc;
 pub mod device;
+pub mod doorbell;
 pub mod event;
 pub mod frame;
 pub mod link;
@@ -43,15 +44,14 @@ pub mod send;
 pub mod staging;
 pub mod tpt;
 pub mod trace;
+pub mod vector;
 pub mod vi;
 pub mod work_queue;
 
 mod bits;
 mod channel;
 mod csr;
-mod doorbell;
 mod nic;
-mod vector;
 
 pub use nic::Model;
 

@@ -6,13 +6,15 @@ use nic_regs::counter::Counter;
 use nic_regs::csr::Stamp;
 use nic_regs::desc::status;
 use nic_regs::doorbell::Queue;
+use nic_regs::event::{Event, Kind};
 use nic_regs::frame::{Header, Type, flag};
 use nic_regs::limits::{MAX_TRANSFER_BYTES, VI_COUNT};
 use nic_regs::vi::{Reliability, State, StopReason};
 
-use crate::bits::low8;
+use crate::bits::{low8, small8};
 use crate::context::Context;
 use crate::desc::{Ending, Fault, Resolved};
+use crate::event::Delivery;
 use crate::frame::Frame;
 use crate::staging::Staged;
 use crate::vi::{Pending, RecvMessage, SendPhase, Stop};
@@ -33,8 +35,11 @@ impl RecvEngine<'_, '_> {
         let (frame, header) = (&staged.frame, staged.frame.header);
         match Type::from_bits(header.kind) {
             Some(Type::Message) => {
-                let (domain, node) = (header.dst_vi, header.src_node);
-                return !self.queues.events.post_message(domain, node, &frame.payload, self.cx);
+                let (kind, index) = (small8(Kind::Message as usize), header.src_node.into());
+                let event = Event { kind, index, ..Event::default() };
+                let events = &mut self.queues.events;
+                let delivery = events.post_message(header.dst_vi, event, &frame.payload, self.cx);
+                return delivery != Delivery::Written;
             }
             Some(kind) if self.matches(&header) => {
                 if !matches!(kind, Type::ViAck | Type::ViRefuse | Type::Fin) {

@@ -8,7 +8,7 @@ use nic_regs::tpt::{Handle, Region};
 use crate::bits::low32;
 
 /// Whose access it is: a VI's protection tag and domain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     /// Protection tag.
     pub tag: u16,

@@ -15,7 +15,7 @@ const CONTROL: usize = 3;
 
 /// The vectors.
 #[derive(Clone, Debug)]
-pub(crate) struct Vectors {
+pub struct Vectors {
     entries: [[u32; ENTRY_DWORDS]; MSIX_VECTOR_COUNT],
     /// Vectors that keep an interrupt.
     pending: BitVec,
@@ -95,7 +95,7 @@ impl Vectors {
     }
 
     /// Writes a dword of the MSI-X table.
-    pub(crate) fn write(&mut self, vector: usize, dword: usize, value: u32, cx: &mut Context<'_>) {
+    pub fn write(&mut self, vector: usize, dword: usize, value: u32, cx: &mut Context<'_>) {
         let mask = match dword {
             0 => !3,
             CONTROL => 1,

@@ -338,6 +338,15 @@ impl Vis {
         v.send != SendPhase::Between || v.answer.is_some() || self.first_pending(vi).is_some()
     }
 
+    /// The result of ViQuery.
+    pub(crate) fn query(&self, vi: u16) -> u32 {
+        let v = &self[vi];
+        v.state as u32
+            | (v.reason as u32) << 4
+            | u32::from(self.is_sending(vi)) << 12
+            | u32::from(v.recv.is_some()) << 13
+    }
+
     /// Whether a push to this VI may be posted inline: section 2.7.
     pub(crate) fn is_quiet(&self, vi: u16) -> bool {
         self.entries.get(usize::from(vi)).is_some_and(|v| {

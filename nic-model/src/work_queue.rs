@@ -36,7 +36,8 @@ pub struct WorkQueues {
     pub vis: Vis,
     /// The region table.
     pub regions: Regions,
-    pub(crate) events: Events,
+    /// The event queues.
+    pub events: Events,
     /// By queue: the descriptor of the last frame, for a frame that follows directly.
     cached: [Option<(u16, Resolved)>; 2],
     /// Inline pushes by VI; at most one each, since its send queue was empty.

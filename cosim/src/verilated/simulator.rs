@@ -45,6 +45,17 @@ impl<B: Block> Simulator<B> {
         self.cycles += 1;
     }
 
+    /// A cycle with the input `reset` high.
+    ///
+    /// # Panics
+    /// If the block has no such input.
+    pub fn reset(&mut self) {
+        let reset = B::In::PORTS.iter().position(|port| port.name == "reset").expect("a reset");
+        self.inputs.set(reset, &[1]);
+        self.cycle();
+        self.inputs.set(reset, &[0]);
+    }
+
     /// Rising edges so far.
     #[must_use]
     pub const fn cycles(&self) -> u64 {

@@ -394,7 +394,7 @@ fn a_full_queue_of_any_number() {
 #[test]
 fn disabled() {
     let mut single = Single::opened(29);
-    let counts = single.0.nodes[0].counts;
+    let counts = single.0.nodes[0].counts.clone();
     single.0.nodes[0].model.inputs.enable = 0;
     single.put(from_peer(Type::Rst), &[]);
     single.inject_beats(&[1, 2, 3]);
@@ -419,7 +419,7 @@ fn disabled() {
 #[test]
 fn enabled_in_mid_frame() {
     let mut single = Single::opened(29);
-    let counts = single.0.nodes[0].counts;
+    let counts = single.0.nodes[0].counts.clone();
     single.0.nodes[0].model.inputs.enable = 0;
     // Enabled in the middle of a frame: the rest of it is ignored too.
     single.inject_beats(&[3; 20]);

@@ -18,6 +18,7 @@ pub(crate) struct Faults {
     pub(crate) delay: u64,
 }
 
+#[derive(Default)]
 pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     pub(crate) faults: Faults,
@@ -38,19 +39,8 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) fn new(count: u8, seed: u64) -> Self {
-        Self {
-            nodes: (0..count).map(|id| Node::new(id, seed)).collect(),
-            faults: Faults::default(),
-            random: Random::new(seed),
-            flying: BTreeMap::new(),
-            serial: 0,
-            now: 0,
-            cut_off: false,
-            wire: false,
-            latency: 0,
-            on_wire: VecDeque::new(),
-            seen: Vec::new(),
-        }
+        let nodes = (0..count).map(|id| Node::new(id, seed)).collect();
+        Self { nodes, random: Random::new(seed), ..Self::default() }
     }
 
     fn send(&mut self, to: usize, beats: Vec<u64>) {

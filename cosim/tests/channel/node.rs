@@ -67,8 +67,9 @@ enum Sender {
     Commit(bool),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 enum Receiver {
+    #[default]
     Idle,
     Read(usize),
     Hold(u64),
@@ -76,7 +77,7 @@ enum Receiver {
 }
 
 /// Random behaviour of the neighbours.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Manners {
     pub(crate) tx_stall: f64,
     pub(crate) rx_pause: f64,
@@ -88,6 +89,12 @@ pub(crate) struct Manners {
     pub(crate) read: bool,
     /// Frames that the receiver takes ahead (0: it never takes, and releases the offered one).
     pub(crate) ahead: usize,
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        Self::Idle(0)
+    }
 }
 
 pub(crate) const BRISK: Manners = Manners {
@@ -102,13 +109,14 @@ pub(crate) const BRISK: Manners = Manners {
     ahead: 0,
 };
 
+#[derive(Default)]
 pub(crate) struct Node {
     pub(crate) id: u8,
     pub(crate) model: Model,
     pub(crate) random: Random,
     pub(crate) manners: Manners,
     pub(crate) now: u64,
-    pub(crate) counts: [u64; 64],
+    pub(crate) counts: Vec<u64>,
     pub(crate) outbox: VecDeque<Frame>,
     pub(crate) outcomes: Vec<(Frame, Outcome)>,
     sender: Sender,
@@ -142,61 +150,30 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(id: u8, seed: u64) -> Self {
-        let mut model = Model::new();
-        model.inputs.reset = 1;
-        model.inputs.node = id;
-        model.inputs.ack_delay = 250;
-        model.inputs.retry_timeout = 2_000;
-        model.inputs.retry_limit = 8;
-        model.inputs.keepalive = 250_000;
-        model.inputs.error_queue = 5;
-        model.inputs.error_queue_valid = 1;
-        model.inputs.enable = 1;
+        let mut node = Self {
+            id,
+            random: Random::new(seed ^ u64::from(id) << 32),
+            manners: BRISK,
+            counts: vec![0; 64],
+            kill_time: 300,
+            tx_ready: true,
+            ..Self::default()
+        };
+        let i = &mut node.model.inputs;
+        (i.reset, i.node, i.enable) = (1, id, 1);
+        (i.ack_delay, i.retry_timeout, i.retry_limit) = (250, 2_000, 8);
+        (i.keepalive, i.error_queue, i.error_queue_valid) = (250_000, 5, 1);
         for _ in 0..4 {
-            model.cycle();
+            node.model.cycle();
         }
-        model.inputs.reset = 0;
+        node.model.inputs.reset = 0;
         let mut cycles = 0;
-        while model.outputs.ready == 0 {
-            model.cycle();
+        while node.model.outputs.ready == 0 {
+            node.model.cycle();
             cycles += 1;
             assert!(cycles < 200, "not ready");
         }
-        Self {
-            id,
-            model,
-            random: Random::new(seed ^ u64::from(id) << 32),
-            manners: BRISK,
-            now: 0,
-            counts: [0; 64],
-            outbox: VecDeque::new(),
-            outcomes: Vec::new(),
-            sender: Sender::Idle(0),
-            ahead: None,
-            inbox: Vec::new(),
-            receiver: Receiver::Idle,
-            taker: Taker::default(),
-            reading: Frame::default(),
-            origin: 0,
-            refuse_messages: false,
-            admin: VecDeque::new(),
-            admin_pause: false,
-            answers: Vec::new(),
-            kills: Vec::new(),
-            kill_left: None,
-            kill_time: 300,
-            events: Vec::new(),
-            event_left: None,
-            events_full: false,
-            drain: None,
-            rx: VecDeque::new(),
-            tx: Vec::new(),
-            tx_held: None,
-            tx_ready: true,
-            tx_beats: 0,
-            tx_now: None,
-            stamps: [0; 3],
-        }
+        node
     }
 
     pub(crate) fn count(&self, counter: Counter) -> u64 {

@@ -1,19 +1,16 @@
 //! The engines' neighbours below: host memory, region table, read and write ports.
 
 use cosim::random::Random;
+use cosim::reference::{Effect, Reference};
 use nic_model::context::Context;
-use nic_model::counter::Monitor;
-use nic_model::device::{Features, HostBus, HostReadError};
+use nic_model::device::HostReadError;
 use nic_model::tpt::Owner;
-use nic_model::trace::Trace;
 use nic_model::work_queue::WorkQueues;
-use nic_regs::counter::Counter;
 use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
 
 /// How fast the neighbours are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     /// Chance that a stream moves in a cycle.
     pub ready: f64,
@@ -24,7 +21,7 @@ pub(crate) struct Pace {
 }
 
 /// Host memory with addresses that cannot be read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub base: u64,
     pub bytes: Vec<u8>,
@@ -59,44 +56,13 @@ impl Memory {
     }
 }
 
-/// What the model does in a step, in order.
-#[derive(Clone, Debug)]
-pub(crate) enum Effect {
-    Write(u64, Vec<u8>),
-    Trace(Trace),
-}
-
-type Effects = Arc<Mutex<Vec<Effect>>>;
-
-/// Host memory as the model uses it: its writes are noted and not done.
-struct Recorder<'a> {
-    memory: &'a Memory,
-    effects: &'a Effects,
-}
-
-impl HostBus for Recorder<'_> {
-    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
-        if self.memory.fails(address, data.len() as u64) {
-            return Err(HostReadError { address });
-        }
-        data.copy_from_slice(self.memory.read(address, data.len() as u64));
-        Ok(())
-    }
-
-    fn write(&mut self, address: u64, data: &[u8]) {
-        self.effects.lock().unwrap().push(Effect::Write(address, data.to_vec()));
-    }
-}
-
 /// Host memory, the region table, random numbers; and the model's engines, which are the reference
 /// of what the device does with them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Host {
     pub memory: Memory,
-    pub queues: WorkQueues,
+    pub reference: Reference,
     pub random: Random,
-    monitor: Monitor,
-    effects: Effects,
     free: u64,
 }
 
@@ -114,11 +80,7 @@ impl Host {
         let base = 0x0012_3456_0000_0000 + (random.below(1 << 20) << 12);
         let bytes = (0..bytes).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
         let memory = Memory { base, bytes, poison: Vec::new(), log: Vec::new() };
-        let queues = WorkQueues::new(Features::ALL);
-        let (mut monitor, effects) = (Monitor::default(), Effects::default());
-        let seen = effects.clone();
-        monitor.observe(Box::new(move |_, what| seen.lock().unwrap().push(Effect::Trace(what))));
-        Self { memory, queues, random, monitor, effects, free: base + 4096 }
+        Self { memory, reference: Reference::default(), random, free: base + 4096 }
     }
 
     /// Runs a part of the model; gives what it did. Memory stays as it is.
@@ -126,15 +88,15 @@ impl Host {
         &mut self,
         part: impl FnOnce(&mut WorkQueues, &mut Context<'_>) -> R,
     ) -> (R, Vec<Effect>) {
-        let host = &mut Recorder { memory: &self.memory, effects: &self.effects };
-        let cx = &mut Context { now: 0, host, monitor: &mut self.monitor };
-        let result = part(&mut self.queues, cx);
-        (result, std::mem::take(&mut self.effects.lock().unwrap()))
-    }
-
-    /// What the model has counted.
-    pub(crate) fn counted(&self, counter: Counter) -> u64 {
-        self.monitor.counters()[counter as usize].into()
+        let memory = &self.memory;
+        let read = |address, data: &mut [u8]| {
+            if memory.fails(address, data.len() as u64) {
+                return Err(HostReadError { address });
+            }
+            data.copy_from_slice(memory.read(address, data.len() as u64));
+            Ok(())
+        };
+        self.reference.run(read, part)
     }
 
     /// Next of the descriptor at `bus` is about to be read again, and perhaps lost from now on. Whether
@@ -150,7 +112,7 @@ impl Host {
     pub(crate) fn new_region(&mut self, length: u32, owner: Owner) -> u16 {
         let index = loop {
             let index = u16::try_from(self.random.below(1024)).unwrap();
-            if self.queues.regions.get(index).is_none() {
+            if self.reference.queues.regions.get(index).is_none() {
                 break index;
             }
         };
@@ -163,16 +125,16 @@ impl Host {
         let Owner { tag, domain } = owner;
         let rights = RIGHT_VALID | u8::try_from(self.random.below(4)).unwrap() << 1;
         let region = Region { va_base, bus_base, length, tag, generation, domain, rights };
-        self.queues.regions.set(index, region);
+        self.reference.queues.regions.set(index, region);
         index
     }
 
     pub(crate) fn region(&self, index: u16) -> Region {
-        *self.queues.regions.get(index).expect("a region of the bench")
+        *self.reference.queues.regions.get(index).expect("a region of the bench")
     }
 
     pub(crate) fn region_mut(&mut self, index: u16) -> &mut Region {
-        self.queues.regions.get_mut(index).expect("a region of the bench")
+        self.reference.queues.regions.get_mut(index).expect("a region of the bench")
     }
 
     pub(crate) fn handle(&self, index: u16) -> u32 {
@@ -196,7 +158,7 @@ macro_rules! answer_tpt {
             owner: nic_model::tpt::Owner { tag: out.desc_tpt_tag, domain: out.desc_tpt_domain },
             rights: out.desc_tpt_rights,
         };
-        let found = $bench.host.queues.regions.look_up(out.desc_tpt_index, &access);
+        let found = $bench.host.reference.queues.regions.look_up(out.desc_tpt_index, &access);
         let m = &mut $bench.model.inputs;
         m.desc_tpt_ok = found.is_some().into();
         let found = found.unwrap_or(nic_model::tpt::Found { bus: 0, room: 0, offset_64: 0 });

@@ -39,7 +39,7 @@ pub(crate) struct Posted {
 }
 
 /// One work queue and the memory that its descriptors use.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Queue {
     pub owner: Owner,
     desc_region: u16,
@@ -80,15 +80,7 @@ impl Queue {
             data_region: host.new_region(DATA_BYTES, owner),
             other_region: host.new_region(4096, other),
             slot: FIRST_SLOT,
-            at_end: false,
-            posted: Vec::new(),
-            popped: 0,
-            head: Token::default(),
-            last: Token::default(),
-            count: 0,
-            unread: false,
-            close: 0.0,
-            hidden: false,
+            ..Self::default()
         }
     }
 
@@ -379,7 +371,13 @@ impl Queue {
         let place = Place::Offset(64 * u64::from(self.head.offset_64));
         let owner = self.owner;
         let access = Access { generation: None, place, length: 32, owner, rights: 0 };
-        let bus = host.queues.regions.look_up(self.head.region, &access).expect("a good head").bus;
+        let bus = host
+            .reference
+            .queues
+            .regions
+            .look_up(self.head.region, &access)
+            .expect("a good head")
+            .bus;
         let count = host.memory.read(bus + SEG_COUNT_OFFSET, 2).try_into().unwrap();
         let count = u16::from_le_bytes(count);
         if count == 0 {

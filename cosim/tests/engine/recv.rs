@@ -75,7 +75,7 @@ struct Progress {
     fragment: u8,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Vi {
     number: u16,
     queue: Queue,
@@ -100,6 +100,7 @@ struct Vi {
     left: VecDeque<(Header, Vec<u8>)>,
 }
 
+#[derive(Default)]
 struct Bench {
     model: Model,
     host: Host,
@@ -187,9 +188,6 @@ impl Bench {
                 number,
                 queue,
                 sends,
-                reading: None,
-                read_over: false,
-                answering: false,
                 state: State::Connected,
                 level: [1, 2, 4][random.below(3) as usize],
                 peer: random.below(64) as u8,
@@ -197,49 +195,15 @@ impl Bench {
                 connection: random.below(1 << 16) as u16,
                 allows: if random.chance(0.9) { 3 } else { random.below(3) as u8 },
                 targets,
-                progress: None,
                 message: random.below(256) as u8,
-                left: VecDeque::new(),
+                ..Vi::default()
             };
             table.insert(number, vi);
         }
-        let mut model = Model::new();
-        model.inputs.reset = 1;
-        model.cycle();
-        model.inputs.reset = 0;
         let shadow = host.memory.bytes.clone();
-        Self {
-            model,
-            host,
-            shadow,
-            pace,
-            vis: table,
-            frames: VecDeque::new(),
-            taken: 0,
-            offered: false,
-            bases: VecDeque::new(),
-            next_base: 0,
-            judged: false,
-            expected: VecDeque::new(),
-            trailing: VecDeque::new(),
-            counters: BTreeMap::new(),
-            counted: BTreeMap::new(),
-            desc_read: ReadPort::default(),
-            write: PacketPort::default(),
-            tpt: Call::default(),
-            vi_call: Call::default(),
-            complete_call: Call::default(),
-            look_call: Call::default(),
-            event_call: Call::default(),
-            message_beats: Vec::new(),
-            message_age: 0,
-            pause: false,
-            posted: VecDeque::new(),
-            reread_faults: 0.0,
-            released: 0,
-            events: 0,
-            seen: BTreeMap::new(),
-        }
+        let mut bench = Self { host, shadow, pace, vis: table, ..Self::default() };
+        bench.model.reset();
+        bench
     }
 
     fn copy_posts(&mut self) {

@@ -56,7 +56,7 @@ enum Event {
     EndAcked(Vec<Self>),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Vi {
     queue: Queue,
     state: State,
@@ -167,6 +167,7 @@ struct Marks {
     status: u64,
 }
 
+#[derive(Default)]
 struct Bench {
     model: Model,
     host: Host,
@@ -236,7 +237,7 @@ impl Bench {
             host.region_mut(source).rights = RIGHT_VALID | RIGHT_RDMA_READ;
             let random = &mut host.random;
             let level = [1, 2, 4][random.below(3) as usize];
-            let vi = Vi {
+            let mut vi = Vi {
                 queue,
                 state: State::Connected,
                 level,
@@ -245,90 +246,17 @@ impl Bench {
                 connection: random.below(1 << 16) as u16,
                 max_transfer: if random.chance(0.7) { 0x40000 } else { 6000 },
                 allows: if random.chance(0.8) { 3 } else { random.below(3) as u8 },
-                scheduled: false,
-                in_progress: false,
-                progress: 0,
-                fragment: 0,
-                message: 0,
-                popped_token: (0, 0),
-                awaiting: false,
-                acked: false,
-                ack_in: None,
-                pending: 0,
-                sent_pending: 0,
-                found_down: false,
-                refuse_reason: 0,
-                expected: VecDeque::new(),
-                ending: VecDeque::new(),
-                waiting: VecDeque::new(),
-                foreseen: false,
-                stopped: false,
-                frames_sent: 0,
-                number: 0,
-                checked: false,
-                whole: 0,
-                operation: 0,
-                reading: false,
-                answer_in: None,
                 source,
-                answer: None,
-                answer_pending: false,
-                part: None,
-                pushed: None,
-                cut_off: false,
+                ..Vi::default()
             };
-            let mut vi = vi;
             vi.number = random.below(256) as u8;
             vi.message = vi.number;
             table.push((number, vi));
         }
-        let mut model = Model::new();
-        model.inputs.reset = 1;
-        model.cycle();
-        model.inputs.reset = 0;
-        Self {
-            model,
-            host,
-            pace,
-            vis: table,
-            ring: VecDeque::new(),
-            acked: VecDeque::new(),
-            desc_read: ReadPort::default(),
-            read: ReadPort::default(),
-            write: WritePort::default(),
-            tpt: Call::default(),
-            vi_call: Call::following(),
-            ask: Call::following(),
-            commit: Call::default(),
-            asked: VecDeque::new(),
-            beats: Vec::new(),
-            beat_ready: false,
-            refusals: 0.0,
-            full: None,
-            down: None,
-            message: None,
-            messages: [0; 3],
-            message_frames: 0,
-            outcomes: [0; 3],
-            message_index: 0,
-            presenting: None,
-            fresh: None,
-            current: 0,
-            now: 0,
-            marks: Marks::default(),
-            pause: false,
-            frames: 0,
-            counted_fetches: 0,
-            counted_messages: 0,
-            refused: 0,
-            counted_refused: 0,
-            reread_faults: 0.0,
-            events: 0,
-            seen: BTreeMap::new(),
-            line: None,
-            judged: None,
-            slots: 0,
-        }
+        let (vi_call, ask) = (Call::following(), Call::following());
+        let mut bench = Self { host, pace, vis: table, vi_call, ask, ..Self::default() };
+        bench.model.reset();
+        bench
     }
 
     fn at(&mut self, number: u16) -> &mut Vi {

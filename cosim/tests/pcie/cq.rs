@@ -15,10 +15,11 @@ const COMPLETER: u16 = 0x1234;
 #[derive(Debug, PartialEq, Eq)]
 struct Access(bool, bool, u16, u32);
 
+#[derive(Default)]
 struct Expected {
     accesses: VecDeque<Access>,
     /// Tokens, by page.
-    pages: [Page; 64],
+    pages: Vec<Page>,
     /// Event doorbells, with their page.
     events: VecDeque<(u64, u8)>,
     script: Script,
@@ -27,21 +28,6 @@ struct Expected {
     errors: VecDeque<ErrorRecord>,
     bad_tlps: usize,
     bad_doorbells: usize,
-}
-
-impl Default for Expected {
-    fn default() -> Self {
-        Self {
-            accesses: VecDeque::new(),
-            pages: std::array::from_fn(|_| Page::default()),
-            events: VecDeque::new(),
-            script: Script::default(),
-            completions: VecDeque::new(),
-            errors: VecDeque::new(),
-            bad_tlps: 0,
-            bad_doorbells: 0,
-        }
-    }
 }
 
 /// What a register holds.
@@ -250,6 +236,7 @@ fn spoil(rng: &mut SmallRng, request: &Request, beats: &mut Vec<u64>) -> bool {
 }
 
 /// The neighbours, with what they must see.
+#[derive(Default)]
 struct Bench {
     nic: Model,
     expected: Expected,
@@ -276,38 +263,17 @@ struct Bench {
 
 impl Bench {
     fn new(seed: u64, rng: &mut SmallRng) -> Self {
-        let mut nic = Model::new();
         let enable = seed % 4 != 3;
-        nic.inputs.requester = COMPLETER;
-        nic.inputs.enable = enable.into();
-        nic.inputs.reset = 1;
-        nic.cycle();
-        nic.inputs.reset = 0;
-        let mut expected = Expected::default();
-        let mut beats = VecDeque::new();
+        let mut bench = Self { first: true, keeps: seed % 5 == 4, ..Self::default() };
+        bench.expected.pages.resize_with(64, Page::default);
+        (bench.nic.inputs.requester, bench.nic.inputs.enable) = (COMPLETER, enable.into());
+        bench.nic.reset();
         for _ in 0..600 {
-            let tlp = expected.tlp(rng, enable);
-            let last = tlp.beats.len() - 1;
-            beats.extend(tlp.beats.iter().enumerate().map(|(at, &b)| (b, at == last, tlp.bar)));
+            let Tlp { bar, beats } = bench.expected.tlp(rng, enable);
+            let last = beats.len() - 1;
+            bench.beats.extend(beats.iter().enumerate().map(|(at, &b)| (b, at == last, bar)));
         }
-        Self {
-            nic,
-            expected,
-            beats,
-            offering: false,
-            first: true,
-            answering: None,
-            collector: Collector::default(),
-            completions: Stable::default(),
-            posts: Default::default(),
-            slots: Default::default(),
-            busy: 0,
-            keeps: seed % 5 == 4,
-            pushes: [0; 2],
-            unslotted: 0,
-            bad_tlps: 0,
-            bad_doorbells: 0,
-        }
+        bench
     }
 
     fn drive(&mut self, rng: &mut SmallRng, offer: u32, speed: u32) {

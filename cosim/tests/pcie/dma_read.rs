@@ -257,6 +257,7 @@ impl Client {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Bench {
     pub(crate) nic: Model,
     pub(crate) host: Host,
@@ -270,23 +271,11 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(max_read: u8) -> Self {
-        let mut nic = Model::new();
-        nic.inputs.max_read = max_read;
-        nic.inputs.requester = 0x4321;
-        nic.inputs.read_timeout = TIMEOUT as u32;
-        nic.inputs.reset = 1;
-        nic.cycle();
-        nic.inputs.reset = 0;
-        Self {
-            nic,
-            host: Host::default(),
-            clients: Default::default(),
-            collector: Collector::default(),
-            stable: Stable::default(),
-            counted: HashMap::new(),
-            logged: HashMap::new(),
-            now: 0,
-        }
+        let mut bench = Self::default();
+        let i = &mut bench.nic.inputs;
+        (i.max_read, i.requester, i.read_timeout) = (max_read, 0x4321, TIMEOUT as u32);
+        bench.nic.reset();
+        bench
     }
 
     /// The inputs of a cycle: `offer`, `ready` and `rc_busy` in percent.

@@ -144,9 +144,7 @@ fn random_packets() {
         let ready = [30, 80, 100][seed as usize / 3 % 3];
         nic.inputs.max_payload = max_payload;
         nic.inputs.requester = requester;
-        nic.inputs.reset = 1;
-        nic.cycle();
-        nic.inputs.reset = 0;
+        nic.reset();
         let mut clients: [Client; 4] = std::array::from_fn(|_| Client::new(rng));
         let (mut expected, mut actual) = (Memory::new(), Memory::new());
         let (mut bytes, mut written) = (0, 0);

@@ -1,10 +1,11 @@
 //! The neighbours of the VIs, and the comparison with the reference.
 
 use crate::engines::{Engine, Recv, Send};
-use crate::reference::{Descriptor, NO_QUEUE, State, Vi};
+use crate::reference::{Descriptor, NO_QUEUE, Vi};
 use cosim::random::Random;
 use cosim::verilated::blocks::vi::Model;
 use nic_regs::doorbell::{Queue, Token};
+use nic_regs::vi::State;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 pub(crate) const VIS: [u16; 10] = [0, 1, 2, 31, 32, 500, 511, 512, 1022, 1023];
@@ -63,26 +64,7 @@ pub(crate) struct Tally {
     /// Pushes that the engine sent, that it gave back.
     pub pushes: u64,
     pub returns: u64,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.sends += other.sends;
-        self.recvs += other.recvs;
-        self.need_next += other.need_next;
-        self.events += other.events;
-        self.deferred += other.deferred;
-        self.drains += other.drains;
-        self.kills += other.kills;
-        self.stops += other.stops;
-        self.acks += other.acks;
-        self.late += other.late;
-        self.reads += other.reads;
-        self.answers += other.answers;
-        self.fresh += other.fresh;
-        self.pushes += other.pushes;
-        self.returns += other.returns;
-    }
+    pub looks: u64,
 }
 
 /// A doorbell.
@@ -106,6 +88,7 @@ pub(crate) struct EventCall {
     pub answer_at: u64,
 }
 
+#[derive(Default)]
 pub(crate) struct Bench {
     pub random: Random,
     pub model: Model,
@@ -135,7 +118,6 @@ pub(crate) struct Bench {
     pub completed_sends: VecDeque<u16>,
     /// In the last cycle an RDMA read was completed.
     pub read_completed: bool,
-    pub looks: u64,
     pub post: Option<Post>,
     pub posting: VecDeque<Post>,
     /// Pushes that the engine has, by VI.
@@ -176,62 +158,13 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(seed: u64, settings: Settings) -> Self {
-        let mut model = Model::new();
-        model.inputs.reset = 1;
-        model.cycle();
-        model.inputs.reset = 0;
-        model.inputs.error_queue = ERROR_QUEUE;
-        model.inputs.error_queue_valid = 1;
-        model.inputs.sample_vi = 32;
-        model.inputs.sample_armed = 1;
-        Self {
-            random: Random::new(seed),
-            model,
-            now: 0,
-            settings,
-            tally: Tally::default(),
-            vis: BTreeMap::new(),
-            current: None,
-            finishing: false,
-            reported: Vec::new(),
-            eligible: BTreeSet::new(),
-            acked: VecDeque::new(),
-            ending: false,
-            waits: HashMap::new(),
-            send: Engine::default(),
-            recv: Engine::default(),
-            complete: Engine::default(),
-            completing: VecDeque::new(),
-            look: Engine::default(),
-            completed_sends: VecDeque::new(),
-            read_completed: false,
-            looks: 0,
-            post: None,
-            posting: VecDeque::new(),
-            pushed: VecDeque::new(),
-            was_nothing: false,
-            admin: None,
-            admin_pause: 0,
-            fence: false,
-            fenced_for: 0,
-            kill: None,
-            kill_pause: 0,
-            kill_scan: None,
-            event: None,
-            deferring: BTreeSet::new(),
-            drain: None,
-            killed: Vec::new(),
-            drain_pause: 0,
-            drain_errors: None,
-            first_tries: (0, 0),
-            stopped: false,
-            counts: HashMap::new(),
-            seen: HashMap::new(),
-            waiting_since: [0; 7],
-            presented: None,
-            take_now: false,
-            error_queue: ERROR_QUEUE,
-        }
+        let random = Random::new(seed);
+        let mut bench = Self { random, settings, error_queue: ERROR_QUEUE, ..Self::default() };
+        bench.model.reset();
+        let i = &mut bench.model.inputs;
+        (i.error_queue, i.error_queue_valid) = (ERROR_QUEUE, 1);
+        (i.sample_vi, i.sample_armed) = (32, 1);
+        bench
     }
 
     pub(crate) fn random_vi(&mut self) -> u16 {

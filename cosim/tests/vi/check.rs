@@ -3,12 +3,12 @@
 use crate::bench::{ABSENT_QUEUE, Bench, EventCall, PATIENCE, Post, VIS};
 use crate::context::{check_look, check_read, check_recv, check_send};
 use crate::engines::{Recv, Send};
-use crate::reference::{NO_QUEUE, State, Vi};
+use crate::reference::{NO_QUEUE, Vi};
 use cosim::verilated::blocks::vi::Out;
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
 use nic_regs::desc::status::TRANSPORT_ERROR;
 use nic_regs::doorbell::{PUSH_LINE_BYTES, PUSH_OFFSET, Queue, Token};
-use nic_regs::vi::StopReason;
+use nic_regs::vi::{State, StopReason};
 
 impl Bench {
     fn count(&mut self, counter: Counter) {
@@ -53,7 +53,7 @@ impl Bench {
         if o.look_done != 0 {
             let vi = self.look.call.take().expect("a call of the prefetcher");
             check_look(self.vis.entry(vi).or_default(), o);
-            self.looks += 1;
+            self.tally.looks += 1;
             self.look.pause = 1 + self.random.below(self.settings.idle);
         }
         if o.admin_done != 0 {

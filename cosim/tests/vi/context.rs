@@ -1,9 +1,10 @@
 //! The contexts of VIs that the engines get, compared with the reference.
 
 use crate::bench::Bench;
-use crate::reference::{State, Vi};
+use crate::reference::Vi;
 use cosim::verilated::blocks::vi::Out;
 use nic_regs::doorbell::Token;
+use nic_regs::vi::State;
 
 /// Region, offset and segments of a doorbell's token, from bit 16 on.
 const TOKEN: u64 = (1 << 47) - 1;

@@ -2,7 +2,8 @@
 //! the answer.
 
 use crate::bench::Bench;
-use crate::reference::{Descriptor, State, Vi};
+use crate::reference::{Descriptor, Vi};
+use nic_regs::vi::State;
 
 /// A call of the send engine; the fields are those of `ViSendClient`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,19 +2,11 @@
 //! instead of head and last tokens, one operation at a time.
 
 use nic_regs::desc::status::PARTIAL_ERROR;
+use nic_regs::vi::State;
 use std::collections::VecDeque;
 
 /// Number of one queue's event queue that means 'none'.
 pub(crate) const NO_QUEUE: u16 = 0xffff;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum State {
-    #[default]
-    Free,
-    Idle,
-    Connected,
-    Error,
-}
 
 /// Descriptor: region, offset in units of 64 bytes, segments.
 pub(crate) type Descriptor = (u16, u32, u8);

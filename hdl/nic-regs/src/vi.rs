@@ -1,9 +1,10 @@
 //! VIs: states, reliability levels, why a VI stopped.
 
 /// State of a VI in the device (VIPL's 'connect pending' is software's alone).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Not created.
+    #[default]
     Free = 0,
     /// Created, not connected; posts are held.
     Idle = 1,

@@ -2,7 +2,7 @@
 //! memory, regions and VI.
 
 use super::{Bench, Event, Progress, Vi};
-use crate::host::Effect;
+use cosim::reference::Effect;
 use nic_model::desc::{Fault, Resolved};
 use nic_model::frame::Frame;
 use nic_model::recv::RecvEngine;
@@ -58,7 +58,7 @@ impl Vi {
 impl Bench {
     /// The descriptor at the head of a queue.
     pub(super) fn head(&mut self, number: u16, queue: Queue) -> Result<Resolved, Fault> {
-        self.host.queues.vis[number] = self.vis[&number].table_entry();
+        self.host.reference.queues.vis[number] = self.vis[&number].table_entry();
         self.host.model(|queues, cx| queues.fetch(number, queue, cx)).0
     }
 
@@ -75,8 +75,8 @@ impl Bench {
         let number = header.dst_vi;
         let Some(vi) = self.vis.get(&number) else { return self.count(Counter::Unmatched, 1) };
         let before = vi.table_entry();
-        self.host.queues.forget_fetched(number);
-        self.host.queues.vis[number] = before.clone();
+        self.host.reference.queues.forget_fetched(number);
+        self.host.reference.queues.vis[number] = before.clone();
         if matches!(kind, None | Some(Type::ViAck)) {
             // Whether somebody waits for a ViAck is the VI table's business.
             let (matches, _) =
@@ -88,16 +88,16 @@ impl Bench {
             }
             return;
         }
-        let counts = COUNTED.map(|counter| self.host.counted(counter));
+        let counts = COUNTED.map(|counter| self.host.reference.counted(counter));
         let staged = Staged { frame: Frame { header, payload }, started: 0, incarnation: 0 };
         let (_, effects) = self.host.model(|queues, cx| RecvEngine { queues, cx }.take(&staged));
-        let count = |at: usize| self.host.counted(COUNTED[at]) - counts[at];
+        let count = |at: usize| self.host.reference.counted(COUNTED[at]) - counts[at];
         let counts: [u64; 4] = std::array::from_fn(count);
         for (counter, count) in COUNTED.into_iter().zip(counts) {
             self.count(counter, count);
         }
-        let ack = self.host.queues.vis.first_pending(number) == Some(vi::Pending::Ack);
-        self.host.queues.vis.forget_pending(number);
+        let ack = self.host.reference.queues.vis.first_pending(number) == Some(vi::Pending::Ack);
+        self.host.reference.queues.vis.forget_pending(number);
         self.expect_effects(number, effects, ack);
         let ended = |event| matches!(event, &Event::Pop | &Event::PopRead | &Event::Stop { .. });
         if !self.expected.iter().any(ended) {
@@ -161,7 +161,7 @@ impl Bench {
         [unmatched, gap, empty, refused]: [u64; 4],
         ack: bool,
     ) -> Option<Event> {
-        let after = &self.host.queues.vis[header.dst_vi];
+        let after = &self.host.reference.queues.vis[header.dst_vi];
         let write = header.kind == Type::RdmaWrite as u8;
         if unmatched != 0 {
             return None;

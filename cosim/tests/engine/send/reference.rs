@@ -2,7 +2,7 @@
 //! model's send engine does with it, on the same memory, regions and VI.
 
 use super::{Asked, Bench, Event, Payload, Vi};
-use crate::host::Effect;
+use cosim::reference::Effect;
 use nic_model::desc::Inline;
 use nic_model::frame::Frame;
 use nic_model::recv::RecvEngine;
@@ -106,7 +106,7 @@ impl Bench {
 
     /// Whether the descriptor at the head can be executed.
     pub(super) fn head_is_good(&mut self, number: u16) -> bool {
-        self.host.queues.vis[number] = self.at(number).table_entry(number);
+        self.host.reference.queues.vis[number] = self.at(number).table_entry(number);
         self.host.model(|queues, cx| queues.fetch(number, doorbell::Queue::Send, cx)).0.is_ok()
     }
 
@@ -131,7 +131,7 @@ impl Bench {
         let vi = self.at(number);
         let (level, is_push) = (vi.level, pushed.is_some());
         let entry = vi.table_entry(number);
-        let queues = &mut self.host.queues;
+        let queues = &mut self.host.reference.queues;
         queues.forget_fetched(number);
         queues.vis[number] = entry;
         if let Some(inline) = pushed {
@@ -139,7 +139,7 @@ impl Bench {
         }
         let mut events = VecDeque::new();
         loop {
-            let sent = match self.host.queues.vis[number].send {
+            let sent = match self.host.reference.queues.vis[number].send {
                 vi::SendPhase::Sending { sent, .. } => sent,
                 _ => 0,
             };
@@ -147,7 +147,9 @@ impl Bench {
             let mut endings = endings(&effects);
             let asked = taken.asked.get();
             let is_last = asked.is_some_and(|header| header.flags & flag::LAST != 0);
-            if let vi::SendPhase::Reading { total, .. } = self.host.queues.vis[number].send {
+            if let vi::SendPhase::Reading { total, .. } =
+                self.host.reference.queues.vis[number].send
+            {
                 events.push_back(Event::Reading(total));
             }
             let completes = endings.contains(&Event::Complete);
@@ -188,7 +190,7 @@ impl Bench {
 
     /// How a Reception send ends when its ViAck arrives.
     fn acknowledged(&mut self, number: u16) -> Vec<Event> {
-        let remote = self.host.queues.vis[number].remote;
+        let remote = self.host.reference.queues.vis[number].remote;
         let header = Header {
             kind: Type::ViAck as u8,
             src_node: remote.node,
@@ -220,7 +222,7 @@ impl Bench {
 
     /// The next frame of the answer, or reason and status of the stop.
     fn predict_answer(&mut self, number: u16) -> (Option<Frame>, Option<(u8, u32)>) {
-        self.host.queues.vis[number] = self.at(number).table_entry(number);
+        self.host.reference.queues.vis[number] = self.at(number).table_entry(number);
         let (taken, effects) = self.next_frame(number, true);
         let stop = endings(&effects).into_iter().find_map(|event| match event {
             Event::Stop { reason, status } => Some((reason, status)),
