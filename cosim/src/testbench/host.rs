@@ -1,4 +1,7 @@
 //! A bare host: one block of memory at a bus address, and what the device did outside it.
+//!
+//! It is not [`crate::simulation::host::HostMemory`], which has mappings and an IOMMU: there is no
+//! driver here that maps anything, and lockstep compares the whole block of both devices, as slices.
 
 use nic_model::device::{HostBus, HostReadError};
 
