@@ -12,7 +12,7 @@ const BENCH_SEEDS: &str = "200";
 /// Seeds of each lockstep suite.
 const LOCKSTEP_SEEDS: &str = "1000";
 /// The crates whose `unsafe` code the sanitizers watch.
-const UNSAFE_CRATES: [&str; 2] = ["host-driver", "vipl"];
+const UNSAFE_CRATES: [&str; 3] = ["port", "host-driver", "vipl"];
 
 /// In the order in which they run.
 pub(super) const STEPS: &[Step] = &[
@@ -50,6 +50,8 @@ fn sanitizer(kind: &str) -> Result<Verdict, String> {
     let mut command = nightly("cargo");
     command.current_dir(crate::workspace::root()).args(["test", "--target", &host]);
     // The standard library is not built for the sanitizer; what it does is not watched.
+    let ignored = crate::workspace::root().join(".ci/tsan.txt");
+    command.env("TSAN_OPTIONS", format!("suppressions={}", ignored.display()));
     let flags = format!("-Zsanitizer={kind} -Cunsafe-allow-abi-mismatch=sanitizer");
     command.env("RUSTFLAGS", flags).env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC");
     command.arg("--target-dir").arg(crate::workspace::target_dir().join(kind)).arg("--lib");
