@@ -104,6 +104,8 @@ fn clippy_rtl() -> Result<Verdict, String> {
 
 /// In the profile in which everything else is built, which finds overflows too.
 fn test_rtl() -> Result<Verdict, String> {
+    tools::ensure(Toolset::Sim)?;
+    tools::ensure(Toolset::Guest)?;
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast", "--features", RTL_FEATURES]);
     run(command.envs(tools::env()))
@@ -112,6 +114,7 @@ fn test_rtl() -> Result<Verdict, String> {
 /// The fast path of VIPL, in a release build of the library: no system call, no allocation, and no
 /// more instructions than it may take, which do not depend on the machine's speed.
 fn bench() -> Result<Verdict, String> {
+    tools::ensure(Toolset::Count)?;
     let library = run(cargo().args(["build", "--release", "--package", "libvipl"]))?;
     if library != Verdict::Passed {
         return Ok(library);
