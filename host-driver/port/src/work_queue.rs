@@ -372,12 +372,12 @@ impl WorkQueue {
     /// Locates the descriptor of a slot; returns its segment count and, above, control bits too.
     fn locate_slot(&mut self, slot: &Slot) -> Result<(Located, u32)> {
         let (address, handle) = (slot.memory().address(), slot.handle());
-        let met = self.ring.recall(handle, handle) || self.learn(handle, slot.region(), false);
-        if !met {
-            return Err(PostError::Outside(address).into());
+        if !self.ring.recall(handle, handle) {
+            if !self.learn(handle, slot.region(), false) {
+                return Err(PostError::Outside(address).into());
+            }
+            self.ring.recall(handle, handle);
         }
-        // It may be met just now.
-        self.ring.recall(handle, handle);
         Ok(self.locate(address, handle)?)
     }
 
