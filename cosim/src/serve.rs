@@ -10,8 +10,8 @@
 //! | `memory` | memory that a client gave by a descriptor |
 //! | `notifier` | its interrupts, which must keep nobody waiting |
 //!
-//! One thread does everything but watch those writes: it handles what has come, runs the nodes a little while they have
-//! work, and sleeps when they have none.
+//! One thread handles what clients have sent, runs the nodes a little while they have work, and sleeps
+//! when they have none. The notifier's thread only watches that writes to eventfds end.
 
 mod client;
 mod engine;

@@ -1,7 +1,8 @@
 //! The RTL of Viaduct, in RustHDL.
 //!
 //! Behaviour is written in RustHDL kernels; [`leaf`] holds the few parts that are hand-written
-//! Verilog with a Rust model. One file, one block, one page of documentation in `hdl/doc`.
+//! Verilog with a Rust model. A file has one block. `hdl/doc` has a page for each block of the NIC,
+//! which describes its parts too; begin with `hdl/doc/top.md` and [`top`].
 //!
 //! # What is the design
 //! The *emitted Verilog under Verilator* is the design. RustHDL's own simulator disagrees with it

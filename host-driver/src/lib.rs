@@ -11,8 +11,10 @@
 //! | [`presence`] | whether the card is still there |
 //! | [`address`] | host addresses of nodes |
 //! | [`bus`] | how a device is reached: registers, memory, interrupts, time |
+//! | [`mapped`], [`sync`] | whether memory is mapped in this process; locks |
 //!
-//! Above is `vipl`; below is a PCIe device, or a simulated one in this process (`cosim`).
+//! Above is `vipl`; below is a [`bus::Bus`]: a simulated device of this process (`cosim`), or one that
+//! another process serves ([`bus::vfio_user`]). There is no bus for a PCIe card yet.
 
 pub mod address;
 pub mod admin;

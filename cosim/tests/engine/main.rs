@@ -1,6 +1,6 @@
 //! The send and receive engines (with their descriptor engines) against fake neighbours with
-//! random delays: host memory, region table, VI table, pool, staging. What they must do is
-//! computed here from the contract, without a look at how they do it.
+//! random delays: host memory, region table, VI table, pool, staging. What they must do is what the
+//! model's engines do on the same memory, regions and VI (`cosim::reference`, decision 0024).
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

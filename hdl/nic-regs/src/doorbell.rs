@@ -14,8 +14,8 @@ pub const TOKEN_OFFSET: u64 = 0x000;
 pub const EVENT_OFFSET: u64 = 0x008;
 /// Offset of the first push line in its page.
 pub const PUSH_OFFSET: u64 = 0x100;
-/// Push lines of a page. All are alike; a program takes them in turn, so that a processor that
-/// merges writes to one line does not merge two pushes.
+/// Push lines of a page. All are alike. Software gives a line to one push at a time, since the words
+/// of two pushes must not mix in a line (`docs/contract.md` 2.5).
 pub const PUSH_LINE_COUNT: u64 = 4;
 /// Size of a push line, in bytes.
 pub const PUSH_LINE_BYTES: u64 = 64;

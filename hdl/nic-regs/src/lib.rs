@@ -16,6 +16,7 @@
 //! | [`event`] | event queue records |
 //! | [`frame`] | link frames, CRC-32 |
 //! | [`tlp`] | the device-independent TLP stream of the host port |
+//! | [`pci`] | PCI identity, and what of configuration space software may rely on |
 //! | [`limits`] | sizes and capability limits |
 #![no_std]
 #![forbid(unsafe_code)]

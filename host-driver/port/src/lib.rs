@@ -1,5 +1,6 @@
 //! What VIPL stands on: traits that a NIC implements, in hardware or in software, and what every
-//! implementation shares. Nothing in here knows a register, a bus, a simulator or a node number.
+//! implementation shares. Nothing in here knows a bus, a simulator or a node number, and of a
+//! device's registers only the doorbells.
 //!
 //! | module | what |
 //! |---|---|
@@ -10,10 +11,10 @@
 //! | [`memory`] | memory that a device and a program use at the same time |
 //! | [`lock`], [`slab`], [`sync`], [`process`] | locks, reused slots, signals, fork handlers |
 //!
-//! From `nic-regs` come only VIA's own layouts and numbers: descriptors, memory handles,
-//! reliability levels, and the names of the two queues.
+//! From `nic-regs` come VIA's own layouts and numbers (descriptors, memory handles, reliability
+//! levels, the names of the two queues), and the layout of a mapped doorbell: its token and push line.
 //!
-//! `examples/loopback.rs` is a whole port in a hundred lines.
+//! `examples/loopback.rs` is a whole port, with a message that crosses it.
 
 pub mod address;
 pub mod attributes;

@@ -22,7 +22,7 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// A name that is neither a URL nor one of old.
+    /// A name that is neither a URL nor a legacy name.
     #[error(
         "there is no device `{name}`: give sim:model, sim:rtl, vfio-user:PATH, or an empty name for the default device"
     )]

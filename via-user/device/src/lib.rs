@@ -6,7 +6,7 @@
 //! | `sim:rtl[?OPTIONS]` | the Verilated RTL, in a simulation in this process (feature `rtl`) |
 //! | `vfio-user:PATH` | a NIC of a simulator in another process, at its socket; in a folder, the first that is free |
 //! | `vfio:ADDRESS` | a PCIe card; later |
-//! | empty, or a name of old such as `/dev/clanvi0` or `VINIC0` | the default device |
+//! | empty, or a legacy name such as `/dev/clanvi0` or `VINIC0` | the default device |
 //!
 //! The default device is what [`DEVICE_VARIABLE`] names, a URL or a folder of sockets. If it is not
 //! set, it is the first NIC in the run-time folder of simulators that no other program uses: a NIC

@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-/// Names that programs of old open.
+/// Whether it is a legacy device name: what programs for older NICs open.
 fn is_legacy(name: &str) -> bool {
     let numbered = |stem: &str| {
         name.strip_prefix(stem).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))

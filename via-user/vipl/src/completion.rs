@@ -1,6 +1,6 @@
 //! Completion queues: one place to look for the completions of many work queues.
 //!
-//! The NIC announces completions in records (VI, queue, how many); software adds those that it made
+//! The NIC reports completions in records (VI, queue, how many); software adds those that it made
 //! itself (flushed descriptors). A descriptor is done before its entry is here, so the program's
 //! `done` finds it at once.
 //!

@@ -253,7 +253,7 @@ impl Vi {
     /// descriptors of this queue itself may take what a handler waits for.
     ///
     /// A request whose VI is destroyed or whose NIC is closed first is dropped, handler and all. In
-    /// the simulated world the thread has turns while somebody lets time pass.
+    /// a seeded simulation the thread runs only while somebody lets time pass.
     ///
     /// # Errors
     /// [`VipReturn::InvalidParameter`] if the queue has a completion queue (ask that one), or if the
