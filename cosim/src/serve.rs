@@ -11,7 +11,7 @@
 //! | `notifier` | its interrupts, which must keep nobody waiting |
 //!
 //! One thread handles what clients have sent, runs the nodes a little while they have work, and sleeps
-//! when they have none. The notifier's thread only watches that writes to eventfds end.
+//! when they have none. The notifier's thread only sees to it that writes to eventfds end.
 
 mod client;
 mod engine;
