@@ -189,7 +189,8 @@ impl Channels {
         peer.peer_epoch = epoch;
         peer.credit_limit = credit;
         peer.pending.syn = false;
-        peer.retries = 0;
+        // Time-outs of the opening do not count against frames.
+        (peer.retries, peer.silent) = (0, 0);
         peer.retry_deadline = None;
         (peer.last_sent, peer.last_received) = (cx.now, cx.now);
         self.check_timers();

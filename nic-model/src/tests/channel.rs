@@ -222,6 +222,25 @@ fn a_peer_that_sends_anything_is_not_dead() {
     assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
 }
 
+/// The time-outs of the opening are over when it ends: frames have RETRY_LIMIT of their own.
+#[test]
+fn time_outs_of_the_opening_do_not_count_against_frames() {
+    let mut raw = Raw::closed(DELIVERY);
+    raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 4);
+    raw.w.open(A, 64);
+    raw.run(2000 * 7 + 100);
+    let syns = raw.take(Type::Syn);
+    assert_eq!((syns.len(), raw.w.peer(A)), (4, PeerState::Opening));
+    raw.tag = (syns[0].word ^ EPOCH) as u16;
+    raw.send(Header { word: EPOCH, ..raw.kind(Type::SynAck) }, &[]);
+    assert_eq!(raw.w.peer(A), PeerState::Open);
+    raw.w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100)]);
+    raw.run(2000 * 7 + 200);
+    assert_eq!((raw.take(Type::Data).len(), raw.w.peer(A)), (4, PeerState::Open));
+    raw.run(2000 * 8);
+    assert_eq!(raw.w.peer(A), PeerState::Closed);
+}
+
 #[test]
 fn a_frame_that_does_not_fit_into_staging_is_acknowledged_and_asked_for_later() {
     let mut raw = Raw::open(DELIVERY);
