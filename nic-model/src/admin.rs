@@ -72,7 +72,7 @@ impl AdminRing {
     ) {
         let base = (u64::from(self.base_lo) | u64::from(self.base_hi) << 32) & !63;
         let slot = u64::from(self.head) & ((1 << self.size.get(ADMIN_SIZE::LOG2)) - 1);
-        let address = base + ENTRY_BYTES * slot;
+        let address = base.wrapping_add(ENTRY_BYTES * slot);
         let mut bytes = [0; size(ENTRY_BYTES)];
         if cx.read(address, &mut bytes).is_err() {
             self.failed = true;

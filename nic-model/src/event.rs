@@ -174,9 +174,9 @@ impl Events {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
         if queue.wide {
-            cx.write(queue.base + WIDE_ENTRY_BYTES * slot, &entry);
+            cx.write(queue.base.wrapping_add(WIDE_ENTRY_BYTES * slot), &entry);
         } else {
-            cx.write(queue.base + EVENT_BYTES * slot, record);
+            cx.write(queue.base.wrapping_add(EVENT_BYTES * slot), record);
         }
         cx.count(Counter::EventsWritten);
         cx.trace(Trace::Event { queue: number, event });

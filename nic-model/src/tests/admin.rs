@@ -2,9 +2,13 @@
 
 use nic_regs::admin::{AdminStatus, Opcode, PeerState};
 use nic_regs::counter::Counter;
+use nic_regs::csr::{ADMIN_BASE_HI, ADMIN_BASE_LO, ADMIN_SIZE, ADMIN_TAIL, CONTROL};
 use nic_regs::vi::Reliability;
 
 use super::support::*;
+use crate::Model;
+use crate::device::Device;
+use crate::link::{Side, Wire};
 
 fn with(mut words: [u32; 12], index: usize, value: u32) -> [u32; 12] {
     words[index - 4] = value;
@@ -22,6 +26,28 @@ fn the_ring_goes_round_and_echoes_cookies() {
     }
     assert_eq!(w.hosts[A].count(Counter::AdminCommands), 48);
     assert_eq!(w.hosts[A].count(Counter::AdminErrors), 4);
+}
+
+/// Addresses wrap modulo 2^64: software that places the ring across the end harms itself alone.
+#[test]
+fn a_ring_across_the_last_address_goes_on_at_the_first() {
+    let (mut model, mut host, mut wire) = (Model::new(), Zeros::default(), Wire::new(1));
+    let mut run = |model: &mut Model, cycles: core::ops::Range<u64>| {
+        cycles.for_each(|now| model.step(now, &mut host, &mut wire.end(Side::A)));
+        std::mem::take(&mut host.writes)
+    };
+    assert_eq!(run(&mut model, 0..2000), []);
+    for (offset, value) in [
+        (ADMIN_BASE_LO::OFFSET, 0xffff_ffc0),
+        (ADMIN_BASE_HI::OFFSET, u32::MAX),
+        (ADMIN_SIZE::OFFSET, 2),
+        (CONTROL::OFFSET, 1),
+        (ADMIN_TAIL::OFFSET, 3),
+    ] {
+        model.bar_write(0, offset.into(), &value.to_le_bytes());
+    }
+    assert_eq!(run(&mut model, 2000..2100), [u64::MAX - 63, 0, 64]);
+    assert_eq!(model.counter(Counter::AdminCommands), 3);
 }
 
 #[test]

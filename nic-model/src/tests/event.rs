@@ -3,10 +3,13 @@
 use nic_regs::admin::Opcode;
 use nic_regs::counter::Counter;
 use nic_regs::csr::{ERROR_QUEUE, MSIX_TABLE_OFFSET};
-use nic_regs::event::Kind;
+use nic_regs::event::{Event, Kind};
 use nic_regs::vi::{Reliability, State};
 
 use super::support::*;
+use crate::context::Context;
+use crate::counter::Monitor;
+use crate::event::{Delivery, EventQueue, Events};
 
 const MASK: u32 = MSIX_TABLE_OFFSET + 16 + 12;
 const MESSAGE: (u64, u32) = (MSI_ADDRESS + 16, 0x41);
@@ -54,6 +57,22 @@ fn a_full_queue_defers_and_one_record_reports_the_rest() {
         send(&mut w, 10 + u64::from(i), 1);
         let event = w.hosts[B].next_event(COMPLETIONS, 2, false).unwrap();
         assert_eq!((event.kind, event.word1), (Kind::RecvComplete as u8, 1));
+    }
+}
+
+/// Addresses wrap modulo 2^64: software that places a queue across the end harms itself alone.
+#[test]
+fn a_queue_across_the_last_address_goes_on_at_the_first() {
+    for (wide, expected) in [(false, [u64::MAX - 63, 0]), (true, [u64::MAX - 63, 192])] {
+        let (mut events, mut host) = (Events::default(), Zeros::default());
+        let cx = &mut Context { now: 0, host: &mut host, monitor: &mut Monitor::default() };
+        let base = u64::MAX - 63;
+        let queue = EventQueue { exists: true, base, log2: 3, wide, ..EventQueue::default() };
+        assert!(events.create(0, queue));
+        for _ in 0..5 {
+            assert_eq!(events.post(0, Event::default(), None, cx), Delivery::Written);
+        }
+        assert_eq!([host.writes[0], host.writes[4]], expected);
     }
 }
 

@@ -96,6 +96,23 @@ impl HostBus for Memory {
     }
 }
 
+/// Host memory that is everywhere and all zeros; it remembers where was written.
+#[derive(Debug, Default)]
+pub(crate) struct Zeros {
+    pub(crate) writes: Vec<u64>,
+}
+
+impl HostBus for Zeros {
+    fn read(&mut self, _address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
+        data.fill(0);
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, _data: &[u8]) {
+        self.writes.push(address);
+    }
+}
+
 /// One host with its device.
 #[derive(Debug)]
 pub(crate) struct Host {
