@@ -189,13 +189,18 @@ impl<H: NodeHost + 'static> Simulation<H> {
 
     /// Puts another device in a node's place.
     pub(crate) fn replace(&mut self, node: usize, device: SimulatedDevice) {
-        lock(&self.network).cut(node, self.now);
+        self.end_frame(node);
         self.nodes[node].device = device;
+    }
+
+    /// Ends the frame that a node was sending, which its receiver would wait for without end.
+    fn end_frame(&self, node: usize) {
+        lock(&self.network).cut(node, self.now);
     }
 
     /// Pulls a node's card out of its slot: reads give all ones, and writes lead nowhere.
     pub(crate) fn unplug(&mut self, node: usize) {
-        self.nodes[node].device = Box::new(EmptySlot::default());
+        self.replace(node, Box::new(EmptySlot::default()));
     }
 
     /// Puts a wrapper around the network: an observer or a fault injector.
@@ -207,6 +212,82 @@ impl<H: NodeHost + 'static> Simulation<H> {
 
     /// Pulls a node's cable out, or puts it back.
     pub(crate) fn set_connected(&mut self, node: usize, is_connected: bool) {
+        if !is_connected {
+            self.end_frame(node);
+        }
         self.nodes[node].is_connected = is_connected;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+
+    use nic_model::link::Faults;
+    use nic_regs::frame::Type;
+
+    use super::host::HostMemory;
+    use super::network::{Mesh, Network as _};
+    use super::*;
+
+    type Beats = Arc<Mutex<Vec<Beat>>>;
+
+    /// Sends its beats, one a cycle, and keeps what arrives.
+    struct Talker {
+        beats: VecDeque<Beat>,
+        got: Beats,
+    }
+
+    impl Device for Talker {
+        fn bar_write(&mut self, _bar: u8, _offset: u64, _data: &[u8]) {}
+
+        fn bar_read(&mut self, _bar: u8, _offset: u64, _length: usize) {}
+
+        fn bar_response(&mut self) -> Option<u64> {
+            None
+        }
+
+        fn step(&mut self, now: u64, _host: &mut dyn HostBus, link: &mut dyn Link) {
+            if let Some(beat) = self.beats.pop_front() {
+                link.send(now, beat);
+            }
+            lock(&self.got).extend(link.receive(now));
+        }
+
+        fn busy(&self) -> bool {
+            !self.beats.is_empty()
+        }
+    }
+
+    /// A node that is cut off in the middle of a frame leaves its receiver to the other nodes.
+    #[test]
+    fn a_node_that_is_cut_off_in_mid_frame_blocks_nobody() {
+        type CutOff = fn(&mut Simulation<HostMemory>);
+        let ways: [CutOff; 2] =
+            [|simulation| simulation.unplug(0), |simulation| simulation.set_connected(0, false)];
+        for cut_off in ways {
+            let got = Beats::default();
+            let first = |from: u64| {
+                let data = (Type::Data as u64) << 8 | from << 32 | 2 << 40;
+                Beat { data, last: false }
+            };
+            let end = Beat { data: 7, last: true };
+            let nodes = [0, 1, 2].map(|number| {
+                let beats = (number == 0).then(|| first(0)).into_iter().collect();
+                let talker = Talker { beats, got: Arc::clone(&got) };
+                (Box::new(talker) as SimulatedDevice, HostMemory::new(number))
+            });
+            let network = Arc::new(Mutex::new(Mesh::new(3, 5, &Faults::default())));
+            let mut simulation = Simulation::new(network.clone(), nodes);
+            simulation.run(20);
+            assert_eq!(*lock(&got), [first(0)]);
+            cut_off(&mut simulation);
+            for (now, beat) in (20..).zip([first(1), end]) {
+                lock(&network).send(1, now, beat);
+            }
+            simulation.run(20);
+            assert_eq!(lock(&got)[1..], [Beat { data: 0, last: true }, first(1), end]);
+        }
     }
 }

@@ -30,7 +30,7 @@ pub trait Network: core::fmt::Debug + Send {
     fn set_used(&mut self, port: usize, used: bool) {
         let _ = (port, used);
     }
-    /// Ends the frame that the node at `port` was sending: its device is replaced.
+    /// Ends the frame that the node at `port` was sending: its device is replaced, or cut off.
     fn cut(&mut self, port: usize, now: u64) {
         let _ = (port, now);
     }
