@@ -302,10 +302,14 @@ impl RootComplex {
         }
         let header = Request::from_beats([beats[0], beats[1]]);
         let (start, end) = byte_range(&header);
+        if start >= end {
+            self.violation(format!("{header:x?} is empty"));
+            return;
+        }
         let limit =
             if header.write { self.settings.max_payload } else { self.settings.max_read } as u64;
-        if start >= end || start / limit != (end - 1) / limit {
-            self.violation(format!("{header:x?} crosses a multiple of {limit} bytes, or is empty"));
+        if start / limit != (end - 1) / limit {
+            self.violation(format!("{header:x?} crosses a multiple of {limit} bytes"));
         }
         if header.write {
             if beats.len() != 2 + header.data_beats() {
@@ -454,6 +458,29 @@ pub(crate) fn byte_range(header: &Request) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It is kept as a violation like any other.
+    #[test]
+    fn a_request_without_bytes_is_no_panic() {
+        use crate::testbench::host::{BUS_BASE, Host};
+        let (mut root, mut host) = (RootComplex::new(HostSettings::default()), Host::new(4096));
+        for write in [true, false] {
+            let empty = Request { first_be: 0, ..request(write, BUS_BASE, 4, 0) };
+            let beats = [empty.to_beats().as_slice(), if write { &[7] } else { &[] }].concat();
+            for (at, &data) in beats.iter().enumerate() {
+                let last = at + 1 == beats.len();
+                let pins = DevicePins {
+                    rq_valid: true,
+                    rq_data: data,
+                    rq_last: last,
+                    ..DevicePins::default()
+                };
+                root.sample(0, &pins, &mut host);
+            }
+        }
+        assert_eq!(root.violations().len(), 2, "{:?}", root.violations());
+        assert!(!root.busy() && root.traffic().writes == 0 && host.memory == [0; 4096]);
+    }
 
     #[test]
     fn byte_enables_round_trip() {
