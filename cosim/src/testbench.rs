@@ -248,6 +248,23 @@ impl Testbench {
         Err(Hung(format!("{opcode:?} {index} on node {node} does not complete")))
     }
 
+    /// Runs one admin command that has to succeed; answers its result.
+    ///
+    /// # Errors
+    /// [`Hung`] if it does not.
+    pub fn command(
+        &mut self,
+        node: usize,
+        opcode: Opcode,
+        index: u32,
+        body: &[u32],
+    ) -> Result<u32, Hung> {
+        match self.admin(node, opcode, index, body)? {
+            (0, result) => Ok(result),
+            (status, _) => Err(Hung(format!("{opcode:?} {index} on node {node}: status {status}"))),
+        }
+    }
+
     /// Brings both nodes up, with event rings of 2^`event_log2` entries (but for messages), and opens
     /// the channel between them.
     ///
@@ -284,19 +301,15 @@ impl Testbench {
                 let wide = queue == 3;
                 let log2 = if wide { MESSAGE_LOG2 } else { self.event_log2 };
                 let shape = log2 | u32::from(wide) << 4 | queue << 16;
-                let (status, _) =
-                    self.admin(node, Opcode::EventCreate, queue, &[low(base), high(base), shape])?;
-                if status != 0 {
-                    return Err(Hung(format!("EventCreate {queue}: status {status}")));
-                }
+                self.command(node, Opcode::EventCreate, queue, &[low(base), high(base), shape])?;
             }
             for domain in 0..2 {
-                self.admin(node, Opcode::MessageQueue, domain, &[3])?;
+                self.command(node, Opcode::MessageQueue, domain, &[3])?;
             }
         }
         for node in 0..2 {
             let peer = u32::from(node_number(1 - node));
-            self.admin(node, Opcode::PeerOpen, peer, &[0x1234_5678 + peer * 0x777, 64])?;
+            self.command(node, Opcode::PeerOpen, peer, &[0x1234_5678 + peer * 0x777, 64])?;
         }
         self.settle(u64::from(retry_timeout) * 4)
     }
@@ -339,12 +352,12 @@ impl Testbench {
     /// # Panics
     /// If the queue is none of the four.
     pub fn event_doorbell(&mut self, node: usize, queue: usize, arm: bool) {
-        let bell = EventDoorbell {
+        let doorbell = EventDoorbell {
             queue: u16::try_from(queue).expect("below 4"),
             arm,
             consumer: self.consumer[node][queue],
         };
-        self.doorbell(node, 0, EVENT_DOORBELL_OFFSET, bell.to_bits());
+        self.doorbell(node, 0, EVENT_DOORBELL_OFFSET, doorbell.to_bits());
     }
 }
 

@@ -124,20 +124,6 @@ fn descriptor(queue: Queue, i: usize) -> usize {
     DESC_OFFSET + (queue as usize * MOST + i) * 64
 }
 
-/// A command that has to succeed.
-fn command(
-    bench: &mut Testbench,
-    node: usize,
-    op: Opcode,
-    index: u16,
-    body: &[u32],
-) -> Result<(), Hung> {
-    match bench.admin(node, op, index.into(), body)? {
-        (0, _) => Ok(()),
-        (status, _) => Err(Hung(format!("{op:?} {index} on node {node}: status {status}"))),
-    }
-}
-
 /// The run of one.
 pub(super) struct Run<'a> {
     of: &'a Fenced,
@@ -163,7 +149,7 @@ impl<'a> Run<'a> {
             for (region, (offset, bytes)) in REGIONS.into_iter().zip(parts) {
                 let (tag, domain) = (TAG, DOMAIN);
                 let body = Region { offset, bytes, tag, generation, domain, rights }.body();
-                command(bench, node, Opcode::RegionSet, region, &body)?;
+                bench.command(node, Opcode::RegionSet, region.into(), &body)?;
             }
             let level = (of.reliability as u32) << 8;
             let body = [
@@ -172,10 +158,10 @@ impl<'a> Run<'a> {
                 limits::MAX_TRANSFER_BYTES,
                 allows,
             ];
-            command(bench, node, Opcode::ViCreate, of.vi, &body)?;
+            bench.command(node, Opcode::ViCreate, of.vi.into(), &body)?;
             let peer = u32::from(node_number(1 - node)) | u32::from(of.vi) << 16;
             let connection = u32::from(generation) | allows << rdma::PEER_LSB;
-            command(bench, node, Opcode::ViConnect, of.vi, &[peer, connection])?;
+            bench.command(node, Opcode::ViConnect, of.vi.into(), &[peer, connection])?;
         }
         let before = [0, 1].map(|node| {
             let bytes: Vec<u8> =
@@ -247,13 +233,12 @@ impl<'a> Run<'a> {
             Fence::Descriptors => DESC_OFFSET..DESC_OFFSET + DESC_BYTES,
             Fence::Disconnect | Fence::Destroy => FENCED_OFFSET..DESC_OFFSET + DESC_BYTES,
         };
-        match fence {
-            Fence::Data => command(bench, node, Opcode::RegionClear, REGIONS[0], &[])?,
-            Fence::Descriptors => command(bench, node, Opcode::RegionClear, REGIONS[1], &[])?,
-            Fence::Disconnect | Fence::Destroy => {
-                command(bench, node, Opcode::ViDisconnect, vi, &[])?;
-            }
-        }
+        let (opcode, index) = match fence {
+            Fence::Data => (Opcode::RegionClear, REGIONS[0]),
+            Fence::Descriptors => (Opcode::RegionClear, REGIONS[1]),
+            Fence::Disconnect | Fence::Destroy => (Opcode::ViDisconnect, vi),
+        };
+        bench.command(node, opcode, index.into(), &[])?;
         self.closed = Some((range.clone(), bench.host(node).memory[range].to_vec()));
         if fence == Fence::Destroy {
             destroy(bench, node, vi)?;
@@ -272,16 +257,16 @@ impl<'a> Run<'a> {
         self.check_bytes(bench)?;
         let destroyed = |at| at == node && fence == Fence::Destroy;
         for at in (0..2).filter(|&at| !destroyed(at)) {
-            command(bench, at, Opcode::ViDisconnect, vi, &[])?;
+            bench.command(at, Opcode::ViDisconnect, vi.into(), &[])?;
         }
         bench.settle(quiet)?;
         for at in 0..2 {
             if !destroyed(at) {
-                command(bench, at, Opcode::ViDestroy, vi, &[])?;
+                bench.command(at, Opcode::ViDestroy, vi.into(), &[])?;
             }
             for (region, cleared) in REGIONS.into_iter().zip([Fence::Data, Fence::Descriptors]) {
                 if at != node || fence != cleared {
-                    command(bench, at, Opcode::RegionClear, region, &[])?;
+                    bench.command(at, Opcode::RegionClear, region.into(), &[])?;
                 }
             }
         }
@@ -350,7 +335,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Destroys a VI that may still owe its peer a Fin.
+/// Destroys a VI whose Fin may still be pending.
 fn destroy(bench: &mut Testbench, node: usize, vi: u16) -> Result<(), Hung> {
     for _ in 0..1_000 {
         let (status, _) = bench.admin(node, Opcode::ViDestroy, vi.into(), &[])?;
