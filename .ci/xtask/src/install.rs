@@ -14,6 +14,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::tools::{self, Toolset};
 use crate::{Outcome, workspace};
 
 const USAGE: &str = "usage: cargo xtask install PREFIX [--debug] [--rtl]";
@@ -62,7 +63,8 @@ fn build(debug: bool, rtl: bool) -> Result<PathBuf, String> {
         command.arg("--release");
     }
     if rtl {
-        command.args(["--features", "rtl"]).envs(crate::tools::env());
+        tools::ensure(Toolset::Sim)?;
+        command.args(["--features", "rtl"]).envs(tools::env());
     }
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if !status.success() {

@@ -97,6 +97,7 @@ fn plain() -> Result<Verdict, String> {
 }
 
 fn clippy_rtl() -> Result<Verdict, String> {
+    tools::ensure(Toolset::Sim)?;
     let mut command = cargo();
     command.args(["clippy", "--workspace", "--all-targets", "--features", RTL_FEATURES]);
     run(command.args(STRICT).envs(tools::env()))
@@ -194,6 +195,7 @@ fn lint(file: &Path) -> Result<Option<String>, String> {
 
 /// Proves the rules of the blocks, and that each proof notices its mutations.
 fn prove() -> Result<Verdict, String> {
+    tools::ensure(Toolset::Synth)?;
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "viaduct", "--", "prove", "--vcd"]);
     run(command.arg(workspace::target_dir().join("prove-gate")).envs(tools::env()))
@@ -202,6 +204,7 @@ fn prove() -> Result<Verdict, String> {
 /// Maps the whole NIC to the cells of its chip: no latches, no loops, and it fits. Placing it takes
 /// an hour on a slow machine and is `viaduct synth`, on demand.
 fn synth() -> Result<Verdict, String> {
+    tools::ensure(Toolset::Synth)?;
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "viaduct", "--", "synth", "--no-pnr", "--output"]);
     run(command.arg(workspace::target_dir().join("synth-gate")).envs(tools::env()))
