@@ -197,7 +197,7 @@ impl Server {
     }
 
     /// Reports accesses that failed.
-    fn tell(&mut self) {
+    fn report_faults(&mut self) {
         for (node, function) in (0..).zip(self.engine.functions()) {
             for (access, why) in function.host.take_faults() {
                 (self.report)(&Unreachable { node, access, why });
@@ -224,7 +224,7 @@ impl Server {
                 let quiet = ready.iter().all(PollFlags::is_empty);
                 self.give_way(quiet);
             }
-            self.tell();
+            self.report_faults();
             self.drop_clients(|engine, client| {
                 let failure = engine.function(client.node).host.failure();
                 let failure = failure.filter(|_| client.is_owner);

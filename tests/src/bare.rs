@@ -89,7 +89,7 @@ impl Bare {
         this
     }
 
-    /// Runs the program with a note of what it ran on, should it fail.
+    /// The text of a failure: what, when, and on what.
     fn describe(&self, what: &str) -> String {
         format!("{what} at cycle {} on {:?} with {:?}", self.bench.now(), self.kind, self.host)
     }

@@ -21,7 +21,7 @@ pub(crate) fn target_dir() -> PathBuf {
 /// The cargo that runs this program.
 ///
 /// The working directory stays the caller's, so that file arguments of `viaduct` mean what the
-/// caller sees; the manifest is named by [`manifest_args`] or found upwards.
+/// caller sees; cargo finds the manifest upwards from there.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // These describe xtask itself; a nested cargo and its build scripts must not see them.

@@ -1,8 +1,9 @@
 //! `viaduct cosim serve`: a simulator that other programs use.
 
 use crate::Failure;
+use crate::demo::DeviceKind;
 use crate::lines::Lines;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use cosim::serve::{Config, DeviceFactory, Server};
 use cosim::simulation::SimulatedDevice;
 use nic_model::Model;
@@ -16,15 +17,6 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use vfio_user::run_time_folder;
-
-/// What is simulated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// The behavioural model.
-    Model,
-    /// The Verilated RTL.
-    Rtl,
-}
 
 /// Serve simulated NICs to other programs, over UNIX sockets.
 ///
@@ -41,8 +33,8 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
     nodes: u8,
     /// What each node is.
-    #[arg(long, value_enum, default_value_t = Kind::Model)]
-    device: Kind,
+    #[arg(long, value_enum, default_value_t = DeviceKind::Model)]
+    device: DeviceKind,
     /// Chance that a frame is lost, 0 to 1.
     #[arg(long, default_value_t = 0.0, value_parser = chance)]
     loss: f64,
@@ -110,11 +102,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { nodes, device, loss, corrupt, seed, latency, trace, until_eof, dir } =
         arguments;
     let device: DeviceFactory = match device {
-        Kind::Model if trace.is_some() => {
+        DeviceKind::Model if trace.is_some() => {
             return Err("only the RTL has waveforms: leave out --trace or use --device rtl".into());
         }
-        Kind::Model => Box::new(|_| Box::new(Model::default()) as SimulatedDevice),
-        Kind::Rtl => rtl(trace.clone())?,
+        DeviceKind::Model => Box::new(|_| Box::new(Model::default()) as SimulatedDevice),
+        DeviceKind::Rtl => rtl(trace.clone())?,
     };
     // Before the sockets are there, so that whoever sees one can stop the server.
     let (stop, signalled) = UnixStream::pair()?;

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_ends_with_its_bell() {
+    fn the_thread_ends_with_its_notifier() {
         let notifier = Notifier::start().unwrap();
         notifier.ring(&event(EventfdFlags::empty()));
         let shared = Arc::downgrade(&notifier.0);

@@ -98,8 +98,8 @@ impl Bare {
     /// Reports to the device how far the reader is, and whether to interrupt.
     pub fn consume(&mut self, node: usize, queue: u16, arm: bool) {
         let ring = self.rings[node][usize::from(queue)];
-        let bell = EventDoorbell { queue, arm, consumer: ring.consumer };
-        self.doorbell(node, ring.domain, EVENT_DOORBELL, bell.to_bits());
+        let doorbell = EventDoorbell { queue, arm, consumer: ring.consumer };
+        self.doorbell(node, ring.domain, EVENT_DOORBELL, doorbell.to_bits());
     }
 
     /// New records, and reports to the device that they are read.

@@ -140,7 +140,7 @@ fn columns(path: &Path, findings: &mut Findings) {
         .collect();
     if let Some(first) = too_long.first() {
         let message = format!(
-            "more than {COLUMNS} columns in lines {} (`cargo xtask wrap` breaks comments)",
+            "more than {COLUMNS} columns in lines {}: wrap them by hand",
             too_long.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
         );
         findings.error(path, *first, "columns", message);

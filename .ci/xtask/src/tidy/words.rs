@@ -23,6 +23,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("in hand", "in flight"),
     ("is gone", "no longer exists"),
     ("names of old", "legacy device names"),
+    ("owe", "must send"),
     ("owed", "pending"),
     ("owes", "must send"),
     ("rescue", "abort, poison"),

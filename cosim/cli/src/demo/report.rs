@@ -8,7 +8,7 @@ use super::{DeviceKind, Drivers, Failure};
 use host_driver::sync::lock;
 use nic_model::link::{Side, Wire};
 use nic_regs::counter::Counter;
-use nic_regs::csr;
+use nic_regs::csr::{self, Stamp};
 use nic_regs::limits::{CLOCK_KHZ, LINK_PAYLOAD_BYTES};
 
 /// What is known of a run.
@@ -94,18 +94,18 @@ pub(crate) fn print(run: &Run<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-const SENDER: [(usize, &str); 5] = [
-    (0, "doorbell seen"),
-    (1, "send descriptor resolved"),
-    (2, "payload on the chip"),
-    (3, "first beat out"),
-    (4, "last beat out"),
+const SENDER: [(Stamp, &str); 5] = [
+    (Stamp::Doorbell, "doorbell seen"),
+    (Stamp::Descriptor, "send descriptor resolved"),
+    (Stamp::Data, "payload on the chip"),
+    (Stamp::FirstBeatOut, "first beat out"),
+    (Stamp::LastBeatOut, "last beat out"),
 ];
-const RECEIVER: [(usize, &str); 4] = [
-    (5, "first beat in"),
-    (6, "receive descriptor matched"),
-    (7, "payload written"),
-    (8, "status written"),
+const RECEIVER: [(Stamp, &str); 4] = [
+    (Stamp::FirstBeatIn, "first beat in"),
+    (Stamp::Matched, "receive descriptor matched"),
+    (Stamp::DataWritten, "payload written"),
+    (Stamp::StatusWritten, "status written"),
 ];
 
 /// Cycles between the stages of the first message, on each node's own clock.
@@ -117,11 +117,11 @@ fn stages(drivers: &Drivers) -> Result<(), Failure> {
         let mut before = None;
         println!("first message, {name}:");
         for &(stage, text) in stages {
-            if mask & (1 << stage) == 0 {
+            if mask & (1 << stage as u32) == 0 {
                 println!("  {text:<28}  not stamped");
                 continue;
             }
-            let offset = csr::STAMP0::OFFSET + 4 * u32::try_from(stage)?;
+            let offset = csr::STAMP0::OFFSET + 4 * stage as u32;
             let stamp = driver.register(offset)?;
             let delta = stamp.wrapping_sub(before.unwrap_or(stamp));
             println!("  {text:<28}  +{delta} cycles");

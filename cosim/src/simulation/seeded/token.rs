@@ -172,9 +172,7 @@ impl Slot {
         shared.wait_for(Some(self.number));
         TokenGuard { shared, number: self.number }
     }
-}
 
-impl Slot {
     /// Runs a program in this slot. What the closure owns is dropped with the token too (closing a
     /// NIC hands it on).
     pub fn run<R>(self, program: impl FnOnce() -> R) -> R {
