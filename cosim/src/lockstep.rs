@@ -5,14 +5,15 @@
 //! by VI and kind, messages, the error log, the counters that do not depend on timing, the frames
 //! of each VI in order (without retransmissions), interrupts of queues that were armed, and at the end of
 //! each phase all of memory. Not compared: cycles, and the order of things that the contract leaves open.
-//! In some phases a fence ends the traffic of one more pair of VIs in its midst ([`fenced`]).
+//! In some phases a fence ends the traffic of one more pair of VIs in its midst (`fenced`).
 
-pub mod fenced;
-pub mod plan;
+mod fenced;
+mod plan;
 mod push;
-pub mod run;
+mod run;
 
-pub use run::{Record, Settings, execute};
+use run::execute;
+pub use run::{Record, Settings};
 
 use crate::simulation::SimulatedDevice;
 use nic_model::device::Features;

@@ -9,7 +9,7 @@ use crate::bits::low32;
 use crate::device::Beat;
 
 /// Beats of the longest frame: header, payload (that of an RDMA write), CRC.
-pub const FRAME_BEATS_MAX: usize =
+const FRAME_BEATS_MAX: usize =
     HEADER_BEATS + (RDMA_HEADER_BYTES + LINK_PAYLOAD_BYTES) / BEAT_BYTES + 1;
 
 /// A frame: header and payload. The header's length is the payload's.
@@ -108,7 +108,7 @@ impl Assembler {
     }
 
     /// Forgets a frame that has begun to arrive: its other beats are not the start of the next one.
-    pub fn skip_current(&mut self) {
+    pub(crate) fn skip_current(&mut self) {
         self.skip = self.count != 0;
     }
 
@@ -164,7 +164,7 @@ const fn tables() -> [[u32; 256]; 8] {
 
 /// [`nic_regs::frame::crc_step`], eight table look-ups instead of 64 shifts.
 #[must_use]
-pub fn crc_beat(state: u32, beat: u64) -> u32 {
+fn crc_beat(state: u32, beat: u64) -> u32 {
     let bytes = (beat ^ u64::from(state)).to_le_bytes();
     bytes.iter().zip(TABLES.iter().rev()).fold(0, |crc, (&b, table)| crc ^ table[usize::from(b)])
 }

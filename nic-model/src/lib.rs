@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | [`device`] | | the seams: `Device`, `HostBus`, `Link` |
 //! | [`frame`] | | frames to beats and back, CRC-32 |
-//! | [`trace`] | | what a test or lockstep can watch |
+//! | [`trace`] | | what a test can watch |
 //! | [`link`] | | a wire between two devices, with faults |
 //! | [`counter`], [`context`] | 9 | counters, error log, stamps, observer; the services of a cycle |
 //! | [`tpt`], [`desc`] | 3 | the region table; descriptors as values |

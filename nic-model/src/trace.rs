@@ -1,4 +1,4 @@
-//! What a test or lockstep can watch: events as they happen, and the state that the contract makes
+//! What a test can watch: events as they happen, and the state that the contract makes
 //! visible.
 
 use core::fmt;

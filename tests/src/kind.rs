@@ -20,7 +20,7 @@ pub enum DeviceKind {
 impl DeviceKind {
     /// Whether simulation is slow, so that long scenarios are cut.
     #[must_use]
-    pub const fn is_slow(self) -> bool {
+    const fn is_slow(self) -> bool {
         !matches!(self, Self::Model | Self::Plain)
     }
 

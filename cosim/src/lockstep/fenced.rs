@@ -14,7 +14,7 @@ use nic_regs::{limits, tpt};
 use std::ops::Range;
 
 /// Its part of a node's memory: first byte. Behind it nothing is compared.
-pub const FENCED_OFFSET: usize = 6 << 20;
+pub(super) const FENCED_OFFSET: usize = 6 << 20;
 /// Most messages.
 const MOST: usize = 12;
 /// Longest of them, in bytes: two frames.
@@ -36,7 +36,7 @@ const TAG: u16 = 0x7fff;
 
 /// What ends the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fence {
+pub(super) enum Fence {
     /// The region of its data is cleared.
     Data,
     /// That of its descriptors.
@@ -49,25 +49,25 @@ pub enum Fence {
 
 /// Traffic and its end.
 #[derive(Clone, Debug)]
-pub struct Fenced {
+pub(super) struct Fenced {
     /// VI number on both nodes.
-    pub vi: u16,
+    pub(super) vi: u16,
     /// Level: a reliable one.
-    pub reliability: Reliability,
+    pub(super) reliability: Reliability,
     /// Operation of every send descriptor, see [`control`].
-    pub operation: u16,
+    pub(super) operation: u16,
     /// Node that posts them.
-    pub sender: usize,
+    pub(super) sender: usize,
     /// Of each message, in bytes.
-    pub lengths: Vec<u32>,
+    pub(super) lengths: Vec<u32>,
     /// Node where the fence is.
-    pub node: usize,
+    pub(super) node: usize,
     /// What it is.
-    pub fence: Fence,
+    pub(super) fence: Fence,
     /// How many messages of each of the other VIs are posted before it.
-    pub after: usize,
+    pub(super) after: usize,
     /// Cycles from the last of these to the fence.
-    pub pause: u64,
+    pub(super) pause: u64,
 }
 
 impl Fenced {

@@ -12,11 +12,11 @@ use nic_regs::limits::{DATA_SEGMENTS_MAX, LINK_PAYLOAD_BYTES, MAX_TRANSFER_BYTES
 use nic_regs::vi::{Reliability, rdma};
 
 /// Bytes of a node's data area for one VI.
-pub const DATA_BYTES: usize = 768 * 1024;
+pub(super) const DATA_BYTES: usize = 768 * 1024;
 /// Descriptors of a VI that one phase may post, per queue.
-pub const SLOTS: usize = 24;
+pub(super) const SLOTS: usize = 24;
 /// Bytes between descriptors.
-pub const SLOT_BYTES: usize = 320;
+pub(super) const SLOT_BYTES: usize = 320;
 
 /// Largest message of an Unreliable VI, in bytes: two frames.
 const UNRELIABLE_BYTES: u64 = 8_000;
@@ -25,18 +25,18 @@ const UNRELIABLE_PAUSE: u64 = 4_000;
 
 /// A data segment, in terms of the node's own VI data area.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment {
+pub(super) struct Segment {
     /// Offset in the data area.
-    pub offset: u64,
+    pub(super) offset: u64,
     /// Length in bytes.
-    pub length: u32,
+    pub(super) length: u32,
     /// What is wrong with it.
-    pub wrong: Wrong,
+    pub(super) wrong: Wrong,
 }
 
 /// How a segment is made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub(super) enum Wrong {
     /// Nothing.
     Nothing,
     /// Region index out of range.
@@ -55,44 +55,44 @@ pub enum Wrong {
 
 /// The memory that an RDMA names, in terms of the peer's VI data area.
 #[derive(Clone, Copy, Debug)]
-pub struct Remote {
+pub(super) struct Remote {
     /// Offset in the data area.
-    pub offset: u64,
+    pub(super) offset: u64,
     /// What is wrong with it.
-    pub wrong: Wrong,
+    pub(super) wrong: Wrong,
     /// Reserved word of the address segment.
-    pub reserved: u32,
+    pub(super) reserved: u32,
 }
 
 /// A descriptor.
 #[derive(Clone, Debug)]
-pub struct Spec {
+pub(super) struct Spec {
     /// Address segment of an RDMA.
-    pub remote: Option<Remote>,
+    pub(super) remote: Option<Remote>,
     /// Segments.
-    pub segments: Vec<Segment>,
+    pub(super) segments: Vec<Segment>,
     /// Control bits.
-    pub control: u16,
+    pub(super) control: u16,
     /// Reserved word.
-    pub reserved: u32,
+    pub(super) reserved: u32,
     /// SegCount, if it is to differ from the number of segments.
-    pub seg_count: Option<u16>,
+    pub(super) seg_count: Option<u16>,
     /// Immediate data.
-    pub immediate: u32,
+    pub(super) immediate: u32,
     /// The token (first of a queue) or Next names no valid descriptor.
-    pub unreachable: bool,
+    pub(super) unreachable: bool,
 }
 
 impl Spec {
     /// Bytes of all segments.
     #[must_use]
-    pub fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.length)).sum()
     }
 
     /// Whether nothing is wrong with it.
     #[must_use]
-    pub fn is_good(&self) -> bool {
+    pub(super) fn is_good(&self) -> bool {
         self.segments.iter().all(|segment| segment.wrong == Wrong::Nothing)
             && self.control & !control::IMMEDIATE == 0
             && self.reserved == 0
@@ -103,108 +103,108 @@ impl Spec {
 
 /// One message: its send, and the receive that is posted for it.
 #[derive(Clone, Debug)]
-pub struct Message {
+pub(super) struct Message {
     /// Posted first, at the receiver.
-    pub recv: Option<Spec>,
+    pub(super) recv: Option<Spec>,
     /// The send.
-    pub send: Spec,
+    pub(super) send: Spec,
     /// Cycles between this send's doorbell and the one before.
-    pub delay: u64,
+    pub(super) delay: u64,
 }
 
 impl Message {
     /// Whether it is an RDMA read.
     #[must_use]
-    pub fn is_read(&self) -> bool {
+    pub(super) fn is_read(&self) -> bool {
         self.send.control & control::OP_MASK == control::OP_RDMA_READ
     }
 }
 
 /// What one connection does in a phase.
 #[derive(Clone, Debug)]
-pub struct Traffic {
+pub(super) struct Traffic {
     /// Node that sends: 0 or 1.
-    pub sender: usize,
+    pub(super) sender: usize,
     /// In order.
-    pub messages: Vec<Message>,
+    pub(super) messages: Vec<Message>,
 }
 
 /// One connected pair of VIs.
 #[derive(Clone, Debug)]
-pub struct Pair {
+pub(super) struct Pair {
     /// VI numbers on both nodes.
-    pub vi: [u16; 2],
+    pub(super) vi: [u16; 2],
     /// Domains.
-    pub domain: [u8; 2],
+    pub(super) domain: [u8; 2],
     /// Tags.
-    pub tag: [u16; 2],
+    pub(super) tag: [u16; 2],
     /// Level.
-    pub reliability: Reliability,
+    pub(super) reliability: Reliability,
     /// Largest message of each VI.
-    pub max_transfer: u32,
+    pub(super) max_transfer: u32,
     /// What RDMA each node's VI allows in its memory: bits of [`rdma`].
-    pub allows: [u32; 2],
+    pub(super) allows: [u32; 2],
     /// What its peer was notified of that.
-    pub reported: [u32; 2],
+    pub(super) reported: [u32; 2],
 }
 
 /// A whole program.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     /// Its seed.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// Connections.
-    pub pairs: Vec<Pair>,
+    pub(super) pairs: Vec<Pair>,
     /// Traffic by phase, then by pair.
-    pub phases: Vec<Vec<Traffic>>,
+    pub(super) phases: Vec<Vec<Traffic>>,
     /// Stray doorbells and register accesses before each phase.
-    pub pokes: Vec<Vec<Poke>>,
+    pub(super) pokes: Vec<Vec<Poke>>,
     /// 48-byte messages before each phase: sender, domain.
-    pub messages: Vec<Vec<(usize, u8)>>,
+    pub(super) messages: Vec<Vec<(usize, u8)>>,
     /// Traffic that ends in the midst of a phase. With it no counter of VIs can be compared, nor
     /// the interrupts of the queue of errors.
-    pub fenced: Vec<Option<Fenced>>,
+    pub(super) fenced: Vec<Option<Fenced>>,
     /// Node that closes the channel after a phase. It is opened again before the next one.
-    pub closes: Vec<Option<usize>>,
+    pub(super) closes: Vec<Option<usize>>,
     /// Which event queues are armed before each phase, by node.
-    pub armed: Vec<[[bool; 4]; 2]>,
+    pub(super) armed: Vec<[[bool; 4]; 2]>,
     /// Log2 of the entries of the event queues of completions and errors, which nobody reads
     /// before the end of a phase.
-    pub event_log2: u32,
+    pub(super) event_log2: u32,
 }
 
 impl Plan {
     /// Whether a fence ends traffic in any phase.
     #[must_use]
-    pub fn has_fences(&self) -> bool {
+    pub(super) fn has_fences(&self) -> bool {
         self.fenced.iter().any(Option::is_some)
     }
 
     /// VI of the traffic that a fence ends in this phase.
     #[must_use]
-    pub fn fenced_vi(&self, phase: usize) -> Option<u16> {
+    pub(super) fn fenced_vi(&self, phase: usize) -> Option<u16> {
         self.fenced[phase].as_ref().map(|fenced| fenced.vi)
     }
 }
 
 /// A host access that the device must refuse.
 #[derive(Clone, Copy, Debug)]
-pub struct Poke {
+pub(super) struct Poke {
     /// Node.
-    pub node: usize,
+    pub(super) node: usize,
     /// BAR.
-    pub bar: u8,
+    pub(super) bar: u8,
     /// Offset.
-    pub offset: u64,
+    pub(super) offset: u64,
     /// Bytes, 1 to 16.
-    pub length: usize,
+    pub(super) length: usize,
     /// Value of each byte.
-    pub fill: u8,
+    pub(super) fill: u8,
 }
 
 /// The program of a seed. `lossy`: only reliable VIs, so that frames may be lost.
 #[must_use]
-pub fn plan(seed: u64, lossy: bool) -> Plan {
+pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
     let mut random = Random::new(seed);
     let count = 1 + random.below(5);
     let unreliable = !lossy && random.chance(0.3);

@@ -102,7 +102,11 @@ struct Run<'a> {
 
 /// Runs a plan on two devices. The last record describes a failure, if there was one.
 #[must_use]
-pub fn execute(settings: &Settings, plan: &Plan, devices: [SimulatedDevice; 2]) -> Vec<Record> {
+pub(super) fn execute(
+    settings: &Settings,
+    plan: &Plan,
+    devices: [SimulatedDevice; 2],
+) -> Vec<Record> {
     let faults = Faults {
         seed: settings.seed,
         loss: settings.loss,

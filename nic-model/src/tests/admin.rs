@@ -59,7 +59,7 @@ fn several_entries_run_in_order_from_one_tail() {
         w.hosts[A].memory.put(at(slot), &(slot as u32 % 2 * 99).to_le_bytes());
     }
     w.hosts[A].memory.writes.clear();
-    w.hosts[A].reg_write(nic_regs::csr::ADMIN_TAIL::OFFSET, 8);
+    w.hosts[A].reg_write(ADMIN_TAIL::OFFSET, 8);
     w.run(20);
     let expected: Vec<_> = (4..8).map(|slot| (at(slot), 16)).collect();
     assert_eq!(w.hosts[A].memory.writes, expected);
