@@ -1,7 +1,7 @@
 //! What crosses the pins of a NIC, as TLPs and frames with the cycles of their first and last
 //! beats.
 //!
-//! A probe is off unless somebody asks for it: [`crate::rtl::RtlNic::attach_probe`] for the RTL,
+//! A probe is off unless somebody asks for it: `rtl::RtlNic::attach_probe` for the RTL,
 //! [`tap::Tap`] for a device without pins.
 
 #[cfg(feature = "rtl")]

@@ -139,7 +139,7 @@ impl LiveSimulation {
     /// and one to itself; all wires have this latency, in cycles, and these faults.
     ///
     /// # Errors
-    /// [`Error::Exhausted`] if there is no thread for it.
+    /// [`port::Error::Exhausted`] if there is no thread for it.
     pub fn start(
         devices: Vec<SimulatedDevice>,
         latency: u64,
@@ -241,7 +241,7 @@ impl LiveBus {
     /// what is posted stays so. For counting what posting costs.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`port::Error::OutOfMemory`].
     pub fn with_doorbells_nowhere(mut self) -> Result<Self> {
         self.nowhere = Some(DmaMemory::new(DOORBELL_PAGE)?);
         Ok(self)
