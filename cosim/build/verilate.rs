@@ -267,11 +267,12 @@ impl Tools {
     }
 }
 
-/// Cargo's target directory: the one above `OUT_DIR` that cargo has marked as a cache.
+/// Cargo's target directory: the one above `OUT_DIR` that cargo has marked as a cache. It marks only
+/// what it has made itself; in a folder that was there before, `OUT_DIR` is four below.
 pub(crate) fn target_dir() -> PathBuf {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let target = out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
-    target.unwrap_or(&out).to_owned()
+    target.or_else(|| out.ancestors().nth(4)).unwrap_or(&out).to_owned()
 }
 
 /// The C++ files that Verilator has made, in a fixed order.

@@ -4,7 +4,7 @@
 //! A probe is off unless somebody asks for it: `rtl::RtlNic::attach_probe` for the RTL,
 //! [`tap::Tap`] for a device without pins.
 
-#[cfg(feature = "rtl")]
+#[cfg(viaduct_nic)]
 pub(crate) mod pins;
 pub mod tap;
 

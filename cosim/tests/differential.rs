@@ -252,8 +252,9 @@ fn differential<R: Drive, B: Shim>() {
         }
         for (port, moved) in B::Out::PORTS.iter().zip(moved) {
             let listed = UNMOVED.contains(&(B::NAME, port.name));
-            assert!(moved || listed, "block {}: output {} never moved", B::NAME, port.name);
-            assert!(!(moved && listed), "block {}: output {} moves", B::NAME, port.name);
+            let (block, port) = (B::NAME, port.name);
+            assert!(moved || listed, "block {block}: output {port} never moved: see UNMOVED");
+            assert!(!(moved && listed), "block {block}: output {port} moves: see UNMOVED");
         }
     });
 }
