@@ -276,8 +276,8 @@ impl Linter<'_> {
         };
         if !fine {
             let message = format!(
-                "`{}` is printed as an undeclared name: give the block a field `Constant<Bits<N>>` \
-                 set when it is built (a state is written `Type::Variant`)",
+                "`{}` is printed as an undeclared name: give the block a field \
+                 `leaf::Number<BITS, VALUE>` (a state is written `Type::Variant`)",
                 segments.join("::")
             );
             self.report(at, "constant", message);

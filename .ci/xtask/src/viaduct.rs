@@ -32,7 +32,11 @@ impl Build {
             || args.iter().any(|arg| arg.starts_with("sim:") && arg.contains("trace="));
         // A failed seed of a suite is run again for its waveforms.
         let is_suite = word(0) == "cosim" && word(1) == "run";
+        // Other devices of the suite than this one are without RTL, or in another process.
+        let has_no_rtl =
+            word(0) == "conformance" && !args.iter().any(|arg| arg.contains("sim:rtl"));
         let (features, what) = if is_text
+            || has_no_rtl
             || ["prove", "synth", "verilog", "waves"].contains(&word(0))
         {
             ("", "viaduct without Verilated RTL (a minute or two the first time)")
@@ -119,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn help_and_lists_need_no_rtl() {
+    fn what_runs_no_rtl_needs_none() {
         let texts = [
             "",
             "--help",
@@ -132,6 +136,9 @@ mod tests {
             "cosim run -h",
             "verilog out",
             "synth --no-pnr",
+            "conformance",
+            "conformance --device sim:model rdma",
+            "conformance --device vfio-user:run/nic0.sock",
         ];
         for line in texts {
             assert_eq!(build(line).features, "", "{line}");
@@ -147,6 +154,7 @@ mod tests {
             ("cosim run --seeds 5", "rtl,trace"),
             ("cosim serve --device rtl", "rtl"),
             ("conformance --device sim:rtl", "rtl"),
+            ("conformance --processes 2 --device=sim:rtl", "rtl"),
             ("conformance --device sim:rtl?trace=x.vcd", "rtl,trace"),
         ] {
             assert_eq!(build(line).features, features, "{line}");

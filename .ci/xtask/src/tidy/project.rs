@@ -71,7 +71,7 @@ fn block_documents(tree: &Tree, findings: &mut Findings) {
         if is_block && !stems.clone().any(documented) {
             let stem = stems.next().unwrap_or_default().to_string_lossy();
             let message = format!("this block has no page, such as hdl/doc/{stem}.md");
-            findings.warn(&source.path, 0, "block-document", message);
+            findings.error(&source.path, 0, "block-document", message);
         }
     }
 }
