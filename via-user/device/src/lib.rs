@@ -79,7 +79,7 @@ impl Driver {
 /// # Errors
 /// [`Error::Malformed`]; otherwise why there is no such device.
 pub fn open(name: &str) -> Result<Arc<dyn ViPort>> {
-    Ok(open_hardware(name)?)
+    Ok(open_place(place_of(name)?)?)
 }
 
 /// Opens a port as [`open`], of a device that is hardware, or is simulated as such.
@@ -87,10 +87,18 @@ pub fn open(name: &str) -> Result<Arc<dyn ViPort>> {
 /// # Errors
 /// As [`open`].
 pub fn open_hardware(name: &str) -> Result<Arc<HardwarePort>> {
-    let place = match parse(name)? {
-        Place::Default => default::place()?,
-        place => place,
-    };
+    open_place(place_of(name)?)
+}
+
+/// The place that `name` names, which for the default device is another one's.
+fn place_of(name: &str) -> Result<Place> {
+    match parse(name)? {
+        Place::Default => default::place(),
+        place => Ok(place),
+    }
+}
+
+fn open_place(place: Place) -> Result<Arc<HardwarePort>> {
     // Held throughout, so that two openers do not bring the same device up twice.
     let mut drivers = lock(&DRIVERS);
     drivers.retain(|_, driver| driver.ownership.strong_count() > 0);
@@ -156,7 +164,7 @@ fn bring_up(place: &Place) -> Result<Arc<Nic>> {
         Place::Vfio(address) => {
             Err(Error::NotYet { what: format!("vfio:{address}"), instead: "sim:model" })
         }
-        // Neither is a device; `open` has found one.
+        // Neither is a device; `open_place` has found one.
         Place::Folder(folder) => Err(Error::NoDefault { folder: folder.clone() }),
         Place::Default => Err(Error::NoDefault { folder: run_time_folder() }),
     }
