@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "the value behind a lock")]
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::primitives::{AtomicBool, Ordering, UnsafeCell, pause};
@@ -43,7 +44,7 @@ impl<T> Lock<T> {
         // was free: it releases the lock when it is dropped.
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
         let taken = self.taken.compare_exchange(false, true, success, failure);
-        taken.is_ok().then(|| Guard { lock: self })
+        taken.is_ok().then(|| Guard { lock: self, value: PhantomData })
     }
 
     /// Takes the lock; spins briefly, then yields the processor until it is free.
@@ -60,10 +61,17 @@ impl<T> Lock<T> {
     }
 }
 
-/// The holder of a [`Lock`], which is free again when this is dropped.
+/// The holder of a [`Lock`], which is free again when this is dropped. Threads may share it only if
+/// they may share the value:
+///
+/// ```compile_fail,E0277
+/// fn share<T: Sync>(_: T) {}
+/// share(port::lock::Lock::new(core::cell::Cell::new(0)).lock());
+/// ```
 #[derive(Debug)]
 pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
+    value: PhantomData<&'a mut T>,
 }
 
 impl<T> Deref for Guard<'_, T> {
