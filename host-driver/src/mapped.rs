@@ -26,10 +26,12 @@ fn parse(line: &str) -> Option<(u64, u64, Access)> {
 }
 
 /// Access to a range, by the lines of `/proc/self/maps`, whose addresses rise.
-fn access_in(lines: impl Iterator<Item = String>, start: u64, end: u64) -> Access {
+fn access_in(maps: impl BufRead, start: u64, end: u64) -> Access {
     let mut all = Access { readable: true, writable: true };
     let mut at = start;
-    for (from, to, access) in lines.filter_map(|line| parse(&line)) {
+    // Names of files need not be UTF-8.
+    let lines = maps.split(b'\n').map_while(|line| line.ok());
+    for (from, to, access) in lines.filter_map(|line| parse(&String::from_utf8_lossy(&line))) {
         if to > at && from <= at {
             all.readable &= access.readable;
             all.writable &= access.writable;
@@ -49,7 +51,7 @@ pub fn access(memory: &DmaMemory) -> Access {
         return Access { readable: true, writable: true };
     };
     let end = memory.address().saturating_add(memory.len() as u64);
-    access_in(BufReader::new(file).lines().map_while(|line| line.ok()), memory.address(), end)
+    access_in(BufReader::new(file), memory.address(), end)
 }
 
 /// Access of this process to `memory`, all of which must be mapped and readable: a device in this
@@ -72,16 +74,17 @@ mod tests {
 
     #[test]
     fn access_to_a_range_is_what_all_its_mappings_allow() {
-        let maps = "1000-3000 rw-p 00000000 00:00 0 [heap]\n3000-4000 r--s 0 00:01 77 /a b\n\
-                    4000-5000 ---p 0 00:00 0\n8000-9000 rw-p 0 00:00 0\n";
+        // Names of files are any bytes.
+        let maps = b"1000-3000 rw-p 00000000 00:00 0 [heap]\n3000-4000 r--s 0 00:01 77 /a \xff\n\
+                     4000-5000 ---p 0 00:00 0\n8000-9000 rw-p 0 00:00 0\n";
         let rights = |start, end| {
-            let Access { readable, writable } =
-                access_in(maps.lines().map(str::to_owned), start, end);
+            let Access { readable, writable } = access_in(&maps[..], start, end);
             (readable, writable)
         };
         assert_eq!(rights(0x1001, 0x2fff), (true, true));
         assert_eq!(rights(0x2fff, 0x4000), (true, false));
         assert_eq!(rights(0x3000, 0x4001), (false, false));
+        assert_eq!(rights(0x8000, 0x9000), (true, true));
         for (start, end) in [(0, 0x1001), (0x4fff, 0x8001), (0x8fff, 0x9001), (0xa000, 0xb000)] {
             assert_eq!(rights(start, end), (false, false), "{start:#x} to {end:#x}");
         }
