@@ -25,7 +25,8 @@ pub trait Bar {
     /// Reads a dword.
     ///
     /// # Errors
-    /// [`crate::error::Error::ReadTimeout`] if the device does not answer.
+    /// [`crate::error::Error::ReadTimeout`] if the device does not answer;
+    /// [`crate::error::Error::Served`] if a simulator says so.
     fn read32(&self, bar: u8, offset: u64) -> Result<u32>;
     /// Writes a dword.
     fn write32(&self, bar: u8, offset: u64, value: u32);

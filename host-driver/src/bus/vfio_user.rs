@@ -32,7 +32,7 @@ use nic_regs::csr;
 use nic_regs::pci::{MSI_BASE, SUBSYSTEM_ID_OFFSET};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait, register_name};
+use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait};
 use crate::error::{Error, Result};
 use crate::sync::lock;
 use ::vfio_user::{protocol, socket, trust};
@@ -260,14 +260,24 @@ impl VfioUserBus {
         }
     }
 
+    /// Reads 1 to 4 bytes of a region.
     fn read(&self, region: u32, offset: u64, count: u32) -> Result<u32> {
         let access = RegionAccess { offset, region, count, data: &[] }.head();
         let reply = self.ask("a read of a register", Command::RegionRead, &[&access], &[])?;
-        let data = RegionAccess::parse(&reply.payload, true).map_or(&[][..], |access| access.data);
+        let access = RegionAccess::parse(&reply.payload, true);
         let mut word = [0; 4];
-        let length = data.len().min(4);
-        word[..length].copy_from_slice(&data[..length]);
-        Ok(u32::from_le_bytes(word))
+        let place = usize::try_from(count).ok().and_then(|count| word.get_mut(..count));
+        match (place, access) {
+            (Some(place), Some(access)) if access.data.len() == place.len() => {
+                place.copy_from_slice(access.data);
+                Ok(u32::from_le_bytes(word))
+            }
+            _ => {
+                let why = "its reply to a read is malformed";
+                self.die(why);
+                Err(Error::Connect { path: self.path.clone(), why: why.to_owned() })
+            }
+        }
     }
 
     fn write(&self, bar: u8, offset: u64, data: &[u8]) {
@@ -305,10 +315,7 @@ impl Bar for VfioUserBus {
                 Ok(value)
             }
             Err(_) if self.is_dead() => Ok(u32::MAX),
-            Err(_) => {
-                let register = register_name(bar, offset);
-                Err(Error::ReadTimeout { register, bar, cycles: 0 })
-            }
+            refused => refused,
         }
     }
 

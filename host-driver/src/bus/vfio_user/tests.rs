@@ -91,29 +91,85 @@ fn hollow(listener: &UnixListener, answers: impl FnMut(Command) -> bool) -> Vec<
 
 /// The same on a connection.
 fn serve(stream: &UnixStream, mut answers: impl FnMut(Command) -> bool) -> Vec<Command> {
+    serve_with(stream, |command, message| answers(command).then(|| reply(command, message)))
+}
+
+/// The same with answers of the caller's own.
+fn serve_with(
+    stream: &UnixStream,
+    mut answer: impl FnMut(Command, &socket::Message) -> Option<Vec<u8>>,
+) -> Vec<Command> {
     let mut inbox = Inbox::default();
     let mut seen = Vec::new();
     while let Received::Message(message) = inbox.receive_by(stream.as_fd(), far()).unwrap() {
         let command = Command::from_bits(message.header.command).unwrap();
         seen.push(command);
-        if !answers(command) {
-            continue;
+        if let Some(answer) = answer(command, &message) {
+            socket::send(stream.as_fd(), &answer, &[], true).unwrap();
         }
-        let payload = match command {
-            Command::Version => Version::OWN.to_bytes(),
-            Command::RegionInfo => {
-                let asked = RegionInfo::parse(&message.payload).unwrap();
-                RegionInfo { size: 1 << 20, ..asked }.to_bytes()
-            }
-            Command::IrqInfo => IrqInfo { index: irq::MSIX, ..IrqInfo::default() }.to_bytes(),
-            Command::RegionRead => [&message.payload[..], &[0, 1]].concat(),
-            _ => message.payload,
-        };
-        let Header { id, command: number, .. } = message.header;
-        let reply = protocol::message(id, number, flag::REPLY, &[&payload]);
-        socket::send(stream.as_fd(), &reply, &[], true).unwrap();
     }
     seen
+}
+
+/// A good reply.
+fn reply(command: Command, message: &socket::Message) -> Vec<u8> {
+    let payload = match command {
+        Command::Version => Version::OWN.to_bytes(),
+        Command::RegionInfo => {
+            let asked = RegionInfo::parse(&message.payload).unwrap();
+            RegionInfo { size: 1 << 20, ..asked }.to_bytes()
+        }
+        Command::IrqInfo => IrqInfo { index: irq::MSIX, ..IrqInfo::default() }.to_bytes(),
+        Command::RegionRead => {
+            let count = RegionAccess::parse(&message.payload, false).unwrap().count as usize;
+            [&message.payload[..], &[0, 1, 0, 0][..count]].concat()
+        }
+        _ => message.payload.clone(),
+    };
+    let Header { id, command: number, .. } = message.header;
+    protocol::message(id, number, flag::REPLY, &[&payload])
+}
+
+/// A bus whose simulator answers reads of registers so.
+fn reads(
+    name: &str,
+    answer: impl Fn(&socket::Message) -> Vec<u8> + Send + 'static,
+) -> Arc<VfioUserBus> {
+    let path = socket_path(name);
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        serve_with(&stream, |command, message| {
+            let access = RegionAccess::parse(&message.payload, false);
+            let is_register = access.is_some_and(|access| access.region == region::BAR0);
+            let special = command == Command::RegionRead && is_register;
+            Some(if special { answer(message) } else { reply(command, message) })
+        })
+    });
+    let bus = VfioUserBus::connect(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    bus
+}
+
+/// The error of a read says what the simulator said.
+#[test]
+fn a_read_that_is_refused_says_why() {
+    let bus = reads("refuses", |m| protocol::error_reply(m.header, protocol::errno::INVALID));
+    let error = bus.read32(REGISTER_BAR, 8).unwrap_err();
+    assert!(matches!(error, Error::Served { errno: protocol::errno::INVALID, .. }), "{error}");
+    assert!(!bus.is_dead());
+}
+
+/// A reply without the bytes that were asked for is no value.
+#[test]
+fn a_reply_to_a_read_that_is_too_short_ends_the_device() {
+    let bus = reads("short-read", |message| {
+        let Header { id, command, .. } = message.header;
+        let payload = [&message.payload[..], &[0, 1]].concat();
+        protocol::message(id, command, flag::REPLY, &[&payload])
+    });
+    assert_eq!(bus.read32(REGISTER_BAR, 8).unwrap(), u32::MAX);
+    assert!(bus.name().contains("malformed"), "{}", bus.name());
 }
 
 /// As of one that is stopped: it learns that it lost its client when it goes on, although the
@@ -217,11 +273,11 @@ fn memory_of_every_kind_is_given() {
     let server = hollow_at(&path);
     let bus = VfioUserBus::connect(&path).unwrap();
     let stack = [AtomicU8::new(1), AtomicU8::new(2)];
-    let constant = NonNull::from(&CONSTANT).cast();
+    let constant = core::ptr::from_ref(&CONSTANT).cast::<u8>().cast_mut();
     // SAFETY: it is valid as long as the bus, and only read.
-    let constant = unsafe { crate::dma::DmaMemory::from_program(constant, 100) };
+    let constant = unsafe { crate::dma::DmaMemory::adopt(constant, 100) }.unwrap();
     // SAFETY: it lives until the end of this function, and atomics are changed by anybody.
-    let on_stack = unsafe { crate::dma::DmaMemory::from_program(NonNull::from(&stack).cast(), 2) };
+    let on_stack = unsafe { crate::dma::DmaMemory::adopt(NonNull::from(&stack).cast().as_ptr(), 2) }.unwrap();
     assert!(!mapped::access(&constant).writable && mapped::access(&on_stack).writable);
     for memory in [&constant, &on_stack] {
         let address = crate::bus::Dma::map(&*bus, memory).unwrap();
