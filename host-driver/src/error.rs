@@ -130,7 +130,7 @@ pub enum Error {
         node: u8,
     },
     /// The simulation did not come to rest.
-    #[error("the simulated world is still busy after {cycles} cycles (nodes {nodes:?})")]
+    #[error("the simulation is still busy after {cycles} cycles (nodes {nodes:?})")]
     StillBusy {
         /// Cycles run.
         cycles: u64,

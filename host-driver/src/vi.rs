@@ -9,7 +9,7 @@ use crate::sync::lock;
 /// Hands out numbers; one that was given back is used again as late as possible, so that stale ones
 /// are noticed.
 #[derive(Debug)]
-pub struct NumberPool {
+struct NumberPool {
     what: &'static str,
     next: u32,
     end: u32,
@@ -18,16 +18,12 @@ pub struct NumberPool {
 
 impl NumberPool {
     /// Numbers from `first` up to but not including `end`.
-    #[must_use]
-    pub const fn new(what: &'static str, first: u16, end: u32) -> Self {
+    const fn new(what: &'static str, first: u16, end: u32) -> Self {
         Self { what, next: first as u32, end, freed: VecDeque::new() }
     }
 
     /// A free number.
-    ///
-    /// # Errors
-    /// [`port::Error::Exhausted`].
-    pub fn take(&mut self) -> Result<u16> {
+    fn take(&mut self) -> Result<u16> {
         if self.next < self.end
             && let Ok(number) = u16::try_from(self.next)
         {
@@ -39,7 +35,7 @@ impl NumberPool {
     }
 
     /// Gives a number back.
-    pub fn give(&mut self, number: u16) {
+    fn give(&mut self, number: u16) {
         self.freed.push_back(number);
     }
 }

@@ -134,16 +134,6 @@ impl DmaMemory {
         Self::of(base, Owner::Program, bytes.len())
     }
 
-    /// Memory that the program has: from `malloc`, static, on a stack.
-    ///
-    /// # Safety
-    /// The range must stay valid for reads and writes as long as a handle lives or a device may
-    /// reach it, and meanwhile nobody may hold a reference to it.
-    #[must_use]
-    pub unsafe fn from_program(base: NonNull<u8>, length: usize) -> Self {
-        Self::of(base, Owner::Program, length)
-    }
-
     fn of(base: NonNull<u8>, owner: Owner, length: usize) -> Self {
         Self { allocation: Arc::new(Allocation { base, owner }), offset: 0, length }
     }

@@ -32,8 +32,6 @@ pub mod errno {
     pub const INVALID: u32 = 22;
     /// The device does not answer.
     pub const IO: u32 = 5;
-    /// Nothing there.
-    pub const NOT_FOUND: u32 = 2;
     /// No room.
     pub const NO_SPACE: u32 = 28;
     /// A message that is too long.

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, MutexGuard, Once};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use rustix::io::DupFlags;
 
@@ -43,18 +43,19 @@ pub(super) fn generation() -> u32 {
 /// # Errors
 /// No descriptor, or no memory for the handlers.
 pub(super) fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
-    static HANDLERS: Once = Once::new();
-    let mut registered = true;
-    HANDLERS.call_once(|| registered = process::around_forks(before_fork, in_parent, in_child));
-    if !registered {
+    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    if !REGISTERED.get_or_init(|| process::around_forks(before_fork, in_parent, in_child)) {
         return Err(io::Error::from(io::ErrorKind::OutOfMemory));
     }
     let mut open = lock(&OPEN);
-    if open.is_none() {
-        let (closed, _other) = UnixStream::pair()?;
-        *open = Some(Open { fds: Vec::new(), closed: closed.into() });
-    }
-    open.iter_mut().for_each(|open| open.fds.push(fd.as_raw_fd()));
+    let open = match &mut *open {
+        Some(open) => open,
+        none => {
+            let (closed, _other) = UnixStream::pair()?;
+            none.insert(Open { fds: Vec::new(), closed: closed.into() })
+        }
+    };
+    open.fds.push(fd.as_raw_fd());
     Ok(())
 }
 
