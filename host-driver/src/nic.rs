@@ -190,6 +190,8 @@ pub struct Nic {
     pub(crate) tags: Owned,
     pub(crate) domains: Owned,
     pub(crate) events: Vec<EventList>,
+    /// Before the rings: their memory is out of the device's reach first, and then freed.
+    _mappings: [Mapping; 2],
     errors: EventRing,
     messages: EventRing,
     /// May be held across `relax`.
@@ -197,7 +199,6 @@ pub struct Nic {
     /// Time at which `control` has something to do.
     deadline: AtomicU64,
     sleepers: sleep::Sleepers,
-    bus_addresses: [u64; 2],
     /// Goes last: then the device is released.
     ownership: Arc<()>,
 }
@@ -261,6 +262,18 @@ fn program_vectors(bus: &dyn Bus, count: u8) {
     }
 }
 
+/// Memory that the device reaches until this is dropped.
+struct Mapping {
+    bus: Arc<dyn Bus>,
+    address: u64,
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        self.bus.unmap(self.address);
+    }
+}
+
 /// Creates one of the driver's own event queues.
 fn control_ring(
     bus: &Arc<dyn Bus>,
@@ -268,13 +281,14 @@ fn control_ring(
     presence: &Arc<Presence>,
     index: u16,
     wide: bool,
-) -> Result<(EventRing, u64)> {
+) -> Result<(EventRing, Mapping)> {
     let ring = DmaMemory::new(EventRing::bytes(CONTROL_LOG2, wide))?;
     let base = bus.map(&ring)?;
+    let mapping = Mapping { bus: Arc::clone(bus), address: base };
     let (log2, domain, vector) = (CONTROL_LOG2, CONTROL_DOMAIN, CONTROL_VECTOR);
     admin.event_create(index, EventSetup { base, log2, wide, domain, vector })?;
     let doorbell = DoorbellPage::new(Arc::clone(bus), CONTROL_DOMAIN);
-    Ok((EventRing::new(index, ring, log2, wide, doorbell, Arc::clone(presence)), base))
+    Ok((EventRing::new(index, ring, log2, wide, doorbell, Arc::clone(presence)), mapping))
 }
 
 impl Nic {
@@ -314,8 +328,9 @@ impl Nic {
         let queues = Owned::new("event queue", 0, capabilities.event_queues.into());
         let error_queue = queues.take(CONTROL_DOMAIN)?;
         let message_queue = queues.take(CONTROL_DOMAIN)?;
-        let (errors, error_base) = control_ring(&bus, &admin, &presence, error_queue, false)?;
-        let (messages, message_base) = control_ring(&bus, &admin, &presence, message_queue, true)?;
+        let (errors, error_mapping) = control_ring(&bus, &admin, &presence, error_queue, false)?;
+        let (messages, message_mapping) =
+            control_ring(&bus, &admin, &presence, message_queue, true)?;
         let error_queue = csr::ERROR_QUEUE(error_queue.into()).with(csr::ERROR_QUEUE::VALID, 1);
         write(&*bus, csr::ERROR_QUEUE::OFFSET, error_queue.0);
         admin.message_queue(CONTROL_DOMAIN, Some(message_queue))?;
@@ -340,12 +355,12 @@ impl Nic {
             node: config.node,
             capabilities,
             time_scale: config.time_scale,
+            _mappings: [error_mapping, message_mapping],
             errors,
             messages,
             control: Mutex::new(control),
             deadline: AtomicU64::new(0),
             sleepers: sleep::Sleepers::default(),
-            bus_addresses: [error_base, message_base],
             ownership: Arc::default(),
         }))
     }
@@ -477,9 +492,6 @@ impl Drop for Nic {
             write(&*self.bus, csr::CONTROL::OFFSET, csr::CONTROL::RESET.0);
             // A read behind the write.
             let _ = read(&*self.bus, csr::STATUS::OFFSET);
-        }
-        for address in self.bus_addresses {
-            self.bus.unmap(address);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! A card that does not carry out a command: it is reset, and counts as lost, so that nothing that a
 //! program releases is in its hands.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use host_driver::Error as DriverError;
+use host_driver::bus::trace::TraceBus;
+use host_driver::nic::{Nic, NicConfig};
 use nic_regs::csr;
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;
 use tests::{
@@ -90,7 +92,26 @@ fn it_can_be_opened_again(kind: DeviceKind) {
     pair.assert_works(&a, &b);
 }
 
+/// A bring-up that fails half-way: the device reaches none of the memory that it was given.
+fn a_failed_bring_up_takes_its_memory_back(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let Pair { a, buses, simulation: _simulation, .. } = pair;
+    drop(a);
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&lines);
+    let sink = Box::new(move |line: &str| sink.lock().unwrap().push(line.to_owned()));
+    let bus = Arc::new(TraceBus::new(Arc::clone(&buses[0]) as _, sink));
+    // No channel can be opened without credits.
+    let config = NicConfig { credits: 0, ..NicConfig::new(0, &[1]) };
+    let error = Nic::open(bus, &config).unwrap_err();
+    assert!(matches!(error, DriverError::Command { command: "PeerOpen", .. }), "{error}");
+    let lines = lines.lock().unwrap();
+    let count = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
+    assert_eq!([count("  map "), count("  unmap ")], [3, 3], "{lines:#?}");
+}
+
 on_every_kind! {
+    a_failed_bring_up_takes_its_memory_back,
     memory_that_cannot_be_taken_back_is_out_of_reach,
     the_command_says_so,
     it_can_be_opened_again,

@@ -277,7 +277,8 @@ fn memory_of_every_kind_is_given() {
     // SAFETY: it is valid as long as the bus, and only read.
     let constant = unsafe { crate::dma::DmaMemory::adopt(constant, 100) }.unwrap();
     // SAFETY: it lives until the end of this function, and atomics are changed by anybody.
-    let on_stack = unsafe { crate::dma::DmaMemory::adopt(NonNull::from(&stack).cast().as_ptr(), 2) }.unwrap();
+    let on_stack =
+        unsafe { crate::dma::DmaMemory::adopt(NonNull::from(&stack).cast().as_ptr(), 2) }.unwrap();
     assert!(!mapped::access(&constant).writable && mapped::access(&on_stack).writable);
     for memory in [&constant, &on_stack] {
         let address = crate::bus::Dma::map(&*bus, memory).unwrap();
