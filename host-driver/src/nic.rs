@@ -432,7 +432,7 @@ impl Nic {
     }
 
     /// The nodes that answer, in rising order: those whose channel is open, after all others were
-    /// tried. Channels that were not wanted before and do not answer are closed again.
+    /// tried. Channels that nobody wants and that do not answer are closed again.
     ///
     /// # Errors
     /// The card is absent, or a failed command.
@@ -442,7 +442,7 @@ impl Nic {
         for node in others() {
             let mut control = self.control();
             if !control.peers.is_wanted(node) {
-                control.peers.want(&self.admin, node)?;
+                control.peers.open(&self.admin, node)?;
                 tried.push(node);
             }
         }
@@ -455,7 +455,10 @@ impl Nic {
         self.run(&mut control);
         let open = |control: &Control, node| control.peers.state(node) == PeerState::Open;
         for node in tried {
-            if !open(&control, node) {
+            if open(&control, node) {
+                control.peers.want(&self.admin, node)?;
+            } else if !control.peers.is_wanted(node) {
+                // No request of another thread is for it.
                 control.peers.close(&self.admin, node)?;
             }
         }

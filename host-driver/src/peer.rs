@@ -98,9 +98,19 @@ impl Peers {
     /// # Errors
     /// A failed command.
     pub fn want(&mut self, admin: &Admin, node: u8) -> Result<()> {
+        if let Some(peer) = self.peers.get_mut(usize::from(node)) {
+            peer.wanted = true;
+        }
+        self.open(admin, node)
+    }
+
+    /// Opens the channel to `node`, which is not opened again if it goes down and nobody wants it.
+    ///
+    /// # Errors
+    /// A failed command.
+    pub(crate) fn open(&mut self, admin: &Admin, node: u8) -> Result<()> {
         let granted = self.grant(node);
         let Some(peer) = self.peers.get_mut(usize::from(node)) else { return Ok(()) };
-        peer.wanted = true;
         if peer.state == PeerState::Closed {
             admin.peer_open(node, self.epoch.next_u32(), granted)?;
             (peer.state, peer.granted) = (PeerState::Opening, granted);

@@ -1,8 +1,11 @@
 //! Attributes that change, what a NIC knows of the network, and handles that are closed.
 
+use core::sync::atomic::{AtomicBool, Ordering};
+
 use host_driver::address::NodeAddress;
+use host_driver::nic::NicConfig;
 use nic_regs::desc::status::{PROTECTION_ERROR, RDMA_PROT_ERROR};
-use tests::{Buffer, DeviceKind, LONG, Pair, code, error_bits, on_every_kind, pattern, skipped};
+use tests::{Buffer, DeviceKind, LONG, Node, Pair, code, error_bits, on_every_kind, pattern, skipped};
 use vipl::{
     INFINITE, MemAttributes, NetAddress, Nic, Reliability, SMI_AUTODISCOVERY, ViAttributes,
     ViState, VipReturn,
@@ -153,6 +156,39 @@ fn nodes_that_answer_are_found(kind: DeviceKind) {
     pair.assert_works(&a, &b);
 }
 
+/// A program asks a node for a connection while another one searches; the node comes up later.
+fn a_search_closes_no_channel_that_a_request_needs(kind: DeviceKind) {
+    let Pair { a, b, simulation, buses, .. } = Pair::new(kind);
+    drop((a, b));
+    // It keeps no channel open by itself.
+    let a = Node::open(buses[0].clone(), &NicConfig::new(0, &[]).with_seed(1));
+    let service = NetAddress::of_node(1, b"late");
+    let slots = ["search", "client"].map(|name| simulation.slot(name));
+    let [search, client] = slots;
+    let searched = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _token = search.enter();
+            let found = a.nic.query_management(SMI_AUTODISCOVERY).unwrap();
+            assert_eq!(found.addresses, []);
+            searched.store(true, Ordering::Release);
+            let b = Node::open(buses[1].clone(), &NicConfig::new(1, &[0]).with_seed(2));
+            let vi = b.vi(Reliability::Delivery);
+            b.nic.connect_wait(&service, LONG).unwrap().accept(&vi).unwrap();
+            vi.disconnect().unwrap();
+        });
+        scope.spawn(|| {
+            let _token = client.enter();
+            // The search is under way.
+            simulation.run(100_000);
+            let vi = a.vi(Reliability::Delivery);
+            assert!(!searched.load(Ordering::Acquire));
+            vi.connect_request(&a.address(b""), &service, LONG).unwrap();
+            vi.disconnect().unwrap();
+        });
+    });
+}
+
 /// Every call on what a closed NIC leaves behind is refused, and none hangs or panics.
 fn everything_of_a_closed_nic_is_refused(kind: DeviceKind) {
     let pair = Pair::new(kind);
@@ -216,5 +252,6 @@ on_every_kind! {
     memory_opens_and_closes_to_rdma,
     an_idle_vi_changes_its_attributes,
     nodes_that_answer_are_found,
+    a_search_closes_no_channel_that_a_request_needs,
     everything_of_a_closed_nic_is_refused,
 }

@@ -1,6 +1,5 @@
 //! Connections of a port, on the NIC's connection manager.
 
-use nic_regs::admin::PeerState;
 use port::{ConnectionOps, Incoming, NetAddress, Progress, RdmaAccess, RemoteAttributes};
 
 use super::{HardwarePort, Request, peer, rdma_bits};
@@ -21,10 +20,7 @@ impl HardwarePort {
         let not_reachable = Error::NotReachable { address: remote.host.clone() };
         let peers = self.nic.capabilities.peers;
         let node = node_of_host(&remote.host).filter(|node| *node < peers).ok_or(not_reachable)?;
-        let mut control = self.nic.control();
-        if control.peers.state(node) == PeerState::Closed {
-            control.peers.want(&self.nic.admin, node)?;
-        }
+        self.nic.control().peers.want(&self.nic.admin, node)?;
         Ok(node)
     }
 
