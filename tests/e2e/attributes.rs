@@ -5,7 +5,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use host_driver::address::NodeAddress;
 use host_driver::nic::NicConfig;
 use nic_regs::desc::status::{PROTECTION_ERROR, RDMA_PROT_ERROR};
-use tests::{Buffer, DeviceKind, LONG, Node, Pair, code, error_bits, on_every_kind, pattern, skipped};
+use tests::{
+    Buffer, DeviceKind, LONG, Node, Pair, code, error_bits, on_every_kind, pattern, skipped,
+};
 use vipl::{
     INFINITE, MemAttributes, NetAddress, Nic, Reliability, SMI_AUTODISCOVERY, ViAttributes,
     ViState, VipReturn,

@@ -222,7 +222,57 @@ fn many_clients_one_address(kind: DeviceKind) {
     assert!(vis.iter().all(|(a, b)| a.state() == b.state() && a.state() == ViState::Connected));
 }
 
+/// The requester says nothing any more; the acceptor's program does not wait for that.
+fn an_acceptance_is_given_up_by_a_disconnect(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let (a, b) = (pair.a.vi(Reliability::Delivery), pair.b.vi(Reliability::Delivery));
+    let recv = Buffer::new(&pair.b, 8);
+    b.post_recv(&recv.descriptor).unwrap();
+    let (port, attributes) = (pair.a.nic.port(), a.attributes());
+    let local = port::RemoteAttributes {
+        vi: a.number(),
+        connection: 0,
+        reliability: attributes.reliability,
+        rdma_write: false,
+        rdma_read: false,
+        max_transfer: attributes.max_transfer_size,
+        qos: 0,
+    };
+    let (from, to) = (pair.a.address(b"client"), pair.b.address(b"service"));
+    let exchange = port.connect(local, &from, &to, u64::MAX).unwrap();
+    let (accepted, took) = both(
+        &pair,
+        || wait(&pair, b"service").unwrap().accept(&b),
+        || {
+            while b.state() != ViState::ConnectPending {
+                pair.a.nic.progress();
+                pair.a.nic.port().relax(port::Wait::bounded("an acceptance", 0));
+            }
+            let start = pair.b.nic.port().now_ns();
+            b.disconnect().unwrap();
+            pair.b.nic.port().now_ns() - start
+        },
+    );
+    assert_eq!(code(accepted), VipReturn::InvalidState);
+    assert!(took < 1_000_000, "{took} ns");
+    assert_eq!(b.state(), ViState::Idle);
+    assert_eq!(error_bits(&b.recv_done()), DESC_FLUSHED_ERROR);
+    // The requester is told at once.
+    let mut progress = port::Progress::Pending;
+    while progress == port::Progress::Pending {
+        pair.simulation.run(100);
+        progress = port.connect_poll(exchange).unwrap();
+    }
+    assert!(
+        matches!(progress, port::Progress::Rejected | port::Progress::Cancelled),
+        "{progress:?}"
+    );
+    pair.connect(&a, &b);
+    pair.assert_works(&a, &b);
+}
+
 on_every_kind! {
+    an_acceptance_is_given_up_by_a_disconnect,
     addresses_and_attributes_are_exchanged,
     nobody_waits,
     rejected_and_dropped,

@@ -426,8 +426,9 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS *LocalAddr, 
 /* Accepts with an idle VI. If the attributes do not match, the other side is not notified, and the
  * request may be accepted with another VI, or rejected.
  * VIP_SUCCESS, VIP_INVALID_PARAMETER, VIP_INVALID_RELIABILITY_LEVEL, VIP_INVALID_MTU,
- * VIP_INVALID_QOS, VIP_INVALID_STATE (the VI is not idle), VIP_TIMEOUT (the other side has ended;
- * ConnHandle is not valid any more if the acceptance had been sent), VIP_ERROR_RESOURCE. */
+ * VIP_INVALID_QOS, VIP_INVALID_STATE (the VI is not idle, or VipDisconnect has ended it),
+ * VIP_TIMEOUT (the other side has ended), VIP_ERROR_RESOURCE. ConnHandle is not valid any more if the
+ * acceptance had been sent. */
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle);
 
 /* VIP_SUCCESS, VIP_INVALID_PARAMETER. */

@@ -6,12 +6,12 @@ use core::time::Duration;
 use port::address::{DISCRIMINATOR_MAX, HOST_ADDRESS_MAX};
 use port::{Incoming, NetAddress, Progress, RemoteAttributes};
 
-use crate::attributes::{RemoteViAttributes, ViAttributes, ViState};
+use crate::attributes::{RemoteViAttributes, ViAttributes};
 use crate::error::{Error, Result, VipReturn};
 use crate::objects::{Nic, Vi};
 use crate::waiting::{WaitPolicy, nothing_to_arm};
 
-/// Longer than the port waits for a confirmation.
+/// Bound of the sleeps of an acceptance. The port ends it: on a board long before.
 const ACCEPT_BOUND: Duration = Duration::from_secs(1);
 
 /// A request that arrived (`VIP_CONN_HANDLE`). Dropped without an answer it is rejected.
@@ -103,7 +103,7 @@ impl ConnectionRequest {
     }
 
     /// Whether the request was accepted: it can be neither accepted nor rejected then, also if the
-    /// requester was gone.
+    /// requester was gone or the VI was disconnected meanwhile.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Acquire)
@@ -114,9 +114,9 @@ impl ConnectionRequest {
     ///
     /// # Errors
     /// [`VipReturn::InvalidReliabilityLevel`], [`VipReturn::InvalidMtu`],
-    /// [`VipReturn::InvalidQos`]; [`VipReturn::InvalidState`] unless the VI is Idle;
-    /// [`VipReturn::Timeout`] if the requester no longer exists; [`VipReturn::InvalidParameter`] for a VI of
-    /// another NIC, or one that is destroyed.
+    /// [`VipReturn::InvalidQos`]; [`VipReturn::InvalidState`] unless the VI is Idle, or if another
+    /// thread disconnects it meanwhile; [`VipReturn::Timeout`] if the requester no longer exists;
+    /// [`VipReturn::InvalidParameter`] for a VI of another NIC, or one that is destroyed.
     #[doc(alias = "VipConnectAccept")]
     pub fn accept(&self, vi: &Vi) -> Result<()> {
         vi.check(&self.nic)?;
@@ -126,7 +126,7 @@ impl ConnectionRequest {
         if self.is_answered() {
             return Err(VipReturn::InvalidState.into());
         }
-        vi.change(ViState::Idle, ViState::ConnectPending)?;
+        vi.begin_connect()?;
         if let Err(error) = self.nic.port().accept(&self.incoming, local_attributes(vi)) {
             vi.connect_failed(true)?;
             let gone = matches!(error, port::Error::NoSuch { .. } | port::Error::PeerDown(_));
@@ -139,6 +139,11 @@ impl ConnectionRequest {
         let mut policy = WaitPolicy::new(&self.nic, ACCEPT_BOUND, what, vi.number().into());
         loop {
             self.nic.progress();
+            if vi.is_abandoned() {
+                self.nic.port().reject(&self.incoming);
+                vi.connect_failed(true)?;
+                return Err(VipReturn::InvalidState.into());
+            }
             match self.nic.port().accept_poll(&self.incoming) {
                 Progress::Pending => policy.pause(&self.nic, nothing_to_arm),
                 Progress::Established(_) => {
