@@ -263,7 +263,24 @@ fn a_queue_in_use_is_not_destroyed(kind: DeviceKind) {
     assert_eq!(code(late), VipReturn::InvalidParameter);
 }
 
+/// A queue that nobody has any more is the NIC's again, also if a VI had it last.
+fn a_queue_goes_with_its_last_handle(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    for round in 0..=pair.a.nic.query().max_cq {
+        let cq = pair.a.nic.create_cq(4).unwrap_or_else(|error| panic!("{round}: {error}"));
+        if round % 2 == 0 {
+            drop(vi_with(&pair.a, Reliability::Delivery, Some(&cq), None));
+        } else {
+            let vi = vi_with(&pair.a, Reliability::Delivery, Some(&cq), Some(&cq));
+            drop(cq);
+            vi.destroy().unwrap();
+        }
+    }
+    pair.assert_no_stray_access();
+}
+
 on_every_kind! {
+    a_queue_goes_with_its_last_handle,
     a_queue_is_resized_under_traffic,
     a_queue_in_use_is_not_destroyed,
     one_queue_serves_many_vis_and_both_sides,

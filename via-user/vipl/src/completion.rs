@@ -311,6 +311,16 @@ impl Cq {
     }
 }
 
+impl Drop for CqInner {
+    fn drop(&mut self) {
+        let over = *self.destroyed.get_mut() || self.nic.is_closed();
+        if !over && !std::thread::panicking() {
+            // Nobody is left to tell; the port takes back what is left when it is closed.
+            let _ = self.nic.port().destroy_queue(self.number);
+        }
+    }
+}
+
 impl PartialEq for Cq {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)

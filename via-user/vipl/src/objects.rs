@@ -93,7 +93,7 @@ pub(crate) struct ViInner {
     pub(crate) nic: Nic,
 }
 
-/// A completion queue (`VIP_CQ_HANDLE`). Clones are the same queue.
+/// A completion queue (`VIP_CQ_HANDLE`). Clones are the same queue; the last one destroys it.
 #[derive(Clone, Debug)]
 #[doc(alias = "VIP_CQ_HANDLE")]
 pub struct Cq {
