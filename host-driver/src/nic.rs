@@ -64,13 +64,12 @@ pub struct NicConfig {
     pub requester: u16,
     /// Registers written before the device is enabled (offset, value): time-outs and the like.
     pub registers: Vec<(u32, u32)>,
-    /// Time between two looks whether the card is still there, in nanoseconds of a
-    /// board. Each costs whoever polls or waits at that moment one register
-    /// read, and wakes whoever sleeps.
+    /// Time between two looks whether the card is still there, in nanoseconds of a board. Each costs
+    /// whoever polls or waits at that moment one register read, and wakes whoever sleeps.
     pub presence_ns: u64,
-    /// Bound of an admin command, in nanoseconds of a board. A
-    /// card that takes longer is reset, and lost. The longest good one is a fence that waits for a
-    /// read that is never answered (register READ_TIMEOUT, 10 ms).
+    /// Bound of an admin command, in nanoseconds of a board. A card that takes longer is reset, and
+    /// lost. The longest good one is a fence that waits for a read that is never answered (register
+    /// READ_TIMEOUT, 10 ms).
     pub command_ns: u64,
     /// How many times longer than a board this device may take: the factor of every bound of the
     /// driver's own waits. 1 for a board; [`SIMULATED_TIME_SCALE`] where wall-clock time passes

@@ -257,7 +257,7 @@ fn an_acceptance_is_given_up_by_a_disconnect(kind: DeviceKind) {
     assert!(took < 1_000_000, "{took} ns");
     assert_eq!(b.state(), ViState::Idle);
     assert_eq!(error_bits(&b.recv_done()), DESC_FLUSHED_ERROR);
-    // The requester is told at once.
+    // The requester learns of it at once.
     let mut progress = port::Progress::Pending;
     while progress == port::Progress::Pending {
         pair.simulation.run(100);

@@ -6,10 +6,11 @@ use crate::error::{Error, Result};
 
 /// Connection management of a port.
 pub trait ConnectionOps {
-    /// Starts to wait for requests to `local`; returns the listener.
+    /// Starts to wait for requests to `local`; returns the listener. Several may wait at one address:
+    /// each request goes to one of them.
     ///
     /// # Errors
-    /// Another one waits at that address.
+    /// The port cannot wait for requests.
     fn listen(&self, local: &NetAddress) -> Result<u32>;
 
     /// The request that arrived, if one did; it ends the waiting.
