@@ -14,8 +14,16 @@ use crate::url::{Place, parse};
 /// # Errors
 /// The variable names nothing that can be opened; the run-time folder is not this user's alone.
 pub(crate) fn place() -> Result<Place> {
-    match std::env::var(DEVICE_VARIABLE) {
-        Ok(named) if !named.trim().is_empty() => named_place(named.trim()),
+    match std::env::var_os(DEVICE_VARIABLE) {
+        Some(named) if !named.to_string_lossy().trim().is_empty() => {
+            let path = Path::new(&named);
+            match named.to_str() {
+                Some(text) => named_place(text.trim()),
+                // No URL; a path may be any bytes.
+                None if path.is_dir() => Ok(Place::Folder(path.to_owned())),
+                None => Ok(Place::VfioUser(path.to_owned())),
+            }
+        }
         _ => {
             let folder = run_time_folder();
             match trust::check_folder(&folder) {

@@ -40,8 +40,7 @@ pub enum Error {
     },
     /// `sim:rtl` without the feature.
     #[error(
-        "this build has no RTL: build it with the feature `rtl` (cargo xtask setup, then cargo build --release \
-         --features rtl -p libvipl), or use sim:model"
+        "this build has no RTL: build it with the feature `rtl` (cargo xtask install --rtl), or use sim:model"
     )]
     NoRtl,
     /// Waveforms cannot be written; the text names the file.

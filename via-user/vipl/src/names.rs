@@ -26,6 +26,7 @@
 //! node. What the file says comes first.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use port::NetAddress;
@@ -80,12 +81,14 @@ impl Names {
     fn read(file: &Path, numbered: &Numbered<'_>) -> core::result::Result<Self, HostsError> {
         let error = |line, problem| HostsError { file: file.to_owned(), line, problem };
         let io = |e: std::io::Error| error(None, format!("cannot be read: {e}"));
-        let length = std::fs::metadata(file).map_err(io)?.len();
-        if length > FILE_MAX {
-            let problem = format!("has {length} bytes, at most {FILE_MAX} are read");
+        // Of a file without a size (a pipe, a device) no more is read either.
+        let mut bytes = Vec::new();
+        let opened = std::fs::File::open(file).map_err(io)?;
+        opened.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(io)?;
+        if bytes.len() as u64 > FILE_MAX {
+            let problem = format!("is too long: at most {FILE_MAX} bytes are read");
             return Err(error(None, problem));
         }
-        let bytes = std::fs::read(file).map_err(io)?;
         let text = core::str::from_utf8(&bytes).map_err(|e| {
             let good = bytes.get(..e.valid_up_to()).unwrap_or_default();
             let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
@@ -290,6 +293,8 @@ mod tests {
         assert!(missing.starts_with("hosts file no/such/hosts: cannot be read: "), "{missing}");
         let folder = Names::read(Path::new(env!("CARGO_MANIFEST_DIR")), &host).unwrap_err();
         assert_eq!(folder.line, None);
+        let endless = Names::read(Path::new("/dev/zero"), &host).unwrap_err();
+        assert!(endless.problem.starts_with("is too long"), "{endless}");
         let file = std::env::temp_dir().join(format!("viaduct-hosts-{}", std::process::id()));
         std::fs::write(&file, b"1 a\n2 \xff").unwrap();
         let text = Names::read(&file, &host).unwrap_err();

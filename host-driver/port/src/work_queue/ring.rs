@@ -201,20 +201,21 @@ impl DescriptorRing {
         range.start.addr()..range.end.addr()
     }
 
-    /// Where the entry of a descriptor is. Not to be asked of a ring without entries.
+    /// Index of a descriptor's entry. Not to be asked of a ring without entries.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "masked")]
-    fn entry_at(&self, number: u64) -> *const Entry {
-        let entries = self.entries.as_ptr().cast::<Entry>();
-        // SAFETY: `mask` is the number of entries less one.
-        unsafe { entries.add(number as usize & self.mask) }
+    const fn index(&self, number: u64) -> usize {
+        number as usize & self.mask
     }
 
     #[inline(always)]
     fn entry(&self, number: u64) -> Entry {
         debug_assert!(!self.entries.is_empty());
+        let entries = self.entries.as_ptr().cast::<Entry>();
+        // SAFETY: `mask` is the number of entries less one.
+        let entry = unsafe { entries.add(self.index(number)) };
         // SAFETY: an entry, which nobody else writes.
-        unsafe { *self.entry_at(number) }
+        unsafe { *entry }
     }
 
     /// The front of a descriptor.
@@ -387,8 +388,12 @@ impl DescriptorRing {
     #[inline(always)]
     pub(super) fn enter_unlinked(&mut self, at: Located, room: u32) {
         let entry = Entry { front: at.0, region: self.recent.place, room };
+        let index = self.index(self.posted);
+        let entries = self.entries.as_mut_ptr().cast::<Entry>();
+        // SAFETY: `mask` is the number of entries less one.
+        let place = unsafe { entries.add(index) };
         // SAFETY: an entry, which nobody else uses while `self` is borrowed.
-        unsafe { *self.entry_at(self.posted).cast_mut() = entry };
+        unsafe { *place = entry };
         if self.is_empty() {
             self.oldest = at.0;
         }
