@@ -32,8 +32,8 @@ use std::time::{Duration, Instant};
 use nic_model::device::Device;
 use nic_model::link::Faults;
 use nic_regs::limits::PEER_COUNT;
+use port::trust;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use vfio_user::trust;
 
 use crate::simulation::host::IommuFault;
 

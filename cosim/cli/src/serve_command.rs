@@ -8,6 +8,7 @@ use cosim::serve::{Config, DeviceFactory, Server};
 use cosim::simulation::SimulatedDevice;
 use nic_model::Model;
 use nic_model::link::Faults;
+use port::trust::run_time_folder;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 #[cfg(feature = "rtl")]
@@ -16,7 +17,6 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use vfio_user::run_time_folder;
 
 /// Serve simulated NICs to other programs, over UNIX sockets.
 ///

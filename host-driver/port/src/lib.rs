@@ -5,11 +5,13 @@
 //! | module | what |
 //! |---|---|
 //! | [`ops`] | [`ViPort`], the sum of five traits: memory, VIs, completion, connections, waiting |
+//! | [`clan`] | `ClanPort`: CLAN's model, memory of other nodes with tripwires |
 //! | [`attributes`], [`address`], [`error`] | what the traits' methods take and return |
 //! | [`doorbell`] | what a work queue rings when a descriptor is posted |
 //! | [`work_queue`] | VIA's rule for a queue: descriptors linked by Next, completed in order |
 //! | [`memory`] | memory that a device and a program use at the same time |
-//! | [`lock`], [`slab`], [`sync`], [`process`] | locks, reused slots, signals, fork handlers |
+//! | [`lock`], [`slab`], [`sync`], [`process`], [`fork`] | locks, reused slots, signals, fork handlers |
+//! | [`trust`] | where programs of one user meet, and whom they trust |
 //!
 //! From `nic-regs` come VIA's own layouts and numbers (descriptors, memory handles, reliability
 //! levels, the names of the two queues), and the layout of a mapped doorbell: its token and push line.
@@ -19,8 +21,10 @@
 pub mod address;
 pub mod attributes;
 mod barrier;
+pub mod clan;
 pub mod doorbell;
 pub mod error;
+pub mod fork;
 pub mod lock;
 pub mod memory;
 pub mod ops;
@@ -28,6 +32,7 @@ mod primitives;
 pub mod process;
 pub mod slab;
 pub mod sync;
+pub mod trust;
 pub mod work_queue;
 
 pub use address::NetAddress;

@@ -6,11 +6,15 @@
 //! what was written before them is visible after them.
 #![expect(unsafe_code, reason = "memory that a device writes at any time")]
 
+mod file;
+#[cfg(test)]
+mod tests;
+
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use volatile::VolatilePtr;
@@ -24,16 +28,13 @@ pub const PAGE_BYTES: usize = 4096;
 /// Bytes of a [`Line`], and its alignment.
 pub const LINE_BYTES: usize = 64;
 
-/// Type of the file system of memory files with huge pages (Linux's `linux/magic.h`).
-const HUGETLBFS_MAGIC: rustix::fs::FsWord = 0x9584_58f6;
-
 /// What becomes of memory when its last `DmaMemory` handle goes.
 #[derive(Debug)]
 enum Owner {
     /// It is freed.
     Heap(Layout),
-    /// It is unmapped: so many bytes.
-    Mapping(usize),
+    /// It is unmapped: so many bytes. The file that it has for itself is kept, to give it to others.
+    Mapping(usize, Option<OwnedFd>),
     /// Nothing: it is the program's.
     Program,
     /// Nothing: it is another allocation's, whose handles are counted elsewhere.
@@ -59,11 +60,8 @@ impl Drop for Allocation {
             // SAFETY: `base` came from `alloc_zeroed` with this layout in `DmaMemory::new`, and the
             // last handle is dropped.
             Owner::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
-            Owner::Mapping(length) => {
-                // SAFETY: `base` came from `mmap` with this length in `DmaMemory::map_file`, and
-                // the last handle is dropped.
-                let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), length) };
-            }
+            // SAFETY: `base` is that of a mapping of this length, and the last handle is dropped.
+            Owner::Mapping(length, _) => unsafe { file::unmap(self.base, length) },
             Owner::Program | Owner::Other(_) => {}
         }
     }
@@ -95,36 +93,6 @@ impl DmaMemory {
         // SAFETY: the layout's size is not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(out_of_memory)?;
         Ok(Self::of(base, Owner::Heap(layout), length))
-    }
-
-    /// Maps a part of a memory file that other processes map too. Offset and length are whole
-    /// pages.
-    ///
-    /// # Errors
-    /// Pages of the file may go, so that an access could end the process: it lacks the seal against
-    /// becoming shorter, or it has huge pages, which its holes do not get back for sure:
-    /// [`std::io::ErrorKind::Unsupported`]. The part is not in it:
-    /// [`std::io::ErrorKind::InvalidInput`]. The system's.
-    pub fn map_file(file: BorrowedFd<'_>, offset: u64, length: usize) -> std::io::Result<Self> {
-        use rustix::fs::{SealFlags, fcntl_get_seals, fstat, fstatfs};
-        use rustix::mm::{MapFlags, ProtFlags, mmap};
-        if !fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK)) {
-            return Err(std::io::ErrorKind::Unsupported.into());
-        }
-        if fstatfs(file)?.f_type == HUGETLBFS_MAGIC {
-            return Err(std::io::ErrorKind::Unsupported.into());
-        }
-        let end = offset.checked_add(length as u64);
-        let size = u64::try_from(fstat(file)?.st_size).unwrap_or(0);
-        if length == 0 || end.is_none_or(|end| end > size) {
-            return Err(std::io::ErrorKind::InvalidInput.into());
-        }
-        let rights = ProtFlags::READ | ProtFlags::WRITE;
-        let nowhere = core::ptr::null_mut();
-        // SAFETY: a new mapping at a place that the kernel chooses.
-        let base = unsafe { mmap(nowhere, length, rights, MapFlags::SHARED, file, offset) }?;
-        let base = NonNull::new(base.cast()).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        Ok(Self::of(base, Owner::Mapping(length), length))
     }
 
     /// Memory that the program has for good: statics, and allocations that are never freed.
@@ -304,6 +272,41 @@ impl DmaMemory {
         }
     }
 
+    /// Copies memory of `source` to `offset`, at rising addresses.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    pub fn copy_memory(&self, offset: usize, source: &Self) {
+        let (to, from) = (self.at(offset, source.length), source.base());
+        if to.addr().get() % 8 != from.addr().get() % 8 {
+            // Each word is written whole, as the target has it.
+            let mut piece = [0; PAGE_BYTES];
+            for start in (0..source.length).step_by(PAGE_BYTES) {
+                let piece = &mut piece[..PAGE_BYTES.min(source.length - start)];
+                source.copy_to(start, piece);
+                self.copy_from(offset + start, piece);
+            }
+            return;
+        }
+        let head = to.align_offset(8).min(source.length);
+        let words = (source.length - head) / 8;
+        for i in (0..head).chain(head + 8 * words..source.length) {
+            self.byte(offset + i).write(source.byte(i).read());
+        }
+        if words == 0 {
+            return;
+        }
+        let (to, from) = (self.word(offset + head), source.word(head));
+        let _ = (self.at(offset + head, 8 * words), source.at(head, 8 * words));
+        for i in 0..words {
+            // SAFETY: `words` double words from here on are inside, as was just checked.
+            let from = unsafe { word_behind(from, i) };
+            // SAFETY: as above.
+            let to = unsafe { word_behind(to, i) };
+            to.write(from.read());
+        }
+    }
+
     /// The `length` bytes at `offset`, to be read as double words. None unless whole double words are
     /// inside.
     #[must_use]
@@ -420,7 +423,13 @@ impl DmaMemory {
         unsafe { VolatilePtr::new(pointer) }
     }
 
-    fn atomic_u32(&self, offset: usize) -> &AtomicU32 {
+    /// The word at `offset`, in the order of this machine's bytes, for words that several processes
+    /// change or sleep on.
+    ///
+    /// # Panics
+    /// If the word is not inside or not aligned.
+    #[must_use]
+    pub fn atomic_u32(&self, offset: usize) -> &AtomicU32 {
         let pointer = self.at(offset, 4).cast::<u32>();
         assert!(pointer.is_aligned(), "word at {offset} is not aligned");
         // SAFETY: 4 valid, aligned bytes that live as long as `self`; an atomic may be changed by
@@ -428,13 +437,29 @@ impl DmaMemory {
         unsafe { AtomicU32::from_ptr(pointer.as_ptr()) }
     }
 
-    fn atomic_u64(&self, offset: usize) -> &AtomicU64 {
+    /// The double word at `offset`, as [`DmaMemory::atomic_u32`].
+    ///
+    /// # Panics
+    /// If the double word is not inside or not aligned.
+    #[must_use]
+    pub fn atomic_u64(&self, offset: usize) -> &AtomicU64 {
         let pointer = self.at(offset, 8).cast::<u64>();
         assert!(pointer.is_aligned(), "double word at {offset} is not aligned");
         // SAFETY: 8 valid, aligned bytes that live as long as `self`; an atomic may be changed by
         // others at any time.
         unsafe { AtomicU64::from_ptr(pointer.as_ptr()) }
     }
+}
+
+/// The double word that is `count` behind another one.
+///
+/// # Safety
+/// Both are valid, and in one allocation.
+unsafe fn word_behind(word: VolatilePtr<'_, u64>, count: usize) -> VolatilePtr<'_, u64> {
+    // SAFETY: as the caller says.
+    let pointer = unsafe { word.as_raw_ptr().add(count) };
+    // SAFETY: the same; it is aligned as the other one is.
+    unsafe { VolatilePtr::new(pointer) }
 }
 
 /// An aligned line of [`LINE_BYTES`] bytes of device memory. Where it lies was checked once, for
@@ -610,6 +635,3 @@ impl RegisterLine {
         after_registers();
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,12 +7,11 @@
 //! that a blocked program costs nothing.
 //!
 //! **Fork.** Registered memory stays the parent's: the child has an address space of its own, and the
-//! simulator has no descriptor of it. To the child the parent's cards are absent ([`fork`]).
+//! simulator has no descriptor of it. To the child the parent's cards are absent ([`port::fork`]).
 //!
 //! **A simulator that dies**, or that takes the NIC from the program, is a card that fell off the
 //! bus: reads give all ones, writes lead nowhere, waits end.
 
-mod fork;
 mod memory;
 mod stream;
 #[cfg(test)]
@@ -35,7 +34,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait};
 use crate::error::{Error, Result};
 use crate::sync::lock;
-use ::vfio_user::{protocol, socket, trust};
+use ::vfio_user::{protocol, socket};
+use port::{fork, trust};
 use protocol::{
     Command, DmaUnmap, FDS_MAX, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version, dma, irq,
     region,

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use vfio_user::{run_time_folder, trust};
+use port::trust::{self, run_time_folder};
 
 use crate::error::{DEVICE_VARIABLE, Error, Result};
 use crate::url::{Place, parse};

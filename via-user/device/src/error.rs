@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use vfio_user::run_time_folder;
+use port::trust::run_time_folder;
 
 /// The variable that names the default device.
 pub const DEVICE_VARIABLE: &str = "VIADUCT_DEVICE";

@@ -32,7 +32,7 @@ use host_driver::bus::vfio_user::{ANSWER_BOUND, VfioUserBus};
 use host_driver::nic::{Nic, NicConfig};
 use port::ViPort;
 use port::sync::lock;
-use vfio_user::run_time_folder;
+use port::trust::run_time_folder;
 
 pub use error::DEVICE_VARIABLE;
 pub use error::{Error, Result};

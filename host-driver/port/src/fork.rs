@@ -1,7 +1,7 @@
-//! What a child after fork must not keep of its parent's devices: the descriptors of open buses.
+//! What a child after fork must not keep of its parent's devices: the descriptors of open devices.
 //!
-//! A child that kept the connection would keep the NIC after its parent died, and could write to it.
-//! So the child's copies of these descriptors become those of a closed socket, and its buses find
+//! A child that kept a connection would keep the device after its parent died, and could write to it.
+//! So the child's copies of these descriptors become those of a closed socket, and its ports find
 //! their devices absent. `fork` of a C library runs these handlers; a raw `clone` does not.
 #![expect(unsafe_code, reason = "descriptors by number")]
 
@@ -17,7 +17,7 @@ use rustix::io::DupFlags;
 use crate::process;
 use crate::sync::lock;
 
-/// Descriptors of open buses, and a socket whose other end is closed.
+/// Descriptors of open devices, and a socket whose other end is closed.
 #[derive(Debug)]
 struct Open {
     fds: Vec<RawFd>,
@@ -34,15 +34,16 @@ thread_local! {
 }
 
 /// Number of this process among its forked ancestors: another one in a child after fork.
-pub(super) fn generation() -> u32 {
+#[must_use]
+pub fn generation() -> u32 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// Has children after fork lose this descriptor of an open bus.
+/// Has children after fork lose this descriptor of an open device.
 ///
 /// # Errors
 /// No descriptor, or no memory for the handlers.
-pub(super) fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
+pub fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     if !REGISTERED.get_or_init(|| process::around_forks(before_fork, in_parent, in_child)) {
         return Err(io::Error::from(io::ErrorKind::OutOfMemory));
@@ -60,7 +61,7 @@ pub(super) fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Forgets a descriptor that is closed next.
-pub(super) fn remove(fd: BorrowedFd<'_>) {
+pub fn remove(fd: BorrowedFd<'_>) {
     if let Some(open) = &mut *lock(&OPEN) {
         open.fds.retain(|other| *other != fd.as_raw_fd());
     }

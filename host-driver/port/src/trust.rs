@@ -1,5 +1,5 @@
 //! Whom the two ends of a socket trust: processes of the same user, who meet in a folder that nobody
-//! else can change.
+//! else can change ([`run_time_folder`]).
 //!
 //! A client hands its memory to the server, so it must not talk to whoever made the folder or the
 //! socket first: the folder of temporary files is everybody's. The kernel says who is at the other end
@@ -9,10 +9,24 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
+
+/// The folder in which a server puts its sockets and programs look for them, unless they are given
+/// another: `viaduct` in `$XDG_RUNTIME_DIR`, or a folder of this user in the folder of temporary
+/// files.
+#[must_use]
+pub fn run_time_folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => Path::new(&folder).join("viaduct"),
+        None => {
+            let user = geteuid().as_raw();
+            std::env::temp_dir().join(format!("viaduct-{user}"))
+        }
+    }
+}
 
 /// Mode bits by which others may change a folder.
 const OTHERS_WRITE: u32 = 0o022;

@@ -1,0 +1,60 @@
+//! Events, and the queues that they are taken from.
+
+use core::fmt::Debug;
+
+use super::Message;
+use super::region::ClanPeer;
+
+/// Why a DMA request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DmaError {
+    /// The cookie was revoked, its rights do not allow the access, or the range is not in the region.
+    Refused,
+    /// The other node does not exist any more, or its memory does not.
+    Lost,
+}
+
+/// What an event queue reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClanEvent {
+    /// Somebody accessed the word of a tripwire, once or several times.
+    Tripwire {
+        /// Of [`super::Tripwire::tag`].
+        tag: u64,
+    },
+    /// A DMA request is done, and with it all earlier ones of its queue.
+    Dma {
+        /// Of [`super::DmaRequest::notify`].
+        tag: u64,
+        /// Whether its data arrived.
+        result: Result<(), DmaError>,
+    },
+    /// A message.
+    Message {
+        /// Who sent it.
+        from: ClanPeer,
+        /// The message.
+        message: Message,
+    },
+    /// A node that this one had to do with exists no more: its cookies are void, and so are those
+    /// that it was given.
+    NodeLost {
+        /// Its host address.
+        host: Vec<u8>,
+    },
+}
+
+/// An asynchronous event queue (CLAN paper 2.2.1, its reference 12): to deliver and to take an event
+/// costs the same however many sources there are, and calls nobody unless the queue is armed. What
+/// does not fit stays pending at its source. One reader at a time.
+pub trait EventQueue: Debug + Send + Sync {
+    /// Its number, for [`super::ClanPort`].
+    fn number(&self) -> u16;
+
+    /// Takes the next event.
+    fn poll(&self) -> Option<ClanEvent>;
+
+    /// Has the next event, or one that is there and was not polled, wake sleepers
+    /// ([`crate::WaitOps::sleep`]), once.
+    fn arm(&self);
+}

@@ -1,0 +1,91 @@
+//! Memory files: memory that several processes map.
+
+use core::ptr::NonNull;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+use super::{DmaMemory, Owner, PAGE_BYTES};
+use crate::error::{Error, Result};
+
+/// Type of the file system of memory files with huge pages (Linux's `linux/magic.h`).
+const HUGETLBFS_MAGIC: rustix::fs::FsWord = 0x9584_58f6;
+
+impl DmaMemory {
+    /// Maps a part of a memory file that other processes map too. Offset and length are whole
+    /// pages.
+    ///
+    /// # Errors
+    /// Pages of the file may go, so that an access could end the process: it lacks the seal against
+    /// becoming shorter, or it has huge pages, which its holes do not get back for sure:
+    /// [`std::io::ErrorKind::Unsupported`]. The part is not in it:
+    /// [`std::io::ErrorKind::InvalidInput`]. The system's.
+    pub fn map_file(file: BorrowedFd<'_>, offset: u64, length: usize) -> std::io::Result<Self> {
+        use rustix::fs::{fcntl_get_seals, fstat, fstatfs};
+        if !fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK)) {
+            return Err(std::io::ErrorKind::Unsupported.into());
+        }
+        if fstatfs(file)?.f_type == HUGETLBFS_MAGIC {
+            return Err(std::io::ErrorKind::Unsupported.into());
+        }
+        let end = offset.checked_add(length as u64);
+        let size = u64::try_from(fstat(file)?.st_size).unwrap_or(0);
+        if length == 0 || end.is_none_or(|end| end > size) {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        let base = map(file, offset, length)?;
+        Ok(Self::of(base, Owner::Mapping(length, None), length))
+    }
+
+    /// Allocates `length` zeroed bytes, whole pages, that other processes can map too, once they are
+    /// given its file ([`DmaMemory::file`]). Nothing else is in it.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] for a length of zero; no memory or no descriptor.
+    pub fn shared(length: usize) -> Result<Self> {
+        if length == 0 {
+            return Err(Error::BadArgument { what: "length of device memory", value: 0 });
+        }
+        let out_of_memory = Error::OutOfMemory { bytes: length };
+        let size = length.checked_next_multiple_of(PAGE_BYTES).ok_or(out_of_memory)?;
+        let make = || -> std::io::Result<Self> {
+            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+            let file = rustix::fs::memfd_create(c"viaduct", flags)?;
+            rustix::fs::ftruncate(&file, size as u64)?;
+            let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+            rustix::fs::fcntl_add_seals(&file, seals)?;
+            let base = map(file.as_fd(), 0, size)?;
+            Ok(Self::of(base, Owner::Mapping(size, Some(file)), length))
+        };
+        make().map_err(Error::device)
+    }
+
+    /// The memory file behind this memory, and where in it this starts. None for memory of another
+    /// kind.
+    #[must_use]
+    pub fn file(&self) -> Option<(BorrowedFd<'_>, u64)> {
+        match &self.allocation.owner {
+            Owner::Mapping(_, Some(file)) => Some((OwnedFd::as_fd(file), self.offset as u64)),
+            _ => None,
+        }
+    }
+}
+
+fn map(file: BorrowedFd<'_>, offset: u64, length: usize) -> std::io::Result<NonNull<u8>> {
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let nowhere = core::ptr::null_mut();
+    // SAFETY: a new mapping at a place that the kernel chooses.
+    let base =
+        unsafe { rustix::mm::mmap(nowhere, length, rights, MapFlags::SHARED, file, offset) }?;
+    NonNull::new(base.cast()).ok_or(std::io::ErrorKind::OutOfMemory.into())
+}
+
+/// Takes a mapping back.
+///
+/// # Safety
+/// It is one of [`map`], and nobody uses it any more.
+pub(super) unsafe fn unmap(base: NonNull<u8>, length: usize) {
+    // SAFETY: as the caller says.
+    let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), length) };
+}

@@ -1,0 +1,281 @@
+//! `shm:`, a CLAN network between the processes of one machine.
+//!
+//! Every process that opens it is a node, found by its name in the run-time folder; there is no
+//! daemon, and nothing to set up. A region in memory of [`ClanPort::allocate`] is mapped by the nodes
+//! that it is opened to: a remote write is a store. Any other memory is written and read through its
+//! process's `/proc/self/mem`, one system call for each access, which needs no help of that process.
+//!
+//! ```text
+//!            program                                     another process
+//!   ShmPort  regions, tripwires, event queues   ------>  control segment: tripwire table, fired bits
+//!   remote   stores, copies                     ------>  mapped regions, address space
+//!   link     asks: attach, messages             <----->  service: a thread that answers
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | `claim` | names: sockets in the run-time folder |
+//! | `node` | the regions of this process, and who has grants of them |
+//! | `service` | the thread that answers other nodes |
+//! | `link`, `packet` | a connection to another node, and what is said on it |
+//! | `grant`, `remote` | others' regions; revocation |
+//! | `control` | the shared segment: tripwire table, fired bits, wake-ups |
+//! | `event` | event queues and own tripwires |
+//! | `fence` | fences that the rare side pays for |
+//!
+//! Whom it trusts: processes of the same user alone, known by their sockets' credentials. What a
+//! peer writes into shared memory is checked where it is used. Revocation holds against every process
+//! that uses this library as it is; one that is written to break the rules can keep what was mapped to
+//! it, as it can use a debugger on any process of its user.
+
+mod claim;
+mod control;
+mod error;
+mod event;
+mod fence;
+mod grant;
+mod link;
+mod node;
+mod packet;
+mod remote;
+mod service;
+
+use core::cell::Cell;
+use core::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
+
+use port::clan::{
+    AccessRights, ClanAttributes, ClanEvent, ClanPeer, ClanPort, Cookie, DmaQueue, EventQueue,
+    Message, RegionNumber, Remote, Tripwire, TripwireNumber,
+};
+use port::{DmaMemory, Wait, WaitOps};
+
+pub use error::{Error, Result};
+use node::Node;
+use packet::Packet;
+use remote::{ShmDma, ShmRemote};
+
+/// Longest sleep in one piece.
+const SLEEP_MAX: Duration = Duration::from_secs(3600);
+/// Empty looks of a thread between two at which it lets another one have the processor.
+const LOOKS: u32 = 256;
+
+/// A node of this process. Its ports share its name; it goes with the last of them.
+#[derive(Clone, Debug)]
+pub struct ShmNode(Arc<Ending>);
+
+/// Ends a node.
+#[derive(Debug)]
+struct Ending(Arc<Node>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl ShmNode {
+    /// Makes this process a node, in the run-time folder. Without a name it is the first of `node0`,
+    /// `node1` and so on that no other process has.
+    ///
+    /// # Errors
+    /// [`Error`]: the name is taken or none, the folder is of no use, the kernel lacks something.
+    pub fn open(name: Option<&str>) -> Result<Self> {
+        Self::open_in(&claim::folder(), name)
+    }
+
+    /// The same in a folder; nodes of different folders do not see each other.
+    ///
+    /// # Errors
+    /// As [`ShmNode::open`].
+    pub fn open_in(folder: &Path, name: Option<&str>) -> Result<Self> {
+        let node = Ending(Node::open(folder, name)?);
+        service::start(&node.0)?;
+        Ok(Self(Arc::new(node)))
+    }
+
+    /// Its name, which is its host address.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.0.own.name
+    }
+
+    /// Whether this process opened it; false in a child after fork, to which it is absent.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.0.0.is_own()
+    }
+
+    /// Opens a domain of the node.
+    ///
+    /// # Errors
+    /// None left.
+    pub fn port(&self) -> port::Result<ShmPort> {
+        let domain = self.0.0.open_domain()?;
+        let own = ClanPeer { host: self.name().as_bytes().to_vec(), domain };
+        let attributes = ClanAttributes {
+            name: "shm".to_owned(),
+            own,
+            regions: control::REGIONS.into(),
+            tripwires: control::TRIPWIRES,
+            queues: control::QUEUES.into(),
+            maps_all: false,
+        };
+        Ok(ShmPort { node: self.clone(), domain, attributes })
+    }
+}
+
+/// A domain of a node.
+#[derive(Debug)]
+pub struct ShmPort {
+    node: ShmNode,
+    domain: u16,
+    attributes: ClanAttributes,
+}
+
+impl Drop for ShmPort {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl ShmPort {
+    fn node(&self) -> &Node {
+        &self.node.0.0
+    }
+
+    /// Fails in a child after fork.
+    fn check(&self) -> port::Result<()> {
+        if self.node().is_own() {
+            return Ok(());
+        }
+        Err(port::Error::NotSupported { what: "use of its parent's node in a child after fork" })
+    }
+}
+
+impl ClanPort for ShmPort {
+    fn attributes(&self) -> &ClanAttributes {
+        &self.attributes
+    }
+
+    fn allocate(&self, length: usize) -> port::Result<DmaMemory> {
+        DmaMemory::shared(length)
+    }
+
+    fn register(&self, memory: &DmaMemory) -> port::Result<RegionNumber> {
+        self.check()?;
+        self.node().register(self.domain, memory)
+    }
+
+    fn deregister(&self, region: RegionNumber) -> port::Result<()> {
+        self.check()?;
+        self.node().deregister(self.domain, region)
+    }
+
+    fn open(
+        &self,
+        region: RegionNumber,
+        to: &ClanPeer,
+        rights: AccessRights,
+    ) -> port::Result<Cookie> {
+        self.check()?;
+        self.node().open_region(self.domain, region, to, rights)
+    }
+
+    fn revoke(&self, cookie: Cookie) -> port::Result<()> {
+        self.check()?;
+        self.node().revoke(self.domain, cookie)
+    }
+
+    fn attach(&self, owner: &ClanPeer, cookie: Cookie) -> port::Result<Box<dyn Remote>> {
+        self.check()?;
+        let grant = self.node().link(&owner.host)?.attach(self.domain, cookie)?;
+        let no_such = port::Error::NoSuch { what: "cookie", index: cookie.region.0.into() };
+        Ok(Box::new(ShmRemote::new(grant.ok_or(no_such)?)))
+    }
+
+    fn dma_queue(&self, queue: u16) -> port::Result<Box<dyn DmaQueue>> {
+        let queue = self.node().queue(self.domain, queue)?;
+        Ok(Box::new(ShmDma { queue }))
+    }
+
+    fn event_queue(&self) -> port::Result<Arc<dyn EventQueue>> {
+        self.check()?;
+        Ok(self.node().create_queue(self.domain)?)
+    }
+
+    fn destroy_event_queue(&self, queue: u16) -> port::Result<()> {
+        self.check()?;
+        self.node().destroy_queue(self.domain, queue)
+    }
+
+    fn set_message_queue(&self, queue: u16) -> port::Result<()> {
+        self.node().set_message_queue(self.domain, queue)
+    }
+
+    fn set_tripwire(&self, tripwire: &Tripwire) -> port::Result<TripwireNumber> {
+        self.check()?;
+        self.node().set_tripwire(self.domain, tripwire)
+    }
+
+    fn clear_tripwire(&self, tripwire: TripwireNumber) -> port::Result<()> {
+        self.check()?;
+        port::sync::lock(&self.node().tripwires).clear(tripwire, self.domain)
+    }
+
+    fn send_message(&self, to: &ClanPeer, message: &Message) -> port::Result<()> {
+        self.check()?;
+        if to.host == self.attributes.own.host {
+            let from = self.attributes.own.clone();
+            let event = ClanEvent::Message { from, message: *message };
+            self.node().report(Some(to.domain), &event);
+            return Ok(());
+        }
+        let packet = Packet::Message { from: self.domain, to: to.domain, message: *message };
+        Ok(self.node().link(&to.host)?.message(&packet)?)
+    }
+
+    fn discover(&self) -> port::Result<Vec<Vec<u8>>> {
+        let names = claim::names(&self.node().own.folder).map_err(port::Error::from)?;
+        let others = names.into_iter().filter(|name| name != self.node.name());
+        Ok(others.map(String::into_bytes).collect())
+    }
+
+    fn close(&self) {
+        if self.node().is_own() {
+            self.node().close_domain(self.domain);
+        }
+    }
+}
+
+impl WaitOps for ShmPort {
+    fn wake_count(&self) -> u64 {
+        self.node().control.wake_count().into()
+    }
+
+    fn sleep(&self, seen: u64, bound_ns: u64, _wait: Wait) {
+        // The count has 32 bits.
+        if let Ok(seen) = u32::try_from(seen) {
+            self.node().control.sleep(seen, Duration::from_nanos(bound_ns).min(SLEEP_MAX));
+        }
+    }
+
+    fn wake(&self) {
+        self.node().control.wake();
+    }
+
+    fn relax(&self, _wait: Wait) {
+        thread_local! {
+            static LOOKED: Cell<u32> = const { Cell::new(0) };
+        }
+        // The peer may need this processor to make progress.
+        let looked = LOOKED.get().wrapping_add(1);
+        LOOKED.set(looked);
+        if looked.is_multiple_of(LOOKS) {
+            std::thread::yield_now();
+        } else {
+            core::hint::spin_loop();
+        }
+    }
+}

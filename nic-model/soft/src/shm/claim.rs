@@ -1,0 +1,197 @@
+//! Names of nodes: a socket of that name in the run-time folder.
+//!
+//! A name whose socket nobody answers at is that of a process that died: whoever wants the name
+//! takes it. Names are given and taken under the lock of a file, so that no two processes take one.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use port::address::HOST_ADDRESS_MAX;
+use port::trust;
+use rustix::fs::{FlockOperation, flock};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
+
+use super::error::{Error, Result};
+use super::packet::Socket;
+
+/// Longest wait for the lock, which is held for a moment.
+const LOCK_BOUND: Duration = Duration::from_secs(2);
+/// Names that nodes without one get: `node0` and so on.
+const NUMBERS: u16 = 1024;
+/// Connections that may wait for the service.
+const BACKLOG: i32 = 256;
+
+/// A name that this process has.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) name: String,
+    pub(super) listener: Socket,
+    path: PathBuf,
+}
+
+impl Claim {
+    /// Frees the name. Who has connected stays connected.
+    pub(super) fn give_back(&self) {
+        // Without its file the name is free.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The folder of all nodes of this user: `shm` in the run-time folder.
+pub(super) fn folder() -> PathBuf {
+    trust::run_time_folder().join("shm")
+}
+
+/// Whether this can be the name of a node: 1 to 16 letters, digits, `-`, `_` and `.`, the first one a
+/// letter or digit.
+pub(super) fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=HOST_ADDRESS_MAX).contains(&name.len())
+        && name.chars().all(allowed)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+/// Where the socket of a name is.
+pub(super) fn socket_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.sock"))
+}
+
+fn packet_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}
+
+/// Connects to the socket of a node.
+///
+/// # Errors
+/// The system's: [`ErrorKind::ConnectionRefused`] or [`ErrorKind::NotFound`] if there is no node,
+/// [`ErrorKind::WouldBlock`] if it has no room.
+pub(super) fn dial(path: &Path) -> io::Result<OwnedFd> {
+    let (socket, address) = (packet_socket()?, SocketAddrUnix::new(path)?);
+    connect(&socket, &address)?;
+    Ok(socket)
+}
+
+/// Makes a folder if it is not there, and looks whose it is.
+fn make(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => trust::check_folder(folder),
+    }
+}
+
+/// Makes the folder of the nodes. Whoever may rename what is in the folder above can put another
+/// one in its place, so that one is looked at as well.
+fn prepare(folder: &Path) -> io::Result<()> {
+    let above = trust::run_time_folder();
+    if folder.starts_with(&above) {
+        make(&above)?;
+    }
+    make(folder)
+}
+
+fn locked(folder: &Path) -> io::Result<File> {
+    let path = folder.join("lock");
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let end = Instant::now() + LOCK_BOUND;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::AGAIN) if Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(rustix::io::Errno::AGAIN) => {
+                let why = "another process holds its file `lock`; it may be stopped";
+                return Err(io::Error::new(ErrorKind::TimedOut, why));
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Whether a node answers at a socket.
+fn is_taken(path: &Path) -> io::Result<bool> {
+    match dial(path) {
+        Ok(_) => Ok(true),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Ok(false),
+            // Its queue is full.
+            ErrorKind::WouldBlock => Ok(true),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Takes a name, if no node has it.
+fn take(folder: &Path, name: &str) -> io::Result<Option<Claim>> {
+    let path = socket_path(folder, name);
+    if is_taken(&path)? {
+        return Ok(None);
+    }
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let (listener, address) = (Socket::new(packet_socket()?)?, SocketAddrUnix::new(&path)?);
+    bind(&listener, &address)?;
+    // The folder lets nobody else in; the socket neither.
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    listen(&listener, BACKLOG)?;
+    Ok(Some(Claim { name: name.to_owned(), listener, path }))
+}
+
+/// Takes a name in a folder; without one, the first of `node0`, `node1` and so on that is free.
+///
+/// # Errors
+/// The name is no name, or another node has it; all are taken; the folder cannot be used.
+pub(super) fn claim(folder: &Path, name: Option<&str>) -> Result<Claim> {
+    let in_folder = |why| Error::Folder { folder: folder.to_owned(), why };
+    if let Some(name) = name.filter(|name| !is_name(name)) {
+        return Err(Error::BadName { name: name.to_owned() });
+    }
+    prepare(folder).map_err(in_folder)?;
+    let _lock = locked(folder).map_err(in_folder)?;
+    let numbered = (0..NUMBERS).map(|number| format!("node{number}"));
+    let names: Box<dyn Iterator<Item = String>> = match name {
+        Some(name) => Box::new(core::iter::once(name.to_owned())),
+        None => Box::new(numbered),
+    };
+    for name in names {
+        if let Some(claim) = take(folder, &name).map_err(in_folder)? {
+            return Ok(claim);
+        }
+    }
+    Err(match name {
+        Some(name) => Error::NameTaken { name: name.to_owned() },
+        None => Error::NoneFree { limit: NUMBERS },
+    })
+}
+
+/// The names of the nodes that answer now, in order.
+///
+/// # Errors
+/// The folder cannot be used.
+pub(super) fn names(folder: &Path) -> Result<Vec<String>> {
+    let in_folder = |why| Error::Folder { folder: folder.to_owned(), why };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(in_folder)? {
+        let path = entry.map_err(in_folder)?.path();
+        let is_socket = path.extension().is_some_and(|extension| extension == "sock");
+        let name = path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_name(name));
+        if let Some(name) = name.filter(|_| is_socket)
+            && is_taken(&path).unwrap_or(false)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}

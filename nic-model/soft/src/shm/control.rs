@@ -1,0 +1,266 @@
+//! The control segment of a node: a memory file that the node and all its peers map.
+//!
+//! ```text
+//! 0       bell 4 (futex) | sleepers 4
+//! 4096    event queues, 256 of 64 bytes: armed 4 | 0 4 | summary 4 x 8, a bit for each word of `fired`
+//! 20480   fired, 256 words of 8: a bit for each tripwire
+//! 24576   queue of each word of `fired`, 256 of 4
+//! 28672   tripwires set in each region, 4096 of 4
+//! 45056   tripwire table, 4096 buckets of 8 entries of 8 bytes
+//! ```
+//! Peers read the last three and write the others. Bits are set and cleared by atomic operations and
+//! mean 'look', so a peer that dies between any two of them, or writes what it likes, costs a look in
+//! vain or an event of its own, and no event of a third party is overwritten.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::os::fd::BorrowedFd;
+
+use port::DmaMemory;
+use rustix::thread::futex;
+
+/// Event queues of a node.
+pub(super) const QUEUES: u16 = 256;
+/// Regions of a node.
+pub(super) const REGIONS: u16 = 4096;
+/// Tripwires that may be set at the same time.
+pub(super) const TRIPWIRES: u32 = 4096;
+/// Words of `fired`. A word belongs to one queue, so there are more bits than tripwires.
+pub(super) const FIRED_WORDS: usize = 256;
+
+const BELL: usize = 0;
+const SLEEPERS: usize = 4;
+const QUEUE: usize = 4096;
+const QUEUE_BYTES: usize = 64;
+const SUMMARY: usize = 8;
+const FIRED: usize = 20_480;
+const WORD_QUEUE: usize = 24_576;
+const REGION: usize = 28_672;
+const TABLE: usize = 45_056;
+const BUCKETS: usize = 4096;
+const BUCKET_ENTRIES: usize = 8;
+/// Bytes of the segment.
+pub(super) const BYTES: usize = TABLE + BUCKETS * BUCKET_ENTRIES * 8;
+
+/// Words of a queue's summary.
+pub(super) const SUMMARY_WORDS: usize = FIRED_WORDS / 64;
+
+/// A control segment, this node's or a peer's.
+#[derive(Clone, Debug)]
+pub(super) struct Control(DmaMemory);
+
+/// An entry of the tripwire table: one word, so that it is set, read and cleared as a whole.
+///
+/// Bits 0 to 31: index of the 8-byte word in the region; 32 to 43: region; 44 to 57: bit in `fired`;
+/// 60: on read; 61: on write; 62: once; 63: set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) word: u32,
+    pub(super) region: u16,
+    pub(super) bit: u16,
+    pub(super) on_read: bool,
+    pub(super) on_write: bool,
+    pub(super) once: bool,
+}
+
+const WORD_AND_REGION: u64 = (1 << 44) - 1;
+const ON_READ: u64 = 1 << 60;
+const ON_WRITE: u64 = 1 << 61;
+const ONCE: u64 = 1 << 62;
+const SET: u64 = 1 << 63;
+
+impl Entry {
+    fn to_bits(self) -> u64 {
+        let flag = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
+        self.word as u64
+            | (self.region as u64) << 32
+            | (self.bit as u64) << 44
+            | flag(self.on_read, ON_READ)
+            | flag(self.on_write, ON_WRITE)
+            | flag(self.once, ONCE)
+            | SET
+    }
+}
+
+/// Where the entries of a word are.
+fn bucket(region: u16, word: u32) -> usize {
+    let key = u64::from(region) << 32 | u64::from(word);
+    // Fibonacci hashing; the upper bits depend on all of the key.
+    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+    TABLE + BUCKET_ENTRIES * 8 * usize::try_from(hash).unwrap_or(0)
+}
+
+impl Control {
+    /// A new one.
+    ///
+    /// # Errors
+    /// No memory, or no descriptor.
+    pub(super) fn new() -> port::Result<Self> {
+        DmaMemory::shared(BYTES).map(Self)
+    }
+
+    /// A peer's.
+    ///
+    /// # Errors
+    /// It is no such file, or it may shrink.
+    pub(super) fn of_peer(file: BorrowedFd<'_>) -> std::io::Result<Self> {
+        let size = BYTES.next_multiple_of(port::memory::PAGE_BYTES);
+        DmaMemory::map_file(file, 0, size).map(Self)
+    }
+
+    pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.0.file().map(|(file, _)| file)
+    }
+
+    fn bell(&self) -> &AtomicU32 {
+        self.0.atomic_u32(BELL)
+    }
+
+    fn sleepers(&self) -> &AtomicU32 {
+        self.0.atomic_u32(SLEEPERS)
+    }
+
+    fn armed(&self, queue: u16) -> &AtomicU32 {
+        self.0.atomic_u32(QUEUE + QUEUE_BYTES * usize::from(queue))
+    }
+
+    /// A word of a queue's summary.
+    pub(super) fn summary(&self, queue: u16, word: usize) -> &AtomicU64 {
+        self.0.atomic_u64(QUEUE + QUEUE_BYTES * usize::from(queue) + SUMMARY + 8 * word)
+    }
+
+    /// A word of `fired`.
+    pub(super) fn fired(&self, word: usize) -> &AtomicU64 {
+        self.0.atomic_u64(FIRED + 8 * word)
+    }
+
+    /// The queue that a word of `fired` belongs to.
+    pub(super) fn queue_of_word(&self, word: usize) -> &AtomicU32 {
+        self.0.atomic_u32(WORD_QUEUE + 4 * word)
+    }
+
+    /// How many tripwires a region has.
+    pub(super) fn tripwires(&self, region: u16) -> &AtomicU32 {
+        self.0.atomic_u32(REGION + 4 * usize::from(region % REGIONS))
+    }
+
+    // --- waking ---
+
+    /// How often the node was woken.
+    pub(super) fn wake_count(&self) -> u32 {
+        self.bell().load(Ordering::SeqCst)
+    }
+
+    /// Wakes the node's sleepers.
+    pub(super) fn wake(&self) {
+        self.bell().fetch_add(1, Ordering::SeqCst);
+        if self.sleepers().load(Ordering::SeqCst) != 0 {
+            // It fails for an address that is not mapped, and this one is.
+            let _ = futex::wake(self.bell(), futex::Flags::empty(), u32::MAX >> 1);
+        }
+    }
+
+    /// Sleeps until the node is woken, unless it was since `seen`, or until `bound` is over; it may
+    /// end earlier.
+    pub(super) fn sleep(&self, seen: u32, bound: core::time::Duration) {
+        let bound = rustix::thread::Timespec {
+            tv_sec: i64::try_from(bound.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: bound.subsec_nanos().into(),
+        };
+        self.sleepers().fetch_add(1, Ordering::SeqCst);
+        // A time-out, a signal, or another count: the caller looks again in any case.
+        let _ = futex::wait(self.bell(), futex::Flags::empty(), seen, Some(&bound));
+        self.sleepers().fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Has the next event of a queue wake the node.
+    pub(super) fn arm(&self, queue: u16) {
+        self.armed(queue).store(1, Ordering::SeqCst);
+    }
+
+    /// A queue has an event: wakes the node if the queue is armed.
+    pub(super) fn report(&self, queue: u16) {
+        let armed = self.armed(queue);
+        if armed.load(Ordering::SeqCst) != 0 && armed.swap(0, Ordering::SeqCst) != 0 {
+            self.wake();
+        }
+    }
+
+    // --- tripwires ---
+
+    /// Enters a tripwire. False if there is no room at its place.
+    pub(super) fn enter(&self, entry: Entry) -> bool {
+        let place = bucket(entry.region, entry.word);
+        let mut entries = (0..BUCKET_ENTRIES).map(|i| self.0.atomic_u64(place + 8 * i));
+        let Some(free) = entries.find(|entry| entry.load(Ordering::Relaxed) & SET == 0) else {
+            return false;
+        };
+        free.store(entry.to_bits(), Ordering::Release);
+        self.tripwires(entry.region).fetch_add(1, Ordering::SeqCst);
+        true
+    }
+
+    /// Takes a tripwire out, unless it was its first access that did.
+    pub(super) fn remove(&self, entry: Entry) {
+        let place = bucket(entry.region, entry.word);
+        for i in 0..BUCKET_ENTRIES {
+            let (bits, free) = (entry.to_bits(), 0);
+            let place = self.0.atomic_u64(place + 8 * i);
+            let (old, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
+            if place.compare_exchange(bits, free, old, relaxed).is_ok() {
+                self.tripwires(entry.region).fetch_sub(1, Ordering::SeqCst);
+                return;
+            }
+        }
+    }
+
+    /// Fires the tripwires of the double words from `offset` on. Called behind the access, with at
+    /// least [`super::fence::light`] in between.
+    #[cold]
+    pub(super) fn fire(&self, region: u16, offset: u64, length: u64, is_write: bool) {
+        let (first, end) = (offset / 8, (offset + length).div_ceil(8));
+        let kind = if is_write { ON_WRITE } else { ON_READ };
+        let in_range = |bits: u64| {
+            let word = bits & u64::from(u32::MAX);
+            (first..end).contains(&word) && bits >> 32 & 0xfff == u64::from(region)
+        };
+        if end - first > (BUCKETS * BUCKET_ENTRIES / 64) as u64 {
+            // Many words: each entry of the table costs less than a look for each word.
+            (0..BUCKETS * BUCKET_ENTRIES)
+                .map(|i| self.0.atomic_u64(TABLE + 8 * i))
+                .for_each(|entry| self.fire_entry(entry, kind, in_range));
+            return;
+        }
+        for word in first..end {
+            let Ok(word) = u32::try_from(word) else { return };
+            let (place, key) = (bucket(region, word), u64::from(region) << 32 | u64::from(word));
+            (0..BUCKET_ENTRIES).map(|i| self.0.atomic_u64(place + 8 * i)).for_each(|entry| {
+                self.fire_entry(entry, kind, |bits| bits & WORD_AND_REGION == key);
+            });
+        }
+    }
+
+    fn fire_entry(&self, entry: &AtomicU64, kind: u64, is_meant: impl Fn(u64) -> bool) {
+        let bits = entry.load(Ordering::SeqCst);
+        if bits & SET == 0 || bits & kind == 0 || !is_meant(bits) {
+            return;
+        }
+        if bits & ONCE != 0 {
+            let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
+            if entry.compare_exchange(bits, 0, success, failure).is_err() {
+                return;
+            }
+            let region = u16::try_from(bits >> 32 & 0xfff).unwrap_or(0);
+            self.tripwires(region).fetch_sub(1, Ordering::SeqCst);
+        }
+        let bit = usize::try_from(bits >> 44 & 0x3fff).unwrap_or(0);
+        let (word, bit) = (bit / 64, bit % 64);
+        self.fired(word).fetch_or(1 << bit, Ordering::SeqCst);
+        let queue = self.queue_of_word(word).load(Ordering::SeqCst);
+        if let Ok(queue) = u16::try_from(queue)
+            && queue < QUEUES
+        {
+            self.summary(queue, word / 64).fetch_or(1 << (word % 64), Ordering::SeqCst);
+            self.report(queue);
+        }
+    }
+}
