@@ -10,9 +10,9 @@ use nic_regs::vi::{Reliability, rdma};
 use crate::bus::{Bus, REGISTER_BAR, Wait};
 use crate::dma::DmaMemory;
 use crate::error::{Error, Result};
-use crate::event::Message;
 use crate::presence::Presence;
 use crate::sync::lock_relaxed;
+use port::connection::Message;
 
 /// Log2 of the entries of the ring. One command runs at a time; the ring has more so that each
 /// entry is used seldom.

@@ -10,9 +10,7 @@ use nic_regs::frame::MESSAGE_BYTES;
 use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
 use crate::presence::Presence;
-
-/// Message bytes of a wide entry.
-pub type Message = [u8; MESSAGE_BYTES];
+use port::connection::Message;
 
 /// Bytes of a narrow entry, and of the record in a wide one.
 const NARROW: usize = 16;

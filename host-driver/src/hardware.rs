@@ -1,7 +1,6 @@
 //! A port on a NIC: one domain (doorbell page) of it.
 
 mod connect;
-mod peer;
 mod queue;
 
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use nic_regs::limits::ABI;
 use nic_regs::tpt::{RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
 use nic_regs::vi::{State, rdma};
+use port::connection::requests::{self, Requests};
 use port::{
     CompletionOps, CompletionQueue, Doorbell, Handle, MemoryOps, PortAttributes, PortEvent, Queue,
     RdmaAccess, ViOps, ViPort, ViSettings, Wait, WaitOps,
@@ -21,18 +21,11 @@ use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
 use crate::error::Result;
 use crate::nic::Nic;
-use crate::sync::{lock, lock_relaxed};
+use crate::sync::lock_relaxed;
 
 /// Bound of 'busy' answers: control frames that are still pending leave within a retransmission or
 /// two.
 const BUSY_BOUND_NS: u64 = 20_000_000;
-
-#[derive(Debug)]
-struct Request {
-    vi: u16,
-    connection: u16,
-    ends_at: u64,
-}
 
 /// One domain of a NIC.
 #[derive(Debug)]
@@ -46,8 +39,7 @@ pub struct HardwarePort {
     /// Held while a VI or a completion queue is created, changed or destroyed, so that a number is
     /// free again exactly when the device has no object under it. May be held across `relax`.
     changing: Mutex<()>,
-    requests: Mutex<BTreeMap<u32, Request>>,
-    peers: peer::Requests,
+    requests: Requests,
     /// Behind everything that has its bus: who has the NIC last gives the device back.
     nic: Arc<Nic>,
 }
@@ -79,9 +71,8 @@ impl HardwarePort {
             rdma_write: capabilities.rdma_write,
             rdma_read: capabilities.rdma_read,
         };
-        let (rings, requests) = (Mutex::default(), Mutex::default());
-        let (peers, changing) = (peer::Requests::default(), Mutex::default());
-        Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, changing, requests, peers }))
+        let (rings, changing, requests) = (Mutex::default(), Mutex::default(), Requests::default());
+        Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, changing, requests }))
     }
 
     /// The NIC below.
@@ -165,9 +156,7 @@ impl ViPort for HardwarePort {
     }
 
     fn close(&self) {
-        self.peers.all().into_iter().for_each(|request| peer::cancel(self, request));
-        let requests: Vec<u32> = lock(&self.requests).keys().copied().collect();
-        requests.into_iter().for_each(|exchange| self.end_request(exchange));
+        requests::cancel_all(self);
         // A device that refuses here keeps the object until its reset; the numbers then stay taken.
         for vi in self.nic.vis.of_domain(self.domain) {
             let _ = self.reset_vi(vi).and_then(|()| self.destroy_vi(vi));

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`HardwarePort`] | what VIPL is opened on: [`port::ViPort`] on a NIC |
 //! | [`nic`] | bring-up, and what all users of a NIC share |
-//! | [`connection`], [`peer`] | connection management over messages; channels to other nodes |
+//! | [`peer`] | channels to other nodes, over which connections are agreed on ([`port::connection`]) |
 //! | [`event`], [`doorbell`] | the data path: completions, doorbells |
 //! | [`tpt`], [`vi`] | registered memory; numbers of VIs, tags, domains |
 //! | [`admin`] | the admin ring |
@@ -19,7 +19,6 @@
 pub mod address;
 pub mod admin;
 pub mod bus;
-pub mod connection;
 pub mod doorbell;
 pub mod error;
 pub mod event;

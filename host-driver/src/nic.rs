@@ -15,7 +15,6 @@ use nic_regs::limits::{ABI, MAGIC, MSIX_VECTOR_COUNT, PEER_COUNT};
 
 use crate::admin::{Admin, EventSetup};
 use crate::bus::{Bus, REGISTER_BAR, Wait};
-use crate::connection::ConnectionCounters;
 use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
 use crate::error::{Error, Result};
@@ -27,6 +26,7 @@ use crate::tpt::Regions;
 use crate::vi::Owned;
 use control::Control;
 use port::PortEvent;
+use port::connection::ConnectionCounters;
 
 /// Default of [`NicConfig::presence_ns`].
 const PRESENCE_NS: u64 = 10_000_000;

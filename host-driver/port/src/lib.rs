@@ -1,6 +1,6 @@
 //! What VIPL stands on: traits that a NIC implements, in hardware or in software, and what every
-//! implementation shares. Nothing in here knows a bus, a simulator or a node number, and of a
-//! device's registers only the doorbells.
+//! implementation shares. Nothing in here knows a bus, a simulator or how a network numbers its nodes,
+//! and of a device's registers only the doorbells.
 //!
 //! | module | what |
 //! |---|---|
@@ -10,11 +10,13 @@
 //! | [`doorbell`] | what a work queue rings when a descriptor is posted |
 //! | [`work_queue`] | VIA's rule for a queue: descriptors linked by Next, completed in order |
 //! | [`memory`] | memory that a device and a program use at the same time |
+//! | [`connection`] | connection management by messages, for ports that have nothing of their own |
 //! | [`lock`], [`slab`], [`sync`], [`process`], [`fork`] | locks, reused slots, signals, fork handlers |
 //! | [`trust`] | where programs of one user meet, and whom they trust |
 //!
 //! From `nic-regs` come VIA's own layouts and numbers (descriptors, memory handles, reliability
-//! levels, the names of the two queues), and the layout of a mapped doorbell: its token and push line.
+//! levels, the names of the two queues), the layout of a mapped doorbell (its token and push line), and
+//! the size of a connection message.
 //!
 //! `examples/loopback.rs` is a whole port, with a message that crosses it.
 
@@ -22,6 +24,7 @@ pub mod address;
 pub mod attributes;
 mod barrier;
 pub mod clan;
+pub mod connection;
 pub mod doorbell;
 pub mod error;
 pub mod fork;

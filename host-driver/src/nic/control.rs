@@ -8,9 +8,10 @@ use nic_regs::event::{Event, Kind};
 use nic_regs::vi::StopReason;
 
 use super::{Nic, NicConfig};
-use crate::connection::Connections;
-use crate::peer::Peers;
+use crate::error::Error;
+use crate::peer::{Epochs, Peers};
 use crate::sync::try_lock;
+use port::connection::Connections;
 use port::{PortEvent, ViStopped};
 
 /// Pause before a frame that the device had no room for is tried again.
@@ -27,10 +28,11 @@ pub(crate) struct Control {
 
 impl Control {
     pub(super) fn new(seed: u64, config: &NicConfig) -> Self {
+        let mut random = Epochs::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let (exchange, connection) = (random.next_u32(), (random.next_u32() & 0xffff) as u16);
         Self {
             peers: Peers::new(seed, config.credits, &config.peers),
-            connections: Connections::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
-                .with_time_scale(config.time_scale),
+            connections: Connections::new(exchange, connection).with_time_scale(config.time_scale),
             lost: false,
         }
     }
@@ -77,7 +79,7 @@ impl Nic {
         }
         while let Some((event, message)) = self.messages.take_wide() {
             if Kind::from_bits(event.kind.into()) == Some(Kind::Message) {
-                let node = event.index.to_le_bytes()[0];
+                let node = event.index.to_le_bytes()[0].into();
                 control.connections.receive(self.bus.now_ns(), node, &message);
             }
         }
@@ -102,10 +104,12 @@ impl Nic {
     /// Sends what the connection manager has to send. True if the device has no room.
     fn pump(&self, control: &mut Control) -> bool {
         while let Some((node, message)) = control.connections.transmit() {
-            if control.peers.state(node) != PeerState::Open {
+            let number = u8::try_from(node).ok();
+            let open = number.filter(|node| control.peers.state(*node) == PeerState::Open);
+            let Some(node) = open else {
                 control.connections.transmitted(false);
                 continue;
-            }
+            };
             match self.admin.message_send(node, super::CONTROL_DOMAIN, &message) {
                 Err(error) if error.is_busy() => return true,
                 sent => control.connections.transmitted(sent.is_ok()),
@@ -121,13 +125,14 @@ impl Nic {
             Some(Kind::ViError) => self.vi_error(event),
             Some(Kind::PeerUp) => {
                 control.peers.up(node);
-                control.connections.peer_up(now, node);
+                control.connections.peer_up(now, node.into());
             }
             Some(Kind::PeerDown) => {
                 // A channel to the node itself opens over a link that echoes, or never.
                 if node == self.node && control.peers.state(node) == PeerState::Opening {
                     control.peers.lost(node);
-                    control.connections.unreachable(node);
+                    let why = Error::NoEcho { node }.into();
+                    control.connections.unreachable(node.into(), &why);
                     return;
                 }
                 // The program may have closed the channel and opened it again, and this be the report
@@ -137,7 +142,7 @@ impl Nic {
                     _ => self.admin.peer_state(node).unwrap_or(PeerState::Closed),
                 };
                 control.peers.down(node, state, now);
-                control.connections.peer_down(now, node);
+                control.connections.peer_down(now, node.into());
             }
             // A refused message is repeated by its timer.
             _ => {}
@@ -152,7 +157,7 @@ impl Nic {
         let now = self.bus.now_ns();
         for node in 0..self.capabilities.peers {
             control.peers.lost(node);
-            control.connections.peer_down(now, node);
+            control.connections.peer_down(now, node.into());
         }
         self.events.iter().for_each(|list| list.push(PortEvent::CardLost));
         self.wake();

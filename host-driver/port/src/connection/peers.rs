@@ -1,8 +1,11 @@
 //! Connections of peers that name each other: what differs from client and server.
 
+use super::Connections;
+use super::acceptor::{InState, Listener};
+use super::message::Body;
 use super::retry::RETRY_MAX_NS;
-use super::{Body, Connections, InState, Listener};
-use port::{NetAddress, RemoteAttributes};
+use crate::address::NetAddress;
+use crate::attributes::RemoteAttributes;
 
 /// How long a peer's request is kept after its last repeat.
 pub(super) const HELD_NS: u64 = 2 * RETRY_MAX_NS + RETRY_MAX_NS / 2;
@@ -23,12 +26,12 @@ impl Connections {
     }
 
     /// Refuses a peer's request: the VIs are not alike. `local` says how.
-    pub fn mismatch(&mut self, now: u64, key: (u8, u32), local: RemoteAttributes) {
+    pub fn mismatch(&mut self, now: u64, key: (u32, u32), local: RemoteAttributes) {
         let forgotten_at = self.forgotten_at(now);
         let Some(arrived) = self.incoming.get_mut(&key) else { return };
         if arrived.state == InState::Offered {
-            let attributes =
-                RemoteAttributes { connection: arrived.attributes.connection, ..local };
+            let connection = arrived.vi.attributes.connection;
+            let attributes = RemoteAttributes { connection, ..local };
             arrived.finish(InState::Mismatch(attributes), forgotten_at);
             self.send(key.0, key.1, &Body::Mismatch { attributes });
         }

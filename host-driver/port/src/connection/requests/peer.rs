@@ -5,11 +5,12 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use super::HardwarePort;
+use super::provider::Provider;
+use crate::address::NetAddress;
+use crate::attributes::{Incoming, Progress, RemoteAttributes};
 use crate::connection::{exchange_of, is_requester};
 use crate::error::{Error, Result};
 use crate::sync::lock;
-use port::{ConnectionOps, Incoming, NetAddress, Progress, RemoteAttributes};
 
 /// Peer requests of a port.
 #[derive(Debug, Default)]
@@ -38,102 +39,111 @@ enum Role {
     Acceptor(Incoming),
 }
 
-/// See [`ConnectionOps::peer_connect`].
-pub(super) fn connect(
-    port: &HardwarePort,
+/// See [`crate::ConnectionOps::peer_connect`].
+///
+/// # Errors
+/// As [`super::connect`]; `from` is not an address of this port, or is `remote`.
+pub fn peer_connect(
+    port: &impl Provider,
     local: RemoteAttributes,
     from: &NetAddress,
     remote: &NetAddress,
     bound_ns: u64,
 ) -> Result<u32> {
-    let own = &port.attributes.host_address;
+    let own = &port.attributes().host_address;
     let host = if from.host.is_empty() { own } else { &from.host };
     let from = NetAddress::new(host, &from.discriminator);
     if from.host != *own || from == *remote {
         let value = from.host.last().copied().unwrap_or(0).into();
         let what = "own address of a peer connection, node";
-        return Err(port::Error::BadArgument { what, value }.into());
+        return Err(Error::BadArgument { what, value });
     }
     let role = if is_requester(&from, remote) {
-        Role::Requester(port.request(local, &from, remote, bound_ns, true)?)
+        Role::Requester(super::request(port, local, &from, remote, bound_ns, true)?)
     } else {
-        port.nic.vis.check(local.vi, port.domain)?;
+        // A VI or an address that will not do is reported now, and not when the peer asks.
+        port.provider_data(local.vi)?;
         port.reach(remote)?;
-        let now = port.nic.bus.now_ns();
-        let mut control = port.nic.control();
-        let listener = control.connections.listen_peer(now, &from, remote);
-        port.nic.run(&mut control);
+        let now = port.now_ns();
+        let listener =
+            port.with_connections(|connections| connections.listen_peer(now, &from, remote));
+        port.run();
         Role::Waiter { listener, local, ends_at: now.saturating_add(bound_ns) }
     };
-    let request = port.peers.next.fetch_add(1, Ordering::Relaxed);
-    port.peers.put(request, role);
+    let peers = &port.requests().peers;
+    let request = peers.next.fetch_add(1, Ordering::Relaxed);
+    peers.put(request, role);
     Ok(request)
 }
 
-/// See [`ConnectionOps::peer_poll`].
-pub(super) fn poll(port: &HardwarePort, request: u32) -> Result<Progress> {
+/// See [`crate::ConnectionOps::peer_poll`].
+///
+/// # Errors
+/// As [`super::connect_poll`].
+pub fn peer_poll(port: &impl Provider, request: u32) -> Result<Progress> {
+    let peers = &port.requests().peers;
     // Not in the table meanwhile: what is called here lets others run.
-    let role = lock(&port.peers.open).remove(&request);
+    let role = lock(&peers.open).remove(&request);
     let (progress, role) = match role {
         None => return Ok(Progress::Cancelled),
         Some(Role::Requester(exchange)) => {
-            (port.poll_request(exchange)?, Role::Requester(exchange))
+            (super::connect_poll(port, exchange)?, Role::Requester(exchange))
         }
-        Some(Role::Acceptor(incoming)) => (port.accept_poll(&incoming), Role::Acceptor(incoming)),
-        Some(Role::Waiter { listener, local, ends_at }) => {
-            wait(port, listener, local, ends_at).inspect_err(|_| port.listen_stop(listener))?
+        Some(Role::Acceptor(incoming)) => {
+            (super::accept_poll(port, &incoming), Role::Acceptor(incoming))
         }
+        Some(Role::Waiter { listener, local, ends_at }) => wait(port, listener, local, ends_at)
+            .inspect_err(|_| super::listen_stop(port, listener))?,
     };
     if progress == Progress::Pending {
-        port.peers.put(request, role);
+        peers.put(request, role);
     }
     Ok(progress)
 }
 
 /// Looks whether the peer's request came, and answers it.
 fn wait(
-    port: &HardwarePort,
+    port: &impl Provider,
     listener: u32,
     local: RemoteAttributes,
     ends_at: u64,
 ) -> Result<(Progress, Role)> {
-    let Some(incoming) = port.poll_listener(listener)? else {
-        let over = port.nic.bus.now_ns() >= ends_at;
+    let Some(incoming) = super::listen_poll(port, listener)? else {
+        let over = port.now_ns() >= ends_at;
         if over {
-            port.listen_stop(listener);
+            super::listen_stop(port, listener);
         }
         let progress = if over { Progress::Cancelled } else { Progress::Pending };
         return Ok((progress, Role::Waiter { listener, local, ends_at }));
     };
     let remote = incoming.attributes;
     if !local.is_like(&remote) {
-        let mut control = port.nic.control();
-        control.connections.mismatch(port.nic.bus.now_ns(), exchange_of(&incoming), local);
-        port.nic.run(&mut control);
+        let (now, key) = (port.now_ns(), exchange_of(&incoming));
+        port.with_connections(|connections| connections.mismatch(now, key, local));
+        port.run();
         return Ok((Progress::Mismatch(remote), Role::Acceptor(incoming)));
     }
-    let progress = match port.accept_with(&incoming, local) {
+    let progress = match super::accept(port, &incoming, local) {
         Ok(()) => Progress::Pending,
         // The request was void by then.
-        Err(Error::Port(port::Error::NoSuch { what: "connection request", .. })) => {
+        Err(Error::NoSuch { what: "connection request", .. } | Error::PeerDown(_)) => {
             Progress::Cancelled
         }
-        Err(error) if error.is_peer_down() => Progress::Cancelled,
         Err(error) => {
-            port.reject(&incoming);
+            super::reject(port, &incoming);
             return Err(error);
         }
     };
     Ok((progress, Role::Acceptor(incoming)))
 }
 
-/// See [`ConnectionOps::peer_cancel`].
-pub(super) fn cancel(port: &HardwarePort, request: u32) {
-    let role = lock(&port.peers.open).remove(&request);
+/// See [`crate::ConnectionOps::peer_cancel`].
+pub fn peer_cancel(port: &impl Provider, request: u32) {
+    let role = lock(&port.requests().peers.open).remove(&request);
     match role {
         None => {}
-        Some(Role::Requester(exchange)) => port.connect_cancel(exchange),
-        Some(Role::Waiter { listener, .. }) => port.listen_stop(listener),
-        Some(Role::Acceptor(incoming)) => port.reject(&incoming),
+        Some(Role::Requester(exchange)) => super::connect_cancel(port, exchange),
+        Some(Role::Waiter { listener, .. }) => super::listen_stop(port, listener),
+        Some(Role::Acceptor(incoming)) => super::reject(port, &incoming),
     }
 }
