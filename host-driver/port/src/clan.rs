@@ -24,11 +24,7 @@ use crate::error::Result;
 use crate::memory::DmaMemory;
 use crate::ops::WaitOps;
 
-/// Bytes of a message beside the data path ([`ClanPort::send_message`]).
-pub const MESSAGE_BYTES: usize = 48;
-
-/// A message beside the data path.
-pub type Message = [u8; MESSAGE_BYTES];
+pub use crate::connection::Message;
 
 /// Limits and identity of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

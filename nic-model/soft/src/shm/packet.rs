@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use port::address::HOST_ADDRESS_MAX;
-use port::clan::{Cookie, MESSAGE_BYTES, Message};
+use port::clan::{Cookie, Message};
 use port::fork;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -187,11 +187,9 @@ impl Packet {
             7 => Self::Detach { grant: fields.u32()? },
             8 => Self::Revoke { grant: fields.u32()? },
             9 => Self::Revoked { grant: fields.u32()? },
-            10 => Self::Message {
-                from: fields.u16()?,
-                to: fields.u16()?,
-                message: fields.bytes::<MESSAGE_BYTES>()?,
-            },
+            10 => {
+                Self::Message { from: fields.u16()?, to: fields.u16()?, message: fields.bytes()? }
+            }
             _ => return None,
         };
         fields.0.is_empty().then_some(packet)
@@ -277,7 +275,7 @@ mod tests {
             Packet::Detach { grant: 1 },
             Packet::Revoke { grant: 2 },
             Packet::Revoked { grant: 3 },
-            Packet::Message { from: 1, to: 0x8000, message: [7; MESSAGE_BYTES] },
+            Packet::Message { from: 1, to: 0x8000, message: [7; 48] },
         ];
         for packet in packets {
             let bytes = packet.to_bytes();
