@@ -103,6 +103,16 @@ pub trait ClanPort: WaitOps + Debug + Send + Sync {
     /// None left.
     fn event_queue(&self) -> Result<Arc<dyn EventQueue>>;
 
+    /// Creates an event queue for tripwires whose events nobody asks for: armed, it wakes its reader,
+    /// who then looks at the words themselves. It may report nothing else. Cheaper for those who
+    /// access the words, where events cost them something.
+    ///
+    /// # Errors
+    /// None left.
+    fn wake_queue(&self) -> Result<Arc<dyn EventQueue>> {
+        self.event_queue()
+    }
+
     /// Destroys an event queue. Its tripwires are cleared.
     ///
     /// # Errors

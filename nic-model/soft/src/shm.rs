@@ -202,7 +202,12 @@ impl ClanPort for ShmPort {
 
     fn event_queue(&self) -> port::Result<Arc<dyn EventQueue>> {
         self.check()?;
-        Ok(self.node().create_queue(self.domain)?)
+        Ok(self.node().create_queue(self.domain, false)?)
+    }
+
+    fn wake_queue(&self) -> port::Result<Arc<dyn EventQueue>> {
+        self.check()?;
+        Ok(self.node().create_queue(self.domain, true)?)
     }
 
     fn destroy_event_queue(&self, queue: u16) -> port::Result<()> {

@@ -280,16 +280,39 @@ fn an_armed_queue_wakes_its_reader() {
     let pair = Pair::new("wake");
     let memory = pair.a.allocate(4096).unwrap();
     let (cookie, mut remote) = pair.share(&memory, AccessRights::WRITE);
-    let queue = pair.a.event_queue().unwrap();
-    let wire = Tripwire {
-        region: cookie.region,
-        offset: 0,
-        on: AccessRights::WRITE,
-        once: false,
-        queue: queue.number(),
-        tag: 5,
-    };
-    pair.a.set_tripwire(&wire).unwrap();
+    let (queue, wakes) = (pair.a.event_queue().unwrap(), pair.a.wake_queue().unwrap());
+    for (offset, queue) in [(0, &queue), (64, &wakes)] {
+        let wire = Tripwire {
+            region: cookie.region,
+            offset,
+            on: AccessRights::WRITE,
+            once: false,
+            queue: queue.number(),
+            tag: 5,
+        };
+        pair.a.set_tripwire(&wire).unwrap();
+    }
+    let mut other = remote.duplicate();
+    std::thread::scope(|scope| {
+        let (asked, go) = std::sync::mpsc::channel();
+        scope.spawn(move || {
+            for word in go {
+                std::thread::sleep(Duration::from_millis(1));
+                other.store(64, &[word]).unwrap();
+            }
+        });
+        for word in 1..50_u64 {
+            asked.send(word).unwrap();
+            while memory.load_u64(64) != word {
+                let seen = pair.a.wake_count();
+                wakes.arm();
+                if memory.load_u64(64) != word {
+                    pair.a.sleep(seen, 20_000_000_000, Wait::bounded("a store", 0));
+                }
+            }
+            assert_eq!(wakes.poll(), None);
+        }
+    });
     std::thread::scope(|scope| {
         let (asked, go) = std::sync::mpsc::channel();
         scope.spawn(move || {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! 0       bell 4 (futex) | sleepers 4
-//! 4096    event queues, 256 of 64 bytes: armed 4 | 0 4 | summary 4 x 8, a bit for each word of `fired`
+//! 4096    event queues, 256 of 64 bytes: armed 4 | only wakes 4 | summary 4 x 8, a bit for each word
+//!         of `fired`
 //! 20480   fired, 256 words of 8: a bit for each tripwire
 //! 24576   queue of each word of `fired`, 256 of 4
 //! 28672   tripwires set in each region, 4096 of 4
@@ -38,6 +39,8 @@ const REGION: usize = 28_672;
 const TABLE: usize = 45_056;
 const BUCKETS: usize = 4096;
 const BUCKET_ENTRIES: usize = 8;
+/// Lines of an access behind which the whole table is looked at instead of a bucket for each.
+const LINES_MAX: u64 = 512;
 /// Bytes of the segment.
 pub(super) const BYTES: usize = TABLE + BUCKETS * BUCKET_ENTRIES * 8;
 
@@ -62,7 +65,6 @@ pub(super) struct Entry {
     pub(super) once: bool,
 }
 
-const WORD_AND_REGION: u64 = (1 << 44) - 1;
 const ON_READ: u64 = 1 << 60;
 const ON_WRITE: u64 = 1 << 61;
 const ONCE: u64 = 1 << 62;
@@ -81,13 +83,16 @@ impl Entry {
     }
 }
 
-/// Where the entries of a word are.
-fn bucket(region: u16, word: u32) -> usize {
-    let key = u64::from(region) << 32 | u64::from(word);
+/// Where the entries of a line of 64 bytes are, so that one look serves a store to any part of it.
+fn bucket(region: u16, line: u64) -> usize {
+    let key = u64::from(region) << 32 | line;
     // Fibonacci hashing; the upper bits depend on all of the key.
     let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
     TABLE + BUCKET_ENTRIES * 8 * usize::try_from(hash).unwrap_or(0)
 }
+
+/// Words of 8 bytes in a line.
+const LINE_WORDS: u64 = 8;
 
 impl Control {
     /// A new one.
@@ -121,6 +126,11 @@ impl Control {
 
     fn armed(&self, queue: u16) -> &AtomicU32 {
         self.0.atomic_u32(QUEUE + QUEUE_BYTES * usize::from(queue))
+    }
+
+    /// Not 0: the queue only wakes its reader, who does not ask what fired.
+    pub(super) fn only_wakes(&self, queue: u16) -> &AtomicU32 {
+        self.0.atomic_u32(QUEUE + QUEUE_BYTES * usize::from(queue) + 4)
     }
 
     /// A word of a queue's summary.
@@ -189,7 +199,7 @@ impl Control {
 
     /// Enters a tripwire. False if there is no room at its place.
     pub(super) fn enter(&self, entry: Entry) -> bool {
-        let place = bucket(entry.region, entry.word);
+        let place = bucket(entry.region, u64::from(entry.word) / LINE_WORDS);
         let mut entries = (0..BUCKET_ENTRIES).map(|i| self.0.atomic_u64(place + 8 * i));
         let Some(free) = entries.find(|entry| entry.load(Ordering::Relaxed) & SET == 0) else {
             return false;
@@ -201,7 +211,7 @@ impl Control {
 
     /// Takes a tripwire out, unless it was its first access that did.
     pub(super) fn remove(&self, entry: Entry) {
-        let place = bucket(entry.region, entry.word);
+        let place = bucket(entry.region, u64::from(entry.word) / LINE_WORDS);
         for i in 0..BUCKET_ENTRIES {
             let (bits, free) = (entry.to_bits(), 0);
             let place = self.0.atomic_u64(place + 8 * i);
@@ -218,25 +228,23 @@ impl Control {
     #[cold]
     pub(super) fn fire(&self, region: u16, offset: u64, length: u64, is_write: bool) {
         let (first, end) = (offset / 8, (offset + length).div_ceil(8));
+        if first == end {
+            return;
+        }
         let kind = if is_write { ON_WRITE } else { ON_READ };
-        let in_range = |bits: u64| {
+        let is_meant = |bits: u64| {
             let word = bits & u64::from(u32::MAX);
             (first..end).contains(&word) && bits >> 32 & 0xfff == u64::from(region)
         };
-        if end - first > (BUCKETS * BUCKET_ENTRIES / 64) as u64 {
-            // Many words: each entry of the table costs less than a look for each word.
-            (0..BUCKETS * BUCKET_ENTRIES)
-                .map(|i| self.0.atomic_u64(TABLE + 8 * i))
-                .for_each(|entry| self.fire_entry(entry, kind, in_range));
-            return;
+        let fire = |place: usize, count: usize| {
+            let entries = (0..count).map(|i| self.0.atomic_u64(place + 8 * i));
+            entries.for_each(|entry| self.fire_entry(entry, kind, is_meant));
+        };
+        let lines = first / LINE_WORDS..=(end - 1) / LINE_WORDS;
+        if lines.end() - lines.start() > LINES_MAX {
+            return fire(TABLE, BUCKETS * BUCKET_ENTRIES);
         }
-        for word in first..end {
-            let Ok(word) = u32::try_from(word) else { return };
-            let (place, key) = (bucket(region, word), u64::from(region) << 32 | u64::from(word));
-            (0..BUCKET_ENTRIES).map(|i| self.0.atomic_u64(place + 8 * i)).for_each(|entry| {
-                self.fire_entry(entry, kind, |bits| bits & WORD_AND_REGION == key);
-            });
-        }
+        lines.for_each(|line| fire(bucket(region, line), BUCKET_ENTRIES));
     }
 
     fn fire_entry(&self, entry: &AtomicU64, kind: u64, is_meant: impl Fn(u64) -> bool) {
@@ -254,13 +262,12 @@ impl Control {
         }
         let bit = usize::try_from(bits >> 44 & 0x3fff).unwrap_or(0);
         let (word, bit) = (bit / 64, bit % 64);
-        self.fired(word).fetch_or(1 << bit, Ordering::SeqCst);
         let queue = self.queue_of_word(word).load(Ordering::SeqCst);
-        if let Ok(queue) = u16::try_from(queue)
-            && queue < QUEUES
-        {
+        let Some(queue) = u16::try_from(queue).ok().filter(|queue| *queue < QUEUES) else { return };
+        if self.only_wakes(queue).load(Ordering::Relaxed) == 0 {
+            self.fired(word).fetch_or(1 << bit, Ordering::SeqCst);
             self.summary(queue, word / 64).fetch_or(1 << (word % 64), Ordering::SeqCst);
-            self.report(queue);
         }
+        self.report(queue);
     }
 }

@@ -21,6 +21,7 @@ const LIST_LIMIT: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Queue {
     number: u16,
+    only_wakes: bool,
     control: Control,
     tripwires: Arc<Mutex<Tripwires>>,
     list: Mutex<VecDeque<ClanEvent>>,
@@ -104,6 +105,10 @@ impl EventQueue for Queue {
 
     fn arm(&self) {
         self.control.arm(self.number);
+        if self.only_wakes {
+            // The reader looks now, at what was written before a writer looked whether to wake it.
+            let _ = fence::on_all();
+        }
         let summaries = (0..SUMMARY_WORDS).map(|word| self.control.summary(self.number, word));
         if self.listed.load(Ordering::SeqCst) != 0
             || lock(&self.taken).1 != 0
@@ -150,11 +155,14 @@ impl Tripwires {
         }
     }
 
-    /// Creates an event queue.
+    /// Creates an event queue, or one that only wakes.
     ///
     /// # Errors
     /// None left.
-    pub(super) fn create_queue(this: &Arc<Mutex<Self>>) -> port::Result<Arc<Queue>> {
+    pub(super) fn create_queue(
+        this: &Arc<Mutex<Self>>,
+        only_wakes: bool,
+    ) -> port::Result<Arc<Queue>> {
         let mut tripwires = lock(this);
         let mut numbers = (0..QUEUES).filter(|number| !tripwires.owned.contains_key(number));
         let none_left = port::Error::Exhausted { what: "event queue", limit: QUEUES.into() };
@@ -163,8 +171,10 @@ impl Tripwires {
         tripwires.free.insert(number, VecDeque::new());
         let control = tripwires.control.clone();
         drop(tripwires);
+        control.only_wakes(number).store(only_wakes.into(), Ordering::SeqCst);
         Ok(Arc::new(Queue {
             number,
+            only_wakes,
             control,
             tripwires: Arc::clone(this),
             list: Mutex::default(),

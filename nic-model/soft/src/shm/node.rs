@@ -157,9 +157,9 @@ impl Node {
         Ok(number)
     }
 
-    pub(super) fn create_queue(&self, domain: u16) -> port::Result<Arc<Queue>> {
+    pub(super) fn create_queue(&self, domain: u16, only_wakes: bool) -> port::Result<Arc<Queue>> {
         use port::clan::EventQueue as _;
-        let queue = Tripwires::create_queue(&self.tripwires)?;
+        let queue = Tripwires::create_queue(&self.tripwires, only_wakes)?;
         if let Some(domain) = lock(&self.state).domains.get_mut(&domain) {
             domain.queues.insert(queue.number());
             domain.all.insert(queue.number(), Arc::clone(&queue));
