@@ -10,6 +10,7 @@
 //! there in the order in which it was issued.
 
 mod event;
+pub mod message_queue;
 mod region;
 mod remote;
 

@@ -42,13 +42,13 @@ impl Provider for HardwarePort {
         Ok(self.check_presence()?)
     }
 
-    fn reach(&self, remote: &NetAddress) -> port::Result<u32> {
+    fn reach(&self, vi: u16, remote: &NetAddress) -> port::Result<u32> {
+        self.nic.vis.check(vi, self.domain)?;
         Ok(self.want(remote)?.into())
     }
 
     /// None: the device knows what it needs from the attributes and from its channels.
-    fn provider_data(&self, vi: u16) -> port::Result<ProviderData> {
-        self.nic.vis.check(vi, self.domain)?;
+    fn provider_data(&self, _vi: u16, _node: u32) -> port::Result<ProviderData> {
         Ok(ProviderData::EMPTY)
     }
 

@@ -97,8 +97,8 @@ fn request(
     bound_ns: u64,
     peer: bool,
 ) -> Result<u32> {
-    let vi = Endpoint { attributes: local, data: port.provider_data(local.vi)? };
-    let node = port.reach(remote)?;
+    let node = port.reach(local.vi, remote)?;
+    let vi = Endpoint { attributes: local, data: port.provider_data(local.vi, node)? };
     let now = port.now_ns();
     let (exchange, connection) =
         port.with_connections(|connections| connections.connect(now, node, vi, from, remote, peer));
@@ -177,8 +177,8 @@ pub fn connect_poll(port: &impl Provider, exchange: u32) -> Result<Progress> {
 /// Those of [`Provider::provider_data`] and [`Provider::connect_vi`];
 /// [`Error::NoSuch`] if the request does not stand any more.
 pub fn accept(port: &impl Provider, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
-    let vi = Endpoint { attributes: local, data: port.provider_data(local.vi)? };
     let key = exchange_of(incoming);
+    let vi = Endpoint { attributes: local, data: port.provider_data(local.vi, key.0)? };
     let remote = port.with_connections(|connections| connections.requester(key));
     port.connect_vi(local.vi, key.0, &remote.ok_or_else(|| no_request(key))?)?;
     // As in `connect_poll`: the node may no longer exist, which voids the request.

@@ -62,8 +62,7 @@ pub fn peer_connect(
         Role::Requester(super::request(port, local, &from, remote, bound_ns, true)?)
     } else {
         // A VI or an address that will not do is reported now, and not when the peer asks.
-        port.provider_data(local.vi)?;
-        port.reach(remote)?;
+        port.reach(local.vi, remote)?;
         let now = port.now_ns();
         let listener =
             port.with_connections(|connections| connections.listen_peer(now, &from, remote));

@@ -30,19 +30,19 @@ pub trait Provider: ViPort {
     /// The device no longer exists.
     fn progress(&self) -> Result<()>;
 
-    /// Opens the way to the node of `remote`, as far as that is needed, and gives its number. Does
-    /// not wait until it is open.
+    /// Opens the way from a VI to the node of `remote`, as far as that is needed, and gives the node's
+    /// number. Does not wait until it is open.
     ///
     /// # Errors
-    /// `remote` is not on this network; the device no longer exists.
-    fn reach(&self, remote: &NetAddress) -> Result<u32>;
+    /// A VI that is not this port's; `remote` is not on this network; the device no longer exists.
+    fn reach(&self, vi: u16, remote: &NetAddress) -> Result<u32>;
 
-    /// What the other side's provider is to know of a VI that is about to be connected. Called more
-    /// than once for some connections.
+    /// What the provider of a node is to know of a VI that is about to be connected to one there.
+    /// Called more than once for some connections.
     ///
     /// # Errors
-    /// A VI that is not this port's.
-    fn provider_data(&self, vi: u16) -> Result<ProviderData>;
+    /// A VI that is not this port's; the port has no more of what a connection needs.
+    fn provider_data(&self, vi: u16, node: u32) -> Result<ProviderData>;
 
     /// Connects a VI to the VI `remote` of a node; `remote.attributes.connection` is the id that
     /// both sides have for the connection. The data come from the other node, and may be anything.

@@ -113,12 +113,13 @@ impl Provider for Port {
         if absent { Err(Error::NotSupported { what: "card" }) } else { Ok(()) }
     }
 
-    fn reach(&self, remote: &NetAddress) -> Result<u32> {
+    fn reach(&self, vi: u16, remote: &NetAddress) -> Result<u32> {
+        self.provider_data(vi, 0)?;
         let node = remote.host.as_slice().try_into().map(u32::from_be_bytes);
         node.map_err(|error| Error::NotReachable(Arc::new(error)))
     }
 
-    fn provider_data(&self, vi: u16) -> Result<ProviderData> {
+    fn provider_data(&self, vi: u16, _node: u32) -> Result<ProviderData> {
         let known = vi < VIS;
         known.then(|| self.data(vi)).ok_or(Error::NoSuch { what: "VI", index: vi.into() })
     }
