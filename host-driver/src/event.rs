@@ -12,6 +12,8 @@ use crate::doorbell::DoorbellPage;
 use crate::presence::Presence;
 use port::connection::Message;
 
+/// Log2 of the entries of the largest event queue of a program.
+pub(crate) const LOG2_MAX: u8 = 15;
 /// Bytes of a narrow entry, and of the record in a wide one.
 const NARROW: usize = 16;
 /// Bytes of a wide entry.

@@ -6,7 +6,6 @@ mod queue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use nic_regs::limits::ABI;
 use nic_regs::tpt::{RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
 use nic_regs::vi::{State, rdma};
 use port::connection::requests::{self, Requests};
@@ -15,12 +14,12 @@ use port::{
     RdmaAccess, ViOps, ViPort, ViSettings, Wait, WaitOps,
 };
 
-use crate::address::host_of_node;
 use crate::admin::ViSetup;
 use crate::dma::DmaMemory;
 use crate::doorbell::DoorbellPage;
 use crate::error::Result;
 use crate::nic::Nic;
+use crate::observer;
 use crate::sync::lock_relaxed;
 
 /// Bound of 'busy' answers: control frames that are still pending leave within a retransmission or
@@ -54,23 +53,7 @@ impl HardwarePort {
         let domain = u8::try_from(number)
             .map_err(|_| port::Error::BadArgument { what: "domain", value: number.into() })?;
         let doorbell = DoorbellPage::new(Arc::clone(&nic.bus), domain);
-        let capabilities = nic.capabilities;
-        let attributes = PortAttributes {
-            name: format!("viaduct node {}", nic.node),
-            hardware_version: ABI.into(),
-            host_address: host_of_node(nic.node).to_vec(),
-            vis: capabilities.vis.into(),
-            regions: capabilities.regions.into(),
-            queues: u32::from(capabilities.event_queues).saturating_sub(2),
-            queue_entries: 1 << queue::LOG2_MAX,
-            segments: capabilities.segments.into(),
-            max_transfer: capabilities.max_transfer,
-            native_mtu: capabilities.link_payload.into(),
-            tags: (1 << 16) - 1,
-            push: capabilities.push,
-            rdma_write: capabilities.rdma_write,
-            rdma_read: capabilities.rdma_read,
-        };
+        let attributes = observer::attributes(nic.node, &nic.capabilities);
         let (rings, changing, requests) = (Mutex::default(), Mutex::default(), Requests::default());
         Ok(Arc::new(Self { nic, domain, doorbell, attributes, rings, changing, requests }))
     }
@@ -153,6 +136,15 @@ const fn rights(access: RdmaAccess) -> u8 {
 impl ViPort for HardwarePort {
     fn attributes(&self) -> &PortAttributes {
         &self.attributes
+    }
+
+    fn counters(&self) -> port::Result<Vec<(&'static str, u64)>> {
+        Ok(observer::counters(&*self.nic.bus)?)
+    }
+
+    fn state(&self) -> port::Result<&'static str> {
+        self.nic.presence.look(&*self.nic.bus)?;
+        Ok(observer::state(&*self.nic.bus)?)
     }
 
     fn close(&self) {

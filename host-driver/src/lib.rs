@@ -8,6 +8,7 @@
 //! | [`event`], [`doorbell`] | the data path: completions, doorbells |
 //! | [`tpt`], [`vi`] | registered memory; numbers of VIs, tags, domains |
 //! | [`admin`] | the admin ring |
+//! | [`observer`] | what a device says of itself, also while another program has it |
 //! | [`presence`] | whether the card is still there |
 //! | [`address`] | host addresses of nodes |
 //! | [`bus`] | how a device is reached: registers, memory, interrupts, time |
@@ -25,6 +26,7 @@ pub mod event;
 mod hardware;
 pub mod mapped;
 pub mod nic;
+pub mod observer;
 pub mod peer;
 pub mod presence;
 pub mod sync;

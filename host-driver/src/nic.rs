@@ -213,7 +213,7 @@ fn write(bus: &dyn Bus, offset: u32, value: u32) {
 }
 
 /// Identity and ABI.
-fn check_identity(bus: &dyn Bus) -> Result<()> {
+pub(crate) fn check_identity(bus: &dyn Bus) -> Result<()> {
     let id = csr::ID(read(bus, csr::ID::OFFSET)?);
     let half = |value: u32| u16::try_from(value).unwrap_or(u16::MAX);
     let found = half(id.get(csr::ID::MAGIC));
@@ -228,7 +228,7 @@ fn check_identity(bus: &dyn Bus) -> Result<()> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "fields are as wide as the types")]
-fn read_capabilities(bus: &dyn Bus) -> Result<Capabilities> {
+pub(crate) fn read_capabilities(bus: &dyn Bus) -> Result<Capabilities> {
     let caps0 = csr::CAPS0(read(bus, csr::CAPS0::OFFSET)?);
     let caps1 = csr::CAPS1(read(bus, csr::CAPS1::OFFSET)?);
     let caps2 = csr::CAPS2(read(bus, csr::CAPS2::OFFSET)?);
@@ -248,6 +248,10 @@ fn read_capabilities(bus: &dyn Bus) -> Result<Capabilities> {
         rdma_write: caps3.get(csr::CAPS3::RDMA_WRITE) != 0,
         rdma_read: caps3.get(csr::CAPS3::RDMA_READ) != 0,
     })
+}
+
+pub(crate) fn read_counter(bus: &dyn Bus, counter: Counter) -> Result<u32> {
+    read(bus, csr::COUNTER_OFFSET + 4 * counter as u32)
 }
 
 fn program_vectors(bus: &dyn Bus, count: u8) {
@@ -399,7 +403,7 @@ impl Nic {
     /// # Errors
     /// A device that does not answer, or a card that is absent.
     pub fn counter(&self, counter: Counter) -> Result<u32> {
-        read(&*self.bus, csr::COUNTER_OFFSET + 4 * counter as u32)
+        read_counter(&*self.bus, counter)
     }
 
     /// A register, by its offset in `nic_regs::csr`.

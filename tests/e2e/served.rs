@@ -4,6 +4,7 @@ mod crowd;
 mod default_device;
 mod malformed;
 mod memory;
+mod observed;
 mod reopened;
 mod unreachable;
 

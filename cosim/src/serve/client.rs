@@ -3,6 +3,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use nic_regs::counter::Counter;
+use nic_regs::csr;
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 use nic_regs::pci::MSIX_PENDING_OFFSET;
 use vfio_user::protocol::{
@@ -31,6 +33,8 @@ pub(super) struct Client {
     process: u32,
     /// It said VERSION, and the NIC is its own.
     pub(super) is_owner: bool,
+    /// It said VERSION, and only looks.
+    is_observer: bool,
     /// Something has come.
     pub(super) is_ready: bool,
     /// Nobody is at the other end any more.
@@ -39,8 +43,16 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(socket: UnixStream, node: usize, process: u32) -> Self {
-        let inbox = Inbox::default();
-        Self { socket, inbox, node, process, is_owner: false, is_ready: false, is_destroyed: false }
+        Self {
+            socket,
+            inbox: Inbox::default(),
+            node,
+            process,
+            is_owner: false,
+            is_observer: false,
+            is_ready: false,
+            is_destroyed: false,
+        }
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
@@ -84,10 +96,10 @@ impl Client {
             // Nothing was asked on this socket.
             return true;
         }
-        let was_owner = self.is_owner;
+        let was_known = self.is_owner || self.is_observer;
         let result = self.answer(engine, command);
         // The first message must agree on the version.
-        let stays = was_owner || result.is_ok();
+        let stays = was_known || result.is_ok();
         if !header.wants_reply() {
             return stays;
         }
@@ -104,6 +116,12 @@ impl Client {
     fn answer(&mut self, engine: &mut Engine, command: Message) -> Result<Vec<u8>, u32> {
         let Message { header, payload, mut fds } = command;
         let number = Command::from_bits(header.command);
+        if self.is_observer {
+            return match number {
+                Some(Command::RegionRead) => self.observe(engine, &payload),
+                _ => Err(errno::INVALID),
+            };
+        }
         if !self.is_owner {
             return match number {
                 Some(Command::Version) => self.version(engine, &payload),
@@ -143,17 +161,23 @@ impl Client {
         }
     }
 
-    /// The client introduces itself; the NIC is its own from here on, and as after power-on.
+    /// The client introduces itself; the NIC is its own from here on, and as after power-on. An
+    /// observer's is not.
     fn version(&mut self, engine: &mut Engine, payload: &[u8]) -> Result<Vec<u8>, u32> {
         let theirs = Version::parse(payload).ok_or(errno::INVALID)?;
         let (major, minor) = theirs.version;
         if major != VERSION.0 {
             return Err(errno::PROTOCOL);
         }
-        if engine.function(self.node).owner.is_some() {
+        let owner = engine.function(self.node).owner;
+        let own = Version { version: (major, minor.min(VERSION.1)), ..Version::OWN };
+        if theirs.observer {
+            self.is_observer = true;
+            return Ok(Version { observer: true, owner, ..own }.to_bytes());
+        }
+        if owner.is_some() {
             return Err(errno::BUSY);
         }
-        let own = Version { version: (major, minor.min(VERSION.1)), ..Version::OWN };
         engine.reset(self.node);
         engine.own(self.node, self.process);
         self.is_owner = true;
@@ -201,6 +225,17 @@ impl Client {
         Ok(Vec::new())
     }
 
+    /// A read of what an observer may see.
+    fn observe(&self, engine: &mut Engine, payload: &[u8]) -> Result<Vec<u8>, u32> {
+        let access = RegionAccess::parse(payload, false).ok_or(errno::INVALID)?;
+        let is_seen = match access.region {
+            region::CONFIG => true,
+            region::BAR0 => access.count == 4 && is_observable(access.offset),
+            _ => false,
+        };
+        if is_seen { self.region_read(engine, payload) } else { Err(errno::INVALID) }
+    }
+
     fn region_read(&self, engine: &mut Engine, payload: &[u8]) -> Result<Vec<u8>, u32> {
         let access = RegionAccess::parse(payload, false).ok_or(errno::INVALID)?;
         let length = check_access(access)?;
@@ -241,10 +276,19 @@ impl Client {
     }
 }
 
+/// Whether there is a register at this offset of BAR0 that says what the device is or how it does,
+/// and that a read does not change.
+fn is_observable(offset: u64) -> bool {
+    let counters = u64::from(csr::COUNTER_OFFSET);
+    let registers = 0..=u64::from(csr::STATUS::OFFSET);
+    let counters = counters..counters + 4 * Counter::ALL.len() as u64;
+    offset.is_multiple_of(4) && (registers.contains(&offset) || counters.contains(&offset))
+}
+
 /// Size of a region; 0: there is none.
 fn region_size(index: u32) -> u64 {
     match index {
-        region::BAR0 => nic_regs::csr::BAR_SIZE.into(),
+        region::BAR0 => csr::BAR_SIZE.into(),
         region::BAR2 => nic_regs::doorbell::BAR_SIZE,
         region::CONFIG => CONFIG_BYTES as u64,
         _ => 0,

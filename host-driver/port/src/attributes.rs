@@ -36,6 +36,8 @@ pub struct PortAttributes {
     pub rdma_write: bool,
     /// RDMA reads, on the reliable levels.
     pub rdma_read: bool,
+    /// What else limits or describes this kind of device, each with its name; for people.
+    pub more: Vec<(&'static str, u64)>,
 }
 
 /// RDMA that a region or a VI allows its peers.

@@ -21,6 +21,7 @@ pub use wait::WaitOps;
 use core::fmt::Debug;
 
 use crate::attributes::PortAttributes;
+use crate::error::Result;
 
 /// A NIC as VIPL uses it: in hardware behind a driver, or in software.
 pub trait ViPort:
@@ -28,6 +29,23 @@ pub trait ViPort:
 {
     /// Limits and identity.
     fn attributes(&self) -> &PortAttributes;
+
+    /// Counters by cause, each with its name, always in the same order. None: the port counts
+    /// nothing.
+    ///
+    /// # Errors
+    /// The device no longer exists, or does not answer.
+    fn counters(&self) -> Result<Vec<(&'static str, u64)>> {
+        Ok(Vec::new())
+    }
+
+    /// Whether the device works: `up`, or what is the matter with it.
+    ///
+    /// # Errors
+    /// The device no longer exists, or does not answer.
+    fn state(&self) -> Result<&'static str> {
+        Ok("up")
+    }
 
     /// Releases everything that the port's user still holds.
     fn close(&self);

@@ -74,6 +74,8 @@ pub struct VfioUserBus {
     next_address: AtomicU64,
     /// Why the simulator took the NIC from this program.
     reason: OnceLock<String>,
+    /// Another process that has the device, if this one only looks at it.
+    owner: Option<u32>,
 }
 
 impl core::fmt::Debug for VfioUserBus {
@@ -89,26 +91,40 @@ impl VfioUserBus {
     /// [`Error::Connect`] if nobody serves there, or a process of another user; [`Error::InUse`] if
     /// another program has the device; [`Error::WrongDevice`] if it is no Viaduct NIC.
     pub fn connect(path: &Path) -> Result<Arc<Self>> {
+        Self::dial(path, ANSWER_BOUND, false)
+    }
+
+    /// Connects to the simulator at a socket to look at its device, which may be another program's:
+    /// nothing changes, and only registers of identity and status and the counters can be read. The
+    /// simulator has `bound` for each answer.
+    ///
+    /// # Errors
+    /// As [`Self::connect`]; [`Error::InUse`] cannot be.
+    pub fn observe(path: &Path, bound: Duration) -> Result<Arc<Self>> {
+        Self::dial(path, bound, true)
+    }
+
+    fn dial(path: &Path, bound: Duration, observer: bool) -> Result<Arc<Self>> {
         let failed = |why: &dyn core::fmt::Display| Error::Connect {
             path: path.to_owned(),
             why: why.to_string(),
         };
         trust::check_socket(path).map_err(|e| failed(&e))?;
-        let socket = socket::dial(path, ANSWER_BOUND).map_err(|e| failed(&e))?;
+        let socket = socket::dial(path, bound).map_err(|e| failed(&e))?;
         trust::check_peer(&socket).map_err(|e| failed(&e))?;
-        Self::start(path, socket).map_err(|error| match error {
+        let stream = Stream::new(socket, bound);
+        Self::start(path, stream, observer).map_err(|error| match error {
             Error::Connect { .. } | Error::InUse { .. } => error,
             other => failed(&other),
         })
     }
 
-    fn start(path: &Path, socket: UnixStream) -> Result<Arc<Self>> {
+    fn start(path: &Path, stream: Stream, observer: bool) -> Result<Arc<Self>> {
         let io =
             |error: io::Error| Error::Connect { path: path.to_owned(), why: error.to_string() };
-        let watch = socket.try_clone().map_err(io)?;
+        let watch = stream.socket.try_clone().map_err(io)?;
         let generation = fork::generation();
         let memory = memory::open().map_err(io)?;
-        let stream = Stream::new(socket, ANSWER_BOUND);
         let mut bus = Self {
             path: path.to_owned(),
             stream: Mutex::new(stream),
@@ -124,14 +140,23 @@ impl VfioUserBus {
             mappings: Mutex::default(),
             next_address: AtomicU64::new(FIRST_ADDRESS),
             reason: OnceLock::new(),
+            owner: None,
         };
-        let version = Version::OWN.to_bytes();
+        let version = Version { observer, ..Version::OWN }.to_bytes();
         let reply = bus.ask("the version", Command::Version, &[&version], &[])?;
-        if Version::parse(&reply.payload).is_none_or(|theirs| theirs.version > protocol::VERSION) {
+        let Some(theirs) =
+            Version::parse(&reply.payload).filter(|theirs| theirs.version <= protocol::VERSION)
+        else {
             return Err(io(io::Error::other("it speaks another version of the protocol")));
+        };
+        if theirs.observer != observer {
+            return Err(io(io::Error::other("it knows no observers")));
         }
-        bus.check_regions()?;
-        bus.connect_vectors()?;
+        bus.owner = theirs.owner;
+        if !observer {
+            bus.check_regions()?;
+            bus.connect_vectors()?;
+        }
         let ids = bus.read(region::CONFIG, SUBSYSTEM_ID_OFFSET.into(), 2)?.to_le_bytes();
         (bus.node, bus.nodes) = (ids[0], ids[1].saturating_add(1));
         // Last: `drop` takes them back.
@@ -193,6 +218,12 @@ impl VfioUserBus {
     #[must_use]
     pub const fn nodes(&self) -> u8 {
         self.nodes
+    }
+
+    /// The process that had the device when this one began to observe it.
+    #[must_use]
+    pub const fn owner(&self) -> Option<u32> {
+        self.owner
     }
 
     /// The socket.

@@ -9,13 +9,10 @@ use super::HardwarePort;
 use crate::admin::EventSetup;
 use crate::dma::DmaMemory;
 use crate::error::Result;
-use crate::event::EventRing;
+use crate::event::{EventRing, LOG2_MAX};
 use crate::nic::CONTROL_VECTOR;
 use crate::sync::lock;
 use port::{Completed, CompletionQueue};
-
-/// Log2 of the entries of the largest event queue.
-pub(super) const LOG2_MAX: u8 = 15;
 
 #[derive(Debug)]
 struct HardwareQueue(EventRing);

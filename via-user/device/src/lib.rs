@@ -19,6 +19,8 @@
 
 mod default;
 mod error;
+mod list;
+mod observe;
 pub mod sim;
 mod url;
 
@@ -36,6 +38,8 @@ use port::trust::run_time_folder;
 
 pub use error::DEVICE_VARIABLE;
 pub use error::{Error, Result};
+pub use list::{Availability, Listed, list};
+pub use observe::{Observed, observe};
 pub use url::{Kind, Place, SimOptions, parse};
 
 /// Longest wait for a device that another thread of this process is giving back.

@@ -41,20 +41,40 @@ pub struct Version {
     pub max_fds: usize,
     /// Most bytes of an access that the sender takes.
     pub max_data: usize,
+    /// The client only looks at the device, which may be another program's. Not of the protocol.
+    pub observer: bool,
+    /// The process that has the device, to an observer. Not of the protocol.
+    pub owner: Option<u32>,
 }
+
+/// The names of what is not of the protocol, among the capabilities.
+const OBSERVER: &str = "viaduct_observer";
+const OWNER: &str = "viaduct_owner";
 
 impl Version {
     /// What this end can do.
-    pub const OWN: Self = Self { version: VERSION, max_fds: FDS_MAX, max_data: DATA_MAX };
+    pub const OWN: Self = Self {
+        version: VERSION,
+        max_fds: FDS_MAX,
+        max_data: DATA_MAX,
+        observer: false,
+        owner: None,
+    };
 
     /// The payload.
     #[must_use]
     pub fn to_bytes(self) -> Vec<u8> {
-        let text = json!({ "capabilities": {
+        let mut text = json!({ "capabilities": {
             "max_msg_fds": self.max_fds,
             "max_data_xfer_size": self.max_data,
             "pgsizes": 4096,
         }});
+        if self.observer {
+            text["capabilities"][OBSERVER] = true.into();
+        }
+        if let Some(process) = self.owner {
+            text["capabilities"][OWNER] = process.into();
+        }
         let (major, minor) = self.version;
         let mut bytes = major.to_le_bytes().to_vec();
         bytes.extend_from_slice(&minor.to_le_bytes());
@@ -80,6 +100,8 @@ impl Version {
             version,
             max_fds: number("max_msg_fds", 1)?,
             max_data: number("max_data_xfer_size", DATA_MAX)?,
+            observer: capabilities[OBSERVER] == true,
+            owner: capabilities[OWNER].as_u64().and_then(|process| process.try_into().ok()),
         })
     }
 }

@@ -31,7 +31,10 @@ fn a_header_is_as_the_protocol_says() {
 #[test]
 fn versions_say_what_they_say() {
     let own = Version::OWN;
-    assert_eq!(Version::parse(&own.to_bytes()), Some(own));
+    let observer = Version { observer: true, owner: Some(4711), ..own };
+    for version in [own, observer] {
+        assert_eq!(Version::parse(&version.to_bytes()), Some(version));
+    }
     // Nothing said: defaults. What libvfio-user and QEMU say: taken.
     let bare = Version::parse(&[0, 0, 1, 0]).unwrap();
     assert_eq!((bare.version, bare.max_fds), ((0, 1), 1));

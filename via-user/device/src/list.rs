@@ -1,0 +1,100 @@
+//! The devices that a program could open here.
+
+use std::path::PathBuf;
+
+use vfio_user::run_time_folder;
+
+use crate::default;
+use crate::error::Error;
+use crate::observe::{Observed, served};
+use crate::url::Place;
+
+/// Whether a device can be opened now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// It can.
+    Free,
+    /// Another program has it.
+    Busy,
+    /// It cannot.
+    Unavailable,
+}
+
+/// A device, by its URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// What names it, or its kind.
+    pub url: String,
+    /// Whether it can be opened.
+    pub availability: Availability,
+    /// What it is, or why it cannot be opened.
+    pub note: String,
+}
+
+/// A function for each kind of device.
+const KINDS: [fn() -> Vec<Listed>; 3] = [simulations, served_nics, cards];
+
+/// Every device that a program could open here, and the kinds of which there is none.
+#[must_use]
+pub fn list() -> Vec<Listed> {
+    KINDS.iter().flat_map(|kind| kind()).collect()
+}
+
+impl Listed {
+    fn free(url: &str, note: &str) -> Self {
+        Self { url: url.to_owned(), availability: Availability::Free, note: note.to_owned() }
+    }
+
+    fn not(availability: Availability, url: String, error: &Error) -> Self {
+        let text = error.to_string();
+        let note = text.strip_prefix(&format!("{url}: ")).unwrap_or(&text).to_owned();
+        Self { url, availability, note }
+    }
+}
+
+fn simulations() -> Vec<Listed> {
+    let rtl = if cfg!(feature = "rtl") {
+        Listed::free("sim:rtl", "the Verilated RTL, in the program's own process")
+    } else {
+        Listed::not(Availability::Unavailable, "sim:rtl".to_owned(), &Error::NoRtl)
+    };
+    vec![Listed::free("sim:model", "a behavioural model, in the program's own process"), rtl]
+}
+
+/// The sockets of simulators: in the run-time folder, and where `VIADUCT_DEVICE` says.
+fn served_nics() -> Vec<Listed> {
+    let unavailable = |url, error: &Error| Listed::not(Availability::Unavailable, url, error);
+    let mut found = Vec::new();
+    let mut sockets = default::sockets(&run_time_folder());
+    match default::place() {
+        Ok(Place::Folder(folder)) if folder != run_time_folder() => {
+            sockets.extend(default::sockets(&folder));
+        }
+        Ok(Place::VfioUser(path)) if !sockets.contains(&path) => sockets.push(path),
+        Err(error) => found.push(unavailable("vfio-user:".to_owned(), &error)),
+        Ok(_) => {}
+    }
+    found.extend(sockets.into_iter().map(socket));
+    if found.is_empty() {
+        let none = Error::NoDefault { folder: run_time_folder() };
+        found.push(unavailable("vfio-user:PATH".to_owned(), &none));
+    }
+    found
+}
+
+fn socket(path: PathBuf) -> Listed {
+    let url = format!("vfio-user:{}", path.display());
+    match served(&path).map(|device: Observed| (device.owner(), device)) {
+        Ok((None, device)) => Listed::free(&url, &device.attributes().name),
+        Ok((by, _)) => {
+            Listed::not(Availability::Busy, url, &host_driver::Error::InUse { path, by }.into())
+        }
+        Err(error) => Listed::not(Availability::Unavailable, url, &error),
+    }
+}
+
+fn cards() -> Vec<Listed> {
+    let url = "vfio:ADDRESS".to_owned();
+    let later = Error::NotYet { what: url.clone(), instead: "sim:model" };
+    vec![Listed::not(Availability::Unavailable, url, &later)]
+}

@@ -1,0 +1,106 @@
+//! Devices that are looked at and not used.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use host_driver::observer::Observer;
+use port::{PortAttributes, ViPort};
+
+use crate::error::{Error, Result};
+use crate::url::Place;
+use crate::{default, open_place, place_of};
+
+/// Longest time that a simulator may take for an answer to an observer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// A device that is looked at: one that this process has opened, or one that a simulator serves,
+/// which stays whose it is.
+#[derive(Debug)]
+pub enum Observed {
+    /// Opened here.
+    Port(Arc<dyn ViPort>),
+    /// Served, at this socket.
+    Served(PathBuf, Box<Observer>),
+}
+
+/// Looks at the device that `name` names, which for a folder of sockets is its first one that
+/// answers.
+///
+/// # Errors
+/// As [`crate::open`]; a served device may be in use.
+pub fn observe(name: &str) -> Result<Observed> {
+    match place_of(name)? {
+        Place::Folder(folder) => first(folder),
+        Place::VfioUser(path) if path.is_dir() => first(path),
+        Place::VfioUser(path) => served(&path),
+        place => Ok(Observed::Port(open_place(place)?)),
+    }
+}
+
+/// Looks at the device at a socket.
+pub(crate) fn served(path: &Path) -> Result<Observed> {
+    Ok(Observed::Served(path.to_owned(), Box::new(Observer::connect(path, ANSWER)?)))
+}
+
+fn first(folder: PathBuf) -> Result<Observed> {
+    let mut why = Vec::new();
+    for socket in default::sockets(&folder) {
+        match served(&socket) {
+            Err(Error::Driver(error)) => why.push(error),
+            other => return other,
+        }
+    }
+    Err(if why.is_empty() { Error::NoDefault { folder } } else { Error::NoneFree { folder, why } })
+}
+
+impl Observed {
+    /// The URL of a served device; another one's is what it was opened by.
+    #[must_use]
+    pub fn url(&self) -> Option<String> {
+        match self {
+            Self::Port(_) => None,
+            Self::Served(path, _) => Some(format!("vfio-user:{}", path.display())),
+        }
+    }
+
+    /// The process that has a served device, if one has.
+    #[must_use]
+    pub fn owner(&self) -> Option<u32> {
+        match self {
+            Self::Port(_) => None,
+            Self::Served(_, observer) => observer.owner(),
+        }
+    }
+
+    /// As [`ViPort::attributes`].
+    #[must_use]
+    pub fn attributes(&self) -> &PortAttributes {
+        match self {
+            Self::Port(port) => port.attributes(),
+            Self::Served(_, observer) => observer.attributes(),
+        }
+    }
+
+    /// As [`ViPort::counters`].
+    ///
+    /// # Errors
+    /// The device no longer exists, or does not answer.
+    pub fn counters(&self) -> port::Result<Vec<(&'static str, u64)>> {
+        match self {
+            Self::Port(port) => port.counters(),
+            Self::Served(_, observer) => Ok(observer.counters()?),
+        }
+    }
+
+    /// As [`ViPort::state`].
+    ///
+    /// # Errors
+    /// The device no longer exists, or does not answer.
+    pub fn state(&self) -> port::Result<&'static str> {
+        match self {
+            Self::Port(port) => port.state(),
+            Self::Served(_, observer) => Ok(observer.state()?),
+        }
+    }
+}
