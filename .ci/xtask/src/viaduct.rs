@@ -32,12 +32,12 @@ impl Build {
             || args.iter().any(|arg| arg.starts_with("sim:") && arg.contains("trace="));
         // A failed seed of a suite is run again for its waveforms.
         let is_suite = word(0) == "cosim" && word(1) == "run";
-        // Other devices of the suite than this one are without RTL, or in another process.
-        let has_no_rtl =
-            word(0) == "conformance" && !args.iter().any(|arg| arg.contains("sim:rtl"));
+        // Other devices of these than this one are without RTL, or in another process.
+        let has_no_rtl = ["conformance", "devinfo", "stats"].contains(&word(0))
+            && !args.iter().any(|arg| arg.contains("sim:rtl"));
         let (features, what) = if is_text
             || has_no_rtl
-            || ["prove", "synth", "verilog", "waves"].contains(&word(0))
+            || ["device", "prove", "synth", "verilog", "waves"].contains(&word(0))
         {
             ("", "viaduct without Verilated RTL (a minute or two the first time)")
         } else if args.iter().any(|arg| arg.ends_with(".fst")) {
@@ -139,6 +139,9 @@ mod tests {
             "conformance",
             "conformance --device sim:model rdma",
             "conformance --device vfio-user:run/nic0.sock",
+            "device list",
+            "devinfo",
+            "stats vfio-user:run/nic0.sock --watch",
         ];
         for line in texts {
             assert_eq!(build(line).features, "", "{line}");
@@ -154,6 +157,7 @@ mod tests {
             ("cosim run --seeds 5", "rtl,trace"),
             ("cosim serve --device rtl", "rtl"),
             ("conformance --device sim:rtl", "rtl"),
+            ("devinfo sim:rtl", "rtl"),
             ("conformance --processes 2 --device=sim:rtl", "rtl"),
             ("conformance --device sim:rtl?trace=x.vcd", "rtl,trace"),
         ] {

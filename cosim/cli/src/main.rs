@@ -10,11 +10,14 @@ mod conformance_command;
 mod cosim_command;
 mod coverage_command;
 mod demo;
+mod device_command;
+mod devinfo;
 mod lines;
 mod progress;
 mod prove;
 mod prove_command;
 mod serve_command;
+mod stats;
 mod suites;
 mod synth;
 mod synth_command;
@@ -50,6 +53,10 @@ enum Command {
     Waves(waves::Arguments),
     Synth(synth_command::Arguments),
     Prove(prove_command::Arguments),
+    #[command(subcommand)]
+    Device(device_command::Arguments),
+    Devinfo(devinfo::Arguments),
+    Stats(stats::Arguments),
 }
 
 /// Ends the command where its output cannot be written. A reader that goes away (`viaduct ... | head`)
@@ -83,6 +90,9 @@ fn main() -> ExitCode {
         Command::Waves(arguments) => waves::run(&arguments),
         Command::Synth(arguments) => synth_command::run(&arguments),
         Command::Prove(arguments) => prove_command::run(&arguments),
+        Command::Device(arguments) => device_command::run(&arguments),
+        Command::Devinfo(arguments) => devinfo::run(&arguments),
+        Command::Stats(arguments) => stats::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
