@@ -36,6 +36,7 @@ use port::trust;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::simulation::host::IommuFault;
+use crate::simulation::network::capture::Capture;
 
 use client::Client;
 use engine::Engine;
@@ -189,6 +190,11 @@ impl Server {
     #[must_use]
     pub const fn now(&self) -> u64 {
         self.engine.now()
+    }
+
+    /// Writes the frames of the network to a file from now on.
+    pub fn capture(&mut self, capture: &Capture) {
+        self.engine.capture(capture);
     }
 
     /// Has this called for accesses that fail; of each client's the first 16.

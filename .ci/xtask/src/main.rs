@@ -31,7 +31,7 @@ usage: cargo xtask COMMAND
   coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL
                        that counts what runs, and what never ran (an hour)
   setup [--only SET]   install the pinned tools into .tools (SET: sim, synth,
-                       guest or count)
+                       guest, count or capture)
   guest [--nic SOCKET]... PROGRAM [ARGS]
                        a program in a guest kernel that has these served NICs, see
                        docs/simulator.md section 7
@@ -97,7 +97,7 @@ fn setup(args: &[String]) -> Outcome {
     let sets = match args {
         [] => Toolset::ALL.to_vec(),
         [only, set] if only == "--only" => vec![Toolset::parse(set)?],
-        _ => return Err("usage: cargo xtask setup [--only sim|synth|guest|count]".to_owned()),
+        _ => return Err(format!("usage: cargo xtask setup [--only SET]; SET: {}", tools::SETS)),
     };
     for set in sets {
         tools::setup(set)?;

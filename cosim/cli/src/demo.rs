@@ -7,6 +7,7 @@ use crate::Failure;
 use crate::progress::Bar;
 use clap::{Args, ValueEnum};
 use cosim::simulation::SimulatedDevice;
+use cosim::simulation::network::capture::Capture;
 use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
 use host_driver::nic::{Nic as DriverNic, NicConfig};
 use nic_model::link::{Faults, Wire};
@@ -28,6 +29,7 @@ const NODES: [u8; 2] = [1, 2];
   viaduct demo photo.jpg --reliability reception --loss 0.02 --corrupt 0.02
   viaduct demo --device model --message 262144
   viaduct demo --trace out.vcd                       waveforms: out-a.vcd and out-b.vcd
+  viaduct demo --pcap out.pcapng                     frames, for Wireshark
 
 Exit code 0: both ends have the same SHA-256.")]
 pub(crate) struct Arguments {
@@ -56,6 +58,9 @@ pub(crate) struct Arguments {
     /// Write waveforms of both NICs (.vcd, or .fst in a build with the feature `fst`).
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write the frames of the link to this file (pcapng, for Wireshark).
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
     /// Print every register access.
     #[arg(long)]
     registers: bool,
@@ -133,7 +138,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         value_name(arguments.reliability),
         arguments.device().about()
     );
-    let (simulation, drivers, wire) = build(arguments)?;
+    let capture =
+        arguments.pcap.as_deref().map(|path| Capture::create(path, &NODES)).transpose()?;
+    let (simulation, drivers, wire) = build(arguments, capture.as_ref())?;
     let template = "[{bar:40}] {bytes}/{total_bytes} {elapsed}";
     let bar = Bar::new("demo", data.len() as u64, "bytes", template)?;
     let wall = Instant::now();
@@ -168,6 +175,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         cycles: simulation.now() - first_cycle,
         wall: wall.elapsed(),
     })?;
+    if let Some(capture) = capture {
+        println!("frames captured   {}", capture.frames()?);
+    }
     if sent == received {
         return Ok(());
     }
@@ -188,7 +198,10 @@ type Drivers = [Arc<DriverNic>; 2];
 type SharedWire = Arc<Mutex<Wire>>;
 
 /// Two nodes, brought up, with a wire between them.
-fn build(arguments: &Arguments) -> Result<(SeededSimulation, Drivers, SharedWire), Failure> {
+fn build(
+    arguments: &Arguments,
+    capture: Option<&Capture>,
+) -> Result<(SeededSimulation, Drivers, SharedWire), Failure> {
     let faults = Faults {
         seed: arguments.seed,
         loss: arguments.loss,
@@ -199,6 +212,9 @@ fn build(arguments: &Arguments) -> Result<(SeededSimulation, Drivers, SharedWire
     let config = SimulationConfig { seed: arguments.seed, ..SimulationConfig::default() };
     let devices = [device(arguments, "a")?, device(arguments, "b")?];
     let (simulation, buses, wire) = SeededSimulation::pair(config, devices, wire);
+    if let Some(capture) = capture {
+        simulation.wrap_network(|network| capture.tap(network));
+    }
     let mut drivers = Vec::new();
     for (i, bus) in buses.into_iter().enumerate() {
         let mut bus: Arc<dyn host_driver::bus::Bus> = bus;

@@ -6,6 +6,7 @@ use crate::lines::Lines;
 use clap::Args;
 use cosim::serve::{Config, DeviceFactory, Server};
 use cosim::simulation::SimulatedDevice;
+use cosim::simulation::network::capture::Capture;
 use nic_model::Model;
 use nic_model::link::Faults;
 use port::trust::run_time_folder;
@@ -27,7 +28,8 @@ use std::path::PathBuf;
   viaduct cosim serve                                  two models on a good wire
   viaduct cosim serve --nodes 3 --loss 0.01            three, each wire loses frames
   viaduct cosim serve --device rtl --dir nics          the RTL; sockets in ./nics
-  viaduct cosim serve --device rtl --trace out.vcd     waveforms: out-0.vcd, out-1.vcd")]
+  viaduct cosim serve --device rtl --trace out.vcd     waveforms: out-0.vcd, out-1.vcd
+  viaduct cosim serve --pcap out.pcapng                frames, for Wireshark")]
 pub(crate) struct Arguments {
     /// Number of nodes.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
@@ -52,6 +54,9 @@ pub(crate) struct Arguments {
     /// long as programs run: a million cycles of a busy NIC are about a gigabyte of VCD.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write the frames of the wires to this file (pcapng, for Wireshark).
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
     /// Stop at the end of standard input too: with whoever holds the other end.
     #[arg(long)]
     until_eof: bool,
@@ -99,7 +104,7 @@ fn rtl(_trace: Option<PathBuf>) -> Result<DeviceFactory, Failure> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { nodes, device, loss, corrupt, seed, latency, trace, until_eof, dir } =
+    let Arguments { nodes, device, loss, corrupt, seed, latency, trace, pcap, until_eof, dir } =
         arguments;
     let device: DeviceFactory = match device {
         DeviceKind::Model if trace.is_some() => {
@@ -122,7 +127,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let faults = Faults { seed: *seed, loss: *loss, corrupt: *corrupt, ..Faults::default() };
     let folder = dir.clone().unwrap_or_else(run_time_folder);
     let config = Config { nodes: *nodes, latency: *latency, faults, folder, device };
+    let nodes: Vec<u8> = (0..*nodes).collect();
+    let capture = pcap.as_ref().map(|path| Capture::create(path, &nodes)).transpose()?;
     let mut server = Server::start(config)?;
+    capture.iter().for_each(|capture| server.capture(capture));
     // Who reads these, or does not, has no say over the clients.
     let (output, written) = Lines::to(std::io::stdout())?;
     let (errors, errors_written) = Lines::to(std::io::stderr())?;
@@ -136,5 +144,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     drop((server, output));
     written.wait();
     errors_written.wait();
-    Ok(())
+    capture.map_or(Ok(()), |capture| Ok(capture.frames().map(drop)?))
 }

@@ -1,11 +1,12 @@
 //! What the command says of devices: `devinfo`, `stats`, `device list`.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+mod served;
+
+use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use served::Served;
 
 /// Runs the command where there is no simulator but those below `folder`.
 fn viaduct(folder: &str, arguments: &[&str]) -> Output {
@@ -23,46 +24,6 @@ fn objects(output: &Output) -> Vec<Value> {
     assert_eq!(output.status.code(), Some(0), "{}", text(output));
     let lines = String::from_utf8_lossy(&output.stdout);
     lines.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect()
-}
-
-/// Two served models, until it is dropped.
-struct Served {
-    server: Child,
-    folder: PathBuf,
-}
-
-impl Served {
-    fn start(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("viaduct-{name}-{}", std::process::id()));
-        let mut server = Command::new(env!("CARGO_BIN_EXE_viaduct"))
-            .args(["cosim", "serve", "--until-eof", "--dir"])
-            .arg(folder.join("viaduct"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let output = BufReader::new(server.stdout.take().expect("its output"));
-        let mut lines = output.lines().map_while(Result::ok);
-        assert!(lines.any(|line| line == "ready"));
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { server, folder }
-    }
-
-    fn folder(&self) -> &str {
-        self.folder.to_str().expect("UTF-8")
-    }
-
-    fn url(&self, node: u8) -> String {
-        format!("vfio-user:{}/viaduct/nic{node}.sock", self.folder())
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        drop(self.server.stdin.take());
-        let _ = self.server.wait();
-        let _ = fs::remove_dir_all(&self.folder);
-    }
 }
 
 #[test]
@@ -129,7 +90,7 @@ fn the_list_says_what_can_be_opened_and_why_not() {
 
 #[test]
 fn served_devices_are_looked_at_while_a_program_has_them() {
-    let served = Served::start("devices");
+    let served = Served::start("devices", &[]);
     let list = || objects(&viaduct(served.folder(), &["device", "list", "--json"]));
     let states = || {
         let rows = list();

@@ -16,6 +16,7 @@ use super::host::Host;
 use super::notifier::Notifier;
 use super::pci::ConfigSpace;
 use crate::simulation::NodeHost;
+use crate::simulation::network::capture::Capture;
 use crate::simulation::on_demand::{ANSWER_CYCLES, OnDemand, pieces};
 
 /// What a NIC has around it: its client's memory and interrupts, and its configuration space.
@@ -63,6 +64,11 @@ impl Engine {
         };
         let functions: Vec<_> = (0..nodes).map(function).collect();
         Self { simulation: OnDemand::new(latency, faults, functions), new_device }
+    }
+
+    /// Writes the frames of the network to a file.
+    pub(super) fn capture(&mut self, capture: &Capture) {
+        self.simulation.wrap_network(|network| capture.tap(network));
     }
 
     /// Cycles run so far.

@@ -1,5 +1,6 @@
 //! What connects the nodes of a simulation.
 
+pub mod capture;
 mod mesh;
 
 use std::sync::{Arc, Mutex};

@@ -14,7 +14,7 @@ use nic_regs::doorbell::{EVENT_OFFSET, PAGE_BYTES};
 use host_driver::bus::{DOORBELL_BAR, REGISTER_BAR};
 use host_driver::sync::lock;
 
-use super::network::{Mesh, Network};
+use super::network::{Mesh, Network, SharedNetwork};
 use super::{NodeHost, SimulatedDevice, Simulation};
 
 /// Most cycles of a register read.
@@ -250,6 +250,11 @@ impl<H: NodeHost + 'static> OnDemand<H> {
         let used = self.timers.iter().filter(|timers| timers.used);
         let longest = used.map(|timers| timers.keepalive).max();
         longest.map_or(0, |longest| (longest + self.longest()).min(NOTICE_MAX))
+    }
+
+    /// Puts a wrapper around the network, as [`Simulation::wrap_network`].
+    pub(crate) fn wrap_network(&mut self, wrap: impl FnOnce(SharedNetwork) -> SharedNetwork) {
+        self.simulation.wrap_network(wrap);
     }
 
     /// Puts another device in a node's place.

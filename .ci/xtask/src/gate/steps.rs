@@ -53,6 +53,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("kernels", "the lint of RustHDL kernels", Needs::Cargo, || own(kernels::run())),
     Step::new("setup", "the simulator, synthesis, QEMU, valgrind", Needs::Tools, setup),
     Step::new("plain", "the command without the RTL refuses it", Needs::Tools, plain),
+    Step::new("capture", "what Wireshark shows of captured frames", Needs::Tools, capture),
     Step::new("synth", "the whole NIC in cells of its chip", Needs::Tools, synth).beside(),
     Step::new("clippy", "compiler and clippy warnings", Needs::Cargo, clippy),
     Step::new("clippy-rtl", "the same with the Verilated RTL", Needs::Tools, clippy_rtl),
@@ -85,15 +86,25 @@ fn test() -> Result<Verdict, String> {
 }
 
 fn setup() -> Result<Verdict, String> {
-    // Each says what it lacks; the steps behind this one need some of them.
-    let failed: Vec<String> =
-        Toolset::ALL.into_iter().filter_map(|set| tools::setup(set).err()).collect();
+    // Each says what it lacks; the steps behind this one need some of them. The step `capture` is
+    // skipped without its own.
+    let needed = Toolset::ALL.into_iter().filter(|set| *set != Toolset::Capture);
+    let failed: Vec<String> = needed.filter_map(|set| tools::setup(set).err()).collect();
     if failed.is_empty() { Ok(Verdict::Passed) } else { Err(failed.join("\n")) }
 }
 
 /// Builds the command as `prove` and `synth` use it, and has it asked for the RTL that it lacks.
 fn plain() -> Result<Verdict, String> {
     run(cargo().args(["test", "--package", "viaduct", "--test", "cli", "a_build_without_rtl"]))
+}
+
+/// The tests of captured frames, with a tshark to read them.
+fn capture() -> Result<Verdict, String> {
+    if let Err(why) = tools::ensure(Toolset::Capture) {
+        println!("{why}");
+        return Ok(Verdict::Skipped("no tshark (cargo xtask setup --only capture)"));
+    }
+    run(cargo().args(["test", "--package", "viaduct", "--test", "capture"]))
 }
 
 fn clippy_rtl() -> Result<Verdict, String> {
