@@ -1,4 +1,5 @@
-//! `cargo xtask install PREFIX`: the library for C programs, its header and what finds them.
+//! `cargo xtask install PREFIX`: the library for C programs, its header and what finds them, and the
+//! command.
 //!
 //! ```text
 //! PREFIX/lib/libvipl.so.1            the library (soname libvipl.so.1)
@@ -7,12 +8,16 @@
 //! PREFIX/lib/pkgconfig/vipl.pc
 //! PREFIX/include/vipl.h
 //! PREFIX/share/viaduct/examples/*.c
+//! PREFIX/share/viaduct/viaduct.lua   frames in Wireshark
+//! PREFIX/bin/viaduct                 the command
+//! PREFIX/share/man/man1/viaduct*.1
+//! PREFIX/share/...                   completions for bash, zsh and fish, where each looks for them
 //! ```
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use crate::tools::{self, Toolset};
 use crate::{Outcome, workspace};
@@ -21,7 +26,14 @@ const USAGE: &str = "usage: cargo xtask install PREFIX [--debug] [--rtl]";
 /// The library's version is the interface's.
 const VERSION: &str = "1.0";
 
-/// Builds the library and puts it there.
+/// The shells that have completions, and their files.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "share/bash-completion/completions/viaduct"),
+    ("zsh", "share/zsh/site-functions/_viaduct"),
+    ("fish", "share/fish/vendor_completions.d/viaduct.fish"),
+];
+
+/// Builds the library and the command and puts them there.
 pub(crate) fn run(args: &[String]) -> Outcome {
     let mut prefix = None;
     let (mut debug, mut rtl) = (false, false);
@@ -35,12 +47,12 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         }
     }
     let prefix = prefix.ok_or(USAGE)?;
-    let library = build(debug, rtl)?;
+    let built = build(debug, rtl)?;
     fs::create_dir_all(&prefix).map_err(|error| failed(&prefix, &error))?;
     // The file for pkg-config names it, so it must hold from every folder.
     let prefix = prefix.canonicalize().map_err(|error| failed(&prefix, &error))?;
     let lib = prefix.join("lib");
-    copy(&library, &lib.join("libvipl.so.1"))?;
+    copy(&built.join("libvipl_c.so"), &lib.join("libvipl.so.1"))?;
     link("libvipl.so.1", &lib.join("libvipl.so"))?;
     link("libvipl.so.1", &lib.join("vipl.so"))?;
     write(&lib.join("pkgconfig/vipl.pc"), &package(&prefix))?;
@@ -51,14 +63,44 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     for entry in entries.flatten() {
         copy(&entry.path(), &prefix.join("share/viaduct/examples").join(entry.file_name()))?;
     }
-    println!("installed libvipl, vipl.h and vipl.pc below {}", prefix.display());
+    let dissector = workspace::root().join("cosim/wireshark/viaduct.lua");
+    copy(&dissector, &prefix.join("share/viaduct/viaduct.lua"))?;
+    command(&built.join("viaduct"), &prefix)?;
+    println!("installed libvipl, vipl.h, vipl.pc and viaduct below {}", prefix.display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the library and gives its path.
+/// Installs the command with its manual pages and completions, which it writes itself.
+fn command(program: &Path, prefix: &Path) -> Result<(), String> {
+    copy(program, &prefix.join("bin/viaduct"))?;
+    let pages = prefix.join("share/man/man1").display().to_string();
+    output(program, &["man", "--dir", &pages])?;
+    COMPLETIONS.iter().try_for_each(|(shell, file)| {
+        write(&prefix.join(file), &output(program, &["completions", shell])?)
+    })
+}
+
+/// What the command prints.
+fn output(program: &Path, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(args).output();
+    let output = output.map_err(|error| failed(program, &error))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("viaduct {}: {}", args.join(" "), why.trim()));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("viaduct {}: {error}", args.join(" ")))
+}
+
+/// Builds the library and the command, and gives their folder.
 fn build(debug: bool, rtl: bool) -> Result<PathBuf, String> {
     let mut command = workspace::cargo();
-    command.current_dir(workspace::root()).args(["build", "--package", "libvipl"]);
+    command.current_dir(workspace::root()).args([
+        "build",
+        "--package",
+        "libvipl",
+        "--package",
+        "viaduct",
+    ]);
     if !debug {
         command.arg("--release");
     }
@@ -68,10 +110,10 @@ fn build(debug: bool, rtl: bool) -> Result<PathBuf, String> {
     }
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if !status.success() {
-        return Err("libvipl does not build".to_owned());
+        return Err("libvipl or viaduct does not build".to_owned());
     }
     let profile = if debug { "debug" } else { "release" };
-    Ok(workspace::target_dir().join(profile).join("libvipl_c.so"))
+    Ok(workspace::target_dir().join(profile))
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> String {

@@ -36,7 +36,8 @@ usage: cargo xtask COMMAND
                        a program in a guest kernel that has these served NICs, see
                        docs/simulator.md section 7
   install PREFIX [--rtl] [--debug]
-                       the library libvipl.so, vipl.h, vipl.pc and the C examples
+                       the library libvipl.so, vipl.h, vipl.pc, the C examples, and
+                       the command with manual pages and completions
   viaduct ARGS         the command `viaduct` with the RTL (alias: cargo viaduct)
   cargo ARGS           cargo with Verilator: cargo xtask cargo test -p cosim
                        --features rtl,blocks --test tpt

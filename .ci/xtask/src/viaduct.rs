@@ -7,6 +7,10 @@ use std::time::Instant;
 use crate::tools::{self, Toolset};
 use crate::{Outcome, exit_code, workspace};
 
+/// Commands that never need the Verilated RTL.
+const WITHOUT_RTL: [&str; 7] =
+    ["completions", "device", "man", "prove", "synth", "verilog", "waves"];
+
 /// A build of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Build {
@@ -35,10 +39,7 @@ impl Build {
         // Other devices of these than this one are without RTL, or in another process.
         let has_no_rtl = ["conformance", "devinfo", "stats"].contains(&word(0))
             && !args.iter().any(|arg| arg.contains("sim:rtl"));
-        let (features, what) = if is_text
-            || has_no_rtl
-            || ["device", "prove", "synth", "verilog", "waves"].contains(&word(0))
-        {
+        let (features, what) = if is_text || has_no_rtl || WITHOUT_RTL.contains(&word(0)) {
             ("", "viaduct without Verilated RTL (a minute or two the first time)")
         } else if args.iter().any(|arg| arg.ends_with(".fst")) {
             ("rtl,fst", "viaduct and its Verilated RTL with FST waveforms (minutes the first time)")
@@ -139,7 +140,9 @@ mod tests {
             "conformance",
             "conformance --device sim:model rdma",
             "conformance --device vfio-user:run/nic0.sock",
+            "completions zsh",
             "device list",
+            "man --dir out",
             "devinfo",
             "stats vfio-user:run/nic0.sock --watch",
         ];

@@ -5,6 +5,7 @@
 mod bench;
 mod bench_command;
 mod c_program;
+mod completions;
 mod conformance;
 mod conformance_command;
 mod cosim_command;
@@ -13,6 +14,7 @@ mod demo;
 mod device_command;
 mod devinfo;
 mod lines;
+mod man;
 mod progress;
 mod prove;
 mod prove_command;
@@ -57,6 +59,8 @@ enum Command {
     Device(device_command::Arguments),
     Devinfo(devinfo::Arguments),
     Stats(stats::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 /// Ends the command where its output cannot be written. A reader that goes away (`viaduct ... | head`)
@@ -93,6 +97,8 @@ fn main() -> ExitCode {
         Command::Device(arguments) => device_command::run(&arguments),
         Command::Devinfo(arguments) => devinfo::run(&arguments),
         Command::Stats(arguments) => stats::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
