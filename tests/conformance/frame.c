@@ -53,18 +53,6 @@ void fail(const char *file, int line, const char *format, ...)
     _exit(FAILED);
 }
 
-const char *code_name(VIP_RETURN code)
-{
-    static const char *const NAMES[] = {
-        "VIP_SUCCESS", "VIP_NOT_DONE", "VIP_INVALID_PARAMETER", "VIP_ERROR_RESOURCE",
-        "VIP_TIMEOUT", "VIP_REJECT", "VIP_INVALID_RELIABILITY_LEVEL", "VIP_INVALID_MTU",
-        "VIP_INVALID_QOS", "VIP_INVALID_PTAG", "VIP_INVALID_RDMAREAD", "VIP_DESCRIPTOR_ERROR",
-        "VIP_INVALID_STATE", "VIP_ERROR_NAMESERVICE", "VIP_NO_MATCH", "VIP_NOT_REACHABLE",
-        "VIP_ERROR_NOT_SUPPORTED",
-    };
-    return (unsigned)code < sizeof NAMES / sizeof *NAMES ? NAMES[code] : "(no code of VIPL)";
-}
-
 const char *device_url(int node) { return urls[node]; }
 
 /* The URLs of both nodes from that of one. */

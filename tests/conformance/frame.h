@@ -20,7 +20,6 @@ void row_add(level_t level, const char *name, const char *function, const char *
 /* Ends the row as failed. */
 void fail(const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
-const char *code_name(VIP_RETURN code);
 /* URL of the NIC of a node, 0 or 1. */
 const char *device_url(int node);
 
@@ -63,8 +62,8 @@ void memory_give(void *memory);
     do {                                                                                           \
         VIP_RETURN gives_code = (call);                                                            \
         if (gives_code != (code))                                                                  \
-            fail(__FILE__, __LINE__, "%s gave %s, not %s", #call, code_name(gives_code),           \
-                 code_name(code));                                                                 \
+            fail(__FILE__, __LINE__, "%s gave %s, not %s", #call,                                  \
+                 VipReturnName(gives_code), VipReturnName(code));                                  \
     } while (0)
 
 #define OK(call) GIVES(call, VIP_SUCCESS)

@@ -136,3 +136,39 @@ ROW_NIC(EARLY, ns_after_shutdown, "VipNSShutdown", "afterwards: VIP_ERROR_NAMESE
     OK(VipNSInit(n->nic, NULL));
     OK(VipNSGetHostByName(n->nic, "node0", &address.net, 0));
 }
+
+/* Names of codes: an extension. */
+
+static int is(const char *name, const char *expected) { return strcmp(name, expected) == 0; }
+
+ROW(EARLY, name_of_return_codes, "VipReturnName",
+    "the name of each code; of any other number that it is none")
+{
+    CHECK(is(VipReturnName(VIP_SUCCESS), "VIP_SUCCESS"));
+    CHECK(is(VipReturnName(VIP_INVALID_RDMAREAD), "VIP_INVALID_RDMAREAD"));
+    CHECK(is(VipReturnName(VIP_ERROR_NOT_SUPPORTED), "VIP_ERROR_NOT_SUPPORTED"));
+    CHECK(is(VipReturnName((VIP_RETURN)17), "(no VIP_RETURN)"));
+    CHECK(is(VipReturnName((VIP_RETURN)-1), "(no VIP_RETURN)"));
+    CHECK(VipReturnName(VIP_TIMEOUT) == VipReturnName(VIP_TIMEOUT));
+}
+
+ROW(EARLY, name_of_error_codes, "VipErrorName",
+    "the name of each code; of any other number that it is none")
+{
+    CHECK(is(VipErrorName(VIP_ERROR_POST_DESC), "VIP_ERROR_POST_DESC"));
+    CHECK(is(VipErrorName(VIP_ERROR_CONN_LOST), "VIP_ERROR_CONN_LOST"));
+    CHECK(is(VipErrorName(VIP_ERROR_CATASTROPHIC), "VIP_ERROR_CATASTROPHIC"));
+    CHECK(is(VipErrorName((VIP_ERROR_CODE)11), "(no VIP_ERROR_CODE)"));
+}
+
+ROW(EARLY, name_of_statuses, "VipStatusName", "the name of the error, and whether part was moved")
+{
+    CHECK(is(VipStatusName(0), "(not done)"));
+    CHECK(is(VipStatusName(VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE), "VIP_STATUS_DONE"));
+    CHECK(is(VipStatusName(VIP_STATUS_DONE | VIP_STATUS_FORMAT_ERROR), "VIP_STATUS_FORMAT_ERROR"));
+    CHECK(is(VipStatusName(VIP_STATUS_DONE | VIP_STATUS_REMOTE_DESC_ERROR),
+             "VIP_STATUS_REMOTE_DESC_ERROR"));
+    CHECK(is(VipStatusName(VIP_STATUS_DONE | VIP_STATUS_LENGTH_ERROR | VIP_STATUS_PARTIAL_ERROR),
+             "VIP_STATUS_LENGTH_ERROR | VIP_STATUS_PARTIAL_ERROR"));
+    CHECK(is(VipStatusName(VIP_STATUS_DONE | VIP_STATUS_PARTIAL_ERROR), "VIP_STATUS_PARTIAL_ERROR"));
+}

@@ -1,7 +1,7 @@
 /*
  * vipl.h: the Virtual Interface Provider Library, VIPL 1.0, of Viaduct.
  *
- * Link with -lvipl. Every function returns a VIP_RETURN; what each code means for it is in the
+ * Link with -lvipl. Every function of VIPL returns a VIP_RETURN; what each code means for it is in the
  * comment of the function. Time-outs are in milliseconds; VIP_INFINITE never ends.
  *
  * The descriptor has both sets of member names that programs use, in the same storage: CS with
@@ -508,6 +508,22 @@ VIP_RETURN VipNSGetHostByAddr(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS *Address
 
 /* VIP_SUCCESS, VIP_INVALID_PARAMETER. */
 VIP_RETURN VipNSShutdown(VIP_NIC_HANDLE NicHandle);
+
+/* Names of codes: an extension of this library, for messages. They take any number, also one that
+ * is no code, and return a string of the library, which stays and is not to be freed. */
+
+#define VIPL_HAS_NAMES 1
+
+/* The name of a return code: "VIP_SUCCESS". */
+const VIP_CHAR *VipReturnName(VIP_RETURN Code);
+
+/* The name of the code of an asynchronous error: "VIP_ERROR_CONN_LOST". */
+const VIP_CHAR *VipErrorName(VIP_ERROR_CODE Code);
+
+/* How a descriptor ended, by the Status of its control segment: the name of its error,
+ * "VIP_STATUS_LENGTH_ERROR", with " | VIP_STATUS_PARTIAL_ERROR" behind it if part of the message was
+ * moved; "VIP_STATUS_DONE" without an error; "(not done)". */
+const VIP_CHAR *VipStatusName(VIP_UINT32 Status);
 
 #ifdef __cplusplus
 }

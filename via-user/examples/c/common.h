@@ -20,7 +20,8 @@
     do {                                                                                           \
         VIP_RETURN must_code = (call);                                                             \
         if (must_code != VIP_SUCCESS) {                                                            \
-            fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, (int)must_code);     \
+            fprintf(stderr, "%s:%d: %s gave %s\n", __FILE__, __LINE__, #call,                      \
+                    VipReturnName(must_code));                                                     \
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)

@@ -10,7 +10,9 @@ fn header() -> PathBuf {
 
 fn declared() -> Vec<String> {
     let text = std::fs::read_to_string(header().join("vipl.h")).unwrap();
-    let functions = text.lines().filter_map(|line| line.strip_prefix("VIP_RETURN "));
+    let functions = text.lines().filter_map(|line| {
+        line.strip_prefix("VIP_RETURN ").or_else(|| line.strip_prefix("const VIP_CHAR *"))
+    });
     functions.filter_map(|line| line.split('(').next()).map(str::to_owned).collect()
 }
 
@@ -26,8 +28,27 @@ fn every_function_is_exported() {
     let mut declared = declared();
     exported.sort();
     declared.sort();
-    assert_eq!(declared.len(), 41);
+    assert_eq!(declared.len(), 44, "41 of VIPL, and those for names");
     assert_eq!(declared, exported);
+}
+
+#[test]
+fn codes_have_the_names_and_numbers_of_the_header() {
+    let text = std::fs::read_to_string(header().join("vipl.h")).unwrap();
+    let names = |of: &str| -> Vec<String> {
+        let end = text.find(&format!("}} {of};")).expect(of);
+        let start = text[..end].rfind("typedef enum {").expect(of);
+        let rows = text[start..end].lines().filter_map(|line| line.trim().split_once(" = "));
+        let rows = rows.enumerate().map(|(number, (name, value))| {
+            assert_eq!(value.trim_end_matches(','), number.to_string(), "{name}");
+            name.to_owned()
+        });
+        rows.collect()
+    };
+    let codes = vipl::VipReturn::ALL.iter().map(|code| code.name());
+    assert_eq!(names("VIP_RETURN"), codes.collect::<Vec<_>>());
+    let codes = vipl::ErrorCode::ALL.iter().map(|code| code.c_name().to_str().unwrap());
+    assert_eq!(names("VIP_ERROR_CODE"), codes.collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,70 +1,60 @@
 //! Return codes, and why functions fail.
 
+use core::ffi::CStr;
 use core::fmt;
 use std::path::PathBuf;
 
-/// `VIP_RETURN`, with VIPL's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum VipReturn {
-    /// `VIP_SUCCESS`
-    Success = 0,
-    /// `VIP_NOT_DONE`
-    NotDone = 1,
-    /// `VIP_INVALID_PARAMETER`
-    InvalidParameter = 2,
-    /// `VIP_ERROR_RESOURCE`
-    ErrorResource = 3,
-    /// `VIP_TIMEOUT`
-    Timeout = 4,
-    /// `VIP_REJECT`
-    Reject = 5,
-    /// `VIP_INVALID_RELIABILITY_LEVEL`
-    InvalidReliabilityLevel = 6,
-    /// `VIP_INVALID_MTU`
-    InvalidMtu = 7,
-    /// `VIP_INVALID_QOS`
-    InvalidQos = 8,
-    /// `VIP_INVALID_PTAG`
-    InvalidPtag = 9,
-    /// `VIP_INVALID_RDMAREAD`
-    InvalidRdmaRead = 10,
-    /// `VIP_DESCRIPTOR_ERROR`
-    DescriptorError = 11,
-    /// `VIP_INVALID_STATE`
-    InvalidState = 12,
-    /// `VIP_ERROR_NAMESERVICE`
-    ErrorNameService = 13,
-    /// `VIP_NO_MATCH`
-    NoMatch = 14,
-    /// `VIP_NOT_REACHABLE`
-    NotReachable = 15,
-    /// `VIP_ERROR_NOT_SUPPORTED`
-    ErrorNotSupported = 16,
+/// Codes of the header by their names there, and their numbers in its order.
+macro_rules! codes {
+    ($(#[doc = $about:literal])+ $kind:ident { $($code:ident $name:literal,)+ }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $kind { $(#[doc = concat!("`", $name, "`")] $code),+ }
+
+        impl $kind {
+            /// All, in order of number, which is their place.
+            pub const ALL: &[Self] = &[$(Self::$code),+];
+
+            /// The name in `vipl.h`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$code => $name),+ }
+            }
+
+            /// The same for C.
+            #[must_use]
+            pub const fn c_name(self) -> &'static CStr {
+                match self {
+                    $(Self::$code => match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => panic!("a name with a 0"),
+                    }),+
+                }
+            }
+        }
+    };
 }
 
-impl VipReturn {
-    /// The name in `vipl.h`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Success => "VIP_SUCCESS",
-            Self::NotDone => "VIP_NOT_DONE",
-            Self::InvalidParameter => "VIP_INVALID_PARAMETER",
-            Self::ErrorResource => "VIP_ERROR_RESOURCE",
-            Self::Timeout => "VIP_TIMEOUT",
-            Self::Reject => "VIP_REJECT",
-            Self::InvalidReliabilityLevel => "VIP_INVALID_RELIABILITY_LEVEL",
-            Self::InvalidMtu => "VIP_INVALID_MTU",
-            Self::InvalidQos => "VIP_INVALID_QOS",
-            Self::InvalidPtag => "VIP_INVALID_PTAG",
-            Self::InvalidRdmaRead => "VIP_INVALID_RDMAREAD",
-            Self::DescriptorError => "VIP_DESCRIPTOR_ERROR",
-            Self::InvalidState => "VIP_INVALID_STATE",
-            Self::ErrorNameService => "VIP_ERROR_NAMESERVICE",
-            Self::NoMatch => "VIP_NO_MATCH",
-            Self::NotReachable => "VIP_NOT_REACHABLE",
-            Self::ErrorNotSupported => "VIP_ERROR_NOT_SUPPORTED",
-        }
+codes! {
+    /// `VIP_RETURN`, with VIPL's numbers.
+    VipReturn {
+        Success "VIP_SUCCESS",
+        NotDone "VIP_NOT_DONE",
+        InvalidParameter "VIP_INVALID_PARAMETER",
+        ErrorResource "VIP_ERROR_RESOURCE",
+        Timeout "VIP_TIMEOUT",
+        Reject "VIP_REJECT",
+        InvalidReliabilityLevel "VIP_INVALID_RELIABILITY_LEVEL",
+        InvalidMtu "VIP_INVALID_MTU",
+        InvalidQos "VIP_INVALID_QOS",
+        InvalidPtag "VIP_INVALID_PTAG",
+        InvalidRdmaRead "VIP_INVALID_RDMAREAD",
+        DescriptorError "VIP_DESCRIPTOR_ERROR",
+        InvalidState "VIP_INVALID_STATE",
+        ErrorNameService "VIP_ERROR_NAMESERVICE",
+        NoMatch "VIP_NO_MATCH",
+        NotReachable "VIP_NOT_REACHABLE",
+        ErrorNotSupported "VIP_ERROR_NOT_SUPPORTED",
     }
 }
 
@@ -121,31 +111,21 @@ impl From<port::Error> for Error {
     }
 }
 
-/// `VIP_ERROR_CODE`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ErrorCode {
-    /// `VIP_ERROR_POST_DESC`: a posted descriptor cannot be reached.
-    PostDescriptor = 0,
-    /// `VIP_ERROR_CONN_LOST`
-    ConnectionLost = 1,
-    /// `VIP_ERROR_RECVQ_EMPTY`
-    ReceiveQueueEmpty = 2,
-    /// `VIP_ERROR_VI_OVERRUN`
-    ViOverrun = 3,
-    /// `VIP_ERROR_RDMAW_PROT`
-    RdmaWriteProtection = 4,
-    /// `VIP_ERROR_RDMAW_DATA`
-    RdmaWriteData = 5,
-    /// `VIP_ERROR_RDMAW_ABORT`
-    RdmaWriteAbort = 6,
-    /// `VIP_ERROR_RDMAR_PROT`
-    RdmaReadProtection = 7,
-    /// `VIP_ERROR_COMP_PROT`
-    CompletionProtection = 8,
-    /// `VIP_ERROR_RDMA_TRANSPORT`
-    RdmaTransport = 9,
-    /// `VIP_ERROR_CATASTROPHIC`
-    Catastrophic = 10,
+codes! {
+    /// `VIP_ERROR_CODE`
+    ErrorCode {
+        PostDescriptor "VIP_ERROR_POST_DESC",
+        ConnectionLost "VIP_ERROR_CONN_LOST",
+        ReceiveQueueEmpty "VIP_ERROR_RECVQ_EMPTY",
+        ViOverrun "VIP_ERROR_VI_OVERRUN",
+        RdmaWriteProtection "VIP_ERROR_RDMAW_PROT",
+        RdmaWriteData "VIP_ERROR_RDMAW_DATA",
+        RdmaWriteAbort "VIP_ERROR_RDMAW_ABORT",
+        RdmaReadProtection "VIP_ERROR_RDMAR_PROT",
+        CompletionProtection "VIP_ERROR_COMP_PROT",
+        RdmaTransport "VIP_ERROR_RDMA_TRANSPORT",
+        Catastrophic "VIP_ERROR_CATASTROPHIC",
+    }
 }
 
 /// `VIP_RESOURCE_CODE`
