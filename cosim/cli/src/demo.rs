@@ -176,7 +176,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         wall: wall.elapsed(),
     })?;
     if let Some(capture) = capture {
-        println!("frames captured   {}", capture.frames()?);
+        println!("frames captured   {}, sent and received", capture.frames()?);
     }
     if sent == received {
         return Ok(());

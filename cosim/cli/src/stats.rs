@@ -43,9 +43,13 @@ fn period(text: &str) -> Result<Duration, String> {
 type Counters = Vec<(&'static str, u64)>;
 
 fn read(device: &Observed) -> Result<Counters, Failure> {
-    let counters = device.counters()?;
+    counted(&device.attributes().name, device.counters()?)
+}
+
+/// The counters of a device that has some.
+fn counted(name: &str, counters: Counters) -> Result<Counters, Failure> {
     if counters.is_empty() {
-        return Err(format!("{} has no counters", device.attributes().name).into());
+        return Err(format!("the device `{name}` has no counters").into());
     }
     Ok(counters)
 }
@@ -95,6 +99,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_without_counters_is_an_error() {
+        let error = counted("loopback", Vec::new()).unwrap_err().to_string();
+        assert_eq!(error, "the device `loopback` has no counters");
+    }
 
     #[test]
     fn counters_that_wrap_or_begin_again_give_what_was_added() {

@@ -1,12 +1,13 @@
 //! The devices that a program could open here.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use vfio_user::run_time_folder;
 
 use crate::default;
 use crate::error::Error;
-use crate::observe::{Observed, served};
+use crate::observe::served;
 use crate::url::Place;
 
 /// Whether a device can be opened now.
@@ -74,7 +75,8 @@ fn served_nics() -> Vec<Listed> {
         Err(error) => found.push(unavailable("vfio-user:".to_owned(), &error)),
         Ok(_) => {}
     }
-    found.extend(sockets.into_iter().map(socket));
+    let start = Instant::now();
+    found.extend(sockets.into_iter().map(|path| socket(path, start)));
     if found.is_empty() {
         let none = Error::NoDefault { folder: run_time_folder() };
         found.push(unavailable("vfio-user:PATH".to_owned(), &none));
@@ -82,9 +84,9 @@ fn served_nics() -> Vec<Listed> {
     found
 }
 
-fn socket(path: PathBuf) -> Listed {
+fn socket(path: PathBuf, start: Instant) -> Listed {
     let url = format!("vfio-user:{}", path.display());
-    match served(&path).map(|device: Observed| (device.owner(), device)) {
+    match served(&path, start).map(|device| (device.owner(), device)) {
         Ok((None, device)) => Listed::free(&url, &device.attributes().name),
         Ok((by, _)) => {
             Listed::not(Availability::Busy, url, &host_driver::Error::InUse { path, by }.into())

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use host_driver::observer::Observer;
 use port::{PortAttributes, ViPort};
@@ -13,6 +13,8 @@ use crate::{default, open_place, place_of};
 
 /// Longest time that a simulator may take for an answer to an observer.
 const ANSWER: Duration = Duration::from_secs(5);
+/// The same, once that long was waited for others.
+const ANSWER_LATE: Duration = Duration::from_millis(50);
 
 /// A device that is looked at: one that this process has opened, or one that a simulator serves,
 /// which stays whose it is.
@@ -33,20 +35,23 @@ pub fn observe(name: &str) -> Result<Observed> {
     match place_of(name)? {
         Place::Folder(folder) => first(folder),
         Place::VfioUser(path) if path.is_dir() => first(path),
-        Place::VfioUser(path) => served(&path),
+        Place::VfioUser(path) => served(&path, Instant::now()),
         place => Ok(Observed::Port(open_place(place)?)),
     }
 }
 
-/// Looks at the device at a socket.
-pub(crate) fn served(path: &Path) -> Result<Observed> {
-    Ok(Observed::Served(path.to_owned(), Box::new(Observer::connect(path, ANSWER)?)))
+/// Looks at the device at a socket, one of several that are looked at since `start`: a simulator that
+/// does not answer at one does not at others.
+pub(crate) fn served(path: &Path, start: Instant) -> Result<Observed> {
+    let bound = ANSWER.saturating_sub(start.elapsed()).max(ANSWER_LATE);
+    Ok(Observed::Served(path.to_owned(), Box::new(Observer::connect(path, bound)?)))
 }
 
 fn first(folder: PathBuf) -> Result<Observed> {
     let mut why = Vec::new();
+    let start = Instant::now();
     for socket in default::sockets(&folder) {
-        match served(&socket) {
+        match served(&socket, start) {
             Err(Error::Driver(error)) => why.push(error),
             other => return other,
         }
