@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use vfio_user::run_time_folder;
+use port::trust::run_time_folder;
 
 use crate::default;
 use crate::error::Error;
