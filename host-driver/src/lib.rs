@@ -12,7 +12,7 @@
 //! | [`presence`] | whether the card is still there |
 //! | [`address`] | host addresses of nodes |
 //! | [`bus`] | how a device is reached: registers, memory, interrupts, time |
-//! | [`mapped`], [`sync`] | whether memory is mapped in this process; locks |
+//! | [`sync`] | locks |
 //!
 //! Above is `vipl`; below is a [`bus::Bus`]: a simulated device of this process (`cosim`), or one that
 //! another process serves ([`bus::vfio_user`]). There is no bus for a PCIe card yet.
@@ -24,7 +24,6 @@ pub mod doorbell;
 pub mod error;
 pub mod event;
 mod hardware;
-pub mod mapped;
 pub mod nic;
 pub mod observer;
 pub mod peer;

@@ -8,8 +8,8 @@ use nic_regs::tpt::{Handle, RIGHT_VALID, Region};
 use crate::admin::Admin;
 use crate::dma::DmaMemory;
 use crate::error::Result;
-use crate::mapped::check_readable;
 use crate::sync::{lock, lock_relaxed};
+use port::mapped::check_readable;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {

@@ -62,7 +62,7 @@ static void derive(const char *url, const char *peer)
     if (peer != NULL) {
         snprintf(urls[0], sizeof urls[0], "%s", url);
         snprintf(urls[1], sizeof urls[1], "%s", peer);
-    } else if (strncmp(url, "sim:", 4) == 0) {
+    } else if (strncmp(url, "sim:", 4) == 0 || strncmp(url, "shm:", 4) == 0) {
         const char *join = strchr(url, '?') ? "&" : "?";
         for (int node = 0; node < 2; node++)
             snprintf(urls[node], sizeof urls[node], "%s%snode=%d", url, join, node);

@@ -107,10 +107,11 @@ ROW_NIC(EARLY, ns_hosts_file, "VipNSInit", "a hosts file: its names are known, s
     OK(code);
     memset(&address, 0, sizeof address);
     OK(VipNSGetHostByName(n->nic, "east", &address.net, 0));
-    SAME(address.net.HostAddress[n->attributes.NicAddressLen - 1], 1);
+    VIP_UINT16 length = n->attributes.NicAddressLen;
+    CHECK(memcmp(address.net.HostAddress, n->attributes.LocalNicAddress, length) != 0);
     address.net.HostAddressLen = 0;
     OK(VipNSGetHostByName(n->nic, "right", &address.net, 0));
-    SAME(address.net.HostAddress[n->attributes.NicAddressLen - 1], 0);
+    CHECK(memcmp(address.net.HostAddress, n->attributes.LocalNicAddress, length) == 0);
 }
 
 ROW_NIC(EARLY, ns_no_hosts_file, "VipNSInit", "a file that is not there: VIP_ERROR_NAMESERVICE")

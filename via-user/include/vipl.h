@@ -300,7 +300,7 @@ typedef void (*VIP_ERROR_HANDLER)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR *Error
 
 /* NICs */
 
-/* Opens a NIC. DeviceName is a URL of a device (sim:model, sim:rtl, vfio-user:PATH, vfio:ADDRESS),
+/* Opens a NIC. DeviceName is a URL of a device (shm:, sim:model, sim:rtl, vfio-user:PATH),
  * or "" or a legacy name (/dev/clanvi0, /dev/via_eth0, VINIC0, nic0) for the default device: the one
  * that the environment variable VIADUCT_DEVICE names (a URL, or a folder of sockets), else the first
  * NIC of a simulator in the run-time directory that no other program uses. The same device may be

@@ -6,7 +6,7 @@ use nic_model::device::{HostBus, HostReadError};
 use nic_regs::limits::MSIX_VECTOR_COUNT;
 use nic_regs::pci::{MSI_BASE, MSI_END};
 
-use host_driver::mapped;
+use port::mapped;
 use port::memory::{DmaMemory, PAGE_BYTES};
 
 use super::NodeHost;

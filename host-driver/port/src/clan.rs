@@ -50,6 +50,11 @@ pub trait ClanPort: WaitOps + Debug + Send + Sync {
     /// Limits and identity.
     fn attributes(&self) -> &ClanAttributes;
 
+    /// Whether the network has this process as that node; not in a child after fork.
+    fn is_present(&self) -> bool {
+        true
+    }
+
     /// Allocates memory that others reach by processor stores once it is opened to them.
     ///
     /// # Errors
@@ -152,6 +157,12 @@ pub trait ClanPort: WaitOps + Debug + Send + Sync {
     /// # Errors
     /// They cannot be found.
     fn discover(&self) -> Result<Vec<Vec<u8>>>;
+
+    /// Host address of a name that the network itself gives, without any file of names.
+    fn host_of_name(&self, name: &str) -> Option<Vec<u8>>;
+
+    /// The network's own name of a host address.
+    fn name_of_host(&self, host: &[u8]) -> Option<String>;
 
     /// Releases everything that the domain still holds; nothing of it is touched any more.
     fn close(&self);

@@ -91,6 +91,10 @@ pub trait Ring: Debug + Send + Sync {
     /// A descriptor was posted; what was stored in it before is visible to the port.
     fn ring(&self, post: &Post);
 
+    /// A program asks whether the oldest descriptor of the queue is done, and it is not: what a port
+    /// does by itself it need not do here.
+    fn poll(&self) {}
+
     /// A send was posted whose data is known here. A port may ignore the data: the descriptor names
     /// the same bytes.
     fn ring_with_data(&self, post: &Post, data: &InlineData) {

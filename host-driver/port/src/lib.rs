@@ -9,7 +9,7 @@
 //! | [`attributes`], [`address`], [`error`] | what the traits' methods take and return |
 //! | [`doorbell`] | what a work queue rings when a descriptor is posted |
 //! | [`work_queue`] | VIA's rule for a queue: descriptors linked by Next, completed in order |
-//! | [`memory`] | memory that a device and a program use at the same time |
+//! | [`memory`], [`mapped`] | memory that a device and a program use at the same time |
 //! | [`connection`] | connection management by messages, for ports that have nothing of their own |
 //! | [`lock`], [`slab`], [`sync`], [`process`], [`fork`] | locks, reused slots, signals, fork handlers |
 //! | [`trust`] | where programs of one user meet, and whom they trust |
@@ -29,6 +29,7 @@ pub mod doorbell;
 pub mod error;
 pub mod fork;
 pub mod lock;
+pub mod mapped;
 pub mod memory;
 pub mod ops;
 mod primitives;

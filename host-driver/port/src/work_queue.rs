@@ -423,10 +423,25 @@ impl WorkQueue {
         Head::Done((address, status))
     }
 
+    /// Whether the port is called when a descriptor is not done: [`WorkQueue::poll_address`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_called(&self) -> bool {
+        matches!(self.doorbell, Doorbell::Call(_))
+    }
+
+    /// As [`WorkQueue::take_address`], of a port that does its work when it is called.
+    pub fn poll_address(&mut self) -> Head<(u64, u32)> {
+        let head = self.take_address();
+        let (Head::NotDone, Doorbell::Call(call)) = (&head, &self.doorbell) else { return head };
+        call.poll();
+        self.take_address()
+    }
+
     /// The same; returns the descriptor and its status.
     pub fn take(&mut self) -> Head<(Slot, u32)> {
         let slot = if self.is_empty() { None } else { slot_of(&self.ring.at(self.ring.taken)) };
-        match (self.take_address(), slot) {
+        match (self.poll_address(), slot) {
             // It was inside when it was posted.
             (Head::Done((_, status)), Some(slot)) => Head::Done((slot, status)),
             (Head::NotDone, _) => Head::NotDone,

@@ -3,5 +3,8 @@
 //! | module | device | port |
 //! |---|---|---|
 //! | [`shm`] | `shm:`, CLAN's model in the memory of one machine | [`port::clan::ClanPort`] |
+//! | [`clan`] | VIA over any of these | [`port::ViPort`] |
 
+pub mod clan;
 pub mod shm;
+mod via;

@@ -85,6 +85,17 @@ impl ShmNode {
         Self::open_in(&claim::folder(), name)
     }
 
+    /// The names of the nodes of the run-time folder that answer now, in order.
+    ///
+    /// # Errors
+    /// This process could not be one of them: the folder is of no use, the kernel lacks something.
+    pub fn check() -> Result<Vec<String>> {
+        fence::register().map_err(|why| Error::Kernel { what: "membarrier", why })?;
+        let folder = claim::folder();
+        claim::prepare_for_use(&folder)?;
+        claim::names(&folder)
+    }
+
     /// The same in a folder; nodes of different folders do not see each other.
     ///
     /// # Errors
@@ -95,7 +106,7 @@ impl ShmNode {
         Ok(Self(Arc::new(node)))
     }
 
-    /// Its name, which is its host address.
+    /// Its name. With zeros up to 16 bytes it is its host address.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.0.own.name
@@ -113,7 +124,7 @@ impl ShmNode {
     /// None left.
     pub fn port(&self) -> port::Result<ShmPort> {
         let domain = self.0.0.open_domain()?;
-        let own = ClanPeer { host: self.name().as_bytes().to_vec(), domain };
+        let own = ClanPeer { host: claim::host_of(self.name()), domain };
         let attributes = ClanAttributes {
             name: "shm".to_owned(),
             own,
@@ -157,6 +168,10 @@ impl ShmPort {
 impl ClanPort for ShmPort {
     fn attributes(&self) -> &ClanAttributes {
         &self.attributes
+    }
+
+    fn is_present(&self) -> bool {
+        self.node().is_own()
     }
 
     fn allocate(&self, length: usize) -> port::Result<DmaMemory> {
@@ -244,7 +259,16 @@ impl ClanPort for ShmPort {
     fn discover(&self) -> port::Result<Vec<Vec<u8>>> {
         let names = claim::names(&self.node().own.folder).map_err(port::Error::from)?;
         let others = names.into_iter().filter(|name| name != self.node.name());
-        Ok(others.map(String::into_bytes).collect())
+        Ok(others.map(|name| claim::host_of(&name)).collect())
+    }
+
+    fn host_of_name(&self, name: &str) -> Option<Vec<u8>> {
+        let path = claim::socket_path(&self.node().own.folder, name);
+        (claim::is_name(name) && path.exists()).then(|| claim::host_of(name))
+    }
+
+    fn name_of_host(&self, host: &[u8]) -> Option<String> {
+        claim::name_of(host).map(str::to_owned)
     }
 
     fn close(&self) {

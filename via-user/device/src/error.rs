@@ -73,6 +73,18 @@ pub enum Error {
         /// What is wrong with each.
         why: Vec<host_driver::Error>,
     },
+    /// A software NIC where hardware, or a simulation of it, was asked for.
+    #[error("{url} is no hardware, which this needs: use sim:model, or a socket of a simulator")]
+    NoHardware {
+        /// The device.
+        url: &'static str,
+    },
+    /// The software NIC says no.
+    #[error(transparent)]
+    Shm(#[from] soft_nic::shm::Error),
+    /// A port says no.
+    #[error(transparent)]
+    Port(#[from] port::Error),
     /// The driver says no.
     #[error(transparent)]
     Driver(#[from] host_driver::Error),

@@ -5,6 +5,7 @@
 //! | `sim:model[?OPTIONS]` | the behavioural model, in a simulation in this process ([`sim`]) |
 //! | `sim:rtl[?OPTIONS]` | the Verilated RTL, in a simulation in this process (feature `rtl`) |
 //! | `vfio-user:PATH` | a NIC of a simulator in another process, at its socket; in a folder, the first that is free |
+//! | `shm:[?node=NAME]` | shared memory: the processes of this machine are the nodes |
 //! | `vfio:ADDRESS` | a PCIe card; later |
 //! | empty, or a legacy name such as `/dev/clanvi0` or `VINIC0` | the default device |
 //!
@@ -21,6 +22,7 @@ mod default;
 mod error;
 mod list;
 mod observe;
+mod shm;
 pub mod sim;
 mod url;
 
@@ -83,7 +85,10 @@ impl Driver {
 /// # Errors
 /// [`Error::Malformed`]; otherwise why there is no such device.
 pub fn open(name: &str) -> Result<Arc<dyn ViPort>> {
-    Ok(open_place(place_of(name)?)?)
+    Ok(match place_of(name)? {
+        Place::Shm(node) => shm::open(node.as_deref())?,
+        place => open_place(place)?,
+    })
 }
 
 /// Opens a port as [`open`], of a device that is hardware, or is simulated as such.
@@ -168,6 +173,7 @@ fn bring_up(place: &Place) -> Result<Arc<Nic>> {
         Place::Vfio(address) => {
             Err(Error::NotYet { what: format!("vfio:{address}"), instead: "sim:model" })
         }
+        Place::Shm(_) => Err(Error::NoHardware { url: "shm:" }),
         // Neither is a device; `open_place` has found one.
         Place::Folder(folder) => Err(Error::NoDefault { folder: folder.clone() }),
         Place::Default => Err(Error::NoDefault { folder: run_time_folder() }),

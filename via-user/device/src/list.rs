@@ -33,7 +33,7 @@ pub struct Listed {
 }
 
 /// A function for each kind of device.
-const KINDS: [fn() -> Vec<Listed>; 3] = [simulations, served_nics, cards];
+const KINDS: [fn() -> Vec<Listed>; 4] = [simulations, shared_memory, served_nics, cards];
 
 /// Every device that a program could open here, and the kinds of which there is none.
 #[must_use]
@@ -60,6 +60,20 @@ fn simulations() -> Vec<Listed> {
         Listed::not(Availability::Unavailable, "sim:rtl".to_owned(), &Error::NoRtl)
     };
     vec![Listed::free("sim:model", "a behavioural model, in the program's own process"), rtl]
+}
+
+/// Shared memory, as far as its folder is of use.
+fn shared_memory() -> Vec<Listed> {
+    vec![match soft_nic::shm::ShmNode::check() {
+        Ok(nodes) => {
+            let note = match nodes.len() {
+                0 => "shared memory of this machine; no node yet".to_owned(),
+                _ => format!("shared memory of this machine; nodes: {}", nodes.join(", ")),
+            };
+            Listed::free("shm:", &note)
+        }
+        Err(error) => Listed::not(Availability::Unavailable, "shm:".to_owned(), &error.into()),
+    }]
 }
 
 /// The sockets of simulators: in the run-time folder, and where `VIADUCT_DEVICE` says.

@@ -67,6 +67,8 @@ pub enum Place {
     Sim(Kind, SimOptions),
     /// Behind a socket.
     VfioUser(PathBuf),
+    /// Shared memory of this machine, as a node with this name, or any.
+    Shm(Option<String>),
     /// A PCIe card.
     Vfio(String),
     /// Behind the first socket in a folder that no other program uses.
@@ -130,12 +132,25 @@ pub fn parse(name: &str) -> Result<Place> {
             }
             Ok(Place::Sim(kind, options))
         }
+        "shm" => shm_node(rest).map(Place::Shm).map_err(|why| malformed(&why)),
         "vfio-user" if !rest.is_empty() => Ok(Place::VfioUser(PathBuf::from(rest))),
         "vfio-user" => Err(malformed("the path of a socket is missing")),
         "vfio" if !rest.is_empty() => Ok(Place::Vfio(rest.to_owned())),
         "vfio" => Err(malformed("the address of a card is missing")),
-        _ => Err(malformed("the part before the colon is one of sim, vfio-user, vfio")),
+        _ => Err(malformed("the part before the colon is one of shm, sim, vfio-user, vfio")),
     }
+}
+
+/// The name of the node in `shm:?node=NAME`.
+fn shm_node(text: &str) -> core::result::Result<Option<String>, String> {
+    if text.is_empty() || text == "?" {
+        return Ok(None);
+    }
+    let name = text.strip_prefix("?node=").filter(|name| !name.is_empty());
+    let name = name.ok_or(format!("`{text}` is not ?node=NAME"))?;
+    // As the nodes of simulations are called.
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+    Ok(Some(if is_number { format!("node{name}") } else { name.to_owned() }))
 }
 
 fn sim_options(text: &str) -> core::result::Result<SimOptions, String> {
@@ -199,6 +214,10 @@ mod tests {
         assert_ne!(options.simulation_key(Kind::Rtl), options.simulation_key(Kind::Model));
         let traced = SimOptions { trace: "a/out.vcd".into(), ..SimOptions::default() };
         assert_eq!(parse("sim:rtl?trace=a/out.vcd").unwrap(), Place::Sim(Kind::Rtl, traced));
+        assert_eq!(parse("shm:").unwrap(), Place::Shm(None));
+        for (url, name) in [("shm:?node=a", "a"), ("shm:?node=12", "node12")] {
+            assert_eq!(parse(url).unwrap(), Place::Shm(Some(name.to_owned())));
+        }
         let path = PathBuf::from("run/nic0.sock");
         assert_eq!(parse("vfio-user:run/nic0.sock").unwrap(), Place::VfioUser(path));
     }
@@ -219,6 +238,9 @@ mod tests {
             "sim:model?trace=out.vcd",
             "vfio-user:",
             "vfio:",
+            "shm:node0",
+            "shm:?name=a",
+            "shm:?node=",
             "http://host",
         ] {
             let fine = url == "sim:model?";

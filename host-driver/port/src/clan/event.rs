@@ -51,6 +51,9 @@ pub trait EventQueue: Debug + Send + Sync {
     /// Its number, for [`super::ClanPort`].
     fn number(&self) -> u16;
 
+    /// Whether there may be an event. Cheap.
+    fn has_event(&self) -> bool;
+
     /// Takes the next event.
     fn poll(&self) -> Option<ClanEvent>;
 

@@ -137,8 +137,16 @@ impl Receiver {
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<Body> {
-        let slot = self.layout.slot(self.read);
-        if self.memory.load_u64(slot + 8 * BODY_WORDS) != self.read + 1 {
+        self.peek_behind(0)
+    }
+
+    /// A message behind the oldest one, if it is there.
+    #[must_use]
+    #[inline]
+    pub fn peek_behind(&self, distance: u64) -> Option<Body> {
+        let number = self.read + distance;
+        let slot = self.layout.slot(number);
+        if self.memory.load_u64(slot + 8 * BODY_WORDS) != number + 1 {
             return None;
         }
         Some(core::array::from_fn(|i| self.memory.load_u64(slot + 8 * i)))
@@ -150,13 +158,13 @@ impl Receiver {
         self.read
     }
 
-    /// Takes the oldest message; the sender hears of it some time later ([`Receiver::give_back`]).
+    /// Takes the oldest message; the sender learns of it some time later ([`Receiver::give_back`]).
     #[inline]
     pub fn take(&mut self) {
         self.read += 1;
     }
 
-    /// Tells the sender which slots are free, if they are so many that it is worth it.
+    /// Reports to the sender which slots are free, if they are so many that it is worth it.
     ///
     /// # Errors
     /// The sender's region cannot be written any more.
@@ -168,7 +176,7 @@ impl Receiver {
         self.give_back_all(to)
     }
 
-    /// Tells the sender which slots are free.
+    /// Reports to the sender which slots are free.
     ///
     /// # Errors
     /// As [`Receiver::give_back`].

@@ -13,9 +13,9 @@ use super::VfioUserBus;
 use crate::bus::Dma;
 use crate::dma::{DmaMemory, PAGE_BYTES};
 use crate::error::Result;
-use crate::mapped;
 use crate::sync::lock;
 use ::vfio_user::protocol::{Command, DmaMap, DmaUnmap, dma};
+use port::mapped;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Unmapped bus addresses behind each mapping.

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::protocol::{Header, flag};
 use super::socket::{Inbox, Received};
 use super::*;
-use crate::mapped;
+use port::mapped;
 
 fn socket_path(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("viaduct-{}-{name}.sock", std::process::id()));

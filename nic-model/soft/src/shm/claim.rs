@@ -57,6 +57,20 @@ pub(super) fn is_name(name: &str) -> bool {
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
+/// The host address of the node with a name: the name, and zeros.
+pub(super) fn host_of(name: &str) -> Vec<u8> {
+    let mut host = name.as_bytes().to_vec();
+    host.resize(HOST_ADDRESS_MAX, 0);
+    host
+}
+
+/// The name of the node with a host address; zeros at its end may be missing.
+pub(super) fn name_of(host: &[u8]) -> Option<&str> {
+    let length = host.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let name = core::str::from_utf8(&host[..length]).ok()?;
+    (host.len() <= HOST_ADDRESS_MAX && is_name(name)).then_some(name)
+}
+
 /// Where the socket of a name is.
 pub(super) fn socket_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.sock"))
@@ -94,6 +108,14 @@ fn prepare(folder: &Path) -> io::Result<()> {
         make(&above)?;
     }
     make(folder)
+}
+
+/// Makes the folder of the nodes, unless it cannot be trusted.
+///
+/// # Errors
+/// It cannot be used.
+pub(super) fn prepare_for_use(folder: &Path) -> Result<()> {
+    prepare(folder).map_err(|why| Error::Folder { folder: folder.to_owned(), why })
 }
 
 fn locked(folder: &Path) -> io::Result<File> {

@@ -82,6 +82,13 @@ impl EventQueue for Queue {
         self.number
     }
 
+    fn has_event(&self) -> bool {
+        let has_bits = |word| self.control.summary(self.number, word).load(Ordering::SeqCst) != 0;
+        self.listed.load(Ordering::SeqCst) != 0
+            || (0..SUMMARY_WORDS).any(has_bits)
+            || lock(&self.taken).1 != 0
+    }
+
     fn poll(&self) -> Option<ClanEvent> {
         if self.listed.load(Ordering::SeqCst) != 0
             && let Some(event) = self.pop()
@@ -109,11 +116,7 @@ impl EventQueue for Queue {
             // The reader looks now, at what was written before a writer looked whether to wake it.
             let _ = fence::on_all();
         }
-        let summaries = (0..SUMMARY_WORDS).map(|word| self.control.summary(self.number, word));
-        if self.listed.load(Ordering::SeqCst) != 0
-            || lock(&self.taken).1 != 0
-            || summaries.into_iter().any(|summary| summary.load(Ordering::SeqCst) != 0)
-        {
+        if self.has_event() {
             self.control.report(self.number);
         }
     }

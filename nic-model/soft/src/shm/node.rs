@@ -333,7 +333,7 @@ impl Node {
         let Some(incoming) = state.incoming.get_mut(&connection) else { return none };
         let Some((name, _)) = &incoming.node else { return none };
         let Some(region) = state.regions.get(&cookie.region.0) else { return none };
-        let asks = ClanPeer { host: name.clone().into_bytes(), domain };
+        let asks = ClanPeer { host: claim::host_of(name), domain };
         let is_open = region.open.iter().any(|(to, open)| *open == cookie && *to == asks);
         if !is_open || incoming.grants.len() >= GRANTS_MAX {
             return none;
@@ -371,7 +371,7 @@ impl Node {
             state.incoming.retain(|_, incoming| is_other(incoming));
             // A node that takes the name later has none of these rights.
             for region in state.regions.values_mut() {
-                region.open.retain(|(to, _)| to.host != name.as_bytes());
+                region.open.retain(|(to, _)| claim::name_of(&to.host) != Some(&*name));
             }
             (name, link)
         };
@@ -379,7 +379,7 @@ impl Node {
             link.lose();
         }
         self.confirmed.raise();
-        self.report(None, &ClanEvent::NodeLost { host: name.into_bytes() });
+        self.report(None, &ClanEvent::NodeLost { host: claim::host_of(&name) });
         self.control.wake();
     }
 
@@ -388,7 +388,7 @@ impl Node {
     /// # Errors
     /// There is no such node, or it does not answer.
     pub(super) fn link(&self, host: &[u8]) -> Result<Arc<Link>> {
-        let name = core::str::from_utf8(host).ok().filter(|name| claim::is_name(name));
+        let name = claim::name_of(host);
         let no_node = || Error::NoNode { node: String::from_utf8_lossy(host).into_owned() };
         let name = name.ok_or_else(no_node)?;
         if let Some(link) = lock(&self.state).links.get(name).filter(|link| !link.is_lost()) {

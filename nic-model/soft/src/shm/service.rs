@@ -11,6 +11,7 @@ use port::trust;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{SocketFlags, accept_with};
 
+use super::claim;
 use super::error::{Error, Result};
 use super::link::Link;
 use super::node::{Incoming, Node};
@@ -161,7 +162,7 @@ impl Service {
                 true
             }
             (Packet::Message { from, to, message }, Some((name, _))) => {
-                let from = ClanPeer { host: name.into_bytes(), domain: *from };
+                let from = ClanPeer { host: claim::host_of(&name), domain: *from };
                 node.report(Some(*to), &ClanEvent::Message { from, message: *message });
                 true
             }

@@ -11,7 +11,7 @@ use crate::abi::{self, Code};
 use crate::guard::{Outcome, guard, timeout};
 use crate::handle::Handle;
 use crate::object::{VIS, ViObject};
-use crate::pointer::{Context, Out, Place};
+use crate::pointer::{Context, Good, Out, Place};
 
 /// A descriptor as the program knows it.
 pub(super) fn pointer_to(address: u64) -> abi::Descriptor {
@@ -98,19 +98,35 @@ fn done(vi: Handle, out: Out<*mut c_void>, of: Queue) -> Code {
     if let Ok(out) = out.good()
         && let Some(mut work) = queue_of(vi, of)
     {
-        let (address, code) = match work.take_address() {
-            Head::Done((address, status)) if Status(status).is_error() => {
-                (address, VipReturn::DescriptorError)
-            }
-            Head::Done((address, _)) => (address, VipReturn::Success),
-            // The service handles events.
-            Head::NotDone => (0, VipReturn::NotDone),
-            Head::Empty => (0, VipReturn::DescriptorError),
-        };
-        out.set(pointer_to(address));
-        return code as Code;
+        let head = work.take_address();
+        if matches!(head, Head::NotDone) && work.is_called() {
+            return done_polled(out, work);
+        }
+        return say(out, &head);
     }
     done_slowly(vi, out, of)
+}
+
+/// Takes the oldest descriptor of a port that does its work when it is called.
+#[inline(never)]
+#[expect(improper_ctypes_definitions, reason = "not called from C")]
+extern "C" fn done_polled(out: Good<*mut c_void>, mut work: Locked) -> Code {
+    say(out, &work.poll_address())
+}
+
+#[inline(always)]
+fn say(out: Good<*mut c_void>, head: &Head<(u64, u32)>) -> Code {
+    let (address, code) = match *head {
+        Head::Done((address, status)) if Status(status).is_error() => {
+            (address, VipReturn::DescriptorError)
+        }
+        Head::Done((address, _)) => (address, VipReturn::Success),
+        // The service handles events.
+        Head::NotDone => (0, VipReturn::NotDone),
+        Head::Empty => (0, VipReturn::DescriptorError),
+    };
+    out.set(pointer_to(address));
+    code as Code
 }
 
 #[cold]

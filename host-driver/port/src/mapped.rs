@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use port::{DmaMemory, Error, Result};
+use crate::error::{Error, Result};
+use crate::memory::DmaMemory;
 
 /// What this process may do with all bytes of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,443 @@
+//! VIA as a thin layer over CLAN's remote memory ("VIA over the CLAN Network", section 3).
+//!
+//! [`ClanVia`] is a port that VIPL runs on, over any [`ClanPort`]. Two VIs that are connected write
+//! into each other's inboxes: a receiver puts its descriptors into the sender's *cookie queue*; the
+//! sender puts a message into the receiver's *transfer queue* for each of its sends, behind the data.
+//! A send without a receive moves no data.
+//!
+//! | module | what |
+//! |---|---|
+//! | `node`, `net` | what all NIC handles of a process share: VIs, connections; the network |
+//! | `connect` | connections, by the connection manager |
+//! | `state`, `doorbell` | a VI; where its work begins |
+//! | `engine`, `ending` | what it does with what is posted and with what arrives; how that ends |
+//! | `rdma`, `targets` | RDMA, by cookies that are asked for |
+//! | `link`, `inbox`, `wire` | an end of a connection, its memory, what is written there |
+//!
+//! Data goes one of three ways: up to 40 bytes in the message itself; more into the inbox, from where
+//! the receiver copies it, as long as there is room; what is longer than half of that, or finds no
+//! room, straight into the receiver's buffers, by the cookies of its descriptors.
+//!
+//! Nothing runs by itself: whoever polls a queue takes what arrived for it.
+
+mod connect;
+mod doorbell;
+mod ending;
+mod engine;
+mod inbox;
+mod link;
+mod net;
+mod node;
+mod rdma;
+mod state;
+mod targets;
+mod wire;
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use port::clan::{ClanEvent, ClanPort, EventQueue};
+use port::connection::{Requests, requests};
+use port::sync::lock;
+use port::{
+    Completed, CompletionOps, CompletionQueue, DmaMemory, Doorbell, Error, Handle,
+    MAX_TRANSFER_BYTES, MemoryOps, PortAttributes, PortEvent, Queue, RdmaAccess, Result,
+    StopReason, ViOps, ViPort, ViSettings, Wait, WaitOps,
+};
+
+use crate::via::completion::Records;
+use crate::via::region::{Known, Region, Regions};
+use doorbell::ViDoorbell;
+use inbox::Inbox;
+use node::ClanNode;
+use state::{Events, State, Vi};
+
+/// Most entries that a completion queue may be asked for. It has no limit of its own.
+const ENTRIES: u32 = 1 << 16;
+/// Regions of a handle.
+const REGIONS: u32 = 16_384;
+/// Handles of a node.
+const HANDLES: usize = 128;
+
+/// The nodes on which a process has VIs. Every NIC handle of a node shares it.
+#[derive(Clone, Debug)]
+pub struct ViaNode(Arc<ClanNode>);
+
+impl ViaNode {
+    /// VIA on a domain of a CLAN network, which nobody else uses.
+    ///
+    /// # Errors
+    /// No event queue.
+    pub fn new(port: Arc<dyn ClanPort>) -> Result<Self> {
+        ClanNode::new(port).map(Self)
+    }
+
+    /// Whether the network has this process as that node; not in a child after fork.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.0.net.port.is_present()
+    }
+
+    /// Opens a port for a NIC handle.
+    ///
+    /// # Errors
+    /// Too many.
+    pub fn port(&self) -> Result<Arc<ClanVia>> {
+        let own = self.0.net.port.attributes();
+        let attributes = PortAttributes {
+            name: format!("{} {}", own.name, String::from_utf8_lossy(&own.own.host)),
+            hardware_version: 1,
+            host_address: own.own.host.clone(),
+            vis: node::VIS,
+            regions: REGIONS,
+            queues: own.queues - 1,
+            queue_entries: ENTRIES,
+            segments: 16,
+            max_transfer: MAX_TRANSFER_BYTES,
+            native_mtu: MAX_TRANSFER_BYTES,
+            tags: 65_535,
+            push: false,
+            rdma_write: true,
+            rdma_read: true,
+            ..PortAttributes::default()
+        };
+        let handle = self.0.add_handle(HANDLES)?;
+        Ok(Arc::new(ClanVia {
+            _handle: handle,
+            node: Arc::clone(&self.0),
+            attributes,
+            regions: Arc::default(),
+            events: Arc::default(),
+            requests: Requests::default(),
+            vis: Mutex::default(),
+            queues: Mutex::default(),
+            lost: AtomicBool::new(false),
+            pending: Mutex::default(),
+        }))
+    }
+}
+
+/// A port of a NIC handle.
+#[derive(Debug)]
+pub struct ClanVia {
+    /// Counts the handles of the node.
+    _handle: Arc<()>,
+    node: Arc<ClanNode>,
+    attributes: PortAttributes,
+    regions: Arc<Regions>,
+    events: Arc<Events>,
+    requests: Requests,
+    vis: Mutex<BTreeMap<u16, Arc<Vi>>>,
+    queues: Mutex<BTreeMap<u16, Arc<Cq>>>,
+    /// The program was notified that the node is absent.
+    lost: AtomicBool,
+    /// Inboxes of VIs that are about to be connected.
+    pending: Mutex<BTreeMap<u16, (u32, Inbox)>>,
+}
+
+/// A completion queue.
+#[derive(Debug)]
+struct Cq {
+    number: u16,
+    node: Arc<ClanNode>,
+    records: Arc<Records>,
+    events: Arc<dyn EventQueue>,
+}
+
+impl CompletionQueue for Cq {
+    fn number(&self) -> u16 {
+        self.number
+    }
+
+    fn poll(&self) -> Option<Completed> {
+        if let Some(record) = self.records.pop() {
+            return Some(record);
+        }
+        while let Some(event) = self.events.poll() {
+            if let ClanEvent::Tripwire { tag } = event
+                && let Ok(vi) = self.node.vi(u16::try_from(tag).unwrap_or(0))
+            {
+                engine::progress(&self.node.net, &mut lock(&vi.state));
+                if let Some(record) = self.records.pop() {
+                    return Some(record);
+                }
+            }
+        }
+        None
+    }
+
+    fn arm(&self) {
+        self.events.arm();
+        if !self.records.is_empty() {
+            self.node.net.port.wake();
+        }
+    }
+
+    fn retire(&self, _retired: bool) {}
+}
+
+impl ClanVia {
+    /// The node that it is on.
+    #[must_use]
+    pub fn node(&self) -> ViaNode {
+        ViaNode(Arc::clone(&self.node))
+    }
+
+    /// Fails in a child after fork.
+    fn check_presence(&self) -> Result<()> {
+        let absent = Error::NotSupported { what: "node of its parent, in a child after fork" };
+        if self.node.net.port.is_present() { Ok(()) } else { Err(absent) }
+    }
+
+    fn own_vi(&self, number: u16) -> Result<Arc<Vi>> {
+        let found = lock(&self.vis).get(&number).cloned();
+        found.ok_or(Error::NoSuch { what: "VI", index: number.into() })
+    }
+
+    fn cq(&self, number: u16) -> Result<Arc<Cq>> {
+        let found = lock(&self.queues).get(&number).cloned();
+        found.ok_or(Error::NoSuch { what: "completion queue", index: number.into() })
+    }
+
+    fn records(&self, settings: &ViSettings) -> Result<[Option<Arc<Records>>; 2]> {
+        let of = |queue: Option<u16>| -> Result<Option<Arc<Records>>> {
+            queue.map(|queue| self.cq(queue).map(|cq| Arc::clone(&cq.records))).transpose()
+        };
+        Ok([of(settings.send_queue)?, of(settings.recv_queue)?])
+    }
+
+    /// Has every VI forget a region, and closes it to their peers.
+    fn forget(&self, handle: Handle) -> Result<()> {
+        let vis: Vec<_> = lock(&self.vis).values().cloned().collect();
+        for vi in vis {
+            let mut state = lock(&vi.state);
+            state.known.forget(handle);
+            if let Some(link) = &mut state.link {
+                link.close(&*self.node.net.port, handle)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a VI's connection. When this returns, the peer stores nothing of it any more.
+    fn disconnect(&self, state: &mut State) -> Result<()> {
+        if let Some(link) = &mut state.link
+            && self.node.net.port.is_present()
+        {
+            link.close_all(&*self.node.net.port)?;
+            if !state.is_stopped {
+                self.node.net.send_stop(link, StopReason::Disconnected);
+            }
+            self.node.net.inboxes.give(&*self.node.net.port, &link.inbox, link.end())?;
+        }
+        state.link = None;
+        Ok(())
+    }
+
+    fn give_pending(&self, vi: u16) -> Result<()> {
+        if let Some((_, inbox)) = lock(&self.pending).remove(&vi)
+            && self.node.net.port.is_present()
+        {
+            let end = inbox.start + (1 << 20);
+            self.node.net.inboxes.give(&*self.node.net.port, &inbox, end)?;
+        }
+        Ok(())
+    }
+}
+
+impl ViPort for ClanVia {
+    fn attributes(&self) -> &PortAttributes {
+        &self.attributes
+    }
+
+    fn close(&self) {
+        requests::cancel_all(self);
+        let vis: Vec<u16> = lock(&self.vis).keys().copied().collect();
+        for vi in vis {
+            // A peer that does not confirm keeps its inbox.
+            let _ = self.reset_vi(vi).and_then(|()| self.destroy_vi(vi));
+        }
+        let queues: Vec<u16> = lock(&self.queues).keys().copied().collect();
+        for queue in queues {
+            let _ = self.destroy_queue(queue);
+        }
+        self.regions.clear();
+    }
+}
+
+impl MemoryOps for ClanVia {
+    fn create_tag(&self) -> Result<u16> {
+        self.regions.create_tag()
+    }
+
+    fn destroy_tag(&self, tag: u16) {
+        self.regions.destroy_tag(tag);
+    }
+
+    fn register(&self, memory: &DmaMemory, tag: u16, rdma: RdmaAccess) -> Result<Handle> {
+        // An access of this library to memory that is not mapped would end the program.
+        port::mapped::check_readable(memory)?;
+        self.regions.register(Region { memory: memory.clone(), tag, rdma })
+    }
+
+    fn deregister(&self, handle: Handle) -> Result<()> {
+        self.regions.get(handle).ok_or(Error::NoSuch { what: "memory handle", index: handle.0 })?;
+        self.forget(handle)?;
+        self.regions.deregister(handle).map(drop)
+    }
+
+    fn set_region(
+        &self,
+        handle: Handle,
+        memory: &DmaMemory,
+        tag: u16,
+        rdma: RdmaAccess,
+    ) -> Result<()> {
+        self.forget(handle)?;
+        self.regions.set(handle, Region { memory: memory.clone(), tag, rdma })?;
+        self.forget(handle)
+    }
+}
+
+impl ViOps for ClanVia {
+    fn create_vi(&self, settings: ViSettings) -> Result<u16> {
+        self.check_presence()?;
+        let records = self.records(&settings)?;
+        let vi = self.node.add_vi(|number| Vi {
+            number,
+            state: Mutex::new(State {
+                number,
+                settings,
+                regions: Arc::clone(&self.regions),
+                events: Arc::clone(&self.events),
+                records,
+                known: Known::default(),
+                receives: VecDeque::new(),
+                offered: 0,
+                sends: VecDeque::new(),
+                link: None,
+                is_stopped: false,
+            }),
+        })?;
+        let number = vi.number;
+        lock(&self.vis).insert(number, vi);
+        Ok(number)
+    }
+
+    fn set_vi(&self, vi: u16, settings: ViSettings) -> Result<()> {
+        let records = self.records(&settings)?;
+        let vi = self.own_vi(vi)?;
+        let mut state = lock(&vi.state);
+        if state.link.is_some() {
+            return Err(Error::BadArgument {
+                what: "VI that is connected",
+                value: vi.number.into(),
+            });
+        }
+        (state.settings, state.records, state.known) = (settings, records, Known::default());
+        state.empty();
+        Ok(())
+    }
+
+    fn destroy_vi(&self, vi: u16) -> Result<()> {
+        self.reset_vi(vi)?;
+        lock(&self.vis).remove(&vi);
+        self.node.remove_vi(vi);
+        Ok(())
+    }
+
+    fn reset_vi(&self, vi: u16) -> Result<()> {
+        let found = self.own_vi(vi)?;
+        let mut state = lock(&found.state);
+        self.disconnect(&mut state)?;
+        state.empty();
+        state.is_stopped = false;
+        state.records.iter().flatten().for_each(|records| records.forget(vi));
+        drop(state);
+        self.events.forget(vi);
+        self.give_pending(vi)
+    }
+
+    fn vi_stopped(&self, vi: u16) -> Result<bool> {
+        Ok(lock(&self.own_vi(vi)?.state).is_stopped)
+    }
+
+    fn doorbell(&self, vi: u16, queue: Queue) -> Doorbell {
+        match self.own_vi(vi) {
+            Ok(vi) => {
+                let net = Arc::clone(&self.node.net);
+                Doorbell::Call(Arc::new(ViDoorbell { net, vi, queue }))
+            }
+            Err(_) => Doorbell::nowhere(),
+        }
+    }
+
+    fn next_event(&self) -> Option<PortEvent> {
+        if !self.node.net.port.is_present() {
+            let is_new = !self.lost.swap(true, Ordering::AcqRel);
+            return is_new.then_some(PortEvent::CardLost);
+        }
+        self.node.progress();
+        self.events.pop()
+    }
+}
+
+fn check_entries(entries: u32) -> Result<()> {
+    let what = "entries of a completion queue";
+    if entries <= ENTRIES {
+        Ok(())
+    } else {
+        Err(Error::BadArgument { what, value: entries.into() })
+    }
+}
+
+impl CompletionOps for ClanVia {
+    fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
+        check_entries(entries)?;
+        let queues = &mut *lock(&self.queues);
+        let none_left = Error::Exhausted { what: "completion queue", limit: u16::MAX.into() };
+        let number = (0..u16::MAX).find(|number| !queues.contains_key(number)).ok_or(none_left)?;
+        let cq = Arc::new(Cq {
+            number,
+            node: Arc::clone(&self.node),
+            records: Arc::default(),
+            events: self.node.net.port.event_queue()?,
+        });
+        queues.insert(number, Arc::clone(&cq));
+        Ok(cq)
+    }
+
+    fn resize_queue(&self, queue: u16, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
+        check_entries(entries)?;
+        Ok(self.cq(queue)?)
+    }
+
+    fn destroy_queue(&self, queue: u16) -> Result<()> {
+        let cq = self.cq(queue)?;
+        lock(&self.queues).remove(&queue);
+        self.node.net.port.destroy_event_queue(cq.events.number())
+    }
+}
+
+impl WaitOps for ClanVia {
+    fn wake_count(&self) -> u64 {
+        self.node.net.port.wake_count()
+    }
+
+    fn sleep(&self, seen: u64, bound_ns: u64, wait: Wait) {
+        self.node.net.port.sleep(seen, self.node.bound(bound_ns), wait);
+    }
+
+    fn wake(&self) {
+        self.node.net.port.wake();
+    }
+
+    fn relax(&self, wait: Wait) {
+        self.node.net.port.relax(wait);
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.node.net.port.now_ns()
+    }
+}

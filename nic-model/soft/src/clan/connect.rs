@@ -1,0 +1,171 @@
+//! Connections of a port, by the connection manager; the two sides exchange the cookies of their
+//! inboxes.
+
+use port::clan::{AccessRights, ClanPeer, Cookie, Tripwire};
+use port::connection::{Connections, Endpoint, Provider, ProviderData, Requests, requests};
+use port::sync::lock;
+use port::{ConnectionOps, Error, Incoming, NetAddress, Progress, RemoteAttributes, Result};
+
+use super::link::Link;
+use super::{ClanVia, engine, inbox};
+
+impl Provider for ClanVia {
+    fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    fn with_connections<R>(&self, with: impl FnOnce(&mut Connections) -> R) -> R {
+        self.node.with_connections(with)
+    }
+
+    fn run(&self) {
+        self.node.run();
+    }
+
+    fn progress(&self) -> Result<()> {
+        self.node.progress();
+        Ok(())
+    }
+
+    fn reach(&self, vi: u16, remote: &NetAddress) -> Result<u32> {
+        self.own_vi(vi)?;
+        let peer = ClanPeer { host: remote.host.clone(), domain: self.own_domain() };
+        Ok(self.node.number(&peer))
+    }
+
+    fn provider_data(&self, vi: u16, node: u32) -> Result<ProviderData> {
+        self.own_vi(vi)?;
+        let peer = self.node.peer(node).ok_or(Error::NoSuch { what: "node", index: node })?;
+        let mut pending = lock(&self.pending);
+        if pending.get(&vi).is_none_or(|(known, _)| *known != node) {
+            let inbox = self.node.net.inboxes.take(&*self.node.net.port, &peer)?;
+            if let Some((_, other)) = pending.insert(vi, (node, inbox)) {
+                let end = other.start + (1 << 20);
+                self.node.net.inboxes.give(&*self.node.net.port, &other, end)?;
+            }
+        }
+        let inbox = &pending[&vi].1;
+        let parts = [inbox.cookie.to_bits(), inbox.start].map(u64::to_le_bytes);
+        ProviderData::new(parts.as_flattened())
+    }
+
+    fn connect_vi(&self, vi: u16, node: u32, remote: &Endpoint) -> Result<()> {
+        let found = self.own_vi(vi)?;
+        let malformed = || Error::NotSupported { what: "understanding of the peer's data" };
+        let parts = remote.data.bytes().as_chunks::<8>();
+        let ([cookie, start], []) = parts else { return Err(malformed()) };
+        let cookie = Cookie::from_bits(u64::from_le_bytes(*cookie)).ok_or_else(malformed)?;
+        let start = u64::from_le_bytes(*start);
+        let peer = self.node.peer(node).ok_or(Error::NoSuch { what: "node", index: node })?;
+        let to = self.node.net.port.attach(&peer, cookie)?;
+        if start >= 1 << 62 || !to.is_mapped() {
+            return Err(malformed());
+        }
+        let pending = lock(&self.pending).remove(&vi).filter(|(of, _)| *of == node);
+        let no_inbox = Error::NoSuch { what: "inbox of VI", index: vi.into() };
+        let (_, inbox) = pending.ok_or(no_inbox)?;
+        let mut state = lock(&found.state);
+        let queue = state.settings.recv_queue.map(|queue| self.cq(queue)).transpose()?;
+        if let Some(queue) = queue {
+            self.node.net.port.set_tripwire(&Tripwire {
+                region: inbox.region(),
+                offset: inbox::TRANSFER.written as u64,
+                on: AccessRights::WRITE,
+                once: false,
+                queue: queue.events.number(),
+                tag: vi.into(),
+            })?;
+        }
+        state.link = Some(Link::new(peer, remote.attributes, inbox, to, start));
+        state.is_stopped = false;
+        state.offered = 0;
+        engine::offer(&self.node.net, &mut state);
+        Ok(())
+    }
+}
+
+impl ClanVia {
+    fn own_domain(&self) -> u16 {
+        self.node.net.port.attributes().own.domain
+    }
+}
+
+impl ConnectionOps for ClanVia {
+    fn listen(&self, local: &NetAddress) -> Result<u32> {
+        Ok(requests::listen(self, local))
+    }
+
+    fn listen_poll(&self, listener: u32) -> Result<Option<Incoming>> {
+        requests::listen_poll(self, listener)
+    }
+
+    fn listen_stop(&self, listener: u32) {
+        requests::listen_stop(self, listener);
+    }
+
+    fn connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32> {
+        requests::connect(self, local, from, remote, bound_ns)
+    }
+
+    fn connect_poll(&self, request: u32) -> Result<Progress> {
+        requests::connect_poll(self, request)
+    }
+
+    fn connect_cancel(&self, request: u32) {
+        requests::connect_cancel(self, request);
+    }
+
+    fn accept(&self, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
+        requests::accept(self, incoming, local)
+    }
+
+    fn accept_poll(&self, incoming: &Incoming) -> Progress {
+        requests::accept_poll(self, incoming)
+    }
+
+    fn reject(&self, incoming: &Incoming) {
+        requests::reject(self, incoming);
+    }
+
+    fn peer_connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32> {
+        requests::peer_connect(self, local, from, remote, bound_ns)
+    }
+
+    fn peer_poll(&self, request: u32) -> Result<Progress> {
+        requests::peer_poll(self, request)
+    }
+
+    fn peer_cancel(&self, request: u32) {
+        requests::peer_cancel(self, request);
+    }
+
+    fn discover(&self) -> Result<Vec<NetAddress>> {
+        let hosts = self.node.net.port.discover()?;
+        Ok(hosts.iter().map(|host| NetAddress::new(host, &[])).collect())
+    }
+
+    fn host_of_name(&self, name: &str) -> Option<Vec<u8>> {
+        self.node.net.port.host_of_name(name)
+    }
+
+    fn host_of_number(&self, number: u8) -> Option<Vec<u8>> {
+        let name = format!("node{number}").into_bytes();
+        Some([&name[..], &vec![0; self.attributes.host_address.len() - name.len()]].concat())
+    }
+
+    fn name_of_host(&self, host: &[u8]) -> Option<String> {
+        self.node.net.port.name_of_host(host)
+    }
+}

@@ -1,0 +1,284 @@
+//! One end of a connection: the queues to and from the VI at the other end.
+//!
+//! ```text
+//!   this VI                                           the other one
+//!   messages (transfer queue)  ----- stores ----->    its inbox
+//!   rooms    (cookie queue)    ----- stores ----->    its inbox
+//!   own inbox                  <----- stores -----    its messages, its rooms
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+
+use port::clan::message_queue::{Receiver, Sender};
+use port::clan::{AccessRights, ClanPeer, ClanPort, Cookie, DmaError, RegionNumber, Remote};
+use port::{DmaMemory, Handle, RemoteAttributes, Result};
+
+use super::inbox::{COOKIES, DATA, DATA_BYTES, Inbox, TRANSFER};
+use super::targets::Targets;
+use super::wire::{PIECES, Room, RoomPiece, Transfer, more_pieces, piece};
+use crate::via::descriptor::{Piece, Pieces};
+use crate::via::region::Known;
+
+/// Regions of the peer that are kept accessible.
+const REMOTES: usize = 32;
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) peer: ClanPeer,
+    pub(super) remote: RemoteAttributes,
+    pub(super) inbox: Inbox,
+    /// The other VI's inbox.
+    pub(super) to: Box<dyn Remote>,
+    pub(super) messages: Sender,
+    pub(super) arrived: Receiver,
+    rooms: Sender,
+    pub(super) theirs: Receiver,
+    data: DataRing,
+    /// Regions of this program that are open to the peer: for its sends, and for its RDMA.
+    opened: BTreeMap<u32, Opened>,
+    pub(super) targets: Targets,
+    /// Regions of the peer, the one that was used last at the end.
+    remotes: Vec<(Cookie, Box<dyn Remote>)>,
+}
+
+/// A region of this program.
+#[derive(Clone, Copy, Debug)]
+struct Opened {
+    region: RegionNumber,
+    sends: Option<Cookie>,
+    rdma: Option<Cookie>,
+}
+
+/// The ring of data in the peer's inbox.
+#[derive(Debug, Default)]
+struct DataRing {
+    /// Where the next data goes, and where the oldest that was not taken starts: bytes since the
+    /// beginning.
+    next: u64,
+    oldest: u64,
+    /// Ends of what was sent, with the numbers of their messages.
+    sent: VecDeque<(u64, u64)>,
+}
+
+impl DataRing {
+    /// A place for `length` bytes in one piece; messages before `taken` were taken.
+    fn place(&mut self, length: usize, taken: u64) -> Option<(u64, usize)> {
+        while let Some((number, end)) = self.sent.front().copied()
+            && number < taken
+        {
+            self.oldest = end;
+            self.sent.pop_front();
+        }
+        let (size, length) = (DATA_BYTES as u64, length.next_multiple_of(64) as u64);
+        let at = self.next % size;
+        let start = if at + length > size { self.next + size - at } else { self.next };
+        let fits = start + length - self.oldest <= size;
+        fits.then(|| (start + length, usize::try_from(start % size).unwrap_or(0)))
+    }
+
+    fn enter(&mut self, number: u64, end: u64) {
+        self.next = end;
+        self.sent.push_back((number, end));
+    }
+}
+
+impl Link {
+    /// One end, before anything is sent. `start` is the number that the queues of the other inbox begin
+    /// with.
+    pub(super) fn new(
+        peer: ClanPeer,
+        remote: RemoteAttributes,
+        inbox: Inbox,
+        to: Box<dyn Remote>,
+        start: u64,
+    ) -> Self {
+        let memory = || inbox.memory.clone();
+        let messages = Sender::new(TRANSFER, memory(), start);
+        let rooms = Sender::new(COOKIES, memory(), start);
+        let arrived = Receiver::new(TRANSFER, memory(), inbox.start);
+        let theirs = Receiver::new(COOKIES, memory(), inbox.start);
+        let (data, opened, remotes) = (DataRing::default(), BTreeMap::new(), Vec::new());
+        Self {
+            peer,
+            remote,
+            inbox,
+            to,
+            messages,
+            arrived,
+            rooms,
+            theirs,
+            data,
+            opened,
+            targets: Targets::default(),
+            remotes,
+        }
+    }
+
+    /// A number behind all that were used.
+    pub(super) fn end(&self) -> u64 {
+        let numbers = [
+            self.messages.number(),
+            self.rooms.number(),
+            self.arrived.number() + TRANSFER.count as u64,
+            self.theirs.number() + COOKIES.count as u64,
+        ];
+        numbers.into_iter().max().unwrap_or(0) + 1
+    }
+
+    /// Sends a message of the transfer queue. False: there is no room.
+    pub(super) fn send(&mut self, transfer: Transfer) -> core::result::Result<bool, DmaError> {
+        if self.messages.room() == 0 {
+            return Ok(false);
+        }
+        self.messages.send(&mut *self.to, &transfer.to_body()).map(|()| true)
+    }
+
+    /// Puts the data of a message into the peer's inbox, if there is room; its place there.
+    pub(super) fn put(
+        &mut self,
+        known: &Known,
+        pieces: &Pieces,
+    ) -> core::result::Result<Option<u32>, DmaError> {
+        let length = usize::try_from(pieces.total).unwrap_or(usize::MAX);
+        if length > DATA_BYTES / 2 {
+            return Ok(None);
+        }
+        let taken = self.messages.taken();
+        let Some((end, place)) = self.data.place(length, taken) else { return Ok(None) };
+        let mut at = DATA + place;
+        for piece in pieces.as_slice() {
+            let memory = &known.at(piece.place).memory;
+            let Ok(source) = memory.slice(piece.offset, piece.length) else { return Ok(None) };
+            self.to.write(at as u64, &source)?;
+            at += piece.length;
+        }
+        self.data.enter(self.messages.number(), end);
+        Ok(u32::try_from(place).ok())
+    }
+
+    /// Notifies the peer of a receive descriptor. False: there is no room.
+    pub(super) fn offer(
+        &mut self,
+        room: Room,
+        pieces: &[RoomPiece],
+    ) -> core::result::Result<bool, DmaError> {
+        let groups = pieces.len().div_ceil(PIECES).max(1);
+        if self.rooms.room() < groups {
+            return Ok(false);
+        }
+        let (front, rest) = pieces.split_at(pieces.len().min(PIECES));
+        // The first message comes last: the sender finds the others behind it, or nothing.
+        let mut bodies = vec![room.to_body(front)];
+        bodies.extend(rest.chunks(PIECES).map(more_pieces));
+        bodies.iter().try_for_each(|body| self.rooms.send(&mut *self.to, body))?;
+        Ok(true)
+    }
+
+    /// The oldest receive descriptor of the peer, if it is here with all its pieces.
+    #[inline]
+    pub(super) fn room(&self) -> Option<Room> {
+        let room = Room::from_body(&self.theirs.peek()?)?;
+        let behind = (room.pieces as usize).div_ceil(PIECES).saturating_sub(1);
+        let whole = behind == 0 || self.theirs.peek_behind(behind as u64).is_some();
+        whole.then_some(room)
+    }
+
+    /// The pieces of that descriptor.
+    pub(super) fn pieces(&self, room: &Room) -> Option<Vec<RoomPiece>> {
+        let piece_of = |number: usize| {
+            let body = self.theirs.peek_behind((number / PIECES) as u64)?;
+            piece(&body, number % PIECES)
+        };
+        (0..room.pieces as usize).map(piece_of).collect()
+    }
+
+    /// The descriptor is used.
+    #[inline]
+    pub(super) fn take_room(&mut self, room: &Room) {
+        for _ in 0..(room.pieces as usize).div_ceil(PIECES).max(1) {
+            self.theirs.take();
+        }
+        // A peer that does not exist any more is found lost elsewhere.
+        let _ = self.theirs.give_back(&mut *self.to);
+    }
+
+    /// The cookie by which the peer writes a region of this program.
+    pub(super) fn cookie(
+        &mut self,
+        port: &dyn ClanPort,
+        known: &Known,
+        piece: Piece,
+    ) -> Result<Cookie> {
+        let handle = known.handle(piece.place).0;
+        if let Some(cookie) = self.opened.get(&handle).and_then(|opened| opened.sends) {
+            return Ok(cookie);
+        }
+        let opened = self.open(port, handle, &known.at(piece.place).memory)?;
+        let cookie = port.open(opened.region, &self.peer, AccessRights::WRITE)?;
+        self.opened.insert(handle, Opened { sends: Some(cookie), ..opened });
+        Ok(cookie)
+    }
+
+    /// The cookie by which the peer's RDMA accesses a region of this program.
+    pub(super) fn open_rdma(
+        &mut self,
+        port: &dyn ClanPort,
+        handle: Handle,
+        memory: &DmaMemory,
+        rights: AccessRights,
+    ) -> Result<Cookie> {
+        let opened = self.open(port, handle.0, memory)?;
+        if let Some(cookie) = opened.rdma.filter(|cookie| cookie.rights == rights) {
+            return Ok(cookie);
+        }
+        let cookie = port.open(opened.region, &self.peer, rights)?;
+        self.opened.insert(handle.0, Opened { rdma: Some(cookie), ..opened });
+        Ok(cookie)
+    }
+
+    fn open(&mut self, port: &dyn ClanPort, handle: u32, memory: &DmaMemory) -> Result<Opened> {
+        if let Some(opened) = self.opened.get(&handle) {
+            return Ok(*opened);
+        }
+        let opened = Opened { region: port.register(memory)?, sends: None, rdma: None };
+        self.opened.insert(handle, opened);
+        Ok(opened)
+    }
+
+    /// Closes a region of this program to the peer.
+    pub(super) fn close(&mut self, port: &dyn ClanPort, handle: Handle) -> Result<()> {
+        if let Some(Opened { region, .. }) = self.opened.get(&handle.0).copied() {
+            port.deregister(region)?;
+            self.opened.remove(&handle.0);
+        }
+        Ok(())
+    }
+
+    /// Closes all regions of this program to the peer.
+    pub(super) fn close_all(&mut self, port: &dyn ClanPort) -> Result<()> {
+        let handles: Vec<u32> = self.opened.keys().copied().collect();
+        handles.into_iter().try_for_each(|handle| self.close(port, Handle(handle)))
+    }
+
+    /// A region of the peer. None: the cookie is void.
+    pub(super) fn remote(
+        &mut self,
+        port: &dyn ClanPort,
+        cookie: Cookie,
+    ) -> Option<&mut Box<dyn Remote>> {
+        let known = self.remotes.iter().position(|(known, _)| *known == cookie);
+        let found = match known {
+            Some(place) if place + 1 == self.remotes.len() => {
+                return self.remotes.last_mut().map(|(_, remote)| remote);
+            }
+            Some(place) => self.remotes.remove(place),
+            None => (cookie, port.attach(&self.peer, cookie).ok()?),
+        };
+        if self.remotes.len() >= REMOTES {
+            self.remotes.remove(0);
+        }
+        self.remotes.push(found);
+        self.remotes.last_mut().map(|(_, remote)| remote)
+    }
+}
