@@ -141,7 +141,8 @@ pub struct ClanVia {
 struct Cq {
     number: u16,
     node: Arc<ClanNode>,
-    records: Arc<Records>,
+    /// None: it only wakes.
+    records: Option<Arc<Records>>,
     events: Arc<dyn EventQueue>,
 }
 
@@ -151,7 +152,8 @@ impl CompletionQueue for Cq {
     }
 
     fn poll(&self) -> Option<Completed> {
-        if let Some(record) = self.records.pop() {
+        let records = self.records.as_ref()?;
+        if let Some(record) = records.pop() {
             return Some(record);
         }
         while let Some(event) = self.events.poll() {
@@ -159,7 +161,7 @@ impl CompletionQueue for Cq {
                 && let Ok(vi) = self.node.vi(u16::try_from(tag).unwrap_or(0))
             {
                 engine::progress(&self.node.net, &mut lock(&vi.state));
-                if let Some(record) = self.records.pop() {
+                if let Some(record) = records.pop() {
                     return Some(record);
                 }
             }
@@ -169,7 +171,7 @@ impl CompletionQueue for Cq {
 
     fn arm(&self) {
         self.events.arm();
-        if !self.records.is_empty() {
+        if self.records.as_ref().is_some_and(|records| !records.is_empty()) {
             self.node.net.port.wake();
         }
     }
@@ -202,9 +204,23 @@ impl ClanVia {
 
     fn records(&self, settings: &ViSettings) -> Result<[Option<Arc<Records>>; 2]> {
         let of = |queue: Option<u16>| -> Result<Option<Arc<Records>>> {
-            queue.map(|queue| self.cq(queue).map(|cq| Arc::clone(&cq.records))).transpose()
+            Ok(queue.map(|queue| self.cq(queue)).transpose()?.and_then(|cq| cq.records.clone()))
         };
         Ok([of(settings.send_queue)?, of(settings.recv_queue)?])
+    }
+
+    fn add_cq(
+        &self,
+        records: Option<Arc<Records>>,
+        events: Arc<dyn EventQueue>,
+    ) -> Result<Arc<dyn CompletionQueue>> {
+        let queues = &mut *lock(&self.queues);
+        let none_left = Error::Exhausted { what: "completion queue", limit: u16::MAX.into() };
+        let number = (0..u16::MAX).find(|number| !queues.contains_key(number)).ok_or(none_left)?;
+        let node = Arc::clone(&self.node);
+        let cq = Arc::new(Cq { number, node, records, events });
+        queues.insert(number, Arc::clone(&cq));
+        Ok(cq)
     }
 
     /// Has every VI forget a region, and closes it to their peers.
@@ -395,17 +411,11 @@ fn check_entries(entries: u32) -> Result<()> {
 impl CompletionOps for ClanVia {
     fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
         check_entries(entries)?;
-        let queues = &mut *lock(&self.queues);
-        let none_left = Error::Exhausted { what: "completion queue", limit: u16::MAX.into() };
-        let number = (0..u16::MAX).find(|number| !queues.contains_key(number)).ok_or(none_left)?;
-        let cq = Arc::new(Cq {
-            number,
-            node: Arc::clone(&self.node),
-            records: Arc::default(),
-            events: self.node.net.port.event_queue()?,
-        });
-        queues.insert(number, Arc::clone(&cq));
-        Ok(cq)
+        self.add_cq(Some(Arc::default()), self.node.net.port.event_queue()?)
+    }
+
+    fn create_wake_queue(&self) -> Result<Arc<dyn CompletionQueue>> {
+        self.add_cq(None, self.node.net.port.wake_queue()?)
     }
 
     fn resize_queue(&self, queue: u16, entries: u32) -> Result<Arc<dyn CompletionQueue>> {

@@ -17,8 +17,6 @@ use crate::objects::{Nic, Waiting};
 pub const SPIN_VARIABLE: &str = "VIADUCT_SPIN_US";
 /// How long a wait polls by default: about what a wake-up costs.
 const SPIN: Duration = Duration::from_micros(50);
-/// Entries of the library's own completion queue. What it cannot take the NIC puts off.
-const OWN_ENTRIES: u32 = 64;
 
 impl Default for Waiting {
     fn default() -> Self {
@@ -59,7 +57,7 @@ impl Nic {
         let making = self.lock_relaxed(&self.inner().making_own_queue, "the library's own queue");
         let mut queue = lock(&self.inner().own_queue).clone();
         if queue.is_none() {
-            queue = self.port().create_queue(OWN_ENTRIES).ok();
+            queue = self.port().create_wake_queue().ok();
             lock(&self.inner().own_queue).clone_from(&queue);
         }
         drop(making);

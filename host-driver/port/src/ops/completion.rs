@@ -23,6 +23,9 @@ pub trait CompletionQueue: Debug + Send + Sync {
     fn retire(&self, retired: bool);
 }
 
+/// Entries of a queue that only wakes. What it cannot take a device puts off.
+const WAKE_ENTRIES: u32 = 64;
+
 /// Completion queues of a port. A port without any refuses with [`Error::NotSupported`]; VIPL then
 /// polls descriptors.
 pub trait CompletionOps {
@@ -33,6 +36,15 @@ pub trait CompletionOps {
     fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
         let _ = entries;
         Err(Error::NotSupported { what: "completion queue" })
+    }
+
+    /// Creates a completion queue whose records nobody asks for: armed, it wakes sleepers, who then look
+    /// at their descriptors. A port for which that is cheaper has one of its own kind.
+    ///
+    /// # Errors
+    /// None left.
+    fn create_wake_queue(&self) -> Result<Arc<dyn CompletionQueue>> {
+        self.create_queue(WAKE_ENTRIES)
     }
 
     /// Enlarges a completion queue to at least `entries` records and returns its new reader; the
