@@ -17,6 +17,8 @@ use super::net::{Net, STOP};
 use super::rdma;
 use super::state::Vi;
 
+/// The peer is a process that may wait for a processor, and not a NIC that answers in microseconds.
+const TIME_SCALE: u64 = 40;
 /// Most VIs of a node.
 pub(super) const VIS: u32 = 2048;
 
@@ -64,7 +66,7 @@ impl ClanNode {
         port.set_message_queue(messages.number())?;
         let seed = seed();
         let (exchange, connection) = ((seed >> 32) as u32, (seed & 0xffff) as u16);
-        let connections = Connections::new(exchange, connection);
+        let connections = Connections::new(exchange, connection).with_time_scale(TIME_SCALE);
         let control = Control { connections, peers: Vec::new(), numbers: BTreeMap::new() };
         Ok(Arc::new(Self {
             net: Arc::new(Net { port, inboxes: Inboxes::default() }),

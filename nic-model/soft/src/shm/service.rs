@@ -185,9 +185,23 @@ impl Service {
                 Err(_) => false,
             };
             if !good {
-                return self.node.lose(link.identity);
+                return self.lose(link.identity);
             }
         }
+    }
+
+    /// A node is lost, as the link to it shows. What it said on its own connection comes first.
+    fn lose(&self, identity: u64) {
+        let its: Vec<(u32, Arc<Socket>)> = {
+            let state = lock(&self.node.state);
+            let all = state.incoming.iter();
+            let its = all.filter(|(_, incoming)| {
+                incoming.node.as_ref().is_some_and(|node| node.1 == identity)
+            });
+            its.map(|(number, incoming)| (*number, Arc::clone(&incoming.socket))).collect()
+        };
+        its.iter().for_each(|(number, socket)| self.incoming(*number, socket));
+        self.node.lose(identity);
     }
 
     /// Closes all connections; the others find this node lost.
