@@ -4,8 +4,7 @@
 mod control;
 mod sleep;
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::collections::VecDeque;
+use core::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 
 use nic_regs::admin::PeerState;
@@ -21,12 +20,12 @@ use crate::error::{Error, Result};
 use crate::event::EventRing;
 use crate::peer::Epochs;
 use crate::presence::{Presence, read, reset, wait_ready};
-use crate::sync::{lock, lock_relaxed};
+use crate::sync::lock_relaxed;
 use crate::tpt::Regions;
 use crate::vi::Owned;
 use control::Control;
-use port::PortEvent;
 use port::connection::ConnectionCounters;
+use port::events::EventList;
 
 /// Default of [`NicConfig::presence_ns`].
 const PRESENCE_NS: u64 = 10_000_000;
@@ -139,39 +138,6 @@ pub struct Capabilities {
     pub rdma_write: bool,
     /// RDMA reads.
     pub rdma_read: bool,
-}
-
-/// Events for one domain.
-#[derive(Debug, Default)]
-pub(crate) struct EventList {
-    /// How many there are, for who looks without the lock; it is written with it.
-    count: AtomicUsize,
-    events: Mutex<VecDeque<PortEvent>>,
-}
-
-impl EventList {
-    pub(crate) fn push(&self, event: PortEvent) {
-        let mut events = lock(&self.events);
-        events.push_back(event);
-        self.count.store(events.len(), Ordering::Release);
-    }
-
-    pub(crate) fn pop(&self) -> Option<PortEvent> {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let mut events = lock(&self.events);
-        let event = events.pop_front();
-        self.count.store(events.len(), Ordering::Release);
-        event
-    }
-
-    /// Forgets the events of a VI.
-    pub(crate) fn forget(&self, vi: u16) {
-        let mut events = lock(&self.events);
-        events.retain(|event| !matches!(event, PortEvent::ViStopped(stopped) if stopped.vi == vi));
-        self.count.store(events.len(), Ordering::Release);
-    }
 }
 
 /// A NIC after bring-up. Programs use it through ports ([`crate::HardwarePort`]).

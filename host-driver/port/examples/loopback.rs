@@ -207,6 +207,7 @@ impl ConnectionOps for Loopback {
 
 // No completion queues; time is the computer's, and nothing wakes sleepers.
 impl CompletionOps for Loopback {}
+impl HostOps for Loopback {}
 impl WaitOps for Loopback {}
 
 fn message_through_vipl() -> vipl::Result<Vec<u8>> {

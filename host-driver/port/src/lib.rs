@@ -4,12 +4,13 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ops`] | [`ViPort`], the sum of five traits: memory, VIs, completion, connections, waiting |
+//! | [`ops`] | [`ViPort`], the sum of six traits: memory, VIs, completion, connections, hosts, waiting |
 //! | [`clan`] | `ClanPort`: CLAN's model, memory of other nodes with tripwires |
 //! | [`attributes`], [`address`], [`error`] | what the traits' methods take and return |
 //! | [`doorbell`] | what a work queue rings when a descriptor is posted |
 //! | [`work_queue`] | VIA's rule for a queue: descriptors linked by Next, completed in order |
 //! | [`memory`], [`mapped`] | memory that a device and a program use at the same time |
+//! | [`events`] | events that wait for VIPL |
 //! | [`connection`] | connection management by messages, for ports that have nothing of their own |
 //! | [`lock`], [`slab`], [`sync`], [`process`], [`fork`] | locks, reused slots, signals, fork handlers |
 //! | [`trust`] | where programs of one user meet, and whom they trust |
@@ -27,6 +28,7 @@ pub mod clan;
 pub mod connection;
 pub mod doorbell;
 pub mod error;
+pub mod events;
 pub mod fork;
 pub mod lock;
 pub mod mapped;
@@ -52,4 +54,6 @@ pub use nic_regs::doorbell::Queue;
 pub use nic_regs::limits::MAX_TRANSFER_BYTES;
 pub use nic_regs::tpt::Handle;
 pub use nic_regs::vi::Reliability;
-pub use ops::{CompletionOps, CompletionQueue, ConnectionOps, MemoryOps, ViOps, ViPort, WaitOps};
+pub use ops::{
+    CompletionOps, CompletionQueue, ConnectionOps, HostOps, MemoryOps, ViOps, ViPort, WaitOps,
+};

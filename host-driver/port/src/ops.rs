@@ -8,12 +8,14 @@
 
 mod completion;
 mod connection;
+mod host;
 mod memory;
 mod vi;
 mod wait;
 
 pub use completion::{CompletionOps, CompletionQueue};
 pub use connection::ConnectionOps;
+pub use host::HostOps;
 pub use memory::MemoryOps;
 pub use vi::ViOps;
 pub use wait::WaitOps;
@@ -25,7 +27,7 @@ use crate::error::Result;
 
 /// A NIC as VIPL uses it: in hardware behind a driver, or in software.
 pub trait ViPort:
-    MemoryOps + ViOps + CompletionOps + ConnectionOps + WaitOps + Debug + Send + Sync
+    MemoryOps + ViOps + CompletionOps + ConnectionOps + HostOps + WaitOps + Debug + Send + Sync
 {
     /// Limits and identity.
     fn attributes(&self) -> &PortAttributes;

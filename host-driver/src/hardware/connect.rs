@@ -1,7 +1,7 @@
 //! Connections of a port, on the NIC's connection manager.
 
-use port::connection::{Connections, Endpoint, Provider, ProviderData, Requests, requests};
-use port::{ConnectionOps, Incoming, NetAddress, Progress, RdmaAccess, RemoteAttributes};
+use port::connection::{Connections, Endpoint, Provider, ProviderData, Requests};
+use port::{HostOps, NetAddress, RdmaAccess, RemoteAttributes};
 
 use super::{HardwarePort, rdma_bits};
 use crate::address::{NodeAddress, host_of_node, name_of_node, node_of_host, node_of_name};
@@ -61,67 +61,7 @@ impl Provider for HardwarePort {
     }
 }
 
-impl ConnectionOps for HardwarePort {
-    fn listen(&self, local: &NetAddress) -> port::Result<u32> {
-        Ok(requests::listen(self, local))
-    }
-
-    fn listen_poll(&self, listener: u32) -> port::Result<Option<Incoming>> {
-        requests::listen_poll(self, listener)
-    }
-
-    fn listen_stop(&self, listener: u32) {
-        requests::listen_stop(self, listener);
-    }
-
-    fn connect(
-        &self,
-        local: RemoteAttributes,
-        from: &NetAddress,
-        remote: &NetAddress,
-        bound_ns: u64,
-    ) -> port::Result<u32> {
-        requests::connect(self, local, from, remote, bound_ns)
-    }
-
-    fn connect_poll(&self, request: u32) -> port::Result<Progress> {
-        requests::connect_poll(self, request)
-    }
-
-    fn connect_cancel(&self, request: u32) {
-        requests::connect_cancel(self, request);
-    }
-
-    fn accept(&self, incoming: &Incoming, local: RemoteAttributes) -> port::Result<()> {
-        requests::accept(self, incoming, local)
-    }
-
-    fn accept_poll(&self, incoming: &Incoming) -> Progress {
-        requests::accept_poll(self, incoming)
-    }
-
-    fn reject(&self, incoming: &Incoming) {
-        requests::reject(self, incoming);
-    }
-
-    fn peer_connect(
-        &self,
-        local: RemoteAttributes,
-        from: &NetAddress,
-        remote: &NetAddress,
-        bound_ns: u64,
-    ) -> port::Result<u32> {
-        requests::peer_connect(self, local, from, remote, bound_ns)
-    }
-
-    fn peer_poll(&self, request: u32) -> port::Result<Progress> {
-        requests::peer_poll(self, request)
-    }
-
-    fn peer_cancel(&self, request: u32) {
-        requests::peer_cancel(self, request);
-    }
-
+impl HostOps for HardwarePort {
     fn discover(&self) -> port::Result<Vec<NetAddress>> {
         let nodes = self.nic.discover()?;
         Ok(nodes.into_iter().map(|node| NetAddress::of_node(node, &[])).collect())

@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex};
 
 use port::clan::{ClanEvent, ClanPort, EventQueue};
 use port::connection::{Requests, requests};
+use port::events::EventList;
 use port::sync::lock;
 use port::{
     Completed, CompletionOps, CompletionQueue, DmaMemory, Doorbell, Error, Handle,
@@ -47,16 +48,15 @@ use port::{
 };
 
 use crate::via::completion::Records;
-use crate::via::region::{Known, Region, Regions};
+use crate::via::descriptor;
+use crate::via::region::{self, Known, Region, Regions};
 use doorbell::ViDoorbell;
 use inbox::Inbox;
 use node::ClanNode;
-use state::{Events, State, Vi};
+use state::{State, Vi};
 
 /// Most entries that a completion queue may be asked for. It has no limit of its own.
 const ENTRIES: u32 = 1 << 16;
-/// Regions of a handle.
-const REGIONS: u32 = 16_384;
 /// Handles of a node.
 const HANDLES: usize = 128;
 
@@ -90,13 +90,13 @@ impl ViaNode {
             hardware_version: 1,
             host_address: own.own.host.clone(),
             vis: node::VIS,
-            regions: REGIONS,
+            regions: region::REGIONS,
             queues: own.queues - 1,
             queue_entries: ENTRIES,
-            segments: 16,
+            segments: descriptor::SEGMENTS_MAX,
             max_transfer: MAX_TRANSFER_BYTES,
             native_mtu: MAX_TRANSFER_BYTES,
-            tags: 65_535,
+            tags: region::TAGS,
             push: false,
             rdma_write: true,
             rdma_read: true,
@@ -126,7 +126,7 @@ pub struct ClanVia {
     node: Arc<ClanNode>,
     attributes: PortAttributes,
     regions: Arc<Regions>,
-    events: Arc<Events>,
+    events: Arc<EventList>,
     requests: Requests,
     vis: Mutex<BTreeMap<u16, Arc<Vi>>>,
     queues: Mutex<BTreeMap<u16, Arc<Cq>>>,
@@ -251,14 +251,16 @@ impl ClanVia {
         Ok(())
     }
 
+    /// Takes an inbox back that no message was taken from.
+    fn give_unused(&self, inbox: &Inbox) -> Result<()> {
+        self.node.net.inboxes.give(&*self.node.net.port, inbox, inbox.end_if_unused())
+    }
+
     fn give_pending(&self, vi: u16) -> Result<()> {
-        if let Some((_, inbox)) = lock(&self.pending).remove(&vi)
-            && self.node.net.port.is_present()
-        {
-            let end = inbox.start + (1 << 20);
-            self.node.net.inboxes.give(&*self.node.net.port, &inbox, end)?;
+        match lock(&self.pending).remove(&vi) {
+            Some((_, inbox)) if self.node.net.port.is_present() => self.give_unused(&inbox),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

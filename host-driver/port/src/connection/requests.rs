@@ -1,7 +1,7 @@
 //! What a port does with its [`super::Connections`] when VIPL asks for a connection: the same for every
 //! port, but for what its [`Provider`] does.
 //!
-//! The functions have the names of [`crate::ConnectionOps`]' methods, and carry them out.
+//! The functions have the names of [`ConnectionOps`]' methods, and carry them out.
 
 mod peer;
 mod provider;
@@ -17,8 +17,9 @@ use super::requester::ConnectState;
 use crate::address::NetAddress;
 use crate::attributes::{Incoming, Progress, RemoteAttributes};
 use crate::error::{Error, Result};
+use crate::ops::ConnectionOps;
 use crate::sync::lock;
-pub use peer::{peer_cancel, peer_connect, peer_poll};
+use peer::{peer_cancel, peer_connect, peer_poll};
 pub use provider::Provider;
 
 /// The requests that VIPL has made of a port and that have not ended.
@@ -49,43 +50,29 @@ pub fn cancel_all(port: &impl Provider) {
     requests.into_iter().for_each(|exchange| connect_cancel(port, exchange));
 }
 
-/// See [`crate::ConnectionOps::listen`].
-pub fn listen(port: &impl Provider, local: &NetAddress) -> u32 {
+/// See [`ConnectionOps::listen`].
+fn listen(port: &impl Provider, local: &NetAddress) -> u32 {
     let now = port.now_ns();
     let listener = port.with_connections(|connections| connections.listen(now, local));
     port.run();
     listener
 }
 
-/// See [`crate::ConnectionOps::listen_poll`].
+/// See [`ConnectionOps::listen_poll`].
 ///
 /// # Errors
 /// The device no longer exists.
-pub fn listen_poll(port: &impl Provider, listener: u32) -> Result<Option<Incoming>> {
+fn listen_poll(port: &impl Provider, listener: u32) -> Result<Option<Incoming>> {
     port.progress()?;
     let now = port.now_ns();
     Ok(port.with_connections(|connections| connections.listen_poll(now, listener)))
 }
 
-/// See [`crate::ConnectionOps::listen_stop`].
-pub fn listen_stop(port: &impl Provider, listener: u32) {
+/// See [`ConnectionOps::listen_stop`].
+fn listen_stop(port: &impl Provider, listener: u32) {
     let now = port.now_ns();
     port.with_connections(|connections| connections.listen_stop(now, listener));
     port.run();
-}
-
-/// See [`crate::ConnectionOps::connect`].
-///
-/// # Errors
-/// Those of [`Provider::provider_data`] and [`Provider::reach`].
-pub fn connect(
-    port: &impl Provider,
-    local: RemoteAttributes,
-    from: &NetAddress,
-    remote: &NetAddress,
-    bound_ns: u64,
-) -> Result<u32> {
-    request(port, local, from, remote, bound_ns, false)
 }
 
 /// Starts a request of a client, or of a peer.
@@ -108,19 +95,19 @@ fn request(
     Ok(exchange)
 }
 
-/// See [`crate::ConnectionOps::connect_cancel`].
-pub fn connect_cancel(port: &impl Provider, exchange: u32) {
+/// See [`ConnectionOps::connect_cancel`].
+fn connect_cancel(port: &impl Provider, exchange: u32) {
     if port.requests().remove(exchange).is_some() {
         port.with_connections(|connections| connections.connect_cancel(exchange));
         port.run();
     }
 }
 
-/// See [`crate::ConnectionOps::connect_poll`].
+/// See [`ConnectionOps::connect_poll`].
 ///
 /// # Errors
 /// The device no longer exists, or it refused to connect the VI; there is no way to the node.
-pub fn connect_poll(port: &impl Provider, exchange: u32) -> Result<Progress> {
+fn connect_poll(port: &impl Provider, exchange: u32) -> Result<Progress> {
     let present = port.progress();
     let request = lock(&port.requests().open).get(&exchange).copied();
     let Some(Request { vi, connection, ends_at }) = request else {
@@ -171,12 +158,12 @@ pub fn connect_poll(port: &impl Provider, exchange: u32) -> Result<Progress> {
     Ok(Progress::Pending)
 }
 
-/// See [`crate::ConnectionOps::accept`].
+/// See [`ConnectionOps::accept`].
 ///
 /// # Errors
 /// Those of [`Provider::provider_data`] and [`Provider::connect_vi`];
 /// [`Error::NoSuch`] if the request does not stand any more.
-pub fn accept(port: &impl Provider, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
+fn accept(port: &impl Provider, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
     let key = exchange_of(incoming);
     let vi = Endpoint { attributes: local, data: port.provider_data(local.vi, key.0)? };
     let remote = port.with_connections(|connections| connections.requester(key));
@@ -192,16 +179,79 @@ pub fn accept(port: &impl Provider, incoming: &Incoming, local: RemoteAttributes
     accepted
 }
 
-/// See [`crate::ConnectionOps::accept_poll`].
-pub fn accept_poll(port: &impl Provider, incoming: &Incoming) -> Progress {
+/// See [`ConnectionOps::accept_poll`].
+fn accept_poll(port: &impl Provider, incoming: &Incoming) -> Progress {
     // Whatever befell the device ends the acceptance in the manager.
     let _ = port.progress();
     port.with_connections(|connections| connections.accept_state(exchange_of(incoming)))
 }
 
-/// See [`crate::ConnectionOps::reject`].
-pub fn reject(port: &impl Provider, incoming: &Incoming) {
+/// See [`ConnectionOps::reject`].
+fn reject(port: &impl Provider, incoming: &Incoming) {
     let now = port.now_ns();
     port.with_connections(|connections| connections.reject(now, exchange_of(incoming)));
     port.run();
+}
+
+/// Every port whose connections a manager makes has them in this way.
+impl<P: Provider> ConnectionOps for P {
+    fn listen(&self, local: &NetAddress) -> Result<u32> {
+        Ok(listen(self, local))
+    }
+
+    fn listen_poll(&self, listener: u32) -> Result<Option<Incoming>> {
+        listen_poll(self, listener)
+    }
+
+    fn listen_stop(&self, listener: u32) {
+        listen_stop(self, listener);
+    }
+
+    fn connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32> {
+        request(self, local, from, remote, bound_ns, false)
+    }
+
+    fn connect_poll(&self, request: u32) -> Result<Progress> {
+        connect_poll(self, request)
+    }
+
+    fn connect_cancel(&self, request: u32) {
+        connect_cancel(self, request);
+    }
+
+    fn accept(&self, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
+        accept(self, incoming, local)
+    }
+
+    fn accept_poll(&self, incoming: &Incoming) -> Progress {
+        accept_poll(self, incoming)
+    }
+
+    fn reject(&self, incoming: &Incoming) {
+        reject(self, incoming);
+    }
+
+    fn peer_connect(
+        &self,
+        local: RemoteAttributes,
+        from: &NetAddress,
+        remote: &NetAddress,
+        bound_ns: u64,
+    ) -> Result<u32> {
+        peer_connect(self, local, from, remote, bound_ns)
+    }
+
+    fn peer_poll(&self, request: u32) -> Result<Progress> {
+        peer_poll(self, request)
+    }
+
+    fn peer_cancel(&self, request: u32) {
+        peer_cancel(self, request);
+    }
 }

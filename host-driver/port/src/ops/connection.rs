@@ -1,4 +1,4 @@
-//! Connections: client and server, peers, and the names of hosts.
+//! Connections: client and server, and peers.
 
 use crate::address::NetAddress;
 use crate::attributes::{Incoming, Progress, RemoteAttributes};
@@ -87,32 +87,5 @@ pub trait ConnectionOps {
     /// Gives a peer's request up.
     fn peer_cancel(&self, request: u32) {
         let _ = request;
-    }
-
-    /// Host addresses of the hosts that answer now, in rising order, this one not among them. May
-    /// take some milliseconds.
-    ///
-    /// # Errors
-    /// The device no longer exists; the port cannot search.
-    fn discover(&self) -> Result<Vec<NetAddress>> {
-        Err(Error::NotSupported { what: "search for hosts" })
-    }
-
-    /// Host address of a name that the network itself gives, without any file of names.
-    fn host_of_name(&self, name: &str) -> Option<Vec<u8>> {
-        let _ = name;
-        None
-    }
-
-    /// Host address with this number, where the network numbers its hosts.
-    fn host_of_number(&self, number: u8) -> Option<Vec<u8>> {
-        let _ = number;
-        None
-    }
-
-    /// The network's own name of a host address.
-    fn name_of_host(&self, host: &[u8]) -> Option<String> {
-        let _ = host;
-        None
     }
 }

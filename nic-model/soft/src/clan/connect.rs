@@ -2,9 +2,9 @@
 //! inboxes.
 
 use port::clan::{AccessRights, ClanPeer, Cookie, Tripwire};
-use port::connection::{Connections, Endpoint, Provider, ProviderData, Requests, requests};
+use port::connection::{Connections, Endpoint, Provider, ProviderData, Requests};
 use port::sync::lock;
-use port::{ConnectionOps, Error, Incoming, NetAddress, Progress, RemoteAttributes, Result};
+use port::{Error, HostOps, NetAddress, Result};
 
 use super::link::Link;
 use super::{ClanVia, engine, inbox};
@@ -40,8 +40,7 @@ impl Provider for ClanVia {
         if pending.get(&vi).is_none_or(|(known, _)| *known != node) {
             let inbox = self.node.net.inboxes.take(&*self.node.net.port, &peer)?;
             if let Some((_, other)) = pending.insert(vi, (node, inbox)) {
-                let end = other.start + (1 << 20);
-                self.node.net.inboxes.give(&*self.node.net.port, &other, end)?;
+                self.give_unused(&other)?;
             }
         }
         let inbox = &pending[&vi].1;
@@ -90,67 +89,7 @@ impl ClanVia {
     }
 }
 
-impl ConnectionOps for ClanVia {
-    fn listen(&self, local: &NetAddress) -> Result<u32> {
-        Ok(requests::listen(self, local))
-    }
-
-    fn listen_poll(&self, listener: u32) -> Result<Option<Incoming>> {
-        requests::listen_poll(self, listener)
-    }
-
-    fn listen_stop(&self, listener: u32) {
-        requests::listen_stop(self, listener);
-    }
-
-    fn connect(
-        &self,
-        local: RemoteAttributes,
-        from: &NetAddress,
-        remote: &NetAddress,
-        bound_ns: u64,
-    ) -> Result<u32> {
-        requests::connect(self, local, from, remote, bound_ns)
-    }
-
-    fn connect_poll(&self, request: u32) -> Result<Progress> {
-        requests::connect_poll(self, request)
-    }
-
-    fn connect_cancel(&self, request: u32) {
-        requests::connect_cancel(self, request);
-    }
-
-    fn accept(&self, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
-        requests::accept(self, incoming, local)
-    }
-
-    fn accept_poll(&self, incoming: &Incoming) -> Progress {
-        requests::accept_poll(self, incoming)
-    }
-
-    fn reject(&self, incoming: &Incoming) {
-        requests::reject(self, incoming);
-    }
-
-    fn peer_connect(
-        &self,
-        local: RemoteAttributes,
-        from: &NetAddress,
-        remote: &NetAddress,
-        bound_ns: u64,
-    ) -> Result<u32> {
-        requests::peer_connect(self, local, from, remote, bound_ns)
-    }
-
-    fn peer_poll(&self, request: u32) -> Result<Progress> {
-        requests::peer_poll(self, request)
-    }
-
-    fn peer_cancel(&self, request: u32) {
-        requests::peer_cancel(self, request);
-    }
-
+impl HostOps for ClanVia {
     fn discover(&self) -> Result<Vec<NetAddress>> {
         let hosts = self.node.net.port.discover()?;
         Ok(hosts.iter().map(|host| NetAddress::new(host, &[])).collect())

@@ -56,22 +56,11 @@ pub(super) fn fail(
     descriptor: Option<&Descriptor>,
     fault: Fault,
 ) -> Sent {
-    fail_because(net, state, queue, descriptor, fault, fault.reason())
+    fail_for(net, state, queue, descriptor, fault, fault.reason())
 }
 
-/// The same, for another reason.
+/// The same, for another reason than the fault's own.
 pub(super) fn fail_for(
-    net: &Net,
-    state: &mut State,
-    queue: Queue,
-    descriptor: &Descriptor,
-    fault: Fault,
-    reason: StopReason,
-) -> Sent {
-    fail_because(net, state, queue, Some(descriptor), fault, reason)
-}
-
-fn fail_because(
     net: &Net,
     state: &mut State,
     queue: Queue,

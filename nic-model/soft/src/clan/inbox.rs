@@ -92,6 +92,11 @@ impl Inboxes {
 }
 
 impl Inbox {
+    /// A number behind all that the peer may have used if nothing was taken: a queue is full then.
+    pub(super) const fn end_if_unused(&self) -> u64 {
+        self.start + SLOTS as u64 + 1
+    }
+
     /// The region, for tripwires.
     pub(super) const fn region(&self) -> RegionNumber {
         self.region

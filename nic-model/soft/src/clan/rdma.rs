@@ -113,7 +113,7 @@ pub(super) fn send(
     let allowed = if is_write { link.remote.rdma_write } else { link.remote.rdma_read };
     if !allowed {
         let fault = Fault::Bad(status::RDMA_PROT_ERROR);
-        return ending::fail_for(net, state, Queue::Send, descriptor, fault, reason);
+        return ending::fail_for(net, state, Queue::Send, Some(descriptor), fault, reason);
     }
     let immediate = descriptor.has_immediate().then_some(descriptor.immediate);
     if immediate.is_some() && link.messages.room() == 0 {

@@ -1,48 +1,15 @@
 //! The state of a VI.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use port::doorbell::Post;
-use port::sync::lock;
-use port::{PortEvent, Queue, ViSettings};
+use port::events::EventList;
+use port::{Queue, ViSettings};
 
 use super::link::Link;
 use crate::via::completion::Records;
 use crate::via::region::{Known, Regions};
-
-/// What happened to VIs of one NIC handle.
-#[derive(Debug, Default)]
-pub(super) struct Events {
-    list: Mutex<VecDeque<PortEvent>>,
-    count: AtomicUsize,
-}
-
-impl Events {
-    pub(super) fn push(&self, event: PortEvent) {
-        let mut list = lock(&self.list);
-        list.push_back(event);
-        self.count.store(list.len(), Ordering::Release);
-    }
-
-    pub(super) fn pop(&self) -> Option<PortEvent> {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let mut list = lock(&self.list);
-        let event = list.pop_front();
-        self.count.store(list.len(), Ordering::Release);
-        event
-    }
-
-    /// Forgets what happened to a VI.
-    pub(super) fn forget(&self, vi: u16) {
-        let mut list = lock(&self.list);
-        list.retain(|event| !matches!(event, PortEvent::ViStopped(stopped) if stopped.vi == vi));
-        self.count.store(list.len(), Ordering::Release);
-    }
-}
 
 /// A VI.
 #[derive(Debug)]
@@ -57,7 +24,7 @@ pub(super) struct State {
     pub(super) number: u16,
     pub(super) settings: ViSettings,
     pub(super) regions: Arc<Regions>,
-    pub(super) events: Arc<Events>,
+    pub(super) events: Arc<EventList>,
     pub(super) records: [Option<Arc<Records>>; 2],
     pub(super) known: Known,
     /// Receives that are not completed, and how many of them the peer knows.

@@ -10,7 +10,8 @@ use port::{DmaMemory, Queue, Reliability, StopReason};
 use super::region::{Known, Regions};
 
 /// Data segments of a descriptor at most.
-pub(crate) const SEGMENTS_MAX: usize = 16;
+pub(crate) const SEGMENTS_MAX: u32 = 16;
+const PIECES_MAX: usize = SEGMENTS_MAX as usize;
 
 /// [`CONTROL_BYTES`] and [`SEGMENT_BYTES`], as lengths.
 const CONTROL_LENGTH: usize = 32;
@@ -70,7 +71,7 @@ pub(crate) struct Piece {
 /// Where the data of a descriptor is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pieces {
-    all: [Piece; SEGMENTS_MAX],
+    all: [Piece; PIECES_MAX],
     count: usize,
     /// Sum of their lengths.
     pub(crate) total: u64,
@@ -78,7 +79,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     const NONE: Self =
-        Self { all: [Piece { place: 0, offset: 0, length: 0 }; SEGMENTS_MAX], count: 0, total: 0 };
+        Self { all: [Piece { place: 0, offset: 0, length: 0 }; PIECES_MAX], count: 0, total: 0 };
 
     pub(crate) fn as_slice(&self) -> &[Piece] {
         &self.all[..self.count]
@@ -162,7 +163,7 @@ impl Descriptor {
         let ignored = if queue == Queue::Recv { control::IMMEDIATE | control::QFENCE } else { 0 };
         let bad_bits = self.bits & !ignored & control::RESERVED != 0 || self.reserved != 0;
         let data = self.segments.checked_sub(usize::from(remote));
-        let data = data.filter(|data| *data <= SEGMENTS_MAX && !bad_bits).ok_or(format)?;
+        let data = data.filter(|data| *data <= PIECES_MAX && !bad_bits).ok_or(format)?;
         let mut at = self.offset + CONTROL_LENGTH;
         let mut operation_found = Operation::Message;
         if remote {

@@ -6,9 +6,9 @@ use port::sync::lock;
 use port::{DmaMemory, Error, Handle, RdmaAccess, Result};
 
 /// Most regions.
-pub(crate) const REGIONS: usize = 16_384;
+pub(crate) const REGIONS: u32 = 16_384;
 /// Most tags.
-pub(crate) const TAGS: usize = 1 << 16;
+pub(crate) const TAGS: u32 = 65_535;
 
 /// A registered region.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Regions {
         let free = tags.iter().position(|taken| !taken).unwrap_or(tags.len());
         // Tag 0 stays free: no region has it by mistake.
         let number = u16::try_from(free + 1);
-        let number = number.map_err(|_| Error::Exhausted { what: "tag", limit: TAGS - 1 })?;
+        let number = number.map_err(|_| Error::Exhausted { what: "tag", limit: TAGS as usize })?;
         if free == tags.len() {
             tags.push(true);
         } else {
@@ -71,8 +71,9 @@ impl Regions {
     pub(crate) fn register(&self, region: Region) -> Result<Handle> {
         let slots = &mut *lock(&self.slots);
         let free = slots.iter().position(|slot| slot.region.is_none()).unwrap_or(slots.len());
-        let none_left = Error::Exhausted { what: "region", limit: REGIONS };
-        if free >= REGIONS {
+        let limit = REGIONS as usize;
+        let none_left = Error::Exhausted { what: "region", limit };
+        if free >= limit {
             return Err(none_left);
         }
         let index = u16::try_from(free).map_err(|_| none_left)?;

@@ -43,7 +43,7 @@ enum Role {
 ///
 /// # Errors
 /// As [`super::connect`]; `from` is not an address of this port, or is `remote`.
-pub fn peer_connect(
+pub(super) fn peer_connect(
     port: &impl Provider,
     local: RemoteAttributes,
     from: &NetAddress,
@@ -79,7 +79,7 @@ pub fn peer_connect(
 ///
 /// # Errors
 /// As [`super::connect_poll`].
-pub fn peer_poll(port: &impl Provider, request: u32) -> Result<Progress> {
+pub(super) fn peer_poll(port: &impl Provider, request: u32) -> Result<Progress> {
     let peers = &port.requests().peers;
     // Not in the table meanwhile: what is called here lets others run.
     let role = lock(&peers.open).remove(&request);
@@ -137,7 +137,7 @@ fn wait(
 }
 
 /// See [`crate::ConnectionOps::peer_cancel`].
-pub fn peer_cancel(port: &impl Provider, request: u32) {
+pub(super) fn peer_cancel(port: &impl Provider, request: u32) {
     let role = lock(&port.requests().peers.open).remove(&request);
     match role {
         None => {}

@@ -14,7 +14,7 @@ use crate::connection::{Connections, Message, ProviderData};
 use crate::doorbell::Doorbell;
 use crate::error::Error;
 use crate::memory::DmaMemory;
-use crate::ops::{CompletionOps, ConnectionOps, MemoryOps, ViOps, ViPort, WaitOps};
+use crate::ops::{CompletionOps, ConnectionOps, HostOps, MemoryOps, ViOps, ViPort, WaitOps};
 
 /// Frames on their way to each port, with the number of the port that sent them.
 type Wire = Mutex<[VecDeque<(u32, Message)>; 2]>;
@@ -192,41 +192,7 @@ impl MemoryOps for Port {
 
 impl CompletionOps for Port {}
 
-impl ConnectionOps for Port {
-    fn listen(&self, local: &NetAddress) -> Result<u32> {
-        Ok(listen(self, local))
-    }
-    fn listen_poll(&self, listener: u32) -> Result<Option<Incoming>> {
-        listen_poll(self, listener)
-    }
-    fn listen_stop(&self, listener: u32) {
-        listen_stop(self, listener);
-    }
-    fn connect(
-        &self,
-        local: RemoteAttributes,
-        from: &NetAddress,
-        remote: &NetAddress,
-        bound_ns: u64,
-    ) -> Result<u32> {
-        connect(self, local, from, remote, bound_ns)
-    }
-    fn connect_poll(&self, request: u32) -> Result<Progress> {
-        connect_poll(self, request)
-    }
-    fn connect_cancel(&self, request: u32) {
-        connect_cancel(self, request);
-    }
-    fn accept(&self, incoming: &Incoming, local: RemoteAttributes) -> Result<()> {
-        accept(self, incoming, local)
-    }
-    fn accept_poll(&self, incoming: &Incoming) -> Progress {
-        accept_poll(self, incoming)
-    }
-    fn reject(&self, incoming: &Incoming) {
-        reject(self, incoming);
-    }
-}
+impl HostOps for Port {}
 
 fn attributes(vi: u16) -> RemoteAttributes {
     RemoteAttributes {
