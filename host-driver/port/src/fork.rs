@@ -25,7 +25,7 @@ struct Open {
 }
 
 static OPEN: Mutex<Option<Open>> = Mutex::new(None);
-/// How many forks lie between the first process and this one.
+/// Number of forks between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -35,6 +35,7 @@ thread_local! {
 
 /// Number of this process among its forked ancestors: another one in a child after fork.
 #[must_use]
+#[inline]
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Acquire)
 }
@@ -44,6 +45,15 @@ pub fn generation() -> u32 {
 /// # Errors
 /// No descriptor, or no memory for the handlers.
 pub fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
+    create(|| Ok(fd)).map(drop)
+}
+
+/// Creates a descriptor that children after fork lose. No fork happens between its creation and its
+/// registration, so that no child keeps it. `make` must not wait: every fork waits for it.
+///
+/// # Errors
+/// Those of `make`; no descriptor, or no memory for the handlers.
+pub fn create<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     if !REGISTERED.get_or_init(|| process::around_forks(before_fork, in_parent, in_child)) {
         return Err(io::Error::from(io::ErrorKind::OutOfMemory));
@@ -56,8 +66,9 @@ pub fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
             none.insert(Open { fds: Vec::new(), closed: closed.into() })
         }
     };
-    open.fds.push(fd.as_raw_fd());
-    Ok(())
+    let made = make()?;
+    open.fds.push(made.as_fd().as_raw_fd());
+    Ok(made)
 }
 
 /// Forgets a descriptor that is closed next.

@@ -88,7 +88,7 @@ impl ViaNode {
         let attributes = PortAttributes {
             name: format!("{} {}", own.name, String::from_utf8_lossy(&own.own.host)),
             hardware_version: 1,
-            host_address: own.own.host.clone(),
+            host_address: connect::address_of(&own.own.host),
             vis: node::VIS,
             regions: region::REGIONS,
             queues: own.queues - 1,

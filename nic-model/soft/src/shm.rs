@@ -20,13 +20,24 @@
 //! | `link`, `packet` | a connection to another node, and what is said on it |
 //! | `grant`, `remote` | others' regions; revocation |
 //! | `control` | the shared segment: tripwire table, fired bits, wake-ups |
-//! | `event` | event queues and own tripwires |
+//! | `event`, `tripwire` | event queues, and the tripwires that lead to them |
 //! | `fence` | fences that the rare side pays for |
 //!
 //! Whom it trusts: processes of the same user alone, known by their sockets' credentials. What a
 //! peer writes into shared memory is checked where it is used. Revocation holds against every process
 //! that uses this library as it is; one that is written to break the rules can keep what was mapped to
-//! it, as it can use a debugger on any process of its user.
+//! it, can say that it is a node of another name, and can keep events from others by what it writes into
+//! a control segment, as it can use a debugger on any process of its user. It cannot crash a node or
+//! have it wait for ever.
+//!
+//! A process that dies is lost to its peers when the kernel closes its sockets: at once, but behind its
+//! memory, which takes time if it has many gigabytes of it. Its death leaves no lock and no count in
+//! shared memory that others wait for. Forked children have none of the sockets, so a parent's death is
+//! noticed although they live; to them the node is absent. `exec` closes the sockets, and counts as the
+//! loss of the process.
+//!
+//! A process that is stopped (SIGSTOP, a debugger) is not lost. Whoever needs its answer gets an error
+//! after 2 seconds: to attach, to revoke, to deregister. All else goes on.
 
 mod claim;
 mod control;
@@ -39,8 +50,10 @@ mod node;
 mod packet;
 mod remote;
 mod service;
+mod tripwire;
 
 use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,8 +69,9 @@ use node::Node;
 use packet::Packet;
 use remote::{ShmDma, ShmRemote};
 
-/// Longest sleep in one piece.
-const SLEEP_MAX: Duration = Duration::from_secs(3600);
+/// Longest sleep in one piece. A peer that writes into the control segment what it likes can keep a
+/// wake-up from another thread's sleep, for so long.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// Empty looks of a thread between two at which it lets another one have the processor.
 const LOOKS: u32 = 256;
 
@@ -106,10 +120,10 @@ impl ShmNode {
         Ok(Self(Arc::new(node)))
     }
 
-    /// Its name. With zeros up to 16 bytes it is its host address.
+    /// Its name, which is its host address.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.0.own.name
+        &self.0.0.own.who.name
     }
 
     /// Whether this process opened it; false in a child after fork, to which it is absent.
@@ -124,7 +138,7 @@ impl ShmNode {
     /// None left.
     pub fn port(&self) -> port::Result<ShmPort> {
         let domain = self.0.0.open_domain()?;
-        let own = ClanPeer { host: claim::host_of(self.name()), domain };
+        let own = ClanPeer { host: self.name().as_bytes().to_vec(), domain };
         let attributes = ClanAttributes {
             name: "shm".to_owned(),
             own,
@@ -133,7 +147,7 @@ impl ShmNode {
             queues: control::QUEUES.into(),
             maps_all: false,
         };
-        Ok(ShmPort { node: self.clone(), domain, attributes })
+        Ok(ShmPort { node: self.clone(), domain, attributes, is_closed: AtomicBool::new(false) })
     }
 }
 
@@ -143,6 +157,8 @@ pub struct ShmPort {
     node: ShmNode,
     domain: u16,
     attributes: ClanAttributes,
+    /// Its number may be another domain's by now.
+    is_closed: AtomicBool,
 }
 
 impl Drop for ShmPort {
@@ -156,13 +172,20 @@ impl ShmPort {
         &self.node.0.0
     }
 
-    /// Fails in a child after fork.
+    /// Fails in a child after fork, and after [`ClanPort::close`].
     fn check(&self) -> port::Result<()> {
-        if self.node().is_own() {
-            return Ok(());
+        if !self.node().is_own() {
+            return Err(forked());
         }
-        Err(port::Error::NotSupported { what: "use of its parent's node in a child after fork" })
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(port::Error::NoSuch { what: "domain", index: self.domain.into() });
+        }
+        Ok(())
     }
+}
+
+const fn forked() -> port::Error {
+    port::Error::NotSupported { what: "use of its parent's node in a child after fork" }
 }
 
 impl ClanPort for ShmPort {
@@ -205,12 +228,14 @@ impl ClanPort for ShmPort {
 
     fn attach(&self, owner: &ClanPeer, cookie: Cookie) -> port::Result<Box<dyn Remote>> {
         self.check()?;
+        self.check()?;
         let grant = self.node().link(&owner.host)?.attach(self.domain, cookie)?;
         let no_such = port::Error::NoSuch { what: "cookie", index: cookie.region.0.into() };
         Ok(Box::new(ShmRemote::new(grant.ok_or(no_such)?)))
     }
 
     fn dma_queue(&self, queue: u16) -> port::Result<Box<dyn DmaQueue>> {
+        self.check()?;
         let queue = self.node().queue(self.domain, queue)?;
         Ok(Box::new(ShmDma { queue }))
     }
@@ -231,6 +256,7 @@ impl ClanPort for ShmPort {
     }
 
     fn set_message_queue(&self, queue: u16) -> port::Result<()> {
+        self.check()?;
         self.node().set_message_queue(self.domain, queue)
     }
 
@@ -257,22 +283,24 @@ impl ClanPort for ShmPort {
     }
 
     fn discover(&self) -> port::Result<Vec<Vec<u8>>> {
+        self.check()?;
         let names = claim::names(&self.node().own.folder).map_err(port::Error::from)?;
         let others = names.into_iter().filter(|name| name != self.node.name());
-        Ok(others.map(|name| claim::host_of(&name)).collect())
+        Ok(others.map(String::into_bytes).collect())
     }
 
     fn host_of_name(&self, name: &str) -> Option<Vec<u8>> {
         let path = claim::socket_path(&self.node().own.folder, name);
-        (claim::is_name(name) && path.exists()).then(|| claim::host_of(name))
+        (claim::is_name(name) && path.exists()).then(|| name.as_bytes().to_vec())
     }
 
     fn name_of_host(&self, host: &[u8]) -> Option<String> {
-        claim::name_of(host).map(str::to_owned)
+        let name = core::str::from_utf8(host).ok().filter(|name| claim::is_name(name));
+        name.map(str::to_owned)
     }
 
     fn close(&self) {
-        if self.node().is_own() {
+        if self.node().is_own() && !self.is_closed.swap(true, Ordering::AcqRel) {
             self.node().close_domain(self.domain);
         }
     }
@@ -284,14 +312,21 @@ impl WaitOps for ShmPort {
     }
 
     fn sleep(&self, seen: u64, bound_ns: u64, _wait: Wait) {
-        // The count has 32 bits.
-        if let Ok(seen) = u32::try_from(seen) {
-            self.node().control.sleep(seen, Duration::from_nanos(bound_ns).min(SLEEP_MAX));
+        let bound = Duration::from_nanos(bound_ns).min(SLEEP_MAX);
+        if !self.node().is_own() {
+            // The count, and the number of sleepers, are its parent's.
+            std::thread::sleep(bound);
+        } else if let Ok(seen) = u32::try_from(seen) {
+            // The count has 32 bits. It would have to be raised 2^32 times between the look of a
+            // thread and its sleep to be taken for the same.
+            self.node().control.sleep(seen, bound);
         }
     }
 
     fn wake(&self) {
-        self.node().control.wake();
+        if self.node().is_own() {
+            self.node().control.wake();
+        }
     }
 
     fn relax(&self, _wait: Wait) {

@@ -1,64 +1,18 @@
 //! CLAN's primitives between two nodes of `shm:`. Both are in this process, and meet as two processes
-//! do; `shm_processes.rs` has what needs several.
+//! do; `shm_processes` has what needs several, and `shm_races` what threads do to each other.
 
-use std::path::PathBuf;
+mod support;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use port::clan::{
-    AccessRights, ClanEvent, ClanPeer, ClanPort, Cookie, DmaError, DmaRequest, EventQueue,
-    RegionNumber, Remote, Tripwire,
+    AccessRights, ClanEvent, ClanPeer, ClanPort, Cookie, DmaError, DmaRequest, RegionNumber,
+    Tripwire,
 };
 use port::{DmaMemory, Wait, WaitOps};
 use soft_nic::shm::{Error, ShmNode, ShmPort};
-
-/// Two nodes in a folder of their own.
-struct Pair {
-    folder: PathBuf,
-    a: ShmPort,
-    b: ShmPort,
-}
-
-impl Pair {
-    fn new(test: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("shm-{test}-{}", std::process::id()));
-        let port = |name| ShmNode::open_in(&folder, Some(name)).unwrap().port().unwrap();
-        let (a, b) = (port("a"), port("b"));
-        Self { folder, a, b }
-    }
-
-    /// A region of `a` that is open to `b`, as `b` has it.
-    fn share(&self, memory: &DmaMemory, rights: AccessRights) -> (Cookie, Box<dyn Remote>) {
-        let region = self.a.register(memory).unwrap();
-        let cookie = self.a.open(region, own(&self.b), rights).unwrap();
-        (cookie, self.b.attach(own(&self.a), cookie).unwrap())
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn own(port: &ShmPort) -> &ClanPeer {
-    &port.attributes().own
-}
-
-/// The next event, which is on its way.
-fn event(port: &ShmPort, queue: &Arc<dyn EventQueue>) -> ClanEvent {
-    let end = Instant::now() + Duration::from_secs(20);
-    loop {
-        let seen = port.wake_count();
-        queue.arm();
-        if let Some(event) = queue.poll() {
-            return event;
-        }
-        let left = end.saturating_duration_since(Instant::now());
-        assert!(!left.is_zero(), "no event");
-        port.sleep(seen, left.as_nanos().try_into().unwrap(), Wait::bounded("an event", 0));
-    }
-}
+use support::{Pair, event, own};
 
 /// Memory that its peers map, and memory that they do not.
 fn both_kinds(port: &ShmPort, length: usize) -> [DmaMemory; 2] {

@@ -11,6 +11,8 @@ use crate::tools::{self, Toolset};
 const BENCH_SEEDS: &str = "200";
 /// Seeds of each lockstep suite.
 const LOCKSTEP_SEEDS: &str = "1000";
+/// Processes of `shm:` that are killed.
+const KILLS: &str = "1000";
 /// The crates whose `unsafe` code the sanitizers watch.
 const UNSAFE_CRATES: [&str; 3] = ["port", "host-driver", "vipl"];
 
@@ -32,6 +34,7 @@ pub(super) const STEPS: &[Step] = &[
         Needs::Tools,
         lockstep_seeds,
     ),
+    Step::new("kills", "processes of shm: that are killed, many times", Needs::Cargo, kills),
 ];
 
 /// Runs the tests of the crates with `unsafe` code under a sanitizer.
@@ -83,4 +86,18 @@ fn lockstep_seeds() -> Result<Verdict, String> {
     let mut command = cargo();
     command.args(["run", "--release", "--package", "viaduct", "--features", "rtl,trace", "--"]);
     run(command.args(["cosim", "run", "--seeds", LOCKSTEP_SEEDS]).envs(tools::env()))
+}
+
+fn kills() -> Result<Verdict, String> {
+    let mut command = cargo();
+    command.args([
+        "test",
+        "--release",
+        "--package",
+        "soft-nic",
+        "--test",
+        "shm_processes",
+        "kills",
+    ]);
+    run(command.env("SHM_KILLS", KILLS))
 }

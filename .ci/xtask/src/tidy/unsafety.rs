@@ -23,6 +23,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("host-driver/src/bus/vfio*", "mapped BARs and ioctls"),
     ("cosim/src/verilated/*", "the C interface of the Verilated models"),
     ("nic-model/soft/src/shm/fence.rs", "a system call without a wrapper"),
+    ("nic-model/soft/tests/shm_processes/fork.rs", "fork of the C library"),
     ("via-user/libvipl/src/pointer.rs", "what programs in C point to"),
     ("via-user/libvipl/src/ffi/*", "names of exported functions"),
 ];

@@ -1,6 +1,7 @@
 //! Connections of a port, by the connection manager; the two sides exchange the cookies of their
 //! inboxes.
 
+use port::address::HOST_ADDRESS_MAX;
 use port::clan::{AccessRights, ClanPeer, Cookie, Tripwire};
 use port::connection::{Connections, Endpoint, Provider, ProviderData, Requests};
 use port::sync::lock;
@@ -8,6 +9,19 @@ use port::{Error, HostOps, NetAddress, Result};
 
 use super::link::Link;
 use super::{ClanVia, engine, inbox};
+
+/// The host address that VIPL has: all are of one length, with zeros behind the network's own.
+pub(super) fn address_of(host: &[u8]) -> Vec<u8> {
+    let mut address = host.to_vec();
+    address.resize(HOST_ADDRESS_MAX, 0);
+    address
+}
+
+/// The network's own host address; zeros at the end may be missing.
+fn host_of(address: &[u8]) -> &[u8] {
+    let end = address.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    &address[..end]
+}
 
 impl Provider for ClanVia {
     fn requests(&self) -> &Requests {
@@ -29,7 +43,7 @@ impl Provider for ClanVia {
 
     fn reach(&self, vi: u16, remote: &NetAddress) -> Result<u32> {
         self.own_vi(vi)?;
-        let peer = ClanPeer { host: remote.host.clone(), domain: self.own_domain() };
+        let peer = ClanPeer { host: host_of(&remote.host).to_vec(), domain: self.own_domain() };
         Ok(self.node.number(&peer))
     }
 
@@ -92,19 +106,18 @@ impl ClanVia {
 impl HostOps for ClanVia {
     fn discover(&self) -> Result<Vec<NetAddress>> {
         let hosts = self.node.net.port.discover()?;
-        Ok(hosts.iter().map(|host| NetAddress::new(host, &[])).collect())
+        Ok(hosts.iter().map(|host| NetAddress::new(&address_of(host), &[])).collect())
     }
 
     fn host_of_name(&self, name: &str) -> Option<Vec<u8>> {
-        self.node.net.port.host_of_name(name)
+        self.node.net.port.host_of_name(name).map(|host| address_of(&host))
     }
 
     fn host_of_number(&self, number: u8) -> Option<Vec<u8>> {
-        let name = format!("node{number}").into_bytes();
-        Some([&name[..], &vec![0; self.attributes.host_address.len() - name.len()]].concat())
+        Some(address_of(format!("node{number}").as_bytes()))
     }
 
     fn name_of_host(&self, host: &[u8]) -> Option<String> {
-        self.node.net.port.name_of_host(host)
+        self.node.net.port.name_of_host(host_of(host))
     }
 }

@@ -1,17 +1,19 @@
 //! Names of nodes: a socket of that name in the run-time folder.
 //!
-//! A name whose socket nobody answers at is that of a process that died: whoever wants the name
-//! takes it. Names are given and taken under the lock of a file, so that no two processes take one.
+//! A name whose socket nobody answers at is that of a process that died: whoever takes a name next
+//! removes such sockets, and any name is free again. Names are taken under the lock of a file, so that
+//! no two processes take one. A process that exits with nodes open removes their sockets.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 use port::address::HOST_ADDRESS_MAX;
-use port::trust;
+use port::sync::{lock, try_lock};
+use port::{fork, process, trust};
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
@@ -22,6 +24,8 @@ use super::packet::Socket;
 
 /// Longest wait for the lock, which is held for a moment.
 const LOCK_BOUND: Duration = Duration::from_secs(2);
+/// Longest wait for a name that another process has.
+const ENDING_BOUND: Duration = Duration::from_millis(100);
 /// Names that nodes without one get: `node0` and so on.
 const NUMBERS: u16 = 1024;
 /// Connections that may wait for the service.
@@ -35,11 +39,36 @@ pub(super) struct Claim {
     path: PathBuf,
 }
 
+/// Sockets that this process must remove when it exits, and which of its forked ancestors made them.
+static CLAIMED: Mutex<Vec<(PathBuf, u32)>> = Mutex::new(Vec::new());
+
 impl Claim {
-    /// Frees the name. Who has connected stays connected.
-    pub(super) fn give_back(&self) {
-        // Without its file the name is free.
+    fn new(name: &str, listener: Socket, path: PathBuf) -> Self {
+        static AT_EXIT: Once = Once::new();
+        // Without the handler a socket is left behind, which whoever takes a name next removes.
+        AT_EXIT.call_once(|| {
+            let _ = process::at_exit(at_exit);
+        });
+        lock(&CLAIMED).push((path.clone(), fork::generation()));
+        Self { name: name.to_owned(), listener, path }
+    }
+
+    /// Frees the name. Nodes that are connected stay connected.
+    pub(super) fn release(&self) {
+        // No longer this process's to remove, before another one can have made it.
+        lock(&CLAIMED).retain(|(path, _)| *path != self.path);
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes the sockets of nodes that the program has not closed. While this process runs nobody takes
+/// their names, so that they are its own.
+extern "C" fn at_exit() {
+    // In a child after fork the lock may be held for good.
+    let Some(mut claimed) = try_lock(&CLAIMED) else { return };
+    let own = fork::generation();
+    for (path, _) in claimed.drain(..).filter(|(_, generation)| *generation == own) {
+        let _ = fs::remove_file(path);
     }
 }
 
@@ -57,28 +86,14 @@ pub(super) fn is_name(name: &str) -> bool {
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// The host address of the node with a name: the name, and zeros.
-pub(super) fn host_of(name: &str) -> Vec<u8> {
-    let mut host = name.as_bytes().to_vec();
-    host.resize(HOST_ADDRESS_MAX, 0);
-    host
-}
-
-/// The name of the node with a host address; zeros at its end may be missing.
-pub(super) fn name_of(host: &[u8]) -> Option<&str> {
-    let length = host.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let name = core::str::from_utf8(&host[..length]).ok()?;
-    (host.len() <= HOST_ADDRESS_MAX && is_name(name)).then_some(name)
-}
-
 /// Where the socket of a name is.
 pub(super) fn socket_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.sock"))
 }
 
-fn packet_socket() -> io::Result<OwnedFd> {
+fn packet_socket() -> io::Result<Socket> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+    Socket::create(|| socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None))
 }
 
 /// Connects to the socket of a node.
@@ -86,7 +101,7 @@ fn packet_socket() -> io::Result<OwnedFd> {
 /// # Errors
 /// The system's: [`ErrorKind::ConnectionRefused`] or [`ErrorKind::NotFound`] if there is no node,
 /// [`ErrorKind::WouldBlock`] if it has no room.
-pub(super) fn dial(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn dial(path: &Path) -> io::Result<Socket> {
     let (socket, address) = (packet_socket()?, SocketAddrUnix::new(path)?);
     connect(&socket, &address)?;
     Ok(socket)
@@ -118,14 +133,25 @@ pub(super) fn prepare_for_use(folder: &Path) -> Result<()> {
     prepare(folder).map_err(|why| Error::Folder { folder: folder.to_owned(), why })
 }
 
-fn locked(folder: &Path) -> io::Result<File> {
+/// The lock under which names are taken.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Not left to `close`: a child that another thread forks meanwhile has the file too.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+fn locked(folder: &Path) -> io::Result<Lock> {
     let path = folder.join("lock");
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
     let end = Instant::now() + LOCK_BOUND;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
+            Ok(()) => return Ok(Lock(file)),
             Err(rustix::io::Errno::AGAIN) if Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -162,12 +188,43 @@ fn take(folder: &Path, name: &str) -> io::Result<Option<Claim>> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let (listener, address) = (Socket::new(packet_socket()?)?, SocketAddrUnix::new(&path)?);
+    let (listener, address) = (packet_socket()?, SocketAddrUnix::new(&path)?);
     bind(&listener, &address)?;
+    let claim = Claim::new(name, listener, path);
     // The folder lets nobody else in; the socket neither.
-    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    listen(&listener, BACKLOG)?;
-    Ok(Some(Claim { name: name.to_owned(), listener, path }))
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    let ready = fs::set_permissions(&claim.path, mode).and_then(|()| {
+        listen(&claim.listener, BACKLOG)?;
+        Ok(())
+    });
+    if ready.is_err() {
+        claim.release();
+    }
+    ready.map(|()| Some(claim))
+}
+
+/// Removes the sockets of processes that died.
+fn sweep(folder: &Path) -> io::Result<()> {
+    for (_, path) in sockets(folder)? {
+        if matches!(is_taken(&path), Ok(false)) {
+            let _ = fs::remove_file(path);
+        }
+    }
+    Ok(())
+}
+
+/// The sockets of nodes in a folder, and their names.
+fn sockets(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut sockets = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_socket = path.extension().is_some_and(|extension| extension == "sock");
+        let name = path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_name(name));
+        if let Some(name) = name.filter(|_| is_socket) {
+            sockets.push((name.to_owned(), path));
+        }
+    }
+    Ok(sockets)
 }
 
 /// Takes a name in a folder; without one, the first of `node0`, `node1` and so on that is free.
@@ -181,6 +238,7 @@ pub(super) fn claim(folder: &Path, name: Option<&str>) -> Result<Claim> {
     }
     prepare(folder).map_err(in_folder)?;
     let _lock = locked(folder).map_err(in_folder)?;
+    sweep(folder).map_err(in_folder)?;
     let numbered = (0..NUMBERS).map(|number| format!("node{number}"));
     let names: Box<dyn Iterator<Item = String>> = match name {
         Some(name) => Box::new(core::iter::once(name.to_owned())),
@@ -188,6 +246,15 @@ pub(super) fn claim(folder: &Path, name: Option<&str>) -> Result<Claim> {
     };
     for name in names {
         if let Some(claim) = take(folder, &name).map_err(in_folder)? {
+            return Ok(claim);
+        }
+    }
+    // The kernel closes the sockets of a process that ends one by one: its peers may know of its end
+    // before its name is free.
+    let end = Instant::now() + ENDING_BOUND;
+    while let Some(name) = name.filter(|_| Instant::now() < end) {
+        std::thread::sleep(Duration::from_millis(1));
+        if let Some(claim) = take(folder, name).map_err(in_folder)? {
             return Ok(claim);
         }
     }
@@ -203,17 +270,9 @@ pub(super) fn claim(folder: &Path, name: Option<&str>) -> Result<Claim> {
 /// The folder cannot be used.
 pub(super) fn names(folder: &Path) -> Result<Vec<String>> {
     let in_folder = |why| Error::Folder { folder: folder.to_owned(), why };
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(in_folder)? {
-        let path = entry.map_err(in_folder)?.path();
-        let is_socket = path.extension().is_some_and(|extension| extension == "sock");
-        let name = path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_name(name));
-        if let Some(name) = name.filter(|_| is_socket)
-            && is_taken(&path).unwrap_or(false)
-        {
-            names.push(name.to_owned());
-        }
-    }
+    let mut names = sockets(folder).map_err(in_folder)?;
+    names.retain(|(_, path)| is_taken(path).unwrap_or(false));
+    let mut names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
     names.sort();
     Ok(names)
 }

@@ -12,8 +12,19 @@
 //! Peers read the last three and write the others. Bits are set and cleared by atomic operations and
 //! mean 'look', so a peer that dies between any two of them, or writes what it likes, costs a look in
 //! vain or an event of its own, and no event of a third party is overwritten.
+//!
+//! A peer can die, or be stopped, between any two instructions of [`Control::fire`], and others must
+//! not wait for what it left undone:
+//! - only the owner changes the table and the counts; a tripwire that fires once is taken out by the
+//!   owner, when it reports the event (`tripwire`), so that a peer never has to do two things for one;
+//! - an event that is pending already is reported again, up to the wake-up;
+//! - a queue is disarmed behind the wake-up, not before, and only if it was not armed anew.
+//!
+//! A peer that is stopped in the middle of [`Control::fire`] sets its bit when it goes on. The bit may
+//! belong to another tripwire by then: its owner gets an event for an access that came before. Bits are
+//! used again as late as possible, which makes this rare; readers of events look at the memory anyway.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::os::fd::BorrowedFd;
 
 use port::DmaMemory;
@@ -54,7 +65,7 @@ pub(super) struct Control(DmaMemory);
 /// An entry of the tripwire table: one word, so that it is set, read and cleared as a whole.
 ///
 /// Bits 0 to 31: index of the 8-byte word in the region; 32 to 43: region; 44 to 57: bit in `fired`;
-/// 60: on read; 61: on write; 62: once; 63: set.
+/// 60: on read; 61: on write; 63: set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) word: u32,
@@ -62,12 +73,10 @@ pub(super) struct Entry {
     pub(super) bit: u16,
     pub(super) on_read: bool,
     pub(super) on_write: bool,
-    pub(super) once: bool,
 }
 
 const ON_READ: u64 = 1 << 60;
 const ON_WRITE: u64 = 1 << 61;
-const ONCE: u64 = 1 << 62;
 const SET: u64 = 1 << 63;
 
 impl Entry {
@@ -78,7 +87,6 @@ impl Entry {
             | (self.bit as u64) << 44
             | flag(self.on_read, ON_READ)
             | flag(self.on_write, ON_WRITE)
-            | flag(self.once, ONCE)
             | SET
     }
 }
@@ -148,9 +156,20 @@ impl Control {
         self.0.atomic_u32(WORD_QUEUE + 4 * word)
     }
 
-    /// How many tripwires a region has.
-    pub(super) fn tripwires(&self, region: u16) -> &AtomicU32 {
+    fn count(&self, region: u16) -> &AtomicU32 {
         self.0.atomic_u32(REGION + 4 * usize::from(region % REGIONS))
+    }
+
+    /// Whether a region has tripwires.
+    #[inline]
+    pub(super) fn has_tripwires(&self, region: u16) -> bool {
+        self.count(region).load(Ordering::Relaxed) != 0
+    }
+
+    /// Publishes how many tripwires a region has. What was written before, its peers may see later:
+    /// a fence of all processors follows ([`super::fence::on_all`]).
+    pub(super) fn set_count(&self, region: u16, count: u32) {
+        self.count(region).store(count, Ordering::SeqCst);
     }
 
     // --- waking ---
@@ -182,16 +201,20 @@ impl Control {
         self.sleepers().fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Has the next event of a queue wake the node.
-    pub(super) fn arm(&self, queue: u16) {
-        self.armed(queue).store(1, Ordering::SeqCst);
+    /// Has the next event of a queue wake the node. `value` is not zero, and was not used lately.
+    pub(super) fn arm(&self, queue: u16, value: u32) {
+        self.armed(queue).store(value, Ordering::SeqCst);
     }
 
-    /// A queue has an event: wakes the node if the queue is armed.
+    /// A queue has an event: wakes the node if the queue is armed. It stays armed until the node was
+    /// woken, so that a process that ends here keeps no others from it.
     pub(super) fn report(&self, queue: u16) {
         let armed = self.armed(queue);
-        if armed.load(Ordering::SeqCst) != 0 && armed.swap(0, Ordering::SeqCst) != 0 {
+        let value = armed.load(Ordering::SeqCst);
+        if value != 0 {
             self.wake();
+            // If not, it was armed anew.
+            let _ = armed.compare_exchange(value, 0, Ordering::SeqCst, Ordering::Relaxed);
         }
     }
 
@@ -204,22 +227,17 @@ impl Control {
         let Some(free) = entries.find(|entry| entry.load(Ordering::Relaxed) & SET == 0) else {
             return false;
         };
-        free.store(entry.to_bits(), Ordering::Release);
-        self.tripwires(entry.region).fetch_add(1, Ordering::SeqCst);
+        free.store(entry.to_bits(), Ordering::SeqCst);
         true
     }
 
-    /// Takes a tripwire out, unless it was its first access that did.
+    /// Takes a tripwire out.
     pub(super) fn remove(&self, entry: Entry) {
         let place = bucket(entry.region, u64::from(entry.word) / LINE_WORDS);
-        for i in 0..BUCKET_ENTRIES {
-            let (bits, free) = (entry.to_bits(), 0);
-            let place = self.0.atomic_u64(place + 8 * i);
-            let (old, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
-            if place.compare_exchange(bits, free, old, relaxed).is_ok() {
-                self.tripwires(entry.region).fetch_sub(1, Ordering::SeqCst);
-                return;
-            }
+        let mut entries = (0..BUCKET_ENTRIES).map(|i| self.0.atomic_u64(place + 8 * i));
+        let bits = entry.to_bits();
+        if let Some(entry) = entries.find(|entry| entry.load(Ordering::Relaxed) == bits) {
+            entry.store(0, Ordering::SeqCst);
         }
     }
 
@@ -227,6 +245,9 @@ impl Control {
     /// least [`super::fence::light`] in between.
     #[cold]
     pub(super) fn fire(&self, region: u16, offset: u64, length: u64, is_write: bool) {
+        // The access must be visible before a bit counts as set already: its reader may clear the bit
+        // and look at the memory between the two.
+        fence(Ordering::SeqCst);
         let (first, end) = (offset / 8, (offset + length).div_ceil(8));
         if first == end {
             return;
@@ -248,26 +269,25 @@ impl Control {
     }
 
     fn fire_entry(&self, entry: &AtomicU64, kind: u64, is_meant: impl Fn(u64) -> bool) {
-        let bits = entry.load(Ordering::SeqCst);
+        let bits = entry.load(Ordering::Relaxed);
         if bits & SET == 0 || bits & kind == 0 || !is_meant(bits) {
             return;
-        }
-        if bits & ONCE != 0 {
-            let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
-            if entry.compare_exchange(bits, 0, success, failure).is_err() {
-                return;
-            }
-            let region = u16::try_from(bits >> 32 & 0xfff).unwrap_or(0);
-            self.tripwires(region).fetch_sub(1, Ordering::SeqCst);
         }
         let bit = usize::try_from(bits >> 44 & 0x3fff).unwrap_or(0);
         let (word, bit) = (bit / 64, bit % 64);
         let queue = self.queue_of_word(word).load(Ordering::SeqCst);
         let Some(queue) = u16::try_from(queue).ok().filter(|queue| *queue < QUEUES) else { return };
         if self.only_wakes(queue).load(Ordering::Relaxed) == 0 {
-            self.fired(word).fetch_or(1 << bit, Ordering::SeqCst);
-            self.summary(queue, word / 64).fetch_or(1 << (word % 64), Ordering::SeqCst);
+            set_bit(self.fired(word), bit);
+            set_bit(self.summary(queue, word / 64), word % 64);
         }
         self.report(queue);
+    }
+}
+
+/// Sets a bit, unless it is set: an event that is pending already costs no write.
+fn set_bit(word: &AtomicU64, bit: usize) {
+    if word.load(Ordering::SeqCst) & 1 << bit == 0 {
+        word.fetch_or(1 << bit, Ordering::SeqCst);
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! The node that connects asks, the other one answers; for questions the other way there is a
 //! connection the other way. Little-endian; the first byte is the kind.
+//!
+//! Set-up takes three packets: `Hello`, `Welcome`, `Ready`. Before `Ready`, or another packet in its
+//! place, the end of the connection means nothing to the node that was dialled. So a node that gave up
+//! waiting for a `Welcome`, or that had two threads connect at the same time, does not count as lost.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -12,11 +16,11 @@ use port::clan::{Cookie, Message};
 use port::fork;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, Shutdown, recvmsg, sendmsg,
 };
 
 /// Raised with every change of these packets or of the control segment.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Longest packet.
 const PACKET_MAX: usize = 256;
 /// Most descriptors of a packet.
@@ -34,9 +38,10 @@ pub(super) enum Packet {
     Refused { why: String },
     /// 'Domain `domain` of mine has this cookie.'
     Attach { request: u32, domain: u16, cookie: Cookie },
-    /// 'Good: this is its grant', of a region of `length` bytes. With its memory file, in which it
-    /// starts at `start`; or without, and it starts at that address.
-    Attached { request: u32, grant: u32, region: u16, start: u64, length: u64 },
+    /// 'Good: this is its grant', of a region of `length` bytes. If `is_file`, its memory file comes
+    /// with it, in which it starts at `start`; otherwise it starts at that address. The descriptor
+    /// alone does not show which: the kernel drops it if the receiver may have no more of them.
+    Attached { request: u32, grant: u32, region: u16, is_file: bool, start: u64, length: u64 },
     /// 'There is no such cookie for you', or there are too many.
     NotAttached { request: u32 },
     /// 'I no longer use that grant.'
@@ -45,20 +50,39 @@ pub(super) enum Packet {
     Revoke { grant: u32 },
     /// 'I do not use it any more.'
     Revoked { grant: u32 },
+    /// 'I use this connection.'
+    Ready,
     /// A message of a program.
     Message { from: u16, to: u16, message: Message },
 }
 
-/// A socket that children after fork do not have.
+/// What a process must have received to be a packet.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) packet: Packet,
+    pub(super) fds: Vec<OwnedFd>,
+    /// Descriptors were dropped: this process may have no more of them.
+    pub(super) is_cut: bool,
+}
+
+/// A socket that children after fork do not have. Dropping it ends the connection, even if another
+/// thread forks at the same time and its child gets a copy.
 #[derive(Debug)]
 pub(super) struct Socket(OwnedFd);
 
 impl Socket {
+    /// Makes one, by a call that does not wait.
+    ///
     /// # Errors
-    /// No memory for the handlers of forks.
-    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
-        fork::add(socket.as_fd())?;
-        Ok(Self(socket))
+    /// Those of `make`; no memory for the handlers of forks.
+    pub(super) fn create(make: impl FnOnce() -> rustix::io::Result<OwnedFd>) -> io::Result<Self> {
+        fork::create(|| Ok(make()?)).map(Self)
+    }
+
+    /// Ends the connection: both sides find it so, now.
+    pub(super) fn shut_down(&self) {
+        // It fails only if there is no connection.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
 }
 
@@ -70,6 +94,7 @@ impl AsFd for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        self.shut_down();
         fork::remove(self.0.as_fd());
     }
 }
@@ -94,6 +119,14 @@ impl Fields<'_> {
 
     fn u64(&mut self) -> Option<u64> {
         self.bytes().map(u64::from_le_bytes)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.bytes()? {
+            [0] => Some(false),
+            [1] => Some(true),
+            _ => None,
+        }
     }
 
     fn rest(&mut self) -> Vec<u8> {
@@ -126,11 +159,12 @@ impl Packet {
                 put(&cookie.to_bits().to_le_bytes());
                 put(&domain.to_le_bytes());
             }
-            Self::Attached { request, grant, region, start, length } => {
+            Self::Attached { request, grant, region, is_file, start, length } => {
                 put(&[5]);
                 put(&request.to_le_bytes());
                 put(&grant.to_le_bytes());
                 put(&region.to_le_bytes());
+                put(&[u8::from(*is_file)]);
                 put(&start.to_le_bytes());
                 put(&length.to_le_bytes());
             }
@@ -156,6 +190,7 @@ impl Packet {
                 put(&to.to_le_bytes());
                 put(message);
             }
+            Self::Ready => put(&[11]),
         }
         bytes.truncate(PACKET_MAX);
         bytes
@@ -165,13 +200,24 @@ impl Packet {
         let mut fields = Fields(bytes);
         let [kind] = fields.bytes()?;
         let packet = match kind {
-            1 => Self::Hello {
-                version: fields.u32()?,
-                identity: fields.u64()?,
-                name: Some(fields.rest()).filter(|name| name.len() <= HOST_ADDRESS_MAX)?,
+            1 => match fields.u32()? {
+                VERSION => Self::Hello {
+                    version: VERSION,
+                    identity: fields.u64()?,
+                    name: Some(fields.rest()).filter(|name| name.len() <= HOST_ADDRESS_MAX)?,
+                },
+                // The rest may be of another form, and the answer is that it is another version.
+                version => {
+                    fields.rest();
+                    Self::Hello { version, identity: 0, name: Vec::new() }
+                }
             },
             2 => Self::Welcome { identity: fields.u64()? },
-            3 => Self::Refused { why: String::from_utf8_lossy(&fields.rest()).into_owned() },
+            3 => {
+                // It is shown to people: a peer's escape sequences are not for their terminals.
+                let why = String::from_utf8_lossy(&fields.rest()).replace(char::is_control, " ");
+                Self::Refused { why }
+            }
             4 => {
                 let (request, cookie) = (fields.u32()?, Cookie::from_bits(fields.u64()?)?);
                 Self::Attach { request, domain: fields.u16()?, cookie }
@@ -180,6 +226,7 @@ impl Packet {
                 request: fields.u32()?,
                 grant: fields.u32()?,
                 region: fields.u16()?,
+                is_file: fields.flag()?,
                 start: fields.u64()?,
                 length: fields.u64()?,
             },
@@ -190,6 +237,7 @@ impl Packet {
             10 => {
                 Self::Message { from: fields.u16()?, to: fields.u16()?, message: fields.bytes()? }
             }
+            11 => Self::Ready,
             _ => return None,
         };
         fields.0.is_empty().then_some(packet)
@@ -226,14 +274,16 @@ pub(super) fn send(
 /// # Errors
 /// The socket's; [`io::ErrorKind::UnexpectedEof`] if the other side has closed it;
 /// [`io::ErrorKind::InvalidData`] for what is no packet.
-pub(super) fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<(Packet, Vec<OwnedFd>)>> {
+pub(super) fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut bytes = [0; PACKET_MAX];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let received = loop {
         match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-            Err(rustix::io::Errno::INTR) => {}
+            // The other side has closed it and not read everything. Reported once; what it has sent
+            // before, and the end, come behind it.
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNRESET) => {}
             Err(rustix::io::Errno::AGAIN) => return Ok(None),
             received => break received?,
         }
@@ -248,7 +298,9 @@ pub(super) fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<(Packet, Vec<
     }
     let whole = !received.flags.contains(ReturnFlags::TRUNC);
     let packet = Packet::from_bytes(&bytes[..received.bytes]).filter(|_| whole);
-    packet.map(|packet| Some((packet, fds))).ok_or(io::ErrorKind::InvalidData.into())
+    let is_cut = received.flags.contains(ReturnFlags::CTRUNC);
+    let received = packet.map(|packet| Received { packet, fds, is_cut });
+    received.map(Some).ok_or(io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]
@@ -266,16 +318,24 @@ mod tests {
             generation: 0x8001_0002,
         };
         let packets = [
-            Packet::Hello { version: 3, identity: u64::MAX - 1, name: b"node0".to_vec() },
+            Packet::Hello { version: VERSION, identity: u64::MAX - 1, name: b"node0".to_vec() },
             Packet::Welcome { identity: 5 },
             Packet::Refused { why: "no".to_owned() },
             Packet::Attach { request: 9, domain: 0x8002, cookie },
-            Packet::Attached { request: 1, grant: 2, region: 3, start: 1 << 63, length: 5 },
+            Packet::Attached {
+                request: 1,
+                grant: 2,
+                region: 3,
+                is_file: true,
+                start: 1 << 63,
+                length: 5,
+            },
             Packet::NotAttached { request: 8 },
             Packet::Detach { grant: 1 },
             Packet::Revoke { grant: 2 },
             Packet::Revoked { grant: 3 },
             Packet::Message { from: 1, to: 0x8000, message: [7; 48] },
+            Packet::Ready,
         ];
         for packet in packets {
             let bytes = packet.to_bytes();
@@ -284,6 +344,22 @@ mod tests {
             let short = Packet::from_bytes(&bytes[..bytes.len() - 1]);
             assert!(is_text || short.is_none(), "{packet:?} without its last byte");
         }
+    }
+
+    #[test]
+    fn hello_of_another_version_is_understood_whatever_follows() {
+        let mut bytes = vec![1, 9, 0, 0, 0];
+        bytes.extend([0xff; 100]);
+        let hello = Packet::Hello { version: 9, identity: 0, name: Vec::new() };
+        assert_eq!(Packet::from_bytes(&bytes), Some(hello.clone()));
+        assert_eq!(Packet::from_bytes(&bytes[..5]), Some(hello));
+    }
+
+    #[test]
+    fn escape_sequences_of_a_peer_are_not_shown() {
+        let bytes = [&[3], &b"no\x1b[2J\n\xff"[..]].concat();
+        let Some(Packet::Refused { why }) = Packet::from_bytes(&bytes) else { panic!() };
+        assert_eq!(why, "no [2J \u{fffd}");
     }
 
     proptest! {

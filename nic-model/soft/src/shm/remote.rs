@@ -1,6 +1,9 @@
 //! Regions of other nodes, as this process accesses them.
+//!
+//! A large access is carried out in pieces, each of which passes the gate: a revocation, and the
+//! node that waits for it, waits for one piece at most. An access that is refused in the middle has
+//! written a part, and fires no tripwire.
 
-use core::sync::atomic::Ordering;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -18,33 +21,44 @@ pub(super) struct ShmRemote {
     gate: Arc<Gate>,
 }
 
+/// Bytes that are copied at a time: mapped, and through a buffer.
+const MAPPED_PIECE: usize = 256 << 10;
+const BUFFER_PIECE: usize = 64 << 10;
+
 impl ShmRemote {
     pub(super) fn new(grant: Arc<Grant>) -> Self {
         let gate = grant.gate();
         Self { grant, gate }
     }
 
-    /// Carries out one access of `length` bytes at `offset`.
+    /// Carries out an access of `length` bytes at `offset`. `act` gets the start and the length of
+    /// each piece, relative to `offset`.
     #[inline]
     fn access(
         &mut self,
-        (offset, length): (u64, u64),
+        (offset, length): (u64, usize),
         is_write: bool,
-        act: impl FnOnce(&Grant) -> Result<(), DmaError>,
+        act: impl Fn(&Grant, usize, usize) -> Result<(), DmaError>,
     ) -> Result<(), DmaError> {
-        let grant = &*self.grant;
+        let (grant, bytes) = (&*self.grant, length as u64);
         let right = if is_write { grant.rights.write } else { grant.rights.read };
-        if !right || offset > grant.length || length > grant.length - offset {
+        if !right || offset > grant.length || bytes > grant.length - offset {
             return Err(DmaError::Refused);
         }
-        self.gate.enter()?;
-        let done = act(grant);
+        let piece = if grant.memory.is_some() { MAPPED_PIECE } else { BUFFER_PIECE };
+        let mut at = 0;
+        while length - at > piece {
+            let _entered = self.gate.enter()?;
+            act(grant, at, piece)?;
+            at += piece;
+        }
+        let _entered = self.gate.enter()?;
+        let done = act(grant, at, length - at);
         fence::light();
         let control = &grant.owner.control;
-        if control.tripwires(grant.region).load(Ordering::Relaxed) != 0 {
-            control.fire(grant.region, offset, length, is_write);
+        if control.has_tripwires(grant.region) {
+            control.fire(grant.region, offset, bytes, is_write);
         }
-        self.gate.leave();
         done
     }
 }
@@ -66,44 +80,51 @@ impl Remote for ShmRemote {
         if !offset.is_multiple_of(8) {
             return Err(DmaError::Refused);
         }
-        self.access((offset, 8 * words.len() as u64), true, |grant| match &grant.memory {
-            Some(memory) => {
-                let base = place(offset);
-                words
-                    .iter()
-                    .enumerate()
-                    .for_each(|(i, word)| memory.store_u64(base + 8 * i, *word));
-                Ok(())
-            }
-            None => {
-                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                put(&grant.owner.space, grant.start + offset, &bytes)
+        self.access((offset, 8 * words.len()), true, |grant, at, length| {
+            let words = &words[at / 8..(at + length) / 8];
+            let bytes = || words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+            match &grant.memory {
+                Some(memory) if memory.address().is_multiple_of(8) => {
+                    let base = place(offset) + at;
+                    words
+                        .iter()
+                        .enumerate()
+                        .for_each(|(i, word)| memory.store_u64(base + 8 * i, *word));
+                    Ok(())
+                }
+                // The owner may register what begins anywhere; words there are not words.
+                Some(memory) => {
+                    memory.copy_from(place(offset) + at, &bytes());
+                    Ok(())
+                }
+                None => put(&grant.owner.space, grant.start + offset + at as u64, &bytes()),
             }
         })
     }
 
     fn write(&mut self, offset: u64, source: &DmaMemory) -> Result<(), DmaError> {
-        self.access((offset, source.len() as u64), true, |grant| match &grant.memory {
+        self.access((offset, source.len()), true, |grant, at, length| match &grant.memory {
             Some(memory) => {
-                memory.copy_memory(place(offset), source);
+                let piece = source.slice(at, length).map_err(|_| DmaError::Refused)?;
+                memory.copy_memory(place(offset) + at, &piece);
                 Ok(())
             }
-            None => pieces(source.len()).try_for_each(|(at, length)| {
+            None => {
                 let piece = source.to_vec(at, length);
                 put(&grant.owner.space, grant.start + offset + at as u64, &piece)
-            }),
+            }
         })
     }
 
     fn read(&mut self, offset: u64, target: &DmaMemory, _bound_ns: u64) -> Result<(), DmaError> {
         // It never waits: the owner's program has no part in it.
-        self.access((offset, target.len() as u64), false, |grant| match &grant.memory {
+        self.access((offset, target.len()), false, |grant, at, length| match &grant.memory {
             Some(memory) => {
-                let source = memory.slice(place(offset), target.len());
-                target.copy_memory(0, &source.map_err(|_| DmaError::Refused)?);
+                let source = memory.slice(place(offset) + at, length);
+                target.copy_memory(at, &source.map_err(|_| DmaError::Refused)?);
                 Ok(())
             }
-            None => pieces(target.len()).try_for_each(|(at, length)| {
+            None => {
                 let mut piece = vec![0; length];
                 let from = grant.start + offset + at as u64;
                 match rustix::io::pread(&grant.owner.space, &mut piece, from) {
@@ -111,7 +132,7 @@ impl Remote for ShmRemote {
                     _ => return Err(DmaError::Lost),
                 }
                 Ok(())
-            }),
+            }
         })
     }
 }
@@ -119,13 +140,6 @@ impl Remote for ShmRemote {
 /// An offset in mapped memory.
 fn place(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
-}
-
-/// Bytes that go through a buffer at a time.
-const PIECE_BYTES: usize = 64 << 10;
-
-fn pieces(length: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..length).step_by(PIECE_BYTES).map(move |at| (at, PIECE_BYTES.min(length - at)))
 }
 
 fn put(space: &File, address: u64, bytes: &[u8]) -> Result<(), DmaError> {
@@ -143,6 +157,9 @@ pub(super) struct ShmDma {
 
 impl DmaQueue for ShmDma {
     fn submit(&mut self, remote: &mut dyn Remote, request: DmaRequest) -> port::Result<()> {
+        if !self.queue.is_own() {
+            return Err(super::forked());
+        }
         if !self.queue.has_room() {
             return Err(port::Error::Exhausted { what: "room in the event queue", limit: 4096 });
         }
