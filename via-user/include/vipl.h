@@ -303,8 +303,8 @@ typedef void (*VIP_ERROR_HANDLER)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR *Error
 /* Opens a NIC. DeviceName is a URL of a device (shm:, sim:model, sim:rtl, vfio-user:PATH),
  * or "" or a legacy name (/dev/clanvi0, /dev/via_eth0, VINIC0, nic0) for the default device: the one
  * that the environment variable VIADUCT_DEVICE names (a URL, or a folder of sockets), else the first
- * NIC of a simulator in the run-time directory that no other program uses. The same device may be
- * opened many times; each time gives another NIC.
+ * NIC of a simulator in the run-time directory that no other program uses, else, where no simulator
+ * runs, shm:. The same device may be opened many times; each time gives another NIC.
  * VIP_SUCCESS, VIP_INVALID_PARAMETER (NULL, a URL that is malformed), VIP_ERROR_RESOURCE (no such
  * device; a line on standard error says why). */
 VIP_RETURN VipOpenNic(const VIP_CHAR *DeviceName, VIP_NIC_HANDLE *NicHandle);

@@ -50,21 +50,25 @@ fn rows_with_two_ends_pass_in_two_processes() {
     assert!(apart(&table) >= 200, "{table}");
 }
 
-/// In a folder of its own, so that nodes of others are not among them.
+/// Once in one process and once in two, in a folder of its own, so that nodes of others are not among
+/// them.
 #[test]
 fn all_rows_pass_on_shared_memory() {
     let folder = std::env::temp_dir().join(format!("viaduct-shm-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let output = Command::new(env!("CARGO_BIN_EXE_viaduct"))
-        .args(["conformance", "--device", "shm:"])
-        .env("XDG_RUNTIME_DIR", &folder)
-        .output()
-        .expect("viaduct runs");
-    let table = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
-    let nodes = std::fs::read_dir(folder.join("viaduct/shm")).expect("the folder of the nodes");
-    let left: Vec<_> = nodes.flatten().map(|entry| entry.file_name()).collect();
-    assert_eq!(left, ["lock"], "names of processes that ended");
+    for processes in ["1", "2"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_viaduct"))
+            .args(["conformance", "--device", "shm:", "--processes", processes])
+            .env("XDG_RUNTIME_DIR", &folder)
+            .output()
+            .expect("viaduct runs");
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(processes == "1" || apart(&table) >= 200, "{table}");
+        let nodes = std::fs::read_dir(folder.join("viaduct/shm")).expect("the folder of the nodes");
+        let left: Vec<_> = nodes.flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["lock"], "names of processes that ended");
+    }
     std::fs::remove_dir_all(&folder).expect("the folder");
 }
 

@@ -52,8 +52,8 @@ fn a_device_says_what_it_is() {
 #[test]
 fn devices_that_are_not_there_are_errors() {
     for (arguments, why) in [
-        (&["devinfo"][..], "no simulator has a socket in /nonexistent/viaduct"),
-        (&["stats"], "no simulator has a socket in /nonexistent/viaduct"),
+        (&["devinfo"][..], "the folder /nonexistent/viaduct/shm: No such file"),
+        (&["stats"], "the folder /nonexistent/viaduct/shm: No such file"),
         (&["devinfo", "vfio-user:/nonexistent/nic0.sock"], "No such file"),
         (&["stats", "vfio:01:00.0"], "cannot be opened by this version"),
         (&["devinfo", "eth0"], "there is no device `eth0`"),

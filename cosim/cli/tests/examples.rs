@@ -1,5 +1,6 @@
-//! The examples, in C and in Rust, as programs: both sides in a process of their own over NICs that
-//! `viaduct cosim serve` serves, each language with each; and both sides in one process.
+//! The examples, in C and in Rust, as programs: both sides in a process of their own, each language
+//! with each, over NICs that `viaduct cosim serve` serves, and with no set-up at all; and both sides in
+//! one process.
 
 #[expect(dead_code, reason = "the examples wrap no functions")]
 #[path = "../src/c_program.rs"]
@@ -34,9 +35,26 @@ impl Drop for Process {
 
 impl Process {
     fn start(program: &Path, arguments: &[&str]) -> Self {
+        Self::start_in(&env::temp_dir(), program, arguments)
+    }
+
+    /// With this run-time folder.
+    fn start_in(folder: &Path, program: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("XDG_RUNTIME_DIR", folder).env_remove("VIADUCT_DEVICE");
         Self(command.spawn().unwrap_or_else(|error| panic!("{}: {error}", program.display())))
+    }
+
+    /// Waits until a server has become a node of shared memory: a client may take the name otherwise, or
+    /// not find it. A number is a node of the simulator.
+    fn wait_for_node(&self, folder: &Path, name: &str) {
+        let end = Instant::now() + HANGS;
+        let path = folder.join(format!("viaduct/shm/{name}.sock"));
+        while name != "1" && !path.exists() {
+            assert!(Instant::now() < end, "the server does not become {name}");
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// What it writes, until it ends; it must end well.
@@ -74,6 +92,10 @@ impl Simulator {
             "the simulator does not start"
         );
         Self { process, folder }
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
     }
 
     fn device(&self, node: u8) -> String {
@@ -133,18 +155,33 @@ fn every_way(name: &str, server_says: &str, client_says: &str) {
         assert!(text.contains(server_says) && text.contains(client_says), "{what}: {text}");
     }
     let simulator = Simulator::start(name);
-    let devices = [0, 1].map(|node| simulator.device(node));
-    for (server_language, server) in &programs {
-        for (client_language, client) in &programs {
-            let what = format!("{name}, server in {server_language}, client in {client_language}");
-            let server = Process::start(server, &[&devices[1]]);
-            let client = Process::start(client, &[&devices[0], "1"]);
-            let text = client.output(&format!("{what}: the client"));
-            assert!(text.contains(client_says), "{what}: {text}");
-            let text = server.output(&format!("{what}: the server"));
-            assert!(text.contains(server_says), "{what}: {text}");
+    let [server_device, client_device] = [1, 0].map(|node| simulator.device(node));
+    let on_simulator = [(server_device.as_str(), client_device.as_str(), "1", simulator.folder())];
+    // Programs that name no device meet in shared memory where no simulator runs. The server's node is
+    // named where more than one program is there.
+    let folder = env::temp_dir().join(format!("viaduct-{name}-default-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let without_set_up =
+        [("", "", "node0", &*folder), ("shm:?node=a", "/dev/clanvi0", "a", &*folder)];
+    for (server_device, client_device, host, folder) in
+        on_simulator.into_iter().chain(without_set_up)
+    {
+        for (server_language, server) in &programs {
+            for (client_language, client) in &programs {
+                let what = format!(
+                    "{name} on `{server_device}`, server in {server_language}, client in {client_language}"
+                );
+                let server = Process::start_in(folder, server, &[server_device]);
+                server.wait_for_node(folder, host);
+                let client = Process::start_in(folder, client, &[client_device, host]);
+                let text = client.output(&format!("{what}: the client"));
+                assert!(text.contains(client_says), "{what}: {text}");
+                let text = server.output(&format!("{what}: the server"));
+                assert!(text.contains(server_says), "{what}: {text}");
+            }
         }
     }
+    fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

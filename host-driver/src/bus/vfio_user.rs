@@ -53,6 +53,14 @@ const YIELD_TURNS: u32 = 2_048;
 /// How long.
 const NAP: Duration = Duration::from_micros(20);
 
+/// Whether a simulator listens at a socket: there may be one that is left of an earlier run.
+#[must_use]
+pub fn is_served(path: &Path) -> bool {
+    let nobody = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
+    socket::dial(path, Duration::from_millis(1))
+        .map_or_else(|why| !nobody.contains(&why.kind()), |_| true)
+}
+
 /// A served device as its driver sees it.
 pub struct VfioUserBus {
     path: PathBuf,

@@ -12,8 +12,14 @@ use tests::served::{Process, Simulator, say, wait_for_stop};
 /// What [`device::DEVICE_VARIABLE`] is.
 const DEVICE: &str = device::DEVICE_VARIABLE;
 
-/// Opens what the test says, twice, and holds it.
+/// Opens what the test says, twice, and holds it. `any NAME` need not be hardware.
 pub(super) fn role(name: &str) {
+    if let Some(name) = name.strip_prefix("any ") {
+        return match device::open(name) {
+            Ok(port) => say(&format!("opened {}", port.attributes().name)),
+            Err(error) => say(&format!("refused {error}")),
+        };
+    }
     match device::open_hardware(name) {
         Ok(port) => {
             say(&format!("opened {}", port.nic().bus().name()));
@@ -41,14 +47,18 @@ fn programs_without_arguments_get_a_nic_each() {
     let text = program(&home, "default nic0", "").expect("refused");
     assert!(text.contains(folder.to_str().unwrap()), "{text}");
     assert!(text.contains("`viaduct cosim serve`") && text.contains(DEVICE), "{text}");
+    // Who needs no hardware has shared memory.
+    assert!(program(&home, "default any VINIC0", "").expect("opened").ends_with("shm node0"));
 
     let simulator = Simulator::start_at(folder.clone(), 2, 0.0);
+    assert!(program(&home, "default any ", "").expect("opened").ends_with("viaduct node 0"));
     let mut first = program(&home, "default VINIC0", "");
     assert!(first.expect("opened").ends_with("nic0.sock"));
     let mut second = program(&home, "default ", "");
     assert!(second.expect("opened").ends_with("nic1.sock"));
 
     // All are taken: by whom, and what to do.
+    program(&home, "default any ", "").expect("refused");
     let text = program(&home, "default /dev/clanvi1", "").expect("refused");
     for part in [
         format!("nic0.sock: another program uses this device: process {} (", first.id()),
@@ -74,6 +84,7 @@ fn programs_without_arguments_get_a_nic_each() {
     simulator.process().kill();
     let text = program(&home, "default ", "").expect("refused");
     assert!(text.contains("nic0.sock") && text.contains("`viaduct cosim serve"), "{text}");
+    assert!(program(&home, "default any ", "").expect("opened").ends_with("shm node0"));
     std::fs::remove_dir_all(&home).unwrap();
 }
 

@@ -3,34 +3,54 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use host_driver::bus::vfio_user::is_served;
 use port::trust::{self, run_time_folder};
 
 use crate::error::{DEVICE_VARIABLE, Error, Result};
 use crate::url::{Place, parse};
 
 /// Where the default device is: what `VIADUCT_DEVICE` names (a URL, a socket, or a folder of
-/// sockets), else the run-time folder.
+/// sockets), else the run-time folder if a simulator runs there, else shared memory.
 ///
 /// # Errors
 /// The variable names nothing that can be opened; the run-time folder is not this user's alone.
 pub(crate) fn place() -> Result<Place> {
-    match std::env::var_os(DEVICE_VARIABLE) {
-        Some(named) if !named.to_string_lossy().trim().is_empty() => {
-            let path = Path::new(&named);
-            match named.to_str() {
-                Some(text) => named_place(text.trim()),
-                // No URL; a path may be any bytes.
-                None if path.is_dir() => Ok(Place::Folder(path.to_owned())),
-                None => Ok(Place::VfioUser(path.to_owned())),
-            }
-        }
-        _ => {
-            let folder = run_time_folder();
-            match trust::check_folder(&folder) {
-                Err(why) if why.kind() != ErrorKind::NotFound => Err(Error::Folder { folder, why }),
-                _ => Ok(Place::Folder(folder)),
-            }
-        }
+    if let Some(named) = named() {
+        return named;
+    }
+    let folder = own_folder()?;
+    let is_running = sockets(&folder).iter().any(|socket| is_served(socket));
+    Ok(if is_running { Place::Folder(folder) } else { Place::Shm(None) })
+}
+
+/// The same for a program that needs hardware, or a simulation of it: shared memory is none.
+///
+/// # Errors
+/// As [`place`].
+pub(crate) fn hardware() -> Result<Place> {
+    named().unwrap_or_else(|| own_folder().map(Place::Folder))
+}
+
+/// What the variable names, if it names anything.
+fn named() -> Option<Result<Place>> {
+    let named = std::env::var_os(DEVICE_VARIABLE)?;
+    if named.to_string_lossy().trim().is_empty() {
+        return None;
+    }
+    let path = Path::new(&named);
+    Some(match named.to_str() {
+        Some(text) => named_place(text.trim()),
+        // No URL; a path may be any bytes.
+        None if path.is_dir() => Ok(Place::Folder(path.to_owned())),
+        None => Ok(Place::VfioUser(path.to_owned())),
+    })
+}
+
+fn own_folder() -> Result<PathBuf> {
+    let folder = run_time_folder();
+    match trust::check_folder(&folder) {
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(Error::Folder { folder, why }),
+        _ => Ok(folder),
     }
 }
 

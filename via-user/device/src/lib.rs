@@ -10,9 +10,9 @@
 //! | empty, or a legacy name such as `/dev/clanvi0` or `VINIC0` | the default device |
 //!
 //! The default device is what [`DEVICE_VARIABLE`] names, a URL or a folder of sockets. If it is not
-//! set, it is the first NIC in the run-time folder of simulators that no other program uses: a NIC
-//! serves one program, so that programs that are started one after the other get one each. Within a
-//! program all names of the default device are the same NIC.
+//! set and a simulator runs, it is the first NIC in the run-time folder that no other program uses: a
+//! NIC serves one program, so that programs that are started one after the other get one each. Without
+//! a simulator it is `shm:`. Within a program all names of the default device are the same NIC.
 //!
 //! The same device may be opened many times in a process: each time gives a port of its own on it,
 //! and the device is released with the last one.
@@ -85,7 +85,11 @@ impl Driver {
 /// # Errors
 /// [`Error::Malformed`]; otherwise why there is no such device.
 pub fn open(name: &str) -> Result<Arc<dyn ViPort>> {
-    Ok(match place_of(name)? {
+    open_any(place_of(name, default::place)?)
+}
+
+fn open_any(place: Place) -> Result<Arc<dyn ViPort>> {
+    Ok(match place {
         Place::Shm(node) => shm::open(node.as_deref())?,
         place => open_place(place)?,
     })
@@ -96,13 +100,13 @@ pub fn open(name: &str) -> Result<Arc<dyn ViPort>> {
 /// # Errors
 /// As [`open`].
 pub fn open_hardware(name: &str) -> Result<Arc<HardwarePort>> {
-    open_place(place_of(name)?)
+    open_place(place_of(name, default::hardware)?)
 }
 
-/// The place that `name` names, which for the default device is another one's.
-fn place_of(name: &str) -> Result<Place> {
+/// The place that `name` names, which for the default device is another one's: what `default` says.
+fn place_of(name: &str, default: fn() -> Result<Place>) -> Result<Place> {
     match parse(name)? {
-        Place::Default => default::place(),
+        Place::Default => default(),
         place => Ok(place),
     }
 }

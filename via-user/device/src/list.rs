@@ -81,7 +81,7 @@ fn served_nics() -> Vec<Listed> {
     let unavailable = |url, error: &Error| Listed::not(Availability::Unavailable, url, error);
     let mut found = Vec::new();
     let mut sockets = default::sockets(&run_time_folder());
-    match default::place() {
+    match default::hardware() {
         Ok(Place::Folder(folder)) if folder != run_time_folder() => {
             sockets.extend(default::sockets(&folder));
         }

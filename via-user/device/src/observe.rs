@@ -9,7 +9,7 @@ use port::{PortAttributes, ViPort};
 
 use crate::error::{Error, Result};
 use crate::url::Place;
-use crate::{default, open_place, place_of};
+use crate::{default, open_any, place_of};
 
 /// Longest time that a simulator may take for an answer to an observer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -32,11 +32,11 @@ pub enum Observed {
 /// # Errors
 /// As [`crate::open`]; a served device may be in use.
 pub fn observe(name: &str) -> Result<Observed> {
-    match place_of(name)? {
+    match place_of(name, default::place)? {
         Place::Folder(folder) => first(folder),
         Place::VfioUser(path) if path.is_dir() => first(path),
         Place::VfioUser(path) => served(&path, Instant::now()),
-        place => Ok(Observed::Port(open_place(place)?)),
+        place => Ok(Observed::Port(open_any(place)?)),
     }
 }
 

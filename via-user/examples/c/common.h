@@ -119,21 +119,27 @@ static inline void serve(nic_t *nic, VIP_VI_HANDLE vi, const char *service)
     MUST(VipConnectAccept(connection, vi));
 }
 
-/* The address of another node differs from the own one in its last byte. */
-static inline void node_address(const nic_t *nic, int node, VIP_UINT8 *host)
+/* The address of a host by its name, which for a number N is nodeN. */
+static inline void find_host(const nic_t *nic, const char *name, address_t *host)
 {
-    memcpy(host, nic->attributes.LocalNicAddress, nic->attributes.NicAddressLen);
-    host[nic->attributes.NicAddressLen - 1] = (VIP_UINT8)node;
+    char node[64];
+    int is_number = name[0] != '\0' && strspn(name, "0123456789") == strlen(name);
+    snprintf(node, sizeof node, "%s%s", is_number ? "node" : "", name);
+    memset(host, 0, sizeof *host);
+    host->net.HostAddressLen = nic->attributes.NicAddressLen;
+    MUST(VipNSInit(nic->nic, NULL));
+    MUST(VipNSGetHostByName(nic->nic, node, &host->net, 0));
+    MUST(VipNSShutdown(nic->nic));
 }
 
 /* Asks `host` for `service` until somebody is there. */
-static inline void ask(nic_t *nic, VIP_VI_HANDLE vi, const VIP_UINT8 *host, const char *service)
+static inline void ask(nic_t *nic, VIP_VI_HANDLE vi, const address_t *host, const char *service)
 {
     address_t local, remote;
     VIP_VI_ATTRIBUTES theirs;
     VIP_RETURN code;
     make_address(&local, nic->attributes.LocalNicAddress, nic->attributes.NicAddressLen, "");
-    make_address(&remote, host, nic->attributes.NicAddressLen, service);
+    make_address(&remote, host->net.HostAddress, host->net.HostAddressLen, service);
     do
         code = VipConnectRequest(vi, &local.net, &remote.net, 1000, &theirs);
     while (code == VIP_NO_MATCH || code == VIP_TIMEOUT);
@@ -147,31 +153,30 @@ static inline double now_us(void)
     return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
 }
 
-/* One side of an example: its device, and for a client the server's node. */
+/* One side of an example: its device, and the name of the server's host. */
 typedef struct {
-    const char *device;
-    int server_node;
-    void (*run)(const char *device, int server_node);
+    const char *device, *server_name;
+    void (*run)(const char *device, const char *server_name);
 } role_t;
 
 static inline void *role_main(void *argument)
 {
     role_t *role = argument;
-    role->run(role->device, role->server_node);
+    role->run(role->device, role->server_name);
     return NULL;
 }
 
 /* Without arguments both sides run in this process, on two simulated NICs; with a device the server,
- * with a device and the server's node a client. */
-static inline int example(int count, char **words, void (*server)(const char *, int),
-                          void (*client)(const char *, int))
+ * with a device and the name or number of the server's node a client. */
+static inline int example(int count, char **words, void (*server)(const char *, const char *),
+                          void (*client)(const char *, const char *))
 {
     if (count == 2) {
-        server(words[1], 0);
+        server(words[1], "");
     } else if (count == 3) {
-        client(words[1], atoi(words[2]));
+        client(words[1], words[2]);
     } else if (count == 1) {
-        role_t roles[2] = {{"sim:model?node=1", 1, server}, {"sim:model?node=0", 1, client}};
+        role_t roles[2] = {{"sim:model?node=1", "", server}, {"sim:model?node=0", "1", client}};
         pthread_t threads[2];
         for (int i = 0; i < 2; i++)
             pthread_create(&threads[i], NULL, role_main, &roles[i]);

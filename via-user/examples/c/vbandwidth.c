@@ -12,11 +12,11 @@
 /* A descriptor for each message of the window, one for the credits, then the data. */
 enum { CREDIT = 64 * WINDOW, DATA = 4096, MEMORY = DATA + WINDOW * BYTES };
 
-static void server(const char *device, int node)
+static void server(const char *device, const char *server_name)
 {
     nic_t nic;
     VIP_DESCRIPTOR *done;
-    (void)node;
+    (void)server_name;
     open_nic(&nic, device, MEMORY, 0);
     VIP_VI_HANDLE vi = create_vi(&nic, VIP_SERVICE_RELIABLE_DELIVERY, 0, NULL, NULL);
     for (unsigned i = 0; i < WINDOW; i++)
@@ -36,18 +36,18 @@ static void server(const char *device, int node)
     free(nic.memory);
 }
 
-static void client(const char *device, int node)
+static void client(const char *device, const char *server_name)
 {
     nic_t nic;
     VIP_DESCRIPTOR *done;
-    VIP_UINT8 host[256];
+    address_t host;
     unsigned credits = WINDOW, sent = 0, finished = 0;
     open_nic(&nic, device, MEMORY, 0);
     VIP_VI_HANDLE vi = create_vi(&nic, VIP_SERVICE_RELIABLE_DELIVERY, 0, NULL, NULL);
     for (unsigned i = 0; i < 2; i++)
         MUST(VipPostRecv(vi, prepare(&nic, CREDIT + 64 * i, DATA, 0), nic.handle));
-    node_address(&nic, node, host);
-    ask(&nic, vi, host, "bandwidth");
+    find_host(&nic, server_name, &host);
+    ask(&nic, vi, &host, "bandwidth");
     double start = now_us();
     while (finished < MESSAGES) {
         while (sent < MESSAGES && credits > 0 && sent - finished < WINDOW) {

@@ -27,17 +27,17 @@ static void bounce(nic_t *nic, VIP_VI_HANDLE vi, int first)
     }
 }
 
-static void run(const char *device, int node, int is_client)
+static void run(const char *device, const char *server_name, int is_client)
 {
     nic_t nic;
     VIP_DESCRIPTOR *done;
-    VIP_UINT8 host[256];
+    address_t host;
     open_nic(&nic, device, MEMORY, 0);
     VIP_VI_HANDLE vi = create_vi(&nic, VIP_SERVICE_RELIABLE_DELIVERY, 0, NULL, NULL);
     MUST(VipPostRecv(vi, prepare(&nic, RECV, IN, BYTES), nic.handle));
     if (is_client) {
-        node_address(&nic, node, host);
-        ask(&nic, vi, host, "pingpong");
+        find_host(&nic, server_name, &host);
+        ask(&nic, vi, &host, "pingpong");
     } else {
         serve(&nic, vi, "pingpong");
     }
@@ -53,7 +53,7 @@ static void run(const char *device, int node, int is_client)
     close_nic(&nic);
 }
 
-static void server(const char *device, int node) { run(device, node, 0); }
-static void client(const char *device, int node) { run(device, node, 1); }
+static void server(const char *device, const char *name) { run(device, name, 0); }
+static void client(const char *device, const char *name) { run(device, name, 1); }
 
 int main(int count, char **words) { return example(count, words, server, client); }

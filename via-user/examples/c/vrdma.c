@@ -27,11 +27,11 @@ static VIP_DESCRIPTOR *prepare_rdma(nic_t *nic, VIP_UINT16 operation, place_t re
     return d;
 }
 
-static void server(const char *device, int node)
+static void server(const char *device, const char *server_name)
 {
     nic_t nic;
     VIP_DESCRIPTOR *done;
-    (void)node;
+    (void)server_name;
     open_nic(&nic, device, MEMORY, 1);
     VIP_VI_HANDLE vi = create_vi(&nic, VIP_SERVICE_RELIABLE_RECEPTION, 1, NULL, NULL);
     for (unsigned i = 1; i < 3; i++)
@@ -55,18 +55,18 @@ static void server(const char *device, int node)
     close_nic(&nic);
 }
 
-static void client(const char *device, int node)
+static void client(const char *device, const char *server_name)
 {
     nic_t nic;
     VIP_DESCRIPTOR *done, *d;
-    VIP_UINT8 host[256];
+    address_t host;
     place_t theirs;
     open_nic(&nic, device, MEMORY, 1);
     VIP_VI_HANDLE vi = create_vi(&nic, VIP_SERVICE_RELIABLE_RECEPTION, 1, NULL, NULL);
     MUST(VipPostRecv(vi, prepare(&nic, 256, INFO, sizeof theirs), nic.handle));
     MUST(VipPostRecv(vi, prepare(&nic, 320, INFO + 64, 0), nic.handle));
-    node_address(&nic, node, host);
-    ask(&nic, vi, host, "rdma");
+    find_host(&nic, server_name, &host);
+    ask(&nic, vi, &host, "rdma");
     MUST(VipRecvWait(vi, VIP_INFINITE, &done));
     memcpy(&theirs, nic.memory + INFO, sizeof theirs);
     strcpy((char *)nic.memory + BUFFER, "this went straight into the server's memory");

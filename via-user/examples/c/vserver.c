@@ -16,7 +16,7 @@
 #define OUT(i) (IN(i) + BYTES)
 enum { MEMORY = 16384 };
 
-static void server(const char *device, int node)
+static void server(const char *device, const char *server_name)
 {
     nic_t nic;
     VIP_CQ_HANDLE cq;
@@ -24,7 +24,7 @@ static void server(const char *device, int node)
     VIP_BOOLEAN is_recv;
     VIP_DESCRIPTOR *done;
     unsigned finished = 0;
-    (void)node;
+    (void)server_name;
     open_nic(&nic, device, MEMORY, 0);
     MUST(VipCreateCQ(nic.nic, 1024, &cq));
     for (unsigned i = 0; i < CLIENTS; i++) {
@@ -54,17 +54,17 @@ static void server(const char *device, int node)
     free(nic.memory);
 }
 
-static void client(const char *device, int node)
+static void client(const char *device, const char *server_name)
 {
     nic_t nic;
     VIP_VI_HANDLE vis[CLIENTS];
     VIP_DESCRIPTOR *done;
-    VIP_UINT8 host[256];
+    address_t host;
     open_nic(&nic, device, MEMORY, 0);
-    node_address(&nic, node, host);
+    find_host(&nic, server_name, &host);
     for (unsigned i = 0; i < CLIENTS; i++) {
         vis[i] = create_vi(&nic, VIP_SERVICE_RELIABLE_RECEPTION, 0, NULL, NULL);
-        ask(&nic, vis[i], host, "reverse");
+        ask(&nic, vis[i], &host, "reverse");
     }
     for (unsigned round = 0; round < REQUESTS; round++) {
         unsigned length = 1 + round % BYTES;

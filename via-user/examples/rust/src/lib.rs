@@ -50,7 +50,7 @@ pub struct Station {
 }
 
 impl Station {
-    /// Opens a device (`sim:model`, `vfio-user:PATH`, or an empty name for the default one), and
+    /// Opens a device (`shm:`, `sim:model`, `vfio-user:PATH`, or an empty name for the default one), and
     /// registers `bytes` of memory.
     ///
     /// # Errors
@@ -101,17 +101,17 @@ impl Station {
         Ok(self.nic.connect_wait(&local, INFINITE)?.accept(vi)?)
     }
 
-    /// Asks node `node` for `service` until somebody is there, and connects `vi` with it.
+    /// Asks host `server` (a name, or the number of a node) for `service` until somebody is there, and
+    /// connects `vi` with it.
     ///
     /// # Errors
-    /// It refuses; there is no such node.
-    pub fn ask(&self, vi: &Vi, node: u8, service: &str) -> Outcome<()> {
-        let mut host = self.nic.query().local_address;
-        let local = NetAddress::new(&host, b"");
-        // The addresses of nodes differ in their last byte.
-        if let Some(last) = host.last_mut() {
-            *last = node;
-        }
+    /// It refuses; there is no such host.
+    pub fn ask(&self, vi: &Vi, server: &str, service: &str) -> Outcome<()> {
+        let is_number = !server.is_empty() && server.chars().all(|c| c.is_ascii_digit());
+        let name = if is_number { format!("node{server}") } else { server.to_owned() };
+        self.nic.ns_init(None)?;
+        let host = self.nic.ns_host_by_name(&name, 0)?.host;
+        let local = NetAddress::new(&self.nic.query().local_address, b"");
         let remote = NetAddress::new(&host, service.as_bytes());
         loop {
             match vi.connect_request(&local, &remote, ANSWER) {
@@ -125,13 +125,14 @@ impl Station {
 }
 
 /// Runs an example as the command line says. Without arguments both sides run in this process, on
-/// two simulated NICs; with a device the server, with a device and the server's node a client.
+/// two simulated NICs; with a device the server, with a device and the name or number of the server's
+/// node a client.
 ///
 /// # Errors
 /// What the sides say; arguments that make no sense.
 pub fn example(
     server: fn(device: &str) -> Outcome<()>,
-    client: fn(device: &str, server_node: u8) -> Outcome<()>,
+    client: fn(device: &str, server: &str) -> Outcome<()>,
 ) -> Outcome<()> {
     let words: Vec<String> = std::env::args().collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -140,13 +141,11 @@ pub fn example(
             let other = sender.clone();
             // A side that fails ends the program, whatever the other one waits for.
             std::thread::spawn(move || _ = other.send(server("sim:model?node=1")));
-            std::thread::spawn(move || _ = sender.send(client("sim:model?node=0", 1)));
+            std::thread::spawn(move || _ = sender.send(client("sim:model?node=0", "1")));
             results.iter().collect()
         }
         [_, device] => server(device),
-        [_, device, node] => {
-            client(device, node.parse().map_err(|_| format!("`{node}` is no node's number"))?)
-        }
+        [_, device, server] => client(device, server),
         _ => Err(format!("usage: {} [DEVICE [NODE-OF-SERVER]]", words[0]).into()),
     }
 }

@@ -47,14 +47,14 @@ fn server(device: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn client(device: &str, server_node: u8) -> Outcome<()> {
+fn client(device: &str, server: &str) -> Outcome<()> {
     let station = Station::open(device, MEMORY, false)?;
     let vi = station.create_vi(Reliability::Delivery, None)?;
     // Two credits may be under way.
     for i in 0..2 {
         vi.post_recv(&station.prepare(CREDIT + DESCRIPTOR * i, DATA, 0)?)?;
     }
-    station.ask(&vi, server_node, "bandwidth")?;
+    station.ask(&vi, server, "bandwidth")?;
     let start = Instant::now();
     let (mut credits, mut sent, mut finished) = (WINDOW, 0, 0);
     while finished < MESSAGES {

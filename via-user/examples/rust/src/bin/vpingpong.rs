@@ -55,9 +55,9 @@ fn server(device: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn client(device: &str, server_node: u8) -> Outcome<()> {
+fn client(device: &str, server: &str) -> Outcome<()> {
     let (station, vi) = start(device)?;
-    station.ask(&vi, server_node, "pingpong")?;
+    station.ask(&vi, server, "pingpong")?;
     let start = Instant::now();
     for _ in 0..ROUNDS {
         send(&station, &vi)?;

@@ -58,13 +58,13 @@ fn server(device: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn client(device: &str, server_node: u8) -> Outcome<()> {
+fn client(device: &str, server: &str) -> Outcome<()> {
     let station = Station::open(device, MEMORY, true)?;
     let vi = station.create_vi(Reliability::Reception, None)?;
     let info_bytes = u32::try_from(INFO_BYTES)?;
     vi.post_recv(&station.prepare(RECVS, INFO, info_bytes)?)?;
     vi.post_recv(&station.prepare(RECVS + DESCRIPTOR, INFO + INFO_BYTES, 0)?)?;
-    station.ask(&vi, server_node, "rdma")?;
+    station.ask(&vi, server, "rdma")?;
     vi.recv_wait(INFINITE)?;
     let memory = station.region.memory();
     let theirs = RemoteBuffer { address: memory.load_u64(INFO), handle: memory.load_u32(INFO + 8) };

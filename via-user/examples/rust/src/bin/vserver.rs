@@ -68,13 +68,13 @@ fn server(device: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn client(device: &str, server_node: u8) -> Outcome<()> {
+fn client(device: &str, server: &str) -> Outcome<()> {
     let station = Station::open(device, MEMORY, false)?;
     let memory = station.region.memory();
     let mut vis = Vec::new();
     for _ in 0..CLIENTS {
         let vi = station.create_vi(Reliability::Reception, None)?;
-        station.ask(&vi, server_node, "reverse")?;
+        station.ask(&vi, server, "reverse")?;
         vis.push(vi);
     }
     for round in 0..REQUESTS {
