@@ -1,4 +1,5 @@
-//! The measurements of `viaduct bench hw`; those of `viaduct bench vipl` are in `vipl`.
+//! The measurements of `viaduct bench hw`; those of `viaduct bench vipl` are in `vipl`, those of
+//! `viaduct bench soft` in `soft`, on two `processes` and the `transport`s between them.
 //!
 //! | module | rows |
 //! |---|---|
@@ -13,12 +14,17 @@
 pub(crate) mod anatomy;
 mod fmax;
 mod latency;
+mod load;
 mod pair;
 mod pins;
+pub(crate) mod processes;
 mod rate;
 pub(crate) mod report;
+pub(crate) mod soft;
 mod speed;
+mod statistics;
 mod stream;
+mod transport;
 pub(crate) mod vipl;
 
 use crate::Failure;

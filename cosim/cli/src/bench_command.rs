@@ -11,6 +11,39 @@ use std::path::PathBuf;
 pub(crate) enum Arguments {
     Hw(HwArguments),
     Vipl(ViplArguments),
+    Soft(SoftArguments),
+    /// The other process of a measurement.
+    #[command(hide = true)]
+    Peer,
+}
+
+/// The software NIC against what the machine can do: latency, bandwidth, rate, completion queues.
+///
+/// Two processes, each on a processor of its own, exchange messages by VIPL on shm: and, in turn with
+/// it, by a raw ring in shared memory, a futex, TCP. A row is a ratio, the median of those of all turns.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench soft                   every row
+  viaduct bench soft lat --json        the rows with 'lat' in their names, one JSON object a line
+
+Exit code 0: everything was measured. A bar that is missed is a result and not a failure; with
+--strict it gives exit code 1. If other programs keep the processors busy there is no result, and
+exit code 1.")]
+pub(crate) struct SoftArguments {
+    /// Only rows whose name contains this.
+    filter: Option<String>,
+    /// Print one JSON object a line instead of the table.
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 1 if a bar is missed.
+    #[arg(long)]
+    strict: bool,
+    /// Fewer turns.
+    #[arg(long)]
+    quick: bool,
+    /// Report also if other programs keep the processors busy.
+    #[arg(long)]
+    anyway: bool,
 }
 
 /// Instructions of the fast path of VIPL, from C, and that it makes no system call and allocates
@@ -81,17 +114,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments {
         Arguments::Hw(arguments) => hw(arguments),
         Arguments::Vipl(arguments) => vipl(arguments),
+        Arguments::Soft(arguments) => soft(arguments),
+        Arguments::Peer => bench::processes::peer(),
     }
+}
+
+fn soft(arguments: &SoftArguments) -> Result<(), Failure> {
+    let filter = arguments.filter.clone().unwrap_or_default();
+    let (quick, anyway) = (arguments.quick, arguments.anyway);
+    let rows = bench::soft::measure(&bench::soft::Job { filter, quick, anyway })?;
+    show(&rows, arguments.json, arguments.strict)
+}
+
+fn show(rows: &[bench::Row], json: bool, strict: bool) -> Result<(), Failure> {
+    if json {
+        bench::report::json(rows);
+    } else {
+        bench::report::table(rows);
+    }
+    judge(rows, strict)
 }
 
 fn vipl(arguments: &ViplArguments) -> Result<(), Failure> {
     let rows = bench::vipl::measure(arguments.filter.as_deref().unwrap_or(""))?;
-    if arguments.json {
-        bench::report::json(&rows);
-    } else {
-        bench::report::table(&rows);
-    }
-    judge(&rows, arguments.strict)
+    show(&rows, arguments.json, arguments.strict)
 }
 
 fn judge(rows: &[bench::Row], strict: bool) -> Result<(), Failure> {

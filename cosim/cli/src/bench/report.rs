@@ -21,7 +21,7 @@ pub(crate) fn table(rows: &[Row]) {
     if rows.is_empty() {
         return;
     }
-    println!("{:<18} {:>10} {:<15} {:>10}  ok", "name", "measured", "unit", "bar");
+    println!("{:<24} {:>10} {:<15} {:>10}  ok", "name", "measured", "unit", "bar");
     for row in rows {
         let value = row.value.map_or_else(|| "-".into(), |value| digits(value, row.unit));
         let sign = match row.bar {
@@ -31,7 +31,7 @@ pub(crate) fn table(rows: &[Row]) {
         let bar = format!("{sign} {}", row.bar.value());
         let ok = row.ok.map_or("-", |ok| if ok { "yes" } else { "no" });
         let note = if row.note.is_empty() { String::new() } else { format!("  ({})", row.note) };
-        println!("{:<18} {value:>10} {:<15} {bar:>10}  {ok:<3}{note}", row.name, row.unit);
+        println!("{:<24} {value:>10} {:<15} {bar:>10}  {ok:<3}{note}", row.name, row.unit);
     }
 }
 

@@ -1,0 +1,57 @@
+//! How busy the machine is with other programs while something is measured.
+
+use std::time::Instant;
+
+use crate::Failure;
+
+/// Processor time since some moment.
+#[derive(Debug)]
+pub(crate) struct Load {
+    start: Instant,
+    /// Of all programs, and of this one with its children, in ticks.
+    all: u64,
+    own: u64,
+}
+
+/// Ticks a second (`USER_HZ`).
+const TICKS: f64 = 100.0;
+
+impl Load {
+    /// From now on.
+    pub(crate) fn start() -> Result<Self, Failure> {
+        Ok(Self { start: Instant::now(), all: all()?, own: own()? })
+    }
+
+    /// Processors that other programs have kept busy since, on average.
+    pub(crate) fn of_others(&self) -> Result<f64, Failure> {
+        let ticks = (all()? - self.all).saturating_sub(own()? - self.own);
+        let seconds = self.start.elapsed().as_secs_f64();
+        Ok(f64::from(u32::try_from(ticks)?) / TICKS / seconds.max(1.0 / TICKS))
+    }
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// user, nice, system, irq, softirq, steal of all processors.
+fn all() -> Result<u64, Failure> {
+    let text = std::fs::read_to_string("/proc/stat")?;
+    let cpu = numbers(text.lines().next().unwrap_or_default());
+    let busy = [0, 1, 2, 5, 6, 7];
+    Ok(busy.iter().filter_map(|at| cpu.get(*at)).sum())
+}
+
+/// utime and stime of this process and of its children that live.
+fn own() -> Result<u64, Failure> {
+    let pid = std::process::id();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = numbers(&children.unwrap_or_default());
+    let of = |pid: u64| -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // Behind the name, which may have anything in it.
+        let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_whitespace().collect();
+        Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+    };
+    Ok(children.into_iter().chain([pid.into()]).filter_map(of).sum())
+}

@@ -1,0 +1,180 @@
+//! Ways for two processes to exchange messages: VIPL on a device, and what it is compared with.
+//!
+//! | module | transport |
+//! |---|---|
+//! | `vipl` | VIPL on any device: polling, or blocking; one VI, or many on a completion queue |
+//! | `queue` | the bare distributed message queue on `shm:` (CLAN paper, figure 4) |
+//! | `ring` | a ring in shared memory, without any system, to which a message is copied and from which it is copied |
+//! | `word` | one word in shared memory, polled, or slept on: the time of a cache line, and of a wake-up |
+//! | `socket` | TCP, UNIX and UDP sockets, polling or blocking |
+//!
+//! A message is a number of bytes from a buffer of the transport's own, the first four of which are a
+//! stamp, if there are so many.
+
+mod queue;
+mod ring;
+mod socket;
+mod vipl;
+mod word;
+
+use core::fmt;
+use core::str::FromStr;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use port::DmaMemory;
+
+use crate::Failure;
+
+/// Longest wait for the other end.
+pub(super) const BOUND: Duration = Duration::from_secs(20);
+
+/// One end.
+pub(crate) trait Transport {
+    /// Sends a message. May wait until there is room for it.
+    fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure>;
+
+    /// Receives a message of known length; its stamp.
+    fn receive(&mut self, length: usize) -> Result<u32, Failure>;
+}
+
+/// A transport by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Vipl {
+        device: String,
+        blocking: bool,
+    },
+    /// Many VIs on a completion queue, of which each message takes one by chance.
+    Cq {
+        device: String,
+        vis: usize,
+    },
+    Queue,
+    Ring,
+    Word {
+        blocking: bool,
+    },
+    Tcp {
+        blocking: bool,
+    },
+    Unix {
+        blocking: bool,
+    },
+    Udp,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = |blocking: &bool| if *blocking { "blocking" } else { "polling" };
+        match self {
+            Self::Vipl { device, blocking } => write!(f, "vipl {} {device}", how(blocking)),
+            Self::Cq { device, vis } => write!(f, "cq {vis} {device}"),
+            Self::Queue => write!(f, "queue"),
+            Self::Ring => write!(f, "ring"),
+            Self::Word { blocking: false } => write!(f, "line"),
+            Self::Word { blocking: true } => write!(f, "futex"),
+            Self::Tcp { blocking } => write!(f, "tcp {}", how(blocking)),
+            Self::Unix { blocking } => write!(f, "unix {}", how(blocking)),
+            Self::Udp => write!(f, "udp"),
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.splitn(3, ' ').collect();
+        let blocking = words.get(1) == Some(&"blocking");
+        Ok(match words[..] {
+            ["vipl", _, device] => Self::Vipl { device: device.to_owned(), blocking },
+            ["cq", vis, device] => {
+                let vis = vis.parse().map_err(|_| format!("`{vis}` is no number of VIs"))?;
+                Self::Cq { device: device.to_owned(), vis }
+            }
+            ["queue"] => Self::Queue,
+            ["ring"] => Self::Ring,
+            ["line"] => Self::Word { blocking: false },
+            ["futex"] => Self::Word { blocking: true },
+            ["tcp", _] => Self::Tcp { blocking },
+            ["unix", _] => Self::Unix { blocking },
+            ["udp"] => Self::Udp,
+            _ => return Err(format!("there is no transport `{text}`")),
+        })
+    }
+}
+
+/// An end that waits for the other one.
+pub(crate) struct Offered {
+    /// Where it waits: a line of text, for [`join`].
+    pub(crate) place: String,
+    /// Waits until the other one is there.
+    pub(crate) accept: Box<dyn FnOnce() -> Result<Box<dyn Transport>, Failure>>,
+}
+
+/// Offers an end for messages of up to `largest` bytes.
+pub(crate) fn offer(kind: &Kind, largest: usize) -> Result<Offered, Failure> {
+    match kind {
+        Kind::Vipl { device, blocking } => vipl::offer(device, *blocking, largest),
+        Kind::Cq { device, vis } => vipl::offer_many(device, *vis, largest),
+        Kind::Queue => queue::offer(),
+        Kind::Ring => ring::offer(largest),
+        Kind::Word { blocking } => word::offer(*blocking),
+        Kind::Tcp { blocking } => socket::offer_tcp(*blocking, largest),
+        Kind::Unix { blocking } => socket::offer_unix(*blocking, largest),
+        Kind::Udp => socket::offer_udp(largest),
+    }
+}
+
+/// Connects with the end that waits at a place.
+pub(crate) fn join(
+    kind: &Kind,
+    largest: usize,
+    place: &str,
+) -> Result<Box<dyn Transport>, Failure> {
+    match kind {
+        Kind::Vipl { device, blocking } => vipl::join(device, *blocking, largest, place),
+        Kind::Cq { device, vis } => vipl::join_many(device, *vis, largest, place),
+        Kind::Queue => queue::join(place),
+        Kind::Ring => ring::join(largest, place),
+        Kind::Word { blocking } => word::join(*blocking, place),
+        Kind::Tcp { blocking } => socket::join_tcp(*blocking, largest, place),
+        Kind::Unix { blocking } => socket::join_unix(*blocking, largest, place),
+        Kind::Udp => socket::join_udp(largest, place),
+    }
+}
+
+/// Calls `attempt` until it has something.
+fn poll<T>(mut attempt: impl FnMut() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
+    /// Attempts between two looks at the clock.
+    const TURNS: u32 = 1 << 16;
+    let mut end = None;
+    loop {
+        for _ in 0..TURNS {
+            if let Some(found) = attempt()? {
+                return Ok(found);
+            }
+            core::hint::spin_loop();
+        }
+        let now = Instant::now();
+        if now > *end.get_or_insert(now + BOUND) {
+            return Err("the other process is silent".into());
+        }
+    }
+}
+
+/// Memory that the other process can map, and where it finds it.
+fn shared(length: usize) -> Result<(DmaMemory, String), Failure> {
+    let memory = DmaMemory::shared(length)?;
+    let (file, _) = memory.file().ok_or("no memory file")?;
+    let place = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    Ok((memory, place))
+}
+
+/// Maps it there.
+fn map(length: usize, place: &str) -> Result<DmaMemory, Failure> {
+    use std::os::fd::AsFd;
+    let file = std::fs::File::options().read(true).write(true).open(place)?;
+    Ok(DmaMemory::map_file(file.as_fd(), 0, length.next_multiple_of(port::memory::PAGE_BYTES))?)
+}

@@ -1,0 +1,340 @@
+//! VIPL on a device, with memory that the program has anyway, as SOVIA or an old VIA program uses it.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use port::DmaMemory;
+use vipl::{
+    Cq, Descriptor, INFINITE, MemAttributes, NetAddress, Nic, Region, Reliability, Vi,
+    ViAttributes, VipReturn, Waiting,
+};
+
+use super::{BOUND, Offered, Transport, poll};
+use crate::Failure;
+
+/// Bytes of descriptors, and of buffers, up to which as many as [`MOST`] are there.
+const MEMORY: usize = 8 << 20;
+/// Most and fewest receives that are posted, and most sends.
+const MOST: usize = 64;
+const FEWEST: usize = 8;
+/// Bytes between two descriptors of one segment.
+const DESCRIPTOR: usize = 64;
+/// Discriminator of the addresses.
+const SERVICE: &[u8] = b"bench";
+
+/// A NIC and registered memory, cut into places for a descriptor and its data.
+struct Station {
+    nic: Nic,
+    memory: DmaMemory,
+    region: Region,
+    attributes: ViAttributes,
+    largest: usize,
+}
+
+impl Station {
+    /// With so many places; `places` is given the size of the largest piece of a message.
+    fn open(
+        device: &str,
+        waiting: Waiting,
+        largest: usize,
+        places: impl FnOnce(usize) -> usize,
+    ) -> Result<Self, Failure> {
+        let nic = Nic::open_with(device::open(device)?, waiting);
+        let tag = nic.create_ptag()?;
+        let largest = largest.clamp(64, nic.query().max_transfer_size as usize);
+        let memory = DmaMemory::new(places(largest) * (DESCRIPTOR + largest))?;
+        memory.fill(1);
+        let region = nic.register_mem(&memory, MemAttributes::new(tag))?;
+        let attributes = ViAttributes::new(Reliability::Delivery, tag);
+        Ok(Self { nic, memory, region, attributes, largest })
+    }
+
+    fn data(&self, place: usize) -> usize {
+        self.places() * DESCRIPTOR + place * self.largest
+    }
+
+    fn places(&self) -> usize {
+        self.memory.len() / (DESCRIPTOR + self.largest)
+    }
+
+    fn descriptor(&self, place: usize, length: usize) -> Result<Descriptor, Failure> {
+        let descriptor = self.region.descriptor(place * DESCRIPTOR, 1)?;
+        let length = u32::try_from(length)?;
+        descriptor.prepare(&[self.region.segment(self.data(place), length)], None)?;
+        Ok(descriptor)
+    }
+
+    fn host(&self) -> Vec<u8> {
+        self.nic.query().local_address
+    }
+
+    fn accept(&self, vi: &Vi, service: &[u8]) -> Result<(), Failure> {
+        let local = NetAddress::new(&self.host(), service);
+        Ok(self.nic.connect_wait(&local, BOUND)?.accept(vi)?)
+    }
+
+    fn connect(&self, vi: &Vi, host: &[u8], service: &[u8]) -> Result<(), Failure> {
+        let local = NetAddress::new(&self.host(), b"");
+        let remote = NetAddress::new(host, service);
+        let end = Instant::now() + BOUND;
+        loop {
+            match vi.connect_request(&local, &remote, BOUND) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.code == VipReturn::NoMatch && Instant::now() < end => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Result<Vec<u8>, Failure> {
+    let digits: Vec<char> = text.chars().collect();
+    let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16);
+    Ok(digits.chunks(2).map(byte).collect::<Result<_, _>>()?)
+}
+
+/// One VI.
+struct One {
+    station: Station,
+    vi: Vi,
+    blocking: bool,
+    /// Receives, and the places behind them for sends.
+    receives: usize,
+    /// Numbers of the next receive, the next send, the next send that is to be done.
+    next_receive: usize,
+    next_send: usize,
+    done: usize,
+    /// Receives, and sends, with a descriptor of their own each.
+    descriptors: Vec<Descriptor>,
+}
+
+impl One {
+    fn new(device: &str, blocking: bool, largest: usize) -> Result<Self, Failure> {
+        let waiting = if blocking {
+            Waiting::Sleep { after: core::time::Duration::ZERO }
+        } else {
+            Waiting::Poll
+        };
+        let half = |largest: usize| (MEMORY / largest).clamp(FEWEST, MOST);
+        let station = Station::open(device, waiting, largest, |largest| 2 * half(largest))?;
+        let receives = half(station.largest);
+        let vi = station.nic.create_vi(station.attributes, None, None)?;
+        let descriptor = |place| station.descriptor(place, station.largest);
+        let descriptors: Vec<_> = (0..2 * receives).map(descriptor).collect::<Result<_, _>>()?;
+        for descriptor in &descriptors[..receives] {
+            vi.post_recv(descriptor)?;
+        }
+        Ok(Self {
+            station,
+            vi,
+            blocking,
+            receives,
+            next_receive: 0,
+            next_send: 0,
+            done: 0,
+            descriptors,
+        })
+    }
+
+    fn finish_send(&mut self) -> Result<(), Failure> {
+        if self.blocking {
+            self.vi.send_wait(INFINITE)?;
+        } else {
+            poll(|| done(self.vi.send_done()))?;
+        }
+        self.done += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn send_piece(&mut self, length: usize, stamp: u32) -> Result<(), Failure> {
+        // The descriptor and the buffer are free again.
+        while self.next_send - self.done >= self.receives {
+            self.finish_send()?;
+        }
+        let place = self.receives + self.next_send % self.receives;
+        self.station.memory.store_u32(self.station.data(place), stamp);
+        let descriptor = &self.descriptors[place];
+        let segment = self.station.region.segment(self.station.data(place), u32::try_from(length)?);
+        descriptor.prepare(&[segment], None)?;
+        self.vi.post_send(descriptor)?;
+        self.next_send += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn receive_piece(&mut self) -> Result<u32, Failure> {
+        if self.blocking {
+            self.vi.recv_wait(BOUND)?;
+        } else {
+            poll(|| done(self.vi.recv_done()))?;
+        }
+        let place = self.next_receive % self.receives;
+        let stamp = self.station.memory.load_u32(self.station.data(place));
+        // Receives are done in the order in which they were posted.
+        let descriptor = &self.descriptors[place];
+        let length = u32::try_from(self.station.largest)?;
+        descriptor
+            .prepare(&[self.station.region.segment(self.station.data(place), length)], None)?;
+        self.vi.post_recv(descriptor)?;
+        self.next_receive += 1;
+        Ok(stamp)
+    }
+}
+
+/// None: not done.
+#[inline]
+fn done(completion: vipl::Completion) -> Result<Option<Descriptor>, Failure> {
+    match completion {
+        Ok(descriptor) => Ok(Some(descriptor)),
+        Err(error) if error.code == VipReturn::NotDone => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Transport for One {
+    fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure> {
+        let mut left = length;
+        loop {
+            let piece = left.min(self.station.largest);
+            self.send_piece(piece, stamp)?;
+            left -= piece;
+            if left == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn receive(&mut self, length: usize) -> Result<u32, Failure> {
+        let mut left = length;
+        loop {
+            let stamp = self.receive_piece()?;
+            left = left.saturating_sub(self.station.largest);
+            if left == 0 {
+                return Ok(stamp);
+            }
+        }
+    }
+}
+
+impl Drop for One {
+    fn drop(&mut self) {
+        self.station.nic.clone().close();
+    }
+}
+
+pub(super) fn offer(device: &str, blocking: bool, largest: usize) -> Result<Offered, Failure> {
+    let one = One::new(device, blocking, largest)?;
+    let place = hex(&one.station.host());
+    let accept = move || -> Result<Box<dyn Transport>, Failure> {
+        one.station.accept(&one.vi, SERVICE)?;
+        Ok(Box::new(one))
+    };
+    Ok(Offered { place, accept: Box::new(accept) })
+}
+
+pub(super) fn join(
+    device: &str,
+    blocking: bool,
+    largest: usize,
+    place: &str,
+) -> Result<Box<dyn Transport>, Failure> {
+    let one = One::new(device, blocking, largest)?;
+    one.station.connect(&one.vi, &unhex(place)?, SERVICE)?;
+    Ok(Box::new(one))
+}
+
+/// Many VIs, whose receives one completion queue reports. Each has one receive and one send.
+struct Many {
+    station: Station,
+    vis: Vec<Vi>,
+    cq: Cq,
+    /// For a VI that is taken by chance: a counter that is mixed.
+    chance: u64,
+    /// The VI of the last message that was received, which the answer goes to.
+    last: Option<usize>,
+    by_number: BTreeMap<u16, usize>,
+}
+
+impl Many {
+    fn new(device: &str, vis: usize, largest: usize) -> Result<Self, Failure> {
+        let station = Station::open(device, Waiting::Poll, largest, |_| 2 * vis)?;
+        let cq = station.nic.create_cq(u32::try_from(2 * vis)?)?;
+        let create = |_| station.nic.create_vi(station.attributes, None, Some(&cq));
+        let all: Vec<Vi> = (0..vis).map(create).collect::<Result<_, _>>()?;
+        for (place, vi) in all.iter().enumerate() {
+            vi.post_recv(&station.descriptor(place, station.largest)?)?;
+        }
+        let by_number = all.iter().enumerate().map(|(at, vi)| (vi.number(), at)).collect();
+        Ok(Self { station, vis: all, cq, chance: 0, last: None, by_number })
+    }
+
+    /// Service of each VI, so that those of both ends are the same.
+    fn service(at: usize) -> Vec<u8> {
+        format!("bench {at}").into_bytes()
+    }
+}
+
+impl Transport for Many {
+    fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure> {
+        let at = self.last.take().unwrap_or_else(|| {
+            self.chance = self.chance.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            usize::try_from(self.chance >> 33).unwrap_or(0) % self.vis.len()
+        });
+        let place = self.vis.len() + at;
+        self.station.memory.store_u32(self.station.data(place), stamp);
+        self.vis[at].post_send(&self.station.descriptor(place, length)?)?;
+        poll(|| done(self.vis[at].send_done()))?;
+        Ok(())
+    }
+
+    fn receive(&mut self, _length: usize) -> Result<u32, Failure> {
+        let entry = poll(|| match self.cq.done() {
+            Ok(entry) => Ok(Some(entry)),
+            Err(VipReturn::NotDone) => Ok(None),
+            Err(code) => Err(format!("the completion queue: {code}").into()),
+        })?;
+        let at = *self.by_number.get(&entry.vi.number()).ok_or("a completion of no VI")?;
+        poll(|| done(self.vis[at].recv_done()))?;
+        let stamp = self.station.memory.load_u32(self.station.data(at));
+        self.vis[at].post_recv(&self.station.descriptor(at, self.station.largest)?)?;
+        self.last = Some(at);
+        Ok(stamp)
+    }
+}
+
+impl Drop for Many {
+    fn drop(&mut self) {
+        self.station.nic.clone().close();
+    }
+}
+
+pub(super) fn offer_many(device: &str, vis: usize, largest: usize) -> Result<Offered, Failure> {
+    let many = Many::new(device, vis, largest)?;
+    let place = hex(&many.station.host());
+    let accept = move || -> Result<Box<dyn Transport>, Failure> {
+        for (at, vi) in many.vis.iter().enumerate() {
+            many.station.accept(vi, &Many::service(at))?;
+        }
+        Ok(Box::new(many))
+    };
+    Ok(Offered { place, accept: Box::new(accept) })
+}
+
+pub(super) fn join_many(
+    device: &str,
+    vis: usize,
+    largest: usize,
+    place: &str,
+) -> Result<Box<dyn Transport>, Failure> {
+    let many = Many::new(device, vis, largest)?;
+    let host = unhex(place)?;
+    for (at, vi) in many.vis.iter().enumerate() {
+        many.station.connect(vi, &host, &Many::service(at))?;
+    }
+    Ok(Box::new(many))
+}
