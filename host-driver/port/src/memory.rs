@@ -6,6 +6,7 @@
 //! what was written before them is visible after them.
 #![expect(unsafe_code, reason = "memory that a device writes at any time")]
 
+mod copy;
 mod file;
 #[cfg(test)]
 mod tests;
@@ -143,6 +144,7 @@ impl DmaMemory {
 
     /// Virtual address of the first byte, as descriptors name it.
     #[must_use]
+    #[inline]
     pub fn address(&self) -> u64 {
         self.allocation.base.as_ptr().wrapping_add(self.offset).addr() as u64
     }
@@ -157,6 +159,7 @@ impl DmaMemory {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if it is not inside.
+    #[inline]
     pub fn slice(&self, offset: usize, length: usize) -> Result<Self> {
         match offset.checked_add(length) {
             Some(end) if end <= self.length => Ok(Self {
@@ -178,6 +181,7 @@ impl DmaMemory {
     }
 
     /// The first byte.
+    #[inline]
     pub(crate) fn base(&self) -> NonNull<u8> {
         // SAFETY: `self.offset` is within the allocation.
         unsafe { self.allocation.base.add(self.offset) }
@@ -185,6 +189,7 @@ impl DmaMemory {
 
     /// The line at `offset`, if it is inside and on a multiple of its size.
     #[must_use]
+    #[inline]
     pub fn line(&self, offset: usize) -> Option<Line<'_>> {
         if offset > self.length || LINE_BYTES > self.length - offset {
             return None;
@@ -212,6 +217,7 @@ impl DmaMemory {
     ///
     /// # Panics
     /// If the range is not inside.
+    #[inline]
     pub fn copy_from(&self, offset: usize, data: &[u8]) {
         let start = self.at(offset, data.len());
         let head = start.align_offset(8).min(data.len());
@@ -255,6 +261,7 @@ impl DmaMemory {
     ///
     /// # Panics
     /// If the range is not inside.
+    #[inline]
     pub fn copy_to(&self, offset: usize, data: &mut [u8]) {
         let start = self.at(offset, data.len());
         let head = start.align_offset(8).min(data.len());
@@ -272,38 +279,39 @@ impl DmaMemory {
         }
     }
 
-    /// Copies memory of `source` to `offset`, at rising addresses.
+    /// Copies memory of `source` to `offset`, in any order.
     ///
     /// # Panics
     /// If the range is not inside.
     pub fn copy_memory(&self, offset: usize, source: &Self) {
-        let (to, from) = (self.at(offset, source.length), source.base());
-        if to.addr().get() % 8 != from.addr().get() % 8 {
-            // Each word is written whole, as the target has it.
-            let mut piece = [0; PAGE_BYTES];
-            for start in (0..source.length).step_by(PAGE_BYTES) {
-                let piece = &mut piece[..PAGE_BYTES.min(source.length - start)];
-                source.copy_to(start, piece);
-                self.copy_from(offset + start, piece);
-            }
-            return;
-        }
-        let head = to.align_offset(8).min(source.length);
-        let words = (source.length - head) / 8;
-        for i in (0..head).chain(head + 8 * words..source.length) {
-            self.byte(offset + i).write(source.byte(i).read());
-        }
-        if words == 0 {
-            return;
-        }
-        let (to, from) = (self.word(offset + head), source.word(head));
-        let _ = (self.at(offset + head, 8 * words), source.at(head, 8 * words));
-        for i in 0..words {
-            // SAFETY: `words` double words from here on are inside, as was just checked.
-            let from = unsafe { word_behind(from, i) };
-            // SAFETY: as above.
-            let to = unsafe { word_behind(to, i) };
-            to.write(from.read());
+        self.copy_part(offset, source, 0, source.length);
+    }
+
+    /// Copies `length` bytes at `start` of `source` to `offset`, in any order; what is stored later
+    /// becomes visible later.
+    ///
+    /// # Panics
+    /// If a range is not inside.
+    #[inline]
+    pub fn copy_part(&self, offset: usize, source: &Self, start: usize, length: usize) {
+        let (to, from) = (self.at(offset, length), source.at(start, length));
+        // SAFETY: both ranges are inside, as was just checked.
+        unsafe { copy::copy(to, from, length) };
+    }
+
+    /// Stores little-endian double words one behind the other, each as a whole, at rising addresses.
+    ///
+    /// # Panics
+    /// If they are not inside or not aligned.
+    #[inline]
+    pub fn store_words(&self, offset: usize, words: &[u64]) {
+        let base = self.at(offset, 8 * words.len()).cast::<u64>();
+        assert!(base.is_aligned(), "double words at {offset} are not aligned");
+        for (i, word) in words.iter().enumerate() {
+            // SAFETY: inside, as was just checked.
+            let place = unsafe { base.add(i) };
+            // SAFETY: valid and aligned; an atomic may be changed by others at any time.
+            unsafe { AtomicU64::from_ptr(place.as_ptr()) }.store(word.to_le(), Ordering::Release);
         }
     }
 
@@ -346,6 +354,7 @@ impl DmaMemory {
     /// # Panics
     /// If the word is not inside or not aligned.
     #[must_use]
+    #[inline]
     pub fn load_u32(&self, offset: usize) -> u32 {
         u32::from_le(self.atomic_u32(offset).load(Ordering::Acquire))
     }
@@ -354,6 +363,7 @@ impl DmaMemory {
     ///
     /// # Panics
     /// If the word is not inside or not aligned.
+    #[inline]
     pub fn store_u32(&self, offset: usize, value: u32) {
         self.atomic_u32(offset).store(value.to_le(), Ordering::Release);
     }
@@ -363,6 +373,7 @@ impl DmaMemory {
     /// # Panics
     /// If the word is not inside or not aligned.
     #[must_use]
+    #[inline]
     pub fn load_u64(&self, offset: usize) -> u64 {
         u64::from_le(self.atomic_u64(offset).load(Ordering::Acquire))
     }
@@ -371,6 +382,7 @@ impl DmaMemory {
     ///
     /// # Panics
     /// If the word is not inside or not aligned.
+    #[inline]
     pub fn store_u64(&self, offset: usize, value: u64) {
         self.atomic_u64(offset).store(value.to_le(), Ordering::Release);
     }
@@ -409,12 +421,14 @@ impl DmaMemory {
         after_registers();
     }
 
+    #[inline]
     fn byte(&self, offset: usize) -> VolatilePtr<'_, u8> {
         // SAFETY: `at` gives a valid byte of an allocation that `self` keeps alive; bytes need no
         // alignment.
         unsafe { VolatilePtr::new(self.at(offset, 1)) }
     }
 
+    #[inline]
     fn word(&self, offset: usize) -> VolatilePtr<'_, u64> {
         let pointer = self.at(offset, 8).cast::<u64>();
         debug_assert!(pointer.is_aligned());
@@ -429,6 +443,7 @@ impl DmaMemory {
     /// # Panics
     /// If the word is not inside or not aligned.
     #[must_use]
+    #[inline]
     pub fn atomic_u32(&self, offset: usize) -> &AtomicU32 {
         let pointer = self.at(offset, 4).cast::<u32>();
         assert!(pointer.is_aligned(), "word at {offset} is not aligned");
@@ -442,6 +457,7 @@ impl DmaMemory {
     /// # Panics
     /// If the double word is not inside or not aligned.
     #[must_use]
+    #[inline]
     pub fn atomic_u64(&self, offset: usize) -> &AtomicU64 {
         let pointer = self.at(offset, 8).cast::<u64>();
         assert!(pointer.is_aligned(), "double word at {offset} is not aligned");
@@ -449,17 +465,6 @@ impl DmaMemory {
         // others at any time.
         unsafe { AtomicU64::from_ptr(pointer.as_ptr()) }
     }
-}
-
-/// The double word that is `count` behind another one.
-///
-/// # Safety
-/// Both are valid, and in one allocation.
-unsafe fn word_behind(word: VolatilePtr<'_, u64>, count: usize) -> VolatilePtr<'_, u64> {
-    // SAFETY: as the caller says.
-    let pointer = unsafe { word.as_raw_ptr().add(count) };
-    // SAFETY: the same; it is aligned as the other one is.
-    unsafe { VolatilePtr::new(pointer) }
 }
 
 /// An aligned line of [`LINE_BYTES`] bytes of device memory. Where it lies was checked once, for

@@ -52,7 +52,7 @@ pub enum PostError {
     /// The descriptor at this address is not aligned to 64 bytes, or not inside its region.
     Outside(u64),
     /// As many descriptors are posted as the queue takes.
-    Full,
+    Full(usize),
     /// The port does not have the descriptor's operation.
     Operation,
 }
@@ -69,7 +69,7 @@ impl From<PostError> for Error {
                        its base)",
                 value: address,
             },
-            PostError::Full => Self::Exhausted { what: "place in the work queue", limit: 0 },
+            PostError::Full(limit) => Self::Exhausted { what: "place in the work queue", limit },
             PostError::Operation => Self::NotSupported { what: "RDMA of this kind" },
         }
     }
@@ -262,6 +262,7 @@ impl WorkQueue {
             });
             match located {
                 Err(PostError::UnknownRegion(wanted)) if self.ring.recall(wanted, handle) => {}
+                Err(PostError::Full(_)) if self.ring.grow() => {}
                 located => break located?,
             }
         };
@@ -378,7 +379,10 @@ impl WorkQueue {
             }
             self.ring.recall(handle, handle);
         }
-        Ok(self.locate(address, handle)?)
+        match self.locate(address, handle) {
+            Err(PostError::Full(_)) if self.ring.grow() => Ok(self.locate(address, handle)?),
+            located => Ok(located?),
+        }
     }
 
     /// Enters the descriptor of a slot without ringing; the caller rings with what is returned.
@@ -440,13 +444,20 @@ impl WorkQueue {
 
     /// The same; returns the descriptor and its status.
     pub fn take(&mut self) -> Head<(Slot, u32)> {
-        let slot = if self.is_empty() { None } else { slot_of(&self.ring.at(self.ring.taken)) };
-        match (self.poll_address(), slot) {
-            // It was inside when it was posted.
-            (Head::Done((_, status)), Some(slot)) => Head::Done((slot, status)),
-            (Head::NotDone, _) => Head::NotDone,
-            _ => Head::Empty,
+        if let Doorbell::Call(call) = &self.doorbell
+            && !self.is_empty()
+            && !self.ring.oldest().0.is_done()
+        {
+            call.poll();
         }
+        let (front, _) = self.ring.oldest();
+        if !front.is_done() {
+            return if self.is_empty() { Head::Empty } else { Head::NotDone };
+        }
+        let (status, slot) = (front.status(), slot_of(&self.ring.at(self.ring.taken)));
+        self.ring.leave();
+        // It was inside when it was posted.
+        slot.map_or(Head::Empty, |slot| Head::Done((slot, status)))
     }
 
     /// Descriptors posted and not done.

@@ -14,9 +14,9 @@
 //! | `rdma`, `targets` | RDMA, by cookies that are asked for |
 //! | `link`, `inbox`, `wire` | an end of a connection, its memory, what is written there |
 //!
-//! Data goes one of three ways: up to 40 bytes in the message itself; more into the inbox, from where
-//! the receiver copies it, as long as there is room; what is longer than half of that, or finds no
-//! room, straight into the receiver's buffers, by the cookies of its descriptors.
+//! Data goes one of three ways: up to 40 bytes in the message itself; more into the inbox, a part after
+//! the other, from where the receiver copies it; what finds no room there for as long as it would take
+//! to do without, straight into the receiver's buffers, by the cookies of its descriptors.
 //!
 //! Nothing runs by itself: whoever polls a queue takes what arrived for it.
 
@@ -334,6 +334,9 @@ impl ViOps for ClanVia {
                 receives: VecDeque::new(),
                 offered: 0,
                 sends: VecDeque::new(),
+                sent: 0,
+                received: 0,
+                pieces: None,
                 link: None,
                 is_stopped: false,
             }),

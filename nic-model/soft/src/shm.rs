@@ -228,7 +228,6 @@ impl ClanPort for ShmPort {
 
     fn attach(&self, owner: &ClanPeer, cookie: Cookie) -> port::Result<Box<dyn Remote>> {
         self.check()?;
-        self.check()?;
         let grant = self.node().link(&owner.host)?.attach(self.domain, cookie)?;
         let no_such = port::Error::NoSuch { what: "cookie", index: cookie.region.0.into() };
         Ok(Box::new(ShmRemote::new(grant.ok_or(no_such)?)))

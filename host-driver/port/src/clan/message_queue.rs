@@ -33,7 +33,7 @@ pub type Body = [u64; BODY_WORDS];
 pub struct Layout {
     /// Offset of the slots, a multiple of 64, in the receiver's region.
     pub slots: usize,
-    /// Their count.
+    /// Their count, a power of two.
     pub count: usize,
     /// Offset of the write pointer, in the receiver's region.
     pub written: usize,
@@ -108,8 +108,10 @@ impl Sender {
 }
 
 impl Layout {
+    #[inline]
     fn slot(&self, number: u64) -> usize {
-        let index = usize::try_from(number % self.count as u64).unwrap_or(0);
+        debug_assert!(self.count.is_power_of_two());
+        let index = usize::try_from(number & (self.count as u64 - 1)).unwrap_or(0);
         self.slots + SLOT_BYTES * index
     }
 }
@@ -145,11 +147,12 @@ impl Receiver {
     #[inline]
     pub fn peek_behind(&self, distance: u64) -> Option<Body> {
         let number = self.read + distance;
-        let slot = self.layout.slot(number);
-        if self.memory.load_u64(slot + 8 * BODY_WORDS) != number + 1 {
+        // A line on its own, as the layout says.
+        let slot = self.memory.line(self.layout.slot(number))?;
+        if slot.load_u64(8 * BODY_WORDS) != number + 1 {
             return None;
         }
-        Some(core::array::from_fn(|i| self.memory.load_u64(slot + 8 * i)))
+        Some(core::array::from_fn(|i| slot.load_u64(8 * i)))
     }
 
     /// Number of the oldest message.

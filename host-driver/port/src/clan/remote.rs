@@ -31,7 +31,21 @@ pub trait Remote: Debug + Send {
     ///
     /// # Errors
     /// As [`Remote::store`].
-    fn write(&mut self, offset: u64, source: &DmaMemory) -> core::result::Result<(), DmaError>;
+    fn write(&mut self, offset: u64, source: &DmaMemory) -> core::result::Result<(), DmaError> {
+        self.write_part(offset, source, 0, source.len())
+    }
+
+    /// The same of the `length` bytes at `start` of the source.
+    ///
+    /// # Errors
+    /// As [`Remote::store`].
+    fn write_part(
+        &mut self,
+        offset: u64,
+        source: &DmaMemory,
+        start: usize,
+        length: usize,
+    ) -> core::result::Result<(), DmaError>;
 
     /// Copies memory of the region into memory of this program, until `bound_ns` are over.
     ///

@@ -129,6 +129,17 @@ struct Entry {
 #[repr(align(128))]
 struct Entries(#[expect(dead_code, reason = "used one by one, by pointer")] [Entry; 8]);
 
+/// Entries that a ring begins with. Most queues never have more descriptors.
+const FIRST: usize = 64;
+
+/// Entries for so many descriptors, and their count less one.
+fn entries(count: usize) -> (Box<[Entries]>, usize) {
+    let none = Entry { front: NonNull::dangling(), region: 0, room: 0 };
+    let lines = count.next_power_of_two().max(8) / 8;
+    let entries = vec![Entries([none; 8]); if count == 0 { 0 } else { lines }];
+    (entries.into_boxed_slice(), (8 * lines) - 1)
+}
+
 /// Where a descriptor lies that may be entered, in the region that was used last. Good until another
 /// region is recalled, learned or forgotten.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +163,10 @@ pub(super) struct Posted<'a> {
 pub(super) struct DescriptorRing {
     pub(super) posted: u64,
     pub(super) taken: u64,
-    /// Value of `posted` at which the queue is full.
+    /// Most descriptors.
+    limit: usize,
+    /// Value of `posted` at which there is no entry left. The queue is full if there are as many as the
+    /// limit, and has more made otherwise.
     full_at: u64,
     /// A power of two of them; a descriptor's is at its number modulo their count.
     entries: Box<[Entries]>,
@@ -174,21 +188,38 @@ unsafe impl Send for DescriptorRing {}
 impl DescriptorRing {
     /// An empty ring for at most `limit` descriptors.
     pub(super) fn new(limit: usize) -> Self {
-        let none = Entry { front: NonNull::dangling(), region: 0, room: 0 };
-        let lines = limit.next_power_of_two().max(8) / 8;
-        let entries = vec![Entries([none; 8]); if limit == 0 { 0 } else { lines }];
+        let first = limit.min(FIRST);
+        let (entries, mask) = entries(first);
         Self {
             posted: 0,
             taken: 0,
-            full_at: limit as u64,
-            mask: (8 * lines) - 1,
-            entries: entries.into_boxed_slice(),
+            limit,
+            full_at: first as u64,
+            mask,
+            entries,
             oldest: NonNull::from_ref(&NEVER_DONE).cast(),
             last: None,
             recent: NO_REGION,
             recent_data: NO_DATA,
             regions: Vec::new(),
         }
+    }
+
+    /// Makes more entries. False if the queue is full.
+    #[cold]
+    pub(super) fn grow(&mut self) -> bool {
+        let count = usize::try_from(self.full_at - self.taken).unwrap_or(usize::MAX);
+        if count >= self.limit {
+            return false;
+        }
+        let more = (2 * count).min(self.limit);
+        let kept: Vec<Entry> = (self.taken..self.posted).map(|number| self.entry(number)).collect();
+        (self.entries, self.mask) = entries(more);
+        for (number, entry) in (self.taken..).zip(kept) {
+            self.set_entry(number, entry);
+        }
+        self.full_at = self.taken + more as u64;
+        true
     }
 
     #[inline(always)]
@@ -216,6 +247,17 @@ impl DescriptorRing {
         let entry = unsafe { entries.add(self.index(number)) };
         // SAFETY: an entry, which nobody else writes.
         unsafe { *entry }
+    }
+
+    #[inline(always)]
+    fn set_entry(&mut self, number: u64, entry: Entry) {
+        debug_assert!(!self.entries.is_empty());
+        let index = self.index(number);
+        let entries = self.entries.as_mut_ptr().cast::<Entry>();
+        // SAFETY: `mask` is the number of entries less one.
+        let place = unsafe { entries.add(index) };
+        // SAFETY: an entry, which nobody else uses while `self` is borrowed.
+        unsafe { *place = entry };
     }
 
     /// The front of a descriptor.
@@ -315,7 +357,7 @@ impl DescriptorRing {
             return Err(PostError::Outside(address));
         }
         if self.posted == self.full_at {
-            return Err(PostError::Full);
+            return Err(PostError::Full(self.limit));
         }
         #[expect(clippy::cast_possible_truncation, reason = "below the length of the memory")]
         // SAFETY: a whole line from there on lies inside the memory, by the comparison above.
@@ -388,12 +430,7 @@ impl DescriptorRing {
     #[inline(always)]
     pub(super) fn enter_unlinked(&mut self, at: Located, room: u32) {
         let entry = Entry { front: at.0, region: self.recent.place, room };
-        let index = self.index(self.posted);
-        let entries = self.entries.as_mut_ptr().cast::<Entry>();
-        // SAFETY: `mask` is the number of entries less one.
-        let place = unsafe { entries.add(index) };
-        // SAFETY: an entry, which nobody else uses while `self` is borrowed.
-        unsafe { *place = entry };
+        self.set_entry(self.posted, entry);
         if self.is_empty() {
             self.oldest = at.0;
         }

@@ -196,6 +196,28 @@ fn addresses_are_posted_and_taken() {
 }
 
 #[test]
+fn a_queue_has_room_up_to_its_limit() {
+    let (memory, slots) = slots(300);
+    let (mut queue, _) = queue(Queue::Recv, 300, u8::MAX);
+    assert!(queue.learn(HANDLE, &memory, false));
+    let post = |queue: &mut WorkQueue, n: u64| queue.post(memory.address() + 64 * n, HANDLE);
+    // So that the oldest is in the middle of the entries when there have to be more.
+    for n in 0..40 {
+        post(&mut queue, n).unwrap();
+        complete(&slots[0], status::DONE);
+        complete(&slots[usize::try_from(n).unwrap()], status::DONE);
+        assert!(matches!(queue.take_address(), Head::Done(_)));
+    }
+    (0..300).for_each(|n| post(&mut queue, n).unwrap());
+    assert_eq!(post(&mut queue, 0), Err(PostError::Full(300)));
+    for (n, slot) in (0..300).zip(&slots) {
+        complete(slot, status::DONE);
+        let taken = (memory.address() + 64 * n, status::DONE);
+        assert_eq!(queue.take_address(), Head::Done(taken));
+    }
+}
+
+#[test]
 fn a_full_queue_refuses_until_one_is_taken() {
     let (memory, slots) = slots(4);
     let (mut queue, rung) = queue(Queue::Recv, 3, u8::MAX);
@@ -205,7 +227,7 @@ fn a_full_queue_refuses_until_one_is_taken() {
         for n in 0..3 {
             post(&mut queue, n).unwrap();
         }
-        assert_eq!(post(&mut queue, 3), Err(PostError::Full), "{round}");
+        assert_eq!(post(&mut queue, 3), Err(PostError::Full(3)), "{round}");
         for (n, slot) in (0..3).zip(&slots) {
             assert_eq!(queue.take_address(), Head::NotDone);
             complete(slot, status::DONE);

@@ -1,17 +1,24 @@
 //! What a VI does: sends, receives, stops.
 
+use port::clan::DmaError;
 use port::desc::status;
 use port::doorbell::Post;
 use port::{Queue, Reliability, StopReason};
 
 use super::ending::{Sent, complete, fail, no_receive, peer_stopped, stop, stop_both};
+use super::inbox::{DATA, DATA_BYTES};
 use super::link::Link;
 use super::net::Net;
 use super::rdma;
 use super::state::State;
 use super::wire::{Data, INLINE_BYTES, Room, RoomPiece, Transfer};
-use crate::via::descriptor::{Descriptor, Fault, Operation, Pieces};
+use crate::via::descriptor::{Descriptor, Fault, Operation, PIECES_MAX, Pieces};
 use crate::via::region::Known;
+
+/// Bytes that go through the inbox at a time: the peer takes them while the next ones come.
+const PART_BYTES: usize = 16 << 10;
+/// What the system copies into another process.
+const DIRECT_BYTES_PER_NS: u64 = 4;
 
 /// A send was posted.
 pub(super) fn post_send(net: &Net, state: &mut State, post: &Post) {
@@ -74,15 +81,22 @@ pub(super) fn progress(net: &Net, state: &mut State) {
 
 /// Carries a send out.
 fn send(net: &Net, state: &mut State, post: &Post) -> Sent {
+    let mut pieces = state.pieces.take().unwrap_or_default();
+    let sent = send_from(net, state, post, &mut pieces);
+    state.pieces = Some(pieces);
+    sent
+}
+
+fn send_from(net: &Net, state: &mut State, post: &Post, pieces: &mut Pieces) -> Sent {
     let (tag, level) = (state.settings.tag, state.settings.reliability);
     let read = Descriptor::read(post, tag, &mut state.known, &state.regions);
     let descriptor = match read {
         Ok(descriptor) => descriptor,
         Err(fault) => return fail(net, state, Queue::Send, None, fault),
     };
-    let resolved = descriptor.resolve(Queue::Send, level, tag, &mut state.known, &state.regions);
-    let (operation, pieces) = match resolved {
-        Ok(resolved) => resolved,
+    let known = (&mut state.known, &*state.regions);
+    let operation = match descriptor.resolve(Queue::Send, level, tag, known, pieces) {
+        Ok(operation) => operation,
         Err(fault) => return fail(net, state, Queue::Send, Some(&descriptor), fault),
     };
     if pieces.total > u64::from(state.settings.max_transfer) {
@@ -90,9 +104,9 @@ fn send(net: &Net, state: &mut State, post: &Post) -> Sent {
         return fail(net, state, Queue::Send, Some(&descriptor), fault);
     }
     match operation {
-        Operation::Message => message(net, state, &descriptor, &pieces),
+        Operation::Message => message(net, state, &descriptor, pieces),
         Operation::Write(..) | Operation::Read(..) => {
-            rdma::send(net, state, &descriptor, operation, &pieces)
+            rdma::send(net, state, &descriptor, operation, pieces)
         }
     }
 }
@@ -114,25 +128,22 @@ fn message(net: &Net, state: &mut State, descriptor: &Descriptor, pieces: &Piece
     } else if pieces.total <= INLINE_BYTES as u64 {
         Ok(Some(Data::Inline(gather(&state.known, pieces))))
     } else {
-        match link.put(&state.known, pieces) {
-            Ok(Some(at)) => Ok(Some(Data::Inbox(at))),
-            Ok(None) => place(net, state, &found, pieces),
-            Err(error) => Err(error),
-        }
+        move_data(net, state, &found, pieces)
     };
     let Some(link) = &mut state.link else { return Sent::Stopped };
     let sent = data.and_then(|data| {
-        let Some(data) = data else { return Ok(None) };
-        link.send(Transfer::Send { length, immediate, data }).map(Some)
+        let Some(data) = data else { return Ok(false) };
+        link.send(Transfer::Send { length, immediate, data })
     });
     match sent {
-        Ok(Some(_)) => {}
-        Ok(None) => return Sent::Later,
+        Ok(true) => {}
+        Ok(false) => return Sent::Later,
         Err(_) => {
             stop(net, state, StopReason::ConnectionLost, Queue::Send, status::TRANSPORT_ERROR);
             return Sent::Stopped;
         }
     }
+    state.sent = 0;
     link.take_room(&found);
     if !fits && matches!(level, Reliability::Reception) {
         // The peer's VI stops when it finds this.
@@ -141,6 +152,45 @@ fn message(net: &Net, state: &mut State, descriptor: &Descriptor, pieces: &Piece
         return Sent::Stopped;
     }
     complete(state, descriptor, length, status::OP_SEND)
+}
+
+/// Moves the data of a message to the peer, but for the last part, whose place the message says. None:
+/// there is room for no more messages.
+fn move_data(
+    net: &Net,
+    state: &mut State,
+    found: &Room,
+    pieces: &Pieces,
+) -> Result<Option<Data>, DmaError> {
+    let total = usize::try_from(pieces.total).unwrap_or(usize::MAX);
+    loop {
+        let Some(link) = &mut state.link else { return Ok(None) };
+        let (start, length) = (state.sent, (total - state.sent).min(PART_BYTES));
+        let mut at = link.put(&state.known, pieces, (start, length))?;
+        if at.is_none() {
+            // The peer may be about to take some. Longer than it takes to do without is not waited.
+            let end = net.port.now_ns().saturating_add(length as u64 / DIRECT_BYTES_PER_NS);
+            while at.is_none() && net.port.now_ns() < end {
+                core::hint::spin_loop();
+                at = link.put(&state.known, pieces, (start, length))?;
+            }
+        }
+        let Some(at) = at else {
+            place(net, state, found, pieces)?;
+            return Ok(Some(Data::Placed));
+        };
+        if start + length == total {
+            return Ok(Some(Data::Inbox(at)));
+        }
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        if !link.send(Transfer::Part { length, at })? {
+            return Ok(None);
+        }
+        state.sent += length as usize;
+        if link.messages.room() == 0 {
+            return Ok(None);
+        }
+    }
 }
 
 /// The data of a short message.
@@ -160,42 +210,40 @@ fn gather(known: &Known, pieces: &Pieces) -> [u64; INLINE_BYTES / 8] {
     words
 }
 
-/// Writes the data of a message to the peer's buffers. None: later.
-fn place(
-    net: &Net,
-    state: &mut State,
-    found: &Room,
-    pieces: &Pieces,
-) -> Result<Option<Data>, port::clan::DmaError> {
-    let Some(link) = &mut state.link else { return Ok(None) };
-    let Some(targets) = link.pieces(found) else { return Ok(None) };
-    let mut sources = pieces.as_slice().iter().copied();
-    let mut source = sources.next();
+/// Writes the data of a message, but for what the peer has, to the peer's buffers.
+fn place(net: &Net, state: &mut State, found: &Room, pieces: &Pieces) -> Result<(), DmaError> {
+    let Some(link) = &mut state.link else { return Ok(()) };
+    let targets = link.pieces(found).ok_or(DmaError::Refused)?;
+    let total = usize::try_from(pieces.total).unwrap_or(usize::MAX);
+    let (mut done, mut before) = (state.sent, state.sent as u64);
     for target in targets {
-        let (mut at, mut left) = (target.offset, target.length as usize);
-        while let Some(piece) = &mut source
-            && left > 0
-        {
-            let length = piece.length.min(left);
-            let memory = state.known.at(piece.place).memory.slice(piece.offset, length);
-            let memory = memory.map_err(|_| port::clan::DmaError::Refused)?;
-            let remote = link.remote(&*net.port, target.cookie);
-            remote.ok_or(port::clan::DmaError::Refused)?.write(at, &memory)?;
-            at += length as u64;
-            left -= length;
-            piece.offset += length;
-            piece.length -= length;
-            if piece.length == 0 {
-                source = sources.next();
-            }
+        let skipped = before.min(target.length.into());
+        before -= skipped;
+        let mut at = target.offset.saturating_add(skipped);
+        let length =
+            (total - done).min(usize::try_from(u64::from(target.length) - skipped).unwrap_or(0));
+        for piece in pieces.part(done, length) {
+            let memory = &state.known.at(piece.place).memory;
+            let remote = link.remote(&*net.port, target.cookie).ok_or(DmaError::Refused)?;
+            remote.write_part(at, memory, piece.offset, piece.length)?;
+            at = at.saturating_add(piece.length as u64);
         }
+        done += length;
     }
-    Ok(Some(Data::Placed))
+    Ok(())
 }
 
 /// A message of the peer.
 fn arrived(net: &Net, state: &mut State, transfer: Transfer) {
+    let data = match transfer {
+        Transfer::Send { length, data: Data::Inbox(_), .. } => {
+            (length as usize).saturating_sub(state.received)
+        }
+        Transfer::Part { length, .. } => length as usize,
+        _ => 0,
+    };
     match transfer {
+        Transfer::Part { length, at } => part(net, state, length as usize, at),
         Transfer::Send { length, immediate, data } => receive(net, state, length, immediate, data),
         Transfer::NoReceive => {
             let (reason, flushed) = (StopReason::ReceiveQueueEmpty, status::DESC_FLUSHED_ERROR);
@@ -210,9 +258,7 @@ fn arrived(net: &Net, state: &mut State, transfer: Transfer) {
         Transfer::Stopped(reason) => peer_stopped(net, state, reason),
     }
     if let Some(link) = &mut state.link {
-        link.arrived.take();
-        // A peer that does not exist any more is found lost elsewhere.
-        let _ = link.arrived.give_back(&mut *link.to);
+        link.take(data);
     }
 }
 
@@ -235,12 +281,35 @@ fn written(net: &Net, state: &mut State, length: u32, immediate: u32) {
     }
 }
 
-/// Takes a message with the oldest receive descriptor.
+/// Takes a part of a message into the buffers of the oldest receive descriptor.
+fn part(net: &Net, state: &mut State, length: usize, at: u32) {
+    let Some(post) = state.receives.front().copied() else {
+        return stop_both(net, state, StopReason::ReceiveQueueEmpty, Queue::Recv);
+    };
+    let (tag, level) = (state.settings.tag, state.settings.reliability);
+    let mut pieces = state.pieces.take().unwrap_or_default();
+    let State { known, regions, .. } = state;
+    // What is wrong with the descriptor is found at the message's end.
+    let resolved = Descriptor::read(&post, tag, known, regions).and_then(|descriptor| {
+        descriptor.resolve(Queue::Recv, level, tag, (known, regions), &mut pieces)
+    });
+    let end = state.received.saturating_add(length);
+    let fits = resolved.is_ok() && end as u64 <= pieces.total;
+    let is_there = !fits || scatter(state, &pieces, (state.received, length), Data::Inbox(at));
+    state.pieces = Some(pieces);
+    state.received = end;
+    if !is_there {
+        stop_both(net, state, StopReason::ConnectionLost, Queue::Recv);
+    }
+}
+
+/// Takes a message, or what is left of it, with the oldest receive descriptor.
 fn receive(net: &Net, state: &mut State, length: u32, immediate: Option<u32>, data: Data) {
     let Some(post) = state.receives.pop_front() else {
         return stop_both(net, state, StopReason::ReceiveQueueEmpty, Queue::Recv);
     };
     state.offered = state.offered.saturating_sub(1);
+    let before = core::mem::take(&mut state.received);
     let (tag, level) = (state.settings.tag, state.settings.reliability);
     let read = Descriptor::read(&post, tag, &mut state.known, &state.regions);
     let descriptor = match read {
@@ -250,54 +319,59 @@ fn receive(net: &Net, state: &mut State, length: u32, immediate: Option<u32>, da
             return;
         }
     };
-    let resolved = descriptor.resolve(Queue::Recv, level, tag, &mut state.known, &state.regions);
-    let pieces = resolved.and_then(|(_, pieces)| {
+    let mut pieces = state.pieces.take().unwrap_or_default();
+    let known = (&mut state.known, &*state.regions);
+    let resolved = descriptor.resolve(Queue::Recv, level, tag, known, &mut pieces);
+    let checked = resolved.and_then(|_| {
         let fits = u64::from(length) <= pieces.total && data != Data::None;
-        if fits { Ok(pieces) } else { Err(Fault::Bad(status::LENGTH_ERROR)) }
+        if fits { Ok(()) } else { Err(Fault::Bad(status::LENGTH_ERROR)) }
     });
-    let pieces = match pieces {
-        Ok(pieces) => pieces,
-        Err(fault) => {
-            fail(net, state, Queue::Recv, Some(&descriptor), fault);
-            return;
-        }
-    };
-    if !scatter(state, &pieces, length as usize, data) {
+    let rest = (length as usize).checked_sub(before);
+    let is_there =
+        checked.is_err() || rest.is_some_and(|rest| scatter(state, &pieces, (before, rest), data));
+    state.pieces = Some(pieces);
+    if let Err(fault) = checked {
+        fail(net, state, Queue::Recv, Some(&descriptor), fault);
+    } else if !is_there {
         // No peer that keeps the rules sends this.
-        return stop_both(net, state, StopReason::ConnectionLost, Queue::Recv);
+        stop_both(net, state, StopReason::ConnectionLost, Queue::Recv);
+    } else {
+        descriptor.complete(&state.known, length, immediate, status::OP_RECEIVE);
+        state.report(Queue::Recv);
     }
-    descriptor.complete(&state.known, length, immediate, status::OP_RECEIVE);
-    state.report(Queue::Recv);
 }
 
-/// Puts the data of a message into the buffers of a receive. False: it is not where it is said to be.
-fn scatter(state: &State, pieces: &Pieces, length: usize, data: Data) -> bool {
+/// Puts the bytes from `start` on of a message into the buffers of a receive. False: they are not where
+/// they are said to be.
+fn scatter(state: &State, pieces: &Pieces, (start, length): (usize, usize), data: Data) -> bool {
     let Some(link) = &state.link else { return false };
-    let mut left = length;
     match data {
-        Data::Placed => return true,
-        Data::None => return false,
+        Data::Placed => true,
+        Data::None => false,
         Data::Inline(words) => {
             let bytes = words.map(u64::to_le_bytes);
             let Some(mut bytes) = bytes.as_flattened().get(..length) else { return false };
-            for piece in pieces.as_slice() {
-                let (now, rest) = bytes.split_at(piece.length.min(bytes.len()));
+            for piece in pieces.part(start, length) {
+                let (now, rest) = bytes.split_at(piece.length);
                 state.known.at(piece.place).memory.copy_from(piece.offset, now);
                 bytes = rest;
             }
+            true
         }
         Data::Inbox(at) => {
-            let mut at = super::inbox::DATA + at as usize;
-            for piece in pieces.as_slice() {
-                let length = piece.length.min(left);
-                let Ok(source) = link.inbox.memory.slice(at, length) else { return false };
-                state.known.at(piece.place).memory.copy_memory(piece.offset, &source);
-                at += length;
-                left -= length;
+            let at = at as usize;
+            if at > DATA_BYTES || length > DATA_BYTES - at {
+                return false;
             }
+            let mut at = DATA + at;
+            for piece in pieces.part(start, length) {
+                let target = &state.known.at(piece.place).memory;
+                target.copy_part(piece.offset, &link.inbox.memory, at, piece.length);
+                at += piece.length;
+            }
+            true
         }
     }
-    true
 }
 
 /// Notifies the peer of receives that it does not know yet.
@@ -306,32 +380,40 @@ pub(super) fn offer(net: &Net, state: &mut State) {
         if state.link.is_none() || state.is_stopped {
             return;
         }
-        let (tag, level) = (state.settings.tag, state.settings.reliability);
-        let State { known, regions, .. } = state;
-        let resolved = Descriptor::read(&post, tag, known, regions)
-            .and_then(|descriptor| descriptor.resolve(Queue::Recv, level, tag, known, regions));
-        let Some(link) = &mut state.link else { return };
-        let mut pieces = Vec::new();
-        let mut room = Room { capacity: 0, pieces: 0, is_bad: true };
-        if let Ok((_, resolved)) = resolved {
-            for piece in resolved.as_slice() {
-                let (offset, length) = (piece.offset as u64, piece.length);
-                let (Ok(cookie), Ok(length)) =
-                    (link.cookie(&*net.port, known, *piece), u32::try_from(length))
-                else {
-                    break;
-                };
-                pieces.push(RoomPiece { cookie, offset, length });
-            }
-            room.is_bad = pieces.len() != resolved.as_slice().len();
-            room.capacity = u32::try_from(resolved.total).unwrap_or(u32::MAX);
-            room.pieces = u32::try_from(pieces.len()).unwrap_or(0);
+        let mut pieces = state.pieces.take().unwrap_or_default();
+        let is_offered = offer_one(net, state, &post, &mut pieces);
+        state.pieces = Some(pieces);
+        if !is_offered {
+            return;
         }
-        match link.offer(room, &pieces) {
-            Ok(true) => state.offered += 1,
-            // Later, when the peer has used some; or the peer no longer exists.
-            Ok(false) | Err(_) => return,
-        }
+        state.offered += 1;
         state.known.trim();
     }
+}
+
+/// Notifies the peer of a receive. False: there is no room for it now, or the peer no longer exists.
+fn offer_one(net: &Net, state: &mut State, post: &Post, pieces: &mut Pieces) -> bool {
+    let (tag, level) = (state.settings.tag, state.settings.reliability);
+    let State { known, regions, link: Some(link), .. } = state else { return false };
+    let mut room = Room { capacity: 0, pieces: 0, is_bad: true };
+    let mut targets = [RoomPiece::NONE; PIECES_MAX];
+    let mut count = 0;
+    let resolved = Descriptor::read(post, tag, known, regions).and_then(|descriptor| {
+        descriptor.resolve(Queue::Recv, level, tag, (known, regions), pieces)
+    });
+    if resolved.is_ok() {
+        for (piece, target) in pieces.as_slice().iter().zip(&mut targets) {
+            let (offset, length) = (piece.offset as u64, u32::try_from(piece.length));
+            let (Ok(cookie), Ok(length)) = (link.cookie(&*net.port, known, *piece), length) else {
+                break;
+            };
+            *target = RoomPiece { cookie, offset, length };
+            count += 1;
+        }
+        room.is_bad = count != pieces.as_slice().len();
+        room.capacity = u32::try_from(pieces.total).unwrap_or(u32::MAX);
+        room.pieces = u32::try_from(count).unwrap_or(0);
+    }
+    // If not, later, when the peer has used some.
+    link.offer(room, &targets[..count]).unwrap_or(false)
 }

@@ -35,6 +35,8 @@ pub(super) struct Link {
     rooms: Sender,
     pub(super) theirs: Receiver,
     data: DataRing,
+    /// Bytes of the own inbox's data that were taken since the peer was last notified.
+    data_taken: usize,
     /// Regions of this program that are open to the peer: for its sends, and for its RDMA.
     opened: BTreeMap<u32, Opened>,
     pub(super) targets: Targets,
@@ -109,6 +111,7 @@ impl Link {
             rooms,
             theirs,
             data,
+            data_taken: 0,
             opened,
             targets: Targets::default(),
             remotes,
@@ -134,27 +137,39 @@ impl Link {
         self.messages.send(&mut *self.to, &transfer.to_body()).map(|()| true)
     }
 
-    /// Puts the data of a message into the peer's inbox, if there is room; its place there.
+    /// Puts the bytes from `start` on of a message into the peer's inbox, if there is room; their place
+    /// there.
+    #[inline]
     pub(super) fn put(
         &mut self,
         known: &Known,
         pieces: &Pieces,
+        (start, length): (usize, usize),
     ) -> core::result::Result<Option<u32>, DmaError> {
-        let length = usize::try_from(pieces.total).unwrap_or(usize::MAX);
-        if length > DATA_BYTES / 2 {
-            return Ok(None);
-        }
         let taken = self.messages.taken();
         let Some((end, place)) = self.data.place(length, taken) else { return Ok(None) };
-        let mut at = DATA + place;
-        for piece in pieces.as_slice() {
+        let mut at = (DATA + place) as u64;
+        for piece in pieces.part(start, length) {
             let memory = &known.at(piece.place).memory;
-            let Ok(source) = memory.slice(piece.offset, piece.length) else { return Ok(None) };
-            self.to.write(at as u64, &source)?;
-            at += piece.length;
+            self.to.write_part(at, memory, piece.offset, piece.length)?;
+            at += piece.length as u64;
         }
         self.data.enter(self.messages.number(), end);
         Ok(u32::try_from(place).ok())
+    }
+
+    /// The oldest message is taken, and so many bytes of data with it.
+    #[inline]
+    pub(super) fn take(&mut self, data: usize) {
+        self.arrived.take();
+        self.data_taken += data;
+        // A peer that does not exist any more is found lost elsewhere.
+        let _ = if self.data_taken >= DATA_BYTES / 4 {
+            self.data_taken = 0;
+            self.arrived.give_back_all(&mut *self.to)
+        } else {
+            self.arrived.give_back(&mut *self.to)
+        };
     }
 
     /// Notifies the peer of a receive descriptor. False: there is no room.
@@ -168,10 +183,10 @@ impl Link {
             return Ok(false);
         }
         let (front, rest) = pieces.split_at(pieces.len().min(PIECES));
-        // The first message comes last: the sender finds the others behind it, or nothing.
-        let mut bodies = vec![room.to_body(front)];
-        bodies.extend(rest.chunks(PIECES).map(more_pieces));
-        bodies.iter().try_for_each(|body| self.rooms.send(&mut *self.to, body))?;
+        self.rooms.send(&mut *self.to, &room.to_body(front))?;
+        for pieces in rest.chunks(PIECES) {
+            self.rooms.send(&mut *self.to, &more_pieces(pieces))?;
+        }
         Ok(true)
     }
 

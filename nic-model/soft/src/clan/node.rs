@@ -138,7 +138,9 @@ impl ClanNode {
 
     /// Runs what is due, unless another thread does.
     pub(super) fn progress(&self) {
-        let is_due = self.deadline.load(Ordering::Acquire) <= self.net.port.now_ns();
+        let deadline = self.deadline.load(Ordering::Acquire);
+        // Most of the time there is none, and then nobody looks at the clock.
+        let is_due = deadline != u64::MAX && deadline <= self.net.port.now_ns();
         if (is_due || self.messages.has_event())
             && let Some(mut control) = try_lock(&self.control)
         {

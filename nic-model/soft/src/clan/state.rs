@@ -9,6 +9,7 @@ use port::{Queue, ViSettings};
 
 use super::link::Link;
 use crate::via::completion::Records;
+use crate::via::descriptor::Pieces;
 use crate::via::region::{Known, Regions};
 
 /// A VI.
@@ -32,6 +33,12 @@ pub(super) struct State {
     pub(super) offered: usize,
     /// Sends that are not carried out yet.
     pub(super) sends: VecDeque<Post>,
+    /// Bytes of the oldest of them that the peer has.
+    pub(super) sent: usize,
+    /// Bytes of the message under way that are in the oldest receive's buffers.
+    pub(super) received: usize,
+    /// Where the data of a descriptor is, while it is carried out.
+    pub(super) pieces: Option<Box<Pieces>>,
     pub(super) link: Option<Link>,
     pub(super) is_stopped: bool,
 }
@@ -49,6 +56,6 @@ impl State {
     pub(super) fn empty(&mut self) {
         self.receives.clear();
         self.sends.clear();
-        self.offered = 0;
+        (self.offered, self.sent, self.received) = (0, 0, 0);
     }
 }

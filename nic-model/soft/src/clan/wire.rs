@@ -1,7 +1,8 @@
 //! What the two ends of a connection write into each other's inboxes.
 
 use port::StopReason;
-use port::clan::Cookie;
+use port::clan::{AccessRights, Cookie, RegionNumber};
+
 use port::clan::message_queue::Body;
 
 /// Data bytes that a message carries itself.
@@ -12,9 +13,9 @@ pub(super) const INLINE_BYTES: usize = 40;
 pub(super) enum Data {
     /// In the message.
     Inline([u64; INLINE_BYTES / 8]),
-    /// In the inbox, at this distance from its data's start.
+    /// What did not come before is in the inbox, at this distance from its data's start.
     Inbox(u32),
-    /// In the receive descriptor's buffers already.
+    /// In the receive descriptor's buffers already, but for what came before.
     Placed,
     /// Nowhere: the receive descriptor is too short for it, or bad.
     None,
@@ -25,6 +26,8 @@ pub(super) enum Data {
 pub(super) enum Transfer {
     /// A send, which takes the oldest receive descriptor.
     Send { length: u32, immediate: Option<u32>, data: Data },
+    /// The next bytes of a send that is to come: so many, at this place of the inbox.
+    Part { length: u32, at: u32 },
     /// The sender has found no receive descriptor.
     NoReceive,
     /// An RDMA write has ended, whose immediate data the oldest receive descriptor takes.
@@ -52,11 +55,25 @@ pub(super) struct RoomPiece {
     pub(super) length: u32,
 }
 
+impl RoomPiece {
+    /// None.
+    pub(super) const NONE: Self = Self {
+        cookie: Cookie {
+            region: RegionNumber(0),
+            rights: AccessRights { read: false, write: false },
+            generation: 0,
+        },
+        offset: 0,
+        length: 0,
+    };
+}
+
 const SEND: u64 = 1;
 const NO_RECEIVE: u64 = 2;
 const STOPPED: u64 = 3;
 const WRITTEN: u64 = 4;
 const RDMA_REFUSED: u64 = 5;
+const PART: u64 = 6;
 const HAS_IMMEDIATE: u64 = 1 << 8;
 
 #[expect(clippy::cast_possible_truncation, reason = "half of a word")]
@@ -84,6 +101,7 @@ impl Transfer {
                 let second = u64::from(immediate.unwrap_or(0)) | u64::from(at) << 32;
                 [first, second, a, b, c, d, e]
             }
+            Self::Part { length, at } => [PART | u64::from(length) << 32, at.into(), 0, 0, 0, 0, 0],
             Self::NoReceive => [NO_RECEIVE, 0, 0, 0, 0, 0, 0],
             Self::Written { length, immediate } => {
                 [WRITTEN | u64::from(length) << 32, immediate.into(), 0, 0, 0, 0, 0]
@@ -109,6 +127,7 @@ impl Transfer {
                 let immediate = (first & HAS_IMMEDIATE != 0).then(|| low(second));
                 Some(Self::Send { length: high(first), immediate, data })
             }
+            PART => Some(Self::Part { length: high(first), at: low(second) }),
             NO_RECEIVE => Some(Self::NoReceive),
             WRITTEN => Some(Self::Written { length: high(first), immediate: low(second) }),
             RDMA_REFUSED => Some(Self::RdmaRefused { is_write: second != 0 }),

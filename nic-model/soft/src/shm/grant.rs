@@ -136,19 +136,22 @@ pub(super) struct Grant {
     pub(super) start: u64,
     /// The region, if it is.
     pub(super) memory: Option<DmaMemory>,
+    /// It is, and double words of it are double words in memory.
+    pub(super) has_words: bool,
     pub(super) owner: Arc<Owner>,
     gates: Mutex<(u8, Vec<Weak<Gate>>)>,
 }
 
 impl Grant {
-    pub(super) const fn new(
+    pub(super) fn new(
         (number, region, rights): (u32, u16, AccessRights),
         (start, length): (u64, u64),
         memory: Option<DmaMemory>,
         owner: Arc<Owner>,
     ) -> Self {
         let gates = Mutex::new((OPEN, Vec::new()));
-        Self { number, region, rights, length, start, memory, owner, gates }
+        let has_words = memory.as_ref().is_some_and(|memory| memory.address().is_multiple_of(8));
+        Self { number, region, rights, length, start, memory, has_words, owner, gates }
     }
 
     /// A gate for one more handle.

@@ -31,6 +31,25 @@ impl ShmRemote {
         Self { grant, gate }
     }
 
+    /// Whether the cookie allows an access.
+    #[inline]
+    fn check(&self, offset: u64, length: usize, is_write: bool) -> Result<(), DmaError> {
+        let (grant, bytes) = (&*self.grant, length as u64);
+        let right = if is_write { grant.rights.write } else { grant.rights.read };
+        let is_inside = offset <= grant.length && bytes <= grant.length - offset;
+        if right && is_inside { Ok(()) } else { Err(DmaError::Refused) }
+    }
+
+    /// Fires the tripwires of an access that was carried out just now.
+    #[inline]
+    fn fire(&self, offset: u64, length: usize, is_write: bool) {
+        fence::light();
+        let control = &self.grant.owner.control;
+        if control.has_tripwires(self.grant.region) {
+            control.fire(self.grant.region, offset, length as u64, is_write);
+        }
+    }
+
     /// Carries out an access of `length` bytes at `offset`. `act` gets the start and the length of
     /// each piece, relative to `offset`.
     #[inline]
@@ -40,11 +59,8 @@ impl ShmRemote {
         is_write: bool,
         act: impl Fn(&Grant, usize, usize) -> Result<(), DmaError>,
     ) -> Result<(), DmaError> {
-        let (grant, bytes) = (&*self.grant, length as u64);
-        let right = if is_write { grant.rights.write } else { grant.rights.read };
-        if !right || offset > grant.length || bytes > grant.length - offset {
-            return Err(DmaError::Refused);
-        }
+        self.check(offset, length, is_write)?;
+        let grant = &*self.grant;
         let piece = if grant.memory.is_some() { MAPPED_PIECE } else { BUFFER_PIECE };
         let mut at = 0;
         while length - at > piece {
@@ -54,12 +70,25 @@ impl ShmRemote {
         }
         let _entered = self.gate.enter()?;
         let done = act(grant, at, length - at);
-        fence::light();
-        let control = &grant.owner.control;
-        if control.has_tripwires(grant.region) {
-            control.fire(grant.region, offset, bytes, is_write);
-        }
+        self.fire(offset, length, is_write);
         done
+    }
+
+    /// Stores where double words are none: the owner may register what begins anywhere, and what
+    /// nobody else can map.
+    #[cold]
+    fn store_bytes(&mut self, offset: u64, words: &[u64]) -> Result<(), DmaError> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.access((offset, bytes.len()), true, |grant, at, length| {
+            let piece = &bytes[at..at + length];
+            match &grant.memory {
+                Some(memory) => {
+                    memory.copy_from(place(offset) + at, piece);
+                    Ok(())
+                }
+                None => put(&grant.owner.space, grant.start + offset + at as u64, piece),
+            }
+        })
     }
 }
 
@@ -76,41 +105,36 @@ impl Remote for ShmRemote {
         Box::new(Self::new(Arc::clone(&self.grant)))
     }
 
+    #[inline]
     fn store(&mut self, offset: u64, words: &[u64]) -> Result<(), DmaError> {
         if !offset.is_multiple_of(8) {
             return Err(DmaError::Refused);
         }
-        self.access((offset, 8 * words.len()), true, |grant, at, length| {
-            let words = &words[at / 8..(at + length) / 8];
-            let bytes = || words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-            match &grant.memory {
-                Some(memory) if memory.address().is_multiple_of(8) => {
-                    let base = place(offset) + at;
-                    words
-                        .iter()
-                        .enumerate()
-                        .for_each(|(i, word)| memory.store_u64(base + 8 * i, *word));
-                    Ok(())
-                }
-                // The owner may register what begins anywhere; words there are not words.
-                Some(memory) => {
-                    memory.copy_from(place(offset) + at, &bytes());
-                    Ok(())
-                }
-                None => put(&grant.owner.space, grant.start + offset + at as u64, &bytes()),
-            }
-        })
+        let Some(memory) = self.grant.memory.as_ref().filter(|_| self.grant.has_words) else {
+            return self.store_bytes(offset, words);
+        };
+        let length = 8 * words.len();
+        self.check(offset, length, true)?;
+        let _entered = self.gate.enter()?;
+        memory.store_words(place(offset), words);
+        self.fire(offset, length, true);
+        Ok(())
     }
 
-    fn write(&mut self, offset: u64, source: &DmaMemory) -> Result<(), DmaError> {
-        self.access((offset, source.len()), true, |grant, at, length| match &grant.memory {
+    fn write_part(
+        &mut self,
+        offset: u64,
+        source: &DmaMemory,
+        start: usize,
+        length: usize,
+    ) -> Result<(), DmaError> {
+        self.access((offset, length), true, |grant, at, length| match &grant.memory {
             Some(memory) => {
-                let piece = source.slice(at, length).map_err(|_| DmaError::Refused)?;
-                memory.copy_memory(place(offset) + at, &piece);
+                memory.copy_part(place(offset) + at, source, start + at, length);
                 Ok(())
             }
             None => {
-                let piece = source.to_vec(at, length);
+                let piece = source.to_vec(start + at, length);
                 put(&grant.owner.space, grant.start + offset + at as u64, &piece)
             }
         })
@@ -120,8 +144,7 @@ impl Remote for ShmRemote {
         // It never waits: the owner's program has no part in it.
         self.access((offset, target.len()), false, |grant, at, length| match &grant.memory {
             Some(memory) => {
-                let source = memory.slice(place(offset) + at, length);
-                target.copy_memory(at, &source.map_err(|_| DmaError::Refused)?);
+                target.copy_part(at, memory, place(offset) + at, length);
                 Ok(())
             }
             None => {

@@ -5,13 +5,15 @@ use port::desc::{
     status,
 };
 use port::doorbell::Post;
+use port::memory::{LINE_BYTES, Line};
 use port::{DmaMemory, Queue, Reliability, StopReason};
 
 use super::region::{Known, Regions};
 
 /// Data segments of a descriptor at most.
 pub(crate) const SEGMENTS_MAX: u32 = 16;
-const PIECES_MAX: usize = SEGMENTS_MAX as usize;
+/// The same, as pieces.
+pub(crate) const PIECES_MAX: usize = SEGMENTS_MAX as usize;
 
 /// [`CONTROL_BYTES`] and [`SEGMENT_BYTES`], as lengths.
 const CONTROL_LENGTH: usize = 32;
@@ -68,8 +70,8 @@ pub(crate) struct Piece {
     pub(crate) length: usize,
 }
 
-/// Where the data of a descriptor is.
-#[derive(Clone, Copy, Debug)]
+/// Where the data of a descriptor is. It is large, and so it is filled again for each.
+#[derive(Debug)]
 pub(crate) struct Pieces {
     all: [Piece; PIECES_MAX],
     count: usize,
@@ -77,12 +79,38 @@ pub(crate) struct Pieces {
     pub(crate) total: u64,
 }
 
-impl Pieces {
-    const NONE: Self =
-        Self { all: [Piece { place: 0, offset: 0, length: 0 }; PIECES_MAX], count: 0, total: 0 };
+impl Default for Pieces {
+    fn default() -> Self {
+        Self { all: [Piece::default(); PIECES_MAX], count: 0, total: 0 }
+    }
+}
 
+impl Pieces {
+    #[inline]
     pub(crate) fn as_slice(&self) -> &[Piece] {
         &self.all[..self.count]
+    }
+
+    fn clear(&mut self) {
+        (self.count, self.total) = (0, 0);
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.all[self.count] = piece;
+        self.count += 1;
+        self.total += piece.length as u64;
+    }
+
+    /// The pieces of `length` bytes from `start` on.
+    pub(crate) fn part(&self, start: usize, length: usize) -> impl Iterator<Item = Piece> {
+        let (mut before, mut left) = (start, length);
+        self.as_slice().iter().filter_map(move |piece| {
+            let skipped = before.min(piece.length);
+            before -= skipped;
+            let length = (piece.length - skipped).min(left);
+            left -= length;
+            (length > 0).then_some(Piece { offset: piece.offset + skipped, length, ..*piece })
+        })
     }
 }
 
@@ -111,8 +139,8 @@ impl Descriptor {
         let region = known.at(place);
         let offset = region.offset(post.address, CONTROL_BYTES).filter(|_| region.tag == tag);
         let offset = offset.ok_or(Fault::Unreachable)?;
-        let memory = &region.memory;
-        let shape = memory.load_u32(offset + 12);
+        let front = Front::of(&region.memory, offset);
+        let shape = front.word(12);
         let [segments, bits] = [shape & 0xffff, shape >> 16];
         let length = CONTROL_BYTES + SEGMENT_BYTES * u64::from(segments);
         if segments <= 17 && region.offset(post.address, length).is_none() {
@@ -123,8 +151,8 @@ impl Descriptor {
             offset,
             segments: segments as usize,
             bits: u16::try_from(bits).unwrap_or(0),
-            reserved: memory.load_u32(offset + 16),
-            immediate: memory.load_u32(offset + 20),
+            reserved: front.word(16),
+            immediate: front.word(20),
         })
     }
 
@@ -141,16 +169,16 @@ impl Descriptor {
         }
     }
 
-    /// Checks format and segments; what it asks for, and where the data is.
+    /// Checks format and segments; what it asks for, and, in `pieces`, where the data is.
     #[inline]
     pub(crate) fn resolve(
         &self,
         queue: Queue,
         level: Reliability,
         tag: u16,
-        known: &mut Known,
-        regions: &Regions,
-    ) -> Result<(Operation, Pieces), Fault> {
+        (known, regions): (&mut Known, &Regions),
+        pieces: &mut Pieces,
+    ) -> Result<Operation, Fault> {
         let format = Fault::Bad(status::FORMAT_ERROR);
         let operation = self.bits & control::OP_MASK;
         let reliable = !matches!(level, Reliability::Unreliable);
@@ -164,12 +192,12 @@ impl Descriptor {
         let bad_bits = self.bits & !ignored & control::RESERVED != 0 || self.reserved != 0;
         let data = self.segments.checked_sub(usize::from(remote));
         let data = data.filter(|data| *data <= PIECES_MAX && !bad_bits).ok_or(format)?;
-        let mut at = self.offset + CONTROL_LENGTH;
+        let mut at = CONTROL_LENGTH;
         let mut operation_found = Operation::Message;
         if remote {
-            let memory = &known.at(self.place).memory;
-            let (address, handle) = (memory.load_u64(at), memory.load_u32(at + 8));
-            if memory.load_u32(at + 12) != 0 {
+            let front = self.front(known);
+            let (address, handle) = (front.double_word(at), front.word(at + 8));
+            if front.word(at + 12) != 0 {
                 return Err(format);
             }
             operation_found = if operation == control::OP_RDMA_WRITE {
@@ -179,11 +207,11 @@ impl Descriptor {
             };
             at += SEGMENT_LENGTH;
         }
-        let mut pieces = Pieces::NONE;
+        pieces.clear();
         for _ in 0..data {
-            let memory = &known.at(self.place).memory;
-            let (address, handle) = (memory.load_u64(at), memory.load_u32(at + 8));
-            let length = memory.load_u32(at + 12);
+            let front = self.front(known);
+            let (address, handle) = (front.double_word(at), front.word(at + 8));
+            let length = front.word(at + 12);
             at += SEGMENT_LENGTH;
             if length == 0 {
                 continue;
@@ -193,11 +221,14 @@ impl Descriptor {
             let region = known.at(place);
             let offset = region.offset(address, length.into()).filter(|_| region.tag == tag);
             let offset = offset.ok_or(protection)?;
-            pieces.all[pieces.count] = Piece { place, offset, length: length as usize };
-            pieces.count += 1;
-            pieces.total += u64::from(length);
+            pieces.push(Piece { place, offset, length: length as usize });
         }
-        Ok((operation_found, pieces))
+        Ok(operation_found)
+    }
+
+    #[inline]
+    fn front<'a>(&self, known: &'a Known) -> Front<'a> {
+        Front::of(&known.at(self.place).memory, self.offset)
     }
 
     /// Completes it: immediate data and length, and then the status, which programs poll.
@@ -209,13 +240,57 @@ impl Descriptor {
         immediate: Option<u32>,
         mut bits: u32,
     ) {
-        let memory: &DmaMemory = &known.at(self.place).memory;
-        let at = |offset: u64| self.offset + usize::try_from(offset).unwrap_or(0);
+        let front = self.front(known);
         if let Some(immediate) = immediate {
-            memory.store_u32(at(IMMEDIATE_OFFSET), immediate);
+            front.store(place(IMMEDIATE_OFFSET), immediate);
             bits |= status::IMMEDIATE;
         }
-        memory.store_u32(at(LENGTH_OFFSET), length);
-        memory.store_u32(at(STATUS_OFFSET), status::DONE | bits);
+        front.store(place(LENGTH_OFFSET), length);
+        front.store(place(STATUS_OFFSET), status::DONE | bits);
+    }
+}
+
+/// An offset in a descriptor.
+const fn place(offset: u64) -> usize {
+    (offset & 63) as usize
+}
+
+/// A descriptor in memory: its first line, which has all of it up to two segments and was checked once,
+/// and what is behind it. Descriptors of the smallest kind at the end of a region have no whole line.
+#[derive(Clone, Copy)]
+struct Front<'a> {
+    line: Option<Line<'a>>,
+    memory: &'a DmaMemory,
+    offset: usize,
+}
+
+impl<'a> Front<'a> {
+    #[inline]
+    fn of(memory: &'a DmaMemory, offset: usize) -> Self {
+        Self { line: memory.line(offset), memory, offset }
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> u32 {
+        match self.line {
+            Some(line) if at < LINE_BYTES => line.load_u32(at),
+            _ => self.memory.load_u32(self.offset + at),
+        }
+    }
+
+    #[inline]
+    fn double_word(&self, at: usize) -> u64 {
+        match self.line {
+            Some(line) if at < LINE_BYTES => line.load_u64(at),
+            _ => self.memory.load_u64(self.offset + at),
+        }
+    }
+
+    #[inline]
+    fn store(&self, at: usize, value: u32) {
+        match self.line {
+            Some(line) if at < LINE_BYTES => line.store_u32(at, value),
+            _ => self.memory.store_u32(self.offset + at, value),
+        }
     }
 }

@@ -71,15 +71,14 @@ impl Own {
 
     /// The next message: who sent it, and its cookie.
     fn hear(&self) -> Result<(ClanPeer, Cookie), Failure> {
-        let heard = poll(|| {
+        poll(|| {
             let Some(ClanEvent::Message { from, message }) = self.messages.poll() else {
                 return Ok(None);
             };
             let bits = message.first_chunk().copied().map(u64::from_le_bytes);
             let cookie = bits.and_then(Cookie::from_bits).ok_or("the other end has no cookie")?;
             Ok(Some((from, cookie)))
-        });
-        heard
+        })
     }
 }
 

@@ -71,7 +71,7 @@ impl Ring {
         match length {
             // A store of a known width, as a program with messages of one size would have.
             0..=4 => self.to.store_u32(at + HEADER, self.buffer.load_u32(offset)),
-            _ => self.to.copy_memory(at + HEADER, &self.buffer.slice(offset, length)?),
+            _ => self.to.copy_part(at + HEADER, &self.buffer, offset, length),
         }
         self.sent += 1;
         self.to.store_u64(at, self.sent);
@@ -89,7 +89,7 @@ impl Ring {
         poll(|| Ok((self.from.load_u64(at) == number).then_some(())))?;
         match length {
             0..=4 => self.buffer.store_u32(offset, self.from.load_u32(at + HEADER)),
-            _ => self.buffer.copy_memory(offset, &self.from.slice(at + HEADER, length)?),
+            _ => self.buffer.copy_part(offset, &self.from, at + HEADER, length),
         }
         self.read = start + bytes;
         if self.read - self.returned >= RING / 4 {

@@ -108,8 +108,8 @@ struct One {
     next_receive: usize,
     next_send: usize,
     done: usize,
-    /// Receives, and sends, with a descriptor of their own each.
-    descriptors: Vec<Descriptor>,
+    /// Of receives, and of sends, with the length that each has now.
+    descriptors: Vec<(Descriptor, usize)>,
 }
 
 impl One {
@@ -123,9 +123,10 @@ impl One {
         let station = Station::open(device, waiting, largest, |largest| 2 * half(largest))?;
         let receives = half(station.largest);
         let vi = station.nic.create_vi(station.attributes, None, None)?;
-        let descriptor = |place| station.descriptor(place, station.largest);
+        let largest = station.largest;
+        let descriptor = |place| Ok::<_, Failure>((station.descriptor(place, largest)?, largest));
         let descriptors: Vec<_> = (0..2 * receives).map(descriptor).collect::<Result<_, _>>()?;
-        for descriptor in &descriptors[..receives] {
+        for (descriptor, _) in &descriptors[..receives] {
             vi.post_recv(descriptor)?;
         }
         Ok(Self {
@@ -158,9 +159,13 @@ impl One {
         }
         let place = self.receives + self.next_send % self.receives;
         self.station.memory.store_u32(self.station.data(place), stamp);
-        let descriptor = &self.descriptors[place];
-        let segment = self.station.region.segment(self.station.data(place), u32::try_from(length)?);
-        descriptor.prepare(&[segment], None)?;
+        let (descriptor, prepared) = &mut self.descriptors[place];
+        if *prepared != length {
+            let data = self.station.data(place);
+            let segment = self.station.region.segment(data, u32::try_from(length)?);
+            descriptor.prepare(&[segment], None)?;
+            *prepared = length;
+        }
         self.vi.post_send(descriptor)?;
         self.next_send += 1;
         Ok(())
@@ -176,11 +181,7 @@ impl One {
         let place = self.next_receive % self.receives;
         let stamp = self.station.memory.load_u32(self.station.data(place));
         // Receives are done in the order in which they were posted.
-        let descriptor = &self.descriptors[place];
-        let length = u32::try_from(self.station.largest)?;
-        descriptor
-            .prepare(&[self.station.region.segment(self.station.data(place), length)], None)?;
-        self.vi.post_recv(descriptor)?;
+        self.vi.post_recv(&self.descriptors[place].0)?;
         self.next_receive += 1;
         Ok(stamp)
     }
