@@ -8,10 +8,10 @@
 
 mod copy;
 mod file;
+mod line;
 #[cfg(test)]
 mod tests;
 
-use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -20,14 +20,14 @@ use std::sync::Arc;
 
 use volatile::VolatilePtr;
 
-use crate::barrier::{after_registers, before_register};
+use crate::barrier::after_registers;
 use crate::error::{Error, Result};
+
+use line::store_register;
+pub use line::{LINE_BYTES, Line, RegisterLine, Words};
 
 /// Alignment of an allocation, in bytes.
 pub const PAGE_BYTES: usize = 4096;
-
-/// Bytes of a [`Line`], and its alignment.
-pub const LINE_BYTES: usize = 64;
 
 /// What becomes of memory when its last `DmaMemory` handle goes.
 #[derive(Debug)]
@@ -147,6 +147,12 @@ impl DmaMemory {
     #[inline]
     pub fn address(&self) -> u64 {
         self.allocation.base.as_ptr().wrapping_add(self.offset).addr() as u64
+    }
+
+    /// Whether the address of the byte at `offset` is a multiple of `alignment`.
+    #[inline]
+    fn is_aligned(&self, offset: usize, alignment: u64) -> bool {
+        self.address().wrapping_add(offset as u64).is_multiple_of(alignment)
     }
 
     /// Bytes from the start of its page to the first byte.
@@ -307,11 +313,58 @@ impl DmaMemory {
     pub fn store_words(&self, offset: usize, words: &[u64]) {
         let base = self.at(offset, 8 * words.len()).cast::<u64>();
         assert!(base.is_aligned(), "double words at {offset} are not aligned");
-        for (i, word) in words.iter().enumerate() {
+        let store = |i: usize, word: u64| {
             // SAFETY: inside, as was just checked.
             let place = unsafe { base.add(i) };
             // SAFETY: valid and aligned; an atomic may be changed by others at any time.
             unsafe { AtomicU64::from_ptr(place.as_ptr()) }.store(word.to_le(), Ordering::Release);
+        };
+        // Of a whole line the compiler knows how many.
+        match <&[u64; LINE_BYTES / 8]>::try_from(words) {
+            Ok(line) => line.iter().enumerate().for_each(|(i, word)| store(i, *word)),
+            Err(_) => words.iter().enumerate().for_each(|(i, word)| store(i, *word)),
+        }
+    }
+
+    /// Stores the first `length` bytes of little-endian double words, as [`DmaMemory::copy_from`].
+    ///
+    /// # Panics
+    /// If there are not so many, or the range is not inside.
+    #[inline]
+    pub fn store_front(&self, offset: usize, words: &[u64], length: usize) {
+        if length == 4 && self.is_aligned(offset, 4) {
+            #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+            return self.store_u32(offset, words[0] as u32);
+        }
+        if length.is_multiple_of(8) && self.is_aligned(offset, 8) {
+            return self.store_words(offset, &words[..length / 8]);
+        }
+        for (i, word) in words[..length.div_ceil(8)].iter().enumerate() {
+            let bytes = word.to_le_bytes();
+            self.copy_from(offset + 8 * i, &bytes[..(length - 8 * i).min(8)]);
+        }
+    }
+
+    /// Loads `length` bytes into the front of little-endian double words, as [`DmaMemory::copy_to`].
+    ///
+    /// # Panics
+    /// If there are not so many, or the range is not inside.
+    #[inline]
+    pub fn load_front(&self, offset: usize, words: &mut [u64], length: usize) {
+        if length == 4 && self.is_aligned(offset, 4) {
+            words[0] = self.load_u32(offset).into();
+            return;
+        }
+        if length.is_multiple_of(8) && self.is_aligned(offset, 8) {
+            for (i, word) in words[..length / 8].iter_mut().enumerate() {
+                *word = self.load_u64(offset + 8 * i);
+            }
+            return;
+        }
+        for (i, word) in words[..length.div_ceil(8)].iter_mut().enumerate() {
+            let mut bytes = [0; 8];
+            self.copy_to(offset + 8 * i, &mut bytes[..(length - 8 * i).min(8)]);
+            *word = u64::from_le_bytes(bytes);
         }
     }
 
@@ -464,179 +517,5 @@ impl DmaMemory {
         // SAFETY: 8 valid, aligned bytes that live as long as `self`; an atomic may be changed by
         // others at any time.
         unsafe { AtomicU64::from_ptr(pointer.as_ptr()) }
-    }
-}
-
-/// An aligned line of [`LINE_BYTES`] bytes of device memory. Where it lies was checked once, for
-/// several accesses to constant places.
-#[derive(Clone, Copy, Debug)]
-pub struct Line<'a> {
-    base: NonNull<u8>,
-    memory: PhantomData<&'a DmaMemory>,
-}
-
-impl Line<'_> {
-    /// The line at `base`.
-    ///
-    /// # Safety
-    /// It is aligned to [`LINE_BYTES`], and these bytes belong to a [`DmaMemory`] that is kept for
-    /// the line's lifetime.
-    #[inline]
-    pub(crate) const unsafe fn new(base: NonNull<u8>) -> Self {
-        Self { base, memory: PhantomData }
-    }
-
-    /// As [`DmaMemory::load_u32`].
-    ///
-    /// # Panics
-    /// If `at` is not that of a word of the line.
-    #[must_use]
-    #[inline]
-    pub fn load_u32(self, at: usize) -> u32 {
-        u32::from_le(self.word(at).load(Ordering::Acquire))
-    }
-
-    /// As [`DmaMemory::load_u64`].
-    ///
-    /// # Panics
-    /// If `at` is not that of a double word of the line.
-    #[must_use]
-    #[inline]
-    pub fn load_u64(self, at: usize) -> u64 {
-        u64::from_le(self.double_word(at).load(Ordering::Acquire))
-    }
-
-    /// As [`DmaMemory::store_u32`].
-    ///
-    /// # Panics
-    /// As [`Line::load_u32`].
-    #[inline]
-    pub fn store_u32(self, at: usize, value: u32) {
-        self.word(at).store(value.to_le(), Ordering::Release);
-    }
-
-    /// As [`DmaMemory::store_u64`].
-    ///
-    /// # Panics
-    /// If `at` is not that of a double word of the line.
-    #[inline]
-    pub fn store_u64(self, at: usize, value: u64) {
-        self.double_word(at).store(value.to_le(), Ordering::Release);
-    }
-
-    #[inline]
-    fn word(&self, at: usize) -> &AtomicU32 {
-        assert!(at <= LINE_BYTES - 4 && at.is_multiple_of(4));
-        // SAFETY: the line is valid and aligned to its size, the word lies in it, and an atomic may
-        // be changed by others at any time.
-        unsafe { AtomicU32::from_ptr(self.base.as_ptr().wrapping_add(at).cast()) }
-    }
-
-    #[inline]
-    fn double_word(&self, at: usize) -> &AtomicU64 {
-        assert!(at <= LINE_BYTES - 8 && at.is_multiple_of(8));
-        // SAFETY: as in `word`.
-        unsafe { AtomicU64::from_ptr(self.base.as_ptr().wrapping_add(at).cast()) }
-    }
-}
-
-/// Some bytes of device memory. Where they lie was checked once, for reading them as double words.
-#[derive(Clone, Copy, Debug)]
-pub struct Words<'a> {
-    base: NonNull<u8>,
-    length: usize,
-    memory: PhantomData<&'a DmaMemory>,
-}
-
-impl Words<'_> {
-    /// No bytes.
-    pub const NONE: Self = Self { base: NonNull::dangling(), length: 0, memory: PhantomData };
-
-    /// The `length` bytes at `base`.
-    ///
-    /// # Safety
-    /// Those, and what is missing to whole double words, belong to a [`DmaMemory`] that is kept for
-    /// the lifetime.
-    #[inline(always)]
-    pub(crate) const unsafe fn new(base: NonNull<u8>, length: usize) -> Self {
-        Self { base, length, memory: PhantomData }
-    }
-
-    /// Number of bytes.
-    #[must_use]
-    #[inline(always)]
-    pub const fn len(self) -> usize {
-        self.length
-    }
-
-    /// Whether there are no bytes.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.length == 0
-    }
-
-    /// Hands the bytes to `store` as little-endian double words, numbered from 0, with zeros behind
-    /// the last byte.
-    #[inline(always)]
-    pub fn read(self, mut store: impl FnMut(usize, u64)) {
-        let words = self.base.cast::<UnalignedWord>();
-        let word = |at| {
-            // SAFETY: below the number of whole double words.
-            let place = unsafe { words.add(at) };
-            // SAFETY: valid bytes, which need no alignment.
-            u64::from_le(unsafe { place.read_volatile() }.0)
-        };
-        let (whole, left) = (self.length / 8, self.length % 8);
-        for at in 0..whole {
-            store(at, word(at));
-        }
-        if left > 0 {
-            store(whole, word(whole) & ((1 << (8 * left)) - 1));
-        }
-    }
-}
-
-/// A double word that need not be aligned.
-#[derive(Clone, Copy)]
-#[repr(C, packed)]
-struct UnalignedWord(u64);
-
-/// Stores a register, behind everything that was stored before.
-#[inline(always)]
-fn store_register(register: VolatilePtr<'_, u64>, value: u64) {
-    before_register();
-    register.write(value.to_le());
-}
-
-/// A line of registers of a device, mapped. As [`Line`], but it keeps its memory.
-#[derive(Debug)]
-pub struct RegisterLine {
-    base: NonNull<u64>,
-    _allocation: Arc<Allocation>,
-}
-
-// SAFETY: a pointer into memory that any thread may use.
-unsafe impl Send for RegisterLine {}
-// SAFETY: as above.
-unsafe impl Sync for RegisterLine {}
-
-impl RegisterLine {
-    /// Stores the double word number `at`, as [`DmaMemory::store_register`].
-    ///
-    /// # Panics
-    /// If the line has no such double word.
-    #[inline(always)]
-    pub fn store(&self, at: usize, value: u64) {
-        assert!(at < LINE_BYTES / 8, "double word of a line of registers");
-        // SAFETY: inside of the line.
-        let register = unsafe { self.base.add(at) };
-        // SAFETY: 8 valid, aligned bytes, that the line keeps.
-        store_register(unsafe { VolatilePtr::new(register) }, value);
-    }
-
-    /// No later store overtakes those before, also where the processor combines writes.
-    #[inline(always)]
-    pub fn finish(&self) {
-        after_registers();
     }
 }

@@ -125,27 +125,6 @@ impl Processes {
         Ok(time / 2.0 / f64::from(rounds - warm))
     }
 
-    /// The time of each of `rounds` messages there and back, halved, in nanoseconds; with the clock.
-    pub(crate) fn each_way(
-        &mut self,
-        number: usize,
-        length: usize,
-        rounds: u32,
-    ) -> Result<Vec<f64>, Failure> {
-        self.peer.request(&format!("pong {number} {length} {rounds}"))?;
-        let transport = &mut self.transports[number].1;
-        let mut times = Vec::with_capacity(rounds as usize);
-        let mut last = Instant::now();
-        for _ in 0..rounds {
-            ping(&mut **transport, length, 1)?;
-            let now = Instant::now();
-            times.push(nanoseconds(now - last) / 2.0);
-            last = now;
-        }
-        self.peer.answer()?;
-        Ok(times)
-    }
-
     /// Sends `count` messages, of which `window` may be under way; the time of one, in nanoseconds.
     pub(crate) fn stream(
         &mut self,

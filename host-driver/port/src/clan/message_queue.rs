@@ -35,8 +35,8 @@ pub struct Layout {
     pub slots: usize,
     /// Their count, a power of two.
     pub count: usize,
-    /// Offset of the write pointer, in the receiver's region.
-    pub written: usize,
+    /// Offset of the write pointer, in the receiver's region, if the receiver has use for one.
+    pub written: Option<usize>,
     /// Offset of the read pointer, in the sender's region.
     pub read: usize,
 }
@@ -101,7 +101,9 @@ impl Sender {
         let number = self.written + 1;
         let slot = self.layout.slot(self.written) as u64;
         to.store(slot, &[a, b, c, d, e, f, g, number])?;
-        to.store(self.layout.written as u64, &[number])?;
+        if let Some(written) = self.layout.written {
+            to.store(written as u64, &[number])?;
+        }
         self.written = number;
         Ok(())
     }
@@ -140,6 +142,14 @@ impl Receiver {
     #[must_use]
     pub fn peek(&self) -> Option<Body> {
         self.peek_behind(0)
+    }
+
+    /// Whether there is a message.
+    #[inline]
+    #[expect(clippy::must_use_candidate, reason = "a look alone has the processor fetch it")]
+    pub fn is_there(&self) -> bool {
+        let number = self.memory.load_u64(self.layout.slot(self.read) + 8 * BODY_WORDS);
+        number == self.read + 1
     }
 
     /// A message behind the oldest one, if it is there.

@@ -12,12 +12,14 @@ const OWN_COPY: usize = 256;
 /// `length` bytes from `from` on can be read, from `to` on written.
 #[inline]
 pub(super) unsafe fn copy(to: NonNull<u8>, from: NonNull<u8>, length: usize) {
-    if length >= OWN_COPY {
+    // A short copy is worth a loop only if it is one of double words.
+    let places = (to.addr().get() | from.addr().get()) % 8;
+    if length >= OWN_COPY || places != 0 {
         // SAFETY: as the caller says.
         return unsafe { long(to, from, length) };
     }
-    // SAFETY: as the caller says.
-    unsafe { short(to, from, length) };
+    // SAFETY: as the caller says; both are aligned.
+    unsafe { short(to.cast(), from.cast(), length) };
 }
 
 /// The processor takes whole lines without reading them first, which from one cache to another is
@@ -40,24 +42,11 @@ unsafe fn long(to: NonNull<u8>, from: NonNull<u8>, length: usize) {
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn long(to: NonNull<u8>, from: NonNull<u8>, length: usize) {
     // SAFETY: as the caller says.
-    unsafe { short(to, from, length) };
+    unsafe { bytes(to, from, length) };
 }
 
-/// By double words, whatever the alignment, and then by bytes.
-#[inline]
-unsafe fn short(to: NonNull<u8>, from: NonNull<u8>, length: usize) {
-    let words = length / 8;
-    for i in 0..words {
-        // SAFETY: eight bytes inside.
-        let from = unsafe { from.add(8 * i) }.cast::<[u8; 8]>();
-        // SAFETY: as above.
-        let to = unsafe { to.add(8 * i) }.cast::<[u8; 8]>();
-        // SAFETY: valid for reads, and of alignment 1.
-        let word = unsafe { from.read_volatile() };
-        // SAFETY: valid for writes, and of alignment 1.
-        unsafe { to.write_volatile(word) };
-    }
-    for i in 8 * words..length {
+unsafe fn bytes(to: NonNull<u8>, from: NonNull<u8>, length: usize) {
+    for i in 0..length {
         // SAFETY: inside.
         let from = unsafe { from.add(i) };
         // SAFETY: inside.
@@ -67,4 +56,29 @@ unsafe fn short(to: NonNull<u8>, from: NonNull<u8>, length: usize) {
         // SAFETY: valid for writes.
         unsafe { to.write_volatile(byte) };
     }
+}
+
+/// By double words, and then by bytes.
+///
+/// # Safety
+/// As [`copy`], and both are aligned.
+#[inline]
+unsafe fn short(to: NonNull<u64>, from: NonNull<u64>, length: usize) {
+    let words = length / 8;
+    for i in 0..words {
+        // SAFETY: inside.
+        let from = unsafe { from.add(i) };
+        // SAFETY: inside.
+        let to = unsafe { to.add(i) };
+        // SAFETY: valid for reads, and aligned.
+        let word = unsafe { from.read_volatile() };
+        // SAFETY: valid for writes, and aligned.
+        unsafe { to.write_volatile(word) };
+    }
+    // SAFETY: inside, or just behind.
+    let to = unsafe { to.add(words) };
+    // SAFETY: as above.
+    let from = unsafe { from.add(words) };
+    // SAFETY: so many bytes are left.
+    unsafe { bytes(to.cast(), from.cast(), length % 8) };
 }

@@ -104,3 +104,40 @@ fn words_are_little_endian() {
     assert_eq!(memory.load_u64(8), 1);
     assert_eq!(memory.load_u32(12), 0);
 }
+
+#[test]
+fn copies_are_exact_wherever_they_begin() {
+    let (source, target) = (DmaMemory::new(4096).unwrap(), DmaMemory::new(4096).unwrap());
+    let bytes: Vec<u8> = (0..4096_u32).map(|i| u8::try_from(i % 251).unwrap()).collect();
+    source.copy_from(0, &bytes);
+    for (from, to) in [(0, 0), (8, 16), (3, 3), (3, 8), (5, 2)] {
+        for length in [0, 1, 7, 8, 9, 63, 64, 255, 256, 257, 1000] {
+            target.fill(0xee);
+            target.copy_part(to, &source, from, length);
+            assert_eq!(target.to_vec(to, length), bytes[from..from + length]);
+            assert!(target.to_vec(0, to).iter().all(|byte| *byte == 0xee), "{from} {to} {length}");
+            assert_eq!(target.to_vec(to + length, 8), [0xee; 8], "{from} {to} {length}");
+        }
+    }
+}
+
+#[test]
+fn fronts_of_words_are_exact_wherever_they_begin() {
+    let memory = DmaMemory::new(4096).unwrap();
+    let words: [u64; 5] = core::array::from_fn(|i| 0x0807_0605_0403_0201 * (i as u64 + 1));
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    for at in 8..17 {
+        for length in 0..=40 {
+            memory.fill(0xee);
+            memory.store_front(at, &words, length);
+            assert_eq!(memory.to_vec(at, length), bytes[..length], "{at} {length}");
+            assert_eq!(memory.to_vec(at + length, 8), [0xee; 8], "{at} {length}");
+            assert!(memory.to_vec(0, at).iter().all(|byte| *byte == 0xee), "{at} {length}");
+            let mut back = [0; 5];
+            memory.load_front(at, &mut back, length);
+            let back: Vec<u8> = back.iter().flat_map(|word| word.to_le_bytes()).collect();
+            assert_eq!(back[..length], bytes[..length], "{at} {length}");
+            assert!(back[length..].iter().all(|byte| *byte == 0), "{at} {length}");
+        }
+    }
+}

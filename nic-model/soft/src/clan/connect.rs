@@ -82,7 +82,7 @@ impl Provider for ClanVia {
         if let Some(queue) = queue {
             self.node.net.port.set_tripwire(&Tripwire {
                 region: inbox.region(),
-                offset: inbox::TRANSFER.written as u64,
+                offset: inbox::WRITTEN as u64,
                 on: AccessRights::WRITE,
                 once: false,
                 queue: queue.events.number(),

@@ -11,7 +11,7 @@ use super::link::Link;
 use super::net::Net;
 use super::rdma;
 use super::state::State;
-use super::wire::{Data, INLINE_BYTES, Room, RoomPiece, Transfer};
+use super::wire::{Data, INLINE_BYTES, PIECES, Room, RoomPiece, Transfer};
 use crate::via::descriptor::{Descriptor, Fault, Operation, PIECES_MAX, Pieces};
 use crate::via::region::Known;
 
@@ -62,9 +62,8 @@ pub(super) fn progress(net: &Net, state: &mut State) {
         arrived(net, state, transfer);
         state.known.trim();
     }
-    if state.link.is_none() || state.is_stopped {
-        return;
-    }
+    let Some(link) = state.link.as_ref().filter(|_| !state.is_stopped) else { return };
+    link.look_ahead();
     while !state.is_stopped
         && let Some(post) = state.sends.front().copied()
     {
@@ -196,6 +195,11 @@ fn move_data(
 /// The data of a short message.
 #[inline]
 fn gather(known: &Known, pieces: &Pieces) -> [u64; INLINE_BYTES / 8] {
+    let mut words = [0; INLINE_BYTES / 8];
+    if let [piece] = pieces.as_slice() {
+        known.at(piece.place).memory.load_front(piece.offset, &mut words, piece.length);
+        return words;
+    }
     let mut bytes = [0; INLINE_BYTES];
     let mut at = 0;
     for piece in pieces.as_slice() {
@@ -203,7 +207,6 @@ fn gather(known: &Known, pieces: &Pieces) -> [u64; INLINE_BYTES / 8] {
         memory.copy_to(piece.offset, &mut bytes[at..at + piece.length]);
         at += piece.length;
     }
-    let mut words = [0; INLINE_BYTES / 8];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
         *word = u64::from_le_bytes(*bytes);
     }
@@ -349,6 +352,15 @@ fn scatter(state: &State, pieces: &Pieces, (start, length): (usize, usize), data
         Data::Placed => true,
         Data::None => false,
         Data::Inline(words) => {
+            if length > INLINE_BYTES || start != 0 {
+                return false;
+            }
+            if let [piece, ..] = pieces.as_slice()
+                && length <= piece.length
+            {
+                state.known.at(piece.place).memory.store_front(piece.offset, &words, length);
+                return true;
+            }
             let bytes = words.map(u64::to_le_bytes);
             let Some(mut bytes) = bytes.as_flattened().get(..length) else { return false };
             for piece in pieces.part(start, length) {
@@ -396,13 +408,19 @@ fn offer_one(net: &Net, state: &mut State, post: &Post, pieces: &mut Pieces) -> 
     let (tag, level) = (state.settings.tag, state.settings.reliability);
     let State { known, regions, link: Some(link), .. } = state else { return false };
     let mut room = Room { capacity: 0, pieces: 0, is_bad: true };
-    let mut targets = [RoomPiece::NONE; PIECES_MAX];
+    let (mut few, mut many) = ([RoomPiece::NONE; PIECES], None);
     let mut count = 0;
     let resolved = Descriptor::read(post, tag, known, regions).and_then(|descriptor| {
         descriptor.resolve(Queue::Recv, level, tag, (known, regions), pieces)
     });
+    let total = pieces.total;
+    let pieces = if resolved.is_ok() { pieces.as_slice() } else { &[] };
+    let targets = match pieces.len() {
+        ..=PIECES => &mut few[..],
+        _ => &mut many.insert([RoomPiece::NONE; PIECES_MAX])[..],
+    };
     if resolved.is_ok() {
-        for (piece, target) in pieces.as_slice().iter().zip(&mut targets) {
+        for (piece, target) in pieces.iter().zip(&mut *targets) {
             let (offset, length) = (piece.offset as u64, u32::try_from(piece.length));
             let (Ok(cookie), Ok(length)) = (link.cookie(&*net.port, known, *piece), length) else {
                 break;
@@ -410,8 +428,8 @@ fn offer_one(net: &Net, state: &mut State, post: &Post, pieces: &mut Pieces) -> 
             *target = RoomPiece { cookie, offset, length };
             count += 1;
         }
-        room.is_bad = count != pieces.as_slice().len();
-        room.capacity = u32::try_from(pieces.total).unwrap_or(u32::MAX);
+        room.is_bad = count != pieces.len();
+        room.capacity = u32::try_from(total).unwrap_or(u32::MAX);
         room.pieces = u32::try_from(count).unwrap_or(0);
     }
     // If not, later, when the peer has used some.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0        words, a line each: the transfer queue's write pointer, its read pointer as the peer
-//!          returns it, the same two of the cookie queue
+//!          returns it, and at 192 the cookie queue's read pointer
 //! 4096     transfer queue, messages to this VI
 //! 135168   cookie queue, the peer's receive descriptors
 //! 266240   data of messages, up to 128 KiB
@@ -20,12 +20,14 @@ use port::{DmaMemory, Result};
 
 /// Slots of each queue: for the receives of a full queue, and as many messages that need none.
 const SLOTS: usize = 2048;
+/// The write pointer of the transfer queue, which tripwires watch.
+pub(super) const WRITTEN: usize = 0;
 /// The queue of messages to the owner of the inbox.
 pub(super) const TRANSFER: Layout =
-    Layout { slots: PAGE_BYTES, count: SLOTS, written: 0, read: 64 };
+    Layout { slots: PAGE_BYTES, count: SLOTS, written: Some(WRITTEN), read: 64 };
 /// The queue of the peer's receive descriptors.
 pub(super) const COOKIES: Layout =
-    Layout { slots: PAGE_BYTES + 64 * SLOTS, count: SLOTS, written: 128, read: 192 };
+    Layout { slots: PAGE_BYTES + 64 * SLOTS, count: SLOTS, written: None, read: 192 };
 /// Where data of messages is.
 pub(super) const DATA: usize = PAGE_BYTES + 2 * 64 * SLOTS;
 /// Bytes of it.

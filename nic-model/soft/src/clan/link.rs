@@ -199,6 +199,12 @@ impl Link {
         whole.then_some(room)
     }
 
+    /// Has the processor fetch the oldest receive descriptor of the peer, for a send that may follow.
+    #[inline]
+    pub(super) fn look_ahead(&self) {
+        self.theirs.is_there();
+    }
+
     /// The pieces of that descriptor.
     pub(super) fn pieces(&self, room: &Room) -> Option<Vec<RoomPiece>> {
         let piece_of = |number: usize| {

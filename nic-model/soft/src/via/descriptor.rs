@@ -124,6 +124,20 @@ pub(crate) struct Descriptor {
     bits: u16,
     reserved: u32,
     pub(crate) immediate: u32,
+    /// Its first segment, if it has one.
+    first: Segment,
+}
+
+/// A segment as it is in memory.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    address: u64,
+    handle: u32,
+    length: u32,
+}
+
+impl Segment {
+    const NONE: Self = Self { address: 0, handle: 0, length: 0 };
 }
 
 impl Descriptor {
@@ -153,6 +167,7 @@ impl Descriptor {
             bits: u16::try_from(bits).unwrap_or(0),
             reserved: front.word(16),
             immediate: front.word(20),
+            first: if segments == 0 { Segment::NONE } else { front.segment(CONTROL_LENGTH) },
         })
     }
 
@@ -195,9 +210,8 @@ impl Descriptor {
         let mut at = CONTROL_LENGTH;
         let mut operation_found = Operation::Message;
         if remote {
-            let front = self.front(known);
-            let (address, handle) = (front.double_word(at), front.word(at + 8));
-            if front.word(at + 12) != 0 {
+            let Segment { address, handle, length } = self.first;
+            if length != 0 {
                 return Err(format);
             }
             operation_found = if operation == control::OP_RDMA_WRITE {
@@ -209,9 +223,8 @@ impl Descriptor {
         }
         pieces.clear();
         for _ in 0..data {
-            let front = self.front(known);
-            let (address, handle) = (front.double_word(at), front.word(at + 8));
-            let length = front.word(at + 12);
+            let Segment { address, handle, length } =
+                if at == CONTROL_LENGTH { self.first } else { self.front(known).segment(at) };
             at += SEGMENT_LENGTH;
             if length == 0 {
                 continue;
@@ -284,6 +297,12 @@ impl<'a> Front<'a> {
             Some(line) if at < LINE_BYTES => line.load_u64(at),
             _ => self.memory.load_u64(self.offset + at),
         }
+    }
+
+    #[inline]
+    fn segment(&self, at: usize) -> Segment {
+        let (address, handle) = (self.double_word(at), self.word(at + 8));
+        Segment { address, handle, length: self.word(at + 12) }
     }
 
     #[inline]

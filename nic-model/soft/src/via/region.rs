@@ -130,6 +130,14 @@ impl Known {
     /// Place of a region among those known, looked for in `regions` if it is not yet.
     #[inline]
     pub(crate) fn find(&mut self, regions: &Regions, handle: Handle) -> Option<usize> {
+        // Most programs have one region for everything.
+        match self.0.first() {
+            Some((known, _)) if *known == handle => Some(0),
+            _ => self.find_behind(regions, handle),
+        }
+    }
+
+    fn find_behind(&mut self, regions: &Regions, handle: Handle) -> Option<usize> {
         match self.0.iter().position(|(known, _)| *known == handle) {
             Some(place) => Some(place),
             None => self.learn(regions, handle),

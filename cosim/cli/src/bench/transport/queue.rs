@@ -13,7 +13,7 @@ use super::{Offered, Transport, poll};
 use crate::Failure;
 
 const COUNT: usize = 256;
-const LAYOUT: Layout = Layout { slots: PAGE_BYTES, count: COUNT, written: 0, read: 64 };
+const LAYOUT: Layout = Layout { slots: PAGE_BYTES, count: COUNT, written: Some(0), read: 64 };
 const BYTES: usize = PAGE_BYTES + 64 * COUNT;
 
 struct Queue {

@@ -106,6 +106,8 @@ struct One {
     receives: usize,
     /// Numbers of the next receive, the next send, the next send that is to be done.
     next_receive: usize,
+    /// Receives that were posted again.
+    posted: usize,
     next_send: usize,
     done: usize,
     /// Of receives, and of sends, with the length that each has now.
@@ -135,6 +137,7 @@ impl One {
             blocking,
             receives,
             next_receive: 0,
+            posted: 0,
             next_send: 0,
             done: 0,
             descriptors,
@@ -168,11 +171,12 @@ impl One {
         }
         self.vi.post_send(descriptor)?;
         self.next_send += 1;
-        Ok(())
+        self.repost()
     }
 
     #[inline]
     fn receive_piece(&mut self) -> Result<u32, Failure> {
+        self.repost()?;
         if self.blocking {
             self.vi.recv_wait(BOUND)?;
         } else {
@@ -180,10 +184,19 @@ impl One {
         }
         let place = self.next_receive % self.receives;
         let stamp = self.station.memory.load_u32(self.station.data(place));
-        // Receives are done in the order in which they were posted.
-        self.vi.post_recv(&self.descriptors[place].0)?;
         self.next_receive += 1;
         Ok(stamp)
+    }
+
+    /// Posts the receives that are done again, which programs that answer do behind the answer.
+    #[inline]
+    fn repost(&mut self) -> Result<(), Failure> {
+        while self.posted < self.next_receive {
+            // Receives are done in the order in which they were posted.
+            self.vi.post_recv(&self.descriptors[self.posted % self.receives].0)?;
+            self.posted += 1;
+        }
+        Ok(())
     }
 }
 
