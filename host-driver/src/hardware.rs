@@ -214,6 +214,7 @@ impl CompletionOps for HardwarePort {
 
 impl ViOps for HardwarePort {
     fn create_vi(&self, settings: ViSettings) -> port::Result<u16> {
+        settings.check_extensions(self.attributes())?;
         let _changing = self.change();
         let setup = self.vi_setup(settings)?;
         let number = self.nic.vis.take(self.domain)?;
@@ -223,6 +224,7 @@ impl ViOps for HardwarePort {
     }
 
     fn set_vi(&self, vi: u16, settings: ViSettings) -> port::Result<()> {
+        settings.check_extensions(self.attributes())?;
         let _changing = self.change();
         let setup = self.vi_setup(settings)?;
         self.reset_vi(vi)?;

@@ -36,6 +36,7 @@ pub(crate) fn attributes(node: u8, capabilities: &Capabilities) -> PortAttribute
         push: capabilities.push,
         rdma_write: capabilities.rdma_write,
         rdma_read: capabilities.rdma_read,
+        extensions: false,
         more: vec![
             ("peers", capabilities.peers.into()),
             ("domains", capabilities.domains.into()),

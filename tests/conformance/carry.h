@@ -33,6 +33,8 @@ typedef enum {
     DESTROY_VI,
     QUERY_VI,
     SET_VI_ATTRIBUTES,
+    SET_VI_EXTENSIONS,
+    QUERY_VI_EXTENSIONS,
     POST_SEND,
     SEND_DONE,
     SEND_WAIT,
@@ -88,6 +90,7 @@ typedef struct {
     VIP_NIC_ATTRIBUTES nic;
     VIP_UINT8 host[32];
     VIP_VI_ATTRIBUTES vi;
+    VIP_VI_EXTENSIONS extensions;
     VIP_MEM_ATTRIBUTES mem;
     VIP_VI_STATE state;
     VIP_BOOLEAN flags[2];

@@ -11,6 +11,7 @@ static VIP_NET_ADDRESS *some_address(void)
 
 static VIP_NIC_ATTRIBUTES nic_out;
 static VIP_VI_ATTRIBUTES vi_io;
+static VIP_VI_EXTENSIONS extensions_io;
 static VIP_MEM_ATTRIBUTES mem_io;
 static VIP_MEM_HANDLE mem_out;
 static VIP_PVOID handle_out;
@@ -108,6 +109,8 @@ BAD_NIC(ns_shutdown, "VipNSShutdown", VipNSShutdown(bad))
 BAD_VI(destroy_vi, "VipDestroyVi", VipDestroyVi(bad))
 BAD_VI(query_vi, "VipQueryVi", VipQueryVi(bad, &state_out, &vi_io, &bool_out, &bool_out2))
 BAD_VI(set_vi_attributes, "VipSetViAttributes", VipSetViAttributes(bad, &vi_io))
+BAD_VI(set_vi_extensions, "VipSetViExtensions", VipSetViExtensions(bad, &extensions_io))
+BAD_VI(query_vi_extensions, "VipQueryViExtensions", VipQueryViExtensions(bad, &extensions_io))
 BAD_VI(post_send, "VipPostSend", VipPostSend(bad, descriptor(n, 0), n->handle))
 BAD_VI(post_recv, "VipPostRecv", VipPostRecv(bad, descriptor(n, 0), n->handle))
 BAD_VI(send_done, "VipSendDone", VipSendDone(bad, &desc_out))
@@ -188,6 +191,8 @@ NO(query_vi, attributes, "VipQueryVi", VipQueryVi(h.vi, &state_out, NULL, &bool_
 NO(query_vi, send_empty, "VipQueryVi", VipQueryVi(h.vi, &state_out, &vi_io, NULL, &bool_out2))
 NO(query_vi, recv_empty, "VipQueryVi", VipQueryVi(h.vi, &state_out, &vi_io, &bool_out, NULL))
 NO(set_vi_attributes, attributes, "VipSetViAttributes", VipSetViAttributes(h.vi, NULL))
+NO(set_vi_extensions, extensions, "VipSetViExtensions", VipSetViExtensions(h.vi, NULL))
+NO(query_vi_extensions, extensions, "VipQueryViExtensions", VipQueryViExtensions(h.vi, NULL))
 NO(post_send, descriptor, "VipPostSend", VipPostSend(h.vi, NULL, n->handle))
 NO(post_recv, descriptor, "VipPostRecv", VipPostRecv(h.vi, NULL, n->handle))
 NO(send_done, place, "VipSendDone", VipSendDone(h.vi, NULL))

@@ -91,6 +91,10 @@ static VIP_RETURN do_call(call_t *c)
                           RESULT(3, c->flags[1]));
     case SET_VI_ATTRIBUTES:
         return VipSetViAttributes(c->handle, RESULT(0, c->vi));
+    case SET_VI_EXTENSIONS:
+        return VipSetViExtensions(c->handle, RESULT(0, c->extensions));
+    case QUERY_VI_EXTENSIONS:
+        return VipQueryViExtensions(c->handle, RESULT(0, c->extensions));
     case POST_SEND:
         return VipPostSend(c->handle, c->descriptor, c->memory);
     case SEND_DONE:

@@ -29,6 +29,8 @@ const char *const rtl_rows[] = {
     "query_vi_connected_unreliable",
     "query_vi_queues",
     "set_vi_attributes_then_connect",
+    "set_vi_extensions_or_none",
+    "query_vi_extensions_none",
     "error_state_flushes_posts",
     "error_state_flushes_queues",
     /* Connections */

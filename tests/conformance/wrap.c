@@ -227,6 +227,22 @@ WRAP(VipSetViAttributes, SET_VI_ATTRIBUTES, vi,
     return carry(c);
 }
 
+WRAP(VipSetViExtensions, SET_VI_EXTENSIONS, vi,
+     LIST(VIP_VI_HANDLE vi, VIP_VI_EXTENSIONS *extensions), LIST(vi, extensions))
+{
+    GO(0, extensions, c->extensions);
+    return carry(c);
+}
+
+WRAP(VipQueryViExtensions, QUERY_VI_EXTENSIONS, vi,
+     LIST(VIP_VI_HANDLE vi, VIP_VI_EXTENSIONS *extensions), LIST(vi, extensions))
+{
+    PLACE(0, extensions);
+    if (carry(c) == VIP_SUCCESS)
+        BACK(extensions, c->extensions);
+    return c->code;
+}
+
 #define POST(name, number_, before, after)                                                         \
     WRAP_WITH(name, number_, vi, LIST(VIP_VI_HANDLE vi, VIP_DESCRIPTOR *d, VIP_MEM_HANDLE handle), \
               LIST(vi, d, handle), before, after)                                                  \

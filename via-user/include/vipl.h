@@ -525,6 +525,37 @@ const VIP_CHAR *VipErrorName(VIP_ERROR_CODE Code);
  * moved; "VIP_STATUS_DONE" without an error; "(not done)". */
 const VIP_CHAR *VipStatusName(VIP_UINT32 Status);
 
+/* What a VI does beyond the specification: an extension of this library, after "VIA over the CLAN
+ * Network", 3.5 and 3.7. Devices in shared memory have it, and hardware has not. */
+
+#define VIPL_HAS_EXTENSIONS 1
+
+/* How the data of sends is moved. */
+#define VIP_TRANSFER_DYNAMIC 0 /* as is best for each */
+#define VIP_TRANSFER_PIO 1     /* by stores; a long send goes on while both programs look at it */
+#define VIP_TRANSFER_DMA 2     /* by copies straight into the receiver's buffers */
+
+/* In the Status of a receive: the message continues in the next receive. */
+#define VIP_STATUS_CONTINUED 0x00100000
+
+typedef struct _VIP_VI_EXTENSIONS {
+    /* Sends wait until the peer has posted a receive, instead of being lost. */
+    VIP_BOOLEAN DeferSend;
+    /* A message that is longer than the oldest receive continues in the next ones, and all but the
+     * last have VIP_STATUS_CONTINUED; immediate data is in the last. Without enough receives it is as
+     * a message without one. */
+    VIP_BOOLEAN SplitReceive;
+    VIP_ULONG Transfer; /* VIP_TRANSFER_ */
+} VIP_VI_EXTENSIONS;
+
+/* Sets the extensions of an idle VI, which hold from its next connection on. A new VI has none.
+ * VIP_SUCCESS, VIP_INVALID_PARAMETER (also an unknown Transfer), VIP_INVALID_STATE (not idle),
+ * VIP_ERROR_NOT_SUPPORTED (the device has none), VIP_ERROR_RESOURCE. */
+VIP_RETURN VipSetViExtensions(VIP_VI_HANDLE ViHandle, VIP_VI_EXTENSIONS *Extensions);
+
+/* VIP_SUCCESS, VIP_INVALID_PARAMETER. */
+VIP_RETURN VipQueryViExtensions(VIP_VI_HANDLE ViHandle, VIP_VI_EXTENSIONS *Extensions);
+
 #ifdef __cplusplus
 }
 #endif

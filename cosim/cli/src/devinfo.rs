@@ -42,11 +42,12 @@ fn limits(attributes: &PortAttributes) -> Vec<(&'static str, u64)> {
 }
 
 /// What a device may lack, and whether it has it.
-fn features(attributes: &PortAttributes) -> [(&'static str, bool); 3] {
+fn features(attributes: &PortAttributes) -> [(&'static str, bool); 4] {
     [
         ("push", attributes.push),
         ("rdma_write", attributes.rdma_write),
         ("rdma_read", attributes.rdma_read),
+        ("extensions", attributes.extensions),
     ]
 }
 

@@ -86,6 +86,9 @@ pub mod status {
     pub const OP_MASK: u32 = 0x7_0000;
     /// Immediate data was received.
     pub const IMMEDIATE: u32 = 0x8_0000;
+    /// The message continues in the next receive descriptor. Only of ports in software, on VIs that
+    /// split messages.
+    pub const CONTINUED: u32 = 0x10_0000;
 }
 
 /// Control segment, decoded.

@@ -4,6 +4,7 @@ use nic_regs::doorbell::Queue;
 use nic_regs::vi::Reliability;
 
 use crate::address::NetAddress;
+use crate::error::{Error, Result};
 
 /// Limits and identity of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct PortAttributes {
     pub rdma_write: bool,
     /// RDMA reads, on the reliable levels.
     pub rdma_read: bool,
+    /// [`Extensions`].
+    pub extensions: bool,
     /// What else limits or describes this kind of device, each with its name; for people.
     pub more: Vec<(&'static str, u64)>,
 }
@@ -64,6 +67,48 @@ pub struct ViSettings {
     pub recv_queue: Option<u16>,
     /// RDMA that the peer may do.
     pub rdma: RdmaAccess,
+    /// What the VI does beyond the specification.
+    pub extensions: Extensions,
+}
+
+impl ViSettings {
+    /// Fails if a VI of a port with these attributes cannot be so.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`].
+    pub fn check_extensions(&self, port: &PortAttributes) -> Result<()> {
+        if port.extensions || self.extensions == Extensions::default() {
+            Ok(())
+        } else {
+            Err(Error::NotSupported { what: "VI with extensions" })
+        }
+    }
+}
+
+/// What a VI does beyond the specification, where the port can ("VIA over the CLAN Network", 3.5 and
+/// 3.7). A VI that was not asked to do so keeps to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extensions {
+    /// Its sends wait until the peer has posted a receive, instead of being lost.
+    pub defer_send: bool,
+    /// A message that is longer than the oldest receive continues in the next ones. All but the last
+    /// have [`nic_regs::desc::status::CONTINUED`] in their status; immediate data is in the last.
+    pub split_receive: bool,
+    /// How the data of its sends is moved.
+    pub transfer: DataTransfer,
+}
+
+/// How the data of sends is moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DataTransfer {
+    /// As is best for each.
+    #[default]
+    Dynamic,
+    /// By stores of the processor, into memory from where the receiver's program takes it. A send may
+    /// have to wait for that.
+    Pio,
+    /// By copies straight into the receiver's buffers.
+    Dma,
 }
 
 /// Attributes of a VI as the two sides of a connection exchange them.

@@ -43,8 +43,8 @@ pub mod work_queue;
 
 pub use address::NetAddress;
 pub use attributes::{
-    Completed, Incoming, PortAttributes, PortEvent, Progress, RdmaAccess, RemoteAttributes,
-    StopReason, ViSettings, ViStopped, Wait,
+    Completed, DataTransfer, Extensions, Incoming, PortAttributes, PortEvent, Progress, RdmaAccess,
+    RemoteAttributes, StopReason, ViSettings, ViStopped, Wait,
 };
 pub use doorbell::Doorbell;
 pub use error::{Error, Result};

@@ -100,6 +100,7 @@ impl ViaNode {
             push: false,
             rdma_write: true,
             rdma_read: true,
+            extensions: true,
             ..PortAttributes::default()
         };
         let handle = self.0.add_handle(HANDLES)?;
@@ -335,6 +336,7 @@ impl ViOps for ClanVia {
                 offered: 0,
                 sends: VecDeque::new(),
                 sent: 0,
+                share: 0,
                 received: 0,
                 pieces: None,
                 link: None,

@@ -66,6 +66,16 @@ pub struct ViAttributes {
     pub enable_rdma_read: c_int,
 }
 
+/// `VIP_VI_EXTENSIONS`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "named as in the header, and explained there")]
+pub struct ViExtensions {
+    pub defer_send: c_int,
+    pub split_receive: c_int,
+    pub transfer: c_ulong,
+}
+
 /// `VIP_MEM_ATTRIBUTES`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +140,9 @@ const _: () = {
     assert!(offset_of!(ViAttributes, ptag) == 24);
     assert!(offset_of!(ViAttributes, enable_rdma_write) == 32);
     assert!(offset_of!(ViAttributes, enable_rdma_read) == 36);
+    assert!(size_of::<ViExtensions>() == 16);
+    assert!(offset_of!(ViExtensions, split_receive) == 4);
+    assert!(offset_of!(ViExtensions, transfer) == 8);
     assert!(size_of::<MemAttributes>() == 16);
     assert!(offset_of!(MemAttributes, enable_rdma_write) == 8);
     assert!(offset_of!(MemAttributes, enable_rdma_read) == 12);

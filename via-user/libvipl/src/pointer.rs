@@ -37,6 +37,8 @@ unsafe impl Plain for abi::NetAddress {}
 unsafe impl Plain for abi::NicAttributes {}
 // SAFETY: integers inside.
 unsafe impl Plain for abi::ViAttributes {}
+// SAFETY: as above.
+unsafe impl Plain for abi::ViExtensions {}
 // SAFETY: integers inside.
 unsafe impl Plain for abi::MemAttributes {}
 // SAFETY: integers and a raw pointer inside.

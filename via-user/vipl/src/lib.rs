@@ -7,6 +7,7 @@
 //! | `VipQuerySystemManagementInfo` | [`Nic::query_management`] |
 //! | `VipRegisterMem`, `VipDeregisterMem`, `VipQueryMem`, `VipSetMemAttributes` | [`Nic::register_mem`] and its neighbours |
 //! | `VipCreateVi`, `VipDestroyVi`, `VipQueryVi`, `VipSetViAttributes` | [`Nic::create_vi`], [`Vi::destroy`], [`Vi::query`], [`Vi::set_attributes`] |
+//! | `VipSetViExtensions`, `VipQueryViExtensions` | [`Vi::set_extensions`], [`Vi::extensions`] |
 //! | `VipConnectWait`, `Accept`, `Reject`, `Request`, `VipDisconnect` | [`Nic::connect_wait`], [`ConnectionRequest`], [`Vi`] |
 //! | `VipConnectPeerRequest`, `Done`, `Wait` | [`Vi::connect_peer_request`] and its neighbours |
 //! | `VipPostSend`, `VipSendDone`, `VipSendWait`, and the same for receives | [`Vi`] |
@@ -51,5 +52,5 @@ pub use handlers::set_error_sink;
 pub use management::{AutoDiscoveryList, SMI_AUTODISCOVERY};
 pub use memory::Region;
 pub use objects::{Cq, CqEntry, ErrorDescriptor, ErrorHandler, Nic, Vi, Waiting};
-pub use port::{DmaMemory, NetAddress, Queue};
+pub use port::{DataTransfer, DmaMemory, Extensions, NetAddress, Queue};
 pub use transfer::INFINITE;

@@ -72,6 +72,7 @@ pub(crate) type Reported = Arc<[AtomicU64; 2]>;
 pub(crate) struct ViInner {
     pub(crate) number: u16,
     pub(crate) attributes: Mutex<ViAttributes>,
+    pub(crate) extensions: Mutex<port::Extensions>,
     /// The protection tag of the attributes, for posting.
     pub(crate) tag: AtomicU16,
     /// A [`ViState`], or [`GONE`].

@@ -206,6 +206,7 @@ impl End {
                     write: self.driver.capabilities().rdma_write,
                     read: self.driver.capabilities().rdma_read,
                 },
+                extensions: port::Extensions::default(),
             })?;
             let work = |queue| {
                 let doorbell = self.port.doorbell(number, queue);

@@ -5,9 +5,10 @@ use port::address::HOST_ADDRESS_MAX;
 use port::clan::{AccessRights, ClanPeer, Cookie, Tripwire};
 use port::connection::{Connections, Endpoint, Provider, ProviderData, Requests};
 use port::sync::lock;
-use port::{Error, HostOps, NetAddress, Result};
+use port::{DataTransfer, Error, Extensions, HostOps, NetAddress, Result, ViSettings};
 
-use super::link::Link;
+use super::inbox::Inbox;
+use super::link::{Asks, Link};
 use super::{ClanVia, engine, inbox};
 
 /// The host address that VIPL has: all are of one length, with zeros behind the network's own.
@@ -48,7 +49,7 @@ impl Provider for ClanVia {
     }
 
     fn provider_data(&self, vi: u16, node: u32) -> Result<ProviderData> {
-        self.own_vi(vi)?;
+        let asks = Asks::of(&lock(&self.own_vi(vi)?.state).settings.extensions);
         let peer = self.node.peer(node).ok_or(Error::NoSuch { what: "node", index: node })?;
         let mut pending = lock(&self.pending);
         if pending.get(&vi).is_none_or(|(known, _)| *known != node) {
@@ -58,7 +59,7 @@ impl Provider for ClanVia {
             }
         }
         let inbox = &pending[&vi].1;
-        let parts = [inbox.cookie.to_bits(), inbox.start].map(u64::to_le_bytes);
+        let parts = [inbox.cookie.to_bits(), inbox.start, asks.to_bits()].map(u64::to_le_bytes);
         ProviderData::new(parts.as_flattened())
     }
 
@@ -66,9 +67,10 @@ impl Provider for ClanVia {
         let found = self.own_vi(vi)?;
         let malformed = || Error::NotSupported { what: "understanding of the peer's data" };
         let parts = remote.data.bytes().as_chunks::<8>();
-        let ([cookie, start], []) = parts else { return Err(malformed()) };
+        let ([cookie, start, asks], []) = parts else { return Err(malformed()) };
         let cookie = Cookie::from_bits(u64::from_le_bytes(*cookie)).ok_or_else(malformed)?;
         let start = u64::from_le_bytes(*start);
+        let asks = Asks::from_bits(u64::from_le_bytes(*asks)).ok_or_else(malformed)?;
         let peer = self.node.peer(node).ok_or(Error::NoSuch { what: "node", index: node })?;
         let to = self.node.net.port.attach(&peer, cookie)?;
         if start >= 1 << 62 || !to.is_mapped() {
@@ -78,18 +80,11 @@ impl Provider for ClanVia {
         let no_inbox = Error::NoSuch { what: "inbox of VI", index: vi.into() };
         let (_, inbox) = pending.ok_or(no_inbox)?;
         let mut state = lock(&found.state);
-        let queue = state.settings.recv_queue.map(|queue| self.cq(queue)).transpose()?;
-        if let Some(queue) = queue {
-            self.node.net.port.set_tripwire(&Tripwire {
-                region: inbox.region(),
-                offset: inbox::WRITTEN as u64,
-                on: AccessRights::WRITE,
-                once: false,
-                queue: queue.events.number(),
-                tag: vi.into(),
-            })?;
+        if let Err(error) = self.watch(vi, &state.settings, &inbox) {
+            self.give_unused(&inbox)?;
+            return Err(error);
         }
-        state.link = Some(Link::new(peer, remote.attributes, inbox, to, start));
+        state.link = Some(Link::new(peer, remote.attributes, inbox, to, start, asks));
         state.is_stopped = false;
         state.offered = 0;
         engine::offer(&self.node.net, &mut state);
@@ -98,6 +93,31 @@ impl Provider for ClanVia {
 }
 
 impl ClanVia {
+    /// Has what the peer writes into the inbox wake, or be reported by, the completion queues.
+    fn watch(&self, vi: u16, settings: &ViSettings, inbox: &Inbox) -> Result<()> {
+        let Extensions { defer_send, transfer, .. } = settings.extensions;
+        let (recv, send) = (settings.recv_queue, settings.send_queue);
+        let waits_for_room = transfer == DataTransfer::Pio;
+        let words = [
+            (true, recv, inbox::WRITTEN),
+            // Sends that wait: for receives, or for room.
+            (defer_send, send, inbox::OFFERED),
+            (waits_for_room, send, inbox::TRANSFER.read),
+        ];
+        for (is_watched, queue, offset) in words {
+            let Some(queue) = queue.filter(|_| is_watched) else { continue };
+            self.node.net.port.set_tripwire(&Tripwire {
+                region: inbox.region(),
+                offset: offset as u64,
+                on: AccessRights::WRITE,
+                once: false,
+                queue: self.cq(queue)?.events.number(),
+                tag: vi.into(),
+            })?;
+        }
+        Ok(())
+    }
+
     fn own_domain(&self) -> u16 {
         self.node.net.port.attributes().own.domain
     }

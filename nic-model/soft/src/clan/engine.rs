@@ -3,7 +3,7 @@
 use port::clan::DmaError;
 use port::desc::status;
 use port::doorbell::Post;
-use port::{Queue, Reliability, StopReason};
+use port::{DataTransfer, Queue, Reliability, StopReason};
 
 use super::ending::{Sent, complete, fail, no_receive, peer_stopped, stop, stop_both};
 use super::inbox::{DATA, DATA_BYTES};
@@ -83,6 +83,9 @@ fn send(net: &Net, state: &mut State, post: &Post) -> Sent {
     let mut pieces = state.pieces.take().unwrap_or_default();
     let sent = send_from(net, state, post, &mut pieces);
     state.pieces = Some(pieces);
+    if !matches!(sent, Sent::Later) {
+        (state.sent, state.share) = (0, 0);
+    }
     sent
 }
 
@@ -111,98 +114,147 @@ fn send_from(net: &Net, state: &mut State, post: &Post, pieces: &mut Pieces) -> 
 }
 
 fn message(net: &Net, state: &mut State, descriptor: &Descriptor, pieces: &Pieces) -> Sent {
-    let level = state.settings.reliability;
-    let immediate = descriptor.has_immediate().then_some(descriptor.immediate);
-    let length = u32::try_from(pieces.total).unwrap_or(u32::MAX);
-    let Some(found) = state.link.as_ref().and_then(Link::room) else {
-        return no_receive(net, state, descriptor, length, status::OP_SEND);
-    };
-    let Some(link) = &mut state.link else { return Sent::Stopped };
-    if link.messages.room() == 0 {
-        return Sent::Later;
+    let total = u32::try_from(pieces.total).unwrap_or(u32::MAX);
+    loop {
+        let Some(found) = state.link.as_ref().and_then(Link::room) else {
+            if state.settings.extensions.defer_send {
+                return Sent::Later;
+            }
+            return no_receive(net, state, descriptor, total, status::OP_SEND);
+        };
+        match share(net, state, descriptor, pieces, &found) {
+            Shared::Rest => {}
+            Shared::Last => return complete(state, descriptor, total, status::OP_SEND),
+            Shared::Not(sent) => return sent,
+        }
     }
+}
+
+/// What became of a receive descriptor's share of a message.
+enum Shared {
+    /// It is there, and it was the last one.
+    Last,
+    /// It is there; the message continues.
+    Rest,
+    /// It is not.
+    Not(Sent),
+}
+
+/// Sends what the peer's oldest receive descriptor takes of a message: all of it, unless the peer
+/// splits messages.
+#[inline]
+fn share(
+    net: &Net,
+    state: &mut State,
+    descriptor: &Descriptor,
+    pieces: &Pieces,
+    found: &Room,
+) -> Shared {
+    let Some(link) = &mut state.link else { return Shared::Not(Sent::Stopped) };
+    if link.messages.room() == 0 {
+        return Shared::Not(Sent::Later);
+    }
+    let total = usize::try_from(pieces.total).unwrap_or(usize::MAX);
+    let (start, capacity) = (state.share, found.capacity as usize);
+    let is_last = !link.splits || total - start <= capacity;
+    let end = if is_last { total } else { start + capacity };
+    let length = u32::try_from(end - start).unwrap_or(u32::MAX);
     let fits = !found.is_bad && length <= found.capacity;
     let data = if !fits {
         Ok(Some(Data::None))
-    } else if pieces.total <= INLINE_BYTES as u64 {
-        Ok(Some(Data::Inline(gather(&state.known, pieces))))
+    } else if length as usize <= INLINE_BYTES
+        && state.settings.extensions.transfer != DataTransfer::Dma
+    {
+        Ok(Some(Data::Inline(gather(&state.known, pieces, (start, end - start)))))
     } else {
-        move_data(net, state, &found, pieces)
+        move_data(net, state, found, pieces, end)
     };
-    let Some(link) = &mut state.link else { return Sent::Stopped };
+    let Some(link) = &mut state.link else { return Shared::Not(Sent::Stopped) };
+    let immediate = (is_last && descriptor.has_immediate()).then_some(descriptor.immediate);
     let sent = data.and_then(|data| {
         let Some(data) = data else { return Ok(false) };
-        link.send(Transfer::Send { length, immediate, data })
+        link.send(Transfer::Send { length, immediate, data, is_continued: !is_last })
     });
     match sent {
         Ok(true) => {}
-        Ok(false) => return Sent::Later,
+        Ok(false) => return Shared::Not(Sent::Later),
         Err(_) => {
             stop(net, state, StopReason::ConnectionLost, Queue::Send, status::TRANSPORT_ERROR);
-            return Sent::Stopped;
+            return Shared::Not(Sent::Stopped);
         }
     }
-    state.sent = 0;
-    link.take_room(&found);
-    if !fits && matches!(level, Reliability::Reception) {
+    link.take_room(found);
+    (state.sent, state.share) = (end, end);
+    if !fits && matches!(state.settings.reliability, Reliability::Reception) {
         // The peer's VI stops when it finds this.
         let bits = status::REMOTE_DESC_ERROR;
         stop(net, state, StopReason::ConnectionLost, Queue::Send, bits);
-        return Sent::Stopped;
+        return Shared::Not(Sent::Stopped);
     }
-    complete(state, descriptor, length, status::OP_SEND)
+    if is_last || !fits { Shared::Last } else { Shared::Rest }
 }
 
-/// Moves the data of a message to the peer, but for the last part, whose place the message says. None:
-/// there is room for no more messages.
+/// Moves the data of a message up to `end` to the peer, but for the last part, whose place the message
+/// says. None: there is no room now.
 fn move_data(
     net: &Net,
     state: &mut State,
     found: &Room,
     pieces: &Pieces,
+    end: usize,
 ) -> Result<Option<Data>, DmaError> {
-    let total = usize::try_from(pieces.total).unwrap_or(usize::MAX);
+    let transfer = state.settings.extensions.transfer;
     loop {
         let Some(link) = &mut state.link else { return Ok(None) };
-        let (start, length) = (state.sent, (total - state.sent).min(PART_BYTES));
-        let mut at = link.put(&state.known, pieces, (start, length))?;
-        if at.is_none() {
+        let (start, length) = (state.sent, (end - state.sent).min(PART_BYTES));
+        let mut at = None;
+        if transfer != DataTransfer::Dma {
+            at = link.put(&state.known, pieces, (start, length))?;
+        }
+        if at.is_none() && transfer == DataTransfer::Dynamic {
             // The peer may be about to take some. Longer than it takes to do without is not waited.
-            let end = net.port.now_ns().saturating_add(length as u64 / DIRECT_BYTES_PER_NS);
-            while at.is_none() && net.port.now_ns() < end {
+            let bound = net.port.now_ns().saturating_add(length as u64 / DIRECT_BYTES_PER_NS);
+            while at.is_none() && net.port.now_ns() < bound {
                 core::hint::spin_loop();
                 at = link.put(&state.known, pieces, (start, length))?;
             }
         }
         let Some(at) = at else {
-            place(net, state, found, pieces)?;
+            if transfer == DataTransfer::Pio {
+                return Ok(None);
+            }
+            place(net, state, found, pieces, end)?;
             return Ok(Some(Data::Placed));
         };
-        if start + length == total {
+        if start + length == end {
             return Ok(Some(Data::Inbox(at)));
         }
-        let length = u32::try_from(length).unwrap_or(u32::MAX);
-        if !link.send(Transfer::Part { length, at })? {
+        let bytes = u32::try_from(length).unwrap_or(u32::MAX);
+        if !link.send(Transfer::Part { length: bytes, at })? {
             return Ok(None);
         }
-        state.sent += length as usize;
+        state.sent += length;
         if link.messages.room() == 0 {
             return Ok(None);
         }
     }
 }
 
-/// The data of a short message.
+/// The bytes from `start` on of a message.
 #[inline]
-fn gather(known: &Known, pieces: &Pieces) -> [u64; INLINE_BYTES / 8] {
+fn gather(
+    known: &Known,
+    pieces: &Pieces,
+    (start, length): (usize, usize),
+) -> [u64; INLINE_BYTES / 8] {
     let mut words = [0; INLINE_BYTES / 8];
     if let [piece] = pieces.as_slice() {
-        known.at(piece.place).memory.load_front(piece.offset, &mut words, piece.length);
+        known.at(piece.place).memory.load_front(piece.offset + start, &mut words, length);
         return words;
     }
     let mut bytes = [0; INLINE_BYTES];
     let mut at = 0;
-    for piece in pieces.as_slice() {
+    for piece in pieces.part(start, length) {
         let memory = &known.at(piece.place).memory;
         memory.copy_to(piece.offset, &mut bytes[at..at + piece.length]);
         at += piece.length;
@@ -213,18 +265,24 @@ fn gather(known: &Known, pieces: &Pieces) -> [u64; INLINE_BYTES / 8] {
     words
 }
 
-/// Writes the data of a message, but for what the peer has, to the peer's buffers.
-fn place(net: &Net, state: &mut State, found: &Room, pieces: &Pieces) -> Result<(), DmaError> {
+/// Writes the data of a message up to `end`, but for what the peer has, to the buffers of the peer's
+/// oldest receive.
+fn place(
+    net: &Net,
+    state: &mut State,
+    found: &Room,
+    pieces: &Pieces,
+    end: usize,
+) -> Result<(), DmaError> {
     let Some(link) = &mut state.link else { return Ok(()) };
     let targets = link.pieces(found).ok_or(DmaError::Refused)?;
-    let total = usize::try_from(pieces.total).unwrap_or(usize::MAX);
-    let (mut done, mut before) = (state.sent, state.sent as u64);
+    let (mut done, mut before) = (state.sent, (state.sent - state.share) as u64);
     for target in targets {
         let skipped = before.min(target.length.into());
         before -= skipped;
         let mut at = target.offset.saturating_add(skipped);
         let length =
-            (total - done).min(usize::try_from(u64::from(target.length) - skipped).unwrap_or(0));
+            (end - done).min(usize::try_from(u64::from(target.length) - skipped).unwrap_or(0));
         for piece in pieces.part(done, length) {
             let memory = &state.known.at(piece.place).memory;
             let remote = link.remote(&*net.port, target.cookie).ok_or(DmaError::Refused)?;
@@ -247,7 +305,10 @@ fn arrived(net: &Net, state: &mut State, transfer: Transfer) {
     };
     match transfer {
         Transfer::Part { length, at } => part(net, state, length as usize, at),
-        Transfer::Send { length, immediate, data } => receive(net, state, length, immediate, data),
+        Transfer::Send { length, immediate, data, is_continued } => {
+            let more = if is_continued { status::CONTINUED } else { 0 };
+            receive(net, state, (length, immediate, more), data);
+        }
         Transfer::NoReceive => {
             let (reason, flushed) = (StopReason::ReceiveQueueEmpty, status::DESC_FLUSHED_ERROR);
             stop(net, state, reason, Queue::Recv, flushed);
@@ -307,7 +368,12 @@ fn part(net: &Net, state: &mut State, length: usize, at: u32) {
 }
 
 /// Takes a message, or what is left of it, with the oldest receive descriptor.
-fn receive(net: &Net, state: &mut State, length: u32, immediate: Option<u32>, data: Data) {
+fn receive(
+    net: &Net,
+    state: &mut State,
+    (length, immediate, more): (u32, Option<u32>, u32),
+    data: Data,
+) {
     let Some(post) = state.receives.pop_front() else {
         return stop_both(net, state, StopReason::ReceiveQueueEmpty, Queue::Recv);
     };
@@ -339,7 +405,7 @@ fn receive(net: &Net, state: &mut State, length: u32, immediate: Option<u32>, da
         // No peer that keeps the rules sends this.
         stop_both(net, state, StopReason::ConnectionLost, Queue::Recv);
     } else {
-        descriptor.complete(&state.known, length, immediate, status::OP_RECEIVE);
+        descriptor.complete(&state.known, length, immediate, status::OP_RECEIVE | more);
         state.report(Queue::Recv);
     }
 }

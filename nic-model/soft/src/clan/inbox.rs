@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0        words, a line each: the transfer queue's write pointer, its read pointer as the peer
-//!          returns it, and at 192 the cookie queue's read pointer
+//!          returns it, the same two of the cookie queue
 //! 4096     transfer queue, messages to this VI
 //! 135168   cookie queue, the peer's receive descriptors
 //! 266240   data of messages, up to 128 KiB
@@ -25,6 +25,8 @@ pub(super) const WRITTEN: usize = 0;
 /// The queue of messages to the owner of the inbox.
 pub(super) const TRANSFER: Layout =
     Layout { slots: PAGE_BYTES, count: SLOTS, written: Some(WRITTEN), read: 64 };
+/// The write pointer of the cookie queue, for peers that wait for receives.
+pub(super) const OFFERED: usize = 128;
 /// The queue of the peer's receive descriptors.
 pub(super) const COOKIES: Layout =
     Layout { slots: PAGE_BYTES + 64 * SLOTS, count: SLOTS, written: None, read: 192 };

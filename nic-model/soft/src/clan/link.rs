@@ -9,11 +9,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use port::clan::message_queue::{Receiver, Sender};
+use port::clan::message_queue::{Layout, Receiver, Sender};
 use port::clan::{AccessRights, ClanPeer, ClanPort, Cookie, DmaError, RegionNumber, Remote};
-use port::{DmaMemory, Handle, RemoteAttributes, Result};
+use port::{DmaMemory, Extensions, Handle, RemoteAttributes, Result};
 
-use super::inbox::{COOKIES, DATA, DATA_BYTES, Inbox, TRANSFER};
+use super::inbox::{COOKIES, DATA, DATA_BYTES, Inbox, OFFERED, TRANSFER};
 use super::targets::Targets;
 use super::wire::{PIECES, Room, RoomPiece, Transfer, more_pieces, piece};
 use crate::via::descriptor::{Piece, Pieces};
@@ -37,11 +37,40 @@ pub(super) struct Link {
     data: DataRing,
     /// Bytes of the own inbox's data that were taken since the peer was last notified.
     data_taken: usize,
+    /// The peer's receives take messages that are longer together.
+    pub(super) splits: bool,
     /// Regions of this program that are open to the peer: for its sends, and for its RDMA.
     opened: BTreeMap<u32, Opened>,
     pub(super) targets: Targets,
     /// Regions of the peer, the one that was used last at the end.
     remotes: Vec<(Cookie, Box<dyn Remote>)>,
+}
+
+/// What the VI at the other end asks of this one, by the extensions that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asks {
+    /// To give it messages that are longer than a receive.
+    split: bool,
+    /// To write the cookie queue's write pointer, for its sends that wait.
+    notify: bool,
+}
+
+impl Asks {
+    pub(super) const fn of(extensions: &Extensions) -> Self {
+        Self { split: extensions.split_receive, notify: extensions.defer_send }
+    }
+
+    pub(super) const fn to_bits(self) -> u64 {
+        self.split as u64 | (self.notify as u64) << 1
+    }
+
+    /// None for bits without a meaning.
+    pub(super) const fn from_bits(bits: u64) -> Option<Self> {
+        if bits > 3 {
+            return None;
+        }
+        Some(Self { split: bits & 1 != 0, notify: bits & 2 != 0 })
+    }
 }
 
 /// A region of this program.
@@ -94,10 +123,12 @@ impl Link {
         inbox: Inbox,
         to: Box<dyn Remote>,
         start: u64,
+        asks: Asks,
     ) -> Self {
         let memory = || inbox.memory.clone();
         let messages = Sender::new(TRANSFER, memory(), start);
-        let rooms = Sender::new(COOKIES, memory(), start);
+        let written = asks.notify.then_some(OFFERED);
+        let rooms = Sender::new(Layout { written, ..COOKIES }, memory(), start);
         let arrived = Receiver::new(TRANSFER, memory(), inbox.start);
         let theirs = Receiver::new(COOKIES, memory(), inbox.start);
         let (data, opened, remotes) = (DataRing::default(), BTreeMap::new(), Vec::new());
@@ -112,6 +143,7 @@ impl Link {
             theirs,
             data,
             data_taken: 0,
+            splits: asks.split,
             opened,
             targets: Targets::default(),
             remotes,

@@ -35,6 +35,8 @@ pub(super) struct State {
     pub(super) sends: VecDeque<Post>,
     /// Bytes of the oldest of them that the peer has.
     pub(super) sent: usize,
+    /// Where in it begins what the peer's oldest receive takes.
+    pub(super) share: usize,
     /// Bytes of the message under way that are in the oldest receive's buffers.
     pub(super) received: usize,
     /// Where the data of a descriptor is, while it is carried out.
@@ -56,6 +58,7 @@ impl State {
     pub(super) fn empty(&mut self) {
         self.receives.clear();
         self.sends.clear();
-        (self.offered, self.sent, self.received) = (0, 0, 0);
+        (self.offered, self.received) = (0, 0);
+        (self.sent, self.share) = (0, 0);
     }
 }

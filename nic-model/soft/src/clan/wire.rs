@@ -24,8 +24,8 @@ pub(super) enum Data {
 /// A message of the transfer queue (paper 3.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transfer {
-    /// A send, which takes the oldest receive descriptor.
-    Send { length: u32, immediate: Option<u32>, data: Data },
+    /// A send, which takes the oldest receive descriptor; its message may continue in the next one.
+    Send { length: u32, immediate: Option<u32>, data: Data, is_continued: bool },
     /// The next bytes of a send that is to come: so many, at this place of the inbox.
     Part { length: u32, at: u32 },
     /// The sender has found no receive descriptor.
@@ -75,6 +75,7 @@ const WRITTEN: u64 = 4;
 const RDMA_REFUSED: u64 = 5;
 const PART: u64 = 6;
 const HAS_IMMEDIATE: u64 = 1 << 8;
+const IS_CONTINUED: u64 = 1 << 9;
 
 #[expect(clippy::cast_possible_truncation, reason = "half of a word")]
 const fn low(word: u64) -> u32 {
@@ -89,15 +90,17 @@ impl Transfer {
     #[inline]
     pub(super) fn to_body(self) -> Body {
         match self {
-            Self::Send { length, immediate, data } => {
+            Self::Send { length, immediate, data, is_continued } => {
                 let (place, at, [a, b, c, d, e]) = match data {
                     Data::Inline(words) => (0, 0, words),
                     Data::Inbox(at) => (1, at, [0; 5]),
                     Data::Placed => (2, 0, [0; 5]),
                     Data::None => (3, 0, [0; 5]),
                 };
-                let flag = if immediate.is_some() { HAS_IMMEDIATE } else { 0 };
-                let first = SEND | flag | place << 16 | u64::from(length) << 32;
+                let flag = |is_set, bit| if is_set { bit } else { 0 };
+                let flags =
+                    flag(immediate.is_some(), HAS_IMMEDIATE) | flag(is_continued, IS_CONTINUED);
+                let first = SEND | flags | place << 16 | u64::from(length) << 32;
                 let second = u64::from(immediate.unwrap_or(0)) | u64::from(at) << 32;
                 [first, second, a, b, c, d, e]
             }
@@ -125,7 +128,8 @@ impl Transfer {
                     _ => return None,
                 };
                 let immediate = (first & HAS_IMMEDIATE != 0).then(|| low(second));
-                Some(Self::Send { length: high(first), immediate, data })
+                let is_continued = first & IS_CONTINUED != 0;
+                Some(Self::Send { length: high(first), immediate, data, is_continued })
             }
             PART => Some(Self::Part { length: high(first), at: low(second) }),
             NO_RECEIVE => Some(Self::NoReceive),

@@ -4,7 +4,9 @@ use core::ffi::{c_int, c_uint, c_ulong};
 use std::sync::{Arc, Mutex};
 
 use port::sync::lock;
-use vipl::{Cq, Reliability, RemoteViAttributes, Vi, ViAttributes, VipReturn};
+use vipl::{
+    Cq, DataTransfer, Extensions, Reliability, RemoteViAttributes, Vi, ViAttributes, VipReturn,
+};
 
 use crate::abi::{self, Code};
 use crate::guard::{code, guard};
@@ -129,5 +131,38 @@ extern "C" fn set_vi_attributes(vi: Handle, given: In<abi::ViAttributes>) -> Cod
         object.vi.set_attributes(attributes).map_err(code("VipSetViAttributes"))?;
         *lock(&object.tag) = given.ptag;
         Ok(())
+    })
+}
+
+/// Kinds of transfer by their numbers in the header.
+const TRANSFERS: [DataTransfer; 3] = [DataTransfer::Dynamic, DataTransfer::Pio, DataTransfer::Dma];
+
+#[unsafe(export_name = "VipSetViExtensions")]
+extern "C" fn set_vi_extensions(vi: Handle, given: In<abi::ViExtensions>) -> Code {
+    guard("VipSetViExtensions", || {
+        let object = VIS.get(vi)?;
+        let given = given.get()?;
+        let transfer = usize::try_from(given.transfer).ok().and_then(|at| TRANSFERS.get(at));
+        let extensions = Extensions {
+            defer_send: given.defer_send != 0,
+            split_receive: given.split_receive != 0,
+            transfer: *transfer.ok_or(VipReturn::InvalidParameter)?,
+        };
+        object.vi.set_extensions(extensions).map_err(code("VipSetViExtensions"))
+    })
+}
+
+#[unsafe(export_name = "VipQueryViExtensions")]
+extern "C" fn query_vi_extensions(vi: Handle, out: Out<abi::ViExtensions>) -> Code {
+    guard("VipQueryViExtensions", || {
+        let object = VIS.get(vi)?;
+        out.check()?;
+        let found = object.vi.extensions();
+        let transfer = TRANSFERS.iter().position(|transfer| *transfer == found.transfer);
+        out.set(abi::ViExtensions {
+            defer_send: c_int::from(found.defer_send),
+            split_receive: c_int::from(found.split_receive),
+            transfer: transfer.unwrap_or(0) as c_ulong,
+        })
     })
 }

@@ -7,7 +7,7 @@ use port::Queue;
 use port::desc::control;
 use port::sync::lock;
 use port::work_queue::{WorkQueue, WorkQueueConfig};
-use port::{PortAttributes, RdmaAccess, ViSettings};
+use port::{Extensions, PortAttributes, RdmaAccess, ViSettings};
 
 use crate::attributes::{Reliability, ViAttributes, ViState};
 use crate::error::{Result, VipReturn};
@@ -53,7 +53,7 @@ impl Nic {
         self.check_vi(&attributes)?;
         self.use_tag(attributes.ptag)?;
         let queues = [send_cq, recv_cq].map(|cq| cq.map(Cq::number).or_else(|| self.own_queue()));
-        let created = self.port().create_vi(settings(&attributes, queues));
+        let created = self.port().create_vi(settings(&attributes, Extensions::default(), queues));
         let number = created.inspect_err(|_| self.release_tag(attributes.ptag))?;
         let port = self.port().attributes();
         let work = |queue| {
@@ -80,6 +80,7 @@ impl Nic {
             nic: self.clone(),
             number,
             attributes: Mutex::new(attributes),
+            extensions: Mutex::default(),
             tag: AtomicU16::new(attributes.ptag.0),
             state: AtomicU8::new(ViState::Idle as u8),
             sides: [side(Queue::Send, send_cq), side(Queue::Recv, recv_cq)],
@@ -100,7 +101,11 @@ impl Nic {
 }
 
 /// The attributes of a VI as the port takes them.
-const fn settings(attributes: &ViAttributes, queues: [Option<u16>; 2]) -> ViSettings {
+const fn settings(
+    attributes: &ViAttributes,
+    extensions: Extensions,
+    queues: [Option<u16>; 2],
+) -> ViSettings {
     ViSettings {
         reliability: attributes.reliability,
         tag: attributes.ptag.0,
@@ -108,6 +113,7 @@ const fn settings(attributes: &ViAttributes, queues: [Option<u16>; 2]) -> ViSett
         send_queue: queues[Queue::Send as usize],
         recv_queue: queues[Queue::Recv as usize],
         rdma: RdmaAccess { write: attributes.enable_rdma_write, read: attributes.enable_rdma_read },
+        extensions,
     }
 }
 
@@ -126,7 +132,7 @@ impl Vi {
         self.check(nic)?;
         nic.check_vi(&attributes)?;
         nic.use_tag(attributes.ptag)?;
-        let before = self.exchange(attributes);
+        let before = self.exchange(attributes, self.extensions());
         // What may be read depends on the tag.
         for queue in [Queue::Send, Queue::Recv] {
             self.side(queue).lock().forget_all();
@@ -135,18 +141,41 @@ impl Vi {
         before.map(drop)
     }
 
-    /// Gives the VI other attributes, and what it had.
-    fn exchange(&self, attributes: ViAttributes) -> Result<ViAttributes> {
+    /// What the VI does beyond the specification.
+    #[doc(alias = "VipQueryViExtensions")]
+    #[must_use]
+    pub fn extensions(&self) -> Extensions {
+        *lock(&self.inner.extensions)
+    }
+
+    /// Has an Idle VI do more than the specification says, from its next connection on; what is posted
+    /// to receive stays posted. Extension of Viaduct ("VIA over the CLAN Network", 3.5 and 3.7).
+    ///
+    /// # Errors
+    /// [`VipReturn::ErrorNotSupported`] if the NIC cannot; [`VipReturn::InvalidState`] unless Idle;
+    /// [`VipReturn::ErrorResource`] as for [`Vi::set_attributes`].
+    #[doc(alias = "VipSetViExtensions")]
+    pub fn set_extensions(&self, extensions: Extensions) -> Result<()> {
+        let nic = self.nic();
+        self.check(nic)?;
+        if !nic.port().attributes().extensions && extensions != Extensions::default() {
+            return Err(VipReturn::ErrorNotSupported.into());
+        }
+        self.exchange(self.attributes(), extensions).map(drop)
+    }
+
+    /// Gives the VI other attributes and extensions, and what attributes it had.
+    fn exchange(&self, attributes: ViAttributes, extensions: Extensions) -> Result<ViAttributes> {
         let port = self.nic().port();
         // Nobody connects it meanwhile.
         self.change(ViState::Idle, ViState::ConnectPending)?;
         let queues = [Queue::Send, Queue::Recv].map(|queue| self.side(queue).event_queue);
-        let set = self.anew(|| Ok(port.set_vi(self.number(), settings(&attributes, queues))?)).map(
-            |()| {
-                self.inner.tag.store(attributes.ptag.0, Ordering::Relaxed);
-                core::mem::replace(&mut *lock(&self.inner.attributes), attributes)
-            },
-        );
+        let settings = settings(&attributes, extensions, queues);
+        let set = self.anew(|| Ok(port.set_vi(self.number(), settings)?)).map(|()| {
+            self.inner.tag.store(attributes.ptag.0, Ordering::Relaxed);
+            *lock(&self.inner.extensions) = extensions;
+            core::mem::replace(&mut *lock(&self.inner.attributes), attributes)
+        });
         self.connect_failed(false)?;
         set
     }
