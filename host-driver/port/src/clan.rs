@@ -14,7 +14,7 @@ pub mod message_queue;
 mod region;
 mod remote;
 
-pub use event::{ClanEvent, DmaError, EventQueue};
+pub use event::{ClanEvent, DmaError, EventQueue, wait_event};
 pub use region::{AccessRights, ClanPeer, Cookie, RegionNumber, Tripwire, TripwireNumber};
 pub use remote::{DmaQueue, DmaRequest, Remote};
 

@@ -2,8 +2,12 @@
 
 use core::fmt::Debug;
 
-use super::Message;
 use super::region::ClanPeer;
+use super::{ClanPort, Message};
+use crate::attributes::Wait;
+
+/// How long a wait polls before it sleeps.
+const SPIN_NS: u64 = 50_000;
 
 /// Why a DMA request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,4 +64,29 @@ pub trait EventQueue: Debug + Send + Sync {
     /// Has the next event, or one that is there and was not polled, wake sleepers
     /// ([`crate::WaitOps::sleep`]), once.
     fn arm(&self);
+}
+
+/// Waits for the next event of a queue of `port`, for at most `bound_ns`: polls for a short time, then
+/// arms the queue and sleeps. None if the time is over; `u64::MAX` has no end.
+pub fn wait_event(port: &dyn ClanPort, queue: &dyn EventQueue, bound_ns: u64) -> Option<ClanEvent> {
+    let wait =
+        Wait { bounded: bound_ns != u64::MAX, what: "an event", index: queue.number().into() };
+    let start = port.now_ns();
+    loop {
+        // Before the look, so that what happens behind the look ends the sleep.
+        let seen = port.wake_count();
+        let elapsed = port.now_ns().saturating_sub(start);
+        let sleeps = elapsed >= SPIN_NS.min(bound_ns);
+        if sleeps {
+            queue.arm();
+        }
+        if let Some(event) = queue.poll() {
+            return Some(event);
+        }
+        match bound_ns.saturating_sub(elapsed) {
+            0 => return None,
+            left if sleeps => port.sleep(seen, left, wait),
+            _ => port.relax(wait),
+        }
+    }
 }

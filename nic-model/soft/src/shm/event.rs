@@ -4,7 +4,7 @@
 //! several times before it is polled is one event. What this process itself reports (messages, DMA,
 //! lost nodes) waits in a list. Bits and list take turns, so that neither keeps the other waiting.
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -35,6 +35,8 @@ pub(super) struct Queue {
     reader: Mutex<Reader>,
     /// How often it was armed.
     arms: AtomicU32,
+    /// Its number may be another queue's by now. Set under the lock of the reader.
+    is_destroyed: AtomicBool,
     generation: u32,
 }
 
@@ -66,6 +68,7 @@ impl Queue {
             listed: AtomicUsize::new(0),
             reader: Mutex::default(),
             arms: AtomicU32::new(0),
+            is_destroyed: AtomicBool::new(false),
             generation: fork::generation(),
         })
     }
@@ -74,6 +77,17 @@ impl Queue {
     /// locks may be held by threads that it does not have.
     pub(super) fn is_own(&self) -> bool {
         self.generation == fork::generation()
+    }
+
+    /// Has all later calls find nothing; those under way end first.
+    pub(super) fn destroy(&self) {
+        let _reader = lock(&self.reader);
+        self.is_destroyed.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it exists no more.
+    pub(super) fn is_destroyed(&self) -> bool {
+        self.is_destroyed.load(Ordering::SeqCst)
     }
 
     /// Reports an event. A message is lost if the list is full; what became of a request, and that a
@@ -86,7 +100,7 @@ impl Queue {
             // Requests are refused before they get here.
             ClanEvent::Dma { .. } | ClanEvent::Tripwire { .. } => usize::MAX,
         };
-        if list.len() >= limit {
+        if list.len() >= limit || self.is_destroyed() {
             return;
         }
         list.push_back(event);
@@ -131,8 +145,12 @@ impl EventQueue for Queue {
     }
 
     fn has_event(&self) -> bool {
-        self.is_own()
-            && (self.listed.load(Ordering::SeqCst) != 0 || self.has_fired(lock(&self.reader).taken))
+        if !self.is_own() {
+            return false;
+        }
+        let reader = lock(&self.reader);
+        let is_any = self.listed.load(Ordering::SeqCst) != 0 || self.has_fired(reader.taken);
+        is_any && !self.is_destroyed()
     }
 
     fn poll(&self) -> Option<ClanEvent> {
@@ -140,6 +158,9 @@ impl EventQueue for Queue {
             return None;
         }
         let mut reader = lock(&self.reader);
+        if self.is_destroyed() {
+            return None;
+        }
         if !reader.was_listed
             && let Some(event) = self.pop()
         {
@@ -151,7 +172,7 @@ impl EventQueue for Queue {
     }
 
     fn arm(&self) {
-        if !self.is_own() {
+        if !self.is_own() || self.is_destroyed() {
             return;
         }
         // Never 0, which is not armed.

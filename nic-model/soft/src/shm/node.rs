@@ -167,6 +167,7 @@ impl Node {
             let of = |messages: &mut Arc<Queue>| Arc::ptr_eq(messages, &destroyed);
             domain.messages.take_if(of);
         }
+        destroyed.destroy();
         lock(&self.tripwires).destroy_queue(queue);
         Ok(())
     }

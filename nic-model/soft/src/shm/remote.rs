@@ -8,7 +8,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use port::DmaMemory;
-use port::clan::{ClanEvent, DmaError, DmaQueue, DmaRequest, Remote};
+use port::clan::{ClanEvent, DmaError, DmaQueue, DmaRequest, EventQueue as _, Remote};
 
 use super::event::Queue;
 use super::fence;
@@ -182,6 +182,10 @@ impl DmaQueue for ShmDma {
     fn submit(&mut self, remote: &mut dyn Remote, request: DmaRequest) -> port::Result<()> {
         if !self.queue.is_own() {
             return Err(super::forked());
+        }
+        if self.queue.is_destroyed() {
+            let index = self.queue.number().into();
+            return Err(port::Error::NoSuch { what: "event queue", index });
         }
         if !self.queue.has_room() {
             return Err(port::Error::Exhausted { what: "room in the event queue", limit: 4096 });
