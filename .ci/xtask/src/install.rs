@@ -6,8 +6,8 @@
 //! PREFIX/lib/libvipl.so -> .so.1     for -lvipl
 //! PREFIX/lib/vipl.so -> .so.1        for programs that load this name
 //! PREFIX/lib/pkgconfig/vipl.pc
-//! PREFIX/include/vipl.h
-//! PREFIX/share/viaduct/examples/*.c
+//! PREFIX/include/vipl.h, clan.h
+//! PREFIX/share/viaduct/examples/*    their sources in C
 //! PREFIX/share/viaduct/viaduct.lua   frames in Wireshark
 //! PREFIX/bin/viaduct                 the command
 //! PREFIX/share/man/man1/viaduct*.1
@@ -57,7 +57,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     link("libvipl.so.1", &lib.join("vipl.so"))?;
     write(&lib.join("pkgconfig/vipl.pc"), &package(&prefix))?;
     let source = workspace::root().join("via-user");
-    copy(&source.join("include/vipl.h"), &prefix.join("include/vipl.h"))?;
+    for header in ["vipl.h", "clan.h"] {
+        copy(&source.join("include").join(header), &prefix.join("include").join(header))?;
+    }
     let examples = source.join("examples/c");
     let entries = fs::read_dir(&examples).map_err(|error| failed(&examples, &error))?;
     for entry in entries.flatten() {
@@ -66,7 +68,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let dissector = workspace::root().join("cosim/wireshark/viaduct.lua");
     copy(&dissector, &prefix.join("share/viaduct/viaduct.lua"))?;
     command(&built.join("viaduct"), &prefix)?;
-    println!("installed libvipl, vipl.h, vipl.pc and viaduct below {}", prefix.display());
+    println!("installed libvipl, vipl.h, clan.h, vipl.pc and viaduct below {}", prefix.display());
     Ok(ExitCode::SUCCESS)
 }
 

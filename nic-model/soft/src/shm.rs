@@ -168,6 +168,12 @@ impl Drop for ShmPort {
 }
 
 impl ShmPort {
+    /// The node that it is a domain of.
+    #[must_use]
+    pub fn shm_node(&self) -> ShmNode {
+        self.node.clone()
+    }
+
     fn node(&self) -> &Node {
         &self.node.0.0
     }

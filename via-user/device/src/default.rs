@@ -31,6 +31,14 @@ pub(crate) fn hardware() -> Result<Place> {
     named().unwrap_or_else(|| own_folder().map(Place::Folder))
 }
 
+/// The same for a program that needs a CLAN network: shared memory, also if a simulator runs.
+///
+/// # Errors
+/// As [`place`].
+pub(crate) fn clan() -> Result<Place> {
+    named().unwrap_or(Ok(Place::Shm(None)))
+}
+
 /// What the variable names, if it names anything.
 fn named() -> Option<Result<Place>> {
     let named = std::env::var_os(DEVICE_VARIABLE)?;

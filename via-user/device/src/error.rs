@@ -79,6 +79,12 @@ pub enum Error {
         /// The device.
         url: &'static str,
     },
+    /// A device of another kind where a node of a CLAN network was asked for.
+    #[error("`{name}` is no node of a CLAN network: use shm: or shm:?node=NAME")]
+    NoClan {
+        /// The device.
+        name: String,
+    },
     /// The software NIC says no.
     #[error(transparent)]
     Shm(#[from] soft_nic::shm::Error),

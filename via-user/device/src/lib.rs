@@ -35,6 +35,7 @@ use host_driver::HardwarePort;
 use host_driver::bus::vfio_user::{ANSWER_BOUND, VfioUserBus};
 use host_driver::nic::{Nic, NicConfig};
 use port::ViPort;
+use port::clan::ClanPort;
 use port::sync::lock;
 use port::trust::run_time_folder;
 
@@ -93,6 +94,19 @@ fn open_any(place: Place) -> Result<Arc<dyn ViPort>> {
         Place::Shm(node) => shm::open(node.as_deref())?,
         place => open_place(place)?,
     })
+}
+
+/// Opens a domain of a node of a CLAN network. Only shared memory is one today, so it is also what an
+/// empty name stands for, unless [`DEVICE_VARIABLE`] names something else. A process that opens the
+/// same name several times gets domains of one node: 0, 1 and so on, the lowest that is free.
+///
+/// # Errors
+/// As [`open`]; [`Error::NoClan`] for a device of another kind.
+pub fn open_clan(name: &str) -> Result<Arc<dyn ClanPort>> {
+    match place_of(name, default::clan)? {
+        Place::Shm(node) => Ok(shm::open_domain(node.as_deref())?),
+        _ => Err(Error::NoClan { name: name.to_owned() }),
+    }
 }
 
 /// Opens a port as [`open`], of a device that is hardware, or is simulated as such.

@@ -19,7 +19,8 @@ pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "vipl: {line}");
 }
 
-fn text_of(panic: &(dyn Any + Send)) -> &str {
+/// The text of a panic.
+pub fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text")
 }

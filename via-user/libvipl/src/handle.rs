@@ -1,9 +1,10 @@
 //! Handles: an index, the kind of object, and a generation. A handle is looked up and compared, never
 //! followed, so a stale or made-up one is found out.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use port::fork;
 use port::slab::Slab;
 use port::sync::lock;
 use vipl::VipReturn;
@@ -44,6 +45,18 @@ pub enum Kind {
     Tag = 4,
     /// `VIP_CONN_HANDLE`
     Connection = 5,
+    /// `clan_port_t`
+    ClanPort = 6,
+    /// `clan_region_t`
+    ClanRegion = 7,
+    /// `clan_remote_t`
+    ClanRemote = 8,
+    /// `clan_queue_t`
+    ClanQueue = 9,
+    /// `clan_dma_t`
+    ClanDma = 10,
+    /// `clan_tripwire_t`
+    ClanTripwire = 11,
 }
 
 const INDEX_BITS: u32 = 16;
@@ -59,13 +72,15 @@ struct Slot<T> {
     handle: AtomicUsize,
     /// How many handles it has had: 40 bits never wrap around.
     generation: AtomicUsize,
+    /// [`fork::generation`] of the process that made the handle.
+    process: AtomicU32,
     value: Mutex<Option<Arc<T>>>,
 }
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
         let (handle, generation) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { handle, generation, value: Mutex::new(None) }
+        Self { handle, generation, process: AtomicU32::new(0), value: Mutex::new(None) }
     }
 }
 
@@ -117,6 +132,29 @@ impl<T> Table<T> {
         value.as_deref().map(f).ok_or(VipReturn::InvalidParameter)
     }
 
+    /// The same with the object to itself. Only for tables whose objects nobody gets by
+    /// [`Table::get`].
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn with_mut<R>(&self, handle: Handle, f: impl FnOnce(&mut T) -> R) -> Result<R, VipReturn> {
+        let slot = self.slot(handle).ok_or(VipReturn::InvalidParameter)?;
+        let mut value = lock(&slot.value);
+        if slot.handle.load(Ordering::Acquire) != handle.0 {
+            return Err(VipReturn::InvalidParameter);
+        }
+        let object = value.as_mut().and_then(Arc::get_mut);
+        object.map(f).ok_or(VipReturn::InvalidParameter)
+    }
+
+    /// Whether the handle is good, and an ancestor of this process made it before it forked. Takes no
+    /// lock, which a thread might hold that the child does not have.
+    #[must_use]
+    pub fn is_inherited(&self, handle: Handle) -> bool {
+        let made_in = |slot: &Slot<T>| slot.process.load(Ordering::Relaxed);
+        self.slot(handle).is_some_and(|slot| made_in(slot) != fork::generation())
+    }
+
     /// Makes a handle. `make` gets it, and is called before anybody else can use it.
     ///
     /// # Errors
@@ -145,6 +183,7 @@ impl<T> Table<T> {
         let bits = index | (self.kind as usize) << INDEX_BITS | generation << GENERATION_LSB;
         let value = make(Handle(bits))?;
         *lock(&slot.value) = Some(value);
+        slot.process.store(fork::generation(), Ordering::Relaxed);
         slot.handle.store(bits, Ordering::Release);
         Ok(Handle(bits))
     }

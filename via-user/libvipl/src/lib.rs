@@ -1,5 +1,5 @@
 //! `libvipl.so`: VIPL for C, as `via-user/include/vipl.h` declares it. A thin layer over the crate
-//! `vipl`.
+//! `vipl`. Beside it are the functions of `clan.h`, on `port::clan`.
 //!
 //! | module | what |
 //! |---|---|
@@ -10,8 +10,10 @@
 //! | [`object`] | what handles stand for |
 //! | [`guard`] | errors to return codes; no panic leaves the library |
 //! | [`service`] | the thread that answers for programs that are busy elsewhere |
+//! | [`clan`] | the same for CLAN's model, as `clan.h` declares it: types, objects, errors |
 
 pub mod abi;
+pub mod clan;
 mod ffi;
 pub mod guard;
 pub mod handle;

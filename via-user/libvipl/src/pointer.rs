@@ -11,6 +11,7 @@ use core::ptr::NonNull;
 use vipl::VipReturn;
 
 use crate::abi;
+use crate::clan::abi as clan;
 use crate::handle::Handle;
 
 /// Types of the header: any bits are a value of them.
@@ -27,6 +28,8 @@ unsafe impl Plain for c_int {}
 unsafe impl Plain for c_uint {}
 // SAFETY: an integer.
 unsafe impl Plain for c_ulong {}
+// SAFETY: an integer.
+unsafe impl Plain for usize {}
 // SAFETY: a raw pointer.
 unsafe impl Plain for *mut c_void {}
 // SAFETY: an integer inside.
@@ -43,6 +46,13 @@ unsafe impl Plain for abi::ViExtensions {}
 unsafe impl Plain for abi::MemAttributes {}
 // SAFETY: integers and a raw pointer inside.
 unsafe impl Plain for abi::AutodiscoveryList {}
+
+// SAFETY: integers inside.
+unsafe impl Plain for clan::Peer {}
+// SAFETY: integers inside.
+unsafe impl Plain for clan::Attributes {}
+// SAFETY: integers inside.
+unsafe impl Plain for clan::Event {}
 
 /// Something to read.
 #[repr(transparent)]
@@ -111,6 +121,25 @@ impl<T: Plain> In<T> {
     }
 }
 
+impl In<u64> {
+    /// The first `count` double words, at most `N`, with zeros behind them.
+    ///
+    /// # Errors
+    /// [`VipReturn::InvalidParameter`] for NULL.
+    #[inline]
+    pub fn words<const N: usize>(self, count: usize) -> Result<[u64; N], VipReturn> {
+        if self.0.is_null() {
+            return Err(VipReturn::InvalidParameter);
+        }
+        let mut words = [0; N];
+        let (target, bytes) = (words.as_mut_ptr().cast::<u8>(), 8 * count.min(N));
+        // SAFETY: not NULL, so it is good for as many double words as `clan.h` asks for here; alignment
+        // is not assumed.
+        unsafe { self.0.cast::<u8>().copy_to_nonoverlapping(target, bytes) };
+        Ok(words)
+    }
+}
+
 /// As [`Out`], and not NULL.
 #[derive(Clone, Copy, Debug)]
 pub struct Good<T>(NonNull<T>);
@@ -161,6 +190,15 @@ impl<T: Plain> Out<T> {
         Ok(())
     }
 
+    /// Sets a value of an array.
+    ///
+    /// # Errors
+    /// As [`Out::check`].
+    pub fn set_at(self, index: usize, value: T) -> Result<(), VipReturn> {
+        self.check()?;
+        Self(self.0.wrapping_add(index)).set(value)
+    }
+
     /// Sets bytes that lie behind, from `offset` on.
     ///
     /// # Errors
@@ -202,6 +240,12 @@ impl Text {
 }
 
 impl Place {
+    /// Whether it is NULL.
+    #[must_use]
+    pub const fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
     /// The address.
     #[must_use]
     pub fn address(self) -> u64 {

@@ -8,12 +8,16 @@ fn header() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../include"))
 }
 
-fn declared() -> Vec<String> {
-    let text = std::fs::read_to_string(header().join("vipl.h")).unwrap();
-    let functions = text.lines().filter_map(|line| {
-        line.strip_prefix("VIP_RETURN ").or_else(|| line.strip_prefix("const VIP_CHAR *"))
-    });
-    functions.filter_map(|line| line.split('(').next()).map(str::to_owned).collect()
+/// The functions that a header declares.
+fn declared(file: &str, returns: [&str; 2]) -> Vec<String> {
+    let text = std::fs::read_to_string(header().join(file)).unwrap();
+    let functions = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(returns[0]).or_else(|| line.strip_prefix(returns[1])));
+    let names = functions.filter_map(|line| line.split_once('(').map(|(name, _)| name.to_owned()));
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
 }
 
 #[test]
@@ -25,11 +29,12 @@ fn every_function_is_exported() {
         let names = text.lines().filter_map(|line| line.strip_prefix("#[unsafe(export_name = \""));
         exported.extend(names.filter_map(|name| name.split('"').next()).map(str::to_owned));
     }
-    let mut declared = declared();
     exported.sort();
-    declared.sort();
-    assert_eq!(declared.len(), 44, "41 of VIPL, and those for names");
-    assert_eq!(declared, exported);
+    let vipl = declared("vipl.h", ["VIP_RETURN ", "const VIP_CHAR *"]);
+    assert_eq!(vipl.len(), 44, "41 of VIPL, and those for names");
+    let clan = declared("clan.h", ["int ", "const char *"]);
+    assert_eq!(clan.len(), 30);
+    assert_eq!([vipl, clan].concat(), exported);
 }
 
 #[test]
@@ -52,10 +57,24 @@ fn codes_have_the_names_and_numbers_of_the_header() {
 }
 
 #[test]
+fn results_of_clan_have_the_names_and_numbers_of_the_header() {
+    let text = std::fs::read_to_string(header().join("clan.h")).unwrap();
+    let list = text.split("typedef enum {").nth(1).and_then(|rest| rest.split("}").next()).unwrap();
+    let rows = list.lines().filter_map(|line| line.trim().split_once(" = "));
+    let rows: Vec<(&str, i32)> = rows
+        .map(|(name, rest)| (name, rest.split([',', ' ']).next().unwrap().parse().unwrap()))
+        .collect();
+    assert_eq!(rows.len(), 10);
+    for (name, number) in rows {
+        assert_eq!(vipl_c::clan::fault::name(number).to_str(), Ok(name));
+    }
+}
+
+#[test]
 fn the_header_compiles_in_every_language() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let source = folder.join("header.c");
-    let text = "#include <vipl.h>\nint main(void) { VIP_DESCRIPTOR d; d.CS.SegCount = 1; \
+    let text = "#include <clan.h>\n#include <vipl.h>\nint main(void) { VIP_DESCRIPTOR d; d.CS.SegCount = 1; \
                 d.Data[0].Length = d.Control.SegCount; return (int)d.DS[0].Local.Length - 1; }\n";
     std::fs::write(&source, text).unwrap();
     for (language, standard) in

@@ -8,6 +8,7 @@
 //! | `vbandwidth` | a stream with flow control of its own, which VIA has not |
 //! | `vserver` | many clients on one completion queue |
 //! | `vrdma` | RDMA writes, with immediate data, and reads |
+//! | `clanqueue` | no VIA: CLAN's model, with `port::clan` (`docs/clan.md`) |
 //!
 //! A VIA program does the same things in the same order, whatever it is for:
 //!

@@ -1,6 +1,11 @@
-//! The exported functions. Each is described in `vipl.h`; here is only what it takes to call `vipl`.
+//! The exported functions. Each is described in `vipl.h` or `clan.h`; here is only what it takes to
+//! call `vipl` and `port::clan`.
 #![expect(unsafe_code, reason = "names of exported functions")]
 
+mod clan_event;
+mod clan_port;
+mod clan_region;
+mod clan_remote;
 mod code;
 mod completion;
 mod connection;
