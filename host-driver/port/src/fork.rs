@@ -71,6 +71,13 @@ pub fn create<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     Ok(made)
 }
 
+/// Runs something short while no thread forks, so that no child finds a lock of it taken by a thread
+/// that it does not have. `f` must not wait, and not call this module.
+pub fn without_forks<T>(f: impl FnOnce() -> T) -> T {
+    let _open = lock(&OPEN);
+    f()
+}
+
 /// Forgets a descriptor that is closed next.
 pub fn remove(fd: BorrowedFd<'_>) {
     if let Some(open) = &mut *lock(&OPEN) {

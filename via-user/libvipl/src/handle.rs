@@ -163,9 +163,11 @@ impl<T> Table<T> {
         &self,
         make: impl FnOnce(Handle) -> Result<Arc<T>, VipReturn>,
     ) -> Result<Handle, VipReturn> {
-        let (index, _) = self.slots.take().ok_or(VipReturn::ErrorResource)?;
+        // A child may open devices of its own.
+        let taken = fork::without_forks(|| self.slots.take().map(|(index, _)| index));
+        let index = taken.ok_or(VipReturn::ErrorResource)?;
         let inserted = self.insert_at(index, make);
-        inserted.inspect_err(|_| self.slots.release(index))
+        inserted.inspect_err(|_| self.release(index))
     }
 
     /// The same with an index that the caller chooses, which no object has; such a table makes
@@ -201,8 +203,12 @@ impl<T> Table<T> {
         slot.handle.store(0, Ordering::Release);
         let object = value.take().ok_or(VipReturn::InvalidParameter);
         drop(value);
-        self.slots.release(handle.index());
+        self.release(handle.index());
         object
+    }
+
+    fn release(&self, index: usize) {
+        fork::without_forks(|| self.slots.release(index));
     }
 }
 

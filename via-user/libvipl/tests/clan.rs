@@ -100,6 +100,11 @@ fn peers_that_are_killed_and_stopped_end_waits_in_bounded_time() {
     run("killed");
 }
 
+#[test]
+fn children_forked_at_any_time_open_ports_of_their_own() {
+    run("forks");
+}
+
 /// The example in both languages, built once.
 fn examples() -> &'static [(&'static str, PathBuf); 2] {
     static EXAMPLES: OnceLock<[(&str, PathBuf); 2]> = OnceLock::new();

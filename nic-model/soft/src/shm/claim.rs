@@ -49,14 +49,15 @@ impl Claim {
         AT_EXIT.call_once(|| {
             let _ = process::at_exit(at_exit);
         });
-        lock(&CLAIMED).push((path.clone(), fork::generation()));
+        let claimed = (path.clone(), fork::generation());
+        fork::without_forks(|| lock(&CLAIMED).push(claimed));
         Self { name: name.to_owned(), listener, path }
     }
 
     /// Frees the name. Nodes that are connected stay connected.
     pub(super) fn release(&self) {
         // No longer this process's to remove, before another one can have made it.
-        lock(&CLAIMED).retain(|(path, _)| *path != self.path);
+        fork::without_forks(|| lock(&CLAIMED).retain(|(path, _)| *path != self.path));
         let _ = fs::remove_file(&self.path);
     }
 }

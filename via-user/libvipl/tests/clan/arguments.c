@@ -339,7 +339,8 @@ static void own_memory(void)
 static void *wait_for_ever(void *queue)
 {
     clan_event_t event;
-    GIVES(CLAN_INVALID, "destroyed meanwhile", clan_wait(queue, CLAN_INFINITE, &event));
+    /* Or none any more, if this thread was that late. */
+    GIVES(CLAN_INVALID, "queue", clan_wait(queue, CLAN_INFINITE, &event));
     return NULL;
 }
 
