@@ -23,10 +23,10 @@
 /* Offsets: the block behind the queue in the server's region, the answer in the client's. */
 enum { BLOCK = 4096, INBOX = BLOCK + BLOCK_BYTES, ANSWER = 64, OUTBOX = 4096 };
 /* Tags of events. */
-enum { TAG_QUEUE = 1, TAG_DMA = 2 };
+enum { TAG_NONE = 0, TAG_QUEUE = 1, TAG_DMA = 2, TAG_ANSWER = 3 };
 
 /* What the sides say to each other out of band, in double words. */
-enum { HELLO = 1, WELCOME = 2, REVOKED = 3 };
+enum { HELLO = 1, WELCOME = 2 };
 typedef struct {
     uint64_t kind;
     clan_cookie_t cookie; /* of the sender's region */
@@ -67,8 +67,9 @@ static void say(side_t *side, const clan_peer_t *to, uint64_t kind, clan_cookie_
     MUST(clan_send_message(side->port, to, &words, sizeof words));
 }
 
-/* Waits for an event of a kind. The loss of the other node ends the program, unless it is waited for. */
-static void expect(side_t *side, int kind, clan_event_t *event)
+/* Waits for an event of a kind, with a tag. The loss of the other node ends the program, unless it is
+ * waited for. */
+static void expect(side_t *side, int kind, uint64_t tag, clan_event_t *event)
 {
     do {
         MUST(clan_wait(side->events, WAIT_MS, event));
@@ -76,7 +77,7 @@ static void expect(side_t *side, int kind, clan_event_t *event)
             fprintf(stderr, "node %.*s is lost\n", event->peer.host_length, (char *)event->peer.host);
             exit(1);
         }
-    } while (event->kind != kind);
+    } while (event->kind != kind || event->tag != tag);
 }
 
 static void server(const char *device, const char *node)
@@ -92,7 +93,7 @@ static void server(const char *device, const char *node)
     (void)node;
     open_side(&side, device, INBOX);
     /* The client asks, with the right to answer in its memory. */
-    expect(&side, CLAN_EVENT_MESSAGE, &event);
+    expect(&side, CLAN_EVENT_MESSAGE, TAG_NONE, &event);
     clan_peer_t client = event.peer;
     memcpy(&hello, event.message, sizeof hello);
     MUST(clan_attach(side.port, &client, hello.cookie, &theirs));
@@ -104,7 +105,7 @@ static void server(const char *device, const char *node)
     while (count <= NUMBERS) {
         if (!queue_take(&receiver, body)) {
             /* An event may be older than the message; so look, wait, and look again. */
-            expect(&side, CLAN_EVENT_TRIPWIRE, &event);
+            expect(&side, CLAN_EVENT_TRIPWIRE, TAG_QUEUE, &event);
             continue;
         }
         if (count++ < NUMBERS)
@@ -117,10 +118,8 @@ static void server(const char *device, const char *node)
     printf("the server received %u numbers, sum %llu, and a block, sum %llu\n", NUMBERS,
            (unsigned long long)sum, (unsigned long long)block);
     MUST(clan_revoke(side.port, cookie));
-    /* The client looks at the answer when it is notified. */
     MUST(clan_store(theirs, ANSWER, &sum, 1));
-    say(&side, &client, REVOKED, 0);
-    expect(&side, CLAN_EVENT_NODE_LOST, &event);
+    expect(&side, CLAN_EVENT_NODE_LOST, TAG_NONE, &event);
     MUST(clan_close(side.port));
 }
 
@@ -139,6 +138,9 @@ static void client(const char *device, const char *node)
     struct timespec nap = {0, 10000000};
     while (clan_find(side.port, node, 0, &peer) == CLAN_NOT_REACHABLE)
         nanosleep(&nap, NULL);
+    /* As the server does: first the tripwires, then the right to write. */
+    MUST(clan_set_tripwire(side.region, QUEUE_READ, CLAN_WRITE, TAG_QUEUE, side.events, &tripwire));
+    MUST(clan_set_tripwire(side.region, ANSWER, CLAN_WRITE, TAG_ANSWER, side.events, &tripwire));
     MUST(clan_open_region(side.region, &peer, CLAN_WRITE, &cookie));
     /* Asks again until it is answered: a message to who takes none yet is lost. */
     do
@@ -146,11 +148,10 @@ static void client(const char *device, const char *node)
     while (clan_wait(side.events, 200, &event) != CLAN_OK || event.kind != CLAN_EVENT_MESSAGE);
     memcpy(&welcome, event.message, sizeof welcome);
     MUST(clan_attach(side.port, &peer, welcome.cookie, &theirs));
-    MUST(clan_set_tripwire(side.region, QUEUE_READ, CLAN_WRITE, TAG_QUEUE, side.events, &tripwire));
     sender_t sender = {theirs, side.memory + QUEUE_READ / 8, 0};
     for (unsigned i = 1; i <= NUMBERS; i++) {
         while (queue_is_full(&sender))
-            expect(&side, CLAN_EVENT_TRIPWIRE, &event);
+            expect(&side, CLAN_EVENT_TRIPWIRE, TAG_QUEUE, &event);
         body[0] = i;
         MUST(queue_send(&sender, body));
     }
@@ -159,14 +160,16 @@ static void client(const char *device, const char *node)
         block[i] = i;
     MUST(clan_create_dma(side.events, &dma));
     MUST(clan_dma_write(dma, theirs, BLOCK, block, BLOCK_BYTES, 1, TAG_DMA));
-    expect(&side, CLAN_EVENT_DMA, &event);
+    expect(&side, CLAN_EVENT_DMA, TAG_DMA, &event);
     MUST(event.result);
     while (queue_is_full(&sender))
-        expect(&side, CLAN_EVENT_TRIPWIRE, &event);
+        expect(&side, CLAN_EVENT_TRIPWIRE, TAG_QUEUE, &event);
     MUST(queue_send(&sender, body));
-    expect(&side, CLAN_EVENT_MESSAGE, &event);
+    expect(&side, CLAN_EVENT_TRIPWIRE, TAG_ANSWER, &event);
     printf("the client reads the answer %llu\n", (unsigned long long)load(side.memory + ANSWER / 8));
     int code = queue_send(&sender, body);
+    if (code != CLAN_REFUSED)
+        exit(1);
     printf("then it is refused: %s (%s)\n", clan_code_name(code), clan_error_text());
     MUST(clan_close(side.port));
     free(block);

@@ -101,6 +101,11 @@ fn peers_that_are_killed_and_stopped_end_waits_in_bounded_time() {
 }
 
 #[test]
+fn calls_of_threads_end_whatever_others_destroy() {
+    run("races");
+}
+
+#[test]
 fn children_forked_at_any_time_open_ports_of_their_own() {
     run("forks");
 }

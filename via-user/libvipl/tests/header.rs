@@ -38,6 +38,15 @@ fn every_function_is_exported() {
 }
 
 #[test]
+fn every_function_of_clan_has_its_row_in_the_page() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/clan.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for function in declared("clan.h", ["int ", "const char *"]) {
+        assert!(page.contains(&format!("`{function}`")), "{function} is not in docs/clan.md");
+    }
+}
+
+#[test]
 fn codes_have_the_names_and_numbers_of_the_header() {
     let text = std::fs::read_to_string(header().join("vipl.h")).unwrap();
     let names = |of: &str| -> Vec<String> {

@@ -9,12 +9,16 @@ use crate::attributes::Wait;
 /// How long a wait polls before it sleeps.
 const SPIN_NS: u64 = 50_000;
 
-/// Why a DMA request failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Why a DMA request, or an access by the processor, failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DmaError {
     /// The cookie was revoked, its rights do not allow the access, or the range is not in the region.
+    #[error(
+        "refused: the cookie was revoked or does not allow this, or the range is not in the region"
+    )]
     Refused,
     /// The other node does not exist any more, or its memory does not.
+    #[error("the other node, or the memory behind the region, exists no more")]
     Lost,
 }
 

@@ -3,7 +3,10 @@
  * range: each is an error whose text names it, and nothing else happens. Then: after destroying, in
  * threads that wait, after closing, and in a child after fork.
  */
+#define _DEFAULT_SOURCE
 #include "check.h"
+
+#include <sys/mman.h>
 
 #define ANY(type, number) ((type)(size_t)(number))
 #define BYTES 4096u
@@ -334,6 +337,18 @@ static void own_memory(void)
     GIVES(CLAN_REFUSED, "was revoked", clan_write(other, 3, "HELLO", 5));
     CHECK(memcmp(bytes + 4, "hello", 5) == 0);
     MUST(clan_detach(other));
+    /* A program that unmaps it too early harms nobody else. */
+    void *page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED);
+    MUST(clan_register(a.port, page, BYTES, &region));
+    MUST(clan_open_region(region, &b.about.own, CLAN_READ | CLAN_WRITE, &right));
+    MUST(clan_attach(b.port, &a.about.own, right, &other));
+    MUST(clan_write(other, 0, "hello", 5));
+    munmap(page, BYTES);
+    GIVES(CLAN_LOST, "exists no more", clan_write(other, 0, "hello", 5));
+    GIVES(CLAN_LOST, "exists no more", clan_store(other, 0, WORDS, 1));
+    GIVES(CLAN_LOST, "exists no more", clan_read(other, 0, bytes, 5, 0));
+    MUST(clan_deregister(region));
 }
 
 static void *wait_for_ever(void *queue)
