@@ -7,6 +7,7 @@
 #include "check.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define ANY(type, number) ((type)(size_t)(number))
 #define BYTES 4096u
@@ -60,6 +61,12 @@ static void names(void)
     GIVES(CLAN_INVALID, "`sim:model` is no node of a CLAN network", clan_open("sim:model", &port));
     GIVES(CLAN_DEVICE, "'a/b' cannot be the name of a node", clan_open("shm:?node=a/b", &port));
     CHECK(port == ANY(clan_port_t, 7));
+    /* Without a name, and by default: the first that is free. */
+    clan_attributes_t about;
+    MUST(clan_open("", &port));
+    MUST(clan_query(port, &about));
+    CHECK(strcmp(about.name, "node0") == 0 && about.own.domain == 0);
+    MUST(clan_close(port));
 }
 
 /* A pointer that is no handle of the kind, by each name that it may have. */
@@ -351,6 +358,65 @@ static void own_memory(void)
     MUST(clan_deregister(region));
 }
 
+/* As many as there are of everything; one more is an error, and all of them can be released. */
+static void limits(void)
+{
+    static clan_port_t ports[1025];
+    static clan_region_t regions[4097];
+    static clan_queue_t queues[257];
+    static clan_tripwire_t wires[4097];
+    static unsigned char bytes[8];
+    clan_port_t port;
+    clan_attributes_t about;
+    clan_region_t region;
+    clan_remote_t other;
+    struct rlimit files, few;
+    void *memory;
+    unsigned count;
+    MUST(clan_open("shm:?node=full", &port));
+    MUST(clan_query(port, &about));
+    CHECK(about.regions == 4096 && about.tripwires == 4096 && about.queues == 256);
+    for (count = 0; clan_open("shm:?node=full", &ports[count]) == CLAN_OK; count++)
+        CHECK(count < 1024);
+    CHECK(count == 1023);
+    GIVES(CLAN_EXHAUSTED, "no free domain", clan_open("shm:?node=full", &ports[count]));
+    while (count-- > 0)
+        MUST(clan_close(ports[count]));
+    for (count = 0; clan_create_queue(port, &queues[count]) == CLAN_OK; count++)
+        CHECK(count < 256);
+    GIVES(CLAN_EXHAUSTED, "no free event queue", clan_create_queue(port, &queues[count]));
+    CHECK(count == 256);
+    MUST(clan_allocate(port, 8 * 4096, &memory, &region));
+    for (count = 0; count < 4096; count++)
+        MUST(clan_set_tripwire(region, 8 * count, CLAN_WRITE, count, queues[0], &wires[count]));
+    GIVES(CLAN_EXHAUSTED, "no free tripwire",
+          clan_set_tripwire(region, 0, CLAN_WRITE, 1, queues[0], &wires[4096]));
+    MUST(clan_clear_tripwire(wires[5]));
+    MUST(clan_set_tripwire(region, 0, CLAN_WRITE, 1, queues[0], &wires[5]));
+    for (count = 1; clan_register(port, bytes, sizeof bytes, &regions[count]) == CLAN_OK; count++)
+        CHECK(count < 4096);
+    CHECK(count == 4096);
+    GIVES(CLAN_EXHAUSTED, "no free region", clan_allocate(port, 1, &memory, &regions[count]));
+    MUST(clan_deregister(regions[7]));
+    MUST(clan_register(port, bytes, sizeof bytes, &regions[7]));
+    MUST(clan_deregister(region));
+    while (count-- > 1)
+        MUST(clan_deregister(regions[count]));
+    for (count = 0; count < 256; count++)
+        MUST(clan_destroy_queue(queues[count]));
+    /* No descriptors: errors, and nothing is lost. */
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+    few = files;
+    few.rlim_cur = 3;
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    GIVES(CLAN_EXHAUSTED, "Too many open files", clan_allocate(port, 1, &memory, &region));
+    CHECK(clan_attach(port, &a.about.own, cookie, &other) != CLAN_OK);
+    CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+    GIVES(CLAN_REFUSED, "is void", clan_attach(port, &a.about.own, cookie, &other));
+    MUST(clan_allocate(port, 1, &memory, &region));
+    MUST(clan_close(port));
+}
+
 static void *wait_for_ever(void *queue)
 {
     clan_event_t event;
@@ -406,6 +472,7 @@ static void in_a_child(void)
         GIVES(CLAN_FORKED, "its parent's", clan_destroy_dma(dma));
         GIVES(CLAN_FORKED, "its parent's", clan_dma_write(dma, remote, 0, WORDS, 8, 0, 0));
         GIVES(CLAN_FORKED, "its parent's", clan_close(a.port));
+        GIVES(CLAN_DEVICE, "there is a node 'a' already", clan_open("shm:?node=a", &port));
         MUST(clan_open("shm:?node=child", &port));
         MUST(clan_query(port, &about));
         CHECK(strcmp(about.name, "child") == 0);
@@ -487,6 +554,7 @@ int main(void)
     dma_requests();
     destroyed();
     own_memory();
+    limits();
     MUST(clan_create_queue(a.port, &queue));
     pthread_create(&waiter, NULL, wait_for_ever, queue);
     pthread_create(&reader, NULL, poll_all_the_time, b.queue);
