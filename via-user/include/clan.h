@@ -4,7 +4,7 @@
  * Link with -lvipl. docs/clan.md explains the model; here is what each function does.
  *
  * Every function but the last two returns CLAN_OK or the reason why it did nothing (clan_result_t);
- * clan_error_text says in words what exactly was wrong. A result is written only on CLAN_OK. Time-outs
+ * clan_error_text gives the reason in words. A result is written only on CLAN_OK. Time-outs
  * are in milliseconds.
  *
  * Any thread may call any function. Two threads that access a region of another node at the same time

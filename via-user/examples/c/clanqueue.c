@@ -6,7 +6,7 @@
  *   clanqueue DEVICE NODE      a client of the server on node NODE, such as shm: server
  *
  * The client sends numbers through a distributed message queue into the server's memory, and then a
- * block by DMA. The server adds up, answers in the client's memory, and takes back what it gave.
+ * block by DMA. The server adds up, answers in the client's memory, and revokes the right to write.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
@@ -25,12 +25,12 @@ enum { BLOCK = 4096, INBOX = BLOCK + BLOCK_BYTES, ANSWER = 64, OUTBOX = 4096 };
 /* Tags of events. */
 enum { TAG_NONE = 0, TAG_QUEUE = 1, TAG_DMA = 2, TAG_ANSWER = 3 };
 
-/* What the sides say to each other out of band, in double words. */
+/* Messages beside the shared memory, in double words. */
 enum { HELLO = 1, WELCOME = 2 };
 typedef struct {
     uint64_t kind;
     clan_cookie_t cookie; /* of the sender's region */
-} say_t;
+} note_t;
 
 /* Ends the program unless a function succeeded. */
 #define MUST(call)                                                                                 \
@@ -61,9 +61,9 @@ static void open_side(side_t *side, const char *device, size_t bytes)
     side->memory = memory;
 }
 
-static void say(side_t *side, const clan_peer_t *to, uint64_t kind, clan_cookie_t cookie)
+static void send_note(side_t *side, const clan_peer_t *to, uint64_t kind, clan_cookie_t cookie)
 {
-    say_t words = {kind, cookie};
+    note_t words = {kind, cookie};
     MUST(clan_send_message(side->port, to, &words, sizeof words));
 }
 
@@ -84,7 +84,7 @@ static void server(const char *device, const char *node)
 {
     side_t side;
     clan_event_t event;
-    say_t hello;
+    note_t hello;
     clan_cookie_t cookie;
     clan_remote_t theirs;
     clan_tripwire_t tripwire;
@@ -100,7 +100,7 @@ static void server(const char *device, const char *node)
     /* Set before the client may write: every write fires it. */
     MUST(clan_set_tripwire(side.region, QUEUE_WRITTEN, CLAN_WRITE, TAG_QUEUE, side.events, &tripwire));
     MUST(clan_open_region(side.region, &client, CLAN_READ | CLAN_WRITE, &cookie));
-    say(&side, &client, WELCOME, cookie);
+    send_note(&side, &client, WELCOME, cookie);
     receiver_t receiver = {theirs, side.memory, 0, 0};
     while (count <= NUMBERS) {
         if (!queue_take(&receiver, body)) {
@@ -127,7 +127,7 @@ static void client(const char *device, const char *node)
 {
     side_t side;
     clan_event_t event;
-    say_t welcome;
+    note_t welcome;
     clan_peer_t peer;
     clan_cookie_t cookie;
     clan_remote_t theirs;
@@ -144,7 +144,7 @@ static void client(const char *device, const char *node)
     MUST(clan_open_region(side.region, &peer, CLAN_WRITE, &cookie));
     /* Asks again until it is answered: a message to who takes none yet is lost. */
     do
-        say(&side, &peer, HELLO, cookie);
+        send_note(&side, &peer, HELLO, cookie);
     while (clan_wait(side.events, 200, &event) != CLAN_OK || event.kind != CLAN_EVENT_MESSAGE);
     memcpy(&welcome, event.message, sizeof welcome);
     MUST(clan_attach(side.port, &peer, welcome.cookie, &theirs));

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// What `c_program` fails with.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A program takes seconds, more on a busy machine; this only says that it hangs.
+/// A program takes seconds, more on a busy machine; after this it hangs.
 const HANGS: Duration = Duration::from_secs(120);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! Return codes of `clan.h`, and the text that says what exactly went wrong.
+//! Return codes of `clan.h`, and the text that explains each.
 
 use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int};
@@ -51,7 +51,7 @@ pub fn name(code: c_int) -> &'static CStr {
 #[derive(Debug)]
 pub struct Fault {
     code: Code,
-    /// Empty: the code says it all, and costs nothing.
+    /// Empty: the code is enough, and costs nothing.
     text: String,
 }
 
@@ -106,10 +106,10 @@ impl From<port::Error> for Fault {
     }
 }
 
-/// What the table of handles, or a pointer, says of an argument.
+/// The value of an argument that is checked.
 ///
 /// # Errors
-/// [`Code::Invalid`] with its name.
+/// [`Code::Invalid`], with the name of the argument: it is NULL.
 pub fn argument<T>(checked: core::result::Result<T, VipReturn>, what: &str) -> Result<T> {
     checked.map_err(|_| Fault::invalid(format!("{what} is NULL")))
 }

@@ -128,7 +128,7 @@ pub fn get<T>(table: &Table<T>, handle: Handle, what: &str) -> Result<Arc<T>> {
 /// Does something with what a handle stands for, which nobody uses or removes meanwhile.
 ///
 /// # Errors
-/// As [`get`]; what `f` says.
+/// As [`get`]; those of `f`.
 #[inline]
 pub fn with<T, R>(
     table: &Table<T>,

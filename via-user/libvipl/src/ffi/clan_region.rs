@@ -65,7 +65,7 @@ pub(super) fn memory_of(address: Place, bytes: usize, what: &str) -> Result<DmaM
     address.adopt(bytes).map_err(no_range)
 }
 
-/// What a revocation says.
+/// Why a revocation fails.
 fn not_confirmed(error: port::Error) -> Fault {
     match error {
         port::Error::Device(_) => Fault::new(Code::Timeout, error.to_string()),

@@ -478,7 +478,7 @@ static void in_a_child(void)
         CHECK(strcmp(about.name, "child") == 0);
         MUST(clan_find(port, "a", 0, &peer));
         MUST(clan_send_message(port, &peer, "from the child", 15));
-        /* Its end says that it has finished. */
+        /* Its parent waits for its end. */
         exit(0);
     }
     int status = -1;

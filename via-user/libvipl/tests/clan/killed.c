@@ -9,10 +9,10 @@
 
 #define BYTES 65536u
 
-/* What the two say to each other. */
+/* The message of each to the other. */
 typedef struct {
     clan_cookie_t cookie;
-} say_t;
+} note_t;
 
 static void peer(const char *name)
 {
@@ -24,7 +24,7 @@ static void peer(const char *name)
     clan_event_t event;
     clan_remote_t remote;
     void *memory;
-    say_t mine, theirs;
+    note_t mine, theirs;
     snprintf(device, sizeof device, "shm:?node=%s", name);
     MUST(clan_open(device, &port));
     MUST(clan_create_queue(port, &queue));
@@ -58,7 +58,7 @@ static void start(running_t *running, const char *program, const char *name, cla
 {
     clan_event_t event;
     void *memory;
-    say_t mine, theirs;
+    note_t mine, theirs;
     running->process = fork();
     if (running->process == 0) {
         execl(program, program, name, (char *)NULL);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The client sends numbers through a distributed message queue into the server's memory, and then a
-//! block by DMA. The server adds up, answers in the client's memory, and takes back what it gave.
+//! block by DMA. The server adds up, answers in the client's memory, and revokes the right to write.
 #![expect(clippy::print_stdout, reason = "what the program is for")]
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const OUTBOX: usize = 4096;
 const TAG_QUEUE: u64 = 1;
 const TAG_DMA: u64 = 2;
 const TAG_ANSWER: u64 = 3;
-// What the sides say to each other out of band.
+// Messages beside the shared memory.
 const HELLO: u64 = 1;
 const WELCOME: u64 = 2;
 
@@ -65,7 +65,7 @@ impl Side {
     }
 
     /// Sends a message: what it is, and the cookie of the sender's region.
-    fn say(&self, to: &ClanPeer, kind: u64, cookie: u64) -> Outcome<()> {
+    fn send(&self, to: &ClanPeer, kind: u64, cookie: u64) -> Outcome<()> {
         let mut message: Message = [0; 48];
         message[..8].copy_from_slice(&kind.to_le_bytes());
         message[8..16].copy_from_slice(&cookie.to_le_bytes());
@@ -122,7 +122,7 @@ fn server(device: &str) -> Outcome<()> {
     // Set before the client may write: every write fires it.
     side.watch(WRITTEN, TAG_QUEUE)?;
     let cookie = side.port.open(side.region, &client, AccessRights::ALL)?;
-    side.say(&client, WELCOME, cookie.to_bits())?;
+    side.send(&client, WELCOME, cookie.to_bits())?;
     let mut receiver = Receiver::new(QUEUE, side.memory.clone(), 0);
     let mut sum = 0;
     while receiver.number() <= NUMBERS {
@@ -164,7 +164,7 @@ fn client(device: &str, node: &str) -> Outcome<()> {
     let cookie = side.port.open(side.region, &peer, AccessRights::WRITE)?;
     // Asks again until it is answered: a message to who takes none yet is lost.
     let welcome = loop {
-        side.say(&peer, HELLO, cookie.to_bits())?;
+        side.send(&peer, HELLO, cookie.to_bits())?;
         if let Some(ClanEvent::Message { message, .. }) =
             wait_event(&*side.port, &*side.events, ANSWER_NS)
         {
