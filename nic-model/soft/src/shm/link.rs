@@ -238,7 +238,14 @@ impl Link {
                 let revoked = lock(&self.requests).grants.remove(&grant);
                 let revoked = revoked.and_then(|grant| grant.upgrade());
                 let closing = Closing::of(revoked.into_iter(), false);
-                lock(&self.closing).push((grant, closing));
+                {
+                    let mut all = lock(&self.closing);
+                    // The owner asks again if it got no answer in time. The accesses that it waits for
+                    // are those of the first time.
+                    if all.iter().all(|(other, _)| *other != grant) {
+                        all.push((grant, closing));
+                    }
+                }
                 self.confirm();
                 true
             }
@@ -339,4 +346,66 @@ fn map(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<DmaMemory> {
     let memory = DmaMemory::map_file(file, from, size)?;
     let place = |offset| usize::try_from(offset).map_err(|_| invalid());
     memory.slice(place(start - from)?, place(length)?).map_err(|_| invalid())
+}
+
+#[cfg(test)]
+mod tests {
+    use port::clan::{AccessRights, RegionNumber};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::super::fence;
+    use super::super::packet::Socket;
+    use super::*;
+
+    /// A link, and the end of the node that it leads to.
+    fn link() -> (Link, OwnedFd) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        let socket = Socket::create(|| Ok(ours)).unwrap();
+        let space = std::fs::File::open("/proc/self/mem").unwrap();
+        let nudge = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
+        let owner = Owner::new(Control::new().unwrap(), space, socket, Arc::new(nudge));
+        let link = Link {
+            who: Who { name: "owner".to_owned(), identity: 1 },
+            process: 1,
+            owner: Arc::new(owner),
+            requests: Mutex::default(),
+            answered: Signal::default(),
+            is_lost: AtomicBool::new(false),
+            closing: Mutex::default(),
+        };
+        (link, theirs)
+    }
+
+    fn sent(to: &OwnedFd) -> Option<Packet> {
+        packet::receive(to.as_fd()).unwrap().map(|received| received.packet)
+    }
+
+    /// An owner asks again if it got no answer, since this process was stopped.
+    #[test]
+    fn a_revocation_that_is_asked_for_twice_is_confirmed_when_no_access_is_under_way() {
+        fence::register().unwrap();
+        let (link, owner) = link();
+        let cookie = Cookie { region: RegionNumber(3), rights: AccessRights::WRITE, generation: 1 };
+        let memory = DmaMemory::shared(4096).unwrap();
+        let which = (7, cookie.region.0, cookie.rights);
+        let grant = Grant::new(which, (0, 4096), Some(memory), Arc::clone(&link.owner));
+        let grant = Arc::new(grant);
+        lock(&link.requests).grants.insert(7, Arc::downgrade(&grant));
+        let gate = grant.gate();
+        let access = gate.enter().unwrap();
+        for _ in 0..2 {
+            let packet = Packet::Revoke { grant: 7 };
+            assert!(link.handle(Received { packet, fds: Vec::new(), is_cut: false }));
+            assert_eq!(sent(&owner), None, "an access is under way");
+        }
+        drop(access);
+        assert!(link.confirm());
+        assert_eq!(sent(&owner), Some(Packet::Revoked { grant: 7 }));
+        // Once more, when nothing is left of it.
+        let packet = Packet::Revoke { grant: 7 };
+        assert!(link.handle(Received { packet, fds: Vec::new(), is_cut: false }));
+        assert_eq!(sent(&owner), Some(Packet::Revoked { grant: 7 }));
+    }
 }

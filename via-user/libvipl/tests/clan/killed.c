@@ -7,6 +7,8 @@
  */
 #include "check.h"
 
+#include <sys/prctl.h>
+
 #define BYTES 65536u
 
 /* The message of each to the other. */
@@ -98,6 +100,8 @@ int main(int count, char **words)
     int status;
     alarm(100);
     if (count == 2) {
+        /* It goes with the watcher, whatever becomes of that. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         peer(words[1]);
         return 1;
     }
