@@ -89,15 +89,15 @@ fn lockstep_seeds() -> Result<Verdict, String> {
 }
 
 fn kills() -> Result<Verdict, String> {
-    let mut command = cargo();
-    command.args([
-        "test",
-        "--release",
-        "--package",
-        "soft-nic",
-        "--test",
-        "shm_processes",
-        "kills",
-    ]);
-    run(command.env("SHM_KILLS", KILLS))
+    for (package, test, variable) in
+        [("soft-nic", "shm_processes", "SHM_KILLS"), ("libvipl", "kills", "VIPL_KILLS")]
+    {
+        let mut command = cargo();
+        command.args(["test", "--package", package, "--test", test, "kill"]);
+        let verdict = run(command.env(variable, KILLS))?;
+        if !matches!(verdict, Verdict::Passed) {
+            return Ok(verdict);
+        }
+    }
+    Ok(Verdict::Passed)
 }
