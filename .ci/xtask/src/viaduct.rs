@@ -20,6 +20,8 @@ struct Build {
     what: &'static str,
     /// The library for C programs is needed too.
     library: bool,
+    /// In the profile in which programs are used, and not in that of the tests.
+    release: bool,
 }
 
 impl Build {
@@ -39,7 +41,14 @@ impl Build {
         // Other devices of these than this one are without RTL, or in another process.
         let has_no_rtl = ["conformance", "devinfo", "stats"].contains(&word(0))
             && !args.iter().any(|arg| arg.contains("sim:rtl"));
-        let (features, what) = if is_text || has_no_rtl || WITHOUT_RTL.contains(&word(0)) {
+        // What measures software does so in the profile in which it is used.
+        let is_measured = word(0) == "report"
+            || word(0) == "bench" && !["", "help", "hw", "vipl"].contains(&word(1));
+        let is_measured =
+            is_measured && !is_text && !args.iter().any(|arg| arg.contains("sim:rtl"));
+        let (features, what) = if is_measured {
+            ("", "viaduct without Verilated RTL, optimized (a minute or two the first time)")
+        } else if is_text || has_no_rtl || WITHOUT_RTL.contains(&word(0)) {
             ("", "viaduct without Verilated RTL (a minute or two the first time)")
         } else if args.iter().any(|arg| arg.ends_with(".fst")) {
             ("rtl,fst", "viaduct and its Verilated RTL with FST waveforms (minutes the first time)")
@@ -51,12 +60,14 @@ impl Build {
         } else {
             ("rtl", "viaduct and its Verilated RTL (minutes the first time)")
         };
-        Self { features, what, library: library && !has(&["--help", "-h"]) }
+        let (library, release) =
+            (library && !has(&["--help", "-h"]), is_measured || !features.is_empty());
+        Self { features, what, library, release }
     }
 
     /// What needs no RTL is in the profile of the tests, which have built it already.
     const fn profile(self) -> &'static str {
-        if self.features.is_empty() { "debug" } else { "release" }
+        if self.release { "release" } else { "debug" }
     }
 
     /// Has cargo build it; says so, and how long it took, if there is anything to build.
@@ -66,8 +77,11 @@ impl Build {
         if self.library {
             command.args(["--package", "libvipl"]);
         }
+        if self.release {
+            command.arg("--release");
+        }
         if !self.features.is_empty() {
-            command.args(["--release", "--features", self.features]).envs(tools::env());
+            command.args(["--features", self.features]).envs(tools::env());
         }
         let start = Instant::now();
         let failed = |error| format!("cannot run cargo: {error}");
@@ -149,6 +163,18 @@ mod tests {
         for line in texts {
             assert_eq!(build(line).features, "", "{line}");
         }
+    }
+
+    #[test]
+    fn software_is_measured_in_the_profile_in_which_it_is_used() {
+        for line in ["bench soft", "bench latency shm:", "report -o out.html"] {
+            let build = build(line);
+            assert_eq!((build.features, build.profile()), ("", "release"), "{line}");
+        }
+        for line in ["bench soft --help", "device list"] {
+            assert_eq!(build(line).profile(), "debug", "{line}");
+        }
+        assert_eq!(build("bench latency sim:rtl").features, "rtl");
     }
 
     #[test]

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use port::DmaMemory;
+use port::work_queue::Head;
+use vipl::queue_pair;
 use vipl::{
-    Cq, Descriptor, INFINITE, MemAttributes, NetAddress, Nic, Region, Reliability, Vi,
-    ViAttributes, VipReturn, Waiting,
+    Cq, Descriptor, INFINITE, MemAttributes, NetAddress, Nic, Queue, Region, Reliability, Status,
+    Vi, ViAttributes, VipReturn, Waiting,
 };
 
 use super::{BOUND, Offered, Transport, poll};
@@ -101,6 +103,8 @@ fn unhex(text: &str) -> Result<Vec<u8>, Failure> {
 struct One {
     station: Station,
     vi: Vi,
+    /// Of the memory.
+    handle: u32,
     blocking: bool,
     /// Receives, and the places behind them for sends.
     receives: usize,
@@ -131,9 +135,11 @@ impl One {
         for (descriptor, _) in &descriptors[..receives] {
             vi.post_recv(descriptor)?;
         }
+        let handle = station.region.segment(0, 0).handle;
         Ok(Self {
             station,
             vi,
+            handle,
             blocking,
             receives,
             next_receive: 0,
@@ -144,11 +150,45 @@ impl One {
         })
     }
 
+    /// Posts as the C library does: by the work queue, and by the VI only if that is not enough.
+    #[inline]
+    fn post(&self, queue: Queue, place: usize) -> Result<(), Failure> {
+        let (address, handle) = (self.descriptors[place].0.address(), self.handle);
+        let work = queue_pair::queue(self.vi.slot(), queue).ok_or("a VI without queues")?;
+        if work.lock().post(address, port::Handle(handle)).is_err() {
+            self.vi.post_at(queue, address, handle)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest descriptor of a queue, polling as the C library does.
+    #[inline]
+    fn poll(&self, queue: Queue) -> Result<(), Failure> {
+        /// Turns between two looks at what happened on the NIC, which a thread of the C library does.
+        const LOOK: u32 = 4096;
+        let work = queue_pair::queue(self.vi.slot(), queue).ok_or("a VI without queues")?;
+        let mut turn = 0_u32;
+        poll(|| match work.lock().poll_address() {
+            Head::Done((_, status)) if Status(status).is_error() => {
+                Err(format!("a descriptor ended with {:?}", Status(status)).into())
+            }
+            Head::Done(_) => Ok(Some(())),
+            Head::Empty => Err("nothing is posted".into()),
+            Head::NotDone => {
+                turn += 1;
+                if turn.is_multiple_of(LOOK) {
+                    self.station.nic.progress();
+                }
+                Ok(None)
+            }
+        })
+    }
+
     fn finish_send(&mut self) -> Result<(), Failure> {
         if self.blocking {
             self.vi.send_wait(INFINITE)?;
         } else {
-            poll(|| done(self.vi.send_done()))?;
+            self.poll(Queue::Send)?;
         }
         self.done += 1;
         Ok(())
@@ -169,7 +209,7 @@ impl One {
             descriptor.prepare(&[segment], None)?;
             *prepared = length;
         }
-        self.vi.post_send(descriptor)?;
+        self.post(Queue::Send, place)?;
         self.next_send += 1;
         self.repost()
     }
@@ -180,7 +220,7 @@ impl One {
         if self.blocking {
             self.vi.recv_wait(BOUND)?;
         } else {
-            poll(|| done(self.vi.recv_done()))?;
+            self.poll(Queue::Recv)?;
         }
         let place = self.next_receive % self.receives;
         let stamp = self.station.memory.load_u32(self.station.data(place));
@@ -193,7 +233,7 @@ impl One {
     fn repost(&mut self) -> Result<(), Failure> {
         while self.posted < self.next_receive {
             // Receives are done in the order in which they were posted.
-            self.vi.post_recv(&self.descriptors[self.posted % self.receives].0)?;
+            self.post(Queue::Recv, self.posted % self.receives)?;
             self.posted += 1;
         }
         Ok(())
