@@ -126,6 +126,33 @@ ROW_LEVELS(FUNCTIONAL, set_vi_extensions_defer, "VipSetViExtensions",
     SAME(vi_state(p->va), VIP_STATE_CONNECTED);
 }
 
+ROW_RELIABLE(FUNCTIONAL, set_vi_extensions_defer_rdma, "VipSetViExtensions",
+             "an RDMA write with immediate data waits for a receive too")
+{
+    VIP_VI_EXTENSIONS defer = extensions(1, 0, VIP_TRANSFER_DYNAMIC);
+    VIP_VI_ATTRIBUTES attributes = vi_attributes(&p->b, level);
+    VIP_DESCRIPTOR *done, *sent = rdma(&p->a, 0, VIP_CONTROL_OP_RDMAWRITE, &p->b, 0, 0, 500);
+    order_by_hand();
+    p->va = vi_create(&p->a, level, NULL, NULL);
+    p->vb = vi_create(&p->b, level, NULL, NULL);
+    attributes.EnableRdmaWrite = VIP_TRUE;
+    OK(VipSetViAttributes(p->vb, &attributes));
+    if (!set(p->va, defer))
+        return;
+    vi_connect(&p->a, p->va, &p->b, p->vb);
+    fill(p->a.memory + DATA_OFFSET, 500);
+    sent->CS.Control |= VIP_CONTROL_IMMEDIATE;
+    sent->CS.ImmediateData = 78;
+    OK(VipPostSend(p->va, sent, p->a.handle));
+    sleep_ms(20);
+    GIVES(VipSendDone(p->va, &done), VIP_NOT_DONE);
+    OK(VipPostRecv(p->vb, one_segment(&p->b, 0, 1000, 0), p->b.handle));
+    OK(VipSendWait(p->va, LONG, &done));
+    OK(VipRecvWait(p->vb, LONG, &done));
+    SAME(done->CS.ImmediateData, 78);
+    CHECK(is_filled(p->b.memory + DATA_OFFSET, 0, 500));
+}
+
 ROW_LEVELS(FUNCTIONAL, set_vi_extensions_split, "VipSetViExtensions",
            "a long message continues in the next receives; the last has the immediate data")
 {

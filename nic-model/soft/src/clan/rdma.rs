@@ -116,7 +116,8 @@ pub(super) fn send(
         return ending::fail_for(net, state, Queue::Send, Some(descriptor), fault, reason);
     }
     let immediate = descriptor.has_immediate().then_some(descriptor.immediate);
-    if immediate.is_some() && link.messages.room() == 0 {
+    let waits = state.settings.extensions.defer_send && link.room().is_none();
+    if immediate.is_some() && (link.messages.room() == 0 || waits) {
         return Sent::Later;
     }
     let access = if pieces.total == 0 {
