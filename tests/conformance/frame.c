@@ -66,6 +66,11 @@ static void derive(const char *url, const char *peer)
         const char *join = strchr(url, '?') ? "&" : "?";
         for (int node = 0; node < 2; node++)
             snprintf(urls[node], sizeof urls[node], "%s%snode=%d", url, join, node);
+    } else if (strcmp(url, "udp:") == 0) {
+        /* node0 and node1, at a port that no other suite takes. */
+        for (int node = 0; node < 2; node++)
+            snprintf(urls[node], sizeof urls[node], "udp:127.0.0.%d:%d", node + 1,
+                     10000 + getpid() % 20000);
     } else if (place != NULL) {
         int front = (int)(place - url);
         snprintf(urls[0], sizeof urls[0], "%s", url);

@@ -72,6 +72,63 @@ fn all_rows_pass_on_shared_memory() {
     std::fs::remove_dir_all(&folder).expect("the folder");
 }
 
+/// Each run has ports of its own, so that they do not meet.
+#[test]
+fn all_rows_pass_over_udp() {
+    let (passed, table) = viaduct(&["--device", "udp:"]);
+    assert!(passed, "{table}");
+    let (passed, table) = viaduct(&["--device", "udp:", "--processes", "2"]);
+    assert!(passed, "{table}");
+    assert!(apart(&table) >= 200, "{table}");
+}
+
+/// A network namespace with two interfaces that are connected; it ends with this.
+struct Wire(String);
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
+    }
+}
+
+impl Wire {
+    /// Makes one; None, and says why, if this user or this machine cannot.
+    #[expect(clippy::print_stderr, reason = "shown with --nocapture")]
+    fn new() -> Option<Self> {
+        let wire = Self(format!("viaduct-{}", std::process::id()));
+        let name = &wire.0;
+        let commands = [
+            format!("netns add {name}"),
+            format!("-n {name} link add left type veth peer name right"),
+            // Their last bytes are the numbers of the nodes.
+            format!("-n {name} link set left address 02:00:00:00:01:00 up"),
+            format!("-n {name} link set right address 02:00:00:00:01:01 up"),
+        ];
+        for command in &commands {
+            let output = Command::new("ip").args(command.split(' ')).output();
+            if !output.is_ok_and(|output| output.status.success()) {
+                eprintln!("SKIPPED: `ip {command}` failed: it needs root, iproute2 and veth");
+                return None;
+            }
+        }
+        Some(wire)
+    }
+}
+
+#[test]
+fn all_rows_pass_over_ethernet() {
+    let Some(wire) = Wire::new() else { return };
+    for processes in ["1", "2"] {
+        let output = Command::new("ip")
+            .args(["netns", "exec", &wire.0, env!("CARGO_BIN_EXE_viaduct"), "conformance"])
+            .args(["--device", "eth:left", "--peer", "eth:right", "--processes", processes])
+            .output()
+            .expect("viaduct runs");
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 /// The subset for the RTL is about every function that reaches the device, which are all but those
 /// for names.
 #[test]

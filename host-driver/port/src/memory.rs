@@ -232,8 +232,14 @@ impl DmaMemory {
         for (i, byte) in head_bytes.iter().enumerate() {
             self.byte(offset + i).write(*byte);
         }
-        for (i, word) in words.iter().enumerate() {
-            self.word(offset + head + 8 * i).write(u64::from_ne_bytes(*word));
+        if !words.is_empty() {
+            let first = self.word(offset + head);
+            let _ = self.at(offset + head, 8 * words.len());
+            for (i, word) in words.iter().enumerate() {
+                // SAFETY: `words.len()` double words from here on are inside, as was just checked.
+                let to = unsafe { word_behind(first, i) };
+                to.write(u64::from_ne_bytes(*word));
+            }
         }
         for (i, byte) in tail.iter().enumerate() {
             self.byte(offset + head + 8 * words.len() + i).write(*byte);
@@ -276,8 +282,14 @@ impl DmaMemory {
         for (i, byte) in head_bytes.iter_mut().enumerate() {
             *byte = self.byte(offset + i).read();
         }
-        for (i, word) in words.iter_mut().enumerate() {
-            *word = self.word(offset + head + 8 * i).read().to_ne_bytes();
+        if !words.is_empty() {
+            let first = self.word(offset + head);
+            let _ = self.at(offset + head, 8 * words.len());
+            for (i, word) in words.iter_mut().enumerate() {
+                // SAFETY: `words.len()` double words from here on are inside, as was just checked.
+                let from = unsafe { word_behind(first, i) };
+                *word = from.read().to_ne_bytes();
+            }
         }
         let tail_offset = offset + head + 8 * words.len();
         for (i, byte) in tail.iter_mut().enumerate() {
@@ -518,4 +530,15 @@ impl DmaMemory {
         // others at any time.
         unsafe { AtomicU64::from_ptr(pointer.as_ptr()) }
     }
+}
+
+/// The double word that is `count` behind another one.
+///
+/// # Safety
+/// Both are valid, and in one allocation.
+unsafe fn word_behind(word: VolatilePtr<'_, u64>, count: usize) -> VolatilePtr<'_, u64> {
+    // SAFETY: as the caller says.
+    let pointer = unsafe { word.as_raw_ptr().add(count) };
+    // SAFETY: the same; it is aligned as the other one is.
+    unsafe { VolatilePtr::new(pointer) }
 }

@@ -50,6 +50,7 @@ use port::{
 use crate::via::completion::Records;
 use crate::via::descriptor;
 use crate::via::region::{self, Known, Region, Regions};
+use crate::via::table;
 use doorbell::ViDoorbell;
 use inbox::Inbox;
 use node::ClanNode;
@@ -89,7 +90,7 @@ impl ViaNode {
             name: format!("{} {}", own.name, String::from_utf8_lossy(&own.own.host)),
             hardware_version: 1,
             host_address: connect::address_of(&own.own.host),
-            vis: node::VIS,
+            vis: table::VIS,
             regions: region::REGIONS,
             queues: own.queues - 1,
             queue_entries: ENTRIES,

@@ -24,7 +24,8 @@ pub enum Error {
     },
     /// A name that is neither a URL nor a legacy name.
     #[error(
-        "there is no device `{name}`: give sim:model, sim:rtl, vfio-user:PATH, or an empty name for the default device"
+        "there is no device `{name}`: give shm:, udp:IP, eth:INTERFACE, sim:model, sim:rtl, vfio-user:PATH, \
+         or an empty name for the default device"
     )]
     Unknown {
         /// What was given.
@@ -88,6 +89,9 @@ pub enum Error {
     /// The software NIC says no.
     #[error(transparent)]
     Shm(#[from] soft_nic::shm::Error),
+    /// The software NIC on a network says no.
+    #[error(transparent)]
+    Net(#[from] soft_nic::net::Error),
     /// A port says no.
     #[error(transparent)]
     Port(#[from] port::Error),

@@ -6,6 +6,8 @@
 //! | `sim:rtl[?OPTIONS]` | the Verilated RTL, in a simulation in this process (feature `rtl`) |
 //! | `vfio-user:PATH` | a NIC of a simulator in another process, at its socket; in a folder, the first that is free |
 //! | `shm:[?node=NAME]` | shared memory: the processes of this machine are the nodes |
+//! | `udp:[IP[:PORT]][?time_out=MS]` | a network of UDP sockets: the processes that open one are the nodes |
+//! | `eth:INTERFACE[?time_out=MS]` | the same protocol in raw Ethernet frames |
 //! | `vfio:ADDRESS` | a PCIe card; later |
 //! | empty, or a legacy name such as `/dev/clanvi0` or `VINIC0` | the default device |
 //!
@@ -24,6 +26,7 @@ mod list;
 mod observe;
 mod shm;
 pub mod sim;
+mod udp;
 mod url;
 
 use std::collections::BTreeMap;
@@ -43,7 +46,8 @@ pub use error::DEVICE_VARIABLE;
 pub use error::{Error, Result};
 pub use list::{Availability, Listed, list};
 pub use observe::{Observed, observe};
-pub use url::{Kind, Place, SimOptions, parse};
+pub use udp::KEY_VARIABLE;
+pub use url::{EthOptions, Kind, Place, SimOptions, UdpOptions, parse};
 
 /// Longest wait for a device that another thread of this process is giving back.
 const GIVING_BACK: Duration = Duration::from_secs(2);
@@ -92,6 +96,7 @@ pub fn open(name: &str) -> Result<Arc<dyn ViPort>> {
 fn open_any(place: Place) -> Result<Arc<dyn ViPort>> {
     Ok(match place {
         Place::Shm(node) => shm::open(node.as_deref())?,
+        place @ (Place::Udp(_) | Place::Eth(_)) => udp::open(&place)?,
         place => open_place(place)?,
     })
 }
@@ -192,6 +197,8 @@ fn bring_up(place: &Place) -> Result<Arc<Nic>> {
             Err(Error::NotYet { what: format!("vfio:{address}"), instead: "sim:model" })
         }
         Place::Shm(_) => Err(Error::NoHardware { url: "shm:" }),
+        Place::Udp(_) => Err(Error::NoHardware { url: "udp:" }),
+        Place::Eth(_) => Err(Error::NoHardware { url: "eth:" }),
         // Neither is a device; `open_place` has found one.
         Place::Folder(folder) => Err(Error::NoDefault { folder: folder.clone() }),
         Place::Default => Err(Error::NoDefault { folder: run_time_folder() }),

@@ -1,9 +1,11 @@
 //! The devices that a program could open here.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use port::trust::run_time_folder;
+use soft_nic::net::{Error as NetError, NetNode, Options};
 
 use crate::default;
 use crate::error::Error;
@@ -33,7 +35,7 @@ pub struct Listed {
 }
 
 /// A function for each kind of device.
-const KINDS: [fn() -> Vec<Listed>; 4] = [simulations, shared_memory, served_nics, cards];
+const KINDS: [fn() -> Vec<Listed>; 5] = [simulations, shared_memory, network, served_nics, cards];
 
 /// Every device that a program could open here, and the kinds of which there is none.
 #[must_use]
@@ -74,6 +76,25 @@ fn shared_memory() -> Vec<Listed> {
         }
         Err(error) => Listed::not(Availability::Unavailable, "shm:".to_owned(), &error.into()),
     }]
+}
+
+/// UDP, as far as this computer has it, and its Ethernet interfaces.
+fn network() -> Vec<Listed> {
+    let unavailable =
+        |url, error: NetError| Listed::not(Availability::Unavailable, url, &error.into());
+    let any = (Ipv4Addr::LOCALHOST, 0).into();
+    let mut found = vec![match NetNode::udp(any, &Options::default()) {
+        Ok(_) => Listed::free("udp:IP", "UDP between machines; IP is this one's own address"),
+        Err(error) => unavailable("udp:IP".to_owned(), error),
+    }];
+    for name in soft_nic::net::interfaces() {
+        let url = format!("eth:{name}");
+        found.push(match NetNode::eth(&name, &Options::default()) {
+            Ok(node) => Listed::free(&url, &format!("raw Ethernet frames, {}", node.address())),
+            Err(error) => unavailable(url, error),
+        });
+    }
+    found
 }
 
 /// The sockets of simulators: in the run-time folder, and where `VIADUCT_DEVICE` says.

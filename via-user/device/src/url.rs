@@ -1,5 +1,6 @@
 //! Names of devices, taken apart.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use nic_regs::limits::PEER_COUNT;
@@ -60,6 +61,24 @@ impl Default for SimOptions {
     }
 }
 
+/// A node of the UDP network: `udp:[IP[:PORT]][?time_out=MS]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpOptions {
+    /// Address of its socket; port 0 stands for any free one.
+    pub address: SocketAddr,
+    /// How long a peer may not answer, in milliseconds.
+    pub time_out_ms: u64,
+}
+
+/// A node of an Ethernet: `eth:INTERFACE[?time_out=MS]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EthOptions {
+    /// Name of the interface.
+    pub interface: String,
+    /// How long a peer may not answer, in milliseconds.
+    pub time_out_ms: u64,
+}
+
 /// Where a device is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
@@ -69,6 +88,10 @@ pub enum Place {
     VfioUser(PathBuf),
     /// Shared memory of this machine, as a node with this name, or any.
     Shm(Option<String>),
+    /// A node of the UDP network.
+    Udp(UdpOptions),
+    /// An Ethernet interface.
+    Eth(EthOptions),
     /// A PCIe card.
     Vfio(String),
     /// Behind the first socket in a folder that no other program uses.
@@ -133,11 +156,15 @@ pub fn parse(name: &str) -> Result<Place> {
             Ok(Place::Sim(kind, options))
         }
         "shm" => shm_node(rest).map(Place::Shm).map_err(|why| malformed(&why)),
+        "udp" => udp_options(rest).map(Place::Udp).map_err(|why| malformed(&why)),
+        "eth" => eth_options(rest).map(Place::Eth).map_err(|why| malformed(&why)),
         "vfio-user" if !rest.is_empty() => Ok(Place::VfioUser(PathBuf::from(rest))),
         "vfio-user" => Err(malformed("the path of a socket is missing")),
         "vfio" if !rest.is_empty() => Ok(Place::Vfio(rest.to_owned())),
         "vfio" => Err(malformed("the address of a card is missing")),
-        _ => Err(malformed("the part before the colon is one of shm, sim, vfio-user, vfio")),
+        _ => Err(malformed(
+            "the part before the colon is one of eth, shm, sim, udp, vfio-user, vfio",
+        )),
     }
 }
 
@@ -151,6 +178,45 @@ fn shm_node(text: &str) -> core::result::Result<Option<String>, String> {
     // As the nodes of simulations are called.
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     Ok(Some(if is_number { format!("node{name}") } else { name.to_owned() }))
+}
+
+/// What stands behind `udp:`.
+fn udp_options(text: &str) -> core::result::Result<UdpOptions, String> {
+    let (place, options) = text.split_once('?').unwrap_or((text, ""));
+    let address = if place.is_empty() {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+    } else {
+        soft_nic::net::parse(place, soft_nic::net::DEFAULT_PORT)
+            .ok_or_else(|| format!("`{place}` is not IP or IP:PORT, such as 10.0.0.1:22089"))?
+    };
+    let time_out_ms = time_out_option(options)?;
+    Ok(UdpOptions { address, time_out_ms })
+}
+
+/// What stands behind `eth:`.
+fn eth_options(text: &str) -> core::result::Result<EthOptions, String> {
+    let (interface, options) = text.split_once('?').unwrap_or((text, ""));
+    if interface.is_empty() {
+        return Err("the name of an interface is missing, such as eth:eth0".to_owned());
+    }
+    let (interface, time_out_ms) = (interface.to_owned(), time_out_option(options)?);
+    Ok(EthOptions { interface, time_out_ms })
+}
+
+/// `time_out=MS`, or the default.
+fn time_out_option(options: &str) -> core::result::Result<u64, String> {
+    let mut time_out_ms = soft_nic::net::TIME_OUT_MS;
+    for pair in options.split('&').filter(|pair| !pair.is_empty()) {
+        time_out_ms = match pair.split_once('=') {
+            Some(("time_out", value)) => {
+                let number = value.parse().ok().filter(|ms| (100..=3_600_000).contains(ms));
+                number.ok_or_else(|| format!("`{pair}` is not from 100 to 3600000 milliseconds"))?
+            }
+            Some((key, _)) => return Err(format!("there is no option `{key}`")),
+            None => return Err(format!("`{pair}` is not KEY=VALUE")),
+        };
+    }
+    Ok(time_out_ms)
 }
 
 fn sim_options(text: &str) -> core::result::Result<SimOptions, String> {
@@ -218,6 +284,17 @@ mod tests {
         for (url, name) in [("shm:?node=a", "a"), ("shm:?node=12", "node12")] {
             assert_eq!(parse(url).unwrap(), Place::Shm(Some(name.to_owned())));
         }
+        for (url, address, time_out_ms) in [
+            ("udp:", "127.0.0.1:0", 5_000),
+            ("udp:10.0.0.1", "10.0.0.1:22089", 5_000),
+            ("udp:10.0.0.1:70?time_out=900", "10.0.0.1:70", 900),
+            ("udp:[::1]", "[::1]:22089", 5_000),
+        ] {
+            let options = UdpOptions { address: address.parse().unwrap(), time_out_ms };
+            assert_eq!(parse(url).unwrap(), Place::Udp(options), "{url}");
+        }
+        let eth = EthOptions { interface: "eth0".to_owned(), time_out_ms: 250 };
+        assert_eq!(parse("eth:eth0?time_out=250").unwrap(), Place::Eth(eth));
         let path = PathBuf::from("run/nic0.sock");
         assert_eq!(parse("vfio-user:run/nic0.sock").unwrap(), Place::VfioUser(path));
     }
@@ -241,6 +318,13 @@ mod tests {
             "shm:node0",
             "shm:?name=a",
             "shm:?node=",
+            "udp:host",
+            "eth:",
+            "eth:eth0?mtu=9000",
+            "udp:10.0.0.1:70000",
+            "udp:10.0.0.1?time_out=1",
+            "udp:10.0.0.1?key=a",
+            "udp:?x",
             "http://host",
         ] {
             let fine = url == "sim:model?";

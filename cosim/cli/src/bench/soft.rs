@@ -26,7 +26,7 @@ const fn spec(name: &'static str, unit: &'static str, bar: Bar) -> Spec {
     Spec { name, unit, bar }
 }
 
-const SPECS: [Spec; 10] = [
+const SPECS: [Spec; 12] = [
     spec("shm.lat_over_ring", "ratio", Bar::AtMost(2.0)),
     spec("shm.tcp_over_lat", "ratio", Bar::AtLeast(15.0)),
     spec("clan.provider_over_queue", "ratio", Bar::AtMost(1.25)),
@@ -35,6 +35,8 @@ const SPECS: [Spec; 10] = [
     spec("shm.bw_over_ring_1m", "ratio", Bar::AtLeast(1.0)),
     spec("shm.bw_over_tcp", "ratio", Bar::AtLeast(3.0)),
     spec("shm.rate_over_ring", "ratio", Bar::AtLeast(0.6)),
+    spec("udp.lat_over_raw", "ratio", Bar::AtMost(1.25)),
+    spec("udp.bw_over_raw", "ratio", Bar::AtLeast(0.9)),
     spec("cq.scale", "ratio", Bar::AtMost(1.3)),
     spec("shm.idle_vi_kib", "KiB", Bar::AtMost(16.0)),
 ];
@@ -152,12 +154,14 @@ fn shm(blocking: bool) -> Kind {
 type Rows = fn(&Job, &Progress) -> Result<Vec<Row>, Failure>;
 
 /// Groups with the rows that they give.
-const GROUPS: [(&[&str], Rows); 6] = [
+const GROUPS: [(&[&str], Rows); 8] = [
     (&["shm.lat_over_ring", "shm.tcp_over_lat", "clan.provider_over_queue"], latency),
     (&["shm.block_over_futex"], blocking),
     (&["shm.bw_over_ring", "shm.bw_over_tcp"], bandwidth),
     (&["shm.bw_over_ring_1m"], bandwidth_large),
     (&["shm.rate_over_ring"], rate),
+    (&["udp.lat_over_raw"], udp_latency),
+    (&["udp.bw_over_raw"], udp_bandwidth),
     (&["cq.scale", "shm.idle_vi_kib"], completion_queue),
 ];
 
@@ -226,6 +230,28 @@ fn rate(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
     let vipl = group.stream(&shm(false), 64, (65_536, 32))?;
     let ring = group.stream(&Kind::Ring, 64, (65_536, 32))?;
     group.ratio("shm.rate_over_ring", ring, vipl);
+    group.rows()
+}
+
+fn udp() -> Kind {
+    Kind::Vipl { device: "udp:".to_owned(), blocking: false }
+}
+
+fn udp_latency(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
+    let mut group = Group::new(job, progress)?;
+    let vipl = group.latency(&udp(), 4, 2_000)?;
+    let raw = group.latency(&Kind::Udp, 4, 2_000)?;
+    group.ratio("udp.lat_over_raw", vipl, raw);
+    group.rows()
+}
+
+/// Datagrams of the same size, one for each message, of which the receiver's socket has room for few.
+fn udp_bandwidth(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
+    let mut group = Group::new(job, progress)?;
+    const LENGTH: usize = 32 << 10;
+    let vipl = group.stream(&udp(), LENGTH, (512, 4))?;
+    let raw = group.stream(&Kind::Udp, LENGTH, (512, 4))?;
+    group.ratio("udp.bw_over_raw", raw, vipl);
     group.rows()
 }
 

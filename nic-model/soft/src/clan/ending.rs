@@ -7,6 +7,7 @@ use super::net::Net;
 use super::state::State;
 use super::wire::Transfer;
 use crate::via::descriptor::{Descriptor, Fault};
+use crate::via::stop::refused;
 
 /// What became of a send.
 pub(super) enum Sent {
@@ -123,22 +124,6 @@ pub(super) fn complete(
 
 /// The VI at the other end stopped, or its node no longer exists.
 pub(super) fn peer_stopped(net: &Net, state: &mut State, reason: StopReason) {
-    let (reason, bits) = refused(state, reason);
+    let (reason, bits) = refused(state.settings.reliability, reason);
     stop(net, state, reason, Queue::Send, bits);
-}
-
-/// Why this VI stops when the peer's has stopped for a reason, and the status of what is not done.
-const fn refused(state: &State, reason: StopReason) -> (StopReason, u32) {
-    let reception = matches!(state.settings.reliability, Reliability::Reception);
-    let bits = match reason {
-        StopReason::Disconnected => {
-            return (StopReason::Disconnected, status::DESC_FLUSHED_ERROR);
-        }
-        StopReason::RdmaWriteRefused if reception => status::RDMA_PROT_ERROR,
-        StopReason::RdmaReadRefused => status::RDMA_PROT_ERROR,
-        StopReason::ConnectionLost => status::TRANSPORT_ERROR,
-        _ if reception => status::REMOTE_DESC_ERROR,
-        _ => status::TRANSPORT_ERROR,
-    };
-    (StopReason::ConnectionLost, bits)
 }

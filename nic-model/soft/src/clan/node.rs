@@ -16,17 +16,16 @@ use super::link::Link;
 use super::net::{Net, STOP};
 use super::rdma;
 use super::state::Vi;
+use crate::via::table::Table;
 
 /// The peer is a process that may wait for a processor, and not a NIC that answers in microseconds.
 const TIME_SCALE: u64 = 40;
-/// Most VIs of a node.
-pub(super) const VIS: u32 = 2048;
 
 /// A node of a CLAN network, with VIs on it.
 #[derive(Debug)]
 pub(super) struct ClanNode {
     pub(super) net: Arc<Net>,
-    vis: Mutex<Vec<Option<Arc<Vi>>>>,
+    vis: Table<Vi>,
     control: Mutex<Control>,
     messages: Arc<dyn EventQueue>,
     handles: Arc<()>,
@@ -70,7 +69,7 @@ impl ClanNode {
         let control = Control { connections, peers: Vec::new(), numbers: BTreeMap::new() };
         Ok(Arc::new(Self {
             net: Arc::new(Net { port, inboxes: Inboxes::default() }),
-            vis: Mutex::default(),
+            vis: Table::default(),
             control: Mutex::new(control),
             messages,
             handles: Arc::default(),
@@ -90,35 +89,15 @@ impl ClanNode {
 
     /// Adds a VI; `make` is given its number.
     pub(super) fn add_vi(&self, make: impl FnOnce(u16) -> Vi) -> Result<Arc<Vi>> {
-        let vis = &mut *lock(&self.vis);
-        let free = vis.iter().position(Option::is_none).unwrap_or(vis.len());
-        let limit = VIS as usize;
-        let none_left = Error::Exhausted { what: "VI", limit };
-        if free >= limit {
-            return Err(none_left);
-        }
-        let vi = Arc::new(make(u16::try_from(free).map_err(|_| none_left)?));
-        if free == vis.len() {
-            vis.push(None);
-        }
-        vis[free] = Some(Arc::clone(&vi));
-        Ok(vi)
+        self.vis.add(make)
     }
 
     pub(super) fn vi(&self, number: u16) -> Result<Arc<Vi>> {
-        let vis = lock(&self.vis);
-        let found = vis.get(usize::from(number)).and_then(Option::as_ref);
-        found.cloned().ok_or(Error::NoSuch { what: "VI", index: number.into() })
+        self.vis.get(number)
     }
 
     pub(super) fn remove_vi(&self, number: u16) {
-        if let Some(vi) = lock(&self.vis).get_mut(usize::from(number)) {
-            *vi = None;
-        }
-    }
-
-    fn all_vis(&self) -> Vec<Arc<Vi>> {
-        lock(&self.vis).iter().flatten().cloned().collect()
+        self.vis.remove(number);
     }
 
     // --- messages beside the data path ---
@@ -237,7 +216,7 @@ impl ClanNode {
     }
 
     fn lost(&self, host: &[u8]) {
-        for vi in self.all_vis() {
+        for vi in self.vis.all() {
             let mut state = lock(&vi.state);
             if state.link.as_ref().is_some_and(|link| link.peer.host == host) {
                 engine::progress(&self.net, &mut state);
