@@ -13,6 +13,7 @@
 //! | [`events`] | events that wait for VIPL |
 //! | [`connection`] | connection management by messages, for ports that have nothing of their own |
 //! | [`lock`], [`slab`], [`sync`], [`process`], [`fork`] | locks, reused slots, signals, fork handlers |
+//! | [`stamp`] | when a message passes each stage, for measurements; nothing without the feature `stamps` |
 //! | [`trust`] | where programs of one user meet, and whom they trust |
 //!
 //! From `nic-regs` come VIA's own layouts and numbers (descriptors, memory handles, reliability
@@ -37,6 +38,7 @@ pub mod ops;
 mod primitives;
 pub mod process;
 pub mod slab;
+pub mod stamp;
 pub mod sync;
 pub mod trust;
 pub mod work_queue;

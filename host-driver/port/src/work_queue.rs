@@ -24,6 +24,7 @@ use nic_regs::tpt::Handle;
 use crate::doorbell::{Doorbell, INLINE_BYTES, InlineSource, Post};
 use crate::error::{Error, Result};
 use crate::memory::{DmaMemory, LINE_BYTES};
+use crate::stamp::{Stage, stamp};
 use ring::{DescriptorRing, Located, LocatedData, Posted};
 use slot::Front;
 
@@ -268,6 +269,9 @@ impl WorkQueue {
         };
         let post = self.ring.enter(located, address, handle, shape & 0xffff, room);
         if !self.held {
+            if matches!(self.queue, Queue::Send) {
+                stamp(Stage::Post);
+            }
             // The doorbell orders itself after the stores to the descriptors.
             match short {
                 Some(short) => self.doorbell.ring_with_data(&post, short.source(&self.ring)),

@@ -3,6 +3,7 @@
 use port::clan::DmaError;
 use port::desc::status;
 use port::doorbell::Post;
+use port::stamp::{Stage, stamp};
 use port::{DataTransfer, Queue, Reliability, StopReason};
 
 use super::ending::{Sent, complete, fail, no_receive, peer_stopped, stop, stop_both};
@@ -22,6 +23,7 @@ const DIRECT_BYTES_PER_NS: u64 = 4;
 
 /// A send was posted.
 pub(super) fn post_send(net: &Net, state: &mut State, post: &Post) {
+    stamp(Stage::Doorbell);
     if state.link.is_none() || state.is_stopped {
         return;
     }
@@ -50,6 +52,7 @@ pub(super) fn progress(net: &Net, state: &mut State) {
         && !state.is_stopped
         && let Some(body) = link.arrived.peek()
     {
+        stamp(Stage::Wire);
         let Some(transfer) = Transfer::from_body(&body) else {
             return stop(
                 net,
@@ -61,6 +64,7 @@ pub(super) fn progress(net: &Net, state: &mut State) {
         };
         arrived(net, state, transfer);
         state.known.trim();
+        stamp(Stage::Release);
     }
     let Some(link) = state.link.as_ref().filter(|_| !state.is_stopped) else { return };
     link.look_ahead();
@@ -105,6 +109,7 @@ fn send_from(net: &Net, state: &mut State, post: &Post, pieces: &mut Pieces) -> 
         let fault = Fault::Bad(status::LENGTH_ERROR);
         return fail(net, state, Queue::Send, Some(&descriptor), fault);
     }
+    stamp(Stage::Descriptor);
     match operation {
         Operation::Message => message(net, state, &descriptor, pieces),
         Operation::Write(..) | Operation::Read(..) => {
@@ -124,7 +129,11 @@ fn message(net: &Net, state: &mut State, descriptor: &Descriptor, pieces: &Piece
         };
         match share(net, state, descriptor, pieces, &found) {
             Shared::Rest => {}
-            Shared::Last => return complete(state, descriptor, total, status::OP_SEND),
+            Shared::Last => {
+                let sent = complete(state, descriptor, total, status::OP_SEND);
+                stamp(Stage::Complete);
+                return sent;
+            }
             Shared::Not(sent) => return sent,
         }
     }
@@ -169,6 +178,7 @@ fn share(
     } else {
         move_data(net, state, found, pieces, end)
     };
+    stamp(Stage::Data);
     let Some(link) = &mut state.link else { return Shared::Not(Sent::Stopped) };
     let immediate = (is_last && descriptor.has_immediate()).then_some(descriptor.immediate);
     let sent = data.and_then(|data| {
@@ -176,7 +186,7 @@ fn share(
         link.send(Transfer::Send { length, immediate, data, is_continued: !is_last })
     });
     match sent {
-        Ok(true) => {}
+        Ok(true) => stamp(Stage::Store),
         Ok(false) => return Shared::Not(Sent::Later),
         Err(_) => {
             stop(net, state, StopReason::ConnectionLost, Queue::Send, status::TRANSPORT_ERROR);
@@ -395,9 +405,11 @@ fn receive(
         let fits = u64::from(length) <= pieces.total && data != Data::None;
         if fits { Ok(()) } else { Err(Fault::Bad(status::LENGTH_ERROR)) }
     });
+    stamp(Stage::Match);
     let rest = (length as usize).checked_sub(before);
     let is_there =
         checked.is_err() || rest.is_some_and(|rest| scatter(state, &pieces, (before, rest), data));
+    stamp(Stage::Write);
     state.pieces = Some(pieces);
     if let Err(fault) = checked {
         fail(net, state, Queue::Recv, Some(&descriptor), fault);
@@ -406,6 +418,7 @@ fn receive(
         stop_both(net, state, StopReason::ConnectionLost, Queue::Recv);
     } else {
         descriptor.complete(&state.known, length, immediate, status::OP_RECEIVE | more);
+        stamp(Stage::Status);
         state.report(Queue::Recv);
     }
 }

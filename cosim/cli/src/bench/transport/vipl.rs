@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use port::DmaMemory;
+use port::stamp::{self, Stage};
 use port::work_queue::Head;
 use vipl::queue_pair;
 use vipl::{
@@ -209,9 +210,13 @@ impl One {
             descriptor.prepare(&[segment], None)?;
             *prepared = length;
         }
+        stamp::stamp(Stage::Program);
         self.post(Queue::Send, place)?;
+        stamp::stamp(Stage::Return);
         self.next_send += 1;
-        self.repost()
+        self.repost()?;
+        stamp::stamp(Stage::Repost);
+        Ok(())
     }
 
     #[inline]
@@ -222,6 +227,7 @@ impl One {
         } else {
             self.poll(Queue::Recv)?;
         }
+        stamp::stamp(Stage::Poll);
         let place = self.next_receive % self.receives;
         let stamp = self.station.memory.load_u32(self.station.data(place));
         self.next_receive += 1;
