@@ -100,15 +100,15 @@ static void *server(void *nothing)
 
 static void connect_both(void)
 {
-    VIP_UINT8 host[64];
+    address_t host;
     pthread_t thread;
     open_nic(&a, "sim:model?doorbells=nowhere&node=0", MEMORY, 0);
     open_nic(&b, "sim:model?doorbells=nowhere&node=1", MEMORY, 0);
     vi = create_vi(&a, VIP_SERVICE_RELIABLE_DELIVERY, 0, NULL, NULL);
     peer = create_vi(&b, VIP_SERVICE_RELIABLE_DELIVERY, 0, NULL, NULL);
     pthread_create(&thread, NULL, server, NULL);
-    node_address(&a, 1, host);
-    ask(&a, vi, host, "cost");
+    find_host(&a, "1", &host);
+    ask(&a, vi, &host, "cost");
     pthread_join(thread, NULL);
 }
 
