@@ -50,6 +50,8 @@ impl Build {
             ("", "viaduct without Verilated RTL, optimized (a minute or two the first time)")
         } else if is_text || has_no_rtl || WITHOUT_RTL.contains(&word(0)) {
             ("", "viaduct without Verilated RTL (a minute or two the first time)")
+        } else if word(0) == "bench" && word(1) == "anatomy" {
+            ("stamps", "viaduct with stamps in the data path (minutes the first time)")
         } else if args.iter().any(|arg| arg.ends_with(".fst")) {
             ("rtl,fst", "viaduct and its Verilated RTL with FST waveforms (minutes the first time)")
         } else if traced || is_suite {
@@ -121,7 +123,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if command == "bench" && build.library {
         tools::ensure(Toolset::Count)?;
     }
-    if !build.features.is_empty() {
+    if build.features.contains("rtl") {
         tools::ensure(Toolset::Sim)?;
     }
     build.build()?;
@@ -189,6 +191,9 @@ mod tests {
             ("devinfo sim:rtl", "rtl"),
             ("conformance --processes 2 --device=sim:rtl", "rtl"),
             ("conformance --device sim:rtl?trace=x.vcd", "rtl,trace"),
+            ("bench hw anatomy", "rtl"),
+            ("bench anatomy shm: --sizes 4,64", "stamps"),
+            ("bench anatomy --help", ""),
         ] {
             assert_eq!(build(line).features, features, "{line}");
         }

@@ -1,5 +1,6 @@
 //! The measurements of `viaduct bench hw`; those of `viaduct bench vipl` are in `vipl`, those of
-//! `viaduct bench soft` in `soft`, on two `processes` and the `transport`s between them.
+//! `viaduct bench soft` in `soft`, on two `processes` and the `transport`s between them, which those of
+//! `viaduct bench anatomy` in `stages` use too.
 //!
 //! | module | rows |
 //! |---|---|
@@ -22,6 +23,8 @@ mod rate;
 pub(crate) mod report;
 pub(crate) mod soft;
 mod speed;
+pub(crate) mod stages;
+mod stamped;
 mod statistics;
 mod stream;
 mod transport;

@@ -1,7 +1,7 @@
 //! `viaduct bench`: what the NIC costs, in cycles at its pins, and what VIPL costs a program.
 
 use crate::Failure;
-use crate::bench::{self, Job};
+use crate::bench::{self, Job, stages};
 use crate::demo::DeviceKind;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ pub(crate) enum Arguments {
     Hw(HwArguments),
     Vipl(ViplArguments),
     Soft(SoftArguments),
+    Anatomy(AnatomyArguments),
     /// The other process of a measurement.
     #[command(hide = true)]
     Peer,
@@ -36,6 +37,47 @@ pub(crate) struct SoftArguments {
     #[arg(long)]
     json: bool,
     /// Exit with code 1 if a bar is missed.
+    #[arg(long)]
+    strict: bool,
+    /// Fewer turns.
+    #[arg(long)]
+    quick: bool,
+    /// Report also if other programs keep the processors busy.
+    #[arg(long)]
+    anyway: bool,
+}
+
+/// Where the time of one message goes on a software device: each stage from the program that sends to
+/// the program that receives, in one of six categories.
+///
+/// Two processes, each on a processor of its own, exchange messages by polling, in turn without stamps
+/// and with stamps of the processor's cycle counter in the data path. What a stamp costs is subtracted;
+/// the critical stages add up to the one-way time without stamps within 10 %. The stages of a NIC, in
+/// hardware or simulated, are those of `viaduct bench hw anatomy`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench anatomy                        a message of 4 bytes on shm:
+  viaduct bench anatomy shm: --sizes 1024      a larger one
+  viaduct bench anatomy --sizes 4,64,1024,4096 stages and sizes in one table
+  viaduct bench anatomy --json                 one JSON object a line: each stage, then the whole
+
+The stamps are compiled in by the feature `stamps`, which `cargo viaduct bench anatomy` builds with.
+
+Exit code 0: everything was measured. Stages that do not add up are a result and not a failure; with
+--strict they give exit code 1. If the device has no such stages, the build has no stamps, or other
+programs keep the processors busy, there is no result, and exit code 1.")]
+pub(crate) struct AnatomyArguments {
+    /// URL of the device.
+    #[arg(default_value = "shm:")]
+    device: String,
+    /// Bytes of messages, separated by commas.
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "4",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(port::MAX_TRANSFER_BYTES)))]
+    sizes: Vec<u32>,
+    /// Print one JSON object a line instead of the table.
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 1 if the stages do not add up to the one-way time.
     #[arg(long)]
     strict: bool,
     /// Fewer turns.
@@ -115,6 +157,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Arguments::Hw(arguments) => hw(arguments),
         Arguments::Vipl(arguments) => vipl(arguments),
         Arguments::Soft(arguments) => soft(arguments),
+        Arguments::Anatomy(arguments) => anatomy(arguments),
         Arguments::Peer => bench::processes::peer(),
     }
 }
@@ -124,6 +167,20 @@ fn soft(arguments: &SoftArguments) -> Result<(), Failure> {
     let (quick, anyway) = (arguments.quick, arguments.anyway);
     let rows = bench::soft::measure(&bench::soft::Job { filter, quick, anyway })?;
     show(&rows, arguments.json, arguments.strict)
+}
+
+fn anatomy(arguments: &AnatomyArguments) -> Result<(), Failure> {
+    let AnatomyArguments { quick, anyway, json, strict, .. } = *arguments;
+    let sizes = arguments.sizes.iter().map(|size| *size as usize).collect();
+    let device = arguments.device.clone();
+    let report = stages::measure(&stages::Job { device, sizes, quick, anyway })?;
+    print!("{}", if json { stages::text::json(&report) } else { stages::text::table(&report) });
+    let wrong = report.anatomies.iter().filter(|anatomy| !anatomy.adds_up()).count();
+    if strict && wrong > 0 {
+        let all = report.anatomies.len();
+        return Err(format!("the stages of {wrong} of {all} sizes do not add up").into());
+    }
+    Ok(())
 }
 
 fn show(rows: &[bench::Row], json: bool, strict: bool) -> Result<(), Failure> {

@@ -119,6 +119,7 @@ fn bad_arguments_are_usage_errors() {
         &["synth", "--target", "xyz"],
         &["bench", "hw", "--device", "fpga"],
         &["bench"],
+        &["bench", "anatomy", "--sizes", "0"],
         &["bogus"],
         &[],
     ] {
@@ -277,6 +278,60 @@ fn a_missed_bar_fails_only_if_strict() {
     fs::remove_file(folder.join("report.json")).expect("it is there");
     let output = viaduct(&["bench", "hw", "fmax", "--synth", path]);
     assert!(text(&output).contains("viaduct synth --target ecp5-85"), "{}", text(&output));
+}
+
+/// The stages of `viaduct bench anatomy`, in order.
+const STAGES: [&str; 15] = [
+    "program",
+    "post",
+    "doorbell",
+    "descriptor",
+    "data",
+    "store",
+    "complete",
+    "return",
+    "repost",
+    "wire",
+    "match",
+    "write",
+    "status",
+    "release",
+    "poll",
+];
+
+/// Whether they add up is not asked of a machine that runs other tests meanwhile.
+#[test]
+fn the_anatomy_of_a_message_has_all_stages_or_says_what_it_lacks() {
+    let arguments = ["bench", "anatomy", "--quick", "--anyway", "--json", "--sizes", "4,1024"];
+    let output = viaduct(&arguments);
+    let lacks = if cfg!(feature = "stamps") { "two processors" } else { "feature `stamps`" };
+    if output.status.code() != Some(0) {
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains(lacks), "{}", text(&output));
+        return;
+    }
+    let rows = rows(&output);
+    for (rows, bytes) in rows.chunks(STAGES.len() + 1).zip([4, 1024]) {
+        let (whole, stages) = rows.split_last().expect("rows of a size");
+        let names: Vec<_> = stages.iter().filter_map(|row| row["stage"].as_str()).collect();
+        assert_eq!(names, STAGES, "{}", text(&output));
+        for row in stages {
+            assert!(row["ns"].is_number() && row["category"].is_string(), "{row}");
+        }
+        assert_eq!(whole["bytes"], bytes, "{whole}");
+        assert!(whole["one_way_ns"].as_f64().is_some_and(|time| time > 0.0), "{whole}");
+        let critical = stages.iter().filter(|row| row["critical"] == true);
+        let sum: f64 = critical.filter_map(|row| row["ns"].as_f64()).sum();
+        assert!((sum - whole["sum_ns"].as_f64().expect("a sum")).abs() < 1e-6, "{whole}");
+    }
+    assert_eq!(rows.len(), 2 * (STAGES.len() + 1));
+}
+
+#[test]
+fn the_anatomy_of_a_simulated_nic_is_that_of_hardware() {
+    let output = viaduct(&["bench", "anatomy", "sim:model"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("viaduct bench hw anatomy --device model"), "{}", text(&output));
 }
 
 /// Every figure in cycles of the RTL is as it was. After a change of the RTL that is meant to

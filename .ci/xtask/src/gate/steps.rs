@@ -64,8 +64,8 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("prove", "rules of the contract, by induction", Needs::Tools, prove),
 ];
 
-/// The whole NIC and every single block, Verilated, and guests that have it.
-pub(super) const RTL_FEATURES: &str = "rtl,trace,cosim/blocks,tests/guest";
+/// The whole NIC and every single block, Verilated, guests that have it, and stamps in the data path.
+pub(super) const RTL_FEATURES: &str = "rtl,trace,cosim/blocks,tests/guest,viaduct/stamps";
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];

@@ -4,6 +4,9 @@ use std::time::Instant;
 
 use crate::Failure;
 
+/// Processors that others may keep busy.
+pub(crate) const BUSY_MAX: f64 = 0.15;
+
 /// Processor time since some moment.
 #[derive(Debug)]
 pub(crate) struct Load {

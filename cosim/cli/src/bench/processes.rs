@@ -2,14 +2,17 @@
 //!
 //! The other one is this command with the hidden subcommand `bench peer`. It reads a request a line and
 //! answers each with a line: `open LARGEST PLACE KIND`, `pong TRANSPORT LENGTH ROUNDS`, `sink TRANSPORT
-//! LENGTH COUNT WINDOW`. It ends with its input.
+//! LENGTH COUNT WINDOW`, `stamps TRANSPORT LENGTH ROUNDS STAGE STAGE`, whose answer has a line for each
+//! round, and an end like its beginning. It ends with its input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use port::stamp::{Stage, Stamps};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use super::stamped;
 use super::transport::{self, Kind, Transport};
 use crate::Failure;
 
@@ -39,9 +42,14 @@ impl Peer {
         Ok(requests.flush()?)
     }
 
-    fn answer(&mut self) -> Result<String, Failure> {
+    fn line(&mut self) -> Result<String, Failure> {
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
+        Ok(line)
+    }
+
+    fn answer(&mut self) -> Result<String, Failure> {
+        let line = self.line()?;
         match line.trim_end().split_once(' ').unwrap_or((line.trim_end(), "")) {
             ("ok", rest) => Ok(rest.to_owned()),
             ("error", why) => Err(format!("the other process: {why}").into()),
@@ -123,6 +131,25 @@ impl Processes {
         let time = nanoseconds(start.elapsed());
         self.peer.answer()?;
         Ok(time / 2.0 / f64::from(rounds - warm))
+    }
+
+    /// Exchanges messages as [`Self::one_way`], with stamps of these stages; those of each round, of
+    /// this process and of the other one.
+    pub(crate) fn stamped(
+        &mut self,
+        number: usize,
+        (length, rounds): (usize, u32),
+        wanted: [Stage; 2],
+    ) -> Result<[Vec<Stamps>; 2], Failure> {
+        let [one, other] = wanted.map(|stage| stage as usize);
+        self.peer.request(&format!("stamps {number} {length} {rounds} {one} {other}"))?;
+        let transport = &mut *self.transports[number].1;
+        let own = stamped::exchange(transport, true, (length, rounds), wanted)?;
+        self.peer.answer()?;
+        let theirs = (0..rounds).map(|_| stamped::from_line(&self.peer.line()?));
+        let theirs = theirs.collect::<Result<_, _>>()?;
+        self.peer.answer()?;
+        Ok([own, theirs])
     }
 
     /// Sends `count` messages, of which `window` may be under way; the time of one, in nanoseconds.
@@ -207,6 +234,13 @@ fn serve(line: &str, transports: &mut Vec<Box<dyn Transport>>) -> Result<(), Fai
                 let stamp = transport.receive(length)?;
                 transport.send(length, stamp)?;
             }
+        }
+        ("stamps", &[length, rounds, one, other]) => {
+            let rounds = (length, u32::try_from(rounds)?);
+            let wanted = [stamped::stage(one)?, stamped::stage(other)?];
+            let all = stamped::exchange(&mut **transport, false, rounds, wanted)?;
+            println!("ok");
+            all.iter().for_each(|stamps| println!("{}", stamped::to_line(stamps)));
         }
         ("sink", &[length, count, window]) => {
             for stamp in 0..count {

@@ -3,7 +3,7 @@
 //! Each group opens its transports, and then measures all of them in turn, again and again; a row is
 //! the median of the ratios of the turns. So what the machine does meanwhile hits all of them.
 
-use super::load::Load;
+use super::load::{BUSY_MAX, Load};
 use super::processes::Processes;
 use super::statistics::Sample;
 use super::transport::Kind;
@@ -11,8 +11,6 @@ use super::{Bar, Row};
 use crate::Failure;
 use crate::progress::Progress;
 
-/// Processors that others may keep busy.
-const BUSY_MAX: f64 = 0.15;
 /// VIs of the large completion queue.
 const MANY: usize = 1024;
 
