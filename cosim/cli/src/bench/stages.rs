@@ -148,16 +148,16 @@ fn one(
     processes: &mut Processes,
     (size, probe): (usize, f64),
 ) -> Result<Anatomy, Failure> {
-    const ROUNDS: u32 = 500;
+    let rounds = rounds(size);
     let turns = if job.quick { 5 } else { 101 };
     let at = processes.open(&Kind::Vipl { device: job.device.clone(), blocking: false }, size)?;
     let (start, counter) = (Instant::now(), stamp::now());
     let (mut plain, mut ends) = (Vec::new(), Ends::default());
     for turn in 0..turns {
         progress.tick(|| format!("turn {turn} of {turns}"));
-        plain.push(processes.one_way(at, size, ROUNDS)?);
+        plain.push(processes.one_way(at, size, rounds)?);
         for row in &path::ROWS {
-            let stamps = processes.stamped(at, (size, ROUNDS), Ends::wanted(row.stage))?;
+            let stamps = processes.stamped(at, (size, rounds), Ends::wanted(row.stage))?;
             ends.add(row.stage, &stamps);
         }
     }
@@ -173,6 +173,12 @@ fn one(
         frequency,
         messages: ends.messages(),
     })
+}
+
+/// Messages there and back of a turn: few large ones, so that not every turn is interrupted.
+fn rounds(size: usize) -> u32 {
+    const BYTES: usize = 2 << 20;
+    u32::try_from(BYTES / size.max(1)).unwrap_or(u32::MAX).clamp(60, 500)
 }
 
 /// Cycles that a stamp costs: those between two that follow each other.

@@ -52,7 +52,6 @@ pub(super) fn progress(net: &Net, state: &mut State) {
         && !state.is_stopped
         && let Some(body) = link.arrived.peek()
     {
-        stamp(Stage::Wire);
         let Some(transfer) = Transfer::from_body(&body) else {
             return stop(
                 net,
@@ -64,7 +63,6 @@ pub(super) fn progress(net: &Net, state: &mut State) {
         };
         arrived(net, state, transfer);
         state.known.trim();
-        stamp(Stage::Release);
     }
     let Some(link) = state.link.as_ref().filter(|_| !state.is_stopped) else { return };
     link.look_ahead();
@@ -316,6 +314,7 @@ fn arrived(net: &Net, state: &mut State, transfer: Transfer) {
     match transfer {
         Transfer::Part { length, at } => part(net, state, length as usize, at),
         Transfer::Send { length, immediate, data, is_continued } => {
+            stamp(Stage::Wire);
             let more = if is_continued { status::CONTINUED } else { 0 };
             receive(net, state, (length, immediate, more), data);
         }
@@ -333,6 +332,9 @@ fn arrived(net: &Net, state: &mut State, transfer: Transfer) {
     }
     if let Some(link) = &mut state.link {
         link.take(data);
+    }
+    if matches!(transfer, Transfer::Send { .. }) {
+        stamp(Stage::Release);
     }
 }
 
