@@ -46,12 +46,12 @@ impl Build {
             || word(0) == "bench" && !["", "help", "hw", "vipl"].contains(&word(1));
         let is_measured =
             is_measured && !is_text && !args.iter().any(|arg| arg.contains("sim:rtl"));
-        let (features, what) = if is_measured {
+        let (features, what) = if is_measured && word(1) == "anatomy" {
+            ("stamps", "viaduct with stamps in the data path (minutes the first time)")
+        } else if is_measured {
             ("", "viaduct without Verilated RTL, optimized (a minute or two the first time)")
         } else if is_text || has_no_rtl || WITHOUT_RTL.contains(&word(0)) {
             ("", "viaduct without Verilated RTL (a minute or two the first time)")
-        } else if word(0) == "bench" && word(1) == "anatomy" {
-            ("stamps", "viaduct with stamps in the data path (minutes the first time)")
         } else if args.iter().any(|arg| arg.ends_with(".fst")) {
             ("rtl,fst", "viaduct and its Verilated RTL with FST waveforms (minutes the first time)")
         } else if traced || is_suite {
