@@ -53,7 +53,7 @@ pub enum PostError {
     /// The descriptor at this address is not aligned to 64 bytes, or not inside its region.
     Outside(u64),
     /// As many descriptors are posted as the queue takes.
-    Full(usize),
+    Full,
     /// The port does not have the descriptor's operation.
     Operation,
 }
@@ -70,7 +70,7 @@ impl From<PostError> for Error {
                        its base)",
                 value: address,
             },
-            PostError::Full(limit) => Self::Exhausted { what: "place in the work queue", limit },
+            PostError::Full => Self::Exhausted { what: "place in the work queue", limit: 0 },
             PostError::Operation => Self::NotSupported { what: "RDMA of this kind" },
         }
     }
@@ -263,7 +263,7 @@ impl WorkQueue {
             });
             match located {
                 Err(PostError::UnknownRegion(wanted)) if self.ring.recall(wanted, handle) => {}
-                Err(PostError::Full(_)) if self.ring.grow() => {}
+                Err(PostError::Full) if self.ring.grow() => {}
                 located => break located?,
             }
         };
@@ -340,6 +340,7 @@ impl WorkQueue {
         loop {
             let wanted = match self.post_as(address, handle, room, push) {
                 Err(PostError::UnknownRegion(wanted)) => wanted,
+                Err(PostError::Full) => return Err(self.ring.full()),
                 posted => return Ok(posted?),
             };
             let found = find(wanted);
@@ -384,7 +385,7 @@ impl WorkQueue {
             self.ring.recall(handle, handle);
         }
         match self.locate(address, handle) {
-            Err(PostError::Full(_)) if self.ring.grow() => Ok(self.locate(address, handle)?),
+            Err(PostError::Full) if self.ring.grow() => Ok(self.locate(address, handle)?),
             located => Ok(located?),
         }
     }

@@ -14,6 +14,7 @@ use nic_regs::tpt::Handle;
 use super::PostError;
 use super::slot::Front;
 use crate::doorbell::Post;
+use crate::error::Error;
 use crate::memory::{DmaMemory, LINE_BYTES, Line, Words};
 
 /// Regions that are kept though nothing in them is posted.
@@ -205,6 +206,12 @@ impl DescriptorRing {
         }
     }
 
+    /// The error of a queue that is full.
+    #[cold]
+    pub(super) const fn full(&self) -> Error {
+        Error::Exhausted { what: "place in the work queue", limit: self.limit }
+    }
+
     /// Makes more entries. False if the queue is full.
     #[cold]
     pub(super) fn grow(&mut self) -> bool {
@@ -212,7 +219,8 @@ impl DescriptorRing {
         if count >= self.limit {
             return false;
         }
-        let more = (2 * count).min(self.limit);
+        // Whoever needs more has use for all, and pays once.
+        let more = self.limit;
         let kept: Vec<Entry> = (self.taken..self.posted).map(|number| self.entry(number)).collect();
         (self.entries, self.mask) = entries(more);
         for (number, entry) in (self.taken..).zip(kept) {
@@ -357,7 +365,7 @@ impl DescriptorRing {
             return Err(PostError::Outside(address));
         }
         if self.posted == self.full_at {
-            return Err(PostError::Full(self.limit));
+            return Err(PostError::Full);
         }
         #[expect(clippy::cast_possible_truncation, reason = "below the length of the memory")]
         // SAFETY: a whole line from there on lies inside the memory, by the comparison above.
