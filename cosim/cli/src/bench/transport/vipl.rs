@@ -313,15 +313,17 @@ struct Many {
     station: Station,
     vis: Vec<Vi>,
     cq: Cq,
+    /// This end answers: each message by the VI that it came by.
+    answers: bool,
     /// For a VI that is taken by chance: a counter that is mixed.
     chance: u64,
-    /// The VI of the last message that was received, which the answer goes to.
+    /// The VI of the last message that was received.
     last: Option<usize>,
     by_number: BTreeMap<u16, usize>,
 }
 
 impl Many {
-    fn new(device: &str, vis: usize, largest: usize) -> Result<Self, Failure> {
+    fn new(device: &str, vis: usize, largest: usize, answers: bool) -> Result<Self, Failure> {
         let station = Station::open(device, Waiting::Poll, largest, |_| 2 * vis)?;
         let cq = station.nic.create_cq(u32::try_from(2 * vis)?)?;
         let create = |_| station.nic.create_vi(station.attributes, None, Some(&cq));
@@ -330,7 +332,7 @@ impl Many {
             vi.post_recv(&station.descriptor(place, station.largest)?)?;
         }
         let by_number = all.iter().enumerate().map(|(at, vi)| (vi.number(), at)).collect();
-        Ok(Self { station, vis: all, cq, chance: 0, last: None, by_number })
+        Ok(Self { station, vis: all, cq, answers, chance: 0, last: None, by_number })
     }
 
     /// Service of each VI, so that those of both ends are the same.
@@ -341,10 +343,12 @@ impl Many {
 
 impl Transport for Many {
     fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure> {
-        let at = self.last.take().unwrap_or_else(|| {
+        let at = if self.answers {
+            self.last.take().ok_or("no request to answer")?
+        } else {
             self.chance = self.chance.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            usize::try_from(self.chance >> 33).unwrap_or(0) % self.vis.len()
-        });
+            usize::try_from(self.chance >> 33)? % self.vis.len()
+        };
         let place = self.vis.len() + at;
         self.station.memory.store_u32(self.station.data(place), stamp);
         self.vis[at].post_send(&self.station.descriptor(place, length)?)?;
@@ -374,7 +378,7 @@ impl Drop for Many {
 }
 
 pub(super) fn offer_many(device: &str, vis: usize, largest: usize) -> Result<Offered, Failure> {
-    let many = Many::new(device, vis, largest)?;
+    let many = Many::new(device, vis, largest, false)?;
     let place = hex(&many.station.host());
     let accept = move || -> Result<Box<dyn Transport>, Failure> {
         for (at, vi) in many.vis.iter().enumerate() {
@@ -391,7 +395,7 @@ pub(super) fn join_many(
     largest: usize,
     place: &str,
 ) -> Result<Box<dyn Transport>, Failure> {
-    let many = Many::new(device, vis, largest)?;
+    let many = Many::new(device, vis, largest, true)?;
     let host = unhex(place)?;
     for (at, vi) in many.vis.iter().enumerate() {
         many.station.connect(vi, &host, &Many::service(at))?;
