@@ -18,6 +18,19 @@ pub(crate) enum Arguments {
     Peer,
 }
 
+/// Which rows are wanted, and what is done with them.
+#[derive(Debug, Args)]
+pub(crate) struct RowArguments {
+    /// Only rows whose name contains this.
+    filter: Option<String>,
+    /// Print one JSON object a line instead of the table.
+    #[arg(long)]
+    json: bool,
+    /// Exit with code 1 if a bar is missed.
+    #[arg(long)]
+    strict: bool,
+}
+
 /// The software NIC against what the machine can do: latency, bandwidth, rate, completion queues.
 ///
 /// Two processes, each on a processor of its own, exchange messages by VIPL on shm: and, in turn with
@@ -31,14 +44,8 @@ Exit code 0: everything was measured. A bar that is missed is a result and not a
 --strict it gives exit code 1. If other programs keep the processors busy there is no result, and
 exit code 1.")]
 pub(crate) struct SoftArguments {
-    /// Only rows whose name contains this.
-    filter: Option<String>,
-    /// Print one JSON object a line instead of the table.
-    #[arg(long)]
-    json: bool,
-    /// Exit with code 1 if a bar is missed.
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    rows: RowArguments,
     /// Fewer turns.
     #[arg(long)]
     quick: bool,
@@ -103,14 +110,8 @@ pub(crate) struct AnatomyArguments {
 Exit code 0: everything was measured. A bar that is missed is a result and not a failure; with
 --strict it gives exit code 1.")]
 pub(crate) struct ViplArguments {
-    /// Only rows whose name contains this.
-    filter: Option<String>,
-    /// Print one JSON object a line instead of the table.
-    #[arg(long)]
-    json: bool,
-    /// Exit with code 1 if a bar is missed.
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    rows: RowArguments,
 }
 
 /// Latency, rate, bandwidth, simulation speed and clock of the NIC.
@@ -130,17 +131,11 @@ Exit code 0: everything was measured. A bar that is missed is a result and not a
 --strict it gives exit code 1. The bars are the RTL's: on the model, whose cycles are not those of
 hardware, ok is null.")]
 pub(crate) struct HwArguments {
-    /// Only rows whose name contains this.
-    filter: Option<String>,
+    #[command(flatten)]
+    rows: RowArguments,
     /// What the NICs are.
     #[arg(long, value_enum, default_value_t = DeviceKind::Rtl)]
     device: DeviceKind,
-    /// Print one JSON object a line instead of the table.
-    #[arg(long)]
-    json: bool,
-    /// Exit with code 1 if a bar is missed.
-    #[arg(long)]
-    strict: bool,
     /// Short runs: rates are then less exact.
     #[arg(long)]
     quick: bool,
@@ -163,10 +158,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn soft(arguments: &SoftArguments) -> Result<(), Failure> {
-    let filter = arguments.filter.clone().unwrap_or_default();
+    let filter = arguments.rows.filter.clone().unwrap_or_default();
     let (quick, anyway) = (arguments.quick, arguments.anyway);
     let rows = bench::soft::measure(&bench::soft::Job { filter, quick, anyway })?;
-    show(&rows, arguments.json, arguments.strict)
+    show(&rows, &arguments.rows)
 }
 
 fn anatomy(arguments: &AnatomyArguments) -> Result<(), Failure> {
@@ -183,18 +178,18 @@ fn anatomy(arguments: &AnatomyArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(rows: &[bench::Row], json: bool, strict: bool) -> Result<(), Failure> {
-    if json {
+fn show(rows: &[bench::Row], arguments: &RowArguments) -> Result<(), Failure> {
+    if arguments.json {
         bench::report::json(rows);
     } else {
         bench::report::table(rows);
     }
-    judge(rows, strict)
+    judge(rows, arguments.strict)
 }
 
 fn vipl(arguments: &ViplArguments) -> Result<(), Failure> {
-    let rows = bench::vipl::measure(arguments.filter.as_deref().unwrap_or(""))?;
-    show(&rows, arguments.json, arguments.strict)
+    let rows = bench::vipl::measure(arguments.rows.filter.as_deref().unwrap_or(""))?;
+    show(&rows, &arguments.rows)
 }
 
 fn judge(rows: &[bench::Row], strict: bool) -> Result<(), Failure> {
@@ -210,13 +205,13 @@ fn hw(arguments: &HwArguments) -> Result<(), Failure> {
         device: arguments.device,
         quick: arguments.quick,
         synth: arguments.synth.clone(),
-        filter: arguments.filter.clone().unwrap_or_default(),
+        filter: arguments.rows.filter.clone().unwrap_or_default(),
     };
     let rows = bench::measure(&job)?;
-    let shown = !arguments.json || arguments.snapshot.is_some();
+    let shown = !arguments.rows.json || arguments.snapshot.is_some();
     let anatomy =
         (shown && job.wants("anatomy")).then(|| bench::anatomy::tables(&job)).transpose()?;
-    if arguments.json {
+    if arguments.rows.json {
         bench::report::json(&rows);
     } else {
         bench::report::table(&rows);
@@ -229,5 +224,5 @@ fn hw(arguments: &HwArguments) -> Result<(), Failure> {
         let text = bench::report::snapshot(&rows, anatomy.as_deref());
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    judge(&rows, arguments.strict)
+    judge(&rows, arguments.rows.strict)
 }

@@ -7,22 +7,12 @@ use super::load::{BUSY_MAX, Load};
 use super::processes::Processes;
 use super::statistics::Sample;
 use super::transport::Kind;
-use super::{Bar, Row};
+use super::{Bar, Row, Spec, spec};
 use crate::Failure;
 use crate::progress::Progress;
 
 /// VIs of the large completion queue.
 const MANY: usize = 1024;
-
-struct Spec {
-    name: &'static str,
-    unit: &'static str,
-    bar: Bar,
-}
-
-const fn spec(name: &'static str, unit: &'static str, bar: Bar) -> Spec {
-    Spec { name, unit, bar }
-}
 
 const SPECS: [Spec; 12] = [
     spec("shm.lat_over_ring", "ratio", Bar::AtMost(2.0)),
