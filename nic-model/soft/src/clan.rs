@@ -34,7 +34,7 @@ mod targets;
 mod wire;
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use port::clan::{ClanEvent, ClanPort, EventQueue};
@@ -47,17 +47,19 @@ use port::{
     StopReason, ViOps, ViPort, ViSettings, Wait, WaitOps,
 };
 
-use crate::via::completion::Records;
+use crate::via::completion::{self, ENTRIES, Records, check_entries};
 use crate::via::descriptor;
-use crate::via::region::{self, Known, Region, Regions};
+use crate::via::region::{self, Region, Regions};
 use crate::via::table;
+use crate::via::table::Table;
+use crate::via::vi::{ViCore, check_presence};
 use doorbell::ViDoorbell;
 use inbox::Inbox;
 use node::ClanNode;
 use state::{State, Vi};
 
-/// Most entries that a completion queue may be asked for. It has no limit of its own.
-const ENTRIES: u32 = 1 << 16;
+/// Completion queues of a port.
+const QUEUES: usize = u16::MAX as usize;
 /// Handles of a node.
 const HANDLES: usize = 128;
 
@@ -112,8 +114,8 @@ impl ViaNode {
             regions: Arc::default(),
             events: Arc::default(),
             requests: Requests::default(),
-            vis: Mutex::default(),
-            queues: Mutex::default(),
+            vis: Table::of_vis(),
+            queues: Table::of_queues(QUEUES),
             lost: AtomicBool::new(false),
             pending: Mutex::default(),
         }))
@@ -130,8 +132,8 @@ pub struct ClanVia {
     regions: Arc<Regions>,
     events: Arc<EventList>,
     requests: Requests,
-    vis: Mutex<BTreeMap<u16, Arc<Vi>>>,
-    queues: Mutex<BTreeMap<u16, Arc<Cq>>>,
+    vis: Table<Vi>,
+    queues: Table<Cq>,
     /// The program was notified that the node is absent.
     lost: AtomicBool,
     /// Inboxes of VIs that are about to be connected.
@@ -188,27 +190,8 @@ impl ClanVia {
         ViaNode(Arc::clone(&self.node))
     }
 
-    /// Fails in a child after fork.
-    fn check_presence(&self) -> Result<()> {
-        let absent = Error::NotSupported { what: "node of its parent, in a child after fork" };
-        if self.node.net.port.is_present() { Ok(()) } else { Err(absent) }
-    }
-
-    fn own_vi(&self, number: u16) -> Result<Arc<Vi>> {
-        let found = lock(&self.vis).get(&number).cloned();
-        found.ok_or(Error::NoSuch { what: "VI", index: number.into() })
-    }
-
-    fn cq(&self, number: u16) -> Result<Arc<Cq>> {
-        let found = lock(&self.queues).get(&number).cloned();
-        found.ok_or(Error::NoSuch { what: "completion queue", index: number.into() })
-    }
-
-    fn records(&self, settings: &ViSettings) -> Result<[Option<Arc<Records>>; 2]> {
-        let of = |queue: Option<u16>| -> Result<Option<Arc<Records>>> {
-            Ok(queue.map(|queue| self.cq(queue)).transpose()?.and_then(|cq| cq.records.clone()))
-        };
-        Ok([of(settings.send_queue)?, of(settings.recv_queue)?])
+    fn records_of(&self, settings: &ViSettings) -> Result<[Option<Arc<Records>>; 2]> {
+        completion::records_of(settings, |queue| Ok(self.queues.get(queue)?.records.clone()))
     }
 
     fn add_cq(
@@ -216,21 +199,17 @@ impl ClanVia {
         records: Option<Arc<Records>>,
         events: Arc<dyn EventQueue>,
     ) -> Result<Arc<dyn CompletionQueue>> {
-        let queues = &mut *lock(&self.queues);
-        let none_left = Error::Exhausted { what: "completion queue", limit: u16::MAX.into() };
-        let number = (0..u16::MAX).find(|number| !queues.contains_key(number)).ok_or(none_left)?;
         let node = Arc::clone(&self.node);
-        let cq = Arc::new(Cq { number, node, records, events });
-        queues.insert(number, Arc::clone(&cq));
+        let cq = self.queues.add(|number| Cq { number, node, records, events })?;
         Ok(cq)
     }
 
     /// Has every VI forget a region, and closes it to their peers.
     fn forget(&self, handle: Handle) -> Result<()> {
-        let vis: Vec<_> = lock(&self.vis).values().cloned().collect();
+        let vis = self.vis.all();
         for vi in vis {
             let mut state = lock(&vi.state);
-            state.known.forget(handle);
+            state.vi.known.forget(handle);
             if let Some(link) = &mut state.link {
                 link.close(&*self.node.net.port, handle)?;
             }
@@ -244,7 +223,7 @@ impl ClanVia {
             && self.node.net.port.is_present()
         {
             link.close_all(&*self.node.net.port)?;
-            if !state.is_stopped {
+            if !state.vi.is_stopped {
                 self.node.net.send_stop(link, StopReason::Disconnected);
             }
             self.node.net.inboxes.give(&*self.node.net.port, &link.inbox, link.end())?;
@@ -273,13 +252,11 @@ impl ViPort for ClanVia {
 
     fn close(&self) {
         requests::cancel_all(self);
-        let vis: Vec<u16> = lock(&self.vis).keys().copied().collect();
-        for vi in vis {
+        for vi in self.vis.all().iter().map(|vi| vi.number) {
             // A peer that does not confirm keeps its inbox.
             let _ = self.reset_vi(vi).and_then(|()| self.destroy_vi(vi));
         }
-        let queues: Vec<u16> = lock(&self.queues).keys().copied().collect();
-        for queue in queues {
+        for queue in self.queues.all().iter().map(|queue| queue.number) {
             let _ = self.destroy_queue(queue);
         }
         self.regions.clear();
@@ -322,36 +299,25 @@ impl MemoryOps for ClanVia {
 
 impl ViOps for ClanVia {
     fn create_vi(&self, settings: ViSettings) -> Result<u16> {
-        self.check_presence()?;
-        let records = self.records(&settings)?;
+        check_presence(self.node.net.port.is_present())?;
+        let records = self.records_of(&settings)?;
         let vi = self.node.add_vi(|number| Vi {
             number,
-            state: Mutex::new(State {
-                number,
-                settings,
-                regions: Arc::clone(&self.regions),
-                events: Arc::clone(&self.events),
+            state: Mutex::new(State::new(ViCore::new(
+                (number, settings),
+                &self.regions,
+                &self.events,
                 records,
-                known: Known::default(),
-                receives: VecDeque::new(),
-                offered: 0,
-                sends: VecDeque::new(),
-                sent: 0,
-                share: 0,
-                received: 0,
-                pieces: None,
-                link: None,
-                is_stopped: false,
-            }),
+            ))),
         })?;
         let number = vi.number;
-        lock(&self.vis).insert(number, vi);
+        self.vis.insert(number, &vi);
         Ok(number)
     }
 
     fn set_vi(&self, vi: u16, settings: ViSettings) -> Result<()> {
-        let records = self.records(&settings)?;
-        let vi = self.own_vi(vi)?;
+        let records = self.records_of(&settings)?;
+        let vi = self.vis.get(vi)?;
         let mut state = lock(&vi.state);
         if state.link.is_some() {
             return Err(Error::BadArgument {
@@ -359,36 +325,35 @@ impl ViOps for ClanVia {
                 value: vi.number.into(),
             });
         }
-        (state.settings, state.records, state.known) = (settings, records, Known::default());
+        state.vi.set(settings, records);
         state.empty();
         Ok(())
     }
 
     fn destroy_vi(&self, vi: u16) -> Result<()> {
         self.reset_vi(vi)?;
-        lock(&self.vis).remove(&vi);
+        self.vis.remove(vi);
         self.node.remove_vi(vi);
         Ok(())
     }
 
     fn reset_vi(&self, vi: u16) -> Result<()> {
-        let found = self.own_vi(vi)?;
+        let found = self.vis.get(vi)?;
         let mut state = lock(&found.state);
         self.disconnect(&mut state)?;
         state.empty();
-        state.is_stopped = false;
-        state.records.iter().flatten().for_each(|records| records.forget(vi));
+        state.vi.reset();
         drop(state);
         self.events.forget(vi);
         self.give_pending(vi)
     }
 
     fn vi_stopped(&self, vi: u16) -> Result<bool> {
-        Ok(lock(&self.own_vi(vi)?.state).is_stopped)
+        Ok(lock(&self.vis.get(vi)?.state).vi.is_stopped)
     }
 
     fn doorbell(&self, vi: u16, queue: Queue) -> Doorbell {
-        match self.own_vi(vi) {
+        match self.vis.get(vi) {
             Ok(vi) => {
                 let net = Arc::clone(&self.node.net);
                 Doorbell::Call(Arc::new(ViDoorbell { net, vi, queue }))
@@ -407,15 +372,6 @@ impl ViOps for ClanVia {
     }
 }
 
-fn check_entries(entries: u32) -> Result<()> {
-    let what = "entries of a completion queue";
-    if entries <= ENTRIES {
-        Ok(())
-    } else {
-        Err(Error::BadArgument { what, value: entries.into() })
-    }
-}
-
 impl CompletionOps for ClanVia {
     fn create_queue(&self, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
         check_entries(entries)?;
@@ -428,12 +384,12 @@ impl CompletionOps for ClanVia {
 
     fn resize_queue(&self, queue: u16, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
         check_entries(entries)?;
-        Ok(self.cq(queue)?)
+        Ok(self.queues.get(queue)?)
     }
 
     fn destroy_queue(&self, queue: u16) -> Result<()> {
-        let cq = self.cq(queue)?;
-        lock(&self.queues).remove(&queue);
+        let cq = self.queues.get(queue)?;
+        self.queues.remove(queue);
         self.node.net.port.destroy_event_queue(cq.events.number())
     }
 }

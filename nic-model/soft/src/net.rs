@@ -47,7 +47,7 @@ mod state;
 mod wake;
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
@@ -65,15 +65,16 @@ pub use auth::Key;
 pub use error::{Error, Result};
 pub use socket::interfaces;
 
-use crate::via::completion::Records;
+use crate::via::completion::{self, ENTRIES, Records};
 use crate::via::descriptor;
-use crate::via::region::{self, Known, Regions};
-use crate::via::table;
+use crate::via::region::{self, Regions};
+use crate::via::table::{self, Table};
+use crate::via::vi::{ViCore, check_presence};
 use context::Net;
 use control::Control;
 use doorbell::ViDoorbell;
 use node::Node;
-use queue::{Cq, ENTRIES, QUEUES};
+use queue::{Cq, QUEUES};
 use socket::Socket;
 use state::{State, Vi};
 
@@ -201,8 +202,8 @@ impl NetNode {
             regions: Arc::default(),
             events: Arc::default(),
             requests: Requests::default(),
-            vis: Mutex::default(),
-            queues: Mutex::default(),
+            vis: Table::of_vis(),
+            queues: Table::of_queues(QUEUES as usize),
             lost: AtomicBool::new(false),
             pending: Mutex::default(),
         }))
@@ -219,8 +220,8 @@ pub struct NetVia {
     regions: Arc<Regions>,
     events: Arc<EventList>,
     requests: Requests,
-    vis: Mutex<BTreeMap<u16, Arc<Vi>>>,
-    queues: Mutex<BTreeMap<u16, Arc<Cq>>>,
+    vis: Table<Vi>,
+    queues: Table<Cq>,
     /// The program was notified that the node is absent.
     lost: AtomicBool,
     /// VIs that are about to be connected to a node, and how their connections are named.
@@ -242,27 +243,8 @@ impl NetVia {
         &self.node().net
     }
 
-    /// Fails in a child after fork.
-    fn check_presence(&self) -> PortResult<()> {
-        let absent = PortError::NotSupported { what: "node of its parent, in a child after fork" };
-        if self.net().is_present() { Ok(()) } else { Err(absent) }
-    }
-
-    fn own_vi(&self, number: u16) -> PortResult<Arc<Vi>> {
-        let found = lock(&self.vis).get(&number).cloned();
-        found.ok_or(PortError::NoSuch { what: "VI", index: number.into() })
-    }
-
-    fn cq(&self, number: u16) -> PortResult<Arc<Cq>> {
-        let found = lock(&self.queues).get(&number).cloned();
-        found.ok_or(PortError::NoSuch { what: "completion queue", index: number.into() })
-    }
-
-    fn records(&self, settings: &ViSettings) -> PortResult<[Option<Arc<Records>>; 2]> {
-        let of = |queue: Option<u16>| -> PortResult<Option<Arc<Records>>> {
-            Ok(queue.map(|queue| self.cq(queue)).transpose()?.and_then(|cq| cq.records.clone()))
-        };
-        Ok([of(settings.send_queue)?, of(settings.recv_queue)?])
+    fn records_of(&self, settings: &ViSettings) -> PortResult<[Option<Arc<Records>>; 2]> {
+        completion::records_of(settings, |queue| Ok(self.queues.get(queue)?.records.clone()))
     }
 
     /// Ends a VI's connection; what was sent still reaches the peer, and then that it ended.
@@ -271,8 +253,8 @@ impl NetVia {
         if !self.net().is_present() || link.is_over {
             return;
         }
-        let unreliable = matches!(state.settings.reliability, port::Reliability::Unreliable);
-        if !state.is_stopped || unreliable {
+        let unreliable = matches!(state.vi.settings.reliability, port::Reliability::Unreliable);
+        if !state.vi.is_stopped || unreliable {
             link.push_stop(self.net().now(), StopReason::Disconnected);
         }
         self.node().linger(vi, link);
@@ -304,12 +286,11 @@ impl ViPort for NetVia {
 
     fn close(&self) {
         requests::cancel_all(self);
-        let vis: Vec<u16> = lock(&self.vis).keys().copied().collect();
-        for vi in vis {
+        for vi in self.vis.all().iter().map(|vi| vi.number) {
             // They are this port's.
             let _ = self.destroy_vi(vi);
         }
-        lock(&self.queues).clear();
+        self.queues.clear();
         self.regions.clear();
         self.drain();
     }
@@ -317,58 +298,48 @@ impl ViPort for NetVia {
 
 impl ViOps for NetVia {
     fn create_vi(&self, settings: ViSettings) -> PortResult<u16> {
-        self.check_presence()?;
+        check_presence(self.net().is_present())?;
         settings.check_extensions(&self.attributes)?;
-        let records = self.records(&settings)?;
+        let records = self.records_of(&settings)?;
         let vi = self.node().vis.add(|number| Vi {
             number,
             deadline: AtomicU64::new(u64::MAX),
             state: Mutex::new(State {
-                number,
-                settings,
-                regions: Arc::clone(&self.regions),
-                events: Arc::clone(&self.events),
-                records,
-                known: Known::default(),
-                receives: VecDeque::new(),
-                sends: VecDeque::new(),
+                vi: ViCore::new((number, settings), &self.regions, &self.events, records),
                 link: None,
-                is_stopped: false,
             }),
         })?;
         let number = vi.number;
-        lock(&self.vis).insert(number, vi);
+        self.vis.insert(number, &vi);
         Ok(number)
     }
 
     fn set_vi(&self, vi: u16, settings: ViSettings) -> PortResult<()> {
         settings.check_extensions(&self.attributes)?;
-        let records = self.records(&settings)?;
-        let vi = self.own_vi(vi)?;
+        let records = self.records_of(&settings)?;
+        let vi = self.vis.get(vi)?;
         let mut state = lock(&vi.state);
         if state.link.is_some() {
             let (what, value) = ("VI that is connected", vi.number.into());
             return Err(PortError::BadArgument { what, value });
         }
-        (state.settings, state.records, state.known) = (settings, records, Known::default());
-        state.empty();
+        state.vi.set(settings, records);
+        state.vi.empty();
         Ok(())
     }
 
     fn destroy_vi(&self, vi: u16) -> PortResult<()> {
         self.reset_vi(vi)?;
-        lock(&self.vis).remove(&vi);
+        self.vis.remove(vi);
         self.node().vis.remove(vi);
         Ok(())
     }
 
     fn reset_vi(&self, vi: u16) -> PortResult<()> {
-        let found = self.own_vi(vi)?;
+        let found = self.vis.get(vi)?;
         let mut state = lock(&found.state);
         self.disconnect(vi, &mut state);
-        state.empty();
-        state.is_stopped = false;
-        state.records.iter().flatten().for_each(|records| records.forget(vi));
+        state.vi.reset();
         drop(state);
         self.events.forget(vi);
         lock(&self.pending).remove(&vi);
@@ -376,11 +347,11 @@ impl ViOps for NetVia {
     }
 
     fn vi_stopped(&self, vi: u16) -> PortResult<bool> {
-        Ok(lock(&self.own_vi(vi)?.state).is_stopped)
+        Ok(lock(&self.vis.get(vi)?.state).vi.is_stopped)
     }
 
     fn doorbell(&self, vi: u16, queue: Queue) -> Doorbell {
-        match self.own_vi(vi) {
+        match self.vis.get(vi) {
             Ok(vi) => {
                 let node = Arc::clone(self.node());
                 Doorbell::Call(Arc::new(ViDoorbell { node, vi, queue }))

@@ -43,13 +43,13 @@ impl Provider for ClanVia {
     }
 
     fn reach(&self, vi: u16, remote: &NetAddress) -> Result<u32> {
-        self.own_vi(vi)?;
+        self.vis.get(vi)?;
         let peer = ClanPeer { host: host_of(&remote.host).to_vec(), domain: self.own_domain() };
         Ok(self.node.number(&peer))
     }
 
     fn provider_data(&self, vi: u16, node: u32) -> Result<ProviderData> {
-        let asks = Asks::of(&lock(&self.own_vi(vi)?.state).settings.extensions);
+        let asks = Asks::of(&lock(&self.vis.get(vi)?.state).vi.settings.extensions);
         let peer = self.node.peer(node).ok_or(Error::NoSuch { what: "node", index: node })?;
         let mut pending = lock(&self.pending);
         if pending.get(&vi).is_none_or(|(known, _)| *known != node) {
@@ -64,7 +64,7 @@ impl Provider for ClanVia {
     }
 
     fn connect_vi(&self, vi: u16, node: u32, remote: &Endpoint) -> Result<()> {
-        let found = self.own_vi(vi)?;
+        let found = self.vis.get(vi)?;
         let malformed = || Error::NotSupported { what: "understanding of the peer's data" };
         let parts = remote.data.bytes().as_chunks::<8>();
         let ([cookie, start, asks], []) = parts else { return Err(malformed()) };
@@ -80,12 +80,12 @@ impl Provider for ClanVia {
         let no_inbox = Error::NoSuch { what: "inbox of VI", index: vi.into() };
         let (_, inbox) = pending.ok_or(no_inbox)?;
         let mut state = lock(&found.state);
-        if let Err(error) = self.watch(vi, &state.settings, &inbox) {
+        if let Err(error) = self.watch(vi, &state.vi.settings, &inbox) {
             self.give_unused(&inbox)?;
             return Err(error);
         }
         state.link = Some(Link::new(peer, remote.attributes, inbox, to, start, asks));
-        state.is_stopped = false;
+        state.vi.is_stopped = false;
         state.offered = 0;
         engine::offer(&self.node.net, &mut state);
         Ok(())
@@ -111,7 +111,7 @@ impl ClanVia {
                 offset: offset as u64,
                 on: AccessRights::WRITE,
                 once: false,
-                queue: self.cq(queue)?.events.number(),
+                queue: self.queues.get(queue)?.events.number(),
                 tag: vi.into(),
             })?;
         }

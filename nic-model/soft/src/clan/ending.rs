@@ -1,13 +1,13 @@
 //! How work ends: descriptors that are completed, VIs that stop (contract, sections 4 to 6).
 
 use port::desc::status;
-use port::{PortEvent, Queue, Reliability, StopReason, ViStopped};
+use port::{Queue, Reliability, StopReason};
 
 use super::net::Net;
 use super::state::State;
 use super::wire::Transfer;
 use crate::via::descriptor::{Descriptor, Fault};
-use crate::via::stop::refused;
+use crate::via::vi::refused;
 
 /// What became of a send.
 pub(super) enum Sent {
@@ -21,13 +21,9 @@ pub(super) enum Sent {
 
 /// Stops the VI: nothing is carried out any more, and the program learns why.
 pub(super) fn stop(net: &Net, state: &mut State, reason: StopReason, queue: Queue, status: u32) {
-    if state.is_stopped {
-        return;
+    if state.vi.stop(reason, queue, status) {
+        net.port.wake();
     }
-    state.is_stopped = true;
-    let stopped = ViStopped { vi: state.number, reason, queue, status };
-    state.events.push(PortEvent::ViStopped(stopped));
-    net.port.wake();
 }
 
 /// Stops the VI for a reason of its own, of which the peer learns too.
@@ -69,12 +65,7 @@ pub(super) fn fail_for(
     fault: Fault,
     reason: StopReason,
 ) -> Sent {
-    if let (Some(descriptor), Fault::Bad(bits)) = (descriptor, fault) {
-        descriptor.complete(&state.known, 0, None, bits | descriptor.operation_bits(queue));
-        state.report(queue);
-    }
-    let unreliable = matches!(state.settings.reliability, Reliability::Unreliable);
-    if unreliable && fault != Fault::Unreachable {
+    if state.vi.fail(queue, descriptor, fault) {
         return Sent::Done;
     }
     stop_both(net, state, reason, queue);
@@ -89,7 +80,7 @@ pub(super) fn no_receive(
     length: u32,
     operation: u32,
 ) -> Sent {
-    let level = state.settings.reliability;
+    let level = state.vi.settings.reliability;
     if matches!(level, Reliability::Unreliable) {
         return complete(state, descriptor, length, operation);
     }
@@ -117,13 +108,13 @@ pub(super) fn complete(
     length: u32,
     operation: u32,
 ) -> Sent {
-    descriptor.complete(&state.known, length, None, operation);
-    state.report(Queue::Send);
+    descriptor.complete(&state.vi.known, length, None, operation);
+    state.vi.report(Queue::Send);
     Sent::Done
 }
 
 /// The VI at the other end stopped, or its node no longer exists.
 pub(super) fn peer_stopped(net: &Net, state: &mut State, reason: StopReason) {
-    let (reason, bits) = refused(state.settings.reliability, reason);
+    let (reason, bits) = refused(state.vi.settings.reliability, reason);
     stop(net, state, reason, Queue::Send, bits);
 }

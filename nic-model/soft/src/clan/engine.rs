@@ -15,6 +15,7 @@ use super::state::State;
 use super::wire::{Data, INLINE_BYTES, PIECES, Room, RoomPiece, Transfer};
 use crate::via::descriptor::{Descriptor, Fault, Operation, PIECES_MAX, Pieces};
 use crate::via::region::Known;
+use crate::via::vi::ViCore;
 
 /// Bytes that go through the inbox at a time: the peer takes them while the next ones come.
 const PART_BYTES: usize = 16 << 10;
@@ -24,32 +25,32 @@ const DIRECT_BYTES_PER_NS: u64 = 4;
 /// A send was posted.
 pub(super) fn post_send(net: &Net, state: &mut State, post: &Post) {
     stamp(Stage::Doorbell);
-    if state.link.is_none() || state.is_stopped {
+    if state.link.is_none() || state.vi.is_stopped {
         return;
     }
-    if !state.sends.is_empty() {
-        state.sends.push_back(*post);
+    if !state.vi.sends.is_empty() {
+        state.vi.sends.push_back(*post);
         return progress(net, state);
     }
     if matches!(send(net, state, post), Sent::Later) {
-        state.sends.push_back(*post);
+        state.vi.sends.push_back(*post);
     }
-    state.known.trim();
+    state.vi.known.trim();
 }
 
 /// A receive was posted. Before the VI is connected it waits for the peer.
 pub(super) fn post_recv(net: &Net, state: &mut State, post: &Post) {
-    if state.is_stopped {
+    if state.vi.is_stopped {
         return;
     }
-    state.receives.push_back(*post);
+    state.vi.receives.push_back(*post);
     offer(net, state);
 }
 
 /// Does what there is to do: takes messages, and carries sends out that had to wait.
 pub(super) fn progress(net: &Net, state: &mut State) {
     while let Some(link) = &mut state.link
-        && !state.is_stopped
+        && !state.vi.is_stopped
         && let Some(body) = link.arrived.peek()
     {
         let Some(transfer) = Transfer::from_body(&body) else {
@@ -62,20 +63,20 @@ pub(super) fn progress(net: &Net, state: &mut State) {
             );
         };
         arrived(net, state, transfer);
-        state.known.trim();
+        state.vi.known.trim();
     }
-    let Some(link) = state.link.as_ref().filter(|_| !state.is_stopped) else { return };
+    let Some(link) = state.link.as_ref().filter(|_| !state.vi.is_stopped) else { return };
     link.look_ahead();
-    while !state.is_stopped
-        && let Some(post) = state.sends.front().copied()
+    while !state.vi.is_stopped
+        && let Some(post) = state.vi.sends.front().copied()
     {
         match send(net, state, &post) {
             Sent::Later => break,
-            Sent::Done => state.sends.pop_front(),
+            Sent::Done => state.vi.sends.pop_front(),
             Sent::Stopped => break,
         };
     }
-    if state.offered < state.receives.len() {
+    if state.offered < state.vi.receives.len() {
         offer(net, state);
     }
 }
@@ -92,18 +93,18 @@ fn send(net: &Net, state: &mut State, post: &Post) -> Sent {
 }
 
 fn send_from(net: &Net, state: &mut State, post: &Post, pieces: &mut Pieces) -> Sent {
-    let (tag, level) = (state.settings.tag, state.settings.reliability);
-    let read = Descriptor::read(post, tag, &mut state.known, &state.regions);
+    let (tag, level) = (state.vi.settings.tag, state.vi.settings.reliability);
+    let read = Descriptor::read(post, tag, &mut state.vi.known, &state.vi.regions);
     let descriptor = match read {
         Ok(descriptor) => descriptor,
         Err(fault) => return fail(net, state, Queue::Send, None, fault),
     };
-    let known = (&mut state.known, &*state.regions);
+    let known = (&mut state.vi.known, &*state.vi.regions);
     let operation = match descriptor.resolve(Queue::Send, level, tag, known, pieces) {
         Ok(operation) => operation,
         Err(fault) => return fail(net, state, Queue::Send, Some(&descriptor), fault),
     };
-    if pieces.total > u64::from(state.settings.max_transfer) {
+    if pieces.total > u64::from(state.vi.settings.max_transfer) {
         let fault = Fault::Bad(status::LENGTH_ERROR);
         return fail(net, state, Queue::Send, Some(&descriptor), fault);
     }
@@ -120,7 +121,7 @@ fn message(net: &Net, state: &mut State, descriptor: &Descriptor, pieces: &Piece
     let total = u32::try_from(pieces.total).unwrap_or(u32::MAX);
     loop {
         let Some(found) = state.link.as_ref().and_then(Link::room) else {
-            if state.settings.extensions.defer_send {
+            if state.vi.settings.extensions.defer_send {
                 return Sent::Later;
             }
             return no_receive(net, state, descriptor, total, status::OP_SEND);
@@ -170,9 +171,9 @@ fn share(
     let data = if !fits {
         Ok(Some(Data::None))
     } else if length as usize <= INLINE_BYTES
-        && state.settings.extensions.transfer != DataTransfer::Dma
+        && state.vi.settings.extensions.transfer != DataTransfer::Dma
     {
-        Ok(Some(Data::Inline(gather(&state.known, pieces, (start, end - start)))))
+        Ok(Some(Data::Inline(gather(&state.vi.known, pieces, (start, end - start)))))
     } else {
         move_data(net, state, found, pieces, end)
     };
@@ -193,7 +194,7 @@ fn share(
     }
     link.take_room(found);
     (state.sent, state.share) = (end, end);
-    if !fits && matches!(state.settings.reliability, Reliability::Reception) {
+    if !fits && matches!(state.vi.settings.reliability, Reliability::Reception) {
         // The peer's VI stops when it finds this.
         let bits = status::REMOTE_DESC_ERROR;
         stop(net, state, StopReason::ConnectionLost, Queue::Send, bits);
@@ -211,20 +212,20 @@ fn move_data(
     pieces: &Pieces,
     end: usize,
 ) -> Result<Option<Data>, DmaError> {
-    let transfer = state.settings.extensions.transfer;
+    let transfer = state.vi.settings.extensions.transfer;
     loop {
         let Some(link) = &mut state.link else { return Ok(None) };
         let (start, length) = (state.sent, (end - state.sent).min(PART_BYTES));
         let mut at = None;
         if transfer != DataTransfer::Dma {
-            at = link.put(&state.known, pieces, (start, length))?;
+            at = link.put(&state.vi.known, pieces, (start, length))?;
         }
         if at.is_none() && transfer == DataTransfer::Dynamic {
             // The peer may be about to take some. Longer than it takes to do without is not waited.
             let bound = net.port.now_ns().saturating_add(length as u64 / DIRECT_BYTES_PER_NS);
             while at.is_none() && net.port.now_ns() < bound {
                 core::hint::spin_loop();
-                at = link.put(&state.known, pieces, (start, length))?;
+                at = link.put(&state.vi.known, pieces, (start, length))?;
             }
         }
         let Some(at) = at else {
@@ -292,7 +293,7 @@ fn place(
         let length =
             (end - done).min(usize::try_from(u64::from(target.length) - skipped).unwrap_or(0));
         for piece in pieces.part(done, length) {
-            let memory = &state.known.at(piece.place).memory;
+            let memory = &state.vi.known.at(piece.place).memory;
             let remote = link.remote(&*net.port, target.cookie).ok_or(DmaError::Refused)?;
             remote.write_part(at, memory, piece.offset, piece.length)?;
             at = at.saturating_add(piece.length as u64);
@@ -340,16 +341,17 @@ fn arrived(net: &Net, state: &mut State, transfer: Transfer) {
 
 /// Takes the immediate data of an RDMA write with the oldest receive descriptor.
 fn written(net: &Net, state: &mut State, length: u32, immediate: u32) {
-    let Some(post) = state.receives.pop_front() else {
+    let Some(post) = state.vi.receives.pop_front() else {
         return stop_both(net, state, StopReason::ReceiveQueueEmpty, Queue::Recv);
     };
     state.offered = state.offered.saturating_sub(1);
-    let read = Descriptor::read(&post, state.settings.tag, &mut state.known, &state.regions);
+    let read =
+        Descriptor::read(&post, state.vi.settings.tag, &mut state.vi.known, &state.vi.regions);
     match read {
         Ok(descriptor) => {
             let operation = status::OP_REMOTE_RDMA_WRITE;
-            descriptor.complete(&state.known, length, Some(immediate), operation);
-            state.report(Queue::Recv);
+            descriptor.complete(&state.vi.known, length, Some(immediate), operation);
+            state.vi.report(Queue::Recv);
         }
         Err(fault) => {
             fail(net, state, Queue::Recv, None, fault);
@@ -359,12 +361,12 @@ fn written(net: &Net, state: &mut State, length: u32, immediate: u32) {
 
 /// Takes a part of a message into the buffers of the oldest receive descriptor.
 fn part(net: &Net, state: &mut State, length: usize, at: u32) {
-    let Some(post) = state.receives.front().copied() else {
+    let Some(post) = state.vi.receives.front().copied() else {
         return stop_both(net, state, StopReason::ReceiveQueueEmpty, Queue::Recv);
     };
-    let (tag, level) = (state.settings.tag, state.settings.reliability);
+    let (tag, level) = (state.vi.settings.tag, state.vi.settings.reliability);
     let mut pieces = state.pieces.take().unwrap_or_default();
-    let State { known, regions, .. } = state;
+    let ViCore { known, regions, .. } = &mut state.vi;
     // What is wrong with the descriptor is found at the message's end.
     let resolved = Descriptor::read(&post, tag, known, regions).and_then(|descriptor| {
         descriptor.resolve(Queue::Recv, level, tag, (known, regions), &mut pieces)
@@ -386,13 +388,13 @@ fn receive(
     (length, immediate, more): (u32, Option<u32>, u32),
     data: Data,
 ) {
-    let Some(post) = state.receives.pop_front() else {
+    let Some(post) = state.vi.receives.pop_front() else {
         return stop_both(net, state, StopReason::ReceiveQueueEmpty, Queue::Recv);
     };
     state.offered = state.offered.saturating_sub(1);
     let before = core::mem::take(&mut state.received);
-    let (tag, level) = (state.settings.tag, state.settings.reliability);
-    let read = Descriptor::read(&post, tag, &mut state.known, &state.regions);
+    let (tag, level) = (state.vi.settings.tag, state.vi.settings.reliability);
+    let read = Descriptor::read(&post, tag, &mut state.vi.known, &state.vi.regions);
     let descriptor = match read {
         Ok(descriptor) => descriptor,
         Err(fault) => {
@@ -401,7 +403,7 @@ fn receive(
         }
     };
     let mut pieces = state.pieces.take().unwrap_or_default();
-    let known = (&mut state.known, &*state.regions);
+    let known = (&mut state.vi.known, &*state.vi.regions);
     let resolved = descriptor.resolve(Queue::Recv, level, tag, known, &mut pieces);
     let checked = resolved.and_then(|_| {
         let fits = u64::from(length) <= pieces.total && data != Data::None;
@@ -419,9 +421,9 @@ fn receive(
         // No peer that keeps the rules sends this.
         stop_both(net, state, StopReason::ConnectionLost, Queue::Recv);
     } else {
-        descriptor.complete(&state.known, length, immediate, status::OP_RECEIVE | more);
+        descriptor.complete(&state.vi.known, length, immediate, status::OP_RECEIVE | more);
         stamp(Stage::Status);
-        state.report(Queue::Recv);
+        state.vi.report(Queue::Recv);
     }
 }
 
@@ -439,14 +441,14 @@ fn scatter(state: &State, pieces: &Pieces, (start, length): (usize, usize), data
             if let [piece, ..] = pieces.as_slice()
                 && length <= piece.length
             {
-                state.known.at(piece.place).memory.store_front(piece.offset, &words, length);
+                state.vi.known.at(piece.place).memory.store_front(piece.offset, &words, length);
                 return true;
             }
             let bytes = words.map(u64::to_le_bytes);
             let Some(mut bytes) = bytes.as_flattened().get(..length) else { return false };
             for piece in pieces.part(start, length) {
                 let (now, rest) = bytes.split_at(piece.length);
-                state.known.at(piece.place).memory.copy_from(piece.offset, now);
+                state.vi.known.at(piece.place).memory.copy_from(piece.offset, now);
                 bytes = rest;
             }
             true
@@ -458,7 +460,7 @@ fn scatter(state: &State, pieces: &Pieces, (start, length): (usize, usize), data
             }
             let mut at = DATA + at;
             for piece in pieces.part(start, length) {
-                let target = &state.known.at(piece.place).memory;
+                let target = &state.vi.known.at(piece.place).memory;
                 target.copy_part(piece.offset, &link.inbox.memory, at, piece.length);
                 at += piece.length;
             }
@@ -469,8 +471,8 @@ fn scatter(state: &State, pieces: &Pieces, (start, length): (usize, usize), data
 
 /// Notifies the peer of receives that it does not know yet.
 pub(super) fn offer(net: &Net, state: &mut State) {
-    while let Some(post) = state.receives.get(state.offered).copied() {
-        if state.link.is_none() || state.is_stopped {
+    while let Some(post) = state.vi.receives.get(state.offered).copied() {
+        if state.link.is_none() || state.vi.is_stopped {
             return;
         }
         let mut pieces = state.pieces.take().unwrap_or_default();
@@ -480,14 +482,16 @@ pub(super) fn offer(net: &Net, state: &mut State) {
             return;
         }
         state.offered += 1;
-        state.known.trim();
+        state.vi.known.trim();
     }
 }
 
 /// Notifies the peer of a receive. False: there is no room for it now, or the peer no longer exists.
 fn offer_one(net: &Net, state: &mut State, post: &Post, pieces: &mut Pieces) -> bool {
-    let (tag, level) = (state.settings.tag, state.settings.reliability);
-    let State { known, regions, link: Some(link), .. } = state else { return false };
+    let (tag, level) = (state.vi.settings.tag, state.vi.settings.reliability);
+    let State { vi: ViCore { known, regions, .. }, link: Some(link), .. } = state else {
+        return false;
+    };
     let mut room = Room { capacity: 0, pieces: 0, is_bad: true };
     let (mut few, mut many) = ([RoomPiece::NONE; PIECES], None);
     let mut count = 0;

@@ -69,7 +69,7 @@ impl ClanNode {
         let control = Control { connections, peers: Vec::new(), numbers: BTreeMap::new() };
         Ok(Arc::new(Self {
             net: Arc::new(Net { port, inboxes: Inboxes::default() }),
-            vis: Table::default(),
+            vis: Table::of_vis(),
             control: Mutex::new(control),
             messages,
             handles: Arc::default(),
@@ -198,7 +198,7 @@ impl ClanNode {
         // What was sent before comes first.
         engine::progress(&self.net, &mut state);
         let is_its = |link: &Link| link.peer == *from && link.remote.connection == half(4);
-        if !state.link.as_ref().is_some_and(is_its) || state.is_stopped {
+        if !state.link.as_ref().is_some_and(is_its) || state.vi.is_stopped {
             return;
         }
         if message[0] == rdma::QUERY {

@@ -44,8 +44,8 @@ fn handle_of(message: &Message) -> u32 {
 /// The peer asks for a region.
 pub(super) fn asked(net: &Net, state: &mut State, question: &Message) {
     let handle = handle_of(question);
-    let (tag, allows) = (state.settings.tag, state.settings.rdma);
-    let region = state.regions.get(Handle(handle)).filter(|region| region.tag == tag);
+    let (tag, allows) = (state.vi.settings.tag, state.vi.settings.rdma);
+    let region = state.vi.regions.get(Handle(handle)).filter(|region| region.tag == tag);
     let Some(link) = &mut state.link else { return };
     let cookie = region.as_ref().and_then(|region| {
         let rights = AccessRights {
@@ -116,7 +116,7 @@ pub(super) fn send(
         return ending::fail_for(net, state, Queue::Send, Some(descriptor), fault, reason);
     }
     let immediate = descriptor.has_immediate().then_some(descriptor.immediate);
-    let waits = state.settings.extensions.defer_send && link.room().is_none();
+    let waits = state.vi.settings.extensions.defer_send && link.room().is_none();
     if immediate.is_some() && (link.messages.room() == 0 || waits) {
         return Sent::Later;
     }
@@ -170,7 +170,7 @@ fn refused(
     operation: Operation,
     length: u32,
 ) -> Sent {
-    let level = state.settings.reliability;
+    let level = state.vi.settings.reliability;
     let is_write = matches!(operation, Operation::Write(..));
     if matches!(level, Reliability::Unreliable) {
         return ending::complete(state, descriptor, length, operation.status());
@@ -215,7 +215,7 @@ fn access(
         return Access::Refused;
     }
     for piece in pieces.as_slice() {
-        let memory = state.known.at(piece.place).memory.slice(piece.offset, piece.length);
+        let memory = state.vi.known.at(piece.place).memory.slice(piece.offset, piece.length);
         let Ok(memory) = memory else { return Access::Refused };
         let done = if is_write {
             target.remote.write(at, &memory)

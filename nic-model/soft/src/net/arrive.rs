@@ -1,7 +1,7 @@
 //! What a VI does with packets that arrive.
 
 use port::desc::status;
-use port::{Handle, MAX_TRANSFER_BYTES, Queue, Reliability, StopReason};
+use port::{Handle, MAX_TRANSFER_BYTES, Queue, StopReason};
 
 use super::context::Net;
 use super::ending::{complete, fail, peer_stopped, stop_both};
@@ -11,6 +11,7 @@ use super::format::{Fragment, Header, Operation, Packet, flag, parse};
 use super::state::{Answer, Arriving, Sending, State};
 use crate::via::data::scatter;
 use crate::via::descriptor::{Descriptor, Fault, Pieces};
+use crate::via::vi::ViCore;
 
 /// A packet of the VI's connection arrived. `bytes` are all of it.
 pub(super) fn packet(net: &Net, now: u64, state: &mut State, packet: &Packet<'_>, bytes: &[u8]) {
@@ -43,7 +44,7 @@ fn data(
     bytes: &[u8],
 ) {
     let Some(link) = &mut state.link else { return };
-    if state.is_stopped {
+    if state.vi.is_stopped {
         // It takes nothing any more, which the acknowledgement says.
         return link.flow.receiver.ask_for_ack();
     }
@@ -74,9 +75,9 @@ fn taken(
 ) -> Option<Vec<u8>> {
     let is_stop = matches!(fragment.operation, Operation::Stop(_));
     take(net, state, fragment, data);
-    state.known.trim();
+    state.vi.known.trim();
     let link = state.link.as_mut()?;
-    if state.is_stopped && !is_stop {
+    if state.vi.is_stopped && !is_stop {
         link.flow.receiver.ask_for_ack();
         return None;
     }
@@ -99,15 +100,11 @@ fn violation(net: &Net, state: &mut State, queue: Queue) {
     stop_both(net, state, StopReason::ConnectionLost, queue);
 }
 
-const fn is_unreliable(state: &State) -> bool {
-    matches!(state.settings.reliability, Reliability::Unreliable)
-}
-
 /// Whether a fragment begins a message, or continues the one that arrives. If neither, it is dropped
 /// on Unreliable, and stops the VI on the other levels.
 fn continues(net: &Net, state: &mut State, fragment: &Fragment, data: &[u8]) -> bool {
     let is_write = fragment.operation == Operation::Write;
-    let unreliable = is_unreliable(state);
+    let unreliable = state.vi.is_unreliable();
     let Some(link) = &mut state.link else { return false };
     let Fragment { message, length, offset, .. } = *fragment;
     let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
@@ -149,20 +146,20 @@ fn receive(
     length: u32,
     operation: u32,
 ) -> Option<(Descriptor, Option<Pieces>)> {
-    let Some(post) = state.receives.front().copied() else {
-        if is_unreliable(state) {
+    let Some(post) = state.vi.receives.front().copied() else {
+        if state.vi.is_unreliable() {
             net.counters.unreliable_empty.count();
         } else {
             stop_both(net, state, StopReason::ReceiveQueueEmpty, Queue::Recv);
         }
         return None;
     };
-    let (tag, level) = (state.settings.tag, state.settings.reliability);
-    let State { known, regions, .. } = state;
+    let (tag, level) = (state.vi.settings.tag, state.vi.settings.reliability);
+    let ViCore { known, regions, .. } = &mut state.vi;
     let descriptor = match Descriptor::read(&post, tag, known, regions) {
         Ok(descriptor) => descriptor,
         Err(fault) => {
-            state.receives.pop_front();
+            state.vi.receives.pop_front();
             fail(net, state, Queue::Recv, None, fault);
             return None;
         }
@@ -179,7 +176,7 @@ fn receive(
     match pieces {
         Ok(pieces) => Some((descriptor, Some(pieces))),
         Err(fault) => {
-            state.receives.pop_front();
+            state.vi.receives.pop_front();
             fail(net, state, Queue::Recv, Some(&descriptor), fault);
             None
         }
@@ -198,14 +195,14 @@ fn send(net: &Net, state: &mut State, fragment: &Fragment, data: &[u8]) {
         return;
     };
     if let Some(pieces) = pieces {
-        scatter(&state.known, &pieces, fragment.offset as usize, data);
+        scatter(&state.vi.known, &pieces, fragment.offset as usize, data);
     }
     advance(state, fragment, data);
     if fragment.is_last {
         let operation = status::OP_RECEIVE;
-        descriptor.complete(&state.known, fragment.length, fragment.immediate, operation);
-        state.receives.pop_front();
-        state.report(Queue::Recv);
+        descriptor.complete(&state.vi.known, fragment.length, fragment.immediate, operation);
+        state.vi.receives.pop_front();
+        state.vi.report(Queue::Recv);
     }
 }
 
@@ -222,28 +219,28 @@ fn write(net: &Net, state: &mut State, fragment: &Fragment, data: &[u8]) {
         if let Some(link) = &mut state.link {
             link.arriving = None;
         }
-        if !is_unreliable(state) {
+        if !state.vi.is_unreliable() {
             stop_both(net, state, StopReason::RdmaWriteRefused, Queue::Recv);
         }
         return;
     };
     if let Some((place, offset)) = found {
-        state.known.at(place).memory.copy_from(offset, data);
+        state.vi.known.at(place).memory.copy_from(offset, data);
     }
     advance(state, fragment, data);
     let Some(immediate) = fragment.immediate.filter(|_| fragment.is_last) else { return };
     let operation = status::OP_REMOTE_RDMA_WRITE;
     if let Some((descriptor, _)) = receive(net, state, fragment.length, operation) {
-        descriptor.complete(&state.known, fragment.length, Some(immediate), operation);
-        state.receives.pop_front();
-        state.report(Queue::Recv);
+        descriptor.complete(&state.vi.known, fragment.length, Some(immediate), operation);
+        state.vi.receives.pop_front();
+        state.vi.report(Queue::Recv);
     }
 }
 
 fn read_request(net: &Net, state: &mut State, fragment: &Fragment) {
     let Fragment { handle, address, length, .. } = *fragment;
     let answers = state.link.as_ref().is_some_and(super::state::Link::is_answering);
-    if answers || length > MAX_TRANSFER_BYTES || is_unreliable(state) {
+    if answers || length > MAX_TRANSFER_BYTES || state.vi.is_unreliable() {
         return violation(net, state, Queue::Recv);
     }
     if reachable(state, Handle(handle), address, length.into(), |rdma| rdma.read).is_none() {
@@ -269,14 +266,14 @@ fn read_response(net: &Net, state: &mut State, fragment: &Fragment, data: &[u8])
     }) else {
         return violation(net, state, Queue::Send);
     };
-    let Some(post) = state.sends.front().copied() else { return };
-    let (tag, level) = (state.settings.tag, state.settings.reliability);
-    let State { known, regions, .. } = state;
+    let Some(post) = state.vi.sends.front().copied() else { return };
+    let (tag, level) = (state.vi.settings.tag, state.vi.settings.reliability);
+    let ViCore { known, regions, .. } = &mut state.vi;
     let read = Descriptor::read(&post, tag, known, regions);
     let descriptor = match read {
         Ok(descriptor) => descriptor,
         Err(fault) => {
-            state.sends.pop_front();
+            state.vi.sends.pop_front();
             fail(net, state, Queue::Send, None, fault);
             return;
         }
@@ -289,13 +286,13 @@ fn read_response(net: &Net, state: &mut State, fragment: &Fragment, data: &[u8])
         if same { Ok(pieces) } else { Err(Fault::Bad(status::LENGTH_ERROR)) }
     });
     match resolved {
-        Ok(pieces) => scatter(&state.known, &pieces, placed as usize, data),
+        Ok(pieces) => scatter(&state.vi.known, &pieces, placed as usize, data),
         Err(fault) => {
             let fault = match fault {
                 Fault::Bad(bits) => Fault::Bad(bits | partial),
                 Fault::Unreachable => fault,
             };
-            state.sends.pop_front();
+            state.vi.sends.pop_front();
             fail(net, state, Queue::Send, Some(&descriptor), fault);
             return;
         }

@@ -38,7 +38,7 @@ impl Provider for NetVia {
     }
 
     fn reach(&self, vi: u16, remote: &NetAddress) -> Result<u32> {
-        self.own_vi(vi)?;
+        self.vis.get(vi)?;
         let refused = |why| Error::NotReachable(Arc::new(why));
         let socket = &self.net().socket;
         let address = socket.own().of_host(&remote.host);
@@ -49,7 +49,7 @@ impl Provider for NetVia {
     }
 
     fn provider_data(&self, vi: u16, node: u32) -> Result<ProviderData> {
-        self.own_vi(vi)?;
+        self.vis.get(vi)?;
         let address = self.node().address(node);
         let address = address.ok_or(Error::NoSuch { what: "node", index: node })?;
         let longest = self.node().net.socket.longest(address).max(LONGEST_MIN);
@@ -65,7 +65,7 @@ impl Provider for NetVia {
     }
 
     fn connect_vi(&self, vi: u16, node: u32, remote: &Endpoint) -> Result<()> {
-        let found = self.own_vi(vi)?;
+        let found = self.vis.get(vi)?;
         let malformed = Error::NotSupported { what: "understanding of the peer's data" };
         let Some((token, [a, b, c, d])) = remote.data.bytes().split_first_chunk::<8>() else {
             return Err(malformed);
@@ -89,9 +89,9 @@ impl Provider for NetVia {
         let net = &self.node().net;
         let now = net.now();
         found.run(net, now, |state| {
-            let is_reliable = !matches!(state.settings.reliability, Reliability::Unreliable);
+            let is_reliable = !matches!(state.vi.settings.reliability, Reliability::Unreliable);
             state.link = Some(Link::new(net, now, is_reliable, &end));
-            state.is_stopped = false;
+            state.vi.is_stopped = false;
         });
         Ok(())
     }

@@ -1,27 +1,23 @@
 //! How work ends: descriptors that are completed, VIs that stop (contract, sections 4 to 6).
 
 use port::desc::status;
-use port::{PortEvent, Queue, Reliability, StopReason, ViStopped};
+use port::{Queue, StopReason};
 
 use super::context::Net;
 use super::state::{Sending, State};
 use crate::via::descriptor::{Descriptor, Fault};
-use crate::via::stop::refused;
+use crate::via::vi::refused;
 
 /// Stops the VI: nothing is carried out any more, and the program learns why.
 pub(super) fn stop(net: &Net, state: &mut State, reason: StopReason, queue: Queue, status: u32) {
-    if state.is_stopped {
-        return;
+    if state.vi.stop(reason, queue, status) {
+        net.wakes.wake();
     }
-    state.is_stopped = true;
-    let stopped = ViStopped { vi: state.number, reason, queue, status };
-    state.events.push(PortEvent::ViStopped(stopped));
-    net.wakes.wake();
 }
 
 /// Stops the VI for a reason of its own, of which the peer learns too unless the level is Unreliable.
 pub(super) fn stop_both(net: &Net, state: &mut State, reason: StopReason, queue: Queue) {
-    if state.is_stopped {
+    if state.vi.is_stopped {
         return;
     }
     let flags = match reason {
@@ -29,9 +25,8 @@ pub(super) fn stop_both(net: &Net, state: &mut State, reason: StopReason, queue:
         StopReason::ConnectionLost => status::TRANSPORT_ERROR,
         _ => status::DESC_FLUSHED_ERROR,
     };
-    let unreliable = matches!(state.settings.reliability, Reliability::Unreliable);
     if let Some(link) = &mut state.link
-        && !unreliable
+        && !state.vi.is_unreliable()
     {
         link.push_stop(net.now(), reason);
     }
@@ -59,12 +54,7 @@ pub(super) fn fail_for(
     fault: Fault,
     reason: StopReason,
 ) -> bool {
-    if let (Some(descriptor), Fault::Bad(bits)) = (descriptor, fault) {
-        descriptor.complete(&state.known, 0, None, bits | descriptor.operation_bits(queue));
-        state.report(queue);
-    }
-    let unreliable = matches!(state.settings.reliability, Reliability::Unreliable);
-    if unreliable && fault != Fault::Unreachable {
+    if state.vi.fail(queue, descriptor, fault) {
         return true;
     }
     stop_both(net, state, reason, queue);
@@ -74,14 +64,14 @@ pub(super) fn fail_for(
 /// Completes the oldest send.
 #[inline]
 pub(super) fn complete(state: &mut State, descriptor: &Descriptor, length: u32, operation: u32) {
-    descriptor.complete(&state.known, length, None, operation);
-    state.sends.pop_front();
-    state.report(Queue::Send);
+    descriptor.complete(&state.vi.known, length, None, operation);
+    state.vi.sends.pop_front();
+    state.vi.report(Queue::Send);
 }
 
 /// The VI at the other end stopped, or its node no longer exists.
 pub(super) fn peer_stopped(net: &Net, state: &mut State, reason: StopReason) {
-    let (reason, mut bits) = refused(state.settings.reliability, reason);
+    let (reason, mut bits) = refused(state.vi.settings.reliability, reason);
     if let Some(link) = &mut state.link {
         if matches!(link.sending, Sending::Reading { placed: 1.., .. }) {
             bits |= status::PARTIAL_ERROR;

@@ -10,38 +10,39 @@ use super::format::{Fragment, Operation as Kind};
 use super::state::{Answer, Link, Sending, State};
 use crate::via::data::gather;
 use crate::via::descriptor::{Descriptor, Fault, Operation, Pieces};
+use crate::via::vi::ViCore;
 
 /// A send was posted.
 pub(super) fn post_send(state: &mut State, post: &Post) {
-    if state.link.is_some() && !state.is_stopped {
-        state.sends.push_back(*post);
+    if state.link.is_some() && !state.vi.is_stopped {
+        state.vi.sends.push_back(*post);
     }
 }
 
 /// A receive was posted. Before the VI is connected it waits for the peer.
 pub(super) fn post_recv(state: &mut State, post: &Post) {
-    if !state.is_stopped {
-        state.receives.push_back(*post);
+    if !state.vi.is_stopped {
+        state.vi.receives.push_back(*post);
     }
 }
 
 /// Sends what can be sent, and acknowledges what is to be acknowledged.
 #[inline]
 pub(super) fn pump(net: &Net, now: u64, state: &mut State) {
-    while !state.is_stopped && (answer(net, now, state) || send(net, now, state)) {}
-    state.known.trim();
+    while !state.vi.is_stopped && (answer(net, now, state) || send(net, now, state)) {}
+    state.vi.known.trim();
     if let Some(link) = &mut state.link {
-        link.flush(net, now, state.is_stopped);
+        link.flush(net, now, state.vi.is_stopped);
     }
 }
 
 fn can_send(state: &State) -> bool {
-    !state.is_stopped && state.link.as_ref().is_some_and(|link| link.flow.sender.has_credit())
+    !state.vi.is_stopped && state.link.as_ref().is_some_and(|link| link.flow.sender.has_credit())
 }
 
 /// Goes on with the oldest send. False: there is nothing that could be done now.
 fn send(net: &Net, now: u64, state: &mut State) -> bool {
-    let (Some(post), Some(link)) = (state.sends.front().copied(), &mut state.link) else {
+    let (Some(post), Some(link)) = (state.vi.sends.front().copied(), &mut state.link) else {
         return false;
     };
     match link.sending {
@@ -52,7 +53,7 @@ fn send(net: &Net, now: u64, state: &mut State) -> bool {
     }
     let sending = link.sending;
     let Some((descriptor, operation, pieces)) = resolve(net, state, &post) else {
-        return !state.is_stopped;
+        return !state.vi.is_stopped;
     };
     let length = u32::try_from(pieces.total).unwrap_or(u32::MAX);
     if let Sending::Message { length: before, .. } = sending
@@ -91,7 +92,7 @@ fn failed(
     fault: Fault,
     reason: StopReason,
 ) -> bool {
-    state.sends.pop_front();
+    state.vi.sends.pop_front();
     if let Some(link) = &mut state.link {
         if !matches!(link.sending, Sending::None) {
             link.message = link.message.wrapping_add(1);
@@ -103,19 +104,19 @@ fn failed(
 
 /// The descriptor of the oldest send and what it asks for, checked. None: it has failed.
 fn resolve(net: &Net, state: &mut State, post: &Post) -> Option<(Descriptor, Operation, Pieces)> {
-    let (tag, level) = (state.settings.tag, state.settings.reliability);
-    let State { known, regions, .. } = state;
+    let (tag, level) = (state.vi.settings.tag, state.vi.settings.reliability);
+    let ViCore { known, regions, .. } = &mut state.vi;
     let descriptor = match Descriptor::read(post, tag, known, regions) {
         Ok(descriptor) => descriptor,
         Err(fault) => {
-            state.sends.pop_front();
+            state.vi.sends.pop_front();
             fail(net, state, Queue::Send, None, fault);
             return None;
         }
     };
     let mut pieces = Pieces::default();
     let resolved = descriptor.resolve(Queue::Send, level, tag, (known, regions), &mut pieces);
-    let max = u64::from(state.settings.max_transfer);
+    let max = u64::from(state.vi.settings.max_transfer);
     let resolved = resolved.and_then(|operation| {
         let fits = pieces.total <= max;
         if fits { Ok((operation, pieces)) } else { Err(Fault::Bad(status::LENGTH_ERROR)) }
@@ -172,7 +173,7 @@ fn message(
             handle,
             address,
         };
-        let known = &state.known;
+        let known = &state.vi.known;
         link.push(now, &fragment, bytes as usize, |data| {
             gather(known, pieces, offset as usize, data);
         });
@@ -190,7 +191,7 @@ fn message(
     }
     link.message = number.wrapping_add(1);
     link.sending = Sending::None;
-    if matches!(state.settings.reliability, Reliability::Reception) {
+    if matches!(state.vi.settings.reliability, Reliability::Reception) {
         link.sending = Sending::Awaiting { before: link.flow.sender.next(), length };
         return;
     }
@@ -205,14 +206,14 @@ pub(super) fn finish_awaited(net: &Net, state: &mut State) -> bool {
         return false;
     }
     link.sending = Sending::None;
-    let Some(post) = state.sends.front().copied() else { return false };
-    let State { known, regions, .. } = state;
-    match Descriptor::read(&post, state.settings.tag, known, regions) {
+    let Some(post) = state.vi.sends.front().copied() else { return false };
+    let ViCore { known, regions, settings, .. } = &mut state.vi;
+    match Descriptor::read(&post, settings.tag, known, regions) {
         Ok(descriptor) => {
             complete(state, &descriptor, length, descriptor.operation_bits(Queue::Send));
         }
         Err(fault) => {
-            state.sends.pop_front();
+            state.vi.sends.pop_front();
             fail(net, state, Queue::Send, None, fault);
         }
     }
@@ -236,7 +237,7 @@ fn answer(net: &Net, now: u64, state: &mut State) -> bool {
         stop_both(net, state, StopReason::RdmaReadRefused, Queue::Recv);
         return false;
     };
-    let State { known, link: Some(link), .. } = state else { return false };
+    let State { vi: ViCore { known, .. }, link: Some(link), .. } = state else { return false };
     let bytes = (length - offset).min(u32::try_from(link.segment).unwrap_or(u32::MAX));
     let is_last = offset + bytes == length;
     let fragment = Fragment {
@@ -266,13 +267,13 @@ pub(super) fn reachable(
     length: u64,
     right: impl Fn(RdmaAccess) -> bool,
 ) -> Option<Option<(usize, usize)>> {
-    right(state.settings.rdma).then_some(())?;
+    right(state.vi.settings.rdma).then_some(())?;
     if length == 0 {
         return Some(None);
     }
-    let place = state.known.find(&state.regions, handle)?;
-    let region = state.known.at(place);
-    let allowed = region.tag == state.settings.tag && right(region.rdma);
+    let place = state.vi.known.find(&state.vi.regions, handle)?;
+    let region = state.vi.known.at(place);
+    let allowed = region.tag == state.vi.settings.tag && right(region.rdma);
     let offset = region.offset(address, length).filter(|_| allowed)?;
     Some(Some((place, offset)))
 }

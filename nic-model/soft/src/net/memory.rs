@@ -9,8 +9,7 @@ use crate::via::region::Region;
 impl NetVia {
     /// Has every VI forget a region.
     fn forget(&self, handle: Handle) {
-        let vis: Vec<_> = lock(&self.vis).values().cloned().collect();
-        vis.iter().for_each(|vi| lock(&vi.state).known.forget(handle));
+        self.vis.all().iter().for_each(|vi| lock(&vi.state).vi.known.forget(handle));
     }
 }
 

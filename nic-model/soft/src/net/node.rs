@@ -52,7 +52,7 @@ impl Node {
     pub(super) fn new(net: Net, control: Control) -> super::error::Result<Self> {
         Ok(Self {
             net,
-            vis: Table::default(),
+            vis: Table::of_vis(),
             control: Mutex::new(control),
             control_at: AtomicU64::new(u64::MAX),
             buffer: Mutex::new(vec![0; RECEIVE_BYTES].into()),

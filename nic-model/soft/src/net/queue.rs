@@ -4,15 +4,12 @@ use core::cell::Cell;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use port::sync::lock;
-use port::{Completed, CompletionOps, CompletionQueue, Error, Result, Wait, WaitOps};
+use port::{Completed, CompletionOps, CompletionQueue, Result, Wait, WaitOps};
 
 use super::NetVia;
 use super::node::Node;
-use crate::via::completion::Records;
+use crate::via::completion::{Records, check_entries};
 
-/// Most entries that a completion queue may be asked for. It has no limit of its own.
-pub(super) const ENTRIES: u32 = 1 << 16;
 /// Completion queues of a port.
 pub(super) const QUEUES: u32 = 1_024;
 /// Empty looks of a thread between two at which it lets another one have the processor.
@@ -51,25 +48,10 @@ impl CompletionQueue for Cq {
     fn retire(&self, _retired: bool) {}
 }
 
-fn check_entries(entries: u32) -> Result<()> {
-    let what = "entries of a completion queue";
-    if entries <= ENTRIES {
-        Ok(())
-    } else {
-        Err(Error::BadArgument { what, value: entries.into() })
-    }
-}
-
 impl NetVia {
     fn add_cq(&self, records: Option<Arc<Records>>) -> Result<Arc<dyn CompletionQueue>> {
-        let queues = &mut *lock(&self.queues);
-        let limit = QUEUES as usize;
-        let none_left = Error::Exhausted { what: "completion queue", limit };
-        let mut free = (0..u16::MAX).take(limit).filter(|number| !queues.contains_key(number));
-        let number = free.next().ok_or(none_left)?;
         let node = Arc::clone(self.node());
-        let cq = Arc::new(Cq { number, node, records });
-        queues.insert(number, Arc::clone(&cq));
+        let cq = self.queues.add(|number| Cq { number, node, records })?;
         Ok(cq)
     }
 }
@@ -83,14 +65,15 @@ impl CompletionOps for NetVia {
     fn create_wake_queue(&self) -> Result<Arc<dyn CompletionQueue>> {
         self.add_cq(None)
     }
+
     fn resize_queue(&self, queue: u16, entries: u32) -> Result<Arc<dyn CompletionQueue>> {
         check_entries(entries)?;
-        Ok(self.cq(queue)?)
+        Ok(self.queues.get(queue)?)
     }
 
     fn destroy_queue(&self, queue: u16) -> Result<()> {
-        self.cq(queue)?;
-        lock(&self.queues).remove(&queue);
+        self.queues.get(queue)?;
+        self.queues.remove(queue);
         Ok(())
     }
 }

@@ -1,17 +1,13 @@
 //! The state of a VI.
 
 use core::sync::atomic::AtomicU64;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use port::doorbell::Post;
-use port::events::EventList;
-use port::{Queue, RemoteAttributes, ViSettings};
+use port::RemoteAttributes;
 
 use super::address::Address;
 use super::flow::Flow;
-use crate::via::completion::Records;
-use crate::via::region::{Known, Regions};
+use crate::via::vi::ViCore;
 
 /// A VI.
 #[derive(Debug)]
@@ -25,33 +21,8 @@ pub(super) struct Vi {
 /// Its state, under its lock.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) number: u16,
-    pub(super) settings: ViSettings,
-    pub(super) regions: Arc<Regions>,
-    pub(super) events: Arc<EventList>,
-    pub(super) records: [Option<Arc<Records>>; 2],
-    pub(super) known: Known,
-    /// What is posted and not completed.
-    pub(super) receives: VecDeque<Post>,
-    pub(super) sends: VecDeque<Post>,
+    pub(super) vi: ViCore,
     pub(super) link: Option<Link>,
-    pub(super) is_stopped: bool,
-}
-
-impl State {
-    /// Reports that the oldest descriptor of a queue is done.
-    #[inline]
-    pub(super) fn report(&self, queue: Queue) {
-        if let Some(records) = &self.records[queue as usize] {
-            records.push(self.number, queue);
-        }
-    }
-
-    /// Forgets what was posted.
-    pub(super) fn empty(&mut self) {
-        self.receives.clear();
-        self.sends.clear();
-    }
 }
 
 /// An end of a connection.
