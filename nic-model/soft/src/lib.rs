@@ -8,5 +8,6 @@
 
 pub mod clan;
 pub mod net;
+mod random;
 pub mod shm;
 mod via;

@@ -16,6 +16,7 @@ use super::link::Link;
 use super::net::{Net, STOP};
 use super::rdma;
 use super::state::Vi;
+use crate::random::random_u64;
 use crate::via::table::Table;
 
 /// The peer is a process that may wait for a processor, and not a NIC that answers in microseconds.
@@ -53,17 +54,12 @@ impl Control {
     }
 }
 
-/// Numbers to begin with that an earlier process of this name did not begin with.
-fn seed() -> u64 {
-    use core::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new().build_hasher().finish()
-}
-
 impl ClanNode {
     pub(super) fn new(port: Arc<dyn ClanPort>) -> Result<Arc<Self>> {
         let messages = port.event_queue()?;
         port.set_message_queue(messages.number())?;
-        let seed = seed();
+        // An earlier process of this name did not begin with the same.
+        let seed = random_u64();
         let (exchange, connection) = ((seed >> 32) as u32, (seed & 0xffff) as u16);
         let connections = Connections::new(exchange, connection).with_time_scale(TIME_SCALE);
         let control = Control { connections, peers: Vec::new(), numbers: BTreeMap::new() };

@@ -5,6 +5,8 @@ use port::clan::{AccessRights, Cookie, RegionNumber};
 
 use port::clan::message_queue::Body;
 
+use crate::via::vi::{reason_number, reason_of};
+
 /// Data bytes that a message carries itself.
 pub(super) const INLINE_BYTES: usize = 40;
 
@@ -110,7 +112,7 @@ impl Transfer {
                 [WRITTEN | u64::from(length) << 32, immediate.into(), 0, 0, 0, 0, 0]
             }
             Self::RdmaRefused { is_write } => [RDMA_REFUSED, is_write.into(), 0, 0, 0, 0, 0],
-            Self::Stopped(reason) => [STOPPED, reason_bits(reason), 0, 0, 0, 0, 0],
+            Self::Stopped(reason) => [STOPPED, reason_number(reason).into(), 0, 0, 0, 0, 0],
         }
     }
 
@@ -135,35 +137,10 @@ impl Transfer {
             NO_RECEIVE => Some(Self::NoReceive),
             WRITTEN => Some(Self::Written { length: high(first), immediate: low(second) }),
             RDMA_REFUSED => Some(Self::RdmaRefused { is_write: second != 0 }),
-            STOPPED => reason_from(second).map(Self::Stopped),
+            STOPPED => reason_of(u8::try_from(second).ok()?).map(Self::Stopped),
             _ => None,
         }
     }
-}
-
-const fn reason_bits(reason: StopReason) -> u64 {
-    match reason {
-        StopReason::DescriptorError => 1,
-        StopReason::DescriptorUnreachable => 2,
-        StopReason::ReceiveQueueEmpty => 3,
-        StopReason::Disconnected => 4,
-        StopReason::ConnectionLost => 5,
-        StopReason::RdmaWriteRefused => 6,
-        StopReason::RdmaReadRefused => 7,
-    }
-}
-
-const fn reason_from(bits: u64) -> Option<StopReason> {
-    Some(match bits {
-        1 => StopReason::DescriptorError,
-        2 => StopReason::DescriptorUnreachable,
-        3 => StopReason::ReceiveQueueEmpty,
-        4 => StopReason::Disconnected,
-        5 => StopReason::ConnectionLost,
-        6 => StopReason::RdmaWriteRefused,
-        7 => StopReason::RdmaReadRefused,
-        _ => return None,
-    })
 }
 
 const IS_BAD: u64 = 1;

@@ -7,11 +7,11 @@ use port::{Error, HostOps, NetAddress, Reliability, Result};
 use std::sync::Arc;
 
 use super::address::{Address, number_of};
-use super::control::random;
 use super::error::NotReachable;
 use super::link::End;
 use super::state::Link;
 use super::{NetVia, format};
+use crate::random::random_u64;
 
 /// Bytes of a packet that every node takes.
 const LONGEST_MIN: usize = format::DATA_HEADER_BYTES + 256;
@@ -54,9 +54,9 @@ impl Provider for NetVia {
         let address = address.ok_or(Error::NoSuch { what: "node", index: node })?;
         let longest = self.node().net.socket.longest(address).max(LONGEST_MIN);
         let mut pending = lock(&self.pending);
-        let entry = pending.entry(vi).or_insert_with(|| (node, u64::from_le_bytes(random())));
+        let entry = pending.entry(vi).or_insert_with(|| (node, random_u64()));
         if entry.0 != node {
-            *entry = (node, u64::from_le_bytes(random()));
+            *entry = (node, random_u64());
         }
         let mut data = [0; 12];
         data[..8].copy_from_slice(&entry.1.to_le_bytes());

@@ -8,6 +8,7 @@ use super::address::Address;
 use super::auth::{Key, Taken};
 use super::context::Net;
 use super::format::{Envelope, code_of};
+use crate::random::random_u64;
 
 /// The peer is a process that may wait for a processor, and not a NIC that answers in microseconds.
 const TIME_SCALE: u64 = 40;
@@ -45,27 +46,14 @@ pub(super) struct Control {
     found: Vec<Address>,
 }
 
-/// Random bytes of the system.
-pub(super) fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    let mut filled = 0;
-    while filled < N {
-        let flags = rustix::rand::GetRandomFlags::empty();
-        if let Ok(count) = rustix::rand::getrandom(&mut bytes[filled..], flags) {
-            filled += count;
-        }
-    }
-    bytes
-}
-
 impl Control {
     pub(super) fn new(key: Key) -> Self {
-        let seed = u64::from_le_bytes(random());
+        let seed = random_u64();
         let (exchange, connection) = ((seed >> 32) as u32, (seed & 0xffff) as u16);
         Self {
             connections: Connections::new(exchange, connection).with_time_scale(TIME_SCALE),
             key,
-            instance: u64::from_le_bytes(random()) | 1,
+            instance: random_u64() | 1,
             counter: 0,
             peers: BTreeMap::new(),
             numbers: BTreeMap::new(),

@@ -6,6 +6,8 @@ use port::StopReason;
 
 use super::flow::{Ack, BITS_MAX};
 
+use crate::via::vi::{reason_number, reason_of};
+
 /// Version of the protocol, the first byte of every packet.
 pub(super) const VERSION: u8 = 1;
 /// Bytes before the body of a packet of a connection.
@@ -316,31 +318,6 @@ impl Fragment {
         bytes[20..24].copy_from_slice(&self.handle.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.address.to_le_bytes());
     }
-}
-
-const fn reason_number(reason: StopReason) -> u8 {
-    match reason {
-        StopReason::DescriptorError => 1,
-        StopReason::DescriptorUnreachable => 2,
-        StopReason::ReceiveQueueEmpty => 3,
-        StopReason::Disconnected => 4,
-        StopReason::ConnectionLost => 5,
-        StopReason::RdmaWriteRefused => 6,
-        StopReason::RdmaReadRefused => 7,
-    }
-}
-
-const fn reason_of(number: u8) -> Option<StopReason> {
-    Some(match number {
-        1 => StopReason::DescriptorError,
-        2 => StopReason::DescriptorUnreachable,
-        3 => StopReason::ReceiveQueueEmpty,
-        4 => StopReason::Disconnected,
-        5 => StopReason::ConnectionLost,
-        6 => StopReason::RdmaWriteRefused,
-        7 => StopReason::RdmaReadRefused,
-        _ => return None,
-    })
 }
 
 impl Envelope {

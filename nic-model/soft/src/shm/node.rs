@@ -26,6 +26,7 @@ use super::fence;
 use super::link::{Link, Own, Who};
 use super::tripwire::Tripwires;
 
+use crate::random::random_u64;
 use peers::Ending;
 pub(super) use peers::Incoming;
 use regions::Region;
@@ -68,15 +69,6 @@ struct Domain {
     all: BTreeMap<u16, Arc<Queue>>,
 }
 
-/// A number that no other node has, as far as chance goes.
-fn new_identity() -> u64 {
-    use core::hash::{BuildHasher, Hasher};
-    // The seeds of the standard library's hash maps come from the system's random numbers.
-    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    hasher.write_u32(std::process::id());
-    hasher.finish()
-}
-
 impl Node {
     /// Makes this process a node, with a name or the first numbered one that is free. Others get no
     /// answer before its service is started.
@@ -94,7 +86,7 @@ impl Node {
             .map_err(|why| Error::System { what: "eventfd", why: why.into() })?;
         let claim = claim::claim(folder, name)?;
         let (folder, name) = (folder.to_owned(), claim.name.clone());
-        let who = Who { name, identity: new_identity() };
+        let who = Who { name, identity: random_u64() };
         Ok(Arc::new(Self {
             own: Own { folder, who, nudge: Arc::new(nudge) },
             claim,
