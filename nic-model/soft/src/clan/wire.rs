@@ -1,9 +1,8 @@
 //! What the two ends of a connection write into each other's inboxes.
 
 use port::StopReason;
-use port::clan::{AccessRights, Cookie, RegionNumber};
-
 use port::clan::message_queue::Body;
+use port::clan::{AccessRights, Cookie, RegionNumber};
 
 use crate::via::vi::{reason_number, reason_of};
 
