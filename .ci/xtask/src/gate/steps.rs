@@ -54,6 +54,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("setup", "the simulator, synthesis, QEMU, valgrind", Needs::Tools, setup),
     Step::new("plain", "the command without the RTL refuses it", Needs::Tools, plain),
     Step::new("capture", "what Wireshark shows of captured frames", Needs::Tools, capture),
+    Step::new("browse", "the report in a browser", Needs::Tools, browse),
     Step::new("synth", "the whole NIC in cells of its chip", Needs::Tools, synth).beside(),
     Step::new("clippy", "compiler and clippy warnings", Needs::Cargo, clippy),
     Step::new("clippy-rtl", "the same with the Verilated RTL", Needs::Tools, clippy_rtl),
@@ -86,9 +87,10 @@ fn test() -> Result<Verdict, String> {
 }
 
 fn setup() -> Result<Verdict, String> {
-    // Each says what it lacks; the steps behind this one need some of them. The step `capture` is
-    // skipped without its own.
-    let needed = Toolset::ALL.into_iter().filter(|set| *set != Toolset::Capture);
+    // Each says what it lacks; the steps behind this one need some of them. The steps `capture`
+    // and `browse` are skipped without their own.
+    let skipped = [Toolset::Capture, Toolset::Browse];
+    let needed = Toolset::ALL.into_iter().filter(|set| !skipped.contains(set));
     let failed: Vec<String> = needed.filter_map(|set| tools::setup(set).err()).collect();
     if failed.is_empty() { Ok(Verdict::Passed) } else { Err(failed.join("\n")) }
 }
@@ -105,6 +107,15 @@ fn capture() -> Result<Verdict, String> {
         return Ok(Verdict::Skipped("no tshark (cargo xtask setup --only capture)"));
     }
     run(cargo().args(["test", "--package", "viaduct", "--test", "capture"]))
+}
+
+/// The tests of the report, with a browser to look at it.
+fn browse() -> Result<Verdict, String> {
+    if let Err(why) = tools::ensure(Toolset::Browse) {
+        println!("{why}");
+        return Ok(Verdict::Skipped("no chromium (cargo xtask setup --only browse)"));
+    }
+    run(cargo().args(["test", "--package", "viaduct", "--test", "figures"]))
 }
 
 fn clippy_rtl() -> Result<Verdict, String> {

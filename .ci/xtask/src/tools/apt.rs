@@ -50,11 +50,11 @@ pub(super) fn ensure(packages: &[&str]) -> Result<(), String> {
 }
 
 /// Whether the package is installed, or something else does its work: a compiler, a Python, a
-/// valgrind or a tshark that did not come from Debian is as good.
+/// valgrind, tshark or chromium that did not come from Debian is as good.
 fn is_present(package: &str) -> bool {
     match package {
         "python3-venv" => quiet(Command::new("python3").args(["-c", "import venv, ensurepip"])),
-        "g++" | "valgrind" | "tshark" => quiet(Command::new(package).arg("--version")),
+        "g++" | "valgrind" | "tshark" | "chromium" => quiet(Command::new(package).arg("--version")),
         _ => is_installed(package),
     }
 }
@@ -76,7 +76,7 @@ fn check_programs(packages: &[&str]) -> Result<(), String> {
             "no C++ compiler: install one, and the development files of zlib and lz4".to_owned()
         );
     }
-    for program in ["valgrind", "tshark"] {
+    for program in ["valgrind", "tshark", "chromium"] {
         if packages.contains(&program) && !is_present(program) {
             return Err(format!("no {program}: install it"));
         }

@@ -115,7 +115,7 @@ fn table(job: &Job, sampled: Sampled) -> Result<Option<String>, Failure> {
         end.driver.set_register(csr::SAMPLE::OFFSET, sample.0);
     }
     let [sender, receiver] = match sampled {
-        Sampled::Message(form) => one_message(&mut pair, form)?,
+        Sampled::Message(form) => one_message(&mut pair, form, form.bytes())?,
         Sampled::Write => pair.rdma(control::OP_RDMA_WRITE, RDMA_BYTES)?,
         Sampled::Read => pair.rdma(control::OP_RDMA_READ, RDMA_BYTES)?,
     };

@@ -14,11 +14,15 @@ const MESSAGES: usize = 16;
 const PHASE_STEP: u64 = 7;
 
 /// Sends one message from node 0 to node 1; gives what crossed the pins of both.
-pub(crate) fn one_message(pair: &mut Pair<'_>, form: Form) -> Result<[Vec<Record>; 2], Failure> {
-    pair.ends[1].receive(0, form.bytes())?;
+pub(crate) fn one_message(
+    pair: &mut Pair<'_>,
+    form: Form,
+    bytes: usize,
+) -> Result<[Vec<Record>; 2], Failure> {
+    pair.ends[1].receive(0, bytes)?;
     pair.settle()?;
     pair.records();
-    pair.ends[0].send(0, form.bytes(), form)?;
+    pair.ends[0].send(0, bytes, form)?;
     pair.settle()?;
     pair.check(0, 1)?;
     Ok(pair.records())
@@ -44,7 +48,7 @@ fn messages<const N: usize>(
     let mut samples = [const { Vec::new() }; N];
     for message in 0..MESSAGES {
         pair.simulation.run(PHASE_STEP * message as u64);
-        let records = one_message(pair, form)?;
+        let records = one_message(pair, form, form.bytes())?;
         for (samples, sample) in samples.iter_mut().zip(measure(&records)?) {
             samples.push(sample);
         }

@@ -232,7 +232,7 @@ impl End {
         let offset = self.next_descriptor * DESCRIPTOR_BYTES;
         self.next_descriptor = (self.next_descriptor + 1) % DESCRIPTORS;
         let used = &mut self.used[queue as usize];
-        let stride = bytes.next_multiple_of(usize::try_from(ALIGNMENT).expect("small"));
+        let stride = bytes.max(1).next_multiple_of(usize::try_from(ALIGNMENT).expect("small"));
         let place = *used % (DATA_BYTES / stride * stride);
         *used += stride;
         let data = DESCRIPTORS * DESCRIPTOR_BYTES + queue as usize * DATA_BYTES + place;

@@ -2,8 +2,9 @@
 //!
 //! The other one is this command with the hidden subcommand `bench peer`. It reads a request a line and
 //! answers each with a line: `open LARGEST PLACE KIND`, `pong TRANSPORT LENGTH ROUNDS`, `sink TRANSPORT
-//! LENGTH COUNT WINDOW`, `stamps TRANSPORT LENGTH ROUNDS STAGE STAGE`, whose answer has a line for each
-//! round, and an end like its beginning. It ends with its input.
+//! LENGTH COUNT WINDOW`, `both TRANSPORT LENGTH COUNT WINDOW`, `stamps TRANSPORT LENGTH ROUNDS STAGE
+//! STAGE`, whose answer has a line for each round, and an end like its beginning. An answer is `error`
+//! and why, or `ok` and the processor time that the request took, in nanoseconds. It ends with its input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use port::stamp::{Stage, Stamps};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::stamped;
 use super::transport::{self, Kind, Transport};
@@ -18,6 +20,9 @@ use crate::Failure;
 
 /// Bytes of a credit.
 const CREDIT: usize = 4;
+
+/// How long the other process may take to end.
+const END_BOUND: Duration = Duration::from_secs(2);
 
 /// The other process.
 struct Peer {
@@ -61,6 +66,12 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         drop(self.requests.take());
+        // After an error it may wait for this one for ever.
+        let end = Instant::now() + END_BOUND;
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
@@ -73,6 +84,10 @@ pub(crate) struct Processes {
     pub(crate) are_apart: bool,
     /// Processors that this thread could use before.
     allowed: CpuSet,
+    /// Processor time of both processes during the last measurement, in nanoseconds.
+    pub(crate) processor_time: f64,
+    /// That of this process when the measurement began.
+    own_before: f64,
 }
 
 impl Drop for Processes {
@@ -99,7 +114,8 @@ impl Processes {
         // The other one inherits what this one may use, so it begins before this one is pinned.
         let mut peer = Peer::start(&[])?;
         let are_apart = peer.answer()? == "apart" && pin(0)?;
-        Ok(Self { peer, transports: Vec::new(), are_apart, allowed })
+        let (transports, processor_time, own_before) = (Vec::new(), 0.0, 0.0);
+        Ok(Self { peer, transports, are_apart, allowed, processor_time, own_before })
     }
 
     /// Opens a transport for messages of up to `largest` bytes; its number.
@@ -121,7 +137,7 @@ impl Processes {
         length: usize,
         rounds: u32,
     ) -> Result<f64, Failure> {
-        self.peer.request(&format!("pong {number} {length} {rounds}"))?;
+        self.begin(&format!("pong {number} {length} {rounds}"))?;
         let transport = &mut self.transports[number].1;
         // The first ones find caches cold.
         let warm = (rounds / 8).max(1);
@@ -129,7 +145,7 @@ impl Processes {
         let start = Instant::now();
         ping(&mut **transport, length, rounds - warm)?;
         let time = nanoseconds(start.elapsed());
-        self.peer.answer()?;
+        self.end()?;
         Ok(time / 2.0 / f64::from(rounds - warm))
     }
 
@@ -152,6 +168,114 @@ impl Processes {
         Ok([own, theirs])
     }
 
+    /// Exchanges `rounds` messages there and back, each timed alone; the times of one way, in
+    /// nanoseconds. The clock is read once a round, which [`Self::one_way`] does not pay for.
+    pub(crate) fn one_ways(
+        &mut self,
+        number: usize,
+        length: usize,
+        rounds: u32,
+    ) -> Result<Vec<f64>, Failure> {
+        let warm = (rounds / 8).max(1);
+        self.begin(&format!("pong {number} {length} {}", warm + rounds))?;
+        let transport = &mut self.transports[number].1;
+        ping(&mut **transport, length, warm)?;
+        let mut times = Vec::with_capacity(usize::try_from(rounds)?);
+        let mut before = Instant::now();
+        for _ in 0..rounds {
+            ping(&mut **transport, length, 1)?;
+            let now = Instant::now();
+            times.push(nanoseconds(now - before) / 2.0);
+            before = now;
+        }
+        self.end()?;
+        Ok(times)
+    }
+
+    /// Sends `rounds` requests of which `outstanding` are under way, each once an answer has come;
+    /// the time of one, in nanoseconds.
+    pub(crate) fn requests(
+        &mut self,
+        number: usize,
+        length: usize,
+        rounds: u32,
+        outstanding: u32,
+    ) -> Result<f64, Failure> {
+        self.begin(&format!("pong {number} {length} {rounds}"))?;
+        let transport = &mut self.transports[number].1;
+        let start = Instant::now();
+        let ahead = outstanding.min(rounds);
+        for stamp in 0..ahead {
+            transport.send(length, stamp)?;
+        }
+        for stamp in ahead..rounds {
+            transport.receive(length)?;
+            transport.send(length, stamp)?;
+        }
+        for _ in 0..ahead {
+            transport.receive(length)?;
+        }
+        let time = nanoseconds(start.elapsed());
+        self.end()?;
+        Ok(time / f64::from(rounds))
+    }
+
+    /// Sends `rounds` requests, one every `interval` nanoseconds, of which `most` may be under way: a
+    /// request that is due waits for an answer; the time of one, in nanoseconds.
+    pub(crate) fn offered(
+        &mut self,
+        number: usize,
+        length: usize,
+        rounds: u32,
+        (interval, most): (f64, u32),
+    ) -> Result<f64, Failure> {
+        self.begin(&format!("pong {number} {length} {rounds}"))?;
+        let transport = &mut self.transports[number].1;
+        let start = Instant::now();
+        let (mut sent, mut answered) = (0, 0);
+        while answered < rounds {
+            let due = nanoseconds(start.elapsed()) >= interval * f64::from(sent);
+            if sent < rounds && due && sent - answered < most {
+                transport.send(length, sent)?;
+                sent += 1;
+            }
+            if sent > answered && transport.poll_receive(length)?.is_some() {
+                answered += 1;
+            }
+        }
+        let time = nanoseconds(start.elapsed());
+        self.end()?;
+        Ok(time / f64::from(rounds))
+    }
+
+    /// Both ends send `count` messages and receive as many, of which half of `window` may be under way
+    /// in each direction; the time of a pair of them, in nanoseconds.
+    pub(crate) fn both(
+        &mut self,
+        number: usize,
+        length: usize,
+        count: u32,
+        window: u32,
+    ) -> Result<f64, Failure> {
+        self.begin(&format!("both {number} {length} {count} {window}"))?;
+        let start = Instant::now();
+        exchange(&mut *self.transports[number].1, length, count, window)?;
+        let time = nanoseconds(start.elapsed());
+        self.end()?;
+        Ok(time / f64::from(count))
+    }
+
+    fn begin(&mut self, request: &str) -> Result<(), Failure> {
+        self.own_before = processor_time();
+        self.peer.request(request)
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        let peer: f64 = self.peer.answer()?.parse()?;
+        self.processor_time = processor_time() - self.own_before + peer;
+        Ok(())
+    }
+
     /// Sends `count` messages, of which `window` may be under way; the time of one, in nanoseconds.
     pub(crate) fn stream(
         &mut self,
@@ -160,7 +284,7 @@ impl Processes {
         count: u32,
         window: u32,
     ) -> Result<f64, Failure> {
-        self.peer.request(&format!("sink {number} {length} {count} {window}"))?;
+        self.begin(&format!("sink {number} {length} {count} {window}"))?;
         let transport = &mut self.transports[number].1;
         let start = Instant::now();
         let mut credits = window;
@@ -175,7 +299,7 @@ impl Processes {
         // All are there when the other one says so.
         self.drain(number, count, window)?;
         let time = nanoseconds(start.elapsed());
-        self.peer.answer()?;
+        self.end()?;
         Ok(time / f64::from(count))
     }
 
@@ -190,6 +314,36 @@ impl Processes {
 
 fn nanoseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e9
+}
+
+/// Processor time of this process so far, in nanoseconds.
+fn processor_time() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// One end of [`Processes::both`], which is the same for both. It sends half a window, and then half a
+/// window for each that it receives: so the other end has sent no more than its buffers take.
+fn exchange(
+    transport: &mut dyn Transport,
+    length: usize,
+    count: u32,
+    window: u32,
+) -> Result<(), Failure> {
+    let half = (window / 2).max(1).min(count);
+    let (mut sent, mut received) = (0, 0);
+    while received < count {
+        let end = count.min(received + half);
+        while sent < end {
+            transport.send(length, sent)?;
+            sent += 1;
+        }
+        while received < end {
+            transport.receive(length)?;
+            received += 1;
+        }
+    }
+    Ok(())
 }
 
 fn ping(transport: &mut dyn Transport, length: usize, rounds: u32) -> Result<(), Failure> {
@@ -208,8 +362,9 @@ pub(crate) fn peer() -> Result<(), Failure> {
     println!("ok {}", if pin(1)? { "apart" } else { "together" });
     let mut transports: Vec<Box<dyn Transport>> = Vec::new();
     for line in std::io::stdin().lines() {
-        match serve(&line?, &mut transports) {
-            Ok(()) => println!("ok"),
+        let (line, before) = (line?, processor_time());
+        match serve(&line, &mut transports) {
+            Ok(()) => println!("ok {:.0}", processor_time() - before),
             Err(why) => println!("error {}", why.to_string().replace('\n', " ")),
         }
     }
@@ -252,6 +407,10 @@ fn serve(line: &str, transports: &mut Vec<Box<dyn Transport>>) -> Result<(), Fai
                     transport.send(CREDIT, found)?;
                 }
             }
+        }
+        ("both", &[length, count, window]) => {
+            let (count, window) = (u32::try_from(count)?, u32::try_from(window)?);
+            exchange(&mut **transport, length, count, window)?;
         }
         _ => return Err(unknown().into()),
     }

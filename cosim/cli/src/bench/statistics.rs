@@ -17,6 +17,11 @@ impl Sample {
         self.0.get(at).copied().unwrap_or(0.0)
     }
 
+    /// Number of values.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn median(&self) -> f64 {
         self.quantile(0.5)
     }

@@ -7,10 +7,12 @@
 //! | `ring` | a ring in shared memory, without any system, to which a message is copied and from which it is copied |
 //! | `word` | one word in shared memory, polled, or slept on: the time of a cache line, and of a wake-up |
 //! | `socket` | TCP, UNIX and UDP sockets, polling or blocking |
+//! | `connection` | no messages: a round is a connection, made and ended |
 //!
 //! A message is a number of bytes from a buffer of the transport's own, the first four of which are a
 //! stamp, if there are so many.
 
+mod connection;
 mod queue;
 mod ring;
 mod socket;
@@ -36,6 +38,11 @@ pub(crate) trait Transport {
 
     /// Receives a message of known length; its stamp.
     fn receive(&mut self, length: usize) -> Result<u32, Failure>;
+
+    /// Receives a message if it has come; its stamp. Those that cannot look wait for it.
+    fn poll_receive(&mut self, length: usize) -> Result<Option<u32>, Failure> {
+        self.receive(length).map(Some)
+    }
 }
 
 /// A transport by its name.
@@ -62,6 +69,22 @@ pub(crate) enum Kind {
         blocking: bool,
     },
     Udp,
+    /// Connections with `tcp`, `unix` or a device, instead of messages.
+    Connect {
+        target: String,
+    },
+}
+
+impl Kind {
+    /// Whether its messages have this length. A byte stream has no empty ones.
+    pub(crate) const fn carries(&self, length: usize) -> bool {
+        match self {
+            Self::Tcp { .. } | Self::Unix { .. } => length > 0,
+            Self::Queue => length <= queue::BODY,
+            Self::Word { .. } => length <= 4,
+            _ => true,
+        }
+    }
 }
 
 impl fmt::Display for Kind {
@@ -77,6 +100,7 @@ impl fmt::Display for Kind {
             Self::Tcp { blocking } => write!(f, "tcp {}", how(blocking)),
             Self::Unix { blocking } => write!(f, "unix {}", how(blocking)),
             Self::Udp => write!(f, "udp"),
+            Self::Connect { target } => write!(f, "connect {target}"),
         }
     }
 }
@@ -100,6 +124,7 @@ impl FromStr for Kind {
             ["tcp", _] => Self::Tcp { blocking },
             ["unix", _] => Self::Unix { blocking },
             ["udp"] => Self::Udp,
+            ["connect", target] => Self::Connect { target: target.to_owned() },
             _ => return Err(format!("there is no transport `{text}`")),
         })
     }
@@ -124,6 +149,7 @@ pub(crate) fn offer(kind: &Kind, largest: usize) -> Result<Offered, Failure> {
         Kind::Tcp { blocking } => socket::offer_tcp(*blocking, largest),
         Kind::Unix { blocking } => socket::offer_unix(*blocking, largest),
         Kind::Udp => socket::offer_udp(largest),
+        Kind::Connect { target } => connection::offer(target),
     }
 }
 
@@ -142,6 +168,7 @@ pub(crate) fn join(
         Kind::Tcp { blocking } => socket::join_tcp(*blocking, largest, place),
         Kind::Unix { blocking } => socket::join_unix(*blocking, largest, place),
         Kind::Udp => socket::join_udp(largest, place),
+        Kind::Connect { target } => connection::join(target, place),
     }
 }
 

@@ -12,6 +12,8 @@ use soft_nic::shm::ShmNode;
 use super::{Offered, Transport, poll};
 use crate::Failure;
 
+/// Bytes of a message: what goes with its flags into a cache line.
+pub(super) const BODY: usize = 56;
 const COUNT: usize = 256;
 const LAYOUT: Layout = Layout { slots: PAGE_BYTES, count: COUNT, written: Some(0), read: 64 };
 const BYTES: usize = PAGE_BYTES + 64 * COUNT;
@@ -108,11 +110,16 @@ impl Transport for Queue {
         sent.map_err(|error| format!("the message queue: {error:?}").into())
     }
 
-    fn receive(&mut self, _length: usize) -> Result<u32, Failure> {
-        let body = poll(|| Ok(self.receiver.peek()))?;
+    fn receive(&mut self, length: usize) -> Result<u32, Failure> {
+        poll(|| self.poll_receive(length))
+    }
+
+    #[inline]
+    fn poll_receive(&mut self, _length: usize) -> Result<Option<u32>, Failure> {
+        let Some(body) = self.receiver.peek() else { return Ok(None) };
         self.receiver.take();
         let returned = self.receiver.give_back(&mut *self.to);
         returned.map_err(|error| format!("the message queue: {error:?}"))?;
-        Ok(u32::try_from(body[0] & u64::from(u32::MAX))?)
+        Ok(Some(u32::try_from(body[0] & u64::from(u32::MAX))?))
     }
 }

@@ -86,7 +86,7 @@ fn unix(socket: UnixStream, blocking: bool, largest: usize) -> Result<Box<dyn Tr
 }
 
 /// A path that is removed.
-struct Path(PathBuf);
+pub(super) struct Path(pub(super) PathBuf);
 
 impl Drop for Path {
     fn drop(&mut self) {

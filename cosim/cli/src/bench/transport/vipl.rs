@@ -26,17 +26,17 @@ const DESCRIPTOR: usize = 64;
 const SERVICE: &[u8] = b"bench";
 
 /// A NIC and registered memory, cut into places for a descriptor and its data.
-struct Station {
-    nic: Nic,
+pub(super) struct Station {
+    pub(super) nic: Nic,
     memory: DmaMemory,
     region: Region,
-    attributes: ViAttributes,
+    pub(super) attributes: ViAttributes,
     largest: usize,
 }
 
 impl Station {
     /// With so many places; `places` is given the size of the largest piece of a message.
-    fn open(
+    pub(super) fn open(
         device: &str,
         waiting: Waiting,
         largest: usize,
@@ -67,16 +67,16 @@ impl Station {
         Ok(descriptor)
     }
 
-    fn host(&self) -> Vec<u8> {
+    pub(super) fn host(&self) -> Vec<u8> {
         self.nic.query().local_address
     }
 
-    fn accept(&self, vi: &Vi, service: &[u8]) -> Result<(), Failure> {
+    pub(super) fn accept(&self, vi: &Vi, service: &[u8]) -> Result<(), Failure> {
         let local = NetAddress::new(&self.host(), service);
         Ok(self.nic.connect_wait(&local, BOUND)?.accept(vi)?)
     }
 
-    fn connect(&self, vi: &Vi, host: &[u8], service: &[u8]) -> Result<(), Failure> {
+    pub(super) fn connect(&self, vi: &Vi, host: &[u8], service: &[u8]) -> Result<(), Failure> {
         let local = NetAddress::new(&self.host(), b"");
         let remote = NetAddress::new(host, service);
         let end = Instant::now() + BOUND;
@@ -90,11 +90,11 @@ impl Station {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(text: &str) -> Result<Vec<u8>, Failure> {
+pub(super) fn unhex(text: &str) -> Result<Vec<u8>, Failure> {
     let digits: Vec<char> = text.chars().collect();
     let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16);
     Ok(digits.chunks(2).map(byte).collect::<Result<_, _>>()?)
@@ -308,7 +308,9 @@ pub(super) fn join(
     Ok(Box::new(one))
 }
 
-/// Many VIs, whose receives one completion queue reports. Each has one receive and one send.
+/// Many VIs, whose receives one completion queue reports. Each has one receive and one send. The end
+/// that asks takes one by chance on which no request is under way; the other answers where it was
+/// asked.
 struct Many {
     station: Station,
     vis: Vec<Vi>,
@@ -317,6 +319,8 @@ struct Many {
     answers: bool,
     /// For a VI that is taken by chance: a counter that is mixed.
     chance: u64,
+    /// VIs with a request under way.
+    is_busy: Vec<bool>,
     /// The VI of the last message that was received.
     last: Option<usize>,
     by_number: BTreeMap<u16, usize>,
@@ -332,12 +336,24 @@ impl Many {
             vi.post_recv(&station.descriptor(place, station.largest)?)?;
         }
         let by_number = all.iter().enumerate().map(|(at, vi)| (vi.number(), at)).collect();
-        Ok(Self { station, vis: all, cq, answers, chance: 0, last: None, by_number })
+        let is_busy = vec![false; vis];
+        Ok(Self { station, vis: all, cq, answers, chance: 0, is_busy, last: None, by_number })
     }
 
     /// Service of each VI, so that those of both ends are the same.
     fn service(at: usize) -> Vec<u8> {
         format!("bench {at}").into_bytes()
+    }
+
+    /// A VI by chance, or the next one without a request.
+    fn free(&mut self) -> Result<usize, Failure> {
+        self.chance = self.chance.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let first = usize::try_from(self.chance >> 33)? % self.vis.len();
+        let all = (first..self.vis.len()).chain(0..first);
+        let free = all.into_iter().find(|at| !self.is_busy[*at]);
+        let at = free.ok_or("every VI has a request under way")?;
+        self.is_busy[at] = true;
+        Ok(at)
     }
 }
 
@@ -346,8 +362,7 @@ impl Transport for Many {
         let at = if self.answers {
             self.last.take().ok_or("no request to answer")?
         } else {
-            self.chance = self.chance.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            usize::try_from(self.chance >> 33)? % self.vis.len()
+            self.free()?
         };
         let place = self.vis.len() + at;
         self.station.memory.store_u32(self.station.data(place), stamp);
@@ -356,18 +371,24 @@ impl Transport for Many {
         Ok(())
     }
 
-    fn receive(&mut self, _length: usize) -> Result<u32, Failure> {
-        let entry = poll(|| match self.cq.done() {
-            Ok(entry) => Ok(Some(entry)),
-            Err(VipReturn::NotDone) => Ok(None),
-            Err(code) => Err(format!("the completion queue: {code}").into()),
-        })?;
+    fn receive(&mut self, length: usize) -> Result<u32, Failure> {
+        poll(|| self.poll_receive(length))
+    }
+
+    #[inline]
+    fn poll_receive(&mut self, _length: usize) -> Result<Option<u32>, Failure> {
+        let entry = match self.cq.done() {
+            Ok(entry) => entry,
+            Err(VipReturn::NotDone) => return Ok(None),
+            Err(code) => return Err(format!("the completion queue: {code}").into()),
+        };
         let at = *self.by_number.get(&entry.vi.number()).ok_or("a completion of no VI")?;
         poll(|| done(self.vis[at].recv_done()))?;
         let stamp = self.station.memory.load_u32(self.station.data(at));
         self.vis[at].post_recv(&self.station.descriptor(at, self.station.largest)?)?;
+        self.is_busy[at] = false;
         self.last = Some(at);
-        Ok(stamp)
+        Ok(Some(stamp))
     }
 }
 

@@ -1,0 +1,232 @@
+//! `viaduct bench latency|bandwidth|cq|connect|register`: sweeps over devices and sizes.
+
+use clap::Args;
+
+use crate::Failure;
+use crate::bench::series::{self, Point};
+use crate::bench::sweep::{Options, bandwidth, connect, cq, latency, register};
+
+/// What all sweeps take.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// URLs of devices that two processes can open; `viaduct device list` has those that are there.
+    #[arg(default_value = "shm:")]
+    devices: Vec<String>,
+    /// Only the devices, without what they are compared with.
+    #[arg(long)]
+    no_references: bool,
+    /// Print one JSON object a line instead of the table.
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print lines of comma-separated values instead of the table.
+    #[arg(long)]
+    csv: bool,
+    /// Fewer and shorter turns.
+    #[arg(long)]
+    quick: bool,
+    /// Report also if other programs keep the processors busy.
+    #[arg(long)]
+    anyway: bool,
+}
+
+impl Common {
+    fn options(&self, sizes: &[usize], blocking: bool) -> Options {
+        Options {
+            devices: self.devices.clone(),
+            sizes: sizes.to_vec(),
+            blocking,
+            references: !self.no_references,
+            quick: self.quick,
+            anyway: self.anyway,
+        }
+    }
+
+    fn show(&self, points: &[Point]) {
+        let text = match (self.json, self.csv) {
+            (true, _) => series::json(points),
+            (_, true) => series::csv(points),
+            _ => series::table(points),
+        };
+        print!("{text}");
+    }
+}
+
+/// Sizes on the command line, or those of the sweep.
+fn sizes<'a>(chosen: &'a [usize], default: &'a [usize]) -> &'a [usize] {
+    if chosen.is_empty() { default } else { chosen }
+}
+
+/// A number of bytes, with K or M behind it for KiB or MiB.
+fn bytes(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1 << 30;
+    let (number, unit) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    let number: Option<usize> = number.parse().ok();
+    let bytes = number.and_then(|number| number.checked_mul(unit)).filter(|bytes| *bytes <= MOST);
+    bytes.ok_or_else(|| "a number of bytes up to 1024M, such as 64, 4K or 1M".to_owned())
+}
+
+fn vis(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=1024).contains(number));
+    number.ok_or_else(|| "a number of VIs from 1 to 1024".to_owned())
+}
+
+/// Half of a round trip between two processes, by size.
+///
+/// Two processes, each on a processor of its own, send a message there and back. On sim:model and
+/// sim:rtl the clock is that of the simulated NICs: from the doorbell to the status in host memory.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench latency                                 the software NIC, ring, sockets
+  viaduct bench latency shm: vfio-user:nics --blocking  also a served simulator; also transports that sleep
+  viaduct bench latency --sizes 0,4,40 --csv            table 1 of the CLAN paper
+  viaduct bench latency sim:rtl                         the RTL, by its own clock
+
+Columns: median of the turns / the time that 99 of 100 round trips keep to ± distance of the quartiles
+(docs/figures.md). Exit code 0: everything was measured. 1: not, or other programs keep the processors
+busy (--anyway reports nevertheless). 2: the command line is wrong.")]
+pub(crate) struct LatencyArguments {
+    #[command(flatten)]
+    common: Common,
+    /// Bytes of messages, such as 0,64,4K.
+    #[arg(long, value_delimiter = ',', value_parser = bytes)]
+    sizes: Vec<usize>,
+    /// Also transports that sleep until a message comes.
+    #[arg(long)]
+    blocking: bool,
+}
+
+impl LatencyArguments {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let sizes = sizes(&self.sizes, &latency::SIZES);
+        self.common.show(&latency::measure(&self.common.options(sizes, self.blocking))?);
+        Ok(())
+    }
+}
+
+/// A stream of messages between two processes, by size.
+///
+/// 10 MB a turn with four messages under way, as in the CLAN paper; fewer of very small messages and on
+/// slow devices. Also the cycles that both processors spend on a byte.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench bandwidth                         the software NIC, ring, sockets, memcpy
+  viaduct bench bandwidth --bidir --sizes 1K,32K  both ends send and receive; the sum of both
+  viaduct bench bandwidth --blocking --json       also transports that sleep
+
+Columns: median of the turns / the rate that 99 of 100 turns reach ± distance of the quartiles
+(docs/figures.md). Exit codes as of `viaduct bench latency`.")]
+pub(crate) struct BandwidthArguments {
+    #[command(flatten)]
+    common: Common,
+    /// Bytes of messages, such as 64,4K,1M.
+    #[arg(long, value_delimiter = ',', value_parser = bytes)]
+    sizes: Vec<usize>,
+    /// Also transports that sleep until a message comes.
+    #[arg(long)]
+    blocking: bool,
+    /// Both ends send and receive.
+    #[arg(long)]
+    bidir: bool,
+}
+
+impl BandwidthArguments {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let options = self.common.options(sizes(&self.sizes, &bandwidth::SIZES), self.blocking);
+        self.common.show(&bandwidth::measure(&options, self.bidir)?);
+        Ok(())
+    }
+}
+
+/// A server with many VIs on a completion queue.
+///
+/// Requests of 40 bytes go to VIs by chance, of which each has at most one under way (CLAN paper,
+/// section 4.3): the latency of one at a time, the throughput with one on each VI, and the throughput
+/// by offered load with 64 VIs. Beside it the bare message queue with 64 requests under way.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench cq                     from 1 to 1,024 VIs
+  viaduct bench cq --vis 64 --json
+
+Exit codes as of `viaduct bench latency`.")]
+pub(crate) struct CqArguments {
+    #[command(flatten)]
+    common: Common,
+    /// Numbers of VIs.
+    #[arg(long, value_delimiter = ',', value_parser = vis)]
+    vis: Vec<usize>,
+}
+
+impl CqArguments {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let options = self.common.options(sizes(&self.vis, &cq::SIZES), false);
+        self.common.show(&cq::measure(&options)?);
+        Ok(())
+    }
+}
+
+/// Connections a second, and the time of one.
+///
+/// A VI is created, connected, disconnected and destroyed, one after the other; beside it sockets.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench connect
+  viaduct bench connect shm: --no-references --csv
+
+Exit codes as of `viaduct bench latency`.")]
+pub(crate) struct ConnectArguments {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl ConnectArguments {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        self.common.show(&connect::measure(&self.common.options(&[], false))?);
+        Ok(())
+    }
+}
+
+/// The time of registering and deregistering memory, by size.
+///
+/// One process; the memory is touched before. Beside it the time of a copy of as many bytes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench register
+  viaduct bench register shm: --sizes 4K,1M,16M
+
+Exit codes as of `viaduct bench latency`.")]
+pub(crate) struct RegisterArguments {
+    #[command(flatten)]
+    common: Common,
+    /// Bytes of regions, such as 4K,1M.
+    #[arg(long, value_delimiter = ',', value_parser = bytes)]
+    sizes: Vec<usize>,
+}
+
+impl RegisterArguments {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let options = self.common.options(sizes(&self.sizes, &register::SIZES), false);
+        self.common.show(&register::measure(&options)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_and_a_bound() {
+        assert_eq!(
+            [bytes("0"), bytes("64"), bytes("4K"), bytes("1m")].map(Result::unwrap),
+            [0, 64, 4096, 1 << 20]
+        );
+        for wrong in ["", "K", "-1", "4 K", "2000M", "99999999999999999999M"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+        assert!(vis("0").is_err() && vis("1025").is_err() && vis("1024").is_ok());
+    }
+}

@@ -1,0 +1,258 @@
+//! The sweeps of `viaduct bench`, and the page of `viaduct report`: its structure, and how it looks in a
+//! browser. Times are not looked at: the machine may be busy with other tests.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn viaduct(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_viaduct")).args(arguments).output().expect("it starts")
+}
+
+/// Standard output of a run that must succeed.
+fn output(arguments: &[&str]) -> String {
+    let output = viaduct(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn sweep(arguments: &[&str]) -> String {
+    output(&[&["bench"], arguments, &["--quick", "--anyway", "--json"]].concat())
+}
+
+fn points(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect()
+}
+
+fn texts(points: &[Value], name: &str) -> BTreeSet<String> {
+    points.iter().map(|point| point[name].as_str().expect(name).to_owned()).collect()
+}
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+#[test]
+fn latency_has_a_point_for_each_size_that_a_transport_can_carry() {
+    let all = points(&sweep(&["latency", "shm:", "--sizes", "0,64"]));
+    let transports: Vec<(&str, f64)> = all
+        .iter()
+        .map(|point| (point["transport"].as_str().unwrap(), point["x"].as_f64().unwrap()))
+        .collect();
+    for wanted in [("vipl polling shm:", 0.0), ("vipl polling shm:", 64.0), ("ring", 0.0)] {
+        assert!(transports.contains(&wanted), "{wanted:?} in {transports:?}");
+    }
+    assert!(transports.contains(&("tcp polling", 64.0)), "{transports:?}");
+    assert!(!transports.contains(&("tcp polling", 0.0)), "a stream has no empty messages");
+    for point in &all {
+        assert!(point["median"].as_f64().unwrap() > 0.0, "{point}");
+        assert!(point["p99"].as_f64().unwrap() > 0.0 && point["line_ns"].as_f64().unwrap() > 0.0);
+        assert_eq!((point["unit"].as_str(), point["clock"].as_str()), (Some("us"), Some("wall")));
+    }
+}
+
+#[test]
+fn csv_has_the_names_of_json() {
+    let arguments = ["bench", "register", "--sizes", "4K", "--quick", "--anyway"];
+    let csv = output(&[&arguments[..], &["--csv"]].concat());
+    let json = points(&output(&[&arguments[..], &["--json"]].concat()));
+    let mut lines = csv.lines();
+    let names: BTreeSet<&str> = lines.next().expect("names").split(',').collect();
+    let expected: BTreeSet<&str> =
+        json[0].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, expected);
+    assert_eq!(lines.count(), json.len(), "{csv}");
+    let table = output(&arguments);
+    assert!(table.contains("4 KiB") && table.contains("memcpy"), "{table}");
+}
+
+#[test]
+fn the_model_is_measured_by_its_own_clock() {
+    let text = sweep(&["latency", "sim:model", "--sizes", "0,4,40", "--no-references"]);
+    let all = points(&text);
+    assert_eq!(texts(&all, "clock"), BTreeSet::from(["simulated".to_owned()]));
+    assert_eq!(texts(&all, "figure").len(), 3, "latency, transmit, receive: {text}");
+    assert_eq!(text, sweep(&["latency", "sim:model", "--sizes", "0,4,40", "--no-references"]));
+}
+
+/// After a change of the RTL that is meant to change them, both sweeps, one after the other:
+/// `cargo viaduct bench latency sim:rtl --json > cosim/cli/tests/bench_rtl.jsonl` and
+/// `cargo viaduct bench bandwidth sim:rtl --json >> cosim/cli/tests/bench_rtl.jsonl`.
+#[cfg(feature = "rtl")]
+#[test]
+fn the_sweeps_of_the_rtl_are_as_before() {
+    let sweep = |name| output(&["bench", name, "sim:rtl", "--json"]);
+    assert_eq!(sweep("latency") + &sweep("bandwidth"), include_str!("bench_rtl.jsonl"));
+}
+
+#[test]
+fn wrong_devices_and_sizes_are_named() {
+    let output = viaduct(&["bench", "latency", "nowhere:", "--anyway"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nowhere:"), "{output:?}");
+    for wrong in [
+        &["latency", "--sizes", "4X"][..],
+        &["cq", "--vis", "0"],
+        &["connect", "--json", "--csv"],
+        &["register", "--sizes", "9999M"],
+    ] {
+        let output = viaduct(&[&["bench"], wrong].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+    }
+    let output = viaduct(&["report", "--input", "/nonexistent", "-o", "/dev/null"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nonexistent"), "{output:?}");
+}
+
+/// A page of one point or more for each kind of figure.
+fn report(name: &str) -> (PathBuf, String) {
+    let sweeps: [&[&str]; 6] = [
+        &["latency", "shm:", "sim:model", "--sizes", "0,4,1K", "--blocking"],
+        &["bandwidth", "shm:", "--sizes", "4K,32K"],
+        &["bandwidth", "shm:", "--sizes", "4K,32K", "--bidir"],
+        &["cq", "--vis", "1,8"],
+        &["connect"],
+        &["register", "--sizes", "4K,1M"],
+    ];
+    let input = path(&format!("{name}.jsonl"));
+    fs::write(&input, sweeps.map(sweep).concat()).expect("a writable folder");
+    let page = path(&format!("{name}.html"));
+    let [from, to] = [&input, &page].map(|path| path.to_str().expect("UTF-8"));
+    let said = output(&["report", "--input", from, "-o", to]);
+    assert!(said.contains("20 figures"), "{said}");
+    let text = fs::read_to_string(&page).expect("the page");
+    (page, text)
+}
+
+/// Parts of a text from each `start` to the next `end`.
+fn parts<'a>(text: &'a str, start: &str, end: &str) -> Vec<&'a str> {
+    let rest = text.split(start).skip(1);
+    rest.map(|part| part.split(end).next().unwrap_or(part)).collect()
+}
+
+/// Whether tags are closed in order, attributes are quoted, and no `&` or `<` is bare.
+fn is_well_formed(text: &str) -> Result<(), String> {
+    let mut open: Vec<&str> = Vec::new();
+    for part in text.split('<').skip(1) {
+        let (tag, content) = part.split_once('>').ok_or_else(|| format!("no end: {part}"))?;
+        if let Some(name) = tag.strip_prefix('/') {
+            let last = open.pop();
+            if last != Some(name) {
+                return Err(format!("{last:?} is ended by {name}"));
+            }
+        } else if !tag.ends_with('/') {
+            open.push(tag.split_whitespace().next().unwrap_or_default());
+        }
+        if tag.matches('"').count() % 2 != 0 {
+            return Err(format!("quotes of {tag}"));
+        }
+        let entities = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];
+        let plain = entities.iter().fold(content.to_owned(), |text, of| text.replace(of, ""));
+        if plain.contains('&') {
+            return Err(format!("a bare & in {content}"));
+        }
+    }
+    if open.is_empty() { Ok(()) } else { Err(format!("{open:?} are not ended")) }
+}
+
+#[test]
+fn every_figure_has_a_drawing_a_clock_a_machine_and_a_table() {
+    let (_, text) = report("structure");
+    let figures = parts(&text, "<figure id=", "</figure>");
+    assert_eq!(figures.len(), 20);
+    let mut names = BTreeSet::new();
+    for figure in figures {
+        assert!(names.insert(figure.split('>').next().unwrap()), "two figures have one id");
+        for wanted in ["<h3>", "<svg ", "Draws again:", "Clock:", "Machine:", "<table>", "<td>"] {
+            assert!(figure.contains(wanted), "no {wanted} in {figure}");
+        }
+        for svg in parts(figure, "<svg ", "</svg>") {
+            is_well_formed(&format!("<svg {svg}</svg>"))
+                .unwrap_or_else(|why| panic!("{why}: {svg}"));
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        }
+    }
+    // What papers print, with where.
+    for printed in ["4.4 us", "400,000 requests", "36.02 us", "815 Mbps", "round trip 52.4 us"] {
+        assert!(text.contains(printed), "no {printed}");
+    }
+    // Nothing is loaded and nothing runs.
+    assert!(!text.contains("<script") && !text.contains("<link") && !text.contains("@import"));
+    let addresses = text.replace("http://www.w3.org/2000/svg", "");
+    assert!(!addresses.contains("http"), "the page points elsewhere");
+}
+
+fn chromium() -> Option<&'static str> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let answers = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    names.into_iter().find(answers)
+}
+
+fn browse(browser: &str, arguments: &[&str], page: &Path) -> Output {
+    let profile = page.with_extension("profile");
+    Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .args(arguments)
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .expect("the browser starts")
+}
+
+/// Looks at the page and leaves what is wrong with it in the title, with the colours.
+const LOOK: &str = r#"<script>
+  const wrong = [];
+  const inside = (a, b) => a.left >= b.left - 1 && a.right <= b.right + 1
+    && a.top >= b.top - 1 && a.bottom <= b.bottom + 1;
+  document.querySelectorAll('svg').forEach(svg => {
+    const frame = svg.getBoundingClientRect();
+    if (frame.width < 200) wrong.push('a drawing of ' + frame.width);
+    svg.querySelectorAll('text').forEach(text => {
+      if (!inside(text.getBoundingClientRect(), frame))
+        wrong.push(svg.getAttribute('aria-label') + ': ' + text.textContent);
+      if (text.getBoundingClientRect().height < 9) wrong.push('small: ' + text.textContent);
+    });
+  });
+  document.querySelectorAll('figure').forEach(figure => {
+    if (figure.scrollWidth > figure.clientWidth + 1) wrong.push(figure.id + ' is too wide');
+  });
+  if (document.documentElement.scrollWidth > innerWidth) wrong.push('the page scrolls sideways');
+  document.title = 'looked: ' + getComputedStyle(document.body).backgroundColor + ' '
+    + innerWidth + ' wrong: ' + wrong.join('; ');
+</script></body>"#;
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a person should know that a test did nothing")]
+fn the_page_looks_right_in_a_browser() {
+    let Some(browser) = chromium() else {
+        eprintln!("no chromium: nothing was looked at");
+        return;
+    };
+    let (_, text) = report("looks");
+    let page = path("looked-at.html");
+    fs::write(&page, text.replace("</body>", LOOK)).expect("a writable folder");
+    let mut papers = BTreeSet::new();
+    for width in ["1280", "500"] {
+        for scheme in ["--blink-settings=preferredColorScheme=1", DARK] {
+            let size = format!("--window-size={width},900");
+            let output = browse(browser, &[&size, scheme, "--dump-dom"], &page);
+            let text = String::from_utf8_lossy(&output.stdout);
+            let title = parts(&text, "<title>looked: ", "</title>");
+            assert_eq!(title.len(), 1, "{}", String::from_utf8_lossy(&output.stderr));
+            assert!(title[0].ends_with("wrong: "), "{width}: {}", title[0]);
+            papers.insert(title[0].split(')').next().unwrap().to_owned());
+            let shot = path("looked-at.png");
+            let _ = fs::remove_file(&shot);
+            browse(browser, &[&size, scheme, &format!("--screenshot={}", shot.display())], &page);
+            // An empty page takes some kilobytes.
+            assert!(fs::metadata(&shot).expect("a screenshot").len() > 20_000);
+        }
+    }
+    assert_eq!(papers.len(), 2, "light and dark have colours of their own: {papers:?}");
+}
+
+const DARK: &str = "--blink-settings=preferredColorScheme=0";
