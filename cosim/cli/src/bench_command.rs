@@ -73,6 +73,7 @@ pub(crate) struct SoftArguments {
   viaduct bench anatomy                        a message of 4 bytes on shm:
   viaduct bench anatomy shm: --sizes 1024      a larger one
   viaduct bench anatomy --sizes 4,64,1024,4096 stages and sizes in one table
+  viaduct bench anatomy kernel:udp             UDP sockets, for comparison, or kernel:tcp
   viaduct bench anatomy --json                 one JSON object a line: each stage, then the whole
 
 The stamps are compiled in by the feature `stamps`, which `cargo viaduct bench anatomy` builds with.
@@ -81,7 +82,7 @@ Exit code 0: everything was measured. Stages that do not add up are a result and
 --strict they give exit code 1. If the device has no such stages, the build has no stamps, or other
 programs keep the processors busy, there is no result, and exit code 1.")]
 pub(crate) struct AnatomyArguments {
-    /// URL of the device.
+    /// URL of the device; or kernel:udp, kernel:tcp: sockets, whose stages are the kernel's trace events.
     #[arg(default_value = "shm:")]
     device: String,
     /// Bytes of messages, separated by commas.

@@ -149,6 +149,11 @@ impl Processes {
         Ok(time / 2.0 / f64::from(rounds - warm))
     }
 
+    /// Numbers of this process and of the other one.
+    pub(crate) fn ids(&self) -> [u32; 2] {
+        [std::process::id(), self.peer.process.id()]
+    }
+
     /// Exchanges messages as [`Self::one_way`], with stamps of these stages; those of each round, of
     /// this process and of the other one.
     pub(crate) fn stamped(

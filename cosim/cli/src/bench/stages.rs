@@ -15,17 +15,20 @@
 //! |---|---|
 //! | `path` | the stages in order, with their categories; their times from the stamps of a message |
 //! | `text` | tables and JSON |
-//! | `sockets` | sockets of the kernel, for comparison: its trace events |
+//! | `sockets`, `trace` | sockets of the kernel, for comparison: its trace events |
 
 mod path;
+mod sockets;
 pub(crate) mod text;
+mod trace;
 
 use std::time::Instant;
 
 use device::Place;
 use port::stamp::{self, Stage};
 
-use self::path::Ends;
+use self::path::{Ends, Row};
+use self::trace::Trace;
 use super::load::{BUSY_MAX, Load};
 use super::processes::Processes;
 use super::statistics::Sample;
@@ -66,6 +69,8 @@ pub(crate) struct Anatomy {
     pub(crate) frequency: f64,
     /// Messages with stamps.
     pub(crate) messages: usize,
+    /// Why stages could not be measured; none, if they could.
+    pub(crate) lacks: Option<String>,
 }
 
 impl Anatomy {
@@ -90,6 +95,8 @@ impl Anatomy {
 pub(crate) struct Report {
     /// URL of the device.
     pub(crate) device: String,
+    /// Its stages.
+    rows: &'static [Row],
     /// One for each size.
     pub(crate) anatomies: Vec<Anatomy>,
     /// Processors that other programs kept busy.
@@ -104,17 +111,28 @@ fn check(name: &str) -> Result<(), Failure> {
         )
         .into())
     };
+    if name.starts_with(sockets::SCHEME) {
+        let unknown = || format!("`{name}` is no socket: give kernel:udp or kernel:tcp");
+        sockets::kind(name).ok_or_else(unknown)?;
+        return stamps_are_there();
+    }
     match device::parse(name)? {
         Place::Sim(device::Kind::Model, _) => hardware(" --device model"),
         Place::Sim(device::Kind::Rtl, _)
         | Place::VfioUser(_)
         | Place::Vfio(_)
         | Place::Folder(_) => hardware(""),
-        _ if !stamp::BUILT_IN => Err("this build has no stamps in the data path: \
-             `cargo viaduct bench anatomy` builds one that has them (feature `stamps`)"
-            .into()),
-        _ => Ok(()),
+        _ => stamps_are_there(),
     }
+}
+
+fn stamps_are_there() -> Result<(), Failure> {
+    if stamp::BUILT_IN {
+        return Ok(());
+    }
+    Err("this build has no stamps in the data path: `cargo viaduct bench anatomy` builds one that \
+         has them (feature `stamps`)"
+        .into())
 }
 
 /// Measures messages of each size.
@@ -139,7 +157,9 @@ pub(crate) fn measure(job: &Job) -> Result<Report, Failure> {
         )
         .into());
     }
-    Ok(Report { device: job.device.clone(), anatomies, busy })
+    let rows: &[Row] =
+        if sockets::kind(&job.device).is_some() { &sockets::ROWS } else { &path::ROWS };
+    Ok(Report { device: job.device.clone(), rows, anatomies, busy })
 }
 
 fn one(
@@ -150,15 +170,27 @@ fn one(
 ) -> Result<Anatomy, Failure> {
     let rounds = rounds(size);
     let turns = if job.quick { 5 } else { 101 };
-    let at = processes.open(&Kind::Vipl { device: job.device.clone(), blocking: false }, size)?;
+    let socket = sockets::kind(&job.device);
+    let vipl = || Kind::Vipl { device: job.device.clone(), blocking: false };
+    let at = processes.open(&socket.clone().unwrap_or_else(vipl), size)?;
     let (start, counter) = (Instant::now(), stamp::now());
-    let (mut plain, mut ends) = (Vec::new(), Ends::default());
+    let (mut plain, mut ends, mut lacks) = (Vec::new(), Ends::default(), None);
+    let trace = socket.map(|_| Trace::open(processes.ids()));
     for turn in 0..turns {
         progress.tick(|| format!("turn {turn} of {turns}"));
         plain.push(processes.one_way(at, size, rounds)?);
-        for row in &path::ROWS {
-            let stamps = processes.stamped(at, (size, rounds), Ends::wanted(row.stage))?;
-            ends.add(row.stage, &stamps);
+        if let Some(trace) = &trace {
+            for row in &sockets::ROWS {
+                match sockets::turn(processes, trace, (at, size, rounds), row.stage)? {
+                    Ok(stamps) => ends.add(row.stage, &stamps),
+                    Err(why) => lacks = Some(why),
+                }
+            }
+        } else {
+            for row in &path::ROWS {
+                let stamps = processes.stamped(at, (size, rounds), Ends::wanted(row.stage))?;
+                ends.add(row.stage, &stamps);
+            }
         }
     }
     let cycles = stamp::now().wrapping_sub(counter) as f64;
@@ -172,6 +204,7 @@ fn one(
         offset: in_ns(ends.offset().ok_or("no message has stamps at both ends")?),
         frequency,
         messages: ends.messages(),
+        lacks,
     })
 }
 
@@ -213,7 +246,11 @@ mod tests {
             let why = check(device).expect_err("it is hardware").to_string();
             assert!(why.contains(wanted), "{why}");
         }
-        assert_eq!(check("shm:").is_ok(), stamp::BUILT_IN);
+        for device in ["shm:", "kernel:udp"] {
+            assert_eq!(check(device).is_ok(), stamp::BUILT_IN);
+        }
+        let why = check("kernel:ftp").expect_err("there is none").to_string();
+        assert!(why.contains("kernel:udp or kernel:tcp"), "{why}");
     }
 
     #[test]
@@ -228,6 +265,7 @@ mod tests {
             offset: 0.0,
             frequency: 2.5,
             messages: 1,
+            lacks: None,
         };
         assert_eq!(anatomy.sum(), 10.0 * (Stage::COUNT - 4) as f64);
         assert!((anatomy.difference() - 0.1).abs() < 1e-9, "{}", anatomy.difference());

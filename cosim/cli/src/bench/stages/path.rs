@@ -51,7 +51,12 @@ pub(super) struct Row {
     pub(super) what: &'static str,
 }
 
-const fn row(stage: Stage, name: &'static str, category: Category, what: &'static str) -> Row {
+pub(super) const fn row(
+    stage: Stage,
+    name: &'static str,
+    category: Category,
+    what: &'static str,
+) -> Row {
     let is_critical = !matches!(stage, Stage::Complete | Stage::Return | Stage::Repost);
     Row { stage, name, category, is_critical, what }
 }
@@ -198,7 +203,8 @@ fn time(stage: Stage, sender: &Stamps, receiver: &Stamps) -> Option<f64> {
     Some(at(end, stage)?.wrapping_sub(at(sender, END)?).cast_signed() as f64)
 }
 
-/// Time of the stages that follow each other.
+/// Time of the stages that follow each other. A stage has the same place in every table, so it does not
+/// matter of which one.
 pub(super) fn critical(stages: &[Option<f64>; Stage::COUNT]) -> f64 {
     let critical = ROWS.iter().filter(|row| row.is_critical);
     critical.filter_map(|row| stages[row.stage as usize]).sum()

@@ -5,6 +5,8 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
+use port::stamp::{self, Stage};
+
 use super::{BOUND, Offered, Transport, poll};
 use crate::Failure;
 
@@ -37,6 +39,7 @@ where
 {
     fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure> {
         self.buffer[..4].copy_from_slice(&stamp.to_le_bytes());
+        stamp::stamp(Stage::Program);
         let mut at = 0;
         while at < length {
             at += poll(|| attempt((&self.socket).write(&self.buffer[at..length])))?;
@@ -53,6 +56,7 @@ where
             }
             at += count;
         }
+        stamp::stamp(Stage::Poll);
         Ok(stamp_of(&self.buffer))
     }
 }
@@ -126,6 +130,7 @@ struct Datagrams {
 impl Transport for Datagrams {
     fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure> {
         self.buffer[..4].copy_from_slice(&stamp.to_le_bytes());
+        stamp::stamp(Stage::Program);
         let mut at = 0;
         loop {
             let piece = (length - at).min(DATAGRAM);
@@ -143,6 +148,7 @@ impl Transport for Datagrams {
             let piece = (length - at).min(DATAGRAM);
             at += poll(|| attempt(self.socket.recv(&mut self.buffer[at..at + piece])))?;
             if at == length {
+                stamp::stamp(Stage::Poll);
                 return Ok(stamp_of(&self.buffer));
             }
         }
