@@ -45,7 +45,8 @@ fn all() -> Result<u64, Failure> {
     Ok(busy.iter().filter_map(|at| cpu.get(*at)).sum())
 }
 
-/// utime and stime of this process and of its children that live.
+/// utime and stime of this process and of its children: of those that live, and of those that have
+/// ended, which the kernel adds to their parent's cutime and cstime.
 fn own() -> Result<u64, Failure> {
     let pid = std::process::id();
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -54,7 +55,21 @@ fn own() -> Result<u64, Failure> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // Behind the name, which may have anything in it.
         let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_whitespace().collect();
-        Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+        fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum()
     };
     Ok(children.into_iter().chain([pid.into()]).filter_map(of).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_has_ended_is_not_another_program() {
+        let before = own().expect("procfs");
+        let mut child = std::process::Command::new("sh");
+        child.args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]);
+        assert!(child.status().expect("a shell").success());
+        assert!(own().expect("procfs") >= before + 5, "less than 50 ms");
+    }
 }
