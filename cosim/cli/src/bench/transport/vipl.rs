@@ -62,9 +62,13 @@ impl Station {
 
     fn descriptor(&self, place: usize, length: usize) -> Result<Descriptor, Failure> {
         let descriptor = self.region.descriptor(place * DESCRIPTOR, 1)?;
-        let length = u32::try_from(length)?;
-        descriptor.prepare(&[self.region.segment(self.data(place), length)], None)?;
+        self.prepare(&descriptor, place, length)?;
         Ok(descriptor)
+    }
+
+    fn prepare(&self, descriptor: &Descriptor, place: usize, length: usize) -> Result<(), Failure> {
+        let segment = self.region.segment(self.data(place), u32::try_from(length)?);
+        Ok(descriptor.prepare(&[segment], None)?)
     }
 
     pub(super) fn host(&self) -> Vec<u8> {
@@ -100,12 +104,60 @@ pub(super) fn unhex(text: &str) -> Result<Vec<u8>, Failure> {
     Ok(digits.chunks(2).map(byte).collect::<Result<_, _>>()?)
 }
 
+/// Turns between two looks at what happened on the NIC, which a thread of the C library does.
+const LOOK: u32 = 4096;
+
+/// A VI that is used as the C library does: by the work queue, and by the VI only if that is not enough.
+struct Lane {
+    vi: Vi,
+    nic: Nic,
+    /// Of the memory with its descriptors.
+    handle: u32,
+}
+
+impl Lane {
+    fn new(station: &Station, cq: Option<&Cq>) -> Result<Self, Failure> {
+        let vi = station.nic.create_vi(station.attributes, None, cq)?;
+        let handle = station.region.segment(0, 0).handle;
+        Ok(Self { vi, nic: station.nic.clone(), handle })
+    }
+
+    #[inline]
+    fn post(&self, queue: Queue, descriptor: &Descriptor) -> Result<(), Failure> {
+        let (address, handle) = (descriptor.address(), self.handle);
+        let work = queue_pair::queue(self.vi.slot(), queue).ok_or("a VI without queues")?;
+        if work.lock().post(address, port::Handle(handle)).is_err() {
+            self.vi.post_at(queue, address, handle)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest descriptor of a queue.
+    #[inline]
+    fn poll(&self, queue: Queue) -> Result<(), Failure> {
+        let work = queue_pair::queue(self.vi.slot(), queue).ok_or("a VI without queues")?;
+        let mut turn = 0_u32;
+        poll(|| match work.lock().poll_address() {
+            Head::Done((_, status)) if Status(status).is_error() => {
+                Err(format!("a descriptor ended with {:?}", Status(status)).into())
+            }
+            Head::Done(_) => Ok(Some(())),
+            Head::Empty => Err("nothing is posted".into()),
+            Head::NotDone => {
+                turn += 1;
+                if turn.is_multiple_of(LOOK) {
+                    self.nic.progress();
+                }
+                Ok(None)
+            }
+        })
+    }
+}
+
 /// One VI.
 struct One {
     station: Station,
-    vi: Vi,
-    /// Of the memory.
-    handle: u32,
+    lane: Lane,
     blocking: bool,
     /// Receives, and the places behind them for sends.
     receives: usize,
@@ -129,18 +181,16 @@ impl One {
         let half = |largest: usize| (MEMORY / largest).clamp(FEWEST, MOST);
         let station = Station::open(device, waiting, largest, |largest| 2 * half(largest))?;
         let receives = half(station.largest);
-        let vi = station.nic.create_vi(station.attributes, None, None)?;
+        let lane = Lane::new(&station, None)?;
         let largest = station.largest;
         let descriptor = |place| Ok::<_, Failure>((station.descriptor(place, largest)?, largest));
         let descriptors: Vec<_> = (0..2 * receives).map(descriptor).collect::<Result<_, _>>()?;
         for (descriptor, _) in &descriptors[..receives] {
-            vi.post_recv(descriptor)?;
+            lane.vi.post_recv(descriptor)?;
         }
-        let handle = station.region.segment(0, 0).handle;
         Ok(Self {
             station,
-            vi,
-            handle,
+            lane,
             blocking,
             receives,
             next_receive: 0,
@@ -151,45 +201,11 @@ impl One {
         })
     }
 
-    /// Posts as the C library does: by the work queue, and by the VI only if that is not enough.
-    #[inline]
-    fn post(&self, queue: Queue, place: usize) -> Result<(), Failure> {
-        let (address, handle) = (self.descriptors[place].0.address(), self.handle);
-        let work = queue_pair::queue(self.vi.slot(), queue).ok_or("a VI without queues")?;
-        if work.lock().post(address, port::Handle(handle)).is_err() {
-            self.vi.post_at(queue, address, handle)?;
-        }
-        Ok(())
-    }
-
-    /// Waits for the oldest descriptor of a queue, polling as the C library does.
-    #[inline]
-    fn poll(&self, queue: Queue) -> Result<(), Failure> {
-        /// Turns between two looks at what happened on the NIC, which a thread of the C library does.
-        const LOOK: u32 = 4096;
-        let work = queue_pair::queue(self.vi.slot(), queue).ok_or("a VI without queues")?;
-        let mut turn = 0_u32;
-        poll(|| match work.lock().poll_address() {
-            Head::Done((_, status)) if Status(status).is_error() => {
-                Err(format!("a descriptor ended with {:?}", Status(status)).into())
-            }
-            Head::Done(_) => Ok(Some(())),
-            Head::Empty => Err("nothing is posted".into()),
-            Head::NotDone => {
-                turn += 1;
-                if turn.is_multiple_of(LOOK) {
-                    self.station.nic.progress();
-                }
-                Ok(None)
-            }
-        })
-    }
-
     fn finish_send(&mut self) -> Result<(), Failure> {
         if self.blocking {
-            self.vi.send_wait(INFINITE)?;
+            self.lane.vi.send_wait(INFINITE)?;
         } else {
-            self.poll(Queue::Send)?;
+            self.lane.poll(Queue::Send)?;
         }
         self.done += 1;
         Ok(())
@@ -205,13 +221,11 @@ impl One {
         self.station.memory.store_u32(self.station.data(place), stamp);
         let (descriptor, prepared) = &mut self.descriptors[place];
         if *prepared != length {
-            let data = self.station.data(place);
-            let segment = self.station.region.segment(data, u32::try_from(length)?);
-            descriptor.prepare(&[segment], None)?;
+            self.station.prepare(descriptor, place, length)?;
             *prepared = length;
         }
         stamp::stamp(Stage::Program);
-        self.post(Queue::Send, place)?;
+        self.lane.post(Queue::Send, &self.descriptors[place].0)?;
         stamp::stamp(Stage::Return);
         self.next_send += 1;
         self.repost()?;
@@ -223,9 +237,9 @@ impl One {
     fn receive_piece(&mut self) -> Result<u32, Failure> {
         self.repost()?;
         if self.blocking {
-            self.vi.recv_wait(BOUND)?;
+            self.lane.vi.recv_wait(BOUND)?;
         } else {
-            self.poll(Queue::Recv)?;
+            self.lane.poll(Queue::Recv)?;
         }
         stamp::stamp(Stage::Poll);
         let place = self.next_receive % self.receives;
@@ -239,20 +253,10 @@ impl One {
     fn repost(&mut self) -> Result<(), Failure> {
         while self.posted < self.next_receive {
             // Receives are done in the order in which they were posted.
-            self.post(Queue::Recv, self.posted % self.receives)?;
+            self.lane.post(Queue::Recv, &self.descriptors[self.posted % self.receives].0)?;
             self.posted += 1;
         }
         Ok(())
-    }
-}
-
-/// None: not done.
-#[inline]
-fn done(completion: vipl::Completion) -> Result<Option<Descriptor>, Failure> {
-    match completion {
-        Ok(descriptor) => Ok(Some(descriptor)),
-        Err(error) if error.code == VipReturn::NotDone => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -291,7 +295,7 @@ pub(super) fn offer(device: &str, blocking: bool, largest: usize) -> Result<Offe
     let one = One::new(device, blocking, largest)?;
     let place = hex(&one.station.host());
     let accept = move || -> Result<Box<dyn Transport>, Failure> {
-        one.station.accept(&one.vi, SERVICE)?;
+        one.station.accept(&one.lane.vi, SERVICE)?;
         Ok(Box::new(one))
     };
     Ok(Offered { place, accept: Box::new(accept) })
@@ -304,7 +308,7 @@ pub(super) fn join(
     place: &str,
 ) -> Result<Box<dyn Transport>, Failure> {
     let one = One::new(device, blocking, largest)?;
-    one.station.connect(&one.vi, &unhex(place)?, SERVICE)?;
+    one.station.connect(&one.lane.vi, &unhex(place)?, SERVICE)?;
     Ok(Box::new(one))
 }
 
@@ -313,7 +317,10 @@ pub(super) fn join(
 /// asked.
 struct Many {
     station: Station,
-    vis: Vec<Vi>,
+    lanes: Vec<Lane>,
+    /// A receive of each VI, then a send of each with the length that it has now.
+    receives: Vec<Descriptor>,
+    sends: Vec<(Descriptor, usize)>,
     cq: Cq,
     /// This end answers: each message by the VI that it came by.
     answers: bool,
@@ -324,20 +331,38 @@ struct Many {
     /// The VI of the last message that was received.
     last: Option<usize>,
     by_number: BTreeMap<u16, usize>,
+    /// Looks at the completion queue in vain.
+    turn: u32,
 }
 
 impl Many {
     fn new(device: &str, vis: usize, largest: usize, answers: bool) -> Result<Self, Failure> {
         let station = Station::open(device, Waiting::Poll, largest, |_| 2 * vis)?;
         let cq = station.nic.create_cq(u32::try_from(2 * vis)?)?;
-        let create = |_| station.nic.create_vi(station.attributes, None, Some(&cq));
-        let all: Vec<Vi> = (0..vis).map(create).collect::<Result<_, _>>()?;
-        for (place, vi) in all.iter().enumerate() {
-            vi.post_recv(&station.descriptor(place, station.largest)?)?;
+        let lane = |_| Lane::new(&station, Some(&cq));
+        let lanes: Vec<Lane> = (0..vis).map(lane).collect::<Result<_, _>>()?;
+        let largest = station.largest;
+        let receive = |place| station.descriptor(place, largest);
+        let receives: Vec<Descriptor> = (0..vis).map(receive).collect::<Result<_, _>>()?;
+        let send = |place| Ok::<_, Failure>((station.descriptor(place, largest)?, largest));
+        let sends = (vis..2 * vis).map(send).collect::<Result<_, _>>()?;
+        for (lane, receive) in lanes.iter().zip(&receives) {
+            lane.vi.post_recv(receive)?;
         }
-        let by_number = all.iter().enumerate().map(|(at, vi)| (vi.number(), at)).collect();
-        let is_busy = vec![false; vis];
-        Ok(Self { station, vis: all, cq, answers, chance: 0, is_busy, last: None, by_number })
+        let by_number = lanes.iter().enumerate().map(|(at, lane)| (lane.vi.number(), at)).collect();
+        Ok(Self {
+            station,
+            lanes,
+            receives,
+            sends,
+            cq,
+            answers,
+            chance: 0,
+            is_busy: vec![false; vis],
+            last: None,
+            by_number,
+            turn: 0,
+        })
     }
 
     /// Service of each VI, so that those of both ends are the same.
@@ -348,8 +373,8 @@ impl Many {
     /// A VI by chance, or the next one without a request.
     fn free(&mut self) -> Result<usize, Failure> {
         self.chance = self.chance.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let first = usize::try_from(self.chance >> 33)? % self.vis.len();
-        let all = (first..self.vis.len()).chain(0..first);
+        let first = usize::try_from(self.chance >> 33)? % self.lanes.len();
+        let all = (first..self.lanes.len()).chain(0..first);
         let free = all.into_iter().find(|at| !self.is_busy[*at]);
         let at = free.ok_or("every VI has a request under way")?;
         self.is_busy[at] = true;
@@ -364,11 +389,15 @@ impl Transport for Many {
         } else {
             self.free()?
         };
-        let place = self.vis.len() + at;
+        let place = self.lanes.len() + at;
         self.station.memory.store_u32(self.station.data(place), stamp);
-        self.vis[at].post_send(&self.station.descriptor(place, length)?)?;
-        poll(|| done(self.vis[at].send_done()))?;
-        Ok(())
+        let (descriptor, prepared) = &mut self.sends[at];
+        if *prepared != length {
+            self.station.prepare(descriptor, place, length)?;
+            *prepared = length;
+        }
+        self.lanes[at].post(Queue::Send, descriptor)?;
+        self.lanes[at].poll(Queue::Send)
     }
 
     fn receive(&mut self, length: usize) -> Result<u32, Failure> {
@@ -377,15 +406,21 @@ impl Transport for Many {
 
     #[inline]
     fn poll_receive(&mut self, _length: usize) -> Result<Option<u32>, Failure> {
-        let entry = match self.cq.done() {
+        let entry = match self.cq.poll() {
             Ok(entry) => entry,
-            Err(VipReturn::NotDone) => return Ok(None),
+            Err(VipReturn::NotDone) => {
+                self.turn = self.turn.wrapping_add(1);
+                if self.turn.is_multiple_of(LOOK) {
+                    self.station.nic.progress();
+                }
+                return Ok(None);
+            }
             Err(code) => return Err(format!("the completion queue: {code}").into()),
         };
         let at = *self.by_number.get(&entry.vi.number()).ok_or("a completion of no VI")?;
-        poll(|| done(self.vis[at].recv_done()))?;
+        self.lanes[at].poll(Queue::Recv)?;
         let stamp = self.station.memory.load_u32(self.station.data(at));
-        self.vis[at].post_recv(&self.station.descriptor(at, self.station.largest)?)?;
+        self.lanes[at].post(Queue::Recv, &self.receives[at])?;
         self.is_busy[at] = false;
         self.last = Some(at);
         Ok(Some(stamp))
@@ -402,8 +437,8 @@ pub(super) fn offer_many(device: &str, vis: usize, largest: usize) -> Result<Off
     let many = Many::new(device, vis, largest, false)?;
     let place = hex(&many.station.host());
     let accept = move || -> Result<Box<dyn Transport>, Failure> {
-        for (at, vi) in many.vis.iter().enumerate() {
-            many.station.accept(vi, &Many::service(at))?;
+        for (at, lane) in many.lanes.iter().enumerate() {
+            many.station.accept(&lane.vi, &Many::service(at))?;
         }
         Ok(Box::new(many))
     };
@@ -418,8 +453,8 @@ pub(super) fn join_many(
 ) -> Result<Box<dyn Transport>, Failure> {
     let many = Many::new(device, vis, largest, true)?;
     let host = unhex(place)?;
-    for (at, vi) in many.vis.iter().enumerate() {
-        many.station.connect(vi, &host, &Many::service(at))?;
+    for (at, lane) in many.lanes.iter().enumerate() {
+        many.station.connect(&lane.vi, &host, &Many::service(at))?;
     }
     Ok(Box::new(many))
 }
