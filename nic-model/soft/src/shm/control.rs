@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! 0       bell 4 (futex) | sleepers 4
-//! 4096    event queues, 256 of 64 bytes: armed 4 | only wakes 4 | summary 4 x 8, a bit for each word
-//!         of `fired`
-//! 20480   fired, 256 words of 8: a bit for each tripwire
-//! 24576   queue of each word of `fired`, 256 of 4
-//! 28672   tripwires set in each region, 4096 of 4
-//! 45056   tripwire table, 4096 buckets of 8 entries of 8 bytes
+//! 4096    event queues, 256 of 576 bytes: armed 4 | only wakes 4 | summary 8, a bit for each word of
+//!         `fired` | fired, 64 words of 8: a bit for each tripwire
+//! 151552  tripwires set in each region, 4096 of 4
+//! 167936  tripwire table, 4096 buckets of 8 entries of 8 bytes
 //! ```
-//! Peers read the last three and write the others. Bits are set and cleared by atomic operations and
+//! A queue's first 384 tripwires fire in the line in which its reader looks for them, so that one line
+//! passes between the processors.
+//!
+//! Peers read the last two and write the others. Bits are set and cleared by atomic operations and
 //! mean 'look', so a peer that dies between any two of them, or writes what it likes, costs a look in
 //! vain or an event of its own, and no event of a third party is overwritten.
 //!
@@ -24,7 +25,7 @@
 //! belong to another tripwire by then: its owner gets an event for an access that came before. Bits are
 //! used again as late as possible, which makes this rare; readers of events look at the memory anyway.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
 
 use port::DmaMemory;
@@ -36,18 +37,17 @@ pub(super) const QUEUES: u16 = 256;
 pub(super) const REGIONS: u16 = 4096;
 /// Tripwires that may be set at the same time.
 pub(super) const TRIPWIRES: u32 = 4096;
-/// Words of `fired`. A word belongs to one queue, so there are more bits than tripwires.
-pub(super) const FIRED_WORDS: usize = 256;
+/// Words of a queue's `fired`, each of which has a bit in the summary.
+pub(super) const FIRED_WORDS: usize = 64;
 
 const BELL: usize = 0;
 const SLEEPERS: usize = 4;
 const QUEUE: usize = 4096;
-const QUEUE_BYTES: usize = 64;
+const QUEUE_BYTES: usize = 576;
 const SUMMARY: usize = 8;
-const FIRED: usize = 20_480;
-const WORD_QUEUE: usize = 24_576;
-const REGION: usize = 28_672;
-const TABLE: usize = 45_056;
+const FIRED: usize = 16;
+const REGION: usize = 151_552;
+const TABLE: usize = 167_936;
 const BUCKETS: usize = 4096;
 const BUCKET_ENTRIES: usize = 8;
 /// Lines of an access behind which the whole table is looked at instead of a bucket for each.
@@ -55,36 +55,37 @@ const LINES_MAX: u64 = 512;
 /// Bytes of the segment.
 pub(super) const BYTES: usize = TABLE + BUCKETS * BUCKET_ENTRIES * 8;
 
-/// Words of a queue's summary.
-pub(super) const SUMMARY_WORDS: usize = FIRED_WORDS / 64;
-
 /// A control segment, this node's or a peer's.
 #[derive(Clone, Debug)]
 pub(super) struct Control(DmaMemory);
 
 /// An entry of the tripwire table: one word, so that it is set, read and cleared as a whole.
 ///
-/// Bits 0 to 31: index of the 8-byte word in the region; 32 to 43: region; 44 to 57: bit in `fired`;
-/// 60: on read; 61: on write; 63: set.
+/// Bits 0 to 28: index of the 8-byte word in the region; 29 to 40: region; 41 to 48: queue; 49 to 60:
+/// bit in the queue's `fired`; 61: on read; 62: on write; 63: set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) word: u32,
     pub(super) region: u16,
+    pub(super) queue: u16,
     pub(super) bit: u16,
     pub(super) on_read: bool,
     pub(super) on_write: bool,
 }
 
-const ON_READ: u64 = 1 << 60;
-const ON_WRITE: u64 = 1 << 61;
+/// Words of 8 bytes of a region that may have tripwires.
+pub(super) const WORDS: u64 = 1 << 29;
+const ON_READ: u64 = 1 << 61;
+const ON_WRITE: u64 = 1 << 62;
 const SET: u64 = 1 << 63;
 
 impl Entry {
     fn to_bits(self) -> u64 {
         let flag = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
         self.word as u64
-            | (self.region as u64) << 32
-            | (self.bit as u64) << 44
+            | (self.region as u64) << 29
+            | (self.queue as u64) << 41
+            | (self.bit as u64) << 49
             | flag(self.on_read, ON_READ)
             | flag(self.on_write, ON_WRITE)
             | SET
@@ -141,19 +142,14 @@ impl Control {
         self.0.atomic_u32(QUEUE + QUEUE_BYTES * usize::from(queue) + 4)
     }
 
-    /// A word of a queue's summary.
-    pub(super) fn summary(&self, queue: u16, word: usize) -> &AtomicU64 {
-        self.0.atomic_u64(QUEUE + QUEUE_BYTES * usize::from(queue) + SUMMARY + 8 * word)
+    /// A queue's summary.
+    pub(super) fn summary(&self, queue: u16) -> &AtomicU64 {
+        self.0.atomic_u64(QUEUE + QUEUE_BYTES * usize::from(queue) + SUMMARY)
     }
 
-    /// A word of `fired`.
-    pub(super) fn fired(&self, word: usize) -> &AtomicU64 {
-        self.0.atomic_u64(FIRED + 8 * word)
-    }
-
-    /// The queue that a word of `fired` belongs to.
-    pub(super) fn queue_of_word(&self, word: usize) -> &AtomicU32 {
-        self.0.atomic_u32(WORD_QUEUE + 4 * word)
+    /// A word of a queue's `fired`.
+    pub(super) fn fired(&self, queue: u16, word: usize) -> &AtomicU64 {
+        self.0.atomic_u64(QUEUE + QUEUE_BYTES * usize::from(queue) + FIRED + 8 * word)
     }
 
     fn count(&self, region: u16) -> &AtomicU32 {
@@ -245,17 +241,13 @@ impl Control {
     /// least [`super::fence::light`] in between.
     #[cold]
     pub(super) fn fire(&self, region: u16, offset: u64, length: u64, is_write: bool) {
-        // The access must be visible before a bit counts as set already: its reader may clear the bit
-        // and look at the memory between the two.
-        fence(Ordering::SeqCst);
         let (first, end) = (offset / 8, (offset + length).div_ceil(8));
         if first == end {
             return;
         }
         let kind = if is_write { ON_WRITE } else { ON_READ };
         let is_meant = |bits: u64| {
-            let word = bits & u64::from(u32::MAX);
-            (first..end).contains(&word) && bits >> 32 & 0xfff == u64::from(region)
+            (first..end).contains(&(bits % WORDS)) && bits >> 29 & 0xfff == u64::from(region)
         };
         let fire = |place: usize, count: usize| {
             let entries = (0..count).map(|i| self.0.atomic_u64(place + 8 * i));
@@ -273,21 +265,14 @@ impl Control {
         if bits & SET == 0 || bits & kind == 0 || !is_meant(bits) {
             return;
         }
-        let bit = usize::try_from(bits >> 44 & 0x3fff).unwrap_or(0);
-        let (word, bit) = (bit / 64, bit % 64);
-        let queue = self.queue_of_word(word).load(Ordering::SeqCst);
-        let Some(queue) = u16::try_from(queue).ok().filter(|queue| *queue < QUEUES) else { return };
+        let queue = u16::try_from(bits >> 41 & 0xff).unwrap_or(0);
+        let bit = usize::try_from(bits >> 49 & 0xfff).unwrap_or(0);
         if self.only_wakes(queue).load(Ordering::Relaxed) == 0 {
-            set_bit(self.fired(word), bit);
-            set_bit(self.summary(queue, word / 64), word % 64);
+            // Also if a bit is set already: its reader may take it just now, and look at the memory
+            // before the access is visible, unless a write of both orders them.
+            self.fired(queue, bit / 64).fetch_or(1 << (bit % 64), Ordering::SeqCst);
+            self.summary(queue).fetch_or(1 << (bit / 64), Ordering::SeqCst);
         }
         self.report(queue);
-    }
-}
-
-/// Sets a bit, unless it is set: an event that is pending already costs no write.
-fn set_bit(word: &AtomicU64, bit: usize) {
-    if word.load(Ordering::SeqCst) & 1 << bit == 0 {
-        word.fetch_or(1 << bit, Ordering::SeqCst);
     }
 }

@@ -12,7 +12,7 @@ use port::clan::{ClanEvent, EventQueue};
 use port::fork;
 use port::sync::lock;
 
-use super::control::{Control, SUMMARY_WORDS};
+use super::control::Control;
 use super::fence;
 use super::tripwire::{Taken, Tripwires};
 
@@ -125,8 +125,7 @@ impl Queue {
     }
 
     fn has_fired(&self, taken: Taken) -> bool {
-        let summary = |word| self.control.summary(self.number, word).load(Ordering::SeqCst);
-        taken.is_any() || (0..SUMMARY_WORDS).any(|word| summary(word) != 0)
+        taken.is_any() || self.control.summary(self.number).load(Ordering::SeqCst) != 0
     }
 
     fn pop_fired(&self, reader: &mut Reader) -> Option<ClanEvent> {

@@ -20,7 +20,7 @@ use rustix::net::{
 };
 
 /// Raised with every change of these packets or of the control segment.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 /// Longest packet.
 const PACKET_MAX: usize = 256;
 /// Most descriptors of a packet.

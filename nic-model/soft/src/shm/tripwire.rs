@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use port::clan::{Tripwire, TripwireNumber};
 
-use super::control::{Control, Entry, FIRED_WORDS, QUEUES, REGIONS, SUMMARY_WORDS, TRIPWIRES};
+use super::control::{Control, Entry, FIRED_WORDS, QUEUES, REGIONS, TRIPWIRES, WORDS};
 
 #[derive(Clone, Copy, Debug)]
 struct Set {
     entry: Entry,
-    queue: u16,
     domain: u16,
     tag: u64,
     once: bool,
@@ -36,37 +35,44 @@ impl Taken {
     }
 }
 
+/// The tripwires of an event queue.
+#[derive(Debug, Default)]
+struct OfQueue {
+    /// By bit.
+    set: Vec<Option<Set>>,
+    /// Bits that had a tripwire, in the order in which they became free: one is used again as late as
+    /// possible, but before another word of bits is begun.
+    free: VecDeque<u16>,
+}
+
 /// The tripwires and event queues of a node.
 #[derive(Debug)]
 pub(super) struct Tripwires {
     control: Control,
-    /// By bit.
-    set: Vec<Option<Set>>,
+    queues: BTreeMap<u16, OfQueue>,
+    /// Numbers that no queue has, used again as late as possible.
+    free: VecDeque<u16>,
     count: u32,
     /// Tripwires of each region that are in the table. The count in the control segment is a copy,
     /// which peers could change.
     of_region: Vec<u32>,
     last_stamp: u64,
-    /// Free bits of each queue, in the order in which they became free, so that a bit is used again as
-    /// late as possible.
-    free: BTreeMap<u16, VecDeque<u16>>,
-    /// Words of `fired` that no queue has.
-    words: Vec<usize>,
-    /// Words of each queue.
-    owned: BTreeMap<u16, Vec<usize>>,
+}
+
+/// The number of a tripwire, by queue and bit.
+fn number(queue: u16, bit: u16) -> TripwireNumber {
+    TripwireNumber(u32::from(queue) << 16 | u32::from(bit))
 }
 
 impl Tripwires {
     pub(super) fn new(control: Control) -> Self {
         Self {
             control,
-            set: vec![None; 64 * FIRED_WORDS],
+            queues: BTreeMap::new(),
+            free: (0..QUEUES).collect(),
             count: 0,
             of_region: vec![0; REGIONS.into()],
             last_stamp: 0,
-            free: BTreeMap::new(),
-            words: (0..FIRED_WORDS).rev().collect(),
-            owned: BTreeMap::new(),
         }
     }
 
@@ -75,29 +81,25 @@ impl Tripwires {
     /// # Errors
     /// None left.
     pub(super) fn create_queue(&mut self) -> port::Result<u16> {
-        let mut numbers = (0..QUEUES).filter(|number| !self.owned.contains_key(number));
         let none_left = port::Error::Exhausted { what: "event queue", limit: QUEUES.into() };
-        let number = numbers.next().ok_or(none_left)?;
-        self.owned.insert(number, Vec::new());
-        self.free.insert(number, VecDeque::new());
+        let number = self.free.pop_front().ok_or(none_left)?;
+        self.queues.insert(number, OfQueue::default());
         Ok(number)
     }
 
     /// Destroys an event queue and its tripwires.
     pub(super) fn destroy_queue(&mut self, queue: u16) {
-        let words = self.owned.remove(&queue).unwrap_or_default();
-        for word in &words {
-            for bit in 64 * word..64 * (word + 1) {
-                self.take_out(bit);
-            }
-            self.control.fired(*word).store(0, Ordering::SeqCst);
+        self.take_out_all(|set| set.entry.queue == queue);
+        if self.queues.remove(&queue).is_some() {
+            self.free.push_back(queue);
         }
-        self.free.remove(&queue);
-        for word in 0..SUMMARY_WORDS {
-            self.control.summary(queue, word).store(0, Ordering::SeqCst);
-        }
-        // To the front: used again as late as possible.
-        self.words.splice(0..0, words);
+        (0..FIRED_WORDS)
+            .for_each(|word| self.control.fired(queue, word).store(0, Ordering::SeqCst));
+        self.control.summary(queue).store(0, Ordering::SeqCst);
+    }
+
+    fn at(&mut self, queue: u16, bit: usize) -> Option<&mut Set> {
+        self.queues.get_mut(&queue)?.set.get_mut(bit)?.as_mut()
     }
 
     /// The tag of the next tripwire of a queue that fired.
@@ -109,11 +111,10 @@ impl Tripwires {
             }
             let bit = 64 * taken.word + taken.bits.trailing_zeros() as usize;
             taken.bits &= taken.bits - 1;
+            let stamp = taken.stamp;
             // Bits of no tripwire are somebody else's, or of one that was cleared.
-            let Some(Some(set)) = self.set.get_mut(bit) else { continue };
-            if set.queue != queue || set.is_spent || set.stamp > taken.stamp {
-                continue;
-            }
+            let set = self.at(queue, bit).filter(|set| !set.is_spent && set.stamp <= stamp);
+            let Some(set) = set else { continue };
             set.is_spent = set.once;
             let Set { tag, once, entry, .. } = *set;
             if once {
@@ -126,36 +127,19 @@ impl Tripwires {
 
     /// The next word of `fired` with bits, which are taken.
     fn take_word(&self, queue: u16) -> Option<Taken> {
-        for at in 0..SUMMARY_WORDS {
-            let summary = self.control.summary(queue, at);
-            let mut words = summary.load(Ordering::SeqCst);
-            while words != 0 {
-                let bit = words.trailing_zeros();
-                // The summary first: who sets a bit in between sets this one again.
-                summary.fetch_and(!(1 << bit), Ordering::SeqCst);
-                let word = 64 * at + bit as usize;
-                // A word of another queue, whose bits these are not.
-                let is_own = self.owned.get(&queue).is_some_and(|own| own.contains(&word));
-                let fired = self.control.fired(word);
-                let bits = if is_own { fired.swap(0, Ordering::SeqCst) } else { 0 };
-                if bits != 0 {
-                    return Some(Taken { word, bits, stamp: self.last_stamp });
-                }
-                words &= words - 1;
+        let summary = self.control.summary(queue);
+        let mut words = summary.load(Ordering::SeqCst);
+        while words != 0 {
+            let word = words.trailing_zeros();
+            // The summary first: who sets a bit in between sets this one again.
+            summary.fetch_and(!(1 << word), Ordering::SeqCst);
+            let bits = self.control.fired(queue, word as usize).swap(0, Ordering::SeqCst);
+            if bits != 0 {
+                return Some(Taken { word: word as usize, bits, stamp: self.last_stamp });
             }
+            words &= words - 1;
         }
         None
-    }
-
-    fn free_bit(&mut self, queue: u16) -> Option<u16> {
-        let free = self.free.get_mut(&queue)?;
-        if free.is_empty() {
-            let word = self.words.pop()?;
-            self.owned.entry(queue).or_default().push(word);
-            self.control.queue_of_word(word).store(queue.into(), Ordering::SeqCst);
-            free.extend((64 * word..64 * (word + 1)).filter_map(|bit| u16::try_from(bit).ok()));
-        }
-        free.pop_front()
     }
 
     /// Sets a tripwire of a region that it lies in, for a domain. It works for all peers once all
@@ -167,35 +151,53 @@ impl Tripwires {
         let limit = TRIPWIRES as usize;
         let none_left = port::Error::Exhausted { what: "tripwire", limit };
         let far = port::Error::BadArgument {
-            what: "offset of a tripwire (below 32 GiB)",
+            what: "offset of a tripwire (below 4 GiB)",
             value: tripwire.offset,
         };
-        let word = u32::try_from(tripwire.offset / 8).map_err(|_| far)?;
+        let word = u32::try_from(tripwire.offset / 8).ok().filter(|word| u64::from(*word) < WORDS);
+        let word = word.ok_or(far)?;
         if self.count >= TRIPWIRES {
             return Err(none_left);
         }
-        let bit = self.free_bit(tripwire.queue).ok_or(none_left.clone())?;
+        let (queue, bit) = (tripwire.queue, self.free_bit(tripwire.queue));
+        let bit = bit.ok_or(none_left.clone())?;
         let entry = Entry {
             word,
             region: tripwire.region.0 % REGIONS,
+            queue,
             bit,
             on_read: tripwire.on.read,
             on_write: tripwire.on.write,
         };
         self.last_stamp += 1;
-        let (Tripwire { queue, tag, once, .. }, stamp) = (*tripwire, self.last_stamp);
-        let set = Set { entry, queue, domain, tag, once, is_spent: false, stamp };
-        self.set[usize::from(bit)] = Some(set);
+        let (Tripwire { tag, once, .. }, stamp) = (*tripwire, self.last_stamp);
+        let set = Set { entry, domain, tag, once, is_spent: false, stamp };
+        let of_queue = self.queues.entry(queue).or_default();
+        of_queue.set[usize::from(bit)] = Some(set);
         self.count += 1;
         // A peer that was in the middle of an access may have set it since it became free.
-        self.clear_bit(bit.into());
+        self.clear_bit(entry);
         // Both are seen after the fence; until then, a peer may see either first.
         self.change_count(entry.region, 1);
         if !self.control.enter(entry) {
-            self.take_out(bit.into());
+            self.take_out(queue, bit);
             return Err(none_left);
         }
-        Ok(TripwireNumber(bit.into()))
+        Ok(number(queue, bit))
+    }
+
+    /// A bit of a queue without a tripwire.
+    fn free_bit(&mut self, queue: u16) -> Option<u16> {
+        let of_queue = self.queues.get_mut(&queue)?;
+        if of_queue.free.is_empty() {
+            let begin = of_queue.set.len();
+            if begin >= 64 * FIRED_WORDS {
+                return None;
+            }
+            of_queue.set.resize(begin + 64, None);
+            of_queue.free.extend((begin..begin + 64).filter_map(|bit| u16::try_from(bit).ok()));
+        }
+        of_queue.free.pop_front()
     }
 
     fn change_count(&mut self, region: u16, change: i32) {
@@ -209,21 +211,22 @@ impl Tripwires {
         self.change_count(entry.region, -1);
     }
 
-    fn clear_bit(&self, bit: usize) {
-        self.control.fired(bit / 64).fetch_and(!(1 << (bit % 64)), Ordering::SeqCst);
+    fn clear_bit(&self, Entry { queue, bit, .. }: Entry) {
+        let fired = self.control.fired(queue, usize::from(bit / 64));
+        fired.fetch_and(!(1 << (bit % 64)), Ordering::SeqCst);
     }
 
-    fn take_out(&mut self, bit: usize) -> Option<Set> {
-        let set = self.set.get_mut(bit)?.take()?;
+    fn take_out(&mut self, queue: u16, bit: u16) {
+        let Some(of_queue) = self.queues.get_mut(&queue) else { return };
+        let Some(set) = of_queue.set.get_mut(usize::from(bit)).and_then(Option::take) else {
+            return;
+        };
+        of_queue.free.push_back(bit);
         self.count -= 1;
         if !set.is_spent {
             self.remove(set.entry);
         }
-        self.clear_bit(bit);
-        if let Some(free) = self.free.get_mut(&set.queue) {
-            free.push_back(set.entry.bit);
-        }
-        Some(set)
+        self.clear_bit(set.entry);
     }
 
     /// Clears a tripwire of a domain.
@@ -231,21 +234,25 @@ impl Tripwires {
     /// # Errors
     /// It is not set, or another domain's.
     pub(super) fn clear(&mut self, tripwire: TripwireNumber, domain: u16) -> port::Result<()> {
-        let bit = tripwire.0 as usize;
         let no_such = port::Error::NoSuch { what: "tripwire", index: tripwire.0 };
-        let set = self.set.get(bit).copied().flatten();
+        let [queue, bit] = [tripwire.0 >> 16, tripwire.0 & 0xffff]
+            .map(|half| u16::try_from(half).unwrap_or(u16::MAX));
+        let set = self.at(queue, bit.into());
         set.filter(|set| set.domain == domain).ok_or(no_such)?;
-        self.take_out(bit);
+        self.take_out(queue, bit);
         Ok(())
     }
 
     /// Clears all tripwires of a region, or of a domain.
     pub(super) fn clear_all(&mut self, region: Option<u16>, domain: u16) {
-        for bit in 0..self.set.len() {
-            let set = self.set[bit].filter(|set| set.domain == domain);
-            if set.is_some_and(|set| region.is_none_or(|region| set.entry.region == region)) {
-                self.take_out(bit);
-            }
-        }
+        self.take_out_all(|set| {
+            set.domain == domain && region.is_none_or(|region| set.entry.region == region)
+        });
+    }
+
+    fn take_out_all(&mut self, is_meant: impl Fn(&Set) -> bool) {
+        let all = self.queues.values().flat_map(|queue| queue.set.iter().flatten());
+        let all: Vec<Entry> = all.filter(|set| is_meant(set)).map(|set| set.entry).collect();
+        all.into_iter().for_each(|entry| self.take_out(entry.queue, entry.bit));
     }
 }
