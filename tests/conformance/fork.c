@@ -337,3 +337,36 @@ ROW_TWO(FUNCTIONAL, fork_child_opens_a_nic, "VipOpenNic",
     await_child(child);
     side_open(&p->a, 0);
 }
+
+static volatile int opening;
+
+static void open_often(void *argument)
+{
+    VIP_NIC_HANDLE nic;
+    (void)argument;
+    while (opening) {
+        OK(VipOpenNic("sim:model?simulation=opening", &nic));
+        OK(VipCloseNic(nic));
+    }
+}
+
+ROW_TWO(FUNCTIONAL, fork_while_a_nic_is_opened, "VipOpenNic",
+        "children of one thread, while another one opens and closes a NIC, are answered")
+{
+    (void)p;
+    opening = 1;
+    thread_t *thread = thread_start(open_often, NULL);
+    for (unsigned i = 0; i < 20; i++) {
+        VIP_NIC_HANDLE nic;
+        sleep_us(300 * (i % 7));
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            VipOpenNic(device_url(0), &nic);
+            _exit(0);
+        }
+        await_child(child);
+    }
+    opening = 0;
+    thread_join(thread);
+}

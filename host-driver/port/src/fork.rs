@@ -54,8 +54,7 @@ pub fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// # Errors
 /// Those of `make`; no descriptor, or no memory for the handlers.
 pub fn create<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
-    if !REGISTERED.get_or_init(|| process::around_forks(before_fork, in_parent, in_child)) {
+    if !register() {
         return Err(io::Error::from(io::ErrorKind::OutOfMemory));
     }
     let mut open = lock(&OPEN);
@@ -69,6 +68,13 @@ pub fn create<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let made = make()?;
     open.fds.push(made.as_fd().as_raw_fd());
     Ok(made)
+}
+
+/// Registers the handlers of this module. Handlers that are registered later run before a fork first:
+/// they may take locks under which descriptors are created. False: no memory for it.
+pub fn register() -> bool {
+    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    *REGISTERED.get_or_init(|| process::around_forks(before_fork, in_parent, in_child))
 }
 
 /// Runs something short while no thread forks, so that no child finds a lock of it taken by a thread

@@ -4,18 +4,18 @@
 use cosim::simulation::SimulatedDevice;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use cosim::simulation::live::{LiveBus, LiveSimulation};
 use host_driver::nic::{Nic, NicConfig};
 use nic_model::Model;
 use nic_model::link::Faults;
-use port::sync::lock;
 
 use crate::error::{Error, Result};
 use crate::url::{Kind, SimOptions};
 
-static SIMULATIONS: Mutex<BTreeMap<String, Weak<LiveSimulation>>> = Mutex::new(BTreeMap::new());
+/// Simulations by what was asked for.
+pub(crate) type Simulations = BTreeMap<String, Weak<LiveSimulation>>;
 
 #[cfg(not(feature = "rtl"))]
 fn rtl(_node: u8, _trace: &Path) -> Result<SimulatedDevice> {
@@ -51,18 +51,19 @@ fn create(kind: Kind, options: &SimOptions) -> Result<Arc<LiveSimulation>> {
 ///
 /// # Errors
 /// [`crate::Error::NoRtl`]; what the driver says.
-pub(crate) fn bring_up(kind: Kind, options: &SimOptions) -> Result<Arc<Nic>> {
-    let simulation = {
-        let mut simulations = lock(&SIMULATIONS);
-        simulations.retain(|_, simulation| simulation.strong_count() > 0);
-        let key = options.simulation_key(kind);
-        match simulations.get(&key).and_then(Weak::upgrade) {
-            Some(simulation) => simulation,
-            None => {
-                let simulation = create(kind, options)?;
-                simulations.insert(key, Arc::downgrade(&simulation));
-                simulation
-            }
+pub(crate) fn bring_up(
+    simulations: &mut Simulations,
+    kind: Kind,
+    options: &SimOptions,
+) -> Result<Arc<Nic>> {
+    simulations.retain(|_, simulation| simulation.strong_count() > 0);
+    let key = options.simulation_key(kind);
+    let simulation = match simulations.get(&key).and_then(Weak::upgrade) {
+        Some(simulation) => simulation,
+        None => {
+            let simulation = create(kind, options)?;
+            simulations.insert(key, Arc::downgrade(&simulation));
+            simulation
         }
     };
     let mut bus = LiveBus::new(simulation, options.node.into());

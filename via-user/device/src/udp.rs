@@ -1,10 +1,9 @@
 //! `udp:` and `eth:`: this process as a node of a network of UDP sockets, or of an Ethernet.
 
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use port::sync::lock;
 use soft_nic::net::{Key, NetNode, NetVia, Options};
 
 use crate::error::{Error, Result};
@@ -19,20 +18,16 @@ const NAP: Duration = Duration::from_micros(50);
 
 /// A port that was opened.
 #[derive(Debug)]
-struct Opened {
+pub(crate) struct OpenedNet {
     place: Place,
     port: Weak<NetVia>,
     /// There until its node has released its address.
     presence: Weak<()>,
 }
 
-static OPENED: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
-
 /// Opens a port on the node of this process at a place; the first time it becomes that node. A child
 /// after fork becomes a node of its own.
-pub(crate) fn open(place: &Place) -> Result<Arc<NetVia>> {
-    // Held throughout, so that two openers do not take two sockets.
-    let mut opened = lock(&OPENED);
+pub(crate) fn open(opened: &mut Vec<OpenedNet>, place: &Place) -> Result<Arc<NetVia>> {
     opened.retain(|other| other.presence.strong_count() > 0);
     let same = opened.iter().filter(|other| other.place == *place);
     let ports = same.clone().filter_map(|other| other.port.upgrade());
@@ -40,7 +35,7 @@ pub(crate) fn open(place: &Place) -> Result<Arc<NetVia>> {
         Some(node) => node,
         None => {
             let end = Instant::now() + RELEASE_BOUND;
-            let is_leaving = |other: &Opened| {
+            let is_leaving = |other: &OpenedNet| {
                 other.port.strong_count() == 0 && other.presence.strong_count() > 0
             };
             while same.clone().any(is_leaving) && Instant::now() < end {
@@ -51,7 +46,7 @@ pub(crate) fn open(place: &Place) -> Result<Arc<NetVia>> {
     };
     let port = node.port()?;
     let presence = node.presence();
-    opened.push(Opened { place: place.clone(), port: Arc::downgrade(&port), presence });
+    opened.push(OpenedNet { place: place.clone(), port: Arc::downgrade(&port), presence });
     Ok(port)
 }
 
