@@ -18,8 +18,9 @@ use crate::workspace;
 use machine::{End, Machine};
 
 const USAGE: &str = "\
-usage: cargo xtask guest [--nic SOCKET]... [--seconds N] [--memory MIB] PROGRAM [ARGS]
-PROGRAM is a file that is linked statically, with a slash in its name, or a package of the workspace";
+usage: cargo xtask guest [--nic SOCKET]... [--bind] [--seconds N] [--memory MIB] PROGRAM [ARGS]
+PROGRAM is a file, with a slash in its name, or a package of the workspace; its libraries come with it.
+--bind: the NICs have the driver for VFIO; they are 0000:00:10.0, 0000:00:11.0 and so on";
 
 /// The target that a program for the guest is built for; naming it keeps its flags from build
 /// scripts.
@@ -29,6 +30,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     nics: Vec<PathBuf>,
+    bind: bool,
     bound: Duration,
     memory_mib: u32,
     program: String,
@@ -38,6 +40,7 @@ struct Options {
 fn parse(args: &[String]) -> Result<Options, String> {
     let mut options = Options {
         nics: Vec::new(),
+        bind: false,
         bound: Duration::from_secs(120),
         memory_mib: 256,
         program: String::new(),
@@ -52,6 +55,7 @@ fn parse(args: &[String]) -> Result<Options, String> {
         };
         match arg.as_str() {
             "--nic" => options.nics.push(value()?.into()),
+            "--bind" => options.bind = true,
             "--seconds" => options.bound = Duration::from_secs(number(value()?)?.into()),
             "--memory" => options.memory_mib = number(value()?)?,
             option if option.starts_with('-') => {
@@ -79,13 +83,11 @@ pub(crate) fn run(args: &[String]) -> crate::Outcome {
     } else {
         build(&options.program)?
     };
-    let binary = fs::read(&program)
-        .map_err(|error| format!("cannot read {}: {error}", program.display()))?;
     let folder = workspace::target_dir().join("guest").join(std::process::id().to_string());
     fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let machine = Machine { nics, memory_mib: options.memory_mib, folder: folder.clone() };
-    let outcome = image::write(&folder, &binary, &options.args)
+    let outcome = image::write(&folder, &program, &options.args, options.bind)
         .and_then(|()| machine.run(options.bound))
         .and_then(|end| conclude(&machine, &end, &options));
     let _ = fs::remove_dir_all(&folder);
@@ -96,7 +98,7 @@ pub(crate) fn run(args: &[String]) -> crate::Outcome {
 fn conclude(machine: &Machine, end: &End, options: &Options) -> crate::Outcome {
     match end {
         End::Exit(code @ (126 | 127)) => {
-            eprintln!("the guest cannot run {}: is it linked statically?", options.program);
+            eprintln!("the guest cannot run {}", options.program);
             Ok(ExitCode::from(*code))
         }
         End::Exit(code) => Ok(ExitCode::from(*code)),

@@ -1,7 +1,9 @@
 //! The guest's file system: a cpio archive with a shell, the modules of VFIO and the program.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::tools::guest as tools;
 
@@ -61,8 +63,41 @@ impl Archive {
     }
 }
 
-/// Writes the file system of a run into its folder.
-pub(super) fn write(folder: &Path, program: &[u8], args: &[String]) -> Result<(), String> {
+/// What a program needs beside itself: the libraries of one that is linked dynamically, at their own
+/// paths.
+fn libraries(program: &Path) -> Result<Vec<PathBuf>, String> {
+    let output = Command::new("ldd").arg(program).output();
+    let output = output.map_err(|error| format!("cannot run ldd: {error}"))?;
+    // One that is linked statically has none: ldd says so, and fails.
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let path = |line: &str| {
+        let words = line.split_whitespace();
+        words.into_iter().find(|word| word.starts_with('/')).map(PathBuf::from)
+    };
+    if let Some(line) = text.lines().find(|line| line.ends_with("not found")) {
+        return Err(format!("a library of {} is missing: {}", program.display(), line.trim()));
+    }
+    Ok(text.lines().filter_map(path).collect())
+}
+
+/// A program or library without what only debuggers read, which is most of it. The guest unpacks it into
+/// its memory.
+fn stripped(folder: &Path, file: &Path) -> Result<Vec<u8>, String> {
+    let small = folder.join("stripped");
+    let done = Command::new("strip").arg("-o").arg(&small).arg(file).output();
+    let is_done = done.is_ok_and(|output| output.status.success());
+    let file = if is_done { &small } else { file };
+    fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))
+}
+
+/// Writes the file system of a run into its folder. With `bind`, programs find the NICs with the
+/// kernel's driver for VFIO.
+pub(super) fn write(
+    folder: &Path,
+    program: &Path,
+    args: &[String],
+    bind: bool,
+) -> Result<(), String> {
     let from = tools::folder();
     let read = |path: &Path| {
         fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
@@ -76,26 +111,56 @@ pub(super) fn write(folder: &Path, program: &[u8], args: &[String]) -> Result<()
         let name = format!("modules/{module}.ko");
         archive.add(&name, EXECUTABLE, &read(&from.join(&name))?);
     }
-    archive.add("program", EXECUTABLE, program);
-    archive.add("init", EXECUTABLE, script(args).as_bytes());
+    let mut folders = BTreeSet::new();
+    for library in libraries(program)? {
+        let parents: Vec<&Path> = library.ancestors().skip(1).collect();
+        for parent in parents.into_iter().rev() {
+            let name = inside(parent);
+            if !name.is_empty() && folders.insert(name.clone()) {
+                archive.add(&name, FOLDER, &[]);
+            }
+        }
+        archive.add(&inside(&library), EXECUTABLE, &stripped(folder, &library)?);
+    }
+    archive.add("program", EXECUTABLE, &stripped(folder, program)?);
+    archive.add("init", EXECUTABLE, script(args, bind).as_bytes());
     let path = folder.join(NAME);
     fs::write(&path, archive.finish())
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
+/// The name of an absolute path in the archive.
+fn inside(path: &Path) -> String {
+    path.to_string_lossy().trim_start_matches('/').to_owned()
+}
+
+/// Binds the NICs to the driver for VFIO, as `viaduct device bind` does.
+const BIND: &str = "\
+for card in /sys/bus/pci/devices/*; do
+  if [ $(cat $card/vendor)$(cat $card/device) = 0x51a70x0001 ]; then
+    echo vfio-pci > $card/driver_override
+    echo ${card##*/} > /sys/bus/pci/drivers_probe
+  fi
+done
+";
+
 /// What the kernel starts. The console is the first serial port; the second one carries the
 /// program's output and nothing else.
-fn script(args: &[String]) -> String {
+fn script(args: &[String], bind: bool) -> String {
     let args: String = args.iter().map(|arg| format!(" {}", quote(arg))).collect();
     let modules = tools::MODULES.join(" ");
+    let bind = if bind { BIND } else { "" };
     format!(
         "#!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
+mkdir -p /dev/shm
+mount -t tmpfs shm /dev/shm
+mount -t tmpfs tmp tmp
 for module in {modules}; do insmod /modules/$module.ko; done
-stty -F /dev/ttyS1 raw
+{bind}stty -F /dev/ttyS1 raw
 /program{args} > /dev/ttyS1 2>&1
 echo \"{EXIT}$?\"
 reboot -f
@@ -130,7 +195,7 @@ mod tests {
 
     #[test]
     fn arguments_stay_as_they_are() {
-        let text = script(&["a b".to_owned(), "it's".to_owned()]);
+        let text = script(&["a b".to_owned(), "it's".to_owned()], false);
         assert!(text.contains("/program 'a b' 'it'\\''s' > "), "{text}");
     }
 }

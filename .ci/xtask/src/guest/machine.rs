@@ -11,6 +11,8 @@ use crate::tools::guest as tools;
 
 /// How often the end of QEMU is looked for.
 const LOOK: Duration = Duration::from_millis(50);
+/// Slot of the first NIC, so that programs know the addresses.
+const FIRST_SLOT: usize = 0x10;
 /// Lines of the console that are shown when something went wrong.
 const LAST_LINES: usize = 25;
 
@@ -110,20 +112,22 @@ impl Machine {
         ]
         .map(str::to_owned)
         .to_vec();
-        for nic in &self.nics {
-            arguments.extend(["-device".to_owned(), device(nic)?]);
+        for (number, nic) in self.nics.iter().enumerate() {
+            arguments.extend(["-device".to_owned(), device(nic, number)?]);
         }
         Ok(arguments)
     }
 }
 
 /// The QEMU argument for a NIC. A simulated NIC may take its time.
-fn device(socket: &Path) -> Result<String, String> {
+fn device(socket: &Path, number: usize) -> Result<String, String> {
+    let slot = FIRST_SLOT + number;
     let path = socket.to_str().filter(|path| !path.contains(['"', '\\']));
     let path =
         path.ok_or_else(|| format!("no argument of QEMU can hold the path {}", socket.display()))?;
+    let socket = format!(r#"{{"type":"unix","path":"{path}"}}"#);
     Ok(format!(
-        r#"{{"driver":"vfio-user-pci","x-msg-timeout":60000,"socket":{{"type":"unix","path":"{path}"}}}}"#
+        r#"{{"driver":"vfio-user-pci","addr":"{slot:x}","x-msg-timeout":60000,"socket":{socket}}}"#
     ))
 }
 
@@ -178,8 +182,8 @@ mod tests {
 
     #[test]
     fn a_socket_is_printed_as_json() {
-        let text = device(Path::new("/a b/nic0.sock")).expect("a plain path");
+        let text = device(Path::new("/a b/nic0.sock"), 1).expect("a plain path");
         assert!(text.contains(r#""path":"/a b/nic0.sock"}}"#), "{text}");
-        assert!(device(Path::new("/a\"b")).is_err());
+        assert!(device(Path::new("/a\"b"), 0).is_err());
     }
 }
