@@ -1,13 +1,17 @@
 //! How the driver reaches a device: register access, mapped memory, interrupts, time.
 //!
-//! A [`Bus`] is one device as its driver sees it. [`vfio_user`] reaches a device that another process
-//! serves, and `cosim` has the buses of simulated devices in this process. [`trace`] wraps another
+//! A [`Bus`] is one device as its driver sees it. [`vfio`] reaches a PCIe card, [`vfio_user`] a device
+//! that another process serves, and `cosim` has the buses of simulated devices in this process. [`trace`] wraps another
 //! bus and names every register access.
 
+mod patience;
 pub mod trace;
+mod vectors;
+pub mod vfio;
 pub mod vfio_user;
 
-use nic_regs::csr::{COUNTER_OFFSET, REGS};
+use nic_regs::csr::{COUNTER_OFFSET, MSIX_ENTRY_BYTES, MSIX_TABLE_OFFSET, REGS};
+use nic_regs::limits::MSIX_VECTOR_COUNT;
 
 use crate::dma::DmaMemory;
 use crate::error::Result;
@@ -67,8 +71,9 @@ pub trait Dma {
 
 /// Interrupts.
 pub trait Irq {
-    /// Message address and data that raise `vector`.
-    fn message(&self, vector: u16) -> (u64, u32);
+    /// Has the device raise its first `count` vectors here. It was reset, and its table of messages is
+    /// masked; where the kernel owns the table, it writes it anew.
+    fn connect(&self, count: u16);
     /// Whether `vector` was raised since it was last taken.
     fn take_interrupt(&self, vector: u16) -> bool;
     /// Waits until `vector` is raised or until `bound_ns` are over; takes it. True if it was
@@ -101,6 +106,19 @@ pub trait Bus: Bar + Dma + Irq + Send + Sync {
     }
     /// Which device this is, for errors: 'of node 0'.
     fn name(&self) -> String;
+}
+
+/// Writes a device's table of messages: `message` gives the address and the data that raise a vector.
+pub fn program_vectors(bar: &dyn Bar, count: u16, message: impl Fn(u16) -> (u64, u32)) {
+    for vector in 0..count.min(u16::try_from(MSIX_VECTOR_COUNT).unwrap_or(0)) {
+        let (address, data) = message(vector);
+        let entry = u64::from(MSIX_TABLE_OFFSET + u32::from(vector) * MSIX_ENTRY_BYTES);
+        let low = u32::try_from(address & 0xffff_ffff).unwrap_or(0);
+        let high = u32::try_from(address >> 32).unwrap_or(0);
+        for (at, word) in (0..).step_by(4).zip([low, high, data, 0]) {
+            bar.write32(REGISTER_BAR, entry + at, word);
+        }
+    }
 }
 
 /// Name of a register, or its offset where it has none.
@@ -143,9 +161,7 @@ pub(crate) mod tests {
     }
 
     impl Irq for NoBus {
-        fn message(&self, _vector: u16) -> (u64, u32) {
-            (0, 0)
-        }
+        fn connect(&self, _count: u16) {}
         fn take_interrupt(&self, _vector: u16) -> bool {
             false
         }

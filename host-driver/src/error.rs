@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use nic_regs::admin::AdminStatus;
 
+use crate::obstacle::Obstacle;
+
 /// Result of the driver's operations.
 pub type Result<T> = core::result::Result<T, Error>;
 
@@ -64,6 +66,14 @@ pub enum Error {
         what: &'static str,
         /// Its answer.
         errno: u32,
+    },
+    /// A card cannot be used.
+    #[error("vfio:{address}: {obstacle}")]
+    Vfio {
+        /// Its address.
+        address: String,
+        /// Why, and what to do.
+        obstacle: Obstacle,
     },
     /// A register read was not answered.
     #[error("register {register} of BAR{bar} was not answered within {cycles} cycles")]

@@ -11,11 +11,12 @@
 //! | [`observer`] | what a device says of itself, also while another program has it |
 //! | [`presence`] | whether the card is still there |
 //! | [`address`] | host addresses of nodes |
+//! | [`obstacle`] | what keeps a program from a card |
 //! | [`bus`] | how a device is reached: registers, memory, interrupts, time |
 //! | [`sync`] | locks |
 //!
-//! Above is `vipl`; below is a [`bus::Bus`]: a simulated device of this process (`cosim`), or one that
-//! another process serves ([`bus::vfio_user`]). There is no bus for a PCIe card yet.
+//! Above is `vipl`; below is a [`bus::Bus`]: a simulated device of this process (`cosim`), one that
+//! another process serves ([`bus::vfio_user`]), or a PCIe card ([`bus::vfio`]).
 
 pub mod address;
 pub mod admin;
@@ -26,6 +27,7 @@ pub mod event;
 mod hardware;
 pub mod nic;
 pub mod observer;
+pub mod obstacle;
 pub mod peer;
 pub mod presence;
 pub mod sync;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 use nic_regs::admin::PeerState;
 use nic_regs::counter::Counter;
 use nic_regs::csr;
-use nic_regs::limits::{ABI, MAGIC, MSIX_VECTOR_COUNT, PEER_COUNT};
+use nic_regs::limits::{ABI, MAGIC, PEER_COUNT};
 
 use crate::admin::{Admin, EventSetup};
 use crate::bus::{Bus, REGISTER_BAR, Wait};
@@ -220,17 +220,6 @@ pub(crate) fn read_counter(bus: &dyn Bus, counter: Counter) -> Result<u32> {
     read(bus, csr::COUNTER_OFFSET + 4 * counter as u32)
 }
 
-fn program_vectors(bus: &dyn Bus, count: u8) {
-    for vector in 0..u16::from(count).min(u16::try_from(MSIX_VECTOR_COUNT).unwrap_or(0)) {
-        let (address, data) = bus.message(vector);
-        let entry = csr::MSIX_TABLE_OFFSET + u32::from(vector) * csr::MSIX_ENTRY_BYTES;
-        write(bus, entry, (address & 0xffff_ffff) as u32);
-        write(bus, entry + 4, (address >> 32) as u32);
-        write(bus, entry + 8, data);
-        write(bus, entry + 12, 0);
-    }
-}
-
 /// Memory that the device reaches until this is dropped.
 struct Mapping {
     bus: Arc<dyn Bus>,
@@ -290,7 +279,7 @@ impl Nic {
         let presence = Arc::new(Presence::new(bus.now_ns(), config.presence_ns, config.time_scale));
         let command_ns = config.command_ns.saturating_mul(config.time_scale);
         let admin = Admin::new(Arc::clone(&bus), Arc::clone(&presence), command_ns)?;
-        program_vectors(&*bus, capabilities.vectors);
+        bus.connect(capabilities.vectors.into());
         let enable = csr::CONTROL::RESET.with(csr::CONTROL::ENABLE, 1);
         write(&*bus, csr::CONTROL::OFFSET, enable.0);
 

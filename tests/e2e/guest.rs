@@ -71,7 +71,7 @@ fn a_guest_kernel_enumerates_served_nics() {
         let one = |name: &str| printed(&lines, name).concat();
         let (vendor, class) = (u64::from(pci::VENDOR_ID), u64::from(pci::CLASS));
         assert_eq!(one("ids "), [vendor, pci::DEVICE_ID.into(), class], "{out}");
-        assert_eq!(one("subsystem "), [vendor, 1 << 8 | node], "node {node} of 2");
+        assert_eq!(one("subsystem "), [vendor, 2 << 8 | node], "node {node} of 2");
         let bars = printed(&lines, "bar ");
         let sizes = [(0, u64::from(csr::BAR_SIZE)), (2, doorbell::BAR_SIZE)];
         assert_eq!(bars.iter().map(|bar| (bar[0], bar[2])).collect::<Vec<_>>(), sizes, "{out}");

@@ -56,8 +56,8 @@ impl Dma for Counting {
 }
 
 impl Irq for Counting {
-    fn message(&self, vector: u16) -> (u64, u32) {
-        self.inner.message(vector)
+    fn connect(&self, count: u16) {
+        self.inner.connect(count);
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

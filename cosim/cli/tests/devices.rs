@@ -55,7 +55,9 @@ fn devices_that_are_not_there_are_errors() {
         (&["devinfo"][..], "the folder /nonexistent/viaduct/shm: No such file"),
         (&["stats"], "the folder /nonexistent/viaduct/shm: No such file"),
         (&["devinfo", "vfio-user:/nonexistent/nic0.sock"], "No such file"),
-        (&["stats", "vfio:01:00.0"], "cannot be opened by this version"),
+        (&["stats", "vfio:ff:1f.7"], "no PCI function is there: `viaduct device list`"),
+        (&["stats", "vfio:"], "this machine has no Viaduct NIC"),
+        (&["stats", "vfio:03.0"], "this is no PCI address: give one such as 0000:03:00.0"),
         (&["devinfo", "eth0"], "there is no device `eth0`"),
     ] {
         let output = viaduct("/nonexistent", arguments);

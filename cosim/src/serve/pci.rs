@@ -52,7 +52,7 @@ impl ConfigSpace {
         bar(&mut bytes, &mut writable, 0, BAR_SIZE.into());
         bar(&mut bytes, &mut writable, 2, nic_regs::doorbell::BAR_SIZE);
         put(&mut bytes, 0x2c, &VENDOR_ID.to_le_bytes());
-        let subsystem = [node, nodes.saturating_sub(1)];
+        let subsystem = [node, nodes];
         put(&mut bytes, SUBSYSTEM_ID_OFFSET.into(), &subsystem);
         put(&mut bytes, 0x34, &[0x40]);
         put(&mut writable, 0x3c, &[0xff]);
@@ -75,7 +75,7 @@ impl ConfigSpace {
     /// As after power-on, as a reset of the function leaves it.
     pub(super) fn reset(&mut self) {
         let id = usize::from(SUBSYSTEM_ID_OFFSET);
-        *self = Self::new(self.bytes[id], self.bytes[id + 1].saturating_add(1));
+        *self = Self::new(self.bytes[id], self.bytes[id + 1]);
     }
 
     /// Bytes of the space; the range is inside.
@@ -102,7 +102,7 @@ mod tests {
     fn software_finds_the_capabilities_and_sizes() {
         let mut space = ConfigSpace::new(2, 3);
         assert_eq!(space.read(0, 4), [0xa7, 0x51, 1, 0]);
-        assert_eq!(space.read(0x2e, 2), [2, 2]);
+        assert_eq!(space.read(0x2e, 2), [2, 3]);
         let mut at = usize::from(space.read(0x34, 1)[0]);
         let mut found = Vec::new();
         while at != 0 {

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, register_name};
+use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, program_vectors, register_name};
 use host_driver::sync::lock;
 use host_driver::{Error, Result};
 use nic_model::link::Faults;
@@ -313,8 +313,8 @@ impl Dma for LiveBus {
 }
 
 impl Irq for LiveBus {
-    fn message(&self, vector: u16) -> (u64, u32) {
-        (MSI_BASE, u32::from(vector))
+    fn connect(&self, count: u16) {
+        program_vectors(self, count, |vector| (MSI_BASE, u32::from(vector)));
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

@@ -29,7 +29,7 @@ use nic_regs::doorbell::{EVENT_OFFSET, PAGE_BYTES};
 use nic_regs::limits::CLOCK_KHZ;
 use nic_regs::pci::MSI_BASE;
 
-use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, register_name};
+use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, program_vectors, register_name};
 use host_driver::error::{Error, Result};
 use host_driver::sync::{Signal, lock};
 use port::memory::DmaMemory;
@@ -410,8 +410,8 @@ impl Dma for SeededBus {
 }
 
 impl Irq for SeededBus {
-    fn message(&self, vector: u16) -> (u64, u32) {
-        (MSI_BASE, u32::from(vector))
+    fn connect(&self, count: u16) {
+        program_vectors(self, count, |vector| (MSI_BASE, u32::from(vector)));
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

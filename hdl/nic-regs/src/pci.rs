@@ -6,8 +6,8 @@ pub const VENDOR_ID: u16 = crate::limits::MAGIC;
 pub const DEVICE_ID: u16 = 0x0001;
 /// Class code: network controller, other.
 pub const CLASS: u32 = 0x02_80_00;
-/// Offset of the subsystem id. A simulator puts the node's number there (7:0), and one less than the
-/// number of its nodes (15:8).
+/// Offset of the subsystem id. A simulator puts the node's number there (7:0), and the number of its
+/// nodes (15:8). A board has 0.
 pub const SUBSYSTEM_ID_OFFSET: u16 = 0x2e;
 /// Offset of the pending bits of MSI-X in BAR0, behind the table.
 pub const MSIX_PENDING_OFFSET: u32 = 0x1800;

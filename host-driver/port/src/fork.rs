@@ -1,8 +1,10 @@
-//! What a child after fork must not keep of its parent's devices: the descriptors of open devices.
+//! What a child after fork must not keep of its parent's devices: their descriptors, and registers
+//! that are mapped.
 //!
 //! A child that kept a connection would keep the device after its parent died, and could write to it.
-//! So the child's copies of these descriptors become those of a closed socket, and its ports find
-//! their devices absent. `fork` of a C library runs these handlers; a raw `clone` does not.
+//! So the child's copies of these descriptors become those of a closed socket, its copies of mapped
+//! registers become memory that nobody reads, and its ports find their devices absent. `fork` of a C
+//! library runs these handlers; a raw `clone` does not.
 #![expect(unsafe_code, reason = "descriptors by number")]
 
 use core::cell::RefCell;
@@ -13,7 +15,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use rustix::io::DupFlags;
+use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::memory::DmaMemory;
 use crate::process;
 use crate::sync::lock;
 
@@ -21,6 +25,8 @@ use crate::sync::lock;
 #[derive(Debug)]
 struct Open {
     fds: Vec<RawFd>,
+    /// Mapped registers: whole pages, by their addresses.
+    registers: Vec<(usize, usize)>,
     closed: OwnedFd,
 }
 
@@ -62,7 +68,7 @@ pub fn create<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         Some(open) => open,
         none => {
             let (closed, _other) = UnixStream::pair()?;
-            none.insert(Open { fds: Vec::new(), closed: closed.into() })
+            none.insert(Open { fds: Vec::new(), registers: Vec::new(), closed: closed.into() })
         }
     };
     let made = make()?;
@@ -82,6 +88,25 @@ pub fn register() -> bool {
 pub fn without_forks<T>(f: impl FnOnce() -> T) -> T {
     let _open = lock(&OPEN);
     f()
+}
+
+/// Has children after fork lose registers that [`DmaMemory::map_registers`] mapped. The device's
+/// descriptor is registered first ([`add`]).
+pub fn add_registers(registers: &DmaMemory) {
+    if let Some(open) = &mut *lock(&OPEN) {
+        open.registers.push(place_of(registers));
+    }
+}
+
+/// Forgets registers that are unmapped next.
+pub fn remove_registers(registers: &DmaMemory) {
+    if let Some(open) = &mut *lock(&OPEN) {
+        open.registers.retain(|other| *other != place_of(registers));
+    }
+}
+
+fn place_of(memory: &DmaMemory) -> (usize, usize) {
+    (usize::try_from(memory.address()).unwrap_or(0), memory.len())
 }
 
 /// Forgets a descriptor that is closed next.
@@ -108,10 +133,22 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     let Some(mut guard) = held() else { return };
     GENERATION.fetch_add(1, Ordering::AcqRel);
-    if let Some(Open { fds, closed }) = &mut *guard {
+    if let Some(Open { fds, registers, closed }) = &mut *guard {
+        registers.iter().for_each(|(address, length)| cover(*address, *length));
+        registers.clear();
         fds.iter().for_each(|fd| replace(closed.as_fd(), *fd));
         fds.clear();
     }
+}
+
+/// Puts memory of this process in the place of registers.
+fn cover(address: usize, length: usize) {
+    let place = core::ptr::without_provenance_mut(address);
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+    // SAFETY: the pages are those of a `DmaMemory`, which nobody has a reference to, and stay mapped as
+    // long as it lives.
+    let _ = unsafe { rustix::mm::mmap_anonymous(place, length, rights, flags) };
 }
 
 /// Puts `other` in the place of a descriptor that somebody else owns.

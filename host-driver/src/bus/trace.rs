@@ -141,8 +141,9 @@ impl Dma for TraceBus {
 }
 
 impl Irq for TraceBus {
-    fn message(&self, vector: u16) -> (u64, u32) {
-        self.inner.message(vector)
+    fn connect(&self, count: u16) {
+        self.line(&format!("{count} vectors are connected"));
+        self.inner.connect(count);
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

@@ -21,7 +21,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -29,8 +29,10 @@ use std::time::{Duration, Instant};
 
 use nic_regs::csr;
 use nic_regs::pci::{MSI_BASE, SUBSYSTEM_ID_OFFSET};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::PollFlags;
 
+use super::vectors::{Vectors, Waited};
+use super::{patience, program_vectors};
 use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait};
 use crate::error::{Error, Result};
 use crate::sync::lock;
@@ -46,12 +48,6 @@ use stream::Stream;
 pub const ANSWER_BOUND: Duration = Duration::from_secs(30);
 /// First bus address; each mapping gets new ones.
 const FIRST_ADDRESS: u64 = 1 << 32;
-/// Empty turns of a polling loop that are only spin hints.
-const SPIN_TURNS: u32 = 64;
-/// Empty turns after which a polling loop sleeps a little at each.
-const YIELD_TURNS: u32 = 2_048;
-/// How long.
-const NAP: Duration = Duration::from_micros(20);
 
 /// Whether a simulator listens at a socket: there may be one that is left of an earlier run.
 #[must_use]
@@ -74,7 +70,7 @@ pub struct VfioUserBus {
     node: u8,
     nodes: u8,
     id: OnceLock<u32>,
-    vectors: Vec<OwnedFd>,
+    vectors: Vectors,
     /// This process's address space.
     memory: File,
     /// Sizes of the mappings, by their first bus addresses.
@@ -143,7 +139,7 @@ impl VfioUserBus {
             node: 0,
             nodes: 1,
             id: OnceLock::new(),
-            vectors: Vec::new(),
+            vectors: Vectors::default(),
             memory,
             mappings: Mutex::default(),
             next_address: AtomicU64::new(FIRST_ADDRESS),
@@ -166,7 +162,7 @@ impl VfioUserBus {
             bus.connect_vectors()?;
         }
         let ids = bus.read(region::CONFIG, SUBSYSTEM_ID_OFFSET.into(), 2)?.to_le_bytes();
-        (bus.node, bus.nodes) = (ids[0], ids[1].saturating_add(1));
+        (bus.node, bus.nodes) = (ids[0], ids[1].max(1));
         // Last: `drop` takes them back.
         for fd in [lock(&bus.stream).socket.as_fd(), bus.watch.as_fd(), bus.memory.as_fd()] {
             fork::add(fd).map_err(io)?;
@@ -196,16 +192,13 @@ impl VfioUserBus {
         let asked = IrqInfo { index: irq::MSIX, ..IrqInfo::default() }.to_bytes();
         let reply = self.ask("its interrupts", Command::IrqInfo, &[&asked], &[])?;
         let count = IrqInfo::parse(&reply.payload).map_or(0, |info| info.count);
-        for _ in 0..count.min(2_048) {
-            let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-            let vector = eventfd(0, flags).map_err(|error| Error::Connect {
-                path: self.path.clone(),
-                why: format!("no eventfd for an interrupt: {error}"),
-            })?;
-            self.vectors.push(vector);
-        }
+        let count = usize::try_from(count.min(2_048)).unwrap_or(0);
+        self.vectors = Vectors::new(count).map_err(|error| Error::Connect {
+            path: self.path.clone(),
+            why: format!("no eventfd for an interrupt: {error}"),
+        })?;
         let mut start = 0;
-        for chunk in self.vectors.chunks(FDS_MAX) {
+        for chunk in self.vectors.all().chunks(FDS_MAX) {
             let fds: Vec<_> = chunk.iter().map(AsFd::as_fd).collect();
             let count = u32::try_from(fds.len()).unwrap_or(0);
             let flags = irq::DATA_EVENTFD | irq::ACTION_TRIGGER;
@@ -377,65 +370,34 @@ impl Bar for VfioUserBus {
 }
 
 impl Irq for VfioUserBus {
-    fn message(&self, vector: u16) -> (u64, u32) {
-        (MSI_BASE, u32::from(vector))
+    fn connect(&self, count: u16) {
+        program_vectors(self, count, |vector| (MSI_BASE, u32::from(vector)));
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {
-        let Some(fd) = self.vectors.get(usize::from(vector)).filter(|_| !self.is_dead()) else {
-            return false;
-        };
-        rustix::io::read(fd, &mut [0_u8; 8]).is_ok()
+        !self.is_dead() && self.vectors.take(vector)
     }
 
     fn raise_interrupt(&self, vector: u16) {
-        if let Some(fd) = self.vectors.get(usize::from(vector)) {
-            // It fails only if it is raised already, very often.
-            let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
-        }
+        self.vectors.raise(vector);
     }
 
     fn wait_interrupt(&self, vector: u16, bound_ns: u64, _wait: Wait) -> bool {
-        let end = self.now_ns().saturating_add(bound_ns);
-        loop {
-            if self.take_interrupt(vector) {
-                return true;
-            }
-            let left = end.saturating_sub(self.now_ns());
-            let Some(fd) = self.vectors.get(usize::from(vector)) else { return false };
-            if left == 0 || self.is_dead() {
-                return false;
-            }
-            let bound = Timespec {
-                tv_sec: i64::try_from(left / 1_000_000_000).unwrap_or(i64::MAX),
-                tv_nsec: i64::try_from(left % 1_000_000_000).unwrap_or(0),
-            };
-            let watch = PollFd::new(&self.watch, PollFlags::RDHUP);
-            let mut fds = [PollFd::new(fd, PollFlags::IN), watch];
-            // A signal is no reason to look again sooner.
-            let _ = poll(&mut fds, Some(&bound));
-            if !fds[1].revents().is_empty() {
-                self.die_closed();
-            }
+        if self.is_dead() {
+            return false;
         }
+        let watch = [(self.watch.as_fd(), PollFlags::RDHUP)];
+        let waited = self.vectors.wait(vector, Duration::from_nanos(bound_ns), &watch);
+        if waited == Waited::Watched {
+            self.die_closed();
+        }
+        waited == Waited::Raised
     }
 }
 
 impl Bus for VfioUserBus {
     fn relax(&self, _wait: Wait) {
-        thread_local! {
-            static TURNS: core::cell::Cell<(u64, u32)> = const { core::cell::Cell::new((0, 0)) };
-        }
-        // Turns that follow each other closely are one wait.
-        let now = self.now_ns();
-        let (last, turns) = TURNS.get();
-        let turns = if now.saturating_sub(last) < 200_000 { turns.saturating_add(1) } else { 0 };
-        match turns {
-            0..SPIN_TURNS => core::hint::spin_loop(),
-            SPIN_TURNS..YIELD_TURNS => std::thread::yield_now(),
-            _ => std::thread::sleep(NAP),
-        }
-        TURNS.set((self.now_ns(), turns));
+        patience::relax();
     }
 
     fn now_ns(&self) -> u64 {

@@ -25,19 +25,11 @@ pub enum Error {
     /// A name that is neither a URL nor a legacy name.
     #[error(
         "there is no device `{name}`: give shm:, udp:IP, eth:INTERFACE, sim:model, sim:rtl, vfio-user:PATH, \
-         or an empty name for the default device"
+         vfio:ADDRESS, or an empty name for the default device"
     )]
     Unknown {
         /// What was given.
         name: String,
-    },
-    /// This build cannot open such a device.
-    #[error("{what} cannot be opened by this version; use {instead}")]
-    NotYet {
-        /// What was asked for.
-        what: String,
-        /// What can be had.
-        instead: &'static str,
     },
     /// `sim:rtl` without the feature.
     #[error(

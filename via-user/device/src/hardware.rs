@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use host_driver::HardwarePort;
+use host_driver::bus::vfio::VfioBus;
 use host_driver::bus::vfio_user::{ANSWER_BOUND, VfioUserBus};
 use host_driver::nic::{Nic, NicConfig};
 use port::trust::run_time_folder;
@@ -124,7 +125,12 @@ fn bring_up(simulations: &mut sim::Simulations, place: &Place) -> Result<Arc<Nic
             Ok(Nic::open(bus, &config)?)
         }
         Place::Vfio(address) => {
-            Err(Error::NotYet { what: format!("vfio:{address}"), instead: "sim:model" })
+            let bus = VfioBus::open(address)?;
+            let config = match bus.node() {
+                (_, 0) => NicConfig::new(0, &[]),
+                (node, nodes) => NicConfig::simulated(node, nodes),
+            };
+            Ok(Nic::open(bus, &config)?)
         }
         Place::Shm(_) => Err(Error::NoHardware { url: "shm:" }),
         Place::Udp(_) => Err(Error::NoHardware { url: "udp:" }),

@@ -4,6 +4,8 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use host_driver::bus::vfio::{Card, Sysfs};
+use host_driver::obstacle::Obstacle;
 use port::trust::run_time_folder;
 use soft_nic::net::{Error as NetError, NetNode, Options};
 
@@ -130,8 +132,30 @@ fn socket(path: PathBuf, start: Instant) -> Listed {
     }
 }
 
+/// The PCIe cards, and what keeps a program from them.
 fn cards() -> Vec<Listed> {
-    let url = "vfio:ADDRESS".to_owned();
-    let later = Error::NotYet { what: url.clone(), instead: "sim:model" };
-    vec![Listed::not(Availability::Unavailable, url, &later)]
+    let cards = Sysfs::default().cards();
+    if cards.is_empty() {
+        let error = host_driver::Error::Vfio {
+            address: "ADDRESS".to_owned(),
+            obstacle: Obstacle::no_card(),
+        };
+        return vec![Listed::not(
+            Availability::Unavailable,
+            "vfio:ADDRESS".to_owned(),
+            &error.into(),
+        )];
+    }
+    let listed = |card: Card| {
+        let url = format!("vfio:{}", card.address);
+        match card.obstacle() {
+            None => Listed::free(&url, "a PCIe card"),
+            Some(obstacle) => {
+                let availability =
+                    if obstacle.is_busy { Availability::Busy } else { Availability::Unavailable };
+                Listed { url, availability, note: obstacle.to_string() }
+            }
+        }
+    };
+    cards.into_iter().map(listed).collect()
 }

@@ -92,7 +92,7 @@ pub enum Place {
     Udp(UdpOptions),
     /// An Ethernet interface.
     Eth(EthOptions),
-    /// A PCIe card.
+    /// A PCIe card by its address; the only one for an empty text.
     Vfio(String),
     /// Behind the first socket in a folder that no other program uses.
     Folder(PathBuf),
@@ -160,8 +160,7 @@ pub fn parse(name: &str) -> Result<Place> {
         "eth" => eth_options(rest).map(Place::Eth).map_err(|why| malformed(&why)),
         "vfio-user" if !rest.is_empty() => Ok(Place::VfioUser(PathBuf::from(rest))),
         "vfio-user" => Err(malformed("the path of a socket is missing")),
-        "vfio" if !rest.is_empty() => Ok(Place::Vfio(rest.to_owned())),
-        "vfio" => Err(malformed("the address of a card is missing")),
+        "vfio" => Ok(Place::Vfio(rest.to_owned())),
         _ => Err(malformed(
             "the part before the colon is one of eth, shm, sim, udp, vfio-user, vfio",
         )),

@@ -66,7 +66,8 @@ pub(super) const STEPS: &[Step] = &[
 ];
 
 /// The whole NIC and every single block, Verilated, guests that have it, and stamps in the data path.
-pub(super) const RTL_FEATURES: &str = "rtl,trace,cosim/blocks,tests/guest,viaduct/stamps";
+pub(super) const RTL_FEATURES: &str =
+    "rtl,trace,cosim/blocks,tests/guest,viaduct/guest,viaduct/stamps";
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
@@ -78,7 +79,13 @@ fn format() -> Result<Verdict, String> {
 fn clippy() -> Result<Verdict, String> {
     let mut command = cargo();
     // What needs QEMU only to run.
-    command.args(["clippy", "--workspace", "--all-targets", "--features", "tests/guest"]);
+    command.args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--features",
+        "tests/guest,viaduct/guest",
+    ]);
     run(command.args(STRICT))
 }
 

@@ -33,8 +33,12 @@ impl Served {
         self.folder.to_str().expect("UTF-8")
     }
 
+    pub(crate) fn socket(&self, node: u8) -> PathBuf {
+        PathBuf::from(self.folder()).join(format!("viaduct/nic{node}.sock"))
+    }
+
     pub(crate) fn url(&self, node: u8) -> String {
-        format!("vfio-user:{}/viaduct/nic{node}.sock", self.folder())
+        format!("vfio-user:{}", self.socket(node).display())
     }
 }
 

@@ -38,6 +38,23 @@ impl DmaMemory {
         Ok(Self::of(base, Owner::Mapping(length, None), length))
     }
 
+    /// Maps registers of a device: `length` bytes at `offset` of its descriptor. Stores there are
+    /// writes of the device. If the kernel takes the device away, an access ends the process.
+    ///
+    /// # Errors
+    /// The system's; [`std::io::ErrorKind::InvalidInput`] for no bytes.
+    pub fn map_registers(
+        device: BorrowedFd<'_>,
+        offset: u64,
+        length: usize,
+    ) -> std::io::Result<Self> {
+        if length == 0 {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        let base = map(device, offset, length)?;
+        Ok(Self::of(base, Owner::Mapping(length, None), length))
+    }
+
     /// Allocates `length` zeroed bytes, whole pages, that other processes can map too, once they are
     /// given its file ([`DmaMemory::file`]). Nothing else is in it.
     ///

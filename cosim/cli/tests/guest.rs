@@ -1,0 +1,94 @@
+//! Cards of a guest kernel: programs in C on `vfio:`, in a stock kernel with VFIO and an IOMMU whose PCIe
+//! devices are served NICs (`cargo xtask guest`).
+#![cfg(feature = "guest")]
+
+#[expect(dead_code, reason = "a guest finds NICs by address")]
+mod served;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+use served::Served;
+
+/// What `cargo xtask guest --bind` calls the first two NICs.
+const CARDS: [&str; 2] = ["vfio:0000:00:10.0", "vfio:0000:00:11.0"];
+
+/// Runs a program in a guest that has the NICs of a simulator. One guest at a time: each wants a core.
+fn guest(served: &Served, options: &[&str], program: &Path, arguments: &[&str]) -> Output {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _token = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(["xtask", "guest"]);
+    command.args(options);
+    for node in 0..2 {
+        command.arg("--nic").arg(served.socket(node));
+    }
+    command.arg(program).args(arguments).output().expect("cargo runs")
+}
+
+/// The conformance suite, compiled.
+fn suite() -> PathBuf {
+    let command = Path::new(env!("CARGO_BIN_EXE_viaduct"));
+    let listed = Command::new(command).args(["conformance", "--list"]).output().expect("it starts");
+    assert!(listed.status.success(), "{listed:?}");
+    command.with_file_name("conformance").join("conformance")
+}
+
+/// Runs rows on two cards of one guest; all must pass.
+fn rows_pass(served: &Served, selection: &[&str], least: usize) {
+    let cards = ["--device", CARDS[0], "--peer", CARDS[1], "--seconds", "100"];
+    let output =
+        guest(served, &["--bind", "--seconds", "600"], &suite(), &[selection, &cards].concat());
+    let (out, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let passed = out.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(output.status.success() && !out.contains("FAIL "), "{out}{errors}");
+    assert!(passed >= least, "{passed} rows: {out}{errors}");
+}
+
+/// What the command prints in a guest; it must have this exit code.
+fn viaduct(served: &Served, options: &[&str], arguments: &[&str], code: i32) -> String {
+    let output = guest(served, options, Path::new(env!("CARGO_BIN_EXE_viaduct")), arguments);
+    // The guest's program has one output for both.
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}{output:?}");
+    text
+}
+
+#[test]
+fn cards_are_found_and_given_to_programs() {
+    let served = Served::start("guest-cards", &[]);
+    let list = viaduct(&served, &[], &["device", "list"], 0);
+    for card in CARDS {
+        let line = list.lines().find(|line| line.starts_with(card)).expect("the card");
+        assert!(line.contains("no driver has it: `viaduct device bind 0000:00:1"), "{list}");
+    }
+    let refused = viaduct(&served, &[], &["devinfo", "vfio:00:10.0"], 1);
+    assert!(refused.contains("no driver has it"), "{refused}");
+    let bound = viaduct(&served, &[], &["device", "bind", "00:10.0"], 0);
+    assert!(bound.contains("programs can open vfio:0000:00:10.0"), "{bound}");
+    let foreign = viaduct(&served, &[], &["device", "bind", "00:00.0"], 1);
+    assert!(foreign.contains("it is 0x8086:0x29c0 and no Viaduct NIC"), "{foreign}");
+    let list = viaduct(&served, &["--bind"], &["device", "list", "--json"], 0);
+    assert_eq!(list.matches("\"state\":\"free\",\"url\":\"vfio:").count(), 2, "{list}");
+    let several = viaduct(&served, &["--bind"], &["devinfo", "vfio:"], 1);
+    assert!(several.contains("several cards, 0000:00:10.0, 0000:00:11.0"), "{several}");
+    let info = viaduct(&served, &["--bind"], &["devinfo", CARDS[1]], 0);
+    assert!(info.contains("viaduct node 1") && info.contains("msix_vectors"), "{info}");
+}
+
+#[test]
+fn memory_and_children_are_what_programs_expect() {
+    let served = Served::start("guest-model", &[]);
+    // Memory and children are the kernel's part in it.
+    rows_pass(&served, &["register_mem"], 19);
+    rows_pass(&served, &["fork_"], 13);
+}
+
+#[cfg(feature = "rtl")]
+#[test]
+fn every_function_works_where_the_cards_are_the_rtl() {
+    let served = Served::start("guest-rtl", &["--device", "rtl"]);
+    rows_pass(&served, &["", "--subset", "rtl"], 100);
+}

@@ -1,0 +1,292 @@
+//! A PCIe card, by the kernel's VFIO: `vfio:0000:03:00.0`.
+//!
+//! Registers are read and written by system calls; the doorbells are mapped, so that a post is a
+//! store. The IOMMU lets the card reach what is registered, at bus addresses of this bus's own, and
+//! nothing else. The kernel keeps registered pages in place, which counts against the limit of locked
+//! memory. Interrupts are eventfds.
+//!
+//! **Fork.** The kernel copies registered pages for a child at once, so that they stay the parent's.
+//! The child has neither the card's descriptors nor its doorbells ([`port::fork`]).
+//!
+//! **A card that goes** reads as all ones. If the kernel wants it back, for a removal or another
+//! driver, it counts as gone, and the program's close gives it back.
+
+mod card;
+mod kernel;
+mod space;
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nic_regs::csr;
+use nic_regs::pci::SUBSYSTEM_ID_OFFSET;
+use port::fork;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use vfio_ioctls::VfioError;
+
+use super::vectors::{self, Vectors, Waited};
+use super::{Bar, Bus, DOORBELL_BAR, Dma, Irq, REGISTER_BAR, Wait, patience};
+use crate::dma::DmaMemory;
+use crate::error::{Error, Result};
+use crate::obstacle::Obstacle;
+use crate::sync::lock;
+pub use card::{Card, DRIVER, Sysfs};
+use kernel::Kernel;
+use space::Space;
+
+/// Offset of the command register in configuration space, and its bits: the device answers at its
+/// BARs, and it may send requests (PCI 3.0, 6.2.2).
+const COMMAND: u16 = 0x04;
+const MEMORY: u16 = 1 << 1;
+const MASTER: u16 = 1 << 2;
+
+/// A card as its driver sees it.
+pub struct VfioBus {
+    address: String,
+    kernel: Kernel,
+    doorbells: DmaMemory,
+    vectors: Vectors,
+    /// The kernel wants the card back.
+    request: OwnedFd,
+    lost: AtomicBool,
+    space: Mutex<Space>,
+    node: u8,
+    nodes: u8,
+    /// Of the process that opened it.
+    generation: u32,
+    start: Instant,
+}
+
+impl core::fmt::Debug for VfioBus {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "VfioBus({})", self.address)
+    }
+}
+
+impl VfioBus {
+    /// Takes the card at an address, with or without its domain; the only one for an empty text. The
+    /// function is reset.
+    ///
+    /// # Errors
+    /// [`Error::Vfio`] with what keeps this program from it.
+    pub fn open(address: &str) -> Result<Arc<Self>> {
+        let card = Sysfs::default().find(address)?;
+        let failed = |why: String, mend: &str| Error::Vfio {
+            address: card.address.clone(),
+            obstacle: Obstacle::new(why, mend),
+        };
+        let system = |what: &str, why: &dyn core::fmt::Display| {
+            failed(format!("{what}: {why}"), "see docs/vfio.md")
+        };
+        if let Some(obstacle) = card.obstacle() {
+            return Err(Error::Vfio { address: card.address.clone(), obstacle });
+        }
+        let kernel = Kernel::open(&card.folder()).map_err(|why| match why {
+            VfioError::OpenContainer(why) => {
+                failed(format!("/dev/vfio/vfio: {why}"), "`modprobe vfio-pci` as root")
+            }
+            why => system("the kernel refuses it", &why),
+        })?;
+        let sizes = [
+            (REGISTER_BAR, u64::from(csr::BAR_SIZE)),
+            (DOORBELL_BAR, nic_regs::doorbell::BAR_SIZE),
+        ];
+        for (bar, size) in sizes {
+            let found = kernel.region_size(bar);
+            if found < size {
+                let why = format!("its BAR{bar} has {found} bytes, a Viaduct NIC's has {size}");
+                return Err(failed(why, "the card needs the bitstream of this release"));
+            }
+        }
+        let command = kernel.read_config(COMMAND);
+        kernel.write_config(COMMAND, command | MEMORY | MASTER);
+        let doorbells = kernel
+            .map_registers(DOORBELL_BAR)
+            .map_err(|why| system("its doorbells cannot be mapped", &why))?;
+        let vectors = Vectors::new(nic_regs::limits::MSIX_VECTOR_COUNT);
+        let vectors = vectors.map_err(|why| system("no eventfds for its interrupts", &why))?;
+        let request = vectors::event().map_err(|why| system("no eventfd", &why))?;
+        // An old kernel does not ask, and takes the card.
+        let _ = kernel.set_request(&request);
+        let [node, nodes] = kernel.read_config(SUBSYSTEM_ID_OFFSET).to_le_bytes();
+        for fd in kernel.borrowed() {
+            fork::add(fd).map_err(|why| system("no descriptor", &why))?;
+        }
+        fork::add_registers(&doorbells);
+        Ok(Arc::new(Self {
+            address: card.address,
+            kernel,
+            doorbells,
+            vectors,
+            request,
+            lost: AtomicBool::new(false),
+            space: Mutex::default(),
+            node,
+            nodes,
+            generation: fork::generation(),
+            start: Instant::now(),
+        }))
+    }
+
+    /// The node that this card is, if a simulator says so, and of how many nodes; of a board 0 of 0.
+    #[must_use]
+    pub const fn node(&self) -> (u8, u8) {
+        (self.node, self.nodes)
+    }
+
+    /// Whether the card is out of reach: the kernel wants it back, or this is a child of the process
+    /// that opened it.
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire) || self.is_inherited()
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
+    }
+
+    fn look_for_request(&self) {
+        if vectors::take(&self.request) {
+            self.lost.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Bar for VfioBus {
+    fn read32(&self, bar: u8, offset: u64) -> Result<u32> {
+        if bar == REGISTER_BAR && offset == u64::from(csr::ID::OFFSET) {
+            // Who reads it wants to know whether the card is still there.
+            self.look_for_request();
+        }
+        if self.is_lost() {
+            return Ok(u32::MAX);
+        }
+        Ok(self.kernel.read(bar, offset))
+    }
+
+    fn write32(&self, bar: u8, offset: u64, value: u32) {
+        if !self.is_lost() {
+            self.kernel.write(bar, offset, &value.to_le_bytes());
+        }
+    }
+
+    fn write64(&self, bar: u8, offset: u64, value: u64) {
+        if !self.is_lost() {
+            self.kernel.write(bar, offset, &value.to_le_bytes());
+        }
+    }
+
+    fn mapped(&self, bar: u8, offset: u64, length: usize) -> Option<DmaMemory> {
+        let offset = usize::try_from(offset).ok()?;
+        if bar == DOORBELL_BAR { self.doorbells.slice(offset, length).ok() } else { None }
+    }
+}
+
+impl Dma for VfioBus {
+    /// Maps the whole pages of `memory`. The kernel checks that the program may read and write them.
+    fn map(&self, memory: &DmaMemory) -> Result<u64> {
+        let within = memory.page_offset();
+        let failed = |why: String, mend: &str| Error::Vfio {
+            address: self.address.clone(),
+            obstacle: Obstacle::new(why, mend),
+        };
+        let pages = memory.address() - within as u64;
+        let size = (within + memory.len()).next_multiple_of(port::memory::PAGE_BYTES);
+        let Some(bus) = lock(&self.space).take(size as u64) else {
+            return Err(failed(
+                format!("no room for {size} bytes among the card's addresses"),
+                "deregister some memory",
+            ));
+        };
+        let mapped = self.kernel.map(bus, (pages, size));
+        mapped.map_err(|why| {
+            let _ = lock(&self.space).give(bus);
+            match why {
+                Errno::NOMEM => failed(
+                    format!("{size} bytes more cannot be locked in memory"),
+                    "raise the limit (`ulimit -l`, or memlock in /etc/security/limits.conf)",
+                ),
+                Errno::FAULT => {
+                    let what = "memory, part of which is not mapped or may not be read, address";
+                    port::Error::BadArgument { what, value: memory.address() }.into()
+                }
+                why => failed(format!("{size} bytes cannot be mapped: {why}"), "see docs/vfio.md"),
+            }
+        })?;
+        Ok(bus + within as u64)
+    }
+
+    fn unmap(&self, bus_address: u64) {
+        if self.is_inherited() {
+            return;
+        }
+        let page = port::memory::PAGE_BYTES as u64;
+        let bus = bus_address & !(page - 1);
+        let size = lock(&self.space).size(bus);
+        if let Some(size) = size {
+            let size = usize::try_from(size).unwrap_or(0);
+            // If the kernel still has it, nobody else gets its addresses.
+            if self.kernel.unmap(bus, size).is_ok() {
+                let _ = lock(&self.space).give(bus);
+            }
+        }
+    }
+}
+
+impl Irq for VfioBus {
+    fn connect(&self, count: u16) {
+        let all = self.vectors.all();
+        // Without interrupts a sleep lasts its bound; the next command reports what is wrong.
+        let _ = self.kernel.connect(&all[..all.len().min(count.into())]);
+    }
+
+    fn take_interrupt(&self, vector: u16) -> bool {
+        !self.is_lost() && self.vectors.take(vector)
+    }
+
+    fn raise_interrupt(&self, vector: u16) {
+        self.vectors.raise(vector);
+    }
+
+    fn wait_interrupt(&self, vector: u16, bound_ns: u64, _wait: Wait) -> bool {
+        if self.is_lost() {
+            return false;
+        }
+        let watch = [(self.request.as_fd(), PollFlags::IN)];
+        let waited = self.vectors.wait(vector, Duration::from_nanos(bound_ns), &watch);
+        if waited == Waited::Watched {
+            self.look_for_request();
+        }
+        waited == Waited::Raised
+    }
+}
+
+impl Bus for VfioBus {
+    fn relax(&self, _wait: Wait) {
+        patience::relax();
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn name(&self) -> String {
+        let why = if self.is_lost() { " (the kernel wants it back)" } else { "" };
+        format!("at vfio:{}{why}", self.address)
+    }
+}
+
+impl Drop for VfioBus {
+    fn drop(&mut self) {
+        if self.is_inherited() {
+            return;
+        }
+        // Nothing of it reaches memory any more, whatever is still mapped.
+        let command = self.kernel.read_config(COMMAND);
+        self.kernel.write_config(COMMAND, command & !MASTER);
+        fork::remove_registers(&self.doorbells);
+        self.kernel.borrowed().for_each(fork::remove);
+    }
+}
