@@ -313,7 +313,6 @@ mod tests {
             "sim:model?doorbells=loud",
             "sim:model?trace=out.vcd",
             "vfio-user:",
-            "vfio:",
             "shm:node0",
             "shm:?name=a",
             "shm:?node=",
