@@ -8,7 +8,7 @@
 //! PREFIX/lib/pkgconfig/vipl.pc
 //! PREFIX/include/vipl.h, clan.h
 //! PREFIX/share/viaduct/examples/*    their sources in C
-//! PREFIX/share/viaduct/viaduct.lua   frames in Wireshark
+//! PREFIX/share/viaduct/*.lua         frames and packets in Wireshark
 //! PREFIX/bin/viaduct                 the command
 //! PREFIX/share/man/man1/viaduct*.1
 //! PREFIX/share/...                   completions for bash, zsh and fish, where each looks for them
@@ -65,8 +65,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     for entry in entries.flatten() {
         copy(&entry.path(), &prefix.join("share/viaduct/examples").join(entry.file_name()))?;
     }
-    let dissector = workspace::root().join("cosim/wireshark/viaduct.lua");
-    copy(&dissector, &prefix.join("share/viaduct/viaduct.lua"))?;
+    for name in ["viaduct.lua", "viaduct_net.lua"] {
+        let dissector = workspace::root().join("cosim/wireshark").join(name);
+        copy(&dissector, &prefix.join("share/viaduct").join(name))?;
+    }
     command(&built.join("viaduct"), &prefix)?;
     println!("installed libvipl, vipl.h, clan.h, vipl.pc and viaduct below {}", prefix.display());
     Ok(ExitCode::SUCCESS)

@@ -20,7 +20,7 @@ use port::sync::lock;
 
 use served::Served;
 
-const DISSECTOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wireshark/viaduct.lua");
+const WIRESHARK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wireshark");
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
@@ -31,7 +31,10 @@ fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("tshark");
     // Nobody's own settings.
     command.env("HOME", env!("CARGO_TARGET_TMPDIR")).env_remove("XDG_CONFIG_HOME");
-    command.arg("-X").arg(format!("lua_script:{DISSECTOR}")).arg("-r").arg(path).args(arguments);
+    for name in ["viaduct.lua", "viaduct_net.lua"] {
+        command.arg("-X").arg(format!("lua_script:{WIRESHARK}/{name}"));
+    }
+    command.arg("-r").arg(path).args(arguments);
     let output = match command.output() {
         Ok(output) => output,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -248,4 +251,72 @@ fn a_simulator_captures_the_frames_of_its_programs() {
     let Some(infos) = infos(&path) else { return };
     assert!(infos.iter().any(|info| info.starts_with("Syn")), "{infos:?}");
     drop((ports, served));
+}
+
+/// A VIPL program on a device, with a connected VI.
+fn vi(device: &str, accepts: Option<&[u8]>) -> (vipl::Nic, vipl::Region, vipl::Vi) {
+    let nic = vipl::Nic::open_with(device::open(device).expect("it opens"), vipl::Waiting::Poll);
+    let tag = nic.create_ptag().expect("a tag");
+    let memory = port::DmaMemory::new(8192).expect("memory");
+    let region = nic.register_mem(&memory, vipl::MemAttributes::new(tag)).expect("registered");
+    let attributes = vipl::ViAttributes::new(vipl::Reliability::Delivery, tag);
+    let vi = nic.create_vi(attributes, None, None).expect("a VI");
+    if let Some(host) = accepts {
+        let own = vipl::NetAddress::new(&nic.query().local_address, b"");
+        let remote = vipl::NetAddress::new(host, b"capture");
+        vi.connect_request(&own, &remote, std::time::Duration::from_secs(10)).expect("connected");
+    }
+    (nic, region, vi)
+}
+
+#[test]
+fn packets_of_udp_are_in_a_file_that_wireshark_reads() {
+    let path = file("udp.pcapng");
+    let url = format!("udp:?pcap={}", path.display());
+    let (nic, region, server) = vi(&url, None);
+    let descriptor = region.descriptor(0, 1).expect("inside");
+    descriptor.prepare(&[region.segment(4096, 4096)], None).expect("well-formed");
+    server.post_recv(&descriptor).expect("posted");
+    let host = nic.query().local_address;
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let (_nic, region, client) = vi("udp:", Some(&host));
+            let descriptor = region.descriptor(0, 1).expect("inside");
+            descriptor.prepare(&[region.segment(4096, 3000)], Some(7)).expect("well-formed");
+            client.post_send(&descriptor).expect("posted");
+            client.send_wait(vipl::INFINITE).expect("sent");
+            client.disconnect().expect("disconnected");
+        });
+        let own = vipl::NetAddress::new(&host, b"capture");
+        let request =
+            nic.connect_wait(&own, std::time::Duration::from_secs(10)).expect("a request");
+        request.accept(&server).expect("accepted");
+        server.recv_wait(std::time::Duration::from_secs(10)).expect("received");
+        client.join().expect("no panic");
+    });
+    drop(server);
+    nic.close();
+    let Some(infos) = infos(&path) else { return };
+    let has = |wanted: &str| infos.iter().any(|info| info.starts_with(wanted));
+    for wanted in
+        ["Message Request 1/", "Challenge", "Message Accept 1/1", "Send, VI 0, seq 0, ack 0,"]
+    {
+        assert!(has(wanted), "no {wanted}: {infos:#?}");
+    }
+    assert!(has("Stop, VI 0, seq 1, ack 0, Disconnected"), "{infos:#?}");
+    let fields = ["version", "kind", "vi", "sequence", "operation", "part", "message", "total"];
+    let named: Vec<String> = fields.iter().map(|name| format!("viaduct_net.{name}")).collect();
+    let mut arguments = vec!["-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"];
+    arguments.extend(["-Y", "viaduct_net.operation == 1", "-T", "fields", "-E", "separator= "]);
+    arguments.extend(["-e", "frame.packet_flags_direction"]);
+    named.iter().for_each(|name| arguments.extend(["-e", name]));
+    let more = ["viaduct_net.immediate", "ip.checksum.status", "udp.checksum.status"];
+    more.iter().for_each(|name| arguments.extend(["-e", name]));
+    let shown = tshark(&path, &arguments).expect("it was there before");
+    // It arrives; both checksums are good.
+    assert_eq!(shown.trim(), "0x00000001 1 1 0 0 1 0x07 0 3000 0x00000007 1 1");
+
+    let refused = device::open("udp:?pcap=/nonexistent/out.pcapng").expect_err("no such folder");
+    let text = refused.to_string();
+    assert!(text.contains("no file of packets: /nonexistent/out.pcapng: No such file"), "{text}");
 }

@@ -245,7 +245,9 @@ impl Client {
                 let offset = usize::try_from(access.offset).map_err(|_| errno::INVALID)?;
                 data.extend_from_slice(engine.function(self.node).config.read(offset, length));
             }
-            region::BAR0 if access.offset >= MSIX_PENDING_OFFSET.into() => data.resize(length, 0),
+            region::BAR0 if access.offset >= u64::from(MSIX_PENDING_OFFSET) => {
+                data.resize(length, 0);
+            }
             bar => {
                 let bar = u8::try_from(bar).map_err(|_| errno::INVALID)?;
                 let piece = if length <= 8 { length.max(1) } else { 4 };

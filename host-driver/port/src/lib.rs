@@ -35,6 +35,7 @@ pub mod lock;
 pub mod mapped;
 pub mod memory;
 pub mod ops;
+pub mod pcapng;
 mod primitives;
 pub mod process;
 pub mod slab;

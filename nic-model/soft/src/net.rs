@@ -20,6 +20,7 @@
 //! | `engine`, `arrive`, `ending` | what it does with what is posted and with what arrives; how that ends |
 //! | `link`, `flow` | an end of a connection; the order of its packets, sans I/O |
 //! | `format`, `address`, `socket` | packets, addresses, what carries them |
+//! | `capture` | packets in a file |
 //!
 //! Whoever polls a queue takes what has arrived for all. A node's thread does it when nobody has for
 //! some milliseconds.
@@ -27,6 +28,7 @@
 mod address;
 mod arrive;
 mod auth;
+mod capture;
 mod connect;
 mod context;
 mod control;
@@ -49,6 +51,7 @@ mod wake;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
@@ -92,11 +95,13 @@ pub struct Options {
     pub key: Key,
     /// How long a peer may not answer before connections with it are broken, in milliseconds.
     pub time_out_ms: u64,
+    /// A file that all packets are written into, for Wireshark.
+    pub pcap: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { key: Key::new(b""), time_out_ms: TIME_OUT_MS }
+        Self { key: Key::new(b""), time_out_ms: TIME_OUT_MS, pcap: None }
     }
 }
 
@@ -144,7 +149,10 @@ impl NetNode {
         Self::open(Socket::eth(interface)?, "eth", options)
     }
 
-    fn open(socket: Socket, kind: &'static str, options: &Options) -> Result<Self> {
+    fn open(mut socket: Socket, kind: &'static str, options: &Options) -> Result<Self> {
+        if let Some(path) = &options.pcap {
+            socket.capture(path)?;
+        }
         let net = Net::new(socket, options.time_out_ms.saturating_mul(1_000_000))?;
         let node = Arc::new(Node::new(net, Control::new(options.key.clone()))?);
         let service = Some(service::start(&node)?);
@@ -281,7 +289,9 @@ impl ViPort for NetVia {
     }
 
     fn counters(&self) -> PortResult<Vec<(&'static str, u64)>> {
-        Ok(self.net().counters.all())
+        let mut counters = self.net().counters.all();
+        counters.push(("not captured", self.net().socket.not_captured.get()));
+        Ok(counters)
     }
 
     fn close(&self) {

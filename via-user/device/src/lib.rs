@@ -6,8 +6,8 @@
 //! | `sim:rtl[?OPTIONS]` | the Verilated RTL, in a simulation in this process (feature `rtl`) |
 //! | `vfio-user:PATH` | a NIC of a simulator in another process, at its socket; in a folder, the first that is free |
 //! | `shm:[?node=NAME]` | shared memory: the processes of this machine are the nodes |
-//! | `udp:[IP[:PORT]][?time_out=MS]` | a network of UDP sockets: the processes that open one are the nodes |
-//! | `eth:INTERFACE[?time_out=MS]` | the same protocol in raw Ethernet frames |
+//! | `udp:[IP[:PORT]][?time_out=MS][&pcap=FILE]` | a network of UDP sockets: the processes that open one are the nodes |
+//! | `eth:INTERFACE[?time_out=MS][&pcap=FILE]` | the same protocol in raw Ethernet frames |
 //! | `vfio:ADDRESS` | a PCIe card; later |
 //! | empty, or a legacy name such as `/dev/clanvi0` or `VINIC0` | the default device |
 //!
@@ -44,7 +44,7 @@ pub use error::{Error, Result};
 pub use list::{Availability, Listed, list};
 pub use observe::{Observed, observe};
 pub use udp::KEY_VARIABLE;
-pub use url::{EthOptions, Kind, Place, SimOptions, UdpOptions, parse};
+pub use url::{EthOptions, Kind, NetOptions, Place, SimOptions, UdpOptions, parse};
 
 /// Opens a port on the device that `name` names.
 ///

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use soft_nic::net::{Key, NetNode, NetVia, Options};
 
 use crate::error::{Error, Result};
-use crate::url::Place;
+use crate::url::{NetOptions, Place};
 
 /// Variable with the secret that the nodes of a network share.
 pub const KEY_VARIABLE: &str = "VIADUCT_KEY";
@@ -53,10 +53,14 @@ pub(crate) fn open(opened: &mut Vec<OpenedNet>, place: &Place) -> Result<Arc<Net
 /// Makes this process a node.
 fn make(place: &Place) -> Result<NetNode> {
     let text = std::env::var_os(KEY_VARIABLE).unwrap_or_default();
-    let with = |time_out_ms| Options { key: Key::new(text.as_bytes()), time_out_ms };
+    let with = |net: &NetOptions| Options {
+        key: Key::new(text.as_bytes()),
+        time_out_ms: net.time_out_ms,
+        pcap: net.pcap.clone(),
+    };
     match place {
-        Place::Udp(options) => Ok(NetNode::udp(options.address, &with(options.time_out_ms))?),
-        Place::Eth(options) => Ok(NetNode::eth(&options.interface, &with(options.time_out_ms))?),
+        Place::Udp(options) => Ok(NetNode::udp(options.address, &with(&options.net))?),
+        Place::Eth(options) => Ok(NetNode::eth(&options.interface, &with(&options.net))?),
         _ => Err(Error::Unknown { name: format!("{place:?}") }),
     }
 }

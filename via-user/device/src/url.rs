@@ -61,22 +61,37 @@ impl Default for SimOptions {
     }
 }
 
-/// A node of the UDP network: `udp:[IP[:PORT]][?time_out=MS]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What nodes of both kinds of network are opened with: `[?time_out=MS][&pcap=FILE]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetOptions {
+    /// How long a peer may not answer, in milliseconds.
+    pub time_out_ms: u64,
+    /// A file that all packets are written into.
+    pub pcap: Option<PathBuf>,
+}
+
+impl Default for NetOptions {
+    fn default() -> Self {
+        Self { time_out_ms: soft_nic::net::TIME_OUT_MS, pcap: None }
+    }
+}
+
+/// A node of the UDP network: `udp:[IP[:PORT]]`, with [`NetOptions`].
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
     /// Address of its socket; port 0 stands for any free one.
     pub address: SocketAddr,
-    /// How long a peer may not answer, in milliseconds.
-    pub time_out_ms: u64,
+    /// What else it is opened with.
+    pub net: NetOptions,
 }
 
-/// A node of an Ethernet: `eth:INTERFACE[?time_out=MS]`.
+/// A node of an Ethernet: `eth:INTERFACE`, with [`NetOptions`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EthOptions {
     /// Name of the interface.
     pub interface: String,
-    /// How long a peer may not answer, in milliseconds.
-    pub time_out_ms: u64,
+    /// What else it is opened with.
+    pub net: NetOptions,
 }
 
 /// Where a device is.
@@ -188,8 +203,7 @@ fn udp_options(text: &str) -> core::result::Result<UdpOptions, String> {
         soft_nic::net::parse(place, soft_nic::net::DEFAULT_PORT)
             .ok_or_else(|| format!("`{place}` is not IP or IP:PORT, such as 10.0.0.1:22089"))?
     };
-    let time_out_ms = time_out_option(options)?;
-    Ok(UdpOptions { address, time_out_ms })
+    Ok(UdpOptions { address, net: net_options(options)? })
 }
 
 /// What stands behind `eth:`.
@@ -198,24 +212,26 @@ fn eth_options(text: &str) -> core::result::Result<EthOptions, String> {
     if interface.is_empty() {
         return Err("the name of an interface is missing, such as eth:eth0".to_owned());
     }
-    let (interface, time_out_ms) = (interface.to_owned(), time_out_option(options)?);
-    Ok(EthOptions { interface, time_out_ms })
+    Ok(EthOptions { interface: interface.to_owned(), net: net_options(options)? })
 }
 
-/// `time_out=MS`, or the default.
-fn time_out_option(options: &str) -> core::result::Result<u64, String> {
-    let mut time_out_ms = soft_nic::net::TIME_OUT_MS;
-    for pair in options.split('&').filter(|pair| !pair.is_empty()) {
-        time_out_ms = match pair.split_once('=') {
+/// `time_out=MS` and `pcap=FILE`.
+fn net_options(text: &str) -> core::result::Result<NetOptions, String> {
+    let mut options = NetOptions::default();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
             Some(("time_out", value)) => {
                 let number = value.parse().ok().filter(|ms| (100..=3_600_000).contains(ms));
-                number.ok_or_else(|| format!("`{pair}` is not from 100 to 3600000 milliseconds"))?
+                options.time_out_ms = number
+                    .ok_or_else(|| format!("`{pair}` is not from 100 to 3600000 milliseconds"))?;
             }
+            Some(("pcap", "")) => return Err("the name of the file of packets is missing".into()),
+            Some(("pcap", value)) => options.pcap = Some(value.into()),
             Some((key, _)) => return Err(format!("there is no option `{key}`")),
             None => return Err(format!("`{pair}` is not KEY=VALUE")),
-        };
+        }
     }
-    Ok(time_out_ms)
+    Ok(options)
 }
 
 fn sim_options(text: &str) -> core::result::Result<SimOptions, String> {
@@ -289,11 +305,13 @@ mod tests {
             ("udp:10.0.0.1:70?time_out=900", "10.0.0.1:70", 900),
             ("udp:[::1]", "[::1]:22089", 5_000),
         ] {
-            let options = UdpOptions { address: address.parse().unwrap(), time_out_ms };
+            let net = NetOptions { time_out_ms, pcap: None };
+            let options = UdpOptions { address: address.parse().unwrap(), net };
             assert_eq!(parse(url).unwrap(), Place::Udp(options), "{url}");
         }
-        let eth = EthOptions { interface: "eth0".to_owned(), time_out_ms: 250 };
-        assert_eq!(parse("eth:eth0?time_out=250").unwrap(), Place::Eth(eth));
+        let net = NetOptions { time_out_ms: 250, pcap: Some("a/out.pcapng".into()) };
+        let eth = EthOptions { interface: "eth0".to_owned(), net };
+        assert_eq!(parse("eth:eth0?time_out=250&pcap=a/out.pcapng").unwrap(), Place::Eth(eth));
         let path = PathBuf::from("run/nic0.sock");
         assert_eq!(parse("vfio-user:run/nic0.sock").unwrap(), Place::VfioUser(path));
     }
@@ -317,6 +335,7 @@ mod tests {
             "shm:?name=a",
             "shm:?node=",
             "udp:host",
+            "udp:?pcap=",
             "eth:",
             "eth:eth0?mtu=9000",
             "udp:10.0.0.1:70000",

@@ -2,18 +2,17 @@
 //!
 //! The file is a pcapng with an interface for each node. A frame is in it when its last beat leaves a
 //! node, and again when its last beat reaches one: so it shows what the wires lose and what they
-//! corrupt. Each block is written at once, and a file of a simulator that was killed is whole up to
-//! its last frame.
+//! corrupt.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use host_driver::sync::lock;
 use nic_model::device::Beat;
 use nic_regs::frame::BEAT_BYTES;
 use nic_regs::limits::CLOCK_KHZ;
+use port::pcapng::{Direction, Interface, Writer};
 
 use super::{Network, SharedNetwork};
 
@@ -21,83 +20,6 @@ use super::{Network, SharedNetwork};
 pub const LINK_TYPE: u16 = 147;
 /// Bytes that are kept of a frame; the longest well-formed one has fewer.
 const FRAME_BYTES: usize = 8192;
-
-/// Types of blocks.
-mod block {
-    /// Section header.
-    pub(super) const SECTION: u32 = 0x0a0d_0d0a;
-    /// Interface description.
-    pub(super) const INTERFACE: u32 = 1;
-    /// Enhanced packet.
-    pub(super) const PACKET: u32 = 6;
-}
-
-/// Codes of options.
-mod option {
-    /// Name of an interface.
-    pub(super) const NAME: u16 = 2;
-    /// Flags of a packet: its direction.
-    pub(super) const FLAGS: u16 = 2;
-    /// Resolution of time stamps.
-    pub(super) const RESOLUTION: u16 = 9;
-}
-
-/// Which way a frame passes a node, as in [`option::FLAGS`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    In = 1,
-    Out = 2,
-}
-
-/// Appends bytes, and zeros up to a multiple of 4.
-fn pad(block: &mut Vec<u8>, bytes: &[u8]) {
-    block.extend_from_slice(bytes);
-    block.resize(block.len().next_multiple_of(4), 0);
-}
-
-/// Appends an option.
-fn option(block: &mut Vec<u8>, code: u16, value: &[u8]) {
-    block.extend_from_slice(&code.to_le_bytes());
-    block.extend_from_slice(&u16::try_from(value.len()).unwrap_or(0).to_le_bytes());
-    pad(block, value);
-}
-
-/// A block: type and length, body, end of options, length.
-fn block(kind: u32, body: &[u8], options: bool) -> Vec<u8> {
-    let end: &[u8] = if options { &[0; 4] } else { &[] };
-    let length = u32::try_from(12 + body.len() + end.len()).unwrap_or(0).to_le_bytes();
-    [&kind.to_le_bytes()[..], &length, body, end, &length].concat()
-}
-
-/// The blocks in front of the packets.
-fn head(nodes: &[u8]) -> Vec<u8> {
-    let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
-    // Version 1.0, and a length that is not known.
-    section.extend_from_slice(&[1, 0, 0, 0]);
-    section.extend_from_slice(&[0xff; 8]);
-    let mut bytes = block(block::SECTION, &section, false);
-    for node in nodes {
-        let mut interface = u32::from(LINK_TYPE).to_le_bytes().to_vec();
-        // No limit of the length of packets.
-        interface.extend_from_slice(&[0; 4]);
-        option(&mut interface, option::NAME, format!("node {node}").as_bytes());
-        // Nanoseconds.
-        option(&mut interface, option::RESOLUTION, &[9]);
-        bytes.extend(block(block::INTERFACE, &interface, true));
-    }
-    bytes
-}
-
-/// A packet block.
-fn packet(port: usize, direction: Direction, now: u64, frame: &Passing) -> Vec<u8> {
-    let ns = u128::from(now) * 1_000_000 / u128::from(CLOCK_KHZ);
-    let word = |value: u128| u32::try_from(value & 0xffff_ffff).unwrap_or(0).to_le_bytes();
-    let words = [port as u128, ns >> 32, ns, frame.bytes.len() as u128, frame.length as u128];
-    let mut body: Vec<u8> = words.into_iter().flat_map(word).collect();
-    pad(&mut body, &frame.bytes);
-    option(&mut body, option::FLAGS, &(direction as u32).to_le_bytes());
-    block(block::PACKET, &body, true)
-}
 
 /// A frame of which some beats have passed.
 #[derive(Clone, Debug, Default)]
@@ -116,18 +38,9 @@ impl Passing {
     }
 }
 
-#[derive(Debug)]
-struct State {
-    path: PathBuf,
-    file: File,
-    frames: u64,
-    /// Nothing is written any more.
-    failed: Option<io::Error>,
-}
-
 /// A file of frames; clones are the same file.
 #[derive(Clone, Debug)]
-pub struct Capture(Arc<Mutex<State>>);
+pub struct Capture(Arc<Mutex<Writer>>);
 
 impl Capture {
     /// Makes the file. The ports 0, 1, ... of the network have these node numbers.
@@ -135,11 +48,10 @@ impl Capture {
     /// # Errors
     /// The file cannot be written; the text names it.
     pub fn create(path: &Path, nodes: &[u8]) -> io::Result<Self> {
-        let named = |error| io::Error::other(format!("{}: {error}", path.display()));
-        let mut file = File::create(path).map_err(named)?;
-        file.write_all(&head(nodes)).map_err(named)?;
-        let state = State { path: path.to_owned(), file, frames: 0, failed: None };
-        Ok(Self(Arc::new(Mutex::new(state))))
+        let interface =
+            |node: &u8| Interface { name: format!("node {node}"), link_type: LINK_TYPE };
+        let interfaces: Vec<Interface> = nodes.iter().map(interface).collect();
+        Ok(Self(Arc::new(Mutex::new(Writer::create(path, &interfaces)?))))
     }
 
     /// The network with this capture around it.
@@ -154,22 +66,13 @@ impl Capture {
     /// # Errors
     /// The file could not be written any more; the text names it.
     pub fn frames(&self) -> io::Result<u64> {
-        let state = lock(&self.0);
-        match &state.failed {
-            None => Ok(state.frames),
-            Some(why) => Err(io::Error::other(format!("{}: {why}", state.path.display()))),
-        }
+        lock(&self.0).packets()
     }
 
-    fn write(&self, block: &[u8]) {
-        let mut state = lock(&self.0);
-        if state.failed.is_some() {
-            return;
-        }
-        match state.file.write_all(block) {
-            Ok(()) => state.frames += 1,
-            Err(error) => state.failed = Some(error),
-        }
+    fn write(&self, port: usize, direction: Direction, now: u64, frame: &Passing) {
+        let ns = u128::from(now) * 1_000_000 / u128::from(CLOCK_KHZ);
+        let ns = u64::try_from(ns).unwrap_or(u64::MAX);
+        let _ = lock(&self.0).packet((port, direction), ns, &frame.bytes, frame.length);
     }
 }
 
@@ -196,7 +99,7 @@ impl Tap {
         passing.push(beat);
         if beat.last {
             let frame = core::mem::take(passing);
-            self.capture.write(&packet(port, direction, now, &frame));
+            self.capture.write(port, direction, now, &frame);
         }
     }
 }
@@ -278,7 +181,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let blocks = blocks(&bytes);
         let kinds: Vec<u32> = blocks.iter().map(|(kind, _)| *kind).collect();
-        assert_eq!(kinds, [block::SECTION, 1, 1, 6, 6, 6, 6, 6]);
+        assert_eq!(kinds, [0x0a0d_0d0a, 1, 1, 6, 6, 6, 6, 6]);
         assert_eq!(blocks[1].1[..2], LINK_TYPE.to_le_bytes());
         assert!(blocks[2].1.windows(6).any(|text| text == b"node 9"));
         let field = |packet: usize, at: usize| {

@@ -73,7 +73,7 @@ impl Counter {
         self.add(1);
     }
 
-    fn get(&self) -> u64 {
+    pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

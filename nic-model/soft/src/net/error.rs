@@ -49,6 +49,9 @@ pub enum Error {
         /// Why.
         why: &'static str,
     },
+    /// There is no file of packets; the text names it.
+    #[error("no file of packets: {0}")]
+    Capture(#[source] io::Error),
     /// The program may not send raw frames.
     #[error(
         "raw Ethernet frames on `{name}` need the capability CAP_NET_RAW ({why}): run the program as root, or give it \

@@ -7,15 +7,19 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
+use port::pcapng::Direction;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use super::address::Address;
-use super::error::Result;
-pub(super) use eth::BROADCAST;
+use super::capture::Capture;
+use super::counters::Counter;
+use super::error::{Error, Result};
 use eth::Eth;
 pub use eth::interfaces;
+pub(super) use eth::{BROADCAST, ETHER_TYPE};
 use udp::Udp;
 
 /// Bytes of packets that the system is asked to keep until they are looked at.
@@ -61,16 +65,24 @@ fn enlarge(fd: BorrowedFd<'_>) {
 
 /// What carries packets. It does not block.
 #[derive(Debug)]
-pub(super) enum Socket {
+pub(super) struct Socket {
+    carrier: Carrier,
+    capture: Option<Capture>,
+    /// Packets that the capture could not take any more.
+    pub(super) not_captured: Counter,
+}
+
+#[derive(Debug)]
+enum Carrier {
     Udp(Udp),
     Eth(Eth),
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Udp(udp) => udp.as_fd(),
-            Self::Eth(eth) => eth.as_fd(),
+        match &self.carrier {
+            Carrier::Udp(udp) => udp.as_fd(),
+            Carrier::Eth(eth) => eth.as_fd(),
         }
     }
 }
@@ -81,7 +93,7 @@ impl Socket {
     /// # Errors
     /// The address is none, another program's, or not this computer's.
     pub(super) fn udp(address: SocketAddr) -> Result<Self> {
-        Udp::open(address).map(Self::Udp)
+        Udp::open(address).map(|udp| Self::over(Carrier::Udp(udp)))
     }
 
     /// An Ethernet interface, by its name.
@@ -89,22 +101,45 @@ impl Socket {
     /// # Errors
     /// It is of no use, another program's, or the program may not use it.
     pub(super) fn eth(name: &str) -> Result<Self> {
-        Eth::open(name).map(Self::Eth)
+        Eth::open(name).map(|eth| Self::over(Carrier::Eth(eth)))
+    }
+
+    fn over(carrier: Carrier) -> Self {
+        Self { carrier, capture: None, not_captured: Counter::default() }
+    }
+
+    /// Writes all packets into a file from now on.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn capture(&mut self, path: &Path) -> Result<()> {
+        let capture = Capture::create(path, self.own()).map_err(Error::Capture)?;
+        self.capture = Some(capture);
+        Ok(())
+    }
+
+    #[inline]
+    fn record(&self, direction: Direction, peer: Address, datagram: &[u8]) {
+        if let Some(capture) = &self.capture
+            && !capture.record(direction, peer, datagram)
+        {
+            self.not_captured.count();
+        }
     }
 
     /// Its address.
     pub(super) const fn own(&self) -> Address {
-        match self {
-            Self::Udp(udp) => udp.own(),
-            Self::Eth(eth) => Address::Eth(eth.own()),
+        match &self.carrier {
+            Carrier::Udp(udp) => udp.own(),
+            Carrier::Eth(eth) => Address::Eth(eth.own()),
         }
     }
 
     /// Bytes of packets that the system keeps until they are looked at.
     pub(super) const fn kept(&self) -> usize {
-        match self {
-            Self::Udp(udp) => udp.kept(),
-            Self::Eth(eth) => eth.kept(),
+        match &self.carrier {
+            Carrier::Udp(udp) => udp.kept(),
+            Carrier::Eth(eth) => eth.kept(),
         }
     }
 
@@ -113,21 +148,21 @@ impl Socket {
     /// # Errors
     /// There is no path.
     pub(super) fn path(&self, to: Address) -> io::Result<usize> {
-        match (self, to) {
-            (Self::Udp(udp), Address::Udp(to)) => udp.path(to),
-            (Self::Eth(eth), Address::Eth(to)) if to == eth.own() => {
+        match (&self.carrier, to) {
+            (Carrier::Udp(udp), Address::Udp(to)) => udp.path(to),
+            (Carrier::Eth(eth), Address::Eth(to)) if to == eth.own() => {
                 Err(io::Error::other("an Ethernet does not bring back what an interface sends"))
             }
-            (Self::Eth(eth), Address::Eth(_)) => eth.path(),
+            (Carrier::Eth(eth), Address::Eth(_)) => eth.path(),
             _ => Err(ErrorKind::Unsupported.into()),
         }
     }
 
     /// Bytes of the longest packet that leaves by its own interface.
     pub(super) fn longest_of_own(&self) -> usize {
-        match self {
-            Self::Udp(udp) => self.longest(udp.own()),
-            Self::Eth(eth) => eth.path().unwrap_or(SMALLEST),
+        match &self.carrier {
+            Carrier::Udp(udp) => self.longest(udp.own()),
+            Carrier::Eth(eth) => eth.path().unwrap_or(SMALLEST),
         }
     }
 
@@ -139,9 +174,10 @@ impl Socket {
     /// Sends a packet.
     #[inline]
     pub(super) fn send(&self, to: Address, packet: &[u8]) -> Outcome {
-        match (self, to) {
-            (Self::Udp(udp), Address::Udp(to)) => udp.send(to, packet),
-            (Self::Eth(eth), Address::Eth(to)) => eth.send(to, packet),
+        self.record(Direction::Out, to, packet);
+        match (&self.carrier, to) {
+            (Carrier::Udp(udp), Address::Udp(to)) => udp.send(to, packet),
+            (Carrier::Eth(eth), Address::Eth(to)) => eth.send(to, packet),
             // No node has such a peer.
             _ => Outcome::Sent,
         }
@@ -150,16 +186,20 @@ impl Socket {
     /// Sends packets of one length together, of which the last may be shorter. False if nothing was sent:
     /// the system lacks that, or the reason has to be found packet by packet.
     pub(super) fn send_together(&self, to: Address, packets: &[IoSlice<'_>]) -> bool {
-        match (self, to) {
-            (Self::Udp(udp), Address::Udp(to)) => udp.send_together(to, packets),
+        let is_sent = match (&self.carrier, to) {
+            (Carrier::Udp(udp), Address::Udp(to)) => udp.send_together(to, packets),
             _ => false,
+        };
+        if is_sent {
+            packets.iter().for_each(|packet| self.record(Direction::Out, to, packet));
         }
+        is_sent
     }
 
     /// Sends a packet that is longer than the path carries, in fragments. Ethernet has none.
     pub(super) fn send_fragmented(&self, to: Address, packet: &[u8]) -> Outcome {
-        match (self, to) {
-            (Self::Udp(udp), Address::Udp(to)) => udp.send_fragmented(to, packet),
+        match (&self.carrier, to) {
+            (Carrier::Udp(udp), Address::Udp(to)) => udp.send_fragmented(to, packet),
             _ => Outcome::Sent,
         }
     }
@@ -167,11 +207,15 @@ impl Socket {
     /// Takes a packet that arrived: where it is in the buffer, and where it is from.
     #[inline]
     pub(super) fn receive(&self, buffer: &mut [u8]) -> Option<(Range<usize>, Address)> {
-        match self {
-            Self::Udp(udp) => {
+        let (place, from) = match &self.carrier {
+            Carrier::Udp(udp) => {
                 udp.receive(buffer).map(|(length, from)| (0..length, Address::Udp(from)))
             }
-            Self::Eth(eth) => eth.receive(buffer).map(|(place, from)| (place, Address::Eth(from))),
-        }
+            Carrier::Eth(eth) => {
+                eth.receive(buffer).map(|(place, from)| (place, Address::Eth(from)))
+            }
+        }?;
+        self.record(Direction::In, from, &buffer[place.clone()]);
+        Some((place, from))
     }
 }

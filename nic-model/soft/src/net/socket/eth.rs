@@ -20,7 +20,7 @@ use crate::net::error::{Error, Result};
 use crate::net::format::{PACKET_MAX, length_of};
 
 /// Type of the frames: for experiments on a local network (IEEE 802).
-const ETHER_TYPE: u16 = 0x88b5;
+pub(in crate::net) const ETHER_TYPE: u16 = 0x88b5;
 /// Both addresses and the type.
 const HEADER_BYTES: usize = 14;
 /// Every interface of the local network.
