@@ -73,6 +73,7 @@ pub(crate) struct SoftArguments {
   viaduct bench anatomy                        a message of 4 bytes on shm:
   viaduct bench anatomy shm: --sizes 1024      a larger one
   viaduct bench anatomy --sizes 4,64,1024,4096 stages and sizes in one table
+  viaduct bench anatomy udp:                   VIA over UDP, or eth:INTERFACE
   viaduct bench anatomy kernel:udp             UDP sockets, for comparison, or kernel:tcp
   viaduct bench anatomy --json                 one JSON object a line: each stage, then the whole
 

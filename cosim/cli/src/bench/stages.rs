@@ -15,8 +15,10 @@
 //! |---|---|
 //! | `path` | the stages in order, with their categories; their times from the stamps of a message |
 //! | `text` | tables and JSON |
+//! | `net` | those of `udp:` and `eth:` |
 //! | `sockets`, `trace` | sockets of the kernel, for comparison: its trace events |
 
+mod net;
 mod path;
 mod sockets;
 pub(crate) mod text;
@@ -157,9 +159,16 @@ pub(crate) fn measure(job: &Job) -> Result<Report, Failure> {
         )
         .into());
     }
-    let rows: &[Row] =
-        if sockets::kind(&job.device).is_some() { &sockets::ROWS } else { &path::ROWS };
-    Ok(Report { device: job.device.clone(), rows, anatomies, busy })
+    Ok(Report { device: job.device.clone(), rows: rows_of(&job.device), anatomies, busy })
+}
+
+/// The stages of a device.
+fn rows_of(device: &str) -> &'static [Row] {
+    match device {
+        _ if sockets::kind(device).is_some() => &sockets::ROWS,
+        _ if net::is_one(device) => &net::ROWS,
+        _ => &path::ROWS,
+    }
 }
 
 fn one(
@@ -180,14 +189,14 @@ fn one(
         progress.tick(|| format!("turn {turn} of {turns}"));
         plain.push(processes.one_way(at, size, rounds)?);
         if let Some(trace) = &trace {
-            for row in &sockets::ROWS {
+            for row in rows_of(&job.device) {
                 match sockets::turn(processes, trace, (at, size, rounds), row.stage)? {
                     Ok(stamps) => ends.add(row.stage, &stamps),
                     Err(why) => lacks = Some(why),
                 }
             }
         } else {
-            for row in &path::ROWS {
+            for row in rows_of(&job.device) {
                 let stamps = processes.stamped(at, (size, rounds), Ends::wanted(row.stage))?;
                 ends.add(row.stage, &stamps);
             }

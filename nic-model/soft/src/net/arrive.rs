@@ -1,6 +1,7 @@
 //! What a VI does with packets that arrive.
 
 use port::desc::status;
+use port::stamp::{Stage, stamp};
 use port::{Handle, MAX_TRANSFER_BYTES, Queue, StopReason};
 
 use super::context::Net;
@@ -43,6 +44,7 @@ fn data(
     (fragment, data): (&Fragment, &[u8]),
     bytes: &[u8],
 ) {
+    stamp(Stage::Wire);
     let Some(link) = &mut state.link else { return };
     if state.vi.is_stopped {
         // It takes nothing any more, which the acknowledgement says.
@@ -194,13 +196,16 @@ fn send(net: &Net, state: &mut State, fragment: &Fragment, data: &[u8]) {
         }
         return;
     };
+    stamp(Stage::Match);
     if let Some(pieces) = pieces {
         scatter(&state.vi.known, &pieces, fragment.offset as usize, data);
     }
+    stamp(Stage::Write);
     advance(state, fragment, data);
     if fragment.is_last {
         let operation = status::OP_RECEIVE;
         descriptor.complete(&state.vi.known, fragment.length, fragment.immediate, operation);
+        stamp(Stage::Status);
         state.vi.receives.pop_front();
         state.vi.report(Queue::Recv);
     }

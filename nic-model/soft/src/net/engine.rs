@@ -2,6 +2,7 @@
 
 use port::desc::status;
 use port::doorbell::Post;
+use port::stamp::{Stage, stamp};
 use port::{Handle, Queue, RdmaAccess, Reliability, StopReason};
 
 use super::context::Net;
@@ -14,6 +15,7 @@ use crate::via::vi::ViCore;
 
 /// A send was posted.
 pub(super) fn post_send(state: &mut State, post: &Post) {
+    stamp(Stage::Doorbell);
     if state.link.is_some() && !state.vi.is_stopped {
         state.vi.sends.push_back(*post);
     }
@@ -55,6 +57,7 @@ fn send(net: &Net, now: u64, state: &mut State) -> bool {
     let Some((descriptor, operation, pieces)) = resolve(net, state, &post) else {
         return !state.vi.is_stopped;
     };
+    stamp(Stage::Descriptor);
     let length = u32::try_from(pieces.total).unwrap_or(u32::MAX);
     if let Sending::Message { length: before, .. } = sending
         && before != length
@@ -189,6 +192,7 @@ fn message(
             return;
         }
     }
+    stamp(Stage::Data);
     link.message = number.wrapping_add(1);
     link.sending = Sending::None;
     if matches!(state.vi.settings.reliability, Reliability::Reception) {

@@ -3,6 +3,7 @@
 use std::io::IoSlice;
 
 use port::RemoteAttributes;
+use port::stamp::{Stage, stamp};
 
 use super::context::Net;
 use super::flow::{BITS_MAX, Flow, Limits};
@@ -118,6 +119,7 @@ impl Link {
             }
         }
         if count > 0 {
+            stamp(Stage::Store);
             net.counters.sent.add(count);
             net.counters.retransmitted.add(self.flow.sender.take_retransmitted());
             self.flow.receiver.acknowledged(false);
