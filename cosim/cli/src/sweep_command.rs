@@ -145,7 +145,8 @@ impl BandwidthArguments {
 ///
 /// Requests of 40 bytes go to VIs by chance, of which each has at most one under way (CLAN paper,
 /// section 4.3): the latency of one at a time, the throughput with one on each VI, and the throughput
-/// by offered load with 64 VIs. Beside it the bare message queue with 64 requests under way.
+/// by offered load with 64 VIs. Beside shm: a server of as many connections directly on CLAN's
+/// remote memory, whose tripwires are events of one queue.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   viaduct bench cq                     from 1 to 1,024 VIs

@@ -56,6 +56,21 @@ fn latency_has_a_point_for_each_size_that_a_transport_can_carry() {
 }
 
 #[test]
+fn a_server_directly_on_clan_is_beside_the_completion_queue_in_each_figure() {
+    let all = points(&sweep(&["cq", "--vis", "1,1024"]));
+    for (figure, places) in [("cq_latency", 2), ("cq_throughput", 2), ("cq_load", 8)] {
+        for wanted in ["cq shm:", "clan"] {
+            let name = |point: &Value| point["transport"].as_str().unwrap().to_owned();
+            let of = all.iter().filter(|point| point["figure"] == figure);
+            let of = of.filter(|point| name(point).split(',').next() == Some(wanted));
+            assert_eq!(of.count(), places, "{figure} of {wanted}");
+        }
+    }
+    let alone = points(&sweep(&["cq", "--vis", "2", "--no-references"]));
+    assert!(texts(&alone, "transport").iter().all(|name| name.starts_with("cq shm:")));
+}
+
+#[test]
 fn csv_has_the_names_of_json() {
     let arguments = ["bench", "register", "--sizes", "4K", "--quick", "--anyway"];
     let csv = output(&[&arguments[..], &["--csv"]].concat());

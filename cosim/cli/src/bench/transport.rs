@@ -3,16 +3,22 @@
 //! | module | transport |
 //! |---|---|
 //! | `vipl` | VIPL on any device: polling, or blocking; one VI, or many on a completion queue |
+//! | `clan` | many connections directly on `ClanPort`, each with a tripwire into one event queue |
 //! | `queue` | the bare distributed message queue on `shm:` (CLAN paper, figure 4) |
 //! | `ring` | a ring in shared memory, without any system, to which a message is copied and from which it is copied |
 //! | `word` | one word in shared memory, polled, or slept on: the time of a cache line, and of a wake-up |
 //! | `socket` | TCP, UNIX and UDP sockets, polling or blocking |
 //! | `connection` | no messages: a round is a connection, made and ended |
 //!
+//! `node` is what those on `ClanPort` have in common, `choice` what those with many connections have.
+//!
 //! A message is a number of bytes from a buffer of the transport's own, the first four of which are a
 //! stamp, if there are so many.
 
+mod choice;
+mod clan;
 mod connection;
+mod node;
 mod queue;
 mod ring;
 mod socket;
@@ -57,6 +63,10 @@ pub(crate) enum Kind {
         device: String,
         vis: usize,
     },
+    /// Many connections on `shm:` without VIA, of which each message takes one by chance.
+    Clan {
+        connections: usize,
+    },
     Queue,
     Ring,
     Word {
@@ -80,7 +90,7 @@ impl Kind {
     pub(crate) const fn carries(&self, length: usize) -> bool {
         match self {
             Self::Tcp { .. } | Self::Unix { .. } => length > 0,
-            Self::Queue => length <= queue::BODY,
+            Self::Queue | Self::Clan { .. } => length <= queue::BODY,
             Self::Word { .. } => length <= 4,
             _ => true,
         }
@@ -93,6 +103,7 @@ impl fmt::Display for Kind {
         match self {
             Self::Vipl { device, blocking } => write!(f, "vipl {} {device}", how(blocking)),
             Self::Cq { device, vis } => write!(f, "cq {vis} {device}"),
+            Self::Clan { connections } => write!(f, "clan {connections}"),
             Self::Queue => write!(f, "queue"),
             Self::Ring => write!(f, "ring"),
             Self::Word { blocking: false } => write!(f, "line"),
@@ -116,6 +127,10 @@ impl FromStr for Kind {
             ["cq", vis, device] => {
                 let vis = vis.parse().map_err(|_| format!("`{vis}` is no number of VIs"))?;
                 Self::Cq { device: device.to_owned(), vis }
+            }
+            ["clan", connections] => {
+                let wrong = |_| format!("`{connections}` is no number of connections");
+                Self::Clan { connections: connections.parse().map_err(wrong)? }
             }
             ["queue"] => Self::Queue,
             ["ring"] => Self::Ring,
@@ -143,6 +158,7 @@ pub(crate) fn offer(kind: &Kind, largest: usize) -> Result<Offered, Failure> {
     match kind {
         Kind::Vipl { device, blocking } => vipl::offer(device, *blocking, largest),
         Kind::Cq { device, vis } => vipl::offer_many(device, *vis, largest),
+        Kind::Clan { connections } => clan::offer(*connections),
         Kind::Queue => queue::offer(),
         Kind::Ring => ring::offer(largest),
         Kind::Word { blocking } => word::offer(*blocking),
@@ -162,6 +178,7 @@ pub(crate) fn join(
     match kind {
         Kind::Vipl { device, blocking } => vipl::join(device, *blocking, largest, place),
         Kind::Cq { device, vis } => vipl::join_many(device, *vis, largest, place),
+        Kind::Clan { connections } => clan::join(*connections, place),
         Kind::Queue => queue::join(place),
         Kind::Ring => ring::join(largest, place),
         Kind::Word { blocking } => word::join(*blocking, place),

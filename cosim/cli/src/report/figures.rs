@@ -84,8 +84,8 @@ fn clan() -> [Lines<'static>; 5] {
             id: "clan-vis",
             title: "Throughput by number of VIs",
             again: "CLAN paper, section 4.3",
-            about: "A request under way on each VI; the bare message queue on one connection with 64 \
-                    under way.",
+            about: "A request under way on each VI; of clan, which is directly over the network, on each \
+                    connection.",
             figure: "cq_throughput",
             is_wanted: |_| true,
             x: ("VIs on the completion queue", Form::Size),

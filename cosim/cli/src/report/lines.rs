@@ -41,6 +41,7 @@ pub(crate) fn label(transport: &str) -> String {
             format!("{}{how}", name.to_uppercase())
         }
         ["udp" | "tcp" | "unix"] => transport.to_uppercase(),
+        ["clan" | "clan,", ..] => "bare CLAN".to_owned(),
         ["queue"] => "bare queue".to_owned(),
         ["line"] => "cache line".to_owned(),
         [url] if url.contains(':') => short(url),
@@ -55,7 +56,7 @@ fn preferred(transport: &str) -> usize {
         "unix" => 2,
         "tcp" => 3,
         "udp" => 4,
-        "queue" => 5,
+        "queue" | "clan" | "clan," => 5,
         "memcpy" | "sim:model" => 6,
         "line" | "futex" | "sim:rtl" => 7,
         _ => 0,
@@ -200,6 +201,8 @@ mod tests {
             ("cq shm:, 64 VIs", "CQ shm"),
             ("sim:rtl", "RTL"),
             ("queue", "bare queue"),
+            ("clan", "bare CLAN"),
+            ("clan, 64 VIs", "bare CLAN"),
             ("tcp", "TCP"),
             ("memcpy", "memcpy"),
         ];

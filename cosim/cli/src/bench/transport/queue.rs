@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use port::clan::message_queue::{Layout, Receiver, Sender};
-use port::clan::{
-    AccessRights, ClanEvent, ClanPeer, ClanPort, Cookie, EventQueue, Message, Remote,
-};
-use port::{DmaMemory, memory::PAGE_BYTES};
-use soft_nic::shm::ShmNode;
+use port::clan::{ClanPort, Remote};
+use port::memory::PAGE_BYTES;
 
+use super::node::Node;
 use super::{Offered, Transport, poll};
 use crate::Failure;
 
@@ -25,82 +23,22 @@ struct Queue {
     _port: Arc<dyn ClanPort>,
 }
 
-/// This end's memory, which is not open to anybody yet.
-struct Own {
-    port: Arc<dyn ClanPort>,
-    memory: DmaMemory,
-    messages: Arc<dyn EventQueue>,
-}
-
-impl Own {
-    fn new() -> Result<Self, Failure> {
-        let port: Arc<dyn ClanPort> = Arc::new(ShmNode::open(None)?.port()?);
-        let memory = port.allocate(BYTES)?;
-        let messages = port.event_queue()?;
-        port.set_message_queue(messages.number())?;
-        Ok(Self { port, memory, messages })
-    }
-
-    fn open_to(&self, peer: &ClanPeer) -> Result<Cookie, Failure> {
-        let region = self.port.register(&self.memory)?;
-        Ok(self.port.open(region, peer, AccessRights::WRITE)?)
-    }
-
-    fn connect(self, peer: &ClanPeer, cookie: Cookie) -> Result<Queue, Failure> {
-        let to = self.port.attach(peer, cookie)?;
-        let sender = Sender::new(LAYOUT, self.memory.clone(), 0);
-        let receiver = Receiver::new(LAYOUT, self.memory, 0);
-        Ok(Queue { to, sender, receiver, _port: self.port })
-    }
-}
-
-/// Where a node is, as a word.
-fn to_text(peer: &ClanPeer) -> String {
-    format!("{}/{}", String::from_utf8_lossy(&peer.host), peer.domain)
-}
-
-fn from_text(text: &str) -> Option<ClanPeer> {
-    let (host, domain) = text.split_once('/')?;
-    Some(ClanPeer { host: host.as_bytes().to_vec(), domain: domain.parse().ok()? })
-}
-
-impl Own {
-    fn say(&self, to: &ClanPeer, cookie: Cookie) -> Result<(), Failure> {
-        let mut message: Message = [0; 48];
-        message[..8].copy_from_slice(&cookie.to_bits().to_le_bytes());
-        Ok(self.port.send_message(to, &message)?)
-    }
-
-    /// The next message: who sent it, and its cookie.
-    fn hear(&self) -> Result<(ClanPeer, Cookie), Failure> {
-        poll(|| {
-            let Some(ClanEvent::Message { from, message }) = self.messages.poll() else {
-                return Ok(None);
-            };
-            let bits = message.first_chunk().copied().map(u64::from_le_bytes);
-            let cookie = bits.and_then(Cookie::from_bits).ok_or("the other end has no cookie")?;
-            Ok(Some((from, cookie)))
-        })
+impl Queue {
+    fn new(node: Node, to: Box<dyn Remote>) -> Self {
+        let sender = Sender::new(LAYOUT, node.memory.clone(), 0);
+        let receiver = Receiver::new(LAYOUT, node.memory, 0);
+        Self { to, sender, receiver, _port: node.port }
     }
 }
 
 pub(super) fn offer() -> Result<Offered, Failure> {
-    let own = Own::new()?;
-    let place = to_text(&own.port.attributes().own);
-    let accept = move || -> Result<Box<dyn Transport>, Failure> {
-        let (peer, cookie) = own.hear()?;
-        own.say(&peer, own.open_to(&peer)?)?;
-        Ok(Box::new(own.connect(&peer, cookie)?))
-    };
-    Ok(Offered { place, accept: Box::new(accept) })
+    Ok(Node::new(BYTES)?.offer(Queue::new))
 }
 
 pub(super) fn join(place: &str) -> Result<Box<dyn Transport>, Failure> {
-    let own = Own::new()?;
-    let peer = from_text(place).ok_or_else(|| format!("`{place}` is no node"))?;
-    own.say(&peer, own.open_to(&peer)?)?;
-    let (_, cookie) = own.hear()?;
-    Ok(Box::new(own.connect(&peer, cookie)?))
+    let node = Node::new(BYTES)?;
+    let to = node.join(place)?;
+    Ok(Box::new(Queue::new(node, to)))
 }
 
 impl Transport for Queue {

@@ -12,6 +12,7 @@ use vipl::{
     Vi, ViAttributes, VipReturn, Waiting,
 };
 
+use super::choice::Choice;
 use super::{BOUND, Offered, Transport, poll};
 use crate::Failure;
 
@@ -322,14 +323,7 @@ struct Many {
     receives: Vec<Descriptor>,
     sends: Vec<(Descriptor, usize)>,
     cq: Cq,
-    /// This end answers: each message by the VI that it came by.
-    answers: bool,
-    /// For a VI that is taken by chance: a counter that is mixed.
-    chance: u64,
-    /// VIs with a request under way.
-    is_busy: Vec<bool>,
-    /// The VI of the last message that was received.
-    last: Option<usize>,
+    choice: Choice,
     by_number: BTreeMap<u16, usize>,
     /// Looks at the completion queue in vain.
     turn: u32,
@@ -350,45 +344,19 @@ impl Many {
             lane.vi.post_recv(receive)?;
         }
         let by_number = lanes.iter().enumerate().map(|(at, lane)| (lane.vi.number(), at)).collect();
-        Ok(Self {
-            station,
-            lanes,
-            receives,
-            sends,
-            cq,
-            answers,
-            chance: 0,
-            is_busy: vec![false; vis],
-            last: None,
-            by_number,
-            turn: 0,
-        })
+        let choice = Choice::new(vis, answers);
+        Ok(Self { station, lanes, receives, sends, cq, choice, by_number, turn: 0 })
     }
 
     /// Service of each VI, so that those of both ends are the same.
     fn service(at: usize) -> Vec<u8> {
         format!("bench {at}").into_bytes()
     }
-
-    /// A VI by chance, or the next one without a request.
-    fn free(&mut self) -> Result<usize, Failure> {
-        self.chance = self.chance.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let first = usize::try_from(self.chance >> 33)? % self.lanes.len();
-        let all = (first..self.lanes.len()).chain(0..first);
-        let free = all.into_iter().find(|at| !self.is_busy[*at]);
-        let at = free.ok_or("every VI has a request under way")?;
-        self.is_busy[at] = true;
-        Ok(at)
-    }
 }
 
 impl Transport for Many {
     fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure> {
-        let at = if self.answers {
-            self.last.take().ok_or("no request to answer")?
-        } else {
-            self.free()?
-        };
+        let at = self.choice.next()?;
         let place = self.lanes.len() + at;
         self.station.memory.store_u32(self.station.data(place), stamp);
         let (descriptor, prepared) = &mut self.sends[at];
@@ -421,8 +389,7 @@ impl Transport for Many {
         self.lanes[at].poll(Queue::Recv)?;
         let stamp = self.station.memory.load_u32(self.station.data(at));
         self.lanes[at].post(Queue::Recv, &self.receives[at])?;
-        self.is_busy[at] = false;
-        self.last = Some(at);
+        self.choice.received(at);
         Ok(Some(stamp))
     }
 }
