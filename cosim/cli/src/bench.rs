@@ -13,6 +13,7 @@
 //! Each measurement has a simulation of its own (`pair`), so a figure does not depend on the filter.
 
 pub(crate) mod anatomy;
+mod exchange;
 mod fmax;
 mod latency;
 mod load;
@@ -30,6 +31,7 @@ mod stamped;
 mod statistics;
 mod stream;
 pub(crate) mod sweep;
+mod threads;
 mod transport;
 pub(crate) mod vipl;
 

@@ -26,7 +26,7 @@ use clap::Args;
 use self::hardware::Hardware;
 use crate::Failure;
 use crate::bench::series::{self, Clock, Point, describe};
-use crate::bench::sweep::{Options, bandwidth, connect, cq, latency, register};
+use crate::bench::sweep::{Options, bandwidth, connect, cq, latency, register, threads};
 
 /// Rows and anatomy of the RTL, which the tests of a build with it compare.
 const RTL: &str = include_str!("../tests/bench_hw.txt");
@@ -167,10 +167,25 @@ fn measure(arguments: &Arguments) -> Result<Vec<Point>, Failure> {
     };
     let both: Vec<usize> =
         bandwidth::SIZES.into_iter().filter(|size| *size <= bandwidth::LARGEST_BOTH).collect();
-    let sweeps: [(&str, Sweep<'_>); 6] = [
+    // The model has no threads; what polls waits where threads share processors.
+    let several =
+        |sizes: &[usize]| Options { devices: vec!["shm:".to_owned()], ..options(sizes, true) };
+    let ping_pong = || {
+        threads::measure(
+            &several(&threads::PING_PONG_SIZES),
+            &threads::COUNTS,
+            threads::Task::PingPong,
+        )
+    };
+    let stream = || {
+        threads::measure(&several(&threads::STREAM_SIZES), &threads::COUNTS, threads::Task::Stream)
+    };
+    let sweeps: [(&str, Sweep<'_>); 8] = [
         ("latency", &|| latency::measure(&options(&latency::SIZES, true))),
         ("bandwidth", &|| bandwidth::measure(&options(&bandwidth::SIZES, true), false)),
         ("bandwidth in both directions", &|| bandwidth::measure(&options(&both, false), true)),
+        ("round trips of several threads", &ping_pong),
+        ("bandwidth of several threads", &stream),
         ("completion queues", &|| cq::measure(&options(&cq::SIZES, false))),
         ("connections", &|| connect::measure(&options(&[], false))),
         ("registration", &|| register::measure(&options(&register::SIZES, false))),

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::Failure;
 use crate::bench::series::{self, Point};
-use crate::bench::sweep::{Options, bandwidth, connect, cq, latency, register};
+use crate::bench::sweep::{Options, bandwidth, connect, cq, latency, register, threads};
 
 /// What all sweeps take.
 #[derive(Debug, Args)]
@@ -29,6 +29,19 @@ pub(crate) struct Common {
     anyway: bool,
 }
 
+/// The option of sweeps over numbers of threads.
+#[derive(Debug, Args)]
+struct Threads {
+    /// Numbers of threads in each process, such as 1,2,4: each has a VI or socket of its own, and the
+    /// figure is what they do together, by number of threads.
+    ///
+    /// Thread i of one process has processor 2i of the machine, its partner in the other process
+    /// processor 2i+1. Where there are not so many they share processors: with two, all threads of a
+    /// process have one, and threads that poll wait for each other, so add --blocking there.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = pairs)]
+    threads: Vec<usize>,
+}
+
 impl Common {
     fn options(&self, sizes: &[usize], blocking: bool) -> Options {
         Options {
@@ -39,6 +52,16 @@ impl Common {
             quick: self.quick,
             anyway: self.anyway,
         }
+    }
+
+    fn measure_threads(
+        &self,
+        options: &Options,
+        threads: &Threads,
+        task: threads::Task,
+    ) -> Result<(), Failure> {
+        self.show(&threads::measure(options, &threads.threads, task)?);
+        Ok(())
     }
 
     fn show(&self, points: &[Point]) {
@@ -74,6 +97,11 @@ fn vis(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "a number of VIs from 1 to 1024".to_owned())
 }
 
+fn pairs(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=threads::MOST).contains(number));
+    number.ok_or_else(|| format!("a number of threads from 1 to {}", threads::MOST))
+}
+
 /// Half of a round trip between two processes, by size.
 ///
 /// Two processes, each on a processor of its own, send a message there and back. On sim:model and
@@ -84,6 +112,7 @@ fn vis(text: &str) -> Result<usize, String> {
   viaduct bench latency shm: vfio-user:nics --blocking  also a served simulator; also transports that sleep
   viaduct bench latency --sizes 0,4,40 --csv            table 1 of the CLAN paper
   viaduct bench latency sim:rtl                         the RTL, by its own clock
+  viaduct bench latency --threads 1,2,4 --blocking      round trips a second of several threads together
 
 Columns: median of the turns / the time that 99 of 100 round trips keep to ± distance of the quartiles
 (docs/figures.md). Exit code 0: everything was measured. 1: not, or other programs keep the processors
@@ -97,10 +126,17 @@ pub(crate) struct LatencyArguments {
     /// Also transports that sleep until a message comes.
     #[arg(long)]
     blocking: bool,
+    #[command(flatten)]
+    threads: Threads,
 }
 
 impl LatencyArguments {
     pub(crate) fn run(&self) -> Result<(), Failure> {
+        if !self.threads.threads.is_empty() {
+            let sizes = sizes(&self.sizes, &threads::PING_PONG_SIZES);
+            let options = self.common.options(sizes, self.blocking);
+            return self.common.measure_threads(&options, &self.threads, threads::Task::PingPong);
+        }
         let sizes = sizes(&self.sizes, &latency::SIZES);
         self.common.show(&latency::measure(&self.common.options(sizes, self.blocking))?);
         Ok(())
@@ -116,6 +152,7 @@ impl LatencyArguments {
   viaduct bench bandwidth                         the software NIC, ring, sockets, memcpy
   viaduct bench bandwidth --bidir --sizes 1K,32K  both ends send and receive; the sum of both
   viaduct bench bandwidth --blocking --json       also transports that sleep
+  viaduct bench bandwidth --threads 1,2,4         several VIs or sockets at once; the sum of all
 
 Columns: median of the turns / the rate that 99 of 100 turns reach ± distance of the quartiles
 (docs/figures.md). Exit codes as of `viaduct bench latency`.")]
@@ -129,12 +166,19 @@ pub(crate) struct BandwidthArguments {
     #[arg(long)]
     blocking: bool,
     /// Both ends send and receive.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "threads")]
     bidir: bool,
+    #[command(flatten)]
+    threads: Threads,
 }
 
 impl BandwidthArguments {
     pub(crate) fn run(&self) -> Result<(), Failure> {
+        if !self.threads.threads.is_empty() {
+            let sizes = sizes(&self.sizes, &threads::STREAM_SIZES);
+            let options = self.common.options(sizes, self.blocking);
+            return self.common.measure_threads(&options, &self.threads, threads::Task::Stream);
+        }
         let options = self.common.options(sizes(&self.sizes, &bandwidth::SIZES), self.blocking);
         self.common.show(&bandwidth::measure(&options, self.bidir)?);
         Ok(())
@@ -228,6 +272,7 @@ mod tests {
         for wrong in ["", "K", "-1", "4 K", "2000M", "99999999999999999999M"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
+        assert!(pairs("0").is_err() && pairs("65").is_err() && pairs("64").is_ok());
         assert!(vis("0").is_err() && vis("1025").is_err() && vis("1024").is_ok());
     }
 }

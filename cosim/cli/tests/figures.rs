@@ -71,6 +71,27 @@ fn a_server_directly_on_clan_is_beside_the_completion_queue_in_each_figure() {
 }
 
 #[test]
+fn threads_have_figures_of_their_own_with_a_transport_for_each_size() {
+    for (name, figure) in [("bandwidth", "bandwidth_threads"), ("latency", "round_trips_threads")] {
+        let arguments = [name, "--threads", "1,3", "--sizes", "64,4K", "--blocking"];
+        let all = points(&sweep(&arguments));
+        assert_eq!(texts(&all, "figure"), BTreeSet::from([figure.to_owned()]));
+        assert_eq!(texts(&all, "x_unit"), BTreeSet::from(["threads".to_owned()]));
+        for wanted in ["vipl blocking shm:", "tcp polling", "tcp blocking", "unix blocking"] {
+            for wanted in ["64 B", "4 KiB"].map(|size| format!("{wanted}, {size}")) {
+                let of = all.iter().filter(|point| point["transport"] == *wanted);
+                let places: Vec<f64> = of.map(|point| point["x"].as_f64().unwrap()).collect();
+                assert_eq!(places, [1.0, 3.0], "{wanted} of {figure}");
+            }
+        }
+        assert!(all.iter().all(|point| point["median"].as_f64().unwrap() > 0.0));
+    }
+    let output = viaduct(&["bench", "bandwidth", "sim:model", "--threads", "2", "--anyway"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("sim:model"), "{output:?}");
+}
+
+#[test]
 fn csv_has_the_names_of_json() {
     let arguments = ["bench", "register", "--sizes", "4K", "--quick", "--anyway"];
     let csv = output(&[&arguments[..], &["--csv"]].concat());
@@ -112,6 +133,10 @@ fn wrong_devices_and_sizes_are_named() {
     for wrong in [
         &["latency", "--sizes", "4X"][..],
         &["cq", "--vis", "0"],
+        &["bandwidth", "--threads", "0"],
+        &["bandwidth", "--threads", "65"],
+        &["latency", "--threads", "many"],
+        &["bandwidth", "--threads", "2", "--bidir"],
         &["connect", "--json", "--csv"],
         &["register", "--sizes", "9999M"],
     ] {
@@ -125,10 +150,12 @@ fn wrong_devices_and_sizes_are_named() {
 
 /// A page of one point or more for each kind of figure.
 fn report(name: &str) -> (PathBuf, String) {
-    let sweeps: [&[&str]; 6] = [
+    let sweeps: [&[&str]; 8] = [
         &["latency", "shm:", "sim:model", "--sizes", "0,4,1K", "--blocking"],
         &["bandwidth", "shm:", "--sizes", "4K,32K"],
         &["bandwidth", "shm:", "--sizes", "4K,32K", "--bidir"],
+        &["bandwidth", "shm:", "--threads", "1,2", "--blocking"],
+        &["latency", "shm:", "--threads", "1,2", "--blocking"],
         &["cq", "--vis", "1,8"],
         &["connect"],
         &["register", "--sizes", "4K,1M"],
@@ -138,7 +165,7 @@ fn report(name: &str) -> (PathBuf, String) {
     let page = path(&format!("{name}.html"));
     let [from, to] = [&input, &page].map(|path| path.to_str().expect("UTF-8"));
     let said = output(&["report", "--input", from, "-o", to]);
-    assert!(said.contains("20 figures"), "{said}");
+    assert!(said.contains("22 figures"), "{said}");
     let text = fs::read_to_string(&page).expect("the page");
     (page, text)
 }
@@ -178,7 +205,7 @@ fn is_well_formed(text: &str) -> Result<(), String> {
 fn every_figure_has_a_drawing_a_clock_a_machine_and_a_table() {
     let (_, text) = report("structure");
     let figures = parts(&text, "<figure id=", "</figure>");
-    assert_eq!(figures.len(), 20);
+    assert_eq!(figures.len(), 22);
     let mut names = BTreeSet::new();
     for figure in figures {
         assert!(names.insert(figure.split('>').next().unwrap()), "two figures have one id");

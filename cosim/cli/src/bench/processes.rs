@@ -1,11 +1,12 @@
 //! Two processes, each on a processor of its own: this one, and one that does what this one says.
 //!
 //! The other one is this command with the hidden subcommand `bench peer`. It reads a request a line and
-//! answers each with a line: `open LARGEST PLACE KIND`, `pong TRANSPORT LENGTH ROUNDS`, `sink TRANSPORT
-//! LENGTH COUNT WINDOW`, `both TRANSPORT LENGTH COUNT WINDOW`, `stamps TRANSPORT LENGTH ROUNDS STAGE
+//! answers each with a line: `open LARGEST PLACE KIND`, `run TRANSPORT JOB` ([`Exchange`]), `threads TRANSPORT
+//! COUNT JOB`, which is the job on so many transports at once, `stamps TRANSPORT LENGTH ROUNDS STAGE
 //! STAGE`, whose answer has a line for each round, and an end like its beginning. An answer is `error`
 //! and why, or `ok` and the processor time that the request took, in nanoseconds. It ends with its input.
 
+use core::ops::Range;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,12 +15,10 @@ use port::stamp::{Stage, Stamps};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::stamped;
+use super::exchange::{Exchange, nanoseconds, ping};
 use super::transport::{self, Kind, Transport};
+use super::{stamped, threads};
 use crate::Failure;
-
-/// Bytes of a credit.
-const CREDIT: usize = 4;
 
 /// How long the other process may take to end.
 const END_BOUND: Duration = Duration::from_secs(2);
@@ -96,15 +95,27 @@ impl Drop for Processes {
     }
 }
 
-/// Puts this thread, and those that it starts, on the allowed processor with this number.
+/// Puts this thread, and those that it starts, on the allowed processor with this number; false if
+/// there are not so many.
 fn pin(number: usize) -> Result<bool, Failure> {
     let allowed = sched_getaffinity(None)?;
-    let mut all = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
-    let Some(cpu) = all.nth(number) else { return Ok(false) };
+    let is_there = number < count(&allowed);
+    if is_there {
+        pin_among(&allowed, number)?;
+    }
+    Ok(is_there)
+}
+
+fn count(allowed: &CpuSet) -> usize {
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).count()
+}
+
+/// Puts this thread on one of the allowed processors, which are counted from 0 again behind the last.
+pub(super) fn pin_among(allowed: &CpuSet, number: usize) -> Result<(), Failure> {
+    let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
     let mut own = CpuSet::new();
-    own.set(cpu);
-    sched_setaffinity(None, &own)?;
-    Ok(true)
+    own.set(all[number % all.len()]);
+    Ok(sched_setaffinity(None, &own)?)
 }
 
 impl Processes {
@@ -137,7 +148,7 @@ impl Processes {
         length: usize,
         rounds: u32,
     ) -> Result<f64, Failure> {
-        self.begin(&format!("pong {number} {length} {rounds}"))?;
+        self.begin(number, Exchange::Pong { length, rounds })?;
         let transport = &mut self.transports[number].1;
         // The first ones find caches cold.
         let warm = (rounds / 8).max(1);
@@ -182,7 +193,7 @@ impl Processes {
         rounds: u32,
     ) -> Result<Vec<f64>, Failure> {
         let warm = (rounds / 8).max(1);
-        self.begin(&format!("pong {number} {length} {}", warm + rounds))?;
+        self.begin(number, Exchange::Pong { length, rounds: warm + rounds })?;
         let transport = &mut self.transports[number].1;
         ping(&mut **transport, length, warm)?;
         let mut times = Vec::with_capacity(usize::try_from(rounds)?);
@@ -206,7 +217,7 @@ impl Processes {
         rounds: u32,
         outstanding: u32,
     ) -> Result<f64, Failure> {
-        self.begin(&format!("pong {number} {length} {rounds}"))?;
+        self.begin(number, Exchange::Pong { length, rounds })?;
         let transport = &mut self.transports[number].1;
         let start = Instant::now();
         let ahead = outstanding.min(rounds);
@@ -234,7 +245,7 @@ impl Processes {
         rounds: u32,
         (interval, most): (f64, u32),
     ) -> Result<f64, Failure> {
-        self.begin(&format!("pong {number} {length} {rounds}"))?;
+        self.begin(number, Exchange::Pong { length, rounds })?;
         let transport = &mut self.transports[number].1;
         let start = Instant::now();
         let (mut sent, mut answered) = (0, 0);
@@ -262,23 +273,7 @@ impl Processes {
         count: u32,
         window: u32,
     ) -> Result<f64, Failure> {
-        self.begin(&format!("both {number} {length} {count} {window}"))?;
-        let start = Instant::now();
-        exchange(&mut *self.transports[number].1, length, count, window)?;
-        let time = nanoseconds(start.elapsed());
-        self.end()?;
-        Ok(time / f64::from(count))
-    }
-
-    fn begin(&mut self, request: &str) -> Result<(), Failure> {
-        self.own_before = processor_time();
-        self.peer.request(request)
-    }
-
-    fn end(&mut self) -> Result<(), Failure> {
-        let peer: f64 = self.peer.answer()?.parse()?;
-        self.processor_time = processor_time() - self.own_before + peer;
-        Ok(())
+        self.timed(number, Exchange::Both { length, count, window })
     }
 
     /// Sends `count` messages, of which `window` may be under way; the time of one, in nanoseconds.
@@ -289,36 +284,48 @@ impl Processes {
         count: u32,
         window: u32,
     ) -> Result<f64, Failure> {
-        self.begin(&format!("sink {number} {length} {count} {window}"))?;
-        let transport = &mut self.transports[number].1;
+        self.timed(number, Exchange::Sink { length, count, window })
+    }
+
+    /// The time of a message of a job, in nanoseconds.
+    fn timed(&mut self, number: usize, job: Exchange) -> Result<f64, Failure> {
+        self.begin(number, job)?;
         let start = Instant::now();
-        let mut credits = window;
-        for stamp in 0..count {
-            if credits == 0 {
-                transport.receive(CREDIT)?;
-                credits += window / 2;
-            }
-            transport.send(length, stamp)?;
-            credits -= 1;
-        }
-        // All are there when the other one says so.
-        self.drain(number, count, window)?;
+        job.first(&mut *self.transports[number].1)?;
         let time = nanoseconds(start.elapsed());
         self.end()?;
-        Ok(time / f64::from(count))
+        Ok(time / f64::from(job.count()))
     }
 
-    /// Takes the credits that are left: one for each half of a window.
-    fn drain(&mut self, number: usize, count: u32, window: u32) -> Result<(), Failure> {
-        let transport = &mut self.transports[number].1;
-        let all = count / (window / 2);
-        let taken = count.saturating_sub(window).div_ceil(window / 2);
-        (taken..all).try_for_each(|_| transport.receive(CREDIT).map(drop))
+    /// Runs a job on each of these transports at once, with a thread for each in both processes; the
+    /// time of all, in nanoseconds.
+    pub(crate) fn together(
+        &mut self,
+        numbers: Range<usize>,
+        job: Exchange,
+    ) -> Result<f64, Failure> {
+        let (first, count, text) = (numbers.start, numbers.len(), job.to_text());
+        self.peer.request(&format!("threads {first} {count} {text}"))?;
+        let transports = self.transports[numbers]
+            .iter_mut()
+            .map(|(_, transport)| &mut **transport as _)
+            .collect();
+        let time = threads::first(transports, &self.allowed, job);
+        // If both fail, this end's reason follows from the other one's, or is as good.
+        self.peer.answer()?;
+        time
     }
-}
 
-fn nanoseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e9
+    fn begin(&mut self, number: usize, job: Exchange) -> Result<(), Failure> {
+        self.own_before = processor_time();
+        self.peer.request(&format!("run {number} {}", job.to_text()))
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        let peer: f64 = self.peer.answer()?.parse()?;
+        self.processor_time = processor_time() - self.own_before + peer;
+        Ok(())
+    }
 }
 
 /// Processor time of this process so far, in nanoseconds.
@@ -327,48 +334,14 @@ fn processor_time() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// One end of [`Processes::both`], which is the same for both. It sends half a window, and then half a
-/// window for each that it receives: so the other end has sent no more than its buffers take.
-fn exchange(
-    transport: &mut dyn Transport,
-    length: usize,
-    count: u32,
-    window: u32,
-) -> Result<(), Failure> {
-    let half = (window / 2).max(1).min(count);
-    let (mut sent, mut received) = (0, 0);
-    while received < count {
-        let end = count.min(received + half);
-        while sent < end {
-            transport.send(length, sent)?;
-            sent += 1;
-        }
-        while received < end {
-            transport.receive(length)?;
-            received += 1;
-        }
-    }
-    Ok(())
-}
-
-fn ping(transport: &mut dyn Transport, length: usize, rounds: u32) -> Result<(), Failure> {
-    for stamp in 0..rounds {
-        transport.send(length, stamp)?;
-        let back = transport.receive(length)?;
-        if length >= CREDIT && back != stamp {
-            return Err(format!("message {stamp} came back as {back}").into());
-        }
-    }
-    Ok(())
-}
-
 /// What the other process does.
 pub(crate) fn peer() -> Result<(), Failure> {
+    let allowed = sched_getaffinity(None)?;
     println!("ok {}", if pin(1)? { "apart" } else { "together" });
     let mut transports: Vec<Box<dyn Transport>> = Vec::new();
     for line in std::io::stdin().lines() {
         let (line, before) = (line?, processor_time());
-        match serve(&line, &mut transports) {
+        match serve(&line, &mut transports, &allowed) {
             Ok(()) => println!("ok {:.0}", processor_time() - before),
             Err(why) => println!("error {}", why.to_string().replace('\n', " ")),
         }
@@ -376,48 +349,36 @@ pub(crate) fn peer() -> Result<(), Failure> {
     Ok(())
 }
 
-fn serve(line: &str, transports: &mut Vec<Box<dyn Transport>>) -> Result<(), Failure> {
+fn serve(
+    line: &str,
+    transports: &mut Vec<Box<dyn Transport>>,
+    allowed: &CpuSet,
+) -> Result<(), Failure> {
     let unknown = || format!("`{line}` is no request");
-    let (request, rest) = line.split_once(' ').ok_or_else(unknown)?;
-    if request == "open" {
+    if let Some(rest) = line.strip_prefix("open ") {
         let words: Vec<&str> = rest.splitn(3, '\t').collect();
         let [largest, place, kind] = words[..] else { return Err(unknown().into()) };
         transports.push(transport::join(&kind.parse()?, largest.parse()?, place)?);
         return Ok(());
     }
-    let numbers: Vec<usize> = rest.split(' ').map(str::parse).collect::<Result<_, _>>()?;
-    let transport = numbers.first().and_then(|number| transports.get_mut(*number));
-    let transport = transport.ok_or_else(unknown)?;
-    match (request, &numbers[1..]) {
-        ("pong", &[length, rounds]) => {
-            for _ in 0..rounds {
-                let stamp = transport.receive(length)?;
-                transport.send(length, stamp)?;
-            }
+    let words: Vec<&str> = line.split(' ').collect();
+    let [request, number, rest @ ..] = &words[..] else { return Err(unknown().into()) };
+    let transports = transports.get_mut(number.parse::<usize>()?..).ok_or_else(unknown)?;
+    let (transport, _) = transports.split_first_mut().ok_or_else(unknown)?;
+    match (*request, rest) {
+        ("run", job) => Exchange::from_words(job).ok_or_else(unknown)?.second(&mut **transport),
+        ("threads", [count, job @ ..]) => {
+            let transports = transports.get_mut(..count.parse()?).ok_or_else(unknown)?;
+            threads::second(transports, allowed, Exchange::from_words(job).ok_or_else(unknown)?)
         }
-        ("stamps", &[length, rounds, one, other]) => {
-            let rounds = (length, u32::try_from(rounds)?);
-            let wanted = [stamped::stage(one)?, stamped::stage(other)?];
+        ("stamps", [length, rounds, one, other]) => {
+            let rounds = (length.parse()?, rounds.parse()?);
+            let wanted = [stamped::stage(one.parse()?)?, stamped::stage(other.parse()?)?];
             let all = stamped::exchange(&mut **transport, false, rounds, wanted)?;
             println!("ok");
             all.iter().for_each(|stamps| println!("{}", stamped::to_line(stamps)));
+            Ok(())
         }
-        ("sink", &[length, count, window]) => {
-            for stamp in 0..count {
-                let found = transport.receive(length)?;
-                if length >= CREDIT && usize::try_from(found)? != stamp {
-                    return Err(format!("message {found} came instead of {stamp}").into());
-                }
-                if (stamp + 1).is_multiple_of(window / 2) {
-                    transport.send(CREDIT, found)?;
-                }
-            }
-        }
-        ("both", &[length, count, window]) => {
-            let (count, window) = (u32::try_from(count)?, u32::try_from(window)?);
-            exchange(&mut **transport, length, count, window)?;
-        }
-        _ => return Err(unknown().into()),
+        _ => Err(unknown().into()),
     }
-    Ok(())
 }

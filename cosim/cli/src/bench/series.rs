@@ -155,6 +155,7 @@ pub(crate) fn place(x: f64, unit: &str) -> String {
     match unit {
         "B" => size(x),
         "" => String::new(),
+        "threads" if x == 1.0 => "1 thread".to_owned(),
         "VIs" if x == 1.0 => "1 VI".to_owned(),
         _ => format!("{} {unit}", if x < 1e4 { x.to_string() } else { digits(x) }),
     }

@@ -5,6 +5,7 @@
 //! | `latency` | `latency` |
 //! | `bandwidth` | `bandwidth` or `bandwidth_both`, `cycles_per_byte` |
 //! | `cq` | `cq_latency`, `cq_throughput`, `cq_load` |
+//! | `threads` | `bandwidth_threads`, `round_trips_threads` |
 //! | `connect` | `connect`, `connect_rate` |
 //! | `register` | `register` |
 //! | `simulated` | `latency`, `transmit`, `receive`, `bandwidth` of `sim:` devices, by their own clock |
@@ -18,7 +19,9 @@ pub(crate) mod cq;
 pub(crate) mod latency;
 pub(crate) mod register;
 mod simulated;
+pub(crate) mod threads;
 
+use super::exchange::Exchange;
 use super::load::Load;
 use super::machine;
 use super::processes::Processes;

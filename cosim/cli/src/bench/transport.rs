@@ -38,7 +38,7 @@ use crate::Failure;
 pub(super) const BOUND: Duration = Duration::from_secs(20);
 
 /// One end.
-pub(crate) trait Transport {
+pub(crate) trait Transport: Send {
     /// Sends a message. May wait until there is room for it.
     fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure>;
 

@@ -158,9 +158,12 @@ fn is_socket_or_vipl(point: &Point) -> bool {
     ["vipl", "tcp", "unix"].iter().any(|name| point.transport.starts_with(name))
 }
 
-fn sockets() -> [Lines<'static>; 4] {
+fn sockets() -> [Lines<'static>; 6] {
     const LAYER: &str = "The papers' layers are sockets over VIA; ours is VIPL itself so far, beside the \
                          kernel's sockets.";
+    const THREADS: &str = "Each thread has a VI or socket of its own; all of them together. Threads that \
+                           outnumber the processors share them, and those that poll then wait for each \
+                           other.";
     [
         Lines {
             id: "sovia-figure-9a",
@@ -194,6 +197,30 @@ fn sockets() -> [Lines<'static>; 4] {
             figure: "bandwidth_both",
             is_wanted: |_| true,
             x: BYTES,
+            y: MEGABYTES,
+            printed: Vec::new(),
+            has_diagonal: false,
+        },
+        Lines {
+            id: "stream-figure-4",
+            title: "Round trips of several threads",
+            again: "Stream Sockets, Figure 4; Figure 11 of RPC (their text prints no values)",
+            about: THREADS,
+            figure: "round_trips_threads",
+            is_wanted: |_| true,
+            x: ("threads in each process", Form::Size),
+            y: ("round trips a second", Form::Log),
+            printed: Vec::new(),
+            has_diagonal: false,
+        },
+        Lines {
+            id: "bandwidth-threads",
+            title: "Bandwidth of several threads",
+            again: "no figure of a paper: Figure 4 of Stream Sockets has round trips",
+            about: THREADS,
+            figure: "bandwidth_threads",
+            is_wanted: |_| true,
+            x: ("threads in each process", Form::Size),
             y: MEGABYTES,
             printed: Vec::new(),
             has_diagonal: false,

@@ -24,8 +24,14 @@ pub(crate) struct Lines<'a> {
     pub(crate) has_diagonal: bool,
 }
 
+/// A transport without the size or number behind a comma, which says what it was measured with.
+fn without_size(transport: &str) -> &str {
+    transport.rsplit_once(", ").map_or(transport, |(name, _)| name)
+}
+
 /// A name that fits beside a line.
 pub(crate) fn label(transport: &str) -> String {
+    let transport = without_size(transport);
     let words: Vec<&str> = transport.splitn(3, ' ').collect();
     let short = |url: &str| match url {
         "sim:model" => "model".to_owned(),
@@ -35,13 +41,13 @@ pub(crate) fn label(transport: &str) -> String {
     match words[..] {
         ["vipl", "polling", url] => format!("VIPL {}", short(url)),
         ["vipl", "blocking", url] => format!("{} sleeping", short(url)),
-        ["cq", url, ..] => format!("CQ {}", short(url.trim_end_matches(','))),
+        ["cq", url, ..] => format!("CQ {}", short(url)),
         [name @ ("tcp" | "unix"), how] => {
             let how = if how == "blocking" { " sleeping" } else { "" };
             format!("{}{how}", name.to_uppercase())
         }
         ["udp" | "tcp" | "unix"] => transport.to_uppercase(),
-        ["clan" | "clan,", ..] => "bare CLAN".to_owned(),
+        ["clan"] => "bare CLAN".to_owned(),
         ["queue"] => "bare queue".to_owned(),
         ["line"] => "cache line".to_owned(),
         [url] if url.contains(':') => short(url),
@@ -51,12 +57,12 @@ pub(crate) fn label(transport: &str) -> String {
 
 /// The colour that a transport has wherever it is free.
 fn preferred(transport: &str) -> usize {
-    match transport.split(' ').next().unwrap_or_default() {
+    match without_size(transport).split(' ').next().unwrap_or_default() {
         "ring" => 1,
         "unix" => 2,
         "tcp" => 3,
         "udp" => 4,
-        "queue" | "clan" | "clan," => 5,
+        "queue" | "clan" => 5,
         "memcpy" | "sim:model" => 6,
         "line" | "futex" | "sim:rtl" => 7,
         _ => 0,
@@ -203,6 +209,9 @@ mod tests {
             ("queue", "bare queue"),
             ("clan", "bare CLAN"),
             ("clan, 64 VIs", "bare CLAN"),
+            ("vipl polling shm:, 32 KiB", "VIPL shm"),
+            ("tcp blocking, 64 B", "TCP sleeping"),
+            ("ring, 64 B", "ring"),
             ("tcp", "TCP"),
             ("memcpy", "memcpy"),
         ];

@@ -45,8 +45,9 @@ struct Asks<C, M, E>(Ends<C, M, E>);
 
 impl<C, M, E> Transport for Asks<C, M, E>
 where
-    M: FnMut() -> Result<C, Failure>,
-    E: FnMut(C) -> Result<(), Failure>,
+    C: Send,
+    M: FnMut() -> Result<C, Failure> + Send,
+    E: FnMut(C) -> Result<(), Failure> + Send,
 {
     fn send(&mut self, _length: usize, _stamp: u32) -> Result<(), Failure> {
         self.0.make()
@@ -62,8 +63,9 @@ struct Answers<C, M, E>(Ends<C, M, E>);
 
 impl<C, M, E> Transport for Answers<C, M, E>
 where
-    M: FnMut() -> Result<C, Failure>,
-    E: FnMut(C) -> Result<(), Failure>,
+    C: Send,
+    M: FnMut() -> Result<C, Failure> + Send,
+    E: FnMut(C) -> Result<(), Failure> + Send,
 {
     fn send(&mut self, _length: usize, _stamp: u32) -> Result<(), Failure> {
         self.0.end()
@@ -74,16 +76,16 @@ where
     }
 }
 
-fn asks<C: 'static>(
-    make: impl FnMut() -> Result<C, Failure> + 'static,
-    end: impl FnMut(C) -> Result<(), Failure> + 'static,
+fn asks<C: Send + 'static>(
+    make: impl FnMut() -> Result<C, Failure> + Send + 'static,
+    end: impl FnMut(C) -> Result<(), Failure> + Send + 'static,
 ) -> Box<dyn Transport> {
     Box::new(Asks(Ends { open: None, make, end }))
 }
 
-fn answers<C: 'static>(
-    make: impl FnMut() -> Result<C, Failure> + 'static,
-    end: impl FnMut(C) -> Result<(), Failure> + 'static,
+fn answers<C: Send + 'static>(
+    make: impl FnMut() -> Result<C, Failure> + Send + 'static,
+    end: impl FnMut(C) -> Result<(), Failure> + Send + 'static,
 ) -> Box<dyn Transport> {
     Box::new(Answers(Ends { open: None, make, end }))
 }

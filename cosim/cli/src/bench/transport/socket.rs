@@ -33,7 +33,7 @@ struct Stream<S> {
     buffer: Vec<u8>,
 }
 
-impl<S> Transport for Stream<S>
+impl<S: Send> Transport for Stream<S>
 where
     for<'a> &'a S: Read + Write,
 {
