@@ -12,6 +12,7 @@
 //!
 //! Each measurement has a simulation of its own (`pair`), so a figure does not depend on the filter.
 
+mod affinity;
 pub(crate) mod anatomy;
 mod exchange;
 mod fmax;

@@ -12,7 +12,8 @@ pub(crate) struct Common {
     /// URLs of devices that two processes can open; `viaduct device list` has those that are there.
     #[arg(default_value = "shm:")]
     devices: Vec<String>,
-    /// Only the devices, without what they are compared with.
+    /// Only the devices, without what they are compared with. That is also sockperf, ucx_perftest and
+    /// fi_pingpong, where they are installed (latency and bandwidth).
     #[arg(long)]
     no_references: bool,
     /// Print one JSON object a line instead of the table.

@@ -91,6 +91,41 @@ fn threads_have_figures_of_their_own_with_a_transport_for_each_size() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("sim:model"), "{output:?}");
 }
 
+/// A folder with a program of this name, which is a script.
+fn program(folder: &Path, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::create_dir_all(folder).expect("a writable folder");
+    let file = folder.join(name);
+    fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a writable folder");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+/// The programs are scripts, so that nothing has to be installed.
+#[test]
+fn programs_that_are_installed_are_compared_with_and_others_are_named_once() {
+    let folder = path("programs");
+    let answer = "bytes #sent usec/xfer\n64 10k 2.48";
+    let script = format!("[ $1 = -B ] && exec /bin/sleep 30\nprintf '{answer}\\n'");
+    program(&folder, "fi_pingpong", &script);
+    program(&folder, "sockperf", "echo 'sockperf: ERROR: no luck'");
+    let output = Command::new(env!("CARGO_BIN_EXE_viaduct"))
+        .args(["bench", "latency", "--sizes", "64,256", "--quick", "--anyway", "--json"])
+        .env("PATH", &folder)
+        .output()
+        .expect("it starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let all = points(&String::from_utf8_lossy(&output.stdout));
+    let of = all.iter().filter(|point| point["transport"] == "libfabric shm");
+    let values: Vec<_> = of.map(|p| (p["x"].as_f64(), p["median"].as_f64())).collect();
+    assert_eq!(values, [64.0, 256.0].map(|x| (Some(x), Some(2.48))), "{errors}");
+    // One that fails is no point and no failure.
+    assert!(!texts(&all, "transport").iter().any(|name| name.starts_with("sockperf")));
+    assert!(errors.contains("sockperf tcp, 64 B: no result: sockperf: ERROR: no luck"), "{errors}");
+    assert_eq!(errors.matches("not installed").count(), 1, "{errors}");
+    assert!(errors.contains("not compared with: ucx_perftest\n"), "{errors}");
+}
+
 #[test]
 fn csv_has_the_names_of_json() {
     let arguments = ["bench", "register", "--sizes", "4K", "--quick", "--anyway"];

@@ -12,9 +12,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use port::stamp::{Stage, Stamps};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::affinity::Allowed;
 use super::exchange::{Exchange, nanoseconds, ping};
 use super::transport::{self, Kind, Transport};
 use super::{stamped, threads};
@@ -82,7 +82,7 @@ pub(crate) struct Processes {
     /// Whether each has a processor of its own.
     pub(crate) are_apart: bool,
     /// Processors that this thread could use before.
-    allowed: CpuSet,
+    allowed: Allowed,
     /// Processor time of both processes during the last measurement, in nanoseconds.
     pub(crate) processor_time: f64,
     /// That of this process when the measurement began.
@@ -91,40 +91,18 @@ pub(crate) struct Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        let _ = sched_setaffinity(None, &self.allowed);
+        self.allowed.restore();
     }
-}
-
-/// Puts this thread, and those that it starts, on the allowed processor with this number; false if
-/// there are not so many.
-fn pin(number: usize) -> Result<bool, Failure> {
-    let allowed = sched_getaffinity(None)?;
-    let is_there = number < count(&allowed);
-    if is_there {
-        pin_among(&allowed, number)?;
-    }
-    Ok(is_there)
-}
-
-fn count(allowed: &CpuSet) -> usize {
-    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).count()
-}
-
-/// Puts this thread on one of the allowed processors, which are counted from 0 again behind the last.
-pub(super) fn pin_among(allowed: &CpuSet, number: usize) -> Result<(), Failure> {
-    let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
-    let mut own = CpuSet::new();
-    own.set(all[number % all.len()]);
-    Ok(sched_setaffinity(None, &own)?)
 }
 
 impl Processes {
     /// Starts the other process.
     pub(crate) fn start() -> Result<Self, Failure> {
-        let allowed = sched_getaffinity(None)?;
+        let allowed = Allowed::now()?;
         // The other one inherits what this one may use, so it begins before this one is pinned.
         let mut peer = Peer::start(&[])?;
-        let are_apart = peer.answer()? == "apart" && pin(0)?;
+        let are_apart = peer.answer()? == "apart";
+        allowed.pin(0)?;
         let (transports, processor_time, own_before) = (Vec::new(), 0.0, 0.0);
         Ok(Self { peer, transports, are_apart, allowed, processor_time, own_before })
     }
@@ -336,8 +314,9 @@ fn processor_time() -> f64 {
 
 /// What the other process does.
 pub(crate) fn peer() -> Result<(), Failure> {
-    let allowed = sched_getaffinity(None)?;
-    println!("ok {}", if pin(1)? { "apart" } else { "together" });
+    let allowed = Allowed::now()?;
+    allowed.pin(1)?;
+    println!("ok {}", if allowed.count() > 1 { "apart" } else { "together" });
     let mut transports: Vec<Box<dyn Transport>> = Vec::new();
     for line in std::io::stdin().lines() {
         let (line, before) = (line?, processor_time());
@@ -352,7 +331,7 @@ pub(crate) fn peer() -> Result<(), Failure> {
 fn serve(
     line: &str,
     transports: &mut Vec<Box<dyn Transport>>,
-    allowed: &CpuSet,
+    allowed: &Allowed,
 ) -> Result<(), Failure> {
     let unknown = || format!("`{line}` is no request");
     if let Some(rest) = line.strip_prefix("open ") {

@@ -8,6 +8,7 @@
 //! | `threads` | `bandwidth_threads`, `round_trips_threads` |
 //! | `connect` | `connect`, `connect_rate` |
 //! | `register` | `register` |
+//! | `installed` | points of other programs in `latency` and `bandwidth` |
 //! | `simulated` | `latency`, `transmit`, `receive`, `bandwidth` of `sim:` devices, by their own clock |
 //!
 //! At each size the transports are measured in turn, again and again, so that what the machine does
@@ -16,6 +17,7 @@
 pub(crate) mod bandwidth;
 pub(crate) mod connect;
 pub(crate) mod cq;
+mod installed;
 pub(crate) mod latency;
 pub(crate) mod register;
 mod simulated;

@@ -6,10 +6,8 @@
 use std::sync::Barrier;
 use std::time::Instant;
 
-use rustix::thread::CpuSet;
-
+use super::affinity::Allowed;
 use super::exchange::{Exchange, nanoseconds};
-use super::processes::pin_among;
 use super::transport::Transport;
 use crate::Failure;
 
@@ -20,13 +18,12 @@ pub(super) const WARM: u32 = 16;
 /// The end that measures; the time from the first that begins to the last that ends, in nanoseconds.
 pub(super) fn first(
     transports: Vec<&mut dyn Transport>,
-    allowed: &CpuSet,
+    allowed: &Allowed,
     job: Exchange,
 ) -> Result<f64, Failure> {
     let barrier = Barrier::new(transports.len());
     let times = each(transports, |number, transport| {
-        let warm =
-            pin_among(allowed, 2 * number).and_then(|_| job.with_count(WARM).first(transport));
+        let warm = allowed.pin(2 * number).and_then(|_| job.with_count(WARM).first(transport));
         // Whatever happened: the others wait.
         barrier.wait();
         warm?;
@@ -42,12 +39,12 @@ pub(super) fn first(
 /// The other end.
 pub(super) fn second(
     transports: &mut [Box<dyn Transport>],
-    allowed: &CpuSet,
+    allowed: &Allowed,
     job: Exchange,
 ) -> Result<(), Failure> {
     let transports = transports.iter_mut().map(|transport| &mut **transport as _).collect();
     each(transports, |number, transport| {
-        pin_among(allowed, 2 * number + 1)?;
+        allowed.pin(2 * number + 1)?;
         job.with_count(WARM).second(transport)?;
         job.second(transport)
     })?;

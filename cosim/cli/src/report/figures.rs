@@ -21,12 +21,14 @@ pub(crate) fn sections(points: &[Point], hardware: &Hardware) -> Vec<Section> {
     mvia.insert(0, table_3());
     let mut hardware_figures: Vec<Figure> = hardware.anatomies.iter().map(anatomy).collect();
     hardware_figures.insert(0, rows(hardware));
+    let mut layers = lines(&sockets());
+    layers.extend(lines(&threads()));
     let mut more = lines(&[register()]);
     more.splice(0..0, connect(points));
     let sections = [
         ("clan", "VIA over the CLAN network", lines(&clan())),
         ("mvia", "Anatomy of UDP and M-VIA", mvia),
-        ("sockets", "SOVIA and Stream Sockets", lines(&sockets())),
+        ("sockets", "SOVIA and Stream Sockets", layers),
         ("more", "Connections and memory", more),
         ("hardware", "The NIC in cycles", hardware_figures),
     ];
@@ -155,15 +157,12 @@ fn mvia_lines() -> [Lines<'static>; 3] {
 }
 
 fn is_socket_or_vipl(point: &Point) -> bool {
-    ["vipl", "tcp", "unix"].iter().any(|name| point.transport.starts_with(name))
+    ["vipl", "tcp", "unix", "sockperf"].iter().any(|name| point.transport.starts_with(name))
 }
 
-fn sockets() -> [Lines<'static>; 6] {
+fn sockets() -> [Lines<'static>; 4] {
     const LAYER: &str = "The papers' layers are sockets over VIA; ours is VIPL itself so far, beside the \
                          kernel's sockets.";
-    const THREADS: &str = "Each thread has a VI or socket of its own; all of them together. Threads that \
-                           outnumber the processors share them, and those that poll then wait for each \
-                           other.";
     [
         Lines {
             id: "sovia-figure-9a",
@@ -202,6 +201,26 @@ fn sockets() -> [Lines<'static>; 6] {
             has_diagonal: false,
         },
         Lines {
+            id: "stream-figure-7",
+            title: "Processor cycles a byte",
+            again: "Stream Sockets, Figure 7 (its text prints no values)",
+            about: "Processor time of both ends. An end that polls is never idle.",
+            figure: "cycles_per_byte",
+            is_wanted: |_| true,
+            x: BYTES,
+            y: ("cycles a byte", Form::Log),
+            printed: Vec::new(),
+            has_diagonal: false,
+        },
+    ]
+}
+
+fn threads() -> [Lines<'static>; 2] {
+    const THREADS: &str = "Each thread has a VI or socket of its own; all of them together. Threads that \
+                           outnumber the processors share them, and those that poll then wait for each \
+                           other.";
+    [
+        Lines {
             id: "stream-figure-4",
             title: "Round trips of several threads",
             again: "Stream Sockets, Figure 4; Figure 11 of RPC (their text prints no values)",
@@ -222,18 +241,6 @@ fn sockets() -> [Lines<'static>; 6] {
             is_wanted: |_| true,
             x: ("threads in each process", Form::Size),
             y: MEGABYTES,
-            printed: Vec::new(),
-            has_diagonal: false,
-        },
-        Lines {
-            id: "stream-figure-7",
-            title: "Processor cycles a byte",
-            again: "Stream Sockets, Figure 7 (its text prints no values)",
-            about: "Processor time of both ends. An end that polls is never idle.",
-            figure: "cycles_per_byte",
-            is_wanted: |_| true,
-            x: BYTES,
-            y: ("cycles a byte", Form::Log),
             printed: Vec::new(),
             has_diagonal: false,
         },

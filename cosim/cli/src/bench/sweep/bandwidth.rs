@@ -2,7 +2,8 @@
 
 use super::super::machine;
 use super::{
-    Clock, Failure, Kind, Options, Place, Point, Sweep, axis, processes, rounds, simulated,
+    Clock, Failure, Kind, Options, Place, Point, Sweep, axis, installed, processes, rounds,
+    simulated,
 };
 
 /// Bytes of messages.
@@ -13,6 +14,8 @@ const TOTAL: usize = 10_000_000;
 const WINDOW: u32 = 4;
 /// Most messages of a turn, so that small ones do not take for ever.
 const MOST: u32 = 65_536;
+/// Fewest messages of programs that have no turns, which a start would count in otherwise.
+const INSTALLED: u32 = 1_000;
 /// Longest turn of a slow transport, in nanoseconds.
 const LONGEST: f64 = 0.5e9;
 /// Largest message where both ends send before they receive: of two, sockets and ring must take all.
@@ -30,6 +33,8 @@ pub(crate) fn measure(options: &Options, both: bool) -> Result<Vec<Point>, Failu
         one_size(&mut sweep, size, &kinds, both)?;
         if options.references && size > 0 && !both {
             memcpy(&mut sweep, size);
+            let count = messages(options, size)?.max(INSTALLED);
+            installed::measure(&mut sweep, installed::Task::Bandwidth, size, count)?;
         }
     }
     if !both {
@@ -38,6 +43,12 @@ pub(crate) fn measure(options: &Options, both: bool) -> Result<Vec<Point>, Failu
         }
     }
     sweep.end()
+}
+
+/// Messages of a turn.
+fn messages(options: &Options, size: usize) -> Result<u32, Failure> {
+    let all = u32::try_from(TOTAL.div_ceil(size))?.min(MOST);
+    Ok(if options.quick { all / 16 } else { all })
 }
 
 fn figure(both: bool) -> &'static str {
@@ -59,8 +70,7 @@ fn one_size(
     let options = sweep.options;
     let mut processes = processes(options)?;
     let mut transports = Vec::new();
-    let all = u32::try_from(TOTAL.div_ceil(size))?.min(MOST);
-    let all = if options.quick { all / 16 } else { all };
+    let all = messages(options, size)?;
     for kind in kinds {
         let number = processes.open(kind, size)?;
         let each = processes.stream(number, size, 4 * WINDOW, WINDOW)?;

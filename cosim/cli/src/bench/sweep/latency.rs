@@ -1,7 +1,8 @@
 //! One way of a message: half of a round trip.
 
 use super::{
-    Clock, Failure, Kind, Options, Place, Point, Sweep, axis, processes, rounds, simulated,
+    Clock, Failure, Kind, Options, Place, Point, Sweep, axis, installed, processes, rounds,
+    simulated,
 };
 
 /// Bytes of messages: those of table 1 of the CLAN paper, a cache line, and more.
@@ -24,6 +25,10 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<Point>, Failure> {
     for &size in options.sizes.iter().filter(|_| options.wall().next().is_some()) {
         let kinds: Vec<&Kind> = kinds.iter().filter(|kind| kind.carries(size)).collect();
         one_size(&mut sweep, size, &kinds)?;
+        if options.references {
+            let count = if options.quick { 2_000 } else { 10_000 };
+            installed::measure(&mut sweep, installed::Task::Latency, size, count)?;
+        }
     }
     for device in options.simulated() {
         simulated::latency(&mut sweep, device)?;
