@@ -1,5 +1,6 @@
 //! `viaduct demo`: a file crosses two NICs.
 
+mod ends;
 mod report;
 mod transfer;
 
@@ -9,6 +10,7 @@ use clap::{Args, ValueEnum};
 use cosim::simulation::SimulatedDevice;
 use cosim::simulation::network::capture::Capture;
 use cosim::simulation::seeded::{SeededSimulation, SimulationConfig};
+use ends::Ends;
 use host_driver::nic::{Nic as DriverNic, NicConfig};
 use nic_model::link::{Faults, Wire};
 use sha2::{Digest, Sha256};
@@ -16,6 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use transfer::Outcome;
 
 /// What is sent when no file is named.
 const SAMPLE: &[u8] = include_bytes!("../../../docs/contract.md");
@@ -30,6 +33,8 @@ const NODES: [u8; 2] = [1, 2];
   viaduct demo --device model --message 262144
   viaduct demo --trace out.vcd                       waveforms: out-a.vcd and out-b.vcd
   viaduct demo --pcap out.pcapng                     frames, for Wireshark
+  viaduct demo --on shm: --on 'shm:?node=b'          devices of this machine instead of a simulation
+  viaduct demo photo.jpg --on vfio:03:00.0 --on vfio:04:00.0
 
 Exit code 0: both ends have the same SHA-256.")]
 pub(crate) struct Arguments {
@@ -38,6 +43,11 @@ pub(crate) struct Arguments {
     /// What the NICs are [default: rtl in a build that has it, else model].
     #[arg(long, value_enum)]
     device: Option<DeviceKind>,
+    /// Device of the sender, then device of the receiver, as VipOpenNic takes them: instead of two
+    /// simulated NICs with a wire.
+    #[arg(long, value_name = "URL",
+          conflicts_with_all = ["device", "loss", "corrupt", "latency", "trace", "pcap", "registers", "seed"])]
+    on: Vec<String>,
     /// Fraction of link frames that are lost.
     #[arg(long, default_value_t = 0.0, value_parser = fraction)]
     loss: f64,
@@ -132,39 +142,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let data = read(arguments.file.as_deref())?;
     let name =
         arguments.file.as_ref().map_or("docs/contract.md".into(), |f| f.display().to_string());
-    println!(
-        "{name}: {} bytes, level {}, {}",
-        data.len(),
-        value_name(arguments.reliability),
-        arguments.device().about()
-    );
+    let on = match &arguments.on[..] {
+        [] => None,
+        [sender, receiver] => Some([sender.clone(), receiver.clone()]),
+        _ => return Err("--on is given twice: for the sender, and for the receiver".into()),
+    };
+    let about =
+        on.as_ref().map_or_else(|| arguments.device().about().to_owned(), |on| on.join(" to "));
+    let level = value_name(arguments.reliability);
+    println!("{name}: {} bytes, level {level}, {about}", data.len());
+    if let Some(on) = on {
+        let outcome = transfer(arguments, &data, &Ends::open(&on)?)?;
+        let checked = check(arguments, &data, &outcome);
+        report::print_devices(&outcome, data.len());
+        return checked;
+    }
     let capture =
         arguments.pcap.as_deref().map(|path| Capture::create(path, &NODES)).transpose()?;
     let (simulation, drivers, wire) = build(arguments, capture.as_ref())?;
-    let template = "[{bar:40}] {bytes}/{total_bytes} {elapsed}";
-    let bar = Bar::new("demo", data.len() as u64, "bytes", template)?;
     let wall = Instant::now();
     let first_cycle = simulation.now();
-    let job = transfer::Job {
-        simulation: &simulation,
-        drivers: &drivers,
-        level: match arguments.reliability {
-            Level::Unreliable => vipl::Reliability::Unreliable,
-            Level::Delivery => vipl::Reliability::Delivery,
-            Level::Reception => vipl::Reliability::Reception,
-        },
-        message_bytes: arguments.message as usize,
-        data: &data,
-        progress: &bar,
-    };
-    let outcome = transfer::run(&job)?;
-    bar.finish();
-    let digest = |bytes: &[u8]| -> String {
-        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-    };
-    let (sent, received) = (digest(&data), digest(&outcome.received));
-    println!("SHA-256 sent      {sent}");
-    println!("SHA-256 received  {received}");
+    let ends = Ends::Simulated { simulation: &simulation, drivers: &drivers };
+    let outcome = transfer(arguments, &data, &ends)?;
+    let checked = check(arguments, &data, &outcome);
     report::print(&report::Run {
         device: arguments.device(),
         drivers: &drivers,
@@ -178,6 +178,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(capture) = capture {
         println!("frames captured   {}, sent and received", capture.frames()?);
     }
+    checked
+}
+
+/// Sends the file.
+fn transfer(arguments: &Arguments, data: &[u8], ends: &Ends<'_>) -> Result<Outcome, Failure> {
+    let template = "[{bar:40}] {bytes}/{total_bytes} {elapsed}";
+    let bar = Bar::new("demo", data.len() as u64, "bytes", template)?;
+    let job = transfer::Job {
+        ends,
+        level: match arguments.reliability {
+            Level::Unreliable => vipl::Reliability::Unreliable,
+            Level::Delivery => vipl::Reliability::Delivery,
+            Level::Reception => vipl::Reliability::Reception,
+        },
+        message_bytes: arguments.message as usize,
+        data,
+        progress: &bar,
+    };
+    let outcome = transfer::run(&job)?;
+    bar.finish();
+    Ok(outcome)
+}
+
+/// Compares what was sent with what arrived, and shows both.
+fn check(arguments: &Arguments, data: &[u8], outcome: &Outcome) -> Result<(), Failure> {
+    let digest = |bytes: &[u8]| -> String {
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let (sent, received) = (digest(data), digest(&outcome.received));
+    println!("SHA-256 sent      {sent}");
+    println!("SHA-256 received  {received}");
     if sent == received {
         return Ok(());
     }

@@ -19,6 +19,30 @@ fn file(name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
+#[test]
+fn a_file_crosses_devices_of_this_machine() {
+    let bytes: Vec<u8> = (0..50_000_u32).map(|i| (i * 7 + i / 251).to_le_bytes()[0]).collect();
+    let path = file("on.bin", &bytes);
+    let path = path.to_str().expect("UTF-8");
+    for (on, peer) in [("sim:model", "sim:model?node=1"), ("udp:", "udp:127.0.0.2")] {
+        for level in ["delivery", "reception"] {
+            let output = viaduct(&["demo", path, "--on", on, "--on", peer, "--reliability", level]);
+            let text = text(&output);
+            assert_eq!(output.status.code(), Some(0), "{text}");
+            assert!(text.contains("50000 bytes") && text.contains("MB/s"), "{text}");
+        }
+    }
+    for (arguments, code, why) in [
+        (&["demo", "--on", "shm:"][..], 1, "--on is given twice"),
+        (&["demo", "--on", "nowhere:", "--on", "shm:"], 1, "nowhere:"),
+        (&["demo", "--on", "shm:", "--on", "shm:", "--loss", "0.1"], 2, "cannot be used"),
+    ] {
+        let output = viaduct(arguments);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert!(text(&output).contains(why), "{}", text(&output));
+    }
+}
+
 /// Runs the demo on a device and expects the file to arrive.
 fn arrives(device: &str, arguments: &[&str]) {
     let output = viaduct(&[&["demo", "--device", device], arguments].concat());

@@ -86,9 +86,25 @@ fn memory_and_children_are_what_programs_expect() {
     rows_pass(&served, &["fork_"], 13);
 }
 
+/// Of the RTL in a build that has it.
+fn served(name: &str) -> Served {
+    let device = if cfg!(feature = "rtl") { "rtl" } else { "model" };
+    Served::start(name, &["--device", device])
+}
+
+#[test]
+fn a_file_crosses_the_cards_of_a_guest() {
+    let served = served("guest-demo");
+    let arguments = ["demo", "--on", CARDS[0], "--on", CARDS[1], "--message", "10000"];
+    let text = viaduct(&served, &["--bind", "--seconds", "300"], &arguments, 0);
+    let sums: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("SHA-256")).map(|line| &line[18..]).collect();
+    assert!(sums.len() == 2 && sums[0] == sums[1] && sums[0].len() == 64, "{text}");
+}
+
 #[cfg(feature = "rtl")]
 #[test]
 fn every_function_works_where_the_cards_are_the_rtl() {
-    let served = Served::start("guest-rtl", &["--device", "rtl"]);
+    let served = served("guest-rtl");
     rows_pass(&served, &["", "--subset", "rtl"], 100);
 }

@@ -44,9 +44,18 @@ fn host_beats(bytes: usize) -> usize {
     bytes.div_ceil(8) + 2 * bytes.div_ceil(512) + 3
 }
 
+/// What there is to say of a run on devices.
+#[allow(clippy::cast_precision_loss, reason = "figures for people")]
+pub(crate) fn print_devices(outcome: &Outcome, bytes: usize) {
+    let (first, last) = outcome.time;
+    let seconds = last.saturating_sub(first).max(1) as f64 / 1e9;
+    let rate = bytes as f64 / 1e6 / seconds;
+    println!("time              {:.1} ms, {rate:.1} MB/s", seconds * 1e3);
+}
+
 #[allow(clippy::cast_precision_loss, reason = "figures for people")]
 pub(crate) fn print(run: &Run<'_>) -> Result<(), Failure> {
-    let (first, last) = run.outcome.cycles;
+    let (first, last) = run.outcome.time;
     let cycles = last.saturating_sub(first).max(1) as f64;
     let clock_hz = f64::from(CLOCK_KHZ) * 1000.0;
     let bits_per_cycle = run.bytes as f64 * 8.0 / cycles;

@@ -8,23 +8,17 @@
 //!   message n: bytes, immediate = n  ------>  every WINDOW / 2 messages: empty message, immediate = messages taken
 //! ```
 
-use super::{Drivers, Failure, NODES};
+use super::Failure;
+use super::ends::Ends;
 use crate::progress::Bar;
-use cosim::simulation::seeded::SeededSimulation;
-use host_driver::HardwarePort;
-use host_driver::address::NodeAddress;
-use nic_regs::csr;
+use cosim::simulation::seeded::Slot;
 use std::collections::VecDeque;
-use std::time::Duration;
 use vipl::{
-    Descriptor, DmaMemory, MemAttributes, NetAddress, Nic, Region, Reliability, Vi, ViAttributes,
-    VipReturn,
+    Descriptor, DmaMemory, MemAttributes, Nic, Region, Reliability, Vi, ViAttributes, VipReturn,
 };
 
 /// Messages that may be under way.
 const WINDOW: usize = 8;
-/// Simulated time after which a silent peer counts as gone.
-const PATIENCE: Duration = Duration::from_millis(20);
 /// Bytes in front of the data of each buffer, for the descriptor.
 const DATA_OFFSET: usize = 64;
 /// The service that the receiver offers.
@@ -32,10 +26,8 @@ const SERVICE: &[u8] = b"viaduct-demo";
 
 /// What to do.
 pub(crate) struct Job<'a> {
-    /// The nodes.
-    pub(crate) simulation: &'a SeededSimulation,
     /// Sender and receiver.
-    pub(crate) drivers: &'a Drivers,
+    pub(crate) ends: &'a Ends<'a>,
     /// Level of the connection.
     pub(crate) level: Reliability,
     /// Bytes of a message.
@@ -55,20 +47,20 @@ pub(crate) struct Outcome {
     pub(crate) messages: usize,
     /// Messages that did not arrive.
     pub(crate) missing: usize,
-    /// Cycle in which the first message was posted, and in which the last one had arrived.
-    pub(crate) cycles: (u64, u64),
+    /// When the first message was posted, and when the last one had arrived: cycles of the simulation,
+    /// or nanoseconds.
+    pub(crate) time: (u64, u64),
 }
 
 pub(crate) fn run(job: &Job<'_>) -> Result<Outcome, Failure> {
-    let slots = [job.simulation.slot("sender"), job.simulation.slot("receiver")];
-    let [sender_slot, receiver_slot] = slots;
+    let [sender_slot, receiver_slot] = job.ends.slots();
     let (sent, received) = std::thread::scope(|scope| {
         let sender = scope.spawn(move || {
-            let _token = sender_slot.enter();
+            let _token = sender_slot.map(Slot::enter);
             send(job).map_err(|error| format!("sender: {error}"))
         });
         let receiver = scope.spawn(move || {
-            let _token = receiver_slot.enter();
+            let _token = receiver_slot.map(Slot::enter);
             receive(job).map_err(|error| format!("receiver: {error}"))
         });
         (sender.join(), receiver.join())
@@ -79,7 +71,7 @@ pub(crate) fn run(job: &Job<'_>) -> Result<Outcome, Failure> {
         received,
         messages: sent.0,
         missing: sent.0.saturating_sub(taken),
-        cycles: (sent.1, last),
+        time: (sent.1, last),
     })
 }
 
@@ -97,7 +89,7 @@ impl End {
         buffer_bytes: usize,
         count: usize,
     ) -> Result<Self, Failure> {
-        let nic = Nic::open(HardwarePort::open(job.drivers[node].clone())?);
+        let nic = job.ends.nic(node)?;
         let tag = nic.create_ptag()?;
         let vi = nic.create_vi(ViAttributes::new(job.level, tag), None, None)?;
         let mut buffers = Vec::new();
@@ -105,11 +97,7 @@ impl End {
             let memory = DmaMemory::new(DATA_OFFSET + buffer_bytes.max(1))?;
             buffers.push(nic.register_mem(&memory, MemAttributes::new(tag))?);
         }
-        // The sampled VI of the anatomy.
-        let sample = csr::SAMPLE::RESET
-            .with(csr::SAMPLE::VI, vi.number().into())
-            .with(csr::SAMPLE::ARMED, 1);
-        job.drivers[node].set_register(csr::SAMPLE::OFFSET, sample.0);
+        job.ends.sample(node, &vi);
         Ok(Self { nic, vi, buffers })
     }
 
@@ -135,10 +123,10 @@ fn send(job: &Job<'_>) -> Result<(usize, u64), Failure> {
         end.vi.post_recv(&descriptor)?;
         credit_receives.push_back(descriptor);
     }
-    let local = NetAddress::of_node(NODES[0], b"");
-    let remote = NetAddress::of_node(NODES[1], SERVICE);
+    let local = job.ends.address(0, b"");
+    let remote = job.ends.address(1, SERVICE);
     loop {
-        match end.vi.connect_request(&local, &remote, PATIENCE) {
+        match end.vi.connect_request(&local, &remote, job.ends.patience()) {
             Err(error) if error.code == VipReturn::NoMatch => {}
             other => {
                 other?;
@@ -146,9 +134,9 @@ fn send(job: &Job<'_>) -> Result<(usize, u64), Failure> {
             }
         };
     }
-    let start = job.simulation.now();
+    let start = job.ends.now();
     let count = job.data.len().div_ceil(job.message_bytes);
-    let mut credit = Credit { end: &end, receives: credit_receives, taken: 0, level: job.level };
+    let mut credit = Credit { end: &end, receives: credit_receives, taken: 0, job };
     for n in 0..=count {
         while n >= credit.taken + WINDOW {
             credit.wait(n)?;
@@ -156,7 +144,7 @@ fn send(job: &Job<'_>) -> Result<(usize, u64), Failure> {
         let buffer = n % WINDOW;
         if n >= WINDOW {
             // The send that used this buffer before.
-            end.vi.send_wait(PATIENCE)?;
+            end.vi.send_wait(job.ends.patience())?;
         }
         let memory = end.buffers[buffer].memory();
         let bytes: &[u8] = if n == 0 {
@@ -170,7 +158,7 @@ fn send(job: &Job<'_>) -> Result<(usize, u64), Failure> {
         end.vi.post_send(&descriptor)?;
     }
     for _ in 0..WINDOW.min(count + 1) {
-        end.vi.send_wait(PATIENCE)?;
+        end.vi.send_wait(job.ends.patience())?;
     }
     // The receiver's last credit says that it has everything.
     while credit.taken <= count {
@@ -185,21 +173,21 @@ struct Credit<'a> {
     end: &'a End,
     receives: VecDeque<Descriptor>,
     taken: usize,
-    level: Reliability,
+    job: &'a Job<'a>,
 }
 
 impl Credit<'_> {
     /// Waits for the next credit. On an unreliable VI a credit that does not come counts as
     /// `assumed`.
     fn wait(&mut self, assumed: usize) -> Result<(), Failure> {
-        match self.end.vi.recv_wait(PATIENCE) {
+        match self.end.vi.recv_wait(self.job.ends.patience()) {
             Ok(credit) => {
                 self.taken = self.taken.max(credit.immediate() as usize);
                 let next = self.receives.pop_front().ok_or("a credit too many")?;
                 self.end.vi.post_recv(&next)?;
                 self.receives.push_back(credit);
             }
-            Err(_) if self.level == Reliability::Unreliable => self.taken = assumed,
+            Err(_) if self.job.level == Reliability::Unreliable => self.taken = assumed,
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -215,22 +203,22 @@ fn receive(job: &Job<'_>) -> Result<(Vec<u8>, usize, u64), Failure> {
         end.vi.post_recv(&descriptor)?;
         receives.push_back((buffer, descriptor));
     }
-    let request = end.nic.connect_wait(&NetAddress::of_node(NODES[1], SERVICE), PATIENCE)?;
+    let request = end.nic.connect_wait(&job.ends.address(1, SERVICE), job.ends.patience())?;
     request.accept(&end.vi)?;
     if job.level == Reliability::Unreliable {
         end.nic.error_callback(Some(std::sync::Arc::new(|_| {})));
     }
     let mut file = Vec::new();
-    let (mut taken, mut last_cycle) = (0, job.simulation.now());
+    let (mut taken, mut last_cycle) = (0, job.ends.now());
     let mut total = None;
     loop {
-        let done = match end.vi.recv_wait(PATIENCE) {
+        let done = match end.vi.recv_wait(job.ends.patience()) {
             Ok(done) => done,
             // Silence, or the sender has left: what is missing does not come any more.
             Err(_) if job.level == Reliability::Unreliable => break,
             Err(error) => return Err(error.into()),
         };
-        last_cycle = job.simulation.now();
+        last_cycle = job.ends.now();
         let (buffer, _) = receives.pop_front().ok_or("a receive too many")?;
         let bytes = end.buffers[buffer].memory().to_vec(DATA_OFFSET, done.length() as usize);
         let number = done.immediate() as usize;
@@ -256,7 +244,7 @@ fn receive(job: &Job<'_>) -> Result<(Vec<u8>, usize, u64), Failure> {
             let slot = WINDOW + (taken / (WINDOW / 2)) % 2;
             let credit = end.descriptor(slot, 0, Some(u32::try_from(number + 1)?))?;
             end.vi.post_send(&credit)?;
-            end.vi.send_wait(PATIENCE)?;
+            end.vi.send_wait(job.ends.patience())?;
         }
         if complete {
             break;
@@ -264,7 +252,7 @@ fn receive(job: &Job<'_>) -> Result<(Vec<u8>, usize, u64), Failure> {
     }
     // The sender disconnects when it has the last credit; its end is not an error here.
     end.nic.error_callback(Some(std::sync::Arc::new(|_| {})));
-    let _ = end.vi.recv_wait(PATIENCE);
+    let _ = end.vi.recv_wait(job.ends.patience());
     end.vi.disconnect()?;
     Ok((file, taken, last_cycle))
 }
