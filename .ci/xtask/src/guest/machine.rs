@@ -108,7 +108,7 @@ impl Machine {
             "-initrd",
             image::NAME,
             "-append",
-            "console=ttyS0 quiet panic=-1 intel_iommu=on",
+            "console=ttyS0 quiet panic=-1 no_timer_check intel_iommu=on",
         ]
         .map(str::to_owned)
         .to_vec();
