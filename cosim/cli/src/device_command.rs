@@ -1,6 +1,6 @@
 //! `viaduct device`: the devices that programs can open here, and cards that the kernel gives to them.
 
-use crate::Failure;
+use crate::{Failure, devinfo};
 use clap::{Args, Subcommand};
 use device::{Availability, list};
 use host_driver::bus::vfio::{Card, Sysfs};
@@ -10,6 +10,7 @@ use serde_json::json;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Arguments {
     List(ListArguments),
+    Info(devinfo::Arguments),
     Bind(CardArguments),
     /// Give a card back to the kernel.
     Unbind(CardArguments),
@@ -61,6 +62,7 @@ pub(crate) struct ListArguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments {
         Arguments::List(arguments) => show(arguments.json),
+        Arguments::Info(arguments) => devinfo::run(arguments)?,
         Arguments::Bind(arguments) => {
             let card = arguments.card()?;
             card.bind()?;

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use clap::Args;
+use host_driver::bus::vfio::Sysfs;
 use port::PortAttributes;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +15,7 @@ use serde_json::{Map, Value, json};
   viaduct devinfo                             the default device
   viaduct devinfo sim:model
   viaduct devinfo vfio-user:nics/nic0.sock --json
+  viaduct devinfo vfio:03:00.0                a card, also what its link and IOMMU group are
 
 Exit code 0: the device answered, whatever its state.")]
 pub(crate) struct Arguments {
@@ -56,7 +58,18 @@ fn object<T: Into<Value>>(pairs: impl IntoIterator<Item = (&'static str, T)>) ->
     Value::Object(pairs.collect::<Map<_, _>>())
 }
 
+/// What the kernel says of a card, which is known also while another program has it.
+fn facts(device: &str) -> Vec<(&'static str, String)> {
+    match device::parse(device) {
+        Ok(device::Place::Vfio(address)) => {
+            Sysfs::default().find(&address).map(|card| card.facts()).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let facts = facts(&arguments.device);
     let device = device::observe(&arguments.device)?;
     let url = match (device.url(), arguments.device.as_str()) {
         (Some(url), _) => url,
@@ -78,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "host_address": address,
             "limits": object(limits),
             "features": object(features),
+            "card": object(facts),
         });
         println!("{shown}");
         return Ok(());
@@ -90,6 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ("host_address", address),
         ("features", has.collect::<Vec<_>>().join(" ")),
     ];
+    lines.extend(facts);
     lines.extend(owner.map(|process| ("used_by", format!("process {process}"))));
     lines.extend(limits.into_iter().map(|(name, value)| (name, value.to_string())));
     println!("{url}");

@@ -74,8 +74,10 @@ fn cards_are_found_and_given_to_programs() {
     assert_eq!(list.matches("\"state\":\"free\",\"url\":\"vfio:").count(), 2, "{list}");
     let several = viaduct(&served, &["--bind"], &["devinfo", "vfio:"], 1);
     assert!(several.contains("several cards, 0000:00:10.0, 0000:00:11.0"), "{several}");
-    let info = viaduct(&served, &["--bind"], &["devinfo", CARDS[1]], 0);
-    assert!(info.contains("viaduct node 1") && info.contains("msix_vectors"), "{info}");
+    let info = viaduct(&served, &["--bind"], &["device", "info", CARDS[1]], 0);
+    for wanted in ["viaduct node 1", "msix_vectors", "iommu_group", "max_payload", "vfio-pci"] {
+        assert!(info.contains(wanted), "no {wanted}: {info}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! driver, it counts as gone, and the program's close gives it back.
 
 mod card;
+mod config;
 mod kernel;
 mod space;
 

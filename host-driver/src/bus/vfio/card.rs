@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nic_regs::pci::{DEVICE_ID, VENDOR_ID};
 
+use super::config;
 use crate::error::{Error, Result};
 use crate::obstacle::Obstacle;
 
@@ -215,6 +216,28 @@ impl Card {
         }
     }
 
+    /// What the kernel says of it, by name: what it does not say is not there. The payload sizes are
+    /// known to root alone.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let line = |name| Some(self.text(name)).filter(|text| !text.is_empty());
+        let link = line("current_link_speed").zip(line("current_link_width"));
+        let most = line("max_link_speed").zip(line("max_link_width"));
+        let show = |(speed, width): (String, String)| format!("{speed}, {width} lanes");
+        let config = fs::read(self.folder().join("config")).unwrap_or_default();
+        let sizes = config::payload_sizes(&config);
+        let facts = [
+            ("driver", self.driver()),
+            ("iommu_group", self.group()),
+            ("numa_node", line("numa_node")),
+            ("link", link.map(show)),
+            ("link_max", most.map(show)),
+            ("max_payload", sizes.map(|(payload, _)| format!("{payload} bytes"))),
+            ("max_read_request", sizes.map(|(_, read)| format!("{read} bytes"))),
+        ];
+        facts.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
+    }
+
     fn put(&self, path: &Path, text: &str) -> Result<()> {
         fs::write(path, text).map_err(|why| {
             let mend = match why.kind() {
@@ -375,6 +398,22 @@ mod tests {
         machine.link("0000:03:00.0", "driver", "/nonexistent/drivers/e1000e");
         fails("driver/unbind: No such file");
         assert!(machine.0.find("00:1f.6").is_err() && machine.0.function("03:00.0").is_ok());
+    }
+
+    #[test]
+    fn facts_are_those_that_the_kernel_says() {
+        let machine = Machine::new("facts");
+        machine.card("0000:03:00.0");
+        let card = machine.0.find("").unwrap();
+        assert_eq!(card.facts(), []);
+        machine.group("7", &["0000:03:00.0"]);
+        for (name, text) in
+            [("current_link_speed", "8.0 GT/s PCIe\n"), ("current_link_width", "4\n")]
+        {
+            fs::write(card.folder().join(name), text).unwrap();
+        }
+        let wanted = [("iommu_group", "7"), ("link", "8.0 GT/s PCIe, 4 lanes")];
+        assert_eq!(card.facts(), wanted.map(|(name, text)| (name, text.to_owned())));
     }
 
     #[test]
