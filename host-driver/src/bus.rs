@@ -72,8 +72,9 @@ pub trait Dma {
 /// Interrupts.
 pub trait Irq {
     /// Has the device raise its first `count` vectors here. It was reset, and its table of messages is
-    /// masked; where the kernel owns the table, it writes it anew.
-    fn connect(&self, count: u16);
+    /// masked: it is written by `bar`, which is this bus, or what wraps it. Where the kernel owns the
+    /// table, it writes it anew.
+    fn connect(&self, bar: &dyn Bar, count: u16);
     /// Whether `vector` was raised since it was last taken.
     fn take_interrupt(&self, vector: u16) -> bool;
     /// Waits until `vector` is raised or until `bound_ns` are over; takes it. True if it was
@@ -161,7 +162,7 @@ pub(crate) mod tests {
     }
 
     impl Irq for NoBus {
-        fn connect(&self, _count: u16) {}
+        fn connect(&self, _bar: &dyn Bar, _count: u16) {}
         fn take_interrupt(&self, _vector: u16) -> bool {
             false
         }

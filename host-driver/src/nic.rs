@@ -279,7 +279,7 @@ impl Nic {
         let presence = Arc::new(Presence::new(bus.now_ns(), config.presence_ns, config.time_scale));
         let command_ns = config.command_ns.saturating_mul(config.time_scale);
         let admin = Admin::new(Arc::clone(&bus), Arc::clone(&presence), command_ns)?;
-        bus.connect(capabilities.vectors.into());
+        bus.connect(&*bus, capabilities.vectors.into());
         let enable = csr::CONTROL::RESET.with(csr::CONTROL::ENABLE, 1);
         write(&*bus, csr::CONTROL::OFFSET, enable.0);
 

@@ -56,8 +56,8 @@ impl Dma for Counting {
 }
 
 impl Irq for Counting {
-    fn connect(&self, count: u16) {
-        self.inner.connect(count);
+    fn connect(&self, bar: &dyn Bar, count: u16) {
+        self.inner.connect(bar, count);
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

@@ -313,8 +313,8 @@ impl Dma for LiveBus {
 }
 
 impl Irq for LiveBus {
-    fn connect(&self, count: u16) {
-        program_vectors(self, count, |vector| (MSI_BASE, u32::from(vector)));
+    fn connect(&self, bar: &dyn Bar, count: u16) {
+        program_vectors(bar, count, |vector| (MSI_BASE, u32::from(vector)));
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

@@ -410,8 +410,8 @@ impl Dma for SeededBus {
 }
 
 impl Irq for SeededBus {
-    fn connect(&self, count: u16) {
-        program_vectors(self, count, |vector| (MSI_BASE, u32::from(vector)));
+    fn connect(&self, bar: &dyn Bar, count: u16) {
+        program_vectors(bar, count, |vector| (MSI_BASE, u32::from(vector)));
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

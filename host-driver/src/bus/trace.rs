@@ -141,9 +141,8 @@ impl Dma for TraceBus {
 }
 
 impl Irq for TraceBus {
-    fn connect(&self, count: u16) {
-        self.line(&format!("{count} vectors are connected"));
-        self.inner.connect(count);
+    fn connect(&self, bar: &dyn Bar, count: u16) {
+        self.inner.connect(bar, count);
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

@@ -237,7 +237,7 @@ impl Dma for VfioBus {
 }
 
 impl Irq for VfioBus {
-    fn connect(&self, count: u16) {
+    fn connect(&self, _bar: &dyn Bar, count: u16) {
         let all = self.vectors.all();
         // Without interrupts a sleep lasts its bound; the next command reports what is wrong.
         let _ = self.kernel.connect(&all[..all.len().min(count.into())]);

@@ -253,7 +253,7 @@ fn a_client_of_another_kind_enumerates_the_device() {
     let msix = IrqInfo::parse(&raw.reply(Command::IrqInfo, &msix, &[]).payload).unwrap();
     assert_eq!((msix.flags, msix.count), (irq::EVENTFD, 32), "resizable: no NORESIZE");
     assert_eq!(raw.read(region::CONFIG, 0, 4), [0xa7, 0x51, 1, 0]);
-    assert_eq!(raw.read(region::CONFIG, 0x2e, 2), [1, 1], "node 1 of 2");
+    assert_eq!(raw.read(region::CONFIG, 0x2e, 2), [1, 2], "node 1 of 2");
 
     // Two pages of one file, each with a descriptor of its own, and one without any.
     let file = rustix::fs::memfd_create("guest", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
