@@ -158,7 +158,6 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
 mkdir -p /dev/shm
 mount -t tmpfs shm /dev/shm
-mount -t tmpfs tmp tmp
 for module in {modules}; do insmod /modules/$module.ko; done
 {bind}stty -F /dev/ttyS1 raw
 /program{args} > /dev/ttyS1 2>&1
