@@ -2,6 +2,9 @@
 //! devices are served NICs (`cargo xtask guest`).
 #![cfg(feature = "guest")]
 
+#[expect(dead_code, reason = "one program, which wraps no functions")]
+#[path = "../src/c_program.rs"]
+mod c_program;
 #[expect(dead_code, reason = "a guest finds NICs by address")]
 mod served;
 
@@ -10,6 +13,12 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
 use served::Served;
+
+/// What `c_program` fails with.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Rounds of programs that are killed, unless `VFIO_KILLS` says how many.
+const ROUNDS: &str = "10";
 
 /// What `cargo xtask guest --bind` calls the first two NICs.
 const CARDS: [&str; 2] = ["vfio:0000:00:10.0", "vfio:0000:00:11.0"];
@@ -104,6 +113,20 @@ fn a_file_crosses_the_cards_of_a_guest() {
         |word: &&str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let sums: Vec<&str> = text.split_whitespace().filter(is_sum).collect();
     assert!(sums.len() == 2 && sums[0] == sums[1], "{text}");
+}
+
+#[test]
+fn a_program_that_is_killed_gives_its_card_to_the_next() {
+    let served = Served::start("guest-kills", &[]);
+    let source = c_program::root().join("via-user/libvipl/tests/vipl/cards.c");
+    let library = c_program::library().expect("libvipl was built");
+    let program = c_program::compile("vipl-cards", &library, &[source], &[]).expect("it compiles");
+    let rounds = std::env::var("VFIO_KILLS").unwrap_or_else(|_| ROUNDS.to_owned());
+    let options = ["--bind", "--seconds", "900"];
+    let output = guest(&served, &options, &program, &[&rounds, CARDS[0], CARDS[1]]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains(&format!("{rounds} rounds")), "{output:?}");
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }
 
 #[cfg(feature = "rtl")]

@@ -77,10 +77,6 @@ impl Sysfs {
     /// # Errors
     /// [`Error::Vfio`]: there is none, it is no Viaduct NIC, or there are several.
     pub fn find(&self, address: &str) -> Result<Card> {
-        let failed = |why: &str, mend: &str| Error::Vfio {
-            address: address.to_owned(),
-            obstacle: Obstacle::new(why, mend),
-        };
         if address.is_empty() {
             let mut cards = self.cards();
             let names: Vec<String> = cards.iter().map(|card| card.address.clone()).collect();
@@ -91,6 +87,7 @@ impl Sysfs {
                 }),
                 (Some(card), []) => Ok(card),
                 _ => Err(failed(
+                    address,
                     &format!("there are several cards, {}", names.join(", ")),
                     "say which one",
                 )),
@@ -100,6 +97,7 @@ impl Sysfs {
         if !card.is_ours() {
             let found = format!("{}:{}", card.text("vendor"), card.text("device"));
             return Err(failed(
+                address,
                 &format!("it is {found} and no Viaduct NIC ({VENDOR_ID:#06x}:{DEVICE_ID:#06x})"),
                 "`viaduct device list` shows the cards",
             ));
