@@ -148,6 +148,10 @@ impl VfioBus {
         self.generation != fork::generation()
     }
 
+    fn failed(&self, why: String, mend: &str) -> Error {
+        Error::Vfio { address: self.address.clone(), obstacle: Obstacle::new(why, mend) }
+    }
+
     fn look_for_request(&self) {
         if vectors::take(&self.request) {
             self.lost.store(true, Ordering::Release);
@@ -189,14 +193,10 @@ impl Dma for VfioBus {
     /// Maps the whole pages of `memory`. The kernel checks that the program may read and write them.
     fn map(&self, memory: &DmaMemory) -> Result<u64> {
         let within = memory.page_offset();
-        let failed = |why: String, mend: &str| Error::Vfio {
-            address: self.address.clone(),
-            obstacle: Obstacle::new(why, mend),
-        };
         let pages = memory.address() - within as u64;
         let size = (within + memory.len()).next_multiple_of(port::memory::PAGE_BYTES);
         let Some(bus) = lock(&self.space).take(size as u64) else {
-            return Err(failed(
+            return Err(self.failed(
                 format!("no room for {size} bytes among the card's addresses"),
                 "deregister some memory",
             ));
@@ -205,7 +205,7 @@ impl Dma for VfioBus {
         mapped.map_err(|why| {
             let _ = lock(&self.space).give(bus);
             match why {
-                Errno::NOMEM => failed(
+                Errno::NOMEM => self.failed(
                     format!("{size} bytes more cannot be locked in memory"),
                     "raise the limit (`ulimit -l`, or memlock in /etc/security/limits.conf)",
                 ),
@@ -213,7 +213,9 @@ impl Dma for VfioBus {
                     let what = "memory, part of which is not mapped or may not be read, address";
                     port::Error::BadArgument { what, value: memory.address() }.into()
                 }
-                why => failed(format!("{size} bytes cannot be mapped: {why}"), "see docs/vfio.md"),
+                why => {
+                    self.failed(format!("{size} bytes cannot be mapped: {why}"), "see docs/vfio.md")
+                }
             }
         })?;
         Ok(bus + within as u64)

@@ -195,23 +195,17 @@ impl Processes {
         rounds: u32,
         outstanding: u32,
     ) -> Result<f64, Failure> {
-        self.begin(number, Exchange::Pong { length, rounds })?;
-        let transport = &mut self.transports[number].1;
-        let start = Instant::now();
-        let ahead = outstanding.min(rounds);
-        for stamp in 0..ahead {
-            transport.send(length, stamp)?;
-        }
-        for stamp in ahead..rounds {
-            transport.receive(length)?;
-            transport.send(length, stamp)?;
-        }
-        for _ in 0..ahead {
-            transport.receive(length)?;
-        }
-        let time = nanoseconds(start.elapsed());
-        self.end()?;
-        Ok(time / f64::from(rounds))
+        self.timed(number, Exchange::Pong { length, rounds }, |transport| {
+            let ahead = outstanding.min(rounds);
+            for stamp in 0..ahead {
+                transport.send(length, stamp)?;
+            }
+            for stamp in ahead..rounds {
+                transport.receive(length)?;
+                transport.send(length, stamp)?;
+            }
+            (0..ahead).try_for_each(|_| transport.receive(length).map(drop))
+        })
     }
 
     /// Sends `rounds` requests, one every `interval` nanoseconds, of which `most` may be under way: a
@@ -223,23 +217,21 @@ impl Processes {
         rounds: u32,
         (interval, most): (f64, u32),
     ) -> Result<f64, Failure> {
-        self.begin(number, Exchange::Pong { length, rounds })?;
-        let transport = &mut self.transports[number].1;
-        let start = Instant::now();
-        let (mut sent, mut answered) = (0, 0);
-        while answered < rounds {
-            let due = nanoseconds(start.elapsed()) >= interval * f64::from(sent);
-            if sent < rounds && due && sent - answered < most {
-                transport.send(length, sent)?;
-                sent += 1;
+        self.timed(number, Exchange::Pong { length, rounds }, |transport| {
+            let start = Instant::now();
+            let (mut sent, mut answered) = (0, 0);
+            while answered < rounds {
+                let due = nanoseconds(start.elapsed()) >= interval * f64::from(sent);
+                if sent < rounds && due && sent - answered < most {
+                    transport.send(length, sent)?;
+                    sent += 1;
+                }
+                if sent > answered && transport.poll_receive(length)?.is_some() {
+                    answered += 1;
+                }
             }
-            if sent > answered && transport.poll_receive(length)?.is_some() {
-                answered += 1;
-            }
-        }
-        let time = nanoseconds(start.elapsed());
-        self.end()?;
-        Ok(time / f64::from(rounds))
+            Ok(())
+        })
     }
 
     /// Both ends send `count` messages and receive as many, of which half of `window` may be under way
@@ -251,7 +243,8 @@ impl Processes {
         count: u32,
         window: u32,
     ) -> Result<f64, Failure> {
-        self.timed(number, Exchange::Both { length, count, window })
+        let job = Exchange::Both { length, count, window };
+        self.timed(number, job, |transport| job.first(transport))
     }
 
     /// Sends `count` messages, of which `window` may be under way; the time of one, in nanoseconds.
@@ -262,14 +255,20 @@ impl Processes {
         count: u32,
         window: u32,
     ) -> Result<f64, Failure> {
-        self.timed(number, Exchange::Sink { length, count, window })
+        let job = Exchange::Sink { length, count, window };
+        self.timed(number, job, |transport| job.first(transport))
     }
 
-    /// The time of a message of a job, in nanoseconds.
-    fn timed(&mut self, number: usize, job: Exchange) -> Result<f64, Failure> {
+    /// The time of a message of a job, in nanoseconds, of which `act` is this end.
+    fn timed(
+        &mut self,
+        number: usize,
+        job: Exchange,
+        act: impl FnOnce(&mut dyn Transport) -> Result<(), Failure>,
+    ) -> Result<f64, Failure> {
         self.begin(number, job)?;
         let start = Instant::now();
-        job.first(&mut *self.transports[number].1)?;
+        act(&mut *self.transports[number].1)?;
         let time = nanoseconds(start.elapsed());
         self.end()?;
         Ok(time / f64::from(job.count()))
