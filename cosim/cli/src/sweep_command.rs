@@ -30,9 +30,15 @@ pub(crate) struct Common {
     anyway: bool,
 }
 
-/// The option of sweeps over numbers of threads.
+/// What sweeps of messages take, whatever they do with them.
 #[derive(Debug, Args)]
-struct Threads {
+struct Messages {
+    /// Bytes of messages, such as 64,4K,1M.
+    #[arg(long, value_delimiter = ',', value_parser = bytes)]
+    sizes: Vec<usize>,
+    /// Also transports that sleep until a message comes.
+    #[arg(long)]
+    blocking: bool,
     /// Numbers of threads in each process, such as 1,2,4: each has a VI or socket of its own, and the
     /// figure is what they do together, by number of threads.
     ///
@@ -55,13 +61,22 @@ impl Common {
         }
     }
 
-    fn measure_threads(
+    /// Runs a sweep of messages, or that over numbers of threads if there are some.
+    fn measure(
         &self,
-        options: &Options,
-        threads: &Threads,
-        task: threads::Task,
+        messages: &Messages,
+        (sizes_of_one, one): (&[usize], impl FnOnce(&Options) -> Result<Vec<Point>, Failure>),
+        (sizes_of_threads, task): (&[usize], threads::Task),
     ) -> Result<(), Failure> {
-        self.show(&threads::measure(options, &threads.threads, task)?);
+        let with_threads = !messages.threads.is_empty();
+        let default = if with_threads { sizes_of_threads } else { sizes_of_one };
+        let options = self.options(sizes(&messages.sizes, default), messages.blocking);
+        let points = if with_threads {
+            threads::measure(&options, &messages.threads, task)
+        } else {
+            one(&options)
+        };
+        self.show(&points?);
         Ok(())
     }
 
@@ -121,26 +136,15 @@ busy (--anyway reports nevertheless). 2: the command line is wrong.")]
 pub(crate) struct LatencyArguments {
     #[command(flatten)]
     common: Common,
-    /// Bytes of messages, such as 0,64,4K.
-    #[arg(long, value_delimiter = ',', value_parser = bytes)]
-    sizes: Vec<usize>,
-    /// Also transports that sleep until a message comes.
-    #[arg(long)]
-    blocking: bool,
     #[command(flatten)]
-    threads: Threads,
+    messages: Messages,
 }
 
 impl LatencyArguments {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        if !self.threads.threads.is_empty() {
-            let sizes = sizes(&self.sizes, &threads::PING_PONG_SIZES);
-            let options = self.common.options(sizes, self.blocking);
-            return self.common.measure_threads(&options, &self.threads, threads::Task::PingPong);
-        }
-        let sizes = sizes(&self.sizes, &latency::SIZES);
-        self.common.show(&latency::measure(&self.common.options(sizes, self.blocking))?);
-        Ok(())
+        let one = (&latency::SIZES[..], latency::measure);
+        let together = (&threads::PING_PONG_SIZES[..], threads::Task::PingPong);
+        self.common.measure(&self.messages, one, together)
     }
 }
 
@@ -160,29 +164,19 @@ Columns: median of the turns / the rate that 99 of 100 turns reach ± distance o
 pub(crate) struct BandwidthArguments {
     #[command(flatten)]
     common: Common,
-    /// Bytes of messages, such as 64,4K,1M.
-    #[arg(long, value_delimiter = ',', value_parser = bytes)]
-    sizes: Vec<usize>,
-    /// Also transports that sleep until a message comes.
-    #[arg(long)]
-    blocking: bool,
+    #[command(flatten)]
+    messages: Messages,
     /// Both ends send and receive.
     #[arg(long, conflicts_with = "threads")]
     bidir: bool,
-    #[command(flatten)]
-    threads: Threads,
 }
 
 impl BandwidthArguments {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        if !self.threads.threads.is_empty() {
-            let sizes = sizes(&self.sizes, &threads::STREAM_SIZES);
-            let options = self.common.options(sizes, self.blocking);
-            return self.common.measure_threads(&options, &self.threads, threads::Task::Stream);
-        }
-        let options = self.common.options(sizes(&self.sizes, &bandwidth::SIZES), self.blocking);
-        self.common.show(&bandwidth::measure(&options, self.bidir)?);
-        Ok(())
+        let stream = |options: &Options| bandwidth::measure(options, self.bidir);
+        let one = (&bandwidth::SIZES[..], stream);
+        let together = (&threads::STREAM_SIZES[..], threads::Task::Stream);
+        self.common.measure(&self.messages, one, together)
     }
 }
 

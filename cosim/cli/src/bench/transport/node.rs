@@ -12,6 +12,10 @@ use soft_nic::shm::ShmNode;
 use super::{Offered, Transport, poll};
 use crate::Failure;
 
+/// What a message with a cookie ends with. A node may also get what was meant for the one that had its
+/// name before, such as VIPL's last words of a connection.
+const MARK: &[u8; 8] = b"a cookie";
+
 /// A node whose region is not open to anybody yet.
 pub(super) struct Node {
     pub(super) port: Arc<dyn ClanPort>,
@@ -36,15 +40,19 @@ impl Node {
         let cookie = self.port.open(self.region, peer, AccessRights::WRITE)?;
         let mut message: Message = [0; 48];
         message[..8].copy_from_slice(&cookie.to_bits().to_le_bytes());
+        message[40..].copy_from_slice(MARK);
         Ok(self.port.send_message(peer, &message)?)
     }
 
-    /// Waits for the next message; who sent it, and its cookie.
+    /// Waits for the next message with a cookie; who sent it, and the cookie.
     fn cookie(&self) -> Result<(ClanPeer, Cookie), Failure> {
         poll(|| {
             let Some(ClanEvent::Message { from, message }) = self.messages.poll() else {
                 return Ok(None);
             };
+            if !message.ends_with(MARK) {
+                return Ok(None);
+            }
             let bits = message.first_chunk().copied().map(u64::from_le_bytes);
             let cookie = bits.and_then(Cookie::from_bits).ok_or("the other end has no cookie")?;
             Ok(Some((from, cookie)))
