@@ -63,7 +63,8 @@ pub trait Dma {
     /// address modulo 4,096.
     ///
     /// # Errors
-    /// If the bus has no room for the mapping.
+    /// If the bus has no room for the mapping; [`port::Error::BadArgument`] with the address of memory
+    /// that this process may not read, or part of it.
     fn map(&self, memory: &DmaMemory) -> Result<u64>;
     /// Takes a mapping away; later accesses of the device fail.
     fn unmap(&self, bus_address: u64);
@@ -74,7 +75,10 @@ pub trait Irq {
     /// Has the device raise its first `count` vectors here. It was reset, and its table of messages is
     /// masked: it is written by `bar`, which is this bus, or what wraps it. Where the kernel owns the
     /// table, it writes it anew.
-    fn connect(&self, bar: &dyn Bar, count: u16);
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    fn connect(&self, bar: &dyn Bar, count: u16) -> Result<()>;
     /// Whether `vector` was raised since it was last taken.
     fn take_interrupt(&self, vector: u16) -> bool;
     /// Waits until `vector` is raised or until `bound_ns` are over; takes it. True if it was
@@ -162,7 +166,9 @@ pub(crate) mod tests {
     }
 
     impl Irq for NoBus {
-        fn connect(&self, _bar: &dyn Bar, _count: u16) {}
+        fn connect(&self, _bar: &dyn Bar, _count: u16) -> Result<()> {
+            Ok(())
+        }
         fn take_interrupt(&self, _vector: u16) -> bool {
             false
         }

@@ -75,6 +75,16 @@ pub enum Error {
         /// Why, and what to do.
         obstacle: Obstacle,
     },
+    /// The device was asked for an interrupt, and none came.
+    #[error(
+        "no interrupt came from the card {device} within {bound_ns} ns; docs/vfio.md says what to look at"
+    )]
+    NoInterrupt {
+        /// Which device.
+        device: String,
+        /// Bound of the wait.
+        bound_ns: u64,
+    },
     /// A register read was not answered.
     #[error("register {register} of BAR{bar} was not answered within {cycles} cycles")]
     ReadTimeout {
@@ -119,13 +129,14 @@ pub enum Error {
         /// Cookie as read.
         cookie: u32,
     },
-    /// The device did not carry out a command in time, and was reset: nothing that it had is valid.
-    #[error(
-        "the card {device} failed (a command was not carried out in time) and was reset; close it and open it again"
-    )]
+    /// The device was reset, because it did not carry out a command in time or by somebody else:
+    /// nothing that it had is valid.
+    #[error("the card {device} {why}; close it and open it again")]
     Failed {
         /// Which device.
         device: String,
+        /// What happened.
+        why: &'static str,
     },
     /// A host address does not belong to this network.
     #[error("address {address:02x?} is not on this network")]

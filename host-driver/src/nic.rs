@@ -31,6 +31,8 @@ use port::events::EventList;
 const PRESENCE_NS: u64 = 10_000_000;
 /// Default of [`NicConfig::command_ns`].
 const COMMAND_NS: u64 = 100_000_000;
+/// Bound of an interrupt that was asked for.
+const INTERRUPT_NS: u64 = 10_000_000;
 /// [`NicConfig::time_scale`] of a device that a simulator computes while wall-clock time passes.
 pub const SIMULATED_TIME_SCALE: u64 = 100;
 /// How long other nodes have to answer a search: an opening channel tries again after 1 ms.
@@ -249,6 +251,16 @@ fn control_ring(
     Ok((EventRing::new(index, ring, log2, wide, doorbell, Arc::clone(presence)), mapping))
 }
 
+/// Has the device interrupt once: nobody who sleeps would be woken by one that cannot.
+fn check_interrupts(bus: &dyn Bus, ring: &EventRing, time_scale: u64) -> Result<()> {
+    let bound_ns = INTERRUPT_NS.saturating_mul(time_scale);
+    ring.provoke();
+    let wait = Wait::bounded("the first interrupt of event queue", ring.index().into());
+    let came = bus.wait_interrupt(CONTROL_VECTOR.into(), bound_ns, wait);
+    ring.publish(false);
+    if came { Ok(()) } else { Err(Error::NoInterrupt { device: bus.name(), bound_ns }) }
+}
+
 impl Nic {
     /// Brings a device up: identity, reset, sizes, admin ring, vectors, events, channels.
     ///
@@ -279,7 +291,7 @@ impl Nic {
         let presence = Arc::new(Presence::new(bus.now_ns(), config.presence_ns, config.time_scale));
         let command_ns = config.command_ns.saturating_mul(config.time_scale);
         let admin = Admin::new(Arc::clone(&bus), Arc::clone(&presence), command_ns)?;
-        bus.connect(&*bus, capabilities.vectors.into());
+        bus.connect(&*bus, capabilities.vectors.into())?;
         let enable = csr::CONTROL::RESET.with(csr::CONTROL::ENABLE, 1);
         write(&*bus, csr::CONTROL::OFFSET, enable.0);
 
@@ -289,6 +301,7 @@ impl Nic {
         let (errors, error_mapping) = control_ring(&bus, &admin, &presence, error_queue, false)?;
         let (messages, message_mapping) =
             control_ring(&bus, &admin, &presence, message_queue, true)?;
+        check_interrupts(&*bus, &errors, config.time_scale)?;
         let error_queue = csr::ERROR_QUEUE(error_queue.into()).with(csr::ERROR_QUEUE::VALID, 1);
         write(&*bus, csr::ERROR_QUEUE::OFFSET, error_queue.0);
         admin.message_queue(CONTROL_DOMAIN, Some(message_queue))?;
@@ -424,7 +437,8 @@ impl Nic {
         Ok(others().filter(|node| open(&control, *node)).collect())
     }
 
-    /// Looks whether the card is there. To a child of this process it is not.
+    /// Looks whether the card is there, and still has what it was given. To a child of this process it is
+    /// not.
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.presence.look(&*self.bus).is_ok()
@@ -441,10 +455,7 @@ impl Drop for Nic {
         if self.is_present() {
             // It is not reset: what it has to tell other nodes still leaves. If a command fails the
             // device is reset, and what is unmapped is out of its reach in any case.
-            // Without ENABLE no command is carried out: somebody else has reset the device meanwhile.
-            let control = read(&*self.bus, csr::CONTROL::OFFSET).map(csr::CONTROL);
-            let enabled = control.is_ok_and(|control| control.get(csr::CONTROL::ENABLE) != 0);
-            if enabled && !std::thread::panicking() {
+            if !std::thread::panicking() {
                 let _ = self.admin.message_queue(CONTROL_DOMAIN, None);
                 for ring in [&self.errors, &self.messages] {
                     let _ = self.admin.event_destroy(ring.index());

@@ -5,7 +5,8 @@
 //! whoever waits for the card looks at it now and then.
 //!
 //! A card that does not carry out a command is reset, and counts as lost from then on: what it
-//! still holds of its programs nobody could take back.
+//! still holds of its programs nobody could take back. So does one that somebody else has reset: it
+//! is not enabled, and knows of nothing that it had.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -23,6 +24,8 @@ const PRESENT: u8 = 0;
 const ABSENT: u8 = 1;
 /// It failed, and was reset, or does not even do that.
 const FAILED: u8 = 2;
+/// Somebody else has reset it.
+const RESET: u8 = 3;
 
 /// Looks at one card; once it is lost it stays so.
 #[derive(Debug)]
@@ -83,7 +86,7 @@ pub(crate) fn reset(bus: &dyn Bus, time_scale: u64) -> Result<()> {
 }
 
 impl Presence {
-    /// The monitor of a card that was there at `now_ns`, and that is looked at every `period_ns`
+    /// The monitor of a card that is or will be enabled, and was there at `now_ns`, and that is looked at every `period_ns`
     /// times `time_scale` (see [`crate::nic::NicConfig::time_scale`]).
     #[must_use]
     pub const fn new(now_ns: u64, period_ns: u64, time_scale: u64) -> Self {
@@ -133,17 +136,23 @@ impl Presence {
     /// As [`Presence::check`].
     pub fn look(&self, bus: &dyn Bus) -> Result<()> {
         let mut state = self.state.load(Ordering::Acquire);
-        // A card that does not even answer is as good as absent.
-        if state == PRESENT && read(bus, csr::ID::OFFSET).is_err() {
+        if state == PRESENT {
+            let now = match read(bus, csr::CONTROL::OFFSET).map(csr::CONTROL) {
+                Ok(control) if control.get(csr::CONTROL::ENABLE) != 0 => return Ok(()),
+                Ok(_) => RESET,
+                // A card that does not even answer is as good as absent.
+                Err(_) => ABSENT,
+            };
             let order = Ordering::AcqRel;
-            let found = self.state.compare_exchange(PRESENT, ABSENT, order, Ordering::Acquire);
-            state = found.err().unwrap_or(ABSENT);
+            let found = self.state.compare_exchange(PRESENT, now, order, Ordering::Acquire);
+            state = found.err().unwrap_or(now);
         }
         let device = || bus.name();
         let register = || register_name(REGISTER_BAR, csr::ID::OFFSET.into());
+        let failed = |why| Err(Error::Failed { device: device(), why });
         match state {
-            PRESENT => Ok(()),
-            FAILED => Err(Error::Failed { device: device() }),
+            FAILED => failed("failed: a command was not carried out in time, and it was reset"),
+            RESET => failed("was reset by somebody else"),
             _ => Err(Error::Absent { device: device(), register: register() }),
         }
     }

@@ -9,7 +9,6 @@ use crate::admin::Admin;
 use crate::dma::DmaMemory;
 use crate::error::Result;
 use crate::sync::{lock, lock_relaxed};
-use port::mapped::check_readable;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
@@ -65,7 +64,6 @@ impl Regions {
         let bad_length =
             port::Error::BadArgument { what: "length of region", value: memory.len() as u64 };
         let length = u32::try_from(memory.len()).ok().filter(|n| *n > 0).ok_or(bad_length)?;
-        check_readable(memory)?;
         let bus_address = admin.bus().map(memory)?;
         let _changing = lock_relaxed(&self.changing, admin.bus(), "a change of a region");
         let (index, generation) = {

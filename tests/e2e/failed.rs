@@ -1,5 +1,5 @@
 //! A card that does not carry out a command: it is reset, and counts as lost, so that nothing that a
-//! program releases is in its hands.
+//! program releases is in its hands. So is one that somebody else resets.
 
 use std::sync::{Arc, Mutex};
 
@@ -92,6 +92,21 @@ fn it_can_be_opened_again(kind: DeviceKind) {
     pair.assert_works(&a, &b);
 }
 
+/// Whoever waits on a card that is reset behind its driver's back is notified.
+fn a_reset_by_somebody_else_is_noticed(kind: DeviceKind) {
+    let (_, pair) = deaf(kind);
+    let (a, _b) = pair.connected(Reliability::Reception);
+    let recv = Buffer::new(&pair.a, 64);
+    a.post_recv(&recv.descriptor).unwrap();
+    let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
+    pair.a.driver.set_register(csr::CONTROL::OFFSET, reset.0);
+    assert_eq!(error_bits(&a.recv_wait(INFINITE)), DESC_FLUSHED_ERROR);
+    assert_eq!(pair.a.errors(), [(u16::MAX, ErrorCode::Catastrophic)], "once, for the NIC");
+    let memory = vipl::DmaMemory::new(64).unwrap();
+    let refused = pair.a.nic.register_mem(&memory, MemAttributes::new(pair.a.tag)).unwrap_err();
+    assert!(refused.to_string().contains("was reset by somebody else; close it"), "{refused}");
+}
+
 /// A bring-up that fails half-way: the device reaches none of the memory that it was given.
 fn a_failed_bring_up_takes_its_memory_back(kind: DeviceKind) {
     let pair = Pair::new(kind);
@@ -113,6 +128,7 @@ fn a_failed_bring_up_takes_its_memory_back(kind: DeviceKind) {
 on_every_kind! {
     a_failed_bring_up_takes_its_memory_back,
     memory_that_cannot_be_taken_back_is_out_of_reach,
+    a_reset_by_somebody_else_is_noticed,
     the_command_says_so,
     it_can_be_opened_again,
 }

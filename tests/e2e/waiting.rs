@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use host_driver::Result;
 use host_driver::bus::{Bar, Bus, Dma, Irq, Wait};
-use host_driver::nic::NicConfig;
+use host_driver::nic::{Nic, NicConfig};
 use host_driver::sync::Signal;
 use nic_regs::desc::status::DESC_FLUSHED_ERROR;
 use vipl::{DmaMemory, INFINITE, Queue, Reliability, Vi, ViAttributes, VipReturn, Waiting};
@@ -16,13 +16,15 @@ use tests::{Buffer, DeviceKind, LONG, Node, Pair, Setup, code, error_bits, on_ev
 /// A bus that counts empty turns, which cost a processor, and sleeps, which cost none.
 struct Counting {
     inner: Arc<dyn Bus>,
+    /// Its interrupts lead nowhere.
+    deaf: bool,
     turns: AtomicU64,
     sleeps: AtomicU64,
 }
 
 impl Counting {
     fn new(inner: Arc<dyn Bus>) -> Arc<Self> {
-        Arc::new(Self { inner, turns: AtomicU64::new(0), sleeps: AtomicU64::new(0) })
+        Arc::new(Self { inner, deaf: false, turns: AtomicU64::new(0), sleeps: AtomicU64::new(0) })
     }
 
     /// Turns and sleeps so far.
@@ -56,8 +58,8 @@ impl Dma for Counting {
 }
 
 impl Irq for Counting {
-    fn connect(&self, bar: &dyn Bar, count: u16) {
-        self.inner.connect(bar, count);
+    fn connect(&self, bar: &dyn Bar, count: u16) -> Result<()> {
+        if self.deaf { Ok(()) } else { self.inner.connect(bar, count) }
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {
@@ -96,6 +98,19 @@ impl Bus for Counting {
     fn name(&self) -> String {
         self.inner.name()
     }
+}
+
+/// Nobody would wake who sleeps on such a card.
+fn a_card_whose_interrupts_do_not_come_is_refused(kind: DeviceKind) {
+    let pair = Pair::new(kind);
+    let Pair { a, buses, simulation: _simulation, .. } = pair;
+    drop(a);
+    let (turns, sleeps) = Default::default();
+    let bus = Arc::new(Counting { inner: buses[0].clone(), deaf: true, turns, sleeps });
+    let error = Nic::open(bus, &NicConfig::new(0, &[1])).unwrap_err().to_string();
+    let wanted = "no interrupt came from the card of node 0 within 10000000 ns";
+    assert!(error.starts_with(wanted), "{error}");
+    assert!(Nic::open(buses[0].clone(), &NicConfig::new(0, &[1])).is_ok());
 }
 
 fn a_sleeper_costs_no_processor(kind: DeviceKind) {
@@ -288,6 +303,7 @@ fn without_a_queue_of_its_own(kind: DeviceKind) {
 }
 
 on_every_kind! {
+    a_card_whose_interrupts_do_not_come_is_refused,
     a_sleeper_costs_no_processor,
     a_message_wakes_who_waits_for_it,
     whatever_ends_a_wait_wakes_it,

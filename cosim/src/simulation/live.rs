@@ -19,6 +19,7 @@ use host_driver::{Error, Result};
 use nic_model::link::Faults;
 use nic_regs::doorbell::PAGE_BYTES;
 use nic_regs::pci::MSI_BASE;
+use port::mapped::check_readable;
 use port::memory::DmaMemory;
 
 use super::SimulatedDevice;
@@ -303,6 +304,7 @@ impl Bar for LiveBus {
 
 impl Dma for LiveBus {
     fn map(&self, memory: &DmaMemory) -> Result<u64> {
+        check_readable(memory)?;
         let absent = || Error::Absent { device: self.name(), register: "ID".to_owned() };
         self.host(|host| host.map(memory)).ok_or_else(absent)
     }
@@ -313,8 +315,9 @@ impl Dma for LiveBus {
 }
 
 impl Irq for LiveBus {
-    fn connect(&self, bar: &dyn Bar, count: u16) {
+    fn connect(&self, bar: &dyn Bar, count: u16) -> Result<()> {
         program_vectors(bar, count, |vector| (MSI_BASE, u32::from(vector)));
+        Ok(())
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

@@ -32,6 +32,7 @@ use nic_regs::pci::MSI_BASE;
 use host_driver::bus::{Bar, Bus, DOORBELL_BAR, Dma, Irq, Wait, program_vectors, register_name};
 use host_driver::error::{Error, Result};
 use host_driver::sync::{Signal, lock};
+use port::mapped::check_readable;
 use port::memory::DmaMemory;
 
 use super::host::{HostMemory, IommuFault};
@@ -401,6 +402,7 @@ impl Bar for SeededBus {
 
 impl Dma for SeededBus {
     fn map(&self, memory: &DmaMemory) -> Result<u64> {
+        check_readable(memory)?;
         Ok(self.shared.enter().simulation.host_mut(self.node).map(memory))
     }
 
@@ -410,8 +412,9 @@ impl Dma for SeededBus {
 }
 
 impl Irq for SeededBus {
-    fn connect(&self, bar: &dyn Bar, count: u16) {
+    fn connect(&self, bar: &dyn Bar, count: u16) -> Result<()> {
         program_vectors(bar, count, |vector| (MSI_BASE, u32::from(vector)));
+        Ok(())
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

@@ -141,8 +141,8 @@ impl Dma for TraceBus {
 }
 
 impl Irq for TraceBus {
-    fn connect(&self, bar: &dyn Bar, count: u16) {
-        self.inner.connect(bar, count);
+    fn connect(&self, bar: &dyn Bar, count: u16) -> Result<()> {
+        self.inner.connect(bar, count)
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

@@ -161,10 +161,7 @@ impl VfioBus {
 
 impl Bar for VfioBus {
     fn read32(&self, bar: u8, offset: u64) -> Result<u32> {
-        if bar == REGISTER_BAR && offset == u64::from(csr::ID::OFFSET) {
-            // Who reads it wants to know whether the card is still there.
-            self.look_for_request();
-        }
+        self.look_for_request();
         if self.is_lost() {
             return Ok(u32::MAX);
         }
@@ -239,10 +236,13 @@ impl Dma for VfioBus {
 }
 
 impl Irq for VfioBus {
-    fn connect(&self, _bar: &dyn Bar, count: u16) {
+    fn connect(&self, _bar: &dyn Bar, count: u16) -> Result<()> {
         let all = self.vectors.all();
-        // Without interrupts a sleep lasts its bound; the next command reports what is wrong.
-        let _ = self.kernel.connect(&all[..all.len().min(count.into())]);
+        let connected = self.kernel.connect(&all[..all.len().min(count.into())]);
+        connected.map_err(|why| {
+            let why = format!("the kernel does not set up its interrupts: {why}");
+            self.failed(why, "see docs/vfio.md, section 4")
+        })
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {
@@ -285,6 +285,11 @@ impl Drop for VfioBus {
     fn drop(&mut self) {
         if self.is_inherited() {
             return;
+        }
+        if self.lost.load(Ordering::Acquire) {
+            // The kernel does not reset what it removes: to other nodes it would be there.
+            let reset = csr::CONTROL::RESET.with(csr::CONTROL::SOFT_RESET, 1);
+            self.kernel.write(REGISTER_BAR, csr::CONTROL::OFFSET.into(), &reset.0.to_le_bytes());
         }
         // Nothing of it reaches memory any more, whatever is still mapped.
         let command = self.kernel.read_config(COMMAND);

@@ -33,7 +33,7 @@ use rustix::event::PollFlags;
 
 use super::vectors::{Vectors, Waited};
 use super::{patience, program_vectors};
-use crate::bus::{Bar, Bus, Irq, REGISTER_BAR, Wait};
+use crate::bus::{Bar, Bus, Irq, Wait};
 use crate::error::{Error, Result};
 use crate::sync::lock;
 use ::vfio_user::{protocol, socket};
@@ -69,7 +69,6 @@ pub struct VfioUserBus {
     start: Instant,
     node: u8,
     nodes: u8,
-    id: OnceLock<u32>,
     vectors: Vectors,
     /// This process's address space.
     memory: File,
@@ -138,7 +137,6 @@ impl VfioUserBus {
             start: Instant::now(),
             node: 0,
             nodes: 1,
-            id: OnceLock::new(),
             vectors: Vectors::default(),
             memory,
             mappings: Mutex::default(),
@@ -332,22 +330,9 @@ impl Bar for VfioUserBus {
         if self.is_dead() {
             return Ok(u32::MAX);
         }
-        let is_id = bar == REGISTER_BAR && offset == u64::from(csr::ID::OFFSET);
-        if is_id && let Some(id) = self.id.get() {
-            // ID never changes: who reads it again wants to know whether the card is still there. A
-            // simulator answers from configuration space without its device, whose clock may rest.
-            let here = self.read(region::CONFIG, SUBSYSTEM_ID_OFFSET.into(), 2);
-            return Ok(here.map_or(u32::MAX, |_| *id));
-        }
         match self.read(bar.into(), offset, 4) {
-            Ok(value) => {
-                if is_id {
-                    let _ = self.id.set(value);
-                }
-                Ok(value)
-            }
             Err(_) if self.is_dead() => Ok(u32::MAX),
-            refused => refused,
+            answered => answered,
         }
     }
 
@@ -370,8 +355,9 @@ impl Bar for VfioUserBus {
 }
 
 impl Irq for VfioUserBus {
-    fn connect(&self, bar: &dyn Bar, count: u16) {
+    fn connect(&self, bar: &dyn Bar, count: u16) -> Result<()> {
         program_vectors(bar, count, |vector| (MSI_BASE, u32::from(vector)));
+        Ok(())
     }
 
     fn take_interrupt(&self, vector: u16) -> bool {

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::protocol::{Header, flag};
 use super::socket::{Inbox, Received};
 use super::*;
+use crate::bus::REGISTER_BAR;
 use port::mapped;
 
 fn socket_path(name: &str) -> PathBuf {
