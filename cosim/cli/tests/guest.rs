@@ -115,18 +115,50 @@ fn a_file_crosses_the_cards_of_a_guest() {
     assert!(sums.len() == 2 && sums[0] == sums[1], "{text}");
 }
 
+/// A program in C, of the tests of the library.
+fn compiled(name: &str) -> PathBuf {
+    let source = c_program::root().join(format!("via-user/libvipl/tests/vipl/{name}.c"));
+    let library = c_program::library().expect("libvipl was built");
+    c_program::compile(&format!("vipl-{name}"), &library, &[source], &[]).expect("it compiles")
+}
+
 #[test]
 fn a_program_that_is_killed_gives_its_card_to_the_next() {
     let served = Served::start("guest-kills", &[]);
-    let source = c_program::root().join("via-user/libvipl/tests/vipl/cards.c");
-    let library = c_program::library().expect("libvipl was built");
-    let program = c_program::compile("vipl-cards", &library, &[source], &[]).expect("it compiles");
     let rounds = std::env::var("VFIO_KILLS").unwrap_or_else(|_| ROUNDS.to_owned());
     let options = ["--bind", "--seconds", "900"];
-    let output = guest(&served, &options, &program, &[&rounds, CARDS[0], CARDS[1]]);
+    let output = guest(&served, &options, &compiled("cards"), &[&rounds, CARDS[0], CARDS[1]]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains(&format!("{rounds} rounds")), "{output:?}");
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+}
+
+/// What `counted.c` says of a function: instructions, and system calls that do not wait.
+fn counts(output: &Output, function: &str) -> (u64, u64) {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find(|line| line.starts_with(&format!("{function} instructions")));
+    let words = line.unwrap_or_else(|| panic!("no {function}: {output:?}")).split([' ', ',']);
+    let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+    let [instructions, calls, waiting] = numbers[..] else { panic!("{text}") };
+    (instructions, calls - waiting)
+}
+
+/// A post is a store to the card, as it is to any doorbell that is mapped; memory is registered by one
+/// system call for the IOMMU and one for the card, and deregistered likewise.
+#[test]
+fn a_card_costs_no_more_than_it_must() {
+    let served = Served::start("guest-counted", &[]);
+    let program = compiled("counted");
+    let mapped = [0, 1].map(|node| format!("sim:model?doorbells=nowhere&node={node}"));
+    let mapped = Command::new(&program).args(mapped).output().expect("it runs");
+    let cards = guest(&served, &["--bind", "--seconds", "200"], &program, &CARDS);
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), &cards.stdout);
+    let (post, reference) = (counts(&cards, "post"), counts(&mapped, "post"));
+    assert!(post.0 <= reference.0 && post.1 == 0, "{post:?}, {reference:?}");
+    for function in ["register", "deregister"] {
+        let (_, calls) = counts(&cards, function);
+        assert!(calls <= 2, "{function}: {calls} system calls");
+    }
 }
 
 #[cfg(feature = "rtl")]
