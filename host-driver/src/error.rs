@@ -77,7 +77,7 @@ pub enum Error {
     },
     /// The device was asked for an interrupt, and none came.
     #[error(
-        "no interrupt came from the card {device} within {bound_ns} ns; docs/vfio.md says what to look at"
+        "no interrupt came from the card {device} within {bound_ns} ns; docs/vfio.md, section 3, says what to look at"
     )]
     NoInterrupt {
         /// Which device.

@@ -122,7 +122,8 @@ impl EventRing {
         }
     }
 
-    /// Has the device interrupt at once, as for a record that nobody has read (`docs/contract.md` 2.4), although the ring is empty; [`EventRing::publish`] takes it back.
+    /// Has the device interrupt at once, as for a record that nobody has read (`docs/contract.md` 2.4),
+    /// although the ring is empty; [`EventRing::publish`] takes it back.
     pub(crate) fn provoke(&self) {
         let consumer = self.consumer.load(Ordering::Relaxed).wrapping_sub(1) & 0xffff;
         let consumer = u16::try_from(consumer).unwrap_or(0);

@@ -86,8 +86,8 @@ pub(crate) fn reset(bus: &dyn Bus, time_scale: u64) -> Result<()> {
 }
 
 impl Presence {
-    /// The monitor of a card that is or will be enabled, and was there at `now_ns`, and that is looked at every `period_ns`
-    /// times `time_scale` (see [`crate::nic::NicConfig::time_scale`]).
+    /// The monitor of a card that is or will be enabled, and was there at `now_ns`. It is looked at
+    /// every `period_ns` times `time_scale` (see [`crate::nic::NicConfig::time_scale`]).
     #[must_use]
     pub const fn new(now_ns: u64, period_ns: u64, time_scale: u64) -> Self {
         let period_ns = period_ns.saturating_mul(time_scale);

@@ -137,7 +137,7 @@ fn a_guest_that_finds_nothing_fails() {
 fn inside(nics: &[PathBuf], names: &[&str]) -> Command {
     let own = env::current_exe().expect("the path of this test");
     let own = own.to_str().expect("UTF-8");
-    let tests = [&[own, "--ignored", "--test-threads=1", "--nocapture"], names].concat();
+    let tests = [&[own, "--test-threads=1", "--nocapture"], names].concat();
     command(nics, &["--bind", "--seconds", "60"], &tests)
 }
 
@@ -147,7 +147,7 @@ fn cards_survive_what_happens_to_them() {
     let mut simulator = Simulator::start("guest-cards", 2, 0.0);
     let nics = [0, 1].map(|node| simulator.socket(node));
     let token = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let output = inside(&nics, &["guest::cards::in_use"]).output().expect("cargo runs");
+    let output = inside(&nics, &["guest::cards::inside::in_use"]).output().expect("cargo runs");
     drop(token);
     let (out, errors) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && out.contains(" 5 passed"), "{out}{errors}");
@@ -159,13 +159,13 @@ fn cards_survive_what_happens_to_them() {
 
 /// The cards end with their simulator. QEMU 11 mostly ends with it too, by an assertion of its own on
 /// the way in which its client of the protocol reports errors; where it does not, the program in the
-/// guest is told. Nothing hangs.
+/// guest notices. Nothing hangs.
 #[test]
 fn cards_that_end_do_not_hang_a_guest() {
     let mut simulator = Simulator::start("guest-killed", 2, 0.0);
     let nics = [0, 1].map(|node| simulator.socket(node));
     let _token = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut command = inside(&nics, &["guest::cards::ends"]);
+    let mut command = inside(&nics, &["guest::cards::inside::ends"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("cargo runs");
     let output = BufReader::new(child.stdout.take().expect("its output"));
@@ -189,7 +189,8 @@ fn two_guests_talk_to_each_other() {
     let simulator = Simulator::start("guest-two", 2, 0.0);
     let _token = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let guests = [("listens", 0), ("calls", 1)].map(|(name, node)| {
-        let mut command = inside(&[simulator.socket(node)], &[&format!("guest::cards::{name}")]);
+        let mut command =
+            inside(&[simulator.socket(node)], &[&format!("guest::cards::inside::{name}")]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("cargo runs")
     });
     for guest in guests {

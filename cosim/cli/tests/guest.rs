@@ -84,7 +84,14 @@ fn cards_are_found_and_given_to_programs() {
     let several = viaduct(&served, &["--bind"], &["devinfo", "vfio:"], 1);
     assert!(several.contains("several cards, 0000:00:10.0, 0000:00:11.0"), "{several}");
     let info = viaduct(&served, &["--bind"], &["device", "info", CARDS[1]], 0);
-    for wanted in ["viaduct node 1", "msix_vectors", "iommu_group", "max_payload", "vfio-pci"] {
+    for wanted in [
+        "viaduct node 1",
+        "msix_vectors",
+        "iommu_group",
+        "max_payload",
+        "vfio-pci",
+        "locked_memory",
+    ] {
         assert!(info.contains(wanted), "no {wanted}: {info}");
     }
 }

@@ -14,6 +14,7 @@
 mod card;
 mod config;
 mod kernel;
+mod locked;
 mod space;
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +44,17 @@ use space::Space;
 const COMMAND: u16 = 0x04;
 const MEMORY: u16 = 1 << 1;
 const MASTER: u16 = 1 << 2;
+
+/// What is wrong with the sizes of a card's BARs.
+fn wrong_bar(size_of: impl Fn(u8) -> u64) -> Option<String> {
+    let sizes =
+        [(REGISTER_BAR, u64::from(csr::BAR_SIZE)), (DOORBELL_BAR, nic_regs::doorbell::BAR_SIZE)];
+    sizes.into_iter().find_map(|(bar, size)| {
+        let found = size_of(bar);
+        let why = || format!("its BAR{bar} has {found} bytes, a Viaduct NIC's has {size}");
+        (found != size).then(why)
+    })
+}
 
 /// A card as its driver sees it.
 pub struct VfioBus {
@@ -91,16 +103,8 @@ impl VfioBus {
             }
             why => system("the kernel refuses it", &why),
         })?;
-        let sizes = [
-            (REGISTER_BAR, u64::from(csr::BAR_SIZE)),
-            (DOORBELL_BAR, nic_regs::doorbell::BAR_SIZE),
-        ];
-        for (bar, size) in sizes {
-            let found = kernel.region_size(bar);
-            if found < size {
-                let why = format!("its BAR{bar} has {found} bytes, a Viaduct NIC's has {size}");
-                return Err(failed(why, "the card needs the bitstream of this release"));
-            }
+        if let Some(why) = wrong_bar(|bar| kernel.region_size(bar)) {
+            return Err(failed(why, "the card needs the bitstream of this release"));
         }
         let command = kernel.read_config(COMMAND);
         kernel.write_config(COMMAND, command | MEMORY | MASTER);
@@ -203,8 +207,11 @@ impl Dma for VfioBus {
             let _ = lock(&self.space).give(bus);
             match why {
                 Errno::NOMEM => self.failed(
-                    format!("{size} bytes more cannot be locked in memory"),
-                    "raise the limit (`ulimit -l`, or memlock in /etc/security/limits.conf)",
+                    format!(
+                        "{size} bytes more cannot be locked in memory ({})",
+                        locked::text(locked::limit())
+                    ),
+                    locked::RAISE,
                 ),
                 Errno::FAULT => {
                     let what = "memory, part of which is not mapped or may not be read, address";
@@ -241,7 +248,7 @@ impl Irq for VfioBus {
         let connected = self.kernel.connect(&all[..all.len().min(count.into())]);
         connected.map_err(|why| {
             let why = format!("the kernel does not set up its interrupts: {why}");
-            self.failed(why, "see docs/vfio.md, section 4")
+            self.failed(why, "see docs/vfio.md, section 3")
         })
     }
 
@@ -296,5 +303,21 @@ impl Drop for VfioBus {
         self.kernel.write_config(COMMAND, command & !MASTER);
         fork::remove_registers(&self.doorbells);
         self.kernel.borrowed().for_each(fork::remove);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_of_another_size_is_named() {
+        let sizes = |zero: u64, two: u64| wrong_bar(move |bar| if bar == 0 { zero } else { two });
+        let registers = u64::from(csr::BAR_SIZE);
+        assert_eq!(sizes(registers, nic_regs::doorbell::BAR_SIZE), None);
+        let wanted =
+            format!("its BAR2 has 0 bytes, a Viaduct NIC's has {}", nic_regs::doorbell::BAR_SIZE);
+        assert_eq!(sizes(registers, 0), Some(wanted));
+        assert!(sizes(2 * registers, 0).is_some_and(|why| why.starts_with("its BAR0 has ")));
     }
 }

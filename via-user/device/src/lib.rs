@@ -8,7 +8,7 @@
 //! | `shm:[?node=NAME]` | shared memory: the processes of this machine are the nodes |
 //! | `udp:[IP[:PORT]][?time_out=MS][&pcap=FILE]` | a network of UDP sockets: the processes that open one are the nodes |
 //! | `eth:INTERFACE[?time_out=MS][&pcap=FILE]` | the same protocol in raw Ethernet frames |
-//! | `vfio:ADDRESS` | a PCIe card; later |
+//! | `vfio:ADDRESS`, `vfio:` | a PCIe card; the only one |
 //! | empty, or a legacy name such as `/dev/clanvi0` or `VINIC0` | the default device |
 //!
 //! The default device is what [`DEVICE_VARIABLE`] names, a URL or a folder of sockets. If it is not

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nic_regs::pci::{DEVICE_ID, VENDOR_ID};
 
-use super::config;
+use super::{config, locked};
 use crate::error::{Error, Result};
 use crate::obstacle::Obstacle;
 
@@ -210,7 +210,7 @@ impl Card {
             Err(error) => {
                 Some(Obstacle::new(format!("{}: {error}", file.display()), "see docs/vfio.md"))
             }
-            Ok(_) => None,
+            Ok(_) => locked::obstacle(locked::limit()),
         }
     }
 
@@ -232,6 +232,7 @@ impl Card {
             ("link_max", most.map(show)),
             ("max_payload", sizes.map(|(payload, _)| format!("{payload} bytes"))),
             ("max_read_request", sizes.map(|(_, read)| format!("{read} bytes"))),
+            ("locked_memory", Some(locked::text(locked::limit()))),
         ];
         facts.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
     }
@@ -403,7 +404,13 @@ mod tests {
         let machine = Machine::new("facts");
         machine.card("0000:03:00.0");
         let card = machine.0.find("").unwrap();
-        assert_eq!(card.facts(), []);
+        let limit = locked::text(locked::limit());
+        let facts = |card: &Card| {
+            let mut facts = card.facts();
+            assert_eq!(facts.pop(), Some(("locked_memory", limit.clone())));
+            facts
+        };
+        assert_eq!(facts(&card), []);
         machine.group("7", &["0000:03:00.0"]);
         for (name, text) in
             [("current_link_speed", "8.0 GT/s PCIe\n"), ("current_link_width", "4\n")]
@@ -411,7 +418,7 @@ mod tests {
             fs::write(card.folder().join(name), text).unwrap();
         }
         let wanted = [("iommu_group", "7"), ("link", "8.0 GT/s PCIe, 4 lanes")];
-        assert_eq!(card.facts(), wanted.map(|(name, text)| (name, text.to_owned())));
+        assert_eq!(facts(&card), wanted.map(|(name, text)| (name, text.to_owned())));
     }
 
     #[test]

@@ -2,7 +2,9 @@
  * What posting a send, and registering and deregistering 1 MiB cost: a parent steps through the program
  * instruction by instruction, and says how many there were, and how many of them system calls.
  *
- * counted URL URL    on the first device, to the second one; prints a line `NAME instructions N, system calls N, of them while waiting N`
+ * counted URL URL    on the first device, to the second one
+ *
+ * It prints lines `FUNCTION instructions N, system calls N, of them while waiting N`.
  *
  * Each is the least of several: a look whether the card is there may come between, and the library
  * learns a descriptor when it is posted first. Doorbells that lead nowhere complete nothing.
