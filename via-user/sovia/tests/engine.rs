@@ -198,7 +198,7 @@ fn run(policy: Policy, steps: Vec<(usize, Step)>, first: usize) {
 /// Lets everything happen that can.
 fn settle([zero, one]: &mut [Side; 2], now: u64) {
     loop {
-        let before = (zero.kinds.len(), one.kinds.len(), zero.read, one.read);
+        let mut happened = false;
         for first in [true, false] {
             let (own, other) =
                 if first { (&mut *zero, &mut *one) } else { (&mut *one, &mut *zero) };
@@ -210,11 +210,12 @@ fn settle([zero, one]: &mut [Side; 2], now: u64) {
             other.read(u32::MAX);
             other.transmit(now);
             while deliver(own, other) {
+                happened = true;
                 other.read(u32::MAX);
                 other.transmit(now);
             }
         }
-        if before == (zero.kinds.len(), one.kinds.len(), zero.read, one.read) {
+        if !happened && zero.link.is_empty() && one.link.is_empty() {
             return;
         }
     }
