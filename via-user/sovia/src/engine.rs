@@ -180,6 +180,19 @@ impl Engine {
         }
     }
 
+    /// Whether an offer would not have to wait.
+    #[must_use]
+    pub const fn has_room(&self) -> bool {
+        let ended = self.closing || !self.state.sends();
+        ended || self.combined == 0 && self.flow.may_send()
+    }
+
+    /// Whether small messages wait.
+    #[must_use]
+    pub const fn is_combining(&self) -> bool {
+        self.combined > 0
+    }
+
     /// Until when small messages wait.
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {

@@ -8,15 +8,34 @@
 //! | [`policy`] | the settings: windows, acknowledgements, combining |
 //! | [`state`] | the states of a connection |
 //! | [`engine`] | one side of a connection, without input and output |
+//! | [`wakeup`] | what the sides say to each other first |
+//! | `slots` | memory of a connection |
+//! | `connection` | engine, memory and VI, for any number of threads |
+//! | `keeper` | the library's thread, which ends connections |
+//! | [`Device`], [`Listener`], [`Stream`] | what programs use, in the manner of `std::net` |
+//!
+//! A stream needs nothing of a device but VIPL, so it runs on each.
 #![forbid(unsafe_code)]
 
+mod connection;
+mod device;
 pub mod engine;
+mod error;
 mod flow;
+mod keeper;
+mod listener;
 pub mod packet;
 pub mod policy;
+mod slots;
 pub mod state;
+mod stream;
+pub mod wakeup;
 
+pub use device::Device;
 pub use engine::{Engine, Offer, Packet, Received, Violation};
+pub use error::{Error, Result};
+pub use listener::Listener;
 pub use packet::{Header, Kind};
 pub use policy::{FlowControl, Policy};
 pub use state::State;
+pub use stream::Stream;

@@ -1,0 +1,451 @@
+//! A connection: the engine, its memory and its VI, for any number of threads.
+//!
+//! One thread at a time takes packets off the VI, under `incoming`, and gives them to the engine, under
+//! `state`; the others wait for it on `changed`. `incoming` is locked before `state`.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError, Weak};
+use std::time::{Duration, Instant};
+
+use port::sync::lock;
+use vipl::{Completion, Queue, Vi, VipReturn};
+
+use crate::device::Device;
+use crate::engine::{Engine, Offer, Received};
+use crate::error::{Error, Result};
+use crate::keeper::Kept;
+use crate::packet::{Header, Kind};
+use crate::policy::Policy;
+use crate::slots::Slots;
+use crate::state::State;
+use crate::wakeup;
+
+/// The longest sleep of a thread that waits for another one.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    device: Device,
+    vi: Vi,
+    incoming: Mutex<()>,
+    state: Mutex<Shared>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Shared {
+    engine: Engine,
+    slots: Slots,
+    /// The other side's Wakeup has come.
+    woken: bool,
+    /// The program has closed it.
+    closed: bool,
+    /// What comes is thrown away.
+    discards: bool,
+    broken: Option<Error>,
+}
+
+/// How long a call may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It does not.
+    None,
+    /// So long.
+    Until(Instant),
+    /// For ever.
+    Endless,
+}
+
+impl Patience {
+    /// What is left; the error when nothing is.
+    fn left(self) -> Result<Duration> {
+        match self {
+            Self::None => Err(Error::WouldBlock),
+            Self::Endless => Ok(vipl::INFINITE),
+            Self::Until(end) => {
+                let left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() { Err(Error::WouldBlock) } else { Ok(left) }
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// One that is not connected yet: its receives are posted.
+    pub(crate) fn new(device: &Device) -> Result<Arc<Self>> {
+        let policy = *device.policy();
+        let vi = device.create_vi()?;
+        let mut slots = Slots::new(device, &policy)?;
+        slots.post_all(&vi)?;
+        let engine = Engine::new(policy);
+        let shared =
+            Shared { engine, slots, woken: false, closed: false, discards: false, broken: None };
+        let (incoming, state, changed) = (Mutex::default(), Mutex::new(shared), Condvar::new());
+        Ok(Arc::new(Self { device: device.clone(), vi, incoming, state, changed }))
+    }
+
+    pub(crate) const fn vi(&self) -> &Vi {
+        &self.vi
+    }
+
+    fn now(&self) -> u64 {
+        self.device.nic().port().now_ns()
+    }
+
+    /// Says what this side is set to. The first packet of a connection.
+    pub(crate) fn greet(&self) -> Result<()> {
+        let mut shared = lock(&self.state);
+        let policy: Policy = *shared.engine.policy();
+        let bytes = wakeup::to_bytes(&policy);
+        shared.slots.write(0, &bytes);
+        let header = Header { kind: Kind::Wakeup, acknowledged: 0 };
+        shared.slots.send(&self.vi, header, 16)
+    }
+
+    /// Waits for the other side's settings.
+    pub(crate) fn wait_for_greeting(&self, patience: Patience) -> Result<()> {
+        self.wait_until(patience, |shared| shared.woken.then_some(()))
+    }
+
+    /// Waits until a look at the connection gives something.
+    fn wait_until<T>(
+        &self,
+        patience: Patience,
+        mut look: impl FnMut(&mut Shared) -> Option<T>,
+    ) -> Result<T> {
+        loop {
+            self.handle();
+            let mut shared = lock(&self.state);
+            if let Some(found) = look(&mut shared) {
+                return Ok(found);
+            }
+            self.transmit(&mut shared);
+            if let Some(broken) = &shared.broken {
+                return Err(broken.clone());
+            }
+            self.wait(shared, patience.left()?);
+        }
+    }
+
+    /// Waits for a packet, here or by whoever takes packets now.
+    fn wait(&self, shared: MutexGuard<'_, Shared>, bound: Duration) {
+        let own = if shared.engine.policy().handler { None } else { self.take_incoming() };
+        let Some(incoming) = own else {
+            let _ = self.changed.wait_timeout(shared, bound.min(LOOK));
+            return;
+        };
+        drop(shared);
+        let completion = self.vi.recv_wait(bound);
+        self.arrive(completion);
+        self.drain();
+        drop(incoming);
+        self.changed.notify_all();
+    }
+
+    fn take_incoming(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.incoming.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Gives the engine all packets that are there, unless another thread does.
+    pub(crate) fn handle(&self) {
+        if let Some(_incoming) = self.take_incoming()
+            && self.drain()
+        {
+            self.changed.notify_all();
+        }
+    }
+
+    /// As [`Connection::handle`]; true if there were packets.
+    fn drain(&self) -> bool {
+        let mut found = false;
+        loop {
+            match self.vi.recv_done() {
+                Err(error) if error.code == VipReturn::NotDone => return found,
+                completion => {
+                    found = true;
+                    if !self.arrive(completion) {
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A receive is done. False: no other will be.
+    fn arrive(&self, completion: Completion) -> bool {
+        let descriptor = match completion {
+            Ok(descriptor) => descriptor,
+            Err(error) if error.code == VipReturn::Timeout => return true,
+            Err(error) => {
+                self.fail(&mut lock(&self.state), error.into());
+                return false;
+            }
+        };
+        let mut shared = lock(&self.state);
+        let handled = self.receive(&mut shared, descriptor.immediate(), descriptor.length());
+        match handled {
+            Ok(()) => true,
+            Err(error) => {
+                self.fail(&mut shared, error);
+                false
+            }
+        }
+    }
+
+    fn receive(&self, shared: &mut Shared, bits: u32, length: u32) -> Result<()> {
+        let Some(slot) = shared.slots.completed() else { return Err(Error::Reset) };
+        if !shared.woken {
+            let mut bytes = [0; wakeup::BYTES];
+            shared.slots.read(slot, 0, &mut bytes);
+            let kind = Header::from_bits(bits).map(|header| header.kind);
+            let agreed = wakeup::to_bytes(shared.engine.policy());
+            if kind != Some(Kind::Wakeup) || length as usize != bytes.len() || bytes != agreed {
+                return Err(Error::Incompatible);
+            }
+            shared.woken = true;
+            return shared.slots.post_receive(&self.vi, slot);
+        }
+        if shared.engine.receive(bits, length, slot)? == Received::Free {
+            shared.slots.post_receive(&self.vi, slot)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing will come of it any more. After an end on both sides that is as it should be.
+    fn fail(&self, shared: &mut Shared, error: Error) {
+        if shared.broken.is_none() {
+            shared.broken = Some(error);
+        }
+        let _ = self.vi.disconnect();
+    }
+
+    /// Sends what is to be sent, as far as there is room.
+    fn transmit(&self, shared: &mut Shared) {
+        if let Err(error) = self.try_transmit(shared) {
+            self.fail(shared, error);
+        }
+    }
+
+    fn try_transmit(&self, shared: &mut Shared) -> Result<()> {
+        let now = self.now();
+        if shared.broken.is_some() {
+            return Ok(());
+        }
+        loop {
+            if !shared.slots.has_send(false) {
+                shared.slots.reap(&self.vi)?;
+                if !shared.slots.has_send(false) {
+                    return Ok(());
+                }
+            }
+            let Some(packet) = shared.engine.transmit(now) else { return Ok(()) };
+            shared.slots.send(&self.vi, packet.header, packet.combined)?;
+        }
+    }
+
+    /// Sends bytes of a message; how many were taken, which without patience may be fewer.
+    pub(crate) fn write(self: &Arc<Self>, bytes: &[u8], patience: Patience) -> Result<usize> {
+        let message = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let step = self.write_part(&bytes[sent..], message);
+            match step {
+                Ok(Some(count)) => sent += count,
+                Ok(None) => match self.wait_for_room(patience) {
+                    Err(Error::WouldBlock) if sent > 0 => break,
+                    waited => waited?,
+                },
+                Err(_) if sent > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Sends what there is room for. None: there is none.
+    fn write_part(self: &Arc<Self>, bytes: &[u8], message: u32) -> Result<Option<usize>> {
+        let mut shared = lock(&self.state);
+        if let Some(broken) = &shared.broken {
+            return Err(broken.clone());
+        }
+        if !shared.slots.has_send(true) {
+            shared.slots.reap(&self.vi)?;
+            if !shared.slots.has_send(true) {
+                return Ok(None);
+            }
+        }
+        let rest = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let now = self.now();
+        let starts = shared.engine.deadline().is_none();
+        Ok(match shared.engine.offer(rest, message, now) {
+            Offer::Combine(at) => {
+                shared.slots.write(at, bytes);
+                if starts {
+                    let own: Weak<Self> = Arc::downgrade(self);
+                    self.device.keeper().watch(own);
+                }
+                Some(bytes.len())
+            }
+            Offer::Send { header, bytes: count, .. } => {
+                shared.slots.write(0, &bytes[..count as usize]);
+                shared.slots.send(&self.vi, header, count)?;
+                if !shared.engine.policy().defers_sends {
+                    shared.slots.reap(&self.vi)?;
+                }
+                Some(count as usize)
+            }
+            Offer::Wait => {
+                self.transmit(&mut shared);
+                None
+            }
+            Offer::Ended => return Err(Error::Ended),
+        })
+    }
+
+    /// Waits until a packet of data can be sent, or something else has changed.
+    fn wait_for_room(&self, patience: Patience) -> Result<()> {
+        self.wait_until(patience, |shared| {
+            let _ = shared.slots.reap(&self.vi);
+            (shared.engine.has_room() && shared.slots.has_send(true)).then_some(())
+        })
+    }
+
+    /// Reads bytes; none at the end.
+    pub(crate) fn read(&self, out: &mut [u8], patience: Patience) -> Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        let read = self.wait_until(patience, |shared| {
+            let read = self.take(shared, out);
+            if read.is_none() {
+                shared.engine.flush();
+            }
+            read
+        })?;
+        Ok(read)
+    }
+
+    /// Takes bytes that are there. None: there are none yet.
+    fn take(&self, shared: &mut Shared, out: &mut [u8]) -> Option<usize> {
+        let mut read = 0;
+        while shared.discards
+            && let Some((_, range)) = shared.engine.front()
+        {
+            self.consume(shared, range.end - range.start);
+        }
+        while read < out.len() {
+            let Some((slot, range)) = shared.engine.front() else { break };
+            let count = (range.len()).min(out.len() - read);
+            shared.slots.read(slot, range.start, &mut out[read..read + count]);
+            read += count;
+            self.consume(shared, u32::try_from(count).unwrap_or(u32::MAX));
+        }
+        if read > 0 {
+            return Some(read);
+        }
+        (shared.discards || shared.engine.is_at_end()).then_some(0)
+    }
+
+    fn consume(&self, shared: &mut Shared, count: u32) {
+        if let Some(free) = shared.engine.consume(count) {
+            if let Err(error) = shared.slots.post_receive(&self.vi, free) {
+                self.fail(shared, error);
+            }
+            self.transmit(shared);
+        }
+    }
+
+    /// Small messages do not wait for each other.
+    pub(crate) fn set_no_delay(&self, no_delay: bool) {
+        let mut shared = lock(&self.state);
+        shared.engine.set_no_delay(no_delay);
+        self.transmit(&mut shared);
+    }
+
+    /// Whether a thread of the library takes packets.
+    pub(crate) fn has_handler(&self) -> bool {
+        self.device.policy().handler
+    }
+
+    /// The program reads no more: what comes is thrown away.
+    pub(crate) fn shut_down_reads(&self) {
+        lock(&self.state).discards = true;
+        self.changed.notify_all();
+    }
+
+    /// This side sends no more.
+    pub(crate) fn shut_down_writes(&self) {
+        let mut shared = lock(&self.state);
+        shared.engine.close();
+        self.transmit(&mut shared);
+    }
+
+    /// The program is done with it. What it has sent still leaves.
+    pub(crate) fn close(self: &Arc<Self>) {
+        let mut shared = lock(&self.state);
+        shared.closed = true;
+        shared.engine.close();
+        self.transmit(&mut shared);
+        drop(shared);
+        if !self.finish() {
+            self.device.keeper().end(Arc::clone(self) as _);
+        }
+    }
+
+    /// What a thread of the library does for a connection whose policy has one.
+    pub(crate) fn handle_one(&self, bound: Duration) -> bool {
+        let incoming = lock(&self.incoming);
+        let completion = self.vi.recv_wait(bound);
+        let goes_on = self.arrive(completion);
+        self.drain();
+        drop(incoming);
+        let mut shared = lock(&self.state);
+        self.transmit(&mut shared);
+        let goes_on = goes_on && shared.broken.is_none() && !shared.closed;
+        drop(shared);
+        self.changed.notify_all();
+        goes_on
+    }
+}
+
+impl Kept for Connection {
+    fn tend(&self) -> Option<Duration> {
+        self.handle();
+        let mut shared = lock(&self.state);
+        self.transmit(&mut shared);
+        if shared.broken.is_some() || !shared.engine.is_combining() {
+            return None;
+        }
+        let deadline = shared.engine.deadline().unwrap_or(0);
+        Some(Duration::from_nanos(deadline.saturating_sub(self.now())))
+    }
+
+    fn finish(&self) -> bool {
+        self.handle();
+        let mut shared = lock(&self.state);
+        self.transmit(&mut shared);
+        if shared.engine.front().is_some() && !shared.discards {
+            // As TCP: what nobody reads is not taken, and the other side learns of it.
+            self.fail(&mut shared, Error::Reset);
+        }
+        let _ = shared.slots.reap(&self.vi);
+        let is_over = shared.engine.state() == State::Closed && shared.slots.busy() == 0;
+        is_over || shared.broken.is_some()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let _ = self.vi.disconnect();
+        // What was flushed is the VI's until it is taken.
+        for queue in [Queue::Recv, Queue::Send] {
+            while self.vi.done(queue).map_or_else(|e| e.descriptor.is_some(), |_| true) {}
+        }
+        let _ = self.vi.destroy();
+        lock(&self.state).slots.release(&self.device);
+    }
+}

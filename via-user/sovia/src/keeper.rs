@@ -1,0 +1,119 @@
+//! The thread of the library: it ends connections that programs are done with (SOVIA's close thread, 3.3),
+//! and sends small messages that have waited long enough. It is there while there are any.
+
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use port::sync::lock;
+
+/// How long the other side has to end, too.
+const LINGER: Duration = Duration::from_secs(60);
+/// Time between two looks at connections that end.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A connection, as far as it concerns its keeper.
+pub(crate) trait Kept: Send + Sync {
+    /// Sends small messages that have waited long enough. Gives how long the others wait.
+    fn tend(&self) -> Option<Duration>;
+    /// Takes a connection further that the program is done with. True if it is over.
+    fn finish(&self) -> bool;
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    runs: bool,
+    ending: Vec<(Arc<dyn Kept>, Instant)>,
+    watched: Vec<Weak<dyn Kept>>,
+}
+
+impl core::fmt::Debug for State {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} end, {} combine", self.ending.len(), self.watched.len())
+    }
+}
+
+impl Keeper {
+    /// Ends a connection.
+    pub(crate) fn end(self: &Arc<Self>, connection: Arc<dyn Kept>) {
+        let until = Instant::now() + LINGER;
+        self.change(|state| state.ending.push((connection, until)));
+    }
+
+    /// Sends a connection's small messages when they have waited long enough.
+    pub(crate) fn watch(self: &Arc<Self>, connection: Weak<dyn Kept>) {
+        self.change(|state| state.watched.push(connection));
+    }
+
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
+        let mut state = lock(&self.state);
+        change(&mut state);
+        self.changed.notify_all();
+        if state.runs {
+            return;
+        }
+        let keeper = Arc::clone(self);
+        let started =
+            std::thread::Builder::new().name("sovia".to_owned()).spawn(move || keeper.run());
+        // Without a thread connections end at once, and small messages with the next call.
+        state.runs = started.is_ok();
+        if !state.runs {
+            state.ending.clear();
+            state.watched.clear();
+        }
+    }
+
+    fn run(&self) {
+        let mut state = lock(&self.state);
+        while !state.ending.is_empty() || !state.watched.is_empty() {
+            let ending = core::mem::take(&mut state.ending);
+            let watched = core::mem::take(&mut state.watched);
+            drop(state);
+            let goes_on = |(connection, until): &(Arc<dyn Kept>, Instant)| {
+                !connection.finish() && Instant::now() < *until
+            };
+            let ending: Vec<_> = ending.into_iter().filter(goes_on).collect();
+            let mut next = if ending.is_empty() { LINGER } else { LOOK };
+            let mut waits = |connection: &Weak<dyn Kept>| {
+                let wait = connection.upgrade().and_then(|connection| connection.tend());
+                next = next.min(wait.unwrap_or(next).max(LOOK));
+                wait.is_some()
+            };
+            let watched: Vec<_> = watched.into_iter().filter(&mut waits).collect();
+            state = lock(&self.state);
+            // What came meanwhile has not been looked at.
+            let is_new = !state.ending.is_empty() || !state.watched.is_empty();
+            state.ending.extend(ending);
+            state.watched.extend(watched);
+            let idle = state.ending.is_empty() && state.watched.is_empty();
+            if !is_new && !idle {
+                let woken = self.changed.wait_timeout(state, next);
+                state = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            }
+            self.changed.notify_all();
+        }
+        state.runs = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all connections have ended that programs are done with; false if that takes longer.
+    pub(crate) fn finish(&self, bound: Duration) -> bool {
+        let end = Instant::now() + bound;
+        let mut state = lock(&self.state);
+        while state.runs {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let woken = self.changed.wait_timeout(state, left.min(LOOK));
+            state = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+        true
+    }
+}

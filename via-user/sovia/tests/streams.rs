@@ -1,0 +1,243 @@
+//! Streams over every kind of device that needs no set-up, with every policy.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sovia::{Device, Error, Listener, Policy, Stream};
+use vipl::{Nic, Waiting};
+
+/// Bound of what must happen.
+const SOON: Duration = Duration::from_secs(20);
+
+fn open(url: &str, policy: Policy) -> Device {
+    let port = device::open(url).unwrap();
+    Device::new(Nic::open_with(port, Waiting::default()), policy).unwrap()
+}
+
+fn port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Two devices that reach each other.
+fn devices(kind: &str, policy: Policy) -> [Device; 2] {
+    [0, 1].map(|node| match kind {
+        "shm" => open(&format!("shm:?node=sovia-{}-{node}", port()), policy),
+        _ => open(&format!("sim:model?node={node}"), policy),
+    })
+}
+
+fn pair(kind: &str, policy: Policy) -> (Stream, Stream) {
+    let [a, b] = devices(kind, policy);
+    connect(&a, &b)
+}
+
+fn connect(a: &Device, b: &Device) -> (Stream, Stream) {
+    let number = port();
+    let listener = Listener::bind(b, number).unwrap();
+    thread::scope(|scope| {
+        let accepted = scope.spawn(|| listener.accept().unwrap());
+        let client = Stream::connect(a, &b.host(), number).unwrap();
+        (client, accepted.join().unwrap())
+    })
+}
+
+fn bytes(from: usize, count: usize) -> Vec<u8> {
+    (from..from + count).map(|at| (at * 7 + at / 251).to_le_bytes()[0]).collect()
+}
+
+/// Sends messages of many lengths and reads them back in other pieces.
+fn echo(kind: &str, policy: Policy, lengths: &[usize]) {
+    let (client, server) = pair(kind, policy);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = vec![0; 10_000];
+            loop {
+                let count = (&server).read(&mut buffer).unwrap();
+                if count == 0 {
+                    return server.shutdown(Shutdown::Write).unwrap();
+                }
+                (&server).write_all(&buffer[..count]).unwrap();
+            }
+        });
+        let total: usize = lengths.iter().sum();
+        let sender = scope.spawn(|| {
+            let mut at = 0;
+            for length in lengths {
+                (&client).write_all(&bytes(at, *length)).unwrap();
+                at += length;
+            }
+            client.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut back = Vec::new();
+        (&client).read_to_end(&mut back).unwrap();
+        sender.join().unwrap();
+        assert!(back == bytes(0, total), "{} of {total} bytes", back.len());
+    });
+}
+
+#[test]
+fn every_policy_carries_messages_of_every_length() {
+    for (name, policy) in Policy::ALL {
+        let start = Instant::now();
+        echo(
+            "shm",
+            policy,
+            &[1, 2, 4, 100, 2047, 2048, 2049, 8192, 32_767, 32_768, 32_769, 200_000],
+        );
+        assert!(start.elapsed() < SOON, "{name}");
+    }
+}
+
+#[test]
+fn streams_run_on_a_simulated_nic() {
+    for policy in [Policy::DACKS, Policy::COMBINE, Policy::STREAM_SOCKETS] {
+        echo("sim", policy, &[1, 100, 3000, 70_000]);
+    }
+}
+
+/// Reads and writes that would wait, and bounds.
+#[test]
+fn what_would_wait_says_so() {
+    let (client, server) = pair("shm", Policy::DACKS);
+    let mut buffer = [0; 100];
+    client.set_nonblocking(true);
+    assert_eq!((&client).read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let mut sent = 0;
+    let block = vec![7; 50_000];
+    let error = loop {
+        match (&client).write(&block) {
+            Ok(count) => sent += count,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    // The window: 32 packets of at most 32 KiB.
+    assert!((32 << 10..=32 * (32 << 10)).contains(&sent), "{sent}");
+    client.set_nonblocking(false);
+    client.set_write_timeout(Some(Duration::from_millis(20)));
+    let start = Instant::now();
+    assert_eq!((&client).write(&block).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert!(start.elapsed() >= Duration::from_millis(20));
+    let mut all = vec![0; sent];
+    (&server).read_exact(&mut all).unwrap();
+    assert!(all.iter().all(|byte| *byte == 7));
+    (&client).write_all(&block).unwrap();
+    server.set_read_timeout(Some(Duration::from_millis(20)));
+    (&server).read_exact(&mut all[..block.len()]).unwrap();
+    assert_eq!((&server).read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+/// Each direction ends by itself; what was sent before arrives.
+#[test]
+fn a_side_that_has_ended_still_reads() {
+    let (client, server) = pair("shm", Policy::COMBINE);
+    (&client).write_all(b"question").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!((&client).write(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    let mut question = String::new();
+    (&server).read_to_string(&mut question).unwrap();
+    assert_eq!(question, "question");
+    (&server).write_all(b"answer").unwrap();
+    drop(server);
+    let mut answer = String::new();
+    (&client).read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "answer");
+}
+
+/// As TCP: who closes without having read resets the other side.
+#[test]
+fn a_side_that_is_closed_unread_resets_the_other() {
+    let (client, server) = pair("shm", Policy::DACKS);
+    (&client).write_all(&[1; 100]).unwrap();
+    (&server).read_exact(&mut [0; 50]).unwrap();
+    drop(server);
+    let end = Instant::now() + SOON;
+    let error = loop {
+        if let Err(error) = (&client).write(&[1; 100]) {
+            break error;
+        }
+        assert!(Instant::now() < end, "no error");
+    };
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+/// Small messages wait for each other, and arrive although the program makes no other call.
+#[test]
+fn combined_messages_arrive_when_their_time_is_over() {
+    let (client, server) = pair("shm", Policy::COMBINE);
+    let start = Instant::now();
+    for part in [b"one", b"two"] {
+        (&client).write_all(part).unwrap();
+    }
+    let mut all = [0; 6];
+    (&server).read_exact(&mut all).unwrap();
+    assert_eq!(&all, b"onetwo");
+    assert!(start.elapsed() >= Duration::from_millis(99), "{:?}", start.elapsed());
+    client.set_nodelay(true);
+    let start = Instant::now();
+    (&client).write_all(b"x").unwrap();
+    (&server).read_exact(&mut all[..1]).unwrap();
+    assert!(start.elapsed() < Duration::from_millis(99), "{:?}", start.elapsed());
+}
+
+#[test]
+fn nobody_who_listens_and_other_settings_are_errors() {
+    let [a, b] = devices("shm", Policy::DACKS);
+    // A program that waits for something answers for all its ports.
+    let _elsewhere = Listener::bind(&b, port()).unwrap();
+    let refused = Stream::connect(&a, &b.host(), port()).unwrap_err();
+    assert!(matches!(refused, Error::Refused), "{refused}");
+    let other = open(&format!("shm:?node=sovia-{}", port()), Policy::STREAM_SOCKETS);
+    let number = port();
+    let listener = Listener::bind(&other, number).unwrap();
+    let different = Stream::connect(&a, &other.host(), number).unwrap_err();
+    assert!(matches!(different, Error::Incompatible), "{different}");
+    // The listener goes on.
+    let same = open(&format!("shm:?node=sovia-{}", port()), Policy::STREAM_SOCKETS);
+    thread::scope(|scope| {
+        let accepted = scope.spawn(|| listener.accept().unwrap());
+        let client = Stream::connect(&same, &other.host(), number).unwrap();
+        (&client).write_all(b"x").unwrap();
+        (&accepted.join().unwrap()).read_exact(&mut [0]).unwrap();
+    });
+    let wrong = Policy { window: 0, ..Policy::DACKS };
+    let port = device::open("shm:").unwrap();
+    assert!(matches!(Device::new(Nic::open(port), wrong), Err(Error::Policy(_))));
+}
+
+/// Many connections of one device at once, each with a thread on each side; then all have ended.
+#[test]
+fn connections_do_not_disturb_each_other() {
+    let [a, b] = devices("shm", Policy::DACKS);
+    let number = port();
+    let listener = Listener::bind(&b, number).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..16 {
+                let stream = listener.accept().unwrap();
+                scope.spawn(move || {
+                    let mut all = Vec::new();
+                    (&stream).read_to_end(&mut all).unwrap();
+                    (&stream).write_all(&all).unwrap();
+                });
+            }
+        });
+        for client in 0..16 {
+            let (a, host) = (&a, b.host());
+            scope.spawn(move || {
+                let stream = Stream::connect(a, &host, number).unwrap();
+                let data = bytes(client * 1000, 1 + client * 9973);
+                (&stream).write_all(&data).unwrap();
+                stream.shutdown(Shutdown::Write).unwrap();
+                let mut back = Vec::new();
+                (&stream).read_to_end(&mut back).unwrap();
+                assert!(back == data, "client {client}");
+            });
+        }
+    });
+    assert!(a.finish(SOON) && b.finish(SOON));
+}
