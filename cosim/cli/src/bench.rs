@@ -1,5 +1,5 @@
 //! The measurements of `viaduct bench hw`; those of `viaduct bench vipl` are in `vipl`, those of
-//! `viaduct bench soft` in `soft`, on two `processes` and the `transport`s between them, which those of
+//! `viaduct bench soft` in `soft`, of `viaduct bench sockets` in `sockets`, both on two `processes` and the `transport`s between them, which those of
 //! `viaduct bench anatomy` in `stages` and of `viaduct bench latency` and its like in `sweep` use too.
 //!
 //! | module | rows |
@@ -16,6 +16,7 @@ mod affinity;
 pub(crate) mod anatomy;
 mod exchange;
 mod fmax;
+pub(crate) mod group;
 mod latency;
 mod load;
 mod machine;
@@ -25,6 +26,7 @@ pub(crate) mod processes;
 mod rate;
 pub(crate) mod report;
 pub(crate) mod series;
+pub(crate) mod sockets;
 pub(crate) mod soft;
 mod speed;
 pub(crate) mod stages;

@@ -14,6 +14,7 @@ pub(crate) enum Arguments {
     Hw(HwArguments),
     Vipl(ViplArguments),
     Soft(SoftArguments),
+    Sockets(SocketsArguments),
     Anatomy(AnatomyArguments),
     Latency(sweep_command::LatencyArguments),
     Bandwidth(sweep_command::BandwidthArguments),
@@ -51,6 +52,26 @@ Exit code 0: everything was measured. A bar that is missed is a result and not a
 --strict it gives exit code 1. If other programs keep the processors busy there is no result, and
 exit code 1.")]
 pub(crate) struct SoftArguments {
+    #[command(flatten)]
+    rows: RowArguments,
+    /// Fewer turns.
+    #[arg(long)]
+    quick: bool,
+    /// Report also if other programs keep the processors busy.
+    #[arg(long)]
+    anyway: bool,
+}
+
+/// SOVIA's streams against VIPL on the same device, and against TCP.
+///
+/// As `viaduct bench soft`; the streams are those of the crate.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench sockets                every row
+  viaduct bench sockets bw --json      the rows with 'bw' in their names, one JSON object a line
+
+Exit codes are those of `viaduct bench soft`.")]
+pub(crate) struct SocketsArguments {
     #[command(flatten)]
     rows: RowArguments,
     /// Fewer turns.
@@ -161,6 +182,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Arguments::Hw(arguments) => hw(arguments),
         Arguments::Vipl(arguments) => vipl(arguments),
         Arguments::Soft(arguments) => soft(arguments),
+        Arguments::Sockets(arguments) => sockets(arguments),
         Arguments::Anatomy(arguments) => anatomy(arguments),
         Arguments::Latency(arguments) => arguments.run(),
         Arguments::Bandwidth(arguments) => arguments.run(),
@@ -174,7 +196,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn soft(arguments: &SoftArguments) -> Result<(), Failure> {
     let filter = arguments.rows.filter.clone().unwrap_or_default();
     let (quick, anyway) = (arguments.quick, arguments.anyway);
-    let rows = bench::soft::measure(&bench::soft::Job { filter, quick, anyway })?;
+    let rows = bench::soft::measure(&bench::group::Job { filter, quick, anyway })?;
+    show(&rows, &arguments.rows)
+}
+
+fn sockets(arguments: &SocketsArguments) -> Result<(), Failure> {
+    let filter = arguments.rows.filter.clone().unwrap_or_default();
+    let (quick, anyway) = (arguments.quick, arguments.anyway);
+    let rows = bench::sockets::measure(&bench::group::Job { filter, quick, anyway })?;
     show(&rows, &arguments.rows)
 }
 

@@ -3,6 +3,7 @@
 //! One thread at a time takes packets off the VI, under `incoming`, and gives them to the engine, under
 //! `state`; the others wait for it on `changed`. `incoming` is locked before `state`.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,8 @@ pub(crate) struct Connection {
     incoming: Mutex<()>,
     state: Mutex<Shared>,
     changed: Condvar,
+    /// Threads that wait for `changed`: nobody else is notified, which would be a system call.
+    waiters: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -42,6 +45,8 @@ struct Shared {
     closed: bool,
     /// What comes is thrown away.
     discards: bool,
+    /// The keeper knows that small messages wait.
+    watched: bool,
     broken: Option<Error>,
 }
 
@@ -78,18 +83,36 @@ impl Connection {
         let mut slots = Slots::new(device, &policy)?;
         slots.post_all(&vi)?;
         let engine = Engine::new(policy);
-        let shared =
-            Shared { engine, slots, woken: false, closed: false, discards: false, broken: None };
+        let shared = Shared {
+            engine,
+            slots,
+            woken: false,
+            closed: false,
+            discards: false,
+            watched: false,
+            broken: None,
+        };
         let (incoming, state, changed) = (Mutex::default(), Mutex::new(shared), Condvar::new());
-        Ok(Arc::new(Self { device: device.clone(), vi, incoming, state, changed }))
+        let waiters = AtomicUsize::new(0);
+        Ok(Arc::new(Self { device: device.clone(), vi, incoming, state, changed, waiters }))
     }
 
     pub(crate) const fn vi(&self) -> &Vi {
         &self.vi
     }
 
+    /// Time, for policies that need it.
     fn now(&self) -> u64 {
-        self.device.nic().port().now_ns()
+        match self.device.policy().combine {
+            Some(_) => self.device.nic().port().now_ns(),
+            None => 0,
+        }
+    }
+
+    fn notify(&self) {
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// Says what this side is set to. The first packet of a connection.
@@ -113,17 +136,24 @@ impl Connection {
         patience: Patience,
         mut look: impl FnMut(&mut Shared) -> Option<T>,
     ) -> Result<T> {
+        let mut handled = false;
         loop {
-            self.handle();
             let mut shared = lock(&self.state);
             if let Some(found) = look(&mut shared) {
                 return Ok(found);
+            }
+            if !handled {
+                drop(shared);
+                self.handle();
+                handled = true;
+                continue;
             }
             self.transmit(&mut shared);
             if let Some(broken) = &shared.broken {
                 return Err(broken.clone());
             }
             self.wait(shared, patience.left()?);
+            handled = false;
         }
     }
 
@@ -131,7 +161,10 @@ impl Connection {
     fn wait(&self, shared: MutexGuard<'_, Shared>, bound: Duration) {
         let own = if shared.engine.policy().handler { None } else { self.take_incoming() };
         let Some(incoming) = own else {
+            // Under the lock: who changes something later sees it.
+            self.waiters.fetch_add(1, Ordering::SeqCst);
             let _ = self.changed.wait_timeout(shared, bound.min(LOOK));
+            self.waiters.fetch_sub(1, Ordering::SeqCst);
             return;
         };
         drop(shared);
@@ -139,7 +172,7 @@ impl Connection {
         self.arrive(completion);
         self.drain();
         drop(incoming);
-        self.changed.notify_all();
+        self.notify();
     }
 
     fn take_incoming(&self) -> Option<MutexGuard<'_, ()>> {
@@ -153,17 +186,23 @@ impl Connection {
     /// Gives the engine all packets that are there, unless another thread does.
     pub(crate) fn handle(&self) {
         if let Some(_incoming) = self.take_incoming()
-            && self.drain()
+            && (self.drain() || self.look_at_nic())
         {
-            self.changed.notify_all();
+            self.notify();
         }
+    }
+
+    /// Takes packets that come to light by the NIC's own work.
+    fn look_at_nic(&self) -> bool {
+        self.device.nic().progress();
+        self.drain()
     }
 
     /// As [`Connection::handle`]; true if there were packets.
     fn drain(&self) -> bool {
         let mut found = false;
         loop {
-            match self.vi.recv_done() {
+            match self.vi.poll(Queue::Recv) {
                 Err(error) if error.code == VipReturn::NotDone => return found,
                 completion => {
                     found = true;
@@ -284,7 +323,7 @@ impl Connection {
         Ok(match shared.engine.offer(rest, message, now) {
             Offer::Combine(at) => {
                 shared.slots.write(at, bytes);
-                if starts {
+                if starts && !core::mem::replace(&mut shared.watched, true) {
                     let own: Weak<Self> = Arc::downgrade(self);
                     self.device.keeper().watch(own);
                 }
@@ -366,6 +405,13 @@ impl Connection {
         self.transmit(&mut shared);
     }
 
+    /// Small messages go now.
+    pub(crate) fn flush(&self) {
+        let mut shared = lock(&self.state);
+        shared.engine.flush();
+        self.transmit(&mut shared);
+    }
+
     /// Whether a thread of the library takes packets.
     pub(crate) fn has_handler(&self) -> bool {
         self.device.policy().handler
@@ -374,7 +420,7 @@ impl Connection {
     /// The program reads no more: what comes is thrown away.
     pub(crate) fn shut_down_reads(&self) {
         lock(&self.state).discards = true;
-        self.changed.notify_all();
+        self.notify();
     }
 
     /// This side sends no more.
@@ -407,7 +453,7 @@ impl Connection {
         self.transmit(&mut shared);
         let goes_on = goes_on && shared.broken.is_none() && !shared.closed;
         drop(shared);
-        self.changed.notify_all();
+        self.notify();
         goes_on
     }
 }
@@ -418,6 +464,7 @@ impl Kept for Connection {
         let mut shared = lock(&self.state);
         self.transmit(&mut shared);
         if shared.broken.is_some() || !shared.engine.is_combining() {
+            shared.watched = false;
             return None;
         }
         let deadline = shared.engine.deadline().unwrap_or(0);

@@ -75,16 +75,16 @@ impl Stream {
 
     /// A connection whose other side greets until then.
     pub(crate) fn of(connection: Arc<Connection>, peer: NetAddress, end: Instant) -> Result<Self> {
-        connection.wait_for_greeting(Patience::Until(end)).map_err(|error| match error {
-            Error::WouldBlock => Error::TimedOut,
-            error => error,
-        })?;
         if connection.has_handler() {
             let own = Arc::clone(&connection);
             let run = move || while own.handle_one(HANDLER_LOOK) {};
             let thread = std::thread::Builder::new().name("sovia handler".to_owned());
             thread.spawn(run).map_err(|error| Error::NoThread(Arc::new(error)))?;
         }
+        connection.wait_for_greeting(Patience::Until(end)).map_err(|error| {
+            connection.close();
+            if matches!(error, Error::WouldBlock) { Error::TimedOut } else { error }
+        })?;
         let inner = Inner {
             connection,
             peer,
@@ -164,8 +164,9 @@ impl Write for &Stream {
         Ok(self.inner.connection.write(bytes, patience)?)
     }
 
-    /// As TCP's: what was written is on its way, or waits for other small messages.
+    /// Small messages do not wait for others.
     fn flush(&mut self) -> io::Result<()> {
+        self.inner.connection.flush();
         Ok(())
     }
 }
@@ -182,6 +183,6 @@ impl Write for Stream {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        (&*self).flush()
     }
 }

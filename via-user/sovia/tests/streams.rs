@@ -177,8 +177,11 @@ fn combined_messages_arrive_when_their_time_is_over() {
     (&server).read_exact(&mut all).unwrap();
     assert_eq!(&all, b"onetwo");
     assert!(start.elapsed() >= Duration::from_millis(99), "{:?}", start.elapsed());
-    client.set_nodelay(true);
     let start = Instant::now();
+    (&client).write_all(b"x").unwrap();
+    (&client).flush().unwrap();
+    (&server).read_exact(&mut all[..1]).unwrap();
+    client.set_nodelay(true);
     (&client).write_all(b"x").unwrap();
     (&server).read_exact(&mut all[..1]).unwrap();
     assert!(start.elapsed() < Duration::from_millis(99), "{:?}", start.elapsed());

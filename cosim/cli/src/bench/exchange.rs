@@ -140,6 +140,7 @@ fn sink(
         }
         if (stamp + 1).is_multiple_of(window / 2) {
             transport.send(CREDIT, found)?;
+            transport.flush()?;
         }
     }
     Ok(())

@@ -7,6 +7,7 @@
 //! | `queue` | the bare distributed message queue on `shm:` (CLAN paper, figure 4) |
 //! | `ring` | a ring in shared memory, without any system, to which a message is copied and from which it is copied |
 //! | `word` | one word in shared memory, polled, or slept on: the time of a cache line, and of a wake-up |
+//! | `sovia` | SOVIA's streams on any device |
 //! | `socket` | TCP, UNIX and UDP sockets, polling or blocking |
 //! | `connection` | no messages: a round is a connection, made and ended |
 //!
@@ -22,6 +23,7 @@ mod node;
 mod queue;
 mod ring;
 mod socket;
+mod sovia;
 mod vipl;
 mod word;
 
@@ -42,6 +44,11 @@ pub(crate) trait Transport: Send {
     /// Sends a message. May wait until there is room for it.
     fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure>;
 
+    /// Sends what waits for other messages, if any does.
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Receives a message of known length; its stamp.
     fn receive(&mut self, length: usize) -> Result<u32, Failure>;
 
@@ -56,6 +63,12 @@ pub(crate) trait Transport: Send {
 pub(crate) enum Kind {
     Vipl {
         device: String,
+        blocking: bool,
+    },
+    /// Streams with one of SOVIA's policies.
+    Sovia {
+        device: String,
+        policy: String,
         blocking: bool,
     },
     /// Many VIs on a completion queue, of which each message takes one by chance.
@@ -89,7 +102,7 @@ impl Kind {
     /// Whether its messages have this length. A byte stream has no empty ones.
     pub(crate) const fn carries(&self, length: usize) -> bool {
         match self {
-            Self::Tcp { .. } | Self::Unix { .. } => length > 0,
+            Self::Tcp { .. } | Self::Unix { .. } | Self::Sovia { .. } => length > 0,
             Self::Queue | Self::Clan { .. } => length <= queue::BODY,
             Self::Word { .. } => length <= 4,
             _ => true,
@@ -102,6 +115,9 @@ impl fmt::Display for Kind {
         let how = |blocking: &bool| if *blocking { "blocking" } else { "polling" };
         match self {
             Self::Vipl { device, blocking } => write!(f, "vipl {} {device}", how(blocking)),
+            Self::Sovia { device, policy, blocking } => {
+                write!(f, "sovia {} {policy} {device}", how(blocking))
+            }
             Self::Cq { device, vis } => write!(f, "cq {vis} {device}"),
             Self::Clan { connections } => write!(f, "clan {connections}"),
             Self::Queue => write!(f, "queue"),
@@ -124,6 +140,11 @@ impl FromStr for Kind {
         let blocking = words.get(1) == Some(&"blocking");
         Ok(match words[..] {
             ["vipl", _, device] => Self::Vipl { device: device.to_owned(), blocking },
+            ["sovia", _, rest] => {
+                let (policy, device) = rest.split_once(' ').ok_or("a stream has a policy")?;
+                let (device, policy) = (device.to_owned(), policy.to_owned());
+                Self::Sovia { device, policy, blocking }
+            }
             ["cq", vis, device] => {
                 let vis = vis.parse().map_err(|_| format!("`{vis}` is no number of VIs"))?;
                 Self::Cq { device: device.to_owned(), vis }
@@ -157,6 +178,9 @@ pub(crate) struct Offered {
 pub(crate) fn offer(kind: &Kind, largest: usize) -> Result<Offered, Failure> {
     match kind {
         Kind::Vipl { device, blocking } => vipl::offer(device, *blocking, largest),
+        Kind::Sovia { device, policy, blocking } => {
+            sovia::offer(device, policy, *blocking, largest)
+        }
         Kind::Cq { device, vis } => vipl::offer_many(device, *vis, largest),
         Kind::Clan { connections } => clan::offer(*connections),
         Kind::Queue => queue::offer(),
@@ -177,6 +201,9 @@ pub(crate) fn join(
 ) -> Result<Box<dyn Transport>, Failure> {
     match kind {
         Kind::Vipl { device, blocking } => vipl::join(device, *blocking, largest, place),
+        Kind::Sovia { device, policy, blocking } => {
+            sovia::join(device, policy, *blocking, largest, place)
+        }
         Kind::Cq { device, vis } => vipl::join_many(device, *vis, largest, place),
         Kind::Clan { connections } => clan::join(*connections, place),
         Kind::Queue => queue::join(place),

@@ -1,0 +1,154 @@
+//! Rows that are ratios of two measurements on the same machine in the same minutes.
+//!
+//! Each group opens its transports, and then measures all of them in turn, again and again; a row is
+//! the median of the ratios of the turns. So what the machine does meanwhile hits all of them.
+
+use super::load::{BUSY_MAX, Load};
+use super::processes::Processes;
+use super::statistics::Sample;
+use super::transport::Kind;
+use super::{Row, Spec};
+use crate::Failure;
+use crate::progress::Progress;
+
+/// What is wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Job {
+    /// Part of the names of the rows that are wanted.
+    pub(crate) filter: String,
+    /// Fewer turns.
+    pub(crate) quick: bool,
+    /// Reports however busy the machine is.
+    pub(crate) anyway: bool,
+}
+
+/// A measurement of one turn, in nanoseconds.
+type Measure = Box<dyn Fn(&mut Processes) -> Result<f64, Failure>>;
+
+/// A row as a ratio of two of a group's measurements.
+struct Ratio {
+    name: &'static str,
+    over: usize,
+    under: usize,
+}
+
+pub(super) struct Group<'a> {
+    specs: &'a [Spec],
+    job: &'a Job,
+    progress: &'a Progress,
+    processes: Processes,
+    names: Vec<String>,
+    measures: Vec<Measure>,
+    ratios: Vec<Ratio>,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(
+        specs: &'a [Spec],
+        job: &'a Job,
+        progress: &'a Progress,
+    ) -> Result<Self, Failure> {
+        let processes = Processes::start()?;
+        if !processes.are_apart {
+            return Err("two processors are needed, one for each process".into());
+        }
+        let (names, measures, ratios) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { specs, job, progress, processes, names, measures, ratios })
+    }
+
+    pub(super) fn latency(
+        &mut self,
+        kind: &Kind,
+        length: usize,
+        rounds: u32,
+    ) -> Result<usize, Failure> {
+        let at = self.processes.open(kind, length)?;
+        self.names.push(format!("{kind}, {length} B"));
+        self.measures.push(Box::new(move |processes| processes.one_way(at, length, rounds)));
+        Ok(self.measures.len() - 1)
+    }
+
+    pub(super) fn stream(
+        &mut self,
+        kind: &Kind,
+        length: usize,
+        (count, window): (u32, u32),
+    ) -> Result<usize, Failure> {
+        let at = self.processes.open(kind, length)?;
+        self.names.push(format!("{kind}, {length} B"));
+        self.measures.push(Box::new(move |processes| processes.stream(at, length, count, window)));
+        Ok(self.measures.len() - 1)
+    }
+
+    pub(super) fn ratio(&mut self, name: &'static str, over: usize, under: usize) {
+        self.ratios.push(Ratio { name, over, under });
+    }
+
+    /// Measures in turns.
+    pub(super) fn rows(mut self) -> Result<Vec<Row>, Failure> {
+        let turns = if self.job.quick { 5 } else { 21 };
+        let load = Load::start()?;
+        let mut times = vec![Vec::new(); self.measures.len()];
+        for turn in 0..turns {
+            self.progress.tick(|| format!("turn {turn} of {turns}"));
+            for (measure, times) in self.measures.iter().zip(&mut times) {
+                times.push(measure(&mut self.processes)?);
+            }
+        }
+        let busy = load.of_others()?;
+        if busy > BUSY_MAX && !self.job.anyway {
+            return Err(format!(
+                "other programs kept {busy:.2} processors busy meanwhile: end them, or say --anyway"
+            )
+            .into());
+        }
+        let median = |at: usize| Sample::new(times[at].clone()).median();
+        let rows = self.ratios.iter().map(|ratio| {
+            let pairs = times[ratio.over].iter().zip(&times[ratio.under]);
+            let sample = Sample::new(pairs.map(|(over, under)| over / under).collect());
+            let (over, under) = (&self.names[ratio.over], &self.names[ratio.under]);
+            let note = format!(
+                "{over}: {:.3} us, {under}: {:.3} us; spread {:.0} %, others {busy:.2}",
+                median(ratio.over) / 1e3,
+                median(ratio.under) / 1e3,
+                100.0 * sample.spread(),
+            );
+            row(self.specs, ratio.name, sample.median(), note)
+        });
+        Ok(rows.collect())
+    }
+}
+
+/// A row of a table of bars.
+pub(super) fn row(specs: &[Spec], name: &'static str, value: f64, note: String) -> Row {
+    let spec = specs.iter().find(|spec| spec.name == name).unwrap_or_else(|| {
+        unreachable!("a measurement gives a row without a bar: {name}");
+    });
+    let ok = Some(spec.bar.holds(value));
+    Row { name, value: Some(value), unit: spec.unit, bar: spec.bar, ok, note }
+}
+
+/// Measures a group.
+pub(super) type Rows = fn(&Job, &Progress) -> Result<Vec<Row>, Failure>;
+
+/// A group with the rows that it gives.
+pub(super) type Named = (&'static [&'static str], Rows);
+
+/// Measures the rows of a table whose names contain the filter.
+pub(super) fn measure(specs: &[Spec], groups: &[Named], job: &Job) -> Result<Vec<Row>, Failure> {
+    let wants = |name: &str| name.contains(&job.filter);
+    if !specs.iter().any(|spec| wants(spec.name)) {
+        let names: Vec<_> = specs.iter().map(|spec| spec.name).collect();
+        return Err(format!("no row contains '{}': {}", job.filter, names.join(", ")).into());
+    }
+    let progress = Progress::default();
+    let mut rows = Vec::new();
+    for (names, measure) in groups {
+        if names.iter().any(|name| wants(name)) {
+            progress.start(names[0]);
+            let all = measure(job, &progress)?;
+            rows.extend(all.into_iter().filter(|row| wants(row.name)));
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,68 @@
+//! The measurements of `viaduct bench sockets`: SOVIA's streams against VIPL and TCP.
+
+use sovia::Policy;
+
+use super::group::{self, Group, Job, Named};
+use super::transport::Kind;
+use super::{Bar, Row, Spec, spec};
+use crate::Failure;
+use crate::progress::Progress;
+
+const SPECS: [Spec; 5] = [
+    spec("sovia.over_vipl", "ratio", Bar::AtMost(1.10)),
+    spec("sovia.tcp_over", "ratio", Bar::AtLeast(10.0)),
+    spec("sovia.bw_over_vipl", "ratio", Bar::AtLeast(0.97)),
+    spec("sovia.bw_over_tcp", "ratio", Bar::AtLeast(2.5)),
+    spec("sovia.combine", "ratio", Bar::AtLeast(2.0)),
+];
+
+/// Groups with the rows that they give.
+const GROUPS: [Named; 3] = [
+    (&["sovia.over_vipl", "sovia.tcp_over"], latency),
+    (&["sovia.bw_over_vipl", "sovia.bw_over_tcp"], bandwidth),
+    (&["sovia.combine"], combine),
+];
+
+/// Measures the rows whose names contain the filter.
+pub(crate) fn measure(job: &Job) -> Result<Vec<Row>, Failure> {
+    group::measure(&SPECS, &GROUPS, job)
+}
+
+fn sovia(policy: &str) -> Kind {
+    debug_assert!(Policy::ALL.iter().any(|(name, _)| *name == policy));
+    Kind::Sovia { device: "shm:".to_owned(), policy: policy.to_owned(), blocking: false }
+}
+
+fn vipl() -> Kind {
+    Kind::Vipl { device: "shm:".to_owned(), blocking: false }
+}
+
+fn latency(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
+    let mut group = Group::new(&SPECS, job, progress)?;
+    let stream = group.latency(&sovia("DACKS"), 4, 20_000)?;
+    let vipl = group.latency(&vipl(), 4, 20_000)?;
+    let tcp = group.latency(&Kind::Tcp { blocking: false }, 4, 2_000)?;
+    group.ratio("sovia.over_vipl", stream, vipl);
+    group.ratio("sovia.tcp_over", tcp, stream);
+    group.rows()
+}
+
+fn bandwidth(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
+    let mut group = Group::new(&SPECS, job, progress)?;
+    const LENGTH: usize = 32 << 10;
+    let stream = group.stream(&sovia("DACKS"), LENGTH, (2_048, 32))?;
+    let vipl = group.stream(&vipl(), LENGTH, (2_048, 32))?;
+    let tcp = group.stream(&Kind::Tcp { blocking: false }, LENGTH, (1_024, 32))?;
+    // Times of a message: the ratio of bandwidths is the other way round.
+    group.ratio("sovia.bw_over_vipl", vipl, stream);
+    group.ratio("sovia.bw_over_tcp", tcp, stream);
+    group.rows()
+}
+
+fn combine(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
+    let mut group = Group::new(&SPECS, job, progress)?;
+    let combined = group.stream(&sovia("COMBINE"), 64, (65_536, 65_536))?;
+    let single = group.stream(&sovia("DACKS"), 64, (65_536, 65_536))?;
+    group.ratio("sovia.combine", single, combined);
+    group.rows()
+}
