@@ -1,6 +1,7 @@
 //! The measurements of `viaduct bench hw`; those of `viaduct bench vipl` are in `vipl`, those of
-//! `viaduct bench soft` in `soft`, of `viaduct bench sockets` in `sockets`, both on two `processes` and the `transport`s between them, which those of
-//! `viaduct bench anatomy` in `stages` and of `viaduct bench latency` and its like in `sweep` use too.
+//! `viaduct bench soft` in `soft`, and of `viaduct bench sockets` in `sockets`: both on two `processes`
+//! and the `transport`s between them, which those of `viaduct bench anatomy` in `stages` and of
+//! `viaduct bench latency` and its like in `sweep` use too.
 //!
 //! | module | rows |
 //! |---|---|

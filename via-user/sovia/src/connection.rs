@@ -20,6 +20,8 @@ use crate::slots::Slots;
 use crate::state::State;
 use crate::wakeup;
 
+/// Looks for a packet before the clock is looked at: some microseconds.
+const SPINS: u32 = 256;
 /// The longest sleep of a thread that waits for another one.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -55,7 +57,9 @@ struct Shared {
 pub(crate) enum Patience {
     /// It does not.
     None,
-    /// So long.
+    /// So long from the first look at the clock on, which those do not need that wait for little.
+    Within(Duration),
+    /// Until then.
     Until(Instant),
     /// For ever.
     Endless,
@@ -63,8 +67,13 @@ pub(crate) enum Patience {
 
 impl Patience {
     /// What is left; the error when nothing is.
-    fn left(self) -> Result<Duration> {
-        match self {
+    fn left(&mut self) -> Result<Duration> {
+        if let Self::Within(bound) = *self {
+            *self = Self::Until(Instant::now() + bound);
+            return Ok(bound);
+        }
+        match *self {
+            Self::Within(bound) => Ok(bound),
             Self::None => Err(Error::WouldBlock),
             Self::Endless => Ok(vipl::INFINITE),
             Self::Until(end) => {
@@ -133,46 +142,62 @@ impl Connection {
     /// Waits until a look at the connection gives something.
     fn wait_until<T>(
         &self,
-        patience: Patience,
+        mut patience: Patience,
         mut look: impl FnMut(&mut Shared) -> Option<T>,
     ) -> Result<T> {
-        let mut handled = false;
+        // A wait takes packets that are there already.
+        if patience == Patience::None {
+            self.handle();
+        }
         loop {
             let mut shared = lock(&self.state);
             if let Some(found) = look(&mut shared) {
                 return Ok(found);
             }
-            if !handled {
-                drop(shared);
-                self.handle();
-                handled = true;
-                continue;
-            }
             self.transmit(&mut shared);
             if let Some(broken) = &shared.broken {
                 return Err(broken.clone());
             }
-            self.wait(shared, patience.left()?);
-            handled = false;
+            self.wait(shared, &mut patience)?;
         }
     }
 
     /// Waits for a packet, here or by whoever takes packets now.
-    fn wait(&self, shared: MutexGuard<'_, Shared>, bound: Duration) {
+    fn wait(&self, shared: MutexGuard<'_, Shared>, patience: &mut Patience) -> Result<()> {
+        if *patience == Patience::None {
+            return Err(Error::WouldBlock);
+        }
         let own = if shared.engine.policy().handler { None } else { self.take_incoming() };
         let Some(incoming) = own else {
+            let bound = patience.left()?.min(LOOK);
             // Under the lock: who changes something later sees it.
             self.waiters.fetch_add(1, Ordering::SeqCst);
-            let _ = self.changed.wait_timeout(shared, bound.min(LOOK));
+            let _ = self.changed.wait_timeout(shared, bound);
             self.waiters.fetch_sub(1, Ordering::SeqCst);
-            return;
+            return Ok(());
         };
         drop(shared);
-        let completion = self.vi.recv_wait(bound);
+        let completion = match self.spin() {
+            Some(completion) => completion,
+            None => self.vi.recv_wait(patience.left()?),
+        };
         self.arrive(completion);
         self.drain();
         drop(incoming);
         self.notify();
+        Ok(())
+    }
+
+    /// Polls for a while, without a look at the clock.
+    fn spin(&self) -> Option<Completion> {
+        for _ in 0..SPINS {
+            let completion = self.vi.done(Queue::Recv);
+            if !matches!(&completion, Err(error) if error.code == VipReturn::NotDone) {
+                return Some(completion);
+            }
+            core::hint::spin_loop();
+        }
+        None
     }
 
     fn take_incoming(&self) -> Option<MutexGuard<'_, ()>> {

@@ -127,7 +127,7 @@ impl Stream {
         }
         match bound.load(Ordering::Relaxed) {
             0 => Patience::Endless,
-            ns => Patience::Until(Instant::now() + Duration::from_nanos(ns)),
+            ns => Patience::Within(Duration::from_nanos(ns)),
         }
     }
 
