@@ -18,6 +18,12 @@ const DESCRIPTOR: usize = Descriptor::bytes(1).next_multiple_of(64);
 /// Sends of packets without data that may be under way beside those of data.
 const SPARE_SENDS: usize = 8;
 
+/// Bytes between two buffers: one cache line more than they have, so that the first lines of buffers
+/// whose size is a power of two do not all compete for the same places of a cache.
+const fn stride(buffer: usize) -> usize {
+    buffer.next_multiple_of(64) + 64
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Slots {
@@ -43,8 +49,7 @@ impl Slots {
         let receives = policy.receives(policy.window);
         let sends = usize::from(policy.window) + SPARE_SENDS;
         let buffer = policy.mtu as usize;
-        let region =
-            device.register((receives + sends) * (DESCRIPTOR + buffer.next_multiple_of(64)))?;
+        let region = device.register((receives + sends) * (DESCRIPTOR + stride(buffer)))?;
         let descriptor = |at: usize| region.descriptor(at * DESCRIPTOR, 1);
         let all: vipl::Result<Vec<_>> = (0..receives + sends).map(descriptor).collect();
         let mut receives_of = all?;
@@ -69,7 +74,7 @@ impl Slots {
 
     fn offset(&self, slot: usize) -> usize {
         let descriptors = (self.receives.len() + self.sends.len()) * DESCRIPTOR;
-        descriptors + slot * self.buffer.next_multiple_of(64)
+        descriptors + slot * stride(self.buffer)
     }
 
     /// Posts all receives of a new connection.
