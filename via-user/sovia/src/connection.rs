@@ -24,6 +24,8 @@ use crate::wakeup;
 const SPINS: u32 = 512;
 /// Looks between two in which the NIC's own work is done, which costs a look at the clock.
 const NIC_TURNS: u32 = 16;
+/// Most receives that wait until they are posted again.
+const SPENT: usize = 4;
 /// The longest sleep of a thread that waits for another one.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -43,6 +45,9 @@ pub(crate) struct Connection {
 struct Shared {
     engine: Engine,
     slots: Slots,
+    /// Receives that were read and are not posted again: unless the other side may wait for them,
+    /// that has time until the program has its bytes, or has sent its answer.
+    spent: Vec<usize>,
     /// The other side's Wakeup has come.
     woken: bool,
     /// The program has closed it.
@@ -97,6 +102,7 @@ impl Connection {
         let shared = Shared {
             engine,
             slots,
+            spent: Vec::new(),
             woken: false,
             closed: false,
             discards: false,
@@ -304,6 +310,10 @@ impl Connection {
         if shared.broken.is_some() {
             return Ok(());
         }
+        while let Some(slot) = shared.spent.pop() {
+            shared.slots.post_receive(&self.vi, slot)?;
+            shared.engine.posted();
+        }
         loop {
             if !shared.slots.has_send(false) {
                 shared.slots.reap(&self.vi)?;
@@ -420,10 +430,9 @@ impl Connection {
     }
 
     fn consume(&self, shared: &mut Shared, count: u32) {
-        if let Some(free) = shared.engine.consume(count) {
-            if let Err(error) = shared.slots.post_receive(&self.vi, free) {
-                self.fail(shared, error);
-            }
+        let Some(free) = shared.engine.consume(count) else { return };
+        shared.spent.push(free);
+        if shared.spent.len() >= SPENT || shared.engine.is_waited_for(shared.spent.len()) {
             self.transmit(shared);
         }
     }

@@ -222,7 +222,7 @@ impl Engine {
             self.state = self.state.next(Event::Close).unwrap_or(self.state);
             return alone(Kind::Fin, self.piggyback());
         }
-        if self.flow.is_due() {
+        if self.flow.is_due(0) {
             return match self.policy.flow {
                 FlowControl::Window { .. } => alone(Kind::Ack, self.flow.take()),
                 FlowControl::Credits { .. } => alone(Kind::CreditResponse, self.flow.respond()),
@@ -304,15 +304,26 @@ impl Engine {
         self.parts.front().map(|part| (part.receive, part.at..part.end))
     }
 
-    /// The program has read so many of them. Gives a receive that can be posted again.
+    /// The program has read so many of them. Gives a receive that holds nothing any more; when it is
+    /// posted again, [`Engine::posted`] is to know.
     pub fn consume(&mut self, bytes: u32) -> Option<usize> {
         let part = self.parts.front_mut()?;
         part.at = part.end.min(part.at + bytes);
         if part.at < part.end {
             return None;
         }
-        self.flow.repost();
         self.parts.pop_front().map(|part| part.receive)
+    }
+
+    /// Whether the other side may wait for so many receives to be posted again.
+    #[must_use]
+    pub fn is_waited_for(&self, receives: usize) -> bool {
+        self.flow.is_due(u16::try_from(receives).unwrap_or(u16::MAX))
+    }
+
+    /// A receive that held bytes was posted again.
+    pub const fn posted(&mut self) {
+        self.flow.repost();
     }
 
     /// The other side sends no more, and all that it sent was read.

@@ -65,11 +65,12 @@ impl Flow {
         self.due += 1;
     }
 
-    /// Whether acknowledgements are to be sent although nothing else is.
-    pub(crate) fn is_due(&self) -> bool {
+    /// Whether acknowledgements are to be sent although nothing else is, if `more` receives were posted.
+    pub(crate) fn is_due(&self, more: u16) -> bool {
+        let due = self.due.saturating_add(more);
         match self.control {
-            FlowControl::Window { delayed } => self.due >= delayed,
-            FlowControl::Credits { low } => self.is_asked && self.due >= low,
+            FlowControl::Window { delayed } => due >= delayed,
+            FlowControl::Credits { low } => self.is_asked && due >= low,
         }
     }
 

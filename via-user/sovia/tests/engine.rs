@@ -105,6 +105,7 @@ impl Side {
             if let Some(free) = self.engine.consume(count) {
                 assert_eq!(free, receive);
                 self.posted.push(free);
+                self.engine.posted();
             }
         }
     }

@@ -1,0 +1,89 @@
+//! Programs that are killed in mid-stream: the other end gets what had come, and then an error, never an
+//! end that looks like one.
+
+use std::env;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sovia::{Device, Listener, Policy, Stream};
+use vipl::Nic;
+
+/// What a child is given: the node of its parent.
+const HOST: &str = "VIADUCT_TEST_HOST";
+const PORT: u16 = 7;
+/// Bound of what must happen.
+const SOON: Duration = Duration::from_secs(20);
+const ROUNDS: u64 = 20;
+
+fn open() -> Device {
+    Device::new(Nic::open(device::open("shm:").unwrap()), Policy::DACKS).unwrap()
+}
+
+/// The bytes of the stream.
+fn byte(at: usize) -> u8 {
+    (at * 7 + at / 251).to_le_bytes()[0]
+}
+
+/// Runs in a child: writes until it is killed.
+#[expect(clippy::print_stdout, reason = "that is how they talk")]
+#[test]
+fn child() {
+    let Ok(host) = env::var(HOST) else { return };
+    let device = open();
+    let host: Vec<u8> = host.split('.').map(|byte| byte.parse().unwrap()).collect();
+    let stream = Stream::connect(&device, &host, PORT).unwrap();
+    println!("@connected");
+    let mut at = 0;
+    for length in (1..5000).cycle() {
+        let data: Vec<u8> = (at..at + length).map(byte).collect();
+        (&stream).write_all(&data).unwrap();
+        at += length;
+    }
+}
+
+fn start(host: &[u8]) -> Child {
+    let host: Vec<String> = host.iter().map(u8::to_string).collect();
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["child", "--exact", "--nocapture"]).env(HOST, host.join("."));
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_stream_whose_other_end_is_killed_is_reset() {
+    let device = open();
+    let listener = Listener::bind(&device, PORT).unwrap();
+    let mut all = 0;
+    for round in 0..ROUNDS {
+        let mut child = start(&device.host());
+        let stream = listener.accept().unwrap();
+        stream.set_read_timeout(Some(SOON));
+        let output = BufReader::new(child.stdout.take().unwrap());
+        assert!(output.lines().map_while(Result::ok).any(|line| line.contains("@connected")));
+        let killer = thread::spawn(move || {
+            thread::sleep(Duration::from_micros(round * 977 % 10_000));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            Instant::now()
+        });
+        let (mut buffer, mut at) = (vec![0; 3000], 0);
+        let error = loop {
+            match (&stream).read(&mut buffer) {
+                Ok(0) => panic!("round {round}: an end after {at} bytes"),
+                Ok(count) => {
+                    assert!((at..).zip(&buffer[..count]).all(|(at, found)| byte(at) == *found));
+                    at += count;
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        let took = killer.join().unwrap().elapsed();
+        assert!(took < SOON, "{took:?}");
+        assert!((&stream).write(b"x").is_err());
+        all += at;
+    }
+    assert!(all > 0);
+    assert!(device.finish(SOON));
+}
