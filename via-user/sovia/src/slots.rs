@@ -5,6 +5,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use vipl::{Descriptor, Vi};
 
@@ -114,6 +115,16 @@ impl Slots {
                 Err(error) if error.code == vipl::VipReturn::NotDone => break,
                 Err(error) => return Err(error.into()),
             }
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of a send, if there is one; at most so long.
+    pub(crate) fn reap_one(&mut self, vi: &Vi, bound: Duration) -> Result<()> {
+        match vi.send_wait(bound) {
+            Ok(_) => self.busy = self.busy.saturating_sub(1),
+            Err(error) if error.code == vipl::VipReturn::Timeout => {}
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
