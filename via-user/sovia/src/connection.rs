@@ -3,15 +3,18 @@
 //! One thread at a time takes packets off the VI, under `incoming`, and gives them to the engine, under
 //! `state`; the others wait for it on `changed`. `incoming` is locked before `state`.
 
+mod calls;
+mod patience;
+
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use port::sync::lock;
 use vipl::{Completion, Queue, Vi, VipReturn};
 
 use crate::device::Device;
-use crate::engine::{Engine, Offer, Received};
+use crate::engine::{Engine, Received};
 use crate::error::{Error, Result};
 use crate::keeper::Kept;
 use crate::packet::{Header, Kind};
@@ -19,13 +22,12 @@ use crate::policy::Policy;
 use crate::slots::Slots;
 use crate::state::State;
 use crate::wakeup;
+pub(crate) use patience::Patience;
 
 /// Looks for a packet before the clock is looked at: some microseconds.
 const SPINS: u32 = 512;
 /// Looks between two in which the NIC's own work is done, which costs a look at the clock.
 const NIC_TURNS: u32 = 16;
-/// Most receives that wait until they are posted again.
-const SPENT: usize = 4;
 /// The longest sleep of a thread that waits for another one.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -57,38 +59,6 @@ struct Shared {
     /// The keeper knows that small messages wait.
     watched: bool,
     broken: Option<Error>,
-}
-
-/// How long a call may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// It does not.
-    None,
-    /// So long from the first look at the clock on, which those do not need that wait for little.
-    Within(Duration),
-    /// Until then.
-    Until(Instant),
-    /// For ever.
-    Endless,
-}
-
-impl Patience {
-    /// What is left; the error when nothing is.
-    fn left(&mut self) -> Result<Duration> {
-        if let Self::Within(bound) = *self {
-            *self = Self::Until(Instant::now() + bound);
-            return Ok(bound);
-        }
-        match *self {
-            Self::Within(bound) => Ok(bound),
-            Self::None => Err(Error::WouldBlock),
-            Self::Endless => Ok(vipl::INFINITE),
-            Self::Until(end) => {
-                let left = end.saturating_duration_since(Instant::now());
-                if left.is_zero() { Err(Error::WouldBlock) } else { Ok(left) }
-            }
-        }
-    }
 }
 
 impl Connection {
@@ -323,168 +293,6 @@ impl Connection {
             }
             let Some(packet) = shared.engine.transmit(now) else { return Ok(()) };
             shared.slots.send(&self.vi, packet.header, packet.combined)?;
-        }
-    }
-
-    /// Sends bytes of a message; how many were taken, which without patience may be fewer.
-    pub(crate) fn write(self: &Arc<Self>, bytes: &[u8], patience: Patience) -> Result<usize> {
-        let message = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let mut sent = 0;
-        while sent < bytes.len() {
-            let step = self.write_part(&bytes[sent..], message);
-            match step {
-                Ok(Some(count)) => sent += count,
-                Ok(None) => match self.wait_for_room(patience) {
-                    Err(Error::WouldBlock) if sent > 0 => break,
-                    waited => waited?,
-                },
-                Err(_) if sent > 0 => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(sent)
-    }
-
-    /// Sends what there is room for. None: there is none.
-    fn write_part(self: &Arc<Self>, bytes: &[u8], message: u32) -> Result<Option<usize>> {
-        let mut shared = lock(&self.state);
-        if let Some(broken) = &shared.broken {
-            return Err(broken.clone());
-        }
-        if !shared.slots.has_send(true) {
-            shared.slots.reap(&self.vi)?;
-            if !shared.slots.has_send(true) {
-                return Ok(None);
-            }
-        }
-        let rest = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let now = self.now();
-        let starts = shared.engine.deadline().is_none();
-        Ok(match shared.engine.offer(rest, message, now) {
-            Offer::Combine(at) => {
-                shared.slots.write(at, bytes);
-                if starts && !core::mem::replace(&mut shared.watched, true) {
-                    let own: Weak<Self> = Arc::downgrade(self);
-                    self.device.keeper().watch(own);
-                }
-                Some(bytes.len())
-            }
-            Offer::Send { header, bytes: count, .. } => {
-                shared.slots.write(0, &bytes[..count as usize]);
-                shared.slots.send(&self.vi, header, count)?;
-                if !shared.engine.policy().defers_sends {
-                    shared.slots.reap(&self.vi)?;
-                }
-                Some(count as usize)
-            }
-            Offer::Wait => {
-                self.transmit(&mut shared);
-                None
-            }
-            Offer::Ended => return Err(Error::Ended),
-        })
-    }
-
-    /// Waits until a packet of data can be sent, or something else has changed.
-    fn wait_for_room(&self, mut patience: Patience) -> Result<()> {
-        let mut shared = lock(&self.state);
-        if !shared.slots.has_send(true) {
-            // Its end needs no packet, and none may come.
-            let bound = patience.left()?.min(LOOK);
-            return shared.slots.reap_one(&self.vi, bound);
-        }
-        drop(shared);
-        self.wait_until(patience, |shared| {
-            let _ = shared.slots.reap(&self.vi);
-            (shared.engine.has_room() && shared.slots.has_send(true)).then_some(())
-        })
-    }
-
-    /// Reads bytes; none at the end.
-    pub(crate) fn read(&self, out: &mut [u8], patience: Patience) -> Result<usize> {
-        if out.is_empty() {
-            return Ok(0);
-        }
-        let read = self.wait_until(patience, |shared| {
-            let read = self.take(shared, out);
-            if read.is_none() {
-                shared.engine.flush();
-            }
-            read
-        })?;
-        Ok(read)
-    }
-
-    /// Takes bytes that are there. None: there are none yet.
-    fn take(&self, shared: &mut Shared, out: &mut [u8]) -> Option<usize> {
-        let mut read = 0;
-        while shared.discards
-            && let Some((_, range)) = shared.engine.front()
-        {
-            self.consume(shared, range.end - range.start);
-        }
-        while read < out.len() {
-            let Some((slot, range)) = shared.engine.front() else { break };
-            let count = (range.len()).min(out.len() - read);
-            shared.slots.read(slot, range.start, &mut out[read..read + count]);
-            read += count;
-            self.consume(shared, u32::try_from(count).unwrap_or(u32::MAX));
-        }
-        if read > 0 {
-            return Some(read);
-        }
-        (shared.discards || shared.engine.is_at_end()).then_some(0)
-    }
-
-    fn consume(&self, shared: &mut Shared, count: u32) {
-        let Some(free) = shared.engine.consume(count) else { return };
-        shared.spent.push(free);
-        if shared.spent.len() >= SPENT || shared.engine.is_waited_for(shared.spent.len()) {
-            self.transmit(shared);
-        }
-    }
-
-    /// Small messages do not wait for each other.
-    pub(crate) fn set_no_delay(&self, no_delay: bool) {
-        let mut shared = lock(&self.state);
-        shared.engine.set_no_delay(no_delay);
-        self.transmit(&mut shared);
-    }
-
-    /// Small messages go now.
-    pub(crate) fn flush(&self) {
-        let mut shared = lock(&self.state);
-        shared.engine.flush();
-        self.transmit(&mut shared);
-    }
-
-    /// Whether a thread of the library takes packets.
-    pub(crate) fn has_handler(&self) -> bool {
-        self.device.policy().handler
-    }
-
-    /// The program reads no more: what comes is thrown away.
-    pub(crate) fn shut_down_reads(&self) {
-        lock(&self.state).discards = true;
-        self.notify();
-    }
-
-    /// This side sends no more.
-    pub(crate) fn shut_down_writes(&self) {
-        let mut shared = lock(&self.state);
-        shared.engine.close();
-        self.transmit(&mut shared);
-    }
-
-    /// The program is done with it. What it has sent still leaves.
-    pub(crate) fn close(self: &Arc<Self>) {
-        let mut shared = lock(&self.state);
-        shared.closed = true;
-        shared.engine.close();
-        self.transmit(&mut shared);
-        drop(shared);
-        if !self.finish() {
-            self.device.keeper().end(Arc::clone(self) as _);
         }
     }
 
