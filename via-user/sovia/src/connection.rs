@@ -1,13 +1,14 @@
 //! A connection: the engine, its memory and its VI, for any number of threads.
 //!
-//! One thread at a time takes packets off the VI, under `incoming`, and gives them to the engine, under
-//! `state`; the others wait for it on `changed`. `incoming` is locked before `state`.
+//! One thread at a time takes packets off the VI and gives them to the engine, so that they stay in order:
+//! whoever holds `state`, or the leader, who waits for a packet without holding it. The others wait on
+//! `changed` until the leader has one.
 
 mod calls;
 mod patience;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use port::sync::lock;
@@ -36,7 +37,6 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct Connection {
     device: Device,
     vi: Vi,
-    incoming: Mutex<()>,
     state: Mutex<Shared>,
     changed: Condvar,
     /// Threads that wait for `changed`: nobody else is notified, which would be a system call.
@@ -50,6 +50,8 @@ struct Shared {
     /// Receives that were read and are not posted again: unless the other side may wait for them,
     /// that has time until the program has its bytes, or has sent its answer.
     spent: Vec<usize>,
+    /// A thread waits for the next packet; nobody else takes one.
+    is_led: bool,
     /// The other side's Wakeup has come.
     woken: bool,
     /// The program has closed it.
@@ -73,15 +75,15 @@ impl Connection {
             engine,
             slots,
             spent: Vec::new(),
+            is_led: false,
             woken: false,
             closed: false,
             discards: false,
             watched: false,
             broken: None,
         };
-        let (incoming, state, changed) = (Mutex::default(), Mutex::new(shared), Condvar::new());
-        let waiters = AtomicUsize::new(0);
-        Ok(Arc::new(Self { device: device.clone(), vi, incoming, state, changed, waiters }))
+        let (state, changed, waiters) = (Mutex::new(shared), Condvar::new(), AtomicUsize::new(0));
+        Ok(Arc::new(Self { device: device.clone(), vi, state, changed, waiters }))
     }
 
     pub(crate) const fn vi(&self) -> &Vi {
@@ -123,12 +125,12 @@ impl Connection {
         mut patience: Patience,
         mut look: impl FnMut(&mut Shared) -> Option<T>,
     ) -> Result<T> {
+        let mut shared = lock(&self.state);
         // A wait takes packets that are there already.
         if patience == Patience::None {
-            self.handle();
+            self.handle(&mut shared);
         }
         loop {
-            let mut shared = lock(&self.state);
             if let Some(found) = look(&mut shared) {
                 return Ok(found);
             }
@@ -136,34 +138,47 @@ impl Connection {
             if let Some(broken) = &shared.broken {
                 return Err(broken.clone());
             }
-            self.wait(shared, &mut patience)?;
+            shared = self.wait(shared, &mut patience)?;
         }
     }
 
-    /// Waits for a packet, here or by whoever takes packets now.
-    fn wait(&self, shared: MutexGuard<'_, Shared>, patience: &mut Patience) -> Result<()> {
+    /// Waits for a packet, here or by the leader.
+    fn wait<'a>(
+        &'a self,
+        mut shared: MutexGuard<'a, Shared>,
+        patience: &mut Patience,
+    ) -> Result<MutexGuard<'a, Shared>> {
         if *patience == Patience::None {
             return Err(Error::WouldBlock);
         }
-        let own = if shared.engine.policy().handler { None } else { self.take_incoming() };
-        let Some(incoming) = own else {
+        if shared.is_led || shared.engine.policy().handler {
             let bound = patience.left()?.min(LOOK);
             // Under the lock: who changes something later sees it.
             self.waiters.fetch_add(1, Ordering::SeqCst);
-            let _ = self.changed.wait_timeout(shared, bound);
+            let woken = self.changed.wait_timeout(shared, bound);
             self.waiters.fetch_sub(1, Ordering::SeqCst);
-            return Ok(());
-        };
+            return Ok(woken.unwrap_or_else(PoisonError::into_inner).0);
+        }
+        shared.is_led = true;
         drop(shared);
         let completion = match self.spin() {
-            Some(completion) => completion,
-            None => self.vi.recv_wait(patience.left()?),
+            Some(completion) => Ok(completion),
+            // A shutdown by another thread wakes nobody who sleeps on a VI.
+            None => patience.left().map(|bound| self.vi.recv_wait(bound.min(LOOK))),
         };
-        self.arrive(completion);
-        self.drain();
-        drop(incoming);
+        let mut shared = lock(&self.state);
+        self.lead(&mut shared, completion.as_ref().ok());
+        completion.map(|_| shared)
+    }
+
+    /// The leader has a packet, or none came.
+    fn lead(&self, shared: &mut Shared, completion: Option<&Completion>) {
+        if let Some(completion) = completion {
+            self.arrive(shared, completion);
+            self.drain(shared);
+        }
+        shared.is_led = false;
         self.notify();
-        Ok(())
     }
 
     /// Polls for a while, without a look at the clock.
@@ -181,38 +196,28 @@ impl Connection {
         None
     }
 
-    fn take_incoming(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.incoming.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+    /// Gives the engine all packets that are there, unless a leader does.
+    fn handle(&self, shared: &mut Shared) {
+        if shared.is_led {
+            return;
         }
-    }
-
-    /// Gives the engine all packets that are there, unless another thread does.
-    pub(crate) fn handle(&self) {
-        if let Some(_incoming) = self.take_incoming()
-            && (self.drain() || self.look_at_nic())
-        {
-            self.notify();
+        if !self.drain(shared) {
+            // Some come to light by the NIC's own work.
+            self.device.nic().progress();
+            self.drain(shared);
         }
+        self.notify();
     }
 
-    /// Takes packets that come to light by the NIC's own work.
-    fn look_at_nic(&self) -> bool {
-        self.device.nic().progress();
-        self.drain()
-    }
-
-    /// As [`Connection::handle`]; true if there were packets.
-    fn drain(&self) -> bool {
+    /// Takes all packets that are there; true if there were any.
+    fn drain(&self, shared: &mut Shared) -> bool {
         let mut found = false;
         loop {
             match self.vi.poll(Queue::Recv) {
                 Err(error) if error.code == VipReturn::NotDone => return found,
                 completion => {
                     found = true;
-                    if !self.arrive(completion) {
+                    if !self.arrive(shared, &completion) {
                         return true;
                     }
                 }
@@ -221,24 +226,17 @@ impl Connection {
     }
 
     /// A receive is done. False: no other will be.
-    fn arrive(&self, completion: Completion) -> bool {
-        let descriptor = match completion {
-            Ok(descriptor) => descriptor,
-            Err(error) if error.code == VipReturn::Timeout => return true,
-            Err(error) => {
-                self.fail(&mut lock(&self.state), error.into());
-                return false;
-            }
+    fn arrive(&self, shared: &mut Shared, completion: &Completion) -> bool {
+        let handled = match completion {
+            Ok(done) => self.receive(shared, done.immediate(), done.length()),
+            Err(error) if error.code == VipReturn::Timeout => Ok(()),
+            Err(error) => Err(error.clone().into()),
         };
-        let mut shared = lock(&self.state);
-        let handled = self.receive(&mut shared, descriptor.immediate(), descriptor.length());
-        match handled {
-            Ok(()) => true,
-            Err(error) => {
-                self.fail(&mut shared, error);
-                false
-            }
+        if let Err(error) = handled {
+            self.fail(shared, error);
+            return false;
         }
+        true
     }
 
     fn receive(&self, shared: &mut Shared, bits: u32, length: u32) -> Result<()> {
@@ -296,26 +294,23 @@ impl Connection {
         }
     }
 
-    /// What a thread of the library does for a connection whose policy has one.
+    /// What a thread of the library does for a connection whose policy has one: it leads.
     pub(crate) fn handle_one(&self, bound: Duration) -> bool {
-        let incoming = lock(&self.incoming);
-        let completion = self.vi.recv_wait(bound);
-        let goes_on = self.arrive(completion);
-        self.drain();
-        drop(incoming);
         let mut shared = lock(&self.state);
-        self.transmit(&mut shared);
-        let goes_on = goes_on && shared.broken.is_none() && !shared.closed;
+        shared.is_led = true;
         drop(shared);
-        self.notify();
-        goes_on
+        let completion = self.vi.recv_wait(bound);
+        shared = lock(&self.state);
+        self.lead(&mut shared, Some(&completion));
+        self.transmit(&mut shared);
+        shared.broken.is_none() && !shared.closed
     }
 }
 
 impl Kept for Connection {
     fn tend(&self) -> Option<Duration> {
-        self.handle();
         let mut shared = lock(&self.state);
+        self.handle(&mut shared);
         self.transmit(&mut shared);
         if shared.broken.is_some() || !shared.engine.is_combining() {
             shared.watched = false;
@@ -326,8 +321,8 @@ impl Kept for Connection {
     }
 
     fn finish(&self) -> bool {
-        self.handle();
         let mut shared = lock(&self.state);
+        self.handle(&mut shared);
         self.transmit(&mut shared);
         if shared.engine.front().is_some() && !shared.discards {
             // As TCP: what nobody reads is not taken, and the other side learns of it.

@@ -15,17 +15,20 @@ use crate::stream::Stream;
 
 /// Connections that wait to be accepted.
 const BACKLOG: usize = 128;
+/// How long who waits without a bound sleeps at a time.
+const LONG: Duration = Duration::from_secs(3600);
 /// How long the thread waits before it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a new connection has for its first packet.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// A port at which connections arrive. A thread takes them (SOVIA's connection thread, 3.3), so that the
-/// other side need not wait for [`Listener::accept`].
+/// A port at which connections arrive. A thread makes them (SOVIA's connection thread, 3.3), so that the
+/// other side need not wait for [`Listener::accept`]; another one takes requests meanwhile, which would
+/// be refused if nobody waited for them.
 #[derive(Debug)]
 pub struct Listener {
     queue: Arc<Queue>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -36,6 +39,7 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct Waiting {
+    requests: VecDeque<ConnectionRequest>,
     connections: VecDeque<(Arc<Connection>, NetAddress)>,
     stopped: bool,
     failed: Option<Error>,
@@ -47,13 +51,13 @@ impl Listener {
     /// # Errors
     /// There is no thread for it. That the port is taken is found by [`Listener::accept`].
     pub fn bind(device: &Device, port: u16) -> Result<Self> {
-        let queue = Arc::new(Queue::default());
-        let (own, device) = (Arc::clone(&queue), device.clone());
+        let mut listener = Self { queue: Arc::default(), threads: Vec::new() };
         let local = Device::address(&device.host(), port);
-        let thread = std::thread::Builder::new().name("sovia listener".to_owned());
-        let thread = thread.spawn(move || own.run(&device, &local));
-        let thread = thread.map_err(|error| Error::NoThread(Arc::new(error)))?;
-        Ok(Self { queue, thread: Some(thread) })
+        let (queue, own) = (Arc::clone(&listener.queue), device.clone());
+        listener.threads.push(spawn(move || queue.listen(&own, &local))?);
+        let (queue, own) = (Arc::clone(&listener.queue), device.clone());
+        listener.threads.push(spawn(move || queue.connect(&own))?);
+        Ok(listener)
     }
 
     /// Waits for a connection.
@@ -61,8 +65,20 @@ impl Listener {
     /// # Errors
     /// The port is another listener's; the card is absent.
     pub fn accept(&self) -> Result<Stream> {
+        self.accept_until(None)
+    }
+
+    /// Waits for a connection, at most so long.
+    ///
+    /// # Errors
+    /// As [`Listener::accept`]; [`Error::WouldBlock`] if none came.
+    pub fn accept_within(&self, bound: Duration) -> Result<Stream> {
+        self.accept_until(Some(Instant::now() + bound))
+    }
+
+    fn accept_until(&self, end: Option<Instant>) -> Result<Stream> {
         loop {
-            let (connection, peer) = self.queue.next()?;
+            let (connection, peer) = self.queue.next(end)?;
             // One that says nothing, or something else, is none.
             if let Ok(stream) = Stream::of(connection, peer, Instant::now() + GREETING) {
                 return Ok(stream);
@@ -71,18 +87,23 @@ impl Listener {
     }
 }
 
+fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let thread = std::thread::Builder::new().name("sovia listener".to_owned());
+    thread.spawn(run).map_err(|error| Error::NoThread(Arc::new(error)))
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
         lock(&self.queue.state).stopped = true;
         self.queue.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
 impl Queue {
-    fn next(&self) -> Result<(Arc<Connection>, NetAddress)> {
+    fn next(&self, end: Option<Instant>) -> Result<(Arc<Connection>, NetAddress)> {
         let mut state = lock(&self.state);
         loop {
             if let Some(next) = state.connections.pop_front() {
@@ -92,14 +113,20 @@ impl Queue {
             if let Some(failed) = &state.failed {
                 return Err(failed.clone());
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(Error::WouldBlock);
+            }
+            let woken = self.changed.wait_timeout(state, left.unwrap_or(LONG));
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn run(&self, device: &Device, local: &NetAddress) {
+    /// Takes requests.
+    fn listen(&self, device: &Device, local: &NetAddress) {
         loop {
             let mut state = lock(&self.state);
-            while state.connections.len() >= BACKLOG && !state.stopped {
+            while state.requests.len() + state.connections.len() >= BACKLOG && !state.stopped {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             if state.stopped {
@@ -107,13 +134,30 @@ impl Queue {
             }
             drop(state);
             match device.nic().connect_wait(local, LOOK) {
-                Ok(request) => self.take(device, request),
+                Ok(request) => {
+                    lock(&self.state).requests.push_back(request);
+                    self.changed.notify_all();
+                }
                 Err(error) if error.code == VipReturn::Timeout => {}
                 Err(error) => {
                     lock(&self.state).failed = Some(error.into());
                     self.changed.notify_all();
                     return;
                 }
+            }
+        }
+    }
+
+    /// Makes connections of requests.
+    fn connect(&self, device: &Device) {
+        let mut state = lock(&self.state);
+        while !state.stopped {
+            if let Some(request) = state.requests.pop_front() {
+                drop(state);
+                self.take(device, request);
+                state = lock(&self.state);
+            } else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         }
     }

@@ -57,7 +57,7 @@ fn a_stream_whose_other_end_is_killed_is_reset() {
     let mut all = 0;
     for round in 0..ROUNDS {
         let mut child = start(&device.host());
-        let stream = listener.accept().unwrap();
+        let stream = listener.accept_within(SOON).unwrap();
         stream.set_read_timeout(Some(SOON));
         let output = BufReader::new(child.stdout.take().unwrap());
         assert!(output.lines().map_while(Result::ok).any(|line| line.contains("@connected")));

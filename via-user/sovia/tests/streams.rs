@@ -39,7 +39,7 @@ fn connect(a: &Device, b: &Device) -> (Stream, Stream) {
     let number = port();
     let listener = Listener::bind(b, number).unwrap();
     thread::scope(|scope| {
-        let accepted = scope.spawn(|| listener.accept().unwrap());
+        let accepted = scope.spawn(|| listener.accept_within(SOON).unwrap());
         let client = Stream::connect(a, &b.host(), number).unwrap();
         (client, accepted.join().unwrap())
     })
@@ -202,7 +202,7 @@ fn nobody_who_listens_and_other_settings_are_errors() {
     // The listener goes on.
     let same = open(&format!("shm:?node=sovia-{}", port()), Policy::STREAM_SOCKETS);
     thread::scope(|scope| {
-        let accepted = scope.spawn(|| listener.accept().unwrap());
+        let accepted = scope.spawn(|| listener.accept_within(SOON).unwrap());
         let client = Stream::connect(&same, &other.host(), number).unwrap();
         (&client).write_all(b"x").unwrap();
         (&accepted.join().unwrap()).read_exact(&mut [0]).unwrap();
@@ -221,7 +221,7 @@ fn connections_do_not_disturb_each_other() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..16 {
-                let stream = listener.accept().unwrap();
+                let stream = listener.accept_within(SOON).unwrap();
                 scope.spawn(move || {
                     let mut all = Vec::new();
                     (&stream).read_to_end(&mut all).unwrap();
@@ -243,4 +243,18 @@ fn connections_do_not_disturb_each_other() {
         }
     });
     assert!(a.finish(SOON) && b.finish(SOON));
+}
+
+/// A thread that reads learns of a shutdown by another one.
+#[test]
+fn a_shutdown_wakes_who_reads() {
+    for policy in [Policy::DACKS, Policy::HANDLER] {
+        let (client, _server) = pair("shm", policy);
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| (&client).read(&mut [0; 10]).unwrap());
+            thread::sleep(Duration::from_millis(20));
+            client.shutdown(Shutdown::Read).unwrap();
+            assert_eq!(reader.join().unwrap(), 0);
+        });
+    }
 }
