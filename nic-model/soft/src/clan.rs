@@ -35,6 +35,7 @@ mod wire;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use port::clan::{ClanEvent, ClanPort, EventQueue};
@@ -405,6 +406,14 @@ impl WaitOps for ClanVia {
 
     fn wake(&self) {
         self.node.net.port.wake();
+    }
+
+    fn wake_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.node.net.port.wake_descriptor()
+    }
+
+    fn doze(&self, begins: bool) {
+        self.node.net.port.doze(begins);
     }
 
     fn relax(&self, wait: Wait) {

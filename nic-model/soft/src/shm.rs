@@ -55,6 +55,7 @@ mod tripwire;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -331,6 +332,16 @@ impl WaitOps for ShmPort {
     fn wake(&self) {
         if self.node().is_own() {
             self.node().control.wake();
+        }
+    }
+
+    fn wake_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.node().is_own().then(|| self.node().control.waker())
+    }
+
+    fn doze(&self, begins: bool) {
+        if self.node().is_own() {
+            self.node().control.doze(begins);
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod calls;
 mod patience;
+mod ready;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,7 @@ use crate::slots::Slots;
 use crate::state::State;
 use crate::wakeup;
 pub(crate) use patience::Patience;
+pub use ready::Ready;
 
 /// Looks for a packet before the clock is looked at: some microseconds.
 const SPINS: u32 = 512;
@@ -58,6 +60,8 @@ struct Shared {
     closed: bool,
     /// What comes is thrown away.
     discards: bool,
+    /// Packets that have come.
+    arrived: u64,
     /// The keeper knows that small messages wait.
     watched: bool,
     broken: Option<Error>,
@@ -79,6 +83,7 @@ impl Connection {
             woken: false,
             closed: false,
             discards: false,
+            arrived: 0,
             watched: false,
             broken: None,
         };
@@ -227,6 +232,7 @@ impl Connection {
 
     /// A receive is done. False: no other will be.
     fn arrive(&self, shared: &mut Shared, completion: &Completion) -> bool {
+        shared.arrived += 1;
         let handled = match completion {
             Ok(done) => self.receive(shared, done.immediate(), done.length()),
             Err(error) if error.code == VipReturn::Timeout => Ok(()),

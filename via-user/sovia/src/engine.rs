@@ -301,7 +301,18 @@ impl Engine {
     /// The bytes that the program reads next: the receive, and where in it they are.
     #[must_use]
     pub fn front(&self) -> Option<(usize, Range<u32>)> {
-        self.parts.front().map(|part| (part.receive, part.at..part.end))
+        self.fronts().next()
+    }
+
+    /// All bytes that have come and were not read, in order.
+    pub fn fronts(&self) -> impl Iterator<Item = (usize, Range<u32>)> + '_ {
+        self.parts.iter().map(|part| (part.receive, part.at..part.end))
+    }
+
+    /// How many these are.
+    #[must_use]
+    pub fn available(&self) -> usize {
+        self.parts.iter().map(|part| (part.end - part.at) as usize).sum()
     }
 
     /// The program has read so many of them. Gives a receive that holds nothing any more; when it is

@@ -31,6 +31,7 @@ pub mod state;
 mod stream;
 pub mod wakeup;
 
+pub use connection::Ready;
 pub use device::Device;
 pub use engine::{Engine, Offer, Packet, Received, Violation};
 pub use error::{Error, Result};

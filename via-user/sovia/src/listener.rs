@@ -19,8 +19,6 @@ const BACKLOG: usize = 128;
 const LONG: Duration = Duration::from_secs(3600);
 /// How long the thread waits before it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a new connection has for its first packet.
-const GREETING: Duration = Duration::from_secs(5);
 
 /// A port at which connections arrive. A thread makes them (SOVIA's connection thread, 3.3), so that the
 /// other side need not wait for [`Listener::accept`]; another one takes requests meanwhile, which would
@@ -51,16 +49,23 @@ impl Listener {
     /// # Errors
     /// There is no thread for it. That the port is taken is found by [`Listener::accept`].
     pub fn bind(device: &Device, port: u16) -> Result<Self> {
+        Self::bind_to(device, &Device::address(&device.host(), port))
+    }
+
+    /// Listens at an address of the device.
+    ///
+    /// # Errors
+    /// As [`Listener::bind`].
+    pub fn bind_to(device: &Device, local: &NetAddress) -> Result<Self> {
         let mut listener = Self { queue: Arc::default(), threads: Vec::new() };
-        let local = Device::address(&device.host(), port);
-        let (queue, own) = (Arc::clone(&listener.queue), device.clone());
+        let (queue, own, local) = (Arc::clone(&listener.queue), device.clone(), local.clone());
         listener.threads.push(spawn(move || queue.listen(&own, &local))?);
         let (queue, own) = (Arc::clone(&listener.queue), device.clone());
         listener.threads.push(spawn(move || queue.connect(&own))?);
         Ok(listener)
     }
 
-    /// Waits for a connection.
+    /// Waits for a connection. That its other side is set differently is an error of the first call.
     ///
     /// # Errors
     /// The port is another listener's; the card is absent.
@@ -77,13 +82,8 @@ impl Listener {
     }
 
     fn accept_until(&self, end: Option<Instant>) -> Result<Stream> {
-        loop {
-            let (connection, peer) = self.queue.next(end)?;
-            // One that says nothing, or something else, is none.
-            if let Ok(stream) = Stream::of(connection, peer, Instant::now() + GREETING) {
-                return Ok(stream);
-            }
-        }
+        let (connection, peer) = self.queue.next(end)?;
+        Stream::of(connection, peer)
     }
 }
 

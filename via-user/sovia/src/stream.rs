@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use vipl::{NetAddress, VipReturn};
 
-use crate::connection::{Connection, Patience};
+use crate::connection::{Connection, Patience, Ready};
 use crate::device::Device;
 use crate::error::{Error, Result};
 
@@ -50,12 +50,19 @@ impl Stream {
     /// # Errors
     /// [`Error::Refused`]; [`Error::TimedOut`]; [`Error::Incompatible`].
     pub fn connect(device: &Device, host: &[u8], port: u16) -> Result<Self> {
-        let peer = Device::address(host, port);
         let local = NetAddress::new(&device.host(), b"");
+        Self::connect_to(device, &local, &Device::address(host, port))
+    }
+
+    /// Connects to an address of VIA, from one that the other side sees ([`Stream::peer`]).
+    ///
+    /// # Errors
+    /// As [`Stream::connect`].
+    pub fn connect_to(device: &Device, local: &NetAddress, peer: &NetAddress) -> Result<Self> {
         let connection = Connection::new(device)?;
         let (end, refused) = (Instant::now() + CONNECT, Instant::now() + REFUSAL);
         loop {
-            match connection.vi().connect_request(&local, &peer, CONNECT) {
+            match connection.vi().connect_request(local, peer, CONNECT) {
                 Ok(_) => break,
                 Err(error) if error.code == VipReturn::NoMatch && Instant::now() < refused => {
                     std::thread::sleep(AGAIN);
@@ -70,21 +77,21 @@ impl Stream {
             }
         }
         connection.greet()?;
-        Self::of(connection, peer, end)
+        let stream = Self::of(connection, peer.clone())?;
+        stream.inner.connection.wait_for_greeting(Patience::Until(end)).map_err(|error| {
+            if matches!(error, Error::WouldBlock) { Error::TimedOut } else { error }
+        })?;
+        Ok(stream)
     }
 
-    /// A connection whose other side greets until then.
-    pub(crate) fn of(connection: Arc<Connection>, peer: NetAddress, end: Instant) -> Result<Self> {
+    /// A connection whose other side is still to greet.
+    pub(crate) fn of(connection: Arc<Connection>, peer: NetAddress) -> Result<Self> {
         if connection.has_handler() {
             let own = Arc::clone(&connection);
             let run = move || while own.handle_one(HANDLER_LOOK) {};
             let thread = std::thread::Builder::new().name("sovia handler".to_owned());
             thread.spawn(run).map_err(|error| Error::NoThread(Arc::new(error)))?;
         }
-        connection.wait_for_greeting(Patience::Until(end)).map_err(|error| {
-            connection.close();
-            if matches!(error, Error::WouldBlock) { Error::TimedOut } else { error }
-        })?;
         let inner = Inner {
             connection,
             peer,
@@ -119,6 +126,18 @@ impl Stream {
     /// The longest wait of a write; None for no bound.
     pub fn set_write_timeout(&self, bound: Option<Duration>) {
         store(&self.inner.write_bound, bound);
+    }
+
+    /// What a call would find now. Takes packets that are there.
+    #[must_use]
+    pub fn ready(&self) -> Ready {
+        self.inner.connection.ready()
+    }
+
+    /// Copies bytes that [`Read::read`] gives next, and leaves them. How many: 0 if there are none yet.
+    #[must_use]
+    pub fn peek(&self, out: &mut [u8]) -> usize {
+        self.inner.connection.peek(out)
     }
 
     fn patience(&self, bound: &AtomicU64) -> Patience {

@@ -212,6 +212,9 @@ fn nobody_who_listens_and_other_settings_are_errors() {
     let listener = Listener::bind(&other, number).unwrap();
     let different = Stream::connect(&a, &other.host(), number).unwrap_err();
     assert!(matches!(different, Error::Incompatible), "{different}");
+    let accepted = listener.accept_within(SOON).unwrap();
+    let error = (&accepted).read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     // The listener goes on.
     let same = open(&format!("shm:?node=sovia-{}", port()), Policy::STREAM_SOCKETS);
     thread::scope(|scope| {

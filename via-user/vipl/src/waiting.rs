@@ -64,8 +64,9 @@ impl Nic {
         queue.map(|queue| queue.number())
     }
 
-    /// Has the next completion of a work queue without a completion queue wake sleepers.
-    pub(crate) fn arm_own_queue(&self) -> bool {
+    /// Has the next completion of a work queue without a completion queue wake sleepers. False if it
+    /// cannot, and sleepers have to look again soon.
+    pub fn arm_own_queue(&self) -> bool {
         let queue: &Option<Arc<dyn CompletionQueue>> = &lock(&self.inner().own_queue);
         let Some(queue) = queue else { return false };
         while queue.poll().is_some() {}

@@ -1,6 +1,7 @@
 //! Time, polling and sleeping.
 
 use core::time::Duration;
+use std::os::fd::BorrowedFd;
 use std::sync::LazyLock;
 use std::time::Instant;
 
@@ -29,6 +30,19 @@ pub trait WaitOps {
 
     /// Wakes all sleepers.
     fn wake(&self) {}
+
+    /// A descriptor for threads that sleep in a system call of their own, on other descriptors, too: each
+    /// wake-up gives it an edge (`EPOLLET`) while [`WaitOps::doze`] says that there are such threads, and
+    /// nobody reads it. None: such threads look again soon.
+    fn wake_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// A thread is about to sleep on [`WaitOps::wake_descriptor`], or has. It looks at the wake count, arms
+    /// its queues and looks for work in between, as for [`WaitOps::sleep`].
+    fn doze(&self, begins: bool) {
+        let _ = begins;
+    }
 
     /// Lets time pass: a polling loop calls this on each empty iteration.
     fn relax(&self, wait: Wait) {

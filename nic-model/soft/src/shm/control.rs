@@ -1,7 +1,7 @@
 //! The control segment of a node: a memory file that the node and all its peers map.
 //!
 //! ```text
-//! 0       bell 4 (futex) | sleepers 4
+//! 0       bell 4 (futex) | sleepers 4 | dozers 4, who sleep on the waker
 //! 4096    event queues, 256 of 576 bytes: armed 4 | only wakes 4 | summary 8, a bit for each word of
 //!         `fired` | fired, 64 words of 8: a bit for each tripwire
 //! 151552  tripwires set in each region, 4096 of 4
@@ -26,9 +26,11 @@
 //! used again as late as possible, which makes this rare; readers of events look at the memory anyway.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use port::DmaMemory;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::futex;
 
 /// Event queues of a node.
@@ -42,6 +44,7 @@ pub(super) const FIRED_WORDS: usize = 64;
 
 const BELL: usize = 0;
 const SLEEPERS: usize = 4;
+const DOZERS: usize = 8;
 const QUEUE: usize = 4096;
 const QUEUE_BYTES: usize = 576;
 const SUMMARY: usize = 8;
@@ -57,7 +60,11 @@ pub(super) const BYTES: usize = TABLE + BUCKETS * BUCKET_ENTRIES * 8;
 
 /// A control segment, this node's or a peer's.
 #[derive(Clone, Debug)]
-pub(super) struct Control(DmaMemory);
+pub(super) struct Control {
+    memory: DmaMemory,
+    /// An eventfd that nobody reads: each wake-up is an edge of it.
+    waker: Arc<OwnedFd>,
+}
 
 /// An entry of the tripwire table: one word, so that it is set, read and cleared as a whole.
 ///
@@ -109,51 +116,66 @@ impl Control {
     /// # Errors
     /// No memory, or no descriptor.
     pub(super) fn new() -> port::Result<Self> {
-        DmaMemory::shared(BYTES).map(Self)
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let waker = eventfd(0, flags).map_err(port::Error::device)?;
+        Ok(Self { memory: DmaMemory::shared(BYTES)?, waker: Arc::new(waker) })
     }
 
     /// A peer's.
     ///
     /// # Errors
     /// It is no such file, or it may shrink.
-    pub(super) fn of_peer(file: BorrowedFd<'_>) -> std::io::Result<Self> {
+    pub(super) fn of_peer(file: BorrowedFd<'_>, waker: OwnedFd) -> std::io::Result<Self> {
         let size = BYTES.next_multiple_of(port::memory::PAGE_BYTES);
-        DmaMemory::map_file(file, 0, size).map(Self)
+        // What blocks in a write would have this process wait for a peer.
+        let flags = rustix::fs::fcntl_getfl(&waker)? | rustix::fs::OFlags::NONBLOCK;
+        rustix::fs::fcntl_setfl(&waker, flags)?;
+        let memory = DmaMemory::map_file(file, 0, size)?;
+        Ok(Self { memory, waker: Arc::new(waker) })
     }
 
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
-        self.0.file().map(|(file, _)| file)
+        self.memory.file().map(|(file, _)| file)
+    }
+
+    /// What [`Control::wake`] writes to.
+    pub(super) fn waker(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
+    }
+
+    fn dozers(&self) -> &AtomicU32 {
+        self.memory.atomic_u32(DOZERS)
     }
 
     fn bell(&self) -> &AtomicU32 {
-        self.0.atomic_u32(BELL)
+        self.memory.atomic_u32(BELL)
     }
 
     fn sleepers(&self) -> &AtomicU32 {
-        self.0.atomic_u32(SLEEPERS)
+        self.memory.atomic_u32(SLEEPERS)
     }
 
     fn armed(&self, queue: u16) -> &AtomicU32 {
-        self.0.atomic_u32(QUEUE + QUEUE_BYTES * usize::from(queue))
+        self.memory.atomic_u32(QUEUE + QUEUE_BYTES * usize::from(queue))
     }
 
     /// Not 0: the queue only wakes its reader, who does not ask what fired.
     pub(super) fn only_wakes(&self, queue: u16) -> &AtomicU32 {
-        self.0.atomic_u32(QUEUE + QUEUE_BYTES * usize::from(queue) + 4)
+        self.memory.atomic_u32(QUEUE + QUEUE_BYTES * usize::from(queue) + 4)
     }
 
     /// A queue's summary.
     pub(super) fn summary(&self, queue: u16) -> &AtomicU64 {
-        self.0.atomic_u64(QUEUE + QUEUE_BYTES * usize::from(queue) + SUMMARY)
+        self.memory.atomic_u64(QUEUE + QUEUE_BYTES * usize::from(queue) + SUMMARY)
     }
 
     /// A word of a queue's `fired`.
     pub(super) fn fired(&self, queue: u16, word: usize) -> &AtomicU64 {
-        self.0.atomic_u64(QUEUE + QUEUE_BYTES * usize::from(queue) + FIRED + 8 * word)
+        self.memory.atomic_u64(QUEUE + QUEUE_BYTES * usize::from(queue) + FIRED + 8 * word)
     }
 
     fn count(&self, region: u16) -> &AtomicU32 {
-        self.0.atomic_u32(REGION + 4 * usize::from(region % REGIONS))
+        self.memory.atomic_u32(REGION + 4 * usize::from(region % REGIONS))
     }
 
     /// Whether a region has tripwires.
@@ -182,6 +204,16 @@ impl Control {
             // It fails for an address that is not mapped, and this one is.
             let _ = futex::wake(self.bell(), futex::Flags::empty(), u32::MAX >> 1);
         }
+        if self.dozers().load(Ordering::SeqCst) != 0 {
+            // A count that is full gives no edge: after 2^64 wake-ups.
+            let _ = rustix::io::write(&*self.waker, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// A thread is about to sleep on the waker, or has.
+    pub(super) fn doze(&self, begins: bool) {
+        let by = if begins { 1 } else { u32::MAX };
+        self.dozers().fetch_add(by, Ordering::SeqCst);
     }
 
     /// Sleeps until the node is woken, unless it was since `seen`, or until `bound` is over; it may
@@ -219,7 +251,7 @@ impl Control {
     /// Enters a tripwire. False if there is no room at its place.
     pub(super) fn enter(&self, entry: Entry) -> bool {
         let place = bucket(entry.region, u64::from(entry.word) / LINE_WORDS);
-        let mut entries = (0..BUCKET_ENTRIES).map(|i| self.0.atomic_u64(place + 8 * i));
+        let mut entries = (0..BUCKET_ENTRIES).map(|i| self.memory.atomic_u64(place + 8 * i));
         let Some(free) = entries.find(|entry| entry.load(Ordering::Relaxed) & SET == 0) else {
             return false;
         };
@@ -230,7 +262,7 @@ impl Control {
     /// Takes a tripwire out.
     pub(super) fn remove(&self, entry: Entry) {
         let place = bucket(entry.region, u64::from(entry.word) / LINE_WORDS);
-        let mut entries = (0..BUCKET_ENTRIES).map(|i| self.0.atomic_u64(place + 8 * i));
+        let mut entries = (0..BUCKET_ENTRIES).map(|i| self.memory.atomic_u64(place + 8 * i));
         let bits = entry.to_bits();
         if let Some(entry) = entries.find(|entry| entry.load(Ordering::Relaxed) == bits) {
             entry.store(0, Ordering::SeqCst);
@@ -250,7 +282,7 @@ impl Control {
             (first..end).contains(&(bits % WORDS)) && bits >> 29 & 0xfff == u64::from(region)
         };
         let fire = |place: usize, count: usize| {
-            let entries = (0..count).map(|i| self.0.atomic_u64(place + 8 * i));
+            let entries = (0..count).map(|i| self.memory.atomic_u64(place + 8 * i));
             entries.for_each(|entry| self.fire_entry(entry, kind, is_meant));
         };
         let lines = first / LINE_WORDS..=(end - 1) / LINE_WORDS;

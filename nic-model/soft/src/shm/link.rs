@@ -149,15 +149,18 @@ impl Link {
         let Received { packet, mut fds, is_cut } = first_packet(name, socket.as_fd())?;
         let identity = match packet {
             Packet::Welcome { .. } if is_cut => return Err(no_descriptor()),
-            Packet::Welcome { identity } if fds.len() == 2 => identity,
+            Packet::Welcome { identity } if fds.len() == 3 => identity,
             Packet::Refused { why } => return Err(refused(name, why)),
             _ => return Err(misunderstood(name)),
         };
-        let (space, control) = (fds.pop(), fds.pop());
-        let (Some(space), Some(control)) = (space, control) else { return Err(no_node(name)) };
+        let (waker, space, control) = (fds.pop(), fds.pop(), fds.pop());
+        let (Some(waker), Some(space), Some(control)) = (waker, space, control) else {
+            return Err(no_node(name));
+        };
         let useless = |what| move |why| refused(name, format!("its {what} is of no use: {why}"));
         check_space(space.as_fd()).map_err(useless("address space"))?;
-        let control = Control::of_peer(control.as_fd()).map_err(useless("control segment"))?;
+        let control =
+            Control::of_peer(control.as_fd(), waker).map_err(useless("control segment"))?;
         Ok(Arc::new(Self {
             who: Who { name: name.to_owned(), identity },
             process,

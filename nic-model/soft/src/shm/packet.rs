@@ -20,11 +20,11 @@ use rustix::net::{
 };
 
 /// Raised with every change of these packets or of the control segment.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 /// Longest packet.
 const PACKET_MAX: usize = 256;
 /// Most descriptors of a packet.
-const FDS_MAX: usize = 2;
+const FDS_MAX: usize = 3;
 
 /// A packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum Packet {
     /// 'I am the node of this name.' The identity distinguishes it from other nodes of that
     /// name.
     Hello { version: u32, identity: u64, name: Vec<u8> },
-    /// 'So am I.' With the control segment, and the address space of the process.
+    /// 'So am I.' With the control segment, the address space of the process, and its waker.
     Welcome { identity: u64 },
     /// 'I will not talk to you', and why.
     Refused { why: String },

@@ -216,9 +216,10 @@ impl Service {
         let node = &*self.node;
         let Ok(name) = String::from_utf8(name) else { return false };
         let Some(control) = node.control.file() else { return false };
+        let waker = node.control.waker();
         let welcome = Packet::Welcome { identity: node.own.who.identity };
         node.introduce(number, Who { name, identity })
-            && packet::send(socket.as_fd(), &welcome, &[control, node.space.as_fd()]).is_ok()
+            && packet::send(socket.as_fd(), &welcome, &[control, node.space.as_fd(), waker]).is_ok()
     }
 
     fn link(&self, link: &Arc<Link>) {

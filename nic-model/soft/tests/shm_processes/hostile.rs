@@ -27,7 +27,7 @@ fn hello_of_another_version_is_refused_and_the_reason_is_given() {
         let (answer, _) = raw::receive(&socket);
         assert_eq!(answer[0], raw::REFUSED);
         let text = String::from_utf8(answer[1..].to_vec()).unwrap();
-        let expected = "it speaks version 3, and this program speaks version 7: use one build of the library \
+        let expected = "it speaks version 4, and this program speaks version 7: use one build of the library \
                         for both";
         assert_eq!(text, expected);
         assert_eq!(raw::receive(&socket).0, [], "the connection ends");
@@ -169,14 +169,16 @@ fn a_node_that_sends_descriptors_of_the_wrong_kind_is_refused() {
     let node = node(&folder, "node");
     let port = node.port().unwrap();
     let good = || raw::memory_file(CONTROL, true);
+    // Whatever can be written to may be its waker.
+    let three = |control, space| vec![control, space, raw::pipe_end()];
     let cases: Vec<(&str, Vec<OwnedFd>)> = vec![
         ("not understood", vec![]),
-        ("not understood", vec![good()]),
-        ("control segment is of no use", vec![raw::pipe_end(), raw::own_space()]),
-        ("control segment is of no use", vec![raw::memory_file(CONTROL, false), raw::own_space()]),
-        ("control segment is of no use", vec![raw::memory_file(4096, true), raw::own_space()]),
-        ("address space is of no use", vec![good(), raw::pipe_end()]),
-        ("address space is of no use", vec![good(), good()]),
+        ("not understood", vec![good(), raw::own_space()]),
+        ("control segment is of no use", three(raw::pipe_end(), raw::own_space())),
+        ("control segment is of no use", three(raw::memory_file(CONTROL, false), raw::own_space())),
+        ("control segment is of no use", three(raw::memory_file(4096, true), raw::own_space())),
+        ("address space is of no use", three(good(), raw::pipe_end())),
+        ("address space is of no use", three(good(), good())),
         ("descriptor of another node's memory", (0..8).map(|_| good()).collect()),
     ];
     let before = Held::now();
@@ -246,8 +248,10 @@ fn a_region_that_is_none_is_an_error_and_no_access() {
     ];
     let before = Held::now();
     for (i, (text, answer)) in cases.into_iter().enumerate() {
-        let (name, welcome) =
-            (format!("owner{i}"), vec![raw::memory_file(CONTROL, true), raw::own_space()]);
+        let (name, welcome) = (
+            format!("owner{i}"),
+            vec![raw::memory_file(CONTROL, true), raw::own_space(), raw::pipe_end()],
+        );
         let owner = owner(&folder, &name, welcome, answer);
         let host = name.clone().into_bytes();
         let to = ClanPeer { host, domain: 0 };
@@ -270,7 +274,7 @@ fn a_region_at_no_address_is_lost_and_one_that_is_revoked_is_refused() {
     let folder = Folder::new("address");
     let node = node(&folder, "node");
     let port = node.port().unwrap();
-    let welcome = vec![raw::memory_file(CONTROL, true), raw::own_space()];
+    let welcome = vec![raw::memory_file(CONTROL, true), raw::own_space(), raw::pipe_end()];
     let (revoke, when) = std::sync::mpsc::channel::<()>();
     let when = std::sync::Mutex::new(when);
     let owner = owner(&folder, "owner", welcome, move |to, request| {

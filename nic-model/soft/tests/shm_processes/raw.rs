@@ -13,7 +13,7 @@ use rustix::net::{
     listen, recvmsg, sendmsg, socket_with,
 };
 
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 pub(crate) const HELLO: u8 = 1;
 pub(crate) const WELCOME: u8 = 2;
 pub(crate) const REFUSED: u8 = 3;
@@ -94,7 +94,7 @@ pub(crate) fn join(folder: &Path, name: &str, own: (u64, &str)) -> (OwnedFd, u64
     let socket = dial(folder, name);
     assert!(send(&socket, &hello(VERSION, own.0, own.1), &[]));
     let (answer, mut fds) = receive(&socket);
-    assert_eq!((answer[0], fds.len()), (WELCOME, 2));
+    assert_eq!((answer[0], fds.len()), (WELCOME, 3));
     let identity = u64::from_le_bytes(answer[1..9].try_into().unwrap());
     (socket, identity, fds.swap_remove(0))
 }

@@ -1,0 +1,59 @@
+//! What programs ask before they call: `poll` and its like.
+
+use port::sync::lock;
+
+use super::Connection;
+
+/// What calls would find now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Bytes that can be read.
+    pub bytes: usize,
+    /// A read would not wait: there are bytes, or none will come.
+    pub reads: bool,
+    /// A write would not wait.
+    pub writes: bool,
+    /// The other side has said what it is set to, so that both sides know of the connection.
+    pub is_up: bool,
+    /// Packets that have come so far: another number means that something may have changed.
+    pub arrived: u64,
+}
+
+impl Connection {
+    /// See [`Ready`].
+    pub(crate) fn ready(&self) -> Ready {
+        let mut shared = lock(&self.state);
+        self.handle(&mut shared);
+        self.transmit(&mut shared);
+        let is_broken = shared.broken.is_some();
+        let has_front = shared.engine.front().is_some();
+        let mut has_send = shared.slots.has_send(true);
+        if !has_send {
+            let _ = shared.slots.reap(&self.vi);
+            has_send = shared.slots.has_send(true);
+        }
+        Ready {
+            bytes: shared.engine.available(),
+            reads: has_front || is_broken || shared.discards || shared.engine.is_at_end(),
+            writes: is_broken || shared.engine.has_room() && has_send,
+            is_up: shared.woken,
+            arrived: shared.arrived,
+        }
+    }
+
+    /// Copies bytes that are read next, and leaves them.
+    pub(crate) fn peek(&self, out: &mut [u8]) -> usize {
+        let mut shared = lock(&self.state);
+        self.handle(&mut shared);
+        let mut copied = 0;
+        for (slot, range) in shared.engine.fronts() {
+            let count = range.len().min(out.len() - copied);
+            shared.slots.read(slot, range.start, &mut out[copied..copied + count]);
+            copied += count;
+            if copied == out.len() {
+                break;
+            }
+        }
+        copied
+    }
+}
