@@ -17,13 +17,19 @@ pub(crate) fn folder() -> Result<PathBuf, Failure> {
     Ok(own.parent().ok_or("this program is in no folder")?.to_owned())
 }
 
-/// `libvipl` as it was built with this program.
-pub(crate) fn library() -> Result<PathBuf, Failure> {
+/// A library for other programs, `libvipl` or `libsovia`: as it was built with this program, or as it
+/// was installed with it.
+pub(crate) fn library(name: &str) -> Result<PathBuf, Failure> {
     let folder = folder()?;
-    // A test binary lies one folder deeper.
-    let places = [folder.join("deps/libvipl_c.so"), folder.join("libvipl_c.so")];
+    let built = format!("{name}_c.so");
+    let places = [
+        // A test binary lies one folder deeper.
+        folder.join("deps").join(&built),
+        folder.join(&built),
+        folder.join("../lib").join(format!("{name}.so")),
+    ];
     let found = places.into_iter().find(|path| path.exists());
-    Ok(found.ok_or("libvipl is not here; build it with `cargo build -p libvipl`")?)
+    Ok(found.ok_or_else(|| format!("{name} is not here; build it with `cargo build -p {name}`"))?)
 }
 
 /// The functions that `vipl.h` declares.

@@ -107,8 +107,12 @@ impl Suite {
         files.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
         files.sort();
         files.extend_from_slice(more);
-        let program =
-            c_program::compile(name, &c_program::library()?, &files, &c_program::functions()?)?;
+        let program = c_program::compile(
+            name,
+            &c_program::library("libvipl")?,
+            &files,
+            &c_program::functions()?,
+        )?;
         let rows = rows(&program, &[])?;
         Ok(Self { program, rows })
     }

@@ -19,6 +19,7 @@ mod progress;
 mod prove;
 mod prove_command;
 mod report;
+mod run;
 mod serve_command;
 mod stats;
 mod suites;
@@ -51,6 +52,7 @@ enum Command {
     #[command(subcommand)]
     Bench(bench_command::Arguments),
     Report(report::Arguments),
+    Run(run::Arguments),
     #[command(subcommand)]
     Cosim(cosim_command::Arguments),
     Conformance(conformance_command::Arguments),
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench_command::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Cosim(arguments) => cosim_command::run(&arguments),
         Command::Conformance(arguments) => conformance_command::run(&arguments),
         Command::Verilog(arguments) => verilog::run(&arguments),

@@ -200,7 +200,7 @@ impl Drop for Simulator {
 /// A server and a client, each a program of its own, on two served NICs.
 fn two_programs(device: &str) {
     let source = c_program::root().join("via-user/examples/c/vpingpong.c");
-    let library = c_program::library().expect("it was built");
+    let library = c_program::library("libvipl").expect("it was built");
     let program = c_program::compile("vpingpong", &library, &[source], &[]).expect("it compiles");
     let simulator = Simulator::start(device);
     let mut server = Command::new(&program);

@@ -133,7 +133,7 @@ fn c_example(name: &str) -> &'static Path {
     let programs = PROGRAMS.get_or_init(|| {
         let compile = |name: &&str| {
             let source = c_program::root().join(format!("via-user/examples/c/{name}.c"));
-            let library = c_program::library().unwrap();
+            let library = c_program::library("libvipl").unwrap();
             c_program::compile(&format!("example-{name}"), &library, &[source], &[]).unwrap()
         };
         EXAMPLES.iter().map(compile).collect()

@@ -10,15 +10,21 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
 /// The folder in which a server puts its sockets and programs look for them, unless they are given
 /// another: `viaduct` in `$XDG_RUNTIME_DIR`, or a folder of this user in the folder of temporary
-/// files.
+/// files. It is settled by the first who asks, since some programs clear their environment.
 #[must_use]
 pub fn run_time_folder() -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(from_environment).clone()
+}
+
+fn from_environment() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
         Some(folder) => Path::new(&folder).join("viaduct"),
         None => {

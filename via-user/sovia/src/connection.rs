@@ -91,6 +91,10 @@ impl Connection {
         Ok(Arc::new(Self { device: device.clone(), vi, state, changed, waiters }))
     }
 
+    pub(crate) const fn device(&self) -> &Device {
+        &self.device
+    }
+
     pub(crate) const fn vi(&self) -> &Vi {
         &self.vi
     }

@@ -12,6 +12,7 @@
 //! | `slots` | memory of a connection |
 //! | `connection` | engine, memory and VI, for any number of threads |
 //! | `keeper` | the library's thread, which ends connections |
+//! | [`preload`] | how `viaduct run` and `libsovia.so` agree |
 //! | [`Device`], [`Listener`], [`Stream`] | what programs use, in the manner of `std::net` |
 //!
 //! A stream needs nothing of a device but VIPL, so it runs on each.
@@ -26,6 +27,7 @@ mod keeper;
 mod listener;
 pub mod packet;
 pub mod policy;
+pub mod preload;
 mod slots;
 pub mod state;
 mod stream;

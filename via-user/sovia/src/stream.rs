@@ -108,6 +108,12 @@ impl Stream {
         &self.inner.peer
     }
 
+    /// The device that it is on.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        self.inner.connection.device()
+    }
+
     /// Sends small messages at once, or lets them wait for each other if the policy combines.
     pub fn set_nodelay(&self, no_delay: bool) {
         self.inner.connection.set_no_delay(no_delay);
@@ -138,6 +144,12 @@ impl Stream {
     #[must_use]
     pub fn peek(&self, out: &mut [u8]) -> usize {
         self.inner.connection.peek(out)
+    }
+
+    /// Whether all that was written has reached the other side's memory, as far as VIA says so.
+    #[must_use]
+    pub fn has_sent_all(&self) -> bool {
+        self.inner.connection.has_sent_all()
     }
 
     fn patience(&self, bound: &AtomicU64) -> Patience {

@@ -41,6 +41,15 @@ impl Connection {
         }
     }
 
+    /// Whether no packet of this side is under way.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        let mut shared = lock(&self.state);
+        self.handle(&mut shared);
+        self.transmit(&mut shared);
+        let _ = shared.slots.reap(&self.vi);
+        shared.slots.busy() == 0
+    }
+
     /// Copies bytes that are read next, and leaves them.
     pub(crate) fn peek(&self, out: &mut [u8]) -> usize {
         let mut shared = lock(&self.state);

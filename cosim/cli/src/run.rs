@@ -1,0 +1,169 @@
+//! `viaduct run`: a program whose TCP connections go over VIA.
+
+use crate::Failure;
+use crate::c_program;
+use clap::Args;
+use port::trust::{self, run_time_folder};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::low_level::pipe;
+use sovia::preload::{LOG_VARIABLE, VERBOSE_VARIABLE};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread::{self, JoinHandle};
+
+/// Run a program with its TCP connections over VIA.
+///
+/// Each connection whose other end runs so, too, on this machine, moves to VIA after its first calls;
+/// all others stay TCP. The program and its children are unchanged, and need not know.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct run nginx -g 'daemon off;'          a server
+  viaduct run curl http://localhost/file      a client of it: both ends must run so
+  viaduct run --verbose iperf3 -c localhost   also says which connections move, and why others do not
+  viaduct run --device udp:auto iperf3 -s     by another device than shared memory
+
+Exit code: the program's; 128 and the signal's number if a signal ended it; 127: no such program;
+126: it cannot be started.")]
+pub(crate) struct Arguments {
+    /// Device of the streams; without it, the default device.
+    #[arg(long, value_name = "URL")]
+    device: Option<String>,
+    /// Say on standard error which connections go by VIA, and why others do not.
+    #[arg(long)]
+    verbose: bool,
+    /// The program.
+    program: OsString,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// A pipe in the file system that the library's lines come by, from the program and its children.
+#[derive(Debug)]
+struct Log {
+    path: PathBuf,
+    printed: Option<JoinHandle<()>>,
+}
+
+/// The last line, which is this process's own.
+const END: &[u8] = b"end\n";
+
+impl Log {
+    fn new() -> Result<Self, Failure> {
+        let folder = run_time_folder().join("sovia");
+        let failed = |error| format!("{}: {error}", folder.display());
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+        trust::check_folder(&folder).map_err(failed)?;
+        let path = folder.join(format!("run-{}.log", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR)?;
+        Ok(Self { path, printed: None })
+    }
+
+    /// Prints lines as they come.
+    fn print(mut self) -> Result<Self, Failure> {
+        // Also for writing, so that it has no end while nobody writes.
+        let lines = rustix::fs::open(&self.path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        let lines = BufReader::new(File::from(lines)).lines().map_while(Result::ok);
+        let lines = lines.take_while(|line| line.as_bytes() != END.trim_ascii_end());
+        self.printed = Some(thread::spawn(move || lines.for_each(|line| eprintln!("{line}"))));
+        Ok(self)
+    }
+
+    /// Prints what is on its way.
+    fn end(mut self) {
+        if let (Ok(mut file), Some(printed)) =
+            (File::options().write(true).open(&self.path), self.printed.take())
+            && file.write_all(END).is_ok()
+        {
+            let _ = printed.join();
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// What the linker loads first: the library, and what was to be loaded anyway.
+fn preload(library: &Path) -> OsString {
+    let mut list = library.as_os_str().to_owned();
+    if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        list.push(":");
+        list.push(others);
+    }
+    list
+}
+
+/// Signals for the program that reach this process alone go on to it. Those of a terminal reach both.
+fn forward(child: &Child) -> Result<(), Failure> {
+    let process = Pid::from_child(child);
+    let signals = [
+        (SIGTERM, Some(Signal::TERM)),
+        (SIGHUP, Some(Signal::HUP)),
+        (SIGUSR1, Some(Signal::USR1)),
+        (SIGUSR2, Some(Signal::USR2)),
+        (SIGINT, None),
+        (SIGQUIT, None),
+    ];
+    for (number, signal) in signals {
+        let (mut reader, writer) = UnixStream::pair()?;
+        pipe::register(number, writer)?;
+        thread::spawn(move || {
+            while reader.read_exact(&mut [0]).is_ok() {
+                if let Some(signal) = signal {
+                    let _ = rustix::process::kill_process(process, signal);
+                }
+            }
+        });
+    }
+    Ok(())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let library = c_program::library("libsovia")?;
+    let log = match Log::new().and_then(Log::print) {
+        Ok(log) => Some(log),
+        Err(failure) => {
+            eprintln!("warning: {failure}: nothing will be said");
+            None
+        }
+    };
+    let mut command = Command::new(&arguments.program);
+    command.args(&arguments.arguments).env("LD_PRELOAD", preload(&library));
+    if let Some(device) = &arguments.device {
+        device::parse(device)?;
+        command.env(device::DEVICE_VARIABLE, device);
+    }
+    if let Some(log) = &log {
+        command.env(LOG_VARIABLE, &log.path);
+    }
+    if arguments.verbose {
+        command.env(VERBOSE_VARIABLE, OsStr::new("1"));
+    }
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            drop(log);
+            eprintln!("error: {}: {error}", arguments.program.display());
+            let is_absent = error.kind() == std::io::ErrorKind::NotFound;
+            std::process::exit(if is_absent { 127 } else { 126 });
+        }
+    };
+    forward(&child)?;
+    let status = child.wait()?;
+    log.into_iter().for_each(Log::end);
+    std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)));
+}

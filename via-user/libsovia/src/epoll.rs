@@ -1,0 +1,458 @@
+//! Sets of descriptors that the program waits for with `epoll`.
+//!
+//! The program's set in the kernel stays, and is what threads sleep in. What this adds for connections
+//! that have a link: in the kernel they carry a tag instead of the program's word, so that what the
+//! kernel reports of them can be corrected; the NIC's wake descriptor is in the set, too; and each wait
+//! looks at the links.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use libc::{epoll_event, sigset_t};
+use port::sync::lock;
+
+use crate::errno;
+use crate::link::View;
+use crate::real;
+use crate::service::{self, Service};
+use crate::wait::{Dozing, End};
+
+/// The upper half of the word of a connection with a link in the kernel's set.
+const TAG: u64 = 0x5c71_a3d9_0000_0000;
+/// The word of the NIC's wake descriptor.
+const WAKE: u64 = TAG | 0xffff_ffff;
+/// How long a wait polls before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+/// How long a wait sleeps where the NIC cannot wake it, or the kernel reports what is not to be reported.
+const NAP: Duration = Duration::from_millis(1);
+
+const READS: u32 = bits(libc::EPOLLIN) | bits(libc::EPOLLRDNORM);
+const WRITES: u32 = bits(libc::EPOLLOUT) | bits(libc::EPOLLWRNORM);
+const ENDS: u32 = bits(libc::EPOLLHUP) | bits(libc::EPOLLRDHUP);
+const EDGE: u32 = bits(libc::EPOLLET);
+const ONCE: u32 = bits(libc::EPOLLONESHOT);
+
+const fn bits(flags: c_int) -> u32 {
+    flags.cast_unsigned()
+}
+
+/// What the program wants to know of a TCP socket.
+#[derive(Clone, Copy, Debug)]
+struct Interest {
+    events: u32,
+    word: u64,
+    /// One-shot interests are not after their event.
+    is_armed: bool,
+    /// The kernel has the tag.
+    is_tagged: bool,
+    /// What the kernel watches.
+    watched: u32,
+    /// What had arrived by VIA when it was last reported.
+    reported: Option<u64>,
+    /// Whether that a write would not wait was reported.
+    was_writable: bool,
+}
+
+impl Interest {
+    const fn new(event: epoll_event) -> Self {
+        Self {
+            events: event.events,
+            word: event.u64,
+            is_armed: true,
+            is_tagged: false,
+            watched: event.events,
+            reported: None,
+            was_writable: false,
+        }
+    }
+
+    const fn has(&self, flags: u32) -> bool {
+        self.events & flags != 0
+    }
+
+    /// What the link has to report.
+    fn of_link(&mut self, view: View) -> u32 {
+        let mut found = 0;
+        if view.reads == Some(true) && (!self.has(EDGE) || self.reported != Some(view.arrived)) {
+            found |= READS & self.events;
+            self.reported = Some(view.arrived);
+        }
+        if let Some(writable) = view.writes {
+            if writable && !(self.has(EDGE) && self.was_writable) {
+                found |= WRITES & self.events;
+            }
+            self.was_writable = writable;
+        }
+        found
+    }
+
+    /// What the kernel reports, less what the link knows better.
+    const fn of_kernel(events: u32, view: View) -> u32 {
+        let mut events = events;
+        if view.reads.is_some() {
+            events &= !(READS | ENDS);
+        }
+        if view.writes.is_some() {
+            events &= !WRITES;
+        }
+        events
+    }
+}
+
+/// What a descriptor is for a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Member {
+    /// Never a connection with a link.
+    Other,
+    Tcp,
+    Linked,
+}
+
+/// What links say, by descriptors.
+type Views<'a> = &'a dyn Fn(c_int) -> Option<View>;
+
+/// A set.
+#[derive(Debug)]
+pub(crate) struct Epoll {
+    interests: Mutex<HashMap<c_int, Interest>>,
+    /// Connections with a link are in it.
+    is_active: AtomicBool,
+    /// It is in another set.
+    is_nested: AtomicBool,
+    /// Threads that wait.
+    waiters: AtomicU32,
+}
+
+/// All sets.
+static ALL: Mutex<Vec<(c_int, Weak<Epoll>)>> = Mutex::new(Vec::new());
+/// How many there are.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// The program has made a set.
+pub(crate) fn created(epoll: c_int) -> Arc<Epoll> {
+    let set = Arc::new(Epoll {
+        interests: Mutex::default(),
+        is_active: AtomicBool::new(false),
+        is_nested: AtomicBool::new(false),
+        waiters: AtomicU32::new(0),
+    });
+    let mut all = lock(&ALL);
+    all.retain(|(_, set)| set.strong_count() > 0);
+    all.push((epoll, Arc::downgrade(&set)));
+    COUNT.store(all.len(), Ordering::Release);
+    drop(all);
+    set
+}
+
+fn each(mut act: impl FnMut(c_int, &Epoll) -> bool) -> bool {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return true;
+    }
+    let all: Vec<_> =
+        lock(&ALL).iter().filter_map(|(fd, set)| Some((*fd, set.upgrade()?))).collect();
+    all.iter().all(|(fd, set)| act(*fd, set))
+}
+
+/// A descriptor is closed: the kernel takes it out of all sets.
+pub(crate) fn forget(fd: c_int) {
+    let _ = each(|_, set| {
+        lock(&set.interests).remove(&fd);
+        true
+    });
+}
+
+/// A connection with this descriptor gets a link. False: it is in a set that cannot follow.
+pub(crate) fn linked(fd: c_int) -> bool {
+    each(|epoll, set| set.follow(epoll, fd))
+}
+
+fn change(epoll: c_int, command: c_int, fd: c_int, events: u32, word: u64) -> Result<(), c_int> {
+    let mut event = epoll_event { events, u64: word };
+    let result = real::epoll_ctl(epoll, command, fd, &raw mut event);
+    errno::counted(isize::try_from(result).unwrap_or(-1)).map(drop)
+}
+
+fn tag(fd: c_int) -> u64 {
+    TAG | u64::from(fd.cast_unsigned())
+}
+
+/// The descriptor of a tag.
+fn tagged(word: u64) -> Option<c_int> {
+    let low = u32::try_from(word & 0xffff_ffff).ok()?;
+    (word & !0xffff_ffff == TAG && word != WAKE).then(|| low.cast_signed())
+}
+
+impl Epoll {
+    fn is_active(&self) -> bool {
+        self.is_active.load(Ordering::SeqCst)
+    }
+
+    /// It is in another set.
+    pub(crate) fn nest(&self) {
+        self.is_nested.store(true, Ordering::SeqCst);
+    }
+
+    /// The program changes the set.
+    pub(crate) fn control(
+        &self,
+        epoll: c_int,
+        command: c_int,
+        fd: c_int,
+        event: Option<epoll_event>,
+        member: Member,
+    ) -> Result<(), c_int> {
+        let mut interests = lock(&self.interests);
+        if command == libc::EPOLL_CTL_DEL {
+            interests.remove(&fd);
+        }
+        let is_kept = command != libc::EPOLL_CTL_DEL && member != Member::Other;
+        let Some(event) = event.filter(|_| is_kept) else {
+            let (events, word) = event.map_or((0, 0), |event| (event.events, event.u64));
+            return change(epoll, command, fd, events, word);
+        };
+        let mut interest = Interest::new(event);
+        interest.is_tagged = member == Member::Linked && self.activate(epoll);
+        let word = if interest.is_tagged { tag(fd) } else { event.u64 };
+        change(epoll, command, fd, event.events, word)?;
+        interests.insert(fd, interest);
+        Ok(())
+    }
+
+    /// Has waits look at links, too.
+    fn activate(&self, epoll: c_int) -> bool {
+        if self.is_active() {
+            return true;
+        }
+        let Some(service) = service::current() else { return false };
+        if let Some(wake) = service.nic().port().wake_descriptor() {
+            let events = bits(libc::EPOLLIN) | EDGE;
+            if change(epoll, libc::EPOLL_CTL_ADD, wake.as_raw_fd(), events, WAKE).is_err() {
+                return false;
+            }
+        }
+        self.is_active.store(true, Ordering::SeqCst);
+        // A thread that waits in the kernel already looks now.
+        let _dozing = Dozing::new(service.nic());
+        service.nic().port().wake();
+        true
+    }
+
+    /// A connection of the set has a link. False: the set cannot follow.
+    fn follow(&self, epoll: c_int, fd: c_int) -> bool {
+        let mut interests = lock(&self.interests);
+        let Some(interest) = interests.get_mut(&fd) else { return true };
+        if self.is_nested.load(Ordering::SeqCst) || !self.activate(epoll) {
+            return false;
+        }
+        let events = if interest.is_armed { interest.events } else { 0 };
+        match change(epoll, libc::EPOLL_CTL_MOD, fd, events, tag(fd)) {
+            Ok(()) => interest.is_tagged = true,
+            // It is another descriptor by now.
+            Err(libc::ENOENT | libc::EBADF) => drop(interests.remove(&fd)),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Whether a link of the set has something to report; for those who wait for the set itself.
+    pub(crate) fn is_ready(&self, view: Views<'_>) -> bool {
+        if !self.is_active() {
+            return false;
+        }
+        let mut interests = lock(&self.interests).clone();
+        interests.iter_mut().any(|(fd, interest)| {
+            interest.is_tagged
+                && interest.is_armed
+                && view(*fd).is_some_and(|view| interest.of_link(view) != 0)
+        })
+    }
+
+    /// The program waits.
+    pub(crate) fn wait(
+        &self,
+        epoll: c_int,
+        events: &mut [epoll_event],
+        end: End,
+        mask: *const sigset_t,
+        view: Views<'_>,
+    ) -> Result<usize, c_int> {
+        loop {
+            let found = match service::current().filter(|_| self.is_active()) {
+                Some(service) => self.wait_for_links(&service, epoll, events, end, mask, view)?,
+                None => {
+                    let found = ask(epoll, events, end.left(), mask)?;
+                    self.correct(epoll, events, 0, found, view)
+                }
+            };
+            if found > 0 || end.is_over() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn wait_for_links(
+        &self,
+        service: &Service,
+        epoll: c_int,
+        events: &mut [epoll_event],
+        end: End,
+        mask: *const sigset_t,
+        view: Views<'_>,
+    ) -> Result<usize, c_int> {
+        let nic = service.nic();
+        let started = Instant::now();
+        loop {
+            nic.progress();
+            let found = self.look(epoll, events, Duration::ZERO, mask, view)?;
+            if found > 0 || end.is_over() {
+                return Ok(found);
+            }
+            if started.elapsed() > SPIN {
+                break;
+            }
+        }
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let dozing = Dozing::new(nic);
+        let is_armed = nic.arm_own_queue() && nic.port().wake_descriptor().is_some();
+        nic.progress();
+        let left = end.left().unwrap_or(Duration::from_secs(3600));
+        let bound = if is_armed { left } else { left.min(NAP) };
+        let found = self.look(epoll, events, bound, mask, view);
+        drop(dozing);
+        if self.waiters.fetch_sub(1, Ordering::SeqCst) > 1 {
+            // What comes next is for another thread.
+            let _ = nic.arm_own_queue();
+            nic.port().wake();
+        }
+        found
+    }
+
+    /// Looks at links and asks the kernel, which may take so long if no link has anything.
+    fn look(
+        &self,
+        epoll: c_int,
+        events: &mut [epoll_event],
+        bound: Duration,
+        mask: *const sigset_t,
+        view: Views<'_>,
+    ) -> Result<usize, c_int> {
+        let of_links = self.links(epoll, events, view);
+        let bound = if of_links > 0 { Duration::ZERO } else { bound };
+        if of_links == events.len() {
+            return Ok(of_links);
+        }
+        let found = match ask(epoll, &mut events[of_links..], Some(bound), mask) {
+            Err(_) if of_links > 0 => 0,
+            found => found?,
+        };
+        let all = self.correct(epoll, events, of_links, found, view);
+        if all == 0 && found > 0 && !bound.is_zero() {
+            let is_wake = events[..found].iter().any(|event| { event.u64 } == WAKE);
+            if !is_wake {
+                std::thread::sleep(NAP);
+            }
+        }
+        Ok(all)
+    }
+
+    /// What links have to report.
+    fn links(&self, epoll: c_int, events: &mut [epoll_event], view: Views<'_>) -> usize {
+        let mut found = 0;
+        for (fd, interest) in lock(&self.interests).iter_mut() {
+            if !interest.is_tagged || !interest.is_armed {
+                continue;
+            }
+            let Some(view) = view(*fd) else { continue };
+            interest.watch(epoll, *fd, view);
+            if found == events.len() {
+                break;
+            }
+            let of_link = interest.of_link(view);
+            if of_link != 0 {
+                events[found] = epoll_event { events: of_link, u64: interest.word };
+                found += 1;
+                if interest.has(ONCE) {
+                    interest.is_armed = false;
+                    let _ = change(epoll, libc::EPOLL_CTL_MOD, *fd, ONCE, tag(*fd));
+                }
+            }
+        }
+        found
+    }
+
+    /// Corrects what the kernel has reported after the first `before` events. Gives how many are left.
+    fn correct(
+        &self,
+        epoll: c_int,
+        events: &mut [epoll_event],
+        before: usize,
+        found: usize,
+        view: Views<'_>,
+    ) -> usize {
+        if !self.is_active() {
+            return before + found;
+        }
+        let mut interests = lock(&self.interests);
+        let mut kept = before;
+        for index in before..before + found {
+            let mut event = events[index];
+            if event.u64 == WAKE {
+                continue;
+            }
+            if let Some(fd) = tagged(event.u64) {
+                let Some(interest) = interests.get_mut(&fd) else { continue };
+                event.u64 = interest.word;
+                let view = view(fd).unwrap_or(View { reads: None, writes: None, arrived: 0 });
+                event.events = Interest::of_kernel(event.events, view);
+                if event.events == 0 {
+                    if interest.has(ONCE) && interest.is_armed {
+                        let watched = interest.watched;
+                        let _ = change(epoll, libc::EPOLL_CTL_MOD, fd, watched, tag(fd));
+                    }
+                    continue;
+                }
+                if interest.has(ONCE) {
+                    interest.is_armed = false;
+                }
+            }
+            events[kept] = event;
+            kept += 1;
+        }
+        kept
+    }
+}
+
+impl Interest {
+    /// Has the kernel not report again and again what the link knows better: that TCP has room.
+    fn watch(&mut self, epoll: c_int, fd: c_int, view: View) {
+        if self.has(EDGE) {
+            return;
+        }
+        let wanted = if view.writes.is_some() { self.events & !WRITES } else { self.events };
+        if wanted != self.watched && change(epoll, libc::EPOLL_CTL_MOD, fd, wanted, tag(fd)).is_ok()
+        {
+            self.watched = wanted;
+        }
+    }
+}
+
+/// Waits in the kernel.
+fn ask(
+    epoll: c_int,
+    events: &mut [epoll_event],
+    bound: Option<Duration>,
+    mask: *const sigset_t,
+) -> Result<usize, c_int> {
+    let count = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
+    let ms = match bound {
+        None => -1,
+        // Rounded up, as the kernel does for what is not its unit.
+        Some(bound) => c_int::try_from(bound.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX),
+    };
+    let result = real::epoll_pwait(epoll, events.as_mut_ptr(), count, ms, mask);
+    errno::counted(isize::try_from(result).unwrap_or(-1))
+}

@@ -1,0 +1,36 @@
+//! The C library's error number of the calling thread.
+#![expect(unsafe_code, reason = "a variable of the C library")]
+
+use core::ffi::c_int;
+
+/// Gives the program this error.
+pub(crate) fn set(error: c_int) {
+    // SAFETY: the C library's own place for this thread.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: it is the thread's alone.
+    unsafe { *place = error };
+}
+
+/// What the last call of the C library left.
+pub(crate) fn get() -> c_int {
+    // SAFETY: as in `set`.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: as in `set`.
+    unsafe { *place }
+}
+
+/// What a call of the C library gave: a count, or the error that it left.
+pub(crate) fn counted(result: isize) -> Result<usize, c_int> {
+    usize::try_from(result).map_err(|_| get())
+}
+
+/// The same the other way: what the program gets.
+pub(crate) fn returned(result: Result<usize, c_int>) -> isize {
+    match result {
+        Ok(count) => isize::try_from(count).unwrap_or(isize::MAX),
+        Err(error) => {
+            set(error);
+            -1
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Descriptors: closed, copied, set.
+#![expect(unsafe_code, reason = "exported names, and what programs point to")]
+
+use core::ffi::{c_char, c_int, c_uint, c_ulong};
+
+use libc::FILE;
+
+use super::stand_in;
+use crate::io;
+use crate::leaving;
+use crate::moving::find;
+use crate::real;
+use crate::table;
+
+/// `new` is a copy of `old` from now on.
+fn copied(old: c_int, new: c_int) -> c_int {
+    if new >= 0 && new != old {
+        table::copy(old, new);
+    }
+    new
+}
+
+/// A copy takes the place of `to`, which must be closed before it.
+fn replaced(from: c_int, to: c_int, copy: impl Fn() -> c_int) -> c_int {
+    // A descriptor that is not open replaces nothing.
+    if from != to && to >= 0 && real::fcntl(from, libc::F_GETFD, 0) >= 0 {
+        leaving::close(to);
+    }
+    copied(from, copy())
+}
+
+fn control(fd: c_int, command: c_int, argument: c_ulong, result: c_int) -> c_int {
+    if result < 0 {
+        return result;
+    }
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => return copied(fd, result),
+        libc::F_SETFL => {
+            if let Some(socket) = table::socket(fd) {
+                let flags = libc::c_long::from_ne_bytes(argument.to_ne_bytes());
+                socket.set_nonblocking(flags & i64::from(libc::O_NONBLOCK) != 0);
+            }
+        }
+        _ => {}
+    }
+    result
+}
+
+stand_in! {
+    fn close(fd: c_int) -> c_int {
+        leaving::close(fd);
+        real::close(fd)
+    }
+
+    fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+        if flags.cast_unsigned() & libc::CLOSE_RANGE_CLOEXEC == 0 && first <= last {
+            let [first, last] = [first, last].map(|fd| c_int::try_from(fd).unwrap_or(c_int::MAX));
+            table::known(first, last).into_iter().for_each(leaving::close);
+        }
+        real::close_range(first, last, flags)
+    }
+
+    fn closefrom(first: c_int) {
+        table::known(first, c_int::MAX).into_iter().for_each(leaving::close);
+        real::closefrom(first);
+    }
+
+    fn fclose(file: *mut FILE) -> c_int {
+        if !file.is_null() {
+            // SAFETY: the program promises a file.
+            leaving::close(unsafe { libc::fileno(file) });
+        }
+        real::fclose(file)
+    }
+
+    /// The C library's own buffers read and write by ways of their own: such a connection stays by TCP.
+    fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+        if let Some(socket) = find(fd) {
+            leaving::keep(&socket, fd);
+        }
+        real::fdopen(fd, mode)
+    }
+
+    fn dup(fd: c_int) -> c_int {
+        copied(fd, real::dup(fd))
+    }
+
+    fn dup2(fd: c_int, to: c_int) -> c_int {
+        replaced(fd, to, || real::dup2(fd, to))
+    }
+
+    fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+        replaced(fd, to, || real::dup3(fd, to, flags))
+    }
+
+    fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
+        control(fd, command, argument, real::fcntl(fd, command, argument))
+    }
+
+    fn fcntl64(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
+        control(fd, command, argument, real::fcntl64(fd, command, argument))
+    }
+
+    fn ioctl(fd: c_int, request: c_ulong, argument: c_ulong) -> c_int {
+        let Some(socket) = table::socket(fd) else { return real::ioctl(fd, request, argument) };
+        if request == libc::FIONREAD
+            && let Some(unread) = io::unread(fd, &socket)
+        {
+            let place = core::ptr::with_exposed_provenance_mut::<c_int>(to_usize(argument));
+            // SAFETY: the program promises an int.
+            unsafe { *place = c_int::try_from(unread).unwrap_or(c_int::MAX) };
+            return 0;
+        }
+        let result = real::ioctl(fd, request, argument);
+        if request == libc::FIONBIO && result == 0 {
+            let place = core::ptr::with_exposed_provenance::<c_int>(to_usize(argument));
+            // SAFETY: the program promises an int, which the kernel has read.
+            socket.set_nonblocking(unsafe { *place } != 0);
+        }
+        result
+    }
+}
+
+/// An address in an argument.
+fn to_usize(argument: c_ulong) -> usize {
+    usize::try_from(argument).unwrap_or(0)
+}

@@ -1,0 +1,19 @@
+//! The functions that programs call, as the C library has them. Each asks whether a descriptor is a
+//! connection that may go by VIA, and hands everything else on.
+
+mod descriptor;
+mod poll;
+mod process;
+mod receive;
+mod send;
+mod socket;
+
+/// Functions that stand in for those of the C library.
+macro_rules! stand_in {
+    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {$(
+        $(#[$meta])*
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($arg: $type),*) $(-> $result)? $body
+    )*};
+}
+use stand_in;

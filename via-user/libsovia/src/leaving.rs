@@ -1,0 +1,124 @@
+//! How connections leave VIA: for another process that uses them, for another program in this process,
+//! and at the end of the program.
+
+use core::ffi::c_int;
+use std::time::{Duration, Instant};
+
+use port::sync::lock;
+
+use crate::claim;
+use crate::epoll;
+use crate::key::Key;
+use crate::log;
+use crate::service::{self, Request};
+use crate::socket::{self, Socket};
+use crate::table;
+
+/// How long the other side has to leave VIA, too.
+const LEAVE: Duration = Duration::from_secs(5);
+/// How long streams have to end at the end of the program.
+const FINISH: Duration = Duration::from_secs(2);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// Has a connection go by TCP for good, for another process that asks for it.
+pub(crate) fn give_to_other(socket: &Socket) {
+    // Who closes it, which is when it has no descriptor here, gives it as well.
+    match table::descriptors(socket).first() {
+        Some(fd) => give(socket, *fd),
+        None => drop(lock(socket.leaving())),
+    }
+}
+
+/// The program closes a descriptor.
+pub(crate) fn close(fd: c_int) {
+    epoll::forget(fd);
+    if let Some(socket) = table::forget(fd) {
+        if socket.may_be_shared() {
+            // Who has it, too, goes on by TCP.
+            give(&socket, fd);
+        }
+        socket.remove();
+    }
+}
+
+/// Has the other end of a connection not send by VIA any more.
+fn stop_other_end(key: &Key) {
+    let other = claim::holder(&key.reversed()).and_then(|claim| claim.host);
+    if let (Some(service), Some(host)) = (service::current(), other) {
+        let _ = service.ask(Request::Stop, key, &host);
+    }
+}
+
+/// Has a connection go by TCP for good. Gives what has come by VIA and is not read.
+fn leave_via(socket: &Socket, fd: c_int) -> Vec<u8> {
+    socket.stay();
+    let mut unread = Vec::new();
+    let Some(link) = socket.link() else { return unread };
+    link.stop_sending();
+    stop_other_end(&socket.key);
+    let end = Instant::now() + LEAVE;
+    let why = loop {
+        match link.drain(fd, &mut unread) {
+            Ok(true) => return unread,
+            Ok(false) if Instant::now() < end => std::thread::sleep(LOOK),
+            Ok(false) => break "the other side does not leave VIA".to_owned(),
+            Err(error) => break std::io::Error::from_raw_os_error(error).to_string(),
+        }
+    };
+    log::warn(format_args!("{} to {}: {why}", socket.key.local, socket.key.remote));
+    unread
+}
+
+/// Has a connection go by TCP for good, for another process that uses it, or another program.
+pub(crate) fn give(socket: &Socket, fd: c_int) {
+    let _leaving = lock(socket.leaving());
+    let unread = leave_via(socket, fd);
+    if !unread.is_empty()
+        && let Err(error) = claim::leave_unread(&socket.key, &unread)
+    {
+        let lost = unread.len();
+        log::warn(format_args!("{}: {lost} bytes are lost: {error}", socket.key.local));
+    }
+}
+
+/// The same for this program, which does something that VIA cannot.
+pub(crate) fn keep(socket: &Socket, fd: c_int) {
+    if socket.link().is_none() {
+        return socket.stay();
+    }
+    let _leaving = lock(socket.leaving());
+    let unread = leave_via(socket, fd);
+    socket.leave_unread(unread);
+}
+
+/// All connections end as the program does. The other sides have what was sent.
+pub(crate) fn end_all() {
+    let sockets = socket::all();
+    let had_links = sockets.iter().filter(|socket| socket.link().is_some()).count() > 0;
+    for socket in sockets.iter().filter(|socket| socket.may_be_shared()) {
+        give_to_other(socket);
+    }
+    sockets.iter().for_each(|socket| socket.leave());
+    if had_links && let Some(service) = service::current() {
+        let _ = service.finish(FINISH);
+    }
+    sockets.iter().for_each(|socket| socket.release());
+}
+
+/// All connections go by TCP for good, for a program that takes this one's place.
+pub(crate) fn give_all() {
+    let sockets = socket::all();
+    let linked: Vec<_> = sockets.iter().filter(|socket| socket.link().is_some()).collect();
+    linked.iter().for_each(|socket| give_to_other(socket));
+    if !linked.is_empty()
+        && let Some(service) = service::current()
+    {
+        let _ = service.finish(FINISH);
+    }
+}
+
+/// The program ends.
+pub(crate) extern "C" fn at_exit() {
+    end_all();
+}

@@ -1,0 +1,287 @@
+//! How connections come to VIA: what a descriptor is, who claims a connection, and when both ends have
+//! offered it.
+
+use core::ffi::c_int;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use port::fork;
+use port::process::without_signals;
+use port::sync::lock;
+use sovia::{Listener, Stream};
+
+use crate::claim::{self, Claim};
+use crate::epoll;
+use crate::kernel;
+use crate::key::Key;
+use crate::leaving;
+use crate::link::Link;
+use crate::log;
+use crate::service::{self, Request, Service};
+use crate::socket::{self, Socket};
+use crate::table::{self, Entry, Kind};
+
+/// How long the other side has to accept a connection that it has offered.
+const ACCEPT: Duration = Duration::from_secs(5);
+/// How long who has a connection has to give it away.
+const GIVE: Duration = Duration::from_secs(10);
+/// Time between two looks at something that comes soon.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// What goes to the thread that offers, and the process that has it.
+static OFFERS: Mutex<Option<(u32, Sender<Arc<Socket>>)>> = Mutex::new(None);
+
+/// The connection of a descriptor, if it may have a link. Looks what the descriptor is if nobody has.
+#[inline]
+pub(crate) fn find(fd: c_int) -> Option<Arc<Socket>> {
+    match table::kind(fd) {
+        Kind::Other => None,
+        Kind::Held => table::socket(fd),
+        kind => look(fd, kind == Kind::New),
+    }
+}
+
+#[cold]
+fn look(fd: c_int, is_new: bool) -> Option<Arc<Socket>> {
+    if !kernel::is_tcp(fd) {
+        table::note(fd, Kind::Other);
+        return None;
+    }
+    let (local, remote) = kernel::names(fd)?;
+    let counts = kernel::info(fd).is_some();
+    if !counts || !Key::is_local(&local, &remote) {
+        table::note(fd, Kind::Other);
+        log::verbose(format_args!("{local} to {remote} stays TCP: it leaves this machine"));
+        return None;
+    }
+    let socket = socket::of_key(Key::new(local, remote), fd, is_new);
+    table::set(fd, Arc::new(Entry::Socket(Arc::clone(&socket))));
+    Some(socket)
+}
+
+/// A call of the program on a connection without a link.
+pub(crate) fn count(socket: &Arc<Socket>) {
+    if socket.may_be_shared() {
+        claim_or_stay(socket);
+    }
+    if socket.count() {
+        offer(Arc::clone(socket));
+    }
+}
+
+/// Makes sure that nobody else moves a connection to VIA.
+#[cold]
+fn claim_or_stay(socket: &Socket) {
+    socket.begin();
+    if !socket.is_claimed() {
+        match claim::claim(&socket.key, &Claim::own(None)) {
+            Ok(None) => {
+                socket.claimed();
+                socket.leave_unread(claim::take_unread(&socket.key));
+            }
+            Ok(Some(_)) => take_over(socket),
+            Err(error) => {
+                socket.stay();
+                service::has_no_folder(&error);
+            }
+        }
+    }
+    socket.settle();
+}
+
+/// Has who else has a connection go back to TCP, for good.
+fn take_over(socket: &Socket) {
+    socket.stay();
+    if let Err(error) = claim::mark_shared(&socket.key) {
+        service::has_no_folder(&error);
+    }
+    socket.claimed();
+    let other = claim::holder(&socket.key).filter(|claim| !claim.is_own());
+    if let Some(host) = other.and_then(|claim| claim.host) {
+        ask_for(&host, &socket.key);
+    }
+    socket.leave_unread(claim::take_unread(&socket.key));
+    let Key { local, remote, .. } = socket.key;
+    log::verbose(format_args!("{local} to {remote} stays TCP: several processes use it"));
+}
+
+/// Asks the process that has a connection to leave it to TCP, and waits until it has.
+fn ask_for(host: &[u8], key: &Key) {
+    let Ok(service) = get() else { return };
+    let Ok(stream) = service.ask(Request::Give, key, host) else { return };
+    let end = Instant::now() + GIVE;
+    while Link::is_accepted(&stream).is_none() && Instant::now() < end {
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// This process restricts itself: nothing of it goes by VIA any more, and nobody else moves what it has.
+pub(crate) fn confine() {
+    service::give_up();
+    let descriptors = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers: Vec<c_int> =
+        descriptors.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for fd in numbers {
+        if let Some(socket) = find(fd) {
+            leaving::keep(&socket, fd);
+            take_over(&socket);
+            socket.settle();
+        }
+    }
+}
+
+fn get() -> Result<Arc<Service>, String> {
+    Service::get(serve, leaving::at_exit)
+}
+
+/// Offers a connection to its other end, by and by.
+fn offer(socket: Arc<Socket>) {
+    if service::is_useless() {
+        return;
+    }
+    let generation = fork::generation();
+    let offers = fork::without_forks(|| {
+        let offers = lock(&OFFERS);
+        let own = offers.as_ref().filter(|(of, _)| *of == generation);
+        own.map(|(_, offers)| offers.clone())
+    });
+    let offers = offers.map_or_else(|| start(generation), Some);
+    if let Some(offers) = offers {
+        let _ = offers.send(socket);
+    }
+}
+
+/// Starts the thread that offers.
+fn start(generation: u32) -> Option<Sender<Arc<Socket>>> {
+    let (sender, receiver) = channel::<Arc<Socket>>();
+    let run = move || {
+        for socket in receiver {
+            if let Err(why) = try_offer(&socket) {
+                socket.stay();
+                let Key { local, remote, .. } = socket.key;
+                log::verbose(format_args!("{local} to {remote} stays TCP: {why}"));
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("sovia offers".to_owned());
+    if without_signals(|| thread.spawn(run)).is_err() {
+        return None;
+    }
+    fork::without_forks(|| {
+        let mut offers = lock(&OFFERS);
+        let old = offers.replace((generation, sender.clone()));
+        // The parent's, if there is one: its locks are not this process's.
+        core::mem::forget(old);
+    });
+    Some(sender)
+}
+
+fn try_offer(socket: &Arc<Socket>) -> Result<(), String> {
+    let service = get().inspect_err(|why| service::has_no_device(why))?;
+    let key = socket.key;
+    let held = claim::claim(&key, &Claim::own(Some(service.host()))).map_err(|error| {
+        service::has_no_folder(&error);
+        error.to_string()
+    })?;
+    if held.is_some() {
+        take_over(socket);
+        return Err("another process uses it, too".to_owned());
+    }
+    socket.set_connecting(true);
+    socket.offered();
+    if claim::is_shared(&key) {
+        return Err("another process uses it, too".to_owned());
+    }
+    let connected = match claim::holder(&key.reversed()).and_then(|claim| claim.host) {
+        Some(host) => connect(&service, socket, &host),
+        None => Ok(()),
+    };
+    socket.set_connecting(false);
+    connected
+}
+
+/// Connects an offered connection to its other end, which has offered it, too.
+fn connect(service: &Service, socket: &Socket, host: &[u8]) -> Result<(), String> {
+    if socket.link().is_some() {
+        return Ok(());
+    }
+    let stream = service.ask(Request::Link, &socket.key, host).map_err(|why| why.to_string())?;
+    let end = Instant::now() + ACCEPT;
+    loop {
+        match Link::is_accepted(&stream) {
+            Some(true) => break,
+            // The other side's own connection comes.
+            Some(false) => return Ok(()),
+            None if Instant::now() < end => std::thread::sleep(LOOK),
+            None => return Err("the other side does not answer".to_owned()),
+        }
+    }
+    let _ = attach(socket, Arc::new(Link::new(stream, true)));
+    Ok(())
+}
+
+/// Does what other processes ask for.
+fn serve(_: &Service, listener: &Listener) {
+    loop {
+        let stream = match listener.accept() {
+            Ok(stream) => stream,
+            Err(error) => return log::verbose(format_args!("no more requests: {error}")),
+        };
+        let Some((request, other)) = Request::parse(&stream.peer().discriminator) else {
+            log::warn("a request that is none was refused");
+            continue;
+        };
+        match request {
+            Request::Link => accept(stream, &other),
+            Request::Stop => {
+                if let Some(link) = socket::by_key(&other.reversed()).and_then(|it| it.link()) {
+                    link.stop_sending();
+                }
+            }
+            Request::Give => give(stream, other),
+        }
+    }
+}
+
+/// The other end of an offered connection has connected.
+fn accept(stream: Stream, other: &Key) {
+    let Some(socket) = socket::by_key(&other.reversed()) else { return };
+    // If both ends connect, it is the lower one that has its way.
+    if socket.is_connecting() && socket.key.is_lower() {
+        return;
+    }
+    let _ = attach(&socket, Arc::new(Link::new(stream, false)));
+}
+
+/// Another process uses a connection of this one. The end of `stream` says that it can.
+fn give(stream: Stream, key: Key) {
+    let give = move || {
+        if let Some(socket) = socket::by_key(&key) {
+            leaving::give_to_other(&socket);
+        }
+        drop(stream);
+    };
+    let thread = std::thread::Builder::new().name("sovia give".to_owned());
+    let _ = without_signals(|| thread.spawn(give));
+}
+
+/// Gives a connection a link. False: it stays by TCP.
+fn attach(socket: &Socket, link: Arc<Link>) -> bool {
+    if !socket.attach(Arc::clone(&link)) {
+        return false;
+    }
+    let Key { local, remote, .. } = socket.key;
+    let can_follow = table::descriptors(socket).into_iter().all(epoll::linked);
+    // Of two threads that read by TCP nobody knows which one gets the marker.
+    if !can_follow || socket.readers() > 1 || !link.share() {
+        link.stop_sending();
+        socket.stay();
+        log::verbose(format_args!(
+            "{local} to {remote} stays TCP: it is used in ways that VIA is not"
+        ));
+        return false;
+    }
+    log::verbose(format_args!("{local} to {remote} goes by VIA"));
+    true
+}

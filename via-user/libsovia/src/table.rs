@@ -1,0 +1,196 @@
+//! What the library knows of each descriptor of the program.
+//!
+//! Reads take no lock: every call of the program looks here first.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+
+use crate::epoll::Epoll;
+use crate::link::View;
+use crate::socket::Socket;
+
+/// Something of the program's that calls may be emulated for.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    Socket(Arc<Socket>),
+    Epoll(Arc<Epoll>),
+}
+
+/// What a descriptor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Nobody has looked; another process may have it, too.
+    Unknown,
+    /// The kernel's alone.
+    Other,
+    /// A socket that this process has made, and nobody else has.
+    New,
+    /// It has an [`Entry`].
+    Held,
+}
+
+impl Kind {
+    const fn of(bits: u8) -> Self {
+        match bits {
+            1 => Self::Other,
+            2 => Self::New,
+            3 => Self::Held,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    kind: AtomicU8,
+    entry: ArcSwapOption<Entry>,
+}
+
+impl Slot {
+    const fn new() -> Self {
+        Self { kind: AtomicU8::new(0), entry: ArcSwapOption::const_empty() }
+    }
+}
+
+/// Descriptors of a chunk.
+const CHUNK: usize = 1024;
+type Chunk = [Slot; CHUNK];
+
+/// The first descriptors: most programs have no others.
+static FIRST: Chunk = [const { Slot::new() }; CHUNK];
+/// The others, up to a million; what is above is the kernel's alone.
+static MORE: [OnceLock<Box<Chunk>>; CHUNK] = [const { OnceLock::new() }; CHUNK];
+
+fn slot(fd: c_int) -> Option<&'static Slot> {
+    let fd = usize::try_from(fd).ok()?;
+    if fd < CHUNK {
+        return Some(&FIRST[fd]);
+    }
+    let chunk = MORE.get(fd / CHUNK)?.get_or_init(|| Box::new([const { Slot::new() }; CHUNK]));
+    Some(&chunk[fd % CHUNK])
+}
+
+/// What a descriptor is, as far as is known.
+#[inline]
+pub(crate) fn kind(fd: c_int) -> Kind {
+    slot(fd).map_or(Kind::Other, |slot| Kind::of(slot.kind.load(Ordering::Acquire)))
+}
+
+/// Remembers what a descriptor without an entry is.
+pub(crate) fn note(fd: c_int, kind: Kind) {
+    if let Some(slot) = slot(fd) {
+        slot.kind.store(kind as u8, Ordering::Release);
+    }
+}
+
+/// Gives a descriptor an entry, and drops the one that it had.
+pub(crate) fn set(fd: c_int, entry: Arc<Entry>) {
+    let Some(slot) = slot(fd) else { return };
+    if let Entry::Socket(socket) = &*entry {
+        socket.hold();
+    }
+    slot.entry.store(Some(entry));
+    slot.kind.store(Kind::Held as u8, Ordering::Release);
+}
+
+/// Forgets a descriptor: it is another one from now on. Gives its connection if it was its last one.
+pub(crate) fn forget(fd: c_int) -> Option<Arc<Socket>> {
+    let slot = slot(fd)?;
+    match Kind::of(slot.kind.load(Ordering::Acquire)) {
+        Kind::Unknown => None,
+        Kind::Other | Kind::New => {
+            slot.kind.store(Kind::Unknown as u8, Ordering::Release);
+            None
+        }
+        Kind::Held => {
+            let old = slot.entry.swap(None);
+            slot.kind.store(Kind::Unknown as u8, Ordering::Release);
+            match &*old? {
+                Entry::Socket(socket) => socket.let_go().then(|| Arc::clone(socket)),
+                Entry::Epoll(_) => None,
+            }
+        }
+    }
+}
+
+/// The connection of a descriptor that was seen before.
+#[inline]
+pub(crate) fn socket(fd: c_int) -> Option<Arc<Socket>> {
+    if kind(fd) != Kind::Held {
+        return None;
+    }
+    match slot(fd)?.entry.load().as_deref()? {
+        Entry::Socket(socket) => Some(Arc::clone(socket)),
+        Entry::Epoll(_) => None,
+    }
+}
+
+/// The set of a descriptor.
+pub(crate) fn epoll(fd: c_int) -> Option<Arc<Epoll>> {
+    if kind(fd) != Kind::Held {
+        return None;
+    }
+    match slot(fd)?.entry.load().as_deref()? {
+        Entry::Epoll(set) => Some(Arc::clone(set)),
+        Entry::Socket(_) => None,
+    }
+}
+
+/// What the link of a descriptor says, if it has one.
+pub(crate) fn view(fd: c_int) -> Option<View> {
+    let socket = socket(fd)?;
+    let link = socket.link()?;
+    Some(link.view(fd, socket.has_readers()))
+}
+
+/// The descriptors of a connection.
+pub(crate) fn descriptors(socket: &Socket) -> Vec<c_int> {
+    let is_its =
+        |fd: &c_int| self::socket(*fd).is_some_and(|it| core::ptr::eq(Arc::as_ptr(&it), socket));
+    known(0, c_int::MAX).into_iter().filter(is_its).collect()
+}
+
+/// A descriptor is a copy of another one; what it was is forgotten already.
+pub(crate) fn copy(from: c_int, to: c_int) {
+    let held = slot(from).and_then(|slot| slot.entry.load_full());
+    if let Some(entry) = held {
+        set(to, entry);
+    }
+}
+
+/// All descriptors of which something is known, from `first` to `last`.
+pub(crate) fn known(first: c_int, last: c_int) -> Vec<c_int> {
+    let end = usize::try_from(last).unwrap_or(0).min(CHUNK * CHUNK - 1);
+    let begin = usize::try_from(first).unwrap_or(0);
+    let chunks = core::iter::once(Some(&FIRST))
+        .chain(MORE[1..].iter().map(|chunk| chunk.get().map(|chunk| &**chunk)));
+    let mut found = Vec::new();
+    for (index, chunk) in chunks.enumerate() {
+        let Some(chunk) = chunk else { continue };
+        for (at, slot) in chunk.iter().enumerate() {
+            let fd = index * CHUNK + at;
+            let is_known = slot.kind.load(Ordering::Acquire) != Kind::Unknown as u8;
+            if is_known && (begin..=end).contains(&fd) {
+                found.extend(c_int::try_from(fd));
+            }
+        }
+    }
+    found
+}
+
+/// Other processes may have every descriptor from now on. Allocates nothing.
+pub(crate) fn share_all() {
+    let more = MORE.iter().filter_map(OnceLock::get).flat_map(|chunk| chunk.iter());
+    for slot in FIRST.iter().chain(more) {
+        let new = Kind::New as u8;
+        let unknown = Kind::Unknown as u8;
+        let _ = slot.kind.compare_exchange(new, unknown, Ordering::AcqRel, Ordering::Relaxed);
+        if let Some(Entry::Socket(socket)) = slot.entry.load().as_deref() {
+            socket.share();
+        }
+    }
+}
