@@ -178,18 +178,24 @@ def wait_with(kind, sock):
     """Waits for the socket by one of the ways there are; the pipe is beside it."""
     reader, writer = os.pipe()
     if kind == "select":
-        ready = lambda bound: [one in select.select([sock, reader], [], [], bound)[0] for one in (sock, reader)]
+        both = [sock.fileno(), reader]
+        wait = lambda bound: select.select(both, [], [], bound)[0]
     elif kind == "poll":
         poll = select.poll()
         poll.register(sock, select.POLLIN)
         poll.register(reader, select.POLLIN)
-        ready = lambda bound: [one in dict(poll.poll(bound * 1000)) for one in (sock.fileno(), reader)]
+        wait = lambda bound: dict(poll.poll(bound * 1000))
     else:
         flags = {"level": 0, "edge": select.EPOLLET, "once": select.EPOLLONESHOT}[kind]
         epoll = select.epoll()
         epoll.register(sock, select.EPOLLIN | flags)
         epoll.register(reader, select.EPOLLIN | flags)
-        ready = lambda bound: [one in dict(epoll.poll(bound)) for one in (sock.fileno(), reader)]
+        wait = lambda bound: dict(epoll.poll(bound))
+
+    def ready(bound):
+        found = wait(bound)
+        return [one in found for one in (sock.fileno(), reader)]
+
     seen = [ready(0.02)]
     sock.sendall(b"go")
     seen.append(ready(5))

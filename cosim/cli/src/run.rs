@@ -40,11 +40,9 @@ pub(crate) struct Arguments {
     /// Say on standard error which connections go by VIA, and why others do not.
     #[arg(long)]
     verbose: bool,
-    /// The program.
-    program: OsString,
-    /// Its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    arguments: Vec<OsString>,
+    /// The program, and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
 }
 
 /// A pipe in the file system that the library's lines come by, from the program and its children.
@@ -141,8 +139,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             None
         }
     };
-    let mut command = Command::new(&arguments.program);
-    command.args(&arguments.arguments).env("LD_PRELOAD", preload(&library));
+    let (program, its) = arguments.program.split_first().ok_or("no program is named")?;
+    let mut command = Command::new(program);
+    command.args(its).env("LD_PRELOAD", preload(&library));
     if let Some(device) = &arguments.device {
         device::parse(device)?;
         command.env(device::DEVICE_VARIABLE, device);
@@ -157,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Ok(child) => child,
         Err(error) => {
             drop(log);
-            eprintln!("error: {}: {error}", arguments.program.display());
+            eprintln!("error: {}: {error}", program.display());
             let is_absent = error.kind() == std::io::ErrorKind::NotFound;
             std::process::exit(if is_absent { 127 } else { 126 });
         }

@@ -125,7 +125,7 @@ fn a_file_crosses_the_cards_of_a_guest() {
 /// A program in C, of the tests of the library.
 fn compiled(name: &str) -> PathBuf {
     let source = c_program::root().join(format!("via-user/libvipl/tests/vipl/{name}.c"));
-    let library = c_program::library().expect("libvipl was built");
+    let library = c_program::library("libvipl").expect("libvipl was built");
     c_program::compile(&format!("vipl-{name}"), &library, &[source], &[]).expect("it compiles")
 }
 

@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use port::trust;
 
@@ -19,6 +20,9 @@ use crate::key::Key;
 const SPILL: &str = ".unread";
 /// The link that says that several processes use an end.
 const SHARED: &str = ".shared";
+
+/// See [`confine`].
+static IS_CONFINED: AtomicBool = AtomicBool::new(false);
 
 /// What a link says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,8 +160,16 @@ pub(crate) fn is_shared(key: &Key) -> bool {
     read(&(key.name() + SHARED)).is_some_and(|mark| !mark.is_own())
 }
 
+/// This process restricts itself: it leaves its claims, which are none once it is dead.
+pub(crate) fn confine() {
+    IS_CONFINED.store(true, Ordering::Release);
+}
+
 /// Takes back what this process has claimed and marked.
 pub(crate) fn release(key: &Key) {
+    if IS_CONFINED.load(Ordering::Acquire) {
+        return;
+    }
     remove_own(&key.name());
     remove_own(&(key.name() + SHARED));
 }

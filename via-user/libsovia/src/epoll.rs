@@ -227,7 +227,11 @@ impl Epoll {
         if self.is_active() {
             return true;
         }
-        let Some(service) = service::current() else { return false };
+        // Without a service there are bytes that another process has left, and no links.
+        let Some(service) = service::current() else {
+            self.is_active.store(true, Ordering::SeqCst);
+            return true;
+        };
         if let Some(wake) = service.nic().port().wake_descriptor() {
             let events = bits(libc::EPOLLIN) | EDGE;
             if change(epoll, libc::EPOLL_CTL_ADD, wake.as_raw_fd(), events, WAKE).is_err() {
@@ -284,6 +288,10 @@ impl Epoll {
             let found = match service::current().filter(|_| self.is_active()) {
                 Some(service) => self.wait_for_links(&service, epoll, events, end, mask, view)?,
                 None => {
+                    let of_links = self.links(epoll, events, view);
+                    if of_links > 0 {
+                        return Ok(of_links);
+                    }
                     let found = ask(epoll, events, end.left(), mask)?;
                     self.correct(epoll, events, 0, found, view)
                 }

@@ -166,7 +166,7 @@ pub(crate) fn send(
     if flags & (KERNELS | libc::MSG_FASTOPEN) != 0 {
         // What is urgent goes by TCP, after what was sent before it.
         if let Some(link) = socket.link() {
-            link.stop_sending();
+            link.stop_sending(fd);
         }
         socket.stay();
         return by_kernel();
@@ -325,7 +325,7 @@ pub(crate) fn splice_left(socket: &Arc<Socket>, pipe: c_int, length: usize) -> i
 pub(crate) fn shut_down(fd: c_int, socket: &Arc<Socket>, how: c_int) -> c_int {
     if let Some(link) = socket.link() {
         if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
-            link.stop_sending();
+            link.close_sending();
         }
         if how == libc::SHUT_RD || how == libc::SHUT_RDWR {
             link.stop_receiving();

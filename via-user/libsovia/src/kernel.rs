@@ -40,6 +40,11 @@ pub(crate) fn is_tcp(fd: c_int) -> bool {
         && int_option(fd, libc::SO_TYPE) == Some(libc::SOCK_STREAM)
 }
 
+/// Whether connections arrive at a socket.
+pub(crate) fn listens(fd: c_int) -> bool {
+    int_option(fd, libc::SO_ACCEPTCONN) == Some(1)
+}
+
 /// Nanoseconds of a time limit of a socket; 0: none.
 pub(crate) fn time_limit(fd: c_int, name: c_int) -> u64 {
     let mut bytes = [0; 16];

@@ -30,6 +30,13 @@ pub(crate) fn give_to_other(socket: &Socket) {
     }
 }
 
+/// The other end leaves VIA: this one sends by TCP again.
+pub(crate) fn stop_sending(socket: &Socket) {
+    if let (Some(link), Some(fd)) = (socket.link(), table::descriptors(socket).first()) {
+        link.stop_sending(*fd);
+    }
+}
+
 /// The program closes a descriptor.
 pub(crate) fn close(fd: c_int) {
     epoll::forget(fd);
@@ -55,12 +62,16 @@ fn leave_via(socket: &Socket, fd: c_int) -> Vec<u8> {
     socket.stay();
     let mut unread = Vec::new();
     let Some(link) = socket.link() else { return unread };
-    link.stop_sending();
+    link.stop_sending(fd);
     stop_other_end(&socket.key);
     let end = Instant::now() + LEAVE;
     let why = loop {
         match link.drain(fd, &mut unread) {
-            Ok(true) => return unread,
+            Ok(true) => {
+                // What is left of the stream is ended by its own thread.
+                socket.leave();
+                return unread;
+            }
             Ok(false) if Instant::now() < end => std::thread::sleep(LOOK),
             Ok(false) => break "the other side does not leave VIA".to_owned(),
             Err(error) => break std::io::Error::from_raw_os_error(error).to_string(),

@@ -16,6 +16,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::{Mutex, TryLockError};
+use std::time::{Duration, Instant};
 
 use port::sync::lock;
 use sovia::{Ready, Stream};
@@ -26,6 +27,13 @@ use crate::kernel;
 
 /// What each side says first: it has the stream.
 const ATTACHED: u8 = b'A';
+
+/// How long who leaves VIA waits for room for a marker.
+const MARKER: Duration = Duration::from_secs(5);
+/// How long an end may take to leave.
+const END: Duration = Duration::from_millis(200);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_micros(100);
 
 /// See the module.
 #[derive(Debug)]
@@ -45,6 +53,8 @@ pub(crate) struct Link {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
+    /// This side has not said that it has the stream, which is the first that it says.
+    Silent,
     Tcp,
     Settling,
     Marker,
@@ -105,7 +115,7 @@ impl Link {
         Self {
             stream,
             generation: port::fork::generation(),
-            send: Mutex::new(Sending::Tcp),
+            send: Mutex::new(Sending::Silent),
             receive: Mutex::new(Receiving {
                 state: State::Tcp,
                 early: Vec::new(),
@@ -124,7 +134,12 @@ impl Link {
 
     /// Says that this side has the stream. False: the stream is of no use.
     pub(crate) fn share(&self) -> bool {
-        (&self.stream).write(&[ATTACHED]).is_ok()
+        let sending = &mut *lock(&self.send);
+        let is_said = *sending == Sending::Silent && (&self.stream).write(&[ATTACHED]).is_ok();
+        if is_said {
+            *sending = Sending::Tcp;
+        }
+        is_said
     }
 
     /// Whether a stream that this side has asked for is accepted: its first byte has come.
@@ -315,6 +330,7 @@ impl Link {
         let sending = &mut *lock(&self.send);
         loop {
             match *sending {
+                Sending::Silent => return Ok(Step::Kernel),
                 Sending::Tcp => {
                     if !self.is_shared() {
                         return Ok(Step::Kernel);
@@ -375,15 +391,42 @@ impl Link {
         self.is_left.load(Ordering::Acquire) && !kernel::has_ended(fd)
     }
 
+    /// Ends the stream. Nobody may call this side for long: so its end is on its way before this returns,
+    /// unless the other side has no room for it.
     fn end_sending(&self, sending: &mut Sending) {
+        if *sending == Sending::Over {
+            return;
+        }
         let _ = self.stream.shutdown(Shutdown::Write);
         *sending = Sending::Over;
+        let end = Instant::now() + END;
+        while !self.stream.has_sent_all() && Instant::now() < end {
+            std::thread::sleep(LOOK);
+        }
     }
 
-    /// This side sends no more by VIA: TCP has the rest.
-    pub(crate) fn stop_sending(&self) {
+    /// This side sends no more by VIA: TCP has the rest. Whoever waits for the marker gets it before, since
+    /// it would take the next byte for it.
+    pub(crate) fn stop_sending(&self, fd: c_int) {
+        let sending = &mut *lock(&self.send);
+        let end = Instant::now() + MARKER;
+        while matches!(*sending, Sending::Settling | Sending::Marker) && Instant::now() < end {
+            let is_done =
+                self.stream.has_sent_all() && kernel::send_marker(fd) != Err(libc::EAGAIN);
+            if is_done {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.end_sending(sending);
+        // Who sends next asks the link, which says that TCP has it; who waits to send looks again.
+        self.sends_by_via.store(true, Ordering::SeqCst);
+        self.nic().port().wake();
+    }
+
+    /// This side sends no more at all.
+    pub(crate) fn close_sending(&self) {
         self.end_sending(&mut lock(&self.send));
-        // Who sends next asks the link, which says that TCP has it.
         self.sends_by_via.store(true, Ordering::SeqCst);
     }
 
@@ -458,6 +501,13 @@ impl Link {
         self.listen(receiving);
         if !has_readers {
             self.pass_marker(fd, receiving);
+        }
+        if matches!(receiving.state, State::Via) {
+            let ready = self.stream.ready();
+            // The end of VIA is none of the connection: the kernel says whether there is more.
+            if ready.reads && ready.bytes == 0 && matches!((&self.stream).read(&mut [0]), Ok(0)) {
+                self.end_receiving(receiving);
+            }
         }
         let receives = matches!(receiving.state, State::Via);
         let early = matches!(receiving.state, State::Over) && !receiving.early.is_empty();

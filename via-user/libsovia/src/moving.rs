@@ -44,7 +44,7 @@ pub(crate) fn find(fd: c_int) -> Option<Arc<Socket>> {
 
 #[cold]
 fn look(fd: c_int, is_new: bool) -> Option<Arc<Socket>> {
-    if !kernel::is_tcp(fd) {
+    if !kernel::is_tcp(fd) || kernel::listens(fd) {
         table::note(fd, Kind::Other);
         return None;
     }
@@ -58,6 +58,21 @@ fn look(fd: c_int, is_new: bool) -> Option<Arc<Socket>> {
     let socket = socket::of_key(Key::new(local, remote), fd, is_new);
     table::set(fd, Arc::new(Entry::Socket(Arc::clone(&socket))));
     Some(socket)
+}
+
+/// The program waits for a descriptor: one that another process may have, too, is claimed before.
+pub(crate) fn waits_for(fd: c_int) {
+    let socket = match table::kind(fd) {
+        Kind::Other | Kind::New => None,
+        Kind::Held => table::socket(fd),
+        Kind::Unknown => look(fd, false),
+    };
+    if let Some(socket) = socket
+        && socket.may_be_shared()
+        && socket.link().is_none()
+    {
+        claim_or_stay(&socket);
+    }
 }
 
 /// A call of the program on a connection without a link.
@@ -129,6 +144,7 @@ pub(crate) fn confine() {
             socket.settle();
         }
     }
+    claim::confine();
 }
 
 fn get() -> Result<Arc<Service>, String> {
@@ -141,40 +157,39 @@ fn offer(socket: Arc<Socket>) {
         return;
     }
     let generation = fork::generation();
+    // Not held while a thread is started: nobody forks meanwhile.
     let offers = fork::without_forks(|| {
-        let offers = lock(&OFFERS);
-        let own = offers.as_ref().filter(|(of, _)| *of == generation);
-        own.map(|(_, offers)| offers.clone())
-    });
-    let offers = offers.map_or_else(|| start(generation), Some);
-    if let Some(offers) = offers {
-        let _ = offers.send(socket);
-    }
-}
-
-/// Starts the thread that offers.
-fn start(generation: u32) -> Option<Sender<Arc<Socket>>> {
-    let (sender, receiver) = channel::<Arc<Socket>>();
-    let run = move || {
-        for socket in receiver {
-            if let Err(why) = try_offer(&socket) {
-                socket.stay();
-                let Key { local, remote, .. } = socket.key;
-                log::verbose(format_args!("{local} to {remote} stays TCP: {why}"));
+        let offers = &mut *lock(&OFFERS);
+        match offers {
+            Some((of, sender)) if *of == generation => Ok(sender.clone()),
+            _ => {
+                let (sender, receiver) = channel();
+                // The parent's, if there is one: its locks are not this process's.
+                core::mem::forget(offers.replace((generation, sender.clone())));
+                Err((sender, receiver))
             }
         }
-    };
-    let thread = std::thread::Builder::new().name("sovia offers".to_owned());
-    if without_signals(|| thread.spawn(run)).is_err() {
-        return None;
-    }
-    fork::without_forks(|| {
-        let mut offers = lock(&OFFERS);
-        let old = offers.replace((generation, sender.clone()));
-        // The parent's, if there is one: its locks are not this process's.
-        core::mem::forget(old);
     });
-    Some(sender)
+    let sender = match offers {
+        Ok(sender) => sender,
+        Err((sender, receiver)) => {
+            let thread = std::thread::Builder::new().name("sovia offers".to_owned());
+            let run = move || receiver.into_iter().for_each(|socket| offer_now(&socket));
+            if without_signals(|| thread.spawn(run)).is_err() {
+                return service::has_no_device("no thread to be had");
+            }
+            sender
+        }
+    };
+    let _ = sender.send(socket);
+}
+
+fn offer_now(socket: &Arc<Socket>) {
+    if let Err(why) = try_offer(socket) {
+        socket.stay();
+        let Key { local, remote, .. } = socket.key;
+        log::verbose(format_args!("{local} to {remote} stays TCP: {why}"));
+    }
 }
 
 fn try_offer(socket: &Arc<Socket>) -> Result<(), String> {
@@ -235,8 +250,8 @@ fn serve(_: &Service, listener: &Listener) {
         match request {
             Request::Link => accept(stream, &other),
             Request::Stop => {
-                if let Some(link) = socket::by_key(&other.reversed()).and_then(|it| it.link()) {
-                    link.stop_sending();
+                if let Some(socket) = socket::by_key(&other.reversed()) {
+                    leaving::stop_sending(&socket);
                 }
             }
             Request::Give => give(stream, other),
@@ -275,7 +290,7 @@ fn attach(socket: &Socket, link: Arc<Link>) -> bool {
     let can_follow = table::descriptors(socket).into_iter().all(epoll::linked);
     // Of two threads that read by TCP nobody knows which one gets the marker.
     if !can_follow || socket.readers() > 1 || !link.share() {
-        link.stop_sending();
+        link.close_sending();
         socket.stay();
         log::verbose(format_args!(
             "{local} to {remote} stays TCP: it is used in ways that VIA is not"

@@ -7,7 +7,6 @@ use libc::{pollfd, sigset_t};
 
 use crate::link::View;
 use crate::service;
-use crate::socket::has_links;
 use crate::table;
 use crate::wait::{self, End};
 
@@ -27,43 +26,70 @@ fn view(fd: c_int) -> Option<View> {
 }
 
 /// Whether a wait for these has to look at links.
-pub(crate) fn is_concerned(fds: &[pollfd]) -> bool {
+fn is_concerned(fds: &[pollfd]) -> bool {
     let has_link = |fd: &pollfd| {
         table::epoll(fd.fd).is_some()
-            || table::socket(fd.fd).is_some_and(|socket| socket.link().is_some())
+            || table::socket(fd.fd)
+                .is_some_and(|socket| socket.has_left() || socket.link().is_some())
     };
-    has_links() && fds.iter().any(has_link)
+    fds.iter().any(has_link)
 }
 
 /// The program waits for descriptors.
 pub(crate) fn poll(fds: &mut [pollfd], end: End, mask: *const sigset_t) -> Result<usize, c_int> {
-    let Some(service) = service::current() else {
-        return wait::kernel_poll(fds, end.left(), mask);
-    };
+    if !is_concerned(fds) {
+        let found = wait::kernel_poll(fds, end.left(), mask)?;
+        // What woke it may be a marker, of a connection that has a link since then.
+        if found == 0 || !is_concerned(fds) {
+            return Ok(found);
+        }
+    }
+    let service = service::current();
     // What the kernel is asked for, and a place for `wait`.
     let mut asked: Vec<pollfd> = fds.to_vec();
     asked.push(pollfd { fd: -1, events: 0, revents: 0 });
+    let theirs = fds.len();
+    let mut wanted: Vec<pollfd> = fds.to_vec();
+    let mut is_first = true;
     loop {
         let mut is_ready = false;
-        for (fd, asked) in fds.iter().zip(&mut asked) {
+        for (fd, asked) in wanted.iter().zip(&mut asked) {
             let view = view(fd.fd);
             is_ready |= of_link(fd.events, view) != 0;
             *asked = for_kernel(*fd, view);
         }
-        if is_ready {
-            let theirs = asked.len() - 1;
-            let _ = wait::kernel_poll(&mut asked[..theirs], Some(Duration::ZERO), mask);
-        } else {
-            let look = || fds.iter().any(|fd| of_link(fd.events, view(fd.fd)) != 0);
-            is_ready = wait::wait(service.nic(), &mut asked, end, mask, look)?;
+        if is_ready || is_first {
+            let found = wait::kernel_poll(&mut asked[..theirs], Some(Duration::ZERO), mask)?;
+            is_ready |= found > 0;
+        }
+        if !is_ready {
+            // Also when the kernel has the answer again that a link had.
+            let before: Vec<i16> = asked[..theirs].iter().map(|asked| asked.events).collect();
+            let look = || {
+                wanted.iter().zip(&before).any(|(fd, before)| {
+                    let view = view(fd.fd);
+                    of_link(fd.events, view) != 0 || for_kernel(*fd, view).events != *before
+                })
+            };
+            is_ready = match &service {
+                Some(service) => wait::wait(service.nic(), &mut asked, end, mask, look)?,
+                None => wait::kernel_poll(&mut asked[..theirs], end.left(), mask)? > 0,
+            };
         }
         let mut found = 0;
-        for (fd, asked) in fds.iter_mut().zip(&asked) {
-            let view = view(fd.fd);
-            let of_kernel = view.map_or(asked.revents, |view| of_kernel(asked.revents, view));
-            fd.revents = of_link(fd.events, view) | of_kernel;
+        for ((fd, wanted), asked) in fds.iter_mut().zip(&mut wanted).zip(&asked) {
+            let view = view(wanted.fd);
+            let mut reported = view.map_or(asked.revents, |view| of_kernel(asked.revents, view));
+            if reported & libc::POLLNVAL != 0 && !is_first {
+                // Another thread has closed it: the kernel, which looks at numbers only once, would
+                // wait for it on.
+                wanted.fd = -1;
+                reported = 0;
+            }
+            fd.revents = of_link(wanted.events, view) | reported;
             found += usize::from(fd.revents != 0);
         }
+        is_first = false;
         if found > 0 || !is_ready || end.is_over() {
             return Ok(found);
         }

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
     FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off64_t, pid_t, pollfd, sigset_t,
-    size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
+    size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
 /// What functions without a result give.
@@ -100,10 +100,6 @@ real! {
     ppoll c"ppoll"(
         fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t
     ) -> c_int = -1;
-    select c"select"(
-        count: c_int, reads: *mut fd_set, writes: *mut fd_set, errors: *mut fd_set,
-        timeout: *mut timeval
-    ) -> c_int = -1;
     pselect c"pselect"(
         count: c_int, reads: *mut fd_set, writes: *mut fd_set, errors: *mut fd_set,
         timeout: *const timespec, mask: *const sigset_t
@@ -138,6 +134,10 @@ real! {
         child: *mut pid_t, path: *const c_char, actions: *const c_void, attributes: *const c_void,
         arguments: *const *const c_char, environment: *const *const c_char
     ) -> c_int = libc::ENOSYS;
+    chroot c"chroot"(path: *const c_char) -> c_int = -1;
+    setuid c"setuid"(user: libc::uid_t) -> c_int = -1;
+    setreuid c"setreuid"(real: libc::uid_t, effective: libc::uid_t) -> c_int = -1;
+    setresuid c"setresuid"(real: libc::uid_t, effective: libc::uid_t, saved: libc::uid_t) -> c_int = -1;
     prctl c"prctl"(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = -1;
     exit_now c"_exit"(status: c_int) -> Nothing = Nothing::default();
 }

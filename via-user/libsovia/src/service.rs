@@ -4,7 +4,7 @@
 //! for, and for which connection of TCP ([`Request`]).
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -66,6 +66,11 @@ pub(crate) struct Service {
 
 /// The service.
 static SERVICE: Mutex<Option<Arc<Service>>> = Mutex::new(None);
+/// The process in which a thread starts it: its number among forked ancestors, counted from 1. A child
+/// after a fork has not its parent's threads, nor could it unlock a lock of theirs.
+static STARTING: AtomicU32 = AtomicU32::new(0);
+/// Time between two looks whether another thread has started it.
+const LOOK: Duration = Duration::from_micros(200);
 /// Nothing can be offered: it was said once.
 static IS_USELESS: AtomicBool = AtomicBool::new(false);
 
@@ -111,9 +116,26 @@ impl Service {
     /// # Errors
     /// Why there is no device.
     pub(crate) fn get(serve: Serve, at_end: extern "C" fn()) -> Result<Arc<Self>, String> {
-        if let Some(service) = current() {
-            return Ok(service);
+        let own = fork::generation() + 1;
+        loop {
+            if let Some(service) = current() {
+                return Ok(service);
+            }
+            let other = STARTING.load(Ordering::Acquire);
+            if other == own {
+                std::thread::sleep(LOOK);
+            } else if STARTING
+                .compare_exchange(other, own, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                let started = Self::start(serve, at_end);
+                STARTING.store(0, Ordering::Release);
+                return started;
+            }
         }
+    }
+
+    fn start(serve: Serve, at_end: extern "C" fn()) -> Result<Arc<Self>, String> {
         let port = device::open(&log::settings().device).map_err(|error| error.to_string())?;
         let nic = Nic::open(port);
         // Each call finds its connection broken; the program's output is its own.

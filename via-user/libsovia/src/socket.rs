@@ -63,14 +63,6 @@ pub(crate) struct Socket {
 /// Sockets by their keys: several descriptors may be one, and the other end asks for them.
 static ALL: Mutex<Option<HashMap<Key, Weak<Socket>>>> = Mutex::new(None);
 
-/// Links that this process has had.
-static LINKS: AtomicUsize = AtomicUsize::new(0);
-
-/// Whether this process has had links.
-pub(crate) fn has_links() -> bool {
-    LINKS.load(Ordering::SeqCst) > 0
-}
-
 /// Looks at [`ALL`]. No child after a fork finds it locked.
 fn with_all<T>(act: impl FnOnce(&mut HashMap<Key, Weak<Socket>>) -> T) -> T {
     fork::without_forks(|| act(lock(&ALL).get_or_insert_default()))
@@ -173,7 +165,6 @@ impl Socket {
         if !self.is_in(Phase::Offered) {
             return false;
         }
-        LINKS.fetch_add(1, Ordering::SeqCst);
         let none: Option<Arc<Link>> = None;
         self.link.compare_and_swap(&none, Some(link)).is_none()
     }
@@ -184,7 +175,7 @@ impl Socket {
         let Some(link) = self.link.swap(None) else { return };
         if link.is_own() {
             // Threads that wait may have it for a while.
-            link.stop_sending();
+            link.close_sending();
         } else {
             // It is the parent's: its locks may be held for ever here.
             core::mem::forget(link);

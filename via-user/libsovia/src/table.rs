@@ -143,6 +143,9 @@ pub(crate) fn epoll(fd: c_int) -> Option<Arc<Epoll>> {
 /// What the link of a descriptor says, if it has one.
 pub(crate) fn view(fd: c_int) -> Option<View> {
     let socket = socket(fd)?;
+    if socket.has_left() {
+        return Some(View { reads: Some(true), writes: None, arrived: 0 });
+    }
     let link = socket.link()?;
     Some(link.view(fd, socket.has_readers()))
 }

@@ -80,7 +80,7 @@ impl Process {
 
 fn compile(name: &str, source: &str) -> PathBuf {
     let source = c_program::root().join(source);
-    let library = c_program::library().unwrap();
+    let library = c_program::library("libvipl").unwrap();
     c_program::compile(&format!("clan-{name}"), &library, &[source], &[]).unwrap()
 }
 

@@ -15,7 +15,7 @@ const ROUNDS: &str = "40";
 #[test]
 fn a_client_that_is_killed_disturbs_nobody() {
     let source = c_program::root().join("via-user/libvipl/tests/vipl/kills.c");
-    let library = c_program::library().unwrap();
+    let library = c_program::library("libvipl").unwrap();
     let program = c_program::compile("vipl-kills", &library, &[source], &[]).unwrap();
     let folder = std::env::temp_dir().join(format!("viaduct-kills-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

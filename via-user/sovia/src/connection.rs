@@ -9,6 +9,7 @@ mod patience;
 mod ready;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub use ready::Ready;
 const SPINS: u32 = 512;
 /// Looks between two in which the NIC's own work is done, which costs a look at the clock.
 const NIC_TURNS: u32 = 16;
+/// Most bytes that are taken out of packets before the program reads them: what TCP has room for at least.
+const ABSORBED: usize = 256 << 10;
 /// The longest sleep of a thread that waits for another one.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -62,6 +65,9 @@ struct Shared {
     discards: bool,
     /// Packets that have come.
     arrived: u64,
+    /// Bytes that were taken out of their packets, so that the other side can send more of them: those
+    /// that are read next.
+    absorbed: VecDeque<u8>,
     /// The keeper knows that small messages wait.
     watched: bool,
     broken: Option<Error>,
@@ -84,6 +90,7 @@ impl Connection {
             closed: false,
             discards: false,
             arrived: 0,
+            absorbed: VecDeque::new(),
             watched: false,
             broken: None,
         };
@@ -276,6 +283,24 @@ impl Connection {
         let _ = self.vi.disconnect();
     }
 
+    /// Takes the bytes out of packets if many packets wait that have few: a window of packets is soon full
+    /// of them, and a program that sends before it reads counts on some room in between, as TCP has it.
+    fn absorb(&self, shared: &mut Shared) {
+        let window = usize::from(shared.engine.policy().window);
+        let is_crowded = shared.engine.fronts().count() > window / 2;
+        if !is_crowded || shared.engine.available() + shared.absorbed.len() > ABSORBED {
+            return;
+        }
+        let mut bytes = Vec::new();
+        while let Some((slot, range)) = shared.engine.front() {
+            bytes.resize(range.len(), 0);
+            shared.slots.read(slot, range.start, &mut bytes);
+            shared.absorbed.extend(&bytes);
+            self.consume(shared, range.end - range.start);
+        }
+        self.transmit(shared);
+    }
+
     /// Sends what is to be sent, as far as there is room.
     fn transmit(&self, shared: &mut Shared) {
         if let Err(error) = self.try_transmit(shared) {
@@ -334,7 +359,7 @@ impl Kept for Connection {
         let mut shared = lock(&self.state);
         self.handle(&mut shared);
         self.transmit(&mut shared);
-        if shared.engine.front().is_some() && !shared.discards {
+        if (shared.engine.front().is_some() || !shared.absorbed.is_empty()) && !shared.discards {
             // As TCP: what nobody reads is not taken, and the other side learns of it.
             self.fail(&mut shared, Error::Reset);
         }

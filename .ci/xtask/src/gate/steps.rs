@@ -90,6 +90,8 @@ fn clippy() -> Result<Verdict, String> {
 }
 
 fn test() -> Result<Verdict, String> {
+    // Some tests run programs of others.
+    tools::ensure(Toolset::Programs)?;
     run(cargo().args(["test", "--workspace", "--no-fail-fast"]))
 }
 
@@ -134,6 +136,7 @@ fn clippy_rtl() -> Result<Verdict, String> {
 
 /// In the profile in which everything else is built, which finds overflows too.
 fn test_rtl() -> Result<Verdict, String> {
+    tools::ensure(Toolset::Programs)?;
     tools::ensure(Toolset::Sim)?;
     tools::ensure(Toolset::Guest)?;
     let mut command = cargo();

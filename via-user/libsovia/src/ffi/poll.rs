@@ -13,18 +13,20 @@ use crate::errno;
 use crate::io::NO_MASK;
 use crate::kernel;
 use crate::leaving;
+use crate::moving;
 use crate::poll;
 use crate::real;
-use crate::socket::has_links;
 use crate::table::{self, Entry, Kind};
 use crate::wait::End;
 
-/// Descriptors of the program.
-fn slice<'a>(fds: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
-    match usize::try_from(count) {
+/// Descriptors of the program. None: the kernel would refuse them.
+fn checked<'a>(fds: *mut pollfd, count: nfds_t) -> Option<&'a mut [pollfd]> {
+    let count = usize::try_from(count).ok()?;
+    match count {
+        0 => Some(&mut []),
+        _ if fds.is_null() => None,
         // SAFETY: the program promises so many, while the call lasts.
-        Ok(count) if !fds.is_null() => unsafe { core::slice::from_raw_parts_mut(fds, count) },
-        _ => &mut [],
+        _ => Some(unsafe { core::slice::from_raw_parts_mut(fds, count) }),
     }
 }
 
@@ -72,7 +74,7 @@ fn select_by_poll(
     end: End,
     mask: *const sigset_t,
 ) -> Result<usize, c_int> {
-    poll::poll(fds, end, mask)?;
+    wait(fds, end, mask)?;
     if fds.iter().any(|fd| fd.revents & libc::POLLNVAL != 0) {
         return Err(libc::EBADF);
     }
@@ -93,12 +95,18 @@ fn select_by_poll(
     Ok(found)
 }
 
+/// The program waits for these.
+fn wait(fds: &mut [pollfd], end: End, mask: *const sigset_t) -> Result<usize, c_int> {
+    fds.iter().for_each(|fd| moving::waits_for(fd.fd));
+    poll::poll(fds, end, mask)
+}
+
 stand_in! {
     fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-        if !poll::is_concerned(slice(fds, count)) {
-            return real::poll(fds, count, timeout);
+        match checked(fds, count) {
+            Some(fds) => returned(wait(fds, End::after_ms(timeout), NO_MASK)),
+            None => real::poll(fds, count, timeout),
         }
-        returned(poll::poll(slice(fds, count), End::after_ms(timeout), NO_MASK))
     }
 
     fn __poll_chk(fds: *mut pollfd, count: nfds_t, timeout: c_int, _room: size_t) -> c_int {
@@ -108,10 +116,8 @@ stand_in! {
     fn ppoll(
         fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t,
     ) -> c_int {
-        match end(timeout) {
-            Some(end) if poll::is_concerned(slice(fds, count)) => {
-                returned(poll::poll(slice(fds, count), end, mask))
-            }
+        match (end(timeout), checked(fds, count)) {
+            (Some(end), Some(fds)) => returned(wait(fds, end, mask)),
             _ => real::ppoll(fds, count, timeout, mask),
         }
     }
@@ -128,10 +134,7 @@ stand_in! {
         timeout: *mut timeval,
     ) -> c_int {
         let sets = [reads, writes, errors];
-        let mut fds = if has_links() { descriptors(count, sets) } else { Vec::new() };
-        if !poll::is_concerned(&fds) {
-            return real::select(count, reads, writes, errors, timeout);
-        }
+        let mut fds = descriptors(count, sets);
         // SAFETY: a time, or none.
         let time = unsafe { timeout.as_ref() };
         let end = time.map_or(End::NEVER, |time| {
@@ -158,12 +161,11 @@ stand_in! {
         timeout: *const timespec, mask: *const sigset_t,
     ) -> c_int {
         let sets = [reads, writes, errors];
-        let mut fds = if has_links() { descriptors(count, sets) } else { Vec::new() };
         match end(timeout) {
-            Some(end) if poll::is_concerned(&fds) => {
-                returned(select_by_poll(&mut fds, sets, end, mask))
+            Some(end) => {
+                returned(select_by_poll(&mut descriptors(count, sets), sets, end, mask))
             }
-            _ => real::pselect(count, reads, writes, errors, timeout, mask),
+            None => real::pselect(count, reads, writes, errors, timeout, mask),
         }
     }
 
@@ -182,6 +184,7 @@ stand_in! {
         if let Some(inner) = table::epoll(fd) {
             inner.nest();
         }
+        moving::waits_for(fd);
         // SAFETY: an event of the program's, or none.
         let event = unsafe { event.as_ref() }.copied();
         returned(found.control(set, command, fd, event, member(fd)).map(|()| 0))
@@ -227,7 +230,8 @@ fn member(fd: c_int) -> Member {
         Kind::Held => table::socket(fd).is_some(),
         Kind::Unknown | Kind::New => kernel::is_tcp(fd),
     };
-    let has_link = table::socket(fd).is_some_and(|socket| socket.link().is_some());
+    let has_link =
+        table::socket(fd).is_some_and(|socket| socket.has_left() || socket.link().is_some());
     match (is_tcp, has_link) {
         (false, _) => Member::Other,
         (true, false) => Member::Tcp,

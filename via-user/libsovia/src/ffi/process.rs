@@ -3,7 +3,7 @@
 
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 
-use libc::pid_t;
+use libc::{pid_t, uid_t};
 use port::process::{around_forks, at_exit};
 
 use super::stand_in;
@@ -28,6 +28,14 @@ extern "C" fn nothing() {}
 /// What this process has, its child has, too.
 extern "C" fn share() {
     table::share_all();
+}
+
+/// This process becomes another user's.
+fn confine_for(user: uid_t) {
+    let is_same = user == uid_t::MAX || user == rustix::process::geteuid().as_raw();
+    if !is_same {
+        moving::confine();
+    }
 }
 
 type Strings = *const *const c_char;
@@ -87,6 +95,27 @@ stand_in! {
     ) -> c_int {
         table::share_all();
         real::posix_spawnp(child, path, actions, attributes, arguments, environment)
+    }
+
+    /// Another root, or another user, has not this one's folder.
+    fn chroot(path: *const c_char) -> c_int {
+        moving::confine();
+        real::chroot(path)
+    }
+
+    fn setuid(user: uid_t) -> c_int {
+        confine_for(user);
+        real::setuid(user)
+    }
+
+    fn setreuid(first: uid_t, effective: uid_t) -> c_int {
+        confine_for(effective);
+        real::setreuid(first, effective)
+    }
+
+    fn setresuid(first: uid_t, effective: uid_t, saved: uid_t) -> c_int {
+        confine_for(effective);
+        real::setresuid(first, effective, saved)
     }
 
     /// A process that restricts its system calls leaves VIA first: nobody knows which it keeps.

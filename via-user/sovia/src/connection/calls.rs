@@ -1,5 +1,6 @@
 //! What programs do with a connection.
 
+use std::io::Read as _;
 use std::sync::{Arc, Weak};
 
 use port::sync::lock;
@@ -65,6 +66,7 @@ impl Connection {
                 Some(count as usize)
             }
             Offer::Wait => {
+                self.absorb(&mut shared);
                 self.transmit(&mut shared);
                 None
             }
@@ -82,6 +84,7 @@ impl Connection {
         }
         drop(shared);
         self.wait_until(patience, |shared| {
+            self.absorb(shared);
             let _ = shared.slots.reap(&self.vi);
             (shared.engine.has_room() && shared.slots.has_send(true)).then_some(())
         })
@@ -105,10 +108,17 @@ impl Connection {
     /// Takes bytes that are there. None: there are none yet.
     fn take(&self, shared: &mut Shared, out: &mut [u8]) -> Option<usize> {
         let mut read = 0;
+        if shared.discards {
+            shared.absorbed.clear();
+        }
         while shared.discards
             && let Some((_, range)) = shared.engine.front()
         {
             self.consume(shared, range.end - range.start);
+        }
+        // It may give them in two parts.
+        while read < out.len() && !shared.absorbed.is_empty() {
+            read += shared.absorbed.read(&mut out[read..]).unwrap_or(0);
         }
         while read < out.len() {
             let Some((slot, range)) = shared.engine.front() else { break };
@@ -123,7 +133,7 @@ impl Connection {
         (shared.discards || shared.engine.is_at_end()).then_some(0)
     }
 
-    fn consume(&self, shared: &mut Shared, count: u32) {
+    pub(super) fn consume(&self, shared: &mut Shared, count: u32) {
         let Some(free) = shared.engine.consume(count) else { return };
         shared.spent.push(free);
         if shared.spent.len() >= SPENT || shared.engine.is_waited_for(shared.spent.len()) {

@@ -24,16 +24,17 @@ impl Connection {
     pub(crate) fn ready(&self) -> Ready {
         let mut shared = lock(&self.state);
         self.handle(&mut shared);
+        self.absorb(&mut shared);
         self.transmit(&mut shared);
         let is_broken = shared.broken.is_some();
-        let has_front = shared.engine.front().is_some();
+        let has_front = shared.engine.front().is_some() || !shared.absorbed.is_empty();
         let mut has_send = shared.slots.has_send(true);
         if !has_send {
             let _ = shared.slots.reap(&self.vi);
             has_send = shared.slots.has_send(true);
         }
         Ready {
-            bytes: shared.engine.available(),
+            bytes: shared.engine.available() + shared.absorbed.len(),
             reads: has_front || is_broken || shared.discards || shared.engine.is_at_end(),
             writes: is_broken || shared.engine.has_room() && has_send,
             is_up: shared.woken,
@@ -55,13 +56,17 @@ impl Connection {
         let mut shared = lock(&self.state);
         self.handle(&mut shared);
         let mut copied = 0;
+        for (place, byte) in out.iter_mut().zip(&shared.absorbed) {
+            *place = *byte;
+            copied += 1;
+        }
         for (slot, range) in shared.engine.fronts() {
-            let count = range.len().min(out.len() - copied);
-            shared.slots.read(slot, range.start, &mut out[copied..copied + count]);
-            copied += count;
             if copied == out.len() {
                 break;
             }
+            let count = range.len().min(out.len() - copied);
+            shared.slots.read(slot, range.start, &mut out[copied..copied + count]);
+            copied += count;
         }
         copied
     }

@@ -1,0 +1,91 @@
+//! Programs that were never compiled for us, by TCP and by VIA: `tests/programs`, one file each.
+//!
+//! Each says the same both times, and connections of it move to VIA the second time. `PROGRAMS=nginx`
+//! runs one. The programs are Debian's (`cargo xtask setup programs`); one that is absent fails.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// How long a program may take.
+const BOUND: &str = "120";
+
+/// What a script says of itself in its first lines.
+fn header<'a>(text: &'a str, name: &str) -> &'a str {
+    let prefix = format!("# {name}:");
+    text.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or("").trim()
+}
+
+fn free_port() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("it is bound").port().to_string()
+}
+
+/// A run of a script: what it printed, and how long it took.
+fn run(script: &Path, folder: &Path, before: &str) -> (Output, Duration) {
+    let (scratch, runtime) = (folder.join("scratch"), folder.join("run"));
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(&scratch).expect("a folder");
+    fs::create_dir_all(&runtime).expect("a folder");
+    let began = Instant::now();
+    let output = Command::new("timeout")
+        .args(["--kill-after=5", BOUND, "bash"])
+        .arg(script)
+        .env("RUN", before)
+        .env("PORT", free_port())
+        .env("FOLDER", &scratch)
+        .env("XDG_RUNTIME_DIR", &runtime)
+        .output()
+        .expect("bash starts");
+    (output, began.elapsed())
+}
+
+#[test]
+fn programs_do_the_same_by_via_as_by_tcp() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
+    let wanted = std::env::var("PROGRAMS").unwrap_or_default();
+    let mut scripts: Vec<PathBuf> = fs::read_dir(&folder)
+        .expect("programs")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sh"))
+        .filter(|path| path.to_string_lossy().contains(&wanted))
+        .collect();
+    scripts.sort();
+    assert!(!scripts.is_empty(), "no program is named {wanted}");
+    let base = std::env::temp_dir().join(format!("viaduct-programs-{}", std::process::id()));
+    let viaduct = format!("{} run --verbose", env!("CARGO_BIN_EXE_viaduct"));
+    let mut failures = Vec::new();
+    for script in &scripts {
+        let text = fs::read_to_string(script).expect("it can be read");
+        let name = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let place = base.join(&name);
+        let (by_tcp, tcp_time) = run(script, &place, "");
+        let (by_via, via_time) = run(script, &place, &viaduct);
+        let said = String::from_utf8_lossy(&by_via.stderr).into_owned();
+        let links = said.matches("goes by VIA").count();
+        let least: usize = header(&text, "links").parse().unwrap_or(1);
+        let out = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+        let [tcp, via] = [&by_tcp, &by_via].map(out);
+        let why = if !by_tcp.status.success() {
+            let needs = header(&text, "needs");
+            let why = String::from_utf8_lossy(&by_tcp.stderr).into_owned();
+            format!("fails by TCP ({}); it needs {needs}\n{tcp}{why}", by_tcp.status)
+        } else if !by_via.status.success() || tcp != via {
+            format!("differs ({})\nby TCP:\n{tcp}\nby VIA:\n{via}\n{said}", by_via.status)
+        } else if links < least {
+            format!("{links} ends of connections moved, not {least}\n{said}")
+        } else {
+            #[expect(clippy::print_stdout, reason = "a table of what was run")]
+            {
+                println!("{name}: the same; {links} ends moved; {tcp_time:.1?}, {via_time:.1?}");
+            }
+            continue;
+        };
+        failures.push(format!("{name} {why}"));
+    }
+    let _ = fs::remove_dir_all(&base);
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
