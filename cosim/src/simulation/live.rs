@@ -373,15 +373,24 @@ mod tests {
         LiveSimulation::start(devices.collect(), 20, &Faults::default()).unwrap()
     }
 
-    /// Waits until the clock stands still; gives the cycle.
+    /// Waits until the clock stands still, and has for a while: bring-up pauses between its steps. Gives the
+    /// cycle.
     fn stopped(simulation: &LiveSimulation) -> u64 {
         let end = Instant::now() + Duration::from_secs(30);
+        let mut stood = None;
         loop {
             let state = lock(&simulation.shared.simulation);
-            if !state.is_running() {
-                return state.now();
+            let now = state.now();
+            match stood {
+                Some((at, since)) if at == now && !state.is_running() => {
+                    let since: Instant = since;
+                    if since.elapsed() > Duration::from_millis(20) {
+                        return now;
+                    }
+                }
+                _ => stood = Some((now, Instant::now())),
             }
-            assert!(Instant::now() < end, "the clock goes on at cycle {}", state.now());
+            assert!(Instant::now() < end, "the clock goes on at cycle {now}");
             drop(state);
             std::thread::sleep(Duration::from_millis(1));
         }
