@@ -3,17 +3,16 @@
 use crate::Failure;
 use crate::c_program;
 use clap::Args;
-use port::trust::{self, run_time_folder};
+use port::trust;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level::pipe;
-use sovia::preload::{LOG_VARIABLE, VERBOSE_VARIABLE};
+use sovia::preload::{self, LOG_VARIABLE, VERBOSE_VARIABLE};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -57,11 +56,8 @@ const END: &[u8] = b"end\n";
 
 impl Log {
     fn new() -> Result<Self, Failure> {
-        let folder = run_time_folder().join("sovia");
-        let failed = |error| format!("{}: {error}", folder.display());
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(&folder).map_err(failed)?;
-        trust::check_folder(&folder).map_err(failed)?;
+        let folder = preload::folder();
+        trust::make_folder(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let path = folder.join(format!("run-{}.log", std::process::id()));
         let _ = std::fs::remove_file(&path);
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR)?;
@@ -96,7 +92,7 @@ impl Drop for Log {
 }
 
 /// What the linker loads first: the library, and what was to be loaded anyway.
-fn preload(library: &Path) -> OsString {
+fn loaded_first(library: &Path) -> OsString {
     let mut list = library.as_os_str().to_owned();
     if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         list.push(":");
@@ -141,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let (program, its) = arguments.program.split_first().ok_or("no program is named")?;
     let mut command = Command::new(program);
-    command.args(its).env("LD_PRELOAD", preload(&library));
+    command.args(its).env("LD_PRELOAD", loaded_first(&library));
     if let Some(device) = &arguments.device {
         device::parse(device)?;
         command.env(device::DEVICE_VARIABLE, device);

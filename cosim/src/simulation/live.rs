@@ -377,13 +377,12 @@ mod tests {
     /// cycle.
     fn stopped(simulation: &LiveSimulation) -> u64 {
         let end = Instant::now() + Duration::from_secs(30);
-        let mut stood = None;
+        let mut stood: Option<(u64, Instant)> = None;
         loop {
             let state = lock(&simulation.shared.simulation);
             let now = state.now();
             match stood {
                 Some((at, since)) if at == now && !state.is_running() => {
-                    let since: Instant = since;
                     if since.elapsed() > Duration::from_millis(20) {
                         return now;
                     }

@@ -8,7 +8,7 @@
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -67,6 +67,28 @@ pub fn check_folder(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     Err(refused(format!("other users may write to this folder (mode {mode:03o}): chmod 700 it")))
+}
+
+/// Makes a folder if it is not there, and looks whose it is.
+fn make(folder: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => check_folder(folder),
+    }
+}
+
+/// Makes a folder for this user alone if it is not there, and checks it as [`check_folder`]. Whoever may
+/// rename what is in the folder above can put another one in its place, so for a folder in the run-time
+/// folder that one is made and checked as well.
+///
+/// # Errors
+/// As [`check_folder`].
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    let above = run_time_folder();
+    if folder.starts_with(&above) {
+        make(&above)?;
+    }
+    make(folder)
 }
 
 /// Checks that a socket is one, this user's, and no symbolic link.

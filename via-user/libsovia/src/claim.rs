@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,9 +95,8 @@ fn folder() -> io::Result<&'static Path> {
     if let Some(folder) = FOLDER.get() {
         return Ok(folder);
     }
-    let folder = trust::run_time_folder().join("sovia");
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    trust::check_folder(&folder)?;
+    let folder = sovia::preload::folder();
+    trust::make_folder(&folder)?;
     Ok(FOLDER.get_or_init(|| folder))
 }
 

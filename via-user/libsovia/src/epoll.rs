@@ -6,6 +6,7 @@
 //! looks at the links.
 
 use core::ffi::c_int;
+use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
@@ -14,31 +15,25 @@ use std::time::{Duration, Instant};
 
 use libc::{epoll_event, sigset_t};
 use port::sync::lock;
+use vipl::Nic;
 
 use crate::errno;
-use crate::link::View;
 use crate::real;
-use crate::service::{self, Service};
-use crate::wait::{Dozing, End};
+use crate::service;
+use crate::view::{View, WRITES, bits};
+use crate::wait::{Dozing, End, spin_of};
 
 /// The upper half of the word of a connection with a link in the kernel's set.
 const TAG: u64 = 0x5c71_a3d9_0000_0000;
 /// The word of the NIC's wake descriptor.
 const WAKE: u64 = TAG | 0xffff_ffff;
-/// How long a wait polls before it sleeps.
-const SPIN: Duration = Duration::from_micros(50);
 /// How long a wait sleeps where the NIC cannot wake it, or the kernel reports what is not to be reported.
 const NAP: Duration = Duration::from_millis(1);
+/// How long a wait without a bound sleeps at a time.
+const LONG: Duration = Duration::from_secs(3600);
 
-const READS: u32 = bits(libc::EPOLLIN) | bits(libc::EPOLLRDNORM);
-const WRITES: u32 = bits(libc::EPOLLOUT) | bits(libc::EPOLLWRNORM);
-const ENDS: u32 = bits(libc::EPOLLHUP) | bits(libc::EPOLLRDHUP);
 const EDGE: u32 = bits(libc::EPOLLET);
 const ONCE: u32 = bits(libc::EPOLLONESHOT);
-
-const fn bits(flags: c_int) -> u32 {
-    flags.cast_unsigned()
-}
 
 /// What the program wants to know of a TCP socket.
 #[derive(Clone, Copy, Debug)]
@@ -77,29 +72,30 @@ impl Interest {
     /// What the link has to report.
     fn of_link(&mut self, view: View) -> u32 {
         let mut found = 0;
-        if view.reads == Some(true) && (!self.has(EDGE) || self.reported != Some(view.arrived)) {
-            found |= READS & self.events;
+        if !self.has(EDGE) || self.reported != Some(view.arrived) {
+            found |= view.readable(self.events);
+        }
+        if view.reads == Some(true) {
             self.reported = Some(view.arrived);
         }
+        if !(self.has(EDGE) && self.was_writable) {
+            found |= view.writable(self.events);
+        }
         if let Some(writable) = view.writes {
-            if writable && !(self.has(EDGE) && self.was_writable) {
-                found |= WRITES & self.events;
-            }
             self.was_writable = writable;
         }
         found
     }
 
-    /// What the kernel reports, less what the link knows better.
-    const fn of_kernel(events: u32, view: View) -> u32 {
-        let mut events = events;
-        if view.reads.is_some() {
-            events &= !(READS | ENDS);
+    /// Has the kernel not report again and again what the link knows better: that TCP has room.
+    fn watch(&mut self, set: c_int, fd: c_int, view: View) {
+        if self.has(EDGE) {
+            return;
         }
-        if view.writes.is_some() {
-            events &= !WRITES;
+        let wanted = if view.writes.is_some() { self.events & !WRITES } else { self.events };
+        if wanted != self.watched && change(set, libc::EPOLL_CTL_MOD, fd, wanted, tag(fd)).is_ok() {
+            self.watched = wanted;
         }
-        events
     }
 }
 
@@ -114,6 +110,22 @@ pub(crate) enum Member {
 
 /// What links say, by descriptors.
 type Views<'a> = &'a dyn Fn(c_int) -> Option<View>;
+
+/// A call that waits for a set.
+pub(crate) struct Wait<'a> {
+    /// The descriptor of the set.
+    pub(crate) set: c_int,
+    pub(crate) end: End,
+    /// The signal mask of the wait, or none.
+    pub(crate) mask: *const sigset_t,
+    pub(crate) view: Views<'a>,
+}
+
+impl fmt::Debug for Wait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "wait for the set {} ({:?})", self.set, self.end)
+    }
+}
 
 /// A set.
 #[derive(Debug)]
@@ -276,27 +288,20 @@ impl Epoll {
     }
 
     /// The program waits.
-    pub(crate) fn wait(
-        &self,
-        epoll: c_int,
-        events: &mut [epoll_event],
-        end: End,
-        mask: *const sigset_t,
-        view: Views<'_>,
-    ) -> Result<usize, c_int> {
+    pub(crate) fn wait(&self, wait: &Wait<'_>, events: &mut [epoll_event]) -> Result<usize, c_int> {
         loop {
             let found = match service::current().filter(|_| self.is_active()) {
-                Some(service) => self.wait_for_links(&service, epoll, events, end, mask, view)?,
+                Some(service) => self.wait_for_links(service.nic(), wait, events)?,
                 None => {
-                    let of_links = self.links(epoll, events, view);
+                    let of_links = self.links(wait, events);
                     if of_links > 0 {
                         return Ok(of_links);
                     }
-                    let found = ask(epoll, events, end.left(), mask)?;
-                    self.correct(epoll, events, 0, found, view)
+                    let found = wait.ask(events, wait.end.left())?;
+                    self.correct(wait, events, found)
                 }
             };
-            if found > 0 || end.is_over() {
+            if found > 0 || wait.end.is_over() {
                 return Ok(found);
             }
         }
@@ -304,22 +309,18 @@ impl Epoll {
 
     fn wait_for_links(
         &self,
-        service: &Service,
-        epoll: c_int,
+        nic: &Nic,
+        wait: &Wait<'_>,
         events: &mut [epoll_event],
-        end: End,
-        mask: *const sigset_t,
-        view: Views<'_>,
     ) -> Result<usize, c_int> {
-        let nic = service.nic();
-        let started = Instant::now();
+        let (started, spin) = (Instant::now(), spin_of(nic));
         loop {
             nic.progress();
-            let found = self.look(epoll, events, Duration::ZERO, mask, view)?;
-            if found > 0 || end.is_over() {
+            let found = self.look(wait, events, Duration::ZERO)?;
+            if found > 0 || wait.end.is_over() {
                 return Ok(found);
             }
-            if started.elapsed() > SPIN {
+            if started.elapsed() > spin {
                 break;
             }
         }
@@ -327,9 +328,8 @@ impl Epoll {
         let dozing = Dozing::new(nic);
         let is_armed = nic.arm_own_queue() && nic.port().wake_descriptor().is_some();
         nic.progress();
-        let left = end.left().unwrap_or(Duration::from_secs(3600));
-        let bound = if is_armed { left } else { left.min(NAP) };
-        let found = self.look(epoll, events, bound, mask, view);
+        let left = wait.end.left().unwrap_or(LONG);
+        let found = self.look(wait, events, if is_armed { left } else { left.min(NAP) });
         drop(dozing);
         if self.waiters.fetch_sub(1, Ordering::SeqCst) > 1 {
             // What comes next is for another thread.
@@ -342,40 +342,37 @@ impl Epoll {
     /// Looks at links and asks the kernel, which may take so long if no link has anything.
     fn look(
         &self,
-        epoll: c_int,
+        wait: &Wait<'_>,
         events: &mut [epoll_event],
         bound: Duration,
-        mask: *const sigset_t,
-        view: Views<'_>,
     ) -> Result<usize, c_int> {
-        let of_links = self.links(epoll, events, view);
+        let of_links = self.links(wait, events);
         let bound = if of_links > 0 { Duration::ZERO } else { bound };
-        if of_links == events.len() {
+        let (_, of_kernel) = events.split_at_mut(of_links);
+        if of_kernel.is_empty() {
             return Ok(of_links);
         }
-        let found = match ask(epoll, &mut events[of_links..], Some(bound), mask) {
+        let found = match wait.ask(of_kernel, Some(bound)) {
             Err(_) if of_links > 0 => 0,
             found => found?,
         };
-        let all = self.correct(epoll, events, of_links, found, view);
-        if all == 0 && found > 0 && !bound.is_zero() {
-            let is_wake = events[..found].iter().any(|event| { event.u64 } == WAKE);
-            if !is_wake {
-                std::thread::sleep(NAP);
-            }
+        let is_wake = of_kernel[..found].iter().any(|event| { event.u64 } == WAKE);
+        let all = of_links + self.correct(wait, of_kernel, found);
+        if all == 0 && found > 0 && !bound.is_zero() && !is_wake {
+            std::thread::sleep(NAP);
         }
         Ok(all)
     }
 
     /// What links have to report.
-    fn links(&self, epoll: c_int, events: &mut [epoll_event], view: Views<'_>) -> usize {
+    fn links(&self, wait: &Wait<'_>, events: &mut [epoll_event]) -> usize {
         let mut found = 0;
         for (fd, interest) in lock(&self.interests).iter_mut() {
             if !interest.is_tagged || !interest.is_armed {
                 continue;
             }
-            let Some(view) = view(*fd) else { continue };
-            interest.watch(epoll, *fd, view);
+            let Some(view) = (wait.view)(*fd) else { continue };
+            interest.watch(wait.set, *fd, view);
             if found == events.len() {
                 break;
             }
@@ -385,28 +382,21 @@ impl Epoll {
                 found += 1;
                 if interest.has(ONCE) {
                     interest.is_armed = false;
-                    let _ = change(epoll, libc::EPOLL_CTL_MOD, *fd, ONCE, tag(*fd));
+                    let _ = change(wait.set, libc::EPOLL_CTL_MOD, *fd, ONCE, tag(*fd));
                 }
             }
         }
         found
     }
 
-    /// Corrects what the kernel has reported after the first `before` events. Gives how many are left.
-    fn correct(
-        &self,
-        epoll: c_int,
-        events: &mut [epoll_event],
-        before: usize,
-        found: usize,
-        view: Views<'_>,
-    ) -> usize {
+    /// Corrects the first events, which the kernel has reported. Gives how many are left.
+    fn correct(&self, wait: &Wait<'_>, events: &mut [epoll_event], found: usize) -> usize {
         if !self.is_active() {
-            return before + found;
+            return found;
         }
         let mut interests = lock(&self.interests);
-        let mut kept = before;
-        for index in before..before + found {
+        let mut kept = 0;
+        for index in 0..found {
             let mut event = events[index];
             if event.u64 == WAKE {
                 continue;
@@ -414,12 +404,11 @@ impl Epoll {
             if let Some(fd) = tagged(event.u64) {
                 let Some(interest) = interests.get_mut(&fd) else { continue };
                 event.u64 = interest.word;
-                let view = view(fd).unwrap_or(View { reads: None, writes: None, arrived: 0 });
-                event.events = Interest::of_kernel(event.events, view);
+                event.events = (wait.view)(fd).unwrap_or(View::KERNEL).correct(event.events);
                 if event.events == 0 {
                     if interest.has(ONCE) && interest.is_armed {
                         let watched = interest.watched;
-                        let _ = change(epoll, libc::EPOLL_CTL_MOD, fd, watched, tag(fd));
+                        let _ = change(wait.set, libc::EPOLL_CTL_MOD, fd, watched, tag(fd));
                     }
                     continue;
                 }
@@ -434,33 +423,18 @@ impl Epoll {
     }
 }
 
-impl Interest {
-    /// Has the kernel not report again and again what the link knows better: that TCP has room.
-    fn watch(&mut self, epoll: c_int, fd: c_int, view: View) {
-        if self.has(EDGE) {
-            return;
-        }
-        let wanted = if view.writes.is_some() { self.events & !WRITES } else { self.events };
-        if wanted != self.watched && change(epoll, libc::EPOLL_CTL_MOD, fd, wanted, tag(fd)).is_ok()
-        {
-            self.watched = wanted;
-        }
+impl Wait<'_> {
+    /// Waits in the kernel.
+    fn ask(&self, events: &mut [epoll_event], bound: Option<Duration>) -> Result<usize, c_int> {
+        let count = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
+        let ms = match bound {
+            None => -1,
+            // Rounded up, as the kernel does for what is not its unit.
+            Some(bound) => {
+                c_int::try_from(bound.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)
+            }
+        };
+        let result = real::epoll_pwait(self.set, events.as_mut_ptr(), count, ms, self.mask);
+        errno::counted(isize::try_from(result).unwrap_or(-1))
     }
-}
-
-/// Waits in the kernel.
-fn ask(
-    epoll: c_int,
-    events: &mut [epoll_event],
-    bound: Option<Duration>,
-    mask: *const sigset_t,
-) -> Result<usize, c_int> {
-    let count = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
-    let ms = match bound {
-        None => -1,
-        // Rounded up, as the kernel does for what is not its unit.
-        Some(bound) => c_int::try_from(bound.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX),
-    };
-    let result = real::epoll_pwait(epoll, events.as_mut_ptr(), count, ms, mask);
-    errno::counted(isize::try_from(result).unwrap_or(-1))
 }

@@ -1,7 +1,6 @@
 //! Receiving and sending: by the kernel or by the link, whoever has the connection.
 
 use core::ffi::c_int;
-use core::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -341,6 +340,3 @@ pub(crate) fn unread(fd: c_int, socket: &Arc<Socket>) -> Option<u64> {
     }
     socket.link()?.unread(fd)
 }
-
-/// No signal mask.
-pub(crate) const NO_MASK: *const libc::sigset_t = ptr::null();

@@ -91,7 +91,7 @@ pub(crate) fn unread(fd: c_int) -> Option<u64> {
 
 /// Bytes that this side has read so far. `limit` is known to be the last byte that can be there, if the
 /// other side has ended: the kernel then counts its end as one.
-pub(crate) fn read_so_far(fd: c_int, limit: Option<u64>) -> Option<u64> {
+pub(crate) fn read_so_far(fd: c_int, limit: u64) -> Option<u64> {
     loop {
         let before = info(fd)?;
         let unread = unread(fd)?;
@@ -99,7 +99,7 @@ pub(crate) fn read_so_far(fd: c_int, limit: Option<u64>) -> Option<u64> {
         // Nothing came in between.
         if before.received == after.received && before.state == after.state {
             let is_end_counted = ENDED.contains(&after.state)
-                || after.state == CLOSED && limit.is_some_and(|limit| after.received == limit + 1);
+                || after.state == CLOSED && after.received == limit + 1;
             return after.received.checked_sub(unread + u64::from(is_end_counted));
         }
     }

@@ -1,6 +1,7 @@
 //! What names a TCP connection for both its ends: the network that the kernel gives them, and their
 //! addresses.
 
+use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
 /// Bytes of a [`Key`] on the wire.
@@ -11,8 +12,8 @@ const BYTES: usize = 8 + 2 * (16 + 2);
 pub(crate) struct Key {
     /// The network namespace: two of them may have the same addresses.
     network: u64,
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
+    local: SocketAddr,
+    remote: SocketAddr,
 }
 
 impl Key {
@@ -67,6 +68,13 @@ impl Key {
         }
         let (local, remote) = (end(&ends[..18])?, end(&ends[18..])?);
         Some(Self { network: u64::from_be_bytes(*network), local, remote })
+    }
+}
+
+/// For people.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", self.local, self.remote)
     }
 }
 

@@ -2,7 +2,7 @@
 //! and at the end of the program.
 
 use core::ffi::c_int;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use port::sync::lock;
 
@@ -10,6 +10,7 @@ use crate::claim;
 use crate::epoll;
 use crate::key::Key;
 use crate::log;
+use crate::patience::until;
 use crate::service::{self, Request};
 use crate::socket::{self, Socket};
 use crate::table;
@@ -18,8 +19,6 @@ use crate::table;
 const LEAVE: Duration = Duration::from_secs(5);
 /// How long streams have to end at the end of the program.
 const FINISH: Duration = Duration::from_secs(2);
-/// Time between two looks.
-const LOOK: Duration = Duration::from_micros(100);
 
 /// Has a connection go by TCP for good, for another process that asks for it.
 pub(crate) fn give_to_other(socket: &Socket) {
@@ -64,20 +63,21 @@ fn leave_via(socket: &Socket, fd: c_int) -> Vec<u8> {
     let Some(link) = socket.link() else { return unread };
     link.stop_sending(fd);
     stop_other_end(&socket.key);
-    let end = Instant::now() + LEAVE;
-    let why = loop {
-        match link.drain(fd, &mut unread) {
-            Ok(true) => {
-                // What is left of the stream is ended by its own thread.
-                socket.leave();
-                return unread;
-            }
-            Ok(false) if Instant::now() < end => std::thread::sleep(LOOK),
-            Ok(false) => break "the other side does not leave VIA".to_owned(),
-            Err(error) => break std::io::Error::from_raw_os_error(error).to_string(),
+    let mut drained = Ok(false);
+    let _ = until(LEAVE, || {
+        drained = link.drain(fd, &mut unread);
+        drained != Ok(false)
+    });
+    let why = match drained {
+        Ok(true) => {
+            // What is left of the stream is ended by its own thread.
+            socket.leave();
+            return unread;
         }
+        Ok(false) => "the other side does not leave VIA".to_owned(),
+        Err(error) => std::io::Error::from_raw_os_error(error).to_string(),
     };
-    log::warn(format_args!("{} to {}: {why}", socket.key.local, socket.key.remote));
+    log::warn(format_args!("{}: {why}", socket.key));
     unread
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn give(socket: &Socket, fd: c_int) {
         && let Err(error) = claim::leave_unread(&socket.key, &unread)
     {
         let lost = unread.len();
-        log::warn(format_args!("{}: {lost} bytes are lost: {error}", socket.key.local));
+        log::warn(format_args!("{}: {lost} bytes are lost: {error}", socket.key));
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn keep(socket: &Socket, fd: c_int) {
 /// All connections end as the program does. The other sides have what was sent.
 pub(crate) fn end_all() {
     let sockets = socket::all();
-    let had_links = sockets.iter().filter(|socket| socket.link().is_some()).count() > 0;
+    let had_links = sockets.iter().any(|socket| socket.link().is_some());
     for socket in sockets.iter().filter(|socket| socket.may_be_shared()) {
         give_to_other(socket);
     }

@@ -13,7 +13,9 @@
 //! | [`service`] | the device, and the requests of other processes |
 //! | [`claim`], [`key`] | who has which connection, for all processes |
 //! | [`link`](mod@link) | a connection's stream of VIA, and how each direction moves there and back |
+//! | [`view`] | what links say to who waits |
 //! | [`wait`] | waiting for streams and descriptors at once |
+//! | [`patience`] | and for what comes soon |
 //! | [`real`], [`kernel`], [`buffers`], [`errno`] | the C library, TCP, the program's memory |
 
 // The library's own tests have no such functions, which would be those of the tests as well.
@@ -32,9 +34,11 @@ mod leaving;
 mod link;
 mod log;
 mod moving;
+mod patience;
 mod poll;
 mod real;
 mod service;
 mod socket;
 mod table;
+mod view;
 mod wait;

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::{Mutex, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use port::sync::lock;
 use sovia::{Ready, Stream};
@@ -24,6 +24,8 @@ use vipl::Nic;
 
 use crate::buffers::Buffers;
 use crate::kernel;
+use crate::patience::until;
+use crate::view::View;
 
 /// What each side says first: it has the stream.
 const ATTACHED: u8 = b'A';
@@ -32,8 +34,6 @@ const ATTACHED: u8 = b'A';
 const MARKER: Duration = Duration::from_secs(5);
 /// How long an end may take to leave.
 const END: Duration = Duration::from_millis(200);
-/// Time between two looks.
-const LOOK: Duration = Duration::from_micros(100);
 
 /// See the module.
 #[derive(Debug)]
@@ -96,15 +96,6 @@ pub(crate) enum Step {
     Events(i16),
     /// It waits for something that comes soon.
     Soon,
-}
-
-/// What a stream says to `poll` and its like: None where the kernel has the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct View {
-    pub(crate) reads: Option<bool>,
-    pub(crate) writes: Option<bool>,
-    /// Another number: something may have changed.
-    pub(crate) arrived: u64,
 }
 
 impl Link {
@@ -278,7 +269,7 @@ impl Link {
         buffers: &mut Buffers,
         peeks: bool,
     ) -> Result<Option<Step>, c_int> {
-        let read = kernel::read_so_far(fd, Some(place + 1)).ok_or(libc::ECONNRESET)?;
+        let read = kernel::read_so_far(fd, place + 1).ok_or(libc::ECONNRESET)?;
         let left = usize::try_from(place.saturating_sub(read)).unwrap_or(usize::MAX);
         let mut marker = [0];
         let taken = if left > 0 {
@@ -308,7 +299,7 @@ impl Link {
         let receiving = &mut *lock(&self.receive);
         self.listen(receiving);
         let State::Until(place) = receiving.state else { return bytes.len() };
-        let Some(read) = kernel::read_so_far(fd, Some(place + 1)) else { return bytes.len() };
+        let Some(read) = kernel::read_so_far(fd, place + 1) else { return bytes.len() };
         if read <= place {
             return bytes.len();
         }
@@ -399,24 +390,17 @@ impl Link {
         }
         let _ = self.stream.shutdown(Shutdown::Write);
         *sending = Sending::Over;
-        let end = Instant::now() + END;
-        while !self.stream.has_sent_all() && Instant::now() < end {
-            std::thread::sleep(LOOK);
-        }
+        let _ = until(END, || self.stream.has_sent_all());
     }
 
     /// This side sends no more by VIA: TCP has the rest. Whoever waits for the marker gets it before, since
     /// it would take the next byte for it.
     pub(crate) fn stop_sending(&self, fd: c_int) {
         let sending = &mut *lock(&self.send);
-        let end = Instant::now() + MARKER;
-        while matches!(*sending, Sending::Settling | Sending::Marker) && Instant::now() < end {
-            let is_done =
-                self.stream.has_sent_all() && kernel::send_marker(fd) != Err(libc::EAGAIN);
-            if is_done {
-                break;
-            }
-            std::thread::sleep(LOOK);
+        if matches!(*sending, Sending::Settling | Sending::Marker) {
+            let _ = until(MARKER, || {
+                self.stream.has_sent_all() && kernel::send_marker(fd) != Err(libc::EAGAIN)
+            });
         }
         self.end_sending(sending);
         // Who sends next asks the link, which says that TCP has it; who waits to send looks again.
@@ -476,7 +460,7 @@ impl Link {
             State::Via => Some(self.stream.ready().bytes as u64),
             State::Over if !receiving.early.is_empty() => Some(receiving.early.len() as u64),
             State::Until(place) => {
-                let read = kernel::read_so_far(fd, Some(place + 1))?;
+                let read = kernel::read_so_far(fd, place + 1)?;
                 let unread = kernel::unread(fd)?;
                 Some(unread.min(place.saturating_sub(read)))
             }
@@ -487,7 +471,7 @@ impl Link {
     /// Takes the marker off TCP if nothing else is before it.
     fn pass_marker(&self, fd: c_int, receiving: &mut Receiving) {
         let State::Until(place) = receiving.state else { return };
-        if kernel::read_so_far(fd, Some(place + 1)) == Some(place)
+        if kernel::read_so_far(fd, place + 1) == Some(place)
             && matches!(kernel::take(fd, &mut [0], 0), Ok(1))
         {
             receiving.state = State::Via;

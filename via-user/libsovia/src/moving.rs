@@ -4,7 +4,7 @@
 use core::ffi::c_int;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use port::fork;
 use port::process::without_signals;
@@ -18,6 +18,7 @@ use crate::key::Key;
 use crate::leaving;
 use crate::link::Link;
 use crate::log;
+use crate::patience::until;
 use crate::service::{self, Request, Service};
 use crate::socket::{self, Socket};
 use crate::table::{self, Entry, Kind};
@@ -26,8 +27,6 @@ use crate::table::{self, Entry, Kind};
 const ACCEPT: Duration = Duration::from_secs(5);
 /// How long who has a connection has to give it away.
 const GIVE: Duration = Duration::from_secs(10);
-/// Time between two looks at something that comes soon.
-const LOOK: Duration = Duration::from_micros(100);
 
 /// What goes to the thread that offers, and the process that has it.
 static OFFERS: Mutex<Option<(u32, Sender<Arc<Socket>>)>> = Mutex::new(None);
@@ -117,18 +116,14 @@ fn take_over(socket: &Socket) {
         ask_for(&host, &socket.key);
     }
     socket.leave_unread(claim::take_unread(&socket.key));
-    let Key { local, remote, .. } = socket.key;
-    log::verbose(format_args!("{local} to {remote} stays TCP: several processes use it"));
+    log::verbose(format_args!("{} stays TCP: several processes use it", socket.key));
 }
 
 /// Asks the process that has a connection to leave it to TCP, and waits until it has.
 fn ask_for(host: &[u8], key: &Key) {
     let Ok(service) = get() else { return };
     let Ok(stream) = service.ask(Request::Give, key, host) else { return };
-    let end = Instant::now() + GIVE;
-    while Link::is_accepted(&stream).is_none() && Instant::now() < end {
-        std::thread::sleep(LOOK);
-    }
+    let _ = until(GIVE, || Link::is_accepted(&stream).is_some());
 }
 
 /// This process restricts itself: nothing of it goes by VIA any more, and nobody else moves what it has.
@@ -187,8 +182,7 @@ fn offer(socket: Arc<Socket>) {
 fn offer_now(socket: &Arc<Socket>) {
     if let Err(why) = try_offer(socket) {
         socket.stay();
-        let Key { local, remote, .. } = socket.key;
-        log::verbose(format_args!("{local} to {remote} stays TCP: {why}"));
+        log::verbose(format_args!("{} stays TCP: {why}", socket.key));
     }
 }
 
@@ -203,11 +197,12 @@ fn try_offer(socket: &Arc<Socket>) -> Result<(), String> {
         take_over(socket);
         return Err("another process uses it, too".to_owned());
     }
-    socket.set_connecting(true);
     socket.offered();
     if claim::is_shared(&key) {
         return Err("another process uses it, too".to_owned());
     }
+    // Before the look: whoever offers it later finds that this side connects, or finds no offer.
+    socket.set_connecting(true);
     let connected = match claim::holder(&key.reversed()).and_then(|claim| claim.host) {
         Some(host) => connect(&service, socket, &host),
         None => Ok(()),
@@ -222,22 +217,23 @@ fn connect(service: &Service, socket: &Socket, host: &[u8]) -> Result<(), String
         return Ok(());
     }
     let stream = service.ask(Request::Link, &socket.key, host).map_err(|why| why.to_string())?;
-    let end = Instant::now() + ACCEPT;
-    loop {
-        match Link::is_accepted(&stream) {
-            Some(true) => break,
-            // The other side's own connection comes.
-            Some(false) => return Ok(()),
-            None if Instant::now() < end => std::thread::sleep(LOOK),
-            None => return Err("the other side does not answer".to_owned()),
-        }
+    let mut accepted = None;
+    let _ = until(ACCEPT, || {
+        accepted = Link::is_accepted(&stream);
+        accepted.is_some()
+    });
+    match accepted {
+        Some(true) => {}
+        // The other side's own connection comes.
+        Some(false) => return Ok(()),
+        None => return Err("the other side does not answer".to_owned()),
     }
     let _ = attach(socket, Arc::new(Link::new(stream, true)));
     Ok(())
 }
 
 /// Does what other processes ask for.
-fn serve(_: &Service, listener: &Listener) {
+fn serve(listener: &Listener) {
     loop {
         let stream = match listener.accept() {
             Ok(stream) => stream,
@@ -286,17 +282,14 @@ fn attach(socket: &Socket, link: Arc<Link>) -> bool {
     if !socket.attach(Arc::clone(&link)) {
         return false;
     }
-    let Key { local, remote, .. } = socket.key;
     let can_follow = table::descriptors(socket).into_iter().all(epoll::linked);
     // Of two threads that read by TCP nobody knows which one gets the marker.
     if !can_follow || socket.readers() > 1 || !link.share() {
         link.close_sending();
         socket.stay();
-        log::verbose(format_args!(
-            "{local} to {remote} stays TCP: it is used in ways that VIA is not"
-        ));
+        log::verbose(format_args!("{} stays TCP: it is used in ways that VIA is not", socket.key));
         return false;
     }
-    log::verbose(format_args!("{local} to {remote} goes by VIA"));
+    log::verbose(format_args!("{} goes by VIA", socket.key));
     true
 }

@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use libc::{pollfd, sigset_t};
 
-use crate::link::View;
 use crate::service;
 use crate::table;
+use crate::view::{ENDS, View};
 use crate::wait::{self, End};
 
-const READS: i16 = libc::POLLIN | libc::POLLRDNORM;
-const WRITES: i16 = libc::POLLOUT | libc::POLLWRNORM;
-const ENDS: i16 = libc::POLLHUP | libc::POLLRDHUP;
 /// How long who gets from the kernel what is not to be reported sleeps.
 const NAP: Duration = Duration::from_micros(200);
 
@@ -20,7 +17,7 @@ const NAP: Duration = Duration::from_micros(200);
 fn view(fd: c_int) -> Option<View> {
     if let Some(set) = table::epoll(fd) {
         let is_ready = set.is_ready(&table::view);
-        return is_ready.then_some(View { reads: Some(true), writes: None, arrived: 0 });
+        return is_ready.then_some(View::READABLE);
     }
     table::view(fd)
 }
@@ -29,8 +26,7 @@ fn view(fd: c_int) -> Option<View> {
 fn is_concerned(fds: &[pollfd]) -> bool {
     let has_link = |fd: &pollfd| {
         table::epoll(fd.fd).is_some()
-            || table::socket(fd.fd)
-                .is_some_and(|socket| socket.has_left() || socket.link().is_some())
+            || table::socket(fd.fd).is_some_and(|socket| socket.has_view())
     };
     fds.iter().any(has_link)
 }
@@ -97,29 +93,23 @@ pub(crate) fn poll(fds: &mut [pollfd], end: End, mask: *const sigset_t) -> Resul
     }
 }
 
+/// Events of `poll` as `epoll` has them, and back.
+const fn wide(events: i16) -> u32 {
+    events.cast_unsigned() as u32
+}
+
+fn narrow(events: u32) -> i16 {
+    u16::try_from(events).unwrap_or(0).cast_signed()
+}
+
 /// What a link has to report.
 fn of_link(events: i16, view: Option<View>) -> i16 {
-    let Some(view) = view else { return 0 };
-    let mut found = 0;
-    if view.reads == Some(true) {
-        found |= READS & events;
-    }
-    if view.writes == Some(true) {
-        found |= WRITES & events;
-    }
-    found
+    view.map_or(0, |view| narrow(view.ready(wide(events))))
 }
 
 /// What the kernel reports, less what the link knows better.
-const fn of_kernel(events: i16, view: View) -> i16 {
-    let mut events = events;
-    if view.reads.is_some() {
-        events &= !(READS | ENDS);
-    }
-    if view.writes.is_some() {
-        events &= !WRITES;
-    }
-    events
+fn of_kernel(events: i16, view: View) -> i16 {
+    narrow(view.correct(wide(events)))
 }
 
 /// What the kernel is asked for: nothing that the link knows better.
@@ -127,6 +117,6 @@ fn for_kernel(fd: pollfd, view: Option<View>) -> pollfd {
     let Some(view) = view else { return fd };
     let events = of_kernel(fd.events, view);
     // A descriptor that reads by VIA is not asked at all: the kernel reports its end always.
-    let asks = view.reads.is_none() || events & !ENDS != 0;
+    let asks = view.reads.is_none() || wide(events) & !ENDS != 0;
     pollfd { fd: if asks { fd.fd } else { -1 }, events, revents: 0 }
 }

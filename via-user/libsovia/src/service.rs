@@ -53,7 +53,7 @@ impl Request {
 }
 
 /// Does what other processes ask for.
-pub(crate) type Serve = fn(&Service, &Listener);
+pub(crate) type Serve = fn(&Listener);
 
 /// See the module.
 #[derive(Debug)]
@@ -145,9 +145,8 @@ impl Service {
         let local = NetAddress::new(&host, DISCRIMINATOR);
         let listener = Listener::bind_to(&device, &local).map_err(|error| error.to_string())?;
         let service = Arc::new(Self { generation: fork::generation(), device, host });
-        let own = Arc::clone(&service);
         let thread = std::thread::Builder::new().name("sovia requests".to_owned());
-        without_signals(|| thread.spawn(move || serve(&own, &listener)))
+        without_signals(|| thread.spawn(move || serve(&listener)))
             .map_err(|error| format!("no thread: {error}"))?;
         // After the device's own, so that it runs before it.
         let _ = at_exit(at_end);

@@ -160,6 +160,11 @@ impl Socket {
         link.is_own().then(|| Arc::clone(link))
     }
 
+    /// Whether more than the kernel knows what there is to read or room to send.
+    pub(crate) fn has_view(&self) -> bool {
+        self.has_left() || self.link().is_some()
+    }
+
     /// Gives it a link. False: it has one, or stays by TCP.
     pub(crate) fn attach(&self, link: Arc<Link>) -> bool {
         if !self.is_in(Phase::Offered) {

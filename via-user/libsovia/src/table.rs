@@ -6,11 +6,11 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 
 use crate::epoll::Epoll;
-use crate::link::View;
 use crate::socket::Socket;
+use crate::view::View;
 
 /// Something of the program's that calls may be emulated for.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ pub(crate) fn note(fd: c_int, kind: Kind) {
     }
 }
 
-/// Gives a descriptor an entry, and drops the one that it had.
+/// Gives a descriptor an entry; it has none.
 pub(crate) fn set(fd: c_int, entry: Arc<Entry>) {
     let Some(slot) = slot(fd) else { return };
     if let Entry::Socket(socket) = &*entry {
@@ -117,13 +117,16 @@ pub(crate) fn forget(fd: c_int) -> Option<Arc<Socket>> {
     }
 }
 
+/// The entry of a descriptor that has one.
+#[inline]
+fn entry(fd: c_int) -> Option<Guard<Option<Arc<Entry>>>> {
+    if kind(fd) == Kind::Held { Some(slot(fd)?.entry.load()) } else { None }
+}
+
 /// The connection of a descriptor that was seen before.
 #[inline]
 pub(crate) fn socket(fd: c_int) -> Option<Arc<Socket>> {
-    if kind(fd) != Kind::Held {
-        return None;
-    }
-    match slot(fd)?.entry.load().as_deref()? {
+    match entry(fd)?.as_deref()? {
         Entry::Socket(socket) => Some(Arc::clone(socket)),
         Entry::Epoll(_) => None,
     }
@@ -131,10 +134,7 @@ pub(crate) fn socket(fd: c_int) -> Option<Arc<Socket>> {
 
 /// The set of a descriptor.
 pub(crate) fn epoll(fd: c_int) -> Option<Arc<Epoll>> {
-    if kind(fd) != Kind::Held {
-        return None;
-    }
-    match slot(fd)?.entry.load().as_deref()? {
+    match entry(fd)?.as_deref()? {
         Entry::Epoll(set) => Some(Arc::clone(set)),
         Entry::Socket(_) => None,
     }
@@ -144,7 +144,7 @@ pub(crate) fn epoll(fd: c_int) -> Option<Arc<Epoll>> {
 pub(crate) fn view(fd: c_int) -> Option<View> {
     let socket = socket(fd)?;
     if socket.has_left() {
-        return Some(View { reads: Some(true), writes: None, arrived: 0 });
+        return Some(View::READABLE);
     }
     let link = socket.link()?;
     Some(link.view(fd, socket.has_readers()))

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use libc::{pollfd, sigset_t, timespec};
 use port::fork;
 use rustix::event::epoll;
-use vipl::Nic;
+use vipl::{Nic, Waiting};
 
 use crate::errno;
 use crate::kernel;
 use crate::link::Step;
 use crate::real;
 
-/// How long a wait polls: about what a wake-up costs.
-const SPIN: Duration = Duration::from_micros(50);
+/// No signal mask.
+pub(crate) const NO_MASK: *const sigset_t = ptr::null();
 /// Looks between two looks at the clock and the kernel's descriptors.
 const LOOKS: u32 = 32;
 /// How long a thread sleeps at most where the NIC cannot wake it.
@@ -94,7 +94,7 @@ fn alarm(nic: &Nic) -> Option<c_int> {
 /// Takes the edge of an alarm.
 fn hear(alarm: c_int) {
     let mut event = [libc::epoll_event { events: 0, u64: 0 }];
-    let _ = real::epoll_pwait(alarm, event.as_mut_ptr(), 1, 0, ptr::null());
+    let _ = real::epoll_pwait(alarm, event.as_mut_ptr(), 1, 0, NO_MASK);
 }
 
 /// Has the NIC know that a thread sleeps.
@@ -111,6 +111,14 @@ impl<'a> Dozing<'a> {
 impl Drop for Dozing<'_> {
     fn drop(&mut self) {
         self.0.port().doze(false);
+    }
+}
+
+/// How long a wait polls before it sleeps.
+pub(crate) fn spin_of(nic: &Nic) -> Duration {
+    match nic.waiting() {
+        Waiting::Poll => Duration::MAX,
+        Waiting::Sleep { after } => after,
     }
 }
 
@@ -144,7 +152,7 @@ pub(crate) fn wait(
     let ask = |theirs: &mut [pollfd]| {
         Ok::<_, c_int>(!theirs.is_empty() && kernel_poll(theirs, Some(Duration::ZERO), mask)? > 0)
     };
-    let started = Instant::now();
+    let (started, spin) = (Instant::now(), spin_of(nic));
     loop {
         for _ in 0..LOOKS {
             if look() {
@@ -159,7 +167,7 @@ pub(crate) fn wait(
         if end.is_over() {
             return Ok(false);
         }
-        if started.elapsed() > SPIN {
+        if started.elapsed() > spin {
             break;
         }
     }
@@ -202,14 +210,14 @@ pub(crate) fn for_step(
 ) -> Result<(), c_int> {
     let nobody = pollfd { fd: -1, events: 0, revents: 0 };
     let waited = match step {
-        Step::Via => wait(nic, &mut [nobody], end, ptr::null(), look),
+        Step::Via => wait(nic, &mut [nobody], end, NO_MASK, look),
         Step::Events(events) => {
             let socket = pollfd { fd, events, revents: 0 };
-            kernel_poll(&mut [socket], end.left(), ptr::null()).map(|count| count > 0)
+            kernel_poll(&mut [socket], end.left(), NO_MASK).map(|count| count > 0)
         }
         _ => {
             nic.progress();
-            kernel_poll(&mut [], Some(SOON), ptr::null()).map(|_| !end.is_over())
+            kernel_poll(&mut [], Some(SOON), NO_MASK).map(|_| !end.is_over())
         }
     };
     match waited {

@@ -1,6 +1,17 @@
-//! How `viaduct run` says to `libsovia.so` what it is to do: variables, beside that of the device.
+//! How `viaduct run` and `libsovia.so` agree: variables, beside that of the device, and a folder.
+
+use std::path::PathBuf;
+
+use port::trust;
 
 /// Variable with the path of a pipe for the library's lines. Without it nothing is said.
 pub const LOG_VARIABLE: &str = "VIADUCT_RUN_LOG";
 /// Variable that has more said than warnings.
 pub const VERBOSE_VARIABLE: &str = "VIADUCT_RUN_VERBOSE";
+
+/// The folder of both, for this user's programs: `sovia` in the run-time folder. Whoever uses it makes it
+/// ([`trust::make_folder`]).
+#[must_use]
+pub fn folder() -> PathBuf {
+    trust::run_time_folder().join("sovia")
+}

@@ -4,9 +4,9 @@
 //! removes such sockets, and any name is free again. Names are taken under the lock of a file, so that
 //! no two processes take one. A process that exits with nodes open removes their sockets.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
@@ -108,30 +108,12 @@ pub(super) fn dial(path: &Path) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Makes a folder if it is not there, and looks whose it is.
-fn make(folder: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-        _ => trust::check_folder(folder),
-    }
-}
-
-/// Makes the folder of the nodes. Whoever may rename what is in the folder above can put another
-/// one in its place, so that one is looked at as well.
-fn prepare(folder: &Path) -> io::Result<()> {
-    let above = trust::run_time_folder();
-    if folder.starts_with(&above) {
-        make(&above)?;
-    }
-    make(folder)
-}
-
 /// Makes the folder of the nodes, unless it cannot be trusted.
 ///
 /// # Errors
 /// It cannot be used.
 pub(super) fn prepare_for_use(folder: &Path) -> Result<()> {
-    prepare(folder).map_err(|why| Error::Folder { folder: folder.to_owned(), why })
+    trust::make_folder(folder).map_err(|why| Error::Folder { folder: folder.to_owned(), why })
 }
 
 /// The lock under which names are taken.
@@ -237,7 +219,7 @@ pub(super) fn claim(folder: &Path, name: Option<&str>) -> Result<Claim> {
     if let Some(name) = name.filter(|name| !is_name(name)) {
         return Err(Error::BadName { name: name.to_owned() });
     }
-    prepare(folder).map_err(in_folder)?;
+    trust::make_folder(folder).map_err(in_folder)?;
     let _lock = locked(folder).map_err(in_folder)?;
     sweep(folder).map_err(in_folder)?;
     let numbered = (0..NUMBERS).map(|number| format!("node{number}"));

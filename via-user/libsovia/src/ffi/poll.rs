@@ -8,16 +8,15 @@ use std::sync::Arc;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 
 use super::stand_in;
-use crate::epoll::{self, Member};
+use crate::epoll::{self, Member, Wait};
 use crate::errno;
-use crate::io::NO_MASK;
 use crate::kernel;
 use crate::leaving;
 use crate::moving;
 use crate::poll;
 use crate::real;
 use crate::table::{self, Entry, Kind};
-use crate::wait::End;
+use crate::wait::{End, NO_MASK};
 
 /// Descriptors of the program. None: the kernel would refuse them.
 fn checked<'a>(fds: *mut pollfd, count: nfds_t) -> Option<&'a mut [pollfd]> {
@@ -202,7 +201,8 @@ stand_in! {
             (Some(found), Ok(room @ 1..)) if !events.is_null() => {
                 // SAFETY: the program promises room for so many.
                 let events = unsafe { core::slice::from_raw_parts_mut(events, room) };
-                returned(found.wait(set, events, End::after_ms(timeout), mask, &table::view))
+                let end = End::after_ms(timeout);
+                returned(found.wait(&Wait { set, end, mask, view: &table::view }, events))
             }
             _ => real::epoll_pwait(set, events, count, timeout, mask),
         }
@@ -216,7 +216,7 @@ stand_in! {
             (Some(found), Ok(room @ 1..), Some(end)) if !events.is_null() => {
                 // SAFETY: the program promises room for so many.
                 let events = unsafe { core::slice::from_raw_parts_mut(events, room) };
-                returned(found.wait(set, events, end, mask, &table::view))
+                returned(found.wait(&Wait { set, end, mask, view: &table::view }, events))
             }
             _ => real::epoll_pwait2(set, events, count, timeout, mask),
         }
@@ -230,8 +230,7 @@ fn member(fd: c_int) -> Member {
         Kind::Held => table::socket(fd).is_some(),
         Kind::Unknown | Kind::New => kernel::is_tcp(fd),
     };
-    let has_link =
-        table::socket(fd).is_some_and(|socket| socket.has_left() || socket.link().is_some());
+    let has_link = table::socket(fd).is_some_and(|socket| socket.has_view());
     match (is_tcp, has_link) {
         (false, _) => Member::Other,
         (true, false) => Member::Tcp,
