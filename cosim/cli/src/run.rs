@@ -51,8 +51,8 @@ struct Log {
     printed: Option<JoinHandle<()>>,
 }
 
-/// The last line, which is this process's own.
-const END: &[u8] = b"end\n";
+/// The last line, which is this process's own; whoever was killed may have left a part of one before it.
+const END: &str = "end";
 
 impl Log {
     fn new() -> Result<Self, Failure> {
@@ -69,7 +69,7 @@ impl Log {
         // Also for writing, so that it has no end while nobody writes.
         let lines = rustix::fs::open(&self.path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let lines = BufReader::new(File::from(lines)).lines().map_while(Result::ok);
-        let lines = lines.take_while(|line| line.as_bytes() != END.trim_ascii_end());
+        let lines = lines.take_while(|line| line != END).filter(|line| !line.is_empty());
         self.printed = Some(thread::spawn(move || lines.for_each(|line| eprintln!("{line}"))));
         Ok(self)
     }
@@ -78,7 +78,7 @@ impl Log {
     fn end(mut self) {
         if let (Ok(mut file), Some(printed)) =
             (File::options().write(true).open(&self.path), self.printed.take())
-            && file.write_all(END).is_ok()
+            && write!(file, "\n{END}\n").is_ok()
         {
             let _ = printed.join();
         }

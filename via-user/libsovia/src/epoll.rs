@@ -130,6 +130,8 @@ impl fmt::Debug for Wait<'_> {
 /// A set.
 #[derive(Debug)]
 pub(crate) struct Epoll {
+    /// Not held while links are looked at: what that runs may close descriptors of its own, and a close
+    /// looks here.
     interests: Mutex<HashMap<c_int, Interest>>,
     /// Connections with a link are in it.
     is_active: AtomicBool,
@@ -366,13 +368,17 @@ impl Epoll {
 
     /// What links have to report.
     fn links(&self, wait: &Wait<'_>, events: &mut [epoll_event]) -> usize {
+        let has_link = |interest: &Interest| interest.is_tagged && interest.is_armed;
+        let interests = lock(&self.interests);
+        let linked = interests.iter().filter(|(_, interest)| has_link(interest));
+        let linked: Vec<c_int> = linked.map(|(fd, _)| *fd).collect();
+        drop(interests);
         let mut found = 0;
-        for (fd, interest) in lock(&self.interests).iter_mut() {
-            if !interest.is_tagged || !interest.is_armed {
-                continue;
-            }
-            let Some(view) = (wait.view)(*fd) else { continue };
-            interest.watch(wait.set, *fd, view);
+        for fd in linked {
+            let Some(view) = (wait.view)(fd) else { continue };
+            let mut interests = lock(&self.interests);
+            let Some(interest) = interests.get_mut(&fd).filter(|it| has_link(it)) else { continue };
+            interest.watch(wait.set, fd, view);
             if found == events.len() {
                 break;
             }
@@ -382,7 +388,7 @@ impl Epoll {
                 found += 1;
                 if interest.has(ONCE) {
                     interest.is_armed = false;
-                    let _ = change(wait.set, libc::EPOLL_CTL_MOD, *fd, ONCE, tag(*fd));
+                    let _ = change(wait.set, libc::EPOLL_CTL_MOD, fd, ONCE, tag(fd));
                 }
             }
         }
@@ -394,7 +400,6 @@ impl Epoll {
         if !self.is_active() {
             return found;
         }
-        let mut interests = lock(&self.interests);
         let mut kept = 0;
         for index in 0..found {
             let mut event = events[index];
@@ -402,9 +407,11 @@ impl Epoll {
                 continue;
             }
             if let Some(fd) = tagged(event.u64) {
+                let view = (wait.view)(fd).unwrap_or(View::KERNEL);
+                let mut interests = lock(&self.interests);
                 let Some(interest) = interests.get_mut(&fd) else { continue };
                 event.u64 = interest.word;
-                event.events = (wait.view)(fd).unwrap_or(View::KERNEL).correct(event.events);
+                event.events = view.correct(event.events);
                 if event.events == 0 {
                     if interest.has(ONCE) && interest.is_armed {
                         let watched = interest.watched;
