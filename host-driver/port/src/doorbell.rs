@@ -95,6 +95,14 @@ pub trait Ring: Debug + Send + Sync {
     /// does by itself it need not do here.
     fn poll(&self) {}
 
+    /// Sends a message from memory that need not be registered, in turn behind what was posted before,
+    /// if that can be done during the call: true, and the memory may be used again. False: nothing has
+    /// happened, and a descriptor does it.
+    fn send_now(&self, data: &[u8], immediate: Option<u32>) -> bool {
+        let _ = (data, immediate);
+        false
+    }
+
     /// A send was posted whose data is known here. A port may ignore the data: the descriptor names
     /// the same bytes.
     fn ring_with_data(&self, post: &Post, data: &InlineData) {
@@ -130,6 +138,15 @@ impl Doorbell {
         match self {
             Self::Mapped(mapped) => mapped.ring(post),
             Self::Call(call) => call.ring(post),
+        }
+    }
+
+    /// Sends a message without a descriptor, if the port can ([`Ring::send_now`]).
+    #[inline]
+    pub fn send_now(&self, data: &[u8], immediate: Option<u32>) -> bool {
+        match self {
+            Self::Mapped(_) => false,
+            Self::Call(call) => call.send_now(data, immediate),
         }
     }
 

@@ -39,7 +39,7 @@ enum Owner {
     /// Nothing: it is the program's.
     Program,
     /// Nothing: it is another allocation's, whose handles are counted elsewhere.
-    Other(#[expect(dead_code, reason = "keeps the memory")] Arc<Allocation>),
+    Other(Arc<Allocation>),
 }
 
 /// Memory shared by `DmaMemory` handles.
@@ -47,6 +47,16 @@ enum Owner {
 struct Allocation {
     base: NonNull<u8>,
     owner: Owner,
+}
+
+impl Allocation {
+    /// What becomes of the memory itself.
+    fn origin(&self) -> &Owner {
+        match &self.owner {
+            Owner::Other(allocation) => allocation.origin(),
+            owner => owner,
+        }
+    }
 }
 
 // SAFETY: the allocation is plain bytes without thread affinity; every access is volatile or
@@ -219,13 +229,18 @@ impl DmaMemory {
         unsafe { self.allocation.base.add(self.offset + offset) }
     }
 
-    /// Copies `data` into the memory at `offset`, at rising addresses.
+    /// Copies `data` into the memory at `offset`, in any order; what is stored later becomes visible
+    /// later.
     ///
     /// # Panics
     /// If the range is not inside.
     #[inline]
     pub fn copy_from(&self, offset: usize, data: &[u8]) {
         let start = self.at(offset, data.len());
+        if data.len() >= copy::OWN_COPY {
+            // SAFETY: the range is inside, as was just checked, and a slice can be read.
+            return unsafe { copy::copy(start, NonNull::from(data).cast(), data.len()) };
+        }
         let head = start.align_offset(8).min(data.len());
         let (head_bytes, rest) = data.split_at(head);
         let (words, tail) = rest.as_chunks::<8>();
@@ -269,13 +284,18 @@ impl DmaMemory {
         }
     }
 
-    /// Copies memory at `offset` to `data`, at rising addresses.
+    /// Copies memory at `offset` to `data`, in any order.
     ///
     /// # Panics
     /// If the range is not inside.
     #[inline]
     pub fn copy_to(&self, offset: usize, data: &mut [u8]) {
         let start = self.at(offset, data.len());
+        if data.len() >= copy::OWN_COPY {
+            let length = data.len();
+            // SAFETY: the range is inside, as was just checked, and a slice can be written.
+            return unsafe { copy::copy(NonNull::from(data).cast(), start, length) };
+        }
         let head = start.align_offset(8).min(data.len());
         let (head_bytes, rest) = data.split_at_mut(head);
         let (words, tail) = rest.as_chunks_mut::<8>();

@@ -281,6 +281,12 @@ impl WorkQueue {
         Ok(())
     }
 
+    /// Sends a message without a descriptor ([`crate::doorbell::Ring::send_now`]), if the queue is idle
+    /// and the VI connected. False: nothing has happened.
+    pub fn send_now(&self, data: &[u8], immediate: Option<u32>) -> bool {
+        self.open && !self.held && self.is_idle() && self.doorbell.send_now(data, immediate)
+    }
+
     /// What may travel with the doorbell of an idle queue, if `push`: data and immediate data of a
     /// plain send of at most one segment that is short and lies in a region that the VI may read.
     /// Everything else the device judges.

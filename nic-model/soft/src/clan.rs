@@ -11,16 +11,19 @@
 //! | `connect` | connections, by the connection manager |
 //! | `state`, `doorbell` | a VI; where its work begins |
 //! | `engine`, `ending` | what it does with what is posted and with what arrives; how that ends |
+//! | `direct` | sends without a descriptor |
 //! | `rdma`, `targets` | RDMA, by cookies that are asked for |
 //! | `link`, `inbox`, `wire` | an end of a connection, its memory, what is written there |
 //!
 //! Data goes one of three ways: up to 40 bytes in the message itself; more into the inbox, a part after
 //! the other, from where the receiver copies it; what finds no room there for as long as it would take
-//! to do without, straight into the receiver's buffers, by the cookies of its descriptors.
+//! to do without, straight into the receiver's buffers, by the cookies of its descriptors. A send without
+//! a descriptor takes the first way or the last.
 //!
 //! Nothing runs by itself: whoever polls a queue takes what arrived for it.
 
 mod connect;
+mod direct;
 mod doorbell;
 mod ending;
 mod engine;

@@ -106,6 +106,10 @@ impl Remote for HostileRemote {
         self.remote.write_part(offset, source, start, length)
     }
 
+    fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> core::result::Result<(), DmaError> {
+        self.remote.write_bytes(offset, bytes)
+    }
+
     fn read(
         &mut self,
         offset: u64,

@@ -125,9 +125,8 @@ impl Connection {
         let mut shared = lock(&self.state);
         let policy: Policy = *shared.engine.policy();
         let bytes = wakeup::to_bytes(&policy);
-        shared.slots.write(0, &bytes);
         let header = Header { kind: Kind::Wakeup, acknowledged: 0 };
-        shared.slots.send(&self.vi, header, 16)
+        shared.slots.send_bytes(&self.vi, header, &bytes)
     }
 
     /// Waits for the other side's settings.
@@ -325,7 +324,10 @@ impl Connection {
                 }
             }
             let Some(packet) = shared.engine.transmit(now) else { return Ok(()) };
-            shared.slots.send(&self.vi, packet.header, packet.combined)?;
+            match packet.combined {
+                0 => shared.slots.send_bytes(&self.vi, packet.header, &[])?,
+                length => shared.slots.send(&self.vi, packet.header, length)?,
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use vipl::{
 use crate::error::{Error, Result};
 use crate::keeper::Keeper;
 use crate::policy::Policy;
+use crate::pool::Pool;
 
 /// A device. Clones are the same; it goes with its last stream.
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ struct Inner {
     tag: Ptag,
     policy: Policy,
     keeper: Arc<Keeper>,
+    pool: Pool,
 }
 
 impl Device {
@@ -33,8 +35,8 @@ impl Device {
     pub fn new(nic: Nic, policy: Policy) -> Result<Self> {
         policy.check().map_err(Error::Policy)?;
         let tag = nic.create_ptag()?;
-        let keeper = Arc::default();
-        Ok(Self { inner: Arc::new(Inner { nic, tag, policy, keeper }) })
+        let (keeper, pool) = (Arc::default(), Pool::new(&policy));
+        Ok(Self { inner: Arc::new(Inner { nic, tag, policy, keeper, pool }) })
     }
 
     /// The NIC.
@@ -78,13 +80,27 @@ impl Device {
         Ok(self.nic().create_vi(attributes, None, None)?)
     }
 
-    pub(crate) fn register(&self, bytes: usize) -> Result<Region> {
-        let memory = DmaMemory::new(bytes).map_err(vipl::Error::from)?;
-        Ok(self.nic().register_mem(&memory, MemAttributes::new(self.inner.tag))?)
+    fn register(&self, memory: &DmaMemory) -> Result<Region> {
+        Ok(self.nic().register_mem(memory, MemAttributes::new(self.inner.tag))?)
     }
 
-    pub(crate) fn deregister(&self, region: &Region) {
+    /// Memory of this process alone.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Region> {
+        self.register(&DmaMemory::new(bytes).map_err(vipl::Error::from)?)
+    }
+
+    /// Memory for the receives of a connection.
+    pub(crate) fn take_receives(&self) -> Result<Region> {
+        let memory = self.inner.pool.take()?;
+        self.register(&memory).inspect_err(|_| self.inner.pool.give(memory))
+    }
+
+    /// Gives memory back, of a VI that is no more.
+    pub(crate) fn release(&self, memory: &Region, receives: &Region) {
         // A NIC that fails touches nothing.
-        let _ = self.nic().deregister_mem(region);
+        let _ = self.nic().deregister_mem(memory);
+        if self.nic().deregister_mem(receives).is_ok() {
+            self.inner.pool.give(receives.memory().clone());
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! | [`state`] | the states of a connection |
 //! | [`engine`] | one side of a connection, without input and output |
 //! | [`wakeup`] | what the sides say to each other first |
-//! | `slots` | memory of a connection |
+//! | `pool`, `slots` | memory of connections; of one |
 //! | `connection` | engine, memory and VI, for any number of threads |
 //! | `keeper` | the library's thread, which ends connections |
 //! | [`preload`] | how `viaduct run` and `libsovia.so` agree |
@@ -27,6 +27,7 @@ mod keeper;
 mod listener;
 pub mod packet;
 pub mod policy;
+mod pool;
 pub mod preload;
 mod slots;
 pub mod state;

@@ -1,34 +1,31 @@
 //! Memory of a connection: descriptors and buffers, registered once.
 //!
 //! ```text
-//!   descriptors: receives, sends │ buffers of receives │ buffers of sends
+//!   of this process alone   descriptors: receives, sends │ buffers of sends
+//!   of a memory file        buffers of receives
 //! ```
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use vipl::{Descriptor, Vi};
+use vipl::{Descriptor, Region, Vi};
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::packet::Header;
 use crate::policy::Policy;
+use crate::pool::stride;
 
 /// Bytes between two descriptors of one segment: they begin at multiples of 64.
 const DESCRIPTOR: usize = Descriptor::bytes(1).next_multiple_of(64);
 /// Sends of packets without data that may be under way beside those of data.
 const SPARE_SENDS: usize = 8;
 
-/// Bytes between two buffers: one cache line more than they have, so that the first lines of buffers
-/// whose size is a power of two do not all compete for the same places of a cache.
-const fn stride(buffer: usize) -> usize {
-    buffer.next_multiple_of(64) + 64
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    region: vipl::Region,
+    memory: Region,
+    buffers: Region,
     receives: Vec<Descriptor>,
     /// Receives in the order in which they were posted, which is that of their completion.
     posted: VecDeque<usize>,
@@ -38,7 +35,7 @@ pub(crate) struct Slots {
     busy: usize,
     /// The buffer of the next send of data; there is one for each send.
     filling: usize,
-    buffer: usize,
+    mtu: u32,
 }
 
 impl Slots {
@@ -49,33 +46,37 @@ impl Slots {
     pub(crate) fn new(device: &Device, policy: &Policy) -> Result<Self> {
         let receives = policy.receives(policy.window);
         let sends = usize::from(policy.window) + SPARE_SENDS;
-        let buffer = policy.mtu as usize;
-        let region = device.register((receives + sends) * (DESCRIPTOR + stride(buffer)))?;
-        let descriptor = |at: usize| region.descriptor(at * DESCRIPTOR, 1);
+        let mtu = policy.mtu;
+        let descriptors = (receives + sends) * DESCRIPTOR;
+        let memory = device.allocate(descriptors + sends * stride(mtu))?;
+        let descriptor = |at: usize| memory.descriptor(at * DESCRIPTOR, 1);
         let all: vipl::Result<Vec<_>> = (0..receives + sends).map(descriptor).collect();
         let mut receives_of = all?;
         let sends = receives_of.split_off(receives);
         let posted = VecDeque::with_capacity(receives);
+        let buffers = device.take_receives()?;
         Ok(Self {
-            region,
+            memory,
+            buffers,
             receives: receives_of,
             posted,
             sends,
             next: 0,
             busy: 0,
             filling: 0,
-            buffer,
+            mtu,
         })
     }
 
     /// Gives the memory back.
     pub(crate) fn release(&self, device: &Device) {
-        device.deregister(&self.region);
+        device.release(&self.memory, &self.buffers);
     }
 
-    fn offset(&self, slot: usize) -> usize {
+    /// Where the buffer of the next send of data is.
+    fn filling(&self) -> usize {
         let descriptors = (self.receives.len() + self.sends.len()) * DESCRIPTOR;
-        descriptors + slot * stride(self.buffer)
+        descriptors + self.filling * stride(self.mtu)
     }
 
     /// Posts all receives of a new connection.
@@ -88,8 +89,7 @@ impl Slots {
 
     /// Posts a receive.
     pub(crate) fn post_receive(&mut self, vi: &Vi, slot: usize) -> Result<()> {
-        let length = u32::try_from(self.buffer).unwrap_or(u32::MAX);
-        let segment = self.region.segment(self.offset(slot), length);
+        let segment = self.buffers.segment(slot * stride(self.mtu), self.mtu);
         let descriptor = &self.receives[slot];
         descriptor.prepare(&[segment], None)?;
         vi.post_recv(descriptor)?;
@@ -104,7 +104,7 @@ impl Slots {
 
     /// Copies bytes that have come in a receive.
     pub(crate) fn read(&self, slot: usize, at: u32, out: &mut [u8]) {
-        self.region.memory().copy_to(self.offset(slot) + at as usize, out);
+        self.buffers.memory().copy_to(slot * stride(self.mtu) + at as usize, out);
     }
 
     /// Forgets sends that are done.
@@ -135,16 +135,24 @@ impl Slots {
         self.busy + kept < self.sends.len()
     }
 
+    /// Sends a packet of bytes of the program: straight from where they are if the NIC can do that now,
+    /// or copied into a buffer.
+    pub(crate) fn send_bytes(&mut self, vi: &Vi, header: Header, bytes: &[u8]) -> Result<()> {
+        if vi.send_now(bytes, Some(header.to_bits())) {
+            return Ok(());
+        }
+        self.write(0, bytes);
+        self.send(vi, header, u32::try_from(bytes.len()).unwrap_or(u32::MAX))
+    }
+
     /// Writes bytes into the buffer of the next send of data.
     pub(crate) fn write(&self, at: u32, bytes: &[u8]) {
-        let slot = self.receives.len() + self.filling;
-        self.region.memory().copy_from(self.offset(slot) + at as usize, bytes);
+        self.memory.memory().copy_from(self.filling() + at as usize, bytes);
     }
 
     /// Posts the next send, of so many bytes of its buffer.
     pub(crate) fn send(&mut self, vi: &Vi, header: Header, length: u32) -> Result<()> {
-        let slot = self.receives.len() + self.filling;
-        let segment = self.region.segment(self.offset(slot), length);
+        let segment = self.memory.segment(self.filling(), length);
         let segments = if length == 0 { &[][..] } else { &[segment][..] };
         let descriptor = &self.sends[self.next];
         descriptor.prepare(segments, Some(header.to_bits()))?;

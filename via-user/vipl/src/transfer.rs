@@ -37,6 +37,16 @@ impl Vi {
         self.post(Queue::Send, descriptor)
     }
 
+    /// Sends a message from memory that need not be registered, and without a descriptor, if the NIC can
+    /// do that during the call: true, and the memory may be used again. Nothing completes; who waits at
+    /// the other end finds a message as any other. False: nothing has happened, and a descriptor does
+    /// it. For layers above that copy into registered memory otherwise; VIPL has no such call.
+    #[must_use]
+    #[inline]
+    pub fn send_now(&self, data: &[u8], immediate: Option<u32>) -> bool {
+        self.side(Queue::Send).lock().send_now(data, immediate)
+    }
+
     /// Posts a descriptor on the receive queue. An Idle VI keeps it for its next connection, unless
     /// the card is absent, when it completes at once, as flushed.
     ///

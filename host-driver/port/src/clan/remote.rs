@@ -47,6 +47,12 @@ pub trait Remote: Debug + Send {
         length: usize,
     ) -> core::result::Result<(), DmaError>;
 
+    /// The same of bytes that need not be in a memory of this network.
+    ///
+    /// # Errors
+    /// As [`Remote::store`].
+    fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> core::result::Result<(), DmaError>;
+
     /// Copies memory of the region into memory of this program, until `bound_ns` are over.
     ///
     /// # Errors

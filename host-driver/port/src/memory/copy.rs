@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 /// Fewest bytes for which the processor's own copy is faster than a loop.
-const OWN_COPY: usize = 256;
+pub(super) const OWN_COPY: usize = 256;
 
 /// Copies bytes, in any order. Both sides may be read and written by others at any time; what is
 /// written later becomes visible later.

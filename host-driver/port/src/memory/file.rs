@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use super::{DmaMemory, Owner, PAGE_BYTES};
@@ -78,11 +78,23 @@ impl DmaMemory {
         make().map_err(Error::device)
     }
 
+    /// Frees the pages of a memory file that lie wholly inside, for everybody who maps it: they are zero
+    /// then. Memory of another kind stays as it is.
+    pub fn discard(&self) {
+        let Some((file, start)) = self.file() else { return };
+        let page = PAGE_BYTES as u64;
+        let from = start.next_multiple_of(page);
+        let end = (start + self.length as u64) / page * page;
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // A kernel that cannot keeps them.
+        let _ = rustix::fs::fallocate(file, how, from, end.saturating_sub(from));
+    }
+
     /// The memory file behind this memory, and where in it this starts. None for memory of another
     /// kind.
     #[must_use]
     pub fn file(&self) -> Option<(BorrowedFd<'_>, u64)> {
-        match &self.allocation.owner {
+        match self.allocation.origin() {
             Owner::Mapping(_, Some(file)) => Some((OwnedFd::as_fd(file), self.offset as u64)),
             _ => None,
         }

@@ -6,9 +6,9 @@ use port::Queue;
 use port::doorbell::{Post, Ring};
 use port::sync::lock;
 
-use super::engine;
 use super::net::Net;
 use super::state::Vi;
+use super::{direct, engine};
 
 /// The doorbell of one of a VI's queues.
 #[derive(Debug)]
@@ -29,6 +29,12 @@ impl Ring for ViDoorbell {
             Queue::Send => engine::post_send(&self.net, &mut state, post),
             Queue::Recv => engine::post_recv(&self.net, &mut state, post),
         }
+    }
+
+    fn send_now(&self, data: &[u8], immediate: Option<u32>) -> bool {
+        self.queue == Queue::Send
+            && self.net.port.is_present()
+            && direct::send(&self.net, &mut lock(&self.vi.state), data, immediate)
     }
 
     fn poll(&self) {

@@ -44,6 +44,8 @@ pub(super) struct Link {
     pub(super) targets: Targets,
     /// Regions of the peer, the one that was used last at the end.
     remotes: Vec<(Cookie, Box<dyn Remote>)>,
+    /// The last one that it did not give access to.
+    refused: Option<Cookie>,
 }
 
 /// What the VI at the other end asks of this one, by the extensions that it has.
@@ -147,6 +149,7 @@ impl Link {
             opened,
             targets: Targets::default(),
             remotes,
+            refused: None,
         }
     }
 
@@ -239,11 +242,13 @@ impl Link {
 
     /// The pieces of that descriptor.
     pub(super) fn pieces(&self, room: &Room) -> Option<Vec<RoomPiece>> {
-        let piece_of = |number: usize| {
-            let body = self.theirs.peek_behind((number / PIECES) as u64)?;
-            piece(&body, number % PIECES)
-        };
-        (0..room.pieces as usize).map(piece_of).collect()
+        (0..room.pieces as usize).map(|number| self.piece(number)).collect()
+    }
+
+    /// One of the pieces of that descriptor.
+    pub(super) fn piece(&self, number: usize) -> Option<RoomPiece> {
+        let body = self.theirs.peek_behind((number / PIECES) as u64)?;
+        piece(&body, number % PIECES)
     }
 
     /// The descriptor is used.
@@ -320,13 +325,20 @@ impl Link {
         port: &dyn ClanPort,
         cookie: Cookie,
     ) -> Option<&mut Box<dyn Remote>> {
+        if self.refused == Some(cookie) {
+            return None;
+        }
         let known = self.remotes.iter().position(|(known, _)| *known == cookie);
         let found = match known {
             Some(place) if place + 1 == self.remotes.len() => {
                 return self.remotes.last_mut().map(|(_, remote)| remote);
             }
             Some(place) => self.remotes.remove(place),
-            None => (cookie, port.attach(&self.peer, cookie).ok()?),
+            None => {
+                let attached = port.attach(&self.peer, cookie);
+                let remote = attached.inspect_err(|_| self.refused = Some(cookie)).ok()?;
+                (cookie, remote)
+            }
         };
         if self.remotes.len() >= REMOTES {
             self.remotes.remove(0);

@@ -4,7 +4,7 @@
 //! 0       bell 4 (futex) | sleepers 4 | dozers 4, who sleep on the waker
 //! 4096    event queues, 256 of 576 bytes: armed 4 | only wakes 4 | summary 8, a bit for each word of
 //!         `fired` | fired, 64 words of 8: a bit for each tripwire
-//! 151552  tripwires set in each region, 4096 of 4
+//! 151552  where the tripwires of each region end, in double words, 4096 of 4; 0: it has none
 //! 167936  tripwire table, 4096 buckets of 8 entries of 8 bytes
 //! ```
 //! A queue's first 384 tripwires fire in the line in which its reader looks for them, so that one line
@@ -174,20 +174,21 @@ impl Control {
         self.memory.atomic_u64(QUEUE + QUEUE_BYTES * usize::from(queue) + FIRED + 8 * word)
     }
 
-    fn count(&self, region: u16) -> &AtomicU32 {
+    fn end(&self, region: u16) -> &AtomicU32 {
         self.memory.atomic_u32(REGION + 4 * usize::from(region % REGIONS))
     }
 
-    /// Whether a region has tripwires.
+    /// The double word of a region behind which it has no tripwires, so that they cost nothing where data
+    /// is.
     #[inline]
-    pub(super) fn has_tripwires(&self, region: u16) -> bool {
-        self.count(region).load(Ordering::Relaxed) != 0
+    pub(super) fn tripwires_end(&self, region: u16) -> u64 {
+        self.end(region).load(Ordering::Relaxed).into()
     }
 
-    /// Publishes how many tripwires a region has. What was written before, its peers may see later:
+    /// Publishes where the tripwires of a region end. What was written before, its peers may see later:
     /// a fence of all processors follows ([`super::fence::on_all`]).
-    pub(super) fn set_count(&self, region: u16, count: u32) {
-        self.count(region).store(count, Ordering::SeqCst);
+    pub(super) fn set_tripwires_end(&self, region: u16, end: u32) {
+        self.end(region).store(end, Ordering::SeqCst);
     }
 
     // --- waking ---
@@ -273,8 +274,9 @@ impl Control {
     /// least [`super::fence::light`] in between.
     #[cold]
     pub(super) fn fire(&self, region: u16, offset: u64, length: u64, is_write: bool) {
-        let (first, end) = (offset / 8, (offset + length).div_ceil(8));
-        if first == end {
+        let last = (offset + length).div_ceil(8).min(self.tripwires_end(region));
+        let (first, end) = (offset / 8, last);
+        if first >= end {
             return;
         }
         let kind = if is_write { ON_WRITE } else { ON_READ };

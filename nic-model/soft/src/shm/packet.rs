@@ -20,7 +20,7 @@ use rustix::net::{
 };
 
 /// Raised with every change of these packets or of the control segment.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 /// Longest packet.
 const PACKET_MAX: usize = 256;
 /// Most descriptors of a packet.

@@ -45,7 +45,7 @@ impl ShmRemote {
     fn fire(&self, offset: u64, length: usize, is_write: bool) {
         fence::light();
         let control = &self.grant.owner.control;
-        if control.has_tripwires(self.grant.region) {
+        if offset / 8 < control.tripwires_end(self.grant.region) {
             control.fire(self.grant.region, offset, length as u64, is_write);
         }
     }
@@ -79,16 +79,7 @@ impl ShmRemote {
     #[cold]
     fn store_bytes(&mut self, offset: u64, words: &[u64]) -> Result<(), DmaError> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.access((offset, bytes.len()), true, |grant, at, length| {
-            let piece = &bytes[at..at + length];
-            match &grant.memory {
-                Some(memory) => {
-                    memory.copy_from(place(offset) + at, piece);
-                    Ok(())
-                }
-                None => put(&grant.owner.space, grant.start + offset + at as u64, piece),
-            }
-        })
+        self.write_bytes(offset, &bytes)
     }
 }
 
@@ -136,6 +127,19 @@ impl Remote for ShmRemote {
             None => {
                 let piece = source.to_vec(start + at, length);
                 put(&grant.owner.space, grant.start + offset + at as u64, &piece)
+            }
+        })
+    }
+
+    fn write_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DmaError> {
+        self.access((offset, bytes.len()), true, |grant, at, length| {
+            let piece = &bytes[at..at + length];
+            match &grant.memory {
+                Some(memory) => {
+                    memory.copy_from(place(offset) + at, piece);
+                    Ok(())
+                }
+                None => put(&grant.owner.space, grant.start + offset + at as u64, piece),
             }
         })
     }

@@ -45,6 +45,15 @@ struct OfQueue {
     free: VecDeque<u16>,
 }
 
+/// The tripwires of a region that are in the table.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfRegion {
+    count: u32,
+    /// The double word behind which there were none since the region had none at all. The one in the
+    /// control segment is a copy, which peers could change.
+    end: u32,
+}
+
 /// The tripwires and event queues of a node.
 #[derive(Debug)]
 pub(super) struct Tripwires {
@@ -53,9 +62,7 @@ pub(super) struct Tripwires {
     /// Numbers that no queue has, used again as late as possible.
     free: VecDeque<u16>,
     count: u32,
-    /// Tripwires of each region that are in the table. The count in the control segment is a copy,
-    /// which peers could change.
-    of_region: Vec<u32>,
+    of_region: Vec<OfRegion>,
     last_stamp: u64,
 }
 
@@ -71,7 +78,7 @@ impl Tripwires {
             queues: BTreeMap::new(),
             free: (0..QUEUES).collect(),
             count: 0,
-            of_region: vec![0; REGIONS.into()],
+            of_region: vec![OfRegion::default(); REGIONS.into()],
             last_stamp: 0,
         }
     }
@@ -178,7 +185,7 @@ impl Tripwires {
         // A peer that was in the middle of an access may have set it since it became free.
         self.clear_bit(entry);
         // Both are seen after the fence; until then, a peer may see either first.
-        self.change_count(entry.region, 1);
+        self.change_count(entry, 1);
         if !self.control.enter(entry) {
             self.take_out(queue, bit);
             return Err(none_left);
@@ -200,15 +207,16 @@ impl Tripwires {
         of_queue.free.pop_front()
     }
 
-    fn change_count(&mut self, region: u16, change: i32) {
-        let count = &mut self.of_region[usize::from(region)];
-        *count = count.saturating_add_signed(change);
-        self.control.set_count(region, *count);
+    fn change_count(&mut self, Entry { region, word, .. }: Entry, change: i32) {
+        let of = &mut self.of_region[usize::from(region)];
+        of.count = of.count.saturating_add_signed(change);
+        of.end = if of.count == 0 { 0 } else { of.end.max(word + 1) };
+        self.control.set_tripwires_end(region, of.end);
     }
 
     fn remove(&mut self, entry: Entry) {
         self.control.remove(entry);
-        self.change_count(entry.region, -1);
+        self.change_count(entry, -1);
     }
 
     fn clear_bit(&self, Entry { queue, bit, .. }: Entry) {

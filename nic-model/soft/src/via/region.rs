@@ -6,7 +6,7 @@ use port::sync::lock;
 use port::{DmaMemory, Error, Handle, RdmaAccess, Result};
 
 /// Most regions.
-pub(crate) const REGIONS: u32 = 16_384;
+pub(crate) const REGIONS: u32 = 32_768;
 /// Most tags.
 pub(crate) const TAGS: u32 = 65_535;
 

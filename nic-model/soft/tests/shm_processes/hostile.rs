@@ -27,7 +27,7 @@ fn hello_of_another_version_is_refused_and_the_reason_is_given() {
         let (answer, _) = raw::receive(&socket);
         assert_eq!(answer[0], raw::REFUSED);
         let text = String::from_utf8(answer[1..].to_vec()).unwrap();
-        let expected = "it speaks version 4, and this program speaks version 7: use one build of the library \
+        let expected = "it speaks version 5, and this program speaks version 7: use one build of the library \
                         for both";
         assert_eq!(text, expected);
         assert_eq!(raw::receive(&socket).0, [], "the connection ends");

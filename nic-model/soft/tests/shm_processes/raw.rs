@@ -13,7 +13,7 @@ use rustix::net::{
     listen, recvmsg, sendmsg, socket_with,
 };
 
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 pub(crate) const HELLO: u8 = 1;
 pub(crate) const WELCOME: u8 = 2;
 pub(crate) const REFUSED: u8 = 3;

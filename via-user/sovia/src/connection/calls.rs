@@ -58,8 +58,7 @@ impl Connection {
                 Some(bytes.len())
             }
             Offer::Send { header, bytes: count, .. } => {
-                shared.slots.write(0, &bytes[..count as usize]);
-                shared.slots.send(&self.vi, header, count)?;
+                shared.slots.send_bytes(&self.vi, header, &bytes[..count as usize])?;
                 if !shared.engine.policy().defers_sends {
                     shared.slots.reap(&self.vi)?;
                 }
