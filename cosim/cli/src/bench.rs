@@ -19,6 +19,7 @@ mod exchange;
 mod fmax;
 pub(crate) mod group;
 mod latency;
+pub(crate) mod lead;
 mod load;
 mod machine;
 mod pair;

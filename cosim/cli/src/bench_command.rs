@@ -24,6 +24,13 @@ pub(crate) enum Arguments {
     /// The other process of a measurement.
     #[command(hide = true)]
     Peer,
+    /// A pair of processes that measures for another one.
+    #[command(hide = true)]
+    Lead {
+        /// The other process of the pair is without the library that this one has.
+        #[arg(long)]
+        alone: bool,
+    },
 }
 
 /// Which rows are wanted, and what is done with them.
@@ -64,7 +71,8 @@ pub(crate) struct SoftArguments {
 
 /// SOVIA's streams against VIPL on the same device, and against TCP.
 ///
-/// As `viaduct bench soft`; the streams are those of the crate.
+/// As `viaduct bench soft`. Streams are those of the crate `sovia`; where a row says `preloaded`, they are
+/// TCP sockets of processes that `viaduct run` has started.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   viaduct bench sockets                every row
@@ -190,6 +198,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Arguments::Connect(arguments) => arguments.run(),
         Arguments::Register(arguments) => arguments.run(),
         Arguments::Peer => bench::processes::peer(),
+        Arguments::Lead { alone } => bench::lead::lead(*alone),
     }
 }
 

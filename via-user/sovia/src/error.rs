@@ -61,7 +61,8 @@ impl From<Error> for io::Error {
             Error::Reset | Error::Protocol(_) => io::ErrorKind::ConnectionReset,
             Error::Incompatible | Error::Policy(_) => io::ErrorKind::InvalidInput,
             Error::Ended => io::ErrorKind::BrokenPipe,
-            Error::WouldBlock => io::ErrorKind::WouldBlock,
+            // Programs that poll see it most of the time: nothing is allocated for it.
+            Error::WouldBlock => return io::ErrorKind::WouldBlock.into(),
             Error::TimedOut => io::ErrorKind::TimedOut,
         };
         Self::new(kind, error)

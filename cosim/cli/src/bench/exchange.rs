@@ -45,6 +45,13 @@ impl Exchange {
         })
     }
 
+    /// Bytes of a message.
+    pub(super) const fn length(self) -> usize {
+        let (Self::Pong { length, .. } | Self::Sink { length, .. } | Self::Both { length, .. }) =
+            self;
+        length
+    }
+
     /// Rounds or messages.
     pub(crate) const fn count(self) -> u32 {
         let (Self::Pong { rounds: count, .. }

@@ -3,6 +3,8 @@
 //! Each group opens its transports, and then measures all of them in turn, again and again; a row is
 //! the median of the ratios of the turns. So what the machine does meanwhile hits all of them.
 
+use super::exchange::Exchange;
+use super::lead::{Lead, Preloaded};
 use super::load::{BUSY_MAX, Load};
 use super::processes::Processes;
 use super::statistics::Sample;
@@ -22,8 +24,22 @@ pub(crate) struct Job {
     pub(crate) anyway: bool,
 }
 
-/// A measurement of one turn, in nanoseconds.
-type Measure = Box<dyn Fn(&mut Processes) -> Result<f64, Failure>>;
+/// Who measures.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// This process.
+    Here,
+    /// One of the others.
+    Lead(usize),
+}
+
+/// A measurement of one turn: by whom, on which of its transports.
+#[derive(Clone, Copy, Debug)]
+struct Measure {
+    place: Place,
+    transport: usize,
+    exchange: Exchange,
+}
 
 /// A row as a ratio of two of a group's measurements.
 struct Ratio {
@@ -37,6 +53,7 @@ pub(super) struct Group<'a> {
     job: &'a Job,
     progress: &'a Progress,
     processes: Processes,
+    leads: Vec<(Preloaded, Lead)>,
     names: Vec<String>,
     measures: Vec<Measure>,
     ratios: Vec<Ratio>,
@@ -53,7 +70,8 @@ impl<'a> Group<'a> {
             return Err("two processors are needed, one for each process".into());
         }
         let (names, measures, ratios) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { specs, job, progress, processes, names, measures, ratios })
+        let leads = Vec::new();
+        Ok(Self { specs, job, progress, processes, leads, names, measures, ratios })
     }
 
     pub(super) fn latency(
@@ -62,10 +80,7 @@ impl<'a> Group<'a> {
         length: usize,
         rounds: u32,
     ) -> Result<usize, Failure> {
-        let at = self.processes.open(kind, length)?;
-        self.names.push(format!("{kind}, {length} B"));
-        self.measures.push(Box::new(move |processes| processes.one_way(at, length, rounds)));
-        Ok(self.measures.len() - 1)
+        self.own(kind, Exchange::Pong { length, rounds })
     }
 
     pub(super) fn stream(
@@ -74,10 +89,43 @@ impl<'a> Group<'a> {
         length: usize,
         (count, window): (u32, u32),
     ) -> Result<usize, Failure> {
-        let at = self.processes.open(kind, length)?;
-        self.names.push(format!("{kind}, {length} B"));
-        self.measures.push(Box::new(move |processes| processes.stream(at, length, count, window)));
-        Ok(self.measures.len() - 1)
+        self.own(kind, Exchange::Sink { length, count, window })
+    }
+
+    fn own(&mut self, kind: &Kind, exchange: Exchange) -> Result<usize, Failure> {
+        let transport = self.processes.open(kind, exchange.length())?;
+        Ok(self.add(Place::Here, transport, exchange, kind.to_string()))
+    }
+
+    /// The same by a pair of processes whose sockets go by `libsovia.so`.
+    pub(super) fn preloaded(
+        &mut self,
+        preloaded: Preloaded,
+        kind: &Kind,
+        exchange: Exchange,
+    ) -> Result<usize, Failure> {
+        let known = self.leads.iter().position(|(which, _)| *which == preloaded);
+        let at = known.unwrap_or(self.leads.len());
+        if known.is_none() {
+            self.leads.push((preloaded, Lead::start(preloaded)?));
+        }
+        let transport = self.leads[at].1.open(kind, exchange.length())?;
+        let how = if preloaded == Preloaded::Both { "preloaded" } else { "one end preloaded" };
+        Ok(self.add(Place::Lead(at), transport, exchange, format!("{kind}, {how}")))
+    }
+
+    fn add(&mut self, place: Place, transport: usize, exchange: Exchange, name: String) -> usize {
+        self.names.push(format!("{name}, {} B", exchange.length()));
+        self.measures.push(Measure { place, transport, exchange });
+        self.measures.len() - 1
+    }
+
+    fn measure(&mut self, at: usize) -> Result<f64, Failure> {
+        let Measure { place, transport, exchange } = self.measures[at];
+        match place {
+            Place::Here => self.processes.measure(transport, exchange),
+            Place::Lead(lead) => self.leads[lead].1.measure(transport, exchange),
+        }
     }
 
     pub(super) fn ratio(&mut self, name: &'static str, over: usize, under: usize) {
@@ -91,8 +139,8 @@ impl<'a> Group<'a> {
         let mut times = vec![Vec::new(); self.measures.len()];
         for turn in 0..turns {
             self.progress.tick(|| format!("turn {turn} of {turns}"));
-            for (measure, times) in self.measures.iter().zip(&mut times) {
-                times.push(measure(&mut self.processes)?);
+            for (at, times) in times.iter_mut().enumerate() {
+                times.push(self.measure(at)?);
             }
         }
         let busy = load.of_others()?;

@@ -45,19 +45,22 @@ fn all() -> Result<u64, Failure> {
     Ok(busy.iter().filter_map(|at| cpu.get(*at)).sum())
 }
 
-/// utime and stime of this process and of its children: of those that live, and of those that have
+/// utime and stime of this process and of its descendants: of those that live, and of those that have
 /// ended, which the kernel adds to their parent's cutime and cstime.
 fn own() -> Result<u64, Failure> {
-    let pid = std::process::id();
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let children = numbers(&children.unwrap_or_default());
     let of = |pid: u64| -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // Behind the name, which may have anything in it.
         let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_whitespace().collect();
         fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum()
     };
-    Ok(children.into_iter().chain([pid.into()]).filter_map(of).sum())
+    let (mut family, mut ticks) = (vec![u64::from(std::process::id())], 0);
+    while let Some(pid) = family.pop() {
+        ticks += of(pid).unwrap_or(0);
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        family.extend(numbers(&children.unwrap_or_default()));
+    }
+    Ok(ticks)
 }
 
 #[cfg(test)]

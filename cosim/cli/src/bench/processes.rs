@@ -23,24 +23,29 @@ use crate::Failure;
 /// How long the other process may take to end.
 const END_BOUND: Duration = Duration::from_secs(2);
 
-/// The other process.
-struct Peer {
+/// Another process of this command, which answers each line with a line.
+pub(super) struct Peer {
     process: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Peer {
-    fn start(arguments: &[&str]) -> Result<Self, Failure> {
+    /// Starts it with these arguments.
+    pub(super) fn start(arguments: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["bench", "peer"]).args(arguments);
+        command.args(arguments);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Result<Self, Failure> {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let requests = process.stdin.take();
         let answers = process.stdout.take().ok_or("no output of the other process")?;
         Ok(Self { process, requests, answers: BufReader::new(answers) })
     }
 
-    fn request(&mut self, line: &str) -> Result<(), Failure> {
+    pub(super) fn request(&mut self, line: &str) -> Result<(), Failure> {
         let requests = self.requests.as_mut().ok_or("the other process has ended")?;
         writeln!(requests, "{line}")?;
         Ok(requests.flush()?)
@@ -52,7 +57,7 @@ impl Peer {
         Ok(line)
     }
 
-    fn answer(&mut self) -> Result<String, Failure> {
+    pub(super) fn answer(&mut self) -> Result<String, Failure> {
         let line = self.line()?;
         match line.trim_end().split_once(' ').unwrap_or((line.trim_end(), "")) {
             ("ok", rest) => Ok(rest.to_owned()),
@@ -98,9 +103,21 @@ impl Drop for Processes {
 impl Processes {
     /// Starts the other process.
     pub(crate) fn start() -> Result<Self, Failure> {
+        Self::start_as(Command::new(std::env::current_exe()?))
+    }
+
+    /// Starts the other process without a variable of the environment of this one.
+    pub(super) fn start_without(variable: &str) -> Result<Self, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.env_remove(variable);
+        Self::start_as(command)
+    }
+
+    fn start_as(mut command: Command) -> Result<Self, Failure> {
         let allowed = Allowed::now()?;
+        command.args(["bench", "peer"]);
         // The other one inherits what this one may use, so it begins before this one is pinned.
-        let mut peer = Peer::start(&[])?;
+        let mut peer = Peer::spawn(command)?;
         let are_apart = peer.answer()? == "apart";
         allowed.pin(0)?;
         let (transports, processor_time, own_before) = (Vec::new(), 0.0, 0.0);
@@ -117,6 +134,16 @@ impl Processes {
         self.peer.answer().map_err(failed)?;
         self.transports.push((kind.clone(), transport.map_err(failed)?));
         Ok(self.transports.len() - 1)
+    }
+
+    /// The time of a message of an exchange, in nanoseconds: one way if each comes back.
+    pub(super) fn measure(&mut self, number: usize, exchange: Exchange) -> Result<f64, Failure> {
+        match exchange {
+            Exchange::Pong { length, rounds } => self.one_way(number, length, rounds),
+            Exchange::Sink { .. } | Exchange::Both { .. } => {
+                self.timed(number, exchange, |transport| exchange.first(transport))
+            }
+        }
     }
 
     /// Exchanges `rounds` messages there and back; the time of one way, in nanoseconds.
@@ -243,8 +270,7 @@ impl Processes {
         count: u32,
         window: u32,
     ) -> Result<f64, Failure> {
-        let job = Exchange::Both { length, count, window };
-        self.timed(number, job, |transport| job.first(transport))
+        self.measure(number, Exchange::Both { length, count, window })
     }
 
     /// Sends `count` messages, of which `window` may be under way; the time of one, in nanoseconds.
@@ -255,8 +281,7 @@ impl Processes {
         count: u32,
         window: u32,
     ) -> Result<f64, Failure> {
-        let job = Exchange::Sink { length, count, window };
-        self.timed(number, job, |transport| job.first(transport))
+        self.measure(number, Exchange::Sink { length, count, window })
     }
 
     /// The time of a message of a job, in nanoseconds, of which `act` is this end.

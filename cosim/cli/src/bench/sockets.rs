@@ -2,23 +2,29 @@
 
 use sovia::Policy;
 
+use super::exchange::Exchange;
 use super::group::{self, Group, Job, Named};
+use super::lead::Preloaded;
 use super::transport::Kind;
 use super::{Bar, Row, Spec, spec};
 use crate::Failure;
 use crate::progress::Progress;
 
-const SPECS: [Spec; 5] = [
+const SPECS: [Spec; 8] = [
     spec("sovia.over_vipl", "ratio", Bar::AtMost(1.10)),
+    spec("sovia.preload_over_vipl", "ratio", Bar::AtMost(1.35)),
     spec("sovia.tcp_over", "ratio", Bar::AtLeast(10.0)),
+    spec("sovia.block_over_tcp", "ratio", Bar::AtLeast(1.2)),
+    spec("sovia.passive", "ratio", Bar::AtMost(1.03)),
     spec("sovia.bw_over_vipl", "ratio", Bar::AtLeast(0.97)),
     spec("sovia.bw_over_tcp", "ratio", Bar::AtLeast(2.5)),
     spec("sovia.combine", "ratio", Bar::AtLeast(2.0)),
 ];
 
 /// Groups with the rows that they give.
-const GROUPS: [Named; 3] = [
-    (&["sovia.over_vipl", "sovia.tcp_over"], latency),
+const GROUPS: [Named; 4] = [
+    (&["sovia.over_vipl", "sovia.preload_over_vipl", "sovia.tcp_over"], latency),
+    (&["sovia.block_over_tcp", "sovia.passive"], blocking),
     (&["sovia.bw_over_vipl", "sovia.bw_over_tcp"], bandwidth),
     (&["sovia.combine"], combine),
 ];
@@ -42,8 +48,23 @@ fn latency(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
     let stream = group.latency(&sovia("DACKS"), 4, 20_000)?;
     let vipl = group.latency(&vipl(), 4, 20_000)?;
     let tcp = group.latency(&Kind::Tcp { blocking: false }, 4, 2_000)?;
+    let exchange = Exchange::Pong { length: 4, rounds: 20_000 };
+    let preload = group.preloaded(Preloaded::Both, &Kind::Tcp { blocking: false }, exchange)?;
     group.ratio("sovia.over_vipl", stream, vipl);
-    group.ratio("sovia.tcp_over", tcp, stream);
+    group.ratio("sovia.preload_over_vipl", preload, vipl);
+    group.ratio("sovia.tcp_over", tcp, preload);
+    group.rows()
+}
+
+fn blocking(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
+    let mut group = Group::new(&SPECS, job, progress)?;
+    let (kind, exchange) =
+        (Kind::Tcp { blocking: true }, Exchange::Pong { length: 4, rounds: 2_000 });
+    let tcp = group.latency(&kind, 4, 2_000)?;
+    let preload = group.preloaded(Preloaded::Both, &kind, exchange)?;
+    let passive = group.preloaded(Preloaded::One, &kind, exchange)?;
+    group.ratio("sovia.block_over_tcp", tcp, preload);
+    group.ratio("sovia.passive", passive, tcp);
     group.rows()
 }
 
@@ -53,9 +74,11 @@ fn bandwidth(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
     let stream = group.stream(&sovia("DACKS"), LENGTH, (2_048, 32))?;
     let vipl = group.stream(&vipl(), LENGTH, (2_048, 32))?;
     let tcp = group.stream(&Kind::Tcp { blocking: false }, LENGTH, (1_024, 32))?;
+    let exchange = Exchange::Sink { length: LENGTH, count: 2_048, window: 32 };
+    let preload = group.preloaded(Preloaded::Both, &Kind::Tcp { blocking: false }, exchange)?;
     // Times of a message: the ratio of bandwidths is the other way round.
     group.ratio("sovia.bw_over_vipl", vipl, stream);
-    group.ratio("sovia.bw_over_tcp", tcp, stream);
+    group.ratio("sovia.bw_over_tcp", tcp, preload);
     group.rows()
 }
 
