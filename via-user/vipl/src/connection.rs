@@ -1,4 +1,4 @@
-//! Connections, client and server: request, wait, accept, reject.
+//! Connections, client and server: request, accept, reject.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -56,40 +56,11 @@ pub(crate) fn mismatch(mine: &ViAttributes, theirs: &RemoteAttributes) -> Option
     }
 }
 
-impl Nic {
-    /// Waits for a request to `local`. A timeout of zero polls.
-    ///
-    /// # Errors
-    /// [`VipReturn::Timeout`]; [`VipReturn::InvalidParameter`] for an address that is too long;
-    /// [`VipReturn::ErrorResource`] if the card is absent.
-    #[doc(alias = "VipConnectWait")]
-    pub fn connect_wait(&self, local: &NetAddress, timeout: Duration) -> Result<ConnectionRequest> {
-        check(local)?;
-        self.check_open()?;
-        let listener = self.port().listen(local)?;
-        let what = "a connection request, listener";
-        let mut policy = WaitPolicy::new(self, timeout, what, listener);
-        loop {
-            self.progress();
-            if let Err(closed) = self.check_open() {
-                self.port().listen_stop(listener);
-                return Err(closed);
-            }
-            let polled = self.port().listen_poll(listener);
-            if let Some(incoming) = polled.inspect_err(|_| self.port().listen_stop(listener))? {
-                let (nic, answered) = (self.clone(), AtomicBool::new(false));
-                return Ok(ConnectionRequest { nic, incoming, answered });
-            }
-            if policy.is_over(self) {
-                self.port().listen_stop(listener);
-                return Err(VipReturn::Timeout.into());
-            }
-            policy.pause(self, nothing_to_arm);
-        }
-    }
-}
-
 impl ConnectionRequest {
+    pub(crate) const fn new(nic: Nic, incoming: Incoming) -> Self {
+        Self { nic, incoming, answered: AtomicBool::new(false) }
+    }
+
     /// The requester's own address.
     #[must_use]
     pub const fn remote_address(&self) -> &NetAddress {

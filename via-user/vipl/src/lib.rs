@@ -16,7 +16,8 @@
 //! | `VipCreateCQ`, `VipCQDone`, `VipCQWait`, `VipResizeCQ`, `VipDestroyCQ` | [`Nic::create_cq`], [`Cq`] |
 //! | `VipNSInit`, `VipNSGetHostByName`, `VipNSGetHostByAddr`, `VipNSShutdown` | [`Nic::ns_init`] and its neighbours; the file: [`names`] |
 //!
-//! For layers above: [`cache`] keeps registrations; [`waiting`] says how waits wait.
+//! For layers above: [`cache`] keeps registrations; [`listener`] waits for several requests at once;
+//! [`waiting`] says how waits wait.
 //!
 //! Time-outs are [`core::time::Duration`]s; [`INFINITE`] never ends. Memory that a NIC touches is
 //! [`DmaMemory`].
@@ -29,6 +30,7 @@ pub mod connection;
 pub mod descriptor;
 pub mod error;
 mod handlers;
+pub mod listener;
 pub mod management;
 pub mod memory;
 pub mod names;
@@ -49,6 +51,7 @@ pub use connection::ConnectionRequest;
 pub use descriptor::{Completion, CompletionError, Descriptor, RemoteBuffer, Segment, Status};
 pub use error::{Cause, Error, ErrorCode, HostsError, ResourceCode, Result, VipReturn};
 pub use handlers::set_error_sink;
+pub use listener::Listener;
 pub use management::{AutoDiscoveryList, SMI_AUTODISCOVERY};
 pub use memory::Region;
 pub use objects::{Cq, CqEntry, ErrorDescriptor, ErrorHandler, Nic, Vi, Waiting};

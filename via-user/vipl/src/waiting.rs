@@ -73,6 +73,24 @@ impl Nic {
         queue.arm();
         true
     }
+
+    /// Waits until `look` is true, for a thread that looks at many VIs at once: it polls for a while, then it
+    /// sleeps until a work queue without a completion queue of the program's has a completion, or something
+    /// else happens on the NIC. Whoever changes by other means what `look` looks at wakes it
+    /// ([`port::WaitOps::wake`]). `look` may not wait. False if `timeout` is over before.
+    pub fn wait_for(&self, timeout: Duration, mut look: impl FnMut() -> bool) -> bool {
+        let mut policy = WaitPolicy::new(self, timeout, "a completion of any VI", 0);
+        loop {
+            self.progress();
+            if look() {
+                return true;
+            }
+            if policy.is_over(self) {
+                return false;
+            }
+            policy.pause(self, || self.arm_own_queue());
+        }
+    }
 }
 
 /// Time at which a wait is over.
