@@ -19,7 +19,7 @@ use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
 use port::sync::lock;
-use sovia::{Ready, Stream};
+use sovia::{Ready, TcpStream};
 use vipl::Nic;
 
 use crate::buffers::Buffers;
@@ -38,7 +38,7 @@ const END: Duration = Duration::from_millis(200);
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Link {
-    stream: Stream,
+    stream: TcpStream,
     /// Number of this process among its forked ancestors: in others there is no stream.
     generation: u32,
     send: Mutex<Sending>,
@@ -100,9 +100,10 @@ pub(crate) enum Step {
 
 impl Link {
     /// A link on a stream. `is_shared`: the other side has said that it has it.
-    pub(crate) fn new(stream: Stream, is_shared: bool) -> Self {
-        stream.set_nonblocking(true);
-        stream.set_nodelay(true);
+    pub(crate) fn new(stream: TcpStream, is_shared: bool) -> Self {
+        // Neither fails.
+        let _ = stream.set_nonblocking(true);
+        let _ = stream.set_nodelay(true);
         Self {
             stream,
             generation: port::fork::generation(),
@@ -134,7 +135,7 @@ impl Link {
     }
 
     /// Whether a stream that this side has asked for is accepted: its first byte has come.
-    pub(crate) fn is_accepted(stream: &Stream) -> Option<bool> {
+    pub(crate) fn is_accepted(stream: &TcpStream) -> Option<bool> {
         let mut byte = [0];
         let mut stream = stream;
         match stream.read(&mut byte) {
@@ -224,7 +225,7 @@ impl Link {
     fn peek(&self, target: &mut [u8]) -> std::io::Result<usize> {
         let ready = self.stream.ready();
         if ready.bytes > 0 {
-            Ok(self.stream.peek(target))
+            self.stream.peek(target)
         } else if ready.reads {
             // The end or an error: neither takes a byte.
             (&self.stream).read(&mut [0])
@@ -423,7 +424,7 @@ impl Link {
     }
 
     /// The stream, to wait for what it brings.
-    pub(crate) const fn stream(&self) -> &Stream {
+    pub(crate) const fn stream(&self) -> &TcpStream {
         &self.stream
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use port::fork;
 use port::process::without_signals;
 use port::sync::lock;
-use sovia::{Listener, Stream};
+use sovia::{TcpListener, TcpStream};
 
 use crate::claim::{self, Claim};
 use crate::epoll;
@@ -233,10 +233,10 @@ fn connect(service: &Service, socket: &Socket, host: &[u8]) -> Result<(), String
 }
 
 /// Does what other processes ask for.
-fn serve(listener: &Listener) {
+fn serve(listener: &TcpListener) {
     loop {
         let stream = match listener.accept() {
-            Ok(stream) => stream,
+            Ok((stream, _)) => stream,
             Err(error) => return log::verbose(format_args!("no more requests: {error}")),
         };
         let Some((request, other)) = Request::parse(&stream.peer().discriminator) else {
@@ -256,7 +256,7 @@ fn serve(listener: &Listener) {
 }
 
 /// The other end of an offered connection has connected.
-fn accept(stream: Stream, other: &Key) {
+fn accept(stream: TcpStream, other: &Key) {
     let Some(socket) = socket::by_key(&other.reversed()) else { return };
     // If both ends connect, it is the lower one that has its way.
     if socket.is_connecting() && socket.key.is_lower() {
@@ -266,7 +266,7 @@ fn accept(stream: Stream, other: &Key) {
 }
 
 /// Another process uses a connection of this one. The end of `stream` says that it can.
-fn give(stream: Stream, key: Key) {
+fn give(stream: TcpStream, key: Key) {
     let give = move || {
         if let Some(socket) = socket::by_key(&key) {
             leaving::give_to_other(&socket);

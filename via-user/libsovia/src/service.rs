@@ -11,7 +11,7 @@ use std::time::Duration;
 use port::fork;
 use port::process::{at_exit, without_signals};
 use port::sync::lock;
-use sovia::{Device, Listener, Policy, Stream};
+use sovia::{Device, Policy, TcpListener, TcpStream};
 use vipl::{NetAddress, Nic};
 
 use crate::key::Key;
@@ -53,7 +53,7 @@ impl Request {
 }
 
 /// Does what other processes ask for.
-pub(crate) type Serve = fn(&Listener);
+pub(crate) type Serve = fn(&TcpListener);
 
 /// See the module.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl Service {
         let device = Device::new(nic, Policy::DACKS).map_err(|error| error.to_string())?;
         let host = device.host();
         let local = NetAddress::new(&host, DISCRIMINATOR);
-        let listener = Listener::bind_to(&device, &local).map_err(|error| error.to_string())?;
+        let listener = TcpListener::bind_to(&device, &local).map_err(|error| error.to_string())?;
         let service = Arc::new(Self { generation: fork::generation(), device, host });
         let thread = std::thread::Builder::new().name("sovia requests".to_owned());
         without_signals(|| thread.spawn(move || serve(&listener)))
@@ -171,11 +171,11 @@ impl Service {
     }
 
     /// Asks another process, of this host address, for something.
-    pub(crate) fn ask(&self, request: Request, key: &Key, host: &[u8]) -> sovia::Result<Stream> {
+    pub(crate) fn ask(&self, request: Request, key: &Key, host: &[u8]) -> io::Result<TcpStream> {
         let local = NetAddress::new(&self.host, &request.discriminator(key));
         let peer = NetAddress::new(host, DISCRIMINATOR);
-        let stream = Stream::connect_to(&self.device, &local, &peer)?;
-        stream.set_nonblocking(true);
+        let stream = TcpStream::connect_to(&self.device, &local, &peer)?;
+        stream.set_nonblocking(true)?;
         Ok(stream)
     }
 }

@@ -7,6 +7,8 @@
 mod calls;
 mod patience;
 mod ready;
+#[cfg(feature = "tokio")]
+mod tasks;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::VecDeque;
@@ -361,7 +363,7 @@ impl Kept for Connection {
         let mut shared = lock(&self.state);
         self.handle(&mut shared);
         self.transmit(&mut shared);
-        if (shared.engine.front().is_some() || !shared.absorbed.is_empty()) && !shared.discards {
+        if shared.is_unread() {
             // As TCP: what nobody reads is not taken, and the other side learns of it.
             self.fail(&mut shared, Error::Reset);
         }

@@ -1,16 +1,17 @@
 //! A device of VIA on which streams run, and what all of them share.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use vipl::{
-    DmaMemory, MemAttributes, NetAddress, Nic, Ptag, Region, Reliability, Vi, ViAttributes,
-};
+use vipl::{DmaMemory, MemAttributes, Nic, Ptag, Region, Reliability, Vi, ViAttributes};
 
 use crate::error::{Error, Result};
 use crate::keeper::Keeper;
 use crate::policy::Policy;
 use crate::pool::Pool;
+#[cfg(feature = "tokio")]
+use crate::reactor::Reactor;
 
 /// A device. Clones are the same; it goes with its last stream.
 #[derive(Clone, Debug)]
@@ -25,6 +26,10 @@ struct Inner {
     policy: Policy,
     keeper: Arc<Keeper>,
     pool: Pool,
+    /// The name service was started here.
+    has_names: AtomicBool,
+    #[cfg(feature = "tokio")]
+    reactor: Arc<Reactor>,
 }
 
 impl Device {
@@ -35,8 +40,17 @@ impl Device {
     pub fn new(nic: Nic, policy: Policy) -> Result<Self> {
         policy.check().map_err(Error::Policy)?;
         let tag = nic.create_ptag()?;
-        let (keeper, pool) = (Arc::default(), Pool::new(&policy));
-        Ok(Self { inner: Arc::new(Inner { nic, tag, policy, keeper, pool }) })
+        let inner = Inner {
+            nic,
+            tag,
+            policy,
+            keeper: Arc::default(),
+            pool: Pool::new(&policy),
+            has_names: AtomicBool::new(false),
+            #[cfg(feature = "tokio")]
+            reactor: Arc::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The NIC.
@@ -62,16 +76,30 @@ impl Device {
         &self.inner.keeper
     }
 
-    /// The address of a port: a host of VIA, and the discriminator of SOVIA's ports.
-    #[must_use]
-    pub fn address(host: &[u8], port: u16) -> NetAddress {
-        NetAddress::new(host, format!("sovia:{port}").as_bytes())
+    /// What wakes tasks.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn reactor(&self) -> &Arc<Reactor> {
+        &self.inner.reactor
     }
 
     /// Own host address.
     #[must_use]
     pub fn host(&self) -> Vec<u8> {
         self.nic().query().local_address
+    }
+
+    /// The host address of a name. The name service is started if it does not know the name.
+    ///
+    /// # Errors
+    /// [`Error::NoHost`].
+    pub fn host_by_name(&self, name: &str) -> Result<Vec<u8>> {
+        let nic = self.nic();
+        let mut found = nic.ns_host_by_name(name, 0);
+        if found.is_err() && !self.inner.has_names.swap(true, Ordering::AcqRel) {
+            found = nic.ns_init(None).and_then(|()| nic.ns_host_by_name(name, 0));
+        }
+        let no_host = |why| Error::NoHost { name: name.to_owned(), why };
+        found.map(|address| address.host).map_err(no_host)
     }
 
     /// A VI of the level that both papers use: what is sent arrives, once and in order.

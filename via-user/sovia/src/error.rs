@@ -38,6 +38,28 @@ pub enum Error {
     /// The system has no thread to give.
     #[error("no thread can be started: {0}")]
     NoThread(std::sync::Arc<io::Error>),
+    /// A text that is no address.
+    #[error(
+        "`{0}` is no address: write HOST:PORT, with a name of the network's, or its bytes as [02:56:01]"
+    )]
+    Address(String),
+    /// A name that the device does not know.
+    #[error("no host `{name}` is known: {why}")]
+    NoHost {
+        /// The name.
+        name: String,
+        /// What the name service says.
+        why: vipl::Error,
+    },
+    /// The address is another host's.
+    #[error("{0} is not an address of this host")]
+    NotHere(String),
+    /// A listener of this program has the port, or all that are given to whoever asks for any are in use.
+    #[error("port {0} is in use")]
+    PortInUse(u16),
+    /// A stream for tasks has clones, whose threads would take its packets.
+    #[error("a stream that has clones cannot become one for tasks: drop them first")]
+    Shared,
     /// Settings that cannot be.
     #[error("no such settings: {0}")]
     Policy(&'static str),
@@ -56,13 +78,18 @@ impl From<vipl::CompletionError> for Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match error {
+            // Programs that poll see it often, and it needs no memory.
+            Error::WouldBlock => return io::ErrorKind::WouldBlock.into(),
             Error::Via(_) | Error::NoThread(_) => io::ErrorKind::Other,
             Error::Refused => io::ErrorKind::ConnectionRefused,
             Error::Reset | Error::Protocol(_) => io::ErrorKind::ConnectionReset,
-            Error::Incompatible | Error::Policy(_) => io::ErrorKind::InvalidInput,
+            Error::NotHere(_) => io::ErrorKind::AddrNotAvailable,
+            Error::PortInUse(_) => io::ErrorKind::AddrInUse,
+            Error::NoHost { .. } => io::ErrorKind::NotFound,
+            Error::Incompatible | Error::Policy(_) | Error::Address(_) | Error::Shared => {
+                io::ErrorKind::InvalidInput
+            }
             Error::Ended => io::ErrorKind::BrokenPipe,
-            // Programs that poll see it most of the time: nothing is allocated for it.
-            Error::WouldBlock => return io::ErrorKind::WouldBlock.into(),
             Error::TimedOut => io::ErrorKind::TimedOut,
         };
         Self::new(kind, error)

@@ -13,11 +13,15 @@
 //! | `connection` | engine, memory and VI, for any number of threads |
 //! | `keeper` | the library's thread, which ends connections |
 //! | [`preload`] | how `viaduct run` and `libsovia.so` agree |
-//! | [`Device`], [`Listener`], [`Stream`] | what programs use, in the manner of `std::net` |
+//! | [`Address`], [`ToAddress`], `ports` | hosts and ports, what names them, who has which port |
+//! | [`Device`], [`TcpListener`], [`TcpStream`] | what programs use, in the manner of `std::net` |
+//! | `reactor` | wakes tasks whose streams have something |
+//! | `tokio` | the same for tasks, in the manner of `tokio::net`; with the feature `tokio` |
 //!
 //! A stream needs nothing of a device but VIPL, so it runs on each.
 #![forbid(unsafe_code)]
 
+mod address;
 mod connection;
 mod device;
 pub mod engine;
@@ -28,18 +32,26 @@ mod listener;
 pub mod packet;
 pub mod policy;
 mod pool;
+mod ports;
 pub mod preload;
+#[cfg(feature = "tokio")]
+mod reactor;
 mod slots;
 pub mod state;
 mod stream;
+mod to_address;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 pub mod wakeup;
 
+pub use address::Address;
 pub use connection::Ready;
 pub use device::Device;
 pub use engine::{Engine, Offer, Packet, Received, Violation};
 pub use error::{Error, Result};
-pub use listener::Listener;
+pub use listener::{Incoming, TcpListener};
 pub use packet::{Header, Kind};
 pub use policy::{FlowControl, Policy};
 pub use state::State;
-pub use stream::Stream;
+pub use stream::TcpStream;
+pub use to_address::ToAddress;

@@ -7,12 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sovia::{Device, Listener, Policy, Stream};
+use sovia::{Address, Device, Policy, TcpListener, TcpStream};
 use vipl::Nic;
 
-/// What a child is given: the node of its parent.
-const HOST: &str = "VIADUCT_TEST_HOST";
-const PORT: u16 = 7;
+/// What a child is given: where its parent listens.
+const SERVER: &str = "VIADUCT_TEST_SERVER";
 /// Bound of what must happen.
 const SOON: Duration = Duration::from_secs(20);
 const ROUNDS: u64 = 20;
@@ -30,10 +29,8 @@ fn byte(at: usize) -> u8 {
 #[expect(clippy::print_stdout, reason = "that is how they talk")]
 #[test]
 fn child() {
-    let Ok(host) = env::var(HOST) else { return };
-    let device = open();
-    let host: Vec<u8> = host.split('.').map(|byte| byte.parse().unwrap()).collect();
-    let stream = Stream::connect(&device, &host, PORT).unwrap();
+    let Ok(server) = env::var(SERVER) else { return };
+    let stream = TcpStream::connect(&open(), server).unwrap();
     println!("@connected");
     let mut at = 0;
     for length in (1..5000).cycle() {
@@ -43,22 +40,22 @@ fn child() {
     }
 }
 
-fn start(host: &[u8]) -> Child {
-    let host: Vec<String> = host.iter().map(u8::to_string).collect();
+fn start(server: &Address) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["child", "--exact", "--nocapture"]).env(HOST, host.join("."));
+    command.args(["child", "--exact", "--nocapture"]).env(SERVER, server.to_string());
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
 #[test]
 fn a_stream_whose_other_end_is_killed_is_reset() {
     let device = open();
-    let listener = Listener::bind(&device, PORT).unwrap();
+    let listener = TcpListener::bind(&device, 0).unwrap();
+    let server = listener.local_addr().unwrap();
     let mut all = 0;
     for round in 0..ROUNDS {
-        let mut child = start(&device.host());
-        let stream = listener.accept_within(SOON).unwrap();
-        stream.set_read_timeout(Some(SOON));
+        let mut child = start(&server);
+        let stream = listener.accept_within(SOON).unwrap().0;
+        stream.set_read_timeout(Some(SOON)).unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         assert!(output.lines().map_while(Result::ok).any(|line| line.contains("@connected")));
         let killer = thread::spawn(move || {
@@ -86,4 +83,28 @@ fn a_stream_whose_other_end_is_killed_is_reset() {
     }
     assert!(all > 0);
     assert!(device.finish(SOON));
+}
+
+/// Tasks that wait for the same, none of which runs meanwhile.
+#[cfg(feature = "tokio")]
+#[test]
+fn a_task_whose_other_end_is_killed_is_woken() {
+    use tokio::io::AsyncReadExt;
+
+    let device = open();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let listener = sovia::tokio::TcpListener::bind(&device, 0).await.unwrap();
+        let mut child = start(&listener.local_addr().unwrap());
+        let (mut stream, _) =
+            tokio::time::timeout(SOON, listener.accept()).await.expect("it connects").unwrap();
+        let mut some = vec![0; 100_000];
+        stream.read_exact(&mut some).await.unwrap();
+        assert!(some.iter().enumerate().all(|(at, found)| byte(at) == *found));
+        child.kill().unwrap();
+        let mut rest = Vec::new();
+        let read = tokio::time::timeout(SOON, stream.read_to_end(&mut rest)).await;
+        assert_eq!(read.expect("it hangs").unwrap_err().kind(), ErrorKind::ConnectionReset);
+        child.wait().unwrap();
+    });
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sovia::{Device, Error, Listener, Policy, Stream};
+use sovia::{Device, Error, Policy, TcpListener, TcpStream};
 use vipl::{Nic, Waiting};
 
 /// Bound of what must happen.
@@ -30,17 +30,17 @@ fn devices(kind: &str, policy: Policy) -> [Device; 2] {
     })
 }
 
-fn pair(kind: &str, policy: Policy) -> (Stream, Stream) {
+fn pair(kind: &str, policy: Policy) -> (TcpStream, TcpStream) {
     let [a, b] = devices(kind, policy);
     connect(&a, &b)
 }
 
-fn connect(a: &Device, b: &Device) -> (Stream, Stream) {
+fn connect(a: &Device, b: &Device) -> (TcpStream, TcpStream) {
     let number = port();
-    let listener = Listener::bind(b, number).unwrap();
+    let listener = TcpListener::bind(b, number).unwrap();
     thread::scope(|scope| {
-        let accepted = scope.spawn(|| listener.accept_within(SOON).unwrap());
-        let client = Stream::connect(a, &b.host(), number).unwrap();
+        let accepted = scope.spawn(|| listener.accept_within(SOON).unwrap().0);
+        let client = TcpStream::connect(a, (&b.host(), number)).unwrap();
         (client, accepted.join().unwrap())
     })
 }
@@ -104,7 +104,7 @@ fn streams_run_on_a_simulated_nic() {
 fn what_would_wait_says_so() {
     let (client, server) = pair("shm", Policy::DACKS);
     let mut buffer = [0; 100];
-    client.set_nonblocking(true);
+    client.set_nonblocking(true).unwrap();
     assert_eq!((&client).read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
     let mut sent = 0;
     let block = vec![7; 50_000];
@@ -117,8 +117,8 @@ fn what_would_wait_says_so() {
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
     // The window: 32 packets of at most 32 KiB.
     assert!((32 << 10..=32 * (32 << 10)).contains(&sent), "{sent}");
-    client.set_nonblocking(false);
-    client.set_write_timeout(Some(Duration::from_millis(20)));
+    client.set_nonblocking(false).unwrap();
+    client.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
     let start = Instant::now();
     assert_eq!((&client).write(&block).unwrap_err().kind(), ErrorKind::WouldBlock);
     assert!(start.elapsed() >= Duration::from_millis(20));
@@ -126,7 +126,7 @@ fn what_would_wait_says_so() {
     (&server).read_exact(&mut all).unwrap();
     assert!(all.iter().all(|byte| *byte == 7));
     (&client).write_all(&block).unwrap();
-    server.set_read_timeout(Some(Duration::from_millis(20)));
+    server.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     (&server).read_exact(&mut all[..block.len()]).unwrap();
     assert_eq!((&server).read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
 }
@@ -155,6 +155,9 @@ fn a_side_that_is_closed_unread_resets_the_other() {
     (&client).write_all(&[1; 100]).unwrap();
     (&server).read_exact(&mut [0; 50]).unwrap();
     drop(server);
+    // Never an end.
+    let error = (&client).read(&mut [0; 10]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     let end = Instant::now() + SOON;
     let error = loop {
         if let Err(error) = (&client).write(&[1; 100]) {
@@ -183,7 +186,7 @@ fn combined_messages_arrive_when_their_time_is_over() {
 fn combined_messages_do_not_wait_where_the_program_says_so() {
     let minute = Duration::from_secs(60);
     let (client, server) = pair("shm", Policy { combine: Some(minute), ..Policy::COMBINE });
-    server.set_read_timeout(Some(SOON));
+    server.set_read_timeout(Some(SOON)).unwrap();
     (&client).write_all(b"x").unwrap();
     (&client).flush().unwrap();
     (&server).read_exact(&mut [0]).unwrap();
@@ -195,7 +198,7 @@ fn combined_messages_do_not_wait_where_the_program_says_so() {
         (&server).write_all(b"y").unwrap();
         (&server).flush().unwrap();
     });
-    client.set_nodelay(true);
+    client.set_nodelay(true).unwrap();
     (&client).write_all(b"x").unwrap();
     (&server).read_exact(&mut [0]).unwrap();
 }
@@ -204,22 +207,22 @@ fn combined_messages_do_not_wait_where_the_program_says_so() {
 fn nobody_who_listens_and_other_settings_are_errors() {
     let [a, b] = devices("shm", Policy::DACKS);
     // A program that waits for something answers for all its ports.
-    let _elsewhere = Listener::bind(&b, port()).unwrap();
-    let refused = Stream::connect(&a, &b.host(), port()).unwrap_err();
-    assert!(matches!(refused, Error::Refused), "{refused}");
+    let _elsewhere = TcpListener::bind(&b, port()).unwrap();
+    let refused = TcpStream::connect(&a, (&b.host(), port())).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{refused}");
     let other = open(&format!("shm:?node=sovia-{}", port()), Policy::STREAM_SOCKETS);
     let number = port();
-    let listener = Listener::bind(&other, number).unwrap();
-    let different = Stream::connect(&a, &other.host(), number).unwrap_err();
-    assert!(matches!(different, Error::Incompatible), "{different}");
-    let accepted = listener.accept_within(SOON).unwrap();
+    let listener = TcpListener::bind(&other, number).unwrap();
+    let different = TcpStream::connect(&a, (&other.host(), number)).unwrap_err();
+    assert_eq!(different.kind(), ErrorKind::InvalidInput, "{different}");
+    let accepted = listener.accept_within(SOON).unwrap().0;
     let error = (&accepted).read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     // The listener goes on.
     let same = open(&format!("shm:?node=sovia-{}", port()), Policy::STREAM_SOCKETS);
     thread::scope(|scope| {
-        let accepted = scope.spawn(|| listener.accept_within(SOON).unwrap());
-        let client = Stream::connect(&same, &other.host(), number).unwrap();
+        let accepted = scope.spawn(|| listener.accept_within(SOON).unwrap().0);
+        let client = TcpStream::connect(&same, (&other.host(), number)).unwrap();
         (&client).write_all(b"x").unwrap();
         (&accepted.join().unwrap()).read_exact(&mut [0]).unwrap();
     });
@@ -233,11 +236,11 @@ fn nobody_who_listens_and_other_settings_are_errors() {
 fn connections_do_not_disturb_each_other() {
     let [a, b] = devices("shm", Policy::DACKS);
     let number = port();
-    let listener = Listener::bind(&b, number).unwrap();
+    let listener = TcpListener::bind(&b, number).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..16 {
-                let stream = listener.accept_within(SOON).unwrap();
+                let stream = listener.accept_within(SOON).unwrap().0;
                 scope.spawn(move || {
                     let mut all = Vec::new();
                     (&stream).read_to_end(&mut all).unwrap();
@@ -248,7 +251,7 @@ fn connections_do_not_disturb_each_other() {
         for client in 0..16 {
             let (a, host) = (&a, b.host());
             scope.spawn(move || {
-                let stream = Stream::connect(a, &host, number).unwrap();
+                let stream = TcpStream::connect(a, (&host, number)).unwrap();
                 let data = bytes(client * 1000, 1 + client * 9973);
                 (&stream).write_all(&data).unwrap();
                 stream.shutdown(Shutdown::Write).unwrap();

@@ -176,8 +176,12 @@ impl Connection {
     pub(crate) fn close(self: &Arc<Self>) {
         let mut shared = lock(&self.state);
         shared.closed = true;
-        shared.engine.close();
-        self.transmit(&mut shared);
+        self.handle(&mut shared);
+        // Not after an end, which it would look like: the other side is to learn of it.
+        if !shared.is_unread() {
+            shared.engine.close();
+            self.transmit(&mut shared);
+        }
         drop(shared);
         if !self.finish() {
             self.device.keeper().end(Arc::clone(self) as _);

@@ -2,7 +2,9 @@
 
 use port::sync::lock;
 
-use super::Connection;
+use super::{Connection, Patience, Shared};
+use crate::error::{Error, Result};
+use crate::state::State;
 
 /// What calls would find now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +29,6 @@ impl Connection {
         self.absorb(&mut shared);
         self.transmit(&mut shared);
         let is_broken = shared.broken.is_some();
-        let has_front = shared.engine.front().is_some() || !shared.absorbed.is_empty();
         let mut has_send = shared.slots.has_send(true);
         if !has_send {
             let _ = shared.slots.reap(&self.vi);
@@ -35,7 +36,7 @@ impl Connection {
         }
         Ready {
             bytes: shared.engine.available() + shared.absorbed.len(),
-            reads: has_front || is_broken || shared.discards || shared.engine.is_at_end(),
+            reads: is_broken || shared.reads(),
             writes: is_broken || shared.engine.has_room() && has_send,
             is_up: shared.woken,
             arrived: shared.arrived,
@@ -51,21 +52,49 @@ impl Connection {
         shared.slots.busy() == 0
     }
 
-    /// Copies bytes that are read next, and leaves them.
-    pub(crate) fn peek(&self, out: &mut [u8]) -> usize {
-        let mut shared = lock(&self.state);
-        self.handle(&mut shared);
+    /// Copies bytes that are read next, and leaves them; none at the end.
+    pub(crate) fn peek(&self, out: &mut [u8], patience: Patience) -> Result<usize> {
+        self.wait_until(patience, |shared| {
+            let copied = shared.copy_next(out);
+            shared.reads().then_some(copied)
+        })
+    }
+
+    /// What has broken it, but for its end.
+    pub(crate) fn error(&self) -> Option<Error> {
+        let shared = lock(&self.state);
+        let is_over = shared.engine.state() == State::Closed;
+        shared.broken.clone().filter(|_| !is_over)
+    }
+}
+
+impl Shared {
+    /// A read would not wait, unless the connection is broken.
+    pub(super) fn reads(&self) -> bool {
+        self.has_bytes() || self.discards || self.engine.is_at_end()
+    }
+
+    /// Bytes have come that the program is to read.
+    pub(super) fn is_unread(&self) -> bool {
+        self.has_bytes() && !self.discards
+    }
+
+    fn has_bytes(&self) -> bool {
+        self.engine.front().is_some() || !self.absorbed.is_empty()
+    }
+
+    fn copy_next(&self, out: &mut [u8]) -> usize {
         let mut copied = 0;
-        for (place, byte) in out.iter_mut().zip(&shared.absorbed) {
+        for (place, byte) in out.iter_mut().zip(&self.absorbed) {
             *place = *byte;
             copied += 1;
         }
-        for (slot, range) in shared.engine.fronts() {
+        for (slot, range) in self.engine.fronts() {
             if copied == out.len() {
                 break;
             }
             let count = range.len().min(out.len() - copied);
-            shared.slots.read(slot, range.start, &mut out[copied..copied + count]);
+            self.slots.read(slot, range.start, &mut out[copied..copied + count]);
             copied += count;
         }
         copied

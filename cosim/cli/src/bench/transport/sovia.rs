@@ -1,16 +1,15 @@
 //! SOVIA's streams on any device.
 
 use std::io::{Read, Write};
-use std::sync::atomic::{AtomicU16, Ordering};
 
-use sovia::{Device, Listener, Policy, Stream};
+use sovia::{Address, Device, Policy, TcpListener, TcpStream};
 use vipl::{Nic, Waiting};
 
 use super::{BOUND, Offered, Transport};
 use crate::Failure;
 
 struct End {
-    stream: Stream,
+    stream: TcpStream,
     /// After the stream: it goes last.
     _device: Device,
     buffer: Vec<u8>,
@@ -39,9 +38,9 @@ fn open(device: &str, policy: &str, blocking: bool) -> Result<Device, Failure> {
     Ok(Device::new(Nic::open_with(device::open(device)?, waiting), policy)?)
 }
 
-fn end(stream: Stream, device: Device, largest: usize) -> Box<dyn Transport> {
-    stream.set_read_timeout(Some(BOUND));
-    Box::new(End { stream, _device: device, buffer: vec![1; largest.max(4)] })
+fn end(stream: TcpStream, device: Device, largest: usize) -> Result<Box<dyn Transport>, Failure> {
+    stream.set_read_timeout(Some(BOUND))?;
+    Ok(Box::new(End { stream, _device: device, buffer: vec![1; largest.max(4)] }))
 }
 
 pub(super) fn offer(
@@ -50,13 +49,11 @@ pub(super) fn offer(
     blocking: bool,
     largest: usize,
 ) -> Result<Offered, Failure> {
-    static PORT: AtomicU16 = AtomicU16::new(1);
     let device = open(device, policy, blocking)?;
-    let port = PORT.fetch_add(1, Ordering::Relaxed);
-    let listener = Listener::bind(&device, port)?;
-    let host: String = device.host().iter().map(|byte| format!("{byte:02x}")).collect();
-    let accept = move || Ok(end(listener.accept()?, device, largest));
-    Ok(Offered { place: format!("{host} {port}"), accept: Box::new(accept) })
+    let listener = TcpListener::bind(&device, 0)?;
+    let place = listener.local_addr()?.to_string();
+    let accept = move || end(listener.accept()?.0, device, largest);
+    Ok(Offered { place, accept: Box::new(accept) })
 }
 
 pub(super) fn join(
@@ -67,9 +64,6 @@ pub(super) fn join(
     place: &str,
 ) -> Result<Box<dyn Transport>, Failure> {
     let device = open(device, policy, blocking)?;
-    let (host, port) = place.split_once(' ').ok_or("no place of a stream")?;
-    let byte = |at: usize| u8::from_str_radix(host.get(at..at + 2).unwrap_or(""), 16);
-    let host = (0..host.len()).step_by(2).map(byte).collect::<Result<Vec<u8>, _>>()?;
-    let stream = Stream::connect(&device, &host, port.parse()?)?;
-    Ok(end(stream, device, largest))
+    let stream = TcpStream::connect(&device, place.parse::<Address>()?)?;
+    end(stream, device, largest)
 }
