@@ -67,6 +67,12 @@ pub enum Error {
         /// Its name.
         node: String,
     },
+    /// A node has not taken the messages that were sent before: it is slow, or its process is stopped.
+    #[error("node '{node}' has not taken its messages so far")]
+    Busy {
+        /// Its name.
+        node: String,
+    },
     /// A node still uses what it was to give back.
     #[error(
         "node '{node}' does not confirm that it no longer uses the region: its process may be stopped"

@@ -21,6 +21,8 @@ use super::packet::{self, Packet, Received, VERSION};
 
 /// Longest wait for an answer of another node's service.
 pub(super) const ANSWER_BOUND: Duration = Duration::from_secs(2);
+/// Time between two attempts to send to a node that is busy.
+const AGAIN: Duration = Duration::from_millis(1);
 /// Fewest grants among which it is worth to look for those that the program has dropped.
 const PRUNE_FROM: usize = 64;
 /// Type of the file system of `/proc` (Linux's `linux/magic.h`).
@@ -180,11 +182,13 @@ impl Link {
     /// Sends a message of a program.
     ///
     /// # Errors
-    /// The node is lost, or does not take its messages.
+    /// The node is lost; [`Error::Busy`], which is no loss: whoever repeats the message may have it sent.
     pub(super) fn message(&self, packet: &Packet) -> Result<()> {
         match packet::send(self.owner.socket.as_fd(), packet, &[]) {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Err(silent(&self.who.name)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                Err(Error::Busy { node: self.who.name.clone() })
+            }
             Err(_) => Err(no_node(&self.who.name)),
         }
     }
@@ -202,8 +206,14 @@ impl Link {
             requests.pending.insert(request, (cookie, None));
             request
         };
-        let sent = self.message(&Packet::Attach { request, domain, cookie });
         let end = Instant::now() + ANSWER_BOUND;
+        let sent = loop {
+            match self.message(&Packet::Attach { request, domain, cookie }) {
+                Err(Error::Busy { .. }) if Instant::now() < end => std::thread::sleep(AGAIN),
+                Err(Error::Busy { node }) => break Err(Error::Silent { node }),
+                sent => break sent,
+            }
+        };
         let result = sent.and_then(|()| {
             loop {
                 let seen = self.answered.count();

@@ -100,6 +100,30 @@ fn a_stopped_process_is_waited_for_in_bounds_and_goes_on_later() {
     third.end();
 }
 
+/// Who repeats its messages, as all must, reaches it once it goes on.
+#[test]
+fn a_process_that_takes_no_messages_for_a_while_is_not_unreachable() {
+    let folder = Folder::new("full");
+    let mut holder = Peer::start("leaver", &folder, &["holder"]);
+    assert_eq!(holder.line(), "ready");
+    let node = node(&folder, "main");
+    let port = node.port().unwrap();
+    let to = ClanPeer { host: b"holder".to_vec(), domain: 0 };
+    let send = || port.send_message(&to, &[1; 48]);
+    send().unwrap();
+    holder.stop();
+    let full = (0..100_000).find_map(|_| send().err()).unwrap();
+    assert!(!matches!(full, port::Error::NotReachable(_)), "{full}");
+    assert!(full.to_string().contains("has not taken its messages"), "{full}");
+    holder.signal(Signal::CONT);
+    let end = Instant::now() + BOUND.end;
+    while send().is_err() {
+        assert!(Instant::now() < end, "it takes no messages");
+    }
+    assert_eq!(holder.ask("lost"), "[]");
+    holder.end();
+}
+
 #[test]
 fn regions_of_a_closed_port_are_held_until_a_stopped_process_confirms() {
     let folder = Folder::new("orphan");
