@@ -65,9 +65,13 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("prove", "rules of the contract, by induction", Needs::Tools, prove),
 ];
 
-/// The whole NIC and every single block, Verilated, guests that have it, and stamps in the data path.
-pub(super) const RTL_FEATURES: &str =
-    "rtl,trace,cosim/blocks,tests/guest,viaduct/guest,viaduct/stamps";
+/// Programs on streams of SOVIA, whose libraries take a while to compile.
+const EXAMPLES: &str = "sovia-examples/http,sovia-examples/grpc";
+
+/// The whole NIC and every single block, Verilated, guests that have it, stamps in the data path, and
+/// [`EXAMPLES`].
+pub(super) const RTL_FEATURES: &str = "rtl,trace,cosim/blocks,tests/guest,viaduct/guest,viaduct/stamps,\
+    sovia-examples/http,sovia-examples/grpc";
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
@@ -85,6 +89,8 @@ fn clippy() -> Result<Verdict, String> {
         "--all-targets",
         "--features",
         "tests/guest,viaduct/guest",
+        "--features",
+        EXAMPLES,
     ]);
     run(command.args(STRICT))
 }
@@ -92,7 +98,7 @@ fn clippy() -> Result<Verdict, String> {
 fn test() -> Result<Verdict, String> {
     // Some tests run programs of others.
     tools::ensure(Toolset::Programs)?;
-    run(cargo().args(["test", "--workspace", "--no-fail-fast"]))
+    run(cargo().args(["test", "--workspace", "--no-fail-fast", "--features", EXAMPLES]))
 }
 
 fn setup() -> Result<Verdict, String> {
