@@ -13,6 +13,7 @@ mod coverage_command;
 mod demo;
 mod device_command;
 mod devinfo;
+mod lane_command;
 mod lines;
 mod man;
 mod progress;
@@ -53,6 +54,7 @@ enum Command {
     Bench(bench_command::Arguments),
     Report(report::Arguments),
     Run(run::Arguments),
+    Lane(lane_command::Arguments),
     #[command(subcommand)]
     Cosim(cosim_command::Arguments),
     Conformance(conformance_command::Arguments),
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench_command::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Lane(arguments) => lane_command::run(&arguments),
         Command::Cosim(arguments) => cosim_command::run(&arguments),
         Command::Conformance(arguments) => conformance_command::run(&arguments),
         Command::Verilog(arguments) => verilog::run(&arguments),
