@@ -49,9 +49,9 @@ impl Build {
         // Other devices of these than this one are without RTL, or in another process.
         let has_no_rtl = ["conformance", "devinfo", "stats"].contains(&word(0))
             && !args.iter().any(|arg| arg.contains("sim:rtl"));
-        // What measures software does so in the profile in which it is used.
+        // What measures software, or carries others' data, does so in the profile in which it is used.
         let is_measured = is_run
-            || word(0) == "report"
+            || ["lane", "report"].contains(&word(0))
             || word(0) == "bench" && !["", "help", "hw", "vipl"].contains(&word(1));
         let is_measured =
             is_measured && !is_text && !args.iter().any(|arg| arg.contains("sim:rtl"));
@@ -178,7 +178,9 @@ mod tests {
 
     #[test]
     fn software_is_measured_in_the_profile_in_which_it_is_used() {
-        for line in ["bench soft", "bench latency shm:", "report -o out.html"] {
+        for line in
+            ["bench soft", "bench latency shm:", "report -o out.html", "lane --address 10.7.0.1/24"]
+        {
             let build = build(line);
             assert_eq!((build.features, build.profile()), ("", "release"), "{line}");
         }

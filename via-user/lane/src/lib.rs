@@ -13,7 +13,7 @@
 //! | [`network`] | the addresses of a node, and what is broadcast |
 //! | [`packet`] | what is read of an IP packet |
 //! | [`hello`] | the first message of each side of a connection |
-//! | [`sequence`] | numbers of packets, which tell of lost ones |
+//! | [`sequence`] | numbers of packets, which show lost ones |
 //! | [`counters`] | what was carried, and dropped why |
 //! | [`table`] | which nodes there are, connected or not, and their addresses |
 //! | `link` | a connection: VI and memory |

@@ -3,8 +3,9 @@
 //! ```text
 //!   region: descriptors of receives, of sends │ buffers of receives │ buffers of sends
 //! ```
-//! Immediate data tells a hello from an IP packet. The VI is of the level Unreliable, which is what IP asks of a network: a message that finds no receive is lost, and the
-//! connection goes on.
+//! Immediate data says whether a message is a hello or an IP packet. The VI is of the level Unreliable,
+//! which is what IP asks of a network: a message that finds no receive is lost, and the connection goes
+//! on.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::net::IpAddr;

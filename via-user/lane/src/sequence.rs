@@ -1,5 +1,5 @@
 //! Numbers of packets: the immediate data of each message that is one, counted by connection. On the level
-//! Unreliable a message that finds no receive is lost without a word; the next number tells how many were.
+//! Unreliable a message that finds no receive is lost without a word; the next number shows how many were.
 
 /// Numbers are below this, and begin again at 0.
 const END: u32 = 1 << 31;

@@ -15,7 +15,7 @@ use crate::network::Networks;
 /// Where TUN devices are made.
 const DEVICE: &str = "/dev/net/tun";
 
-/// A TUN device, up, with its addresses. It is gone with its file.
+/// A TUN device, up, with its addresses. It ends with its file.
 #[derive(Debug)]
 pub struct Tun {
     file: OwnedFd,
