@@ -24,7 +24,7 @@ const MTU: u32 = 32 << 10;
 #[command(after_help = "Examples:
   viaduct lane --address 10.7.0.1/24                       a node of this machine (in its own namespace)
   viaduct lane --address 10.7.0.1/24 --address fd07::1/64  with IPv6, too
-  viaduct lane --device udp:192.0.2.1:5000 --address 10.7.0.1/24 --peer 192.0.2.2:5000
+  viaduct lane --device udp:192.0.2.1:5000 --address 10.7.0.1/24 --peer 198.51.100.7:5000
                                                            to another machine, by UDP
   viaduct lane --device vfio-user:nics --address 10.7.0.1/24
                                                            by a NIC of `viaduct cosim serve --dir nics`
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// An address of this node, and its network; the first network names the LAN.
     #[arg(long = "address", value_name = "ADDRESS/BITS", required = true)]
     addresses: Vec<Network>,
-    /// A host of VIA that has a lane, by its name on the device (node1, 192.0.2.2:5000, a name of the hosts
+    /// A host of VIA that has a lane, by its name on the device (node1, 198.51.100.7:5000, a name of the hosts
     /// file); those that can be found need not be named.
     #[arg(long = "peer", value_name = "HOST")]
     peers: Vec<String>,

@@ -23,8 +23,13 @@ use crate::hello;
 use crate::sequence::Sequence;
 use crate::table::Host;
 
-/// Descriptors of each direction: messages that a peer may be behind before some are lost.
-const DEPTH: usize = 64;
+/// Receives that are posted: messages that this side may be behind before some are lost. With 64, a side
+/// that others keep from its processor for a moment loses some.
+const RECEIVES: usize = 256;
+/// Sends that may be under way.
+const SENDS: usize = 64;
+/// All of them.
+const DEPTH: usize = RECEIVES + SENDS;
 /// Bytes between two descriptors of one segment: they begin at multiples of 64.
 const DESCRIPTOR: usize = Descriptor::bytes(1).next_multiple_of(64);
 
@@ -114,8 +119,8 @@ impl Link {
             max_transfer_size: shared.mtu,
             ..ViAttributes::new(Reliability::Unreliable, shared.tag)
         };
-        let buffers = 2 * DEPTH * Self::stride(shared.mtu);
-        let memory = DmaMemory::new(2 * DEPTH * DESCRIPTOR + buffers).map_err(vipl::Error::from)?;
+        let buffers = DEPTH * Self::stride(shared.mtu);
+        let memory = DmaMemory::new(DEPTH * DESCRIPTOR + buffers).map_err(vipl::Error::from)?;
         let region = shared.nic.register_mem(&memory, MemAttributes::new(shared.tag))?;
         // Whatever fails from here on leaves no registration behind.
         let made = Self::make(shared, number, host, &region, attributes);
@@ -135,9 +140,9 @@ impl Link {
         let vi = shared.nic.create_vi(attributes, None, Some(&shared.cq))?;
         vi.set_user_data(number);
         let all: vipl::Result<Vec<_>> =
-            (0..2 * DEPTH).map(|at| region.descriptor(at * DESCRIPTOR, 1)).collect();
+            (0..DEPTH).map(|at| region.descriptor(at * DESCRIPTOR, 1)).collect();
         let mut receives = all?;
-        let sends = receives.split_off(DEPTH);
+        let sends = receives.split_off(RECEIVES);
         for (slot, descriptor) in receives.iter().enumerate() {
             let segment = region.segment(Self::offset(shared.mtu, slot), shared.mtu);
             descriptor.prepare(&[segment], None)?;
@@ -165,7 +170,7 @@ impl Link {
     }
 
     const fn offset(mtu: u32, slot: usize) -> usize {
-        2 * DEPTH * DESCRIPTOR + slot * Self::stride(mtu)
+        DEPTH * DESCRIPTOR + slot * Self::stride(mtu)
     }
 
     pub(crate) const fn number(&self) -> u64 {
@@ -227,23 +232,23 @@ impl Link {
             return Err(Drop::Disconnected);
         }
         self.reap(sending, |vi| vi.poll(Queue::Send));
-        if sending.busy == DEPTH {
+        if sending.busy == SENDS {
             // The NIC may have something to do before they are done.
             self.reap(sending, Vi::send_done);
         }
-        if sending.busy == DEPTH {
+        if sending.busy == SENDS {
             return Err(Drop::QueueFull);
         }
         let mtu = self.shared.mtu;
         let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= mtu);
         let length = length.ok_or(Drop::Misplaced)?;
-        let offset = Self::offset(mtu, DEPTH + sending.next);
+        let offset = Self::offset(mtu, RECEIVES + sending.next);
         self.region.memory().copy_from(offset, bytes);
         let descriptor = &self.sends[sending.next];
         let prepared = descriptor.prepare(&[self.region.segment(offset, length)], Some(immediate));
         let posted = prepared.and_then(|()| self.vi.post_send(descriptor));
         posted.map_err(|_| Drop::Disconnected)?;
-        sending.next = (sending.next + 1) % DEPTH;
+        sending.next = (sending.next + 1) % SENDS;
         sending.busy += 1;
         Ok(())
     }
@@ -293,7 +298,7 @@ impl Link {
                 None => Arrived::Unknown,
             }
         };
-        receiving.next = (slot + 1) % DEPTH;
+        receiving.next = (slot + 1) % RECEIVES;
         if arrived == Arrived::End {
             return arrived;
         }
