@@ -57,7 +57,7 @@ impl Inner {
                 Ok(link) => self.accept_with(&request, link),
                 Err(error) => {
                     (self.report)(&Event::NoRoom(host.clone(), error));
-                    lock(&self.state).table.failed(&host, false, self.now());
+                    lock(&self.state).table.accept_failed(&host);
                 }
             }
         }
@@ -70,7 +70,7 @@ impl Inner {
                 if error.code == VipReturn::InvalidMtu {
                     (self.report)(&Event::OtherMtu(link.host.clone()));
                 }
-                lock(&self.state).table.failed(&link.host, false, self.now());
+                lock(&self.state).table.accept_failed(&link.host);
                 self.changed.notify_all();
                 self.close_link(&link);
             }
@@ -88,8 +88,8 @@ impl Inner {
                     // A network that cannot be searched has the nodes that the user has named.
                     let found = self.shared.nic.query_management(SMI_AUTODISCOVERY);
                     let found = found.map(|list| list.addresses).unwrap_or_default();
-                    let hosts = found.into_iter().map(|address| address.host);
-                    lock(&self.state).table.found(hosts);
+                    let hosts: Vec<Host> = found.into_iter().map(|address| address.host).collect();
+                    lock(&self.state).table.found(&hosts);
                 }
                 Task::Request(host) => self.request(&host),
             }
@@ -127,15 +127,18 @@ impl Inner {
             Ok(link) => link,
             Err(error) => {
                 (self.report)(&Event::NoRoom(host.clone(), error));
-                return lock(&self.state).table.failed(host, true, self.now());
+                return lock(&self.state).table.request_failed(host, false, self.now());
             }
         };
         let remote = NetAddress::new(host, &self.local.discriminator);
-        if link.vi().connect_request(&self.local, &remote, ANSWER).is_ok() {
-            return self.connected(link, true);
+        match link.vi().connect_request(&self.local, &remote, ANSWER) {
+            Ok(_) => self.connected(link, true),
+            // Nobody is there, or whoever is goes first: there will be another packet.
+            Err(error) => {
+                let silent = error.code == VipReturn::Timeout;
+                lock(&self.state).table.request_failed(host, silent, self.now());
+                self.close_link(&link);
+            }
         }
-        // Nobody is there, or whoever is goes first: there will be another packet.
-        lock(&self.state).table.failed(host, true, self.now());
-        self.close_link(&link);
     }
 }

@@ -5,9 +5,9 @@
 //!                 next_request                   connected               hello
 //!   Idle ───────────────────────► Requesting ──────────────► Connected ─────────► Up
 //!    ▲ ▲                              │ requested, and the      ▲  │ no hello      │ lost, or
-//!    │ │ failed                       ▼ other one goes first    │  ▼ in time       ▼ requested
+//!    │ │ ..._failed                   ▼ other one goes first    │  ▼ in time       ▼ requested
 //!    │ └───────────────────────── Accepting ────────────────────┘  Idle            Idle
-//!    └─ known: named by the user, or found on the network (those are forgotten when they fail)
+//!    └─ known: named by the user, or found on the network (until a search does not find it any more)
 //! ```
 //! Two nodes that request each other at the same time get one connection: that which the node with the
 //! lower host address requests. It rejects the other request, also if that is looked at only after its
@@ -22,6 +22,9 @@ use crate::network::Networks;
 pub const HELLO_NS: u64 = 1_000_000_000;
 /// The least time between two looks for a node, or for nodes.
 pub const RETRY_NS: u64 = 1_000_000_000;
+/// The same for a node that was found and did not answer: a program of another kind, for which other nodes
+/// would have to wait each time. If it starts a lane, this asks by itself.
+pub const SILENT_NS: u64 = 10_000_000_000;
 /// How long after its own request was accepted a node may find one that has crossed it.
 pub const CROSSING_NS: u64 = 1_000_000_000;
 /// How long a node is left alone whose addresses were refused.
@@ -174,9 +177,12 @@ impl<L: Clone + PartialEq> Table<L> {
         due
     }
 
-    /// A search has found these nodes.
-    pub fn found(&mut self, hosts: impl IntoIterator<Item = Host>) {
-        for host in hosts.into_iter().filter(|host| *host != self.own) {
+    /// A search has found these nodes. Others that were found before are forgotten.
+    pub fn found(&mut self, hosts: &[Host]) {
+        self.hosts.retain(|host, entry| {
+            entry.named || !matches!(entry.state, State::Idle) || hosts.contains(host)
+        });
+        for host in hosts.iter().filter(|host| **host != self.own).cloned() {
             let entry = self.hosts.entry(host).or_insert_with(|| Entry::new(false));
             entry.wanted |= entry.link().is_none();
         }
@@ -187,7 +193,10 @@ impl<L: Clone + PartialEq> Table<L> {
         let due = |entry: &Entry<L>| {
             matches!(entry.state, State::Idle) && entry.wanted && now >= entry.retry_at
         };
-        let (host, entry) = self.hosts.iter_mut().find(|(_, entry)| due(entry))?;
+        // Those that are known to have a lane first: others may take long to answer.
+        let all = self.hosts.iter_mut().filter(|(_, entry)| due(entry));
+        let (host, entry) =
+            all.min_by_key(|(_, entry)| (entry.addresses.is_empty(), !entry.named))?;
         (entry.state, entry.wanted) = (State::Requesting(false), false);
         Some(host.clone())
     }
@@ -242,22 +251,30 @@ impl<L: Clone + PartialEq> Table<L> {
         Some(link)
     }
 
-    /// No connection has come about. A node that was found, and not named, is forgotten; a search finds
-    /// it again.
-    pub fn failed(&mut self, host: &Host, by_own: bool, now: u64) {
+    /// A request of this node has led to nothing; `silent`: the other one has not answered.
+    pub fn request_failed(&mut self, host: &Host, silent: bool, now: u64) {
         let Some(entry) = self.hosts.get_mut(host) else { return };
-        match entry.state {
+        let State::Requesting(rejected) = entry.state else { return };
+        let is_other = silent && !entry.named;
+        entry.state = State::Idle;
+        if rejected {
             // Nobody was there, but now there is.
-            State::Requesting(true) if by_own => (entry.state, entry.wanted) = (State::Idle, true),
-            State::Requesting(false) if by_own => {
-                (entry.state, entry.retry_at) = (State::Idle, now + RETRY_NS);
-                if !entry.named {
-                    self.hosts.remove(host);
-                }
-            }
-            // It was there a moment ago, and may have given up in favour of this node.
-            State::Accepting if !by_own => (entry.state, entry.wanted) = (State::Idle, true),
-            _ => {}
+            entry.wanted = true;
+        } else {
+            entry.retry_at = now + if is_other { SILENT_NS } else { RETRY_NS };
+        }
+        if !entry.named {
+            // If another node has them now, a search finds it.
+            entry.addresses.clear();
+        }
+    }
+
+    /// A request of the other node has led to nothing. It was there a moment ago, and may have given up in
+    /// favour of this node's.
+    pub fn accept_failed(&mut self, host: &Host) {
+        let Some(entry) = self.hosts.get_mut(host) else { return };
+        if matches!(entry.state, State::Accepting) {
+            (entry.state, entry.wanted) = (State::Idle, true);
         }
     }
 

@@ -25,7 +25,7 @@ fn table(own: &[u8], named: &[&[u8]]) -> Table<u32> {
 fn up(other: &[u8]) -> Table<u32> {
     let mut table = table(OWN, &[]);
     assert!(table.next_search(0));
-    table.found([host(other)]);
+    table.found(&[host(other)]);
     assert_eq!(table.next_request(0), Some(host(other)));
     assert_eq!(table.connected(&host(other), 1, true, 0), None);
     let hello = table.hello(&host(other), &1, &[ip("10.7.0.2"), ip("fd07::2")], 0);
@@ -65,7 +65,7 @@ fn a_packet_for_an_unknown_address_searches_and_asks_everyone_but_not_all_the_ti
     assert!(table.next_search(0) && !table.next_search(0));
     assert_eq!(table.next_request(0), Some(host(LOW)));
     assert_eq!(table.next_request(0), None, "not the own node, and not twice");
-    table.failed(&host(LOW), true, 10);
+    table.request_failed(&host(LOW), false, 10);
     assert_eq!((table.next_request(10), table.next_deadline()), (None, None));
     assert!(table.want(Some(ip("10.7.0.9"))));
     assert!(!table.want(Some(ip("10.7.0.9"))), "no news");
@@ -78,7 +78,7 @@ fn a_packet_for_an_unknown_address_searches_and_asks_everyone_but_not_all_the_ti
 #[test]
 fn a_packet_for_a_lost_node_asks_that_node_alone() {
     let mut table = up(LOW);
-    table.found([host(HIGH)]);
+    table.found(&[host(HIGH)]);
     assert_eq!(table.next_request(0), Some(host(HIGH)));
     table.connected(&host(HIGH), 2, true, 0);
     assert_eq!(table.hello(&host(HIGH), &2, &[ip("10.7.0.3")], 0), Greeted::Up);
@@ -93,15 +93,34 @@ fn a_packet_for_a_lost_node_asks_that_node_alone() {
 }
 
 #[test]
-fn nodes_that_were_found_are_forgotten_when_they_fail_and_named_ones_are_not() {
-    let mut table = table(OWN, &[LOW]);
-    table.found([host(HIGH), host(OWN)]);
-    assert_eq!(table.next_request(0), Some(host(LOW)));
-    assert_eq!(table.next_request(0), Some(host(HIGH)));
-    assert_eq!(table.next_request(0), None);
-    table.failed(&host(LOW), true, 0);
-    table.failed(&host(HIGH), true, 0);
+fn nodes_that_were_found_and_do_not_answer_are_left_alone_for_longer() {
+    for (silent, until) in [(true, SILENT_NS), (false, RETRY_NS)] {
+        let mut table = table(OWN, &[HIGH]);
+        table.found(&[host(LOW), host(OWN)]);
+        assert_eq!(table.next_request(0), Some(host(HIGH)), "named ones first");
+        assert_eq!(table.next_request(0), Some(host(LOW)));
+        assert_eq!(table.next_request(0), None);
+        table.request_failed(&host(LOW), silent, 0);
+        table.request_failed(&host(HIGH), silent, 0);
+        table.want(None);
+        assert_eq!(table.next_request(RETRY_NS), Some(host(HIGH)));
+        assert_eq!(table.next_request(until - 1), None);
+        assert_eq!(table.next_request(until), Some(host(LOW)));
+        // One that asks by itself is answered at any time.
+        table.request_failed(&host(LOW), silent, until);
+        assert_eq!(table.requested(&host(LOW), until), Requested::Accept(None));
+    }
+}
+
+#[test]
+fn nodes_that_are_not_found_any_more_are_forgotten_unless_named_or_connected() {
+    let mut table = up(LOW);
+    table.found(&[host(LOW), host(HIGH)]);
+    table.found(&[]);
     assert_eq!(table.hosts.keys().collect::<Vec<_>>(), [&host(LOW)]);
+    table.lost(&host(LOW), &1);
+    table.found(&[]);
+    assert!(table.hosts.is_empty());
 }
 
 /// Two tables that request each other at once, with the messages in any order.
@@ -119,7 +138,7 @@ fn requests_that_cross_become_one_connection() {
             at_high(&mut high);
         }
         assert_eq!(low.requested(&host(HIGH), 0), Requested::Reject);
-        high.failed(&host(LOW), true, 0);
+        high.request_failed(&host(LOW), false, 0);
         if !low_arrives_first {
             at_high(&mut high);
         }
@@ -153,7 +172,7 @@ fn a_node_that_requests_again_has_lost_its_connection() {
     assert_eq!(table.requested(&host(HIGH), later), Requested::Accept(Some(1)));
     assert_eq!(table.route(ip("10.7.0.2")), None);
     // The request is void after all: this node asks.
-    table.failed(&host(HIGH), false, later);
+    table.accept_failed(&host(HIGH));
     assert_eq!(table.next_request(later), Some(host(HIGH)));
 }
 
@@ -172,12 +191,12 @@ fn a_request_that_has_crossed_does_not_end_the_connection() {
 #[test]
 fn a_node_whose_request_was_rejected_in_vain_is_asked_again_at_once() {
     let mut table = table(OWN, &[]);
-    table.found([host(HIGH)]);
+    table.found(&[host(HIGH)]);
     assert_eq!(table.next_request(0), Some(host(HIGH)));
     assert_eq!(table.requested(&host(HIGH), 0), Requested::Reject);
-    table.failed(&host(HIGH), true, 0);
+    table.request_failed(&host(HIGH), false, 0);
     assert_eq!(table.next_request(0), Some(host(HIGH)));
-    table.failed(&host(HIGH), true, 0);
+    table.request_failed(&host(HIGH), false, 0);
     assert_eq!(table.next_request(0), None);
 }
 
