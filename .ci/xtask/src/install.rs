@@ -48,13 +48,15 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         }
     }
     let prefix = prefix.ok_or(USAGE)?;
-    let built = build(debug, rtl)?;
+    let [of_libraries, of_command] = if debug { ["dev", "dev"] } else { ["library", "release"] };
+    let libraries = build(&["libvipl", "libsovia"], of_libraries, rtl)?;
+    let built = build(&["viaduct"], of_command, rtl)?;
     fs::create_dir_all(&prefix).map_err(|error| failed(&prefix, &error))?;
     // The file for pkg-config names it, so it must hold from every folder.
     let prefix = prefix.canonicalize().map_err(|error| failed(&prefix, &error))?;
     let lib = prefix.join("lib");
-    copy(&built.join("libvipl_c.so"), &lib.join("libvipl.so.1"))?;
-    copy(&built.join("libsovia_c.so"), &lib.join("libsovia.so"))?;
+    copy(&libraries.join("libvipl_c.so"), &lib.join("libvipl.so.1"))?;
+    copy(&libraries.join("libsovia_c.so"), &lib.join("libsovia.so"))?;
     link("libvipl.so.1", &lib.join("libvipl.so"))?;
     link("libvipl.so.1", &lib.join("vipl.so"))?;
     write(&lib.join("pkgconfig/vipl.pc"), &package(&prefix))?;
@@ -100,31 +102,21 @@ fn output(program: &Path, args: &[&str]) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| format!("viaduct {}: {error}", args.join(" ")))
 }
 
-/// Builds the library and the command, and gives their folder.
-fn build(debug: bool, rtl: bool) -> Result<PathBuf, String> {
+/// Builds packages in a profile, and gives their folder.
+fn build(packages: &[&str], profile: &str, rtl: bool) -> Result<PathBuf, String> {
     let mut command = workspace::cargo();
-    command.current_dir(workspace::root()).args([
-        "build",
-        "--package",
-        "libvipl",
-        "--package",
-        "libsovia",
-        "--package",
-        "viaduct",
-    ]);
-    if !debug {
-        command.arg("--release");
-    }
+    command.current_dir(workspace::root()).args(["build", "--profile", profile]);
+    command.args(packages.iter().flat_map(|package| ["--package", package]));
     if rtl {
         tools::ensure(Toolset::Sim)?;
         command.args(["--features", "rtl"]).envs(tools::env());
     }
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if !status.success() {
-        return Err("libvipl, libsovia or viaduct does not build".to_owned());
+        return Err(format!("{} does not build", packages.join(" or ")));
     }
-    let profile = if debug { "debug" } else { "release" };
-    Ok(workspace::target_dir().join(profile))
+    let folder = if profile == "dev" { "debug" } else { profile };
+    Ok(workspace::target_dir().join(folder))
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> String {
