@@ -107,7 +107,8 @@ impl<'a> Group<'a> {
         let known = self.leads.iter().position(|(which, _)| *which == preloaded);
         let at = known.unwrap_or(self.leads.len());
         if known.is_none() {
-            self.leads.push((preloaded, Lead::start(preloaded)?));
+            let lead = self.processes.unpinned(|| Lead::start(preloaded))?;
+            self.leads.push((preloaded, lead));
         }
         let transport = self.leads[at].1.open(kind, exchange.length())?;
         let how = if preloaded == Preloaded::Both { "preloaded" } else { "one end preloaded" };

@@ -124,6 +124,17 @@ impl Processes {
         Ok(Self { peer, transports, are_apart, allowed, processor_time, own_before })
     }
 
+    /// Does something that inherits the processors that this thread may use, before it was pinned.
+    pub(super) fn unpinned<T>(
+        &self,
+        act: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.allowed.restore();
+        let done = act();
+        self.allowed.pin(0)?;
+        done
+    }
+
     /// Opens a transport for messages of up to `largest` bytes; its number.
     pub(crate) fn open(&mut self, kind: &Kind, largest: usize) -> Result<usize, Failure> {
         let failed = |why: Failure| -> Failure { format!("{kind}: {why}").into() };
