@@ -1,0 +1,211 @@
+//! A server: one completion queue for the receives of all its clients.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use port::sync::lock;
+use vipl::{ConnectionRequest, Cq, CqEntry, VipReturn};
+
+use crate::accept::{Acceptor, Accepts, LOOK};
+use crate::buffers::{BufferCounters, Buffers};
+use crate::connection::{Arrival, Connection, Role};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::peer::Peer;
+use crate::request::Request;
+use crate::settings::Settings;
+use crate::waiting::{Deadline, spin};
+
+/// How long a client may take for its two trips of the negotiation.
+const NEGOTIATION: Duration = Duration::from_secs(10);
+/// Completions that a client has at most beside those of its credits.
+const SPARE_ENTRIES: u32 = 3;
+
+/// What happens to a server.
+#[derive(Debug)]
+pub enum Event {
+    /// A client has connected.
+    Connected(Peer),
+    /// A client calls: its request is in the vector.
+    Request(Request),
+    /// A client has ended its connection or died ([`Error::Lost`]), or broken the protocol.
+    Ended(Peer, Error),
+}
+
+/// A server at an endpoint. Any number of threads may receive, each an event of its own. Dropped, it ends
+/// the connections of its clients.
+#[derive(Debug)]
+pub struct Server {
+    inner: Arc<Inner>,
+    _acceptor: Acceptor,
+}
+
+#[derive(Debug)]
+struct Inner {
+    device: Device,
+    settings: Settings,
+    buffers: Buffers,
+    /// By the number of their VI.
+    peers: Mutex<BTreeMap<u16, Peer>>,
+    failed: Mutex<Option<Error>>,
+    /// After the VIs that report to it.
+    cq: Cq,
+}
+
+impl Server {
+    /// A server at a named endpoint of the device. Several at one endpoint share its clients.
+    ///
+    /// # Errors
+    /// [`Error::Settings`], [`Error::Endpoint`]; [`Error::NoThread`]; the NIC has no completion queue
+    /// left.
+    pub fn bind(device: &Device, endpoint: &str, settings: &Settings) -> Result<Self> {
+        settings.check().map_err(Error::Settings)?;
+        let local = Device::address(&device.host(), endpoint)?;
+        let nic = device.nic();
+        let clients = u32::try_from(settings.clients).unwrap_or(u32::MAX);
+        let entries = clients.saturating_mul(u32::from(settings.credits) + SPARE_ENTRIES);
+        let cq = nic.create_cq(entries.min(nic.query().max_cq_entries))?;
+        let inner = Arc::new(Inner {
+            device: device.clone(),
+            settings: *settings,
+            buffers: Buffers::new(device, settings),
+            peers: Mutex::default(),
+            failed: Mutex::default(),
+            cq,
+        });
+        let acceptor = Acceptor::start(nic, local, &inner)?;
+        Ok(Self { inner, _acceptor: acceptor })
+    }
+
+    /// ReceiveAny: waits for a request of any client, which takes the place of what is in `body`. With a
+    /// vector that is used again this allocates nothing.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`]; [`Error::Via`] if the NIC fails, for good. What a client does is none.
+    pub fn receive_any(&self, body: &mut Vec<u8>, timeout: Duration) -> Result<Request> {
+        let mut deadline = Deadline::after(timeout);
+        loop {
+            if let Event::Request(request) = self.inner.next(body, &mut deadline)? {
+                return Ok(request);
+            }
+        }
+    }
+
+    /// As [`Server::receive_any`], for programs that want to know of clients that come and go.
+    ///
+    /// # Errors
+    /// As [`Server::receive_any`].
+    pub fn next(&self, body: &mut Vec<u8>, timeout: Duration) -> Result<Event> {
+        self.inner.next(body, &mut Deadline::after(timeout))
+    }
+
+    /// Clients that are connected, or about to be.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        lock(&self.inner.peers).len()
+    }
+
+    /// What the cache of buffers for answers has seen.
+    #[must_use]
+    pub fn buffer_counters(&self) -> BufferCounters {
+        self.inner.buffers.counters()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let peers = core::mem::take(&mut *lock(&self.inner.peers));
+        // Requests may keep them.
+        peers.into_values().for_each(|peer| peer.lock().close());
+    }
+}
+
+impl Inner {
+    fn next(&self, body: &mut Vec<u8>, deadline: &mut Deadline) -> Result<Event> {
+        let nic = self.device.nic();
+        loop {
+            let entry = match spin(nic, || self.cq.poll().ok()) {
+                Some(entry) => Ok(entry),
+                None => {
+                    if let Some(failed) = &*lock(&self.failed) {
+                        return Err(failed.clone());
+                    }
+                    self.cq.wait(deadline.left()?.min(LOOK))
+                }
+            };
+            match entry {
+                Ok(entry) => {
+                    if let Some(event) = self.handle(&entry, body) {
+                        return Ok(event);
+                    }
+                }
+                Err(VipReturn::Timeout) => {}
+                Err(code) => return Err(vipl::Error::from(code).into()),
+            }
+        }
+    }
+
+    /// A receive of a client is done. Threads that handle entries of one client at the same time take its
+    /// packets in their order, under its lock.
+    fn handle(&self, entry: &CqEntry, body: &mut Vec<u8>) -> Option<Event> {
+        let number = entry.vi.number();
+        let peer = lock(&self.peers).get(&number).cloned();
+        // What was flushed for a client that has been dropped, is not looked at.
+        let peer = peer.filter(|peer| *peer.vi() == entry.vi)?;
+        let mut connection = peer.lock();
+        let completion = connection.poll()?;
+        let was_open = connection.is_open();
+        match connection.arrive(&completion) {
+            Ok(Arrival::Nothing) => None,
+            Ok(Arrival::Established) => {
+                drop(connection);
+                Some(Event::Connected(peer))
+            }
+            Ok(Arrival::Message(header)) => {
+                connection.take_message(body);
+                drop(connection);
+                Some(Event::Request(Request::new(peer, header.call)))
+            }
+            Err(error) => {
+                drop(connection);
+                lock(&self.peers).remove(&number);
+                was_open.then_some(Event::Ended(peer, error))
+            }
+        }
+    }
+}
+
+impl Accepts for Inner {
+    fn accept(&self, request: ConnectionRequest) {
+        if lock(&self.peers).len() >= self.settings.clients {
+            return request.reject();
+        }
+        let queue = Some(&self.cq);
+        let made =
+            Connection::new(&self.device, &self.settings, &self.buffers, queue, Role::Server);
+        // The NIC has no more: as if there were too many.
+        let Ok(connection) = made else { return request.reject() };
+        let peer = Peer::new(connection, request.remote_address().clone());
+        let number = peer.vi().number();
+        // First, so that its packets find it.
+        lock(&self.peers).insert(number, peer.clone());
+        if request.accept(peer.vi()).is_err() || peer.lock().accepted().is_err() {
+            lock(&self.peers).remove(&number);
+        }
+    }
+
+    /// Drops clients that do not negotiate.
+    fn tend(&self) {
+        let is_late = |peer: &Peer| peer.since().elapsed() > NEGOTIATION && !peer.lock().is_open();
+        let late: Vec<Peer> = {
+            let mut peers = lock(&self.peers);
+            peers.extract_if(.., |_, peer| is_late(peer)).map(|(_, peer)| peer).collect()
+        };
+        late.iter().for_each(|peer| peer.lock().fail(Error::TimedOut));
+    }
+
+    fn fail(&self, error: Error) {
+        lock(&self.failed).get_or_insert(error);
+    }
+}
