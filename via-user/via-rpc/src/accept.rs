@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use vipl::{ConnectionRequest, NetAddress, Nic, VipReturn};
+use vipl::{ConnectionRequest, NetAddress, Nic, VipReturn, Waiting};
 
 use crate::error::{Error, Result};
 
@@ -68,8 +68,13 @@ fn listen(
     requests: &SyncSender<ConnectionRequest>,
     stopped: &AtomicBool,
 ) {
+    let mut listener = match nic.listen(local, BACKLOG) {
+        Ok(listener) => listener,
+        Err(error) => return server.fail(error.into()),
+    };
     while !stopped.load(Ordering::Acquire) {
-        match nic.connect_wait(local, LOOK) {
+        // It sleeps also where the program's waits poll: that processor is theirs.
+        match listener.wait_as(LOOK, Waiting::default()) {
             // Dropped if there are too many.
             Ok(request) => drop(requests.try_send(request)),
             Err(error) if error.code == VipReturn::Timeout => {}

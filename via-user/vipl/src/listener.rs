@@ -7,7 +7,7 @@ use port::NetAddress;
 use crate::connection::{ConnectionRequest, check};
 use crate::error::{Result, VipReturn};
 use crate::objects::Nic;
-use crate::waiting::{WaitPolicy, nothing_to_arm};
+use crate::waiting::{WaitPolicy, Waiting, nothing_to_arm};
 
 /// An address at which several requests may arrive before the program takes the first: those that find
 /// nobody who waits are refused, so a program that only waits again and again refuses some of many that
@@ -62,10 +62,21 @@ impl Listener {
     /// # Errors
     /// As [`Nic::connect_wait`].
     pub fn wait(&mut self, timeout: Duration) -> Result<ConnectionRequest> {
+        self.wait_as(timeout, self.nic.waiting())
+    }
+
+    /// As [`Listener::wait`], with another way of waiting than the NIC's: for a thread of a layer above,
+    /// which waits for requests all the time, and is not to take a processor where the program wants its
+    /// own waits to poll.
+    ///
+    /// # Errors
+    /// As [`Nic::connect_wait`].
+    pub fn wait_as(&mut self, timeout: Duration, waiting: Waiting) -> Result<ConnectionRequest> {
         self.fill()?;
         let nic = self.nic.clone();
         let index = self.waiting.first().copied().unwrap_or(0);
-        let mut policy = WaitPolicy::new(&nic, timeout, "a connection request, listener", index);
+        let what = "a connection request, listener";
+        let mut policy = WaitPolicy::of(&nic, waiting, timeout, what, index);
         loop {
             nic.progress();
             nic.check_open()?;

@@ -126,8 +126,19 @@ pub(crate) struct WaitPolicy {
 
 impl WaitPolicy {
     pub(crate) fn new(nic: &Nic, timeout: Duration, what: &'static str, index: u32) -> Self {
+        Self::of(nic, nic.inner().waiting, timeout, what, index)
+    }
+
+    /// One that waits in another way than the NIC's other waits.
+    pub(crate) fn of(
+        nic: &Nic,
+        waiting: Waiting,
+        timeout: Duration,
+        what: &'static str,
+        index: u32,
+    ) -> Self {
         let deadline = Deadline::after(nic, timeout);
-        let sleep_at = match nic.inner().waiting {
+        let sleep_at = match waiting {
             Waiting::Poll => u64::MAX,
             Waiting::Sleep { after } => {
                 let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
