@@ -208,6 +208,25 @@ fn vrdma() {
     );
 }
 
+/// In Rust alone, so both sides are.
+#[test]
+fn vrpc() {
+    let (program, says) = (rust_examples().join("vrpc"), "4 clients made 400 calls");
+    let text = Process::start(&program, &[]).output("vrpc in one process");
+    assert!(text.contains(says), "{text}");
+    let folder = env::temp_dir().join(format!("viaduct-vrpc-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let server = Process::start_in(&folder, &program, &["shm:?node=rpc"]);
+    server.wait_for_node(&folder, "rpc");
+    let text = Process::start_in(&folder, &program, &["shm:", "rpc"]).output("the client");
+    assert!(text.contains("sum and sort are right"), "{text}");
+    let text = server.output("the server");
+    assert!(text.contains(says), "{text}");
+    fs::remove_dir_all(&folder).unwrap();
+    let help = Process::start(&program, &["--help"]).output("help");
+    assert!(help.starts_with("Usage: EXAMPLE [DEVICE [NODE]]"), "{help}");
+}
+
 #[test]
 fn arguments_that_make_no_sense_are_refused() {
     for (language, program) in programs("vrdma") {

@@ -8,6 +8,7 @@
 //! | `vbandwidth` | a stream with flow control of its own, which VIA has not |
 //! | `vserver` | many clients on one completion queue |
 //! | `vrdma` | RDMA writes, with immediate data, and reads |
+//! | `vrpc` | remote procedure calls, by `via-rpc` (`docs/rpc.md`); in Rust alone |
 //! | `clanqueue` | no VIA: CLAN's model, with `port::clan` (`docs/clan.md`) |
 //!
 //! A VIA program does the same things in the same order, whatever it is for:
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 use std::error::Error;
+use std::io::Write;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -108,10 +110,7 @@ impl Station {
     /// # Errors
     /// It refuses; there is no such host.
     pub fn ask(&self, vi: &Vi, server: &str, service: &str) -> Outcome<()> {
-        let is_number = !server.is_empty() && server.chars().all(|c| c.is_ascii_digit());
-        let name = if is_number { format!("node{server}") } else { server.to_owned() };
-        self.nic.ns_init(None)?;
-        let host = self.nic.ns_host_by_name(&name, 0)?.host;
+        let host = host_of(&self.nic, server)?;
         let local = NetAddress::new(&self.nic.query().local_address, b"");
         let remote = NetAddress::new(&host, service.as_bytes());
         loop {
@@ -124,6 +123,29 @@ impl Station {
         }
     }
 }
+
+/// The address of host `server`: a name, or the number of a node.
+///
+/// # Errors
+/// There is no such host.
+pub fn host_of(nic: &Nic, server: &str) -> Outcome<Vec<u8>> {
+    let is_number = !server.is_empty() && server.chars().all(|c| c.is_ascii_digit());
+    let name = if is_number { format!("node{server}") } else { server.to_owned() };
+    nic.ns_init(None)?;
+    Ok(nic.ns_host_by_name(&name, 0)?.host)
+}
+
+/// What an example prints if it is asked for help.
+const HELP: &str = "\
+Usage: EXAMPLE [DEVICE [NODE]]
+
+Without arguments, both sides run in this process, on two simulated NICs.
+With DEVICE it is the server, with DEVICE and NODE a client of the server on that node.
+
+Arguments:
+  [DEVICE]  shm:, sim:model, vfio-user:PATH, or \"\" for the default device
+  [NODE]    name or number of the server's node
+";
 
 /// Runs an example as the command line says. Without arguments both sides run in this process, on
 /// two simulated NICs; with a device the server, with a device and the name or number of the server's
@@ -145,6 +167,7 @@ pub fn example(
             std::thread::spawn(move || _ = sender.send(client("sim:model?node=0", "1")));
             results.iter().collect()
         }
+        [_, "-h" | "--help"] => Ok(std::io::stdout().write_all(HELP.as_bytes())?),
         [_, device] => server(device),
         [_, device, server] => client(device, server),
         _ => Err(format!("usage: {} [DEVICE [NODE-OF-SERVER]]", words[0]).into()),
