@@ -1,4 +1,5 @@
-//! The measurements of `viaduct bench sockets`: SOVIA's streams against VIPL and TCP.
+//! The measurements of `viaduct bench sockets`: SOVIA's streams against VIPL and TCP, and calls of
+//! `via-rpc` against both.
 
 use sovia::Policy;
 
@@ -10,7 +11,7 @@ use super::{Bar, Row, Spec, spec};
 use crate::Failure;
 use crate::progress::Progress;
 
-const SPECS: [Spec; 8] = [
+const SPECS: [Spec; 10] = [
     spec("sovia.over_vipl", "ratio", Bar::AtMost(1.10)),
     spec("sovia.preload_over_vipl", "ratio", Bar::AtMost(1.35)),
     spec("sovia.tcp_over", "ratio", Bar::AtLeast(10.0)),
@@ -19,14 +20,17 @@ const SPECS: [Spec; 8] = [
     spec("sovia.bw_over_vipl", "ratio", Bar::AtLeast(0.97)),
     spec("sovia.bw_over_tcp", "ratio", Bar::AtLeast(2.5)),
     spec("sovia.combine", "ratio", Bar::AtLeast(2.0)),
+    spec("rpc.direct", "ratio", Bar::AtMost(1.25)),
+    spec("rpc.tcp_over", "ratio", Bar::AtLeast(10.0)),
 ];
 
 /// Groups with the rows that they give.
-const GROUPS: [Named; 4] = [
+const GROUPS: [Named; 5] = [
     (&["sovia.over_vipl", "sovia.preload_over_vipl", "sovia.tcp_over"], latency),
     (&["sovia.block_over_tcp", "sovia.passive"], blocking),
     (&["sovia.bw_over_vipl", "sovia.bw_over_tcp"], bandwidth),
     (&["sovia.combine"], combine),
+    (&["rpc.direct", "rpc.tcp_over"], call),
 ];
 
 /// Measures the rows whose names contain the filter.
@@ -87,5 +91,17 @@ fn combine(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
     let combined = group.stream(&sovia("COMBINE"), 64, (65_536, 65_536))?;
     let single = group.stream(&sovia("DACKS"), 64, (65_536, 65_536))?;
     group.ratio("sovia.combine", single, combined);
+    group.rows()
+}
+
+/// A call of 4 bytes that is answered with 4, against as many there and back on a stream.
+fn call(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
+    let mut group = Group::new(&SPECS, job, progress)?;
+    let rpc = Kind::Rpc { device: "shm:".to_owned(), blocking: false };
+    let call = group.latency(&rpc, 4, 20_000)?;
+    let stream = group.latency(&sovia("DACKS"), 4, 20_000)?;
+    let tcp = group.latency(&Kind::Tcp { blocking: false }, 4, 2_000)?;
+    group.ratio("rpc.direct", call, stream);
+    group.ratio("rpc.tcp_over", tcp, call);
     group.rows()
 }

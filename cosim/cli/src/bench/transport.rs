@@ -8,6 +8,7 @@
 //! | `ring` | a ring in shared memory, without any system, to which a message is copied and from which it is copied |
 //! | `word` | one word in shared memory, polled, or slept on: the time of a cache line, and of a wake-up |
 //! | `sovia` | SOVIA's streams on any device |
+//! | `rpc` | calls of `via-rpc` on any device |
 //! | `socket` | TCP, UNIX and UDP sockets, polling or blocking |
 //! | `connection` | no messages: a round is a connection, made and ended |
 //!
@@ -22,6 +23,7 @@ mod connection;
 mod node;
 mod queue;
 mod ring;
+mod rpc;
 mod socket;
 mod sovia;
 mod vipl;
@@ -71,6 +73,11 @@ pub(crate) enum Kind {
         policy: String,
         blocking: bool,
     },
+    /// Calls: a message and its answer.
+    Rpc {
+        device: String,
+        blocking: bool,
+    },
     /// Many VIs on a completion queue, of which each message takes one by chance.
     Cq {
         device: String,
@@ -118,6 +125,7 @@ impl fmt::Display for Kind {
             Self::Sovia { device, policy, blocking } => {
                 write!(f, "sovia {} {policy} {device}", how(blocking))
             }
+            Self::Rpc { device, blocking } => write!(f, "rpc {} {device}", how(blocking)),
             Self::Cq { device, vis } => write!(f, "cq {vis} {device}"),
             Self::Clan { connections } => write!(f, "clan {connections}"),
             Self::Queue => write!(f, "queue"),
@@ -145,6 +153,7 @@ impl FromStr for Kind {
                 let (device, policy) = (device.to_owned(), policy.to_owned());
                 Self::Sovia { device, policy, blocking }
             }
+            ["rpc", _, device] => Self::Rpc { device: device.to_owned(), blocking },
             ["cq", vis, device] => {
                 let vis = vis.parse().map_err(|_| format!("`{vis}` is no number of VIs"))?;
                 Self::Cq { device: device.to_owned(), vis }
@@ -181,6 +190,7 @@ pub(crate) fn offer(kind: &Kind, largest: usize) -> Result<Offered, Failure> {
         Kind::Sovia { device, policy, blocking } => {
             sovia::offer(device, policy, *blocking, largest)
         }
+        Kind::Rpc { device, blocking } => rpc::offer(device, *blocking),
         Kind::Cq { device, vis } => vipl::offer_many(device, *vis, largest),
         Kind::Clan { connections } => clan::offer(*connections),
         Kind::Queue => queue::offer(),
@@ -204,6 +214,7 @@ pub(crate) fn join(
         Kind::Sovia { device, policy, blocking } => {
             sovia::join(device, policy, *blocking, largest, place)
         }
+        Kind::Rpc { device, blocking } => rpc::join(device, *blocking, place),
         Kind::Cq { device, vis } => vipl::join_many(device, *vis, largest, place),
         Kind::Clan { connections } => clan::join(*connections, place),
         Kind::Queue => queue::join(place),
