@@ -22,7 +22,8 @@ const NEGOTIATION: Duration = Duration::from_secs(10);
 /// Completions that a client has at most beside those of its credits.
 const SPARE_ENTRIES: u32 = 3;
 
-/// What happens to a server.
+/// What happens to a server. Where several threads receive, one may have a client's first request before
+/// another one has handled that it has connected.
 #[derive(Debug)]
 pub enum Event {
     /// A client has connected.

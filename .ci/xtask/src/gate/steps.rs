@@ -65,13 +65,13 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("prove", "rules of the contract, by induction", Needs::Tools, prove),
 ];
 
-/// Programs on streams of SOVIA, whose libraries take a while to compile.
-const EXAMPLES: &str = "sovia-examples/http,sovia-examples/grpc";
+/// Programs on streams of SOVIA, and remote calls by tarpc, whose libraries take a while to compile.
+const ASYNC: &str = "sovia-examples/http,sovia-examples/grpc,via-rpc/tarpc";
 
 /// The whole NIC and every single block, Verilated, guests that have it, stamps in the data path, and
-/// [`EXAMPLES`].
+/// [`ASYNC`].
 pub(super) const RTL_FEATURES: &str = "rtl,trace,cosim/blocks,tests/guest,viaduct/guest,viaduct/stamps,\
-    sovia-examples/http,sovia-examples/grpc";
+    sovia-examples/http,sovia-examples/grpc,via-rpc/tarpc";
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
@@ -90,7 +90,7 @@ fn clippy() -> Result<Verdict, String> {
         "--features",
         "tests/guest,viaduct/guest",
         "--features",
-        EXAMPLES,
+        ASYNC,
     ]);
     run(command.args(STRICT))
 }
@@ -98,7 +98,7 @@ fn clippy() -> Result<Verdict, String> {
 fn test() -> Result<Verdict, String> {
     // Some tests run programs of others.
     tools::ensure(Toolset::Programs)?;
-    run(cargo().args(["test", "--workspace", "--no-fail-fast", "--features", EXAMPLES]))
+    run(cargo().args(["test", "--workspace", "--no-fail-fast", "--features", ASYNC]))
 }
 
 fn setup() -> Result<Verdict, String> {
