@@ -22,6 +22,9 @@ const NEGOTIATION: Duration = Duration::from_secs(10);
 /// Completions that a client has at most beside those of its credits.
 const SPARE_ENTRIES: u32 = 3;
 
+/// Looks at the last client's VI for one at the completion queue, where others write as well.
+const CQ_TURNS: usize = 16;
+
 /// What happens to a server. Where several threads receive, one may have a client's first request before
 /// another one has handled that it has connected.
 #[derive(Debug)]
@@ -49,6 +52,8 @@ struct Inner {
     buffers: Buffers,
     /// By the number of their VI.
     peers: Mutex<BTreeMap<u16, Peer>>,
+    /// The client whose request came last: the next one is likely to be its own.
+    recent: Mutex<Option<Peer>>,
     failed: Mutex<Option<Error>>,
     /// After the VIs that report to it.
     cq: Cq,
@@ -72,6 +77,7 @@ impl Server {
             settings: *settings,
             buffers: Buffers::new(device, settings),
             peers: Mutex::default(),
+            recent: Mutex::default(),
             failed: Mutex::default(),
             cq,
         });
@@ -116,64 +122,91 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        *lock(&self.inner.recent) = None;
         let peers = core::mem::take(&mut *lock(&self.inner.peers));
         // Requests may keep them.
         peers.into_values().for_each(|peer| peer.lock().close());
     }
 }
 
+/// What a look has found.
+enum Found {
+    /// A receive is done.
+    Entry(CqEntry),
+    /// A packet of the client that was looked at; perhaps it is an event.
+    Packet(Option<Event>),
+}
+
 impl Inner {
+    /// Looks at the completion queue, and, while that has nothing, at the VI of the client whose request
+    /// came last: a packet is there a little before it is reported. The entry that reports it finds
+    /// nothing then. The queue comes first in each call, so that no client waits for another one.
     fn next(&self, body: &mut Vec<u8>, deadline: &mut Deadline) -> Result<Event> {
         let nic = self.device.nic();
+        let recent = lock(&self.recent).clone();
         loop {
-            let entry = match spin(nic, || self.cq.poll().ok()) {
-                Some(entry) => Ok(entry),
+            let mut turn = CQ_TURNS - 1;
+            let look = || {
+                turn += 1;
+                let entry = turn.is_multiple_of(CQ_TURNS).then(|| self.cq.poll().ok()).flatten();
+                let packet = || self.take(recent.as_ref()?, body).map(Found::Packet);
+                entry.map(Found::Entry).or_else(packet)
+            };
+            let found = match spin(nic, look) {
+                Some(found) => Ok(found),
                 None => {
                     if let Some(failed) = &*lock(&self.failed) {
                         return Err(failed.clone());
                     }
-                    self.cq.wait(deadline.left()?.min(LOOK))
+                    self.cq.wait(deadline.left()?.min(LOOK)).map(Found::Entry)
                 }
             };
-            match entry {
-                Ok(entry) => {
-                    if let Some(event) = self.handle(&entry, body) {
-                        return Ok(event);
-                    }
-                }
-                Err(VipReturn::Timeout) => {}
+            let event = match found {
+                Ok(Found::Packet(event)) => event,
+                Ok(Found::Entry(entry)) => self.handle(&entry, body),
+                Err(VipReturn::Timeout) => None,
                 Err(code) => return Err(vipl::Error::from(code).into()),
+            };
+            if let Some(event) = event {
+                return Ok(event);
             }
         }
     }
 
-    /// A receive of a client is done. Threads that handle entries of one client at the same time take its
-    /// packets in their order, under its lock.
+    /// A receive of a client is done.
     fn handle(&self, entry: &CqEntry, body: &mut Vec<u8>) -> Option<Event> {
-        let number = entry.vi.number();
-        let peer = lock(&self.peers).get(&number).cloned();
+        let peer = lock(&self.peers).get(&entry.vi.number()).cloned();
         // What was flushed for a client that has been dropped, is not looked at.
         let peer = peer.filter(|peer| *peer.vi() == entry.vi)?;
+        self.take(&peer, body).flatten()
+    }
+
+    /// Takes the oldest packet of a client, if there is one; perhaps it is an event. There are as many
+    /// entries as packets, and threads take packets under the client's lock, so each comes in its order.
+    fn take(&self, peer: &Peer, body: &mut Vec<u8>) -> Option<Option<Event>> {
         let mut connection = peer.lock();
         let completion = connection.poll()?;
         let was_open = connection.is_open();
-        match connection.arrive(&completion) {
+        Some(match connection.arrive(&completion) {
             Ok(Arrival::Nothing) => None,
-            Ok(Arrival::Established) => {
-                drop(connection);
-                Some(Event::Connected(peer))
-            }
+            Ok(Arrival::Established) => Some(Event::Connected(peer.clone())),
             Ok(Arrival::Message(header)) => {
                 connection.take_message(body);
                 drop(connection);
-                Some(Event::Request(Request::new(peer, header.call)))
+                let mut recent = lock(&self.recent);
+                if recent.as_ref() != Some(peer) {
+                    *recent = Some(peer.clone());
+                }
+                Some(Event::Request(Request::new(peer.clone(), header.call)))
             }
             Err(error) => {
                 drop(connection);
-                lock(&self.peers).remove(&number);
-                was_open.then_some(Event::Ended(peer, error))
+                lock(&self.recent).take_if(|recent| recent == peer);
+                // Once: its other receives are flushed, too, and another thread may have one.
+                let removed = lock(&self.peers).remove(&peer.vi().number());
+                (was_open && removed.is_some()).then(|| Event::Ended(peer.clone(), error))
             }
-        }
+        })
     }
 }
 

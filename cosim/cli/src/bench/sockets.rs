@@ -20,7 +20,7 @@ const SPECS: [Spec; 10] = [
     spec("sovia.bw_over_vipl", "ratio", Bar::AtLeast(0.97)),
     spec("sovia.bw_over_tcp", "ratio", Bar::AtLeast(2.5)),
     spec("sovia.combine", "ratio", Bar::AtLeast(2.0)),
-    spec("rpc.direct", "ratio", Bar::AtMost(1.25)),
+    spec("rpc.direct", "ratio", Bar::AtMost(2.0)),
     spec("rpc.tcp_over", "ratio", Bar::AtLeast(10.0)),
 ];
 
