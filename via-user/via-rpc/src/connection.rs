@@ -154,7 +154,7 @@ impl Connection {
     /// An empty buffer for a message of `length` bytes; of the sends that are done first.
     pub(crate) fn buffer(&mut self, length: usize) -> Result<Buffer> {
         self.check()?;
-        self.slots.reap(&self.vi).inspect_err(|error| self.broken = Some(error.clone()))?;
+        self.slots.reap(&self.vi).inspect_err(|error| self.fail(error.clone()))?;
         self.buffers.take(length)
     }
 

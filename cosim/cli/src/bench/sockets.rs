@@ -21,7 +21,7 @@ const SPECS: [Spec; 10] = [
     spec("sovia.bw_over_tcp", "ratio", Bar::AtLeast(2.5)),
     spec("sovia.combine", "ratio", Bar::AtLeast(2.0)),
     spec("rpc.direct", "ratio", Bar::AtMost(2.0)),
-    spec("rpc.tcp_over", "ratio", Bar::AtLeast(10.0)),
+    spec("rpc.tcp_over", "ratio", Bar::AtLeast(4.0)),
 ];
 
 /// Groups with the rows that they give.
