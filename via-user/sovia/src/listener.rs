@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use port::sync::lock;
-use vipl::{ConnectionRequest, NetAddress, VipReturn, Waiting};
+use vipl::{ConnectionRequest, NetAddress, VipReturn};
 
 use crate::address::Address;
 use crate::connection::Connection;
@@ -261,7 +261,7 @@ impl Queue {
             }
             drop(state);
             // It sleeps also where the program's waits poll: that processor is theirs.
-            match listener.wait_as(LOOK, Waiting::default()) {
+            match listener.wait_as(LOOK, vipl::Waiting::default()) {
                 Ok(request) => self.change(|state| state.requests.push_back(request)),
                 Err(error) if error.code == VipReturn::Timeout => {}
                 Err(error) => return self.change(|state| state.failed = Some(error.into())),

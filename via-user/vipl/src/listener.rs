@@ -6,8 +6,8 @@ use port::NetAddress;
 
 use crate::connection::{ConnectionRequest, check};
 use crate::error::{Result, VipReturn};
-use crate::objects::Nic;
-use crate::waiting::{WaitPolicy, Waiting, nothing_to_arm};
+use crate::objects::{Nic, Waiting};
+use crate::waiting::{WaitPolicy, nothing_to_arm};
 
 /// An address at which several requests may arrive before the program takes the first: those that find
 /// nobody who waits are refused, so a program that only waits again and again refuses some of many that
