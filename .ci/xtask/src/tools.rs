@@ -99,8 +99,11 @@ impl Toolset {
             Self::Browse => &["chromium", "fonts-dejavu-core"],
             Self::Programs => &[
                 "curl",
+                "gcc",
                 "iperf3",
                 "lftp",
+                "libc6-dev",
+                "libtirpc-dev",
                 "memcached",
                 "netcat-openbsd",
                 "nginx-light",
@@ -109,6 +112,7 @@ impl Toolset {
                 "openssh-server",
                 "postgresql",
                 "python3",
+                "rpcsvc-proto",
                 "rsync",
                 "socat",
                 "vsftpd",
@@ -120,10 +124,11 @@ impl Toolset {
         dir().join(format!("{}.stamp", self.name()))
     }
 
-    /// What the stamp must say: the pins, and the place, because a Python environment and the
-    /// shims hold absolute paths.
+    /// What the stamp must say: the pins and packages, and the place, because a Python environment and
+    /// the shims hold absolute paths.
     fn stamp_text(self) -> String {
-        format!("layout {LAYOUT}\n{}\n{}\n", dir().display(), self.pins().join("\n"))
+        let (pins, packages) = (self.pins().join("\n"), self.debian().join(" "));
+        format!("layout {LAYOUT}\n{}\n{pins}\n{packages}\n", dir().display())
     }
 }
 
@@ -139,7 +144,7 @@ fn venv() -> PathBuf {
     dir().join("venv")
 }
 
-/// Whether the toolset is installed with the present pins.
+/// Whether the toolset is installed with the present pins and packages.
 fn is_ready(set: Toolset) -> bool {
     fs::read_to_string(set.stamp()).is_ok_and(|text| text == set.stamp_text())
 }
