@@ -56,7 +56,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("capture", "what Wireshark shows of captured frames", Needs::Tools, capture),
     Step::new("browse", "the report in a browser", Needs::Tools, browse),
     Step::new("synth", "the whole NIC in cells of its chip", Needs::Tools, synth).beside(),
-    Step::new("clippy", "compiler and clippy warnings", Needs::Cargo, clippy),
+    Step::new("clippy", "compiler and clippy warnings", Needs::CargoAlone, clippy),
     Step::new("clippy-rtl", "the same with the Verilated RTL", Needs::Tools, clippy_rtl),
     Step::new("verilog", "Verilator's lint of every block", Needs::Tools, verilog),
     Step::new("test", "every test that needs no tools", Needs::CargoAlone, test),
