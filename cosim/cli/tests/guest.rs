@@ -158,7 +158,7 @@ fn a_card_costs_no_more_than_it_must() {
     let program = compiled("counted");
     let mapped = [0, 1].map(|node| format!("sim:model?doorbells=nowhere&node={node}"));
     let mapped = Command::new(&program).args(mapped).output().expect("it runs");
-    let cards = guest(&served, &["--bind", "--seconds", "200"], &program, &CARDS);
+    let cards = guest(&served, &["--bind", "--seconds", "600"], &program, &CARDS);
     let _ = std::io::Write::write_all(&mut std::io::stderr(), &cards.stdout);
     let (post, reference) = (counts(&cards, "post"), counts(&mapped, "post"));
     assert!(post.0 <= reference.0 && post.1 == 0, "{post:?}, {reference:?}");
