@@ -46,7 +46,7 @@ impl Step {
     }
 }
 
-/// In the order in which they begin: cheap ones first, but for the longest one of a single processor.
+/// In the order in which they begin: cheap ones first, but for the longest ones of a single processor.
 pub(super) const STEPS: &[Step] = &[
     Step::new("fmt", "formatting", Needs::Cargo, format),
     Step::new("tidy", "the repository's own style rules", Needs::Cargo, || own(tidy::run())),
@@ -56,13 +56,13 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("capture", "what Wireshark shows of captured frames", Needs::Tools, capture),
     Step::new("browse", "the report in a browser", Needs::Tools, browse),
     Step::new("synth", "the whole NIC in cells of its chip", Needs::Tools, synth).beside(),
+    Step::new("prove", "rules of the contract, by induction", Needs::Tools, prove).beside(),
     Step::new("clippy", "compiler and clippy warnings", Needs::CargoAlone, clippy),
     Step::new("clippy-rtl", "the same with the Verilated RTL", Needs::Tools, clippy_rtl),
     Step::new("verilog", "Verilator's lint of every block", Needs::Tools, verilog),
     Step::new("test", "every test that needs no tools", Needs::CargoAlone, test),
     Step::new("test-rtl", "every test, with the RTL and QEMU", Needs::Tools, test_rtl),
     Step::new("bench", "the fast path of VIPL in instructions", Needs::Tools, bench),
-    Step::new("prove", "rules of the contract, by induction", Needs::Tools, prove),
 ];
 
 /// Programs on streams of SOVIA, and remote calls by tarpc, whose libraries take a while to compile.
