@@ -6,12 +6,14 @@ use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, Sender};
 
 use port::sync::lock;
-use vipl::{ConnectionRequest, NetAddress, SMI_AUTODISCOVERY, VipReturn};
+use vipl::{ConnectionRequest, NetAddress, SMI_AUTODISCOVERY, VipReturn, Waiting};
 
 use crate::lane::{Event, Inner};
 use crate::link::Link;
 use crate::table::{Host, Requested};
 
+/// Requests that may come at once.
+const BACKLOG: usize = 16;
 /// How long the listener waits before it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a node has to answer a request: longer than it takes to set up one connection with another
@@ -33,8 +35,12 @@ impl Inner {
     /// The thread that takes requests. It does nothing else, since a request that nobody waits for is
     /// answered with 'no match'.
     pub(crate) fn listen(&self, requests: &Sender<ConnectionRequest>) {
+        let mut listener = match self.shared.nic.listen(&self.local, BACKLOG) {
+            Ok(listener) => listener,
+            Err(error) => return self.fail(error.into()),
+        };
         while !self.is_stopped() {
-            match self.shared.nic.connect_wait(&self.local, LOOK) {
+            match listener.wait_as(LOOK, Waiting::default()) {
                 // The acceptor is there as long as this thread is.
                 Ok(request) => drop(requests.send(request)),
                 Err(error) if error.code == VipReturn::Timeout => {}

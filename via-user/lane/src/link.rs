@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, OnceLock};
 
 use port::sync::lock;
+use vipl::memory::stride;
 use vipl::{
     Completion, CompletionError, Cq, Descriptor, DmaMemory, MemAttributes, Nic, Ptag, Queue,
     Region, Reliability, Vi, ViAttributes, VipReturn,
@@ -30,8 +31,8 @@ const RECEIVES: usize = 256;
 const SENDS: usize = 64;
 /// All of them.
 const DEPTH: usize = RECEIVES + SENDS;
-/// Bytes between two descriptors of one segment: they begin at multiples of 64.
-const DESCRIPTOR: usize = Descriptor::bytes(1).next_multiple_of(64);
+/// Bytes of a descriptor of one segment.
+const DESCRIPTOR: usize = Descriptor::bytes(1);
 
 /// What of a NIC all links of a lane share.
 #[derive(Clone, Debug)]
@@ -119,7 +120,7 @@ impl Link {
             max_transfer_size: shared.mtu,
             ..ViAttributes::new(Reliability::Unreliable, shared.tag)
         };
-        let buffers = DEPTH * Self::stride(shared.mtu);
+        let buffers = DEPTH * stride(shared.mtu as usize);
         let memory = DmaMemory::new(DEPTH * DESCRIPTOR + buffers).map_err(vipl::Error::from)?;
         let region = shared.nic.register_mem(&memory, MemAttributes::new(shared.tag))?;
         // Whatever fails from here on leaves no registration behind.
@@ -163,14 +164,8 @@ impl Link {
         })
     }
 
-    /// Bytes between two buffers: a cache line more than the next multiple, so that their first lines do
-    /// not compete for the same places of a cache.
-    const fn stride(mtu: u32) -> usize {
-        (mtu as usize).next_multiple_of(64) + 64
-    }
-
     const fn offset(mtu: u32, slot: usize) -> usize {
-        DEPTH * DESCRIPTOR + slot * Self::stride(mtu)
+        DEPTH * DESCRIPTOR + slot * stride(mtu as usize)
     }
 
     pub(crate) const fn number(&self) -> u64 {
@@ -319,11 +314,7 @@ impl Link {
         if was_closed {
             return;
         }
-        let _ = self.vi.disconnect();
-        for queue in [Queue::Send, Queue::Recv] {
-            while is_taken(&self.vi.done(queue)) {}
-        }
-        let _ = self.vi.destroy();
+        self.vi.retire();
         let _ = self.shared.nic.deregister_mem(&self.region);
     }
 }

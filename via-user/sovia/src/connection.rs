@@ -30,10 +30,6 @@ use crate::wakeup;
 pub(crate) use patience::Patience;
 pub use ready::Ready;
 
-/// Looks for a packet before the clock is looked at: some microseconds.
-const SPINS: u32 = 512;
-/// Looks between two in which the NIC's own work is done, which costs a look at the clock.
-const NIC_TURNS: u32 = 16;
 /// Most bytes that are taken out of packets before the program reads them: what TCP has room for at least.
 const ABSORBED: usize = 256 << 10;
 /// The longest sleep of a thread that waits for another one.
@@ -178,7 +174,12 @@ impl Connection {
         }
         shared.is_led = true;
         drop(shared);
-        let completion = match self.spin() {
+        let look = || {
+            let polled = self.vi.poll(Queue::Recv);
+            let is_done = !matches!(&polled, Err(error) if error.code == VipReturn::NotDone);
+            is_done.then_some(polled)
+        };
+        let completion = match self.device.nic().spin(look) {
             Some(completion) => Ok(completion),
             // A shutdown by another thread wakes nobody who sleeps on a VI.
             None => patience.left().map(|bound| self.vi.recv_wait(bound.min(LOOK))),
@@ -196,21 +197,6 @@ impl Connection {
         }
         shared.is_led = false;
         self.notify();
-    }
-
-    /// Polls for a while, without a look at the clock.
-    fn spin(&self) -> Option<Completion> {
-        for turn in 0..SPINS {
-            if turn % NIC_TURNS == NIC_TURNS - 1 {
-                self.device.nic().progress();
-            }
-            let completion = self.vi.poll(Queue::Recv);
-            if !matches!(&completion, Err(error) if error.code == VipReturn::NotDone) {
-                return Some(completion);
-            }
-            core::hint::spin_loop();
-        }
-        None
     }
 
     /// Gives the engine all packets that are there, unless a leader does.
@@ -375,12 +361,7 @@ impl Kept for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let _ = self.vi.disconnect();
-        // What was flushed is the VI's until it is taken.
-        for queue in [Queue::Recv, Queue::Send] {
-            while self.vi.done(queue).map_or_else(|e| e.descriptor.is_some(), |_| true) {}
-        }
-        let _ = self.vi.destroy();
+        self.vi.retire();
         lock(&self.state).slots.release(&self.device);
     }
 }

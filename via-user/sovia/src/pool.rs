@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use port::sync::lock;
 use vipl::DmaMemory;
+use vipl::memory::stride;
 
 use crate::error::Result;
 use crate::policy::Policy;
@@ -12,12 +13,6 @@ use crate::policy::Policy;
 /// Connections that share a file.
 const TOGETHER: usize = 16;
 const PAGE: usize = port::memory::PAGE_BYTES;
-
-/// Bytes between two buffers for packets of so many: one cache line more, so that the first lines of
-/// buffers whose size is a power of two do not all compete for the same places of a cache.
-pub(crate) const fn stride(mtu: u32) -> usize {
-    (mtu as usize).next_multiple_of(64) + 64
-}
 
 /// Pieces of one length, each for the buffers of a connection's receives.
 #[derive(Debug)]
@@ -29,7 +24,7 @@ pub(crate) struct Pool {
 impl Pool {
     /// For connections of a policy.
     pub(crate) fn new(policy: &Policy) -> Self {
-        let length = policy.receives(policy.window) * stride(policy.mtu);
+        let length = policy.receives(policy.window) * stride(policy.mtu as usize);
         Self { length: length.next_multiple_of(PAGE), free: Mutex::new(Vec::new()) }
     }
 

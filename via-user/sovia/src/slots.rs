@@ -8,16 +8,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use vipl::memory::stride;
 use vipl::{Descriptor, Region, Vi};
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::packet::Header;
 use crate::policy::Policy;
-use crate::pool::stride;
 
-/// Bytes between two descriptors of one segment: they begin at multiples of 64.
-const DESCRIPTOR: usize = Descriptor::bytes(1).next_multiple_of(64);
+/// Bytes of a descriptor of one segment.
+const DESCRIPTOR: usize = Descriptor::bytes(1);
 /// Sends of packets without data that may be under way beside those of data.
 const SPARE_SENDS: usize = 8;
 
@@ -48,7 +48,7 @@ impl Slots {
         let sends = usize::from(policy.window) + SPARE_SENDS;
         let mtu = policy.mtu;
         let descriptors = (receives + sends) * DESCRIPTOR;
-        let memory = device.allocate(descriptors + sends * stride(mtu))?;
+        let memory = device.allocate(descriptors + sends * stride(mtu as usize))?;
         let descriptor = |at: usize| memory.descriptor(at * DESCRIPTOR, 1);
         let all: vipl::Result<Vec<_>> = (0..receives + sends).map(descriptor).collect();
         let mut receives_of = all?;
@@ -76,7 +76,7 @@ impl Slots {
     /// Where the buffer of the next send of data is.
     fn filling(&self) -> usize {
         let descriptors = (self.receives.len() + self.sends.len()) * DESCRIPTOR;
-        descriptors + self.filling * stride(self.mtu)
+        descriptors + self.filling * stride(self.mtu as usize)
     }
 
     /// Posts all receives of a new connection.
@@ -89,7 +89,7 @@ impl Slots {
 
     /// Posts a receive.
     pub(crate) fn post_receive(&mut self, vi: &Vi, slot: usize) -> Result<()> {
-        let segment = self.buffers.segment(slot * stride(self.mtu), self.mtu);
+        let segment = self.buffers.segment(slot * stride(self.mtu as usize), self.mtu);
         let descriptor = &self.receives[slot];
         descriptor.prepare(&[segment], None)?;
         vi.post_recv(descriptor)?;
@@ -104,7 +104,7 @@ impl Slots {
 
     /// Copies bytes that have come in a receive.
     pub(crate) fn read(&self, slot: usize, at: u32, out: &mut [u8]) {
-        self.buffers.memory().copy_to(slot * stride(self.mtu) + at as usize, out);
+        self.buffers.memory().copy_to(slot * stride(self.mtu as usize) + at as usize, out);
     }
 
     /// Forgets sends that are done.

@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, Violation};
 use crate::header::MessageHeader;
 use crate::settings::Settings;
-use crate::waiting::{Deadline, spin};
+use crate::waiting::Deadline;
 
 /// How long no server must wait for a connection to be refused: one that has just taken a connection
 /// does not wait for a moment.
@@ -85,7 +85,7 @@ impl Client {
 
     /// ReceiveDirect: waits for a packet of the one connection.
     fn receive_direct(&mut self, deadline: &mut Deadline) -> Result<Arrival> {
-        let completion = match spin(&self.nic, || self.connection.poll()) {
+        let completion = match self.nic.spin(|| self.connection.poll()) {
             Some(completion) => completion,
             None => self.connection.vi().recv_wait(deadline.left()?),
         };

@@ -314,10 +314,6 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.close();
-        // What was flushed is the VI's until it is taken.
-        for queue in [Queue::Recv, Queue::Send] {
-            while self.vi.done(queue).map_or_else(|e| e.descriptor.is_some(), |_| true) {}
-        }
-        let _ = self.vi.destroy();
+        self.vi.retire();
     }
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::peer::Peer;
 use crate::request::Request;
 use crate::settings::Settings;
-use crate::waiting::{Deadline, spin};
+use crate::waiting::Deadline;
 
 /// How long a client may take for its two trips of the negotiation.
 const NEGOTIATION: Duration = Duration::from_secs(10);
@@ -152,7 +152,7 @@ impl Inner {
                 let packet = || self.take(recent.as_ref()?, body).map(Found::Packet);
                 entry.map(Found::Entry).or_else(packet)
             };
-            let found = match spin(nic, look) {
+            let found = match nic.spin(look) {
                 Some(found) => Ok(found),
                 None => {
                     if let Some(failed) = &*lock(&self.failed) {

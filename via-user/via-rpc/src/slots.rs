@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use vipl::memory::stride;
 use vipl::{Descriptor, Queue, Region, Segment, Vi, VipReturn};
 
 use crate::buffers::Buffer;
@@ -16,20 +17,14 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::header::Header;
 
-/// Bytes between two descriptors of one segment: they begin at multiples of 64.
-const DESCRIPTOR: usize = Descriptor::bytes(1).next_multiple_of(64);
+/// Bytes of a descriptor of one segment.
+const DESCRIPTOR: usize = Descriptor::bytes(1);
 /// Receives beside those for data: an RTS and a CTS, and one for the last packet of the negotiation.
 const SPARE_RECEIVES: usize = 3;
 /// Sends that are kept for RTS and CTS.
 const SPARE_SENDS: usize = 2;
 /// How long a send may take: a NIC gives a silent peer up earlier.
 const COMPLETION: Duration = Duration::from_secs(1);
-
-/// Bytes between two buffers: one cache line more than they have, so that the first lines of buffers
-/// whose size is a power of two do not all compete for the same places of a cache.
-const fn stride(buffer: usize) -> usize {
-    buffer.next_multiple_of(64) + 64
-}
 
 /// See the module.
 #[derive(Debug)]

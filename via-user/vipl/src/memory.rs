@@ -14,6 +14,13 @@ use crate::objects::Nic;
 /// The least that a descriptor takes, in bytes: two segments, used or not.
 const FRONT: usize = Descriptor::bytes(2);
 
+/// Bytes between two buffers of so many: one cache line more, so that the first lines of buffers whose size
+/// is a power of two do not all compete for the same places of a cache.
+#[must_use]
+pub const fn stride(buffer: usize) -> usize {
+    buffer.next_multiple_of(64) + 64
+}
+
 /// Registered memory: the bytes and their handle. Clones are the same registration.
 #[derive(Clone, Debug)]
 pub struct Region {

@@ -12,6 +12,7 @@
 //! queues.
 
 mod create;
+mod retire;
 
 use core::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

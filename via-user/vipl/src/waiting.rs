@@ -13,6 +13,10 @@ use port::sync::lock;
 
 use crate::objects::{Nic, Waiting};
 
+/// Looks of [`Nic::spin`].
+const SPINS: u32 = 512;
+/// Looks between two in which the NIC's own work is done, which costs a look at the clock.
+const NIC_TURNS: u32 = 16;
 /// Variable that says how long waits poll, for [`Waiting::from_environment`].
 pub const SPIN_VARIABLE: &str = "VIADUCT_SPIN_US";
 /// How long a wait polls by default: about what a wake-up costs.
@@ -72,6 +76,23 @@ impl Nic {
         while queue.poll().is_some() {}
         queue.arm();
         true
+    }
+
+    /// Looks for some microseconds, without a look at the clock, until `look` finds something; what a layer
+    /// above does before it waits by a call that may sleep.
+    #[inline]
+    pub fn spin<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        for turn in 0..SPINS {
+            if turn % NIC_TURNS == NIC_TURNS - 1 {
+                self.progress();
+            }
+            let found = look();
+            if found.is_some() {
+                return found;
+            }
+            core::hint::spin_loop();
+        }
+        None
     }
 
     /// Waits until `look` is true, for a thread that looks at many VIs at once: it polls for a while, then it

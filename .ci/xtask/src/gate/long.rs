@@ -67,14 +67,7 @@ fn sanitizer(kind: &str) -> Result<Verdict, String> {
 fn bench_seeds() -> Result<Verdict, String> {
     tools::ensure(Toolset::Sim)?;
     let mut command = cargo();
-    command.args([
-        "test",
-        "--workspace",
-        "--release",
-        "--no-fail-fast",
-        "--features",
-        RTL_FEATURES,
-    ]);
+    command.args(["test", "--workspace", "--release", "--no-fail-fast"]).args(RTL_FEATURES);
     for bench in ["admin", "channel", "engine", "event", "pcie", "tpt", "vi"] {
         command.args(["--test", bench]);
     }

@@ -68,10 +68,14 @@ pub(super) const STEPS: &[Step] = &[
 /// Programs on streams of SOVIA, and remote calls by tarpc, whose libraries take a while to compile.
 const ASYNC: &str = "sovia-examples/http,sovia-examples/grpc,via-rpc/tarpc";
 
-/// The whole NIC and every single block, Verilated, guests that have it, stamps in the data path, and
-/// [`ASYNC`].
-pub(super) const RTL_FEATURES: &str = "rtl,trace,cosim/blocks,tests/guest,viaduct/guest,viaduct/stamps,\
-    sovia-examples/http,sovia-examples/grpc,via-rpc/tarpc";
+/// The arguments for the whole NIC and every single block, Verilated, guests that have it, stamps in the
+/// data path, and [`ASYNC`].
+pub(super) const RTL_FEATURES: [&str; 4] = [
+    "--features",
+    "rtl,trace,cosim/blocks,tests/guest,viaduct/guest,viaduct/stamps",
+    "--features",
+    ASYNC,
+];
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
@@ -136,7 +140,7 @@ fn browse() -> Result<Verdict, String> {
 fn clippy_rtl() -> Result<Verdict, String> {
     tools::ensure(Toolset::Sim)?;
     let mut command = cargo();
-    command.args(["clippy", "--workspace", "--all-targets", "--features", RTL_FEATURES]);
+    command.args(["clippy", "--workspace", "--all-targets"]).args(RTL_FEATURES);
     run(command.args(STRICT).envs(tools::env()))
 }
 
@@ -146,7 +150,7 @@ fn test_rtl() -> Result<Verdict, String> {
     tools::ensure(Toolset::Sim)?;
     tools::ensure(Toolset::Guest)?;
     let mut command = cargo();
-    command.args(["test", "--workspace", "--no-fail-fast", "--features", RTL_FEATURES]);
+    command.args(["test", "--workspace", "--no-fail-fast"]).args(RTL_FEATURES);
     run(command.envs(tools::env()))
 }
 

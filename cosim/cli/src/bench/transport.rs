@@ -60,6 +60,11 @@ pub(crate) trait Transport: Send {
     }
 }
 
+/// The stamp of a message: its first four bytes, if there are so many.
+fn stamp_of(message: &[u8]) -> u32 {
+    message.first_chunk().copied().map_or(0, u32::from_le_bytes)
+}
+
 /// A transport by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -4,7 +4,8 @@
 use via_rpc::{Client, Device, Event, Request, Server, Settings};
 use vipl::{Nic, Waiting};
 
-use super::{BOUND, Offered, Transport};
+use super::vipl::{hex, unhex};
+use super::{BOUND, Offered, Transport, stamp_of};
 use crate::Failure;
 
 /// Endpoints: of the server that is measured, and of the one that is asked for its caller's host.
@@ -14,10 +15,6 @@ const RENDEZVOUS: &str = "bench rendezvous";
 fn open(device: &str, blocking: bool) -> Result<Device, Failure> {
     let waiting = if blocking { Waiting::default() } else { Waiting::Poll };
     Ok(Device::new(Nic::open_with(device::open(device)?, waiting))?)
-}
-
-fn stamp_of(bytes: &[u8]) -> u32 {
-    bytes.first_chunk().copied().map_or(0, u32::from_le_bytes)
 }
 
 /// Its answers are what it receives.
@@ -67,7 +64,7 @@ pub(super) fn offer(device: &str, blocking: bool) -> Result<Offered, Failure> {
     let device = open(device, blocking)?;
     let settings = Settings::default();
     let rendezvous = Server::bind(&device, RENDEZVOUS, &settings)?;
-    let place: String = device.host().iter().map(|byte| format!("{byte:02x}")).collect();
+    let place = hex(&device.host());
     let accept = move || -> Result<Box<dyn Transport>, Failure> {
         let mut host = Vec::new();
         rendezvous.receive_any(&mut host, BOUND)?.reply(&[])?;
@@ -85,8 +82,7 @@ pub(super) fn join(
     let device = open(device, blocking)?;
     let settings = Settings::default();
     let server = Server::bind(&device, MEASURED, &settings)?;
-    let byte = |at: usize| u8::from_str_radix(place.get(at..at + 2).unwrap_or(""), 16);
-    let host = (0..place.len()).step_by(2).map(byte).collect::<Result<Vec<u8>, _>>()?;
+    let host = unhex(place)?;
     let mut body = Vec::new();
     Client::connect(&device, &host, RENDEZVOUS, &settings, BOUND)?.call(
         &device.host(),

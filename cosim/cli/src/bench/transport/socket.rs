@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use port::stamp::{self, Stage};
 
-use super::{BOUND, Offered, Transport, poll};
+use super::{BOUND, Offered, Transport, poll, stamp_of};
 use crate::Failure;
 
 /// What a system call gave: None if it would have to wait.
@@ -18,10 +18,6 @@ fn attempt<T>(result: std::io::Result<T>) -> Result<Option<T>, Failure> {
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-fn stamp_of(buffer: &[u8]) -> u32 {
-    buffer.first_chunk().copied().map_or(0, u32::from_le_bytes)
 }
 
 fn buffer(largest: usize) -> Vec<u8> {

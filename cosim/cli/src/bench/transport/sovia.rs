@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use sovia::{Address, Device, Policy, TcpListener, TcpStream};
 use vipl::{Nic, Waiting};
 
-use super::{BOUND, Offered, Transport};
+use super::{BOUND, Offered, Transport, stamp_of};
 use crate::Failure;
 
 struct End {
@@ -27,7 +27,7 @@ impl Transport for End {
 
     fn receive(&mut self, length: usize) -> Result<u32, Failure> {
         self.stream.read_exact(&mut self.buffer[..length])?;
-        Ok(self.buffer.first_chunk().copied().map_or(0, u32::from_le_bytes))
+        Ok(stamp_of(&self.buffer))
     }
 }
 
