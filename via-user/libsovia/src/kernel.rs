@@ -179,6 +179,19 @@ pub(crate) fn all_handlers_restart() -> bool {
     })
 }
 
+/// Address space that is little: some programs restrict themselves to a few hundred MiB.
+const LITTLE: u64 = 4 << 30;
+
+/// Where address space is little, threads that begin from here on allocate where others do: the C library
+/// reserves 64 MiB for each otherwise, and connections find no room.
+pub(crate) fn spare_address_space() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As);
+    if limit.current.is_some_and(|limit| limit < LITTLE) {
+        // SAFETY: a setting of the allocator.
+        let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
+}
+
 /// What TCP does to a program that sends on a connection that has ended.
 pub(crate) fn raise_pipe_signal() {
     // SAFETY: a signal to the calling thread.

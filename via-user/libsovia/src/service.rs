@@ -14,6 +14,7 @@ use port::sync::lock;
 use sovia::{Device, Policy, TcpListener, TcpStream};
 use vipl::{NetAddress, Nic};
 
+use crate::kernel;
 use crate::key::Key;
 use crate::log;
 
@@ -136,6 +137,7 @@ impl Service {
     }
 
     fn start(serve: Serve, at_end: extern "C" fn()) -> Result<Arc<Self>, String> {
+        kernel::spare_address_space();
         let port = device::open(&log::settings().device).map_err(|error| error.to_string())?;
         let nic = Nic::open(port);
         // Each call finds its connection broken; the program's output is its own.
