@@ -103,6 +103,7 @@ impl Toolset {
                 "iperf3",
                 "lftp",
                 "libc6-dev",
+                "libpython3.11-testsuite",
                 "libtirpc-dev",
                 "memcached",
                 "netcat-openbsd",
