@@ -121,8 +121,6 @@ real! {
     execvpe c"execvpe"(
         path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char
     ) -> c_int = -1;
-    execv c"execv"(path: *const c_char, arguments: *const *const c_char) -> c_int = -1;
-    execvp c"execvp"(path: *const c_char, arguments: *const *const c_char) -> c_int = -1;
     fexecve c"fexecve"(
         fd: c_int, arguments: *const *const c_char, environment: *const *const c_char
     ) -> c_int = -1;

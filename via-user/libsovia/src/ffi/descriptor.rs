@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int, c_uint, c_ulong};
 
 use libc::FILE;
 
-use super::stand_in;
+use super::{stand_in, stdio};
 use crate::io;
 use crate::leaving;
 use crate::moving::find;
@@ -66,16 +66,18 @@ stand_in! {
     }
 
     fn fclose(file: *mut FILE) -> c_int {
-        if !file.is_null() {
+        if !file.is_null() && !stdio::is_installed() {
             // SAFETY: the program promises a file.
             leaving::close(unsafe { libc::fileno(file) });
         }
         real::fclose(file)
     }
 
-    /// The C library's own buffers read and write by ways of their own: such a connection stays by TCP.
+    /// If the C library's own buffers read and write by ways of their own, such a connection stays by TCP.
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
-        if let Some(socket) = find(fd) {
+        if !stdio::is_installed()
+            && let Some(socket) = find(fd)
+        {
             leaving::keep(&socket, fd);
         }
         real::fdopen(fd, mode)

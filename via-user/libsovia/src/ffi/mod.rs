@@ -2,18 +2,23 @@
 //! connection that may go by VIA, and hands everything else on.
 
 mod descriptor;
+mod environment;
 mod poll;
 mod process;
 mod receive;
 mod send;
 mod socket;
+mod stdio;
 
 /// Functions that stand in for those of the C library.
 macro_rules! stand_in {
-    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {$(
+    ($(
+        $(#[$meta:meta])* $visible:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?)
+        $(-> $result:ty)? $body:block
+    )*) => {$(
         $(#[$meta])*
         #[unsafe(no_mangle)]
-        extern "C" fn $name($($arg: $type),*) $(-> $result)? $body
+        $visible extern "C" fn $name($($arg: $type),*) $(-> $result)? $body
     )*};
 }
 use stand_in;

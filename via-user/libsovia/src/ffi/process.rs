@@ -6,7 +6,8 @@ use core::ffi::{c_char, c_int, c_ulong, c_void};
 use libc::{pid_t, uid_t};
 use port::process::{around_forks, at_exit};
 
-use super::stand_in;
+use super::environment::Strings;
+use super::{environment, stand_in, stdio};
 use crate::leaving;
 use crate::log;
 use crate::moving;
@@ -20,6 +21,8 @@ static BEGIN: extern "C" fn() = begin;
 
 extern "C" fn begin() {
     let _ = log::settings();
+    stdio::install();
+    environment::remember();
     let _ = around_forks(nothing, share, share) && at_exit(leaving::at_exit);
 }
 
@@ -37,8 +40,6 @@ fn confine_for(user: uid_t) {
         moving::confine();
     }
 }
-
-type Strings = *const *const c_char;
 
 stand_in! {
     /// A child that shared the parent's memory would change what the parent knows.
@@ -58,27 +59,31 @@ stand_in! {
 
     fn execve(path: *const c_char, arguments: Strings, environment: Strings) -> c_int {
         leaving::give_all();
-        real::execve(path, arguments, environment)
+        environment::with_library(environment, |environment| real::execve(path, arguments, environment))
     }
 
     fn execvpe(path: *const c_char, arguments: Strings, environment: Strings) -> c_int {
         leaving::give_all();
-        real::execvpe(path, arguments, environment)
+        environment::with_library(environment, |environment| real::execvpe(path, arguments, environment))
     }
 
     fn execv(path: *const c_char, arguments: Strings) -> c_int {
         leaving::give_all();
-        real::execv(path, arguments)
+        environment::with_library(environment::own(), |environment| {
+            real::execve(path, arguments, environment)
+        })
     }
 
     fn execvp(path: *const c_char, arguments: Strings) -> c_int {
         leaving::give_all();
-        real::execvp(path, arguments)
+        environment::with_library(environment::own(), |environment| {
+            real::execvpe(path, arguments, environment)
+        })
     }
 
     fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int {
         leaving::give_all();
-        real::fexecve(fd, arguments, environment)
+        environment::with_library(environment, |environment| real::fexecve(fd, arguments, environment))
     }
 
     fn posix_spawn(
@@ -86,7 +91,9 @@ stand_in! {
         attributes: *const c_void, arguments: Strings, environment: Strings,
     ) -> c_int {
         table::share_all();
-        real::posix_spawn(child, path, actions, attributes, arguments, environment)
+        environment::with_library(environment, |environment| {
+            real::posix_spawn(child, path, actions, attributes, arguments, environment)
+        })
     }
 
     fn posix_spawnp(
@@ -94,7 +101,9 @@ stand_in! {
         attributes: *const c_void, arguments: Strings, environment: Strings,
     ) -> c_int {
         table::share_all();
-        real::posix_spawnp(child, path, actions, attributes, arguments, environment)
+        environment::with_library(environment, |environment| {
+            real::posix_spawnp(child, path, actions, attributes, arguments, environment)
+        })
     }
 
     /// Another root, or another user, has not this one's folder.

@@ -41,7 +41,7 @@ fn receive_message(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
 }
 
 stand_in! {
-    fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
+    pub(super) fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
         let Some(socket) = find(fd) else { return real::read(fd, to, length) };
         // A program that restricts itself has kept this call, and perhaps not others.
         io::receive(fd, &socket, Buffers::one(to, length), 0, |_| real::read(fd, to, length))

@@ -44,7 +44,7 @@ fn send_file(to: c_int, from: c_int, at: *mut off64_t, count: size_t) -> ssize_t
 }
 
 stand_in! {
-    fn write(fd: c_int, from: *const c_void, length: size_t) -> ssize_t {
+    pub(super) fn write(fd: c_int, from: *const c_void, length: size_t) -> ssize_t {
         let Some(socket) = find(fd) else { return real::write(fd, from, length) };
         io::send(fd, &socket, Buffers::one(from.cast_mut(), length), 0, || {
             real::write(fd, from, length)
