@@ -16,11 +16,13 @@
 //! | [`view`] | what links say to who waits |
 //! | [`wait`] | waiting for streams and descriptors at once |
 //! | [`patience`] | and for what comes soon |
+//! | [`borrowed`] | what the table and connections hold, for a call |
 //! | [`real`], [`kernel`], [`buffers`], [`errno`] | the C library, TCP, the program's memory |
 
 // The library's own tests have no such functions, which would be those of the tests as well.
 #![cfg_attr(test, allow(dead_code, reason = "called by programs alone"))]
 
+mod borrowed;
 mod buffers;
 mod claim;
 mod epoll;

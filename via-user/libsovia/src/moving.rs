@@ -11,6 +11,7 @@ use port::process::without_signals;
 use port::sync::lock;
 use sovia::{TcpListener, TcpStream};
 
+use crate::borrowed::Borrowed;
 use crate::claim::{self, Claim};
 use crate::epoll;
 use crate::kernel;
@@ -21,7 +22,7 @@ use crate::log;
 use crate::patience::until;
 use crate::service::{self, Request, Service};
 use crate::socket::{self, Socket};
-use crate::table::{self, Entry, Kind};
+use crate::table::{self, Kind};
 
 /// How long the other side has to accept a connection that it has offered.
 const ACCEPT: Duration = Duration::from_secs(5);
@@ -33,7 +34,7 @@ static OFFERS: Mutex<Option<(u32, Sender<Arc<Socket>>)>> = Mutex::new(None);
 
 /// The connection of a descriptor, if it may have a link. Looks what the descriptor is if nobody has.
 #[inline]
-pub(crate) fn find(fd: c_int) -> Option<Arc<Socket>> {
+pub(crate) fn find(fd: c_int) -> Option<Borrowed<Socket>> {
     match table::kind(fd) {
         Kind::Other => None,
         Kind::Held => table::socket(fd),
@@ -42,7 +43,7 @@ pub(crate) fn find(fd: c_int) -> Option<Arc<Socket>> {
 }
 
 #[cold]
-fn look(fd: c_int, is_new: bool) -> Option<Arc<Socket>> {
+fn look(fd: c_int, is_new: bool) -> Option<Borrowed<Socket>> {
     if !kernel::is_tcp(fd) || kernel::listens(fd) {
         table::note(fd, Kind::Other);
         return None;
@@ -55,8 +56,8 @@ fn look(fd: c_int, is_new: bool) -> Option<Arc<Socket>> {
         return None;
     }
     let socket = socket::of_key(Key::new(local, remote), fd, is_new);
-    table::set(fd, Arc::new(Entry::Socket(Arc::clone(&socket))));
-    Some(socket)
+    table::set_socket(fd, socket);
+    table::socket(fd)
 }
 
 /// The program waits for a descriptor: one that another process may have, too, is claimed before.

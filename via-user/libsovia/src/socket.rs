@@ -14,6 +14,7 @@ use arc_swap::ArcSwapOption;
 use port::fork;
 use port::sync::lock;
 
+use crate::borrowed::Borrowed;
 use crate::claim;
 use crate::kernel;
 use crate::key::Key;
@@ -154,10 +155,9 @@ impl Socket {
     }
 
     /// Its link, if it has one.
-    pub(crate) fn link(&self) -> Option<Arc<Link>> {
-        let link = self.link.load();
-        let link = link.as_ref()?;
-        link.is_own().then(|| Arc::clone(link))
+    #[inline]
+    pub(crate) fn link(&self) -> Option<Borrowed<Link>> {
+        Borrowed::of(&self.link).filter(|link| link.is_own())
     }
 
     /// Whether more than the kernel knows what there is to read or room to send.

@@ -6,18 +6,12 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::{ArcSwapOption, Guard};
+use arc_swap::ArcSwapOption;
 
+use crate::borrowed::Borrowed;
 use crate::epoll::Epoll;
 use crate::socket::Socket;
 use crate::view::View;
-
-/// Something of the program's that calls may be emulated for.
-#[derive(Debug)]
-pub(crate) enum Entry {
-    Socket(Arc<Socket>),
-    Epoll(Arc<Epoll>),
-}
 
 /// What a descriptor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +23,7 @@ pub(crate) enum Kind {
     Other,
     /// A socket that this process has made, and nobody else has.
     New,
-    /// It has an [`Entry`].
+    /// A connection, or a set of `epoll`.
     Held,
 }
 
@@ -47,12 +41,28 @@ impl Kind {
 #[derive(Debug)]
 struct Slot {
     kind: AtomicU8,
-    entry: ArcSwapOption<Entry>,
+    socket: ArcSwapOption<Socket>,
+    epoll: ArcSwapOption<Epoll>,
 }
 
 impl Slot {
     const fn new() -> Self {
-        Self { kind: AtomicU8::new(0), entry: ArcSwapOption::const_empty() }
+        Self {
+            kind: AtomicU8::new(0),
+            socket: ArcSwapOption::const_empty(),
+            epoll: ArcSwapOption::const_empty(),
+        }
+    }
+
+    fn set_socket(&self, socket: Arc<Socket>) {
+        socket.hold();
+        self.socket.store(Some(socket));
+        self.kind.store(Kind::Held as u8, Ordering::Release);
+    }
+
+    fn set_epoll(&self, epoll: Arc<Epoll>) {
+        self.epoll.store(Some(epoll));
+        self.kind.store(Kind::Held as u8, Ordering::Release);
     }
 }
 
@@ -80,21 +90,25 @@ pub(crate) fn kind(fd: c_int) -> Kind {
     slot(fd).map_or(Kind::Other, |slot| Kind::of(slot.kind.load(Ordering::Acquire)))
 }
 
-/// Remembers what a descriptor without an entry is.
+/// Remembers what a descriptor is that has no connection and no set.
 pub(crate) fn note(fd: c_int, kind: Kind) {
     if let Some(slot) = slot(fd) {
         slot.kind.store(kind as u8, Ordering::Release);
     }
 }
 
-/// Gives a descriptor an entry; it has none.
-pub(crate) fn set(fd: c_int, entry: Arc<Entry>) {
-    let Some(slot) = slot(fd) else { return };
-    if let Entry::Socket(socket) = &*entry {
-        socket.hold();
+/// Gives a descriptor a connection; it has none, and no set.
+pub(crate) fn set_socket(fd: c_int, socket: Arc<Socket>) {
+    if let Some(slot) = slot(fd) {
+        slot.set_socket(socket);
     }
-    slot.entry.store(Some(entry));
-    slot.kind.store(Kind::Held as u8, Ordering::Release);
+}
+
+/// Gives a descriptor a set; it has none, and no connection.
+pub(crate) fn set_epoll(fd: c_int, epoll: Arc<Epoll>) {
+    if let Some(slot) = slot(fd) {
+        slot.set_epoll(epoll);
+    }
 }
 
 /// Forgets a descriptor: it is another one from now on. Gives its connection if it was its last one.
@@ -107,37 +121,23 @@ pub(crate) fn forget(fd: c_int) -> Option<Arc<Socket>> {
             None
         }
         Kind::Held => {
-            let old = slot.entry.swap(None);
+            drop(slot.epoll.swap(None));
+            let old = slot.socket.swap(None);
             slot.kind.store(Kind::Unknown as u8, Ordering::Release);
-            match &*old? {
-                Entry::Socket(socket) => socket.let_go().then(|| Arc::clone(socket)),
-                Entry::Epoll(_) => None,
-            }
+            old.filter(|socket| socket.let_go())
         }
     }
 }
 
-/// The entry of a descriptor that has one.
-#[inline]
-fn entry(fd: c_int) -> Option<Guard<Option<Arc<Entry>>>> {
-    if kind(fd) == Kind::Held { Some(slot(fd)?.entry.load()) } else { None }
-}
-
 /// The connection of a descriptor that was seen before.
 #[inline]
-pub(crate) fn socket(fd: c_int) -> Option<Arc<Socket>> {
-    match entry(fd)?.as_deref()? {
-        Entry::Socket(socket) => Some(Arc::clone(socket)),
-        Entry::Epoll(_) => None,
-    }
+pub(crate) fn socket(fd: c_int) -> Option<Borrowed<Socket>> {
+    if kind(fd) == Kind::Held { Borrowed::of(&slot(fd)?.socket) } else { None }
 }
 
 /// The set of a descriptor.
-pub(crate) fn epoll(fd: c_int) -> Option<Arc<Epoll>> {
-    match entry(fd)?.as_deref()? {
-        Entry::Epoll(set) => Some(Arc::clone(set)),
-        Entry::Socket(_) => None,
-    }
+pub(crate) fn epoll(fd: c_int) -> Option<Borrowed<Epoll>> {
+    if kind(fd) == Kind::Held { Borrowed::of(&slot(fd)?.epoll) } else { None }
 }
 
 /// What the link of a descriptor says, if it has one.
@@ -159,9 +159,11 @@ pub(crate) fn descriptors(socket: &Socket) -> Vec<c_int> {
 
 /// A descriptor is a copy of another one; what it was is forgotten already.
 pub(crate) fn copy(from: c_int, to: c_int) {
-    let held = slot(from).and_then(|slot| slot.entry.load_full());
-    if let Some(entry) = held {
-        set(to, entry);
+    if let Some(socket) = socket(from) {
+        set_socket(to, Arc::clone(&socket));
+    }
+    if let Some(set) = epoll(from) {
+        set_epoll(to, Arc::clone(&set));
     }
 }
 
@@ -192,7 +194,7 @@ pub(crate) fn share_all() {
         let new = Kind::New as u8;
         let unknown = Kind::Unknown as u8;
         let _ = slot.kind.compare_exchange(new, unknown, Ordering::AcqRel, Ordering::Relaxed);
-        if let Some(Entry::Socket(socket)) = slot.entry.load().as_deref() {
+        if let Some(socket) = Borrowed::of(&slot.socket) {
             socket.share();
         }
     }

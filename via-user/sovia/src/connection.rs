@@ -129,19 +129,21 @@ impl Connection {
 
     /// Waits for the other side's settings.
     pub(crate) fn wait_for_greeting(&self, patience: Patience) -> Result<()> {
-        self.wait_until(patience, |shared| shared.woken.then_some(()))
+        self.wait_until(patience, usize::MAX, |shared| shared.woken.then_some(()))
     }
 
-    /// Waits until a look at the connection gives something.
+    /// Waits until a look at the connection gives something. No more packets are taken than have
+    /// `enough` bytes.
     fn wait_until<T>(
         &self,
         mut patience: Patience,
+        enough: usize,
         mut look: impl FnMut(&mut Shared) -> Option<T>,
     ) -> Result<T> {
         let mut shared = lock(&self.state);
         // A wait takes packets that are there already.
         if patience == Patience::None {
-            self.handle(&mut shared);
+            self.handle(&mut shared, enough);
         }
         loop {
             if let Some(found) = look(&mut shared) {
@@ -151,7 +153,7 @@ impl Connection {
             if let Some(broken) = &shared.broken {
                 return Err(broken.clone());
             }
-            shared = self.wait(shared, &mut patience)?;
+            shared = self.wait(shared, &mut patience, enough)?;
         }
     }
 
@@ -160,6 +162,7 @@ impl Connection {
         &'a self,
         mut shared: MutexGuard<'a, Shared>,
         patience: &mut Patience,
+        enough: usize,
     ) -> Result<MutexGuard<'a, Shared>> {
         if *patience == Patience::None {
             return Err(Error::WouldBlock);
@@ -185,37 +188,39 @@ impl Connection {
             None => patience.left().map(|bound| self.vi.recv_wait(bound.min(LOOK))),
         };
         let mut shared = lock(&self.state);
-        self.lead(&mut shared, completion.as_ref().ok());
+        self.lead(&mut shared, completion.as_ref().ok(), enough);
         completion.map(|_| shared)
     }
 
     /// The leader has a packet, or none came.
-    fn lead(&self, shared: &mut Shared, completion: Option<&Completion>) {
+    fn lead(&self, shared: &mut Shared, completion: Option<&Completion>, enough: usize) {
         if let Some(completion) = completion {
             self.arrive(shared, completion);
-            self.drain(shared);
+            self.drain(shared, enough);
         }
         shared.is_led = false;
         self.notify();
     }
 
-    /// Gives the engine all packets that are there, unless a leader does.
-    fn handle(&self, shared: &mut Shared) {
+    /// Gives the engine the packets that are there, up to `enough` bytes, unless a leader does.
+    fn handle(&self, shared: &mut Shared, enough: usize) {
         if shared.is_led {
             return;
         }
-        if !self.drain(shared) {
-            // Some come to light by the NIC's own work.
+        if !self.drain(shared, enough) {
+            // What stops VIs comes to light by it; the next look finds them.
             self.device.nic().progress();
-            self.drain(shared);
         }
         self.notify();
     }
 
-    /// Takes all packets that are there; true if there were any.
-    fn drain(&self, shared: &mut Shared) -> bool {
+    /// Takes the packets that are there, up to `enough` bytes; true if there were any.
+    fn drain(&self, shared: &mut Shared, enough: usize) -> bool {
         let mut found = false;
         loop {
+            if shared.engine.available() >= enough {
+                return true;
+            }
             match self.vi.poll(Queue::Recv) {
                 Err(error) if error.code == VipReturn::NotDone => return found,
                 completion => {
@@ -326,7 +331,7 @@ impl Connection {
         drop(shared);
         let completion = self.vi.recv_wait(bound);
         shared = lock(&self.state);
-        self.lead(&mut shared, Some(&completion));
+        self.lead(&mut shared, Some(&completion), usize::MAX);
         self.transmit(&mut shared);
         shared.broken.is_none() && !shared.closed
     }
@@ -335,7 +340,7 @@ impl Connection {
 impl Kept for Connection {
     fn tend(&self) -> Option<Duration> {
         let mut shared = lock(&self.state);
-        self.handle(&mut shared);
+        self.handle(&mut shared, usize::MAX);
         self.transmit(&mut shared);
         if shared.broken.is_some() || !shared.engine.is_combining() {
             shared.watched = false;
@@ -347,7 +352,7 @@ impl Kept for Connection {
 
     fn finish(&self) -> bool {
         let mut shared = lock(&self.state);
-        self.handle(&mut shared);
+        self.handle(&mut shared, usize::MAX);
         self.transmit(&mut shared);
         if shared.is_unread() {
             // As TCP: what nobody reads is not taken, and the other side learns of it.

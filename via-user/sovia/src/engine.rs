@@ -90,6 +90,8 @@ pub struct Engine {
     flow: Flow,
     /// What has come and was not read.
     parts: VecDeque<Part>,
+    /// Their bytes.
+    unread: usize,
     /// The program has ended; Fin goes behind what it has sent.
     closing: bool,
     fin_ack: bool,
@@ -112,6 +114,7 @@ impl Engine {
             state: State::Normal,
             flow: Flow::new(policy.flow, policy.window),
             parts: VecDeque::new(),
+            unread: 0,
             closing: false,
             fin_ack: false,
             combined: 0,
@@ -282,6 +285,7 @@ impl Engine {
                     return Err(Violation::Window);
                 }
                 self.parts.push_back(Part { receive, at: 0, end: length });
+                self.unread += length as usize;
                 return Ok(Received::Kept);
             }
             Kind::Fin => {
@@ -311,15 +315,17 @@ impl Engine {
 
     /// How many these are.
     #[must_use]
-    pub fn available(&self) -> usize {
-        self.parts.iter().map(|part| (part.end - part.at) as usize).sum()
+    pub const fn available(&self) -> usize {
+        self.unread
     }
 
     /// The program has read so many of them. Gives a receive that holds nothing any more; when it is
     /// posted again, [`Engine::posted`] is to know.
     pub fn consume(&mut self, bytes: u32) -> Option<usize> {
         let part = self.parts.front_mut()?;
-        part.at = part.end.min(part.at + bytes);
+        let bytes = bytes.min(part.end - part.at);
+        part.at += bytes;
+        self.unread -= bytes as usize;
         if part.at < part.end {
             return None;
         }

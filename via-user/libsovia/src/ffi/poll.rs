@@ -3,7 +3,6 @@
 
 use core::ffi::c_int;
 use core::time::Duration;
-use std::sync::Arc;
 
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 
@@ -15,7 +14,7 @@ use crate::leaving;
 use crate::moving;
 use crate::poll;
 use crate::real;
-use crate::table::{self, Entry, Kind};
+use crate::table::{self, Kind};
 use crate::wait::{End, NO_MASK};
 
 /// Descriptors of the program. None: the kernel would refuse them.
@@ -242,7 +241,7 @@ fn member(fd: c_int) -> Member {
 fn made(set: c_int) -> c_int {
     if set >= 0 {
         leaving::close(set);
-        table::set(set, Arc::new(Entry::Epoll(epoll::created(set))));
+        table::set_epoll(set, epoll::created(set));
     }
     set
 }

@@ -82,7 +82,7 @@ impl Connection {
             return shared.slots.reap_one(&self.vi, bound);
         }
         drop(shared);
-        self.wait_until(patience, |shared| {
+        self.wait_until(patience, usize::MAX, |shared| {
             self.absorb(shared);
             let _ = shared.slots.reap(&self.vi);
             (shared.engine.has_room() && shared.slots.has_send(true)).then_some(())
@@ -94,7 +94,7 @@ impl Connection {
         if out.is_empty() {
             return Ok(0);
         }
-        let read = self.wait_until(patience, |shared| {
+        let read = self.wait_until(patience, out.len(), |shared| {
             let read = self.take(shared, out);
             if read.is_none() {
                 shared.engine.flush();
@@ -176,7 +176,7 @@ impl Connection {
     pub(crate) fn close(self: &Arc<Self>) {
         let mut shared = lock(&self.state);
         shared.closed = true;
-        self.handle(&mut shared);
+        self.handle(&mut shared, usize::MAX);
         // Not after an end, which it would look like: the other side is to learn of it.
         if !shared.is_unread() {
             shared.engine.close();

@@ -25,7 +25,7 @@ impl Connection {
     /// See [`Ready`].
     pub(crate) fn ready(&self) -> Ready {
         let mut shared = lock(&self.state);
-        self.handle(&mut shared);
+        self.handle(&mut shared, usize::MAX);
         self.absorb(&mut shared);
         self.transmit(&mut shared);
         let is_broken = shared.broken.is_some();
@@ -46,7 +46,7 @@ impl Connection {
     /// Whether no packet of this side is under way.
     pub(crate) fn has_sent_all(&self) -> bool {
         let mut shared = lock(&self.state);
-        self.handle(&mut shared);
+        self.handle(&mut shared, usize::MAX);
         self.transmit(&mut shared);
         let _ = shared.slots.reap(&self.vi);
         shared.slots.busy() == 0
@@ -54,7 +54,7 @@ impl Connection {
 
     /// Copies bytes that are read next, and leaves them; none at the end.
     pub(crate) fn peek(&self, out: &mut [u8], patience: Patience) -> Result<usize> {
-        self.wait_until(patience, |shared| {
+        self.wait_until(patience, usize::MAX, |shared| {
             let copied = shared.copy_next(out);
             shared.reads().then_some(copied)
         })

@@ -10,7 +10,7 @@ impl Watched for Connection {
     /// Takes packets that are there.
     fn proceeds(&self, [reads, writes]: [bool; 2]) -> [bool; 2] {
         let mut shared = lock(&self.state);
-        let has_new = self.drain(&mut shared);
+        let has_new = self.drain(&mut shared, usize::MAX);
         if writes {
             self.absorb(&mut shared);
             let _ = shared.slots.reap(&self.vi);
