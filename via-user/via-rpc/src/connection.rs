@@ -290,6 +290,17 @@ impl Connection {
         Ok(())
     }
 
+    /// Takes the packets that have come, and with their credits sends what waits. Messages are dropped. True
+    /// if nothing waits any more, or for ever.
+    pub(crate) fn flush(&mut self) -> bool {
+        while self.broken.is_none() && !self.outbound.is_empty() {
+            let Some(completion) = self.poll() else { return false };
+            // An error ends the connection.
+            let _ = self.arrive(&completion);
+        }
+        true
+    }
+
     /// Ends the connection: nothing will come of it any more.
     pub(crate) fn fail(&mut self, error: Error) {
         if self.broken.is_some() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use port::sync::lock;
 use vipl::{ConnectionRequest, Cq, CqEntry, VipReturn};
@@ -22,6 +22,11 @@ const NEGOTIATION: Duration = Duration::from_secs(10);
 /// Completions that a client has at most beside those of its credits.
 const SPARE_ENTRIES: u32 = 3;
 
+/// How long a server that ends gives its clients to take answers that wait for their credits.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How often it looks at all of them meanwhile.
+const FAREWELL_LOOK: Duration = Duration::from_millis(1);
+
 /// Looks at the last client's VI for one at the completion queue, where others write as well.
 const CQ_TURNS: usize = 16;
 
@@ -38,7 +43,8 @@ pub enum Event {
 }
 
 /// A server at an endpoint. Any number of threads may receive, each an event of its own. Dropped, it ends
-/// the connections of its clients.
+/// the connections of its clients, once they have taken the answers that wait for their credits, or after a
+/// second.
 #[derive(Debug)]
 pub struct Server {
     inner: Arc<Inner>,
@@ -124,6 +130,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         *lock(&self.inner.recent) = None;
         let peers = core::mem::take(&mut *lock(&self.inner.peers));
+        self.inner.flush(peers.values().collect());
         // Requests may keep them.
         peers.into_values().for_each(|peer| peer.lock().close());
     }
@@ -170,6 +177,19 @@ impl Inner {
             if let Some(event) = event {
                 return Ok(event);
             }
+        }
+    }
+
+    /// Sends what waits for credits, while clients give them.
+    fn flush(&self, mut peers: Vec<&Peer>) {
+        let end = Instant::now() + FAREWELL;
+        loop {
+            peers.retain(|peer| !peer.lock().flush());
+            if peers.is_empty() || Instant::now() >= end {
+                return;
+            }
+            // Whose entry it is does not matter.
+            let _ = self.cq.wait(FAREWELL_LOOK);
         }
     }
 

@@ -289,3 +289,47 @@ fn receive_any_is_bounded() {
     assert!(matches!(error, Error::TimedOut), "{error}");
     assert!(start.elapsed() >= Duration::from_millis(150));
 }
+
+/// A server that ends with an answer that needs more credits than its client has given.
+#[test]
+fn answers_that_wait_for_credits_arrive_when_the_server_ends() {
+    let [a, b] = devices("shm");
+    let server = Server::bind(&b, "farewell", &SMALL).unwrap();
+    thread::scope(|scope| {
+        let (a, host) = (&a, b.host());
+        let client = scope.spawn(move || {
+            let mut client = connect(a, &host, "farewell", &SMALL).unwrap();
+            let mut reply = Vec::new();
+            client.call(b"all", &mut reply, SOON).unwrap();
+            let error = client.call(b"more", &mut Vec::new(), SOON).unwrap_err();
+            assert!(matches!(error, Error::Lost), "{error}");
+            reply
+        });
+        let answer = bytes(7, 300_000);
+        server.receive_any(&mut Vec::new(), SOON).unwrap().reply(&answer).unwrap();
+        drop(server);
+        assert!(client.join().unwrap() == answer);
+    });
+}
+
+/// A client that takes no answers keeps a server from ending for a while only.
+#[test]
+fn a_server_ends_although_a_client_takes_no_answers() {
+    let [a, b] = devices("shm");
+    let server = Server::bind(&b, "deaf", &SMALL).unwrap();
+    thread::scope(|scope| {
+        let (a, host) = (&a, b.host());
+        let client = scope.spawn(move || {
+            let mut client = connect(a, &host, "deaf", &SMALL).unwrap();
+            let error = client.call(b"all", &mut Vec::new(), Duration::ZERO).unwrap_err();
+            assert!(matches!(error, Error::TimedOut), "{error}");
+            client
+        });
+        let request = server.receive_any(&mut Vec::new(), SOON).unwrap();
+        let _client = client.join().unwrap();
+        request.reply(&bytes(7, 300_000)).unwrap();
+        let start = Instant::now();
+        drop(server);
+        assert!(start.elapsed() < SOON / 2);
+    });
+}
