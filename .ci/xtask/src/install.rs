@@ -6,8 +6,11 @@
 //! PREFIX/lib/libvipl.so -> .so.1     for -lvipl
 //! PREFIX/lib/vipl.so -> .so.1        for programs that load this name
 //! PREFIX/lib/libsovia.so             what `viaduct run` loads into programs
+//! PREFIX/lib/libviarpc.so            remote calls for programs in C
+//! PREFIX/lib/libtirpc_via.so         the same for programs of SunRPC; only where libtirpc's headers are
 //! PREFIX/lib/pkgconfig/vipl.pc
-//! PREFIX/include/vipl.h, clan.h
+//! PREFIX/include/vipl.h, clan.h, viarpc.h, tirpc_via.h
+//! PREFIX/share/viaduct/tirpc_via.c   the source of libtirpc_via.so
 //! PREFIX/share/viaduct/examples/*    their sources in C
 //! PREFIX/share/viaduct/*.lua         frames and packets in Wireshark
 //! PREFIX/bin/viaduct                 the command
@@ -24,6 +27,8 @@ use crate::tools::{self, Toolset};
 use crate::{Outcome, workspace};
 
 const USAGE: &str = "usage: cargo xtask install PREFIX [--debug] [--rtl]";
+/// Where libtirpc's headers are, on Debian and others.
+const TIRPC: &str = "/usr/include/tirpc";
 /// The library's version is the interface's.
 const VERSION: &str = "1.0";
 
@@ -49,7 +54,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     }
     let prefix = prefix.ok_or(USAGE)?;
     let [of_libraries, of_command] = if debug { ["dev", "dev"] } else { ["library", "release"] };
-    let libraries = build(&["libvipl", "libsovia"], of_libraries, rtl)?;
+    let libraries = build(&["libvipl", "libsovia", "libviarpc"], of_libraries, rtl)?;
     let built = build(&["viaduct"], of_command, rtl)?;
     fs::create_dir_all(&prefix).map_err(|error| failed(&prefix, &error))?;
     // The file for pkg-config names it, so it must hold from every folder.
@@ -57,13 +62,15 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let lib = prefix.join("lib");
     copy(&libraries.join("libvipl_c.so"), &lib.join("libvipl.so.1"))?;
     copy(&libraries.join("libsovia_c.so"), &lib.join("libsovia.so"))?;
+    copy(&libraries.join("libviarpc_c.so"), &lib.join("libviarpc.so"))?;
     link("libvipl.so.1", &lib.join("libvipl.so"))?;
     link("libvipl.so.1", &lib.join("vipl.so"))?;
     write(&lib.join("pkgconfig/vipl.pc"), &package(&prefix))?;
     let source = workspace::root().join("via-user");
-    for header in ["vipl.h", "clan.h"] {
+    for header in ["vipl.h", "clan.h", "viarpc.h", "tirpc_via.h"] {
         copy(&source.join("include").join(header), &prefix.join("include").join(header))?;
     }
+    let has_tirpc = tirpc(&source, &prefix)?;
     let examples = source.join("examples/c");
     let entries = fs::read_dir(&examples).map_err(|error| failed(&examples, &error))?;
     for entry in entries.flatten() {
@@ -75,10 +82,32 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     }
     command(&built.join("viaduct"), &prefix)?;
     println!(
-        "installed libvipl, libsovia, vipl.h, clan.h, vipl.pc and viaduct below {}",
+        "installed libvipl, libsovia, libviarpc{}, their headers, vipl.pc and viaduct below {}",
+        if has_tirpc { ", libtirpc_via" } else { "" },
         prefix.display()
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Installs the source of the transport for programs of SunRPC, and builds it if this machine has libtirpc.
+fn tirpc(source: &Path, prefix: &Path) -> Result<bool, String> {
+    let file = prefix.join("share/viaduct/tirpc_via.c");
+    copy(&source.join("libviarpc/tirpc/tirpc_via.c"), &file)?;
+    if !Path::new(TIRPC).join("rpc/rpc.h").exists() {
+        println!(
+            "no {TIRPC}/rpc/rpc.h: libtirpc_via.so is not built; install libtirpc-dev and repeat this, or \
+             compile {} into programs of SunRPC",
+            file.display()
+        );
+        return Ok(false);
+    }
+    let lib = prefix.join("lib");
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-shared", "-fPIC", "-Wl,-soname,libtirpc_via.so", "-I", TIRPC, "-I"]);
+    command.arg(prefix.join("include")).arg(&file).arg("-o").arg(lib.join("libtirpc_via.so"));
+    command.arg("-L").arg(&lib).args(["-lviarpc", "-ltirpc", "-lpthread"]);
+    let status = command.status().map_err(|error| format!("cannot run the C compiler: {error}"))?;
+    if status.success() { Ok(true) } else { Err("libtirpc_via.so does not compile".to_owned()) }
 }
 
 /// Installs the command with its manual pages and completions, which it writes itself.

@@ -36,8 +36,9 @@ usage: cargo xtask COMMAND
                        a program in a guest kernel that has these served NICs, see
                        docs/simulator.md section 7
   install PREFIX [--rtl] [--debug]
-                       the library libvipl.so, vipl.h, vipl.pc, the C examples, and
-                       the command with manual pages and completions
+                       the libraries libvipl.so, libsovia.so, libviarpc.so (and
+                       libtirpc_via.so, if libtirpc is here), headers, vipl.pc, the C
+                       examples, and the command with manual pages and completions
   viaduct ARGS         the command `viaduct` with the RTL (alias: cargo viaduct)
   cargo ARGS           cargo with Verilator: cargo xtask cargo test -p cosim
                        --features rtl,blocks --test tpt

@@ -216,6 +216,16 @@ impl DmaMemory {
         aligned.then(|| unsafe { Line::new(base) })
     }
 
+    /// Pointer to `length` bytes at `offset`, for a program in C that writes them itself. It is good as long
+    /// as a handle of the memory is left.
+    ///
+    /// # Panics
+    /// They are not inside.
+    #[must_use]
+    pub fn pointer(&self, offset: usize, length: usize) -> *mut u8 {
+        self.at(offset, length).as_ptr()
+    }
+
     /// Pointer to `length` bytes at `offset`; panics, like indexing, if they are not inside.
     #[inline]
     fn at(&self, offset: usize, length: usize) -> NonNull<u8> {

@@ -148,8 +148,26 @@ impl Buffer {
         self.length == 0
     }
 
-    fn capacity(&self) -> usize {
+    /// Bytes that it takes without growing.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
         self.region.memory().len() - MESSAGE_HEADER
+    }
+
+    /// Where the message begins, for a program in C that marshals in place: [`Buffer::capacity`] bytes,
+    /// on a multiple of eight. [`Buffer::set_len`] then says how many it has written.
+    #[must_use]
+    pub fn pointer(&self) -> *mut u8 {
+        self.region.memory().pointer(MESSAGE_HEADER, self.capacity())
+    }
+
+    /// Takes the first `length` bytes as written. Those that were not are what an earlier message left.
+    ///
+    /// # Panics
+    /// There are not so many.
+    pub fn set_len(&mut self, length: usize) {
+        assert!(length <= self.capacity(), "{length} bytes in a buffer of {}", self.capacity());
+        self.length = length;
     }
 
     /// Appends bytes; takes a larger buffer if they do not fit.
