@@ -24,6 +24,7 @@ mod load;
 mod machine;
 mod pair;
 mod pins;
+mod policies;
 pub(crate) mod processes;
 mod rate;
 pub(crate) mod report;

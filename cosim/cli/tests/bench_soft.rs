@@ -39,8 +39,14 @@ fn each_row_of_the_software_nic_has_a_ratio_and_a_bar() {
 
 #[test]
 fn each_row_of_sockets_has_a_ratio_and_a_bar() {
-    let some =
-        ["sovia.over_vipl", "sovia.tcp_over", "sovia.bw_over_tcp", "sovia.passive", "rpc.direct"];
+    let some = [
+        "sovia.over_vipl",
+        "sovia.tcp_over",
+        "sovia.bw_over_tcp",
+        "sovia.passive",
+        "sovia.policies",
+        "rpc.direct",
+    ];
     each_row_has_a_ratio_and_a_bar("sockets", &some);
 }
 

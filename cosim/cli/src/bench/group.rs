@@ -48,6 +48,20 @@ struct Ratio {
     under: usize,
 }
 
+/// A comparison of two of a group's measurements: which one is to take longer.
+#[derive(Clone, Debug)]
+pub(super) struct Slower {
+    pub(super) name: String,
+    pub(super) slower: usize,
+    pub(super) faster: usize,
+}
+
+/// A row that counts which comparisons hold.
+struct Order {
+    name: &'static str,
+    comparisons: Vec<Slower>,
+}
+
 pub(super) struct Group<'a> {
     specs: &'a [Spec],
     job: &'a Job,
@@ -57,6 +71,7 @@ pub(super) struct Group<'a> {
     names: Vec<String>,
     measures: Vec<Measure>,
     ratios: Vec<Ratio>,
+    orders: Vec<Order>,
 }
 
 impl<'a> Group<'a> {
@@ -70,8 +85,8 @@ impl<'a> Group<'a> {
             return Err("two processors are needed, one for each process".into());
         }
         let (names, measures, ratios) = (Vec::new(), Vec::new(), Vec::new());
-        let leads = Vec::new();
-        Ok(Self { specs, job, progress, processes, leads, names, measures, ratios })
+        let (leads, orders) = (Vec::new(), Vec::new());
+        Ok(Self { specs, job, progress, processes, leads, names, measures, ratios, orders })
     }
 
     pub(super) fn latency(
@@ -133,6 +148,11 @@ impl<'a> Group<'a> {
         self.ratios.push(Ratio { name, over, under });
     }
 
+    /// A row whose value is the number of comparisons that hold.
+    pub(super) fn order(&mut self, name: &'static str, comparisons: Vec<Slower>) {
+        self.orders.push(Order { name, comparisons });
+    }
+
     /// Measures in turns.
     pub(super) fn rows(mut self) -> Result<Vec<Row>, Failure> {
         let turns = if self.job.quick { 5 } else { 21 };
@@ -164,8 +184,25 @@ impl<'a> Group<'a> {
             );
             row(self.specs, ratio.name, sample.median(), note)
         });
-        Ok(rows.collect())
+        let orders = self.orders.iter().map(|order| {
+            let (held, note) = held(&order.comparisons, &times);
+            row(self.specs, order.name, held, format!("{note}; others {busy:.2}"))
+        });
+        Ok(rows.chain(orders).collect())
     }
+}
+
+/// How many comparisons hold by the times of the turns, and each with the median of its ratios. One does
+/// where most of the turns agree: what hits a few turns changes nothing.
+fn held(comparisons: &[Slower], times: &[Vec<f64>]) -> (f64, String) {
+    let (mut held, mut notes) = (0.0, Vec::new());
+    for Slower { name, slower, faster } in comparisons {
+        let pairs = times[*slower].iter().zip(&times[*faster]);
+        let ratio = Sample::new(pairs.map(|(slower, faster)| slower / faster).collect()).median();
+        held += f64::from(u8::from(ratio > 1.0));
+        notes.push(format!("{name} {ratio:.2}{}", if ratio > 1.0 { "" } else { " NOT" }));
+    }
+    (held, notes.join(", "))
 }
 
 /// A row of a table of bars.
@@ -200,4 +237,22 @@ pub(super) fn measure(specs: &[Spec], groups: &[Named], job: &Job) -> Result<Vec
         }
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slower(slower: usize, faster: usize) -> Slower {
+        Slower { name: format!("{slower} after {faster}"), slower, faster }
+    }
+
+    #[test]
+    fn a_comparison_holds_where_most_turns_agree() {
+        // The last turn was disturbed.
+        let times = [vec![2.0, 2.0, 2.0, 9.0], vec![1.0, 1.5, 1.0, 90.0], vec![3.0; 4]];
+        let (held, note) = held(&[slower(0, 1), slower(1, 0), slower(2, 1)], &times);
+        assert!((held - 2.0).abs() < 1e-9, "{note}");
+        assert!(note.contains("0 after 1 2.00,") && note.contains("1 after 0 0.75 NOT"), "{note}");
+    }
 }

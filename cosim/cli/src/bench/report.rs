@@ -37,7 +37,7 @@ pub(crate) fn table(rows: &[Row]) {
 
 fn digits(value: f64, unit: &str) -> String {
     match unit {
-        "cycles" | "cycles/s" | "rows" => format!("{value:.0}"),
+        "cycles" | "cycles/s" | "rows" | "comparisons" => format!("{value:.0}"),
         "ratio" => format!("{value:.3}"),
         _ => format!("{value:.2}"),
     }
