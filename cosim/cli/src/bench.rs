@@ -31,6 +31,7 @@ pub(crate) mod report;
 pub(crate) mod series;
 pub(crate) mod sockets;
 pub(crate) mod soft;
+mod sovia_cycles;
 mod speed;
 pub(crate) mod stages;
 mod stamped;

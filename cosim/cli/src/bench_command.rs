@@ -77,6 +77,8 @@ pub(crate) struct SoftArguments {
 #[command(after_help = "Examples:
   viaduct bench sockets                every row
   viaduct bench sockets bw --json      the rows with 'bw' in their names, one JSON object a line
+  viaduct bench sockets policies       the order of SOVIA's Figure 9
+  viaduct bench sockets cosim          a megabyte in cycles of two simulated NICs
 
 Exit codes are those of `viaduct bench soft`.")]
 pub(crate) struct SocketsArguments {

@@ -45,6 +45,7 @@ fn each_row_of_sockets_has_a_ratio_and_a_bar() {
         "sovia.bw_over_tcp",
         "sovia.passive",
         "sovia.policies",
+        "sovia.cosim",
         "rpc.direct",
     ];
     each_row_has_a_ratio_and_a_bar("sockets", &some);

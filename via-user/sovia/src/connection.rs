@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use port::sync::lock;
-use vipl::{Completion, Queue, Vi, VipReturn};
+use vipl::{Completion, ConnectionRequest, Queue, Vi, VipReturn};
 
 use crate::device::Device;
 use crate::engine::{Engine, Received};
@@ -94,6 +94,14 @@ impl Connection {
         };
         let (state, changed, waiters) = (Mutex::new(shared), Condvar::new(), AtomicUsize::new(0));
         Ok(Arc::new(Self { device: device.clone(), vi, state, changed, waiters }))
+    }
+
+    /// One of a request, which is rejected by its end if it cannot be accepted.
+    pub(crate) fn accept(device: &Device, request: &ConnectionRequest) -> Result<Arc<Self>> {
+        let connection = Self::new(device)?;
+        request.accept(connection.vi())?;
+        connection.greet()?;
+        Ok(connection)
     }
 
     pub(crate) const fn device(&self) -> &Device {

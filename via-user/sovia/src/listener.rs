@@ -275,7 +275,7 @@ impl Queue {
         while !state.stopped {
             if let Some(request) = state.requests.pop_front() {
                 drop(state);
-                self.make(device, request);
+                self.make(device, &request);
                 state = lock(&self.state);
             } else {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -283,13 +283,11 @@ impl Queue {
         }
     }
 
-    /// Accepts a request. One that cannot be accepted is rejected by its end.
-    fn make(&self, device: &Device, request: ConnectionRequest) {
-        let peer = request.remote_address().clone();
-        let Ok(connection) = Connection::new(device) else { return request.reject() };
-        if request.accept(connection.vi()).is_err() || connection.greet().is_err() {
-            return;
+    /// Accepts a request.
+    fn make(&self, device: &Device, request: &ConnectionRequest) {
+        if let Ok(connection) = Connection::accept(device, request) {
+            let peer = request.remote_address().clone();
+            self.change(|state| state.connections.push_back((connection, peer)));
         }
-        self.change(|state| state.connections.push_back((connection, peer)));
     }
 }

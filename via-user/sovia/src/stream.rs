@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use vipl::{NetAddress, VipReturn};
+use vipl::{ConnectionRequest, NetAddress, VipReturn};
 
 use crate::address::Address;
 use crate::connection::{Connection, Patience, Ready};
@@ -84,6 +84,21 @@ impl TcpStream {
     /// As [`TcpStream::connect`].
     pub fn connect_to(device: &Device, local: &NetAddress, peer: &NetAddress) -> io::Result<Self> {
         Ok(Self::open(device, local.clone(), peer.clone(), None, CONNECT)?)
+    }
+
+    /// A stream of a request that the program has taken itself (`vipl::Nic::connect_wait`) at `local`:
+    /// for one that may have no thread of [`crate::TcpListener`]. That the other side is set differently
+    /// is an error of the first call.
+    ///
+    /// # Errors
+    /// The NIC has no room for it; who asked no longer exists.
+    pub fn accept_request(
+        device: &Device,
+        local: &NetAddress,
+        request: &ConnectionRequest,
+    ) -> io::Result<Self> {
+        let connection = Connection::accept(device, request)?;
+        Ok(Self::of(connection, local.clone(), request.remote_address().clone(), None)?)
     }
 
     fn open(

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sovia::{Device, Error, Policy, TcpListener, TcpStream};
-use vipl::{Nic, Waiting};
+use vipl::{NetAddress, Nic, Waiting};
 
 /// Bound of what must happen.
 const SOON: Duration = Duration::from_secs(20);
@@ -97,6 +97,27 @@ fn streams_run_on_a_simulated_nic() {
     for policy in [Policy::DACKS, Policy::COMBINE, Policy::STREAM_SOCKETS] {
         echo("sim", policy, &[1, 100, 3000, 70_000]);
     }
+}
+
+/// A program that takes requests by VIPL needs no listener.
+#[test]
+fn a_request_that_the_program_took_becomes_a_stream() {
+    let [a, b] = devices("shm", Policy::DACKS);
+    let here = NetAddress::new(&b.host(), b"by hand");
+    let mine = NetAddress::new(&a.host(), b"asks");
+    let (client, server) = thread::scope(|scope| {
+        let served = scope.spawn(|| {
+            let request = b.nic().connect_wait(&here, SOON).unwrap();
+            TcpStream::accept_request(&b, &here, &request).unwrap()
+        });
+        let client = TcpStream::connect_to(&a, &mine, &here).unwrap();
+        (client, served.join().unwrap())
+    });
+    assert_eq!((client.peer(), server.peer()), (&here, &mine));
+    (&client).write_all(b"question").unwrap();
+    let mut question = [0; 8];
+    (&server).read_exact(&mut question).unwrap();
+    assert_eq!(&question, b"question");
 }
 
 /// Reads and writes that would wait, and bounds.
