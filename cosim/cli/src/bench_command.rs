@@ -31,6 +31,9 @@ pub(crate) enum Arguments {
         #[arg(long)]
         alone: bool,
     },
+    /// An end of a connection, to be killed.
+    #[command(hide = true, subcommand)]
+    End(bench::kills::Role),
 }
 
 /// Which rows are wanted, and what is done with them.
@@ -201,6 +204,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Arguments::Register(arguments) => arguments.run(),
         Arguments::Peer => bench::processes::peer(),
         Arguments::Lead { alone } => bench::lead::lead(*alone),
+        Arguments::End(role) => bench::kills::end(role),
     }
 }
 

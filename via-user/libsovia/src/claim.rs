@@ -164,22 +164,36 @@ pub(crate) fn confine() {
     IS_CONFINED.store(true, Ordering::Release);
 }
 
-/// Takes back what this process has claimed and marked.
+/// Takes back what this process has claimed and marked, and what is left of a process that was killed at
+/// the other end.
 pub(crate) fn release(key: &Key) {
     if IS_CONFINED.load(Ordering::Acquire) {
         return;
     }
-    remove_own(&key.name());
-    remove_own(&(key.name() + SHARED));
+    for (name, own_too) in [(key.name(), true), (key.reversed().name(), false)] {
+        remove(&name, own_too);
+        remove(&(name + SHARED), own_too);
+    }
 }
 
-fn remove_own(name: &str) {
+/// Removes a claim of a dead process, or of this one.
+fn remove(name: &str, own_too: bool) {
     let Ok(folder) = folder() else { return };
     let place = folder.join(name);
-    let is_own = fs::read_link(&place)
-        .is_ok_and(|target| target.to_str().and_then(Claim::parse).is_some_and(|it| it.is_own()));
-    if is_own {
+    let is_ours = |claim: &Claim| (own_too && claim.is_own()) || !claim.is_alive();
+    let target = fs::read_link(&place).ok();
+    if target.and_then(|target| Claim::parse(target.to_str()?)).is_some_and(|it| is_ours(&it)) {
         let _ = fs::remove_file(place);
+    }
+}
+
+/// Removes what processes left that were killed, and whose other ends were as well.
+pub(crate) fn sweep() {
+    let Ok(entries) = folder().and_then(fs::read_dir) else { return };
+    for entry in entries.flatten() {
+        if let Some(name) = entry.file_name().to_str() {
+            remove(name, false);
+        }
     }
 }
 

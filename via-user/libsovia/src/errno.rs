@@ -34,3 +34,12 @@ pub(crate) fn returned(result: Result<usize, c_int>) -> isize {
         }
     }
 }
+
+/// Does something within a call of the program that may succeed all the same: some programs look at the
+/// error number after a call that has not failed.
+pub(crate) fn kept<T>(act: impl FnOnce() -> T) -> T {
+    let before = get();
+    let result = act();
+    set(before);
+    result
+}

@@ -8,6 +8,7 @@ use port::sync::lock;
 
 use crate::claim;
 use crate::epoll;
+use crate::errno;
 use crate::key::Key;
 use crate::log;
 use crate::patience::until;
@@ -38,6 +39,10 @@ pub(crate) fn stop_sending(socket: &Socket) {
 
 /// The program closes a descriptor.
 pub(crate) fn close(fd: c_int) {
+    errno::kept(|| forget(fd));
+}
+
+fn forget(fd: c_int) {
     epoll::forget(fd);
     if let Some(socket) = table::forget(fd) {
         if socket.may_be_shared() {

@@ -14,6 +14,7 @@ use sovia::{TcpListener, TcpStream};
 use crate::borrowed::Borrowed;
 use crate::claim::{self, Claim};
 use crate::epoll;
+use crate::errno;
 use crate::kernel;
 use crate::key::Key;
 use crate::leaving;
@@ -44,6 +45,10 @@ pub(crate) fn find(fd: c_int) -> Option<Borrowed<Socket>> {
 
 #[cold]
 fn look(fd: c_int, is_new: bool) -> Option<Borrowed<Socket>> {
+    errno::kept(|| look_at(fd, is_new))
+}
+
+fn look_at(fd: c_int, is_new: bool) -> Option<Borrowed<Socket>> {
     if !kernel::is_tcp(fd) || kernel::listens(fd) {
         table::note(fd, Kind::Other);
         return None;
@@ -78,10 +83,10 @@ pub(crate) fn waits_for(fd: c_int) {
 /// A call of the program on a connection without a link.
 pub(crate) fn count(socket: &Arc<Socket>) {
     if socket.may_be_shared() {
-        claim_or_stay(socket);
+        errno::kept(|| claim_or_stay(socket));
     }
     if socket.count() {
-        offer(Arc::clone(socket));
+        errno::kept(|| offer(Arc::clone(socket)));
     }
 }
 
@@ -199,6 +204,11 @@ fn try_offer(socket: &Arc<Socket>) -> Result<(), String> {
         return Err("another process uses it, too".to_owned());
     }
     socket.offered();
+    if !socket.is_held() {
+        // The program has closed it meanwhile, when there was no claim to take back.
+        socket.release();
+        return Err("it is closed".to_owned());
+    }
     if claim::is_shared(&key) {
         return Err("another process uses it, too".to_owned());
     }
@@ -235,6 +245,7 @@ fn connect(service: &Service, socket: &Socket, host: &[u8]) -> Result<(), String
 
 /// Does what other processes ask for.
 fn serve(listener: &TcpListener) {
+    claim::sweep();
     loop {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,

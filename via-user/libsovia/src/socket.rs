@@ -128,6 +128,11 @@ impl Socket {
         self.held.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
+    /// Whether it has a descriptor.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Acquire) > 0
+    }
+
     /// This process is done with it.
     pub(crate) fn remove(&self) {
         self.leave();

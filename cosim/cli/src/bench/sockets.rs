@@ -7,11 +7,11 @@ use super::exchange::Exchange;
 use super::group::{self, Group, Job, Named};
 use super::lead::Preloaded;
 use super::transport::Kind;
-use super::{Bar, Row, Spec, policies, sovia_cycles, spec};
+use super::{Bar, Row, Spec, kills, policies, sovia_cycles, spec};
 use crate::Failure;
 use crate::progress::Progress;
 
-const SPECS: [Spec; 12] = [
+const SPECS: [Spec; 13] = [
     spec("sovia.over_vipl", "ratio", Bar::AtMost(1.10)),
     spec("sovia.preload_over_vipl", "ratio", Bar::AtMost(1.35)),
     spec("sovia.tcp_over", "ratio", Bar::AtLeast(10.0)),
@@ -22,18 +22,20 @@ const SPECS: [Spec; 12] = [
     spec("sovia.combine", "ratio", Bar::AtLeast(2.0)),
     spec(policies::NAME, "comparisons", Bar::AtLeast(policies::count())),
     spec(sovia_cycles::NAME, "ratio", Bar::AtLeast(0.95)),
+    spec(kills::NAME, "rounds", kills::BAR),
     spec("rpc.direct", "ratio", Bar::AtMost(2.0)),
     spec("rpc.tcp_over", "ratio", Bar::AtLeast(4.0)),
 ];
 
 /// Groups with the rows that they give.
-const GROUPS: [Named; 7] = [
+const GROUPS: [Named; 8] = [
     (&["sovia.over_vipl", "sovia.preload_over_vipl", "sovia.tcp_over"], latency),
     (&["sovia.block_over_tcp", "sovia.passive"], blocking),
     (&["sovia.bw_over_vipl", "sovia.bw_over_tcp"], bandwidth),
     (&["sovia.combine"], combine),
     (&[policies::NAME], |job, progress| policies::measure(&SPECS, job, progress)),
     (&[sovia_cycles::NAME], |_, progress| sovia_cycles::measure(&SPECS, progress)),
+    (&[kills::NAME], |job, progress| kills::measure(&SPECS, job, progress)),
     (&["rpc.direct", "rpc.tcp_over"], call),
 ];
 
