@@ -15,6 +15,7 @@
 
 mod affinity;
 pub(crate) mod anatomy;
+mod daemons;
 mod exchange;
 mod fmax;
 pub(crate) mod group;

@@ -7,11 +7,11 @@ use super::exchange::Exchange;
 use super::group::{self, Group, Job, Named};
 use super::lead::Preloaded;
 use super::transport::Kind;
-use super::{Bar, Row, Spec, kills, policies, sovia_cycles, spec};
+use super::{Bar, Row, Spec, daemons, kills, policies, sovia_cycles, spec};
 use crate::Failure;
 use crate::progress::Progress;
 
-const SPECS: [Spec; 13] = [
+const SPECS: [Spec; 15] = [
     spec("sovia.over_vipl", "ratio", Bar::AtMost(1.10)),
     spec("sovia.preload_over_vipl", "ratio", Bar::AtMost(1.35)),
     spec("sovia.tcp_over", "ratio", Bar::AtLeast(10.0)),
@@ -23,12 +23,14 @@ const SPECS: [Spec; 13] = [
     spec(policies::NAME, "comparisons", Bar::AtLeast(policies::count())),
     spec(sovia_cycles::NAME, "ratio", Bar::AtLeast(0.95)),
     spec(kills::NAME, "rounds", kills::BAR),
+    spec(daemons::HTTP, "ratio", Bar::AtLeast(1.3)),
+    spec(daemons::FTP, "ratio", Bar::AtLeast(0.95)),
     spec("rpc.direct", "ratio", Bar::AtMost(2.0)),
     spec("rpc.tcp_over", "ratio", Bar::AtLeast(4.0)),
 ];
 
 /// Groups with the rows that they give.
-const GROUPS: [Named; 8] = [
+const GROUPS: [Named; 10] = [
     (&["sovia.over_vipl", "sovia.preload_over_vipl", "sovia.tcp_over"], latency),
     (&["sovia.block_over_tcp", "sovia.passive"], blocking),
     (&["sovia.bw_over_vipl", "sovia.bw_over_tcp"], bandwidth),
@@ -36,6 +38,8 @@ const GROUPS: [Named; 8] = [
     (&[policies::NAME], |job, progress| policies::measure(&SPECS, job, progress)),
     (&[sovia_cycles::NAME], |_, progress| sovia_cycles::measure(&SPECS, progress)),
     (&[kills::NAME], |job, progress| kills::measure(&SPECS, job, progress)),
+    (&[daemons::HTTP], |job, progress| daemons::http(&SPECS, job, progress)),
+    (&[daemons::FTP], |job, progress| daemons::ftp(&SPECS, job, progress)),
     (&["rpc.direct", "rpc.tcp_over"], call),
 ];
 
