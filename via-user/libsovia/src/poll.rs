@@ -54,7 +54,7 @@ pub(crate) fn poll(fds: &mut [pollfd], end: End, mask: *const sigset_t) -> Resul
             is_ready |= of_link(fd.events, view) != 0;
             *asked = for_kernel(*fd, view);
         }
-        if is_ready || is_first {
+        if (is_ready || is_first) && wait::concerns_kernel(&asked[..theirs], mask) {
             let found = wait::kernel_poll(&mut asked[..theirs], Some(Duration::ZERO), mask)?;
             is_ready |= found > 0;
         }
@@ -114,7 +114,8 @@ fn of_kernel(events: i16, view: View) -> i16 {
 
 /// What the kernel is asked for: nothing that the link knows better.
 fn for_kernel(fd: pollfd, view: Option<View>) -> pollfd {
-    let Some(view) = view else { return fd };
+    // The kernel is not always asked, and then says nothing.
+    let Some(view) = view else { return pollfd { revents: 0, ..fd } };
     let events = of_kernel(fd.events, view);
     // A descriptor that reads by VIA is not asked at all: the kernel reports its end always.
     let asks = view.reads.is_none() || wide(events) & !ENDS != 0;

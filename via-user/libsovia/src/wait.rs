@@ -135,6 +135,11 @@ pub(crate) fn kernel_poll(
     errno::counted(isize::try_from(result).unwrap_or(-1))
 }
 
+/// Whether the kernel is to be asked for these: it knows a descriptor of them, or which signals may come.
+pub(crate) fn concerns_kernel(fds: &[pollfd], mask: *const sigset_t) -> bool {
+    !mask.is_null() || fds.iter().any(|fd| fd.fd >= 0)
+}
+
 /// Waits until `look` is true or a descriptor of `fds` has an event; false if the time is over before.
 /// `fds` has one more entry at its end, which is this function's.
 ///
@@ -150,7 +155,8 @@ pub(crate) fn wait(
     let Some((own, theirs)) = fds.split_last_mut() else { return Ok(false) };
     *own = pollfd { fd: -1, events: libc::POLLIN, revents: 0 };
     let ask = |theirs: &mut [pollfd]| {
-        Ok::<_, c_int>(!theirs.is_empty() && kernel_poll(theirs, Some(Duration::ZERO), mask)? > 0)
+        let asks = concerns_kernel(theirs, mask);
+        Ok::<_, c_int>(asks && kernel_poll(theirs, Some(Duration::ZERO), mask)? > 0)
     };
     let (started, spin) = (Instant::now(), spin_of(nic));
     loop {
