@@ -18,8 +18,8 @@ struct Build {
     features: &'static str,
     /// What is built, for a person.
     what: &'static str,
-    /// A library for other programs that is needed, too.
-    library: Option<&'static str>,
+    /// Libraries for other programs that are needed, too.
+    libraries: &'static [&'static str],
     /// In the profile in which programs are used, and not in that of the tests.
     release: bool,
 }
@@ -32,11 +32,12 @@ impl Build {
         let has = |names: &[&str]| args.iter().any(|arg| names.contains(&arg.as_str()));
         // What comes after the program of `run` is the program's.
         let is_run = word(0) == "run" && !["", "--help", "-h"].contains(&word(1));
-        let library = match word(0) {
-            "run" if is_run => Some("libsovia"),
-            "conformance" => Some("libvipl"),
-            "bench" if word(1) == "vipl" => Some("libvipl"),
-            _ => None,
+        let libraries: &[&str] = match word(0) {
+            "run" if is_run => &["libsovia"],
+            "conformance" => &["libvipl"],
+            "bench" if word(1) == "vipl" => &["libvipl"],
+            "bench" if word(1) == "sockets" => &["libsovia", "libviarpc"],
+            _ => &[],
         };
         let is_text = !is_run
             && (args.is_empty()
@@ -71,9 +72,9 @@ impl Build {
         } else {
             ("rtl", "viaduct and its Verilated RTL (minutes the first time)")
         };
-        let library = library.filter(|_| is_run || !has(&["--help", "-h"]));
+        let libraries = if is_run || !has(&["--help", "-h"]) { libraries } else { &[] };
         let release = is_measured || !features.is_empty();
-        Self { features, what, library, release }
+        Self { features, what, libraries, release }
     }
 
     /// What needs no RTL is in the profile of the tests, which have built it already.
@@ -85,9 +86,7 @@ impl Build {
     fn build(self) -> Result<(), String> {
         let mut command = workspace::cargo();
         command.args(["build", "--package", "viaduct"]);
-        if let Some(library) = self.library {
-            command.args(["--package", library]);
-        }
+        command.args(self.libraries.iter().flat_map(|library| ["--package", library]));
         if self.release {
             command.arg("--release");
         }
@@ -129,7 +128,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if runs && ["synth", "prove"].contains(&command) {
         tools::ensure(Toolset::Synth)?;
     }
-    if command == "bench" && build.library.is_some() {
+    if command == "bench" && build.libraries.contains(&"libvipl") {
         tools::ensure(Toolset::Count)?;
     }
     if build.features.contains("rtl") {
@@ -211,17 +210,19 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_built_for_those_who_load_it() {
-        for (line, library) in [
-            ("conformance --list", Some("libvipl")),
-            ("bench vipl", Some("libvipl")),
-            ("run curl --help", Some("libsovia")),
-            ("run --help", None),
-            ("bench latency", None),
-            ("demo", None),
-            ("conformance --help", None),
+    fn libraries_are_built_for_those_who_load_them() {
+        for (line, libraries) in [
+            ("conformance --list", &["libvipl"][..]),
+            ("bench vipl", &["libvipl"]),
+            ("bench sockets null", &["libsovia", "libviarpc"]),
+            ("bench sockets --help", &[]),
+            ("run curl --help", &["libsovia"]),
+            ("run --help", &[]),
+            ("bench latency", &[]),
+            ("demo", &[]),
+            ("conformance --help", &[]),
         ] {
-            assert_eq!(build(line).library, library, "{line}");
+            assert_eq!(build(line).libraries, libraries, "{line}");
         }
     }
 }

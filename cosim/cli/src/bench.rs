@@ -15,6 +15,7 @@
 
 mod affinity;
 pub(crate) mod anatomy;
+mod calls;
 mod daemons;
 mod exchange;
 mod fmax;

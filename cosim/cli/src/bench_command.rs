@@ -72,16 +72,18 @@ pub(crate) struct SoftArguments {
     anyway: bool,
 }
 
-/// SOVIA's streams against VIPL on the same device, and against TCP.
+/// SOVIA's streams and remote calls, against VIPL on the same device and against TCP.
 ///
 /// As `viaduct bench soft`. Streams are those of the crate `sovia`; where a row says `preloaded`, they are
-/// TCP sockets of processes that `viaduct run` has started.
+/// TCP sockets of processes that `viaduct run` has started. The rows with `null` are calls of a program of
+/// SunRPC, which is compiled for them; it needs a C compiler and libtirpc.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   viaduct bench sockets                every row
   viaduct bench sockets bw --json      the rows with 'bw' in their names, one JSON object a line
   viaduct bench sockets policies       the order of SOVIA's Figure 9
   viaduct bench sockets cosim          a megabyte in cycles of two simulated NICs
+  viaduct bench sockets null           null calls of SunRPC: by TCP, over SOVIA, directly by VIA
 
 Exit codes are those of `viaduct bench soft`.")]
 pub(crate) struct SocketsArguments {

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +18,7 @@ pub(crate) fn folder() -> Result<PathBuf, Failure> {
     Ok(own.parent().ok_or("this program is in no folder")?.to_owned())
 }
 
-/// A library for other programs, `libvipl` or `libsovia`: as it was built with this program, or as it
+/// A library for other programs, `libvipl`, `libsovia` or `libviarpc`: as it was built with this program, or as it
 /// was installed with it.
 pub(crate) fn library(name: &str) -> Result<PathBuf, Failure> {
     let folder = folder()?;
@@ -39,6 +40,11 @@ pub(crate) fn functions() -> Result<Vec<String>, Failure> {
     Ok(declarations.filter_map(|line| line.split('(').next()).map(str::to_owned).collect())
 }
 
+/// The C compiler.
+pub(crate) fn compiler() -> OsString {
+    env::var_os("CC").unwrap_or_else(|| "cc".into())
+}
+
 /// Compiles a program beside this one, against a build of `libvipl`. The linker takes `__wrap_F` of
 /// the program for each function `F` of `wrapped`.
 pub(crate) fn compile(
@@ -47,22 +53,35 @@ pub(crate) fn compile(
     sources: &[PathBuf],
     wrapped: &[String],
 ) -> Result<PathBuf, Failure> {
+    let libraries = [(library, "libvipl.so"), (library, "libvipl.so.1")];
+    build(name, &libraries, |command| {
+        command.args(["-std=c11", "-O1"]).args(sources).args(["-lvipl", "-lpthread"]);
+        command.args(wrapped.iter().map(|function| format!("-Wl,--wrap={function}")));
+    })
+}
+
+/// Compiles a program beside this one with libraries, each under the name by which the program finds it.
+pub(crate) fn build(
+    name: &str,
+    libraries: &[(&Path, &str)],
+    add: impl FnOnce(&mut Command),
+) -> Result<PathBuf, Failure> {
     let build = folder()?.join(name);
     fs::create_dir_all(&build)?;
     // Other processes may compile and run the same program now: each file is made under a name of
     // this process and then renamed.
     let own = |file: &str| build.join(format!("{file}.{}", std::process::id()));
-    for file in ["libvipl.so", "libvipl.so.1"] {
+    for (library, file) in libraries {
         let _ = fs::remove_file(own(file));
         std::os::unix::fs::symlink(library, own(file))?;
         fs::rename(own(file), build.join(file))?;
     }
     let program = build.join(name);
-    let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    command.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]);
-    command.arg("-I").arg(root().join("via-user/include")).args(sources);
-    command.arg("-o").arg(own(name)).arg("-L").arg(&build).args(["-lvipl", "-lpthread"]);
-    command.args(wrapped.iter().map(|function| format!("-Wl,--wrap={function}")));
+    let mut command = Command::new(compiler());
+    command.args(["-g", "-Wall", "-Wextra", "-Werror"]);
+    command.arg("-I").arg(root().join("via-user/include"));
+    command.arg("-o").arg(own(name)).arg("-L").arg(&build);
+    add(&mut command);
     command.arg(format!("-Wl,-rpath,{}", build.canonicalize()?.display()));
     let status = command.status().map_err(|error| format!("cannot run the C compiler: {error}"))?;
     if !status.success() {

@@ -25,7 +25,11 @@ fn each_row_has_a_ratio_and_a_bar(what: &str, some: &[&str]) {
     for name in some {
         assert!(names.contains(name), "{name} in {names:?}");
     }
-    for row in &rows {
+    // Without a C compiler and libtirpc there are none of SunRPC's programs.
+    let is_missing = |row: &&Value| row["value"].is_null() && row["ok"].is_null();
+    let is_tirpc =
+        |row: &&Value| ["rpc.null", "rpc.direct_null"].iter().any(|name| row["name"] == *name);
+    for row in rows.iter().filter(|row| !(is_missing(row) && is_tirpc(row))) {
         assert!(row["value"].as_f64().is_some_and(|value| value > 0.0), "{row}");
         assert!(row["bar"].is_number() && row["ok"].is_boolean(), "{row}");
     }
@@ -47,6 +51,7 @@ fn each_row_of_sockets_has_a_ratio_and_a_bar() {
         "sovia.policies",
         "sovia.cosim",
         "rpc.direct",
+        "rpc.null",
     ];
     each_row_has_a_ratio_and_a_bar("sockets", &some);
 }

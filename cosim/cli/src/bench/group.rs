@@ -3,6 +3,9 @@
 //! Each group opens its transports, and then measures all of them in turn, again and again; a row is
 //! the median of the ratios of the turns. So what the machine does meanwhile hits all of them.
 
+use std::path::Path;
+
+use super::calls::{Calls, How};
 use super::exchange::Exchange;
 use super::lead::{Lead, Preloaded};
 use super::load::{BUSY_MAX, Load};
@@ -31,6 +34,8 @@ enum Place {
     Here,
     /// One of the others.
     Lead(usize),
+    /// A program in C.
+    Calls(usize),
 }
 
 /// A measurement of one turn: by whom, on which of its transports.
@@ -68,6 +73,7 @@ pub(super) struct Group<'a> {
     progress: &'a Progress,
     processes: Processes,
     leads: Vec<(Preloaded, Lead)>,
+    calls: Vec<Calls>,
     names: Vec<String>,
     measures: Vec<Measure>,
     ratios: Vec<Ratio>,
@@ -85,8 +91,8 @@ impl<'a> Group<'a> {
             return Err("two processors are needed, one for each process".into());
         }
         let (names, measures, ratios) = (Vec::new(), Vec::new(), Vec::new());
-        let (leads, orders) = (Vec::new(), Vec::new());
-        Ok(Self { specs, job, progress, processes, leads, names, measures, ratios, orders })
+        let (leads, calls, orders) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { specs, job, progress, processes, leads, calls, names, measures, ratios, orders })
     }
 
     pub(super) fn latency(
@@ -130,6 +136,20 @@ impl<'a> Group<'a> {
         Ok(self.add(Place::Lead(at), transport, exchange, format!("{kind}, {how}")))
     }
 
+    /// Null calls of SunRPC by the program in C, so many in a turn.
+    pub(super) fn null_call(
+        &mut self,
+        program: &Path,
+        how: How,
+        rounds: u32,
+    ) -> Result<usize, Failure> {
+        let calls = self.processes.unpinned(|| Calls::start(program, how))?;
+        self.calls.push(calls);
+        let place = Place::Calls(self.calls.len() - 1);
+        let exchange = Exchange::Pong { length: 0, rounds };
+        Ok(self.add(place, 0, exchange, how.name().to_owned()))
+    }
+
     fn add(&mut self, place: Place, transport: usize, exchange: Exchange, name: String) -> usize {
         self.names.push(format!("{name}, {} B", exchange.length()));
         self.measures.push(Measure { place, transport, exchange });
@@ -141,6 +161,7 @@ impl<'a> Group<'a> {
         match place {
             Place::Here => self.processes.measure(transport, exchange),
             Place::Lead(lead) => self.leads[lead].1.measure(transport, exchange),
+            Place::Calls(calls) => self.calls[calls].measure(exchange.count()),
         }
     }
 
@@ -212,6 +233,12 @@ pub(super) fn row(specs: &[Spec], name: &'static str, value: f64, note: String) 
     });
     let ok = Some(spec.bar.holds(value));
     Row { name, value: Some(value), unit: spec.unit, bar: spec.bar, ok, note }
+}
+
+/// A row that this machine cannot measure, and why.
+pub(super) fn missing(specs: &[Spec], name: &'static str, why: &str) -> Row {
+    let row = row(specs, name, f64::NAN, why.to_owned());
+    Row { value: None, ok: None, ..row }
 }
 
 /// Measures a group.

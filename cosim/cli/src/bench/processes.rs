@@ -23,7 +23,7 @@ use crate::Failure;
 /// How long the other process may take to end.
 const END_BOUND: Duration = Duration::from_secs(2);
 
-/// Another process of this command, which answers each line with a line.
+/// Another process, of this command or of a program in C, which answers each line with a line.
 pub(super) struct Peer {
     process: Child,
     requests: Option<ChildStdin>,
@@ -38,7 +38,7 @@ impl Peer {
         Self::spawn(command)
     }
 
-    fn spawn(mut command: Command) -> Result<Self, Failure> {
+    pub(super) fn spawn(mut command: Command) -> Result<Self, Failure> {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let requests = process.stdin.take();
         let answers = process.stdout.take().ok_or("no output of the other process")?;

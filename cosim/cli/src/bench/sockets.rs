@@ -3,6 +3,7 @@
 
 use sovia::Policy;
 
+use super::calls::{self, How};
 use super::exchange::Exchange;
 use super::group::{self, Group, Job, Named};
 use super::lead::Preloaded;
@@ -11,7 +12,7 @@ use super::{Bar, Row, Spec, daemons, kills, policies, sovia_cycles, spec};
 use crate::Failure;
 use crate::progress::Progress;
 
-const SPECS: [Spec; 15] = [
+const SPECS: [Spec; 17] = [
     spec("sovia.over_vipl", "ratio", Bar::AtMost(1.10)),
     spec("sovia.preload_over_vipl", "ratio", Bar::AtMost(1.35)),
     spec("sovia.tcp_over", "ratio", Bar::AtLeast(10.0)),
@@ -27,10 +28,12 @@ const SPECS: [Spec; 15] = [
     spec(daemons::FTP, "ratio", Bar::AtLeast(0.95)),
     spec("rpc.direct", "ratio", Bar::AtMost(2.0)),
     spec("rpc.tcp_over", "ratio", Bar::AtLeast(4.0)),
+    spec("rpc.null", "ratio", Bar::AtLeast(8.0)),
+    spec("rpc.direct_null", "ratio", Bar::AtMost(0.9)),
 ];
 
 /// Groups with the rows that they give.
-const GROUPS: [Named; 10] = [
+const GROUPS: [Named; 11] = [
     (&["sovia.over_vipl", "sovia.preload_over_vipl", "sovia.tcp_over"], latency),
     (&["sovia.block_over_tcp", "sovia.passive"], blocking),
     (&["sovia.bw_over_vipl", "sovia.bw_over_tcp"], bandwidth),
@@ -41,6 +44,7 @@ const GROUPS: [Named; 10] = [
     (&[daemons::HTTP], |job, progress| daemons::http(&SPECS, job, progress)),
     (&[daemons::FTP], |job, progress| daemons::ftp(&SPECS, job, progress)),
     (&["rpc.direct", "rpc.tcp_over"], call),
+    (&["rpc.null", "rpc.direct_null"], null_call),
 ];
 
 /// Measures the rows whose names contain the filter.
@@ -113,5 +117,21 @@ fn call(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
     let tcp = group.latency(&Kind::Tcp { blocking: false }, 4, 2_000)?;
     group.ratio("rpc.direct", call, stream);
     group.ratio("rpc.tcp_over", tcp, call);
+    group.rows()
+}
+
+/// A null call of SunRPC's programs with libtirpc: by TCP, by the same over VIA, and directly by VIA.
+fn null_call(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
+    const NAMES: [&str; 2] = ["rpc.null", "rpc.direct_null"];
+    if let Some(lack) = calls::lack() {
+        return Ok(NAMES.map(|name| group::missing(&SPECS, name, &lack)).into());
+    }
+    let program = calls::program()?;
+    let mut group = Group::new(&SPECS, job, progress)?;
+    let tcp = group.null_call(&program, How::Tcp, 1_000)?;
+    let sovia = group.null_call(&program, How::Sovia, 5_000)?;
+    let direct = group.null_call(&program, How::Via, 10_000)?;
+    group.ratio(NAMES[0], tcp, sovia);
+    group.ratio(NAMES[1], direct, sovia);
     group.rows()
 }
