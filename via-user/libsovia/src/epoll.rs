@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libc::{epoll_event, sigset_t};
 use port::sync::lock;
@@ -21,7 +21,7 @@ use crate::errno;
 use crate::real;
 use crate::service;
 use crate::view::{View, WRITES, bits};
-use crate::wait::{Dozing, End, spin_of};
+use crate::wait::{Dozing, End, Polling};
 
 /// The upper half of the word of a connection with a link in the kernel's set.
 const TAG: u64 = 0x5c71_a3d9_0000_0000;
@@ -315,14 +315,18 @@ impl Epoll {
         wait: &Wait<'_>,
         events: &mut [epoll_event],
     ) -> Result<usize, c_int> {
-        let (started, spin) = (Instant::now(), spin_of(nic));
+        let mut polling = None;
         loop {
             nic.progress();
             let found = self.look(wait, events, Duration::ZERO)?;
+            if found > 0 {
+                polling.iter().for_each(Polling::paid);
+            }
             if found > 0 || wait.end.is_over() {
                 return Ok(found);
             }
-            if started.elapsed() > spin {
+            // Not for what is there already.
+            if polling.get_or_insert_with(|| Polling::new(nic)).is_over() {
                 break;
             }
         }

@@ -1,7 +1,7 @@
 //! Waiting for streams of VIA and descriptors of the kernel at once: it polls for a while, then it sleeps
 //! in the kernel, where the NIC wakes it by a descriptor of its own.
 
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::ffi::c_int;
 use core::ptr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -114,11 +114,56 @@ impl Drop for Dozing<'_> {
     }
 }
 
-/// How long a wait polls before it sleeps.
-pub(crate) fn spin_of(nic: &Nic) -> Duration {
-    match nic.waiting() {
-        Waiting::Poll => Duration::MAX,
-        Waiting::Sleep { after } => after,
+/// Waits of a thread that polled in vain, before it leaves polling out; and how many it then leaves out.
+const VAIN: u32 = 4;
+const LEFT_OUT: u32 = 32;
+
+thread_local! {
+    /// Waits of this thread that polled in vain, one after the other, and those since that did not poll.
+    static POLLED: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// A wait that polls before it sleeps. What is waited for may take longer, or need the processor on which
+/// this thread polls: after a few vain ones most waits sleep at once.
+#[derive(Debug)]
+pub(crate) struct Polling {
+    started: Instant,
+    bound: Duration,
+}
+
+impl Polling {
+    pub(crate) fn new(nic: &Nic) -> Self {
+        let bound = match nic.waiting() {
+            Waiting::Poll => Duration::MAX,
+            Waiting::Sleep { .. } if Self::is_left_out() => Duration::ZERO,
+            Waiting::Sleep { after } => after,
+        };
+        Self { started: Instant::now(), bound }
+    }
+
+    fn is_left_out() -> bool {
+        let (vain, left_out) = POLLED.try_with(Cell::get).unwrap_or_default();
+        let leaves_out = vain >= VAIN && left_out < LEFT_OUT;
+        if leaves_out {
+            let _ = POLLED.try_with(|polled| polled.set((vain, left_out + 1)));
+        }
+        leaves_out
+    }
+
+    /// Whether the wait has polled for long enough.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_over = self.started.elapsed() > self.bound;
+        if is_over && !self.bound.is_zero() {
+            let _ = POLLED.try_with(|polled| polled.set((polled.get().0.saturating_add(1), 0)));
+        }
+        is_over
+    }
+
+    /// What was waited for came meanwhile.
+    pub(crate) fn paid(&self) {
+        if !self.bound.is_zero() {
+            let _ = POLLED.try_with(|polled| polled.set((0, 0)));
+        }
     }
 }
 
@@ -158,22 +203,28 @@ pub(crate) fn wait(
         let asks = concerns_kernel(theirs, mask);
         Ok::<_, c_int>(asks && kernel_poll(theirs, Some(Duration::ZERO), mask)? > 0)
     };
-    let (started, spin) = (Instant::now(), spin_of(nic));
+    nic.progress();
+    if look() {
+        return Ok(true);
+    }
+    let polling = Polling::new(nic);
     loop {
         for _ in 0..LOOKS {
             if look() {
+                polling.paid();
                 return Ok(true);
             }
             nic.progress();
             core::hint::spin_loop();
         }
         if ask(theirs)? {
+            polling.paid();
             return Ok(true);
         }
         if end.is_over() {
             return Ok(false);
         }
-        if started.elapsed() > spin {
+        if polling.is_over() {
             break;
         }
     }
