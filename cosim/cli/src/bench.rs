@@ -18,6 +18,7 @@ pub(crate) mod anatomy;
 mod calls;
 mod daemons;
 mod exchange;
+mod file;
 mod fmax;
 pub(crate) mod group;
 pub(crate) mod kills;

@@ -21,6 +21,8 @@ pub(crate) enum Arguments {
     Cq(sweep_command::CqArguments),
     Connect(sweep_command::ConnectArguments),
     Register(sweep_command::RegisterArguments),
+    Streams(sweep_command::StreamsArguments),
+    Calls(sweep_command::CallsArguments),
     /// The other process of a measurement.
     #[command(hide = true)]
     Peer,
@@ -204,6 +206,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Arguments::Cq(arguments) => arguments.run(),
         Arguments::Connect(arguments) => arguments.run(),
         Arguments::Register(arguments) => arguments.run(),
+        Arguments::Streams(arguments) => arguments.run(),
+        Arguments::Calls(arguments) => arguments.run(),
         Arguments::Peer => bench::processes::peer(),
         Arguments::Lead { alone } => bench::lead::lead(*alone),
         Arguments::End(role) => bench::kills::end(role),

@@ -3,16 +3,20 @@
 //! | module | |
 //! |---|---|
 //! | `figures` | which figures there are, and in which order |
+//! | `layers` | those of SOVIA and Stream Sockets |
 //! | `lines` | a figure of lines from points of sweeps |
+//! | `beside` | a paper's table with what was measured beside |
 //! | `hardware` | rows and anatomy of `viaduct bench hw`, from the snapshot of the RTL |
 //! | `papers` | what the papers print |
 //! | `chart`, `bars`, `scale`, `svg` | drawing |
 //! | `page` | HTML and CSS |
 
 mod bars;
+mod beside;
 mod chart;
 mod figures;
 mod hardware;
+mod layers;
 mod lines;
 mod page;
 mod papers;
@@ -26,22 +30,27 @@ use clap::Args;
 use self::hardware::Hardware;
 use crate::Failure;
 use crate::bench::series::{self, Clock, Point, describe};
-use crate::bench::sweep::{Options, bandwidth, connect, cq, latency, register, threads};
+use crate::bench::sweep::{
+    Options, bandwidth, calls, connect, cq, latency, register, streams, threads,
+};
 
 /// Rows and anatomy of the RTL, which the tests of a build with it compare.
 const RTL: &str = include_str!("../tests/bench_hw.txt");
 /// The sweeps of the RTL by its own clock, which they compare too.
 const RTL_SWEEPS: &str = include_str!("../tests/bench_rtl.jsonl");
 
+/// Bytes of messages of streams.
+const STREAMS: [usize; 6] = [4, 64, 1024, 4096, 32_768, 50_000];
+
 /// Draw the papers' figures again, as one page.
 ///
 /// The page is one HTML file with its drawings: it needs no network and no script. It draws the sweeps
-/// of `viaduct bench latency`, `bandwidth`, `cq`, `connect` and `register`, the values that the papers
-/// print, and the RTL in cycles. Without --input it measures shm: and the model first.
+/// of `viaduct bench latency`, `bandwidth`, `cq`, `connect`, `register`, `streams` and `calls`, the values
+/// that the papers print, and the RTL in cycles. Without --input it measures shm: and the model first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   viaduct report                                     measures (some minutes), then writes report.html
-  viaduct report --quick -o quick.html               the same in half a minute, less exact
+  viaduct report --quick -o quick.html               the same in a minute, less exact
   viaduct bench latency shm: vfio-user:nics --json > latency.jsonl
   viaduct bench bandwidth shm: vfio-user:nics --json > bandwidth.jsonl
   viaduct report --input latency.jsonl bandwidth.jsonl
@@ -180,7 +189,13 @@ fn measure(arguments: &Arguments) -> Result<Vec<Point>, Failure> {
     let stream = || {
         threads::measure(&several(&threads::STREAM_SIZES), &threads::COUNTS, threads::Task::Stream)
     };
-    let sweeps: [(&str, Sweep<'_>); 8] = [
+    // Fewer sizes and shorter turns than the sweeps alone, for the sake of the time: some points.
+    let layers = |sizes: &[usize]| Options {
+        devices: vec!["shm:".to_owned()],
+        quick: true,
+        ..options(sizes, false)
+    };
+    let sweeps: [(&str, Sweep<'_>); 10] = [
         ("latency", &|| latency::measure(&options(&latency::SIZES, true))),
         ("bandwidth", &|| bandwidth::measure(&options(&bandwidth::SIZES, true), false)),
         ("bandwidth in both directions", &|| bandwidth::measure(&options(&both, false), true)),
@@ -188,6 +203,8 @@ fn measure(arguments: &Arguments) -> Result<Vec<Point>, Failure> {
         ("bandwidth of several threads", &stream),
         ("completion queues", &|| cq::measure(&options(&cq::SIZES, false))),
         ("connections", &|| connect::measure(&options(&[], false))),
+        ("streams", &|| streams::measure(&layers(&STREAMS))),
+        ("remote calls", &|| calls::measure(&layers(&calls::SIZES))),
         ("registration", &|| register::measure(&options(&register::SIZES, false))),
     ];
     let (count, mut points) = (sweeps.len(), Vec::new());

@@ -1,10 +1,12 @@
-//! `viaduct bench latency|bandwidth|cq|connect|register`: sweeps over devices and sizes.
+//! `viaduct bench latency|bandwidth|cq|connect|register|streams|calls`: sweeps over devices and sizes.
 
 use clap::Args;
 
 use crate::Failure;
 use crate::bench::series::{self, Point};
-use crate::bench::sweep::{Options, bandwidth, connect, cq, latency, register, threads};
+use crate::bench::sweep::{
+    Options, bandwidth, calls, connect, cq, latency, register, streams, threads,
+};
 
 /// What all sweeps take.
 #[derive(Debug, Args)]
@@ -250,6 +252,60 @@ impl RegisterArguments {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let options = self.common.options(sizes(&self.sizes, &register::SIZES), false);
         self.common.show(&register::measure(&options)?);
+        Ok(())
+    }
+}
+
+/// Streams of SOVIA, with the policies of the papers, beside VIPL and TCP.
+///
+/// Half of a round trip, bandwidth one way and both ways, cycles a byte, round trips of several threads,
+/// and files in memory (SOVIA, Figure 9 and Table I; Stream Sockets, Figures 3 to 7 and Table 1).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench streams                           every policy, shm:
+  viaduct bench streams --sizes 4,64,1K --quick   some sizes; files are sent only with size 32K among them
+  viaduct bench streams udp: --json               for `viaduct report --input`
+
+Exit codes as of `viaduct bench latency`.")]
+pub(crate) struct StreamsArguments {
+    #[command(flatten)]
+    common: Common,
+    /// Bytes of messages, such as 64,4K.
+    #[arg(long, value_delimiter = ',', value_parser = bytes)]
+    sizes: Vec<usize>,
+}
+
+impl StreamsArguments {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let options = self.common.options(sizes(&self.sizes, &streams::SIZES), false);
+        self.common.show(&streams::measure(&options)?);
+        Ok(())
+    }
+}
+
+/// Remote calls by via-rpc, and the same bytes on a stream of SOVIA, TCP and a UNIX socket.
+///
+/// An argument and an answer as SunRPC has them, arguments that come back, cycles a byte, and calls of
+/// several threads (SOVIA, Figure 10; Stream Sockets, Figures 9 to 12 and Table 2).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  viaduct bench calls
+  viaduct bench calls --sizes 0,64 --quick
+  viaduct bench calls --json                      for `viaduct report --input`
+
+Exit codes as of `viaduct bench latency`.")]
+pub(crate) struct CallsArguments {
+    #[command(flatten)]
+    common: Common,
+    /// Bytes of arguments, such as 64,4K.
+    #[arg(long, value_delimiter = ',', value_parser = bytes)]
+    sizes: Vec<usize>,
+}
+
+impl CallsArguments {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let options = self.common.options(sizes(&self.sizes, &calls::SIZES), false);
+        self.common.show(&calls::measure(&options)?);
         Ok(())
     }
 }

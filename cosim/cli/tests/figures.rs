@@ -127,6 +127,54 @@ fn programs_that_are_installed_are_compared_with_and_others_are_named_once() {
 }
 
 #[test]
+fn streams_have_a_line_for_each_policy_of_a_papers_figure() {
+    let all = points(&sweep(&["streams", "--sizes", "4,64"]));
+    let lines = |figure: &str, x: f64| -> BTreeSet<String> {
+        let of = all.iter().filter(|point| point["figure"] == figure && point["x"] == x);
+        of.map(|point| point["transport"].as_str().unwrap().to_owned()).collect()
+    };
+    let polling = |policy: &str| format!("sovia polling {policy} shm:");
+    let latency = lines("stream_latency", 4.0);
+    for policy in ["SINGLE", "FLOWCTRL", "DACKS", "COMBINE", "STREAM_SOCKETS"] {
+        assert!(latency.contains(&polling(policy)), "{policy} in {latency:?}");
+        assert!(lines("stream_bandwidth", 64.0).contains(&polling(policy)), "{policy}");
+        assert!(lines("stream_cycles", 64.0).contains(&polling(policy)), "{policy}");
+    }
+    // A thread that handles packets sleeps, and is in no figure of bandwidth.
+    assert!(latency.contains("sovia blocking HANDLER shm:"), "{latency:?}");
+    for beside in ["vipl polling shm:", "tcp polling"] {
+        assert!(lines("stream_latency", 64.0).contains(beside), "{beside}");
+        assert!(lines("stream_both", 64.0).contains(beside), "{beside}");
+    }
+    let several = lines("stream_threads", 2.0);
+    assert!(several.contains("sovia blocking STREAM_SOCKETS shm:, 64 B"), "{several:?}");
+    // A file takes time; this run has not the size of its blocks.
+    assert!(!texts(&all, "figure").contains("file_copy"));
+}
+
+#[test]
+fn calls_are_measured_with_arguments_and_there_and_back() {
+    let all = points(&sweep(&["calls", "--sizes", "0,64,8000"]));
+    let places = |figure: &str, transport: &str| -> Vec<f64> {
+        let of = all.iter().filter(|p| p["figure"] == figure && p["transport"] == transport);
+        of.map(|point| point["x"].as_f64().unwrap()).collect()
+    };
+    for transport in ["rpc polling shm:", "sovia polling DACKS shm:", "tcp polling", "unix polling"]
+    {
+        // A call has a header also without an argument; those of SOVIA's figure end at 4 KiB.
+        assert_eq!(places("call", transport), [0.0, 64.0], "{transport}");
+        assert_eq!(places("call_echo", transport), [64.0, 8000.0], "{transport}");
+        assert_eq!(places("call_cycles", transport), [64.0, 8000.0], "{transport}");
+    }
+    assert_eq!(places("call_threads", "rpc clients shm:, 64 B"), [1.0, 2.0, 4.0]);
+    for what in ["streams", "calls"] {
+        let output = viaduct(&["bench", what, "sim:model", "--anyway"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("sim:model is not measured"), "{said}");
+    }
+}
+
+#[test]
 fn csv_has_the_names_of_json() {
     let arguments = ["bench", "register", "--sizes", "4K", "--quick", "--anyway"];
     let csv = output(&[&arguments[..], &["--csv"]].concat());
@@ -185,7 +233,7 @@ fn wrong_devices_and_sizes_are_named() {
 
 /// A page of one point or more for each kind of figure.
 fn report(name: &str) -> (PathBuf, String) {
-    let sweeps: [&[&str]; 8] = [
+    let sweeps: [&[&str]; 10] = [
         &["latency", "shm:", "sim:model", "--sizes", "0,4,1K", "--blocking"],
         &["bandwidth", "shm:", "--sizes", "4K,32K"],
         &["bandwidth", "shm:", "--sizes", "4K,32K", "--bidir"],
@@ -194,13 +242,15 @@ fn report(name: &str) -> (PathBuf, String) {
         &["cq", "--vis", "1,8"],
         &["connect"],
         &["register", "--sizes", "4K,1M"],
+        &["streams", "--sizes", "4,64,1K,32K,50000"],
+        &["calls", "--sizes", "0,4,64,8000"],
     ];
     let input = path(&format!("{name}.jsonl"));
     fs::write(&input, sweeps.map(sweep).concat()).expect("a writable folder");
     let page = path(&format!("{name}.html"));
     let [from, to] = [&input, &page].map(|path| path.to_str().expect("UTF-8"));
     let said = output(&["report", "--input", from, "-o", to]);
-    assert!(said.contains("22 figures"), "{said}");
+    assert!(said.contains("36 figures"), "{said}");
     let text = fs::read_to_string(&page).expect("the page");
     (page, text)
 }
@@ -240,7 +290,7 @@ fn is_well_formed(text: &str) -> Result<(), String> {
 fn every_figure_has_a_drawing_a_clock_a_machine_and_a_table() {
     let (_, text) = report("structure");
     let figures = parts(&text, "<figure id=", "</figure>");
-    assert_eq!(figures.len(), 22);
+    assert_eq!(figures.len(), 36);
     let mut names = BTreeSet::new();
     for figure in figures {
         assert!(names.insert(figure.split('>').next().unwrap()), "two figures have one id");
@@ -254,7 +304,17 @@ fn every_figure_has_a_drawing_a_clock_a_machine_and_a_table() {
         }
     }
     // What papers print, with where.
-    for printed in ["4.4 us", "400,000 requests", "36.02 us", "815 Mbps", "round trip 52.4 us"] {
+    for printed in [
+        "4.4 us",
+        "400,000 requests",
+        "36.02 us",
+        "815 Mbps",
+        "round trip 52.4 us",
+        "about 200 us (SOVIA, section 5.4",
+        "262 Mbps (0.59 s) (SOVIA, Table I)",
+        "697.3 Mbps (Stream Sockets, Table 1)",
+        "1039.7 us of 8000 (Stream Sockets, Table 2)",
+    ] {
         assert!(text.contains(printed), "no {printed}");
     }
     // Nothing is loaded and nothing runs.

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::file;
 use super::transport::Transport;
 use crate::Failure;
 
@@ -19,7 +20,16 @@ pub(crate) enum Exchange {
     Sink { length: usize, count: u32, window: u32 },
     /// So many messages in each direction, of which half of `window` may be under way.
     Both { length: usize, count: u32, window: u32 },
+    /// So many remote calls with an argument of this length: a request and its answer as SunRPC has them,
+    /// of which the argument is what the request has more.
+    Call { argument: usize, rounds: u32 },
+    /// A file of so many bytes, by messages of this length, and an answer when it has been written.
+    File { length: usize, bytes: u32 },
 }
+
+/// Bytes of a request of SunRPC with no argument, and of its answer (SOVIA, section 5.4).
+const REQUEST: usize = 44;
+const ANSWER: usize = 28;
 
 impl Exchange {
     /// Its words in a request.
@@ -28,6 +38,8 @@ impl Exchange {
             Self::Pong { length, rounds } => format!("pong {length} {rounds}"),
             Self::Sink { length, count, window } => format!("sink {length} {count} {window}"),
             Self::Both { length, count, window } => format!("both {length} {count} {window}"),
+            Self::Call { argument, rounds } => format!("call {argument} {rounds}"),
+            Self::File { length, bytes } => format!("file {length} {bytes}"),
         }
     }
 
@@ -41,23 +53,32 @@ impl Exchange {
             ("pong", &[rounds]) => Self::Pong { length, rounds },
             ("sink", &[count, window]) => Self::Sink { length, count, window },
             ("both", &[count, window]) => Self::Both { length, count, window },
+            ("call", &[rounds]) => Self::Call { argument: length, rounds },
+            ("file", &[bytes]) => Self::File { length, bytes },
             _ => return None,
         })
     }
 
-    /// Bytes of a message.
+    /// Most bytes of a message.
     pub(super) const fn length(self) -> usize {
-        let (Self::Pong { length, .. } | Self::Sink { length, .. } | Self::Both { length, .. }) =
-            self;
-        length
+        match self {
+            Self::Pong { length, .. }
+            | Self::Sink { length, .. }
+            | Self::Both { length, .. }
+            | Self::File { length, .. } => length,
+            Self::Call { argument, .. } => REQUEST + argument,
+        }
     }
 
-    /// Rounds or messages.
+    /// Rounds, messages, or files.
     pub(crate) const fn count(self) -> u32 {
-        let (Self::Pong { rounds: count, .. }
-        | Self::Sink { count, .. }
-        | Self::Both { count, .. }) = self;
-        count
+        match self {
+            Self::Pong { rounds: count, .. }
+            | Self::Sink { count, .. }
+            | Self::Both { count, .. }
+            | Self::Call { rounds: count, .. } => count,
+            Self::File { .. } => 1,
+        }
     }
 
     /// The same with another number of rounds or messages.
@@ -66,6 +87,8 @@ impl Exchange {
             Self::Pong { length, .. } => Self::Pong { length, rounds: count },
             Self::Sink { length, window, .. } => Self::Sink { length, count, window },
             Self::Both { length, window, .. } => Self::Both { length, count, window },
+            Self::Call { argument, .. } => Self::Call { argument, rounds: count },
+            Self::File { .. } => self,
         }
     }
 
@@ -75,21 +98,25 @@ impl Exchange {
             Self::Pong { length, rounds } => ping(transport, length, rounds),
             Self::Sink { length, count, window } => stream(transport, length, count, window),
             Self::Both { length, count, window } => both(transport, length, count, window),
+            Self::Call { argument, rounds } => {
+                rounds_of(transport, (REQUEST + argument, ANSWER), rounds)
+            }
+            Self::File { length, bytes } => {
+                file::send(transport, &file::source(bytes)?, length, bytes)
+            }
         }
     }
 
     /// The other end.
     pub(super) fn second(self, transport: &mut dyn Transport) -> Result<(), Failure> {
         match self {
-            Self::Pong { length, rounds } => {
-                for _ in 0..rounds {
-                    let stamp = transport.receive(length)?;
-                    transport.send(length, stamp)?;
-                }
-                Ok(())
-            }
+            Self::Pong { length, rounds } => answer(transport, (length, length), rounds),
             Self::Sink { length, count, window } => sink(transport, length, count, window),
             Self::Both { length, count, window } => both(transport, length, count, window),
+            Self::Call { argument, rounds } => {
+                answer(transport, (REQUEST + argument, ANSWER), rounds)
+            }
+            Self::File { length, bytes } => file::receive(transport, length, bytes),
         }
     }
 }
@@ -99,14 +126,36 @@ pub(super) fn ping(
     length: usize,
     rounds: u32,
 ) -> Result<(), Failure> {
+    rounds_of(transport, (length, length), rounds)
+}
+
+/// Messages that are answered by others of another length.
+fn rounds_of(
+    transport: &mut dyn Transport,
+    (length, answer): (usize, usize),
+    rounds: u32,
+) -> Result<(), Failure> {
     for stamp in 0..rounds {
         transport.send(length, stamp)?;
-        let back = transport.receive(length)?;
+        let back = transport.receive(answer)?;
         if length >= CREDIT && back != stamp {
             return Err(format!("message {stamp} came back as {back}").into());
         }
     }
     Ok(())
+}
+
+fn answer(
+    transport: &mut dyn Transport,
+    (length, answer): (usize, usize),
+    rounds: u32,
+) -> Result<(), Failure> {
+    for _ in 0..rounds {
+        let stamp = transport.receive(length)?;
+        transport.send(answer, stamp)?;
+    }
+    // Nothing is received after the last one, which would send what waits for others.
+    transport.flush()
 }
 
 fn stream(
@@ -191,6 +240,8 @@ mod tests {
             Exchange::Pong { length: 0, rounds: 7 },
             Exchange::Sink { length: 4096, count: 16, window: 4 },
             Exchange::Both { length: 1, count: 16, window: 2 },
+            Exchange::Call { argument: 0, rounds: 3 },
+            Exchange::File { length: 4096, bytes: 145_864_380 },
         ] {
             let text = job.to_text();
             let words: Vec<&str> = text.split(' ').collect();

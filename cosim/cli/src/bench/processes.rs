@@ -7,6 +7,7 @@
 //! and why, or `ok` and the processor time that the request took, in nanoseconds. It ends with its input.
 
 use core::ops::Range;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::affinity::Allowed;
 use super::exchange::{Exchange, nanoseconds, ping};
 use super::transport::{self, Kind, Transport};
-use super::{stamped, threads};
+use super::{file, stamped, threads};
 use crate::Failure;
 
 /// How long the other process may take to end.
@@ -151,10 +152,19 @@ impl Processes {
     pub(super) fn measure(&mut self, number: usize, exchange: Exchange) -> Result<f64, Failure> {
         match exchange {
             Exchange::Pong { length, rounds } => self.one_way(number, length, rounds),
-            Exchange::Sink { .. } | Exchange::Both { .. } => {
-                self.timed(number, exchange, |transport| exchange.first(transport))
-            }
+            _ => self.timed(number, exchange, |transport| exchange.first(transport)),
         }
+    }
+
+    /// Copies a file that [`file::source`] made to the other process; the time, in nanoseconds.
+    pub(super) fn copy(
+        &mut self,
+        number: usize,
+        source: &File,
+        (length, bytes): (usize, u32),
+    ) -> Result<f64, Failure> {
+        let exchange = Exchange::File { length, bytes };
+        self.timed(number, exchange, |transport| file::send(transport, source, length, bytes))
     }
 
     /// Exchanges `rounds` messages there and back; the time of one way, in nanoseconds.

@@ -8,6 +8,8 @@
 //! | `threads` | `bandwidth_threads`, `round_trips_threads` |
 //! | `connect` | `connect`, `connect_rate` |
 //! | `register` | `register` |
+//! | `streams` | `stream_latency`, `stream_bandwidth`, `stream_both`, `stream_cycles`, `stream_threads`, `file_copy` |
+//! | `calls` | `call`, `call_echo`, `call_cycles`, `call_threads` |
 //! | `installed` | points of other programs in `latency` and `bandwidth` |
 //! | `simulated` | `latency`, `transmit`, `receive`, `bandwidth` of `sim:` devices, by their own clock |
 //!
@@ -15,12 +17,14 @@
 //! meanwhile hits all of them; a point is the median of the turns.
 
 pub(crate) mod bandwidth;
+pub(crate) mod calls;
 pub(crate) mod connect;
 pub(crate) mod cq;
 mod installed;
 pub(crate) mod latency;
 pub(crate) mod register;
 mod simulated;
+pub(crate) mod streams;
 pub(crate) mod threads;
 
 use super::exchange::Exchange;
@@ -74,6 +78,16 @@ impl Options {
 
     fn simulated(&self) -> impl Iterator<Item = &String> {
         self.devices.iter().filter(|device| Self::is_simulated(device))
+    }
+
+    /// That none of the devices has a clock of its own.
+    fn no_simulated(&self, what: &str) -> Result<(), Failure> {
+        match self.simulated().next() {
+            Some(device) => {
+                Err(format!("{device} is not measured with {what}: leave it out").into())
+            }
+            None => Ok(()),
+        }
     }
 
     /// The transports of a ping-pong or a stream.

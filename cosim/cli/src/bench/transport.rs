@@ -31,6 +31,7 @@ mod word;
 
 use core::fmt;
 use core::str::FromStr;
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,16 @@ pub(crate) trait Transport: Send {
 
     /// Receives a message of known length; its stamp.
     fn receive(&mut self, length: usize) -> Result<u32, Failure>;
+
+    /// Sends bytes of a file, as many as a message has or up to its end; how many.
+    fn send_file(&mut self, _file: &File, _length: usize) -> Result<usize, Failure> {
+        Err("it carries no files".into())
+    }
+
+    /// Receives as many bytes, and writes them into a file.
+    fn receive_file(&mut self, _file: &File, _length: usize) -> Result<(), Failure> {
+        Err("it carries no files".into())
+    }
 
     /// Receives a message if it has come; its stamp. Those that cannot look wait for it.
     fn poll_receive(&mut self, length: usize) -> Result<Option<u32>, Failure> {
@@ -82,6 +93,10 @@ pub(crate) enum Kind {
     Rpc {
         device: String,
         blocking: bool,
+    },
+    /// Calls of several clients of one server, of which any thread answers any.
+    RpcClients {
+        device: String,
     },
     /// Many VIs on a completion queue, of which each message takes one by chance.
     Cq {
@@ -131,6 +146,7 @@ impl fmt::Display for Kind {
                 write!(f, "sovia {} {policy} {device}", how(blocking))
             }
             Self::Rpc { device, blocking } => write!(f, "rpc {} {device}", how(blocking)),
+            Self::RpcClients { device } => write!(f, "rpc clients {device}"),
             Self::Cq { device, vis } => write!(f, "cq {vis} {device}"),
             Self::Clan { connections } => write!(f, "clan {connections}"),
             Self::Queue => write!(f, "queue"),
@@ -158,6 +174,7 @@ impl FromStr for Kind {
                 let (device, policy) = (device.to_owned(), policy.to_owned());
                 Self::Sovia { device, policy, blocking }
             }
+            ["rpc", "clients", device] => Self::RpcClients { device: device.to_owned() },
             ["rpc", _, device] => Self::Rpc { device: device.to_owned(), blocking },
             ["cq", vis, device] => {
                 let vis = vis.parse().map_err(|_| format!("`{vis}` is no number of VIs"))?;
@@ -195,7 +212,8 @@ pub(crate) fn offer(kind: &Kind, largest: usize) -> Result<Offered, Failure> {
         Kind::Sovia { device, policy, blocking } => {
             sovia::offer(device, policy, *blocking, largest)
         }
-        Kind::Rpc { device, blocking } => rpc::offer(device, *blocking),
+        Kind::Rpc { device, blocking } => rpc::offer(device, *blocking, rpc::Servers::One),
+        Kind::RpcClients { device } => rpc::offer(device, true, rpc::Servers::Shared),
         Kind::Cq { device, vis } => vipl::offer_many(device, *vis, largest),
         Kind::Clan { connections } => clan::offer(*connections),
         Kind::Queue => queue::offer(),
@@ -219,7 +237,8 @@ pub(crate) fn join(
         Kind::Sovia { device, policy, blocking } => {
             sovia::join(device, policy, *blocking, largest, place)
         }
-        Kind::Rpc { device, blocking } => rpc::join(device, *blocking, place),
+        Kind::Rpc { device, blocking } => rpc::join(device, *blocking, place, rpc::Servers::One),
+        Kind::RpcClients { device } => rpc::join(device, true, place, rpc::Servers::Shared),
         Kind::Cq { device, vis } => vipl::join_many(device, *vis, largest, place),
         Kind::Clan { connections } => clan::join(*connections, place),
         Kind::Queue => queue::join(place),
@@ -262,6 +281,6 @@ fn shared(length: usize) -> Result<(DmaMemory, String), Failure> {
 /// Maps it there.
 fn map(length: usize, place: &str) -> Result<DmaMemory, Failure> {
     use std::os::fd::AsFd;
-    let file = std::fs::File::options().read(true).write(true).open(place)?;
+    let file = File::options().read(true).write(true).open(place)?;
     Ok(DmaMemory::map_file(file.as_fd(), 0, length.next_multiple_of(port::memory::PAGE_BYTES))?)
 }

@@ -2,15 +2,11 @@
 
 use super::bars::{Bar, bars, bars_by_goal, waterfall};
 use super::hardware::{Anatomy, Hardware};
-use super::lines::{Lines, clocks, label, styles, table};
+use super::lines::{BYTES, Lines, MEGABYTES, MICROSECONDS, clocks, label, styles, table};
 use super::papers::{self, Breakdown};
 use super::scale::Form;
-use super::{Figure, Section, Table};
+use super::{Figure, Section, Table, layers};
 use crate::bench::series::{Point, describe, digits};
-
-const BYTES: (&str, Form) = ("bytes of a message", Form::Size);
-const MICROSECONDS: (&str, Form) = ("us, one way", Form::Log);
-const MEGABYTES: (&str, Form) = ("MB/s", Form::Log);
 
 /// Everything that there is data for.
 pub(crate) fn sections(points: &[Point], hardware: &Hardware) -> Vec<Section> {
@@ -21,14 +17,16 @@ pub(crate) fn sections(points: &[Point], hardware: &Hardware) -> Vec<Section> {
     mvia.insert(0, table_3());
     let mut hardware_figures: Vec<Figure> = hardware.anatomies.iter().map(anatomy).collect();
     hardware_figures.insert(0, rows(hardware));
-    let mut layers = lines(&sockets());
-    layers.extend(lines(&threads()));
+    let mut devices = lines(&sockets());
+    devices.extend(lines(&threads()));
     let mut more = lines(&[register()]);
     more.splice(0..0, connect(points));
     let sections = [
         ("clan", "VIA over the CLAN network", lines(&clan())),
         ("mvia", "Anatomy of UDP and M-VIA", mvia),
-        ("sockets", "SOVIA and Stream Sockets", layers),
+        ("sovia", "SOVIA", layers::sovia(points)),
+        ("stream-sockets", "Stream Sockets and RPC", layers::stream_sockets(points)),
+        ("sockets", "VIPL beside sockets", devices),
         ("more", "Connections and memory", more),
         ("hardware", "The NIC in cycles", hardware_figures),
     ];
@@ -161,37 +159,38 @@ fn is_socket_or_vipl(point: &Point) -> bool {
 }
 
 fn sockets() -> [Lines<'static>; 4] {
-    const LAYER: &str = "The papers' layers are sockets over VIA; ours is VIPL itself so far, beside the \
-                         kernel's sockets.";
+    const NONE: &str =
+        "no figure of a paper: devices without a layer above, beside the kernel's sockets";
+    const LAYER: &str = "VIPL itself; streams over it are above.";
     [
         Lines {
-            id: "sovia-figure-9a",
+            id: "vipl-latency",
             title: "Latency beside sockets",
-            again: "SOVIA, Figure 9(a); Stream Sockets, Figure 3 and Table 1 (half of a round trip)",
+            again: NONE,
             about: LAYER,
             figure: "latency",
             is_wanted: |point| point.x >= 4.0 && is_socket_or_vipl(point),
             x: BYTES,
             y: MICROSECONDS,
-            printed: vec![papers::SOVIA_LATENCY, papers::STREAM_LATENCY],
+            printed: Vec::new(),
             has_diagonal: false,
         },
         Lines {
-            id: "sovia-figure-9b",
+            id: "vipl-bandwidth",
             title: "Bandwidth beside sockets",
-            again: "SOVIA, Figure 9(b); Stream Sockets, Figure 5 and Table 1",
+            again: NONE,
             about: LAYER,
             figure: "bandwidth",
             is_wanted: is_socket_or_vipl,
             x: BYTES,
             y: MEGABYTES,
-            printed: vec![papers::SOVIA_BANDWIDTH, papers::STREAM_BANDWIDTH],
+            printed: Vec::new(),
             has_diagonal: false,
         },
         Lines {
-            id: "stream-figure-6",
+            id: "vipl-both",
             title: "Bandwidth in both directions",
-            again: "Stream Sockets, Figure 6 (its text prints no values)",
+            again: NONE,
             about: "Both ends send and receive; the sum of both directions.",
             figure: "bandwidth_both",
             is_wanted: |_| true,
@@ -201,9 +200,9 @@ fn sockets() -> [Lines<'static>; 4] {
             has_diagonal: false,
         },
         Lines {
-            id: "stream-figure-7",
+            id: "vipl-cycles",
             title: "Processor cycles a byte",
-            again: "Stream Sockets, Figure 7 (its text prints no values)",
+            again: NONE,
             about: "Processor time of both ends. An end that polls is never idle.",
             figure: "cycles_per_byte",
             is_wanted: |_| true,
@@ -221,9 +220,9 @@ fn threads() -> [Lines<'static>; 2] {
                            other.";
     [
         Lines {
-            id: "stream-figure-4",
-            title: "Round trips of several threads",
-            again: "Stream Sockets, Figure 4; Figure 11 of RPC (their text prints no values)",
+            id: "vipl-threads",
+            title: "Round trips of several threads by VIPL",
+            again: "no figure of a paper: Figure 4 of Stream Sockets has streams",
             about: THREADS,
             figure: "round_trips_threads",
             is_wanted: |_| true,

@@ -7,6 +7,11 @@ use super::svg::SHAPES;
 use super::{Figure, Table};
 use crate::bench::series::{Clock, Point, describe, digits, distinct, place};
 
+/// Axes of many figures.
+pub(crate) const BYTES: (&str, Form) = ("bytes of a message", Form::Size);
+pub(crate) const MICROSECONDS: (&str, Form) = ("us, one way", Form::Log);
+pub(crate) const MEGABYTES: (&str, Form) = ("MB/s", Form::Log);
+
 /// What a figure of lines is made of.
 pub(crate) struct Lines<'a> {
     pub(crate) id: &'static str,
@@ -41,6 +46,14 @@ pub(crate) fn label(transport: &str) -> String {
     match words[..] {
         ["vipl", "polling", url] => format!("VIPL {}", short(url)),
         ["vipl", "blocking", url] => format!("{} sleeping", short(url)),
+        ["sovia", how, rest] => {
+            let (policy, url) = rest.split_once(' ').unwrap_or((rest, ""));
+            let policy = if policy == "STREAM_SOCKETS" { "streams" } else { policy };
+            // A thread that handles packets always sleeps.
+            let sleeps = how == "blocking" && policy != "HANDLER";
+            format!("{policy} {}", if sleeps { "sleeps".to_owned() } else { short(url) })
+        }
+        ["rpc", _, url] => format!("via-rpc {}", short(url)),
         ["cq", url, ..] => format!("CQ {}", short(url)),
         [name @ ("tcp" | "unix"), how] => {
             let how = if how == "blocking" { " sleeping" } else { "" };
@@ -57,7 +70,17 @@ pub(crate) fn label(transport: &str) -> String {
 
 /// The colour that a transport has wherever it is free.
 fn preferred(transport: &str) -> usize {
-    match without_size(transport).split(' ').next().unwrap_or_default() {
+    let words: Vec<&str> = without_size(transport).split(' ').collect();
+    match words[0] {
+        "sovia" => match words.get(2) {
+            Some(&"HANDLER") => 2,
+            Some(&"SINGLE") => 4,
+            Some(&"FLOWCTRL") => 5,
+            Some(&"COMBINE") => 6,
+            _ => 1,
+        },
+        "rpc" => 5,
+        "local" => 6,
         "ring" => 1,
         "unix" => 2,
         "tcp" => 3,
@@ -214,6 +237,10 @@ mod tests {
             ("ring, 64 B", "ring"),
             ("tcp", "TCP"),
             ("memcpy", "memcpy"),
+            ("sovia polling DACKS shm:", "DACKS shm"),
+            ("sovia blocking HANDLER shm:?node=a", "HANDLER shm"),
+            ("sovia blocking STREAM_SOCKETS shm:, 4 KiB", "streams sleeps"),
+            ("rpc clients shm:, 64 B", "via-rpc shm"),
         ];
         for (transport, expected) in names {
             assert_eq!(label(transport), expected);

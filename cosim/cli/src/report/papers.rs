@@ -86,6 +86,28 @@ pub(crate) const SOVIA_BANDWIDTH: &[Printed] = &[
     across("SOVIA, blocking, peak", 780.0 * MBPS, "780 Mbps", SOVIA_52),
 ];
 
+const SOVIA_54: &str = "SOVIA, section 5.4 (Figure 10)";
+/// Elapsed time of a call with an argument of so many bytes, in us.
+pub(crate) const SOVIA_CALL: &[Printed] = &[
+    at("SunRPC by TCP on Fast Ethernet", 0.0, 200.0, "about 200 us", SOVIA_54),
+    at("SunRPC by TCP on cLAN", 0.0, 149.0, "149 us", SOVIA_54),
+    at("SunRPC by SOVIA on cLAN", 0.0, 35.0, "35 us", SOVIA_54),
+];
+const SOVIA_1: &str = "SOVIA, Table I";
+const FILE_1: f64 = 19_090_223.0;
+const FILE_2: f64 = 145_864_380.0;
+/// Files by FTP, by their bytes, in MB/s.
+pub(crate) const SOVIA_TABLE_1: &[Printed] = &[
+    at("TCP/IP on Fast Ethernet", FILE_1, 90.0 * MBPS, "90 Mbps (1.63 s)", SOVIA_1),
+    at("TCP/IP on cLAN", FILE_1, 262.0 * MBPS, "262 Mbps (0.59 s)", SOVIA_1),
+    at("SOVIA on cLAN", FILE_1, 573.0 * MBPS, "573 Mbps (0.27 s)", SOVIA_1),
+    at("local copy (on RAM disks)", FILE_1, 611.0 * MBPS, "611 Mbps (0.25 s)", SOVIA_1),
+    at("TCP/IP on Fast Ethernet", FILE_2, 90.0 * MBPS, "90 Mbps (12.7 s)", SOVIA_1),
+    at("TCP/IP on cLAN", FILE_2, 254.0 * MBPS, "254 Mbps (4.61 s)", SOVIA_1),
+    at("SOVIA on cLAN", FILE_2, 532.0 * MBPS, "532 Mbps (2.20 s)", SOVIA_1),
+    at("local copy (on RAM disks)", FILE_2, 538.0 * MBPS, "538 Mbps (2.17 s)", SOVIA_1),
+];
+
 const STREAM_1: &str = "Stream Sockets, Table 1";
 /// One way, in us: half of the printed round trips.
 pub(crate) const STREAM_LATENCY: &[Printed] = &[
@@ -100,6 +122,19 @@ pub(crate) const STREAM_BANDWIDTH: &[Printed] = &[
     at("stream sockets over VI", 50_000.0, 697.3 * MBPS, "697.3 Mbps", STREAM_1),
     at("TCP/IP over GNN1000", 50_000.0, 211.0 * MBPS, "211 Mbps", STREAM_1),
     at("TCP/IP over Gigabit Ethernet", 50_000.0, 175.0 * MBPS, "175 Mbps", STREAM_1),
+];
+
+const STREAM_2: &str = "Stream Sockets, Table 2";
+/// Round trips of a call, in us.
+pub(crate) const STREAM_CALL: &[Printed] = &[
+    at("local RPC (LRPC)", 4.0, 62.7, "62.7 us of 4 bytes", STREAM_2),
+    at("local RPC (LRPC)", 8000.0, 314.8, "314.8 us of 8000", STREAM_2),
+    at("RPC over VI (GNN1000)", 4.0, 111.21, "111.21 us of 4 bytes", STREAM_2),
+    at("RPC over VI (GNN1000)", 8000.0, 448.1, "448.1 us of 8000", STREAM_2),
+    at("RPC over TCP/IP (GNN1000)", 4.0, 297.1, "297.1 us of 4 bytes", STREAM_2),
+    at("RPC over TCP/IP (GNN1000)", 8000.0, 1039.7, "1039.7 us of 8000", STREAM_2),
+    at("RPC over TCP/IP (Gigabit Ethernet)", 4.0, 243.5, "243.5 us of 4 bytes", STREAM_2),
+    at("RPC over TCP/IP (Gigabit Ethernet)", 8000.0, 995.8, "995.8 us of 8000", STREAM_2),
 ];
 
 const MVIA_3: &str = "M-VIA, Table 3";
@@ -177,6 +212,18 @@ mod tests {
         assert!((sum(|row| row.2) - MVIA_LATENCY[1].value).abs() < 1e-9);
     }
 
+    /// SOVIA's Table I: rates and times are of the same bytes.
+    #[test]
+    fn files_take_as_long_as_is_printed() {
+        for value in SOVIA_TABLE_1 {
+            let (_, time) = value.text.split_once('(').unwrap();
+            let seconds: f64 = time.trim_end_matches(" s)").parse().unwrap();
+            let rate = value.x.unwrap() / 1e6 / seconds;
+            // As exact as two digits of a time.
+            assert!((rate / value.value - 1.0).abs() < 0.06, "{value:?}: {rate}");
+        }
+    }
+
     #[test]
     fn every_value_has_its_text_and_its_source() {
         let all = [
@@ -187,6 +234,9 @@ mod tests {
             SOVIA_BANDWIDTH,
             STREAM_LATENCY,
             STREAM_BANDWIDTH,
+            SOVIA_CALL,
+            SOVIA_TABLE_1,
+            STREAM_CALL,
             MVIA_LATENCY,
             MVIA_SEND,
             MVIA_RECEIVE,

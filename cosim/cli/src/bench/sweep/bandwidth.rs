@@ -12,6 +12,8 @@ pub(crate) const SIZES: [usize; 8] = [64, 256, 1024, 4096, 16_384, 32_768, 65_53
 const TOTAL: usize = 10_000_000;
 /// Messages under way, as there.
 const WINDOW: u32 = 4;
+/// Messages by which it is seen how fast a transport is, and of which a turn has a multiple: whole windows.
+const FIRST: u32 = 32;
 /// Most messages of a turn, so that small ones do not take for ever.
 const MOST: u32 = 65_536;
 /// Fewest messages of programs that have no turns, which a start would count in otherwise.
@@ -30,7 +32,8 @@ pub(crate) fn measure(options: &Options, both: bool) -> Result<Vec<Point>, Failu
             |kind: &&Kind| matches!(kind, Kind::Vipl { .. }) || !both || size <= LARGEST_BOTH;
         let kinds: Vec<&Kind> =
             kinds.iter().filter(|kind| size > 0 && kind.carries(size)).filter(fits).collect();
-        one_size(&mut sweep, size, &kinds, both)?;
+        let of = if both { &BOTH_WAYS } else { &ONE_WAY };
+        one_size(&mut sweep, of, size, &kinds)?;
         if options.references && size > 0 && !both {
             memcpy(&mut sweep, size);
             let count = messages(options, size)?.max(INSTALLED);
@@ -51,53 +54,70 @@ fn messages(options: &Options, size: usize) -> Result<u32, Failure> {
     Ok(if options.quick { all / 16 } else { all })
 }
 
-fn figure(both: bool) -> &'static str {
-    if both { "bandwidth_both" } else { "bandwidth" }
+/// What is measured of a stream, and how.
+pub(super) struct Form {
+    /// Figures of the rate and of the cycles a byte.
+    pub(super) figure: &'static str,
+    pub(super) cycles: &'static str,
+    /// Each end sends and receives.
+    pub(super) both: bool,
+    /// How many of so many messages are under way.
+    pub(super) window: fn(&Kind, u32) -> u32,
 }
 
-fn one_size(
+const ONE_WAY: Form =
+    Form { figure: "bandwidth", cycles: "cycles_per_byte", both: false, window: |_, _| WINDOW };
+const BOTH_WAYS: Form = Form { figure: "bandwidth_both", both: true, ..ONE_WAY };
+
+/// Measures one size of all kinds in turn.
+pub(super) fn one_size(
     sweep: &mut Sweep<'_>,
+    of: &Form,
     size: usize,
     kinds: &[&Kind],
-    both: bool,
 ) -> Result<(), Failure> {
-    struct Turns {
+    struct Turns<'a> {
+        kind: &'a Kind,
         number: usize,
         count: u32,
         rates: Vec<f64>,
         cycles: Vec<f64>,
     }
     let options = sweep.options;
+    let both = of.both;
     let mut processes = processes(options)?;
     let mut transports = Vec::new();
-    let all = messages(options, size)?;
-    for kind in kinds {
+    let all = messages(options, size)?.max(FIRST);
+    for &kind in kinds {
         let number = processes.open(kind, size)?;
-        let each = processes.stream(number, size, 4 * WINDOW, WINDOW)?;
-        let count = rounds(LONGEST, each, (4 * WINDOW, all.max(4 * WINDOW))) / WINDOW * WINDOW;
-        transports.push(Turns { number, count, rates: Vec::new(), cycles: Vec::new() });
+        let each = processes.stream(number, size, FIRST, (of.window)(kind, FIRST))?;
+        let count = rounds(LONGEST, each, (FIRST, all)) / FIRST * FIRST;
+        let (rates, cycles) = (Vec::new(), Vec::new());
+        transports.push(Turns { kind, number, count, rates, cycles });
     }
     let (streams, clock) = (if both { 2.0 } else { 1.0 }, machine::cycles_a_nanosecond());
     for turn in 0..options.turns() {
         sweep.progress.tick(|| format!("{size} B, turn {turn} of {}", options.turns()));
-        for of in &mut transports {
+        for turns in &mut transports {
+            let (number, count) = (turns.number, turns.count);
+            let window = (of.window)(turns.kind, count);
             let time = if both {
-                processes.both(of.number, size, of.count, WINDOW)?
+                processes.both(number, size, count, window)?
             } else {
-                processes.stream(of.number, size, of.count, WINDOW)?
+                processes.stream(number, size, count, window)?
             };
-            of.rates.push(1e3 * streams * axis(size) / time);
-            let bytes = streams * axis(size) * f64::from(of.count);
-            of.cycles.extend(clock.map(|clock| processes.processor_time * clock / bytes));
+            turns.rates.push(1e3 * streams * axis(size) / time);
+            let bytes = streams * axis(size) * f64::from(count);
+            turns.cycles.extend(clock.map(|clock| processes.processor_time * clock / bytes));
         }
     }
-    for (of, kind) in transports.iter().zip(kinds) {
-        let (transport, x, x_unit) = (&*kind.to_string(), axis(size), "B");
-        let place = Place { figure: figure(both), transport, x, x_unit, unit: "MB/s" };
-        sweep.point(place, &of.rates, &of.rates, Clock::Wall);
-        if !of.cycles.is_empty() {
-            let place = Place { figure: "cycles_per_byte", unit: "cycles/B", ..place };
-            sweep.point(place, &of.cycles, &of.cycles, Clock::Wall);
+    for turns in &transports {
+        let (transport, x, x_unit) = (&*turns.kind.to_string(), axis(size), "B");
+        let place = Place { figure: of.figure, transport, x, x_unit, unit: "MB/s" };
+        sweep.point(place, &turns.rates, &turns.rates, Clock::Wall);
+        if !turns.cycles.is_empty() {
+            let place = Place { figure: of.cycles, unit: "cycles/B", ..place };
+            sweep.point(place, &turns.cycles, &turns.cycles, Clock::Wall);
         }
     }
     Ok(())

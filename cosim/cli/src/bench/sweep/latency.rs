@@ -24,7 +24,7 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<Point>, Failure> {
     }
     for &size in options.sizes.iter().filter(|_| options.wall().next().is_some()) {
         let kinds: Vec<&Kind> = kinds.iter().filter(|kind| kind.carries(size)).collect();
-        one_size(&mut sweep, size, &kinds)?;
+        one_size(&mut sweep, "latency", size, &kinds)?;
         if options.references {
             let count = if options.quick { 2_000 } else { 10_000 };
             installed::measure(&mut sweep, installed::Task::Latency, size, count)?;
@@ -36,7 +36,13 @@ pub(crate) fn measure(options: &Options) -> Result<Vec<Point>, Failure> {
     sweep.end()
 }
 
-fn one_size(sweep: &mut Sweep<'_>, size: usize, kinds: &[&Kind]) -> Result<(), Failure> {
+/// Measures one size of all kinds in turn.
+pub(super) fn one_size(
+    sweep: &mut Sweep<'_>,
+    figure: &str,
+    size: usize,
+    kinds: &[&Kind],
+) -> Result<(), Failure> {
     let options = sweep.options;
     let mut processes = processes(options)?;
     let mut transports = Vec::new();
@@ -57,7 +63,7 @@ fn one_size(sweep: &mut Sweep<'_>, size: usize, kinds: &[&Kind]) -> Result<(), F
         let singles: Vec<f64> =
             processes.one_ways(*number, size, rounds)?.iter().map(|time| time / 1e3).collect();
         let transport = &kind.to_string();
-        let place = Place { figure: "latency", transport, x: axis(size), x_unit: "B", unit: "us" };
+        let place = Place { figure, transport, x: axis(size), x_unit: "B", unit: "us" };
         sweep.point(place, times, &singles, Clock::Wall);
     }
     Ok(())

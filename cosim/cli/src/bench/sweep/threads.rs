@@ -1,7 +1,9 @@
 //! Several pairs of threads, each with a VI or socket of its own, at the same time: what they do together
 //! (Stream Sockets paper, Figures 4 and 11).
 
-use super::{Clock, Exchange, Failure, Options, Place, Point, Sweep, axis, processes, rounds};
+use super::{
+    Clock, Exchange, Failure, Kind, Options, Place, Point, Sweep, axis, processes, rounds,
+};
 
 /// Most pairs.
 pub(crate) const MOST: usize = 64;
@@ -55,25 +57,31 @@ pub(crate) fn measure(
     threads: &[usize],
     task: Task,
 ) -> Result<Vec<Point>, Failure> {
-    if let Some(device) = options.simulated().next() {
-        return Err(format!("{device} is not measured with several threads: leave it out").into());
-    }
+    options.no_simulated("several threads")?;
     let mut sweep = Sweep::start(options, "threads")?;
+    let kinds = options.kinds();
     for &size in options.sizes.iter().filter(|size| **size > 0 || task == Task::PingPong) {
+        let kinds: Vec<&Kind> = kinds.iter().filter(|kind| kind.carries(size)).collect();
         for &threads in threads {
-            one(&mut sweep, size, threads, task)?;
+            one(&mut sweep, task.figure(), task, (size, threads), &kinds)?;
         }
     }
     sweep.end()
 }
 
-fn one(sweep: &mut Sweep<'_>, size: usize, threads: usize, task: Task) -> Result<(), Failure> {
+/// Measures so many threads with messages of one size, of all kinds in turn.
+pub(super) fn one(
+    sweep: &mut Sweep<'_>,
+    (figure, unit): (&str, &str),
+    task: Task,
+    (size, threads): (usize, usize),
+    kinds: &[&Kind],
+) -> Result<(), Failure> {
     let options = sweep.options;
-    let kinds: Vec<_> = options.kinds().into_iter().filter(|kind| kind.carries(size)).collect();
     let mut processes = processes(options)?;
     let mut transports = Vec::new();
     let pairs = f64::from(u32::try_from(threads)?);
-    for kind in &kinds {
+    for kind in kinds {
         let first = processes.open(kind, size)?;
         for _ in 1..threads {
             processes.open(kind, size)?;
@@ -97,8 +105,7 @@ fn one(sweep: &mut Sweep<'_>, size: usize, threads: usize, task: Task) -> Result
             rates.push(task.rate(size, pairs * f64::from(*count), time));
         }
     }
-    let (figure, unit) = task.figure();
-    for ((_, _, rates), kind) in transports.iter().zip(&kinds) {
+    for ((_, _, rates), kind) in transports.iter().zip(kinds) {
         let transport = &*format!("{kind}, {}", super::super::series::size(axis(size)));
         let place = Place { figure, transport, x: axis(threads), x_unit: "threads", unit };
         sweep.point(place, rates, rates, Clock::Wall);

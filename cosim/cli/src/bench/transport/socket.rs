@@ -1,5 +1,6 @@
 //! Sockets of the kernel.
 
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -36,6 +37,32 @@ where
     fn send(&mut self, length: usize, stamp: u32) -> Result<(), Failure> {
         self.buffer[..4].copy_from_slice(&stamp.to_le_bytes());
         stamp::stamp(Stage::Program);
+        self.send_buffer(length)
+    }
+
+    fn receive(&mut self, length: usize) -> Result<u32, Failure> {
+        self.fill_buffer(length)?;
+        stamp::stamp(Stage::Poll);
+        Ok(stamp_of(&self.buffer))
+    }
+
+    fn send_file(&mut self, mut file: &File, length: usize) -> Result<usize, Failure> {
+        let count = file.read(&mut self.buffer[..length])?;
+        self.send_buffer(count)?;
+        Ok(count)
+    }
+
+    fn receive_file(&mut self, mut file: &File, length: usize) -> Result<(), Failure> {
+        self.fill_buffer(length)?;
+        Ok(file.write_all(&self.buffer[..length])?)
+    }
+}
+
+impl<S: Send> Stream<S>
+where
+    for<'a> &'a S: Read + Write,
+{
+    fn send_buffer(&self, length: usize) -> Result<(), Failure> {
         let mut at = 0;
         while at < length {
             at += poll(|| attempt((&self.socket).write(&self.buffer[at..length])))?;
@@ -43,7 +70,7 @@ where
         Ok(())
     }
 
-    fn receive(&mut self, length: usize) -> Result<u32, Failure> {
+    fn fill_buffer(&mut self, length: usize) -> Result<(), Failure> {
         let mut at = 0;
         while at < length {
             let count = poll(|| attempt((&self.socket).read(&mut self.buffer[at..length])))?;
@@ -52,8 +79,7 @@ where
             }
             at += count;
         }
-        stamp::stamp(Stage::Poll);
-        Ok(stamp_of(&self.buffer))
+        Ok(())
     }
 }
 

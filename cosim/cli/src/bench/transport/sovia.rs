@@ -1,5 +1,6 @@
 //! SOVIA's streams on any device.
 
+use std::fs::File;
 use std::io::{Read, Write};
 
 use sovia::{Address, Device, Policy, TcpListener, TcpStream};
@@ -28,6 +29,17 @@ impl Transport for End {
     fn receive(&mut self, length: usize) -> Result<u32, Failure> {
         self.stream.read_exact(&mut self.buffer[..length])?;
         Ok(stamp_of(&self.buffer))
+    }
+
+    fn send_file(&mut self, mut file: &File, length: usize) -> Result<usize, Failure> {
+        let count = file.read(&mut self.buffer[..length])?;
+        self.stream.write_all(&self.buffer[..count])?;
+        Ok(count)
+    }
+
+    fn receive_file(&mut self, mut file: &File, length: usize) -> Result<(), Failure> {
+        self.stream.read_exact(&mut self.buffer[..length])?;
+        Ok(file.write_all(&self.buffer[..length])?)
     }
 }
 
