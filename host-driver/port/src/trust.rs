@@ -5,6 +5,7 @@
 //! socket first: the folder of temporary files is everybody's. The kernel says who is at the other end
 //! of a connected socket (`SO_PEERCRED`, unix(7)); what a peer says of itself is not asked.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::fd::AsFd;
@@ -32,6 +33,21 @@ fn from_environment() -> PathBuf {
             std::env::temp_dir().join(format!("viaduct-{user}"))
         }
     }
+}
+
+static IS_CONFINED: AtomicBool = AtomicBool::new(false);
+
+/// This process restricts itself, for good: another user, another root, or fewer system calls, of which
+/// one that it may not make ends it. What it has in the run-time folder it leaves from now on; whoever
+/// comes by removes what is of processes that have ended.
+pub fn confine() {
+    IS_CONFINED.store(true, Ordering::Release);
+}
+
+/// Whether [`confine`] was called.
+#[must_use]
+pub fn is_confined() -> bool {
+    IS_CONFINED.load(Ordering::Acquire)
 }
 
 /// Mode bits by which others may change a folder.

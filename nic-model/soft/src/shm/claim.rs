@@ -58,13 +58,18 @@ impl Claim {
     pub(super) fn release(&self) {
         // No longer this process's to remove, before another one can have made it.
         fork::without_forks(|| lock(&CLAIMED).retain(|(path, _)| *path != self.path));
-        let _ = fs::remove_file(&self.path);
+        if !trust::is_confined() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
 /// Removes the sockets of nodes that the program has not closed. While this process runs nobody takes
 /// their names, so that they are its own.
 extern "C" fn at_exit() {
+    if trust::is_confined() {
+        return;
+    }
     // In a child after fork the lock may be held for good.
     let Some(mut claimed) = try_lock(&CLAIMED) else { return };
     let own = fork::generation();
