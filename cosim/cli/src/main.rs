@@ -21,12 +21,14 @@ mod prove;
 mod prove_command;
 mod report;
 mod run;
+mod run_stats;
 mod serve_command;
 mod stats;
 mod suites;
 mod sweep_command;
 mod synth;
 mod synth_command;
+mod top;
 mod verilog;
 mod waves;
 
@@ -54,6 +56,7 @@ enum Command {
     Bench(bench_command::Arguments),
     Report(report::Arguments),
     Run(run::Arguments),
+    Top(top::Arguments),
     Lane(lane_command::Arguments),
     #[command(subcommand)]
     Cosim(cosim_command::Arguments),
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench_command::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Lane(arguments) => lane_command::run(&arguments),
         Command::Cosim(arguments) => cosim_command::run(&arguments),
         Command::Conformance(arguments) => conformance_command::run(&arguments),

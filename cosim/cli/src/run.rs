@@ -2,13 +2,14 @@
 
 use crate::Failure;
 use crate::c_program;
+use crate::run_stats;
 use clap::Args;
 use port::trust;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level::pipe;
-use sovia::preload::{self, LOG_VARIABLE, VERBOSE_VARIABLE};
+use sovia::preload::{self, LOG_VARIABLE, Process, STATS_VARIABLE, VERBOSE_VARIABLE, status};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,10 +29,13 @@ use std::thread::{self, JoinHandle};
   viaduct run nginx -g 'daemon off;'          a server
   viaduct run curl http://localhost/file      a client of it: both ends must run so
   viaduct run --verbose iperf3 -c localhost   also says which connections move, and why others do not
+  viaduct run --stats make-requests           at its end: what moved, bytes by VIA, what stayed TCP and why
   viaduct run --device udp:auto iperf3 -s     by another device than shared memory
 
 Exit code: the program's; 128 and the signal's number if a signal ended it; 127: no such program;
-126: it cannot be started.")]
+126: it cannot be started.
+
+`viaduct top` shows the connections of programs that run.")]
 pub(crate) struct Arguments {
     /// Device of the streams; without it, the default device.
     #[arg(long, value_name = "URL")]
@@ -39,6 +43,9 @@ pub(crate) struct Arguments {
     /// Say on standard error which connections go by VIA, and why others do not.
     #[arg(long)]
     verbose: bool,
+    /// Print sums over all its connections, and those of its children, on standard error when it ends.
+    #[arg(long)]
+    stats: bool,
     /// The program, and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
@@ -148,6 +155,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.verbose {
         command.env(VERBOSE_VARIABLE, OsStr::new("1"));
     }
+    // Files of programs that were killed go with this.
+    let _ = status::living();
+    let own = Process::own();
+    if arguments.stats {
+        command.env(STATS_VARIABLE, own.to_string());
+    }
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -160,5 +173,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     forward(&child)?;
     let status = child.wait()?;
     log.into_iter().for_each(Log::end);
+    if arguments.stats {
+        run_stats::print(own);
+    }
     std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)));
 }

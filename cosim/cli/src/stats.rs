@@ -35,7 +35,8 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-fn period(text: &str) -> Result<Duration, String> {
+/// A time in seconds on the command line.
+pub(crate) fn period(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0);
     seconds.map(Duration::from_secs_f64).ok_or("seconds above 0, for example 0.5".to_owned())
 }

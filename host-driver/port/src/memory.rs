@@ -23,6 +23,7 @@ use volatile::VolatilePtr;
 use crate::barrier::after_registers;
 use crate::error::{Error, Result};
 
+pub use file::reserve;
 use line::store_register;
 pub use line::{LINE_BYTES, Line, RegisterLine, Words};
 

@@ -10,9 +10,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use port::trust;
+use sovia::preload::Process;
 
 use crate::key::Key;
 
@@ -21,15 +21,10 @@ const SPILL: &str = ".unread";
 /// The link that says that several processes use an end.
 const SHARED: &str = ".shared";
 
-/// See [`confine`].
-static IS_CONFINED: AtomicBool = AtomicBool::new(false);
-
 /// What a link says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// The process, and when it was started, in ticks of the kernel: numbers are used again.
-    process: u32,
-    started: u64,
+    process: Process,
     /// Its host address of VIA, if it offers the connection.
     pub(crate) host: Option<Vec<u8>>,
 }
@@ -37,31 +32,24 @@ pub(crate) struct Claim {
 impl Claim {
     /// This process's.
     pub(crate) fn own(host: Option<&[u8]>) -> Self {
-        let process = std::process::id();
-        Self { process, started: started(process).unwrap_or(0), host: host.map(<[u8]>::to_vec) }
+        Self { process: Process::own(), host: host.map(<[u8]>::to_vec) }
     }
 
     /// Whether it is this process's.
     pub(crate) fn is_own(&self) -> bool {
-        self.process == std::process::id()
-    }
-
-    /// Whether its process lives.
-    fn is_alive(&self) -> bool {
-        started(self.process) == Some(self.started)
+        self.process.id == std::process::id()
     }
 
     fn to_text(&self) -> String {
         let host: String = self.host.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
         let kind = if self.host.is_some() { "offer" } else { "claim" };
-        format!("{kind} {} {} {host}", self.process, self.started)
+        format!("{kind} {} {host}", self.process)
     }
 
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let kind = words.next()?;
         let process = words.next()?.parse().ok()?;
-        let started = words.next()?.parse().ok()?;
         let digits = words.next()?.as_bytes();
         let byte = |pair: &[u8]| u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok();
         let host = match kind {
@@ -71,19 +59,8 @@ impl Claim {
             "claim" => None,
             _ => return None,
         };
-        Some(Self { process, started, host })
+        Some(Self { process, host })
     }
-}
-
-/// When a process was started; None if there is none.
-fn started(process: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may hold anything. proc(5): field 22.
-    let fields = &stat[stat.rfind(')')? + 2..];
-    if fields.starts_with(['Z', 'X']) {
-        return None;
-    }
-    fields.split(' ').nth(19)?.parse().ok()
 }
 
 /// The folder of all claims.
@@ -108,7 +85,7 @@ pub(crate) fn holder(key: &Key) -> Option<Claim> {
 /// The claim in a link, if its process lives.
 fn read(name: &str) -> Option<Claim> {
     let target = fs::read_link(folder().ok()?.join(name)).ok()?;
-    Claim::parse(target.to_str()?).filter(Claim::is_alive)
+    Claim::parse(target.to_str()?).filter(|claim| claim.process.is_alive())
 }
 
 /// Claims an end for this process, in the place of what it or a dead process has claimed. Gives the
@@ -159,15 +136,10 @@ pub(crate) fn is_shared(key: &Key) -> bool {
     read(&(key.name() + SHARED)).is_some_and(|mark| !mark.is_own())
 }
 
-/// This process restricts itself: it leaves its claims, which are none once it is dead.
-pub(crate) fn confine() {
-    IS_CONFINED.store(true, Ordering::Release);
-}
-
 /// Takes back what this process has claimed and marked, and what is left of a process that was killed at
-/// the other end.
+/// the other end; unless this one has restricted itself: claims are none once it is dead.
 pub(crate) fn release(key: &Key) {
-    if IS_CONFINED.load(Ordering::Acquire) {
+    if trust::is_confined() {
         return;
     }
     for (name, own_too) in [(key.name(), true), (key.reversed().name(), false)] {
@@ -180,7 +152,7 @@ pub(crate) fn release(key: &Key) {
 fn remove(name: &str, own_too: bool) {
     let Ok(folder) = folder() else { return };
     let place = folder.join(name);
-    let is_ours = |claim: &Claim| (own_too && claim.is_own()) || !claim.is_alive();
+    let is_ours = |claim: &Claim| (own_too && claim.is_own()) || !claim.process.is_alive();
     let target = fs::read_link(&place).ok();
     if target.and_then(|target| Claim::parse(target.to_str()?)).is_some_and(|it| is_ours(&it)) {
         let _ = fs::remove_file(place);
@@ -225,12 +197,10 @@ mod tests {
         for host in [None, Some(b"node".as_slice())] {
             let claim = Claim::own(host);
             assert_eq!(Claim::parse(&claim.to_text()), Some(claim.clone()));
-            assert!(claim.is_own() && claim.is_alive());
+            assert!(claim.is_own() && claim.process.is_alive());
         }
-        for bad in ["", "offer", "offer 1 2 0", "offer 1 2 zz", "other 1 2 ", "claim x 2 "] {
+        for bad in ["", "offer", "offer 1-2 0", "offer 1-2 zz", "other 1-2 ", "claim x-2 "] {
             assert_eq!(Claim::parse(bad), None, "{bad}");
         }
-        let dead = Claim { process: 1, started: 0, host: None };
-        assert!(!dead.is_alive());
     }
 }

@@ -17,6 +17,8 @@ type Result<T> = core::result::Result<T, c_int>;
 
 /// Flags of calls that are the kernel's alone.
 const KERNELS: c_int = libc::MSG_OOB | libc::MSG_ERRQUEUE;
+/// Why connections with such calls go by TCP.
+const URGENT: &str = "it has urgent data, or an error queue is read";
 /// Most bytes that are thrown away at once.
 const SCRATCH: usize = 64 << 10;
 
@@ -34,7 +36,7 @@ pub(crate) fn receive(
     by_kernel: impl Fn(c_int) -> isize,
 ) -> isize {
     if flags & KERNELS != 0 {
-        socket.stay();
+        socket.stay(URGENT);
         return by_kernel(flags);
     }
     if buffers.len() == 0 {
@@ -167,7 +169,7 @@ pub(crate) fn send(
         if let Some(link) = socket.link() {
             link.stop_sending(fd);
         }
-        socket.stay();
+        socket.stay(URGENT);
         return by_kernel();
     }
     if buffers.len() == 0 {

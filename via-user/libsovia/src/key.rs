@@ -24,6 +24,16 @@ impl Key {
         Self { network, local: plain(local), remote: plain(remote) }
     }
 
+    /// The address of this end.
+    pub(crate) const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The address of the other end.
+    pub(crate) const fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
     /// The other end.
     pub(crate) const fn reversed(&self) -> Self {
         Self { network: self.network, local: self.remote, remote: self.local }

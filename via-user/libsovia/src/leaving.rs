@@ -14,6 +14,7 @@ use crate::log;
 use crate::patience::until;
 use crate::service::{self, Request};
 use crate::socket::{self, Socket};
+use crate::status;
 use crate::table;
 
 /// How long the other side has to leave VIA, too.
@@ -22,10 +23,10 @@ const LEAVE: Duration = Duration::from_secs(5);
 const FINISH: Duration = Duration::from_secs(2);
 
 /// Has a connection go by TCP for good, for another process that asks for it.
-pub(crate) fn give_to_other(socket: &Socket) {
+pub(crate) fn give_to_other(socket: &Socket, why: &str) {
     // Who closes it, which is when it has no descriptor here, gives it as well.
     match table::descriptors(socket).first() {
-        Some(fd) => give(socket, *fd),
+        Some(fd) => give(socket, *fd, why),
         None => drop(lock(socket.leaving())),
     }
 }
@@ -33,6 +34,7 @@ pub(crate) fn give_to_other(socket: &Socket) {
 /// The other end leaves VIA: this one sends by TCP again.
 pub(crate) fn stop_sending(socket: &Socket) {
     if let (Some(link), Some(fd)) = (socket.link(), table::descriptors(socket).first()) {
+        socket.note("its other end goes by TCP again");
         link.stop_sending(*fd);
     }
 }
@@ -45,9 +47,10 @@ pub(crate) fn close(fd: c_int) {
 fn forget(fd: c_int) {
     epoll::forget(fd);
     if let Some(socket) = table::forget(fd) {
+        socket.stay_unmoved();
         if socket.may_be_shared() {
             // Who has it, too, goes on by TCP.
-            give(&socket, fd);
+            give(&socket, fd, "this process is done with it, and others may not be");
         }
         socket.remove();
     }
@@ -63,7 +66,6 @@ fn stop_other_end(key: &Key) {
 
 /// Has a connection go by TCP for good. Gives what has come by VIA and is not read.
 fn leave_via(socket: &Socket, fd: c_int) -> Vec<u8> {
-    socket.stay();
     let mut unread = Vec::new();
     let Some(link) = socket.link() else { return unread };
     link.stop_sending(fd);
@@ -87,7 +89,8 @@ fn leave_via(socket: &Socket, fd: c_int) -> Vec<u8> {
 }
 
 /// Has a connection go by TCP for good, for another process that uses it, or another program.
-pub(crate) fn give(socket: &Socket, fd: c_int) {
+pub(crate) fn give(socket: &Socket, fd: c_int, why: &str) {
+    socket.stay(why);
     let _leaving = lock(socket.leaving());
     let unread = leave_via(socket, fd);
     if !unread.is_empty()
@@ -99,9 +102,10 @@ pub(crate) fn give(socket: &Socket, fd: c_int) {
 }
 
 /// The same for this program, which does something that VIA cannot.
-pub(crate) fn keep(socket: &Socket, fd: c_int) {
+pub(crate) fn keep(socket: &Socket, fd: c_int, why: &str) {
+    socket.stay(why);
     if socket.link().is_none() {
-        return socket.stay();
+        return;
     }
     let _leaving = lock(socket.leaving());
     let unread = leave_via(socket, fd);
@@ -113,20 +117,21 @@ pub(crate) fn end_all() {
     let sockets = socket::all();
     let had_links = sockets.iter().any(|socket| socket.link().is_some());
     for socket in sockets.iter().filter(|socket| socket.may_be_shared()) {
-        give_to_other(socket);
+        give_to_other(socket, "this process ends, and others may use it");
     }
     sockets.iter().for_each(|socket| socket.leave());
     if had_links && let Some(service) = service::current() {
         let _ = service.finish(FINISH);
     }
     sockets.iter().for_each(|socket| socket.release());
+    status::end();
 }
 
 /// All connections go by TCP for good, for a program that takes this one's place.
 pub(crate) fn give_all() {
     let sockets = socket::all();
     let linked: Vec<_> = sockets.iter().filter(|socket| socket.link().is_some()).collect();
-    linked.iter().for_each(|socket| give_to_other(socket));
+    linked.iter().for_each(|socket| give_to_other(socket, "another program takes its place"));
     if !linked.is_empty()
         && let Some(service) = service::current()
     {

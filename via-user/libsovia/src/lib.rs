@@ -16,6 +16,8 @@
 //! | [`view`] | what links say to who waits |
 //! | [`wait`] | waiting for streams and descriptors at once |
 //! | [`patience`] | and for what comes soon |
+//! | [`status`] | what `viaduct top` shows of this process |
+//! | [`per_process`] | what a child after a fork makes anew |
 //! | [`borrowed`] | what the table and connections hold, for a call |
 //! | [`real`], [`kernel`], [`buffers`], [`errno`] | the C library, TCP, the program's memory |
 
@@ -37,10 +39,12 @@ mod link;
 mod log;
 mod moving;
 mod patience;
+mod per_process;
 mod poll;
 mod real;
 mod service;
 mod socket;
+mod status;
 mod table;
 mod view;
 mod wait;

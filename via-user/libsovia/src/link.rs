@@ -15,10 +15,11 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 use port::sync::lock;
+use sovia::preload::status::{Direction, Record};
 use sovia::{Ready, TcpStream};
 use vipl::Nic;
 
@@ -49,6 +50,8 @@ pub(crate) struct Link {
     sends_by_via: AtomicBool,
     /// The other side has left the stream.
     is_left: AtomicBool,
+    /// Where it is shown; each direction under its lock.
+    record: Option<Arc<Record>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +65,17 @@ enum Sending {
     Over,
 }
 
+impl Sending {
+    const fn shown(self) -> Direction {
+        match self {
+            Self::Silent | Self::Tcp => Direction::Tcp,
+            Self::Settling | Self::Marker => Direction::Moving,
+            Self::Via => Direction::Via,
+            Self::Over => Direction::Over,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum State {
     /// The other side has not said that it has the stream, or nothing since.
@@ -70,6 +84,17 @@ enum State {
     Until(u64),
     Via,
     Over,
+}
+
+impl State {
+    const fn shown(&self) -> Direction {
+        match self {
+            Self::Tcp => Direction::Tcp,
+            Self::Until(_) => Direction::Moving,
+            Self::Via => Direction::Via,
+            Self::Over => Direction::Over,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -100,7 +125,7 @@ pub(crate) enum Step {
 
 impl Link {
     /// A link on a stream. `is_shared`: the other side has said that it has it.
-    pub(crate) fn new(stream: TcpStream, is_shared: bool) -> Self {
+    pub(crate) fn new(stream: TcpStream, is_shared: bool, record: Option<Arc<Record>>) -> Self {
         // Neither fails.
         let _ = stream.set_nonblocking(true);
         let _ = stream.set_nodelay(true);
@@ -116,7 +141,22 @@ impl Link {
             is_shared: AtomicBool::new(is_shared),
             sends_by_via: AtomicBool::new(false),
             is_left: AtomicBool::new(false),
+            record,
         }
+    }
+
+    fn set_sending(&self, sending: &mut Sending, next: Sending) {
+        *sending = next;
+        if let Some(record) = &self.record {
+            record.sends(next.shown());
+        }
+    }
+
+    fn set_receiving(&self, receiving: &mut Receiving, next: State) {
+        if let Some(record) = &self.record {
+            record.receives(next.shown());
+        }
+        receiving.state = next;
     }
 
     /// Whether this process has it, and not one that it was forked from.
@@ -129,7 +169,7 @@ impl Link {
         let sending = &mut *lock(&self.send);
         let is_said = *sending == Sending::Silent && (&self.stream).write(&[ATTACHED]).is_ok();
         if is_said {
-            *sending = Sending::Tcp;
+            self.set_sending(sending, Sending::Tcp);
         }
         is_said
     }
@@ -161,7 +201,8 @@ impl Link {
                 Ok(1) => {
                     receiving.place.extend(byte);
                     if let Ok(place) = <[u8; 8]>::try_from(receiving.place.as_slice()) {
-                        receiving.state = State::Until(u64::from_be_bytes(place));
+                        let place = u64::from_be_bytes(place);
+                        self.set_receiving(receiving, State::Until(place));
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -172,7 +213,7 @@ impl Link {
     }
 
     fn end_receiving(&self, receiving: &mut Receiving) {
-        receiving.state = State::Over;
+        self.set_receiving(receiving, State::Over);
         self.is_left.store(true, Ordering::Release);
     }
 
@@ -193,7 +234,14 @@ impl Link {
                     let read = if peeks { self.peek(target) } else { (&self.stream).read(target) };
                     match read {
                         Ok(0) => self.end_receiving(receiving),
-                        Ok(count) => return Ok(Step::Done(count)),
+                        Ok(count) => {
+                            if let Some(record) = &self.record
+                                && !peeks
+                            {
+                                record.received(count);
+                            }
+                            return Ok(Step::Done(count));
+                        }
                         Err(error) if error.kind() == ErrorKind::WouldBlock => {
                             return Ok(Step::Via);
                         }
@@ -286,7 +334,7 @@ impl Link {
         match taken {
             Ok(count) if left > 0 || count == 0 => Ok(Some(Step::Done(count))),
             Ok(_) => {
-                receiving.state = State::Via;
+                self.set_receiving(receiving, State::Via);
                 Ok(None)
             }
             Err(libc::EAGAIN) => Ok(Some(Step::Events(libc::POLLIN))),
@@ -307,7 +355,7 @@ impl Link {
         let early = usize::try_from(read - place - 1).unwrap_or(0).min(bytes.len());
         let (ours, early) = bytes.split_at(bytes.len() - early);
         receiving.early.extend(early);
-        receiving.state = State::Via;
+        self.set_receiving(receiving, State::Via);
         // Without the marker.
         ours.len().saturating_sub(1)
     }
@@ -333,12 +381,14 @@ impl Link {
                         self.sends_by_via.store(false, Ordering::SeqCst);
                         return Ok(Step::Kernel);
                     }
-                    *sending = Sending::Settling;
+                    self.set_sending(sending, Sending::Settling);
                 }
-                Sending::Settling if self.stream.has_sent_all() => *sending = Sending::Marker,
+                Sending::Settling if self.stream.has_sent_all() => {
+                    self.set_sending(sending, Sending::Marker);
+                }
                 Sending::Settling => return Ok(Step::Soon),
                 Sending::Marker => match kernel::send_marker(fd) {
-                    Ok(()) => *sending = Sending::Via,
+                    Ok(()) => self.set_sending(sending, Sending::Via),
                     Err(libc::EAGAIN) => return Ok(Step::Events(libc::POLLOUT)),
                     Err(error) => return Err(error),
                 },
@@ -348,7 +398,12 @@ impl Link {
                         return Ok(Step::Over);
                     }
                     return match (&self.stream).write(bytes) {
-                        Ok(count) => Ok(Step::Done(count)),
+                        Ok(count) => {
+                            if let Some(record) = &self.record {
+                                record.sent(count, self.stream.credits());
+                            }
+                            Ok(Step::Done(count))
+                        }
                         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Step::Via),
                         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(libc::EPIPE),
                         Err(_) => Err(libc::ECONNRESET),
@@ -390,7 +445,7 @@ impl Link {
             return;
         }
         let _ = self.stream.shutdown(Shutdown::Write);
-        *sending = Sending::Over;
+        self.set_sending(sending, Sending::Over);
         let _ = until(END, || self.stream.has_sent_all());
     }
 
@@ -475,7 +530,7 @@ impl Link {
         if kernel::read_so_far(fd, place + 1) == Some(place)
             && matches!(kernel::take(fd, &mut [0], 0), Ok(1))
         {
-            receiving.state = State::Via;
+            self.set_receiving(receiving, State::Via);
         }
     }
 

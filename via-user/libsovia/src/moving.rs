@@ -6,9 +6,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use port::fork;
 use port::process::without_signals;
 use port::sync::lock;
+use port::{fork, trust};
 use sovia::{TcpListener, TcpStream};
 
 use crate::borrowed::Borrowed;
@@ -23,12 +23,18 @@ use crate::log;
 use crate::patience::until;
 use crate::service::{self, Request, Service};
 use crate::socket::{self, Socket};
+use crate::status;
 use crate::table::{self, Kind};
 
 /// How long the other side has to accept a connection that it has offered.
 const ACCEPT: Duration = Duration::from_secs(5);
 /// How long who has a connection has to give it away.
 const GIVE: Duration = Duration::from_secs(10);
+
+/// Why connections to other machines stay TCP.
+const LEAVES: &str = "it leaves this machine";
+/// Why those that a second process uses stay TCP.
+const SEVERAL: &str = "several processes use it";
 
 /// What goes to the thread that offers, and the process that has it.
 static OFFERS: Mutex<Option<(u32, Sender<Arc<Socket>>)>> = Mutex::new(None);
@@ -57,10 +63,12 @@ fn look_at(fd: c_int, is_new: bool) -> Option<Borrowed<Socket>> {
     let counts = kernel::info(fd).is_some();
     if !counts || !Key::is_local(&local, &remote) {
         table::note(fd, Kind::Other);
-        log::verbose(format_args!("{local} to {remote} stays TCP: it leaves this machine"));
+        status::count_stay(LEAVES);
+        log::verbose(format_args!("{local} to {remote} stays TCP: {LEAVES}"));
         return None;
     }
     let socket = socket::of_key(Key::new(local, remote), fd, is_new);
+    socket.show();
     table::set_socket(fd, socket);
     table::socket(fd)
 }
@@ -102,7 +110,7 @@ fn claim_or_stay(socket: &Socket) {
             }
             Ok(Some(_)) => take_over(socket),
             Err(error) => {
-                socket.stay();
+                socket.stay(&error.to_string());
                 service::has_no_folder(&error);
             }
         }
@@ -112,7 +120,7 @@ fn claim_or_stay(socket: &Socket) {
 
 /// Has who else has a connection go back to TCP, for good.
 fn take_over(socket: &Socket) {
-    socket.stay();
+    socket.stay(SEVERAL);
     if let Err(error) = claim::mark_shared(&socket.key) {
         service::has_no_folder(&error);
     }
@@ -122,7 +130,6 @@ fn take_over(socket: &Socket) {
         ask_for(&host, &socket.key);
     }
     socket.leave_unread(claim::take_unread(&socket.key));
-    log::verbose(format_args!("{} stays TCP: several processes use it", socket.key));
 }
 
 /// Asks the process that has a connection to leave it to TCP, and waits until it has.
@@ -140,12 +147,12 @@ pub(crate) fn confine() {
         descriptors.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for fd in numbers {
         if let Some(socket) = find(fd) {
-            leaving::keep(&socket, fd);
+            leaving::keep(&socket, fd, service::RESTRICTS);
             take_over(&socket);
             socket.settle();
         }
     }
-    claim::confine();
+    trust::confine();
 }
 
 fn get() -> Result<Arc<Service>, String> {
@@ -154,8 +161,8 @@ fn get() -> Result<Arc<Service>, String> {
 
 /// Offers a connection to its other end, by and by.
 fn offer(socket: Arc<Socket>) {
-    if service::is_useless() {
-        return;
+    if let Some(why) = service::why_useless() {
+        return socket.stay(&why);
     }
     let generation = fork::generation();
     // Not held while a thread is started: nobody forks meanwhile.
@@ -187,8 +194,7 @@ fn offer(socket: Arc<Socket>) {
 
 fn offer_now(socket: &Arc<Socket>) {
     if let Err(why) = try_offer(socket) {
-        socket.stay();
-        log::verbose(format_args!("{} stays TCP: {why}", socket.key));
+        socket.stay(&why);
     }
 }
 
@@ -201,7 +207,7 @@ fn try_offer(socket: &Arc<Socket>) -> Result<(), String> {
     })?;
     if held.is_some() {
         take_over(socket);
-        return Err("another process uses it, too".to_owned());
+        return Ok(());
     }
     socket.offered();
     if !socket.is_held() {
@@ -210,7 +216,7 @@ fn try_offer(socket: &Arc<Socket>) -> Result<(), String> {
         return Err("it is closed".to_owned());
     }
     if claim::is_shared(&key) {
-        return Err("another process uses it, too".to_owned());
+        return Err(SEVERAL.to_owned());
     }
     // Before the look: whoever offers it later finds that this side connects, or finds no offer.
     socket.set_connecting(true);
@@ -239,7 +245,7 @@ fn connect(service: &Service, socket: &Socket, host: &[u8]) -> Result<(), String
         Some(false) => return Ok(()),
         None => return Err("the other side does not answer".to_owned()),
     }
-    let _ = attach(socket, Arc::new(Link::new(stream, true)));
+    let _ = attach(socket, Arc::new(Link::new(stream, true, socket.record())));
     Ok(())
 }
 
@@ -274,14 +280,14 @@ fn accept(stream: TcpStream, other: &Key) {
     if socket.is_connecting() && socket.key.is_lower() {
         return;
     }
-    let _ = attach(&socket, Arc::new(Link::new(stream, false)));
+    let _ = attach(&socket, Arc::new(Link::new(stream, false, socket.record())));
 }
 
 /// Another process uses a connection of this one. The end of `stream` says that it can.
 fn give(stream: TcpStream, key: Key) {
     let give = move || {
         if let Some(socket) = socket::by_key(&key) {
-            leaving::give_to_other(&socket);
+            leaving::give_to_other(&socket, SEVERAL);
         }
         drop(stream);
     };
@@ -298,9 +304,11 @@ fn attach(socket: &Socket, link: Arc<Link>) -> bool {
     // Of two threads that read by TCP nobody knows which one gets the marker.
     if !can_follow || socket.readers() > 1 || !link.share() {
         link.close_sending();
-        socket.stay();
-        log::verbose(format_args!("{} stays TCP: it is used in ways that VIA is not", socket.key));
+        socket.stay("it is used in ways that VIA is not");
         return false;
+    }
+    if let Some(record) = socket.record() {
+        record.link();
     }
     log::verbose(format_args!("{} goes by VIA", socket.key));
     true

@@ -4,22 +4,25 @@
 //! for, and for which connection of TCP ([`Request`]).
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use port::fork;
+use arc_swap::ArcSwapOption;
 use port::process::{at_exit, without_signals};
-use port::sync::lock;
 use sovia::{Device, Policy, TcpListener, TcpStream};
 use vipl::{NetAddress, Nic};
 
 use crate::kernel;
 use crate::key::Key;
 use crate::log;
+use crate::per_process::PerProcess;
+use crate::status;
 
 /// The discriminator at which processes under this library listen.
 const DISCRIMINATOR: &[u8] = b"viaduct run";
+/// Why a process that restricts itself leaves VIA.
+pub(crate) const RESTRICTS: &str = "this process restricts itself";
+
 /// What another process wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -59,55 +62,49 @@ pub(crate) type Serve = fn(&TcpListener);
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Service {
-    /// Number of this process among its forked ancestors.
-    generation: u32,
     device: Device,
     host: Vec<u8>,
 }
 
 /// The service.
-static SERVICE: Mutex<Option<Arc<Service>>> = Mutex::new(None);
-/// The process in which a thread starts it: its number among forked ancestors, counted from 1. A child
-/// after a fork has not its parent's threads, nor could it unlock a lock of theirs.
-static STARTING: AtomicU32 = AtomicU32::new(0);
-/// Time between two looks whether another thread has started it.
-const LOOK: Duration = Duration::from_micros(200);
-/// Nothing can be offered: it was said once.
-static IS_USELESS: AtomicBool = AtomicBool::new(false);
+static SERVICE: PerProcess<Arc<Service>> = PerProcess::new();
+/// How long a thread waits for another one that starts it.
+const START: Duration = Duration::from_secs(60);
+/// Why nothing can be offered, which is said once.
+static USELESS: ArcSwapOption<String> = ArcSwapOption::const_empty();
+
+/// Nothing can be offered from now on. True: that is new.
+fn set_useless(why: &str) -> bool {
+    let none: Option<Arc<String>> = None;
+    USELESS.compare_and_swap(&none, Some(Arc::new(why.to_owned()))).is_none()
+}
 
 /// The service of this process, if there is one.
 pub(crate) fn current() -> Option<Arc<Service>> {
-    let service = fork::without_forks(|| lock(&SERVICE).clone())?;
-    if service.generation == fork::generation() {
-        return Some(service);
-    }
-    core::mem::forget(service);
-    None
+    SERVICE.current()
 }
 
 /// Connections cannot be claimed.
 pub(crate) fn has_no_folder(error: &io::Error) {
-    if !IS_USELESS.swap(true, Ordering::AcqRel) {
-        let folder = port::trust::run_time_folder();
-        log::warn(format_args!("{}: {error}: all stays TCP", folder.display()));
-    }
+    let folder = port::trust::run_time_folder();
+    has_no_device(&format!("{}: {error}", folder.display()));
 }
 
 /// There is no device.
 pub(crate) fn has_no_device(why: &str) {
-    if !IS_USELESS.swap(true, Ordering::AcqRel) {
+    if set_useless(why) {
         log::warn(format_args!("{why}: all stays TCP"));
     }
 }
 
 /// Nothing more is offered by this process, which is about to restrict itself.
 pub(crate) fn give_up() {
-    IS_USELESS.store(true, Ordering::Release);
+    let _ = set_useless(RESTRICTS);
 }
 
-/// Whether nothing can be offered.
-pub(crate) fn is_useless() -> bool {
-    IS_USELESS.load(Ordering::Acquire)
+/// Why nothing can be offered; None if it can.
+pub(crate) fn why_useless() -> Option<Arc<String>> {
+    USELESS.load_full()
 }
 
 impl Service {
@@ -117,23 +114,8 @@ impl Service {
     /// # Errors
     /// Why there is no device.
     pub(crate) fn get(serve: Serve, at_end: extern "C" fn()) -> Result<Arc<Self>, String> {
-        let own = fork::generation() + 1;
-        loop {
-            if let Some(service) = current() {
-                return Ok(service);
-            }
-            let other = STARTING.load(Ordering::Acquire);
-            if other == own {
-                std::thread::sleep(LOOK);
-            } else if STARTING
-                .compare_exchange(other, own, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-            {
-                let started = Self::start(serve, at_end);
-                STARTING.store(0, Ordering::Release);
-                return started;
-            }
-        }
+        let late = format!("another thread opens the device for longer than {} s", START.as_secs());
+        SERVICE.get(START, late, || Self::start(serve, at_end))
     }
 
     fn start(serve: Serve, at_end: extern "C" fn()) -> Result<Arc<Self>, String> {
@@ -146,14 +128,13 @@ impl Service {
         let host = device.host();
         let local = NetAddress::new(&host, DISCRIMINATOR);
         let listener = TcpListener::bind_to(&device, &local).map_err(|error| error.to_string())?;
-        let service = Arc::new(Self { generation: fork::generation(), device, host });
+        status::set_device(&device.nic().query().name);
+        let service = Arc::new(Self { device, host });
         let thread = std::thread::Builder::new().name("sovia requests".to_owned());
         without_signals(|| thread.spawn(move || serve(&listener)))
             .map_err(|error| format!("no thread: {error}"))?;
         // After the device's own, so that it runs before it.
         let _ = at_exit(at_end);
-        let old = fork::without_forks(|| lock(&SERVICE).replace(Arc::clone(&service)));
-        core::mem::forget(old);
         Ok(service)
     }
 

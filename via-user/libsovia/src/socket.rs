@@ -13,12 +13,15 @@ use std::sync::{Arc, Mutex, Weak};
 use arc_swap::ArcSwapOption;
 use port::fork;
 use port::sync::lock;
+use sovia::preload::status::{Phase as Shown, Record};
 
 use crate::borrowed::Borrowed;
 use crate::claim;
 use crate::kernel;
 use crate::key::Key;
 use crate::link::Link;
+use crate::log;
+use crate::status;
 
 /// Calls on a connection before it is offered: short ones are over by then.
 const CALLS: u32 = 4;
@@ -47,6 +50,8 @@ pub(crate) struct Socket {
     generation: AtomicU32,
     is_connecting: AtomicBool,
     link: ArcSwapOption<Link>,
+    /// Where it is shown.
+    record: ArcSwapOption<Record>,
     /// Descriptors of this process that it has.
     held: AtomicUsize,
     /// Threads that read and send by TCP without the link's knowledge.
@@ -102,6 +107,7 @@ impl Socket {
             generation: AtomicU32::new(fork::generation()),
             is_connecting: AtomicBool::new(false),
             link: ArcSwapOption::const_empty(),
+            record: ArcSwapOption::const_empty(),
             held: AtomicUsize::new(0),
             readers: AtomicU32::new(0),
             writers: AtomicU32::new(0),
@@ -131,6 +137,40 @@ impl Socket {
     /// Whether it has a descriptor.
     pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::Acquire) > 0
+    }
+
+    /// Where this process shows it, if it has a place for that.
+    pub(crate) fn record(&self) -> Option<Arc<Record>> {
+        self.record.load_full().filter(|record| record.is_own())
+    }
+
+    /// Shows it, if that is not done.
+    pub(crate) fn show(&self) {
+        if self.record().is_some() {
+            return;
+        }
+        let Some(status) = status::get() else { return };
+        // Of two threads one does it.
+        with_all(|_| {
+            if self.record().is_none() {
+                let new = Record::new(&status, self.key.local(), self.key.remote());
+                self.record.store(new.map(Arc::new));
+            }
+        });
+    }
+
+    /// This process is done with it before it has moved, or had a reason not to.
+    pub(crate) fn stay_unmoved(&self) {
+        let shown = if self.is_in(Phase::Plain) {
+            Shown::Plain
+        } else if self.is_in(Phase::Offered) && self.link().is_none() {
+            Shown::Offered
+        } else {
+            return;
+        };
+        if let Some(why) = shown.why_unmoved() {
+            self.stay(why);
+        }
     }
 
     /// This process is done with it.
@@ -209,9 +249,24 @@ impl Socket {
         self.is_connecting.load(Ordering::SeqCst)
     }
 
-    /// It stays by TCP.
-    pub(crate) fn stay(&self) {
-        self.phase.store(Phase::Tcp as u8, Ordering::Release);
+    /// It stays by TCP, or goes back to it, for the first reason that is given.
+    pub(crate) fn stay(&self, why: &str) {
+        let before = self.phase.swap(Phase::Tcp as u8, Ordering::AcqRel);
+        // What another process did with it, which this one was forked from, is that one's.
+        if before != Phase::Tcp as u8
+            && self.generation.load(Ordering::Acquire) == fork::generation()
+        {
+            self.note(why);
+        }
+    }
+
+    /// Says why it goes by TCP.
+    pub(crate) fn note(&self, why: &str) {
+        if let Some(record) = self.record() {
+            record.stay(why);
+        }
+        let how = if self.link().is_some() { "goes back to" } else { "stays" };
+        log::verbose(format_args!("{} {how} TCP: {why}", self.key));
     }
 
     /// Whether this process has claimed it.
@@ -228,6 +283,9 @@ impl Socket {
     pub(crate) fn offered(&self) {
         self.claimed();
         self.phase.store(Phase::Offered as u8, Ordering::Release);
+        if let Some(record) = self.record() {
+            record.offer();
+        }
     }
 
     /// A call of the program on a connection without a link. True: it is to be offered.
@@ -244,6 +302,7 @@ impl Socket {
             self.readers.store(0, Ordering::SeqCst);
             self.writers.store(0, Ordering::SeqCst);
             self.phase.store(Phase::Plain as u8, Ordering::Release);
+            self.show();
         }
     }
 

@@ -10,7 +10,7 @@ mod ready;
 #[cfg(feature = "tokio")]
 mod tasks;
 
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::slots::Slots;
 use crate::state::State;
 use crate::wakeup;
 pub(crate) use patience::Patience;
-pub use ready::Ready;
+pub use ready::{Credits, Ready};
 
 /// Most bytes that are taken out of packets before the program reads them: what TCP has room for at least.
 const ABSORBED: usize = 256 << 10;
@@ -44,6 +44,8 @@ pub(crate) struct Connection {
     changed: Condvar,
     /// Threads that wait for `changed`: nobody else is notified, which would be a system call.
     waiters: AtomicUsize,
+    /// See [`Connection::credits`].
+    credits: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -93,7 +95,8 @@ impl Connection {
             broken: None,
         };
         let (state, changed, waiters) = (Mutex::new(shared), Condvar::new(), AtomicUsize::new(0));
-        Ok(Arc::new(Self { device: device.clone(), vi, state, changed, waiters }))
+        let (device, credits) = (device.clone(), AtomicU32::new(0));
+        Ok(Arc::new(Self { device, vi, state, changed, waiters, credits }))
     }
 
     /// One of a request, which is rejected by its end if it cannot be accepted.
@@ -269,7 +272,9 @@ impl Connection {
             shared.woken = true;
             return shared.slots.post_receive(&self.vi, slot);
         }
-        if shared.engine.receive(bits, length, slot)? == Received::Free {
+        let received = shared.engine.receive(bits, length, slot)?;
+        self.note_credits(shared);
+        if received == Received::Free {
             shared.slots.post_receive(&self.vi, slot)?;
         }
         Ok(())
@@ -325,6 +330,7 @@ impl Connection {
                 }
             }
             let Some(packet) = shared.engine.transmit(now) else { return Ok(()) };
+            self.note_credits(shared);
             match packet.combined {
                 0 => shared.slots.send_bytes(&self.vi, packet.header, &[])?,
                 length => shared.slots.send(&self.vi, packet.header, length)?,

@@ -137,6 +137,12 @@ impl Engine {
         self.state
     }
 
+    /// Packets of data that may be sent, and how many that is at most.
+    #[must_use]
+    pub const fn credits(&self) -> [u16; 2] {
+        self.flow.credits()
+    }
+
     /// Sends each message at once, or lets small ones wait for each other as the policy says.
     pub const fn set_no_delay(&mut self, no_delay: bool) {
         self.no_delay = no_delay;

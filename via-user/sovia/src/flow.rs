@@ -26,6 +26,11 @@ impl Flow {
         Self { control, most, left: most, due: 0, theirs: most, asked: false, is_asked: false }
     }
 
+    /// Packets of data that may be sent, and how many that is at most.
+    pub(crate) const fn credits(&self) -> [u16; 2] {
+        [self.left, self.most]
+    }
+
     /// Whether a packet of data may be sent.
     pub(crate) const fn may_send(&self) -> bool {
         self.left > 0

@@ -45,7 +45,7 @@ pub mod tokio;
 pub mod wakeup;
 
 pub use address::Address;
-pub use connection::Ready;
+pub use connection::{Credits, Ready};
 pub use device::Device;
 pub use engine::{Engine, Offer, Packet, Received, Violation};
 pub use error::{Error, Result};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use vipl::{ConnectionRequest, NetAddress, VipReturn};
 
 use crate::address::Address;
-use crate::connection::{Connection, Patience, Ready};
+use crate::connection::{Connection, Credits, Patience, Ready};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::ports::Port;
@@ -267,6 +267,12 @@ impl TcpStream {
     #[must_use]
     pub fn ready(&self) -> Ready {
         self.inner.connection.ready()
+    }
+
+    /// Credits of what is sent, as of the last packet that went or came by a call.
+    #[must_use]
+    pub fn credits(&self) -> Credits {
+        self.inner.connection.credits()
     }
 
     /// Copies bytes that [`Read::read`] gives next, and leaves them. It waits as a read does.

@@ -3,11 +3,12 @@
 //!
 //! Each end is this command with the hidden subcommand `bench end`: `serve` accepts one connection and
 //! sends back what comes, `ask PORT` sends blocks and checks what comes back. An end writes a line when it
-//! begins, its process and port, and exits with code 0 when the other one is gone; with another one if
+//! begins, its process and port, and exits with code 0 when the other one has ended; with another one if
 //! bytes are wrong, or none come for [`SILENCE`]. It stops by itself when its input ends.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,7 +106,12 @@ impl End {
 
 /// What is left in the folder of connections by processes that are no more.
 fn left_behind() -> usize {
-    std::fs::read_dir(preload::folder()).map_or(0, |entries| entries.flatten().count())
+    let files = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir())).count()
+    };
+    let folder = preload::folder();
+    files(&folder) + files(&folder.join("status"))
 }
 
 /// A sequence of numbers that is the same in each run.
@@ -211,7 +217,7 @@ pub(crate) fn end(role: &Role) -> Result<(), Failure> {
     }
 }
 
-/// Whether the other end is gone, as far as a call says. An error if it is silent.
+/// Whether the other end is no more, as far as a call says. An error if it is silent.
 fn has_ended<T>(result: std::io::Result<T>) -> Result<bool, Failure> {
     match result {
         Ok(_) => Ok(false),

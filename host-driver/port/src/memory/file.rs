@@ -1,10 +1,13 @@
 //! Memory files: memory that several processes map.
 
 use core::ptr::NonNull;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
 
 use super::{DmaMemory, Owner, PAGE_BYTES};
 use crate::error::{Error, Result};
@@ -24,17 +27,32 @@ impl DmaMemory {
     pub fn map_file(file: BorrowedFd<'_>, offset: u64, length: usize) -> std::io::Result<Self> {
         use rustix::fs::{fcntl_get_seals, fstat, fstatfs};
         if !fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK)) {
-            return Err(std::io::ErrorKind::Unsupported.into());
+            return Err(ErrorKind::Unsupported.into());
         }
         if fstatfs(file)?.f_type == HUGETLBFS_MAGIC {
-            return Err(std::io::ErrorKind::Unsupported.into());
+            return Err(ErrorKind::Unsupported.into());
         }
         let end = offset.checked_add(length as u64);
         let size = u64::try_from(fstat(file)?.st_size).unwrap_or(0);
         if length == 0 || end.is_none_or(|end| end > size) {
-            return Err(std::io::ErrorKind::InvalidInput.into());
+            return Err(ErrorKind::InvalidInput.into());
         }
         let base = map(file, offset, length)?;
+        Ok(Self::of(base, Owner::Mapping(length, None), length))
+    }
+
+    /// Maps the first `length` bytes of a file on a disk, by which processes of one user show each other
+    /// what they do. It has no seals, so it must be in a folder that no other user can change
+    /// ([`crate::trust`]), and nobody makes it shorter: an access would end the process.
+    ///
+    /// # Errors
+    /// The file is shorter: [`std::io::ErrorKind::InvalidInput`]. The system's.
+    pub fn map_published(file: BorrowedFd<'_>, length: usize) -> std::io::Result<Self> {
+        let size = usize::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0);
+        if length == 0 || length > size {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        let base = map(file, 0, length)?;
         Ok(Self::of(base, Owner::Mapping(length, None), length))
     }
 
@@ -49,7 +67,7 @@ impl DmaMemory {
         length: usize,
     ) -> std::io::Result<Self> {
         if length == 0 {
-            return Err(std::io::ErrorKind::InvalidInput.into());
+            return Err(ErrorKind::InvalidInput.into());
         }
         let base = map(device, offset, length)?;
         Ok(Self::of(base, Owner::Mapping(length, None), length))
@@ -101,13 +119,46 @@ impl DmaMemory {
     }
 }
 
+/// Lengthens an empty file to `length` zeroed bytes, with their blocks: no store to a mapping of it finds
+/// the disk full.
+///
+/// # Errors
+/// The disk is full, or the process may not write so much
+/// ([`ErrorKind::FileTooLarge`], without the signal for it). The system's.
+pub fn reserve(file: BorrowedFd<'_>, length: usize) -> std::io::Result<()> {
+    let most = getrlimit(Resource::Fsize).current;
+    if most.is_some_and(|most| most < length as u64) {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length as u64) {
+        // Not every file system can.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(file, length),
+        result => Ok(result?),
+    }
+}
+
+fn write_zeros(file: BorrowedFd<'_>, length: usize) -> std::io::Result<()> {
+    let page = [0; PAGE_BYTES];
+    let mut done = 0;
+    while done < length {
+        let part = &page[..PAGE_BYTES.min(length - done)];
+        match rustix::io::pwrite(file, part, done as u64) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => done += written,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 fn map(file: BorrowedFd<'_>, offset: u64, length: usize) -> std::io::Result<NonNull<u8>> {
     let rights = ProtFlags::READ | ProtFlags::WRITE;
     let nowhere = core::ptr::null_mut();
     // SAFETY: a new mapping at a place that the kernel chooses.
     let base =
         unsafe { rustix::mm::mmap(nowhere, length, rights, MapFlags::SHARED, file, offset) }?;
-    NonNull::new(base.cast()).ok_or(std::io::ErrorKind::OutOfMemory.into())
+    NonNull::new(base.cast()).ok_or(ErrorKind::OutOfMemory.into())
 }
 
 /// Takes a mapping back.

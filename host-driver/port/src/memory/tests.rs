@@ -141,3 +141,21 @@ fn fronts_of_words_are_exact_wherever_they_begin() {
         }
     }
 }
+
+#[test]
+fn a_published_file_is_reserved_and_mapped_as_far_as_it_goes() {
+    use std::os::fd::AsFd;
+    let path = std::env::temp_dir().join(format!("viaduct-published-{}", std::process::id()));
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let refused = |length| DmaMemory::map_published(file.as_fd(), length).unwrap_err().kind();
+    assert_eq!(refused(1), std::io::ErrorKind::InvalidInput);
+    reserve(file.as_fd(), 2 * PAGE_BYTES).unwrap();
+    assert_eq!(refused(2 * PAGE_BYTES + 1), std::io::ErrorKind::InvalidInput);
+    let [one, other] =
+        [(); 2].map(|()| DmaMemory::map_published(file.as_fd(), 2 * PAGE_BYTES).unwrap());
+    assert_eq!(one.load_u64(PAGE_BYTES), 0);
+    one.store_u64(PAGE_BYTES, 7);
+    assert_eq!(other.load_u64(PAGE_BYTES), 7);
+}

@@ -78,7 +78,7 @@ stand_in! {
         if !stdio::is_installed()
             && let Some(socket) = find(fd)
         {
-            leaving::keep(&socket, fd);
+            leaving::keep(&socket, fd, "the C library's own buffers have it (fdopen)");
         }
         real::fdopen(fd, mode)
     }

@@ -43,6 +43,9 @@ fn send_file(to: c_int, from: c_int, at: *mut off64_t, count: size_t) -> ssize_t
     io::send_file(to, &socket, from, place, count, || real::sendfile64(to, from, at, count))
 }
 
+/// Why spliced connections stay TCP.
+const SPLICED: &str = "it is spliced, which the kernel does without copies";
+
 stand_in! {
     pub(super) fn write(fd: c_int, from: *const c_void, length: size_t) -> ssize_t {
         let Some(socket) = find(fd) else { return real::write(fd, from, length) };
@@ -110,10 +113,10 @@ stand_in! {
         flags: c_uint,
     ) -> ssize_t {
         if let Some(socket) = find(to) {
-            leaving::keep(&socket, to);
+            leaving::keep(&socket, to, SPLICED);
         }
         if let Some(socket) = find(from) {
-            leaving::keep(&socket, from);
+            leaving::keep(&socket, from, SPLICED);
             if socket.has_left() {
                 return io::splice_left(&socket, to, length);
             }

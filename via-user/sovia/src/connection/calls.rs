@@ -58,6 +58,7 @@ impl Connection {
                 Some(bytes.len())
             }
             Offer::Send { header, bytes: count, .. } => {
+                self.note_credits(&shared);
                 shared.slots.send_bytes(&self.vi, header, &bytes[..count as usize])?;
                 if !shared.engine.policy().defers_sends {
                     shared.slots.reap(&self.vi)?;

@@ -1,5 +1,7 @@
 //! What programs ask before they call: `poll` and its like.
 
+use core::sync::atomic::Ordering;
+
 use port::sync::lock;
 
 use super::{Connection, Patience, Shared};
@@ -21,7 +23,29 @@ pub struct Ready {
     pub arrived: u64,
 }
 
+/// Credits of what a stream sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Credits {
+    /// Packets of data that may be sent before the other side acknowledges some.
+    pub left: u16,
+    /// How many that is at most: the window.
+    pub window: u16,
+}
+
 impl Connection {
+    /// See [`Credits`]. As of the last packet; it takes no lock.
+    pub(crate) fn credits(&self) -> Credits {
+        let bytes = self.credits.load(Ordering::Relaxed).to_le_bytes();
+        let [left, window] = [[bytes[0], bytes[1]], [bytes[2], bytes[3]]].map(u16::from_le_bytes);
+        Credits { left, window }
+    }
+
+    /// Packets have gone or come.
+    pub(super) fn note_credits(&self, shared: &Shared) {
+        let [left, window] = shared.engine.credits().map(u32::from);
+        self.credits.store(left | window << 16, Ordering::Relaxed);
+    }
+
     /// See [`Ready`].
     pub(crate) fn ready(&self) -> Ready {
         let mut shared = lock(&self.state);
