@@ -9,7 +9,7 @@
 //! PREFIX/lib/libviarpc.so            remote calls for programs in C
 //! PREFIX/lib/libtirpc_via.so         the same for programs of SunRPC; only where libtirpc's headers are
 //! PREFIX/lib/pkgconfig/vipl.pc
-//! PREFIX/include/vipl.h, clan.h, viarpc.h, tirpc_via.h
+//! PREFIX/include/vipl.h, clan.h, sovia.h, viarpc.h, tirpc_via.h
 //! PREFIX/share/viaduct/tirpc_via.c   the source of libtirpc_via.so
 //! PREFIX/share/viaduct/examples/*    their sources in C
 //! PREFIX/share/viaduct/*.lua         frames and packets in Wireshark
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     link("libvipl.so.1", &lib.join("vipl.so"))?;
     write(&lib.join("pkgconfig/vipl.pc"), &package(&prefix))?;
     let source = workspace::root().join("via-user");
-    for header in ["vipl.h", "clan.h", "viarpc.h", "tirpc_via.h"] {
+    for header in ["vipl.h", "clan.h", "sovia.h", "viarpc.h", "tirpc_via.h"] {
         copy(&source.join("include").join(header), &prefix.join("include").join(header))?;
     }
     let has_tirpc = tirpc(&source, &prefix)?;

@@ -67,7 +67,7 @@ fn look_at(fd: c_int, is_new: bool) -> Option<Borrowed<Socket>> {
         log::verbose(format_args!("{local} to {remote} stays TCP: {LEAVES}"));
         return None;
     }
-    let socket = socket::of_key(Key::new(local, remote), fd, is_new);
+    let socket = socket::of_key(Key::new(local, remote), fd, is_new, table::asks(fd));
     socket.show();
     table::set_socket(fd, socket);
     table::socket(fd)

@@ -84,9 +84,10 @@ pub(crate) fn all() -> Vec<Arc<Socket>> {
     with_all(|all| all.values().filter_map(Weak::upgrade).collect())
 }
 
-/// The socket of a key, or a new one.
-pub(crate) fn of_key(key: Key, fd: c_int, is_new: bool) -> Arc<Socket> {
-    let new = Arc::new(Socket::new(key, fd, is_new));
+/// The socket of a key, or a new one: which this process has made, and for which it has asked for VIA, or
+/// not.
+pub(crate) fn of_key(key: Key, fd: c_int, is_new: bool, asks: bool) -> Arc<Socket> {
+    let new = Arc::new(Socket::new(key, fd, is_new, asks));
     with_all(|all| match all.get(&key).and_then(Weak::upgrade) {
         Some(socket) => socket,
         None => {
@@ -97,11 +98,12 @@ pub(crate) fn of_key(key: Key, fd: c_int, is_new: bool) -> Arc<Socket> {
 }
 
 impl Socket {
-    fn new(key: Key, fd: c_int, is_new: bool) -> Self {
+    fn new(key: Key, fd: c_int, is_new: bool, asks: bool) -> Self {
         Self {
             key,
             phase: AtomicU8::new(Phase::Plain as u8),
-            calls: AtomicU32::new(0),
+            // A connection that was asked for moves with its first call.
+            calls: AtomicU32::new(if asks { CALLS - 1 } else { 0 }),
             may_be_shared: AtomicBool::new(!is_new),
             claimed_in: AtomicU32::new(0),
             generation: AtomicU32::new(fork::generation()),

@@ -3,7 +3,7 @@
 //! Reads take no lock: every call of the program looks here first.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
@@ -41,6 +41,8 @@ impl Kind {
 #[derive(Debug)]
 struct Slot {
     kind: AtomicU8,
+    /// The program has asked for VIA (`SOCK_VIA`).
+    asks: AtomicBool,
     socket: ArcSwapOption<Socket>,
     epoll: ArcSwapOption<Epoll>,
 }
@@ -49,6 +51,7 @@ impl Slot {
     const fn new() -> Self {
         Self {
             kind: AtomicU8::new(0),
+            asks: AtomicBool::new(false),
             socket: ArcSwapOption::const_empty(),
             epoll: ArcSwapOption::const_empty(),
         }
@@ -97,6 +100,18 @@ pub(crate) fn note(fd: c_int, kind: Kind) {
     }
 }
 
+/// Whether the program has asked for VIA, for this descriptor.
+pub(crate) fn asks(fd: c_int) -> bool {
+    slot(fd).is_some_and(|slot| slot.asks.load(Ordering::Acquire))
+}
+
+/// The program asks for VIA, or does not.
+pub(crate) fn set_asks(fd: c_int, asks: bool) {
+    if let Some(slot) = slot(fd) {
+        slot.asks.store(asks, Ordering::Release);
+    }
+}
+
 /// Gives a descriptor a connection; it has none, and no set.
 pub(crate) fn set_socket(fd: c_int, socket: Arc<Socket>) {
     if let Some(slot) = slot(fd) {
@@ -114,6 +129,7 @@ pub(crate) fn set_epoll(fd: c_int, epoll: Arc<Epoll>) {
 /// Forgets a descriptor: it is another one from now on. Gives its connection if it was its last one.
 pub(crate) fn forget(fd: c_int) -> Option<Arc<Socket>> {
     let slot = slot(fd)?;
+    slot.asks.store(false, Ordering::Release);
     match Kind::of(slot.kind.load(Ordering::Acquire)) {
         Kind::Unknown => None,
         Kind::Other | Kind::New => {
@@ -159,6 +175,7 @@ pub(crate) fn descriptors(socket: &Socket) -> Vec<c_int> {
 
 /// A descriptor is a copy of another one; what it was is forgotten already.
 pub(crate) fn copy(from: c_int, to: c_int) {
+    set_asks(to, asks(from));
     if let Some(socket) = socket(from) {
         set_socket(to, Arc::clone(&socket));
     }

@@ -11,27 +11,34 @@ use crate::leaving;
 use crate::real;
 use crate::table::{self, Kind};
 
-/// This process has made a socket.
-fn made(fd: c_int) -> c_int {
+/// The type of sockets that go by VIA with their first call (`sovia.h`), and the bits of a type.
+const SOCK_VIA: c_int = 14;
+const TYPE_BITS: c_int = 0xf;
+
+/// This process has made a socket, which the program wants on VIA or not.
+fn made(fd: c_int, asks: bool) -> c_int {
     if fd >= 0 {
         // Somebody may have closed the number by other ways.
         leaving::close(fd);
         table::note(fd, Kind::New);
+        table::set_asks(fd, asks);
     }
     fd
 }
 
 stand_in! {
     fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-        made(real::socket(domain, kind, protocol))
+        let asks = kind & TYPE_BITS == SOCK_VIA;
+        let kind = if asks { kind & !TYPE_BITS | libc::SOCK_STREAM } else { kind };
+        made(real::socket(domain, kind, protocol), asks)
     }
 
     fn accept(fd: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int {
-        made(real::accept(fd, from, length))
+        made(real::accept(fd, from, length), table::asks(fd))
     }
 
     fn accept4(fd: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
-        made(real::accept4(fd, from, length, flags))
+        made(real::accept4(fd, from, length, flags), table::asks(fd))
     }
 
     fn shutdown(fd: c_int, how: c_int) -> c_int {
