@@ -1,7 +1,7 @@
 # For the programs of this folder. Each is run twice, by TCP and by VIA, and must say the same both times.
 # It gets RUN, what is put before a program (nothing, or `viaduct run ...`), a PORT that is free, and a
 # FOLDER of its own. `# needs:` names Debian packages, `# links:` how many ends of connections
-# move to VIA at least.
+# move to VIA at least, `# also:` devices on which it runs as well.
 set -euo pipefail
 trap 'kill $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true' EXIT
 

@@ -30,7 +30,7 @@ use std::thread::{self, JoinHandle};
   viaduct run curl http://localhost/file      a client of it: both ends must run so
   viaduct run --verbose iperf3 -c localhost   also says which connections move, and why others do not
   viaduct run --stats make-requests           at its end: what moved, bytes by VIA, what stayed TCP and why
-  viaduct run --device udp:auto iperf3 -s     by another device than shared memory
+  viaduct run --device udp: iperf3 -s         by another device than shared memory
 
 Exit code: the program's; 128 and the signal's number if a signal ended it; 127: no such program;
 126: it cannot be started.

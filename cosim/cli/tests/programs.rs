@@ -1,7 +1,8 @@
 //! Programs that were never compiled for us, by TCP and by VIA: `tests/programs`, one file each.
 //!
 //! Each says the same both times, and connections of it move to VIA the second time. `PROGRAMS=nginx`
-//! runs one. The programs are Debian's (`cargo xtask setup programs`); one that is absent fails.
+//! runs one. The programs are Debian's (`cargo xtask setup programs`); one that is absent fails. Some also
+//! run on other devices than the default one, whose URLs they name.
 
 use std::fs;
 use std::net::TcpListener;
@@ -42,6 +43,29 @@ fn run(script: &Path, folder: &Path, before: &str) -> (Output, Duration) {
     (output, began.elapsed())
 }
 
+/// What a script did by TCP, and by VIA.
+fn compare(
+    script: &str,
+    (by_tcp, tcp_time): &(Output, Duration),
+    (by_via, via_time): &(Output, Duration),
+) -> Result<String, String> {
+    let said = String::from_utf8_lossy(&by_via.stderr).into_owned();
+    let links = said.matches("goes by VIA").count();
+    let least: usize = header(script, "links").parse().unwrap_or(1);
+    let [tcp, via] = [by_tcp, by_via].map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
+    if !by_tcp.status.success() {
+        let needs = header(script, "needs");
+        let why = String::from_utf8_lossy(&by_tcp.stderr).into_owned();
+        Err(format!("fails by TCP ({}); it needs {needs}\n{tcp}{why}", by_tcp.status))
+    } else if !by_via.status.success() || tcp != via {
+        Err(format!("differs ({})\nby TCP:\n{tcp}\nby VIA:\n{via}\n{said}", by_via.status))
+    } else if links < least {
+        Err(format!("{links} ends of connections moved, not {least}\n{said}"))
+    } else {
+        Ok(format!("the same; {links} ends moved; {tcp_time:.1?}, {via_time:.1?}"))
+    }
+}
+
 #[test]
 fn programs_do_the_same_by_via_as_by_tcp() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
@@ -62,29 +86,16 @@ fn programs_do_the_same_by_via_as_by_tcp() {
         let text = fs::read_to_string(script).expect("it can be read");
         let name = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let place = base.join(&name);
-        let (by_tcp, tcp_time) = run(script, &place, "");
-        let (by_via, via_time) = run(script, &place, &viaduct);
-        let said = String::from_utf8_lossy(&by_via.stderr).into_owned();
-        let links = said.matches("goes by VIA").count();
-        let least: usize = header(&text, "links").parse().unwrap_or(1);
-        let out = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
-        let [tcp, via] = [&by_tcp, &by_via].map(out);
-        let why = if !by_tcp.status.success() {
-            let needs = header(&text, "needs");
-            let why = String::from_utf8_lossy(&by_tcp.stderr).into_owned();
-            format!("fails by TCP ({}); it needs {needs}\n{tcp}{why}", by_tcp.status)
-        } else if !by_via.status.success() || tcp != via {
-            format!("differs ({})\nby TCP:\n{tcp}\nby VIA:\n{via}\n{said}", by_via.status)
-        } else if links < least {
-            format!("{links} ends of connections moved, not {least}\n{said}")
-        } else {
-            #[expect(clippy::print_stdout, reason = "a table of what was run")]
-            {
-                println!("{name}: the same; {links} ends moved; {tcp_time:.1?}, {via_time:.1?}");
+        let by_tcp = run(script, &place, "");
+        let others = header(&text, "also").split_whitespace().map(|url| format!(" --device {url}"));
+        for device in std::iter::once(String::new()).chain(others) {
+            let by_via = run(script, &place, &format!("{viaduct}{device}"));
+            match compare(&text, &by_tcp, &by_via) {
+                #[expect(clippy::print_stdout, reason = "a table of what was run")]
+                Ok(same) => println!("{name}{device}: {same}"),
+                Err(why) => failures.push(format!("{name}{device} {why}")),
             }
-            continue;
-        };
-        failures.push(format!("{name} {why}"));
+        }
     }
     let _ = fs::remove_dir_all(&base);
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));

@@ -24,9 +24,10 @@ pub(crate) fn counted(result: isize) -> Result<usize, c_int> {
     usize::try_from(result).map_err(|_| get())
 }
 
-/// The same the other way: what the program gets.
-pub(crate) fn returned(result: Result<usize, c_int>) -> isize {
-    match result {
+/// A call of the program: what it gets. One that succeeds leaves the error number, at which some programs
+/// look all the same.
+pub(crate) fn call(act: impl FnOnce() -> Result<usize, c_int>) -> isize {
+    match kept(act) {
         Ok(count) => isize::try_from(count).unwrap_or(isize::MAX),
         Err(error) => {
             set(error);
@@ -35,8 +36,7 @@ pub(crate) fn returned(result: Result<usize, c_int>) -> isize {
     }
 }
 
-/// Does something within a call of the program that may succeed all the same: some programs look at the
-/// error number after a call that has not failed.
+/// Does something that leaves the error number.
 pub(crate) fn kept<T>(act: impl FnOnce() -> T) -> T {
     let before = get();
     let result = act();

@@ -49,10 +49,8 @@ pub(crate) fn receive(
         buffers = Buffers::one(scratch.as_mut_ptr().cast(), scratch.len());
     }
     let mut call = Receive { fd, socket, buffers, flags, end: None };
-    let result = call.run(&by_kernel);
-    let received = call.buffers.done();
-    errno::returned(match result {
-        Err(_) if received > 0 => Ok(received),
+    errno::call(|| match call.run(&by_kernel) {
+        Err(_) if call.buffers.done() > 0 => Ok(call.buffers.done()),
         result => result,
     })
 }
@@ -175,16 +173,14 @@ pub(crate) fn send(
     if buffers.len() == 0 {
         return by_kernel();
     }
-    let result = send_all(fd, socket, &mut buffers, flags, &by_kernel);
-    let sent = buffers.done();
-    match result {
-        Err(_) if sent > 0 => errno::returned(Ok(sent)),
+    errno::call(|| match send_all(fd, socket, &mut buffers, flags, &by_kernel) {
+        Err(_) if buffers.done() > 0 => Ok(buffers.done()),
         Err(libc::EPIPE) if flags & libc::MSG_NOSIGNAL == 0 => {
             kernel::raise_pipe_signal();
-            errno::returned(Err(libc::EPIPE))
+            Err(libc::EPIPE)
         }
-        result => errno::returned(result),
-    }
+        result => result,
+    })
 }
 
 fn send_all(
@@ -259,13 +255,13 @@ pub(crate) fn send_file(
     by_kernel: impl Fn() -> isize,
 ) -> isize {
     if socket.link().is_none() {
-        moving::count(socket);
+        errno::kept(|| moving::count(socket));
         let _writing = socket.writing();
         if !socket.link().is_some_and(|link| link.sends_by_via()) {
             return by_kernel();
         }
     }
-    errno::returned(copy_file(fd, socket, file, at, count))
+    errno::call(|| copy_file(fd, socket, file, at, count))
 }
 
 fn copy_file(

@@ -147,16 +147,14 @@ fn name(fd: c_int, of: Name) -> Option<SocketAddr> {
 /// Takes bytes off a TCP connection without waiting.
 pub(crate) fn take(fd: c_int, out: &mut [u8], flags: c_int) -> Result<usize, c_int> {
     let place = out.as_mut_ptr().cast::<c_void>();
-    let take = || errno::counted(real::recv(fd, place, out.len(), flags | libc::MSG_DONTWAIT));
-    errno::kept(take)
+    errno::counted(real::recv(fd, place, out.len(), flags | libc::MSG_DONTWAIT))
 }
 
 /// Sends one byte by TCP without waiting.
 pub(crate) fn send_marker(fd: c_int) -> Result<(), c_int> {
     let marker = [0u8];
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    let send = || errno::counted(real::send(fd, marker.as_ptr().cast::<c_void>(), 1, flags));
-    errno::kept(send).map(drop)
+    errno::counted(real::send(fd, marker.as_ptr().cast::<c_void>(), 1, flags)).map(drop)
 }
 
 /// Whether calls on this descriptor do not wait.

@@ -91,10 +91,10 @@ pub(crate) fn waits_for(fd: c_int) {
 /// A call of the program on a connection without a link.
 pub(crate) fn count(socket: &Arc<Socket>) {
     if socket.may_be_shared() {
-        errno::kept(|| claim_or_stay(socket));
+        claim_or_stay(socket);
     }
     if socket.count() {
-        errno::kept(|| offer(Arc::clone(socket)));
+        offer(Arc::clone(socket));
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use port::process::{at_exit, without_signals};
 use sovia::{Device, Policy, TcpListener, TcpStream};
-use vipl::{NetAddress, Nic};
+use vipl::{NetAddress, Nic, Reliability};
 
 use crate::kernel;
 use crate::key::Key;
@@ -107,6 +107,9 @@ pub(crate) fn why_useless() -> Option<Arc<String>> {
     USELESS.load_full()
 }
 
+/// Links are to know what has arrived at the other end ([`crate::link`]).
+const POLICY: Policy = Policy { reliability: Reliability::Reception, ..Policy::DACKS };
+
 impl Service {
     /// The service of this process, started if there is none: `serve` does what others ask for, `at_end`
     /// what is to be done at the end of the program.
@@ -124,7 +127,7 @@ impl Service {
         let nic = Nic::open(port);
         // Each call finds its connection broken; the program's output is its own.
         nic.error_callback(Some(Arc::new(|error| log::verbose(error))));
-        let device = Device::new(nic, Policy::DACKS).map_err(|error| error.to_string())?;
+        let device = Device::new(nic, POLICY).map_err(|error| error.to_string())?;
         let host = device.host();
         let local = NetAddress::new(&host, DISCRIMINATOR);
         let listener = TcpListener::bind_to(&device, &local).map_err(|error| error.to_string())?;

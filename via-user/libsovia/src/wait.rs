@@ -266,7 +266,7 @@ pub(crate) fn for_step(
     look: impl FnMut() -> bool,
 ) -> Result<(), c_int> {
     let nobody = pollfd { fd: -1, events: 0, revents: 0 };
-    let waited = errno::kept(|| match step {
+    let waited = match step {
         Step::Via => wait(nic, &mut [nobody], end, NO_MASK, look),
         Step::Events(events) => {
             let socket = pollfd { fd, events, revents: 0 };
@@ -276,7 +276,7 @@ pub(crate) fn for_step(
             nic.progress();
             kernel_poll(&mut [], Some(SOON), NO_MASK).map(|_| !end.is_over())
         }
-    });
+    };
     match waited {
         Ok(true) => Ok(()),
         Ok(false) => Err(libc::EAGAIN),

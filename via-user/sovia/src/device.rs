@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use vipl::{DmaMemory, MemAttributes, Nic, Ptag, Region, Reliability, Vi, ViAttributes};
+use vipl::{DmaMemory, MemAttributes, Nic, Ptag, Region, Vi, ViAttributes};
 
 use crate::error::{Error, Result};
 use crate::keeper::Keeper;
@@ -102,9 +102,9 @@ impl Device {
         found.map(|address| address.host).map_err(no_host)
     }
 
-    /// A VI of the level that both papers use: what is sent arrives, once and in order.
+    /// A VI on which what is sent arrives, once and in order.
     pub(crate) fn create_vi(&self) -> Result<Vi> {
-        let attributes = ViAttributes::new(Reliability::Delivery, self.inner.tag);
+        let attributes = ViAttributes::new(self.inner.policy.reliability, self.inner.tag);
         Ok(self.nic().create_vi(attributes, None, None)?)
     }
 

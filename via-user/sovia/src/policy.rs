@@ -3,6 +3,8 @@
 
 use core::time::Duration;
 
+use vipl::Reliability;
+
 /// How the sender learns that receives are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowControl {
@@ -38,6 +40,10 @@ pub struct Policy {
     /// Sends that are done are looked for when there is no room any more, and not after each
     /// (Stream Sockets, 3.1).
     pub defers_sends: bool,
+    /// When sends are done. As both papers have it, with [`Reliability::Delivery`], that is when the NIC
+    /// has taken them; with [`Reliability::Reception`], when they have arrived, which
+    /// [`crate::TcpStream::has_sent_all`] then says.
+    pub reliability: Reliability,
 }
 
 impl Policy {
@@ -50,6 +56,7 @@ impl Policy {
         combine: None,
         handler: false,
         defers_sends: true,
+        reliability: Reliability::Delivery,
     };
     /// The same with a thread that handles packets.
     pub const HANDLER: Self = Self { handler: true, ..Self::SINGLE };
@@ -104,6 +111,8 @@ impl Policy {
             Err("acknowledgements are due after 1 to as many packets as the window has")
         } else if self.mtu == 0 || self.copy_limit > self.mtu {
             Err("a packet has at least 1 byte, and room for all that is copied")
+        } else if self.reliability == Reliability::Unreliable {
+            Err("what is sent must arrive")
         } else {
             Ok(())
         }

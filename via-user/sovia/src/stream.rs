@@ -283,7 +283,8 @@ impl TcpStream {
         Ok(self.inner.connection.peek(out, self.patience(&self.inner.read_bound))?)
     }
 
-    /// Whether all that was written has reached the other side's memory, as far as VIA says so.
+    /// Whether all that was written has been sent; with [`vipl::Reliability::Reception`], whether it has
+    /// reached the other side's memory.
     #[must_use]
     pub fn has_sent_all(&self) -> bool {
         self.inner.connection.has_sent_all()

@@ -37,8 +37,8 @@ fn end(timeout: *const timespec) -> Option<End> {
     Some(End::after(Duration::new(seconds, nanos)))
 }
 
-fn returned(result: Result<usize, c_int>) -> c_int {
-    c_int::try_from(errno::returned(result)).unwrap_or(c_int::MAX)
+fn call(act: impl FnOnce() -> Result<usize, c_int>) -> c_int {
+    c_int::try_from(errno::call(act)).unwrap_or(c_int::MAX)
 }
 
 /// The sets of a `select`.
@@ -102,7 +102,7 @@ fn wait(fds: &mut [pollfd], end: End, mask: *const sigset_t) -> Result<usize, c_
 stand_in! {
     fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
         match checked(fds, count) {
-            Some(fds) => returned(wait(fds, End::after_ms(timeout), NO_MASK)),
+            Some(fds) => call(|| wait(fds, End::after_ms(timeout), NO_MASK)),
             None => real::poll(fds, count, timeout),
         }
     }
@@ -115,7 +115,7 @@ stand_in! {
         fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t,
     ) -> c_int {
         match (end(timeout), checked(fds, count)) {
-            (Some(end), Some(fds)) => returned(wait(fds, end, mask)),
+            (Some(end), Some(fds)) => call(|| wait(fds, end, mask)),
             _ => real::ppoll(fds, count, timeout, mask),
         }
     }
@@ -141,7 +141,7 @@ stand_in! {
                 u64::try_from(time.tv_usec).unwrap_or(0),
             ))
         });
-        let result = select_by_poll(&mut fds, sets, end, NO_MASK);
+        let result = call(|| select_by_poll(&mut fds, sets, end, NO_MASK));
         // As Linux does: what is left of the time (select(2)).
         if let (Some(left), false) = (end.left(), timeout.is_null()) {
             let left = timeval {
@@ -151,7 +151,7 @@ stand_in! {
             // SAFETY: a place of the program's.
             unsafe { *timeout = left };
         }
-        returned(result)
+        result
     }
 
     fn pselect(
@@ -161,7 +161,7 @@ stand_in! {
         let sets = [reads, writes, errors];
         match end(timeout) {
             Some(end) => {
-                returned(select_by_poll(&mut descriptors(count, sets), sets, end, mask))
+                call(|| select_by_poll(&mut descriptors(count, sets), sets, end, mask))
             }
             None => real::pselect(count, reads, writes, errors, timeout, mask),
         }
@@ -185,7 +185,7 @@ stand_in! {
         moving::waits_for(fd);
         // SAFETY: an event of the program's, or none.
         let event = unsafe { event.as_ref() }.copied();
-        returned(found.control(set, command, fd, event, member(fd)).map(|()| 0))
+        call(|| found.control(set, command, fd, event, member(fd)).map(|()| 0))
     }
 
     fn epoll_wait(set: c_int, events: *mut epoll_event, count: c_int, timeout: c_int) -> c_int {
@@ -201,7 +201,7 @@ stand_in! {
                 // SAFETY: the program promises room for so many.
                 let events = unsafe { core::slice::from_raw_parts_mut(events, room) };
                 let end = End::after_ms(timeout);
-                returned(found.wait(&Wait { set, end, mask, view: &table::view }, events))
+                call(|| found.wait(&Wait { set, end, mask, view: &table::view }, events))
             }
             _ => real::epoll_pwait(set, events, count, timeout, mask),
         }
@@ -215,7 +215,7 @@ stand_in! {
             (Some(found), Ok(room @ 1..), Some(end)) if !events.is_null() => {
                 // SAFETY: the program promises room for so many.
                 let events = unsafe { core::slice::from_raw_parts_mut(events, room) };
-                returned(found.wait(&Wait { set, end, mask, view: &table::view }, events))
+                call(|| found.wait(&Wait { set, end, mask, view: &table::view }, events))
             }
             _ => real::epoll_pwait2(set, events, count, timeout, mask),
         }
