@@ -2,7 +2,7 @@
  * Lines over a connection by the C library's own buffers.
  *
  *   stdio serve PORT     accepts once; the connection is its standard input and output
- *   stdio ask PORT       sends lines by fprintf and dprintf, and prints the answers
+ *   stdio ask PORT [N]   sends N lines by fprintf and dprintf, and prints the answers
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#define TURNS 400
 
 static int must(int result, const char *what)
 {
@@ -50,7 +48,7 @@ static void serve(const struct sockaddr_in *place)
     printf("%u lines, %s", lines, feof(stdin) ? "the end\n" : "an error\n");
 }
 
-static void ask(const struct sockaddr_in *place)
+static void ask(const struct sockaddr_in *place, unsigned turns)
 {
     int fd = must(socket(AF_INET, SOCK_STREAM, 0), "socket");
     must(connect(fd, (const struct sockaddr *)place, sizeof *place), "connect");
@@ -63,7 +61,7 @@ static void ask(const struct sockaddr_in *place)
     printf("file: %zu, errno %d\n", fread(line, 1, 4, file), errno);
     fclose(file);
     errno = 0;
-    for (unsigned i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < turns; i++) {
         if (i % 3 == 0)
             dprintf(fd, "directly %u\n", i);
         else
@@ -93,12 +91,12 @@ int main(int argc, char **argv)
     struct sockaddr_in place = {.sin_family = AF_INET};
     place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     signal(SIGPIPE, SIG_IGN);
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return 2;
     place.sin_port = htons((unsigned short)atoi(argv[2]));
     if (strcmp(argv[1], "serve") == 0)
         serve(&place);
     else
-        ask(&place);
+        ask(&place, argc == 4 ? (unsigned)atoi(argv[3]) : 400);
     return 0;
 }

@@ -4,10 +4,12 @@
 //! runs one. The programs are Debian's (`cargo xtask setup programs`); one that is absent fails. Some also
 //! run on other devices than the default one, whose URLs they name.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a program may take.
@@ -99,4 +101,67 @@ fn programs_do_the_same_by_via_as_by_tcp() {
     }
     let _ = fs::remove_dir_all(&base);
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// A process that is killed with this.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `stdio` prints of some lines to itself; each end is behind some words.
+fn stdio(program: &Path, before: [&[&str]; 2], runtime: &Path) -> Output {
+    let port = free_port();
+    let command = |words: &[&str], role: &str| {
+        let all = words.iter().copied().map(OsStr::new).chain([program.as_os_str()]);
+        let mut command = Command::new("timeout");
+        command.arg(BOUND).args(all).args([role, &port]).env("XDG_RUNTIME_DIR", runtime);
+        command
+    };
+    let _server = Killed(command(before[0], "serve").spawn().expect("it starts"));
+    let listens = format!("{:04X} 00000000:0000 0A", port.parse::<u16>().expect("a port"));
+    let end = Instant::now() + Duration::from_secs(30);
+    while !fs::read_to_string("/proc/net/tcp").is_ok_and(|table| table.contains(&listens)) {
+        assert!(Instant::now() < end, "nobody listens at {port}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    command(before[1], "ask").arg("40").output().expect("it starts")
+}
+
+#[test]
+fn a_program_does_the_same_on_simulated_nics() {
+    let base = std::env::temp_dir().join(format!("viaduct-nics-{}", std::process::id()));
+    let (program, viaduct) = (base.join("stdio"), env!("CARGO_BIN_EXE_viaduct"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/stdio.c");
+    fs::create_dir_all(&base).expect("a folder");
+    let compiled = Command::new("gcc").arg("-O1").arg("-o").arg(&program).arg(source).status();
+    assert!(compiled.is_ok_and(|status| status.success()), "gcc, of the Debian packages");
+    let by_tcp = stdio(&program, [&[], &[]], &base);
+    let devices = if cfg!(feature = "rtl") { &["model", "rtl"][..] } else { &["model"] };
+    for device in devices {
+        let folder = base.join(device);
+        let place = folder.to_str().expect("text");
+        let mut served = Command::new(viaduct)
+            .args(["cosim", "serve", "--nodes", "2", "--device", device, "--dir", place])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let output = BufReader::new(served.stdout.take().expect("its output"));
+        let _served = Killed(served);
+        let mut lines = output.lines().map_while(Result::ok);
+        assert!(lines.any(|line| line == "ready"), "the NICs are there");
+        let urls = [0, 1].map(|number| format!("vfio-user:{place}/nic{number}.sock"));
+        let run =
+            urls.each_ref().map(|url| [viaduct, "run", "--verbose", "--device", url.as_str()]);
+        let by_via = stdio(&program, [&run[0], &run[1]], &base);
+        let said = String::from_utf8_lossy(&by_via.stderr).into_owned();
+        assert!(by_via.status.success() && said.contains("goes by VIA"), "{device}: {said}");
+        let [tcp, via] = [&by_tcp, &by_via].map(|it| String::from_utf8_lossy(&it.stdout));
+        assert_eq!(tcp, via, "{device}: {said}");
+    }
+    let _ = fs::remove_dir_all(&base);
 }
