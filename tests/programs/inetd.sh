@@ -1,6 +1,6 @@
 # openbsd-inetd starts a program for each connection, which is its standard input and output.
 # needs: openbsd-inetd python3
-# links: 3
+# links: 2
 source "${0%/*}/common.bash"
 cat >"$FOLDER/server.py" <<'END'
 import sys
@@ -12,7 +12,7 @@ echo "$PORT stream tcp nowait root $(command -v python3) python3 $FOLDER/server.
 $RUN /usr/sbin/inetd -i "$FOLDER/conf" &
 listening "$PORT"
 cat >"$FOLDER/client.py" <<'END'
-import hashlib, socket, sys
+import hashlib, socket, sys, time
 digest = hashlib.sha256()
 for connection in range(3):
     file = socket.create_connection(("127.0.0.1", int(sys.argv[1]))).makefile("rwb")
@@ -20,6 +20,8 @@ for connection in range(3):
         file.write(b"%d of %d\n" % (turn, connection))
         file.flush()
         digest.update(file.readline())
+        if turn < 100:  # Time to move.
+            time.sleep(0.003)
     file.close()
 print(digest.hexdigest())
 END
