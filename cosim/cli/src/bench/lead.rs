@@ -7,6 +7,8 @@
 //! A request is `open LARGEST KIND` or `measure TRANSPORT EXCHANGE` ([`Exchange`]); an answer is `error` and
 //! why, or `ok` and a number: of the transport, or the time in nanoseconds.
 
+use sovia::preload::LOG_VARIABLE;
+
 use super::exchange::Exchange;
 use super::processes::{Peer, Processes};
 use super::transport::Kind;
@@ -49,8 +51,12 @@ impl Lead {
 
 /// What the process does that has the library. `alone`: the other one has it not.
 pub(crate) fn lead(alone: bool) -> Result<(), Failure> {
-    let mut processes =
-        if alone { Processes::start_without("LD_PRELOAD")? } else { Processes::start()? };
+    let mut processes = if alone {
+        // Without the first one alone the library would put it back.
+        Processes::start_without(&["LD_PRELOAD", LOG_VARIABLE])?
+    } else {
+        Processes::start()?
+    };
     println!("ok");
     for line in std::io::stdin().lines() {
         match serve(&line?, &mut processes) {

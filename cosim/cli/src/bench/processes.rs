@@ -107,10 +107,12 @@ impl Processes {
         Self::start_as(Command::new(std::env::current_exe()?))
     }
 
-    /// Starts the other process without a variable of the environment of this one.
-    pub(super) fn start_without(variable: &str) -> Result<Self, Failure> {
+    /// Starts the other process without variables of the environment of this one.
+    pub(super) fn start_without(variables: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.env_remove(variable);
+        for variable in variables {
+            command.env_remove(variable);
+        }
         Self::start_as(command)
     }
 
