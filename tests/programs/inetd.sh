@@ -1,6 +1,6 @@
 # openbsd-inetd starts a program for each connection, which is its standard input and output.
 # needs: openbsd-inetd python3
-# links: 2
+# links: 1
 source "${0%/*}/common.bash"
 cat >"$FOLDER/server.py" <<'END'
 import sys

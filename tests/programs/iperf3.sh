@@ -1,6 +1,6 @@
 # iperf3, one stream each way, two at once, and one whose receiver counts every byte.
 # needs: iperf3
-# links: 8
+# links: 4
 source "${0%/*}/common.bash"
 $RUN iperf3 -s -p "$PORT" >/dev/null &
 listening "$PORT"

@@ -1,6 +1,6 @@
 # memcached, and a client with several connections.
 # needs: memcached python3
-# links: 8
+# links: 4
 source "${0%/*}/common.bash"
 $RUN memcached -u root -l 127.0.0.1 -p "$PORT" -m 64 &
 listening "$PORT"

@@ -1,6 +1,6 @@
 # Python's own tests of sockets, both ends in one process: each test has the same verdict.
 # needs: python3 libpython3.11-testsuite
-# links: 200
+# links: 50
 source "${0%/*}/common.bash"
 cd "$FOLDER"
 tests="test_socket test_selectors test_ftplib test_ssl test_asyncio.test_streams

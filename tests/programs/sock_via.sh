@@ -1,6 +1,6 @@
 # A program that asks for VIA, by SOVIA's own type of sockets.
 # needs: gcc libc6-dev
-# links: 2
+# links: 1
 source "${0%/*}/common.bash"
 here=${0%/*}
 gcc -O1 -Wall -Werror -I "$here/../../via-user/include" -o "$FOLDER/sock_via" "$here/sock_via.c"

@@ -1,6 +1,6 @@
 # The C library's own buffers on connections: standard input and output, fdopen, dprintf.
 # needs: gcc libc6-dev
-# links: 2
+# links: 1
 # also: udp:
 source "${0%/*}/common.bash"
 gcc -O1 -Wall -Werror -o "$FOLDER/stdio" "${0%/*}/stdio.c"
