@@ -16,6 +16,7 @@ mod devinfo;
 mod lane_command;
 mod lines;
 mod man;
+mod path;
 mod progress;
 mod prove;
 mod prove_command;

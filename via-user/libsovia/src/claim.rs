@@ -136,35 +136,32 @@ pub(crate) fn is_shared(key: &Key) -> bool {
     read(&(key.name() + SHARED)).is_some_and(|mark| !mark.is_own())
 }
 
-/// Takes back what this process has claimed and marked, and what is left of a process that was killed at
-/// the other end; unless this one has restricted itself: claims are none once it is dead.
+/// Takes back what this process has claimed and marked, unless it has restricted itself: claims are none
+/// once it is dead ([`sweep`]).
 pub(crate) fn release(key: &Key) {
     if trust::is_confined() {
         return;
     }
-    for (name, own_too) in [(key.name(), true), (key.reversed().name(), false)] {
-        remove(&name, own_too);
-        remove(&(name + SHARED), own_too);
-    }
+    remove(&key.name(), Claim::is_own);
+    remove(&(key.name() + SHARED), Claim::is_own);
 }
 
-/// Removes a claim of a dead process, or of this one.
-fn remove(name: &str, own_too: bool) {
+/// Removes a claim if it is one of these.
+fn remove(name: &str, is_meant: impl Fn(&Claim) -> bool) {
     let Ok(folder) = folder() else { return };
     let place = folder.join(name);
-    let is_ours = |claim: &Claim| (own_too && claim.is_own()) || !claim.process.is_alive();
     let target = fs::read_link(&place).ok();
-    if target.and_then(|target| Claim::parse(target.to_str()?)).is_some_and(|it| is_ours(&it)) {
+    if target.and_then(|target| Claim::parse(target.to_str()?)).is_some_and(|it| is_meant(&it)) {
         let _ = fs::remove_file(place);
     }
 }
 
-/// Removes what processes left that were killed, and whose other ends were as well.
+/// Removes what processes left that were killed.
 pub(crate) fn sweep() {
     let Ok(entries) = folder().and_then(fs::read_dir) else { return };
     for entry in entries.flatten() {
         if let Some(name) = entry.file_name().to_str() {
-            remove(name, false);
+            remove(name, |claim| !claim.process.is_alive());
         }
     }
 }

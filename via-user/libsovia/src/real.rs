@@ -15,14 +15,19 @@ use libc::{
 /// What functions without a result give.
 type Nothing = ();
 
-/// The address of a function of the next library.
+/// The address of a name in the next library; null if there is none.
+pub(crate) fn next(name: &CStr) -> *mut c_void {
+    // SAFETY: a name that ends with 0.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// The same, looked for once.
 fn find(place: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let known = place.load(Ordering::Acquire);
     if !known.is_null() {
         return known;
     }
-    // SAFETY: a name that ends with 0.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    let found = next(name);
     place.store(found, Ordering::Release);
     found
 }

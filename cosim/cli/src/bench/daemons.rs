@@ -15,6 +15,7 @@ use super::group::{Job, row};
 use super::statistics::Sample;
 use super::{Row, Spec};
 use crate::Failure;
+use crate::path;
 use crate::progress::Progress;
 
 /// The rows.
@@ -29,11 +30,10 @@ const CONNECTIONS: u32 = 4;
 /// Bytes of the files of Stream Sockets' Table 2.
 const FILES: [usize; 2] = [19_000_000, 145_000_000];
 
-/// Where a program is. None: it is not installed.
+/// Where a program is, servers of Debian included. None: it is not installed.
 fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    folders.map(|folder| folder.join(program)).find(|place| place.is_file())
+    let server = || Some(Path::new("/usr/sbin").join(program)).filter(|place| place.is_file());
+    path::find(program).or_else(server)
 }
 
 /// The first of these programs that is absent, with its package.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cosim::random::Random;
 use rustix::process::{Pid, Signal, kill_process};
 use sovia::preload;
 
@@ -114,24 +115,11 @@ fn left_behind() -> usize {
     files(&folder) + files(&folder.join("status"))
 }
 
-/// A sequence of numbers that is the same in each run.
-struct Numbers(u64);
-
-impl Numbers {
-    /// A number below `end`.
-    fn below(&mut self, end: u64) -> u64 {
-        // Constants of Knuth's generator (MMIX).
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
-
 /// A round: a pair of which one end is killed. How many milliseconds the other one took to end.
-fn round(numbers: &mut Numbers) -> Result<u128, Failure> {
+fn round(random: &mut Random) -> Result<u128, Failure> {
     let mut pair = End::pair()?;
-    thread::sleep(Duration::from_micros(numbers.below(1000 * LIFE)));
-    let victim = usize::from(numbers.below(2) == 1);
+    thread::sleep(Duration::from_micros(random.below(1000 * LIFE)));
+    let victim = usize::from(random.below(2) == 1);
     pair[victim].kill()?;
     let killed = Instant::now();
     let _ = pair[victim].ended(NOTICE)?;
@@ -149,12 +137,12 @@ pub(super) fn measure(specs: &[Spec], job: &Job, progress: &Progress) -> Result<
     let rounds = if job.quick { ROUNDS.1 } else { ROUNDS.0 };
     let before = left_behind();
     let mut third = End::pair()?;
-    let mut numbers = Numbers(1);
+    let mut random = Random::new(1);
     let (mut good, mut longest, mut why) = (0, 0, None);
     for number in 0..rounds {
         progress.tick(|| format!("round {number} of {rounds}"));
         let third_lives = third.iter_mut().all(|end| matches!(end.process.try_wait(), Ok(None)));
-        match round(&mut numbers) {
+        match round(&mut random) {
             Ok(took) if third_lives => (good, longest) = (good + 1, longest.max(took)),
             Ok(_) => why = Some("the pair beside it was disturbed".to_owned()),
             Err(failure) => why = Some(format!("round {number}: {failure}")),

@@ -172,10 +172,7 @@ mod tests {
 
     /// What Yosys says of the rule, or none without Yosys.
     fn counter(name: &str, rule: &str, bound: usize, from_reset_only: bool) -> Option<Verdict> {
-        let path = env::var_os("PATH").unwrap_or_default();
-        if !env::split_paths(&path).any(|folder| folder.join("yosys").is_file()) {
-            return None;
-        }
+        crate::path::find("yosys")?;
         let design = COUNTER.replace("RULE", rule);
         let folder = folder(name);
         let job = Job {

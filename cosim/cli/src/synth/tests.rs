@@ -52,11 +52,6 @@ fn job(folder: &str) -> Job {
     Job::new(DESIGN.to_owned(), "top", ports, folder)
 }
 
-fn on_path(tool: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(tool).is_file())
-}
-
 #[test]
 fn harness_connects_every_bit_once() {
     let text = harness::text(&job("harness"));
@@ -161,7 +156,7 @@ fn a_design_without_ports_is_refused() {
 /// Needs the synthesis tools on the PATH, as `cargo xtask test` puts them there.
 #[test]
 fn small_design_is_synthesised_placed_and_routed() {
-    if !on_path("yosys") || !on_path("nextpnr-ecp5") {
+    if crate::path::find("yosys").is_none() || crate::path::find("nextpnr-ecp5").is_none() {
         return;
     }
     let job = job("flow");
@@ -179,7 +174,7 @@ fn small_design_is_synthesised_placed_and_routed() {
 
 #[test]
 fn a_design_that_does_not_parse_shows_the_tools_words() {
-    if !on_path("yosys") {
+    if crate::path::find("yosys").is_none() {
         return;
     }
     let mut job = job("broken");

@@ -6,13 +6,13 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use libc::{FILE, size_t, ssize_t};
-
 use port::memory::PAGE_BYTES;
 
 use super::receive::read;
 use super::send::write;
 use crate::leaving;
-use crate::moving::find as find_connection;
+use crate::moving::find;
+use crate::real;
 
 /// Slots of a table: their places, in words, and the functions that are there at first.
 const SLOTS: [(usize, &CStr); 3] =
@@ -33,18 +33,13 @@ pub(super) fn is_installed() -> bool {
     IS_INSTALLED.load(Ordering::Acquire)
 }
 
-fn find(name: &CStr) -> *mut c_void {
-    // SAFETY: a name that ends with 0.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
-}
-
 /// Has the slots lead here, before the program runs.
 pub(super) fn install() {
     let ours = [file_read as *mut c_void, file_write as *mut c_void, file_close as *mut c_void];
-    for ((_, name), real) in SLOTS.iter().zip(&REAL) {
-        real.store(find(name), Ordering::Release);
+    for ((_, name), place) in SLOTS.iter().zip(&REAL) {
+        place.store(real::next(name), Ordering::Release);
     }
-    let tables = TABLES.map(find).map(<*mut c_void>::cast::<AtomicPtr<c_void>>);
+    let tables = TABLES.map(real::next).map(<*mut c_void>::cast::<AtomicPtr<c_void>>);
     let is_known = |table: &*mut AtomicPtr<c_void>| {
         !table.is_null()
             && SLOTS.iter().zip(&REAL).all(|((place, _), real)| {
@@ -92,7 +87,7 @@ type Close = extern "C" fn(*mut FILE) -> c_int;
 
 extern "C" fn file_read(file: *mut FILE, to: *mut c_void, length: ssize_t) -> ssize_t {
     let fd = number(file);
-    if find_connection(fd).is_some() {
+    if find(fd).is_some() {
         return read(fd, to, size_t::try_from(length).unwrap_or(0));
     }
     let real = REAL[0].load(Ordering::Acquire);
@@ -104,7 +99,7 @@ extern "C" fn file_read(file: *mut FILE, to: *mut c_void, length: ssize_t) -> ss
 /// Writes all, as the C library's function does: fewer bytes mean an error.
 extern "C" fn file_write(file: *mut FILE, from: *mut c_void, length: ssize_t) -> ssize_t {
     let fd = number(file);
-    if find_connection(fd).is_none() {
+    if find(fd).is_none() {
         let real = REAL[1].load(Ordering::Acquire);
         // SAFETY: the C library's function for this slot.
         let real = unsafe { core::mem::transmute::<*mut c_void, Transfer>(real) };

@@ -94,9 +94,7 @@ impl Program {
     }
 
     fn path(self) -> Option<PathBuf> {
-        let folders = std::env::var_os("PATH")?;
-        let files = std::env::split_paths(&folders).map(|folder| folder.join(self.file()));
-        files.into_iter().find(|file| file.is_file())
+        crate::path::find(self.file())
     }
 
     /// The value in the output of a client.
