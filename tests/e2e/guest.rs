@@ -138,7 +138,7 @@ fn inside(nics: &[PathBuf], names: &[&str]) -> Command {
     let own = env::current_exe().expect("the path of this test");
     let own = own.to_str().expect("UTF-8");
     let tests = [&[own, "--test-threads=1", "--nocapture"], names].concat();
-    command(nics, &["--bind", "--seconds", "60"], &tests)
+    command(nics, &["--bind", "--seconds", "300"], &tests)
 }
 
 /// Programs have the cards of a guest, whose kernel and IOMMU stand between.

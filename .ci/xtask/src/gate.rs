@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 use steps::{Needs, STEPS, Step};
 
+/// Lines of what a failed step said that stand at the end once more.
+const LAST_LINES: usize = 100;
+
 /// How a step went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
@@ -167,17 +170,23 @@ fn summary(results: &[(&str, Verdict, Duration)], took: Duration) -> ExitCode {
             Verdict::Failed(why) => why,
             Verdict::Skipped(why) => why,
         };
-        // The whole message stands at the step itself.
         let remark = remark.lines().next().unwrap_or_default();
         let row = format!("{name:<16} {:<8} {:>8.1}  {remark}", verdict.word(), took.as_secs_f64());
         println!("{}", row.trim_end());
     }
     let failed = results.iter().filter(|(_, verdict, _)| matches!(verdict, Verdict::Failed(_)));
-    let names: Vec<&str> = failed.map(|(name, _, _)| *name).collect();
+    let names: Vec<&str> = failed.clone().map(|(name, _, _)| *name).collect();
     let total = took.as_secs_f64();
     if names.is_empty() {
         println!("\nall of it passed in {total:.0} s");
         return ExitCode::SUCCESS;
+    }
+    // Where a long log is cut, its end is kept.
+    for (name, verdict, _) in failed {
+        let Verdict::Failed(why) = verdict else { continue };
+        let lines: Vec<&str> = why.lines().skip(1).collect();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        last.iter().for_each(|line| println!("{name}: {line}"));
     }
     println!("\nFAILED after {total:.0} s: {}", names.join(", "));
     ExitCode::FAILURE

@@ -1,8 +1,9 @@
 //! The steps of the gate.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -102,7 +103,7 @@ fn clippy() -> Result<Verdict, String> {
 fn test() -> Result<Verdict, String> {
     // Some tests run programs of others.
     tools::ensure(Toolset::Programs)?;
-    run(cargo().args(["test", "--workspace", "--no-fail-fast", "--features", ASYNC]))
+    tests(cargo().args(["test", "--workspace", "--no-fail-fast", "--features", ASYNC]))
 }
 
 fn setup() -> Result<Verdict, String> {
@@ -151,7 +152,7 @@ fn test_rtl() -> Result<Verdict, String> {
     tools::ensure(Toolset::Guest)?;
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]).args(RTL_FEATURES);
-    run(command.envs(tools::env()))
+    tests(command.envs(tools::env()))
 }
 
 /// The fast path of VIPL, in a release build of the library: no system call, no allocation, and no
@@ -170,7 +171,7 @@ fn bench() -> Result<Verdict, String> {
     for row in rows {
         let mut command = cargo();
         command.args(["run", "--quiet", "--package", "viaduct", "--", "bench", "vipl", row]);
-        command.arg("--strict").envs(tools::env()).stderr(std::process::Stdio::inherit());
+        command.arg("--strict").envs(tools::env()).stderr(Stdio::inherit());
         let output =
             command.output().map_err(|error| format!("cannot run the command: {error}"))?;
         let table = String::from_utf8_lossy(&output.stdout);
@@ -266,10 +267,33 @@ pub(super) fn cargo() -> Command {
 /// Runs a command with its output shown.
 pub(super) fn run(command: &mut Command) -> Result<Verdict, String> {
     let status = command
-        .stdin(std::process::Stdio::null())
+        .stdin(Stdio::null())
         .status()
         .map_err(|error| format!("cannot run {}: {error}", command.get_program().display()))?;
     if status.success() { Ok(Verdict::Passed) } else { Ok(Verdict::Failed(status.to_string())) }
+}
+
+/// The same for tests: what failing ones said is the verdict's, so that it stands at the end too.
+fn tests(command: &mut Command) -> Result<Verdict, String> {
+    let failed = |error: std::io::Error| format!("cannot run the tests: {error}");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let output = child.stdout.take().ok_or("the tests have no output")?;
+    let (mut said, mut is_failure) = (String::new(), false);
+    for line in BufReader::new(output).split(b'\n') {
+        let line = String::from_utf8_lossy(&line.map_err(failed)?).into_owned();
+        println!("{line}");
+        // The harness has a section of them before its result.
+        is_failure = (is_failure || line == "failures:") && !line.starts_with("test result:");
+        if is_failure {
+            said.extend([line.as_str(), "\n"]);
+        }
+    }
+    let status = child.wait().map_err(failed)?;
+    Ok(if status.success() {
+        Verdict::Passed
+    } else {
+        Verdict::Failed(format!("{status}\n{said}"))
+    })
 }
 
 /// The verdict of a check that is part of this program.
@@ -278,5 +302,22 @@ fn own(outcome: crate::Outcome) -> Result<Verdict, String> {
         Ok(Verdict::Passed)
     } else {
         Ok(Verdict::Failed("see the findings above".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+
+    #[test]
+    fn what_failing_tests_said_is_kept() {
+        let said = r"test a ... FAILED\n\nfailures:\n\n---- a stdout ----\nwhy\n\ntest result: FAILED. 0 passed";
+        let run =
+            |script: String| tests(Command::new("sh").args(["-c", &script])).expect("sh runs");
+        let Verdict::Failed(why) = run(format!("printf '{said}\\n'; exit 101")) else {
+            panic!("it passed")
+        };
+        assert_eq!(why, "exit status: 101\nfailures:\n\n---- a stdout ----\nwhy\n\n");
+        assert_eq!(run("echo test result: ok".to_owned()), Verdict::Passed);
     }
 }
