@@ -10,7 +10,6 @@ mod served;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, PoisonError};
 
 use served::Served;
 
@@ -23,10 +22,8 @@ const ROUNDS: &str = "10";
 /// What `cargo xtask guest --bind` calls the first two NICs.
 const CARDS: [&str; 2] = ["vfio:0000:00:10.0", "vfio:0000:00:11.0"];
 
-/// Runs a program in a guest that has the NICs of a simulator. One guest at a time: each wants a core.
+/// Runs a program in a guest that has the NICs of a simulator.
 fn guest(served: &Served, options: &[&str], program: &Path, arguments: &[&str]) -> Output {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _token = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).args(["xtask", "guest"]);
     command.args(options);

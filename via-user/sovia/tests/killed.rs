@@ -1,5 +1,5 @@
 //! Programs that are killed in mid-stream: the other end gets what had come, and then an error, never an
-//! end that looks like one.
+//! end that looks like one. Those that are stopped only take longer.
 
 use std::env;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -40,10 +40,53 @@ fn child() {
     }
 }
 
-fn start(server: &Address) -> Child {
+fn start(role: &str, server: &Address) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["child", "--exact", "--nocapture"]).env(SERVER, server.to_string());
+    command.args([role, "--exact", "--nocapture"]).env(SERVER, server.to_string());
     command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// Runs in a child: reads until the end, and says how much that was.
+#[expect(clippy::print_stdout, reason = "that is how they talk")]
+#[test]
+fn reader() {
+    let Ok(server) = env::var(SERVER) else { return };
+    let mut stream = TcpStream::connect(&open(), server).unwrap();
+    println!("@connected");
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    assert!(all.iter().enumerate().all(|(at, found)| byte(at) == *found));
+    println!("@{}", all.len());
+}
+
+/// Longer than a node waits for the answer of another one.
+const STOPPED: Duration = Duration::from_secs(3);
+
+#[test]
+fn a_stream_whose_other_end_is_stopped_goes_on() {
+    let device = open();
+    let listener = TcpListener::bind(&device, 0).unwrap();
+    let mut child = start("reader", &listener.local_addr().unwrap());
+    let stream = listener.accept_within(SOON).unwrap().0;
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(output.any(|line| line.contains("@connected")));
+    let signal = |signal| {
+        let process = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(process.unwrap(), signal).unwrap();
+    };
+    signal(rustix::process::Signal::STOP);
+    let data: Vec<u8> = (0..5_000_000).map(byte).collect();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| (&stream).write_all(&data));
+        thread::sleep(STOPPED);
+        assert!(!writer.is_finished(), "{:?}", writer.join());
+        signal(rustix::process::Signal::CONT);
+        writer.join().unwrap().unwrap();
+    });
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(output.any(|line| line.contains(&format!("@{}", data.len()))));
+    assert!(child.wait().unwrap().success());
+    assert!(device.finish(SOON));
 }
 
 #[test]
@@ -53,7 +96,7 @@ fn a_stream_whose_other_end_is_killed_is_reset() {
     let server = listener.local_addr().unwrap();
     let mut all = 0;
     for round in 0..ROUNDS {
-        let mut child = start(&server);
+        let mut child = start("child", &server);
         let stream = listener.accept_within(SOON).unwrap().0;
         stream.set_read_timeout(Some(SOON)).unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -95,7 +138,7 @@ fn a_task_whose_other_end_is_killed_is_woken() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let listener = sovia::tokio::TcpListener::bind(&device, 0).await.unwrap();
-        let mut child = start(&listener.local_addr().unwrap());
+        let mut child = start("child", &listener.local_addr().unwrap());
         let (mut stream, _) =
             tokio::time::timeout(SOON, listener.accept()).await.expect("it connects").unwrap();
         let mut some = vec![0; 100_000];

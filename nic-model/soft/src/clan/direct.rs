@@ -27,7 +27,7 @@ pub(super) fn send(net: &Net, state: &mut State, data: &[u8], immediate: Option<
     if !sent.unwrap_or(false) {
         return false;
     }
-    link.take_room(&room);
+    link.take_room(&*net.port, &room);
     true
 }
 

@@ -192,7 +192,7 @@ fn share(
             return Shared::Not(Sent::Stopped);
         }
     }
-    link.take_room(found);
+    link.take_room(&*net.port, found);
     (state.sent, state.share) = (end, end);
     if !fits && matches!(state.vi.settings.reliability, Reliability::Reception) {
         // The peer's VI stops when it finds this.

@@ -252,13 +252,27 @@ impl Link {
     }
 
     /// The descriptor is used.
+    ///
+    /// With the first one the region of the next is asked for: the receives of a peer mostly are in one,
+    /// and a peer that is stopped before the first long message would not answer.
     #[inline]
-    pub(super) fn take_room(&mut self, room: &Room) {
+    pub(super) fn take_room(&mut self, port: &dyn ClanPort, room: &Room) {
         for _ in 0..(room.pieces as usize).div_ceil(PIECES).max(1) {
             self.theirs.take();
         }
         // A peer that does not exist any more is found lost elsewhere.
         let _ = self.theirs.give_back(&mut *self.to);
+        if self.remotes.is_empty() && self.refused.is_none() {
+            self.attach_next(port);
+        }
+    }
+
+    #[cold]
+    fn attach_next(&mut self, port: &dyn ClanPort) {
+        let next = self.room().filter(|room| room.pieces > 0).and_then(|_| self.piece(0));
+        if let Some(piece) = next {
+            self.remote(port, piece.cookie);
+        }
     }
 
     /// The cookie by which the peer writes a region of this program.

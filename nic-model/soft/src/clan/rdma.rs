@@ -158,7 +158,7 @@ fn notify(
         ending::stop(net, state, StopReason::ConnectionLost, Queue::Send, lost);
         return Sent::Stopped;
     }
-    link.take_room(&room);
+    link.take_room(&*net.port, &room);
     ending::complete(state, descriptor, length, status::OP_RDMA_WRITE)
 }
 
