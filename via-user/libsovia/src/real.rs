@@ -4,7 +4,7 @@
 //! function, or its own memory.
 #![expect(unsafe_code, reason = "functions of other libraries, found by name")]
 
-use core::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
@@ -142,5 +142,15 @@ real! {
     setreuid c"setreuid"(real: libc::uid_t, effective: libc::uid_t) -> c_int = -1;
     setresuid c"setresuid"(real: libc::uid_t, effective: libc::uid_t, saved: libc::uid_t) -> c_int = -1;
     prctl c"prctl"(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = -1;
+    seteuid c"seteuid"(user: libc::uid_t) -> c_int = -1;
+    preadv2 c"preadv2"(
+        fd: c_int, list: *const iovec, count: c_int, at: libc::off_t, flags: c_int
+    ) -> ssize_t = -1;
+    pwritev2 c"pwritev2"(
+        fd: c_int, list: *const iovec, count: c_int, at: libc::off_t, flags: c_int
+    ) -> ssize_t = -1;
+    syscall c"syscall"(
+        number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long
+    ) -> c_long = -1;
     exit_now c"_exit"(status: c_int) -> Nothing = Nothing::default();
 }

@@ -47,12 +47,12 @@ fn control(fd: c_int, command: c_int, argument: c_ulong, result: c_int) -> c_int
 }
 
 stand_in! {
-    fn close(fd: c_int) -> c_int {
+    pub(super) fn close(fd: c_int) -> c_int {
         leaving::close(fd);
         real::close(fd)
     }
 
-    fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    pub(super) fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
         if flags.cast_unsigned() & libc::CLOSE_RANGE_CLOEXEC == 0 && first <= last {
             let [first, last] = [first, last].map(|fd| c_int::try_from(fd).unwrap_or(c_int::MAX));
             table::known(first, last).into_iter().for_each(leaving::close);
@@ -83,19 +83,19 @@ stand_in! {
         real::fdopen(fd, mode)
     }
 
-    fn dup(fd: c_int) -> c_int {
+    pub(super) fn dup(fd: c_int) -> c_int {
         copied(fd, real::dup(fd))
     }
 
-    fn dup2(fd: c_int, to: c_int) -> c_int {
+    pub(super) fn dup2(fd: c_int, to: c_int) -> c_int {
         replaced(fd, to, || real::dup2(fd, to))
     }
 
-    fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    pub(super) fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
         replaced(fd, to, || real::dup3(fd, to, flags))
     }
 
-    fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
+    pub(super) fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
         control(fd, command, argument, real::fcntl(fd, command, argument))
     }
 
@@ -103,7 +103,7 @@ stand_in! {
         control(fd, command, argument, real::fcntl64(fd, command, argument))
     }
 
-    fn ioctl(fd: c_int, request: c_ulong, argument: c_ulong) -> c_int {
+    pub(super) fn ioctl(fd: c_int, request: c_ulong, argument: c_ulong) -> c_int {
         let Some(socket) = table::socket(fd) else { return real::ioctl(fd, request, argument) };
         if request == libc::FIONREAD
             && let Some(unread) = io::unread(fd, &socket)

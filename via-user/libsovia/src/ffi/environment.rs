@@ -53,7 +53,8 @@ pub(super) fn with_library<T>(environment: Strings, call: impl FnOnce(Strings) -
     call(all.as_ptr())
 }
 
-fn entries(environment: Strings) -> Vec<*const c_char> {
+/// The strings of a list.
+pub(super) fn entries(environment: Strings) -> Vec<*const c_char> {
     if environment.is_null() {
         return Vec::new();
     }

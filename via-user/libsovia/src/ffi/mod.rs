@@ -3,12 +3,15 @@
 
 mod descriptor;
 mod environment;
+mod execl;
+mod names;
 mod poll;
 mod process;
 mod receive;
 mod send;
 mod socket;
 mod stdio;
+mod syscall;
 
 /// Functions that stand in for those of the C library.
 macro_rules! stand_in {

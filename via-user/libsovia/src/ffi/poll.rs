@@ -100,7 +100,7 @@ fn wait(fds: &mut [pollfd], end: End, mask: *const sigset_t) -> Result<usize, c_
 }
 
 stand_in! {
-    fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    pub(super) fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
         match checked(fds, count) {
             Some(fds) => call(|| wait(fds, End::after_ms(timeout), NO_MASK)),
             None => real::poll(fds, count, timeout),
@@ -111,7 +111,7 @@ stand_in! {
         poll(fds, count, timeout)
     }
 
-    fn ppoll(
+    pub(super) fn ppoll(
         fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t,
     ) -> c_int {
         match (end(timeout), checked(fds, count)) {
@@ -127,7 +127,7 @@ stand_in! {
         ppoll(fds, count, timeout, mask)
     }
 
-    fn select(
+    pub(super) fn select(
         count: c_int, reads: *mut fd_set, writes: *mut fd_set, errors: *mut fd_set,
         timeout: *mut timeval,
     ) -> c_int {
@@ -154,7 +154,7 @@ stand_in! {
         result
     }
 
-    fn pselect(
+    pub(super) fn pselect(
         count: c_int, reads: *mut fd_set, writes: *mut fd_set, errors: *mut fd_set,
         timeout: *const timespec, mask: *const sigset_t,
     ) -> c_int {
@@ -167,15 +167,15 @@ stand_in! {
         }
     }
 
-    fn epoll_create(size: c_int) -> c_int {
+    pub(super) fn epoll_create(size: c_int) -> c_int {
         made(real::epoll_create(size))
     }
 
-    fn epoll_create1(flags: c_int) -> c_int {
+    pub(super) fn epoll_create1(flags: c_int) -> c_int {
         made(real::epoll_create1(flags))
     }
 
-    fn epoll_ctl(set: c_int, command: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+    pub(super) fn epoll_ctl(set: c_int, command: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
         let Some(found) = table::epoll(set) else {
             return real::epoll_ctl(set, command, fd, event);
         };
@@ -188,11 +188,11 @@ stand_in! {
         call(|| found.control(set, command, fd, event, member(fd)).map(|()| 0))
     }
 
-    fn epoll_wait(set: c_int, events: *mut epoll_event, count: c_int, timeout: c_int) -> c_int {
+    pub(super) fn epoll_wait(set: c_int, events: *mut epoll_event, count: c_int, timeout: c_int) -> c_int {
         epoll_pwait(set, events, count, timeout, NO_MASK)
     }
 
-    fn epoll_pwait(
+    pub(super) fn epoll_pwait(
         set: c_int, events: *mut epoll_event, count: c_int, timeout: c_int,
         mask: *const sigset_t,
     ) -> c_int {
@@ -207,7 +207,7 @@ stand_in! {
         }
     }
 
-    fn epoll_pwait2(
+    pub(super) fn epoll_pwait2(
         set: c_int, events: *mut epoll_event, count: c_int, timeout: *const timespec,
         mask: *const sigset_t,
     ) -> c_int {

@@ -41,28 +41,33 @@ fn confine_for(user: uid_t) {
     }
 }
 
+/// The process ends without the C library.
+pub(super) fn at_end() {
+    leaving::end_all();
+}
+
 stand_in! {
     /// A child that shared the parent's memory would change what the parent knows.
-    fn vfork() -> pid_t {
+    pub(super) fn vfork() -> pid_t {
         real::fork()
     }
 
     fn _exit(status: c_int) {
-        leaving::end_all();
+        at_end();
         real::exit_now(status);
     }
 
     fn _Exit(status: c_int) {
-        leaving::end_all();
+        at_end();
         real::exit_now(status);
     }
 
-    fn execve(path: *const c_char, arguments: Strings, environment: Strings) -> c_int {
+    pub(super) fn execve(path: *const c_char, arguments: Strings, environment: Strings) -> c_int {
         leaving::give_all();
         environment::with_library(environment, |environment| real::execve(path, arguments, environment))
     }
 
-    fn execvpe(path: *const c_char, arguments: Strings, environment: Strings) -> c_int {
+    pub(super) fn execvpe(path: *const c_char, arguments: Strings, environment: Strings) -> c_int {
         leaving::give_all();
         environment::with_library(environment, |environment| real::execvpe(path, arguments, environment))
     }
@@ -107,28 +112,33 @@ stand_in! {
     }
 
     /// Another root, or another user, has not this one's folder.
-    fn chroot(path: *const c_char) -> c_int {
+    pub(super) fn chroot(path: *const c_char) -> c_int {
         moving::confine();
         real::chroot(path)
     }
 
-    fn setuid(user: uid_t) -> c_int {
+    pub(super) fn setuid(user: uid_t) -> c_int {
         confine_for(user);
         real::setuid(user)
     }
 
-    fn setreuid(first: uid_t, effective: uid_t) -> c_int {
+    fn seteuid(user: uid_t) -> c_int {
+        confine_for(user);
+        real::seteuid(user)
+    }
+
+    pub(super) fn setreuid(first: uid_t, effective: uid_t) -> c_int {
         confine_for(effective);
         real::setreuid(first, effective)
     }
 
-    fn setresuid(first: uid_t, effective: uid_t, saved: uid_t) -> c_int {
+    pub(super) fn setresuid(first: uid_t, effective: uid_t, saved: uid_t) -> c_int {
         confine_for(effective);
         real::setresuid(first, effective, saved)
     }
 
     /// A process that restricts its system calls leaves VIA first: nobody knows which it keeps.
-    fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
+    pub(super) fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
         if option == libc::PR_SET_SECCOMP {
             moving::confine();
         }

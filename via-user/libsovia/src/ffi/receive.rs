@@ -3,7 +3,7 @@
 
 use core::ffi::{c_int, c_uint, c_void};
 
-use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
+use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 
 use super::stand_in;
 use crate::buffers::Buffers;
@@ -40,6 +40,23 @@ fn receive_message(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     count
 }
 
+/// `preadv2`, by which a connection is read where there is no place in it.
+pub(super) fn read_list_at(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    let by_kernel = || real::preadv2(fd, list, count, at, flags);
+    let (Some(socket), Ok(entries)) = (find(fd).filter(|_| at == -1), usize::try_from(count))
+    else {
+        return by_kernel();
+    };
+    let waits = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
+    io::receive(fd, &socket, Buffers::list(list, entries), waits, |_| by_kernel())
+}
+
 stand_in! {
     pub(super) fn read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
         let Some(socket) = find(fd) else { return real::read(fd, to, length) };
@@ -52,7 +69,7 @@ stand_in! {
         read(fd, to, length)
     }
 
-    fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
+    pub(super) fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
         let (Some(socket), Ok(entries)) = (find(fd), usize::try_from(count)) else {
             return real::readv(fd, list, count);
         };
@@ -61,7 +78,7 @@ stand_in! {
         })
     }
 
-    fn recv(fd: c_int, to: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+    pub(super) fn recv(fd: c_int, to: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
         let Some(socket) = find(fd) else { return real::recv(fd, to, length, flags) };
         io::receive(fd, &socket, Buffers::one(to, length), flags, |flags| {
             real::recv(fd, to, length, flags)
@@ -75,7 +92,7 @@ stand_in! {
         recv(fd, to, length, flags)
     }
 
-    fn recvfrom(
+    pub(super) fn recvfrom(
         fd: c_int, to: *mut c_void, length: size_t, flags: c_int, from: *mut sockaddr,
         from_length: *mut socklen_t,
     ) -> ssize_t {
@@ -99,11 +116,11 @@ stand_in! {
         recvfrom(fd, to, length, flags, from, from_length)
     }
 
-    fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    pub(super) fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
         receive_message(fd, message, flags)
     }
 
-    fn recvmmsg(
+    pub(super) fn recvmmsg(
         fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec,
     ) -> c_int {
         if find(fd).is_none() || count == 0 {

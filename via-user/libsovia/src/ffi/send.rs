@@ -43,6 +43,23 @@ fn send_file(to: c_int, from: c_int, at: *mut off64_t, count: size_t) -> ssize_t
     io::send_file(to, &socket, from, place, count, || real::sendfile64(to, from, at, count))
 }
 
+/// `pwritev2`, by which a connection is written where there is no place in it.
+pub(super) fn write_list_at(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    let by_kernel = || real::pwritev2(fd, list, count, at, flags);
+    let (Some(socket), Ok(entries)) = (find(fd).filter(|_| at == -1), usize::try_from(count))
+    else {
+        return by_kernel();
+    };
+    let waits = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
+    io::send(fd, &socket, Buffers::list(list, entries), waits, by_kernel)
+}
+
 /// Why spliced connections stay TCP.
 const SPLICED: &str = "it is spliced, which the kernel does without copies";
 
@@ -54,21 +71,21 @@ stand_in! {
         })
     }
 
-    fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
+    pub(super) fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
         let (Some(socket), Ok(entries)) = (find(fd), usize::try_from(count)) else {
             return real::writev(fd, list, count);
         };
         io::send(fd, &socket, Buffers::list(list, entries), 0, || real::writev(fd, list, count))
     }
 
-    fn send(fd: c_int, from: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+    pub(super) fn send(fd: c_int, from: *const c_void, length: size_t, flags: c_int) -> ssize_t {
         let Some(socket) = find(fd) else { return real::send(fd, from, length, flags) };
         io::send(fd, &socket, Buffers::one(from.cast_mut(), length), flags, || {
             real::send(fd, from, length, flags)
         })
     }
 
-    fn sendto(
+    pub(super) fn sendto(
         fd: c_int, from: *const c_void, length: size_t, flags: c_int, to: *const sockaddr,
         to_length: socklen_t,
     ) -> ssize_t {
@@ -80,11 +97,11 @@ stand_in! {
         })
     }
 
-    fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    pub(super) fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
         send_message(fd, message, flags)
     }
 
-    fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+    pub(super) fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
         if find(fd).is_none() {
             return real::sendmmsg(fd, messages, count, flags);
         }
@@ -103,12 +120,12 @@ stand_in! {
         done
     }
 
-    fn sendfile(to: c_int, from: c_int, at: *mut off_t, count: size_t) -> ssize_t {
+    pub(super) fn sendfile(to: c_int, from: c_int, at: *mut off_t, count: size_t) -> ssize_t {
         send_file(to, from, at, count)
     }
 
     /// Connections that are spliced stay by TCP, whose bytes the kernel need not copy.
-    fn splice(
+    pub(super) fn splice(
         from: c_int, from_at: *mut off64_t, to: c_int, to_at: *mut off64_t, length: size_t,
         flags: c_uint,
     ) -> ssize_t {

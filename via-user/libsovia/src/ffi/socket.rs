@@ -27,28 +27,28 @@ fn made(fd: c_int, asks: bool) -> c_int {
 }
 
 stand_in! {
-    fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    pub(super) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
         let asks = kind & TYPE_BITS == SOCK_VIA;
         let kind = if asks { kind & !TYPE_BITS | libc::SOCK_STREAM } else { kind };
         made(real::socket(domain, kind, protocol), asks)
     }
 
-    fn accept(fd: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int {
+    pub(super) fn accept(fd: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int {
         made(real::accept(fd, from, length), table::asks(fd))
     }
 
-    fn accept4(fd: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
+    pub(super) fn accept4(fd: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
         made(real::accept4(fd, from, length, flags), table::asks(fd))
     }
 
-    fn shutdown(fd: c_int, how: c_int) -> c_int {
+    pub(super) fn shutdown(fd: c_int, how: c_int) -> c_int {
         match table::socket(fd) {
             Some(socket) => io::shut_down(fd, &socket, how),
             None => real::shutdown(fd, how),
         }
     }
 
-    fn setsockopt(
+    pub(super) fn setsockopt(
         fd: c_int, level: c_int, name: c_int, value: *const c_void, length: socklen_t,
     ) -> c_int {
         let result = real::setsockopt(fd, level, name, value, length);
