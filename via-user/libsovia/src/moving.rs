@@ -18,7 +18,7 @@ use crate::errno;
 use crate::kernel;
 use crate::key::Key;
 use crate::leaving;
-use crate::link::Link;
+use crate::link::{self, Link};
 use crate::log;
 use crate::patience::until;
 use crate::service::{self, Request, Service};
@@ -136,7 +136,7 @@ fn take_over(socket: &Socket) {
 fn ask_for(host: &[u8], key: &Key) {
     let Ok(service) = get() else { return };
     let Ok(stream) = service.ask(Request::Give, key, host) else { return };
-    let _ = until(GIVE, || Link::is_accepted(&stream).is_some());
+    let _ = until(GIVE, || Link::first(&stream).is_some());
 }
 
 /// This process restricts itself: nothing of it goes by VIA any more, and nobody else moves what it has.
@@ -234,19 +234,20 @@ fn connect(service: &Service, socket: &Socket, host: &[u8]) -> Result<(), String
         return Ok(());
     }
     let stream = service.ask(Request::Link, &socket.key, host).map_err(|why| why.to_string())?;
-    let mut accepted = None;
+    let mut first = None;
     let _ = until(ACCEPT, || {
-        accepted = Link::is_accepted(&stream);
-        accepted.is_some()
+        first = Link::first(&stream);
+        first.is_some()
     });
-    match accepted {
-        Some(true) => {}
+    match first {
         // The other side's own connection comes.
-        Some(false) => return Ok(()),
-        None => return Err("the other side does not answer".to_owned()),
+        Some(link::NOTHING) => Ok(()),
+        Some(first) => {
+            let _ = attach(socket, Arc::new(Link::new(stream, first, socket.record())));
+            Ok(())
+        }
+        None => Err("the other side does not answer".to_owned()),
     }
-    let _ = attach(socket, Arc::new(Link::new(stream, true, socket.record())));
-    Ok(())
 }
 
 /// Does what other processes ask for.
@@ -280,7 +281,7 @@ fn accept(stream: TcpStream, other: &Key) {
     if socket.is_connecting() && socket.key.is_lower() {
         return;
     }
-    let _ = attach(&socket, Arc::new(Link::new(stream, false, socket.record())));
+    let _ = attach(&socket, Arc::new(Link::new(stream, link::NOTHING, socket.record())));
 }
 
 /// Another process uses a connection of this one. The end of `stream` says that it can.

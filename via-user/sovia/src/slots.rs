@@ -36,6 +36,8 @@ pub(crate) struct Slots {
     /// The buffer of the next send of data; there is one for each send.
     filling: usize,
     mtu: u32,
+    /// Some sends were posted, and the NIC reads them when it comes to it.
+    has_posted: bool,
 }
 
 impl Slots {
@@ -65,6 +67,7 @@ impl Slots {
             busy: 0,
             filling: 0,
             mtu,
+            has_posted: false,
         })
     }
 
@@ -152,6 +155,7 @@ impl Slots {
 
     /// Posts the next send, of so many bytes of its buffer.
     pub(crate) fn send(&mut self, vi: &Vi, header: Header, length: u32) -> Result<()> {
+        self.has_posted = true;
         let segment = self.memory.segment(self.filling(), length);
         let segments = if length == 0 { &[][..] } else { &[segment][..] };
         let descriptor = &self.sends[self.next];
@@ -163,6 +167,11 @@ impl Slots {
         self.next = (self.next + 1) % self.sends.len();
         self.busy += 1;
         Ok(())
+    }
+
+    /// Whether some sends were posted, so that they may leave after the call.
+    pub(crate) const fn has_posted(&self) -> bool {
+        self.has_posted
     }
 
     /// Sends that are under way.

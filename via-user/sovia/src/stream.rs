@@ -290,6 +290,13 @@ impl TcpStream {
         self.inner.connection.has_sent_all()
     }
 
+    /// Whether all that was written so far has reached the other side during the calls, as `shm:` has it:
+    /// what a process has written that is killed later arrives.
+    #[must_use]
+    pub fn sends_at_once(&self) -> bool {
+        self.inner.connection.sends_at_once()
+    }
+
     fn patience(&self, bound: &AtomicU64) -> Patience {
         if self.inner.nonblocking.load(Ordering::Relaxed) {
             return Patience::None;

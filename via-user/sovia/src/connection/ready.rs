@@ -67,6 +67,11 @@ impl Connection {
         }
     }
 
+    /// Whether all packets of this side have left during the calls that sent them.
+    pub(crate) fn sends_at_once(&self) -> bool {
+        !lock(&self.state).slots.has_posted()
+    }
+
     /// Whether no packet of this side is under way.
     pub(crate) fn has_sent_all(&self) -> bool {
         let mut shared = lock(&self.state);
