@@ -17,6 +17,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use rustix::io::DupFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::kept::Kept;
 use crate::memory::DmaMemory;
 use crate::process;
 use crate::sync::lock;
@@ -27,7 +28,7 @@ struct Open {
     fds: Vec<RawFd>,
     /// Mapped registers: whole pages, by their addresses.
     registers: Vec<(usize, usize)>,
-    closed: OwnedFd,
+    closed: Kept,
 }
 
 static OPEN: Mutex<Option<Open>> = Mutex::new(None);
@@ -68,7 +69,11 @@ pub fn create<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         Some(open) => open,
         none => {
             let (closed, _other) = UnixStream::pair()?;
-            none.insert(Open { fds: Vec::new(), registers: Vec::new(), closed: closed.into() })
+            none.insert(Open {
+                fds: Vec::new(),
+                registers: Vec::new(),
+                closed: Kept::new(closed.into()),
+            })
         }
     };
     let made = make()?;
