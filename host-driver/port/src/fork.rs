@@ -17,7 +17,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use rustix::io::DupFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::kept::Kept;
 use crate::memory::DmaMemory;
 use crate::process;
 use crate::sync::lock;
@@ -28,7 +27,7 @@ struct Open {
     fds: Vec<RawFd>,
     /// Mapped registers: whole pages, by their addresses.
     registers: Vec<(usize, usize)>,
-    closed: Kept,
+    closed: OwnedFd,
 }
 
 static OPEN: Mutex<Option<Open>> = Mutex::new(None);
@@ -69,11 +68,7 @@ pub fn create<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         Some(open) => open,
         none => {
             let (closed, _other) = UnixStream::pair()?;
-            none.insert(Open {
-                fds: Vec::new(),
-                registers: Vec::new(),
-                closed: Kept::new(closed.into()),
-            })
+            none.insert(Open { fds: Vec::new(), registers: Vec::new(), closed: closed.into() })
         }
     };
     let made = make()?;

@@ -14,7 +14,6 @@
 //! | [`connection`] | connection management by messages, for ports that have nothing of their own |
 //! | [`lock`], [`slab`], [`sync`], [`process`], [`fork`] | locks, reused slots, signals, fork handlers |
 //! | [`stamp`] | when a message passes each stage, for measurements; nothing without the feature `stamps` |
-//! | [`kept`] | file descriptors out of the way of a program that knows nothing of them |
 //! | [`trust`] | where programs of one user meet, and whom they trust |
 //!
 //! From `nic-regs` come VIA's own layouts and numbers (descriptors, memory handles, reliability
@@ -32,7 +31,6 @@ pub mod doorbell;
 pub mod error;
 pub mod events;
 pub mod fork;
-pub mod kept;
 pub mod lock;
 pub mod mapped;
 pub mod memory;
@@ -53,7 +51,6 @@ pub use attributes::{
 };
 pub use doorbell::Doorbell;
 pub use error::{Error, Result};
-pub use kept::Kept;
 pub use memory::DmaMemory;
 pub use nic_regs::desc;
 pub use nic_regs::doorbell::Queue;

@@ -4,11 +4,11 @@
 use core::cell::{Cell, RefCell};
 use core::ffi::c_int;
 use core::ptr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use libc::{pollfd, sigset_t, timespec};
-use port::{Kept, fork};
+use port::fork;
 use rustix::event::epoll;
 use vipl::{Nic, Waiting};
 
@@ -68,7 +68,7 @@ pub(crate) fn to_timespec(time: Duration) -> timespec {
 #[derive(Debug)]
 struct Alarm {
     generation: u32,
-    epoll: Kept,
+    epoll: OwnedFd,
 }
 
 thread_local! {
@@ -81,13 +81,12 @@ fn alarm(nic: &Nic) -> Option<c_int> {
     let alarm = |kept: &RefCell<Option<Alarm>>| {
         let mut kept = kept.borrow_mut();
         if kept.as_ref().is_none_or(|alarm| alarm.generation != fork::generation()) {
-            let epoll =
-                fork::create(|| Ok(Kept::new(epoll::create(epoll::CreateFlags::CLOEXEC)?))).ok()?;
+            let epoll = fork::create(|| Ok(epoll::create(epoll::CreateFlags::CLOEXEC)?)).ok()?;
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&epoll, wake, epoll::EventData::new_u64(0), flags).ok()?;
             *kept = Some(Alarm { generation: fork::generation(), epoll });
         }
-        kept.as_ref().map(|alarm| alarm.epoll.as_fd().as_raw_fd())
+        kept.as_ref().map(|alarm| alarm.epoll.as_raw_fd())
     };
     ALARM.try_with(alarm).ok().flatten()
 }

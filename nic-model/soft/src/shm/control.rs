@@ -26,10 +26,10 @@
 //! used again as late as possible, which makes this rare; readers of events look at the memory anyway.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use port::{DmaMemory, Kept};
+use port::DmaMemory;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::futex;
 
@@ -63,7 +63,7 @@ pub(super) const BYTES: usize = TABLE + BUCKETS * BUCKET_ENTRIES * 8;
 pub(super) struct Control {
     memory: DmaMemory,
     /// An eventfd that nobody reads: each wake-up is an edge of it.
-    waker: Arc<Kept>,
+    waker: Arc<OwnedFd>,
 }
 
 /// An entry of the tripwire table: one word, so that it is set, read and cleared as a whole.
@@ -118,14 +118,14 @@ impl Control {
     pub(super) fn new() -> port::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let waker = eventfd(0, flags).map_err(port::Error::device)?;
-        Ok(Self { memory: DmaMemory::shared(BYTES)?, waker: Arc::new(Kept::new(waker)) })
+        Ok(Self { memory: DmaMemory::shared(BYTES)?, waker: Arc::new(waker) })
     }
 
     /// A peer's.
     ///
     /// # Errors
     /// It is no such file, or it may shrink.
-    pub(super) fn of_peer(file: BorrowedFd<'_>, waker: Kept) -> std::io::Result<Self> {
+    pub(super) fn of_peer(file: BorrowedFd<'_>, waker: OwnedFd) -> std::io::Result<Self> {
         let size = BYTES.next_multiple_of(port::memory::PAGE_BYTES);
         // What blocks in a write would have this process wait for a peer.
         let flags = rustix::fs::fcntl_getfl(&waker)? | rustix::fs::OFlags::NONBLOCK;

@@ -2,13 +2,14 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, Weak};
 
 use port::clan::{AccessRights, DmaError};
 use port::sync::lock;
-use port::{DmaMemory, Kept, fork};
+use port::{DmaMemory, fork};
 
 use super::control::Control;
 use super::fence;
@@ -23,17 +24,17 @@ const OUTBOX_LIMIT: usize = 65_536;
 pub(super) struct Owner {
     pub(super) control: Control,
     /// The address space of its process.
-    pub(super) space: Kept,
+    pub(super) space: File,
     pub(super) socket: Socket,
     /// Packets for which the socket had no room; the service sends them.
     outbox: Mutex<VecDeque<Packet>>,
     /// Wakes the service.
-    nudge: Arc<Kept>,
+    nudge: Arc<OwnedFd>,
     generation: u32,
 }
 
 impl Owner {
-    pub(super) fn new(control: Control, space: Kept, socket: Socket, nudge: Arc<Kept>) -> Self {
+    pub(super) fn new(control: Control, space: File, socket: Socket, nudge: Arc<OwnedFd>) -> Self {
         let (outbox, generation) = (Mutex::default(), fork::generation());
         Self { control, space, socket, outbox, nudge, generation }
     }

@@ -3,14 +3,14 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use port::DmaMemory;
 use port::clan::Cookie;
 use port::sync::{Signal, lock};
-use port::{DmaMemory, Kept};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::claim::{dial, socket_path};
@@ -42,7 +42,7 @@ pub(super) struct Own {
     pub(super) folder: PathBuf,
     pub(super) who: Who,
     /// Wakes its service.
-    pub(super) nudge: Arc<Kept>,
+    pub(super) nudge: Arc<OwnedFd>,
 }
 
 /// A connection to a node.
@@ -166,7 +166,7 @@ impl Link {
         Ok(Arc::new(Self {
             who: Who { name: name.to_owned(), identity },
             process,
-            owner: Arc::new(Owner::new(control, space, socket, Arc::clone(&own.nudge))),
+            owner: Arc::new(Owner::new(control, space.into(), socket, Arc::clone(&own.nudge))),
             requests: Mutex::default(),
             answered: Signal::default(),
             is_lost: AtomicBool::new(false),
@@ -365,7 +365,6 @@ fn map(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<DmaMemory> {
 mod tests {
     use port::clan::{AccessRights, RegionNumber};
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    use std::os::fd::OwnedFd;
 
     use super::super::fence;
     use super::super::packet::Socket;
@@ -377,10 +376,9 @@ mod tests {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         let socket = Socket::create(|| Ok(ours)).unwrap();
-        let space = Kept::new(std::fs::File::open("/proc/self/mem").unwrap().into());
+        let space = std::fs::File::open("/proc/self/mem").unwrap();
         let nudge = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
-        let nudge = Arc::new(Kept::new(nudge));
-        let owner = Owner::new(Control::new().unwrap(), space, socket, nudge);
+        let owner = Owner::new(Control::new().unwrap(), space, socket, Arc::new(nudge));
         let link = Link {
             who: Who { name: "owner".to_owned(), identity: 1 },
             process: 1,

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use port::clan::{ClanEvent, TripwireNumber};
+use port::fork;
 use port::sync::{Signal, lock};
-use port::{Kept, fork};
 
 use super::claim::{self, Claim};
 use super::control::Control;
@@ -41,7 +41,7 @@ pub(super) struct Node {
     pub(super) claim: Claim,
     pub(super) control: Control,
     /// The address space of this process.
-    pub(super) space: Kept,
+    pub(super) space: File,
     pub(super) tripwires: Arc<Mutex<Tripwires>>,
     pub(super) state: Mutex<State>,
     /// Grants were given back.
@@ -79,7 +79,7 @@ impl Node {
         let lacks = |what| move |why| Error::Kernel { what, why };
         fence::register().map_err(lacks("membarrier"))?;
         let space = File::options().read(true).write(true).open("/proc/self/mem");
-        let space = Kept::new(space.map_err(lacks("/proc/self/mem"))?.into());
+        let space = space.map_err(lacks("/proc/self/mem"))?;
         let control = Control::new()?;
         let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
         let nudge = rustix::event::eventfd(0, flags)
@@ -88,7 +88,7 @@ impl Node {
         let (folder, name) = (folder.to_owned(), claim.name.clone());
         let who = Who { name, identity: random_u64() };
         Ok(Arc::new(Self {
-            own: Own { folder, who, nudge: Arc::new(Kept::new(nudge)) },
+            own: Own { folder, who, nudge: Arc::new(nudge) },
             claim,
             tripwires: Arc::new(Mutex::new(Tripwires::new(control.clone()))),
             control,

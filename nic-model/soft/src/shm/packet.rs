@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use port::address::HOST_ADDRESS_MAX;
 use port::clan::{Cookie, Message};
-use port::{Kept, fork};
+use port::fork;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown, recvmsg, sendmsg,
@@ -60,7 +60,7 @@ pub(super) enum Packet {
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) packet: Packet,
-    pub(super) fds: Vec<Kept>,
+    pub(super) fds: Vec<OwnedFd>,
     /// Descriptors were dropped: this process may have no more of them.
     pub(super) is_cut: bool,
 }
@@ -68,7 +68,7 @@ pub(super) struct Received {
 /// A socket that children after fork do not have. Dropping it ends the connection, even if another
 /// thread forks at the same time and its child gets a copy.
 #[derive(Debug)]
-pub(super) struct Socket(Kept);
+pub(super) struct Socket(OwnedFd);
 
 impl Socket {
     /// Makes one, by a call that does not wait.
@@ -76,7 +76,7 @@ impl Socket {
     /// # Errors
     /// Those of `make`; no memory for the handlers of forks.
     pub(super) fn create(make: impl FnOnce() -> rustix::io::Result<OwnedFd>) -> io::Result<Self> {
-        fork::create(|| Ok(Kept::new(make()?))).map(Self)
+        fork::create(|| Ok(make()?)).map(Self)
     }
 
     /// Ends the connection: both sides find it so, now.
@@ -292,7 +292,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
         RecvAncillaryMessage::ScmRights(fds) => Some(fds),
         _ => None,
     });
-    let fds: Vec<Kept> = fds.flatten().map(Kept::new).collect();
+    let fds: Vec<OwnedFd> = fds.flatten().collect();
     if received.bytes == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

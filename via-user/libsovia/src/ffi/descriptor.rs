@@ -4,10 +4,8 @@
 use core::ffi::{c_char, c_int, c_uint, c_ulong};
 
 use libc::FILE;
-use port::kept;
 
 use super::{stand_in, stdio};
-use crate::errno;
 use crate::io;
 use crate::leaving;
 use crate::moving::find;
@@ -22,29 +20,13 @@ fn copied(old: c_int, new: c_int) -> c_int {
     new
 }
 
-/// A copy takes the place of `to`, which must be closed before it. The library's own places are not to be
-/// had.
+/// A copy takes the place of `to`, which must be closed before it.
 fn replaced(from: c_int, to: c_int, copy: impl Fn() -> c_int) -> c_int {
-    if kept::is_kept(to) {
-        errno::set(libc::EBUSY);
-        return -1;
-    }
     // A descriptor that is not open replaces nothing.
     if from != to && to >= 0 && real::fcntl(from, libc::F_GETFD, 0) >= 0 {
         leaving::close(to);
     }
     copied(from, copy())
-}
-
-/// Closes these descriptors but for the library's own, piece by piece.
-fn beside_kept(mut first: c_int, last: c_int, close: impl Fn(c_int, c_int) -> c_int) -> c_int {
-    for kept in kept::all().filter(|kept| *kept <= last) {
-        if kept > first && close(first, kept - 1) != 0 {
-            return -1;
-        }
-        first = first.max(kept + 1);
-    }
-    if first > last { 0 } else { close(first, last) }
 }
 
 fn control(fd: c_int, command: c_int, argument: c_ulong, result: c_int) -> c_int {
@@ -65,12 +47,7 @@ fn control(fd: c_int, command: c_int, argument: c_ulong, result: c_int) -> c_int
 }
 
 stand_in! {
-    /// To a program a descriptor of the library is none.
     pub(super) fn close(fd: c_int) -> c_int {
-        if kept::is_kept(fd) {
-            errno::set(libc::EBADF);
-            return -1;
-        }
         leaving::close(fd);
         real::close(fd)
     }
@@ -79,23 +56,13 @@ stand_in! {
         if flags.cast_unsigned() & libc::CLOSE_RANGE_CLOEXEC == 0 && first <= last {
             let [first, last] = [first, last].map(|fd| c_int::try_from(fd).unwrap_or(c_int::MAX));
             table::known(first, last).into_iter().for_each(leaving::close);
-            return beside_kept(first, last, |first, last| {
-                real::close_range(first.cast_unsigned(), last.cast_unsigned(), flags)
-            });
         }
         real::close_range(first, last, flags)
     }
 
     fn closefrom(first: c_int) {
         table::known(first, c_int::MAX).into_iter().for_each(leaving::close);
-        let first = first.max(0);
-        let _ = beside_kept(first, c_int::MAX, |first, last| {
-            if last == c_int::MAX {
-                real::closefrom(first);
-                return 0;
-            }
-            real::close_range(first.cast_unsigned(), last.cast_unsigned(), 0)
-        });
+        real::closefrom(first);
     }
 
     fn fclose(file: *mut FILE) -> c_int {

@@ -4,7 +4,6 @@
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 
 use libc::{pid_t, uid_t};
-use port::kept;
 use port::process::{around_forks, at_exit};
 
 use super::environment::Strings;
@@ -22,7 +21,6 @@ static BEGIN: extern "C" fn() = begin;
 
 extern "C" fn begin() {
     let _ = log::settings();
-    kept::begin();
     stdio::install();
     environment::remember();
     let _ = around_forks(nothing, share, share) && at_exit(leaving::at_exit);
