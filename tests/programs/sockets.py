@@ -5,6 +5,7 @@ VIA. `python3 sockets.py [CASE...]` runs all cases, or those.
 """
 
 import array
+import concurrent.futures
 import fcntl
 import hashlib
 import os
@@ -59,6 +60,11 @@ def data(seed, count):
 
 def digest(content):
     return f"{len(content)} {hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def place_of(sock):
+    """The port of a new listener, from the other end, as an address."""
+    return "127.0.0.1", struct.unpack("!H", take(sock, 2))[0]
 
 
 def in_thread(run, *arguments):
@@ -438,13 +444,11 @@ def terminated_client(sock):
     return seen
 
 
-CASES = [name[:-7] for name in list(globals()) if name.endswith("_client")]
-
-
-def run(case):
+def run(case, script):
+    """Both halves of a case of a script, and what they print."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    half = [sys.executable, __file__]
+    half = [sys.executable, script]
     client = subprocess.Popen([*half, "--client", case, str(port)], stdout=subprocess.PIPE)
     server = subprocess.Popen(
         [*half, "--server", case, str(listener.fileno())],
@@ -452,16 +456,18 @@ def run(case):
         pass_fds=[listener.fileno()],
     )
     listener.close()
+    lines = []
     for name, process in {"client": client, "server": server}.items():
         try:
             output = process.communicate(timeout=40)[0].decode().strip()
-            print(f"{case} {name} {process.returncode}: {output}", flush=True)
+            lines.append(f"{case} {name} {process.returncode}: {output}")
         except subprocess.TimeoutExpired:
             process.kill()
-            print(f"{case} {name} hangs", flush=True)
+            lines.append(f"{case} {name} hangs")
+    return "\n".join(lines)
 
 
-def half(role, case, number):
+def half(cases, role, case, number):
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     if role == "--server":
         sock, _ = socket.socket(fileno=number).accept()
@@ -469,16 +475,24 @@ def half(role, case, number):
         sock = socket.create_connection(("127.0.0.1", number))
     sock.settimeout(None)
     warm(sock, role == "--server")
-    result = globals()[f"{case}_{role[2:]}"](sock)
+    result = cases[f"{case}_{role[2:]}"](sock)
     if result is not None:
         print(result, flush=True)
+
+
+def main(cases, script, side_by_side=False):
+    """Runs the cases of a script that its arguments name, or all; or one half of one."""
+    if sys.argv[1:2] in (["--server"], ["--client"]):
+        half(cases, sys.argv[1], sys.argv[2], int(sys.argv[3]))
+        return
+    names = sys.argv[1:] or [name[:-7] for name in cases if name.endswith("_client")]
+    with concurrent.futures.ThreadPoolExecutor(len(names) if side_by_side else 1) as pool:
+        for text in pool.map(lambda case: run(case, script), names):
+            print(text, flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--taker"]:
         taker(int(sys.argv[2]))
-    elif sys.argv[1:2] in (["--server"], ["--client"]):
-        half(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
-        for name in sys.argv[1:] or CASES:
-            run(name)
+        main(globals(), __file__)

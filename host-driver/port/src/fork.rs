@@ -18,6 +18,7 @@ use rustix::io::DupFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::memory::DmaMemory;
+use crate::own::{self, OwnFd};
 use crate::process;
 use crate::sync::lock;
 
@@ -27,7 +28,7 @@ struct Open {
     fds: Vec<RawFd>,
     /// Mapped registers: whole pages, by their addresses.
     registers: Vec<(usize, usize)>,
-    closed: OwnedFd,
+    closed: OwnFd,
 }
 
 static OPEN: Mutex<Option<Open>> = Mutex::new(None);
@@ -51,15 +52,20 @@ pub fn generation() -> u32 {
 /// # Errors
 /// No descriptor, or no memory for the handlers.
 pub fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
-    create(|| Ok(fd)).map(drop)
+    add_new(|| Ok(fd)).map(drop)
 }
 
-/// Creates a descriptor that children after fork lose. No fork happens between its creation and its
-/// registration, so that no child keeps it. `make` must not wait: every fork waits for it.
+/// Creates a descriptor that children after fork lose, and that is out of the program's way ([`own`]). No
+/// fork happens between its creation and its registration, so that no child keeps it. `make` must not
+/// wait: every fork waits for it. Before it is closed it is removed ([`remove`]).
 ///
 /// # Errors
 /// Those of `make`; no descriptor, or no memory for the handlers.
-pub fn create<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub fn create<T: AsFd + From<OwnedFd>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    add_new(|| make().map(own::moved))
+}
+
+fn add_new<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if !register() {
         return Err(io::Error::from(io::ErrorKind::OutOfMemory));
     }
@@ -68,11 +74,17 @@ pub fn create<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         Some(open) => open,
         none => {
             let (closed, _other) = UnixStream::pair()?;
-            none.insert(Open { fds: Vec::new(), registers: Vec::new(), closed: closed.into() })
+            none.insert(Open {
+                fds: Vec::new(),
+                registers: Vec::new(),
+                closed: OwnFd::new(closed.into()),
+            })
         }
     };
     let made = make()?;
-    open.fds.push(made.as_fd().as_raw_fd());
+    let number = made.as_fd().as_raw_fd();
+    open.fds.push(number);
+    own::note(number);
     Ok(made)
 }
 
@@ -114,6 +126,7 @@ pub fn remove(fd: BorrowedFd<'_>) {
     if let Some(open) = &mut *lock(&OPEN) {
         open.fds.retain(|other| *other != fd.as_raw_fd());
     }
+    own::forget(fd.as_raw_fd());
 }
 
 extern "C" fn before_fork() {

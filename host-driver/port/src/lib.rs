@@ -14,6 +14,7 @@
 //! | [`connection`] | connection management by messages, for ports that have nothing of their own |
 //! | [`lock`], [`slab`], [`sync`], [`process`], [`fork`] | locks, reused slots, signals, fork handlers |
 //! | [`stamp`] | when a message passes each stage, for measurements; nothing without the feature `stamps` |
+//! | [`own`] | descriptors of this library in a program that does not know of it |
 //! | [`trust`] | where programs of one user meet, and whom they trust |
 //!
 //! From `nic-regs` come VIA's own layouts and numbers (descriptors, memory handles, reliability
@@ -35,6 +36,7 @@ pub mod lock;
 pub mod mapped;
 pub mod memory;
 pub mod ops;
+pub mod own;
 pub mod pcapng;
 mod primitives;
 pub mod process;

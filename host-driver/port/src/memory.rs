@@ -15,13 +15,13 @@ mod tests;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use volatile::VolatilePtr;
 
 use crate::barrier::after_registers;
 use crate::error::{Error, Result};
+use crate::own::OwnFd;
 
 pub use file::reserve;
 use line::store_register;
@@ -36,7 +36,7 @@ enum Owner {
     /// It is freed.
     Heap(Layout),
     /// It is unmapped: so many bytes. The file that it has for itself is kept, to give it to others.
-    Mapping(usize, Option<OwnedFd>),
+    Mapping(usize, Option<OwnFd>),
     /// Nothing: it is the program's.
     Program,
     /// Nothing: it is another allocation's, whose handles are counted elsewhere.

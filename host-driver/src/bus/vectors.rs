@@ -1,9 +1,10 @@
 //! Interrupts as eventfds: the device's side raises them, and whoever waits sleeps in the kernel.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use port::own::OwnFd;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// What a wait ended with.
@@ -19,18 +20,18 @@ pub(super) enum Waited {
 
 /// An eventfd for each vector.
 #[derive(Debug, Default)]
-pub(super) struct Vectors(Vec<OwnedFd>);
+pub(super) struct Vectors(Vec<OwnFd>);
 
 /// An eventfd that a read does not wait for.
 ///
 /// # Errors
 /// No descriptor left.
-pub(super) fn event() -> io::Result<OwnedFd> {
-    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
+pub(super) fn event() -> io::Result<OwnFd> {
+    Ok(OwnFd::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
 }
 
 /// Whether an eventfd was raised since it was last taken.
-pub(super) fn take(event: &OwnedFd) -> bool {
+pub(super) fn take(event: &OwnFd) -> bool {
     rustix::io::read(event, &mut [0_u8; 8]).is_ok()
 }
 
@@ -41,7 +42,7 @@ impl Vectors {
         (0..count).map(|_| event()).collect::<io::Result<_>>().map(Self)
     }
 
-    pub(super) fn all(&self) -> &[OwnedFd] {
+    pub(super) fn all(&self) -> &[OwnFd] {
         &self.0
     }
 

@@ -18,13 +18,14 @@ mod locked;
 mod space;
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nic_regs::csr;
 use nic_regs::pci::SUBSYSTEM_ID_OFFSET;
 use port::fork;
+use port::own::OwnFd;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use vfio_ioctls::VfioError;
@@ -63,7 +64,7 @@ pub struct VfioBus {
     doorbells: DmaMemory,
     vectors: Vectors,
     /// The kernel wants the card back.
-    request: OwnedFd,
+    request: OwnFd,
     lost: AtomicBool,
     space: Mutex<Space>,
     node: u8,

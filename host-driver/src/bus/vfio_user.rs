@@ -37,7 +37,7 @@ use crate::bus::{Bar, Bus, Irq, Wait};
 use crate::error::{Error, Result};
 use crate::sync::lock;
 use ::vfio_user::{protocol, socket};
-use port::{fork, trust};
+use port::{fork, own, trust};
 use protocol::{
     Command, DmaUnmap, FDS_MAX, IrqInfo, RegionAccess, RegionInfo, SetIrqs, Version, dma, irq,
     region,
@@ -115,7 +115,7 @@ impl VfioUserBus {
         trust::check_socket(path).map_err(|e| failed(&e))?;
         let socket = socket::dial(path, bound).map_err(|e| failed(&e))?;
         trust::check_peer(&socket).map_err(|e| failed(&e))?;
-        let stream = Stream::new(socket, bound);
+        let stream = Stream::new(own::moved(socket), bound);
         Self::start(path, stream, observer).map_err(|error| match error {
             Error::Connect { .. } | Error::InUse { .. } => error,
             other => failed(&other),
@@ -125,9 +125,9 @@ impl VfioUserBus {
     fn start(path: &Path, stream: Stream, observer: bool) -> Result<Arc<Self>> {
         let io =
             |error: io::Error| Error::Connect { path: path.to_owned(), why: error.to_string() };
-        let watch = stream.socket.try_clone().map_err(io)?;
+        let watch = own::moved(stream.socket.try_clone().map_err(io)?);
         let generation = fork::generation();
-        let memory = memory::open().map_err(io)?;
+        let memory = own::moved(memory::open().map_err(io)?);
         let mut bus = Self {
             path: path.to_owned(),
             stream: Mutex::new(stream),

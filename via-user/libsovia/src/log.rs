@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use port::own::OwnFd;
 use sovia::preload::{LOG_VARIABLE, Process, STATS_VARIABLE, VERBOSE_VARIABLE};
 
 /// What the environment said when the program began: some programs clear it.
@@ -44,10 +45,10 @@ fn say(text: &dyn Display) {
     // It fails if nobody reads any more.
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(libc::O_NONBLOCK);
-    let Ok(mut file) = options.open(path) else { return };
+    let Ok(file) = options.open(path).map(OwnFd::new) else { return };
     // One write, so that lines of several processes do not mix.
     let line = format!("viaduct[{}]: {text}\n", std::process::id());
-    let _ = file.write_all(line.as_bytes());
+    let _ = (&*file).write_all(line.as_bytes());
 }
 
 /// Something that the user should know.

@@ -4,7 +4,7 @@
 use core::cell::{Cell, RefCell};
 use core::ffi::c_int;
 use core::ptr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use libc::{pollfd, sigset_t, timespec};
@@ -69,6 +69,12 @@ pub(crate) fn to_timespec(time: Duration) -> timespec {
 struct Alarm {
     generation: u32,
     epoll: OwnedFd,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        fork::remove(self.epoll.as_fd());
+    }
 }
 
 thread_local! {

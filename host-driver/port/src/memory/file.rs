@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -11,6 +11,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::{DmaMemory, Owner, PAGE_BYTES};
 use crate::error::{Error, Result};
+use crate::own::OwnFd;
 
 /// Type of the file system of memory files with huge pages (Linux's `linux/magic.h`).
 const HUGETLBFS_MAGIC: rustix::fs::FsWord = 0x9584_58f6;
@@ -86,7 +87,7 @@ impl DmaMemory {
         let size = length.checked_next_multiple_of(PAGE_BYTES).ok_or(out_of_memory)?;
         let make = || -> std::io::Result<Self> {
             let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-            let file = rustix::fs::memfd_create(c"viaduct", flags)?;
+            let file = OwnFd::new(rustix::fs::memfd_create(c"viaduct", flags)?);
             rustix::fs::ftruncate(&file, size as u64)?;
             let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
             rustix::fs::fcntl_add_seals(&file, seals)?;
@@ -113,7 +114,7 @@ impl DmaMemory {
     #[must_use]
     pub fn file(&self) -> Option<(BorrowedFd<'_>, u64)> {
         match self.allocation.origin() {
-            Owner::Mapping(_, Some(file)) => Some((OwnedFd::as_fd(file), self.offset as u64)),
+            Owner::Mapping(_, Some(file)) => Some((file.as_fd(), self.offset as u64)),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ use rustix::io::Errno;
 use rustix::ioctl;
 use vfio_ioctls::{VfioContainer, VfioDevice, VfioError};
 use vmm_sys_util::eventfd::EventFd;
+
+use port::own::OwnFd;
 
 use crate::dma::DmaMemory;
 
@@ -146,7 +148,7 @@ impl Kernel {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn connect(&self, vectors: &[OwnedFd]) -> io::Result<()> {
+    pub(super) fn connect(&self, vectors: &[OwnFd]) -> io::Result<()> {
         // Nothing to disable, the first time.
         let _ = self.device.disable_msix();
         let events: Vec<EventFd> = vectors.iter().map(event).collect::<io::Result<_>>()?;
@@ -157,14 +159,14 @@ impl Kernel {
     ///
     /// # Errors
     /// The kernel's; an old one does not ask.
-    pub(super) fn set_request(&self, request: &OwnedFd) -> io::Result<()> {
+    pub(super) fn set_request(&self, request: &OwnFd) -> io::Result<()> {
         let event = event(request)?;
         self.device.enable_irq(REQUEST_IRQ, vec![&event]).map_err(io::Error::other)
     }
 }
 
 /// The same eventfd in the type that `vfio_ioctls` takes.
-fn event(fd: &OwnedFd) -> io::Result<EventFd> {
+fn event(fd: &OwnFd) -> io::Result<EventFd> {
     let fd = fd.try_clone()?.into_raw_fd();
     // SAFETY: it is a new descriptor, of an eventfd, that nobody else has.
     Ok(unsafe { EventFd::from_raw_fd(fd) })

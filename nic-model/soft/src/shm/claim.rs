@@ -12,6 +12,7 @@ use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 use port::address::HOST_ADDRESS_MAX;
+use port::own::OwnFd;
 use port::sync::{lock, try_lock};
 use port::{fork, process, trust};
 use rustix::fs::{FlockOperation, flock};
@@ -123,7 +124,7 @@ pub(super) fn prepare_for_use(folder: &Path) -> Result<()> {
 
 /// The lock under which names are taken.
 #[derive(Debug)]
-struct Lock(File);
+struct Lock(OwnFd<File>);
 
 impl Drop for Lock {
     fn drop(&mut self) {
@@ -136,6 +137,7 @@ fn locked(folder: &Path) -> io::Result<Lock> {
     let path = folder.join("lock");
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let file = OwnFd::new(file);
     let end = Instant::now() + LOCK_BOUND;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -30,6 +30,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use port::DmaMemory;
+use port::own::OwnFd;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::futex;
 
@@ -63,7 +64,7 @@ pub(super) const BYTES: usize = TABLE + BUCKETS * BUCKET_ENTRIES * 8;
 pub(super) struct Control {
     memory: DmaMemory,
     /// An eventfd that nobody reads: each wake-up is an edge of it.
-    waker: Arc<OwnedFd>,
+    waker: Arc<OwnFd>,
 }
 
 /// An entry of the tripwire table: one word, so that it is set, read and cleared as a whole.
@@ -118,7 +119,7 @@ impl Control {
     pub(super) fn new() -> port::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let waker = eventfd(0, flags).map_err(port::Error::device)?;
-        Ok(Self { memory: DmaMemory::shared(BYTES)?, waker: Arc::new(waker) })
+        Ok(Self { memory: DmaMemory::shared(BYTES)?, waker: Arc::new(OwnFd::new(waker)) })
     }
 
     /// A peer's.
@@ -131,7 +132,7 @@ impl Control {
         let flags = rustix::fs::fcntl_getfl(&waker)? | rustix::fs::OFlags::NONBLOCK;
         rustix::fs::fcntl_setfl(&waker, flags)?;
         let memory = DmaMemory::map_file(file, 0, size)?;
-        Ok(Self { memory, waker: Arc::new(waker) })
+        Ok(Self { memory, waker: Arc::new(OwnFd::new(waker)) })
     }
 
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {

@@ -4,10 +4,11 @@ use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, Weak};
 
 use port::clan::{AccessRights, DmaError};
+use port::own::OwnFd;
 use port::sync::lock;
 use port::{DmaMemory, fork};
 
@@ -24,17 +25,22 @@ const OUTBOX_LIMIT: usize = 65_536;
 pub(super) struct Owner {
     pub(super) control: Control,
     /// The address space of its process.
-    pub(super) space: File,
+    pub(super) space: OwnFd<File>,
     pub(super) socket: Socket,
     /// Packets for which the socket had no room; the service sends them.
     outbox: Mutex<VecDeque<Packet>>,
     /// Wakes the service.
-    nudge: Arc<OwnedFd>,
+    nudge: Arc<OwnFd>,
     generation: u32,
 }
 
 impl Owner {
-    pub(super) fn new(control: Control, space: File, socket: Socket, nudge: Arc<OwnedFd>) -> Self {
+    pub(super) fn new(
+        control: Control,
+        space: OwnFd<File>,
+        socket: Socket,
+        nudge: Arc<OwnFd>,
+    ) -> Self {
         let (outbox, generation) = (Mutex::default(), fork::generation());
         Self { control, space, socket, outbox, nudge, generation }
     }

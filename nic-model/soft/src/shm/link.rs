@@ -3,13 +3,14 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use port::DmaMemory;
 use port::clan::Cookie;
+use port::own::OwnFd;
 use port::sync::{Signal, lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -42,7 +43,7 @@ pub(super) struct Own {
     pub(super) folder: PathBuf,
     pub(super) who: Who,
     /// Wakes its service.
-    pub(super) nudge: Arc<OwnedFd>,
+    pub(super) nudge: Arc<OwnFd>,
 }
 
 /// A connection to a node.
@@ -166,7 +167,12 @@ impl Link {
         Ok(Arc::new(Self {
             who: Who { name: name.to_owned(), identity },
             process,
-            owner: Arc::new(Owner::new(control, space.into(), socket, Arc::clone(&own.nudge))),
+            owner: Arc::new(Owner::new(
+                control,
+                OwnFd::new(space.into()),
+                socket,
+                Arc::clone(&own.nudge),
+            )),
             requests: Mutex::default(),
             answered: Signal::default(),
             is_lost: AtomicBool::new(false),
@@ -363,6 +369,8 @@ fn map(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<DmaMemory> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use port::clan::{AccessRights, RegionNumber};
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -376,9 +384,10 @@ mod tests {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         let socket = Socket::create(|| Ok(ours)).unwrap();
-        let space = std::fs::File::open("/proc/self/mem").unwrap();
+        let space = OwnFd::new(std::fs::File::open("/proc/self/mem").unwrap());
         let nudge = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
-        let owner = Owner::new(Control::new().unwrap(), space, socket, Arc::new(nudge));
+        let nudge = Arc::new(OwnFd::new(nudge));
+        let owner = Owner::new(Control::new().unwrap(), space, socket, nudge);
         let link = Link {
             who: Who { name: "owner".to_owned(), identity: 1 },
             process: 1,

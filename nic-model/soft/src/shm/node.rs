@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use port::clan::{ClanEvent, TripwireNumber};
 use port::fork;
+use port::own::OwnFd;
 use port::sync::{Signal, lock};
 
 use super::claim::{self, Claim};
@@ -41,7 +42,7 @@ pub(super) struct Node {
     pub(super) claim: Claim,
     pub(super) control: Control,
     /// The address space of this process.
-    pub(super) space: File,
+    pub(super) space: OwnFd<File>,
     pub(super) tripwires: Arc<Mutex<Tripwires>>,
     pub(super) state: Mutex<State>,
     /// Grants were given back.
@@ -88,11 +89,11 @@ impl Node {
         let (folder, name) = (folder.to_owned(), claim.name.clone());
         let who = Who { name, identity: random_u64() };
         Ok(Arc::new(Self {
-            own: Own { folder, who, nudge: Arc::new(nudge) },
+            own: Own { folder, who, nudge: Arc::new(OwnFd::new(nudge)) },
             claim,
             tripwires: Arc::new(Mutex::new(Tripwires::new(control.clone()))),
             control,
-            space,
+            space: OwnFd::new(space),
             state: Mutex::default(),
             confirmed: Signal::default(),
             ended: AtomicBool::new(false),

@@ -4,8 +4,10 @@
 use core::ffi::{c_char, c_int, c_uint, c_ulong};
 
 use libc::FILE;
+use port::own;
 
 use super::{stand_in, stdio};
+use crate::errno;
 use crate::io;
 use crate::leaving;
 use crate::moving::find;
@@ -29,6 +31,15 @@ fn replaced(from: c_int, to: c_int, copy: impl Fn() -> c_int) -> c_int {
     copied(from, copy())
 }
 
+/// Whether a number is none of the program's: this library's, which it knows nothing of.
+fn refuses(fd: c_int) -> bool {
+    let is_own = own::is_own(fd);
+    if is_own {
+        errno::set(libc::EBADF);
+    }
+    is_own
+}
+
 fn control(fd: c_int, command: c_int, argument: c_ulong, result: c_int) -> c_int {
     if result < 0 {
         return result;
@@ -48,21 +59,32 @@ fn control(fd: c_int, command: c_int, argument: c_ulong, result: c_int) -> c_int
 
 stand_in! {
     pub(super) fn close(fd: c_int) -> c_int {
+        if refuses(fd) {
+            return -1;
+        }
         leaving::close(fd);
         real::close(fd)
     }
 
     pub(super) fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-        if flags.cast_unsigned() & libc::CLOSE_RANGE_CLOEXEC == 0 && first <= last {
-            let [first, last] = [first, last].map(|fd| c_int::try_from(fd).unwrap_or(c_int::MAX));
-            table::known(first, last).into_iter().for_each(leaving::close);
+        if flags.cast_unsigned() & libc::CLOSE_RANGE_CLOEXEC != 0 || first > last {
+            return real::close_range(first, last, flags);
         }
-        real::close_range(first, last, flags)
+        let [from, to] = [first, last].map(|fd| c_int::try_from(fd).unwrap_or(c_int::MAX));
+        table::known(from, to).into_iter().for_each(leaving::close);
+        let close = |(first, last)| real::close_range(first, last, flags);
+        own::others(first, last).into_iter().map(close).find(|result| *result != 0).unwrap_or(0)
     }
 
     fn closefrom(first: c_int) {
         table::known(first, c_int::MAX).into_iter().for_each(leaving::close);
-        real::closefrom(first);
+        for (first, last) in own::others(first.max(0).cast_unsigned(), c_uint::MAX) {
+            if last == c_uint::MAX {
+                real::closefrom(c_int::try_from(first).unwrap_or(c_int::MAX));
+            } else {
+                real::close_range(first, last, 0);
+            }
+        }
     }
 
     fn fclose(file: *mut FILE) -> c_int {
@@ -88,10 +110,16 @@ stand_in! {
     }
 
     pub(super) fn dup2(fd: c_int, to: c_int) -> c_int {
+        if refuses(to) {
+            return -1;
+        }
         replaced(fd, to, || real::dup2(fd, to))
     }
 
     pub(super) fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+        if refuses(to) {
+            return -1;
+        }
         replaced(fd, to, || real::dup3(fd, to, flags))
     }
 

@@ -21,6 +21,7 @@ static BEGIN: extern "C" fn() = begin;
 
 extern "C" fn begin() {
     let _ = log::settings();
+    port::own::keep_away();
     stdio::install();
     environment::remember();
     let _ = around_forks(nothing, share, share) && at_exit(leaving::at_exit);
