@@ -245,6 +245,9 @@ fn rest_by_kernel(
     Ok(buffers.done())
 }
 
+/// Bytes of a file that the kernel sends at a time while a connection may move.
+const FILE_PIECE: usize = 256 << 10;
+
 /// Sends a file's bytes from `at` on, or from where the file is.
 pub(crate) fn send_file(
     fd: c_int,
@@ -252,16 +255,29 @@ pub(crate) fn send_file(
     file: c_int,
     at: Option<&mut i64>,
     count: usize,
-    by_kernel: impl Fn() -> isize,
+    by_kernel: impl Fn(usize) -> isize,
 ) -> isize {
-    if socket.link().is_none() {
+    let mut done = 0;
+    while socket.link().is_none() {
         errno::kept(|| moving::count(socket));
         let _writing = socket.writing();
-        if !socket.link().is_some_and(|link| link.sends_by_via()) {
-            return by_kernel();
+        if socket.link().is_some_and(|link| link.sends_by_via()) {
+            break;
+        }
+        let left = count - done;
+        // Of one call a whole file would go by TCP.
+        let piece = if socket.may_move() { left.min(FILE_PIECE) } else { left };
+        let sent = by_kernel(piece);
+        done += usize::try_from(sent).unwrap_or(0);
+        if done == 0 {
+            return sent;
+        }
+        if done == count || usize::try_from(sent) != Ok(piece) {
+            return isize::try_from(done).unwrap_or(isize::MAX);
         }
     }
-    errno::call(|| copy_file(fd, socket, file, at, count))
+    let rest = errno::call(|| copy_file(fd, socket, file, at, count - done));
+    if done == 0 { rest } else { isize::try_from(done).unwrap_or(isize::MAX) + rest.max(0) }
 }
 
 fn copy_file(

@@ -295,6 +295,11 @@ impl Socket {
         self.is_in(Phase::Plain) && self.calls.fetch_add(1, Ordering::Relaxed) + 1 == CALLS
     }
 
+    /// Whether it has not moved, and may yet.
+    pub(crate) fn may_move(&self) -> bool {
+        self.is_in(Phase::Plain) || self.is_in(Phase::Offered)
+    }
+
     /// Forgets what another process, which this one was forked from, did with it.
     pub(crate) fn begin(&self) {
         let generation = fork::generation();

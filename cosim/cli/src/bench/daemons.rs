@@ -222,6 +222,19 @@ fn seconds(command: &mut Command) -> Result<f64, Failure> {
     if status.success() { Ok(took) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
+/// What a transfer takes, as FTP clients print it and the paper has it: without the dialog before it.
+fn transfer(copy: &Path, place: &str) -> Result<f64, Failure> {
+    let mut command = Way::Via.command("curl")?;
+    command.args(["-sS", "-w", "%{time_pretransfer} %{time_total}", "-o"]).arg(copy).arg(place);
+    let output = command.stdout(Stdio::piped()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let times: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    match times[..] {
+        [begin, end] if output.status.success() => Ok(end - begin),
+        _ => Err(format!("curl: {}, {text}", output.status).into()),
+    }
+}
+
 /// Measures the row `ftp.copy`: the worse of both files.
 pub(super) fn ftp(specs: &[Spec], job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
     if let Some(why) = absent(&[("vsftpd", "vsftpd"), ("curl", "curl")]) {
@@ -243,8 +256,7 @@ pub(super) fn ftp(specs: &[Spec], job: &Job, progress: &Progress) -> Result<Vec<
             let local = seconds(Command::new("cp").arg(folder.join(&name)).arg(&copy))?;
             let _ = fs::remove_file(&copy);
             let place = format!("ftp://127.0.0.1:{}/{bytes}", server.port);
-            let by_ftp =
-                seconds(Way::Via.command("curl")?.arg("-sS").arg("-o").arg(&copy).arg(place))?;
+            let by_ftp = transfer(&copy, &place)?;
             if fs::metadata(&copy)?.len() != bytes as u64 {
                 return Err(format!("{} is not whole", copy.display()).into());
             }

@@ -37,10 +37,11 @@ fn share_what_is_sent(message: *const msghdr) {
 }
 
 fn send_file(to: c_int, from: c_int, at: *mut off64_t, count: size_t) -> ssize_t {
-    let Some(socket) = find(to) else { return real::sendfile64(to, from, at, count) };
+    let by_kernel = |count| real::sendfile64(to, from, at, count);
+    let Some(socket) = find(to) else { return by_kernel(count) };
     // SAFETY: a place of the program's, or none.
     let place = unsafe { at.as_mut() };
-    io::send_file(to, &socket, from, place, count, || real::sendfile64(to, from, at, count))
+    io::send_file(to, &socket, from, place, count, by_kernel)
 }
 
 /// `pwritev2`, by which a connection is written where there is no place in it.
