@@ -44,7 +44,7 @@ impl Device {
             nic,
             tag,
             policy,
-            keeper: Arc::default(),
+            keeper: Keeper::new(),
             pool: Pool::new(&policy),
             has_names: AtomicBool::new(false),
             #[cfg(feature = "tokio")]
@@ -65,8 +65,9 @@ impl Device {
         &self.inner.policy
     }
 
-    /// Waits until the other sides of all streams that were closed here have ended, too: before a program
-    /// ends, so that what it has sent arrives. False if that takes longer than `bound`.
+    /// Waits until the other sides of all streams that were closed here have ended, too, so that what was
+    /// sent has arrived. False if that takes longer than `bound`. The end of a program does the same, for
+    /// two seconds.
     #[must_use]
     pub fn finish(&self, bound: Duration) -> bool {
         self.inner.keeper.finish(bound)

@@ -1,15 +1,34 @@
 //! The thread of the library: it ends connections that programs are done with (SOVIA's close thread, 3.3),
 //! and sends small messages that have waited long enough. It is there while there are any.
 
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, Once, Weak};
 use std::time::{Duration, Instant};
 
-use port::sync::lock;
+use port::fork;
+use port::process::at_exit;
+use port::sync::{lock, try_lock};
 
 /// How long the other side has to end, too.
 const LINGER: Duration = Duration::from_secs(60);
 /// Time between two looks at connections that end.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// How long the end of a program waits until what it has sent has arrived.
+const AT_EXIT: Duration = Duration::from_secs(2);
+
+/// All of this process, with its number among its forked ancestors.
+static ALL: Mutex<Vec<(u32, Weak<Keeper>)>> = Mutex::new(Vec::new());
+
+/// The program ends by `exit`, or has left `main` (SOVIA's finalization, 3.3).
+extern "C" fn finish_all() {
+    let end = Instant::now() + AT_EXIT;
+    // In a child after fork a thread of its parent may hold it for good.
+    let Some(all) = try_lock(&ALL).map(|mut all| core::mem::take(&mut *all)) else { return };
+    let own = all.iter().filter(|(generation, _)| *generation == fork::generation());
+    for keeper in own.filter_map(|(_, keeper)| keeper.upgrade()) {
+        let _ = keeper.finish(end.saturating_duration_since(Instant::now()));
+    }
+}
 
 /// A connection, as far as it concerns its keeper.
 pub(crate) trait Kept: Send + Sync {
@@ -40,6 +59,17 @@ impl core::fmt::Debug for State {
 }
 
 impl Keeper {
+    /// One that the end of the program waits for. The device is open: what it does at the end comes behind.
+    pub(crate) fn new() -> Arc<Self> {
+        static REGISTERED: Once = Once::new();
+        REGISTERED.call_once(|| _ = at_exit(finish_all));
+        let keeper = Arc::new(Self::default());
+        let mut all = lock(&ALL);
+        all.retain(|(_, keeper)| keeper.strong_count() > 0);
+        all.push((fork::generation(), Arc::downgrade(&keeper)));
+        keeper
+    }
+
     /// Ends a connection.
     pub(crate) fn end(self: &Arc<Self>, connection: Arc<dyn Kept>) {
         let until = Instant::now() + LINGER;

@@ -17,7 +17,11 @@ const SOON: Duration = Duration::from_secs(20);
 const ROUNDS: u64 = 20;
 
 fn open() -> Device {
-    Device::new(Nic::open(device::open("shm:").unwrap()), Policy::DACKS).unwrap()
+    open_for(Policy::DACKS)
+}
+
+fn open_for(policy: Policy) -> Device {
+    Device::new(Nic::open(device::open("shm:").unwrap()), policy).unwrap()
 }
 
 /// The bytes of the stream.
@@ -57,6 +61,31 @@ fn reader() {
     stream.read_to_end(&mut all).unwrap();
     assert!(all.iter().enumerate().all(|(at, found)| byte(at) == *found));
     println!("@{}", all.len());
+}
+
+/// Runs in a child: leaves in the middle, when what it has written waits for more.
+#[expect(clippy::exit, reason = "a program that ends so")]
+#[test]
+fn leaver() {
+    let Ok(server) = env::var(SERVER) else { return };
+    let stream = TcpStream::connect(&open_for(Policy::COMBINE), server).unwrap();
+    (&stream).write_all(b"last words").unwrap();
+    std::process::exit(0);
+}
+
+#[test]
+fn what_a_program_has_written_leaves_when_it_ends() {
+    let device = open_for(Policy::COMBINE);
+    let listener = TcpListener::bind(&device, 0).unwrap();
+    let mut child = start("leaver", &listener.local_addr().unwrap());
+    let mut stream = listener.accept_within(SOON).unwrap().0;
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let mut words = [0; 10];
+    stream.read_exact(&mut words).unwrap();
+    assert_eq!(&words, b"last words");
+    // It did not say that this was the end.
+    assert_eq!(stream.read(&mut words).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert!(child.wait().unwrap().success());
 }
 
 /// Longer than a node waits for the answer of another one.
