@@ -426,6 +426,22 @@ def killed_client(sock):
     return digest(rest(sock))
 
 
+def unread_server(sock):
+    """Closes what it has not read: a reset."""
+    take(sock, 10)
+    time.sleep(0.2)
+    sock.close()
+
+
+def unread_client(sock):
+    sock.sendall(data("nobody reads this", 100_000))
+    time.sleep(0.4)
+    try:
+        return rest(sock)
+    except ConnectionResetError:
+        return "reset"
+
+
 def terminated_server(sock):
     sock.sendall(b"bye")
     time.sleep(0.2)

@@ -9,6 +9,7 @@ use port::sync::lock;
 use crate::claim;
 use crate::epoll;
 use crate::errno;
+use crate::kernel;
 use crate::key::Key;
 use crate::log;
 use crate::patience::until;
@@ -52,7 +53,16 @@ fn forget(fd: c_int) {
             // Who has it, too, goes on by TCP.
             give(&socket, fd, "this process is done with it, and others may not be");
         }
+        reset_if_unread(&socket, fd);
         socket.remove();
+    }
+}
+
+/// As TCP: a connection that is closed before all was read is reset. The kernel knows nothing of what
+/// came by VIA.
+fn reset_if_unread(socket: &Socket, fd: c_int) {
+    if socket.link().is_some_and(|link| link.has_unread()) {
+        kernel::reset_at_close(fd);
     }
 }
 
@@ -119,7 +129,10 @@ pub(crate) fn end_all() {
     for socket in sockets.iter().filter(|socket| socket.may_be_shared()) {
         give_to_other(socket, "this process ends, and others may use it");
     }
-    sockets.iter().for_each(|socket| socket.leave());
+    for socket in &sockets {
+        table::descriptors(socket).first().iter().for_each(|fd| reset_if_unread(socket, **fd));
+        socket.leave();
+    }
     if had_links && let Some(service) = service::current() {
         let _ = service.finish(FINISH);
     }

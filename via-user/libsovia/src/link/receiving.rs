@@ -257,6 +257,16 @@ impl Link {
         }
     }
 
+    /// Whether bytes have come by VIA that are not read.
+    pub(crate) fn has_unread(&self) -> bool {
+        let receiving = &*lock(&self.receive);
+        match receiving.state {
+            State::Via => self.stream.ready().bytes > 0,
+            State::Over => !receiving.early.is_empty(),
+            State::Tcp | State::Until(_) => false,
+        }
+    }
+
     /// Bytes that have come and are not read; None if TCP has the answer.
     pub(crate) fn unread(&self, fd: c_int) -> Option<u64> {
         let receiving = &mut *lock(&self.receive);
