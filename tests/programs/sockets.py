@@ -180,6 +180,9 @@ def vectors_client(sock):
     return [digest(bytes(flat)), same]
 
 
+WAITS = ["select", "poll", "level", "edge", "once", "nested level", "nested edge"]
+
+
 def wait_with(kind, sock):
     """Waits for the socket by one of the ways there are; the pipe is beside it."""
     reader, writer = os.pipe()
@@ -192,11 +195,17 @@ def wait_with(kind, sock):
         poll.register(reader, select.POLLIN)
         wait = lambda bound: dict(poll.poll(bound * 1000))
     else:
-        flags = {"level": 0, "edge": select.EPOLLET, "once": select.EPOLLONESHOT}[kind]
+        way, *nested = kind.split()[::-1]
+        flags = {"level": 0, "edge": select.EPOLLET, "once": select.EPOLLONESHOT}[way]
         epoll = select.epoll()
-        epoll.register(sock, select.EPOLLIN | flags)
-        epoll.register(reader, select.EPOLLIN | flags)
+        own = 0 if nested else flags
+        epoll.register(sock, select.EPOLLIN | own)
+        epoll.register(reader, select.EPOLLIN | own)
         wait = lambda bound: dict(epoll.poll(bound))
+        if nested:
+            outer = select.epoll()
+            outer.register(epoll, select.EPOLLIN | flags)
+            wait = lambda bound: dict(epoll.poll(0)) if outer.poll(bound) else {}
 
     def ready(bound):
         found = wait(bound)
@@ -209,7 +218,7 @@ def wait_with(kind, sock):
         seen.append(ready(0.02))
         epoll.modify(sock, select.EPOLLIN | flags)
         seen.append(ready(5))
-    elif kind == "edge":
+    elif kind.endswith("edge"):
         seen.append(ready(0.02))
     else:
         seen.append(ready(5))
@@ -231,14 +240,14 @@ def wait_with(kind, sock):
 
 
 def ready_server(sock):
-    for _ in range(10):
+    for _ in range(2 * len(WAITS)):
         assert take(sock, 2) == b"go"
         time.sleep(0.03)
         sock.sendall(b"here")
 
 
 def ready_client(sock):
-    return {kind: wait_with(kind, sock) for kind in ["select", "poll", "level", "edge", "once"]}
+    return {kind: wait_with(kind, sock) for kind in WAITS}
 
 
 def full_server(sock):

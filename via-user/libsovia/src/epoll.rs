@@ -3,7 +3,7 @@
 //! The program's set in the kernel stays, and is what threads sleep in. What this adds for connections
 //! that have a link: in the kernel they carry a tag instead of the program's word, so that what the
 //! kernel reports of them can be corrected; the NIC's wake descriptor is in the set, too; and each wait
-//! looks at the links.
+//! looks at the links. A set that is in another one is a member as such a connection is.
 
 use core::ffi::c_int;
 use core::fmt;
@@ -63,6 +63,11 @@ impl Interest {
             reported: None,
             was_writable: false,
         }
+    }
+
+    /// Whether waits look at its link.
+    const fn is_linked(&self) -> bool {
+        self.is_tagged && self.is_armed
     }
 
     const fn has(&self, flags: u32) -> bool {
@@ -135,8 +140,10 @@ pub(crate) struct Epoll {
     interests: Mutex<HashMap<c_int, Interest>>,
     /// Connections with a link are in it.
     is_active: AtomicBool,
-    /// It is in another set.
+    /// It is in another set, to which the NIC's wake descriptor would make it look ready.
     is_nested: AtomicBool,
+    /// The NIC's wake descriptor is in it.
+    has_wake: AtomicBool,
     /// Threads that wait.
     waiters: AtomicU32,
 }
@@ -152,6 +159,7 @@ pub(crate) fn created(epoll: c_int) -> Arc<Epoll> {
         interests: Mutex::default(),
         is_active: AtomicBool::new(false),
         is_nested: AtomicBool::new(false),
+        has_wake: AtomicBool::new(false),
         waiters: AtomicU32::new(0),
     });
     let mut all = lock(&ALL);
@@ -205,9 +213,15 @@ impl Epoll {
         self.is_active.load(Ordering::SeqCst)
     }
 
-    /// It is in another set.
-    pub(crate) fn nest(&self) {
+    /// It is in another set, which wakes whoever waits.
+    pub(crate) fn nest(&self, epoll: c_int) {
         self.is_nested.store(true, Ordering::SeqCst);
+        if let Some(service) = service::current()
+            && self.has_wake.swap(false, Ordering::SeqCst)
+            && let Some(wake) = service.nic().port().wake_descriptor()
+        {
+            let _ = change(epoll, libc::EPOLL_CTL_DEL, wake.as_raw_fd(), 0, WAKE);
+        }
     }
 
     /// The program changes the set.
@@ -246,11 +260,8 @@ impl Epoll {
             self.is_active.store(true, Ordering::SeqCst);
             return true;
         };
-        if let Some(wake) = service.nic().port().wake_descriptor() {
-            let events = bits(libc::EPOLLIN) | EDGE;
-            if change(epoll, libc::EPOLL_CTL_ADD, wake.as_raw_fd(), events, WAKE).is_err() {
-                return false;
-            }
+        if !self.add_wake(epoll, service.nic()) {
+            return false;
         }
         self.is_active.store(true, Ordering::SeqCst);
         // A thread that waits in the kernel already looks now.
@@ -259,11 +270,23 @@ impl Epoll {
         true
     }
 
+    /// Has the NIC wake who waits in the kernel. False: it cannot.
+    fn add_wake(&self, epoll: c_int, nic: &Nic) -> bool {
+        let has_one = self.is_nested.load(Ordering::SeqCst) || self.has_wake.load(Ordering::SeqCst);
+        let Some(wake) = nic.port().wake_descriptor().filter(|_| !has_one) else { return true };
+        let events = bits(libc::EPOLLIN) | EDGE;
+        let added = change(epoll, libc::EPOLL_CTL_ADD, wake.as_raw_fd(), events, WAKE);
+        // Another thread may have been faster.
+        let is_there = matches!(added, Ok(()) | Err(libc::EEXIST));
+        self.has_wake.store(is_there, Ordering::SeqCst);
+        is_there
+    }
+
     /// A connection of the set has a link. False: the set cannot follow.
     fn follow(&self, epoll: c_int, fd: c_int) -> bool {
         let mut interests = lock(&self.interests);
         let Some(interest) = interests.get_mut(&fd) else { return true };
-        if self.is_nested.load(Ordering::SeqCst) || !self.activate(epoll) {
+        if !self.activate(epoll) {
             return false;
         }
         let events = if interest.is_armed { interest.events } else { 0 };
@@ -276,17 +299,26 @@ impl Epoll {
         true
     }
 
-    /// Whether a link of the set has something to report; for those who wait for the set itself.
-    pub(crate) fn is_ready(&self, view: Views<'_>) -> bool {
+    /// What the links of the set say to who waits for the set itself: that there is something to report, or
+    /// nothing that the kernel does not know.
+    pub(crate) fn view(&self, set: c_int, views: Views<'_>) -> View {
+        let mut all = View::KERNEL;
         if !self.is_active() {
-            return false;
+            return all;
         }
-        let mut interests = lock(&self.interests).clone();
-        interests.iter_mut().any(|(fd, interest)| {
-            interest.is_tagged
-                && interest.is_armed
-                && view(*fd).is_some_and(|view| interest.of_link(view) != 0)
-        })
+        let interests = lock(&self.interests).clone();
+        for (fd, mut interest) in interests.into_iter().filter(|(_, interest)| interest.is_linked())
+        {
+            let Some(view) = views(fd) else { continue };
+            if let Some(kept) = lock(&self.interests).get_mut(&fd) {
+                kept.watch(set, fd, view);
+            }
+            all.arrived = all.arrived.wrapping_add(view.arrived);
+            if interest.of_link(view) != 0 {
+                all.reads = Some(true);
+            }
+        }
+        all
     }
 
     /// The program waits.
@@ -315,6 +347,7 @@ impl Epoll {
         wait: &Wait<'_>,
         events: &mut [epoll_event],
     ) -> Result<usize, c_int> {
+        let _ = self.add_wake(wait.set, nic);
         let mut polling = None;
         loop {
             nic.progress();
@@ -332,7 +365,7 @@ impl Epoll {
         }
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let dozing = Dozing::new(nic);
-        let is_armed = nic.arm_own_queue() && nic.port().wake_descriptor().is_some();
+        let is_armed = nic.arm_own_queue() && self.has_wake.load(Ordering::SeqCst);
         nic.progress();
         let left = wait.end.left().unwrap_or(LONG);
         let found = self.look(wait, events, if is_armed { left } else { left.min(NAP) });
@@ -372,16 +405,17 @@ impl Epoll {
 
     /// What links have to report.
     fn links(&self, wait: &Wait<'_>, events: &mut [epoll_event]) -> usize {
-        let has_link = |interest: &Interest| interest.is_tagged && interest.is_armed;
         let interests = lock(&self.interests);
-        let linked = interests.iter().filter(|(_, interest)| has_link(interest));
+        let linked = interests.iter().filter(|(_, interest)| interest.is_linked());
         let linked: Vec<c_int> = linked.map(|(fd, _)| *fd).collect();
         drop(interests);
         let mut found = 0;
         for fd in linked {
             let Some(view) = (wait.view)(fd) else { continue };
             let mut interests = lock(&self.interests);
-            let Some(interest) = interests.get_mut(&fd).filter(|it| has_link(it)) else { continue };
+            let Some(interest) = interests.get_mut(&fd).filter(|it| it.is_linked()) else {
+                continue;
+            };
             interest.watch(wait.set, fd, view);
             if found == events.len() {
                 break;

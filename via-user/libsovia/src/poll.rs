@@ -6,21 +6,12 @@ use std::time::Duration;
 use libc::{pollfd, sigset_t};
 
 use crate::service;
-use crate::table;
+use crate::table::{self, view};
 use crate::view::{ENDS, View};
 use crate::wait::{self, End};
 
 /// How long who gets from the kernel what is not to be reported sleeps.
 const NAP: Duration = Duration::from_micros(200);
-
-/// What the link of a descriptor says, if it has one, or those of a set.
-fn view(fd: c_int) -> Option<View> {
-    if let Some(set) = table::epoll(fd) {
-        let is_ready = set.is_ready(&table::view);
-        return is_ready.then_some(View::READABLE);
-    }
-    table::view(fd)
-}
 
 /// Whether a wait for these has to look at links.
 fn is_concerned(fds: &[pollfd]) -> bool {

@@ -156,8 +156,11 @@ pub(crate) fn epoll(fd: c_int) -> Option<Borrowed<Epoll>> {
     if kind(fd) == Kind::Held { Borrowed::of(&slot(fd)?.epoll) } else { None }
 }
 
-/// What the link of a descriptor says, if it has one.
+/// What the link of a descriptor says, if it has one, or those of a set.
 pub(crate) fn view(fd: c_int) -> Option<View> {
+    if let Some(set) = epoll(fd) {
+        return Some(set.view(fd, &view));
+    }
     let socket = socket(fd)?;
     if socket.has_left() {
         return Some(View::READABLE);

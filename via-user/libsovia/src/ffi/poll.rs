@@ -180,7 +180,7 @@ stand_in! {
             return real::epoll_ctl(set, command, fd, event);
         };
         if let Some(inner) = table::epoll(fd) {
-            inner.nest();
+            inner.nest(fd);
         }
         moving::waits_for(fd);
         // SAFETY: an event of the program's, or none.
@@ -224,6 +224,10 @@ stand_in! {
 
 /// What a descriptor is for a set.
 fn member(fd: c_int) -> Member {
+    // A set that is in another one may get connections that have a link.
+    if table::epoll(fd).is_some() {
+        return Member::Linked;
+    }
     let is_tcp = match table::kind(fd) {
         Kind::Other => false,
         Kind::Held => table::socket(fd).is_some(),
