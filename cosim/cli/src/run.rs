@@ -9,7 +9,10 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level::pipe;
-use sovia::preload::{self, LOG_VARIABLE, Process, STATS_VARIABLE, VERBOSE_VARIABLE, status};
+use sovia::preload::{
+    self, ALL_STAYS, LOG_VARIABLE, Process, STATS_VARIABLE, VERBOSE_VARIABLE, status,
+};
+use std::collections::HashSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -61,13 +64,21 @@ struct Log {
 /// The last line, which is this process's own; whoever was killed may have left a part of one before it.
 const END: &str = "end";
 
+/// Whether a line has something new. Why nothing can move each process finds by itself, and says.
+fn is_news(line: &str, said: &mut HashSet<String>) -> bool {
+    let text = line.split_once(": ").map_or(line, |(_process, text)| text);
+    !text.ends_with(ALL_STAYS) || said.insert(text.to_owned())
+}
+
 impl Log {
     fn new() -> Result<Self, Failure> {
         let folder = preload::folder();
-        trust::make_folder(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let failed = |error| format!("{}: {error}", folder.display());
+        trust::make_folder(&folder).map_err(failed)?;
         let path = folder.join(format!("run-{}.log", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR)?;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR)
+            .map_err(|error| failed(error.into()))?;
         Ok(Self { path, printed: None })
     }
 
@@ -77,6 +88,8 @@ impl Log {
         let lines = rustix::fs::open(&self.path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let lines = BufReader::new(File::from(lines)).lines().map_while(Result::ok);
         let lines = lines.take_while(|line| line != END).filter(|line| !line.is_empty());
+        let mut said = HashSet::new();
+        let lines = lines.filter(move |line| is_news(line, &mut said));
         self.printed = Some(thread::spawn(move || lines.for_each(|line| eprintln!("{line}"))));
         Ok(self)
     }
@@ -138,7 +151,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let log = match Log::new().and_then(Log::print) {
         Ok(log) => Some(log),
         Err(failure) => {
-            eprintln!("warning: {failure}: nothing will be said");
+            // What keeps the pipe from being made keeps connections from being claimed.
+            eprintln!("warning: {failure}: {ALL_STAYS}");
             None
         }
     };

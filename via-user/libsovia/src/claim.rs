@@ -5,13 +5,15 @@
 //! offers it to the other end says so in its claim. The kernel makes and reads links at once, and
 //! nobody holds a lock when he is killed: a claim of a dead process is none.
 
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use port::trust;
+use port::own::OwnFd;
+use port::{memory, trust};
 use sovia::preload::Process;
 
 use crate::key::Key;
@@ -166,12 +168,18 @@ pub(crate) fn sweep() {
     }
 }
 
-/// Leaves bytes for who goes on with a connection.
+/// Leaves bytes for who goes on with a connection: all of them, or none.
 ///
 /// # Errors
-/// There is no room for them.
+/// There is no room for them, or this process may not write so much.
 pub(crate) fn leave_unread(key: &Key, bytes: &[u8]) -> io::Result<()> {
-    fs::write(folder()?.join(key.name() + SPILL), bytes)
+    let place = folder()?.join(key.name() + SPILL);
+    let left = File::create(&place).map(OwnFd::new).and_then(|file| {
+        // Without the signal for who may not.
+        memory::reserve(file.as_fd(), bytes.len())?;
+        (&*file).write_all(bytes)
+    });
+    left.inspect_err(|_| drop(fs::remove_file(&place)))
 }
 
 /// Takes what [`leave_unread`] left.

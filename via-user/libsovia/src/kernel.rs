@@ -166,6 +166,16 @@ pub(crate) fn send_marker(fd: c_int) -> Result<(), c_int> {
     errno::counted(real::send(fd, marker.as_ptr().cast::<c_void>(), 1, flags)).map(drop)
 }
 
+/// Resets a connection, for both ends and every process that has it: each finds it broken, and none its
+/// end.
+pub(crate) fn reset(fd: c_int) {
+    // SAFETY: all zeros are an address, whose family is none.
+    let none = unsafe { MaybeUninit::<libc::sockaddr>::zeroed().assume_init() };
+    let length = socklen_t::try_from(size_of::<libc::sockaddr>()).unwrap_or(0);
+    // SAFETY: an address of that length. To connect to none ends a connection (connect(2)).
+    let _ = unsafe { libc::connect(fd, &raw const none, length) };
+}
+
 /// Whether calls on this descriptor do not wait.
 pub(crate) fn is_nonblocking(fd: c_int) -> bool {
     let flags = real::fcntl(fd, libc::F_GETFL, 0);

@@ -74,7 +74,8 @@ fn stop_other_end(key: &Key) {
     }
 }
 
-/// Has a connection go by TCP for good. Gives what has come by VIA and is not read.
+/// Has a connection go by TCP for good. Gives what has come by VIA and is not read. If that cannot be all,
+/// the connection is reset: nobody may take what comes by TCP for what comes next.
 fn leave_via(socket: &Socket, fd: c_int) -> Vec<u8> {
     let mut unread = Vec::new();
     let Some(link) = socket.link() else { return unread };
@@ -94,8 +95,14 @@ fn leave_via(socket: &Socket, fd: c_int) -> Vec<u8> {
         Ok(false) => "the other side does not leave VIA".to_owned(),
         Err(error) => std::io::Error::from_raw_os_error(error).to_string(),
     };
-    log::warn(format_args!("{}: {why}", socket.key));
+    reset(socket, fd, &why);
     unread
+}
+
+/// Ends a connection some of whose bytes are lost: nobody takes what follows for what comes next.
+pub(crate) fn reset(socket: &Socket, fd: c_int, why: &str) {
+    kernel::reset(fd);
+    log::warn(format_args!("{}: {why}: the connection is reset", socket.key));
 }
 
 /// Has a connection go by TCP for good, for another process that uses it, or another program.
@@ -106,8 +113,9 @@ pub(crate) fn give(socket: &Socket, fd: c_int, why: &str) {
     if !unread.is_empty()
         && let Err(error) = claim::leave_unread(&socket.key, &unread)
     {
-        let lost = unread.len();
-        log::warn(format_args!("{}: {lost} bytes are lost: {error}", socket.key));
+        let (lost, folder) = (unread.len(), sovia::preload::folder());
+        let why = format!("{lost} bytes cannot be left in {}: {error}", folder.display());
+        reset(socket, fd, &why);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::leaving;
 use crate::link::{self, Link};
 use crate::log;
 use crate::patience::until;
-use crate::service::{self, Request, Service};
+use crate::service::{self, Refused, Request, Service};
 use crate::socket::{self, Socket};
 use crate::status;
 use crate::table::{self, Kind};
@@ -33,6 +33,8 @@ const GIVE: Duration = Duration::from_secs(10);
 
 /// Why connections to other machines stay TCP.
 const LEAVES: &str = "it leaves this machine";
+/// Why those whose other end has another revision stay TCP.
+const DIFFERS: &str = "its other end has another version of the library";
 /// Why those that a second process uses stay TCP.
 const SEVERAL: &str = "several processes use it";
 
@@ -126,17 +128,25 @@ fn take_over(socket: &Socket) {
     }
     socket.claimed();
     let other = claim::holder(&socket.key).filter(|claim| !claim.is_own());
-    if let Some(host) = other.and_then(|claim| claim.host) {
-        ask_for(&host, &socket.key);
+    if let Some(host) = other.and_then(|claim| claim.host)
+        && let Err(why) = ask_for(&host, &socket.key)
+        && claim::holder(&socket.key).is_some_and(|claim| !claim.is_own())
+        && let Some(fd) = table::descriptors(socket).first()
+    {
+        // What comes by TCP is not what comes next.
+        leaving::reset(socket, *fd, &format!("the other process does not give it: {why}"));
     }
     socket.leave_unread(claim::take_unread(&socket.key));
 }
 
 /// Asks the process that has a connection to leave it to TCP, and waits until it has.
-fn ask_for(host: &[u8], key: &Key) {
-    let Ok(service) = get() else { return };
-    let Ok(stream) = service.ask(Request::Give, key, host) else { return };
-    let _ = until(GIVE, || Link::first(&stream).is_some());
+///
+/// # Errors
+/// Why it has not.
+fn ask_for(host: &[u8], key: &Key) -> Result<(), String> {
+    let stream = get()?.ask(Request::Give, key, host).map_err(|why| why.to_string())?;
+    let is_given = until(GIVE, || Link::first(&stream).is_some());
+    if is_given { Ok(()) } else { Err("it does not answer".to_owned()) }
 }
 
 /// This process restricts itself: nothing of it goes by VIA any more, and nobody else moves what it has.
@@ -258,9 +268,16 @@ fn serve(listener: &TcpListener) {
             Ok((stream, _)) => stream,
             Err(error) => return log::verbose(format_args!("no more requests: {error}")),
         };
-        let Some((request, other)) = Request::parse(&stream.peer().discriminator) else {
-            log::warn("a request that is none was refused");
-            continue;
+        let (request, other) = match Request::parse(&stream.peer().discriminator) {
+            Ok(found) => found,
+            Err(Refused::Malformed) => {
+                log::warn("a request that is none was refused");
+                continue;
+            }
+            Err(Refused::Revision(other)) => {
+                differs(&other);
+                continue;
+            }
         };
         match request {
             Request::Link => accept(stream, &other),
@@ -271,6 +288,14 @@ fn serve(listener: &TcpListener) {
             }
             Request::Give => give(stream, other),
         }
+    }
+}
+
+/// The other end of an offered connection is of another revision of this library.
+fn differs(other: &Key) {
+    let socket = socket::by_key(&other.reversed());
+    if let Some(socket) = socket.filter(|socket| socket.link().is_none()) {
+        socket.stay(DIFFERS);
     }
 }
 

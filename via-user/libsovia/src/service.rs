@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use port::process::{at_exit, without_signals};
+use sovia::preload::ALL_STAYS;
 use sovia::{Device, Policy, TcpListener, TcpStream};
 use vipl::{NetAddress, Nic, Reliability};
 
@@ -20,6 +21,9 @@ use crate::status;
 
 /// The discriminator at which processes under this library listen.
 const DISCRIMINATOR: &[u8] = b"viaduct run";
+/// Raised with every change of what the two ends of a link say ([`crate::link`]): ends that differ stay TCP.
+/// What asks for a connection to go back to TCP is the same in all.
+const REVISION: u8 = 1;
 /// Why a process that restricts itself leaves VIA.
 pub(crate) const RESTRICTS: &str = "this process restricts itself";
 
@@ -35,24 +39,44 @@ pub(crate) enum Request {
     Stop = b'S',
 }
 
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It is none.
+    Malformed,
+    /// It is for a link of another revision, by this end.
+    Revision(Key),
+}
+
 impl Request {
     /// The discriminator of who asks.
     fn discriminator(self, key: &Key) -> Vec<u8> {
         let mut bytes = vec![self as u8];
         bytes.extend(key.to_bytes());
+        if self == Self::Link {
+            bytes.push(REVISION);
+        }
         bytes
     }
 
-    /// What a discriminator says.
-    pub(crate) fn parse(discriminator: &[u8]) -> Option<(Self, Key)> {
-        let (kind, key) = discriminator.split_first()?;
-        let request = match kind {
-            b'L' => Self::Link,
-            b'G' => Self::Give,
-            b'S' => Self::Stop,
-            _ => return None,
+    /// What a discriminator says, which any process may have written.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    pub(crate) fn parse(discriminator: &[u8]) -> Result<(Self, Key), Refused> {
+        let whole = |(request, key): (Self, &[u8])| {
+            Key::from_bytes(key).map(|key| (request, key)).ok_or(Refused::Malformed)
         };
-        Some((request, Key::from_bytes(key)?))
+        match discriminator {
+            [b'L', key @ .., revision] => {
+                let (request, key) = whole((Self::Link, key))?;
+                let is_same = *revision == REVISION;
+                if is_same { Ok((request, key)) } else { Err(Refused::Revision(key)) }
+            }
+            [b'G', key @ ..] => whole((Self::Give, key)),
+            [b'S', key @ ..] => whole((Self::Stop, key)),
+            _ => Err(Refused::Malformed),
+        }
     }
 }
 
@@ -93,7 +117,7 @@ pub(crate) fn has_no_folder(error: &io::Error) {
 /// There is no device.
 pub(crate) fn has_no_device(why: &str) {
     if set_useless(why) {
-        log::warn(format_args!("{why}: all stays TCP"));
+        log::warn(format_args!("{why}: {ALL_STAYS}"));
     }
 }
 
@@ -163,5 +187,38 @@ impl Service {
         let stream = TcpStream::connect_to(&self.device, &local, &peer)?;
         stream.set_nonblocking(true)?;
         Ok(stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        Key::new("127.0.0.1:80".parse().unwrap(), "[::1]:40000".parse().unwrap())
+    }
+
+    #[test]
+    fn requests_survive_their_discriminators_and_what_is_none_is_refused() {
+        for request in [Request::Link, Request::Give, Request::Stop] {
+            let bytes = request.discriminator(&key());
+            assert!(bytes.len() <= port::address::DISCRIMINATOR_MAX);
+            assert_eq!(Request::parse(&bytes), Ok((request, key())));
+            for length in 0..bytes.len() {
+                assert_eq!(Request::parse(&bytes[..length]), Err(Refused::Malformed), "{length}");
+            }
+            let longer = [&bytes[..], &[REVISION]].concat();
+            assert_eq!(Request::parse(&longer), Err(Refused::Malformed));
+            let other = [b"X", &bytes[1..]].concat();
+            assert_eq!(Request::parse(&other), Err(Refused::Malformed));
+        }
+    }
+
+    #[test]
+    fn a_link_of_another_revision_is_refused_and_going_back_to_tcp_has_none() {
+        let mut bytes = Request::Link.discriminator(&key());
+        *bytes.last_mut().unwrap() = REVISION + 1;
+        assert_eq!(Request::parse(&bytes), Err(Refused::Revision(key())));
+        assert_eq!(Request::Give.discriminator(&key()).len(), bytes.len() - 1);
     }
 }

@@ -17,6 +17,9 @@ pub const VERBOSE_VARIABLE: &str = "VIADUCT_RUN_VERBOSE";
 /// ended: theirs is left to it.
 pub const STATS_VARIABLE: &str = "VIADUCT_RUN_STATS";
 
+/// The last words of what is said where no connection can move, by each process that finds it so.
+pub const ALL_STAYS: &str = "all stays TCP";
+
 /// The folder of both, for this user's programs: `sovia` in the run-time folder. Whoever uses it makes it
 /// ([`trust::make_folder`]).
 #[must_use]

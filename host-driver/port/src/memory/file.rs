@@ -86,6 +86,7 @@ impl DmaMemory {
         let out_of_memory = Error::OutOfMemory { bytes: length };
         let size = length.checked_next_multiple_of(PAGE_BYTES).ok_or(out_of_memory)?;
         let make = || -> std::io::Result<Self> {
+            check_limit(size)?;
             let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
             let file = OwnFd::new(rustix::fs::memfd_create(c"viaduct", flags)?);
             rustix::fs::ftruncate(&file, size as u64)?;
@@ -127,15 +128,19 @@ impl DmaMemory {
 /// The disk is full, or the process may not write so much
 /// ([`ErrorKind::FileTooLarge`], without the signal for it). The system's.
 pub fn reserve(file: BorrowedFd<'_>, length: usize) -> std::io::Result<()> {
-    let most = getrlimit(Resource::Fsize).current;
-    if most.is_some_and(|most| most < length as u64) {
-        return Err(ErrorKind::FileTooLarge.into());
-    }
+    check_limit(length)?;
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length as u64) {
         // Not every file system can.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(file, length),
         result => Ok(result?),
     }
+}
+
+/// Fails if the process may not have files of so many bytes: the kernel would end it with a signal.
+fn check_limit(length: usize) -> std::io::Result<()> {
+    let most = getrlimit(Resource::Fsize).current;
+    let is_too_long = most.is_some_and(|most| most < length as u64);
+    if is_too_long { Err(ErrorKind::FileTooLarge.into()) } else { Ok(()) }
 }
 
 fn write_zeros(file: BorrowedFd<'_>, length: usize) -> std::io::Result<()> {
