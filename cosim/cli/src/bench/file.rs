@@ -5,9 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::time::Instant;
 
-use rustix::fs::{MemfdFlags, memfd_create};
-
-use super::transport::Transport;
+use super::transport::{Transport, empty};
 use crate::Failure;
 
 /// Bytes that are written or compared at once where nothing is measured.
@@ -20,11 +18,6 @@ fn pattern(from: usize, bytes: &mut [u8]) {
     for (at, byte) in bytes.iter_mut().enumerate() {
         *byte = ((from + at) * 7 + (from + at) / 251).to_le_bytes()[0];
     }
-}
-
-/// An empty file in memory.
-fn empty() -> Result<File, Failure> {
-    Ok(memfd_create("viaduct bench", MemfdFlags::CLOEXEC)?.into())
 }
 
 /// A file of so many bytes.

@@ -46,11 +46,11 @@ struct Measure {
     exchange: Exchange,
 }
 
-/// A row as a ratio of two of a group's measurements.
+/// A row as a ratio of two of a group's measurements, or the largest one of several.
 struct Ratio {
     name: &'static str,
-    over: usize,
-    under: usize,
+    /// Over, and under.
+    pairs: Vec<(usize, usize)>,
 }
 
 /// A comparison of two of a group's measurements: which one is to take longer.
@@ -166,7 +166,12 @@ impl<'a> Group<'a> {
     }
 
     pub(super) fn ratio(&mut self, name: &'static str, over: usize, under: usize) {
-        self.ratios.push(Ratio { name, over, under });
+        self.worst(name, &[(over, under)]);
+    }
+
+    /// A row whose value is the largest of several ratios, each one measurement over another.
+    pub(super) fn worst(&mut self, name: &'static str, pairs: &[(usize, usize)]) {
+        self.ratios.push(Ratio { name, pairs: pairs.to_vec() });
     }
 
     /// A row whose value is the number of comparisons that hold.
@@ -194,16 +199,25 @@ impl<'a> Group<'a> {
         }
         let median = |at: usize| Sample::new(times[at].clone()).median();
         let rows = self.ratios.iter().map(|ratio| {
-            let pairs = times[ratio.over].iter().zip(&times[ratio.under]);
-            let sample = Sample::new(pairs.map(|(over, under)| over / under).collect());
-            let (over, under) = (&self.names[ratio.over], &self.names[ratio.under]);
-            let note = format!(
-                "{over}: {:.3} us, {under}: {:.3} us; spread {:.0} %, others {busy:.2}",
-                median(ratio.over) / 1e3,
-                median(ratio.under) / 1e3,
-                100.0 * sample.spread(),
-            );
-            row(self.specs, ratio.name, sample.median(), note)
+            let (mut worst, mut notes) = (f64::NEG_INFINITY, Vec::new());
+            for &(over, under) in &ratio.pairs {
+                let pairs = times[over].iter().zip(&times[under]);
+                let sample = Sample::new(pairs.map(|(over, under)| over / under).collect());
+                worst = worst.max(sample.median());
+                // Which of several it is can be seen.
+                let value = format!("{:.3}: ", sample.median());
+                notes.push(format!(
+                    "{}{}: {:.3} us, {}: {:.3} us; spread {:.0} %",
+                    if ratio.pairs.len() > 1 { &value } else { "" },
+                    self.names[over],
+                    median(over) / 1e3,
+                    self.names[under],
+                    median(under) / 1e3,
+                    100.0 * sample.spread(),
+                ));
+            }
+            let note = format!("{}, others {busy:.2}", notes.join("; "));
+            row(self.specs, ratio.name, worst, note)
         });
         let orders = self.orders.iter().map(|order| {
             let (held, note) = held(&order.comparisons, &times);

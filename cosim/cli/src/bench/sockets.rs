@@ -82,9 +82,18 @@ fn blocking(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
     let preload = group.preloaded(Preloaded::Both, &kind, exchange)?;
     let passive = group.preloaded(Preloaded::One, &kind, exchange)?;
     group.ratio("sovia.block_over_tcp", tcp, preload);
-    group.ratio("sovia.passive", passive, tcp);
+    let mut pairs = vec![(passive, tcp)];
+    for length in FILE_ACCESSES {
+        let exchange = Exchange::Pong { length, rounds: 5_000 };
+        let files = group.latency(&Kind::Scratch, length, 5_000)?;
+        pairs.push((group.preloaded(Preloaded::One, &Kind::Scratch, exchange)?, files));
+    }
+    group.worst("sovia.passive", &pairs);
     group.rows()
 }
+
+/// Bytes that are written into a file and read again by a program that has the library, and one without.
+const FILE_ACCESSES: [usize; 2] = [4, 4096];
 
 fn bandwidth(job: &Job, progress: &Progress) -> Result<Vec<Row>, Failure> {
     let mut group = Group::new(&SPECS, job, progress)?;

@@ -10,6 +10,7 @@
 //! | `sovia` | SOVIA's streams on any device |
 //! | `rpc` | calls of `via-rpc` on any device |
 //! | `socket` | TCP, UNIX and UDP sockets, polling or blocking |
+//! | `scratch` | no messages: the end that measures writes into a file, and reads it |
 //! | `connection` | no messages: a round is a connection, made and ended |
 //!
 //! `node` is what those on `ClanPort` have in common, `choice` what those with many connections have.
@@ -24,6 +25,7 @@ mod node;
 mod queue;
 mod ring;
 mod rpc;
+mod scratch;
 mod socket;
 mod sovia;
 mod vipl;
@@ -36,6 +38,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use port::DmaMemory;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::Failure;
 
@@ -119,6 +122,8 @@ pub(crate) enum Kind {
         blocking: bool,
     },
     Udp,
+    /// A file of the end that measures, instead of messages.
+    Scratch,
     /// Connections with `tcp`, `unix` or a device, instead of messages.
     Connect {
         target: String,
@@ -156,6 +161,7 @@ impl fmt::Display for Kind {
             Self::Tcp { blocking } => write!(f, "tcp {}", how(blocking)),
             Self::Unix { blocking } => write!(f, "unix {}", how(blocking)),
             Self::Udp => write!(f, "udp"),
+            Self::Scratch => write!(f, "file"),
             Self::Connect { target } => write!(f, "connect {target}"),
         }
     }
@@ -191,6 +197,7 @@ impl FromStr for Kind {
             ["tcp", _] => Self::Tcp { blocking },
             ["unix", _] => Self::Unix { blocking },
             ["udp"] => Self::Udp,
+            ["file"] => Self::Scratch,
             ["connect", target] => Self::Connect { target: target.to_owned() },
             _ => return Err(format!("there is no transport `{text}`")),
         })
@@ -222,6 +229,7 @@ pub(crate) fn offer(kind: &Kind, largest: usize) -> Result<Offered, Failure> {
         Kind::Tcp { blocking } => socket::offer_tcp(*blocking, largest),
         Kind::Unix { blocking } => socket::offer_unix(*blocking, largest),
         Kind::Udp => socket::offer_udp(largest),
+        Kind::Scratch => scratch::offer(largest),
         Kind::Connect { target } => connection::offer(target),
     }
 }
@@ -247,6 +255,7 @@ pub(crate) fn join(
         Kind::Tcp { blocking } => socket::join_tcp(*blocking, largest, place),
         Kind::Unix { blocking } => socket::join_unix(*blocking, largest, place),
         Kind::Udp => socket::join_udp(largest, place),
+        Kind::Scratch => Ok(scratch::join()),
         Kind::Connect { target } => connection::join(target, place),
     }
 }
@@ -268,6 +277,11 @@ fn poll<T>(mut attempt: impl FnMut() -> Result<Option<T>, Failure>) -> Result<T,
             return Err("the other process is silent".into());
         }
     }
+}
+
+/// An empty file in memory.
+pub(super) fn empty() -> Result<File, Failure> {
+    Ok(memfd_create("viaduct bench", MemfdFlags::CLOEXEC)?.into())
 }
 
 /// Memory that the other process can map, and where it finds it.
