@@ -56,15 +56,6 @@ pub(crate) fn time_limit(fd: c_int, name: c_int) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(micros * 1000)
 }
 
-/// Has the last close of a connection reset it.
-pub(crate) fn reset_at_close(fd: c_int) {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    let length = socklen_t::try_from(size_of::<libc::linger>()).unwrap_or(0);
-    let place = (&raw const linger).cast();
-    // It fails only for what is no socket.
-    let _ = real::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, place, length);
-}
-
 /// What has crossed a connection, by the kernel's count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Info {

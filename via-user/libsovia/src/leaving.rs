@@ -62,7 +62,7 @@ fn forget(fd: c_int) {
 /// came by VIA.
 fn reset_if_unread(socket: &Socket, fd: c_int) {
     if socket.link().is_some_and(|link| link.has_unread()) {
-        kernel::reset_at_close(fd);
+        kernel::reset(fd);
     }
 }
 
