@@ -62,7 +62,7 @@ pub fn add(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// # Errors
 /// Those of `make`; no descriptor, or no memory for the handlers.
 pub fn create<T: AsFd + From<OwnedFd>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    add_new(|| make().map(own::moved))
+    own::undisturbed(|| add_new(|| make().map(own::moved)))
 }
 
 fn add_new<T: AsFd>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
@@ -146,6 +146,7 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     let Some(mut guard) = held() else { return };
     GENERATION.fetch_add(1, Ordering::AcqRel);
+    own::forked();
     if let Some(Open { fds, registers, closed }) = &mut *guard {
         registers.iter().for_each(|(address, length)| cover(*address, *length));
         registers.clear();

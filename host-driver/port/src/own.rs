@@ -5,8 +5,9 @@
 //! these descriptors have high numbers there ([`keep_away`]), and who stands between the program and the
 //! C library asks which they are ([`is_own`]).
 
+use core::cell::Cell;
 use core::ops::Deref;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::fcntl_dupfd_cloexec;
@@ -88,12 +89,89 @@ pub fn moved<T: AsFd + From<OwnedFd>>(descriptor: T) -> T {
     }
 }
 
+/// Threads of this library that create descriptors, and calls of the program that close by number.
+static CREATING: AtomicU32 = AtomicU32::new(0);
+static CLOSING: AtomicU32 = AtomicU32::new(0);
+/// Forks between the first process and this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// This thread creates one: what it closes is its own.
+    static IS_CREATING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// One more, until it is dropped, of the process that began it: a child after fork begins with none.
+struct Counted(&'static AtomicU32, u32);
+
+impl Counted {
+    fn new(count: &'static AtomicU32) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count, FORKS.load(Ordering::SeqCst))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if self.1 == FORKS.load(Ordering::SeqCst) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// A child after fork has none of the threads that are counted.
+pub(crate) fn forked() {
+    FORKS.fetch_add(1, Ordering::SeqCst);
+    CREATING.store(0, Ordering::SeqCst);
+    CLOSING.store(0, Ordering::SeqCst);
+}
+
+/// Creates and uses descriptors that nobody knows yet, while no call of the program closes by number:
+/// another one could have the number before this one is noted, and would be closed for it. Short.
+pub fn undisturbed<T>(create: impl FnOnce() -> T) -> T {
+    if !IS_AWAY.load(Ordering::Relaxed) || IS_CREATING.try_with(Cell::get).unwrap_or(true) {
+        return create();
+    }
+    let _creating = loop {
+        let creating = Counted::new(&CREATING);
+        if CLOSING.load(Ordering::SeqCst) == 0 {
+            break creating;
+        }
+        drop(creating);
+        std::thread::yield_now();
+    };
+    let _ = IS_CREATING.try_with(|is| is.set(true));
+    let created = create();
+    let _ = IS_CREATING.try_with(|is| is.set(false));
+    created
+}
+
+/// A call of the program that closes descriptors by number, or copies one onto a number, while this
+/// library creates none.
+pub fn closing<T>(close: impl FnOnce() -> T) -> T {
+    if IS_CREATING.try_with(Cell::get).unwrap_or(true) {
+        return close();
+    }
+    let _closing = Counted::new(&CLOSING);
+    while CREATING.load(Ordering::SeqCst) > 0 {
+        std::thread::yield_now();
+    }
+    close()
+}
+
 /// A descriptor that is this library's as long as it lives.
 #[derive(Debug)]
 pub struct OwnFd<T: AsFd = OwnedFd>(T);
 
 impl<T: AsFd + From<OwnedFd>> OwnFd<T> {
-    /// Takes a descriptor.
+    /// Creates one, by a call that does not wait.
+    ///
+    /// # Errors
+    /// Those of `create`.
+    pub fn create<E>(create: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
+        undisturbed(|| create().map(Self::new))
+    }
+
+    /// Takes a descriptor, in [`undisturbed`].
     #[must_use]
     pub fn new(descriptor: T) -> Self {
         let descriptor = moved(descriptor);

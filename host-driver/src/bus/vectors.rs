@@ -27,7 +27,7 @@ pub(super) struct Vectors(Vec<OwnFd>);
 /// # Errors
 /// No descriptor left.
 pub(super) fn event() -> io::Result<OwnFd> {
-    Ok(OwnFd::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    Ok(OwnFd::create(|| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))?)
 }
 
 /// Whether an eventfd was raised since it was last taken.

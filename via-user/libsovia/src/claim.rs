@@ -12,7 +12,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use port::own::OwnFd;
+use port::own::{self, OwnFd};
 use port::{memory, trust};
 use sovia::preload::Process;
 
@@ -160,8 +160,9 @@ fn remove(name: &str, is_meant: impl Fn(&Claim) -> bool) {
 
 /// Removes what processes left that were killed.
 pub(crate) fn sweep() {
-    let Ok(entries) = folder().and_then(fs::read_dir) else { return };
-    for entry in entries.flatten() {
+    let list = || folder().and_then(fs::read_dir).map(|entries| entries.flatten().collect());
+    let Ok::<Vec<_>, _>(entries) = own::undisturbed(list) else { return };
+    for entry in entries {
         if let Some(name) = entry.file_name().to_str() {
             remove(name, |claim| !claim.process.is_alive());
         }
@@ -174,7 +175,7 @@ pub(crate) fn sweep() {
 /// There is no room for them, or this process may not write so much.
 pub(crate) fn leave_unread(key: &Key, bytes: &[u8]) -> io::Result<()> {
     let place = folder()?.join(key.name() + SPILL);
-    let left = File::create(&place).map(OwnFd::new).and_then(|file| {
+    let left = OwnFd::create(|| File::create(&place)).and_then(|file| {
         // Without the signal for who may not.
         memory::reserve(file.as_fd(), bytes.len())?;
         (&*file).write_all(bytes)

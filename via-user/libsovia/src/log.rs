@@ -45,7 +45,7 @@ fn say(text: &dyn Display) {
     // It fails if nobody reads any more.
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(libc::O_NONBLOCK);
-    let Ok(file) = options.open(path).map(OwnFd::new) else { return };
+    let Ok(file) = OwnFd::create(|| options.open(path)) else { return };
     // One write, so that lines of several processes do not mix.
     let line = format!("viaduct[{}]: {text}\n", std::process::id());
     let _ = (&*file).write_all(line.as_bytes());

@@ -88,7 +88,7 @@ impl DmaMemory {
         let make = || -> std::io::Result<Self> {
             check_limit(size)?;
             let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-            let file = OwnFd::new(rustix::fs::memfd_create(c"viaduct", flags)?);
+            let file = OwnFd::create(|| rustix::fs::memfd_create(c"viaduct", flags))?;
             rustix::fs::ftruncate(&file, size as u64)?;
             let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
             rustix::fs::fcntl_add_seals(&file, seals)?;

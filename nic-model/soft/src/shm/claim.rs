@@ -12,7 +12,7 @@ use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 use port::address::HOST_ADDRESS_MAX;
-use port::own::OwnFd;
+use port::own::{self, OwnFd};
 use port::sync::{lock, try_lock};
 use port::{fork, process, trust};
 use rustix::fs::{FlockOperation, flock};
@@ -135,9 +135,9 @@ impl Drop for Lock {
 
 fn locked(folder: &Path) -> io::Result<Lock> {
     let path = folder.join("lock");
-    let file =
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    let file = OwnFd::new(file);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = OwnFd::create(|| options.open(path))?;
     let end = Instant::now() + LOCK_BOUND;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -206,7 +206,8 @@ fn sweep(folder: &Path) -> io::Result<()> {
 /// The sockets of nodes in a folder, and their names.
 fn sockets(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut sockets = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    let entries = own::undisturbed(|| Ok::<Vec<_>, io::Error>(fs::read_dir(folder)?.collect()))?;
+    for entry in entries {
         let path = entry?.path();
         let is_socket = path.extension().is_some_and(|extension| extension == "sock");
         let name = path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_name(name));

@@ -26,7 +26,7 @@
 //! used again as late as possible, which makes this rare; readers of events look at the memory anyway.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use port::DmaMemory;
@@ -118,21 +118,21 @@ impl Control {
     /// No memory, or no descriptor.
     pub(super) fn new() -> port::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let waker = eventfd(0, flags).map_err(port::Error::device)?;
-        Ok(Self { memory: DmaMemory::shared(BYTES)?, waker: Arc::new(OwnFd::new(waker)) })
+        let waker = OwnFd::create(|| eventfd(0, flags)).map_err(port::Error::device)?;
+        Ok(Self { memory: DmaMemory::shared(BYTES)?, waker: Arc::new(waker) })
     }
 
     /// A peer's.
     ///
     /// # Errors
     /// It is no such file, or it may shrink.
-    pub(super) fn of_peer(file: BorrowedFd<'_>, waker: OwnedFd) -> std::io::Result<Self> {
+    pub(super) fn of_peer(file: BorrowedFd<'_>, waker: OwnFd) -> std::io::Result<Self> {
         let size = BYTES.next_multiple_of(port::memory::PAGE_BYTES);
         // What blocks in a write would have this process wait for a peer.
         let flags = rustix::fs::fcntl_getfl(&waker)? | rustix::fs::OFlags::NONBLOCK;
         rustix::fs::fcntl_setfl(&waker, flags)?;
         let memory = DmaMemory::map_file(file, 0, size)?;
-        Ok(Self { memory, waker: Arc::new(OwnFd::new(waker)) })
+        Ok(Self { memory, waker: Arc::new(waker) })
     }
 
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {

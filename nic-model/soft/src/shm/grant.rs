@@ -2,7 +2,6 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, Weak};
@@ -25,7 +24,7 @@ const OUTBOX_LIMIT: usize = 65_536;
 pub(super) struct Owner {
     pub(super) control: Control,
     /// The address space of its process.
-    pub(super) space: OwnFd<File>,
+    pub(super) space: OwnFd,
     pub(super) socket: Socket,
     /// Packets for which the socket had no room; the service sends them.
     outbox: Mutex<VecDeque<Packet>>,
@@ -35,12 +34,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub(super) fn new(
-        control: Control,
-        space: OwnFd<File>,
-        socket: Socket,
-        nudge: Arc<OwnFd>,
-    ) -> Self {
+    pub(super) fn new(control: Control, space: OwnFd, socket: Socket, nudge: Arc<OwnFd>) -> Self {
         let (outbox, generation) = (Mutex::default(), fork::generation());
         Self { control, space, socket, outbox, nudge, generation }
     }

@@ -167,12 +167,7 @@ impl Link {
         Ok(Arc::new(Self {
             who: Who { name: name.to_owned(), identity },
             process,
-            owner: Arc::new(Owner::new(
-                control,
-                OwnFd::new(space.into()),
-                socket,
-                Arc::clone(&own.nudge),
-            )),
+            owner: Arc::new(Owner::new(control, space, socket, Arc::clone(&own.nudge))),
             requests: Mutex::default(),
             answered: Signal::default(),
             is_lost: AtomicBool::new(false),
@@ -384,7 +379,7 @@ mod tests {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         let socket = Socket::create(|| Ok(ours)).unwrap();
-        let space = OwnFd::new(std::fs::File::open("/proc/self/mem").unwrap());
+        let space = OwnFd::new(std::fs::File::open("/proc/self/mem").unwrap().into());
         let nudge = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
         let nudge = Arc::new(OwnFd::new(nudge));
         let owner = Owner::new(Control::new().unwrap(), space, socket, nudge);

@@ -79,21 +79,21 @@ impl Node {
     pub(super) fn open(folder: &Path, name: Option<&str>) -> Result<Arc<Self>> {
         let lacks = |what| move |why| Error::Kernel { what, why };
         fence::register().map_err(lacks("membarrier"))?;
-        let space = File::options().read(true).write(true).open("/proc/self/mem");
+        let space = OwnFd::create(|| File::options().read(true).write(true).open("/proc/self/mem"));
         let space = space.map_err(lacks("/proc/self/mem"))?;
         let control = Control::new()?;
         let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
-        let nudge = rustix::event::eventfd(0, flags)
+        let nudge = OwnFd::create(|| rustix::event::eventfd(0, flags))
             .map_err(|why| Error::System { what: "eventfd", why: why.into() })?;
         let claim = claim::claim(folder, name)?;
         let (folder, name) = (folder.to_owned(), claim.name.clone());
         let who = Who { name, identity: random_u64() };
         Ok(Arc::new(Self {
-            own: Own { folder, who, nudge: Arc::new(OwnFd::new(nudge)) },
+            own: Own { folder, who, nudge: Arc::new(nudge) },
             claim,
             tripwires: Arc::new(Mutex::new(Tripwires::new(control.clone()))),
             control,
-            space: OwnFd::new(space),
+            space,
             state: Mutex::default(),
             confirmed: Signal::default(),
             ended: AtomicBool::new(false),

@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use port::address::HOST_ADDRESS_MAX;
 use port::clan::{Cookie, Message};
 use port::fork;
+use port::own::{self, OwnFd};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown, recvmsg, sendmsg,
@@ -60,7 +61,7 @@ pub(super) enum Packet {
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) packet: Packet,
-    pub(super) fds: Vec<OwnedFd>,
+    pub(super) fds: Vec<OwnFd>,
     /// Descriptors were dropped: this process may have no more of them.
     pub(super) is_cut: bool,
 }
@@ -275,6 +276,10 @@ pub(super) fn send(
 /// The socket's; [`io::ErrorKind::UnexpectedEof`] if the other side has closed it;
 /// [`io::ErrorKind::InvalidData`] for what is no packet.
 pub(super) fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
+    own::undisturbed(|| receive_one(socket))
+}
+
+fn receive_one(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut bytes = [0; PACKET_MAX];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -292,7 +297,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
         RecvAncillaryMessage::ScmRights(fds) => Some(fds),
         _ => None,
     });
-    let fds: Vec<OwnedFd> = fds.flatten().collect();
+    let fds: Vec<OwnFd> = fds.flatten().map(OwnFd::new).collect();
     if received.bytes == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

@@ -4,11 +4,11 @@
 //! node that waits for it, waits for one piece at most. An access that is refused in the middle has
 //! written a part, and fires no tripwire.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use port::DmaMemory;
 use port::clan::{ClanEvent, DmaError, DmaQueue, DmaRequest, EventQueue as _, Remote};
+use port::own::OwnFd;
 
 use super::event::Queue;
 use super::fence;
@@ -169,7 +169,7 @@ fn place(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
-fn put(space: &File, address: u64, bytes: &[u8]) -> Result<(), DmaError> {
+fn put(space: &OwnFd, address: u64, bytes: &[u8]) -> Result<(), DmaError> {
     match rustix::io::pwrite(space, bytes, address) {
         Ok(count) if count == bytes.len() => Ok(()),
         _ => Err(DmaError::Lost),

@@ -28,7 +28,7 @@ fn replaced(from: c_int, to: c_int, copy: impl Fn() -> c_int) -> c_int {
     if from != to && to >= 0 && real::fcntl(from, libc::F_GETFD, 0) >= 0 {
         leaving::close(to);
     }
-    copied(from, copy())
+    copied(from, own::closing(copy))
 }
 
 /// Whether a number is none of the program's: this library's, which it knows nothing of.
@@ -63,7 +63,7 @@ stand_in! {
             return -1;
         }
         leaving::close(fd);
-        real::close(fd)
+        own::closing(|| real::close(fd))
     }
 
     pub(super) fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
@@ -73,18 +73,22 @@ stand_in! {
         let [from, to] = [first, last].map(|fd| c_int::try_from(fd).unwrap_or(c_int::MAX));
         table::known(from, to).into_iter().for_each(leaving::close);
         let close = |(first, last)| real::close_range(first, last, flags);
-        own::others(first, last).into_iter().map(close).find(|result| *result != 0).unwrap_or(0)
+        own::closing(|| {
+            own::others(first, last).into_iter().map(close).find(|result| *result != 0).unwrap_or(0)
+        })
     }
 
     fn closefrom(first: c_int) {
         table::known(first, c_int::MAX).into_iter().for_each(leaving::close);
-        for (first, last) in own::others(first.max(0).cast_unsigned(), c_uint::MAX) {
-            if last == c_uint::MAX {
-                real::closefrom(c_int::try_from(first).unwrap_or(c_int::MAX));
-            } else {
-                real::close_range(first, last, 0);
+        own::closing(|| {
+            for (first, last) in own::others(first.max(0).cast_unsigned(), c_uint::MAX) {
+                if last == c_uint::MAX {
+                    real::closefrom(c_int::try_from(first).unwrap_or(c_int::MAX));
+                } else {
+                    real::close_range(first, last, 0);
+                }
             }
-        }
+        });
     }
 
     fn fclose(file: *mut FILE) -> c_int {
