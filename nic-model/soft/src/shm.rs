@@ -285,7 +285,11 @@ impl ClanPort for ShmPort {
             return Ok(());
         }
         let packet = Packet::Message { from: self.domain, to: to.domain, message: *message };
-        Ok(self.node().link(&to.host)?.message(&packet)?)
+        self.node().link(&to.host)?.message(&packet).map_err(|error| match error {
+            // It was there: what it said before comes first, and then that it is lost.
+            Error::NoNode { .. } => port::Error::PeerDown(Arc::new(error)),
+            other => other.into(),
+        })
     }
 
     fn discover(&self) -> port::Result<Vec<Vec<u8>>> {

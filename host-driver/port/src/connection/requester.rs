@@ -132,9 +132,14 @@ impl Connections {
         }
     }
 
-    /// There is no way to `node`: requests to it are void, for the reason `why`.
+    /// There is no way to `node`: requests to it are void, for the reason `why`. What it has answered before
+    /// stands.
     pub fn unreachable(&mut self, node: u32, why: &Error) {
-        for outgoing in self.outgoing.values_mut().filter(|outgoing| outgoing.node == node) {
+        let is_open = |state: &OutState| {
+            matches!(state, OutState::Requesting | OutState::Accepted(_) | OutState::Confirming(_))
+        };
+        let all = self.outgoing.values_mut();
+        for outgoing in all.filter(|outgoing| outgoing.node == node && is_open(&outgoing.state)) {
             (outgoing.state, outgoing.unreachable) = (OutState::Lost, Some(why.clone()));
         }
     }

@@ -143,6 +143,32 @@ impl ClanNode {
     fn run_control(&self, control: &mut Control) -> Vec<ClanEvent> {
         let mut others = Vec::new();
         let now = self.net.port.now_ns();
+        self.take_messages(control, now, &mut others);
+        control.connections.on_timer(now);
+        let mut unreachable = Vec::new();
+        while let Some((number, message)) = control.connections.transmit() {
+            let peer = control.peers.get(number as usize);
+            let sent = peer.map(|peer| self.net.port.send_message(peer, &message));
+            control.connections.transmitted(matches!(sent, Some(Ok(()))));
+            if let Some(Err(error @ Error::NotReachable(_))) = sent {
+                unreachable.push((number, error));
+            }
+        }
+        if !unreachable.is_empty() {
+            // What a node said before it ended.
+            self.take_messages(control, now, &mut others);
+            for (number, error) in &unreachable {
+                control.connections.unreachable(*number, error);
+            }
+        }
+        self.messages.arm();
+        let next = control.connections.next_deadline().unwrap_or(u64::MAX);
+        self.deadline.store(next, Ordering::Release);
+        others
+    }
+
+    /// Hands on what has come for the connection manager, and keeps the other events.
+    fn take_messages(&self, control: &mut Control, now: u64, others: &mut Vec<ClanEvent>) {
         while let Some(event) = self.messages.poll() {
             match &event {
                 ClanEvent::Message { from, message } if message[0] < STOP => {
@@ -160,19 +186,6 @@ impl ClanNode {
                 _ => others.push(event),
             }
         }
-        control.connections.on_timer(now);
-        while let Some((number, message)) = control.connections.transmit() {
-            let peer = control.peers.get(number as usize);
-            let sent = peer.map(|peer| self.net.port.send_message(peer, &message));
-            if let Some(Err(error @ Error::NotReachable(_))) = &sent {
-                control.connections.unreachable(number, error);
-            }
-            control.connections.transmitted(matches!(sent, Some(Ok(()))));
-        }
-        self.messages.arm();
-        let next = control.connections.next_deadline().unwrap_or(u64::MAX);
-        self.deadline.store(next, Ordering::Release);
-        others
     }
 
     /// What happened to connections.
