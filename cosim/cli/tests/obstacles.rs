@@ -3,20 +3,17 @@
 //! Full and read-only folders are file systems in a name space of the test's own (unshare(1)). Where those
 //! cannot be had, only the others are tested.
 
+mod place;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
-/// A connection between two processes, which moves where it can: `after` is what the server does then.
+use place::{Place, TAKE};
+
+/// A connection between two processes, which moves where it can; after [`TAKE`].
 const PAIR: &str = "
 import os, resource, signal, socket, sys, time
-def take(connection, count):
-    got = b''
-    while len(got) < count:
-        part = connection.recv(count - len(got))
-        assert part, 'the end, too early'
-        got += part
-    return got
 listener = socket.create_server(('127.0.0.1', 0))
 if os.fork() == 0:
     connection = socket.create_connection(listener.getsockname())
@@ -62,24 +59,6 @@ connection.close()
 os.wait()
 ";
 
-/// A folder of the test's own.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("viaduct-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Runs a program with this run-time folder, behind some words.
 fn run(before: &[&str], folder: &Path, text: &str) -> Output {
     let viaduct = env!("CARGO_BIN_EXE_viaduct");
@@ -104,7 +83,7 @@ fn stays(output: &Output, why: &str) {
 #[test]
 fn programs_go_by_tcp_with_one_warning_where_the_folder_is_of_no_use() {
     let place = Place::new("obstacles");
-    let program = [PAIR, READ].concat();
+    let program = [TAKE, PAIR, READ].concat();
     fs::write(place.0.join("viaduct"), "in the way").expect("a file");
     stays(&run(&[], &place.0, &program), "it is no folder");
     stays(&run(&[], &place.0.join("none"), &program), "No such file");
@@ -139,7 +118,7 @@ fn a_connection_whose_bytes_cannot_be_left_for_the_next_process_is_reset() {
         // It cannot ask without a device.
         ("pass", "the other process does not give it"),
     ] {
-        let program = [PAIR, &GIVE.replace("CHILD", child)].concat();
+        let program = [TAKE, PAIR, &GIVE.replace("CHILD", child)].concat();
         let [out, error] = texts(&run(&[], &place.0, &program));
         let mut lines: Vec<&str> = out.lines().collect();
         lines.sort_unstable();

@@ -1,26 +1,23 @@
 //! Requests between processes under `viaduct run`, as a process of the same user may repeat, change or
 //! invent them: a connection that has moved goes on.
 
+mod place;
+
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use place::{Place, TAKE};
 use sovia::{Device, Policy, TcpStream};
 use vipl::{NetAddress, Nic, Reliability};
 
-/// Two processes and a connection that has moved, of which each sends a megabyte once it is asked to.
+/// Two processes and a connection that has moved, of which each sends a megabyte once it is asked to; after
+/// [`TAKE`].
 const PAIR: &str = "
 import os, socket, sys, time
-def take(connection, count):
-    got = b''
-    while len(got) < count:
-        part = connection.recv(count - len(got))
-        assert part, 'the end, too early'
-        got += part
-    return got
 listener = socket.create_server(('127.0.0.1', 0))
 is_client = os.fork() == 0
 if is_client:
@@ -110,13 +107,12 @@ fn requests_are_made_by_a_process_that_a_test_starts() {
 
 #[test]
 fn requests_that_are_repeated_changed_or_none_leave_a_connection_alone() {
-    let base = env::temp_dir().join(format!("viaduct-requests-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&base);
-    fs::create_dir_all(&base).expect("a folder");
-    let place = Place(base.clone());
+    let place = Place::new("requests");
+    let base = &place.0;
     let mut pair = Command::new("timeout")
-        .args(["60", env!("CARGO_BIN_EXE_viaduct"), "run", "--verbose", "python3", "-c", PAIR])
-        .env("XDG_RUNTIME_DIR", &base)
+        .args(["60", env!("CARGO_BIN_EXE_viaduct"), "run", "--verbose", "python3", "-c"])
+        .arg([TAKE, PAIR].concat())
+        .env("XDG_RUNTIME_DIR", base)
         .env_remove("VIADUCT_DEVICE")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -143,7 +139,7 @@ fn requests_that_are_repeated_changed_or_none_leave_a_connection_alone() {
     let asked = Command::new(env::current_exe().expect("this test"))
         .args(["--exact", "requests_are_made_by_a_process_that_a_test_starts"])
         .env(REQUESTS, &file)
-        .env("XDG_RUNTIME_DIR", &base)
+        .env("XDG_RUNTIME_DIR", base)
         .output()
         .expect("it starts");
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stdout));
@@ -156,14 +152,4 @@ fn requests_that_are_repeated_changed_or_none_leave_a_connection_alone() {
     assert_eq!(said.matches("goes by VIA").count(), 2, "{said}");
     assert_eq!(said.matches("a request that is none was refused").count(), 4, "{said}");
     assert!(!said.contains("TCP"), "{said}");
-    drop(place);
-}
-
-/// A folder that goes with the test.
-struct Place(PathBuf);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

@@ -1,14 +1,17 @@
 //! What `viaduct top` and `viaduct run --stats` say of programs while they run, once they have ended, and
 //! when they were killed.
 
+#[expect(dead_code, reason = "its programs send and receive otherwise")]
+mod place;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use place::Place;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -72,17 +75,7 @@ exchange(connection, 1000000)
 os.kill(os.getpid(), signal.SIGKILL)
 ";
 
-/// A run-time folder of its own.
-struct Place(PathBuf);
-
 impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("viaduct-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
     fn viaduct(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_viaduct"));
         command.args(arguments).env("XDG_RUNTIME_DIR", &self.0).env_remove("VIADUCT_DEVICE");
@@ -120,12 +113,6 @@ impl Place {
             assert!(start.elapsed() < SOON, "{what}: {processes:#?}");
             thread::sleep(Duration::from_millis(20));
         }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -149,7 +149,8 @@ pub trait ClanPort: WaitOps + Debug + Send + Sync {
     /// messages: an exchange repeats until it is answered. In order, otherwise.
     ///
     /// # Errors
-    /// [`crate::Error::NotReachable`] if there is no such node.
+    /// [`crate::Error::NotReachable`] if there is no such node; [`crate::Error::PeerDown`] if it has ended
+    /// just now, and messages that it sent before may still come.
     fn send_message(&self, to: &ClanPeer, message: &Message) -> Result<()>;
 
     /// Host addresses of the nodes that answer now, in rising order, this one not among them.

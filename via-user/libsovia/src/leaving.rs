@@ -53,17 +53,17 @@ fn forget(fd: c_int) {
             // Who has it, too, goes on by TCP.
             give(&socket, fd, "this process is done with it, and others may not be");
         }
-        reset_if_unread(&socket, fd);
+        if is_unread(&socket) {
+            kernel::reset(fd);
+        }
         socket.remove();
     }
 }
 
-/// As TCP: a connection that is closed before all was read is reset. The kernel knows nothing of what
-/// came by VIA.
-fn reset_if_unread(socket: &Socket, fd: c_int) {
-    if socket.link().is_some_and(|link| link.has_unread()) {
-        kernel::reset(fd);
-    }
+/// Whether something came by VIA that is not read. A connection that is closed then is reset, as by TCP; the
+/// kernel does not know of it.
+fn is_unread(socket: &Socket) -> bool {
+    socket.link().is_some_and(|link| link.has_unread())
 }
 
 /// Has the other end of a connection not send by VIA any more.
@@ -138,7 +138,11 @@ pub(crate) fn end_all() {
         give_to_other(socket, "this process ends, and others may use it");
     }
     for socket in &sockets {
-        table::descriptors(socket).first().iter().for_each(|fd| reset_if_unread(socket, **fd));
+        if is_unread(socket)
+            && let Some(fd) = table::descriptors(socket).first()
+        {
+            kernel::reset(*fd);
+        }
         socket.leave();
     }
     if had_links && let Some(service) = service::current() {

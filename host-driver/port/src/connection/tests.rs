@@ -243,6 +243,8 @@ fn reject_cancel_and_peer_down() {
     let (exchange, key) = pair.offered();
     pair.sides[1].reject(pair.now, key);
     pair.run(50_000);
+    // A node that has answered may end.
+    pair.sides[0].unreachable(NODES[1], &Error::NotReachable(Arc::new(std::fmt::Error)));
     let state = pair.sides[0].connect_state(exchange).unwrap();
     assert_eq!(state, ConnectState::Ended(Progress::Rejected));
 

@@ -6,6 +6,15 @@ use core::ffi::{c_int, c_ulong, c_void};
 use libc::{fd_set, iovec, mmsghdr, nfds_t, off_t, pid_t, pollfd, size_t, ssize_t, timeval};
 
 use super::{descriptor, poll, process, receive, send, stand_in};
+use crate::real;
+
+/// Where `preadv2` and `pwritev2` go on from where the last call has ended.
+const NO_PLACE: off_t = -1;
+
+/// Flags of `preadv2` and `pwritev2` as `recv` and `send` have them.
+fn of_message(flags: c_int) -> c_int {
+    if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 }
+}
 
 stand_in! {
     fn __read(fd: c_int, to: *mut c_void, length: size_t) -> ssize_t {
@@ -56,18 +65,28 @@ stand_in! {
     }
 
     fn preadv2(fd: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t {
-        receive::read_list_at(fd, list, count, at, flags)
+        let by_kernel = || real::preadv2(fd, list, count, at, flags);
+        if at == NO_PLACE {
+            receive::read_list(fd, list, count, of_message(flags), by_kernel)
+        } else {
+            by_kernel()
+        }
     }
 
     fn preadv64v2(fd: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t {
-        receive::read_list_at(fd, list, count, at, flags)
+        preadv2(fd, list, count, at, flags)
     }
 
     fn pwritev2(fd: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t {
-        send::write_list_at(fd, list, count, at, flags)
+        let by_kernel = || real::pwritev2(fd, list, count, at, flags);
+        if at == NO_PLACE {
+            send::write_list(fd, list, count, of_message(flags), by_kernel)
+        } else {
+            by_kernel()
+        }
     }
 
     fn pwritev64v2(fd: c_int, list: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t {
-        send::write_list_at(fd, list, count, at, flags)
+        pwritev2(fd, list, count, at, flags)
     }
 }

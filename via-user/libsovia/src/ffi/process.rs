@@ -42,11 +42,6 @@ fn confine_for(user: uid_t) {
     }
 }
 
-/// The process ends without the C library.
-pub(super) fn at_end() {
-    leaving::end_all();
-}
-
 stand_in! {
     /// A child that shared the parent's memory would change what the parent knows.
     pub(super) fn vfork() -> pid_t {
@@ -54,12 +49,12 @@ stand_in! {
     }
 
     fn _exit(status: c_int) {
-        at_end();
+        leaving::end_all();
         real::exit_now(status);
     }
 
     fn _Exit(status: c_int) {
-        at_end();
+        leaving::end_all();
         real::exit_now(status);
     }
 

@@ -3,7 +3,7 @@
 
 use core::ffi::{c_int, c_uint, c_void};
 
-use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
+use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
 
 use super::stand_in;
 use crate::buffers::Buffers;
@@ -40,21 +40,18 @@ fn receive_message(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     count
 }
 
-/// `preadv2`, by which a connection is read where there is no place in it.
-pub(super) fn read_list_at(
+/// Receives into buffers of a list.
+pub(super) fn read_list(
     fd: c_int,
     list: *const iovec,
     count: c_int,
-    at: off_t,
     flags: c_int,
+    by_kernel: impl Fn() -> ssize_t,
 ) -> ssize_t {
-    let by_kernel = || real::preadv2(fd, list, count, at, flags);
-    let (Some(socket), Ok(entries)) = (find(fd).filter(|_| at == -1), usize::try_from(count))
-    else {
+    let (Some(socket), Ok(entries)) = (find(fd), usize::try_from(count)) else {
         return by_kernel();
     };
-    let waits = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
-    io::receive(fd, &socket, Buffers::list(list, entries), waits, |_| by_kernel())
+    io::receive(fd, &socket, Buffers::list(list, entries), flags, |_| by_kernel())
 }
 
 stand_in! {
@@ -70,12 +67,7 @@ stand_in! {
     }
 
     pub(super) fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
-        let (Some(socket), Ok(entries)) = (find(fd), usize::try_from(count)) else {
-            return real::readv(fd, list, count);
-        };
-        io::receive(fd, &socket, Buffers::list(list, entries), 0, |_| {
-            real::readv(fd, list, count)
-        })
+        read_list(fd, list, count, 0, || real::readv(fd, list, count))
     }
 
     pub(super) fn recv(fd: c_int, to: *mut c_void, length: size_t, flags: c_int) -> ssize_t {

@@ -44,21 +44,18 @@ fn send_file(to: c_int, from: c_int, at: *mut off64_t, count: size_t) -> ssize_t
     io::send_file(to, &socket, from, place, count, by_kernel)
 }
 
-/// `pwritev2`, by which a connection is written where there is no place in it.
-pub(super) fn write_list_at(
+/// Sends from buffers of a list.
+pub(super) fn write_list(
     fd: c_int,
     list: *const iovec,
     count: c_int,
-    at: off_t,
     flags: c_int,
+    by_kernel: impl Fn() -> ssize_t,
 ) -> ssize_t {
-    let by_kernel = || real::pwritev2(fd, list, count, at, flags);
-    let (Some(socket), Ok(entries)) = (find(fd).filter(|_| at == -1), usize::try_from(count))
-    else {
+    let (Some(socket), Ok(entries)) = (find(fd), usize::try_from(count)) else {
         return by_kernel();
     };
-    let waits = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
-    io::send(fd, &socket, Buffers::list(list, entries), waits, by_kernel)
+    io::send(fd, &socket, Buffers::list(list, entries), flags, by_kernel)
 }
 
 /// Why spliced connections stay TCP.
@@ -73,10 +70,7 @@ stand_in! {
     }
 
     pub(super) fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
-        let (Some(socket), Ok(entries)) = (find(fd), usize::try_from(count)) else {
-            return real::writev(fd, list, count);
-        };
-        io::send(fd, &socket, Buffers::list(list, entries), 0, || real::writev(fd, list, count))
+        write_list(fd, list, count, 0, || real::writev(fd, list, count))
     }
 
     pub(super) fn send(fd: c_int, from: *const c_void, length: size_t, flags: c_int) -> ssize_t {

@@ -10,7 +10,7 @@ use core::ffi::{c_int, c_long};
 use libc::{fd_set, sigset_t, timespec};
 
 use super::{descriptor, poll, process, receive, send, socket, stand_in};
-use crate::{moving, real, service, table};
+use crate::{leaving, moving, real, service, table};
 
 /// An argument of a call, in the type that a function has for it.
 trait Argument {
@@ -134,7 +134,7 @@ fn pselect6(
 /// Calls without a function here.
 fn other(number: c_long, words: [c_long; 6]) -> c_long {
     match number {
-        libc::SYS_exit_group => process::at_end(),
+        libc::SYS_exit_group => leaving::end_all(),
         libc::SYS_seccomp => moving::confine(),
         libc::SYS_clone => before_copy(words[0]),
         // SAFETY: the first field of what the program points to.
