@@ -21,6 +21,8 @@ const LAST_LINES: usize = 100;
 enum Verdict {
     Passed,
     Failed(String),
+    /// Passed, but for what some tests do without.
+    Partly(String),
     /// Why it could not be run.
     Skipped(&'static str),
 }
@@ -51,7 +53,10 @@ pub(crate) fn run(args: &[String]) -> crate::Outcome {
         let title = format!("=== {}/{} {}: {}", index + 1, chosen.len(), step.name, step.about);
         if step.beside && chosen.len() > 1 {
             println!("\n{title} (beside the others; shown at the end)");
-            beside.push((title, Beside::start(step.name)?));
+            let is_built = results
+                .iter()
+                .any(|(name, verdict, _)| *name == steps::PLAIN && *verdict == Verdict::Passed);
+            beside.push((title, Beside::start(step.name, is_built)?));
             continue;
         }
         println!("\n{title}");
@@ -87,11 +92,16 @@ struct Beside {
 
 impl Beside {
     /// Starts the step as a process of its own.
-    fn start(name: &'static str) -> Result<Self, String> {
+    fn start(name: &'static str, is_built: bool) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| format!("own program: {error}"))?;
         let thread = std::thread::spawn(move || {
             let begun = Instant::now();
-            let output = Command::new(program).args(["test", "--only", name]).output()?;
+            let mut command = Command::new(program);
+            command.args(["test", "--only", name]);
+            if is_built {
+                command.env(steps::IS_BUILT, "1");
+            }
+            let output = command.output()?;
             Ok((output, begun.elapsed()))
         });
         Ok(Self { name, thread })
@@ -134,6 +144,7 @@ impl Verdict {
         match self {
             Self::Passed => "passed",
             Self::Failed(_) => "FAILED",
+            Self::Partly(_) => "partly",
             Self::Skipped(_) => "skipped",
         }
     }
@@ -167,7 +178,7 @@ fn summary(results: &[(&str, Verdict, Duration)], took: Duration) -> ExitCode {
     for (name, verdict, took) in results {
         let remark = match verdict {
             Verdict::Passed => "",
-            Verdict::Failed(why) => why,
+            Verdict::Failed(why) | Verdict::Partly(why) => why,
             Verdict::Skipped(why) => why,
         };
         let remark = remark.lines().next().unwrap_or_default();

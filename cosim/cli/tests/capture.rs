@@ -1,5 +1,5 @@
 //! Frames that were captured, and what Wireshark shows of them. What needs `tshark` says so and is
-//! left out where there is none: `cargo xtask test --only capture` installs it.
+//! left out where there is none: `cargo xtask setup --only capture` installs it.
 
 #![allow(clippy::print_stderr, reason = "a test that is left out says so")]
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -231,8 +232,8 @@ fn wrong_devices_and_sizes_are_named() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("/nonexistent"), "{output:?}");
 }
 
-/// A page of one point or more for each kind of figure.
-fn report(name: &str) -> (PathBuf, String) {
+/// A page of one point or more for each kind of figure, for all tests: its sweeps take a minute.
+static REPORT: LazyLock<String> = LazyLock::new(|| {
     let sweeps: [&[&str]; 10] = [
         &["latency", "shm:", "sim:model", "--sizes", "0,4,1K", "--blocking"],
         &["bandwidth", "shm:", "--sizes", "4K,32K"],
@@ -245,15 +246,13 @@ fn report(name: &str) -> (PathBuf, String) {
         &["streams", "--sizes", "4,64,1K,32K,50000"],
         &["calls", "--sizes", "0,4,64,8000"],
     ];
-    let input = path(&format!("{name}.jsonl"));
+    let [input, page] = ["report.jsonl", "report.html"].map(path);
     fs::write(&input, sweeps.map(sweep).concat()).expect("a writable folder");
-    let page = path(&format!("{name}.html"));
     let [from, to] = [&input, &page].map(|path| path.to_str().expect("UTF-8"));
     let said = output(&["report", "--input", from, "-o", to]);
     assert!(said.contains("36 figures"), "{said}");
-    let text = fs::read_to_string(&page).expect("the page");
-    (page, text)
-}
+    fs::read_to_string(&page).expect("the page")
+});
 
 /// Parts of a text from each `start` to the next `end`.
 fn parts<'a>(text: &'a str, start: &str, end: &str) -> Vec<&'a str> {
@@ -288,8 +287,8 @@ fn is_well_formed(text: &str) -> Result<(), String> {
 
 #[test]
 fn every_figure_has_a_drawing_a_clock_a_machine_and_a_table() {
-    let (_, text) = report("structure");
-    let figures = parts(&text, "<figure id=", "</figure>");
+    let text = REPORT.as_str();
+    let figures = parts(text, "<figure id=", "</figure>");
     assert_eq!(figures.len(), 36);
     let mut names = BTreeSet::new();
     for figure in figures {
@@ -369,9 +368,8 @@ fn the_page_looks_right_in_a_browser() {
         eprintln!("no chromium: nothing was looked at");
         return;
     };
-    let (_, text) = report("looks");
     let page = path("looked-at.html");
-    fs::write(&page, text.replace("</body>", LOOK)).expect("a writable folder");
+    fs::write(&page, REPORT.replace("</body>", LOOK)).expect("a writable folder");
     let mut papers = BTreeSet::new();
     for width in ["1280", "500"] {
         for scheme in ["--blink-settings=preferredColorScheme=1", DARK] {

@@ -87,14 +87,17 @@ impl Slots {
     /// # Errors
     /// The VI is of no use any more; so for the others.
     pub(crate) fn post_all(&mut self, vi: &Vi) -> Result<()> {
+        for (slot, descriptor) in self.receives.iter().enumerate() {
+            let segment = self.buffers.segment(slot * stride(self.mtu as usize), self.mtu);
+            descriptor.prepare(&[segment], None)?;
+        }
         (0..self.receives.len()).try_for_each(|slot| self.post_receive(vi, slot))
     }
 
-    /// Posts a receive.
+    /// Posts a receive, once more if its bytes were read.
     pub(crate) fn post_receive(&mut self, vi: &Vi, slot: usize) -> Result<()> {
-        let segment = self.buffers.segment(slot * stride(self.mtu as usize), self.mtu);
         let descriptor = &self.receives[slot];
-        descriptor.prepare(&[segment], None)?;
+        descriptor.renew(self.mtu);
         vi.post_recv(descriptor)?;
         self.posted.push_back(slot);
         Ok(())

@@ -4,7 +4,7 @@ use core::fmt;
 
 use port::desc::{
     CONTROL_BYTES, CONTROL_OFFSET, ControlSegment, DataSegment, IMMEDIATE_OFFSET, LENGTH_OFFSET,
-    SEGMENT_BYTES, control, status,
+    SEGMENT_BYTES, STATUS_OFFSET, control, status,
 };
 
 use port::DmaMemory;
@@ -23,6 +23,7 @@ const SEGMENT: usize = place(SEGMENT_BYTES);
 const CONTROL: usize = place(CONTROL_OFFSET);
 const IMMEDIATE: usize = place(IMMEDIATE_OFFSET);
 const LENGTH: usize = place(LENGTH_OFFSET);
+const STATUS: usize = place(STATUS_OFFSET);
 
 /// A data segment: virtual address, memory handle, length.
 pub type Segment = DataSegment;
@@ -164,6 +165,13 @@ impl Descriptor {
             ..ControlSegment::default()
         };
         self.prepare_raw(header, segments)
+    }
+
+    /// Prepares a descriptor that is done once more: its segments, `length` bytes together, and its control
+    /// bits are as they were, and what the NIC has reported goes.
+    pub fn renew(&self, length: u32) {
+        self.slot.memory().store_u32(LENGTH, length);
+        self.slot.memory().store_u32(STATUS, 0);
     }
 
     /// Prepares an RDMA write of the segments to `remote`. With immediate data it takes one of the

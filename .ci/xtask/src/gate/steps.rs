@@ -1,5 +1,6 @@
 //! The steps of the gate.
 
+use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -53,9 +54,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::new("tidy", "the repository's own style rules", Needs::Cargo, || own(tidy::run())),
     Step::new("kernels", "the lint of RustHDL kernels", Needs::Cargo, || own(kernels::run())),
     Step::new("setup", "the simulator, synthesis, QEMU, valgrind", Needs::Tools, setup),
-    Step::new("plain", "the command without the RTL refuses it", Needs::Tools, plain),
-    Step::new("capture", "what Wireshark shows of captured frames", Needs::Tools, capture),
-    Step::new("browse", "the report in a browser", Needs::Tools, browse),
+    Step::new(PLAIN, "the command without the RTL refuses it", Needs::Tools, plain),
     Step::new("synth", "the whole NIC in cells of its chip", Needs::Tools, synth).beside(),
     Step::new("prove", "rules of the contract, by induction", Needs::Tools, prove).beside(),
     Step::new("clippy", "compiler and clippy warnings", Needs::CargoAlone, clippy),
@@ -69,14 +68,14 @@ pub(super) const STEPS: &[Step] = &[
 /// Programs on streams of SOVIA, and remote calls by tarpc, whose libraries take a while to compile.
 const ASYNC: &str = "sovia-examples/http,sovia-examples/grpc,via-rpc/tarpc";
 
-/// The arguments for the whole NIC and every single block, Verilated, guests that have it, stamps in the
-/// data path, and [`ASYNC`].
-pub(super) const RTL_FEATURES: [&str; 4] = [
-    "--features",
-    "rtl,trace,cosim/blocks,tests/guest,viaduct/guest,viaduct/stamps",
-    "--features",
-    ASYNC,
-];
+/// The arguments for guests, stamps in the data path, and [`ASYNC`]. What is built with them and without the
+/// RTL serves a build with it as well, but for few packages.
+const FEATURES: [&str; 4] =
+    ["--features", "tests/guest,viaduct/guest,viaduct/stamps", "--features", ASYNC];
+
+/// [`FEATURES`], the whole NIC and every single block, Verilated, and guests that have it.
+pub(super) const RTL_FEATURES: [&str; 6] =
+    ["--features", "rtl,trace,cosim/blocks", FEATURES[0], FEATURES[1], FEATURES[2], FEATURES[3]];
 
 /// The arguments that make clippy strict.
 const STRICT: [&str; 3] = ["--", "-D", "warnings"];
@@ -86,18 +85,7 @@ fn format() -> Result<Verdict, String> {
 }
 
 fn clippy() -> Result<Verdict, String> {
-    let mut command = cargo();
-    // What needs QEMU only to run.
-    command.args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--features",
-        "tests/guest,viaduct/guest",
-        "--features",
-        ASYNC,
-    ]);
-    run(command.args(STRICT))
+    run(cargo().args(["clippy", "--workspace", "--all-targets"]).args(FEATURES).args(STRICT))
 }
 
 fn test() -> Result<Verdict, String> {
@@ -107,35 +95,46 @@ fn test() -> Result<Verdict, String> {
 }
 
 fn setup() -> Result<Verdict, String> {
-    // Each says what it lacks; the steps behind this one need some of them. The steps `capture`
-    // and `browse` are skipped without their own.
-    let skipped = [Toolset::Capture, Toolset::Browse];
-    let needed = Toolset::ALL.into_iter().filter(|set| !skipped.contains(set));
-    let failed: Vec<String> = needed.filter_map(|set| tools::setup(set).err()).collect();
-    if failed.is_empty() { Ok(Verdict::Passed) } else { Err(failed.join("\n")) }
+    // Each says what it lacks; the steps behind this one need some of them. Tests do without these.
+    let optional = [Toolset::Capture, Toolset::Browse];
+    let missing = |set: Toolset| tools::setup(set).err();
+    let lacks: Vec<String> = optional.into_iter().filter_map(missing).collect();
+    let needed = Toolset::ALL.into_iter().filter(|set| !optional.contains(set));
+    let failed: Vec<String> = needed.filter_map(missing).collect();
+    if !failed.is_empty() {
+        return Err(failed.join("\n"));
+    }
+    Ok(if lacks.is_empty() { Verdict::Passed } else { Verdict::Partly(lacks.join("\n")) })
 }
 
-/// Builds the command as `prove` and `synth` use it, and has it asked for the RTL that it lacks.
+/// Builds the command as [`viaduct`] does, and has it asked for the RTL that it lacks.
 fn plain() -> Result<Verdict, String> {
-    run(cargo().args(["test", "--package", "viaduct", "--test", "cli", "a_build_without_rtl"]))
+    run(plain_tests().arg("a_build_without_rtl"))
 }
 
-/// The tests of captured frames, with a tshark to read them.
-fn capture() -> Result<Verdict, String> {
-    if let Err(why) = tools::ensure(Toolset::Capture) {
-        println!("{why}");
-        return Ok(Verdict::Skipped("no tshark (cargo xtask setup --only capture)"));
-    }
-    run(cargo().args(["test", "--package", "viaduct", "--test", "capture"]))
+/// Builds of tests and not of the command alone: what only tests depend on decides on features of
+/// other packages, and a build serves the next one if these are the same.
+fn plain_tests() -> Command {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--test", "cli"]).args(FEATURES);
+    command
 }
 
-/// The tests of the report, with a browser to look at it.
-fn browse() -> Result<Verdict, String> {
-    if let Err(why) = tools::ensure(Toolset::Browse) {
-        println!("{why}");
-        return Ok(Verdict::Skipped("no chromium (cargo xtask setup --only browse)"));
+/// Name of the step that builds the command without the RTL.
+pub(super) const PLAIN: &str = "plain";
+
+/// Variable of a step that runs beside others: [`PLAIN`] has passed. It need not wait for cargo, which builds
+/// for the others.
+pub(super) const IS_BUILT: &str = "VIADUCT_GATE_IS_BUILT";
+
+/// The command without the RTL.
+fn viaduct() -> Result<PathBuf, String> {
+    if env::var_os(IS_BUILT).is_none()
+        && let Verdict::Failed(why) = run(plain_tests().arg("--no-run"))?
+    {
+        return Err(why);
     }
-    run(cargo().args(["test", "--package", "viaduct", "--test", "figures"]))
+    Ok(workspace::target_dir().join("debug/viaduct"))
 }
 
 fn clippy_rtl() -> Result<Verdict, String> {
@@ -168,12 +167,12 @@ fn bench() -> Result<Verdict, String> {
         true => &["vipl."],
         false => &["vipl.syscalls", "vipl.allocations", "vipl.locks"],
     };
+    let program = viaduct()?;
     for row in rows {
-        let mut command = cargo();
-        command.args(["run", "--quiet", "--package", "viaduct", "--", "bench", "vipl", row]);
-        command.arg("--strict").envs(tools::env()).stderr(Stdio::inherit());
-        let output =
-            command.output().map_err(|error| format!("cannot run the command: {error}"))?;
+        let mut command = Command::new(&program);
+        command.args(["bench", "vipl", "--strict", row]).envs(tools::env());
+        let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+        let output = output.map_err(|error| format!("cannot run the command: {error}"))?;
         let table = String::from_utf8_lossy(&output.stdout);
         print!("{table}");
         if !output.status.success() {
@@ -244,8 +243,8 @@ fn lint(file: &Path) -> Result<Option<String>, String> {
 /// Proves the rules of the blocks, and that each proof notices its mutations.
 fn prove() -> Result<Verdict, String> {
     tools::ensure(Toolset::Synth)?;
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "viaduct", "--", "prove", "--vcd"]);
+    let mut command = Command::new(viaduct()?);
+    command.args(["prove", "--vcd"]);
     run(command.arg(workspace::target_dir().join("prove-gate")).envs(tools::env()))
 }
 
@@ -253,8 +252,8 @@ fn prove() -> Result<Verdict, String> {
 /// an hour on a slow machine and is `viaduct synth`, on demand.
 fn synth() -> Result<Verdict, String> {
     tools::ensure(Toolset::Synth)?;
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "viaduct", "--", "synth", "--no-pnr", "--output"]);
+    let mut command = Command::new(viaduct()?);
+    command.args(["synth", "--no-pnr", "--output"]);
     run(command.arg(workspace::target_dir().join("synth-gate")).envs(tools::env()))
 }
 
