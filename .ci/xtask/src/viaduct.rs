@@ -1,6 +1,7 @@
 //! `cargo viaduct ARGS`: builds what the command line needs, says so, and runs it.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -22,6 +23,8 @@ struct Build {
     libraries: &'static [&'static str],
     /// In the profile in which programs are used, and not in that of the tests.
     release: bool,
+    /// Libraries in the profile in which they are installed: they are measured.
+    installed: bool,
 }
 
 impl Build {
@@ -74,7 +77,7 @@ impl Build {
         };
         let libraries = if is_run || !has(&["--help", "-h"]) { libraries } else { &[] };
         let release = is_measured || !features.is_empty();
-        Self { features, what, libraries, release }
+        Self { features, what, libraries, release, installed: is_measured }
     }
 
     /// What needs no RTL is in the profile of the tests, which have built it already.
@@ -82,42 +85,56 @@ impl Build {
         if self.release { "release" } else { "debug" }
     }
 
-    /// Has cargo build it; says so, and how long it took, if there is anything to build.
-    fn build(self) -> Result<(), String> {
+    /// Has cargo build it, and its libraries. Gives their folder if it is not that of the program.
+    fn build(self) -> Result<Option<PathBuf>, String> {
+        let packages = self.libraries.iter().flat_map(|library| ["--package", library]);
         let mut command = workspace::cargo();
         command.args(["build", "--package", "viaduct"]);
-        command.args(self.libraries.iter().flat_map(|library| ["--package", library]));
+        let mut folder = None;
+        if self.installed && !self.libraries.is_empty() {
+            let what = "libraries as they are installed (minutes the first time)";
+            let profile = ["build", "--profile", "library"];
+            cargo_builds(what, workspace::cargo().args(profile).args(packages))?;
+            folder = Some(workspace::target_dir().join("library"));
+        } else {
+            command.args(packages);
+        }
         if self.release {
             command.arg("--release");
         }
         if !self.features.is_empty() {
             command.args(["--features", self.features]).envs(tools::env());
         }
-        let start = Instant::now();
-        let failed = |error| format!("cannot run cargo: {error}");
-        let mut child = command.stderr(Stdio::piped()).spawn().map_err(failed)?;
-        let mut built = false;
-        for line in child.stderr.take().into_iter().flat_map(|text| BufReader::new(text).lines()) {
-            let line = line.map_err(failed)?;
-            let step = line.trim_start();
-            if !built && step.starts_with("Compiling ") {
-                built = true;
-                eprintln!("building {}", self.what);
-            }
-            let known =
-                ["Finished ", "warning: the following packages contain code", "note: to see"];
-            if !known.iter().any(|start| step.starts_with(start)) {
-                eprintln!("{line}");
-            }
-        }
-        if !child.wait().map_err(failed)?.success() {
-            return Err("viaduct does not build: see above".to_owned());
-        }
-        if built {
-            eprintln!("built in {:.0} s", start.elapsed().as_secs_f64());
-        }
-        Ok(())
+        cargo_builds(self.what, &mut command)?;
+        Ok(folder)
     }
+}
+
+/// Runs cargo; says so, and how long it took, if there is anything to build.
+fn cargo_builds(what: &str, command: &mut Command) -> Result<(), String> {
+    let start = Instant::now();
+    let failed = |error| format!("cannot run cargo: {error}");
+    let mut child = command.stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let mut built = false;
+    for line in child.stderr.take().into_iter().flat_map(|text| BufReader::new(text).lines()) {
+        let line = line.map_err(failed)?;
+        let step = line.trim_start();
+        if !built && step.starts_with("Compiling ") {
+            built = true;
+            eprintln!("building {what}");
+        }
+        let known = ["Finished ", "warning: the following packages contain code", "note: to see"];
+        if !known.iter().any(|start| step.starts_with(start)) {
+            eprintln!("{line}");
+        }
+    }
+    if !child.wait().map_err(failed)?.success() {
+        return Err("it does not build: see above".to_owned());
+    }
+    if built {
+        eprintln!("built in {:.0} s", start.elapsed().as_secs_f64());
+    }
+    Ok(())
 }
 
 /// Runs the command `viaduct`, and passes its exit code on.
@@ -134,9 +151,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if build.features.contains("rtl") {
         tools::ensure(Toolset::Sim)?;
     }
-    build.build()?;
-    let program = workspace::target_dir().join(build.profile()).join("viaduct");
-    exit_code(Command::new(program).args(args).envs(tools::env()))
+    let libraries = build.build()?;
+    let mut program = Command::new(workspace::target_dir().join(build.profile()).join("viaduct"));
+    program.envs(libraries.map(|folder| ("VIADUCT_LIBRARIES", folder)));
+    exit_code(program.args(args).envs(tools::env()))
 }
 
 #[cfg(test)]

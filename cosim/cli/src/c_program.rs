@@ -18,18 +18,23 @@ pub(crate) fn folder() -> Result<PathBuf, Failure> {
     Ok(own.parent().ok_or("this program is in no folder")?.to_owned())
 }
 
-/// A library for other programs, `libvipl`, `libsovia` or `libviarpc`: as it was built with this program, or as it
-/// was installed with it.
+/// Variable with the folder of libraries that were built apart from this program, in the profile in which they
+/// are installed.
+const LIBRARIES: &str = "VIADUCT_LIBRARIES";
+
+/// A library for other programs, `libvipl`, `libsovia` or `libviarpc`: as [`LIBRARIES`] says, as it was built with
+/// this program, or as it was installed with it.
 pub(crate) fn library(name: &str) -> Result<PathBuf, Failure> {
     let folder = folder()?;
     let built = format!("{name}_c.so");
+    let apart = env::var_os(LIBRARIES).map(|folder| PathBuf::from(folder).join(&built));
     let places = [
         // A test binary lies one folder deeper.
         folder.join("deps").join(&built),
         folder.join(&built),
         folder.join("../lib").join(format!("{name}.so")),
     ];
-    let found = places.into_iter().find(|path| path.exists());
+    let found = apart.into_iter().chain(places).find(|path| path.exists());
     Ok(found.ok_or_else(|| format!("{name} is not here; build it with `cargo build -p {name}`"))?)
 }
 
