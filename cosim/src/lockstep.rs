@@ -1,15 +1,29 @@
 //! Lockstep: the same random program on two kinds of device; whatever software or the wire can see
 //! must be the same.
 //!
-//! Compared, phase by phase: admin answers, descriptor statuses, lengths and immediate data, events
-//! by VI and kind, messages, the error log, the counters that do not depend on timing, the frames
-//! of each VI in order (without retransmissions), interrupts of queues that were armed, and at the end of
-//! each phase all of memory. Not compared: cycles, and the order of things that the contract leaves open.
-//! In some phases a fence ends the traffic of one more pair of VIs in its midst (`fenced`).
+//! Compared, phase by phase: what each work queue had written to the host, in order (`order`); admin
+//! answers, descriptor statuses, lengths and immediate data, events by VI and kind, messages, the error
+//! log, the counters that do not depend on timing, the frames of each VI in order (without
+//! retransmissions), interrupts of queues that were armed, and at the end of each phase all of memory. Not
+//! compared: cycles, and the order of things that the contract leaves open. Of each device by itself:
+//! events and interrupts come behind what they report, and no rule of the host port is broken. In some
+//! phases a fence ends the traffic of one more pair of VIs in its midst (`fenced`).
+//!
+//! | file | what |
+//! |---|---|
+//! | `plan` | what a program consists of |
+//! | `generate` | random programs |
+//! | `run` | a program on two devices |
+//! | `regions` | the memory of a pair of VIs, and segments that name it, rightly or wrongly |
+//! | `push` | how sends are posted |
+//! | `order`, `fenced` | see above |
 
 mod fenced;
+mod generate;
+mod order;
 mod plan;
 mod push;
+mod regions;
 mod run;
 
 use run::execute;
@@ -56,7 +70,7 @@ pub fn compare(
     first: impl Fn(usize) -> SimulatedDevice,
     second: impl Fn(usize) -> SimulatedDevice,
 ) -> Result<usize, Box<Divergence>> {
-    let plan = plan::plan(settings.seed, settings.loss > 0.0 || settings.corrupt > 0.0);
+    let plan = generate::plan(settings.seed, settings.loss > 0.0 || settings.corrupt > 0.0);
     let a = execute(settings, &plan, [first(0), first(1)]);
     let b = execute(settings, &plan, [second(0), second(1)]);
     let count = a.len().max(b.len());

@@ -73,12 +73,6 @@ impl RtlNic {
         self.watch.get_or_insert_default().probe()
     }
 
-    /// What the device did against the rules of the host port.
-    #[must_use]
-    pub fn violations(&self) -> &[String] {
-        self.root.violations()
-    }
-
     /// What went over the host port.
     #[must_use]
     pub const fn traffic(&self) -> HostTraffic {
@@ -153,5 +147,9 @@ impl Device for RtlNic {
 
     fn busy(&self) -> bool {
         self.root.busy() || self.active_until > self.now
+    }
+
+    fn violations(&self) -> &[String] {
+        self.root.violations()
     }
 }

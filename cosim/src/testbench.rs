@@ -23,8 +23,10 @@ pub const MEMORY_BYTES: usize = 8 << 20;
 const ADMIN_OFFSET: usize = 0;
 /// Log2 of its entries.
 const ADMIN_LOG2: u32 = 4;
-/// Event rings, queue n at n * 64 KiB from here.
+/// Event rings, each with so many bytes, from here on.
 pub const EVENT_OFFSET: usize = 0x1_0000;
+/// See [`EVENT_OFFSET`].
+pub const RING_BYTES: usize = 0x1_0000;
 /// Log2 of the entries of the ring of messages.
 const MESSAGE_LOG2: u32 = 10;
 /// First byte for programs.
@@ -297,7 +299,7 @@ impl Testbench {
             self.write32(node, csr::CONTROL::OFFSET, csr::CONTROL::ENABLE.mask());
             // Queue 0: errors. 1: sends. 2: receives. 3: messages (wide).
             for queue in 0..4_u32 {
-                let base = BUS_BASE + (EVENT_OFFSET + queue as usize * 0x1_0000) as u64;
+                let base = BUS_BASE + (EVENT_OFFSET + queue as usize * RING_BYTES) as u64;
                 let wide = queue == 3;
                 let log2 = if wide { MESSAGE_LOG2 } else { self.event_log2 };
                 let shape = log2 | u32::from(wide) << 4 | queue << 16;
@@ -331,7 +333,7 @@ impl Testbench {
         let mut out = Vec::new();
         loop {
             let consumed = usize::from(self.consumer[node][queue]);
-            let slot = EVENT_OFFSET + queue * 0x1_0000 + (consumed % entries) * size;
+            let slot = EVENT_OFFSET + queue * RING_BYTES + (consumed % entries) * size;
             let record = slot + size - 16;
             let words = [0, 4, 8, 12].map(|at| self.host(node).word(record + at));
             let event = Event::from_words(words);
@@ -345,6 +347,12 @@ impl Testbench {
             self.event_doorbell(node, queue, false);
         }
         out
+    }
+
+    /// Records of each event queue that were consumed.
+    #[must_use]
+    pub const fn consumed(&self, node: usize) -> [u16; 4] {
+        self.consumer[node]
     }
 
     /// Writes the consumer index of an event queue, and whether the next record is to interrupt.

@@ -3,6 +3,7 @@
 
 use cosim::lockstep::{FEATURES, Settings, compare};
 use cosim::simulation::SimulatedDevice;
+use cosim::testbench::host::BUS_BASE;
 use nic_model::Model;
 use nic_model::device::{Device, HostBus, HostReadError, Link};
 use std::collections::VecDeque;
@@ -20,9 +21,18 @@ fn model(_node: usize) -> SimulatedDevice {
 enum Spoilt {
     /// A bit of payload of a length that is rare enough to pass for a corner case.
     Bit,
-    /// Long payload is late: in the end all is as it should be.
+    /// Long payload of traffic that a fence ends is late: in the end all is as it should be.
     Time,
+    /// A status is written behind the event that reports it.
+    Status,
+    /// A status goes before the last bytes of its message.
+    Overtakes,
+    /// A write has one byte more than it should, which happens to be what is there.
+    Extent,
 }
+
+/// Where the memory of traffic is that a fence ends.
+const FENCED: u64 = BUS_BASE + (6 << 20);
 
 struct Mutant {
     inner: Model,
@@ -45,6 +55,11 @@ struct MutantHost<'a> {
     late: &'a mut VecDeque<(u64, u64, Vec<u8>)>,
 }
 
+/// Whether a write ends where a descriptor's control segment does.
+fn is_status(address: u64, data: &[u8]) -> bool {
+    (address + data.len() as u64).is_multiple_of(32) && matches!(data.len(), 8 | 12)
+}
+
 impl HostBus for MutantHost<'_> {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
         self.inner.read(address, data)
@@ -53,10 +68,23 @@ impl HostBus for MutantHost<'_> {
     fn write(&mut self, address: u64, data: &[u8]) {
         let mut data = data.to_vec();
         match self.spoilt {
-            Spoilt::Time if data.len() >= 100 => {
+            Spoilt::Time if address >= FENCED && data.len() >= 100 => {
                 return self.late.push_back((self.now + 500, address, data));
             }
             Spoilt::Bit if data.len() % 8 == 5 => data[0] ^= 1,
+            // Of a status at the end of a descriptor's control segment.
+            Spoilt::Status if is_status(address, &data) => {
+                return self.late.push_back((self.now + 100, address, data));
+            }
+            Spoilt::Overtakes if !is_status(address, &data) && data.len() > 16 => {
+                return self.late.push_back((self.now + 1, address, data));
+            }
+            Spoilt::Extent if data.len() % 4 == 3 => {
+                let mut behind = [0];
+                if self.inner.read(address + data.len() as u64, &mut behind).is_ok() {
+                    data.push(behind[0]);
+                }
+            }
             _ => {}
         }
         self.inner.write(address, &data);
@@ -105,6 +133,27 @@ fn a_write_behind_a_fence_is_found() {
     let behind = found
         .filter(|d| d.second.as_ref().is_some_and(|r| r.is_failure && r.value.contains("behind")));
     assert!(behind.count() > 3);
+}
+
+/// Seeds of 40 whose programs find a mutant, and what they say.
+fn found(spoilt: Spoilt) -> Vec<String> {
+    let mutant = |_| Mutant::boxed(spoilt);
+    let divergences = (0..40).filter_map(|seed| compare(&settings(seed), model, mutant).err());
+    divergences.map(|divergence| divergence.to_string()).collect()
+}
+
+/// Most of 40 seeds must find a mutant by what says `how`.
+fn must_find(spoilt: Spoilt, how: &str) {
+    let found = found(spoilt);
+    let by = found.iter().filter(|why| why.contains(how)).count();
+    assert!(by > 20, "{spoilt:?}: {by} of {} by `{how}`: {found:#?}", found.len());
+}
+
+#[test]
+fn the_order_of_writes_is_compared() {
+    must_find(Spoilt::Status, "an event reports");
+    must_find(Spoilt::Overtakes, " write ");
+    must_find(Spoilt::Extent, "data 0x");
 }
 
 #[test]

@@ -101,4 +101,9 @@ pub trait Device {
     /// Whether the device has work of its own under way (work in its pipes or on the host port).
     /// Waiting for a timer or for the peer is not work.
     fn busy(&self) -> bool;
+
+    /// What it did against the rules of the host port (contract 9), in order, as far as somebody looks.
+    fn violations(&self) -> &[String] {
+        &[]
+    }
 }

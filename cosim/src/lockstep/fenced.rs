@@ -5,7 +5,8 @@
 //! what is done is whole, and that no byte changes which no message names. The other VIs must not notice.
 
 use crate::random::Random;
-use crate::testbench::{Hung, Region, Testbench, node_number, va};
+use crate::testbench::host::Write;
+use crate::testbench::{EVENT_OFFSET, Hung, Region, Testbench, node_number, va};
 use nic_regs::admin::{AdminStatus, NO_QUEUE, Opcode};
 use nic_regs::desc::{self, ControlSegment, DataSegment, control, status};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
@@ -130,8 +131,8 @@ pub(super) struct Run<'a> {
     generation: u16,
     /// Data of both nodes before the first message.
     before: [Vec<u8>; 2],
-    /// What must not change any more, and what it was behind the fence.
-    closed: Option<(Range<usize>, Vec<u8>)>,
+    /// What must not be written any more, and how many writes there were before the fence was reported.
+    closed: Option<(Range<usize>, usize)>,
 }
 
 impl<'a> Run<'a> {
@@ -239,7 +240,10 @@ impl<'a> Run<'a> {
             Fence::Disconnect | Fence::Destroy => (Opcode::ViDisconnect, vi),
         };
         bench.command(node, opcode, index.into(), &[])?;
-        self.closed = Some((range.clone(), bench.host(node).memory[range].to_vec()));
+        let reports =
+            |write: &Write| matches!(write, Write::Memory(at, _) if at.start < EVENT_OFFSET);
+        let reported = bench.host(node).writes().iter().rposition(reports);
+        self.closed = Some((range, reported.ok_or_else(|| self.broken("nobody reported it"))?));
         if fence == Fence::Destroy {
             destroy(bench, node, vi)?;
         }
@@ -249,9 +253,11 @@ impl<'a> Run<'a> {
     /// Checks what came of it, when all is at rest, and takes it down.
     pub(super) fn end(mut self, bench: &mut Testbench, quiet: u64) -> Result<(), Hung> {
         let Fenced { vi, node, fence, .. } = *self.of;
-        let (range, bytes) = self.closed.take().expect("behind the fence");
-        if bench.host(node).memory[range] != bytes {
-            return Err(self.broken("memory changed behind it"));
+        let (range, before) = self.closed.take().expect("behind the fence");
+        let is_closed =
+            |write: &Write| matches!(write, Write::Memory(at, _) if range.contains(&at.start));
+        if let Some(write) = bench.host(node).writes()[before..].iter().find(|it| is_closed(it)) {
+            return Err(self.broken(&format!("a write behind it: {write:x?}")));
         }
         self.check_order(bench)?;
         self.check_bytes(bench)?;

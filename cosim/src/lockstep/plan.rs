@@ -1,15 +1,8 @@
-//! Random programs: what two nodes set up, post and poke, as a function of a seed.
-//!
-//! A program must end the same on any device that obeys the contract, whatever its timing. So the
-//! receives of a phase are posted before its sends, a connection carries messages one way in a
-//! phase, and on a reliable VI nothing follows a message that the receiver will refuse (how many
-//! later sends complete before the refusal arrives is timing).
+//! What two nodes set up, post and poke in a run of lockstep.
 
 use super::fenced::Fenced;
-use crate::random::Random;
 use nic_regs::desc::control;
-use nic_regs::limits::{DATA_SEGMENTS_MAX, LINK_PAYLOAD_BYTES, MAX_TRANSFER_BYTES};
-use nic_regs::vi::{Reliability, rdma};
+use nic_regs::vi::Reliability;
 
 /// Bytes of a node's data area for one VI.
 pub(super) const DATA_BYTES: usize = 768 * 1024;
@@ -17,11 +10,6 @@ pub(super) const DATA_BYTES: usize = 768 * 1024;
 pub(super) const SLOTS: usize = 24;
 /// Bytes between descriptors.
 pub(super) const SLOT_BYTES: usize = 320;
-
-/// Largest message of an Unreliable VI, in bytes: two frames.
-const UNRELIABLE_BYTES: u64 = 8_000;
-/// Cycles between two of them: longer than the slowest receiver needs.
-const UNRELIABLE_PAUSE: u64 = 4_000;
 
 /// A data segment, in terms of the node's own VI data area.
 #[derive(Clone, Copy, Debug)]
@@ -39,18 +27,38 @@ pub(super) struct Segment {
 pub(super) enum Wrong {
     /// Nothing.
     Nothing,
-    /// Region index out of range.
-    Index,
-    /// Old generation.
-    Generation,
+    /// Region index out of range, by this bit above those of one.
+    Index(u8),
+    /// Another generation, by this bit.
+    Generation(u8),
     /// A region of another tag.
     Tag,
-    /// Past the region's end, behind it, or before its beginning.
+    /// A region of another domain.
+    Domain,
+    /// Another address, by this bit, outside the region.
+    Address(u8),
+    /// Past the region's end, behind it, before its beginning, or around the end of all addresses.
     Bounds,
     /// A region that lacks the right (remote memory only).
     Rights,
     /// A region of memory that the host does not have (where the device reads).
     Absent,
+}
+
+/// How a descriptor is out of reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unreachable {
+    /// Both the token (first of a queue) and Next name a place that is not in the region, by these bits.
+    Place(u8, u8),
+    /// They name a region of another tag, or of another domain.
+    Tag,
+    Domain,
+    /// NextHandle has another generation, by this bit, or an index out of range. The token is good, so
+    /// there is one descriptor more behind it, which makes the device use Next.
+    Generation(u8),
+    Index(u8),
+    /// Next is not aligned, by this bit; as before.
+    Aligned(u8),
 }
 
 /// The memory that an RDMA names, in terms of the peer's VI data area.
@@ -80,7 +88,7 @@ pub(super) struct Spec {
     /// Immediate data.
     pub(super) immediate: u32,
     /// The token (first of a queue) or Next names no valid descriptor.
-    pub(super) unreachable: bool,
+    pub(super) unreachable: Option<Unreachable>,
 }
 
 impl Spec {
@@ -97,7 +105,7 @@ impl Spec {
             && self.control & !control::IMMEDIATE == 0
             && self.reserved == 0
             && self.seg_count.is_none()
-            && !self.unreachable
+            && self.unreachable.is_none()
     }
 }
 
@@ -127,6 +135,8 @@ pub(super) struct Traffic {
     pub(super) sender: usize,
     /// In order.
     pub(super) messages: Vec<Message>,
+    /// A receive behind those of the messages.
+    pub(super) spare: Option<Spec>,
 }
 
 /// One connected pair of VIs.
@@ -200,429 +210,4 @@ pub(super) struct Poke {
     pub(super) length: usize,
     /// Value of each byte.
     pub(super) fill: u8,
-}
-
-/// The program of a seed. `lossy`: only reliable VIs, so that frames may be lost.
-#[must_use]
-pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
-    let mut random = Random::new(seed);
-    let count = 1 + random.below(5);
-    let unreliable = !lossy && random.chance(0.3);
-    let mut pairs: Vec<Pair> = Vec::new();
-    for i in 0..count {
-        let mut number = || u16::try_from(random.below(1024 / count) * count + i).expect("a VI");
-        let vi = [number(), number()];
-        let level = if unreliable { 0 } else { 1 + random.below(2) };
-        pairs.push(Pair {
-            vi,
-            domain: [small(&mut random, 64), small(&mut random, 64)],
-            tag: [tag(&mut random, i), tag(&mut random, i)],
-            reliability: [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception]
-                [usize::try_from(level).expect("below 3")],
-            max_transfer: if random.chance(0.7) { MAX_TRANSFER_BYTES } else { 5000 },
-            allows: [allowed(&mut random), allowed(&mut random)],
-            reported: [allowed(&mut random), allowed(&mut random)],
-        });
-    }
-    let phase_count = 2 + random.below(4);
-    let phases = (0..phase_count)
-        .map(|_| pairs.iter().map(|pair| traffic(&mut random, pair)).collect())
-        .collect();
-    let pokes = (0..phase_count).map(|_| pokes(&mut random, &pairs)).collect();
-    let messages = (0..phase_count)
-        .map(|_| {
-            (0..random.below(3))
-                .map(|_| {
-                    (usize::from(random.chance(0.5)), small(&mut random, if lossy { 2 } else { 3 }))
-                })
-                .collect()
-        })
-        .collect();
-    let with_fences = !unreliable && random.chance(0.5);
-    let fenced = (0..phase_count)
-        .map(|_| {
-            let is_taken = |vi| pairs.iter().any(|pair| pair.vi.contains(&vi));
-            (with_fences && random.chance(0.7)).then(|| Fenced::random(&mut random, is_taken))
-        })
-        .collect();
-    let armed = (0..phase_count)
-        .map(|_| [[(); 4]; 2].map(|node| node.map(|()| random.chance(0.5))))
-        .collect();
-    // A RST that is lost would make it another reason at the other end.
-    let closes = (0..phase_count)
-        .map(|_| (!lossy && random.chance(0.2)).then(|| usize::from(random.chance(0.5))))
-        .collect();
-    let event_log2 = 2 + u32::from(small(&mut random, 10));
-    Plan { seed, pairs, phases, pokes, messages, fenced, closes, armed, event_log2 }
-}
-
-fn small(random: &mut Random, limit: u64) -> u8 {
-    u8::try_from(random.below(limit)).expect("a small limit")
-}
-
-fn allowed(random: &mut Random) -> u32 {
-    let mut bit = |bit| if random.chance(0.9) { bit } else { 0 };
-    bit(rdma::WRITE) | bit(rdma::READ)
-}
-
-/// Tags differ between pairs, so that another pair's region is of another tag.
-fn tag(random: &mut Random, pair: u64) -> u16 {
-    u16::try_from(random.below(1000) * 8 + pair).expect("below 2^16")
-}
-
-fn pokes(random: &mut Random, pairs: &[Pair]) -> Vec<Poke> {
-    let mut out = Vec::new();
-    for _ in 0..random.below(4) {
-        let node = usize::from(random.chance(0.5));
-        let length = 1 + usize::try_from(random.below(16)).expect("small");
-        let bar = if random.chance(0.5) { 0 } else { 2 };
-        // Outside every register that has an effect, or inside a doorbell page with a wrong size or
-        // place.
-        let offset = if bar == 0 {
-            0x200 + random.below(0x100)
-        } else {
-            let page = u64::from(pairs[0].domain[node]) * 4096;
-            page + 0x10 + random.below(0x7d0)
-        };
-        out.push(Poke { node, bar, offset, length, fill: small(random, 256) });
-    }
-    out
-}
-
-/// What a message of a phase tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Good,
-    SendFormat,
-    SendSegment,
-    SendTooLong,
-    SendUnreachable,
-    RecvFormat,
-    RecvSegment,
-    RecvShort,
-    RecvNone,
-    RecvUnreachable,
-    /// RDMA: the target does not allow it.
-    Remote,
-}
-
-fn kind(random: &mut Random) -> Kind {
-    if random.chance(0.85) {
-        return Kind::Good;
-    }
-    [
-        Kind::SendFormat,
-        Kind::SendSegment,
-        Kind::SendTooLong,
-        Kind::SendUnreachable,
-        Kind::RecvFormat,
-        Kind::RecvSegment,
-        Kind::RecvShort,
-        Kind::RecvNone,
-        Kind::RecvUnreachable,
-        Kind::Remote,
-    ][usize::try_from(random.below(10)).expect("below 10")]
-}
-
-fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
-    let sender = usize::from(random.chance(0.5));
-    let count = random.below(SLOTS as u64 + 1);
-    let mut messages = Vec::new();
-    for _ in 0..count {
-        let kind = kind(random);
-        let to = 1 - sender;
-        if kind == Kind::Remote || random.chance(0.3) {
-            let reads = random.chance(0.4);
-            let bit = if reads { rdma::READ } else { rdma::WRITE };
-            let allowed = pair.allows[to] & bit != 0;
-            let kind = if allowed { kind } else { Kind::Remote };
-            let reported = pair.reported[to] & bit != 0;
-            messages.push(if reads {
-                read(random, pair, kind, allowed)
-            } else {
-                write(random, pair, kind, reported)
-            });
-            let refused = if reads { ends_reads(kind, pair) } else { ends_writes(kind, pair) };
-            if reported && refused {
-                break;
-            }
-            continue;
-        }
-        messages.push(message(random, pair, kind));
-        // Without a receive, every later message meets the wrong one or none.
-        let ends = kind == Kind::RecvNone || kind == Kind::RecvUnreachable;
-        if refused(kind, pair) || ends {
-            break;
-        }
-    }
-    Traffic { sender, messages }
-}
-
-/// Whether nothing may follow an RDMA write of this kind.
-fn ends_writes(kind: Kind, pair: &Pair) -> bool {
-    let reliable = pair.reliability != Reliability::Unreliable;
-    match kind {
-        Kind::Remote | Kind::RecvFormat => reliable,
-        Kind::RecvNone | Kind::RecvUnreachable => true,
-        _ => false,
-    }
-}
-
-/// Whether nothing may follow an RDMA read of this kind.
-fn ends_reads(kind: Kind, pair: &Pair) -> bool {
-    kind == Kind::Remote && pair.reliability != Reliability::Unreliable
-}
-
-/// Memory of the peer that is not to be had.
-fn refused_place(random: &mut Random) -> Wrong {
-    [Wrong::Index, Wrong::Generation, Wrong::Tag, Wrong::Bounds, Wrong::Rights]
-        [usize::try_from(random.below(5)).expect("below 5")]
-}
-
-/// The data of a send, all in one frame, is not to be had from the host: so nothing leaves. It is
-/// short, so that the error log has room for all the reads that fail.
-fn absent(random: &mut Random, send: &mut Spec) {
-    let length = 1 + random.below(500);
-    send.segments = spec(random, length).segments;
-    let used = send.segments.iter_mut().filter(|segment| segment.length > 0);
-    if let Some(segment) = used.last() {
-        segment.wrong = Wrong::Absent;
-    }
-}
-
-/// An RDMA read, which the peer's VI allows or not. An Unreliable VI has none.
-fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message {
-    let message = message(random, pair, Kind::Good);
-    let (mut send, delay) = (message.send, message.delay);
-    send.control = control::OP_RDMA_READ | send.control & control::QFENCE;
-    let mut remote = Remote {
-        offset: random.below(DATA_BYTES as u64 - send.total()),
-        wrong: Wrong::Nothing,
-        reserved: 0,
-    };
-    match kind {
-        Kind::SendFormat => match random.below(4) {
-            0 => remote.reserved = 1 << random.below(32),
-            1 => send.seg_count = Some(0),
-            2 => send.control |= control::IMMEDIATE,
-            _ => spoil_format(random, &mut send),
-        },
-        Kind::SendSegment => spoil_segment(random, &mut send),
-        Kind::SendTooLong => {
-            let excess = 1 + random.below(1000);
-            send.segments = spec(random, u64::from(pair.max_transfer) + excess).segments;
-        }
-        Kind::SendUnreachable => send.unreachable = true,
-        Kind::Remote => {
-            let absent = random.chance(0.2);
-            remote.wrong = if absent { Wrong::Absent } else { refused_place(random) };
-            if absent || send.total() == 0 && allowed {
-                // An empty range is nowhere, so nothing is wrong with it; see also `absent`.
-                let some = 1 + random.below(100);
-                send.segments = spec(random, some).segments;
-            }
-        }
-        _ => {}
-    }
-    send.remote = Some(remote);
-    Message { recv: None, send, delay }
-}
-
-/// An RDMA write; a receive is posted only for immediate data. `reported`: the sender knows that the
-/// peer's VI allows it.
-fn write(random: &mut Random, pair: &Pair, kind: Kind, reported: bool) -> Message {
-    let message = message(random, pair, Kind::Good);
-    let (mut send, mut recv, delay) = (message.send, message.recv, message.delay);
-    if ends_writes(kind, pair) && send.total() > LINK_PAYLOAD_BYTES as u64 {
-        let short = random.below(LINK_PAYLOAD_BYTES as u64 + 1);
-        send.segments = spec(random, short).segments;
-    }
-    let total = send.total();
-    send.control |= control::OP_RDMA_WRITE;
-    let mut remote = Remote {
-        offset: random.below(DATA_BYTES as u64 - total),
-        wrong: Wrong::Nothing,
-        reserved: 0,
-    };
-    match kind {
-        Kind::SendFormat if random.chance(0.3) => remote.reserved = 1 << random.below(32),
-        Kind::SendFormat if random.chance(0.3) => send.seg_count = Some(0),
-        Kind::SendFormat => spoil_format(random, &mut send),
-        Kind::SendSegment if random.chance(0.3) => absent(random, &mut send),
-        Kind::SendSegment => spoil_segment(random, &mut send),
-        Kind::SendTooLong => {
-            let excess = 1 + random.below(1000);
-            send.segments = spec(random, u64::from(pair.max_transfer) + excess).segments;
-        }
-        Kind::SendUnreachable => send.unreachable = true,
-        Kind::Remote => {
-            remote.wrong = refused_place(random);
-            if total == 0 {
-                // An empty range is nowhere, so nothing is wrong with it.
-                let some = 1 + random.below(100);
-                send.segments = spec(random, some).segments;
-            }
-            send.control &= !control::IMMEDIATE;
-        }
-        Kind::RecvFormat | Kind::RecvNone | Kind::RecvUnreachable => {
-            send.control |= control::IMMEDIATE;
-        }
-        Kind::RecvSegment => spoil_segment(random, recv.as_mut().expect("a receive")),
-        Kind::Good | Kind::RecvShort => {}
-    }
-    match kind {
-        Kind::RecvFormat => spoil_format(random, recv.as_mut().expect("a receive")),
-        Kind::RecvUnreachable => recv.as_mut().expect("a receive").unreachable = true,
-        _ => {}
-    }
-    let sender_refuses = matches!(
-        kind,
-        Kind::SendFormat | Kind::SendSegment | Kind::SendTooLong | Kind::SendUnreachable
-    );
-    let immediate = send.control & control::IMMEDIATE != 0;
-    if !immediate || sender_refuses || !reported || kind == Kind::RecvNone {
-        recv = None;
-    }
-    send.remote = Some(remote);
-    Message { recv, send, delay }
-}
-
-/// Whether the receiver will refuse the message, and with it everything behind it.
-fn refused(kind: Kind, pair: &Pair) -> bool {
-    let by_receiver = matches!(
-        kind,
-        Kind::RecvFormat
-            | Kind::RecvSegment
-            | Kind::RecvShort
-            | Kind::RecvUnreachable
-            | Kind::RecvNone
-    );
-    by_receiver && pair.reliability != Reliability::Unreliable
-}
-
-fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
-    let total = match random.below(10) {
-        0 => 0,
-        1..=5 => random.below(300),
-        6 | 7 => random.below(5_000),
-        8 => random.below(20_000),
-        _ => random.below(u64::from(MAX_TRANSFER_BYTES) + 1),
-    }
-    .min(u64::from(pair.max_transfer));
-    let slow = pair.reliability == Reliability::Unreliable;
-    let total = if slow { total.min(UNRELIABLE_BYTES) } else { total };
-    // A refusal may come before the last frame of a long message has left: that would be timing.
-    let total = if refused(kind, pair) { total.min(LINK_PAYLOAD_BYTES as u64) } else { total };
-    let mut send = spec(random, total);
-    if random.chance(0.4) {
-        send.control |= control::IMMEDIATE;
-    }
-    if random.chance(0.1) {
-        send.control |= control::QFENCE;
-    }
-    let spare = if random.chance(0.5) { random.below(100) } else { 0 };
-    let mut recv = Some(spec(random, total + spare));
-    match kind {
-        Kind::Good => {}
-        Kind::SendFormat => spoil_format(random, &mut send),
-        Kind::SendSegment if random.chance(0.3) => absent(random, &mut send),
-        Kind::SendSegment => spoil_segment(random, &mut send),
-        Kind::SendTooLong => {
-            let excess = 1 + random.below(1000);
-            send = spec(random, u64::from(pair.max_transfer) + excess);
-        }
-        Kind::SendUnreachable => send.unreachable = true,
-        Kind::RecvFormat => spoil_format(random, recv.as_mut().expect("made above")),
-        Kind::RecvSegment => spoil_segment(random, recv.as_mut().expect("made above")),
-        Kind::RecvShort => {
-            send = spec(random, total.max(1));
-            let short = random.below(total.max(1));
-            recv = Some(spec(random, short));
-        }
-        Kind::RecvNone => recv = None,
-        Kind::RecvUnreachable => recv.as_mut().expect("made above").unreachable = true,
-        Kind::Remote => unreachable!("a send names no memory of the peer"),
-    }
-    // A message that the sender refuses consumes no receive.
-    if matches!(
-        kind,
-        Kind::SendFormat | Kind::SendSegment | Kind::SendTooLong | Kind::SendUnreachable
-    ) {
-        recv = None;
-    }
-    let pause = if random.chance(0.5) { random.below(60) } else { 0 };
-    let delay = if slow { UNRELIABLE_PAUSE + pause } else { pause };
-    Message { recv, send, delay }
-}
-
-/// A good descriptor of `total` bytes in up to 16 segments, which may overlap those of others.
-fn spec(random: &mut Random, total: u64) -> Spec {
-    let mut segments = Vec::new();
-    let mut left = total;
-    let wanted = if random.chance(0.7) {
-        1 + random.below(3)
-    } else {
-        random.below(DATA_SEGMENTS_MAX as u64 + 1)
-    };
-    for i in 0..wanted {
-        let mut length = if i + 1 == wanted { left } else { random.below(left + 1) };
-        if random.chance(0.1) && i + 1 != wanted {
-            length = 0;
-        }
-        left -= length;
-        segments.push(Segment {
-            offset: random.below(DATA_BYTES as u64 - length),
-            length: u32::try_from(length).expect("below the data area"),
-            wrong: Wrong::Nothing,
-        });
-    }
-    if left > 0 {
-        segments.push(Segment {
-            offset: random.below(DATA_BYTES as u64 - left),
-            length: u32::try_from(left).expect("below the data area"),
-            wrong: Wrong::Nothing,
-        });
-    }
-    segments.truncate(DATA_SEGMENTS_MAX);
-    Spec {
-        remote: None,
-        segments,
-        control: control::OP_SENDRECV,
-        reserved: 0,
-        seg_count: None,
-        immediate: u32::try_from(random.bits() >> 32).expect("32 bits"),
-        unreachable: false,
-    }
-}
-
-fn spoil_format(random: &mut Random, spec: &mut Spec) {
-    match random.below(4) {
-        0 => spec.control |= 0x10 << random.below(12),
-        1 => {
-            // A send whose first segment says a length is no RDMA: its address segment would.
-            let says = spec.segments.first().is_some_and(|segment| segment.length > 0);
-            let sends = spec.control & control::OP_MASK == control::OP_SENDRECV;
-            let operation = 1 + u16::from(small(random, 3));
-            spec.control |= if sends && says { operation } else { control::OP_MASK };
-        }
-        2 => spec.reserved = 1 << random.below(32),
-        _ => spec.seg_count = Some(17 + u16::try_from(random.below(1000)).expect("small")),
-    }
-}
-
-fn spoil_segment(random: &mut Random, spec: &mut Spec) {
-    if spec.total() == 0 {
-        spec.segments.push(Segment { offset: 0, length: 1, wrong: Wrong::Nothing });
-        spec.segments.truncate(DATA_SEGMENTS_MAX);
-    }
-    let used: Vec<usize> =
-        (0..spec.segments.len()).filter(|&i| spec.segments[i].length > 0).collect();
-    let Some(&index) =
-        used.get(usize::try_from(random.below(used.len().max(1) as u64)).unwrap_or(0))
-    else {
-        spec.reserved = 1;
-        return;
-    };
-    spec.segments[index].wrong = [Wrong::Index, Wrong::Generation, Wrong::Tag, Wrong::Bounds]
-        [usize::try_from(random.below(4)).expect("below 4")];
 }

@@ -1,24 +1,22 @@
 //! Executes a plan on a bench and records what can be seen.
 
 use super::fenced::{self, FENCED_OFFSET};
-use super::plan::{
-    DATA_BYTES, Message, Pair, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Spec, Traffic, Wrong,
-};
+use super::order::Order;
+use super::plan::{Message, Pair, Plan, Spec, Traffic, Unreachable};
 use super::push;
+use super::regions::{Of, area, local, remote, slot};
 use crate::random::Random;
 use crate::simulation::SimulatedDevice;
-use crate::testbench::{
-    FREE_OFFSET, Hung, MEMORY_BYTES, Region, Testbench, header, node_number, va,
-};
+use crate::testbench::{FREE_OFFSET, Hung, Testbench, header, node_number, va};
 use nic_model::link::Faults;
 use nic_regs::admin::Opcode;
 use nic_regs::counter::{Counter, ErrorCode};
+use nic_regs::csr;
 use nic_regs::desc::{ControlSegment, DataSegment};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::event::Kind;
 use nic_regs::frame::{Type, flag};
 use nic_regs::vi::{State, rdma};
-use nic_regs::{csr, tpt};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Settings of a run.
@@ -47,10 +45,6 @@ pub struct Record {
 
 /// First retransmission time-out of the runs, in cycles: short, so that lossy runs stay short.
 const RETRY_TIMEOUT: u32 = 1_000;
-/// Bytes of a pair's area in a node's memory: data, then descriptors of both queues.
-const AREA_BYTES: usize = DATA_BYTES + 2 * SLOTS * SLOT_BYTES + 0x1_0000;
-/// First region of memory that the host does not have.
-const ABSENT: usize = 900;
 /// Counters that do not depend on timing.
 const STEADY: &[Counter] = &[
     Counter::DoorbellBad,
@@ -86,7 +80,7 @@ struct Run<'a> {
     bench: Testbench,
     plan: &'a Plan,
     records: Vec<Record>,
-    /// Generation of the regions of a pair.
+    /// Identity of the connection that was made last.
     connection: u16,
     /// Offset of the last descriptor posted on each queue since the queues were empty: node, pair,
     /// queue.
@@ -98,6 +92,8 @@ struct Run<'a> {
     quiet: u64,
     /// Interrupts of each vector that were recorded.
     interrupts: [[u64; 4]; 2],
+    order: [Order; 2],
+    random: Random,
 }
 
 /// Runs a plan on two devices. The last record describes a failure, if there was one.
@@ -114,11 +110,13 @@ pub(super) fn execute(
         ..Faults::default()
     };
     let lossy = settings.loss > 0.0 || settings.corrupt > 0.0;
+    let mut random = Random::new(!settings.seed);
     let mut run = Run {
         bench: Testbench::new(devices, settings.latency, &faults),
         plan,
         records: Vec::new(),
-        connection: 1,
+        connection: u16::try_from(random.below(1 << 16)).expect("below 2^16"),
+        random,
         tail: BTreeMap::new(),
         posted: Vec::new(),
         frames_seen: [0; 2],
@@ -126,7 +124,9 @@ pub(super) fn execute(
         // Longer than the pause before a retransmission, where there is any.
         quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 1_500 },
         interrupts: [[0; 4]; 2],
+        order: Default::default(),
     };
+    (0..2).for_each(|node| run.bench.host_mut(node).keep_writes());
     if let Err(Hung(value)) = run.all() {
         run.records.push(Record { what: "failure".into(), value, is_failure: true });
     }
@@ -136,14 +136,6 @@ pub(super) fn execute(
 /// A seed for one message.
 fn plan_seed(seed: u64, place: [usize; 3]) -> u64 {
     place.iter().fold(seed, |seed, &n| seed.wrapping_mul(0x100_0000_01b3) ^ n as u64)
-}
-
-fn area(pair: usize) -> usize {
-    FREE_OFFSET + pair * AREA_BYTES
-}
-
-fn slot(pair: usize, queue: Queue, index: usize) -> usize {
-    area(pair) + DATA_BYTES + (queue as usize * SLOTS + index) * SLOT_BYTES
 }
 
 impl<'a> Run<'a> {
@@ -170,31 +162,14 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Regions (data: 2 n, descriptors: 2 n + 1, absent: 900 + n; 1,000: of a tag that no VI has), VIs,
-    /// connections.
+    /// Regions, VIs, connections.
     fn create(&mut self) -> Result<(), Hung> {
-        for node in 0..2 {
-            let rights = tpt::RIGHT_VALID;
-            let (offset, bytes) = (FREE_OFFSET, 1 << 20);
-            let body =
-                Region { offset, bytes, tag: 0xffff, generation: 1, domain: 0, rights }.body();
-            self.admin(node, Opcode::RegionSet, 1000, &body)?;
-        }
-        for (n, pair) in self.plan.pairs.iter().enumerate() {
+        let plan = self.plan;
+        for (n, pair) in plan.pairs.iter().enumerate() {
             for node in 0..2 {
-                for (region, offset, bytes) in [
-                    (2 * n, area(n), DATA_BYTES),
-                    (2 * n + 1, slot(n, Queue::Send, 0), 2 * SLOTS * SLOT_BYTES),
-                    (ABSENT + n, MEMORY_BYTES, DATA_BYTES),
-                ] {
-                    let both = tpt::RIGHT_RDMA_WRITE | tpt::RIGHT_RDMA_READ;
-                    let remote = if region == 2 * n + 1 { 0 } else { both };
-                    let rights = tpt::RIGHT_VALID | remote;
-                    let (tag, domain) = (pair.tag[node], pair.domain[node]);
-                    let generation = generation(n);
-                    let body = Region { offset, bytes, tag, generation, domain, rights }.body();
-                    let index = u32::try_from(region).expect("small");
-                    self.admin(node, Opcode::RegionSet, index, &body)?;
+                for of in Of::ALL {
+                    let body = of.region(plan, n, node).body();
+                    self.admin(node, Opcode::RegionSet, of.index(n).into(), &body)?;
                 }
                 let body = [
                     u32::from(pair.domain[node])
@@ -212,7 +187,8 @@ impl<'a> Run<'a> {
     }
 
     fn connect(&mut self, pair: &Pair) -> Result<(), Hung> {
-        self.connection += 1;
+        // Of two that follow each other on a VI, one bit may be all that differs.
+        self.connection ^= 1 << self.random.below(16);
         for node in 0..2 {
             let body = [
                 u32::from(node_number(1 - node)) | u32::from(pair.vi[1 - node]) << 16,
@@ -290,7 +266,7 @@ impl<'a> Run<'a> {
     fn post_receives(&mut self, phase: usize, n: usize, traffic: &Traffic) {
         let node = 1 - traffic.sender;
         let specs = traffic.messages.iter().filter_map(|message| message.recv.as_ref());
-        for (i, spec) in specs.enumerate() {
+        for (i, spec) in specs.chain(&traffic.spare).enumerate() {
             self.post(phase, node, n, Queue::Recv, i, spec);
         }
     }
@@ -326,8 +302,10 @@ impl<'a> Run<'a> {
     fn post(&mut self, phase: usize, node: usize, n: usize, queue: Queue, i: usize, spec: &Spec) {
         let pair = &self.plan.pairs[n];
         let offset = slot(n, queue, i);
-        let mut segments: Vec<DataSegment> = spec.remote.iter().map(|r| remote(n, r)).collect();
-        segments.extend(spec.segments.iter().map(|segment| local(n, segment)));
+        let plan = self.plan;
+        let there = spec.remote.iter().map(|place| remote(plan, n, 1 - node, place));
+        let here = spec.segments.iter().map(|segment| local(plan, n, node, segment));
+        let segments: Vec<DataSegment> = there.chain(here).collect();
         let count = u16::try_from(segments.len()).expect("at most 17");
         let control = ControlSegment {
             next: 0,
@@ -344,22 +322,32 @@ impl<'a> Run<'a> {
         for (s, segment) in segments.iter().enumerate() {
             host.put(offset + 32 + 16 * s, &segment.to_bytes());
         }
-        let region = u16::try_from(2 * n + 1).expect("small");
         let base = slot(n, Queue::Send, 0);
+        let of = match spec.unreachable {
+            Some(Unreachable::Tag) => Of::DescriptorsOfTag,
+            Some(Unreachable::Domain) => Of::DescriptorsOfDomain,
+            _ => Of::Descriptors,
+        };
+        let mut handle = of.handle(plan, n, node);
         let mut token = Token {
             vi: pair.vi[node],
-            region,
+            region: handle.index(),
             offset_64: u32::try_from((offset - base) / 64).expect("small"),
             segments: u8::try_from(count).expect("at most 17"),
             queue,
         };
         let mut next = va(offset);
-        if spec.unreachable {
-            token.offset_64 += 1 << 20;
-            next += 1 << 26;
+        match spec.unreachable {
+            Some(Unreachable::Place(of_token, of_next)) => {
+                token.offset_64 ^= 1 << of_token;
+                next ^= 1 << of_next;
+            }
+            Some(Unreachable::Generation(bit)) => handle.0 ^= 1 << (16 + bit),
+            Some(Unreachable::Index(bit)) => handle.0 ^= 1024 << bit,
+            Some(Unreachable::Aligned(bit)) => next ^= 1 << bit,
+            Some(Unreachable::Tag | Unreachable::Domain) | None => {}
         }
         if let Some(&tail) = self.tail.get(&(node, n, queue as u8)) {
-            let handle = tpt::Handle::new(region, generation(n));
             self.bench.host_mut(node).put(tail, &next.to_le_bytes());
             self.bench.host_mut(node).put(tail + 8, &handle.0.to_le_bytes());
         }
@@ -389,6 +377,7 @@ impl<'a> Run<'a> {
             self.record(&what, &value);
         }
         let with_fences = self.plan.has_fences();
+        (0..2).try_for_each(|node| self.observe_writes(phase, node))?;
         (0..2).for_each(|node| self.observe_interrupts(phase, node));
         self.observe_events(phase)?;
         for node in 0..2 {
@@ -412,6 +401,19 @@ impl<'a> Run<'a> {
             self.record(&format!("phase {phase} node {node} memory"), &format!("{sum:016x}"));
             self.record(&format!("phase {phase} node {node} stray writes"), &stray);
         }
+        Ok(())
+    }
+
+    /// What each work queue had written, in order, and that nothing was reported too early.
+    fn observe_writes(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
+        let consumed = self.bench.consumed(node);
+        let place = (self.plan, phase, node);
+        let wrong = |why: String| Hung(format!("phase {phase} node {node}: {why}"));
+        if let Some(broken) = self.bench.device(node).violations().first() {
+            return Err(wrong(broken.clone()));
+        }
+        let taken = self.order[node].take(place, self.bench.host_mut(node), consumed);
+        taken.map_err(wrong)?.iter().for_each(|(what, value)| self.record(what, value));
         Ok(())
     }
 
@@ -562,47 +564,4 @@ impl<'a> Run<'a> {
         }
         stopped.into_iter().try_for_each(|(_, pair)| self.connect(pair))
     }
-}
-
-/// A segment that names `length` bytes (one, for its place alone) of a pair's data area.
-fn place(n: usize, offset: u64, length: u32, wrong: Wrong) -> DataSegment {
-    let region = u16::try_from(2 * n).expect("small");
-    let mut handle = tpt::Handle::new(region, generation(n));
-    let mut address = va(area(n)) + offset;
-    match wrong {
-        Wrong::Nothing => {}
-        Wrong::Index => handle = tpt::Handle::new(1024 + handle.index(), 1),
-        Wrong::Generation => handle = tpt::Handle::new(handle.index(), handle.generation() + 1),
-        Wrong::Tag => handle = tpt::Handle::new(1000, 1),
-        Wrong::Bounds => {
-            let end = va(area(n)) + DATA_BYTES as u64;
-            address = match offset % 3 {
-                0 => end - u64::from(length) + 1,
-                1 => end + offset,
-                _ => va(area(n)) - 1,
-            };
-        }
-        Wrong::Rights => {
-            handle = tpt::Handle::new(region + 1, handle.generation());
-            address = va(slot(n, Queue::Send, 0));
-        }
-        Wrong::Absent => {
-            let region = u16::try_from(ABSENT + n).expect("small");
-            handle = tpt::Handle::new(region, handle.generation());
-            address = va(MEMORY_BYTES) + offset;
-        }
-    }
-    DataSegment { address, handle: handle.0, length }
-}
-
-fn local(n: usize, segment: &Segment) -> DataSegment {
-    place(n, segment.offset, segment.length, segment.wrong)
-}
-
-fn remote(n: usize, remote: &Remote) -> DataSegment {
-    DataSegment { length: remote.reserved, ..place(n, remote.offset, 0, remote.wrong) }
-}
-
-fn generation(pair: usize) -> u16 {
-    u16::try_from(pair).expect("small") * 7 + 3
 }

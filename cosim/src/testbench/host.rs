@@ -3,6 +3,8 @@
 //! It is not [`crate::simulation::host::HostMemory`], which has mappings and an IOMMU: there is no
 //! driver here that maps anything, and lockstep compares the whole block of both devices, as slices.
 
+use std::ops::Range;
+
 use nic_model::device::{HostBus, HostReadError};
 
 use crate::simulation::NodeHost;
@@ -14,6 +16,15 @@ pub const VA_BASE: u64 = 0x7f12_3456_0000;
 /// Address of MSI-X vector 0; vector n is 4 n bytes behind.
 pub const MSI_BASE: u64 = 0xfee0_0000;
 
+/// A write of the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Into memory: where, and what.
+    Memory(Range<usize>, Vec<u8>),
+    /// An interrupt of this vector.
+    Interrupt(usize),
+}
+
 /// Memory of one node.
 #[derive(Debug)]
 pub struct Host {
@@ -23,16 +34,34 @@ pub struct Host {
     pub interrupts: [u64; 32],
     /// Writes outside memory and the interrupt window.
     pub stray_writes: Vec<u64>,
+    /// All writes since they were last taken, in order, for who wants them.
+    writes: Option<Vec<Write>>,
 }
 
 impl Host {
     /// Memory of this many zero bytes.
     #[must_use]
     pub fn new(size: usize) -> Self {
-        Self { memory: vec![0; size], interrupts: [0; 32], stray_writes: Vec::new() }
+        Self { memory: vec![0; size], interrupts: [0; 32], stray_writes: Vec::new(), writes: None }
     }
 
-    fn range(&self, address: u64, length: usize) -> Option<std::ops::Range<usize>> {
+    /// Keeps writes from here on.
+    pub fn keep_writes(&mut self) {
+        self.writes = Some(Vec::new());
+    }
+
+    /// Those that are kept.
+    #[must_use]
+    pub fn writes(&self) -> &[Write] {
+        self.writes.as_deref().unwrap_or_default()
+    }
+
+    /// Takes those that are kept.
+    pub fn take_writes(&mut self) -> Vec<Write> {
+        self.writes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn range(&self, address: u64, length: usize) -> Option<Range<usize>> {
         let start = usize::try_from(address.checked_sub(BUS_BASE)?).ok()?;
         let end = start.checked_add(length)?;
         (end <= self.memory.len()).then_some(start..end)
@@ -59,9 +88,16 @@ impl HostBus for Host {
 
     fn write(&mut self, address: u64, data: &[u8]) {
         if let Some(range) = self.range(address, data.len()) {
-            self.memory[range].copy_from_slice(data);
+            self.memory[range.clone()].copy_from_slice(data);
+            if let Some(writes) = &mut self.writes {
+                writes.push(Write::Memory(range, data.to_vec()));
+            }
         } else if (MSI_BASE..MSI_BASE + 128).contains(&address) {
-            self.interrupts[usize::try_from((address - MSI_BASE) / 4).expect("below 32")] += 1;
+            let vector = usize::try_from((address - MSI_BASE) / 4).expect("below 32");
+            self.interrupts[vector] += 1;
+            if let Some(writes) = &mut self.writes {
+                writes.push(Write::Interrupt(vector));
+            }
         } else {
             self.stray_writes.push(address);
         }

@@ -1,0 +1,147 @@
+//! The memory of a pair of VIs: its regions, and segments that name it, rightly or wrongly.
+//!
+//! Identities are of any value that they may have, and what is wrong differs from what is right in one bit:
+//! a device that compares a part of a field is found out.
+
+use super::plan::{DATA_BYTES, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Wrong};
+use crate::random::Random;
+use crate::testbench::{FREE_OFFSET, MEMORY_BYTES, Region, va};
+use nic_regs::desc::DataSegment;
+use nic_regs::doorbell::Queue;
+use nic_regs::tpt;
+
+/// Bytes of a pair's area in a node's memory: data, then descriptors of both queues.
+const AREA_BYTES: usize = DATA_BYTES + 2 * SLOTS * SLOT_BYTES + 0x1_0000;
+
+/// First byte of a pair's area: its data.
+pub(super) fn area(pair: usize) -> usize {
+    FREE_OFFSET + pair * AREA_BYTES
+}
+
+/// Where a descriptor is.
+pub(super) fn slot(pair: usize, queue: Queue, index: usize) -> usize {
+    area(pair) + DATA_BYTES + (queue as usize * SLOTS + index) * SLOT_BYTES
+}
+
+/// A region of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    Data,
+    Descriptors,
+    /// The data, for VIs of another tag, or of another domain.
+    DataOfTag,
+    DataOfDomain,
+    /// The descriptors, for such.
+    DescriptorsOfTag,
+    DescriptorsOfDomain,
+    /// Memory that the host does not have.
+    Absent,
+}
+
+impl Of {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Data,
+        Self::Descriptors,
+        Self::DataOfTag,
+        Self::DataOfDomain,
+        Self::DescriptorsOfTag,
+        Self::DescriptorsOfDomain,
+        Self::Absent,
+    ];
+
+    /// Its number.
+    pub(super) fn index(self, pair: usize) -> u16 {
+        u16::try_from(Self::ALL.len() * pair + self as usize).expect("small")
+    }
+
+    /// Its handle on a node.
+    pub(super) fn handle(self, plan: &Plan, pair: usize, node: usize) -> tpt::Handle {
+        let index = self.index(pair);
+        let mut random = Random::new(plan.seed ^ u64::from(index) << 32 ^ (node as u64) << 48);
+        let generation = match random.below(4) {
+            0 => 1,
+            1 => 0xffff,
+            _ => 1 + u16::try_from(random.below(0xffff)).expect("below 2^16"),
+        };
+        tpt::Handle::new(index, generation)
+    }
+
+    /// What RegionSet takes.
+    pub(super) fn region(self, plan: &Plan, pair: usize, node: usize) -> Region {
+        let vi = &plan.pairs[pair];
+        let (offset, bytes) = match self {
+            Self::Data | Self::DataOfTag | Self::DataOfDomain => (area(pair), DATA_BYTES),
+            Self::Descriptors | Self::DescriptorsOfTag | Self::DescriptorsOfDomain => {
+                (slot(pair, Queue::Send, 0), 2 * SLOTS * SLOT_BYTES)
+            }
+            Self::Absent => (MEMORY_BYTES, DATA_BYTES),
+        };
+        let bit = plan.seed + pair as u64;
+        let (mut tag, mut domain) = (vi.tag[node], vi.domain[node]);
+        match self {
+            Self::DataOfTag | Self::DescriptorsOfTag => tag ^= 1 << (bit % 16),
+            Self::DataOfDomain | Self::DescriptorsOfDomain => domain ^= 1 << (bit % 6),
+            _ => {}
+        }
+        let remote = match self {
+            Self::Descriptors => 0,
+            _ => tpt::RIGHT_RDMA_WRITE | tpt::RIGHT_RDMA_READ,
+        };
+        let generation = self.handle(plan, pair, node).generation();
+        Region { offset, bytes, tag, generation, domain, rights: tpt::RIGHT_VALID | remote }
+    }
+}
+
+/// A segment of a descriptor of a node's own memory.
+pub(super) fn local(plan: &Plan, pair: usize, node: usize, segment: &Segment) -> DataSegment {
+    place(plan, (pair, node), segment.offset, segment.length, segment.wrong)
+}
+
+/// The address segment of an RDMA, of the memory of a node.
+pub(super) fn remote(plan: &Plan, pair: usize, node: usize, remote: &Remote) -> DataSegment {
+    let place = place(plan, (pair, node), remote.offset, 0, remote.wrong);
+    DataSegment { length: remote.reserved, ..place }
+}
+
+fn place(
+    plan: &Plan,
+    (pair, node): (usize, usize),
+    offset: u64,
+    length: u32,
+    wrong: Wrong,
+) -> DataSegment {
+    let handle = |of: Of| of.handle(plan, pair, node);
+    let mut named = handle(Of::Data);
+    let mut address = va(area(pair)) + offset;
+    match wrong {
+        Wrong::Nothing => {}
+        Wrong::Index(bit) => {
+            named = tpt::Handle::new(named.index() | 1024 << bit, named.generation());
+        }
+        Wrong::Generation(bit) => {
+            named = tpt::Handle::new(named.index(), named.generation() ^ 1 << bit);
+        }
+        Wrong::Tag => named = handle(Of::DataOfTag),
+        Wrong::Domain => named = handle(Of::DataOfDomain),
+        Wrong::Address(bit) => address ^= 1 << bit,
+        Wrong::Bounds => {
+            let end = va(area(pair)) + DATA_BYTES as u64;
+            address = match offset % 4 {
+                0 => end - u64::from(length) + 1,
+                1 => end + offset,
+                2 => va(area(pair)) - 1,
+                // It would wrap.
+                _ => u64::MAX - u64::from(length) / 2,
+            };
+        }
+        Wrong::Rights => {
+            named = handle(Of::Descriptors);
+            address = va(slot(pair, Queue::Send, 0));
+        }
+        Wrong::Absent => {
+            named = handle(Of::Absent);
+            address = va(MEMORY_BYTES) + offset;
+        }
+    }
+    DataSegment { address, handle: named.0, length }
+}
