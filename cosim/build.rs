@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | `build/emit.rs` | blocks in RustHDL | Verilog and ports |
 //! | `build/coverage.rs` | Verilog | the same with marks: what coverage counts |
+//! | `build/mutants.rs` | Verilog | the same with edits, of which a program chooses one |
 //! | `build/ports.rs` | a block | its ports |
 //! | `build/shim.rs` | ports | the C++ between Rust and the model |
 //! | `build/bindings.rs` | ports | the Rust structures that match the shim |
@@ -23,6 +24,9 @@ mod coverage;
 #[cfg(feature = "rtl")]
 #[path = "build/emit.rs"]
 mod emit;
+#[cfg(feature = "rtl")]
+#[path = "build/mutants.rs"]
+mod mutants;
 #[cfg(feature = "rtl")]
 #[path = "build/ports.rs"]
 mod ports;
@@ -48,7 +52,7 @@ fn main() {
 #[cfg(feature = "rtl")]
 fn rtl() {
     let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let tools = verilate::Tools::from_env();
+    let mut tools = verilate::Tools::from_env();
     let designs = emit::all();
     if designs.iter().any(|design| design.name == emit::NIC) {
         println!("cargo:rustc-cfg=viaduct_nic");

@@ -6,6 +6,7 @@
 //! themselves, build a library once. Different blocks are built side by side.
 use crate::coverage;
 use crate::emit::Design;
+use crate::mutants::{self, Mutants};
 use crate::shim;
 use std::env;
 use std::ffi::OsStr;
@@ -52,6 +53,8 @@ pub(crate) struct Tools {
     fst: bool,
     /// Models count what ran.
     coverage: bool,
+    /// Edits, of which programs choose one.
+    mutants: Option<Mutants>,
 }
 
 impl Tools {
@@ -71,7 +74,7 @@ impl Tools {
         let feature = |name: &str| env::var_os(format!("CARGO_FEATURE_{name}")).is_some();
         let (fst, coverage) = (feature("FST"), feature("COVERAGE"));
         let libraries = target_dir().join("verilated");
-        let tools = Self { root, program, libraries, fst, coverage };
+        let tools = Self { root, program, libraries, fst, coverage, mutants: None };
         if tools.fst {
             tools.check_fst();
         }
@@ -94,7 +97,12 @@ impl Tools {
     }
 
     /// Builds every design and the rest of the run-time, and has cargo link them.
-    pub(crate) fn build_all(&self, designs: &[Design]) {
+    pub(crate) fn build_all(&mut self, designs: &[Design]) {
+        self.mutants = Mutants::from_env(designs);
+        self.build_each(designs);
+    }
+
+    fn build_each(&self, designs: &[Design]) {
         let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
         // Large models first: they take longest. Index `designs.len()` stands for the run-time.
         let mut order: Vec<usize> = (0..=designs.len()).collect();
@@ -124,7 +132,8 @@ impl Tools {
     }
 
     fn build(&self, design: &Design) {
-        let marked = self.coverage.then(|| coverage::mark(&design.verilog));
+        let mutants = self.mutants.as_ref().map(|mutants| mutants.apply(design));
+        let marked = self.coverage.then(|| coverage::mark(&design.verilog)).or(mutants);
         let text = marked.as_ref().unwrap_or(&design.verilog);
         let stamp = [
             self.stamp().as_str(),
@@ -148,6 +157,11 @@ impl Tools {
             crate::write(&file, &shim::text(design, &sources));
             let mut compiler = self.compiler();
             compiler.out_dir(dir).include(dir);
+            if self.mutants.is_some() {
+                let header = dir.join("mutants.h");
+                crate::write(&header, mutants::HEADER);
+                compiler.flag("-include").flag(header);
+            }
             if design.traced {
                 let format = if self.fst { "VIADUCT_FST" } else { "VIADUCT_VCD" };
                 compiler.define(format, "1").define("VM_TRACE", "1");
@@ -212,6 +226,11 @@ impl Tools {
             let mut compiler = self.compiler();
             compiler.out_dir(dir);
             compiler.files(files.iter().map(|file| include.join(file)));
+            if self.mutants.is_some() {
+                let source = dir.join("mutants.cc");
+                crate::write(&source, mutants::SOURCE);
+                compiler.file(source);
+            }
             compiler.compile("viaduct_run_time");
         });
     }
@@ -263,7 +282,8 @@ impl Tools {
             .and_then(|data| data.modified())
             .ok();
         let (fst, coverage) = (self.fst, self.coverage);
-        format!("{} {header:?} {environment:?} {fst} {coverage}\n", self.root.display())
+        let mutants = if self.mutants.is_some() { " mutants" } else { "" };
+        format!("{} {header:?} {environment:?} {fst} {coverage}{mutants}\n", self.root.display())
     }
 }
 

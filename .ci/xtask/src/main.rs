@@ -6,6 +6,7 @@ mod gate;
 mod guest;
 mod install;
 mod kernels;
+mod mutate;
 mod rust_source;
 mod tidy;
 mod tools;
@@ -30,6 +31,9 @@ usage: cargo xtask COMMAND
   ci                   the same as test
   coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL
                        that counts what runs, and what never ran (an hour)
+  mutate [--block B] [--count N] [--seed S] [--suites bench,lockstep,scenarios]
+                       N mutants (40) of the RTL, of one block or of all: which suite
+                       finds each, and which survive (minutes for some)
   setup [--only SET]   install the pinned tools into .tools (SET: sim, synth,
                        guest, count, capture or browse)
   guest [--nic SOCKET]... PROGRAM [ARGS]
@@ -75,6 +79,7 @@ fn dispatch(args: &[String]) -> Outcome {
         "cargo" => with_verilator(rest),
         "test" | "ci" => gate::run(rest),
         "coverage" => coverage::run(rest),
+        "mutate" => mutate::run(rest),
         "setup" => setup(rest),
         "guest" => guest::run(rest),
         "install" => install::run(rest),

@@ -1,0 +1,240 @@
+//! Mutants of the NIC: edits of the emitted Verilog, of which one is chosen when a program starts.
+//!
+//! `VIADUCT_MUTANTS=COUNT:SEED[:BLOCK]` at build time has so many edits put into the kernels of the NIC, of one
+//! block or of all; `VIADUCT_MUTANT=N` at run time switches one of them on. So one Verilation serves all, and every
+//! suite runs on mutants as it is. The same edits are in the blocks that are Verilated by themselves. What each
+//! edit is stands in `mutants.tsv` in the target directory: number, module, line of the module, before, after.
+
+use crate::emit::{Design, NIC};
+use crate::verilate::target_dir;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// What the C++ of a model needs.
+pub(crate) const HEADER: &str = "#include <cstdint>\nextern \"C\" const uint32_t viaduct_mutant;\n";
+/// The choice of a program.
+pub(crate) const SOURCE: &str = "#include <cstdint>\n#include <cstdlib>\n\
+    static uint32_t chosen() {\n    const char* text = getenv(\"VIADUCT_MUTANT\");\n    \
+    return text ? (uint32_t)strtoul(text, nullptr, 10) : 0;\n}\n\
+    extern \"C\" const uint32_t viaduct_mutant;\nconst uint32_t viaduct_mutant = chosen();\n";
+
+/// Begins a kernel, and ends it.
+const KERNEL: [&str; 2] = ["    always @(*) begin", "    end"];
+/// Parts of the NIC that have another name as blocks.
+const RENAMED: [(&str, &str); 2] = [("events", "event"), ("vis", "vi")];
+/// Operators, and what they become.
+const OPERATORS: [(&str, &str); 10] = [
+    (" == ", " != "),
+    (" != ", " == "),
+    (" >= ", " > "),
+    (" > ", " >= "),
+    (" < ", " <= "),
+    (" <= ", " < "),
+    (" & ", " | "),
+    (" | ", " & "),
+    (" + ", " - "),
+    (" - ", " + "),
+];
+
+/// A line of a module: the block that the module is in, the module's name there, and its line.
+type Place = (String, String, usize);
+
+/// The edits of a build.
+#[derive(Debug, Default)]
+pub(crate) struct Mutants {
+    /// Before, and with its edit.
+    lines: BTreeMap<Place, [String; 2]>,
+}
+
+impl Mutants {
+    /// Those that the environment asks for. None: it does not.
+    pub(crate) fn from_env(designs: &[Design]) -> Option<Self> {
+        println!("cargo:rerun-if-env-changed=VIADUCT_MUTANTS");
+        let text = std::env::var("VIADUCT_MUTANTS").ok()?;
+        let mut parts = text.split(':');
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        let (count, seed) =
+            number().zip(number()).unwrap_or_else(|| panic!("VIADUCT_MUTANTS={text}"));
+        let nic = designs.iter().find(|design| design.name == NIC).expect("mutants are of the NIC");
+        Some(Self::choose(nic, count, seed, parts.next()))
+    }
+
+    fn choose(nic: &Design, count: u64, mut seed: u64, block: Option<&str>) -> Self {
+        let mut sites = Vec::new();
+        for line in lines(NIC, &nic.verilog) {
+            if block.is_none_or(|block| line.place.0 == block) {
+                let found = edits(line.text.trim(), line.depth);
+                let site = |edit| (line.place.clone(), line.text.to_owned(), edit);
+                sites.extend(found.into_iter().map(site));
+            }
+        }
+        let (mut mutants, mut list) = (Self::default(), String::new());
+        let mut number = 0;
+        while number < count && !sites.is_empty() {
+            // SplitMix64, as everywhere.
+            seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let index =
+                usize::try_from((mixed ^ (mixed >> 31)) % sites.len() as u64).expect("an index");
+            let (place, line, edit) = sites.swap_remove(index);
+            if mutants.lines.contains_key(&place) {
+                continue;
+            }
+            number += 1;
+            let (before, after) = (line.trim(), edit.shown());
+            let _ = writeln!(
+                list,
+                "{number}\t{}\t{}\t{}\t{before}\t{after}",
+                place.0, place.1, place.2
+            );
+            let with = edit.text(number);
+            mutants.lines.insert(place, [line, with]);
+        }
+        crate::write(&target_dir().join("mutants.tsv"), &list);
+        mutants
+    }
+
+    /// A design with the edits that are in it.
+    pub(crate) fn apply(&self, design: &Design) -> String {
+        let mut text: Vec<&str> = design.verilog.lines().collect();
+        for line in lines(design.name, &design.verilog) {
+            if let Some([before, with]) = self.lines.get(&line.place) {
+                assert_eq!(
+                    line.text, before,
+                    "{:?} of {} is another line",
+                    line.place, design.name
+                );
+                text[line.at] = with;
+            }
+        }
+        text.join("\n") + "\n"
+    }
+}
+
+/// An edit of a statement.
+#[derive(Debug)]
+enum Edit {
+    /// Of a condition: what is before it, it, and what it becomes.
+    Condition(String, String, String),
+    /// Of what is assigned.
+    Value(String, String, String),
+    /// The assignment is left out.
+    Gone(String),
+}
+
+impl Edit {
+    fn shown(&self) -> String {
+        match self {
+            Self::Condition(head, _, after) => format!("{head}({after}) begin"),
+            Self::Value(to, _, after) => format!("{to} = {after};"),
+            Self::Gone(_) => "(nothing)".to_owned(),
+        }
+    }
+
+    /// With a choice between both.
+    fn text(&self, number: u64) -> String {
+        let chosen = format!("($c32(\"viaduct_mutant\") == 32'd{number})");
+        match self {
+            Self::Condition(head, before, after) => {
+                format!("{head}({chosen} ? ({after}) : ({before})) begin")
+            }
+            Self::Value(to, before, after) => format!("{to} = {chosen} ? ({after}) : ({before});"),
+            Self::Gone(statement) => format!("if (!{chosen}) {statement}"),
+        }
+    }
+}
+
+/// The edits of a line of a kernel, which is nested so deep.
+fn edits(line: &str, depth: usize) -> Vec<Edit> {
+    for head in ["if ", "else if "] {
+        let condition = line.strip_prefix(head).and_then(|rest| rest.strip_prefix('('));
+        if let Some(condition) = condition.and_then(|rest| rest.strip_suffix(") begin")) {
+            let mut all = variants(condition);
+            all.push(format!("!({condition})"));
+            let edit = |after| Edit::Condition(head.to_owned(), condition.to_owned(), after);
+            return all.into_iter().map(edit).collect();
+        }
+    }
+    let Some((to, value)) = line.strip_suffix(';').and_then(|rest| rest.split_once(" = ")) else {
+        return Vec::new();
+    };
+    if to.ends_with("$clock") {
+        return Vec::new();
+    }
+    let edit = |after| Edit::Value(to.to_owned(), value.to_owned(), after);
+    let mut all: Vec<Edit> = variants(value).into_iter().map(edit).collect();
+    if depth > 0 {
+        all.push(Edit::Gone(line.to_owned()));
+    }
+    all
+}
+
+/// An expression with one operator changed, or one bit of one number.
+fn variants(expression: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for (from, to) in OPERATORS {
+        for (at, _) in expression.match_indices(from) {
+            all.push([&expression[..at], to, &expression[at + from.len()..]].concat());
+        }
+    }
+    for (at, _) in expression.match_indices("'h") {
+        let digits = at + 2;
+        let end = expression[digits..].find(|c: char| !c.is_ascii_hexdigit());
+        let end = end.map_or(expression.len(), |length| digits + length);
+        if let Ok(number) = u64::from_str_radix(&expression[digits..end], 16) {
+            let flipped = format!("{:x}", number ^ 1);
+            all.push([&expression[..digits], &flipped, &expression[end..]].concat());
+        }
+    }
+    all
+}
+
+/// A line of a kernel.
+#[derive(Debug)]
+struct Line<'a> {
+    place: Place,
+    text: &'a str,
+    /// Statements that it is nested in.
+    depth: usize,
+    /// Its number in the whole text.
+    at: usize,
+}
+
+/// Lines of the kernels of a design.
+fn lines<'a>(design: &str, verilog: &'a str) -> Vec<Line<'a>> {
+    let (mut module, mut first, mut depth) = (String::new(), 0, None);
+    let mut found = Vec::new();
+    for (at, line) in verilog.lines().enumerate() {
+        let trimmed = line.trim();
+        if let Some(rest) = trimmed.strip_prefix("module ") {
+            module = rest.split('(').next().unwrap_or(rest).to_owned();
+            first = at;
+        }
+        if line == KERNEL[0] {
+            depth = Some(0_usize);
+        } else if line == KERNEL[1] {
+            depth = None;
+        } else if let Some(depth) = &mut depth {
+            *depth -= usize::from(["end", "endcase"].contains(&trimmed));
+            if let Some((block, own)) = place(design, &module) {
+                found.push(Line { place: (block, own, at - first), text: line, depth: *depth, at });
+            }
+            let opens = trimmed.ends_with("begin") || trimmed.starts_with("case (");
+            *depth += usize::from(opens);
+        }
+    }
+    found
+}
+
+/// The block of a module of a design, and its name there. None: of the NIC itself.
+fn place(design: &str, module: &str) -> Option<(String, String)> {
+    let own = module.strip_prefix("top")?.trim_start_matches('$');
+    if design != NIC {
+        return Some((design.to_owned(), own.to_owned()));
+    }
+    let (part, own) = own.split_once('$').unwrap_or((own, ""));
+    let renamed = RENAMED.iter().find(|(name, _)| *name == part);
+    let block = renamed.map_or(part, |(_, block)| block);
+    (!block.is_empty()).then(|| (block.to_owned(), own.to_owned()))
+}
