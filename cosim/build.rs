@@ -31,6 +31,10 @@ mod mutants;
 #[path = "build/ports.rs"]
 mod ports;
 #[cfg(feature = "rtl")]
+#[path = "src/random.rs"]
+#[expect(dead_code, unreachable_pub, reason = "of the crate, of which mutants need a part")]
+mod random;
+#[cfg(feature = "rtl")]
 #[path = "build/reference.rs"]
 mod reference;
 #[cfg(feature = "rtl")]
@@ -43,6 +47,7 @@ mod verilate;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=build");
+    println!("cargo:rerun-if-changed=src/random.rs");
     println!("cargo:rerun-if-env-changed=VIADUCT_BLOCKS");
     println!("cargo:rustc-check-cfg=cfg(viaduct_nic)");
     #[cfg(feature = "rtl")]

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 const OFF: &str = "/*verilator coverage_off*/";
 const ON: &str = "/*verilator coverage_on*/";
 /// Begins a kernel, and ends it.
-const KERNEL: [&str; 2] = ["    always @(*) begin", "    end"];
+pub(crate) const KERNEL: [&str; 2] = ["    always @(*) begin", "    end"];
 
 /// The Verilog with marks and with registers for its branches.
 pub(crate) fn mark(verilog: &str) -> String {

@@ -5,7 +5,9 @@
 //! suite runs on mutants as it is. The same edits are in the blocks that are Verilated by themselves. What each
 //! edit is stands in `mutants.tsv` in the target directory: number, module, line of the module, before, after.
 
+use crate::coverage::KERNEL;
 use crate::emit::{Design, NIC};
+use crate::random::Random;
 use crate::verilate::target_dir;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,8 +20,6 @@ pub(crate) const SOURCE: &str = "#include <cstdint>\n#include <cstdlib>\n\
     return text ? (uint32_t)strtoul(text, nullptr, 10) : 0;\n}\n\
     extern \"C\" const uint32_t viaduct_mutant;\nconst uint32_t viaduct_mutant = chosen();\n";
 
-/// Begins a kernel, and ends it.
-const KERNEL: [&str; 2] = ["    always @(*) begin", "    end"];
 /// Parts of the NIC that have another name as blocks.
 const RENAMED: [(&str, &str); 2] = [("events", "event"), ("vis", "vi")];
 /// Operators, and what they become.
@@ -59,7 +59,7 @@ impl Mutants {
         Some(Self::choose(nic, count, seed, parts.next()))
     }
 
-    fn choose(nic: &Design, count: u64, mut seed: u64, block: Option<&str>) -> Self {
+    fn choose(nic: &Design, count: u64, seed: u64, block: Option<&str>) -> Self {
         let mut sites = Vec::new();
         for line in lines(NIC, &nic.verilog) {
             if block.is_none_or(|block| line.place.0 == block) {
@@ -69,14 +69,10 @@ impl Mutants {
             }
         }
         let (mut mutants, mut list) = (Self::default(), String::new());
-        let mut number = 0;
+        let (mut number, mut random) = (0, Random::new(seed));
         while number < count && !sites.is_empty() {
-            // SplitMix64, as everywhere.
-            seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let index =
-                usize::try_from((mixed ^ (mixed >> 31)) % sites.len() as u64).expect("an index");
+            let index = random.bits() % sites.len() as u64;
+            let index = usize::try_from(index).expect("an index");
             let (place, line, edit) = sites.swap_remove(index);
             if mutants.lines.contains_key(&place) {
                 continue;

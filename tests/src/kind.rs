@@ -100,5 +100,9 @@ mod rtl {
         fn busy(&self) -> bool {
             self.0.busy()
         }
+
+        fn violations(&self) -> &[String] {
+            self.0.violations()
+        }
     }
 }

@@ -11,7 +11,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::tools::{self, Toolset};
@@ -192,39 +193,32 @@ fn first_failure(
     command.args(["--test-threads", "1", filter]).env("VIADUCT_MUTANT", number.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
-    let output = child.stdout.take();
-    let child = Arc::new(Mutex::new(child));
-    let kill = |child: &Mutex<std::process::Child>| {
-        let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
-    };
-    let (done, ended) = std::sync::mpsc::channel::<()>();
-    let watched = Arc::clone(&child);
-    let watch = std::thread::spawn(move || {
-        let is_late = ended.recv_timeout(patience).is_err();
-        if is_late {
-            kill(&watched);
-        }
-        is_late
+    let (to, lines) = mpsc::channel();
+    // Ends with the program's output, or when nobody wants its lines any more.
+    let output = child.stdout.take().ok_or("a test has no output")?;
+    std::thread::spawn(move || {
+        BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| to.send(line))
     });
-    let mut failure = None;
-    let mut last = String::new();
-    for line in output.into_iter().flat_map(|text| BufReader::new(text).lines()) {
-        last = line.map_err(failed)?;
-        if last.ends_with("FAILED") && last.starts_with("test ") {
+    let end = Instant::now() + patience;
+    let (mut last, mut failure) = (String::new(), None);
+    while failure.is_none() {
+        match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) => last = line,
+            Err(RecvTimeoutError::Timeout) => failure = Some("no end".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if last.starts_with("test ") && last.ends_with("FAILED") {
             failure = last.split(' ').nth(1).map(str::to_owned);
-            kill(&child);
-            break;
         }
     }
-    let status = child.lock().unwrap_or_else(PoisonError::into_inner).wait().map_err(failed)?;
-    let _ = done.send(());
-    let is_late = watch.join().unwrap_or(false);
-    if failure.is_none() && !status.success() {
-        // A crash has no line of its own.
-        failure =
-            Some(if is_late { "no end".to_owned() } else { format!("{status} after `{last}`") });
+    if failure.is_some() {
+        // It may have ended meanwhile.
+        let _ = child.kill();
     }
-    Ok(failure)
+    let status = child.wait().map_err(failed)?;
+    // A crash has no line of its own.
+    let crash = (!status.success()).then(|| format!("{status} after `{last}`"));
+    Ok(failure.or(crash))
 }
 
 fn summary(mutants: &[Mutant], fates: &BTreeMap<usize, Result<Fate, String>>) -> ExitCode {
@@ -265,5 +259,25 @@ mod tests {
         assert_eq!((mutant.number, mutant.block.as_str()), (12, "recv"));
         assert_eq!(mutant.text, "check | 40 | a = b & c; | a = b | c;");
         assert_eq!(bench(&mutant.block), "engine");
+    }
+
+    #[test]
+    fn the_first_failure_ends_a_suite() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let path = std::env::temp_dir().join(format!("mutate-{}.sh", std::process::id()));
+        let script = "#!/bin/sh\necho test a ... ok\ncase $3 in\n\
+            fails) echo test b ... FAILED; exec sleep 60;;\nhangs) exec sleep 60;;\n\
+            crashes) exit 3;;\nesac\n";
+        fs::write(&path, script).expect("a writable folder");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("own file");
+        let run = |filter, patience| {
+            first_failure(&path, (filter, Duration::from_secs(patience)), 1).expect("it runs")
+        };
+        assert_eq!(run("fails", 50).as_deref(), Some("b"));
+        assert_eq!(run("hangs", 1).as_deref(), Some("no end"));
+        assert_eq!(run("crashes", 50).as_deref(), Some("exit status: 3 after `test a ... ok`"));
+        assert_eq!(run("passes", 50), None);
+        fs::remove_file(&path).expect("own file");
     }
 }

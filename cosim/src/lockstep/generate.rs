@@ -247,16 +247,24 @@ fn absent(random: &mut Random, send: &mut Spec) {
     }
 }
 
+/// Memory of the peer with room for so many bytes.
+fn remote(random: &mut Random, total: u64) -> Remote {
+    let offset = random.below(DATA_BYTES as u64 - total);
+    Remote { offset, wrong: Wrong::Nothing, reserved: 0 }
+}
+
+/// A descriptor of more bytes than the VI transfers.
+fn too_long(random: &mut Random, pair: &Pair) -> Spec {
+    let excess = 1 + random.below(1000);
+    spec(random, u64::from(pair.max_transfer) + excess)
+}
+
 /// An RDMA read, which the peer's VI allows or not. An Unreliable VI has none.
 fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message {
     let message = message(random, pair, Kind::Good);
     let (mut send, delay) = (message.send, message.delay);
     send.control = control::OP_RDMA_READ | send.control & control::QFENCE;
-    let mut remote = Remote {
-        offset: random.below(DATA_BYTES as u64 - send.total()),
-        wrong: Wrong::Nothing,
-        reserved: 0,
-    };
+    let mut remote = remote(random, send.total());
     match kind {
         Kind::SendFormat => match random.below(4) {
             0 => remote.reserved = 1 << random.below(32),
@@ -265,10 +273,7 @@ fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message 
             _ => spoil_format(random, &mut send),
         },
         Kind::SendSegment => spoil_segment(random, &mut send),
-        Kind::SendTooLong => {
-            let excess = 1 + random.below(1000);
-            send.segments = spec(random, u64::from(pair.max_transfer) + excess).segments;
-        }
+        Kind::SendTooLong => send.segments = too_long(random, pair).segments,
         Kind::SendUnreachable => send.unreachable = Some(Unreachable::any(random)),
         Kind::Remote => {
             let absent = random.chance(0.2);
@@ -296,21 +301,14 @@ fn write(random: &mut Random, pair: &Pair, kind: Kind, reported: bool) -> Messag
     }
     let total = send.total();
     send.control |= control::OP_RDMA_WRITE;
-    let mut remote = Remote {
-        offset: random.below(DATA_BYTES as u64 - total),
-        wrong: Wrong::Nothing,
-        reserved: 0,
-    };
+    let mut remote = remote(random, total);
     match kind {
         Kind::SendFormat if random.chance(0.3) => remote.reserved = 1 << random.below(32),
         Kind::SendFormat if random.chance(0.3) => send.seg_count = Some(0),
         Kind::SendFormat => spoil_format(random, &mut send),
         Kind::SendSegment if random.chance(0.3) => absent(random, &mut send),
         Kind::SendSegment => spoil_segment(random, &mut send),
-        Kind::SendTooLong => {
-            let excess = 1 + random.below(1000);
-            send.segments = spec(random, u64::from(pair.max_transfer) + excess).segments;
-        }
+        Kind::SendTooLong => send.segments = too_long(random, pair).segments,
         Kind::SendUnreachable => send.unreachable = Some(Unreachable::any(random)),
         Kind::Remote => {
             remote.wrong = refused_place(random);
@@ -386,10 +384,7 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
         Kind::SendFormat => spoil_format(random, &mut send),
         Kind::SendSegment if random.chance(0.3) => absent(random, &mut send),
         Kind::SendSegment => spoil_segment(random, &mut send),
-        Kind::SendTooLong => {
-            let excess = 1 + random.below(1000);
-            send = spec(random, u64::from(pair.max_transfer) + excess);
-        }
+        Kind::SendTooLong => send = too_long(random, pair),
         Kind::SendUnreachable => send.unreachable = Some(Unreachable::any(random)),
         Kind::RecvFormat => spoil_format(random, recv.as_mut().expect("made above")),
         Kind::RecvSegment => spoil_segment(random, recv.as_mut().expect("made above")),

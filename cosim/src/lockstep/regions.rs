@@ -25,7 +25,7 @@ pub(super) fn slot(pair: usize, queue: Queue, index: usize) -> usize {
 
 /// A region of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum PairRegion {
     Data,
     Descriptors,
     /// The data, for VIs of another tag, or of another domain.
@@ -38,7 +38,7 @@ pub(super) enum Of {
     Absent,
 }
 
-impl Of {
+impl PairRegion {
     pub(super) const ALL: [Self; 7] = [
         Self::Data,
         Self::Descriptors,
@@ -110,8 +110,8 @@ fn place(
     length: u32,
     wrong: Wrong,
 ) -> DataSegment {
-    let handle = |of: Of| of.handle(plan, pair, node);
-    let mut named = handle(Of::Data);
+    let handle = |of: PairRegion| of.handle(plan, pair, node);
+    let mut named = handle(PairRegion::Data);
     let mut address = va(area(pair)) + offset;
     match wrong {
         Wrong::Nothing => {}
@@ -121,8 +121,8 @@ fn place(
         Wrong::Generation(bit) => {
             named = tpt::Handle::new(named.index(), named.generation() ^ 1 << bit);
         }
-        Wrong::Tag => named = handle(Of::DataOfTag),
-        Wrong::Domain => named = handle(Of::DataOfDomain),
+        Wrong::Tag => named = handle(PairRegion::DataOfTag),
+        Wrong::Domain => named = handle(PairRegion::DataOfDomain),
         Wrong::Address(bit) => address ^= 1 << bit,
         Wrong::Bounds => {
             let end = va(area(pair)) + DATA_BYTES as u64;
@@ -135,11 +135,11 @@ fn place(
             };
         }
         Wrong::Rights => {
-            named = handle(Of::Descriptors);
+            named = handle(PairRegion::Descriptors);
             address = va(slot(pair, Queue::Send, 0));
         }
         Wrong::Absent => {
-            named = handle(Of::Absent);
+            named = handle(PairRegion::Absent);
             address = va(MEMORY_BYTES) + offset;
         }
     }

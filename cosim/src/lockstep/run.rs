@@ -4,7 +4,7 @@ use super::fenced::{self, FENCED_OFFSET};
 use super::order::Order;
 use super::plan::{Message, Pair, Plan, Spec, Traffic, Unreachable};
 use super::push;
-use super::regions::{Of, area, local, remote, slot};
+use super::regions::{PairRegion, area, local, remote, slot};
 use crate::random::Random;
 use crate::simulation::SimulatedDevice;
 use crate::testbench::{FREE_OFFSET, Hung, Testbench, header, node_number, va};
@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
         let plan = self.plan;
         for (n, pair) in plan.pairs.iter().enumerate() {
             for node in 0..2 {
-                for of in Of::ALL {
+                for of in PairRegion::ALL {
                     let body = of.region(plan, n, node).body();
                     self.admin(node, Opcode::RegionSet, of.index(n).into(), &body)?;
                 }
@@ -300,9 +300,9 @@ impl<'a> Run<'a> {
     }
 
     fn post(&mut self, phase: usize, node: usize, n: usize, queue: Queue, i: usize, spec: &Spec) {
-        let pair = &self.plan.pairs[n];
-        let offset = slot(n, queue, i);
         let plan = self.plan;
+        let pair = &plan.pairs[n];
+        let offset = slot(n, queue, i);
         let there = spec.remote.iter().map(|place| remote(plan, n, 1 - node, place));
         let here = spec.segments.iter().map(|segment| local(plan, n, node, segment));
         let segments: Vec<DataSegment> = there.chain(here).collect();
@@ -324,9 +324,9 @@ impl<'a> Run<'a> {
         }
         let base = slot(n, Queue::Send, 0);
         let of = match spec.unreachable {
-            Some(Unreachable::Tag) => Of::DescriptorsOfTag,
-            Some(Unreachable::Domain) => Of::DescriptorsOfDomain,
-            _ => Of::Descriptors,
+            Some(Unreachable::Tag) => PairRegion::DescriptorsOfTag,
+            Some(Unreachable::Domain) => PairRegion::DescriptorsOfDomain,
+            _ => PairRegion::Descriptors,
         };
         let mut handle = of.handle(plan, n, node);
         let mut token = Token {
