@@ -93,6 +93,8 @@ pub struct Channel {
     pub drain_channel_queue: Signal<In, Bits<16>>,
     /// Chunks that nobody holds (128 when the channel is at rest), for tests and probes.
     pub free_chunks: Signal<Out, Bits<8>>,
+    /// Somebody holds one.
+    pub sending: Signal<Out, Bit>,
     link_rx: LinkRx,
     link_tx: LinkTx,
     acceptance: Accept,
@@ -104,11 +106,14 @@ pub struct Channel {
     notify: Notify,
     counter_events: CounterEvents,
     op_open: Num<2, 0>,
+    sends: DFF<Bit>,
+    all_chunks: Num<8, { nic_regs::limits::POOL_CHUNK_COUNT as u64 }>,
 }
 
 impl Logic for Channel {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, sends);
         clock!(
             self,
             clock,
@@ -140,6 +145,8 @@ impl Logic for Channel {
         EventClient::link(&mut self.events, &mut self.notify.events);
         self.ready.next = self.store.ready.val();
         self.free_chunks.next = self.store.free_chunks.val();
+        self.sends.d.next = self.store.free_chunks.val() != self.all_chunks.val();
+        self.sending.next = self.sends.q.val();
 
         // Receiving.
         self.link_rx.enable.next = self.enable.val() & self.store.ready.val();

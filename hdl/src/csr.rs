@@ -66,6 +66,8 @@ pub struct Csr {
     pub admin_busy: Signal<In, Bit>,
     pub admin_failed: Signal<In, Bit>,
     pub reads_fail: Signal<In, Bit>,
+    /// The pool holds frames.
+    pub sending: Signal<In, Bit>,
     /// Counter pulses: three vectors, so that up to three blocks may count the same cause in one
     /// cycle.
     pub counts_a: Signal<In, Bits<64>>,
@@ -178,10 +180,11 @@ impl Logic for Csr {
         self.bank.index.next = self.registers.offset.val().get_bits::<5>(2);
         self.bank.wdata.next = self.registers.wdata.val();
         self.bank.write.next = false;
-        self.bank.status.next = bit_cast::<4, 1>(self.ready.q.val().into())
-            | (bit_cast::<4, 1>(self.admin_busy.val().into()) << 1)
-            | (bit_cast::<4, 1>(self.admin_failed.val().into()) << 2)
-            | (bit_cast::<4, 1>(self.reads_fail.val().into()) << 3);
+        self.bank.status.next = bit_cast::<5, 1>(self.ready.q.val().into())
+            | (bit_cast::<5, 1>(self.admin_busy.val().into()) << 1)
+            | (bit_cast::<5, 1>(self.admin_failed.val().into()) << 2)
+            | (bit_cast::<5, 1>(self.reads_fail.val().into()) << 3)
+            | (bit_cast::<5, 1>(self.sending.val().into()) << 4);
         self.bank.admin_head.next = self.admin_head.val();
         self.bank.cycles_low.next = 0.into();
         if self.ready.q.val() {

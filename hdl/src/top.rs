@@ -148,6 +148,7 @@ impl Logic for Top {
         self.csr.admin_busy.next = self.admin.admin_busy.val();
         self.csr.admin_failed.next = self.admin.admin_failed.val();
         self.csr.reads_fail.next = self.dma_read.exhausted.val();
+        self.csr.sending.next = self.channel.sending.val();
         self.vis.error_queue.next = self.csr.error_queue.val();
         self.vis.error_queue_valid.next = self.csr.error_queue_valid.val();
         self.vis.sample_vi.next = self.csr.sample_vi.val();

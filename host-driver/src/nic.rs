@@ -37,6 +37,9 @@ const INTERRUPT_NS: u64 = 10_000_000;
 pub const SIMULATED_TIME_SCALE: u64 = 100;
 /// How long other nodes have to answer a search: an opening channel tries again after 1 ms.
 const DISCOVERY_NS: u64 = 3_000_000;
+/// How long what was sent may take to arrive at the end. A channel whose peer is silent is closed
+/// after 2 ms of retransmissions.
+const SENDING_NS: u64 = 3_000_000;
 /// Log2 of the entries of the error ring and of the message ring.
 const CONTROL_LOG2: u8 = 8;
 /// The driver's own domain: error events and connection messages.
@@ -437,6 +440,19 @@ impl Nic {
         Ok(others().filter(|node| open(&control, *node)).collect())
     }
 
+    /// Waits until what was sent has arrived, for a while at most: a send is complete before that, and
+    /// whoever gives the card to another program resets it (contract 1.2).
+    fn finish_sending(&self) {
+        let end = self.bus.now_ns().saturating_add(SENDING_NS.saturating_mul(self.time_scale));
+        let sending = || {
+            let status = read(&*self.bus, csr::STATUS::OFFSET).map(csr::STATUS);
+            status.is_ok_and(|status| status.get(csr::STATUS::SENDING) != 0)
+        };
+        while sending() && self.bus.now_ns() < end {
+            self.bus.relax(Wait::bounded("the last frames of node", self.node.into()));
+        }
+    }
+
     /// Looks whether the card is there, and still has what it was given. To a child of this process it is
     /// not.
     #[must_use]
@@ -453,13 +469,14 @@ impl Drop for Nic {
     fn drop(&mut self) {
         // One that is lost has nothing under way, and may be another driver's by now.
         if self.is_present() {
-            // It is not reset: what it has to tell other nodes still leaves. If a command fails the
-            // device is reset, and what is unmapped is out of its reach in any case.
+            // If a command fails the device is reset, and what is unmapped is out of its reach in any
+            // case.
             if !std::thread::panicking() {
                 let _ = self.admin.message_queue(CONTROL_DOMAIN, None);
                 for ring in [&self.errors, &self.messages] {
                     let _ = self.admin.event_destroy(ring.index());
                 }
+                self.finish_sending();
             }
             write(&*self.bus, csr::CONTROL::OFFSET, csr::CONTROL::RESET.0);
             // A read behind the write.

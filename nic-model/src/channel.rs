@@ -104,6 +104,11 @@ impl Channels {
         self.emitter.is_some() || !self.ring.is_empty()
     }
 
+    /// Whether the pool holds frames.
+    pub(crate) fn is_sending(&self) -> bool {
+        self.free_chunks < POOL_CHUNK_COUNT
+    }
+
     pub(crate) fn peer(&self, node: u8) -> &Peer {
         &self.peers[usize::from(node)]
     }

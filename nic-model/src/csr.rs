@@ -169,7 +169,7 @@ impl Csr {
             Reg::CAPS3 => queues.features.caps3().0,
             Reg::CLOCK => CLOCK::RESET.0,
             Reg::CONTROL => self.control.0,
-            Reg::STATUS => self.status(admin),
+            Reg::STATUS => self.status(admin, channels),
             Reg::ADMIN_BASE_LO => admin.base_lo,
             Reg::ADMIN_BASE_HI => admin.base_hi,
             Reg::ADMIN_SIZE => admin.size.0,
@@ -209,11 +209,12 @@ impl Csr {
         }
     }
 
-    fn status(&self, admin: &AdminRing) -> u32 {
+    fn status(&self, admin: &AdminRing, channels: &Channels) -> u32 {
         STATUS(0)
             .with(STATUS::READY, u32::from(self.ready))
             .with(STATUS::ADMIN_BUSY, u32::from(admin.has_work()))
             .with(STATUS::ADMIN_FAILED, u32::from(admin.failed))
+            .with(STATUS::SENDING, u32::from(channels.is_sending()))
             .0
     }
 

@@ -2,7 +2,7 @@
 
 use nic_regs::admin::{Opcode, PeerState};
 use nic_regs::counter::{COUNTER_SLOTS, Counter};
-use nic_regs::csr::{CONTROL, COUNTER_OFFSET, ERROR_QUEUE, KEEPALIVE, NODE, SAMPLE};
+use nic_regs::csr::{CONTROL, COUNTER_OFFSET, ERROR_QUEUE, KEEPALIVE, NODE, SAMPLE, STATUS};
 use nic_regs::desc::status::TRANSPORT_ERROR;
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::event::{Kind, PeerDownReason};
@@ -231,6 +231,32 @@ fn a_disabled_device_ignores_frames_and_goes_on_after(kind: DeviceKind) {
     assert!(bare.counter(0, Counter::FramesRetransmitted) > 0);
 }
 
+fn a_device_that_has_frames_to_send_says_so(kind: DeviceKind) {
+    let mut bare = Bare::up(kind);
+    bare.register();
+    let mut vis = bare.connected(Reliability::Delivery, 9, 0);
+    let is_sending = |bare: &mut Bare| bare.read(0, STATUS::OFFSET) & STATUS::SENDING.mask() != 0;
+    bare.settle();
+    assert!(!is_sending(&mut bare));
+    let segments = [0, 1].map(|node| vis[node].segment(0, 1));
+    let recv = vis[1].post(&mut bare, Queue::Recv, &segments[1..]);
+    bare.settle();
+    bare.write(1, CONTROL::OFFSET, 0);
+    let send = vis[0].post(&mut bare, Queue::Send, &segments[..1]);
+    bare.wait("the send is complete", |bare| send.is_done(bare));
+    bare.bench.run(3_000);
+    assert!(is_sending(&mut bare), "a frame that nobody has acknowledged");
+    bare.write(1, CONTROL::OFFSET, CONTROL::ENABLE.mask());
+    bare.wait("the frame arrives", |bare| recv.is_done(bare));
+    bare.settle();
+    assert!(!is_sending(&mut bare));
+    bare.write(1, CONTROL::OFFSET, 0);
+    let send = vis[0].post(&mut bare, Queue::Send, &segments[..1]);
+    bare.wait("the send is complete", |bare| send.is_done(bare));
+    bare.soft_reset(0);
+    assert!(!is_sending(&mut bare), "a reset forgets frames");
+}
+
 fn the_error_queue_survives_nothing(kind: DeviceKind) {
     let mut bare = Bare::up(kind);
     let vis = [0, 1, 2].map(|i| bare.connected(Reliability::Delivery, 30 + i, 0));
@@ -260,5 +286,6 @@ on_every_kind! {
     a_reset_of_both_and_a_new_start,
     resets_in_a_row,
     a_disabled_device_ignores_frames_and_goes_on_after,
+    a_device_that_has_frames_to_send_says_so,
     the_error_queue_survives_nothing,
 }

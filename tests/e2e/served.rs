@@ -2,6 +2,7 @@
 
 mod crowd;
 mod default_device;
+mod left;
 mod malformed;
 mod memory;
 mod observed;

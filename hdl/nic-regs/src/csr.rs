@@ -109,6 +109,8 @@ crate::registers! { 0x2000;
         /// No read tag has had its completion since READ_TIMEOUT: reads fail at once, until
         /// one arrives or a quarantine ends.
         3:3 READS_FAIL;
+        /// The pool holds frames: not transmitted yet, or not acknowledged. A reset forgets them.
+        4:4 SENDING;
     }
     /// Admin ring: bus address, low half (64-byte aligned).
     ADMIN_BASE_LO @ 0x020 Rw = 0 {

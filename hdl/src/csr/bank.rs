@@ -117,7 +117,7 @@ pub struct Bank {
     pub wdata: Signal<In, Bits<32>>,
     pub value: Signal<Out, Bits<32>>,
     // What is read only.
-    pub status: Signal<In, Bits<4>>,
+    pub status: Signal<In, Bits<5>>,
     pub admin_head: Signal<In, Bits<16>>,
     pub cycles_low: Signal<In, Bits<32>>,
     pub cycles_high: Signal<In, Bits<32>>,
@@ -243,7 +243,7 @@ impl Logic for Bank {
         self.row0.in4.next = self.caps3.val();
         self.row0.in5.next = self.khz.val();
         self.row0.in6.next = bit_cast::<32, 1>(self.r_enable.q.val().into());
-        self.row0.in7.next = bit_cast::<32, 4>(self.status.val());
+        self.row0.in7.next = bit_cast::<32, 5>(self.status.val());
         // 0x20 to 0x3c.
         self.row1.in0.next = self.r_base_lo.q.val();
         self.row1.in1.next = self.r_base_hi.q.val();
