@@ -7,6 +7,7 @@
 //! | file | from | to |
 //! |---|---|---|
 //! | `build/emit.rs` | blocks in RustHDL | Verilog and ports |
+//! | `build/clocks.rs` | Verilog | the same with clocks that a bench may move on |
 //! | `build/coverage.rs` | Verilog | the same with marks: what coverage counts |
 //! | `build/mutants.rs` | Verilog | the same with edits, of which a program chooses one |
 //! | `build/ports.rs` | a block | its ports |
@@ -18,6 +19,9 @@
 #[cfg(feature = "rtl")]
 #[path = "build/bindings.rs"]
 mod bindings;
+#[cfg(feature = "rtl")]
+#[path = "build/clocks.rs"]
+mod clocks;
 #[cfg(feature = "rtl")]
 #[path = "build/coverage.rs"]
 mod coverage;

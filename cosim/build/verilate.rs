@@ -4,6 +4,7 @@
 //! into it. So an edit of one RTL block costs the rebuild of the models that contain it, and no
 //! others; and `cargo clippy`, `cargo test` and both profiles, which each run this build script for
 //! themselves, build a library once. Different blocks are built side by side.
+use crate::clocks;
 use crate::coverage;
 use crate::emit::Design;
 use crate::mutants::{self, Mutants};
@@ -134,9 +135,10 @@ impl Tools {
     fn build(&self, design: &Design) {
         let mutants = self.mutants.as_ref().map(|mutants| mutants.apply(design));
         let marked = self.coverage.then(|| coverage::mark(&design.verilog)).or(mutants);
-        let text = marked.as_ref().unwrap_or(&design.verilog);
+        let text = &clocks::mark(marked.as_ref().unwrap_or(&design.verilog));
         let stamp = [
             self.stamp().as_str(),
+            clocks::HEADER,
             shim::COMMON,
             &shim::text(design, &[]),
             &format!(
@@ -157,9 +159,10 @@ impl Tools {
             crate::write(&file, &shim::text(design, &sources));
             let mut compiler = self.compiler();
             compiler.out_dir(dir).include(dir);
-            if self.mutants.is_some() {
-                let header = dir.join("mutants.h");
-                crate::write(&header, mutants::HEADER);
+            let mutants = self.mutants.is_some().then_some(("mutants.h", mutants::HEADER));
+            for (name, text) in [("clocks.h", clocks::HEADER)].into_iter().chain(mutants) {
+                let header = dir.join(name);
+                crate::write(&header, text);
                 compiler.flag("-include").flag(header);
             }
             if design.traced {

@@ -37,11 +37,9 @@ impl RtlNic {
     #[must_use]
     pub fn new(settings: HostSettings) -> Self {
         let mut model = top::Model::new();
-        model.inputs.reset = 1;
         for _ in 0..RESET_CYCLES {
-            model.cycle();
+            model.reset();
         }
-        model.inputs.reset = 0;
         let root = RootComplex::new(settings);
         Self { model, root, now: 0, active_until: 0, link_beats: 0, watch: None }
     }

@@ -219,6 +219,8 @@ impl Logic for Vi {
             self.lifecycle.state.val().get_bit(1) & (!self.lifecycle.state.val().get_bit(0));
         self.doorbells.state.next = self.lifecycle.coming_state.val();
         self.doorbells.domain.next = self.lifecycle.coming_domain.val();
+        self.doorbells.full_send.next = self.send_side.coming_full.val();
+        self.doorbells.full_recv.next = self.recv_side.coming_full.val();
         // What lets a push go at once is found out in stage 1.
         self.quiet_now.next = self.send_side.coming_idle.val() & self.lifecycle.coming_clear.val();
         self.quiet.d.next = self.quiet_now.val();

@@ -10,7 +10,7 @@ use bitvec::vec::BitVec;
 use nic_regs::desc::status;
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::frame::{Header, Type};
-use nic_regs::limits::VI_COUNT;
+use nic_regs::limits::{POSTED_MAX, VI_COUNT};
 use nic_regs::vi::{Reliability, State, StopReason};
 
 pub(crate) use state::Input;
@@ -52,14 +52,18 @@ impl Default for WorkQueue {
 }
 
 impl WorkQueue {
-    /// Counts a post.
-    pub(crate) fn post(&mut self, token: Token) {
+    /// Counts a post. False if there is no room for it.
+    pub(crate) fn post(&mut self, token: Token) -> bool {
+        if self.count == POSTED_MAX {
+            return false;
+        }
         if self.count == 0 {
             self.head = Head::Token(token);
             self.next = None;
         }
         self.last = Some(token);
-        self.count = self.count.wrapping_add(1);
+        self.count += 1;
+        true
     }
 }
 

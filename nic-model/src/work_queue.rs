@@ -77,11 +77,10 @@ impl WorkQueues {
             return None;
         }
         cx.trace(Trace::Doorbell { page, token });
-        if state == State::Error {
+        if state == State::Error || !self.vis[vi].queues[token.queue as usize].post(token) {
             cx.count(Counter::DoorbellDropped);
             return Some(false);
         }
-        self.vis[vi].queues[token.queue as usize].post(token);
         cx.count(Counter::DoorbellTokens);
         if token.queue == Queue::Send {
             cx.stamp(vi, Stamp::Doorbell);

@@ -8,7 +8,7 @@ use nic_regs::doorbell::{
     EVENT_OFFSET, EventDoorbell, PUSH_LINE_BYTES, PUSH_LINE_COUNT, PUSH_OFFSET, Queue,
     TOKEN_OFFSET, Token,
 };
-use nic_regs::limits::VI_COUNT;
+use nic_regs::limits::{POSTED_MAX, VI_COUNT};
 use nic_regs::vi::Reliability;
 use tests::bare::{Bare, RECV_EVENTS, Shape, page};
 use tests::vi::{BareVi, DOMAIN, REGION, vi_body};
@@ -179,6 +179,52 @@ fn a_vi_in_error_drops_posts(kind: DeviceKind) {
     case.finish();
 }
 
+fn a_work_queue_that_is_full_drops_posts(kind: DeviceKind) {
+    for queue in [Queue::Send, Queue::Recv] {
+        let mut bare = Bare::up(kind);
+        bare.register();
+        let mut vis = [0, 1].map(|node| BareVi::new(node, 77, 2));
+        for vi in &vis {
+            bare.ok(vi.node, Opcode::ViCreate, 77, &vi_body(Reliability::Delivery));
+        }
+        let node = queue as usize;
+        let segments = [0, 1].map(|node| vis[node].segment(0, 8));
+        let [send, recv] = [Queue::Send, Queue::Recv].map(|queue| {
+            let node = queue as usize;
+            vis[node].write(&mut bare, queue, &segments[node..=node])
+        });
+        let tokens = [send.1, recv.1];
+        let ring = |bare: &mut Bare, node: usize| {
+            let bits = tokens[node].to_bits();
+            bare.doorbell(node, DOMAIN, TOKEN_OFFSET, bits);
+        };
+        ring(&mut bare, 1 - node);
+        for _ in 0..POSTED_MAX {
+            ring(&mut bare, node);
+        }
+        bare.settle();
+        let posted = |bare: &mut Bare| bare.counter(node, Counter::DoorbellTokens);
+        assert_eq!(posted(&mut bare), u32::from(POSTED_MAX));
+        assert_eq!(bare.counter(node, Counter::DoorbellDropped), 0);
+        for dropped in 1..4 {
+            ring(&mut bare, node);
+            bare.settle();
+            assert_eq!(posted(&mut bare), u32::from(POSTED_MAX));
+            assert_eq!(bare.counter(node, Counter::DoorbellDropped), dropped);
+        }
+        bare.connect(&vis, 1);
+        bare.wait("a message", |bare| send.0.is_done(bare) && recv.0.is_done(bare));
+        // The descriptor behind it is nowhere, which stops a sender.
+        if queue == Queue::Recv {
+            ring(&mut bare, node);
+            ring(&mut bare, node);
+            bare.settle();
+            assert_eq!(posted(&mut bare), u32::from(POSTED_MAX) + 1, "there is room for one");
+        }
+        assert_eq!(bare.take_log(node), []);
+    }
+}
+
 fn posts_to_an_idle_vi_wait_for_its_connection(kind: DeviceKind) {
     let mut bare = Bare::up(kind);
     bare.register();
@@ -261,6 +307,7 @@ on_every_kind! {
     reads_of_the_doorbell_bar_answer_zero,
     a_disabled_device_drops_doorbells_silently,
     a_vi_in_error_drops_posts,
+    a_work_queue_that_is_full_drops_posts,
     posts_to_an_idle_vi_wait_for_its_connection,
     doorbells_come_faster_than_they_are_served,
     accesses_that_no_driver_makes,

@@ -14,6 +14,7 @@ pub struct Table {
     destroy: unsafe extern "C" fn(*mut c_void),
     eval: unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void),
     cycle: unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void),
+    jump: unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void, u32),
     attach: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
     open_fst: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
     write_coverage: unsafe extern "C" fn(*mut c_void, *const c_char),
@@ -77,6 +78,13 @@ impl<B: Block> Instance<B> {
         // SAFETY: `raw` is a live model of this shim (invariant), and both structures have its
         // layout (`Block`).
         unsafe { (B::table().cycle)(self.raw.as_ptr(), inputs, outputs) };
+    }
+
+    pub(super) fn jump(&mut self, inputs: &B::In, outputs: &mut B::Out, step: u32) {
+        let (inputs, outputs) = (ptr::from_ref(inputs).cast(), ptr::from_mut(outputs).cast());
+        // SAFETY: `raw` is a live model of this shim (invariant), and both structures have its
+        // layout (`Block`).
+        unsafe { (B::table().jump)(self.raw.as_ptr(), inputs, outputs, step) };
     }
 
     /// Makes the model write to `vcd`, which must not be open yet. False if it cannot.

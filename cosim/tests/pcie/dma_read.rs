@@ -38,7 +38,7 @@ pub(crate) struct Part {
 pub(crate) struct Host {
     /// By tag, in order.
     pub(crate) outstanding: BTreeMap<u8, VecDeque<Part>>,
-    sending: VecDeque<(u64, bool)>,
+    pub(crate) sending: VecDeque<(u64, bool)>,
     settling: Option<u8>,
     /// Requests (address bits 47:16) that must fail.
     pub(crate) failed: HashSet<u64>,
@@ -361,6 +361,16 @@ impl Bench {
                 client.response(data, last == 1, error == 1, &self.host.failed);
             }
         }
+        self.count();
+    }
+
+    /// A cycle in which the clock of time-outs counts `step`.
+    pub(crate) fn jump(&mut self, step: u32) {
+        let inputs = &mut self.nic.inputs;
+        (inputs.rc_valid, inputs.out_ready) = (0, 0);
+        (inputs.desc_send_req_valid, inputs.desc_recv_req_valid) = (0, 0);
+        (inputs.gather_req_valid, inputs.admin_req_valid) = (0, 0);
+        self.nic.jump(step);
         self.count();
     }
 

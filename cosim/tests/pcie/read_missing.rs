@@ -1,7 +1,8 @@
 //! Completions that do not come: for a client, for all.
-use crate::dma_read::{Bench, Faults, Read, TIMEOUT, random_reads};
+use crate::dma_read::{Bench, Faults, Read, TIMEOUT, completion, random_reads};
 use crate::each_seed;
 use nic_regs::counter::Counter;
+use rand::Rng;
 use rand::rngs::SmallRng;
 
 /// A completion that is missing holds up its client and no other, however much that one asks for.
@@ -109,5 +110,113 @@ fn thirty_two_missing_completions() {
         bench.nic.inputs.read_timeout = u32::try_from(TIMEOUT).unwrap();
         assert!(one(&mut bench, rng) > 8);
         bench.check_counts();
+    });
+}
+
+/// A read whose completion does not come.
+fn lose(bench: &mut Bench, rng: &mut SmallRng, id: u64) {
+    let client = &mut bench.clients[id as usize % 4];
+    client.todo.push_back(Read { address: id << 16, length: 8 });
+    bench.host.failed.insert(id);
+    bench.host.expect(Counter::ReadTimeouts);
+    let lost = bench.host.outstanding.len();
+    let start = bench.now;
+    while bench.host.outstanding.len() == lost {
+        assert!(bench.now - start < 300, "a read does not leave");
+        bench.cycle(rng, Faults::default(), 100, 100, 0);
+    }
+    for parts in bench.host.outstanding.values_mut() {
+        parts[0].not_before = u64::MAX;
+    }
+}
+
+fn is_waiting(bench: &Bench) -> bool {
+    bench.clients.iter().any(|client| !client.open.is_empty())
+}
+
+/// READ_TIMEOUT over its whole width, and the clock that wraps: a read fails then and not before, and its
+/// tag is used again after 256 times that, or never.
+#[test]
+fn a_time_out_and_the_quarantine_after_it_are_seen_at_every_age() {
+    // Cycles that the scanner, an answer and the runs between two looks may take.
+    const LATE: u64 = 600;
+    each_seed(0..1, |_, rng| {
+        for read_timeout in
+            [1_000, 4_095, 0x40_0000, 0x7f_ffff, 0x80_0000, 0xff_f000, 0xff_ffff, 0x8000_0000, !0]
+        {
+            let mut bench = Bench::new(2);
+            bench.nic.inputs.read_timeout = read_timeout;
+            bench.jump(!0 - rng.random_range(0..1_000));
+            // What cannot be told by a clock of 32 bits counts as half of its range.
+            let time_out = u64::from(read_timeout).min(1 << 31);
+            let run = |bench: &mut Bench, rng: &mut SmallRng| {
+                for _ in 0..LATE / 3 {
+                    bench.cycle(rng, Faults::default(), 100, 0, 0);
+                }
+            };
+            for id in 1..=32 {
+                lose(&mut bench, rng, id);
+                let near = time_out.saturating_sub(2 * LATE);
+                bench.jump(near as u32);
+                run(&mut bench, rng);
+                assert!(is_waiting(&bench), "{read_timeout:#x}: early");
+                bench.jump((time_out - near) as u32);
+                run(&mut bench, rng);
+                assert!(!is_waiting(&bench), "{read_timeout:#x}: late");
+            }
+            bench.check_counts();
+            // The tags were lost one after the other; so it is the first one's quarantine that counts.
+            let exhausted = |bench: &Bench| bench.nic.outputs.exhausted == 1;
+            if read_timeout >= 0x80_0000 {
+                for _ in 0..40 {
+                    bench.jump(rng.random());
+                    run(&mut bench, rng);
+                    assert!(exhausted(&bench), "{read_timeout:#x}: no end of it is defined");
+                }
+                continue;
+            }
+            let age = 32 * (time_out + LATE);
+            let quarantine = (time_out * 256).max(1 << 20);
+            assert!(exhausted(&bench) && age < quarantine);
+            bench.jump((quarantine - age - LATE) as u32);
+            run(&mut bench, rng);
+            assert!(exhausted(&bench), "{read_timeout:#x}: early");
+            // It may be as much as 2^20 cycles longer.
+            bench.jump((1 << 20) + age as u32);
+            run(&mut bench, rng);
+            assert!(!exhausted(&bench), "{read_timeout:#x}: late");
+        }
+    });
+}
+
+/// A time-out is seen although completions end as regularly as the scanner comes by.
+#[test]
+fn completions_that_end_in_step_hide_no_time_out() {
+    const SOON: u32 = 400;
+    each_seed(0..1, |_, rng| {
+        for period in [4, 8, 16, 32] {
+            for phase in 0..period {
+                let mut bench = Bench::new(2);
+                bench.nic.inputs.read_timeout = SOON;
+                lose(&mut bench, rng, 1);
+                let start = bench.now;
+                while is_waiting(&bench) {
+                    let took = bench.now - start;
+                    assert!(
+                        took < 2 * u64::from(SOON),
+                        "period {period}, phase {phase}: no time-out"
+                    );
+                    if took % period == phase {
+                        // Of nobody's read.
+                        let beats = completion(0x80, 0, 16, 4, false);
+                        let count = beats.len();
+                        assert!(count as u64 <= period);
+                        let beats = beats.into_iter().enumerate();
+                        bench.host.sending.extend(beats.map(|(at, beat)| (beat, at + 1 == count)));
+                    }
+                    bench.cycle(rng, Faults::default(), 100, 0, 100);
+                }
+            }
+        }
     });
 }

@@ -2,6 +2,8 @@
 
 /// VIs.
 pub const VI_COUNT: usize = 1024;
+/// Descriptors of one work queue that are posted and not done.
+pub const POSTED_MAX: u16 = u16::MAX;
 /// Memory regions.
 pub const REGION_COUNT: usize = 1024;
 /// Event queues.

@@ -30,7 +30,7 @@ pub struct Delay {
     pub due: Signal<Out, Bit>,
     pub due_peer: Signal<Out, Bits<6>>,
     queue: Fifo<38, 6>,
-    cycles: DFF<Bits<32>>,
+    now: DFF<Bits<32>>,
     waiting: DFF<Bits<64>>,
     queued: DFF<Bits<64>>,
     debt: DFF<Bit>,
@@ -61,11 +61,11 @@ pub struct Delay {
 impl Logic for Delay {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, cycles, waiting, queued, debt, debt_peer, credit, credit_peer);
+        dff_setup!(self, clock, now, waiting, queued, debt, debt_peer, credit, credit_peer);
         dff_setup!(self, clock, credit_many, due_now, due_for, taking, taking_peer);
         clock!(self, clock, queue);
         self.queue.reset.next = self.reset.val();
-        self.cycles.d.next = self.cycles.q.val() + 1;
+        self.now.d.next = self.now.q.val() + 1;
 
         self.debt.d.next = self.ack_pending.val();
         self.debt_peer.d.next = self.ack_pending_peer.val();
@@ -97,13 +97,13 @@ impl Logic for Delay {
         self.waiting.d.next = (self.waiting.q.val() & self.sent_keep.val()) | self.taken_one.val();
 
         // Deadlines.
-        self.deadline.next = self.cycles.q.val() + self.ack_delay.val();
+        self.deadline.next = self.now.q.val() + self.ack_delay.val();
         self.queue.data_in.next = bit_cast::<38, 32>(self.deadline.val())
             | (bit_cast::<38, 6>(self.taken_peer.val()) << 32);
         self.queue.write.next =
             self.take.val() & !self.queued.q.val().get_bit(self.taken_peer.val().index());
         self.head_peer.next = self.queue.data_out.val().get_bits::<6>(32);
-        self.late.next = self.cycles.q.val() - self.queue.data_out.val().get_bits::<32>(0);
+        self.late.next = self.now.q.val() - self.queue.data_out.val().get_bits::<32>(0);
         self.expired.next =
             (!self.queue.empty.val()) & (!self.late.val().get_bit(31)) & !self.urgent.val();
         self.queue.read.next = self.expired.val();
@@ -132,7 +132,6 @@ impl Logic for Delay {
             self.debt.d.next = false;
             self.taking.d.next = false;
             self.due_now.d.next = false;
-            self.cycles.d.next = 0.into();
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct Doorbells {
     // The VI in stage 1.
     pub state: Signal<In, Bits<2>>,
     pub domain: Signal<In, Bits<6>>,
+    pub full_send: Signal<In, Bit>,
+    pub full_recv: Signal<In, Bit>,
     /// Stage 2, and what the VI says there.
     pub at: Signal<In, Bit>,
     /// The engine may take the push soon.
@@ -58,9 +60,10 @@ pub struct Doorbells {
     error_record_out: DFF<Bits<64>>,
     stamp_out: DFF<Bit>,
     accepts: Signal<Local, Bit>,
-    /// The doorbell's page may ring for the VI, which is there / in Error.
+    /// The doorbell's page may ring for the VI, which is there / in Error, or its queue is full.
     owned: DFF<Bit>,
-    in_error: DFF<Bit>,
+    drops: DFF<Bit>,
+    full: Signal<Local, Bit>,
     right_page: Signal<Local, Bit>,
     posts: Signal<Local, Bit>,
     in_range: Signal<Local, Bit>,
@@ -85,7 +88,7 @@ impl Logic for Doorbells {
             error_record_out,
             stamp_out,
             owned,
-            in_error
+            drops
         );
         self.waits_now.next = self.at.val()
             & self.soon.val()
@@ -114,22 +117,27 @@ impl Logic for Doorbells {
         self.in_range.next = !self.held_token.q.val().get_bits::<6>(10).any();
         self.known.next = self.in_range.val();
 
-        self.in_error.d.next = self.state.val().get_bit(1) & self.state.val().get_bit(0);
+        self.full.next = self.full_send.val();
+        if self.held_token.q.val().get_bit(63) {
+            self.full.next = self.full_recv.val();
+        }
+        self.drops.d.next =
+            (self.state.val().get_bit(1) & self.state.val().get_bit(0)) | self.full.val();
         self.right_page.next = bit_cast::<8, 6>(self.domain.val()) == self.held_domain.q.val();
         self.owned.d.next = self.in_range.val() & self.state.val().any() & self.right_page.val();
-        self.posts.next = self.ends.val() & self.owned.q.val() & (!self.in_error.q.val());
+        self.posts.next = self.ends.val() & self.owned.q.val() & (!self.drops.q.val());
         self.taken.next = self.posts.val();
         self.may_send.next = self.at.val()
             & self.owned.q.val()
-            & (!self.in_error.q.val())
+            & (!self.drops.q.val())
             & (!self.held_token.q.val().get_bit(63));
         // None of these waits.
         self.taken_recv.next = self.at.val()
             & self.held_token.q.val().get_bit(63)
             & self.owned.q.val()
-            & (!self.in_error.q.val());
+            & (!self.drops.q.val());
         self.bad.next = self.ends.val() & (!self.owned.q.val());
-        self.dropped.next = self.ends.val() & self.owned.q.val() & self.in_error.q.val();
+        self.dropped.next = self.ends.val() & self.owned.q.val() & self.drops.q.val();
         self.recv.next = self.held_token.q.val().get_bit(63);
         self.push.next = self.held_push.q.val().get_bit(0);
         self.has_data.next = self.held_push.q.val().get_bit(3);

@@ -12,7 +12,10 @@
 //! at `write_address`, the same VI.
 
 use crate::leaf::SdpRam;
+use nic_regs::limits::POSTED_MAX;
 use rust_hdl::prelude::*;
+
+const _: () = assert!(POSTED_MAX == u16::MAX, "a count that is all ones is full");
 
 /// The send queues or the receive queues. A token is region 15:0, offset 41:16, segments 46:42.
 #[derive(LogicBlock, Default)]
@@ -34,7 +37,9 @@ pub struct WorkQueue {
     pub count: Signal<Out, Bits<16>>,
     /// The count is above 2. That of the VI in stage 1 is 0.
     pub many: Signal<Out, Bit>,
+    // Of the VI in stage 1.
     pub coming_empty: Signal<Out, Bit>,
+    pub coming_full: Signal<Out, Bit>,
     /// The pop needs a valid successor; it was not done.
     pub need_next: Signal<Out, Bit>,
     /// The pop took a descriptor.
@@ -82,6 +87,7 @@ impl Logic for WorkQueue {
         self.none.next = !self.few.val().any();
         self.many.next = self.few.val().all();
         self.coming_empty.next = !self.count_ram.read_data.val().get_bits::<2>(16).any();
+        self.coming_full.next = self.count_ram.read_data.val().get_bits::<16>(0).all();
         self.one.next = (!self.few.val().get_bit(1)) & self.few.val().get_bit(0);
         self.two.next = self.few.val().get_bit(1) & (!self.few.val().get_bit(0));
         self.three.next = (!self.total.val().get_bits::<14>(2).any())

@@ -22,6 +22,7 @@ pub struct RecvSide {
     pub at_complete: Signal<In, Bit>,
     pub at_look: Signal<In, Bit>,
     pub unknown: Signal<Out, Bit>,
+    pub coming_full: Signal<Out, Bit>,
     // The VI in stage 2, as in `super::lifecycle`.
     pub state: Signal<In, Bits<2>>,
     pub config_word: Signal<In, Bits<64>>,
@@ -125,6 +126,7 @@ impl Logic for RecvSide {
             | (bit_cast::<37, 20>(self.port.status.val().get_bits::<20>(0)) << 17);
 
         // The work queue.
+        self.coming_full.next = self.work_queue.coming_full.val();
         self.work_queue.read_address.next = self.read_address.val();
         self.work_queue.write_address.next = self.write_address.val();
         self.work_queue.unpost.next = false;

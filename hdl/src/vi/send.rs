@@ -51,6 +51,7 @@ pub struct SendSide {
     pub push_vi: Signal<In, Bits<10>>,
     /// Of the VI in stage 1: the queue is empty, and nothing is in progress, awaited or answered.
     pub coming_idle: Signal<Out, Bit>,
+    pub coming_full: Signal<Out, Bit>,
     /// The VI in stage 1. In stage 2: the engine held it then or the ring offered it, or the engine could
     /// not take a push / pushes might soon be taken.
     pub coming_vi: Signal<In, Bits<10>>,
@@ -282,6 +283,7 @@ impl Logic for SendSide {
         self.port.ctx_answer_handle.next = self.answers.handle.val();
         self.port.ctx_answer_left.next = self.answers.left.val();
 
+        self.coming_full.next = self.work_queue.coming_full.val();
         self.coming_idle.next = self.work_queue.coming_empty.val()
             & (!self.progress.coming_busy.val())
             & (!self.answers.coming_pending.val());

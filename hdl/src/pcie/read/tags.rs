@@ -21,7 +21,8 @@
 //! up: its completion will not come. Until then, while all tags are in quarantine (`exhausted`),
 //! reads fail at once.
 //!
-//! The scanner looks at one tag a cycle: a time-out is noticed up to 35 cycles late.
+//! The scanner looks at one tag a cycle: a time-out is noticed up to 35 cycles late, and one more for
+//! each time-out before it that waits for a completion to end.
 use crate::leaf::{FirstOne, LutRam, Number};
 use rust_hdl::prelude::*;
 
@@ -104,6 +105,7 @@ pub struct Tags {
     all_missing: DFF<Bit>,
     /// A tag in quarantine is not in use: what was so a cycle ago still is.
     waited_for: DFF<Bit>,
+    stays: Signal<Local, Bit>,
     settles_it: Signal<Local, Bit>,
     gives_up: Signal<Local, Bit>,
     give_up_mask: Signal<Local, Bits<32>>,
@@ -202,31 +204,44 @@ impl Logic for Tags {
 
         // Time-outs.
         self.now.d.next = self.now.q.val() + 1;
-        self.scan.d.next = self.scan.q.val() + 1;
+        // Where a completion ends, a time-out waits a cycle, and the scanner with it.
+        self.stays.next = self.old.q.val() & self.commit.val();
+        if !self.stays.val() {
+            self.scan.d.next = self.scan.q.val() + 1;
+        }
         self.starts.write_address.next = self.sent_tag.val();
         self.starts.write_data.next = self.now.q.val();
         self.starts.write_enable.next = self.sent.val();
         self.starts.read_address.next = self.scan.q.val();
-        self.age.d.next = self.now.q.val() - self.starts.read_data.val();
-        self.age_tag.d.next = self.scan.q.val();
-        self.age_live.d.next = self.live.q.val().get_bit(self.scan.q.val().index());
         // It may have been settled since, or be just now.
         self.settles_it.next = self.settle.val() & (self.commit_tag.val() == self.age_tag.q.val());
-        self.old.d.next = self.age_live.q.val()
-            & self.live.q.val().get_bit(self.age_tag.q.val().index())
-            & (!self.settles_it.val())
-            & (self.age.q.val() >= self.read_timeout.val());
-        self.old_tag.d.next = self.age_tag.q.val();
+        if self.stays.val() {
+            self.old.d.next =
+                !(self.settle.val() & (self.commit_tag.val() == self.old_tag.q.val()));
+        } else {
+            self.age.d.next = self.now.q.val() - self.starts.read_data.val();
+            self.age_tag.d.next = self.scan.q.val();
+            self.age_live.d.next = self.live.q.val().get_bit(self.scan.q.val().index());
+            // A limit of half of the clock's range or more is never missed, since the scanner comes by.
+            self.old.d.next = self.age_live.q.val()
+                & self.live.q.val().get_bit(self.age_tag.q.val().index())
+                & (!self.settles_it.val())
+                & (self.age.q.val().get_bit(31) | (self.age.q.val() >= self.read_timeout.val()));
+            self.old_tag.d.next = self.age_tag.q.val();
+        }
         self.expire.next = self.old.q.val() & (!self.commit.val());
         self.expired.next = self.expire.val();
         self.expired_tag.next = self.old_tag.q.val();
 
-        // The end of a quarantine: never, if that is not a number of 32 bits.
+        // The end of a quarantine: never, if that is half of the clock's range or more.
         self.quarantine.d.next = (self.read_timeout.val() << 8) | self.shortest.val();
-        self.endless.d.next = self.read_timeout.val().get_bits::<8>(24).any();
-        self.age_missing.d.next = self.busy.q.val().get_bit(self.scan.q.val().index())
-            & (!self.live.q.val().get_bit(self.scan.q.val().index()));
+        self.endless.d.next = self.read_timeout.val().get_bits::<9>(23).any();
+        if !self.stays.val() {
+            self.age_missing.d.next = self.busy.q.val().get_bit(self.scan.q.val().index())
+                & (!self.live.q.val().get_bit(self.scan.q.val().index()));
+        }
         self.spent.d.next = self.age_missing.q.val()
+            & (!self.stays.val())
             & (!self.endless.q.val())
             & (self.age.q.val() >= self.quarantine.q.val());
         self.waited_for.d.next = self.live.q.val().get_bit(self.age_tag.q.val().index());
