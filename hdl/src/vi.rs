@@ -10,8 +10,7 @@
 //! ```
 //! Every operation reads all of a VI's state, one cycle later registers it, and in the cycle after
 //! that (`at_*`) does its work: results, `done`, write-back. This kernel decodes the operation and
-//! qualifies it by the VI's state; what the operations do to the state stands in the sub-blocks.
-//! Arguments of calls are stable until `done`; those of the receive engine come from registers.
+//! qualifies it by the VI's state. Arguments of calls are stable until `done`; `recv`'s are registers.
 
 mod acked;
 mod answer;

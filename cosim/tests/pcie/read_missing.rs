@@ -147,7 +147,7 @@ fn a_time_out_and_the_quarantine_after_it_are_seen_at_every_age() {
             let mut bench = Bench::new(2);
             bench.nic.inputs.read_timeout = read_timeout;
             bench.jump(!0 - rng.random_range(0..1_000));
-            // What cannot be told by a clock of 32 bits counts as half of its range.
+            // Longer ones count as half of the range of the clock.
             let time_out = u64::from(read_timeout).min(1 << 31);
             let run = |bench: &mut Bench, rng: &mut SmallRng| {
                 for _ in 0..LATE / 3 {
