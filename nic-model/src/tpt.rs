@@ -78,6 +78,20 @@ impl Regions {
         good.then(|| (handle.index(), found.offset_64))
     }
 
+    /// Bus address, and how many of `length` bytes may be reached from there on.
+    pub(crate) fn allowed(
+        &self,
+        address: u64,
+        handle: Handle,
+        length: u32,
+        owner: Owner,
+    ) -> (u64, u32) {
+        let (generation, place) = (Some(handle.generation()), Place::Address(address));
+        let access = Access { generation, place, length: 0, owner, rights: 0 };
+        let found = self.look_up(handle.index(), &access);
+        found.map_or((0, 0), |found| (found.bus, found.room.min(length)))
+    }
+
     /// Bus address of `length` bytes, if all may be reached with these rights.
     pub(crate) fn translate(
         &self,
@@ -143,7 +157,8 @@ impl Access {
             && self.owner == Owner { tag: region.tag, domain: region.domain }
             && region.rights & self.rights == self.rights;
         allowed.then(|| Found {
-            bus: region.bus_base + start,
+            // No bytes may begin at the end of the address space.
+            bus: region.bus_base.wrapping_add(start),
             room: low32(room),
             offset_64: low32((start + slack) / 64),
         })

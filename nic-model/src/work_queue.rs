@@ -11,7 +11,7 @@ use nic_regs::desc::{
 };
 use nic_regs::doorbell::{Queue, Token};
 use nic_regs::limits::VI_COUNT;
-use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE, RIGHT_VALID};
+use nic_regs::tpt::{Handle, RIGHT_RDMA_READ, RIGHT_RDMA_WRITE};
 use nic_regs::vi::{Reliability, State, StopReason, rdma};
 
 use crate::bits::{low32, size};
@@ -199,27 +199,26 @@ impl WorkQueues {
         let owner = self.vis[vi].owner;
         let mut bytes = vec![0; usize::from(control.seg_count) * size(SEGMENT_BYTES)];
         cx.read(bus + CONTROL_BYTES, &mut bytes).map_err(|_| Fault::Unreadable)?;
-        let (mut spans, mut total) = (Vec::new(), 0);
+        let (mut spans, mut total, mut short) = (Vec::new(), 0, false);
         let (segments, _) = bytes.as_chunks::<{ size(SEGMENT_BYTES) }>();
         let (first, segments) = segments.split_at(usize::from(remote));
         let operation = operation(&control, first.first().map(DataSegment::from_bytes))?;
         for segment in segments.iter().map(DataSegment::from_bytes).filter(|s| s.length != 0) {
-            let bus = self
-                .regions
-                .translate(
-                    segment.address,
-                    Handle(segment.handle),
-                    segment.length,
-                    owner,
-                    RIGHT_VALID,
-                )
-                .ok_or(Fault::PROTECTION)?;
-            spans.push(Span { bus, length: segment.length });
-            total += u64::from(segment.length);
+            let (handle, wanted) = (Handle(segment.handle), segment.length);
+            let (bus, length) = self.regions.allowed(segment.address, handle, wanted, owner);
+            short = length < wanted;
+            if short && queue == Queue::Send {
+                return Err(Fault::PROTECTION);
+            }
+            spans.push(Span { bus, length });
+            total += u64::from(length);
+            if short {
+                break;
+            }
         }
         cx.count(Counter::DescriptorsFetched);
         cx.stamp(vi, if queue == Queue::Send { Stamp::Descriptor } else { Stamp::Matched });
-        Ok(Resolved { control, operation, spans, total, inline: None })
+        Ok(Resolved { control, operation, spans, total, short, inline: None })
     }
 
     /// The descriptor of an inline push, as if it had been fetched: section 2.8.
@@ -241,8 +240,8 @@ impl WorkQueues {
             ..ControlSegment::default()
         };
         cx.stamp(vi, Stamp::Descriptor);
-        let (spans, total) = (Vec::new(), data.len() as u64);
-        Ok(Resolved { control, operation: Operation::Send, spans, total, inline: Some(data) })
+        let (operation, spans, total) = (Operation::Send, Vec::new(), data.len() as u64);
+        Ok(Resolved { control, operation, spans, total, short: false, inline: Some(data) })
     }
 
     /// Takes the head off a queue, by the successor rule (section 2.3). Gives where it was.

@@ -117,6 +117,29 @@ ROW_LEVELS(EARLY, receive_too_short, "VipRecvWait",
     }
 }
 
+ROW_LEVELS(EARLY, receive_beyond_its_region, "VipRecvWait",
+           "a receive longer than its memory: what fits arrives, for more VIP_STATUS_PROTECTION_ERROR")
+{
+    const unsigned at = MEMORY_BYTES - DATA_OFFSET - 64;
+    VIP_DESCRIPTOR *done;
+    for (unsigned i = 0; i < 2; i++)
+        OK(VipPostRecv(p->vb, one_segment(&p->b, i, at, 65472), p->b.handle));
+    memset(p->a.memory + DATA_OFFSET, 0x5a, 65);
+    OK(VipPostSend(p->va, one_segment(&p->a, 0, 0, 64), p->a.handle));
+    OK(VipRecvWait(p->vb, LONG, &done));
+    SAME(done->CS.Length, 64);
+    CHECK(!memcmp(p->b.memory + DATA_OFFSET + at, p->a.memory + DATA_OFFSET, 64));
+    OK(VipPostSend(p->va, one_segment(&p->a, 1, 0, 65), p->a.handle));
+    GIVES(VipRecvWait(p->vb, LONG, &done), VIP_DESCRIPTOR_ERROR);
+    CHECK(done->CS.Status & VIP_STATUS_PROTECTION_ERROR);
+    if (is_reliable(level)) {
+        vi_await(p->vb, VIP_STATE_ERROR);
+        vi_await(p->va, VIP_STATE_ERROR);
+    } else {
+        SAME(vi_state(p->vb), VIP_STATE_CONNECTED);
+    }
+}
+
 ROW_CONNECTED(EARLY, receive_too_short_sender, "VipSendWait",
               "reliable reception: the sender sees VIP_STATUS_REMOTE_DESC_ERROR")
 {

@@ -5,7 +5,9 @@ use nic_regs::desc::status::{
     DESC_FLUSHED_ERROR, FORMAT_ERROR, LENGTH_ERROR, PROTECTION_ERROR, REMOTE_DESC_ERROR,
     TRANSPORT_ERROR,
 };
-use tests::{Buffer, DeviceKind, LEVELS, LONG, Node, Pair, code, error_bits, on_every_kind};
+use tests::{
+    Buffer, DeviceKind, LEVELS, LONG, Node, Pair, code, error_bits, on_every_kind, pattern,
+};
 use vipl::{
     Descriptor, ErrorCode, MemAttributes, Region, Reliability, Segment, ViAttributes, ViState,
     VipReturn,
@@ -144,7 +146,60 @@ fn receive_descriptors_that_are_bad(kind: DeviceKind) {
         let descriptor = region.descriptor(0, 16).unwrap();
         descriptor.prepare(&[region.segment(2040, 9)], None).unwrap();
         case.b.post_recv(&descriptor).unwrap();
-        bad_receive(case, Some(PROTECTION_ERROR), 8, &[]);
+        bad_receive(case, Some(PROTECTION_ERROR), 9, &[]);
+    }
+}
+
+/// Only the bytes that a message writes have to be allowed: programs post receives for the largest message on
+/// smaller buffers.
+fn receives_that_reach_beyond_their_region(kind: DeviceKind) {
+    const LARGEST: u32 = 65_472;
+    for level in LEVELS {
+        let case = Case::new(kind, level);
+        let region = case.pair.b.region(8192);
+        let recvs: Vec<_> = (0..4).map(|i| region.descriptor(256 * i, 16).unwrap()).collect();
+        let foreign = Segment { address: 4096, handle: !0, length: 100 };
+        let part = |at, length| region.segment(at, length);
+        let segments = [
+            &[part(2048, LARGEST)][..],
+            // Behind the first bytes: nowhere, another's, and what would be good.
+            &[part(4096, 1000), part(7000, LARGEST), part(2048, 8)],
+            &[part(6000, 700), foreign, part(2048, 8)],
+            &[foreign],
+        ];
+        for (recv, segments) in recvs.iter().zip(segments) {
+            recv.prepare(segments, None).unwrap();
+            case.b.post_recv(recv).unwrap();
+        }
+        // To the last byte that is allowed, and none where none is.
+        for (i, bytes) in [6144, 1000 + 1192, 700, 0].into_iter().enumerate() {
+            let send = Buffer::new(&case.pair.a, bytes);
+            let data = pattern(bytes, i);
+            send.set(&data);
+            case.a.post_send(&send.descriptor).unwrap();
+            case.a.send_wait(LONG).unwrap();
+            let done = case.b.recv_wait(LONG).unwrap();
+            assert_eq!(done.length() as usize, bytes, "{level:?}");
+            let memory = region.memory();
+            match i {
+                0 => assert!(memory.to_vec(2048, bytes) == data),
+                1 => {
+                    assert!(memory.to_vec(4096, 1000) == data[..1000]);
+                    assert!(memory.to_vec(7000, 1192) == data[1000..]);
+                }
+                _ => assert!(memory.to_vec(6000, bytes.min(700)) == data[..bytes.min(700)]),
+            }
+        }
+        // One byte more, and more than all segments have.
+        for bytes in [6145, LARGEST as usize + 1] {
+            let case = Case::new(kind, level);
+            let region = case.pair.b.region(8192);
+            let recv = region.descriptor(0, 16).unwrap();
+            recv.prepare(&[region.segment(2048, LARGEST)], None).unwrap();
+            case.b.post_recv(&recv).unwrap();
+            bad_receive(case, Some(PROTECTION_ERROR), bytes, &[]);
+            assert!(region.memory().to_vec(2048, 6144) == [0; 6144], "nothing was written");
+        }
     }
 }
 
@@ -214,6 +269,7 @@ on_every_kind! {
     nothing_posted_to_receive,
     receive_buffers_that_are_too_short,
     receive_descriptors_that_are_bad,
+    receives_that_reach_beyond_their_region,
     descriptors_out_of_reach,
     misaligned_descriptors_are_refused_before_the_nic,
 }

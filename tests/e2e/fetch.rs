@@ -1,7 +1,9 @@
 //! How the device reaches descriptors: tokens, Next, segment counts. A driver never gets these
 //! wrong, so the descriptors are written by hand.
 
+use cosim::testbench::{FREE_OFFSET, va};
 use nic_regs::admin::Opcode;
+use nic_regs::desc::DataSegment;
 use nic_regs::desc::status::{DONE, FORMAT_ERROR, OP_RECEIVE, PROTECTION_ERROR};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::tpt::Handle;
@@ -319,8 +321,41 @@ fn next_is_read_when_it_counts(kind: DeviceKind) {
     }
 }
 
+/// A receive may be fetched before the frame that it is for, and its memory registered in between: what is
+/// allowed is decided when the frame comes.
+fn memory_that_is_registered_behind_the_receive(kind: DeviceKind) {
+    const LATE: u16 = 804;
+    for level in LEVELS {
+        for pause in [0, 1_000] {
+            let mut case = Case::new(kind, level);
+            let first = case.vis[1].segment(0, 100);
+            let later = DataSegment {
+                address: va(FREE_OFFSET + PLACE + 4096),
+                handle: Handle::new(LATE, 7).0,
+                length: 65_472,
+            };
+            let recv = case.vis[1].post(&mut case.bare, Queue::Recv, &[first, later]);
+            case.bare.bench.run(pause);
+            let body = region_body(PLACE + 4096, 1_000, Handle::new(LATE, 7));
+            case.bare.ok(1, Opcode::RegionSet, LATE.into(), &body);
+            let segment = case.vis[0].segment(0, 1_100);
+            let data = tests::pattern(1_100, pause as usize);
+            let from = case.vis[0].data_offset();
+            case.bare.host_mut(0).put(from, &data);
+            let send = case.vis[0].post(&mut case.bare, Queue::Send, &[segment]);
+            case.bare.wait("the message", |bare| send.is_done(bare) && recv.is_done(bare));
+            assert_eq!((send.errors(&case.bare), recv.errors(&case.bare)), (0, 0), "{level:?}");
+            let memory = &case.bare.host(1).memory;
+            let (to, at) = (case.vis[1].data_offset(), FREE_OFFSET + PLACE + 4096);
+            assert!(memory[to..to + 100] == data[..100]);
+            assert!(memory[at..at + 1_000] == data[100..], "{level:?}, pause {pause}");
+        }
+    }
+}
+
 on_every_kind! {
     tokens_are_checked,
+    memory_that_is_registered_behind_the_receive,
     descriptors_reach_to_the_end_of_their_region,
     the_segment_count_of_a_token_is_a_hint,
     next_is_checked,

@@ -399,6 +399,9 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
         }
         Kind::Remote => unreachable!("a send names no memory of the peer"),
     }
+    if random.chance(0.25) {
+        recv.iter_mut().for_each(|recv| reach_beyond(random, recv));
+    }
     // A message that the sender refuses consumes no receive.
     if matches!(
         kind,
@@ -448,6 +451,28 @@ fn spec(random: &mut Random, total: u64) -> Spec {
         seg_count: None,
         immediate: u32::try_from(random.bits() >> 32).expect("32 bits"),
         unreachable: None,
+    }
+}
+
+/// Has a receive go on behind its last byte, where memory is not allowed: what is shorter does not notice.
+fn reach_beyond(random: &mut Random, recv: &mut Spec) {
+    let more = match random.below(4) {
+        0 => 1,
+        1 => 63,
+        2 => 65_472,
+        _ => u32::MAX,
+    };
+    let count = recv.segments.len();
+    match recv.segments.last_mut() {
+        Some(last) if last.length > 0 && last.wrong == Wrong::Nothing && random.chance(0.5) => {
+            last.offset = DATA_BYTES as u64 - u64::from(last.length);
+            last.length = last.length.saturating_add(more);
+        }
+        _ if count < DATA_SEGMENTS_MAX => {
+            let (offset, wrong) = (random.below(300), Wrong::any(random));
+            recv.segments.push(Segment { offset, length: more, wrong });
+        }
+        _ => {}
     }
 }
 

@@ -158,9 +158,13 @@ macro_rules! answer_tpt {
             owner: nic_model::tpt::Owner { tag: out.desc_tpt_tag, domain: out.desc_tpt_domain },
             rights: out.desc_tpt_rights,
         };
-        let found = $bench.host.reference.queues.regions.look_up(out.desc_tpt_index, &access);
+        let regions = &$bench.host.reference.queues.regions;
+        let found = regions.look_up(out.desc_tpt_index, &access);
         let m = &mut $bench.model.inputs;
         m.desc_tpt_ok = found.is_some().into();
+        // The part that is allowed.
+        let begins = nic_model::tpt::Access { length: 0, ..access };
+        let found = found.or_else(|| regions.look_up(out.desc_tpt_index, &begins));
         let found = found.unwrap_or(nic_model::tpt::Found { bus: 0, room: 0, offset_64: 0 });
         (m.desc_tpt_bus, m.desc_tpt_room) = (found.bus, found.room);
         m.desc_tpt_offset_64 = found.offset_64;

@@ -14,7 +14,7 @@
 //! unless it has to be alone, has an RDMA header, or somebody waits for Idle (a fence).
 
 use super::state::RecvState;
-use crate::desc::{Cause, Outcome};
+use crate::desc::Cause;
 use crate::leaf::Number;
 use rust_hdl::prelude::*;
 
@@ -58,6 +58,8 @@ pub struct Control {
     pub empty: Signal<In, Bit>,
     /// The message is longer than the descriptor's segments: known in Choose.
     pub too_long: Signal<In, Bit>,
+    /// What is too long for it may reach into memory that is not allowed.
+    pub short: Signal<In, Bit>,
     /// The descriptor is cached.
     pub found: Signal<In, Bit>,
     // The RDMA header and its range, see `super::range`.
@@ -122,6 +124,8 @@ pub struct Control {
     foreign_at: DFF<Bit>,
     over_at: DFF<Bit>,
     telling_at: DFF<Bit>,
+    /// The descriptor is fetched once more.
+    anew: DFF<Bit>,
     may_chain: DFF<Bit>,
     cause_at: DFF<Bits<4>>,
     settled: Signal<Local, Bit>,
@@ -129,17 +133,16 @@ pub struct Control {
     chains: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
     places: Signal<Local, Bit>,
-    ignored: Signal<Local, Bit>,
     cause_length: Number<4, { Cause::Length as u64 }>,
     cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
-    failed_protection: Number<3, { Outcome::Protection as u64 }>,
+    cause_protection: Number<4, { Cause::Protection as u64 }>,
 }
 
 impl Logic for Control {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, broken, partial_at, in_progress_at);
-        dff_setup!(self, clock, foreign_at, cause_at, over_at, telling_at, may_chain);
+        dff_setup!(self, clock, foreign_at, cause_at, over_at, telling_at, anew, may_chain);
         self.idle.next = self.state.q.val() == RecvState::Idle;
         self.choosing.next = self.state.q.val() == RecvState::Choose;
         self.starts.next = (self.state.q.val() == RecvState::Idle)
@@ -163,7 +166,8 @@ impl Logic for Control {
             & (!self.too_long.val());
 
         // The prefetcher.
-        self.want.next = (self.state.q.val() == RecvState::Resolve) & (!self.found.val());
+        self.want.next =
+            (self.state.q.val() == RecvState::Resolve) & ((!self.found.val()) | self.anew.q.val());
         self.foreign.next = self.foreign_at.q.val();
 
         // Calls.
@@ -173,10 +177,6 @@ impl Logic for Control {
         self.fail.next = false;
         self.ack.next = false;
         self.in_progress.next = self.in_progress_at.q.val();
-
-        // The segments of a descriptor that tells of an RDMA write are not looked at.
-        self.ignored.next =
-            self.telling_at.q.val() & (self.outcome.val() == self.failed_protection.val());
 
         // The range of an RDMA.
         self.load.next = self.starts.val() & (self.is_write.val() | self.is_request.val());
@@ -200,6 +200,7 @@ impl Logic for Control {
             self.foreign_at.d.next = false;
             self.over_at.d.next = false;
             self.telling_at.d.next = false;
+            self.anew.d.next = false;
             self.cause_at.d.next = 0.into();
         }
 
@@ -259,8 +260,15 @@ impl Logic for Control {
                     self.state.d.next = RecvState::Close;
                 } else if self.takes.val() & self.found.val() {
                     self.state.d.next = RecvState::Close;
-                    if self.too_long.val() {
+                    if self.too_long.val() & self.short.val() & (!self.anew.q.val()) {
+                        // What was not allowed when it was fetched may be by now.
+                        self.anew.d.next = true;
+                        self.state.d.next = RecvState::Resolve;
+                    } else if self.too_long.val() {
                         self.cause_at.d.next = self.cause_length.val();
+                        if self.short.val() {
+                            self.cause_at.d.next = self.cause_protection.val();
+                        }
                         self.fail.next = true;
                     }
                 } else if self.takes.val() | self.breaks.val() {
@@ -312,14 +320,13 @@ impl Logic for Control {
                     self.state.d.next = RecvState::Match;
                     if self.outcome.val().any() {
                         self.foreign_at.d.next = true;
-                        self.pop.next = self.ignored.val();
-                        self.fail.next = !self.ignored.val();
+                        self.fail.next = true;
                         self.state.d.next = RecvState::Close;
-                        if (!self.ignored.val()) & ((!self.broken.q.val()) | self.unreached.val()) {
+                        if (!self.broken.q.val()) | self.unreached.val() {
                             self.cause_at.d.next = bit_cast::<4, 3>(self.outcome.val());
                         }
                     }
-                } else if self.found.val() & (!self.serving.val()) {
+                } else if self.found.val() & (!self.serving.val()) & (!self.anew.q.val()) {
                     // What was fetched ahead came just now.
                     self.state.d.next = RecvState::Choose;
                 }

@@ -25,6 +25,8 @@ pub struct DescCache {
     pub region: Signal<Out, Bits<16>>,
     pub offset: Signal<Out, Bits<26>>,
     pub total: Signal<Out, Bits<20>>,
+    /// What is behind that is not allowed, or was not.
+    pub short: Signal<Out, Bit>,
     pub bus: Signal<Out, Bits<64>>,
     /// Its successor (valid 42, offset 41:16, region 15:0).
     pub successor: Signal<Out, Bits<43>>,
@@ -54,8 +56,8 @@ pub struct DescCache {
     pub entry: Signal<In, Bits<7>>,
     pub head_write: Signal<In, Bit>,
     pub head_bus: Signal<In, Bits<64>>,
-    /// Total 61:42, offset 41:16, region 15:0.
-    pub head_data: Signal<In, Bits<62>>,
+    /// Short 62, total 61:42, offset 41:16, region 15:0.
+    pub head_data: Signal<In, Bits<63>>,
     pub successor_write: Signal<In, Bit>,
     pub successor_data: Signal<In, Bits<43>>,
     pub segment_write: Signal<In, Bit>,
@@ -68,7 +70,7 @@ pub struct DescCache {
     takes: LutRam<3, 4>,
     takes_fetch: LutRam<3, 4>,
     buses: SdpRam<64, 7>,
-    heads: SdpRam<62, 7>,
+    heads: SdpRam<63, 7>,
     successors: SdpRam<43, 7>,
     segment_buses: SdpRam<64, 11>,
     segment_lengths: SdpRam<32, 11>,
@@ -76,7 +78,7 @@ pub struct DescCache {
     ready_at: DFF<Bit>,
     // With what the oldest descriptor's head is.
     ready_out: DFF<Bit>,
-    head: DFF<Bits<62>>,
+    head: DFF<Bits<63>>,
     segment_bus_at: DFF<Bits<64>>,
     segment_length_at: DFF<Bits<32>>,
     place: DFF<Bits<3>>,
@@ -134,6 +136,7 @@ impl Logic for DescCache {
         self.region.next = self.head.q.val().get_bits::<16>(0);
         self.offset.next = self.head.q.val().get_bits::<26>(16);
         self.total.next = self.head.q.val().get_bits::<20>(42);
+        self.short.next = self.head.q.val().get_bit(62);
         self.renewing.d.next = self.successor_write.val() & (self.entry.val() == self.oldest.val());
         self.successor.next = self.successors.read_data.val();
         if self.renewing.q.val() {

@@ -69,7 +69,7 @@ pub struct Loader {
     pub row: Signal<Out, Bits<4>>,
     pub place: Signal<Out, Bits<3>>,
     pub entry_write: Signal<Out, Bit>,
-    pub entry_data: Signal<Out, Bits<62>>,
+    pub entry_data: Signal<Out, Bits<63>>,
     pub successor_write: Signal<Out, Bit>,
     pub segment_write: Signal<Out, Bit>,
     pub segment_number: Signal<Out, Bits<4>>,
@@ -219,9 +219,10 @@ impl Logic for Loader {
         self.place.next = self.place_at.q.val();
         self.entry_write.next = false;
         self.successor_write.next = false;
-        self.entry_data.next = bit_cast::<62, 16>(self.region_at.q.val())
-            | (bit_cast::<62, 26>(self.offset_at.q.val()) << 16)
-            | (bit_cast::<62, 20>(self.resolver.total.val()) << 42);
+        self.entry_data.next = bit_cast::<63, 16>(self.region_at.q.val())
+            | (bit_cast::<63, 26>(self.offset_at.q.val()) << 16)
+            | (bit_cast::<63, 20>(self.resolver.total.val()) << 42)
+            | (bit_cast::<63, 1>(self.resolver.short.val().into()) << 62);
         self.segment_write.next = self.resolver.segment_write.val();
         self.segment_number.next = self.resolver.segment_number.val();
         self.segment_bus.next = self.resolver.segment_bus.val();

@@ -95,6 +95,8 @@ pub struct Port {
     pub whole: Signal<Out, Bits<21>>,
     /// Data: it is longer than the descriptor's segments.
     pub too_long: Signal<Out, Bit>,
+    /// It is too long for any descriptor.
+    pub too_long_anyway: Signal<Out, Bit>,
     pub vi: ViRecvClient,
     /// The call that is under way; its arguments are registers, here or where they come from.
     calling: DFF<Bit>,
@@ -208,6 +210,7 @@ impl Logic for Port {
         self.placed.next = self.placed_at.q.val();
         self.whole.next = self.whole_at.q.val();
         self.too_long.next = self.too_long_at.q.val();
+        self.too_long_anyway.next = self.overlong.q.val();
 
         // Context: what came with the answer stays.
         if self.getting.val() & (!self.done_at.q.val()) {

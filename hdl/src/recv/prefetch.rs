@@ -52,6 +52,7 @@ pub struct Prefetch {
     /// Its descriptor is cached; what it is.
     pub found: Signal<Out, Bit>,
     pub total: Signal<Out, Bits<20>>,
+    pub short: Signal<Out, Bit>,
     pub bus: Signal<Out, Bits<64>>,
     /// Valid 42, offset 41:16, region 15:0.
     pub successor: Signal<Out, Bits<43>>,
@@ -110,6 +111,7 @@ impl Logic for Prefetch {
             & (self.desc_cache.offset.val() == self.offset.val());
         self.found.next = self.found_at.q.val();
         self.total.next = self.desc_cache.total.val();
+        self.short.next = self.desc_cache.short.val();
         self.bus_now.next = self.desc_cache.bus.val();
         if self.foreign.val() {
             self.bus_now.next = self.loader.bus.val();

@@ -7,8 +7,10 @@
 //! ```text
 //! Done -> Head -> Control -> Segment -> Lookup -> [Segment -> Lookup ...] -> [NextLookup ->] Done
 //!   Segment -> Done (faults, too little);  Segment -> Check (only Next, no segment, bad format),
-//!   Lookup -> Check (not granted);  Check -> [NextLookup ->] Done
+//!   Lookup -> Short -> Check (not granted);  Check -> [NextLookup ->] Done
 //! ```
+//! Segments are allowed as far as their regions reach: the list ends with the first byte that is not
+//! (`short`), and whoever has a longer message finds out (contract 3.3).
 //! A segment behind the one that was looked up last takes three cycles in Lookup
 //! ([`super::region_cache`]).
 
@@ -33,6 +35,8 @@ pub enum ParseState {
     Segment,
     /// Finds it behind the last one, or asks the region table for it.
     Lookup,
+    /// Counts the part of it that is allowed.
+    Short,
     /// Checks whether Next is of use.
     Check,
     /// Asks the region table for it.
@@ -56,8 +60,9 @@ pub struct Resolver {
     pub outcome: Signal<Out, Bits<3>>,
     /// SegCount, as a hint of how long the next one is.
     pub hint: Signal<Out, Bits<5>>,
-    /// Sum of the segments' lengths, saturated to 2^20 - 1.
+    /// Sum of the segments' lengths as far as they are allowed, saturated to 2^20 - 1.
     pub total: Signal<Out, Bits<20>>,
+    pub short: Signal<Out, Bit>,
     pub segment_write: Signal<Out, Bit>,
     pub segment_number: Signal<Out, Bits<4>>,
     pub segment_bus: Signal<Out, Bits<64>>,
@@ -98,6 +103,7 @@ pub struct Resolver {
     seg_index: DFF<Bits<5>>,
     listed: DFF<Bits<4>>,
     sum: DFF<Bits<20>>,
+    short_at: DFF<Bit>,
     handle: DFF<Bits<32>>,
     address: DFF<Bits<64>>,
     length: DFF<Bits<32>>,
@@ -115,13 +121,13 @@ pub struct Resolver {
     last_granted: Signal<Local, Bit>,
     row_length: Signal<Local, Bits<32>>,
     next_sum: Signal<Local, Bits<21>>,
+    adds: Signal<Local, Bit>,
     control_bytes: Number<9, { desc::CONTROL_BYTES }>,
     segments_largest: Number<16, { DATA_SEGMENTS_MAX as u64 }>,
     count_largest: Number<16, { DATA_SEGMENTS_MAX as u64 + 1 }>,
     saturated: Number<20, 0xfffff>,
     failed_descriptor: Number<3, { Outcome::Descriptor as u64 }>,
     failed_format: Number<3, { Outcome::Format as u64 }>,
-    failed_protection: Number<3, { Outcome::Protection as u64 }>,
 }
 
 impl Logic for Resolver {
@@ -129,13 +135,14 @@ impl Logic for Resolver {
     fn update(&mut self) {
         dff_setup!(self, clock, state, outcome_at, anew_at, word_at, need_at, next_va);
         dff_setup!(self, clock, next_handle, seg_count, bad_control, bad_format, seg_index, listed);
-        dff_setup!(self, clock, sum, handle, address, length, asks, compared, weighed);
+        dff_setup!(self, clock, sum, short_at, handle, address, length, asks, compared, weighed);
         clock!(self, clock, next_one, region_cache);
         self.done.next = self.state.q.val() == ParseState::Done;
         self.anew.next = self.anew_at.q.val();
         self.outcome.next = self.outcome_at.q.val();
         self.hint.next = self.seg_count.q.val().get_bits::<5>(0);
         self.total.next = self.sum.q.val();
+        self.short.next = self.short_at.q.val();
         self.word.next = self.word_at.q.val();
 
         // Look-ups: arguments are registers.
@@ -210,6 +217,7 @@ impl Logic for Resolver {
         self.follows.next = self.next_one.follows.val();
         self.stride.next = self.next_one.stride.val();
 
+        self.adds.next = false;
         match self.state.q.val() {
             ParseState::Done => {
                 self.word_at.d.next = self.from.val();
@@ -228,6 +236,7 @@ impl Logic for Resolver {
                 self.seg_index.d.next = 0.into();
                 self.listed.d.next = 0.into();
                 self.sum.d.next = 0.into();
+                self.short_at.d.next = false;
                 if self.present.val() {
                     self.word_at.d.next = self.word_at.q.val() + 1;
                     self.state.d.next = ParseState::Control;
@@ -289,18 +298,18 @@ impl Logic for Resolver {
                 }
                 if self.answered.val() {
                     self.listed.d.next = self.listed.q.val() + 1;
-                    self.sum.d.next = self.next_sum.val().get_bits::<20>(0);
-                    if self.next_sum.val().get_bit(20)
-                        | (self.length.q.val().get_bits::<12>(20) != 0)
-                    {
-                        self.sum.d.next = self.saturated.val();
-                    }
+                    self.adds.next = self.granted.val();
                     self.state.d.next = ParseState::Segment;
                     if !self.granted.val() {
-                        self.outcome_at.d.next = self.failed_protection.val();
-                        self.state.d.next = ParseState::Check;
+                        self.length.d.next = self.tpt.room.val();
+                        self.state.d.next = ParseState::Short;
                     }
                 }
+            }
+            ParseState::Short => {
+                self.adds.next = true;
+                self.short_at.d.next = true;
+                self.state.d.next = ParseState::Check;
             }
             ParseState::Check => {}
             ParseState::NextLookup => {
@@ -310,6 +319,12 @@ impl Logic for Resolver {
             }
             _ => {
                 self.state.d.next = ParseState::Done;
+            }
+        }
+        if self.adds.val() {
+            self.sum.d.next = self.next_sum.val().get_bits::<20>(0);
+            if self.next_sum.val().get_bit(20) | (self.length.q.val().get_bits::<12>(20) != 0) {
+                self.sum.d.next = self.saturated.val();
             }
         }
         if self.next_one.look.val() {

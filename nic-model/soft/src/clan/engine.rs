@@ -407,7 +407,7 @@ fn receive(
     let resolved = descriptor.resolve(Queue::Recv, level, tag, known, &mut pieces);
     let checked = resolved.and_then(|_| {
         let fits = u64::from(length) <= pieces.total && data != Data::None;
-        if fits { Ok(()) } else { Err(Fault::Bad(status::LENGTH_ERROR)) }
+        if fits { Ok(()) } else { Err(pieces.excess()) }
     });
     stamp(Stage::Match);
     let rest = (length as usize).checked_sub(before);

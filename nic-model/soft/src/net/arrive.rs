@@ -173,7 +173,7 @@ fn receive(
     let resolved = descriptor.resolve(Queue::Recv, level, tag, (known, regions), &mut pieces);
     let pieces = resolved.and_then(|_| {
         let fits = u64::from(length) <= pieces.total;
-        if fits { Ok(pieces) } else { Err(Fault::Bad(status::LENGTH_ERROR)) }
+        if fits { Ok(pieces) } else { Err(pieces.excess()) }
     });
     match pieces {
         Ok(pieces) => Some((descriptor, Some(pieces))),

@@ -77,11 +77,13 @@ pub(crate) struct Pieces {
     count: usize,
     /// Sum of their lengths.
     pub(crate) total: u64,
+    /// Of a receive: what is behind them may not be reached.
+    is_short: bool,
 }
 
 impl Default for Pieces {
     fn default() -> Self {
-        Self { all: [Piece::default(); PIECES_MAX], count: 0, total: 0 }
+        Self { all: [Piece::default(); PIECES_MAX], count: 0, total: 0, is_short: false }
     }
 }
 
@@ -92,13 +94,18 @@ impl Pieces {
     }
 
     fn clear(&mut self) {
-        (self.count, self.total) = (0, 0);
+        (self.count, self.total, self.is_short) = (0, 0, false);
     }
 
     fn push(&mut self, piece: Piece) {
         self.all[self.count] = piece;
         self.count += 1;
         self.total += piece.length as u64;
+    }
+
+    /// What is wrong with a message that is longer.
+    pub(crate) const fn excess(&self) -> Fault {
+        Fault::Bad(if self.is_short { status::PROTECTION_ERROR } else { status::LENGTH_ERROR })
     }
 
     /// The pieces of `length` bytes from `start` on.
@@ -229,12 +236,25 @@ impl Descriptor {
             if length == 0 {
                 continue;
             }
-            let protection = Fault::Bad(status::PROTECTION_ERROR);
-            let place = known.find(regions, port::Handle(handle)).ok_or(protection)?;
-            let region = known.at(place);
-            let offset = region.offset(address, length.into()).filter(|_| region.tag == tag);
-            let offset = offset.ok_or(protection)?;
-            pieces.push(Piece { place, offset, length: length as usize });
+            let mut piece = |known: &mut Known, length: Option<u32>| {
+                let place = known.find(regions, port::Handle(handle))?;
+                let region = known.at(place);
+                let offset = region.offset(address, length.unwrap_or(0).into());
+                let offset = offset.filter(|_| region.tag == tag)?;
+                let length = length.map_or(region.memory.len() - offset, |length| length as usize);
+                pieces.push(Piece { place, offset, length });
+                Some(())
+            };
+            if piece(known, Some(length)).is_some() {
+                continue;
+            }
+            if queue == Queue::Send {
+                return Err(Fault::Bad(status::PROTECTION_ERROR));
+            }
+            // As far as its region reaches.
+            let _ = piece(known, None);
+            pieces.is_short = true;
+            break;
         }
         Ok(operation_found)
     }
