@@ -132,6 +132,7 @@ pub struct Control {
     starts: Signal<Local, Bit>,
     chains: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
+    again: Signal<Local, Bit>,
     places: Signal<Local, Bit>,
     cause_length: Number<4, { Cause::Length as u64 }>,
     cause_empty: Number<4, { Cause::ReceiveEmpty as u64 }>,
@@ -165,7 +166,8 @@ impl Logic for Control {
             & self.found.val()
             & (!self.too_long.val());
 
-        // The prefetcher.
+        // The prefetcher. What was not allowed when a descriptor was fetched may be by now.
+        self.again.next = self.too_long.val() & self.short.val() & (!self.anew.q.val());
         self.want.next =
             (self.state.q.val() == RecvState::Resolve) & ((!self.found.val()) | self.anew.q.val());
         self.foreign.next = self.foreign_at.q.val();
@@ -258,20 +260,16 @@ impl Logic for Control {
                 } else if self.stops.val() | (self.breaks.val() & self.found.val()) {
                     self.fail.next = true;
                     self.state.d.next = RecvState::Close;
-                } else if self.takes.val() & self.found.val() {
+                } else if self.takes.val() & self.found.val() & (!self.again.val()) {
                     self.state.d.next = RecvState::Close;
-                    if self.too_long.val() & self.short.val() & (!self.anew.q.val()) {
-                        // What was not allowed when it was fetched may be by now.
-                        self.anew.d.next = true;
-                        self.state.d.next = RecvState::Resolve;
+                    self.fail.next = self.too_long.val();
+                    if self.too_long.val() & self.short.val() {
+                        self.cause_at.d.next = self.cause_protection.val();
                     } else if self.too_long.val() {
                         self.cause_at.d.next = self.cause_length.val();
-                        if self.short.val() {
-                            self.cause_at.d.next = self.cause_protection.val();
-                        }
-                        self.fail.next = true;
                     }
                 } else if self.takes.val() | self.breaks.val() {
+                    self.anew.d.next = self.found.val();
                     self.state.d.next = RecvState::Resolve;
                 }
             }

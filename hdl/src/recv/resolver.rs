@@ -217,7 +217,7 @@ impl Logic for Resolver {
         self.follows.next = self.next_one.follows.val();
         self.stride.next = self.next_one.stride.val();
 
-        self.adds.next = false;
+        self.adds.next = self.state.q.val() == ParseState::Short;
         match self.state.q.val() {
             ParseState::Done => {
                 self.word_at.d.next = self.from.val();
@@ -291,11 +291,9 @@ impl Logic for Resolver {
             ParseState::Lookup => {
                 self.compared.d.next = self.region_cache.same.val();
                 self.weighed.d.next = self.compared.q.val();
-                if (!self.region_cache.same.val())
-                    | (self.weighed.q.val() & (!self.region_cache.covers.val()))
-                {
-                    self.asks.d.next = true;
-                }
+                self.asks.d.next = self.asks.q.val()
+                    | (!self.region_cache.same.val())
+                    | (self.weighed.q.val() & (!self.region_cache.covers.val()));
                 if self.answered.val() {
                     self.listed.d.next = self.listed.q.val() + 1;
                     self.adds.next = self.granted.val();
@@ -307,7 +305,6 @@ impl Logic for Resolver {
                 }
             }
             ParseState::Short => {
-                self.adds.next = true;
                 self.short_at.d.next = true;
                 self.state.d.next = ParseState::Check;
             }
