@@ -17,6 +17,7 @@
 //! | `regions` | the memory of a pair of VIs, and segments that name it, rightly or wrongly |
 //! | `push` | how sends are posted |
 //! | `order`, `fenced` | see above |
+//! | `shrink` | a smaller program that still fails |
 
 mod fenced;
 mod generate;
@@ -25,9 +26,11 @@ mod plan;
 mod push;
 mod regions;
 mod run;
+mod shrink;
 
 use run::execute;
 pub use run::{Record, Settings};
+pub use shrink::{MOST_TRIES, Smaller, shrink};
 
 use crate::simulation::SimulatedDevice;
 use nic_model::device::Features;
@@ -70,9 +73,18 @@ pub fn compare(
     first: impl Fn(usize) -> SimulatedDevice,
     second: impl Fn(usize) -> SimulatedDevice,
 ) -> Result<usize, Box<Divergence>> {
-    let plan = generate::plan(settings.seed, settings.loss > 0.0 || settings.corrupt > 0.0);
-    let a = execute(settings, &plan, [first(0), first(1)]);
-    let b = execute(settings, &plan, [second(0), second(1)]);
+    let plan = generate::plan(settings.seed, settings.is_lossy());
+    compare_plan(settings, &plan, &first, &second)
+}
+
+fn compare_plan(
+    settings: &Settings,
+    plan: &plan::Plan,
+    first: &impl Fn(usize) -> SimulatedDevice,
+    second: &impl Fn(usize) -> SimulatedDevice,
+) -> Result<usize, Box<Divergence>> {
+    let a = execute(settings, plan, [first(0), first(1)]);
+    let b = execute(settings, plan, [second(0), second(1)]);
     let count = a.len().max(b.len());
     for index in 0..count {
         // What is broken on both is no agreement.

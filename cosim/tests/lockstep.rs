@@ -1,7 +1,7 @@
 //! Lockstep of the model with itself (the programs do not depend on timing), with a mutant (a
 //! difference is found), and, with the feature `rtl`, with the RTL.
 
-use cosim::lockstep::{FEATURES, Settings, compare};
+use cosim::lockstep::{FEATURES, Settings, compare, shrink};
 use cosim::simulation::SimulatedDevice;
 use cosim::testbench::host::BUS_BASE;
 use nic_model::Model;
@@ -134,6 +134,21 @@ fn a_write_behind_a_fence_is_found() {
         .filter(|d| d.second.as_ref().is_some_and(|r| r.is_failure && r.value.contains("behind")));
     let behind = behind.count();
     assert!(behind > 1, "{behind} of 40");
+}
+
+/// A program that finds a mutant has a small part that finds it, too.
+#[test]
+fn a_failing_program_shrinks() {
+    let mutant = |_| Mutant::boxed(Spoilt::Bit);
+    let seed = (0..40).find(|&seed| compare(&settings(seed), model, mutant).is_err());
+    let settings = settings(seed.expect("a seed that finds it"));
+    let mut tries = 0;
+    let smaller = shrink(&settings, model, mutant, |_| tries += 1).expect("it fails");
+    let [left, whole] = smaller.messages;
+    assert!(left <= 2 && whole > 5 && tries < 300, "{left} of {whole}, {tries} tries");
+    assert_eq!(smaller.program.matches(": Message").count(), left, "{}", smaller.program);
+    assert_eq!(smaller.divergence.seed, settings.seed);
+    assert!(shrink(&settings, model, model, |_| ()).is_none());
 }
 
 /// Seeds of 40 whose programs find a mutant, and what they say.

@@ -153,7 +153,7 @@ fn descriptors_reach_to_the_end_of_their_region(kind: DeviceKind) {
         ] {
             let what = format!("{queue:?} {seg_count}");
             let node = Case::node(queue);
-            let at = cosim::testbench::FREE_OFFSET + PLACE;
+            let at = FREE_OFFSET + PLACE;
             let mut bytes = [0; 64];
             bytes[12..14].copy_from_slice(&u16::to_le_bytes(seg_count));
             case.bare.host_mut(node).put(at, &bytes);
@@ -339,7 +339,7 @@ fn memory_that_is_registered_behind_the_receive(kind: DeviceKind) {
             let body = region_body(PLACE + 4096, 1_000, Handle::new(LATE, 7));
             case.bare.ok(1, Opcode::RegionSet, LATE.into(), &body);
             let segment = case.vis[0].segment(0, 1_100);
-            let data = tests::pattern(1_100, pause as usize);
+            let data = tests::pattern(1_100, 3);
             let from = case.vis[0].data_offset();
             case.bare.host_mut(0).put(from, &data);
             let send = case.vis[0].post(&mut case.bare, Queue::Send, &[segment]);

@@ -6,6 +6,7 @@ use crate::progress::Bar;
 use crate::serve_command;
 use crate::suites::{self, SUITES, Suite};
 use clap::Subcommand;
+use cosim::lockstep::{MOST_TRIES, Smaller};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ pub(crate) enum Arguments {
   viaduct cosim run                          every suite, 10 seeds
   viaduct cosim run lockstep --seeds 1000
   viaduct cosim run lossy --first 4711 --seeds 1
+  viaduct cosim run lossy --first 4711 --seeds 1 --shrink
   viaduct cosim run --waves waves            where waveforms of failures go")]
     Run {
         /// Run only suites whose name contains this.
@@ -41,6 +43,10 @@ pub(crate) enum Arguments {
         /// Folder for the waveforms of failures.
         #[arg(long, value_name = "DIR", default_value = "target/cosim")]
         waves: PathBuf,
+        /// Look for a smaller program that fails, for the first failure of each suite. Each try takes as long
+        /// as a seed or less, and there may be some hundreds.
+        #[arg(long)]
+        shrink: bool,
     },
 }
 
@@ -54,8 +60,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Arguments::Coverage(arguments) => coverage_command::run(arguments),
         Arguments::Serve(arguments) => serve_command::run(arguments),
-        Arguments::Run { filter, seeds, first, waves } => {
-            run_suites(SUITES, filter.as_deref().unwrap_or(""), *first, *seeds, waves)
+        Arguments::Run { filter, seeds, first, waves, shrink } => {
+            let filter = filter.as_deref().unwrap_or("");
+            run_suites(SUITES, filter, *first, *seeds, waves, *shrink)
         }
     }
 }
@@ -72,6 +79,7 @@ fn run_suites(
     first: u64,
     seeds: u64,
     waves: &Path,
+    shrinks: bool,
 ) -> Result<(), Failure> {
     let whole = suites.iter().any(|suite| suite.name == filter);
     // Without a name, those that this build can run.
@@ -90,10 +98,11 @@ fn run_suites(
         let start = Instant::now();
         let template = "{msg} [{bar:30}] {pos}/{len} seeds {elapsed}";
         let bar = Bar::new(suite.name, seeds, "seeds", template)?;
-        let mut failed = 0;
+        let (mut failed, mut first_failed) = (0, None);
         for seed in first..first.saturating_add(seeds) {
             if let Err(why) = (suite.run)(seed, None) {
                 failed += 1;
+                first_failed.get_or_insert(seed);
                 let waves = (failed <= TRACED_FAILURES).then_some(waves);
                 let text = failure(suite, seed, &why, waves);
                 bar.print(&text);
@@ -104,8 +113,23 @@ fn run_suites(
         let seconds = start.elapsed().as_secs_f64();
         failed_runs += failed;
         println!("{:<16} {seeds:>6} {:>6} {failed:>6} {seconds:>9.1}", suite.name, seeds - failed);
+        if let Some(seed) = first_failed.filter(|_| shrinks) {
+            println!("{}", smaller(suite, seed)?);
+        }
     }
     if failed_runs == 0 { Ok(()) } else { Err(format!("{failed_runs} runs failed").into()) }
+}
+
+/// A smaller program than that of a seed that failed.
+fn smaller(suite: &Suite, seed: u64) -> Result<String, Failure> {
+    let template = "{msg} [{bar:30}] {pos} of at most {len} tries {elapsed}";
+    let bar = Bar::new("smaller program", MOST_TRIES as u64, "tries", template)?;
+    let smaller = (suite.shrink)(seed, &mut |tries| bar.set(tries as u64));
+    bar.finish();
+    let Some(Smaller { divergence, program, messages: [left, whole] }) = smaller else {
+        return Ok(format!("seed {seed} passed now: not repeatable!"));
+    };
+    Ok(format!("smaller program, {left} of {whole} messages: {divergence}\n{program}"))
 }
 
 /// What to print of a failed seed; with a folder it is run again for its waveforms.
@@ -143,6 +167,7 @@ mod tests {
             let name = prefix.map(|path| path.display().to_string());
             Err(format!("seed {seed} with {name:?}"))
         },
+        shrink: |_, _| None,
     };
 
     #[test]
@@ -159,7 +184,7 @@ mod tests {
 
     #[test]
     fn failures_count_and_filters_must_fit() {
-        let run = |filter| run_suites(&[FAILING], filter, 1, 5, &std::env::temp_dir());
+        let run = |filter| run_suites(&[FAILING], filter, 1, 5, &std::env::temp_dir(), true);
         assert_eq!(run("fail").map_err(|error| error.to_string()), Err("5 runs failed".into()));
         assert!(run("other").is_err());
     }

@@ -1,8 +1,11 @@
 //! The co-simulation suites: each runs one seed and says what it saw, or where it failed.
 
-use cosim::lockstep::{Settings, compare};
+use cosim::lockstep::{Settings, Smaller, compare, shrink};
 use cosim::simulation::SimulatedDevice;
 use std::path::{Path, PathBuf};
+
+/// Is called with the number of each try.
+pub(crate) type EachTry<'a> = &'a mut dyn FnMut(usize);
 
 /// One suite.
 pub(crate) struct Suite {
@@ -15,6 +18,8 @@ pub(crate) struct Suite {
     /// Runs a seed, with waveforms of the RTL into `PREFIX-a` and `PREFIX-b` (plus
     /// [`WAVEFORM`]) if asked for; the text says how much was compared.
     pub(crate) run: fn(seed: u64, prefix: Option<&Path>) -> Result<String, String>,
+    /// Looks for a smaller program than that of a seed that fails: see [`shrink`].
+    pub(crate) shrink: fn(seed: u64, each: EachTry<'_>) -> Option<Smaller>,
 }
 
 /// The ending of the waveforms that this build writes, if it does.
@@ -33,29 +38,32 @@ pub(crate) const SUITES: &[Suite] = &[
         about: "random programs on the model twice, with different link delays",
         rtl: false,
         run: |seed, _| {
-            let settings = Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 100 };
-            compare(&settings, model, model)
+            compare(&settings(seed, 0.0), model, model)
                 .map(|records| format!("{records} records"))
                 .map_err(|divergence| divergence.to_string())
         },
+        shrink: |seed, each| shrink(&settings(seed, 0.0), model, model, each),
     },
     Suite {
         name: "lockstep",
         about: "random programs on model and RTL: memory, statuses, events, frames",
         rtl: true,
         run: |seed, prefix| lockstep(seed, false, 0.0, prefix),
+        shrink: |seed, each| shrink_lockstep(seed, false, 0.0, each),
     },
     Suite {
         name: "lockstep-host",
         about: "the same, with a slow host that splits and reorders completions",
         rtl: true,
         run: |seed, prefix| lockstep(seed, true, 0.0, prefix),
+        shrink: |seed, each| shrink_lockstep(seed, true, 0.0, each),
     },
     Suite {
         name: "lockstep-lossy",
         about: "the same, with 3 % of frames lost and 3 % corrupted, on reliable VIs",
         rtl: true,
         run: |seed, prefix| lockstep(seed, false, 0.03, prefix),
+        shrink: |seed, each| shrink_lockstep(seed, false, 0.03, each),
     },
 ];
 
@@ -73,24 +81,38 @@ fn model(_node: usize) -> SimulatedDevice {
     Box::new(nic_model::Model::with_features(cosim::lockstep::FEATURES))
 }
 
-#[cfg(not(feature = "rtl"))]
-fn lockstep(_: u64, _slow_host: bool, _faults: f64, _: Option<&Path>) -> Result<String, String> {
-    Err("this build has no RTL; `cargo viaduct cosim run` builds one that has it".to_owned())
+/// A link with this fraction of frames lost, and of frames corrupted.
+fn settings(seed: u64, faults: f64) -> Settings {
+    Settings { seed, loss: faults, corrupt: faults, latency: seed % 100 }
 }
 
-/// Runs a seed on the model and on the RTL; `faults` is the fraction of frames that are lost, and of
-/// those that are corrupted.
-#[cfg(feature = "rtl")]
+/// Runs a seed on the model and on the RTL.
 fn lockstep(
     seed: u64,
     slow_host: bool,
     faults: f64,
     prefix: Option<&Path>,
 ) -> Result<String, String> {
+    if !cfg!(feature = "rtl") {
+        return Err(
+            "this build has no RTL; `cargo viaduct cosim run` builds one that has it".to_owned()
+        );
+    }
+    compare(&settings(seed, faults), model, rtl(seed, slow_host, prefix))
+        .map(|records| format!("{records} records"))
+        .map_err(|divergence| divergence.to_string())
+}
+
+fn shrink_lockstep(seed: u64, slow_host: bool, faults: f64, each: EachTry<'_>) -> Option<Smaller> {
+    shrink(&settings(seed, faults), model, rtl(seed, slow_host, None), each)
+}
+
+/// Builds the RTL of each node, in a host that splits and reorders completions if it is slow.
+#[cfg(feature = "rtl")]
+fn rtl(seed: u64, slow_host: bool, prefix: Option<&Path>) -> impl Fn(usize) -> SimulatedDevice {
     use cosim::root_complex::HostSettings;
-    let settings = Settings { seed, loss: faults, corrupt: faults, latency: seed % 100 };
     let host = if slow_host { host(seed) } else { HostSettings::default() };
-    let rtl = |node: usize| -> SimulatedDevice {
+    move |node: usize| -> SimulatedDevice {
         let seed = host.seed.wrapping_mul(2) + node as u64;
         let mut nic = cosim::rtl::RtlNic::new(HostSettings { seed, ..host.clone() });
         if let Some(prefix) = prefix {
@@ -100,10 +122,12 @@ fn lockstep(
             }
         }
         Box::new(nic)
-    };
-    compare(&settings, model, rtl)
-        .map(|records| format!("{records} records"))
-        .map_err(|divergence| divergence.to_string())
+    }
+}
+
+#[cfg(not(feature = "rtl"))]
+fn rtl(_: u64, _slow_host: bool, _: Option<&Path>) -> impl Fn(usize) -> SimulatedDevice {
+    model
 }
 
 #[cfg(feature = "rtl")]

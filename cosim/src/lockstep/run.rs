@@ -32,6 +32,13 @@ pub struct Settings {
     pub latency: u64,
 }
 
+impl Settings {
+    /// Whether frames are lost, and with them what Unreliable VIs send.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.loss > 0.0 || self.corrupt > 0.0
+    }
+}
+
 /// One observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -109,7 +116,7 @@ pub(super) fn execute(
         corrupt: settings.corrupt,
         ..Faults::default()
     };
-    let lossy = settings.loss > 0.0 || settings.corrupt > 0.0;
+    let lossy = settings.is_lossy();
     let mut random = Random::new(!settings.seed);
     let mut run = Run {
         bench: Testbench::new(devices, settings.latency, &faults),

@@ -1,0 +1,182 @@
+//! A smaller program that still fails: phases, traffic and messages are left out one after the other, as long as
+//! the two devices still differ.
+
+use super::plan::{Plan, Traffic};
+use super::{Divergence, Settings, compare_plan, generate};
+use crate::simulation::SimulatedDevice;
+use std::fmt::Write as _;
+
+/// Programs that are tried at most.
+pub const MOST_TRIES: usize = 300;
+
+/// A smaller program.
+#[derive(Debug)]
+pub struct Smaller {
+    /// Where its runs part.
+    pub divergence: Box<Divergence>,
+    /// What it does, line by line.
+    pub program: String,
+    /// Messages that it has, and that the whole program has.
+    pub messages: [usize; 2],
+}
+
+/// Looks for a smaller program than that of the seed on which the devices differ. `each` is called with
+/// the number of each try. None: they do not differ on the whole one.
+pub fn shrink(
+    settings: &Settings,
+    first: impl Fn(usize) -> SimulatedDevice,
+    second: impl Fn(usize) -> SimulatedDevice,
+    each: impl FnMut(usize),
+) -> Option<Smaller> {
+    let plan = generate::plan(settings.seed, settings.is_lossy());
+    let differ = |plan: &Plan| compare_plan(settings, plan, &first, &second).err();
+    let divergence = differ(&plan)?;
+    let whole = messages(&plan);
+    let mut search = Search { plan, divergence, differ, each, tries: 0 };
+    search.phases();
+    while search.tries < MOST_TRIES && (search.extras() | search.traffic() | search.messages()) {}
+    let Search { plan, divergence, .. } = search;
+    let (left, program) = (messages(&plan), describe(&plan));
+    Some(Smaller { divergence, program, messages: [left, whole] })
+}
+
+struct Search<D, E> {
+    plan: Plan,
+    divergence: Box<Divergence>,
+    differ: D,
+    each: E,
+    tries: usize,
+}
+
+impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
+    /// Keeps an edit of the plan if the devices still differ.
+    fn keeps(&mut self, edit: impl FnOnce(&mut Plan)) -> bool {
+        if self.tries == MOST_TRIES {
+            return false;
+        }
+        self.tries += 1;
+        (self.each)(self.tries);
+        let mut plan = self.plan.clone();
+        edit(&mut plan);
+        let Some(divergence) = (self.differ)(&plan) else { return false };
+        (self.plan, self.divergence) = (plan, divergence);
+        true
+    }
+
+    /// What comes behind the difference goes, then what comes before.
+    fn phases(&mut self) {
+        for count in 1..self.plan.phases.len() {
+            if self
+                .keeps(|plan| (count..plan.phases.len()).rev().for_each(|at| plan.drop_phase(at)))
+            {
+                break;
+            }
+        }
+        let mut at = 0;
+        while at + 1 < self.plan.phases.len() {
+            at += usize::from(!self.keeps(|plan| plan.drop_phase(at)));
+        }
+    }
+
+    /// All but the traffic of the pairs.
+    fn extras(&mut self) -> bool {
+        let mut changed = false;
+        for at in 0..self.plan.phases.len() {
+            let plan = &self.plan;
+            let (pokes, messages) = (!plan.pokes[at].is_empty(), !plan.messages[at].is_empty());
+            let (fenced, closes) = (plan.fenced[at].is_some(), plan.closes[at].is_some());
+            changed |= pokes && self.keeps(|plan| plan.pokes[at].clear());
+            changed |= messages && self.keeps(|plan| plan.messages[at].clear());
+            changed |= fenced && self.keeps(|plan| plan.fenced[at] = None);
+            changed |= closes && self.keeps(|plan| plan.closes[at] = None);
+        }
+        changed
+    }
+
+    /// A pair's traffic of a phase.
+    fn traffic(&mut self) -> bool {
+        let mut changed = false;
+        for at in 0..self.plan.phases.len() {
+            for pair in 0..self.plan.pairs.len() {
+                let Traffic { messages, spare, .. } = &self.plan.phases[at][pair];
+                let some = !messages.is_empty() || spare.is_some();
+                changed |= some && self.keeps(|plan| plan.phases[at][pair].clear());
+            }
+        }
+        changed
+    }
+
+    /// Single messages: halves of a pair's, quarters, and so on.
+    fn messages(&mut self) -> bool {
+        let mut changed = false;
+        for at in 0..self.plan.phases.len() {
+            for pair in 0..self.plan.pairs.len() {
+                let count = |plan: &Plan| plan.phases[at][pair].messages.len();
+                let mut part = count(&self.plan) / 2;
+                while part > 0 {
+                    let mut from = 0;
+                    while from < count(&self.plan) {
+                        let to = count(&self.plan).min(from + part);
+                        let gone = to - from < count(&self.plan)
+                            && self.keeps(|plan| {
+                                plan.phases[at][pair].messages.drain(from..to);
+                            });
+                        changed |= gone;
+                        from = if gone { from } else { to };
+                    }
+                    part /= 2;
+                }
+            }
+        }
+        changed
+    }
+}
+
+impl Plan {
+    fn drop_phase(&mut self, at: usize) {
+        self.phases.remove(at);
+        self.pokes.remove(at);
+        self.messages.remove(at);
+        self.fenced.remove(at);
+        self.closes.remove(at);
+        self.armed.remove(at);
+    }
+}
+
+impl Traffic {
+    fn clear(&mut self) {
+        self.messages.clear();
+        self.spare = None;
+    }
+}
+
+fn messages(plan: &Plan) -> usize {
+    plan.phases.iter().flatten().map(|traffic| traffic.messages.len()).sum()
+}
+
+/// What a program does, one thing a line.
+fn describe(plan: &Plan) -> String {
+    let mut text = String::new();
+    let mut line = |line: String| {
+        let _ = writeln!(text, "{line}");
+    };
+    let busy = |pair: usize| plan.phases.iter().any(|phase| !phase[pair].messages.is_empty());
+    for (n, pair) in plan.pairs.iter().enumerate().filter(|&(n, _)| busy(n)) {
+        line(format!("pair {n}: {pair:?}"));
+    }
+    for (at, phase) in plan.phases.iter().enumerate() {
+        plan.pokes[at].iter().for_each(|poke| line(format!("phase {at}: {poke:?}")));
+        for (node, domain) in &plan.messages[at] {
+            line(format!("phase {at}: node {node} sends a message to domain {domain}"));
+        }
+        plan.fenced[at].iter().for_each(|fenced| line(format!("phase {at}: {fenced:?}")));
+        for (n, traffic) in phase.iter().enumerate() {
+            for message in &traffic.messages {
+                line(format!("phase {at}, pair {n}, from node {}: {message:?}", traffic.sender));
+            }
+            traffic.spare.iter().for_each(|spare| line(format!("phase {at}, pair {n}: {spare:?}")));
+        }
+        plan.closes[at].iter().for_each(|node| line(format!("phase {at}: node {node} closes")));
+    }
+    text
+}
