@@ -117,7 +117,7 @@ wire given_opened = ~begun | ((~opened | (ready & command_ago > 3 & ~old))
    & (~opens | (was_open == 0 & ~open[who])));
 // Contract 7.4: `limit` is the peer's limit, starts at no more than 64 and moves forward; the units
 // released are those of frames that were sent, so it is at most 64 ahead of the units charged.
-wire given_limit = (limit_peer != who | limit == bound) & start <= 64 & step <= 32
+wire given_limit = (limit_peer != who | limit == bound) & start <= 64 & step <= 127
    & (~live | left >= 8'd224 | left <= 64);
 // A reservation is taken when there is one.
 wire given_taken = ~reserved_taken | reserved_valid;

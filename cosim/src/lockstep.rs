@@ -18,7 +18,9 @@
 //! | `push` | how sends are posted |
 //! | `order`, `fenced` | see above |
 //! | `shrink` | a smaller program that still fails |
+//! | `describe` | programs in words |
 
+mod describe;
 mod fenced;
 mod generate;
 mod order;
@@ -49,6 +51,8 @@ pub struct Divergence {
     pub first: Option<Record>,
     /// What the second device did.
     pub second: Option<Record>,
+    /// The messages of the program that the record is about, if it is about some.
+    pub messages: Vec<String>,
 }
 
 impl std::fmt::Display for Divergence {
@@ -60,7 +64,8 @@ impl std::fmt::Display for Divergence {
         };
         writeln!(f, "seed {}: first divergence at record {}", self.seed, self.index)?;
         writeln!(f, "  first   {}", show(&self.first))?;
-        write!(f, "  second  {}", show(&self.second))
+        write!(f, "  second  {}", show(&self.second))?;
+        self.messages.iter().try_for_each(|message| write!(f, "\n  {message}"))
     }
 }
 
@@ -89,12 +94,11 @@ fn compare_plan(
     for index in 0..count {
         // What is broken on both is no agreement.
         if a.get(index) != b.get(index) || a[index].is_failure {
-            return Err(Box::new(Divergence {
-                seed: settings.seed,
-                index,
-                first: a.get(index).cloned(),
-                second: b.get(index).cloned(),
-            }));
+            let (first, second) = (a.get(index).cloned(), b.get(index).cloned());
+            let what = first.as_ref().or(second.as_ref()).map_or("", |record| &record.what);
+            let messages = describe::messages_of(plan, what);
+            let seed = settings.seed;
+            return Err(Box::new(Divergence { seed, index, first, second, messages }));
         }
     }
     Ok(count)

@@ -148,6 +148,8 @@ fn a_failing_program_shrinks() {
     assert!(left <= 2 && whole > 5 && tries < 300, "{left} of {whole}, {tries} tries");
     assert_eq!(smaller.program.matches(": Message").count(), left, "{}", smaller.program);
     assert_eq!(smaller.divergence.seed, settings.seed);
+    assert!(smaller.divergence.to_string().contains(": Message"), "{}", smaller.divergence);
+    assert!(smaller.again(model, mutant).is_err() && smaller.again(model, model).is_ok());
     assert!(shrink(&settings, model, model, |_| ()).is_none());
 }
 

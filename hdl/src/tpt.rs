@@ -98,7 +98,7 @@ pub struct Tpt {
     below_base: Signal<Local, Bit>,
     new_attributes: Signal<Local, Bits<41>>,
     result_ok: Signal<Local, Bit>,
-    inside: Signal<Local, Bit>,
+    reaches: Signal<Local, Bit>,
     room_out: Signal<Local, Bits<32>>,
     /// Offset of the base in its 64 bytes, for the check of stage 3.
     base_low: DFF<Bits<6>>,
@@ -302,9 +302,9 @@ impl Logic for Tpt {
         self.desc_send.ok.next = self.result_ok.val();
         self.desc_send.bus.next = self.bus.q.val();
         // A call that is not granted because its range ends behind the region learns where that ends.
-        self.inside.next = self.in_bounds.q.val() & (!self.room.q.val().get_bit(33));
+        self.reaches.next = self.in_bounds.q.val() & (!self.room.q.val().get_bit(33));
         self.room_out.next = 0.into();
-        if self.inside.val() {
+        if self.reaches.val() {
             self.room_out.next = self.room.q.val().get_bits::<32>(0);
         }
         self.desc_send.room.next = self.room_out.val();

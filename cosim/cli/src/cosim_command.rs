@@ -6,7 +6,7 @@ use crate::progress::Bar;
 use crate::serve_command;
 use crate::suites::{self, SUITES, Suite};
 use clap::Subcommand;
-use cosim::lockstep::{MOST_TRIES, Smaller};
+use cosim::lockstep::MOST_TRIES;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -114,22 +114,33 @@ fn run_suites(
         failed_runs += failed;
         println!("{:<16} {seeds:>6} {:>6} {failed:>6} {seconds:>9.1}", suite.name, seeds - failed);
         if let Some(seed) = first_failed.filter(|_| shrinks) {
-            println!("{}", smaller(suite, seed)?);
+            println!("{}", smaller(suite, seed, waves)?);
         }
     }
     if failed_runs == 0 { Ok(()) } else { Err(format!("{failed_runs} runs failed").into()) }
 }
 
-/// A smaller program than that of a seed that failed.
-fn smaller(suite: &Suite, seed: u64) -> Result<String, Failure> {
+/// A smaller program than that of a seed that failed, with its waveforms in a folder.
+fn smaller(suite: &Suite, seed: u64, folder: &Path) -> Result<String, Failure> {
     let template = "{msg} [{bar:30}] {pos} of at most {len} tries {elapsed}";
     let bar = Bar::new("smaller program", MOST_TRIES as u64, "tries", template)?;
-    let smaller = (suite.shrink)(seed, &mut |tries| bar.set(tries as u64));
+    let prefix = folder.join(format!("{}-{seed}-smaller", suite.name));
+    let prefix = suites::WAVEFORM.is_some().then_some(&*prefix);
+    if prefix.is_some() {
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    let smaller = (suite.shrink)(seed, prefix, &mut |tries| bar.set(tries as u64));
     bar.finish();
-    let Some(Smaller { divergence, program, messages: [left, whole] }) = smaller else {
+    let Some(smaller) = smaller else {
         return Ok(format!("seed {seed} passed now: not repeatable!"));
     };
-    Ok(format!("smaller program, {left} of {whole} messages: {divergence}\n{program}"))
+    let [left, whole] = smaller.messages;
+    let mut text = format!("smaller program, {left} of {whole} messages: {}", smaller.divergence);
+    let _ = write!(text, "\n{}", smaller.program);
+    if let Some([a, b]) = prefix.map(suites::waveforms) {
+        let _ = write!(text, "\n  waveforms  {}, {}", a.display(), b.display());
+    }
+    Ok(text)
 }
 
 /// What to print of a failed seed; with a folder it is run again for its waveforms.
@@ -167,7 +178,7 @@ mod tests {
             let name = prefix.map(|path| path.display().to_string());
             Err(format!("seed {seed} with {name:?}"))
         },
-        shrink: |_, _| None,
+        shrink: |_, _, _| None,
     };
 
     #[test]

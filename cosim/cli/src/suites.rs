@@ -18,8 +18,9 @@ pub(crate) struct Suite {
     /// Runs a seed, with waveforms of the RTL into `PREFIX-a` and `PREFIX-b` (plus
     /// [`WAVEFORM`]) if asked for; the text says how much was compared.
     pub(crate) run: fn(seed: u64, prefix: Option<&Path>) -> Result<String, String>,
-    /// Looks for a smaller program than that of a seed that fails: see [`shrink`].
-    pub(crate) shrink: fn(seed: u64, each: EachTry<'_>) -> Option<Smaller>,
+    /// Looks for a smaller program than that of a seed that fails: see [`shrink`]. Its waveforms go
+    /// where `run` puts those of the whole one.
+    pub(crate) shrink: fn(seed: u64, prefix: Option<&Path>, each: EachTry<'_>) -> Option<Smaller>,
 }
 
 /// The ending of the waveforms that this build writes, if it does.
@@ -42,28 +43,28 @@ pub(crate) const SUITES: &[Suite] = &[
                 .map(|records| format!("{records} records"))
                 .map_err(|divergence| divergence.to_string())
         },
-        shrink: |seed, each| shrink(&settings(seed, 0.0), model, model, each),
+        shrink: |seed, _, each| shrink(&settings(seed, 0.0), model, model, each),
     },
     Suite {
         name: "lockstep",
         about: "random programs on model and RTL: memory, statuses, events, frames",
         rtl: true,
         run: |seed, prefix| lockstep(seed, false, 0.0, prefix),
-        shrink: |seed, each| shrink_lockstep(seed, false, 0.0, each),
+        shrink: |seed, prefix, each| shrink_lockstep(seed, false, 0.0, prefix, each),
     },
     Suite {
         name: "lockstep-host",
         about: "the same, with a slow host that splits and reorders completions",
         rtl: true,
         run: |seed, prefix| lockstep(seed, true, 0.0, prefix),
-        shrink: |seed, each| shrink_lockstep(seed, true, 0.0, each),
+        shrink: |seed, prefix, each| shrink_lockstep(seed, true, 0.0, prefix, each),
     },
     Suite {
         name: "lockstep-lossy",
         about: "the same, with 3 % of frames lost and 3 % corrupted, on reliable VIs",
         rtl: true,
         run: |seed, prefix| lockstep(seed, false, 0.03, prefix),
-        shrink: |seed, each| shrink_lockstep(seed, false, 0.03, each),
+        shrink: |seed, prefix, each| shrink_lockstep(seed, false, 0.03, prefix, each),
     },
 ];
 
@@ -103,8 +104,19 @@ fn lockstep(
         .map_err(|divergence| divergence.to_string())
 }
 
-fn shrink_lockstep(seed: u64, slow_host: bool, faults: f64, each: EachTry<'_>) -> Option<Smaller> {
-    shrink(&settings(seed, faults), model, rtl(seed, slow_host, None), each)
+fn shrink_lockstep(
+    seed: u64,
+    slow_host: bool,
+    faults: f64,
+    prefix: Option<&Path>,
+    each: EachTry<'_>,
+) -> Option<Smaller> {
+    let smaller = shrink(&settings(seed, faults), model, rtl(seed, slow_host, None), each)?;
+    if prefix.is_some() {
+        // It fails as it did; this run is for the waveforms.
+        let _ = smaller.again(model, rtl(seed, slow_host, prefix));
+    }
+    Some(smaller)
 }
 
 /// Builds the RTL of each node, in a host that splits and reorders completions if it is slow.

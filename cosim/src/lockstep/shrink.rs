@@ -1,10 +1,10 @@
 //! A smaller program that still fails: phases, traffic and messages are left out one after the other, as long as
 //! the two devices still differ.
 
+use super::describe::program;
 use super::plan::{Plan, Traffic};
 use super::{Divergence, Settings, compare_plan, generate};
 use crate::simulation::SimulatedDevice;
-use std::fmt::Write as _;
 
 /// Programs that are tried at most.
 pub const MOST_TRIES: usize = 300;
@@ -18,6 +18,22 @@ pub struct Smaller {
     pub program: String,
     /// Messages that it has, and that the whole program has.
     pub messages: [usize; 2],
+    plan: Plan,
+    settings: Settings,
+}
+
+impl Smaller {
+    /// Runs it once more on two kinds of device.
+    ///
+    /// # Errors
+    /// As [`super::compare`].
+    pub fn again(
+        &self,
+        first: impl Fn(usize) -> SimulatedDevice,
+        second: impl Fn(usize) -> SimulatedDevice,
+    ) -> Result<usize, Box<Divergence>> {
+        compare_plan(&self.settings, &self.plan, &first, &second)
+    }
 }
 
 /// Looks for a smaller program than that of the seed on which the devices differ. `each` is called with
@@ -36,8 +52,9 @@ pub fn shrink(
     search.phases();
     while search.tries < MOST_TRIES && (search.extras() | search.traffic() | search.messages()) {}
     let Search { plan, divergence, .. } = search;
-    let (left, program) = (messages(&plan), describe(&plan));
-    Some(Smaller { divergence, program, messages: [left, whole] })
+    let (left, program) = (messages(&plan), program(&plan));
+    let messages = [left, whole];
+    Some(Smaller { divergence, program, messages, plan, settings: settings.clone() })
 }
 
 struct Search<D, E> {
@@ -152,31 +169,4 @@ impl Traffic {
 
 fn messages(plan: &Plan) -> usize {
     plan.phases.iter().flatten().map(|traffic| traffic.messages.len()).sum()
-}
-
-/// What a program does, one thing a line.
-fn describe(plan: &Plan) -> String {
-    let mut text = String::new();
-    let mut line = |line: String| {
-        let _ = writeln!(text, "{line}");
-    };
-    let busy = |pair: usize| plan.phases.iter().any(|phase| !phase[pair].messages.is_empty());
-    for (n, pair) in plan.pairs.iter().enumerate().filter(|&(n, _)| busy(n)) {
-        line(format!("pair {n}: {pair:?}"));
-    }
-    for (at, phase) in plan.phases.iter().enumerate() {
-        plan.pokes[at].iter().for_each(|poke| line(format!("phase {at}: {poke:?}")));
-        for (node, domain) in &plan.messages[at] {
-            line(format!("phase {at}: node {node} sends a message to domain {domain}"));
-        }
-        plan.fenced[at].iter().for_each(|fenced| line(format!("phase {at}: {fenced:?}")));
-        for (n, traffic) in phase.iter().enumerate() {
-            for message in &traffic.messages {
-                line(format!("phase {at}, pair {n}, from node {}: {message:?}", traffic.sender));
-            }
-            traffic.spare.iter().for_each(|spare| line(format!("phase {at}, pair {n}: {spare:?}")));
-        }
-        plan.closes[at].iter().for_each(|node| line(format!("phase {at}: node {node} closes")));
-    }
-    text
 }

@@ -206,7 +206,7 @@ pub(crate) const PROOFS: &[Proof] = &[
         name: "pool-opened",
         shortened: &[
             ("ask_peer < 64 & ask_length <= 4112;", "ask_peer == who & ask_length == 64 & ~give;"),
-            ("start <= 64 & step <= 32", "start == 64 & step == 0"),
+            ("start <= 64 & step <= 127", "start == 64 & step == 0"),
         ],
         cycles: 19,
         mutations: &[mutation("old-forgotten", "old = |old_count$q;", "old = 1'b0;")],

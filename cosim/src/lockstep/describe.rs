@@ -1,0 +1,54 @@
+//! Programs in words: what a person reads when two devices differ.
+
+use super::plan::Plan;
+
+/// Lines of a report about one pair's messages at most.
+const MOST_LINES: usize = 8;
+
+/// What a program does, one thing a line.
+pub(super) fn program(plan: &Plan) -> String {
+    let mut lines = Vec::new();
+    let busy = |pair: usize| plan.phases.iter().any(|phase| !phase[pair].messages.is_empty());
+    for (n, pair) in plan.pairs.iter().enumerate().filter(|&(n, _)| busy(n)) {
+        lines.push(format!("pair {n}: {pair:?}"));
+    }
+    for at in 0..plan.phases.len() {
+        lines.extend(plan.pokes[at].iter().map(|poke| format!("phase {at}: {poke:?}")));
+        lines.extend(plan.messages[at].iter().map(|(node, domain)| {
+            format!("phase {at}: node {node} sends a message to domain {domain}")
+        }));
+        lines.extend(plan.fenced[at].iter().map(|fenced| format!("phase {at}: {fenced:?}")));
+        (0..plan.pairs.len()).for_each(|pair| lines.extend(traffic(plan, at, pair)));
+        lines.extend(plan.closes[at].map(|node| format!("phase {at}: node {node} closes")));
+    }
+    lines.join("\n")
+}
+
+/// The messages of a pair in a phase, in order; each with its receive, if it has one.
+fn traffic(plan: &Plan, phase: usize, pair: usize) -> impl Iterator<Item = String> {
+    let traffic = &plan.phases[phase][pair];
+    let place = format!("phase {phase}, pair {pair}, from node {}", traffic.sender);
+    let messages = traffic.messages.iter().map({
+        let place = place.clone();
+        move |message| format!("{place}: {message:?}")
+    });
+    messages.chain(traffic.spare.iter().map(move |spare| format!("{place}, spare: {spare:?}")))
+}
+
+/// The messages that a record is about, as its name says. Empty: it is about no pair.
+pub(super) fn messages_of(plan: &Plan, what: &str) -> Vec<String> {
+    let mut words = what.split_whitespace();
+    let mut number =
+        |name: &str| words.by_ref().skip_while(|&word| word != name).nth(1)?.parse().ok();
+    let (Some(phase), Some(pair)) = (number("phase"), number("pair")) else { return Vec::new() };
+    if phase >= plan.phases.len() || pair >= plan.pairs.len() {
+        return Vec::new();
+    }
+    let mut lines: Vec<_> = traffic(plan, phase, pair).collect();
+    let more = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}
