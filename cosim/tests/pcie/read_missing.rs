@@ -55,13 +55,7 @@ fn thirty_two_missing_completions() {
         let mut bench = Bench::new(2);
         bench.nic.inputs.read_timeout = 1000;
         let mut lose = |bench: &mut Bench, count: u64, from: u64| {
-            for id in from..from + count {
-                bench.clients[id as usize % 4]
-                    .todo
-                    .push_back(Read { address: id << 16, length: 8 });
-                bench.host.failed.insert(id);
-                bench.host.expect(Counter::ReadTimeouts);
-            }
+            (from..from + count).for_each(|id| ask_in_vain(bench, id));
             let start = bench.now;
             while bench.clients.iter().any(|c| !c.todo.is_empty() || !c.open.is_empty()) {
                 assert!(bench.now - start < 3_000, "reads hang");
@@ -113,12 +107,16 @@ fn thirty_two_missing_completions() {
     });
 }
 
-/// A read whose completion does not come.
-fn lose(bench: &mut Bench, rng: &mut SmallRng, id: u64) {
-    let client = &mut bench.clients[id as usize % 4];
-    client.todo.push_back(Read { address: id << 16, length: 8 });
+/// A client has a read to make that will fail.
+fn ask_in_vain(bench: &mut Bench, id: u64) {
+    bench.clients[id as usize % 4].todo.push_back(Read { address: id << 16, length: 8 });
     bench.host.failed.insert(id);
     bench.host.expect(Counter::ReadTimeouts);
+}
+
+/// A read leaves whose completion does not come.
+fn lose(bench: &mut Bench, rng: &mut SmallRng, id: u64) {
+    ask_in_vain(bench, id);
     let lost = bench.host.outstanding.len();
     let start = bench.now;
     while bench.host.outstanding.len() == lost {
