@@ -236,25 +236,22 @@ impl Descriptor {
             if length == 0 {
                 continue;
             }
-            let mut piece = |known: &mut Known, length: Option<u32>| {
-                let place = known.find(regions, port::Handle(handle))?;
+            let length = length as usize;
+            let place = known.find(regions, port::Handle(handle));
+            let reached = place.and_then(|place| {
                 let region = known.at(place);
-                let offset = region.offset(address, length.unwrap_or(0).into());
-                let offset = offset.filter(|_| region.tag == tag)?;
-                let length = length.map_or(region.memory.len() - offset, |length| length as usize);
-                pieces.push(Piece { place, offset, length });
-                Some(())
-            };
-            if piece(known, Some(length)).is_some() {
-                continue;
-            }
-            if queue == Queue::Send {
+                let (offset, room) = region.reach(address).filter(|_| region.tag == tag)?;
+                Some(Piece { place, offset, length: length.min(room) })
+            });
+            pieces.is_short = reached.is_none_or(|piece| piece.length < length);
+            if pieces.is_short && queue == Queue::Send {
                 return Err(Fault::Bad(status::PROTECTION_ERROR));
             }
-            // As far as its region reaches.
-            let _ = piece(known, None);
-            pieces.is_short = true;
-            break;
+            // A receive counts as far as its regions reach.
+            reached.into_iter().for_each(|piece| pieces.push(piece));
+            if pieces.is_short {
+                break;
+            }
         }
         Ok(operation_found)
     }

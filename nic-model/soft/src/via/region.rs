@@ -22,10 +22,15 @@ impl Region {
     /// Offset of a range in the region, if it lies in it.
     #[inline]
     pub(crate) fn offset(&self, address: u64, length: u64) -> Option<usize> {
-        let offset = address.checked_sub(self.memory.address())?;
-        let size = self.memory.len() as u64;
-        let inside = offset <= size && length <= size - offset;
-        if inside { usize::try_from(offset).ok() } else { None }
+        let (offset, room) = self.reach(address)?;
+        (length <= room as u64).then_some(offset)
+    }
+
+    /// Offset of an address in the region, and how many bytes there are from it on.
+    #[inline]
+    pub(crate) fn reach(&self, address: u64) -> Option<(usize, usize)> {
+        let offset = usize::try_from(address.checked_sub(self.memory.address())?).ok()?;
+        Some((offset, self.memory.len().checked_sub(offset)?))
     }
 }
 
