@@ -13,16 +13,19 @@
 //! |---|---|
 //! | `plan` | what a program consists of |
 //! | `generate` | random programs |
-//! | `run` | a program on two devices |
+//! | `run`, `observe` | a program on two devices, and what is recorded of it |
 //! | `regions` | the memory of a pair of VIs, and segments that name it, rightly or wrongly |
 //! | `push` | how sends are posted |
 //! | `order`, `fenced` | see above |
+//! | `forge` | frames that no honest device sends |
 //! | `shrink` | a smaller program that still fails |
 //! | `describe` | programs in words |
 
 mod describe;
 mod fenced;
+mod forge;
 mod generate;
+mod observe;
 mod order;
 mod plan;
 mod push;

@@ -36,6 +36,14 @@ impl Random {
     }
 }
 
+/// A seed that no run before had, most likely: whoever uses it says which it was.
+#[must_use]
+pub fn fresh() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    // Small enough to be typed.
+    Random::new(now.map_or(0, |now| now.subsec_nanos() as u64 ^ now.as_secs() << 30)).bits() >> 40
+}
+
 /// Runs `body` for each seed of a bench, and names the seed if it panics. The environment asks for
 /// more: `SEEDS` seeds from `SEED` on, instead of those that the bench runs by itself.
 ///

@@ -3,6 +3,7 @@
 
 pub mod host;
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use crate::simulation::network::Network;
@@ -45,6 +46,10 @@ struct ObservedWire {
     sent: [Vec<Frame>; 2],
     /// Beats of the frame that a node has sent in part.
     current: [Frame; 2],
+    /// Beats that nobody sent, for each node.
+    forged: [VecDeque<Beat>; 2],
+    /// A node has received a part of a frame.
+    is_within: [bool; 2],
     /// A beat was sent or received.
     busy: bool,
 }
@@ -64,7 +69,15 @@ impl Network for ObservedWire {
     }
 
     fn receive(&mut self, port: usize, now: u64) -> Option<Beat> {
-        let beat = Network::receive(&mut self.wire, port, now);
+        let (forged, is_within) = (&mut self.forged[port], &mut self.is_within[port]);
+        let beat = match forged.front() {
+            Some(_) if !*is_within => forged.pop_front(),
+            _ => {
+                let beat = Network::receive(&mut self.wire, port, now);
+                *is_within = beat.map_or(*is_within, |beat| !beat.last);
+                beat
+            }
+        };
         self.busy |= beat.is_some();
         beat
     }
@@ -74,9 +87,23 @@ impl Network for ObservedWire {
     }
 }
 
-/// Two nodes and the wire between them; their node numbers are 1 and 2.
+/// Numbers that two nodes use, each of any value that it may have.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// Node numbers.
+    pub nodes: [u8; 2],
+    /// Epochs of their first channel.
+    pub epochs: [u32; 2],
+    /// Numbers of their event queues: of errors, of sends, of receives, and of messages, which is wide.
+    pub queues: [[u16; 4]; 2],
+    /// Credits that each grants to the other.
+    pub credits: [u32; 2],
+}
+
+/// Two nodes and the wire between them.
 #[derive(Debug)]
 pub struct Testbench {
+    names: Names,
     simulation: Simulation<Host>,
     wire: Arc<Mutex<ObservedWire>>,
     admin_tail: [u16; 2],
@@ -101,15 +128,23 @@ impl std::error::Error for Hung {}
 impl Testbench {
     /// Two devices on a wire with this latency in cycles.
     #[must_use]
-    pub fn new(devices: [SimulatedDevice; 2], latency: u64, faults: &Faults) -> Self {
+    pub fn new(
+        devices: [SimulatedDevice; 2],
+        latency: u64,
+        faults: &Faults,
+        names: &Names,
+    ) -> Self {
         let wire = Arc::new(Mutex::new(ObservedWire {
             wire: Wire::with_faults(latency, faults),
             sent: Default::default(),
             current: Default::default(),
+            forged: Default::default(),
+            is_within: [false; 2],
             busy: false,
         }));
         let nodes = devices.map(|device| (device, Host::new(MEMORY_BYTES)));
         Self {
+            names: names.clone(),
             simulation: Simulation::new(wire.clone(), nodes),
             wire,
             admin_tail: [0; 2],
@@ -151,6 +186,19 @@ impl Testbench {
     #[must_use]
     pub fn half_sent(&self, node: usize) -> usize {
         lock(&self.wire).current[node].len()
+    }
+
+    /// Has a node receive a frame that nobody sent, before all that is not on its way to it yet.
+    pub fn forge(&mut self, node: usize, frame: &[u64]) {
+        let last = frame.len().saturating_sub(1);
+        let beats = frame.iter().enumerate().map(|(at, &data)| Beat { data, last: at == last });
+        lock(&self.wire).forged[node].extend(beats);
+    }
+
+    /// The node's number.
+    #[must_use]
+    pub const fn number(&self, node: usize) -> u8 {
+        self.names.nodes[node]
     }
 
     /// Runs one cycle.
@@ -274,46 +322,65 @@ impl Testbench {
     /// [`Hung`] if a device does not answer.
     pub fn bring_up(&mut self, retry_timeout: u32, event_log2: u32) -> Result<(), Hung> {
         self.event_log2 = event_log2;
+        (0..2).try_for_each(|node| self.bring_up_node(node, retry_timeout))?;
         for node in 0..2 {
-            while self.read32(node, csr::STATUS::OFFSET)? & csr::STATUS::READY.mask() == 0 {
-                if self.now() > 1_000_000 {
-                    return Err(Hung(format!("node {node} does not get ready")));
-                }
-            }
-            let base = BUS_BASE + ADMIN_OFFSET as u64;
-            self.write32(node, csr::ADMIN_BASE_LO::OFFSET, low(base));
-            self.write32(node, csr::ADMIN_BASE_HI::OFFSET, high(base));
-            self.write32(node, csr::ADMIN_SIZE::OFFSET, ADMIN_LOG2);
-            self.write32(node, csr::NODE::OFFSET, node_number(node).into());
-            self.write32(node, csr::KEEPALIVE::OFFSET, 0);
-            self.write32(node, csr::RETRY_TIMEOUT::OFFSET, retry_timeout);
-            self.write32(node, csr::RETRY_LIMIT::OFFSET, 15);
-            self.write32(node, csr::ERROR_QUEUE::OFFSET, 0x8000_0000);
-            for vector in 0..4 {
-                let entry = csr::MSIX_TABLE_OFFSET + vector * csr::MSIX_ENTRY_BYTES;
-                self.write32(node, entry, low(MSI_BASE) + 4 * vector);
-                self.write32(node, entry + 4, 0);
-                self.write32(node, entry + 8, vector);
-                self.write32(node, entry + 12, 0);
-            }
-            self.write32(node, csr::CONTROL::OFFSET, csr::CONTROL::ENABLE.mask());
-            // Queue 0: errors. 1: sends. 2: receives. 3: messages (wide).
-            for queue in 0..4_u32 {
-                let base = BUS_BASE + (EVENT_OFFSET + queue as usize * RING_BYTES) as u64;
-                let wide = queue == 3;
-                let log2 = if wide { MESSAGE_LOG2 } else { self.event_log2 };
-                let shape = log2 | u32::from(wide) << 4 | queue << 16;
-                self.command(node, Opcode::EventCreate, queue, &[low(base), high(base), shape])?;
-            }
-            for domain in 0..2 {
-                self.command(node, Opcode::MessageQueue, domain, &[3])?;
-            }
-        }
-        for node in 0..2 {
-            let peer = u32::from(node_number(1 - node));
-            self.command(node, Opcode::PeerOpen, peer, &[0x1234_5678 + peer * 0x777, 64])?;
+            let peer = self.number(1 - node).into();
+            let body = [self.names.epochs[node], self.names.credits[node]];
+            self.command(node, Opcode::PeerOpen, peer, &body)?;
         }
         self.settle(u64::from(retry_timeout) * 4)
+    }
+
+    /// Resets a node: its device, and what its software knows of it.
+    pub fn reset(&mut self, node: usize) {
+        self.write32(node, csr::CONTROL::OFFSET, csr::CONTROL::SOFT_RESET.mask());
+        self.run(100);
+        self.host_mut(node).put(ADMIN_OFFSET, &[0; FREE_OFFSET - ADMIN_OFFSET]);
+        (self.admin_tail[node], self.consumer[node]) = (0, [0; 4]);
+    }
+
+    /// Brings up a node as it is after a reset.
+    ///
+    /// # Errors
+    /// [`Hung`] if the device does not answer.
+    pub fn bring_up_node(&mut self, node: usize, retry_timeout: u32) -> Result<(), Hung> {
+        let start = self.now();
+        while self.read32(node, csr::STATUS::OFFSET)? & csr::STATUS::READY.mask() == 0 {
+            if self.now() > start + 1_000_000 {
+                return Err(Hung(format!("node {node} does not get ready")));
+            }
+        }
+        let base = BUS_BASE + ADMIN_OFFSET as u64;
+        self.write32(node, csr::ADMIN_BASE_LO::OFFSET, low(base));
+        self.write32(node, csr::ADMIN_BASE_HI::OFFSET, high(base));
+        self.write32(node, csr::ADMIN_SIZE::OFFSET, ADMIN_LOG2);
+        self.write32(node, csr::NODE::OFFSET, self.number(node).into());
+        self.write32(node, csr::KEEPALIVE::OFFSET, 0);
+        self.write32(node, csr::RETRY_TIMEOUT::OFFSET, retry_timeout);
+        self.write32(node, csr::RETRY_LIMIT::OFFSET, 15);
+        let queues = self.names.queues[node];
+        let errors = csr::ERROR_QUEUE::VALID.mask() | u32::from(queues[0]);
+        self.write32(node, csr::ERROR_QUEUE::OFFSET, errors);
+        for vector in 0..4 {
+            let entry = csr::MSIX_TABLE_OFFSET + vector * csr::MSIX_ENTRY_BYTES;
+            self.write32(node, entry, low(MSI_BASE) + 4 * vector);
+            self.write32(node, entry + 4, 0);
+            self.write32(node, entry + 8, vector);
+            self.write32(node, entry + 12, 0);
+        }
+        self.write32(node, csr::CONTROL::OFFSET, csr::CONTROL::ENABLE.mask());
+        for vector in 0..4_u32 {
+            let base = BUS_BASE + (EVENT_OFFSET + vector as usize * RING_BYTES) as u64;
+            let wide = vector == 3;
+            let log2 = if wide { MESSAGE_LOG2 } else { self.event_log2 };
+            let shape = log2 | u32::from(wide) << 4 | vector << 16;
+            let queue = queues[vector as usize].into();
+            self.command(node, Opcode::EventCreate, queue, &[low(base), high(base), shape])?;
+        }
+        for domain in 0..2 {
+            self.command(node, Opcode::MessageQueue, domain, &[queues[3].into()])?;
+        }
+        Ok(())
     }
 
     /// Entries of an event queue.
@@ -361,7 +428,7 @@ impl Testbench {
     /// If the queue is none of the four.
     pub fn event_doorbell(&mut self, node: usize, queue: usize, arm: bool) {
         let doorbell = EventDoorbell {
-            queue: u16::try_from(queue).expect("below 4"),
+            queue: self.names.queues[node][queue],
             arm,
             consumer: self.consumer[node][queue],
         };
@@ -404,12 +471,6 @@ impl Region {
             u32::from(self.domain) | u32::from(self.rights) << 8,
         ]
     }
-}
-
-/// Node number of node 0 or 1.
-#[must_use]
-pub fn node_number(node: usize) -> u8 {
-    if node == 0 { 1 } else { 2 }
 }
 
 /// Low half.

@@ -140,10 +140,14 @@ fn a_write_behind_a_fence_is_found() {
 #[test]
 fn a_failing_program_shrinks() {
     let mutant = |_| Mutant::boxed(Spoilt::Bit);
-    let seed = (0..40).find(|&seed| compare(&settings(seed), model, mutant).is_err());
-    let settings = settings(seed.expect("a seed that finds it"));
-    let mut tries = 0;
-    let smaller = shrink(&settings, model, mutant, |_| tries += 1).expect("it fails");
+    // By a message that is compared, and not by one of those that a fence ends.
+    let found = (0..40).find_map(|seed| {
+        let mut tries = 0;
+        let smaller = shrink(&settings(seed), model, mutant, |_| tries += 1)?;
+        (!smaller.divergence.messages.is_empty()).then_some((seed, tries, smaller))
+    });
+    let (seed, tries, smaller) = found.expect("a seed that finds it");
+    let settings = settings(seed);
     let [left, whole] = smaller.messages;
     assert!(left <= 2 && whole > 5 && tries < 300, "{left} of {whole}, {tries} tries");
     assert_eq!(smaller.program.matches(": Message").count(), left, "{}", smaller.program);
@@ -189,6 +193,7 @@ mod rtl {
     use cosim::root_complex::HostSettings;
     use cosim::rtl::RtlNic;
     use cosim::simulation::SimulatedDevice;
+    use std::ops::Range;
 
     fn agrees(settings: &Settings, host: &HostSettings) {
         let rtl = |node: usize| -> SimulatedDevice {
@@ -210,19 +215,25 @@ mod rtl {
         }
     }
 
+    /// The seeds of every run, and some that no run had before: a failure names its seed.
+    fn seeds(fixed: Range<u64>, fresh: u64) -> impl Iterator<Item = u64> {
+        let first = cosim::random::fresh();
+        fixed.chain(first..first + fresh)
+    }
+
     #[test]
     fn rtl_agrees_with_the_model() {
-        (100..110).for_each(|seed| agrees(&settings(seed), &HostSettings::default()));
+        seeds(100..108, 3).for_each(|seed| agrees(&settings(seed), &HostSettings::default()));
     }
 
     #[test]
     fn rtl_in_a_slow_host_agrees_with_the_model() {
-        (200..210).for_each(|seed| agrees(&settings(seed), &slow_host(seed)));
+        seeds(200..208, 3).for_each(|seed| agrees(&settings(seed), &slow_host(seed)));
     }
 
     #[test]
     fn rtl_on_a_lossy_link_agrees_with_the_model() {
-        for seed in 300..308 {
+        for seed in seeds(300..305, 2) {
             let settings = Settings { loss: 0.03, corrupt: 0.03, ..settings(seed) };
             agrees(&settings, &slow_host(seed));
         }

@@ -8,25 +8,29 @@ const MOST_LINES: usize = 8;
 /// What a program does, one thing a line.
 pub(super) fn program(plan: &Plan) -> String {
     let mut lines = Vec::new();
-    let busy = |pair: usize| plan.phases.iter().any(|phase| !phase[pair].messages.is_empty());
+    let busy = |pair: usize| plan.phases.iter().any(|of| !of.traffic[pair].messages.is_empty());
+    lines.push(format!("{:?}", plan.names));
     for (n, pair) in plan.pairs.iter().enumerate().filter(|&(n, _)| busy(n)) {
         lines.push(format!("pair {n}: {pair:?}"));
     }
-    for at in 0..plan.phases.len() {
-        lines.extend(plan.pokes[at].iter().map(|poke| format!("phase {at}: {poke:?}")));
-        lines.extend(plan.messages[at].iter().map(|(node, domain)| {
+    for (at, of) in plan.phases.iter().enumerate() {
+        lines.extend(of.pokes.iter().map(|poke| format!("phase {at}: {poke:?}")));
+        lines.extend(of.forged.iter().map(|forged| format!("phase {at}: {forged:?}")));
+        lines.extend(of.messages.iter().map(|(node, domain)| {
             format!("phase {at}: node {node} sends a message to domain {domain}")
         }));
-        lines.extend(plan.fenced[at].iter().map(|fenced| format!("phase {at}: {fenced:?}")));
+        lines.extend(of.fenced.iter().map(|fenced| format!("phase {at}: {fenced:?}")));
+        lines.extend(of.changes.iter().map(|change| format!("phase {at}: {change:?}")));
         (0..plan.pairs.len()).for_each(|pair| lines.extend(traffic(plan, at, pair)));
-        lines.extend(plan.closes[at].map(|node| format!("phase {at}: node {node} closes")));
+        lines.extend(of.resets.map(|node| format!("phase {at}: node {node} is reset")));
+        lines.extend(of.closes.map(|node| format!("phase {at}: node {node} closes")));
     }
     lines.join("\n")
 }
 
 /// The messages of a pair in a phase, in order; each with its receive, if it has one.
 fn traffic(plan: &Plan, phase: usize, pair: usize) -> impl Iterator<Item = String> {
-    let traffic = &plan.phases[phase][pair];
+    let traffic = &plan.phases[phase].traffic[pair];
     let place = format!("phase {phase}, pair {pair}, from node {}", traffic.sender);
     let messages = traffic.messages.iter().map({
         let place = place.clone();

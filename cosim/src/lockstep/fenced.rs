@@ -6,7 +6,7 @@
 
 use crate::random::Random;
 use crate::testbench::host::Write;
-use crate::testbench::{EVENT_OFFSET, Hung, Region, Testbench, node_number, va};
+use crate::testbench::{EVENT_OFFSET, Hung, Region, Testbench, va};
 use nic_regs::admin::{AdminStatus, NO_QUEUE, Opcode};
 use nic_regs::desc::{self, ControlSegment, DataSegment, control, status};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
@@ -67,7 +67,11 @@ pub(super) struct Fenced {
     pub(super) fence: Fence,
     /// How many messages of each of the other VIs are posted before it.
     pub(super) after: usize,
-    /// Cycles from the last of these to the fence.
+    /// How many writes of this traffic, at the node of the fence, are waited for, and for how many cycles at
+    /// most.
+    pub(super) writes: usize,
+    pub(super) patience: u64,
+    /// Cycles from then to the fence.
     pub(super) pause: u64,
 }
 
@@ -85,17 +89,25 @@ impl Fenced {
         let longest = [100, 1_000, LONGEST as usize][below(3)];
         let lengths: Vec<u32> =
             (0..=below(MOST)).map(|_| u32::try_from(below(longest + 1)).expect("small")).collect();
+        let longest_pause = [20, 300][below(2)];
         // About as long as all of it takes.
-        let whole = lengths.iter().map(|&length| 100 + length as usize / 6).sum::<usize>();
+        let whole = lengths.iter().map(|&length| 100 + length as usize / 4).sum::<usize>();
+        let (operation, sender) = (operation[below(3)], below(2));
+        // Most often where bytes are written: these are what a fence holds back.
+        let target = if operation == control::OP_RDMA_READ { sender } else { 1 - sender };
+        let node = if below(4) == 0 { 1 - target } else { target };
         Self {
             vi,
             reliability: [Reliability::Delivery, Reliability::Reception][below(2)],
-            operation: operation[below(3)],
-            sender: below(2),
-            node: below(2),
+            operation,
+            sender,
+            node,
             fence: [Fence::Data, Fence::Descriptors, Fence::Disconnect, Fence::Destroy][below(4)],
             after: below(3),
-            pause: below(whole) as u64,
+            // A message is written in bursts, and its status.
+            writes: below(2 * lengths.len()),
+            patience: whole as u64,
+            pause: below(longest_pause) as u64,
             lengths,
         }
     }
@@ -160,7 +172,7 @@ impl<'a> Run<'a> {
                 allows,
             ];
             bench.command(node, Opcode::ViCreate, of.vi.into(), &body)?;
-            let peer = u32::from(node_number(1 - node)) | u32::from(of.vi) << 16;
+            let peer = u32::from(bench.number(1 - node)) | u32::from(of.vi) << 16;
             let connection = u32::from(generation) | allows << rdma::PEER_LSB;
             bench.command(node, Opcode::ViConnect, of.vi.into(), &[peer, connection])?;
         }
@@ -228,6 +240,7 @@ impl<'a> Run<'a> {
     /// The fence; from here on nothing may move that it closed.
     pub(super) fn fence(&mut self, bench: &mut Testbench) -> Result<(), Hung> {
         let Fenced { vi, node, fence, pause, .. } = *self.of;
+        self.await_writes(bench);
         bench.run(pause);
         let range = match fence {
             Fence::Data => FENCED_OFFSET..DESC_OFFSET,
@@ -248,6 +261,18 @@ impl<'a> Run<'a> {
             destroy(bench, node, vi)?;
         }
         Ok(())
+    }
+
+    fn await_writes(&self, bench: &mut Testbench) {
+        let (node, end) = (self.of.node, bench.now() + self.of.patience);
+        let (mut at, mut count) = (bench.host(node).writes().len(), 0);
+        while count < self.of.writes && bench.now() < end {
+            bench.step();
+            let new = &bench.host(node).writes()[at..];
+            let is_own =
+                |write: &&Write| matches!(write, Write::Memory(at, _) if at.start >= FENCED_OFFSET);
+            (at, count) = (at + new.len(), count + new.iter().filter(is_own).count());
+        }
     }
 
     /// Checks what came of it, when all is at rest, and takes it down.

@@ -6,13 +6,18 @@
 //! later sends complete before the refusal arrives is timing).
 
 use super::fenced::Fenced;
+use super::forge::Forged;
 use super::plan::{
-    DATA_BYTES, Message, Pair, Plan, Poke, Remote, SLOTS, Segment, Spec, Traffic, Unreachable,
-    Wrong,
+    Change, DATA_BYTES, Message, Pair, Phase, Plan, Poke, Remote, SLOTS, Segment, Spec, Traffic,
+    Unreachable, Wrong,
 };
 use crate::random::Random;
+use crate::testbench::Names;
 use nic_regs::desc::control;
-use nic_regs::limits::{DATA_SEGMENTS_MAX, LINK_PAYLOAD_BYTES, MAX_TRANSFER_BYTES};
+use nic_regs::limits::{
+    CREDITS_MAX, DATA_SEGMENTS_MAX, EVENT_QUEUE_COUNT, FRAME_CREDITS, LINK_PAYLOAD_BYTES,
+    MAX_TRANSFER_BYTES, PEER_COUNT,
+};
 use nic_regs::vi::{Reliability, rdma};
 
 /// Largest message of an Unreliable VI, in bytes: two frames.
@@ -23,8 +28,9 @@ const UNRELIABLE_PAUSE: u64 = 4_000;
 impl Wrong {
     /// Something that every device must notice in a segment.
     fn any(random: &mut Random) -> Self {
-        match random.below(6) {
+        match random.below(7) {
             0 => Self::Index(small(random, 6)),
+            6 => Self::Stale(small(random, 16)),
             1 => Self::Generation(small(random, 16)),
             2 => Self::Tag,
             3 => Self::Domain,
@@ -74,36 +80,88 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
             reported: [allowed(&mut random), allowed(&mut random)],
         });
     }
-    let phase_count = 2 + random.below(4);
-    let phases = (0..phase_count)
-        .map(|_| pairs.iter().map(|pair| traffic(&mut random, pair)).collect())
-        .collect();
-    let pokes = (0..phase_count).map(|_| pokes(&mut random, &pairs)).collect();
-    let messages = (0..phase_count)
-        .map(|_| {
-            (0..random.below(3))
-                .map(|_| {
-                    (usize::from(random.chance(0.5)), small(&mut random, if lossy { 2 } else { 3 }))
-                })
-                .collect()
-        })
-        .collect();
+    let count = 2 + random.below(4);
     let with_fences = !unreliable && random.chance(0.5);
-    let fenced = (0..phase_count)
+    let phases = (0..count)
         .map(|_| {
-            let is_taken = |vi| pairs.iter().any(|pair| pair.vi.contains(&vi));
-            (with_fences && random.chance(0.7)).then(|| Fenced::random(&mut random, is_taken))
+            let mut phase = phase(&mut random, &pairs, lossy);
+            if with_fences && random.chance(0.7) {
+                let is_taken = |vi| pairs.iter().any(|pair| pair.vi.contains(&vi));
+                phase.fenced = Some(Fenced::random(&mut random, is_taken));
+            }
+            phase
         })
         .collect();
-    let armed = (0..phase_count)
-        .map(|_| [[(); 4]; 2].map(|node| node.map(|()| random.chance(0.5))))
-        .collect();
-    // A RST that is lost would make it another reason at the other end.
-    let closes = (0..phase_count)
-        .map(|_| (!lossy && random.chance(0.2)).then(|| usize::from(random.chance(0.5))))
-        .collect();
+    let unreliable_loss = if unreliable && random.chance(0.4) { 0.2 } else { 0.0 };
     let event_log2 = 2 + u32::from(small(&mut random, 10));
-    Plan { seed, pairs, phases, pokes, messages, fenced, closes, armed, event_log2 }
+    let names = names(&mut random, lossy);
+    let overflows = random.chance(0.02);
+    Plan { seed, names, pairs, phases, unreliable_loss, overflows, event_log2 }
+}
+
+fn phase(random: &mut Random, pairs: &[Pair], lossy: bool) -> Phase {
+    // Pairs that rest, so that their regions may change.
+    let rests: Vec<bool> = pairs.iter().map(|_| random.chance(0.15)).collect();
+    let traffic = pairs.iter().zip(&rests).map(|(pair, &rests)| match rests {
+        true => Traffic::default(),
+        false => traffic(random, pair),
+    });
+    let traffic = traffic.collect();
+    let domains = if lossy { 2 } else { 3 };
+    let messages = (0..random.below(3))
+        .map(|_| (usize::from(random.chance(0.5)), small(random, domains)))
+        .collect();
+    let mut changes = Vec::new();
+    for (pair, node) in (0..2 * pairs.len()).map(|n| (n / 2, n % 2)) {
+        if rests[pair] && random.chance(0.7) {
+            changes.push(Change { pair, node, after: usize::from(small(random, SLOTS as u64)) });
+        }
+    }
+    let levels: Vec<Reliability> = pairs.iter().map(|pair| pair.reliability).collect();
+    let forged = (0..random.below(5)).map(|_| Forged::random(random, &levels)).collect();
+    Phase {
+        traffic,
+        pokes: pokes(random, pairs),
+        forged,
+        messages,
+        fenced: None,
+        changes,
+        // A RST that is lost would make it another reason at the other end.
+        closes: (!lossy && random.chance(0.2)).then(|| usize::from(random.chance(0.5))),
+        resets: (!lossy && random.chance(0.1)).then(|| usize::from(random.chance(0.5))),
+        armed: [[(); 4]; 2].map(|node| node.map(|()| random.chance(0.5))),
+        moderation: [0, 100, 1_000][usize::from(small(random, 3))],
+    }
+}
+
+/// Numbers of any value. Credits: exactly those of one frame, all that there are, or others. On a lossy
+/// link these are enough for all that is short: if the return of credits is lost, the next one is a long
+/// time away.
+fn names(random: &mut Random, lossy: bool) -> Names {
+    let node = small(random, PEER_COUNT as u64);
+    let nodes = [node, node ^ 1 << random.below(6)];
+    let mut queues = [[0; 4]; 2];
+    for of in &mut queues {
+        for n in 0..of.len() {
+            // Another one than those before.
+            while {
+                of[n] = u16::from(small(random, EVENT_QUEUE_COUNT as u64));
+                of[..n].contains(&of[n])
+            } {}
+        }
+    }
+    let mut credits = || {
+        u32::try_from(match random.below(3) {
+            _ if lossy => CREDITS_MAX as u64,
+            0 => FRAME_CREDITS as u64,
+            1 => CREDITS_MAX as u64,
+            _ => random.below((CREDITS_MAX - FRAME_CREDITS) as u64) + FRAME_CREDITS as u64,
+        })
+        .expect("at most 64")
+    };
+    let credits = [credits(), credits()];
+    let mut epoch = || u32::try_from(random.bits() >> 32).expect("32 bits");
+    Names { nodes, epochs: [epoch(), epoch()], queues, credits }
 }
 
 fn small(random: &mut Random, limit: u64) -> u8 {
@@ -178,15 +236,17 @@ fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
     let sender = usize::from(random.chance(0.5));
     // One slot is for the spare receive.
     let count = random.below(SLOTS as u64);
-    let mut messages = Vec::new();
+    let (mut messages, mut is_good) = (Vec::new(), true);
     for _ in 0..count {
         let kind = kind(random);
+        is_good &= kind == Kind::Good;
         let to = 1 - sender;
         if kind == Kind::Remote || random.chance(0.3) {
             let reads = random.chance(0.4);
             let bit = if reads { rdma::READ } else { rdma::WRITE };
             let allowed = pair.allows[to] & bit != 0;
             let kind = if allowed { kind } else { Kind::Remote };
+            is_good &= allowed && pair.reported[to] & bit != 0;
             let reported = pair.reported[to] & bit != 0;
             messages.push(if reads {
                 read(random, pair, kind, allowed)
@@ -213,7 +273,10 @@ fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
         *last = Unreachable::of_next(random);
     }
     let spare = is_followed.then(|| spec(random, 100));
-    Traffic { sender, messages, spare }
+    // Where a VI may stop, it is timing whether a receive that comes late meets it before or behind.
+    let is_late = is_good && !messages.is_empty() && random.chance(0.5);
+    let ahead = is_late.then(|| usize::from(small(random, 4)));
+    Traffic { sender, messages, spare, ahead }
 }
 
 /// Whether nothing may follow an RDMA write of this kind.
@@ -361,7 +424,12 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
     let total = match random.below(10) {
         0 => 0,
         1..=5 => random.below(300),
-        6 | 7 => random.below(5_000),
+        6 => random.below(5_000),
+        // Full frames, and a few bytes more or less.
+        7 => {
+            let frames = LINK_PAYLOAD_BYTES as u64 * (1 + random.below(3));
+            frames - 4 + random.below(9)
+        }
         8 => random.below(20_000),
         _ => random.below(u64::from(MAX_TRANSFER_BYTES) + 1),
     }
@@ -430,14 +498,14 @@ fn spec(random: &mut Random, total: u64) -> Spec {
         }
         left -= length;
         segments.push(Segment {
-            offset: random.below(DATA_BYTES as u64 - length),
+            offset: offset(random, length),
             length: u32::try_from(length).expect("below the data area"),
             wrong: Wrong::Nothing,
         });
     }
     if left > 0 {
         segments.push(Segment {
-            offset: random.below(DATA_BYTES as u64 - left),
+            offset: offset(random, left),
             length: u32::try_from(left).expect("below the data area"),
             wrong: Wrong::Nothing,
         });
@@ -451,6 +519,18 @@ fn spec(random: &mut Random, total: u64) -> Spec {
         seg_count: None,
         immediate: u32::try_from(random.bits() >> 32).expect("32 bits"),
         unreachable: None,
+    }
+}
+
+/// Where so many bytes are: anywhere, or so that they begin or end near a boundary of 4 KiB.
+fn offset(random: &mut Random, length: u64) -> u64 {
+    let most = DATA_BYTES as u64 - length;
+    let boundary = 4096 * (1 + random.below(DATA_BYTES as u64 / 4096 - 1));
+    let near = boundary - 5 + random.below(11);
+    match random.below(6) {
+        0 => near.min(most),
+        1 => near.saturating_sub(length),
+        _ => random.below(most),
     }
 }
 

@@ -105,6 +105,11 @@ impl Order {
         Ok(shown.collect())
     }
 
+    /// The device has forgotten its rings.
+    pub(super) const fn forget_records(&mut self) {
+        self.records = [0; 4];
+    }
+
     /// A record of a ring: no more completions than there are statuses.
     fn record(&mut self, ring: usize, end: usize, bytes: &[u8]) -> Result<(), String> {
         let entry = if ring == MESSAGES { WIDE_ENTRY_BYTES } else { EVENT_BYTES };
@@ -147,7 +152,7 @@ const EVENT_RECORD: usize = EVENT_BYTES as usize;
 fn place(plan: &Plan, phase: usize, node: usize, at: usize) -> Option<(usize, Queue, Place)> {
     let pair = (0..plan.pairs.len()).rev().find(|&pair| area(pair) <= at)?;
     if at < area(pair) + DATA_BYTES {
-        let sends = plan.phases[phase][pair].sender == node;
+        let sends = plan.phases[phase].traffic[pair].sender == node;
         return Some((pair, if sends { Queue::Send } else { Queue::Recv }, Place::Data));
     }
     let index = at.checked_sub(slot(pair, Queue::Send, 0))? / SLOT_BYTES;

@@ -1,6 +1,8 @@
 //! What two nodes set up, post and poke in a run of lockstep.
 
 use super::fenced::Fenced;
+use super::forge::Forged;
+use crate::testbench::Names;
 use nic_regs::desc::control;
 use nic_regs::vi::Reliability;
 
@@ -31,6 +33,8 @@ pub(super) enum Wrong {
     Index(u8),
     /// Another generation, by this bit.
     Generation(u8),
+    /// The generation before the region changed; another one, by this bit, if it did not.
+    Stale(u8),
     /// A region of another tag.
     Tag,
     /// A region of another domain.
@@ -129,7 +133,7 @@ impl Message {
 }
 
 /// What one connection does in a phase.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Traffic {
     /// Node that sends: 0 or 1.
     pub(super) sender: usize,
@@ -137,6 +141,23 @@ pub(super) struct Traffic {
     pub(super) messages: Vec<Message>,
     /// A receive behind those of the messages.
     pub(super) spare: Option<Spec>,
+    /// How many messages a receive is posted before its own; the others are posted before all sends.
+    /// None: all are.
+    pub(super) ahead: Option<usize>,
+}
+
+impl Traffic {
+    /// In the order of their posts.
+    pub(super) fn receives(&self) -> impl Iterator<Item = &Spec> {
+        let receives = self.messages.iter().filter_map(|message| message.recv.as_ref());
+        receives.chain(&self.spare)
+    }
+
+    /// How many receives are posted when the send of a message is. None: all, from the first one on.
+    pub(super) fn early(&self, message: usize) -> Option<usize> {
+        let upto = message.saturating_add(self.ahead?).min(self.messages.len() - 1);
+        Some(self.messages[..=upto].iter().filter(|message| message.recv.is_some()).count())
+    }
 }
 
 /// One connected pair of VIs.
@@ -158,26 +179,58 @@ pub(super) struct Pair {
     pub(super) reported: [u32; 2],
 }
 
+/// A region of a pair that becomes another one, while the pair rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    /// Pair.
+    pub(super) pair: usize,
+    /// Node.
+    pub(super) node: usize,
+    /// How many messages of each other pair are posted before.
+    pub(super) after: usize,
+}
+
+/// What happens from one rest to the next.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Phase {
+    /// Traffic by pair.
+    pub(super) traffic: Vec<Traffic>,
+    /// Stray doorbells and register accesses before it.
+    pub(super) pokes: Vec<Poke>,
+    /// Frames that no device would send, before it.
+    pub(super) forged: Vec<Forged>,
+    /// 48-byte messages before it: sender, domain.
+    pub(super) messages: Vec<(usize, u8)>,
+    /// Traffic that ends in its midst. With it no counter of VIs can be compared, nor the interrupts
+    /// of the queue of errors.
+    pub(super) fenced: Option<Fenced>,
+    /// Regions of pairs without traffic that change.
+    pub(super) changes: Vec<Change>,
+    /// Node that closes the channel after it. It is opened again before the next phase.
+    pub(super) closes: Option<usize>,
+    /// Node that is reset after it, and set up again.
+    pub(super) resets: Option<usize>,
+    /// Which event queues are armed before it, by node.
+    pub(super) armed: [[bool; 4]; 2],
+    /// Least cycles between two interrupts of a vector.
+    pub(super) moderation: u32,
+}
+
 /// A whole program.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     /// Its seed.
     pub(super) seed: u64,
+    /// Numbers of the nodes and of their objects.
+    pub(super) names: Names,
     /// Connections.
     pub(super) pairs: Vec<Pair>,
-    /// Traffic by phase, then by pair.
-    pub(super) phases: Vec<Vec<Traffic>>,
-    /// Stray doorbells and register accesses before each phase.
-    pub(super) pokes: Vec<Vec<Poke>>,
-    /// 48-byte messages before each phase: sender, domain.
-    pub(super) messages: Vec<Vec<(usize, u8)>>,
-    /// Traffic that ends in the midst of a phase. With it no counter of VIs can be compared, nor
-    /// the interrupts of the queue of errors.
-    pub(super) fenced: Vec<Option<Fenced>>,
-    /// Node that closes the channel after a phase. It is opened again before the next one.
-    pub(super) closes: Vec<Option<usize>>,
-    /// Which event queues are armed before each phase, by node.
-    pub(super) armed: Vec<[[bool; 4]; 2]>,
+    /// One after the other.
+    pub(super) phases: Vec<Phase>,
+    /// Chance that a frame of an Unreliable VI is lost.
+    pub(super) unreliable_loss: f64,
+    /// In the end more receives are posted to a VI than a queue takes.
+    pub(super) overflows: bool,
     /// Log2 of the entries of the event queues of completions and errors, which nobody reads
     /// before the end of a phase.
     pub(super) event_log2: u32,
@@ -187,13 +240,20 @@ impl Plan {
     /// Whether a fence ends traffic in any phase.
     #[must_use]
     pub(super) fn has_fences(&self) -> bool {
-        self.fenced.iter().any(Option::is_some)
+        self.phases.iter().any(|phase| phase.fenced.is_some())
     }
 
     /// VI of the traffic that a fence ends in this phase.
     #[must_use]
     pub(super) fn fenced_vi(&self, phase: usize) -> Option<u16> {
-        self.fenced[phase].as_ref().map(|fenced| fenced.vi)
+        self.phases[phase].fenced.as_ref().map(|fenced| fenced.vi)
+    }
+
+    /// How often the regions of a pair have changed on a node before a phase.
+    #[must_use]
+    pub(super) fn changes(&self, phase: usize, pair: usize, node: usize) -> usize {
+        let before = self.phases[..phase].iter().flat_map(|phase| &phase.changes);
+        before.filter(|change| change.pair == pair && change.node == node).count()
     }
 }
 

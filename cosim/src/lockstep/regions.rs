@@ -11,7 +11,7 @@ use nic_regs::doorbell::Queue;
 use nic_regs::tpt;
 
 /// Bytes of a pair's area in a node's memory: data, then descriptors of both queues.
-const AREA_BYTES: usize = DATA_BYTES + 2 * SLOTS * SLOT_BYTES + 0x1_0000;
+const AREA_BYTES: usize = (DATA_BYTES + 2 * SLOTS * SLOT_BYTES).next_multiple_of(0x1000) + 0x1_0000;
 
 /// First byte of a pair's area: its data.
 pub(super) fn area(pair: usize) -> usize {
@@ -54,20 +54,47 @@ impl PairRegion {
         u16::try_from(Self::ALL.len() * pair + self as usize).expect("small")
     }
 
-    /// Its handle on a node.
-    pub(super) fn handle(self, plan: &Plan, pair: usize, node: usize) -> tpt::Handle {
+    /// Its handle on a node, in a phase.
+    pub(super) fn handle(
+        self,
+        plan: &Plan,
+        phase: usize,
+        (pair, node): (usize, usize),
+    ) -> tpt::Handle {
+        let changes = match self {
+            Self::Data | Self::Descriptors => plan.changes(phase, pair, node),
+            _ => 0,
+        };
+        self.handle_after(plan, changes, (pair, node))
+    }
+
+    /// Its handle when it has changed so often.
+    fn handle_after(
+        self,
+        plan: &Plan,
+        changes: usize,
+        (pair, node): (usize, usize),
+    ) -> tpt::Handle {
         let index = self.index(pair);
         let mut random = Random::new(plan.seed ^ u64::from(index) << 32 ^ (node as u64) << 48);
-        let generation = match random.below(4) {
+        let mut generation = match random.below(4) {
             0 => 1,
             1 => 0xffff,
             _ => 1 + u16::try_from(random.below(0xffff)).expect("below 2^16"),
         };
+        for _ in 0..changes {
+            // Of two that follow each other, one bit is all that differs. None is 0.
+            let mut bit = || 1 << random.below(16);
+            generation = match generation ^ bit() {
+                0 => 0x8001,
+                generation => generation,
+            };
+        }
         tpt::Handle::new(index, generation)
     }
 
     /// What RegionSet takes.
-    pub(super) fn region(self, plan: &Plan, pair: usize, node: usize) -> Region {
+    pub(super) fn region(self, plan: &Plan, phase: usize, (pair, node): (usize, usize)) -> Region {
         let vi = &plan.pairs[pair];
         let (offset, bytes) = match self {
             Self::Data | Self::DataOfTag | Self::DataOfDomain => (area(pair), DATA_BYTES),
@@ -87,30 +114,40 @@ impl PairRegion {
             Self::Descriptors => 0,
             _ => tpt::RIGHT_RDMA_WRITE | tpt::RIGHT_RDMA_READ,
         };
-        let generation = self.handle(plan, pair, node).generation();
+        let generation = self.handle(plan, phase, (pair, node)).generation();
         Region { offset, bytes, tag, generation, domain, rights: tpt::RIGHT_VALID | remote }
     }
 }
 
 /// A segment of a descriptor of a node's own memory.
-pub(super) fn local(plan: &Plan, pair: usize, node: usize, segment: &Segment) -> DataSegment {
-    place(plan, (pair, node), segment.offset, segment.length, segment.wrong)
+pub(super) fn local(
+    plan: &Plan,
+    phase: usize,
+    of: (usize, usize),
+    segment: &Segment,
+) -> DataSegment {
+    place((plan, phase), of, segment.offset, segment.length, segment.wrong)
 }
 
 /// The address segment of an RDMA, of the memory of a node.
-pub(super) fn remote(plan: &Plan, pair: usize, node: usize, remote: &Remote) -> DataSegment {
-    let place = place(plan, (pair, node), remote.offset, 0, remote.wrong);
+pub(super) fn remote(
+    plan: &Plan,
+    phase: usize,
+    of: (usize, usize),
+    remote: &Remote,
+) -> DataSegment {
+    let place = place((plan, phase), of, remote.offset, 0, remote.wrong);
     DataSegment { length: remote.reserved, ..place }
 }
 
 fn place(
-    plan: &Plan,
+    (plan, phase): (&Plan, usize),
     (pair, node): (usize, usize),
     offset: u64,
     length: u32,
     wrong: Wrong,
 ) -> DataSegment {
-    let handle = |of: PairRegion| of.handle(plan, pair, node);
+    let handle = |of: PairRegion| of.handle(plan, phase, (pair, node));
     let mut named = handle(PairRegion::Data);
     let mut address = va(area(pair)) + offset;
     match wrong {
@@ -120,6 +157,12 @@ fn place(
         }
         Wrong::Generation(bit) => {
             named = tpt::Handle::new(named.index(), named.generation() ^ 1 << bit);
+        }
+        Wrong::Stale(bit) => {
+            named = match plan.changes(phase, pair, node) {
+                0 => tpt::Handle::new(named.index(), named.generation() ^ 1 << bit),
+                changes => PairRegion::Data.handle_after(plan, changes - 1, (pair, node)),
+            };
         }
         Wrong::Tag => named = handle(PairRegion::DataOfTag),
         Wrong::Domain => named = handle(PairRegion::DataOfDomain),

@@ -1,23 +1,22 @@
 //! Executes a plan on a bench and records what can be seen.
 
-use super::fenced::{self, FENCED_OFFSET};
+use super::fenced;
 use super::order::Order;
-use super::plan::{Message, Pair, Plan, Spec, Traffic, Unreachable};
+use super::plan::{Change, Message, Phase, Plan, Spec, Traffic, Unreachable};
 use super::push;
 use super::regions::{PairRegion, area, local, remote, slot};
 use crate::random::Random;
 use crate::simulation::SimulatedDevice;
-use crate::testbench::{FREE_OFFSET, Hung, Testbench, header, node_number, va};
+use crate::testbench::{Hung, Testbench, va};
 use nic_model::link::Faults;
-use nic_regs::admin::Opcode;
-use nic_regs::counter::{Counter, ErrorCode};
+use nic_regs::admin::{NO_QUEUE, Opcode};
+use nic_regs::counter::Counter;
 use nic_regs::csr;
 use nic_regs::desc::{ControlSegment, DataSegment};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
-use nic_regs::event::Kind;
-use nic_regs::frame::{Type, flag};
+use nic_regs::limits::POSTED_MAX;
 use nic_regs::vi::{State, rdma};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 /// Settings of a run.
 #[derive(Clone, Debug)]
@@ -52,55 +51,35 @@ pub struct Record {
 
 /// First retransmission time-out of the runs, in cycles: short, so that lossy runs stay short.
 const RETRY_TIMEOUT: u32 = 1_000;
-/// Counters that do not depend on timing.
-const STEADY: &[Counter] = &[
-    Counter::DoorbellBad,
-    Counter::MessagesSent,
-    Counter::MessagesReceived,
-    Counter::MessagesRefused,
-    Counter::ViStops,
-    Counter::RefusalsSent,
-    Counter::UnreliableEmpty,
-    Counter::UnreliableGap,
-    Counter::SendsCompleted,
-    Counter::RecvsCompleted,
-    Counter::ReadTimeouts,
-    Counter::UnexpectedCompletions,
-    Counter::BadRegister,
-    Counter::AdminCommands,
-    Counter::AdminErrors,
-    Counter::PeersLost,
-    Counter::RdmaRefused,
-];
-/// Those that traffic behind a fence changes by no fixed number.
-const FENCED: &[Counter] = &[
-    Counter::ViStops,
-    Counter::RefusalsSent,
-    Counter::SendsCompleted,
-    Counter::RecvsCompleted,
-    Counter::AdminCommands,
-    Counter::AdminErrors,
-    Counter::RdmaRefused,
-];
+/// Cycles from a receive that comes late to the send of its message, if no other one is between.
+const LATE: u64 = 300;
+/// Cycles by which an interrupt may come later than moderation has it.
+const MODERATION_EXCESS: u64 = 64;
 
-struct Run<'a> {
-    bench: Testbench,
-    plan: &'a Plan,
-    records: Vec<Record>,
-    /// Identity of the connection that was made last.
-    connection: u16,
+/// A program on two nodes.
+pub(super) struct Run<'a> {
+    pub(super) is_lossy: bool,
+    pub(super) bench: Testbench,
+    pub(super) plan: &'a Plan,
+    pub(super) records: Vec<Record>,
+    /// Identity of the connection that was made last, and that of each pair.
+    pub(super) connection: u16,
+    pub(super) connections: BTreeMap<usize, u16>,
+    /// Epochs of the channel, and the frames of each node that were sent before it was opened.
+    pub(super) epochs: [u32; 2],
+    pub(super) before: [usize; 2],
     /// Offset of the last descriptor posted on each queue since the queues were empty: node, pair,
     /// queue.
-    tail: BTreeMap<(usize, usize, u8), usize>,
+    pub(super) tail: BTreeMap<(usize, usize, u8), usize>,
     /// Descriptors of the phase: what, node, offset.
-    posted: Vec<(String, usize, usize)>,
-    frames_seen: [usize; 2],
-    sequences: [HashSet<(u16, u16)>; 2],
-    quiet: u64,
+    pub(super) posted: Vec<(String, usize, usize)>,
+    pub(super) frames_seen: [usize; 2],
+    pub(super) sequences: [HashSet<(u16, u16)>; 2],
+    pub(super) quiet: u64,
     /// Interrupts of each vector that were recorded.
-    interrupts: [[u64; 4]; 2],
-    order: [Order; 2],
-    random: Random,
+    pub(super) interrupts: [[u64; 4]; 2],
+    pub(super) order: [Order; 2],
+    pub(super) random: Random,
 }
 
 /// Runs a plan on two devices. The last record describes a failure, if there was one.
@@ -114,15 +93,20 @@ pub(super) fn execute(
         seed: settings.seed,
         loss: settings.loss,
         corrupt: settings.corrupt,
+        unreliable_loss: plan.unreliable_loss,
         ..Faults::default()
     };
     let lossy = settings.is_lossy();
     let mut random = Random::new(!settings.seed);
     let mut run = Run {
-        bench: Testbench::new(devices, settings.latency, &faults),
+        is_lossy: lossy,
+        bench: Testbench::new(devices, settings.latency, &faults, &plan.names),
         plan,
         records: Vec::new(),
         connection: u16::try_from(random.below(1 << 16)).expect("below 2^16"),
+        connections: BTreeMap::new(),
+        epochs: plan.names.epochs,
+        before: [0; 2],
         random,
         tail: BTreeMap::new(),
         posted: Vec::new(),
@@ -146,7 +130,7 @@ fn plan_seed(seed: u64, place: [usize; 3]) -> u64 {
 }
 
 impl<'a> Run<'a> {
-    fn record(&mut self, what: &str, value: &str) {
+    pub(super) fn record(&mut self, what: &str, value: &str) {
         self.records.push(Record { what: what.into(), value: value.into(), is_failure: false });
     }
 
@@ -166,39 +150,45 @@ impl<'a> Run<'a> {
         for phase in 0..self.plan.phases.len() {
             self.phase(phase)?;
         }
-        Ok(())
+        if self.plan.overflows { self.overflow() } else { Ok(()) }
     }
 
     /// Regions, VIs, connections.
     fn create(&mut self) -> Result<(), Hung> {
+        (0..2).try_for_each(|node| self.create_on(node, 0))?;
+        (0..self.plan.pairs.len()).try_for_each(|n| self.connect(n))
+    }
+
+    /// Regions and VIs of a node, as they are in a phase.
+    fn create_on(&mut self, node: usize, phase: usize) -> Result<(), Hung> {
         let plan = self.plan;
+        let queues = plan.names.queues[node];
         for (n, pair) in plan.pairs.iter().enumerate() {
-            for node in 0..2 {
-                for of in PairRegion::ALL {
-                    let body = of.region(plan, n, node).body();
-                    self.admin(node, Opcode::RegionSet, of.index(n).into(), &body)?;
-                }
-                let body = [
-                    u32::from(pair.domain[node])
-                        | (pair.reliability as u32) << 8
-                        | u32::from(pair.tag[node]) << 16,
-                    1 | 2 << 16,
-                    pair.max_transfer,
-                    pair.allows[node],
-                ];
-                self.admin(node, Opcode::ViCreate, pair.vi[node].into(), &body)?;
+            for of in PairRegion::ALL {
+                let body = of.region(plan, phase, (n, node)).body();
+                self.admin(node, Opcode::RegionSet, of.index(n).into(), &body)?;
             }
-            self.connect(pair)?;
+            let body = [
+                u32::from(pair.domain[node])
+                    | (pair.reliability as u32) << 8
+                    | u32::from(pair.tag[node]) << 16,
+                u32::from(queues[1]) | u32::from(queues[2]) << 16,
+                pair.max_transfer,
+                pair.allows[node],
+            ];
+            self.admin(node, Opcode::ViCreate, pair.vi[node].into(), &body)?;
         }
         Ok(())
     }
 
-    fn connect(&mut self, pair: &Pair) -> Result<(), Hung> {
+    fn connect(&mut self, n: usize) -> Result<(), Hung> {
+        let pair = &self.plan.pairs[n];
         // Of two that follow each other on a VI, one bit may be all that differs.
         self.connection ^= 1 << self.random.below(16);
+        self.connections.insert(n, self.connection);
         for node in 0..2 {
             let body = [
-                u32::from(node_number(1 - node)) | u32::from(pair.vi[1 - node]) << 16,
+                u32::from(self.bench.number(1 - node)) | u32::from(pair.vi[1 - node]) << 16,
                 u32::from(self.connection) | pair.reported[1 - node] << rdma::PEER_LSB,
             ];
             self.admin(node, Opcode::ViConnect, pair.vi[node].into(), &body)?;
@@ -209,50 +199,111 @@ impl<'a> Run<'a> {
     fn phase(&mut self, phase: usize) -> Result<(), Hung> {
         let plan = self.plan;
         self.arm(phase);
-        for poke in &plan.pokes[phase] {
+        let of = &plan.phases[phase];
+        for poke in &of.pokes {
             let data = vec![poke.fill; poke.length];
             self.bench.device(poke.node).bar_write(poke.bar, poke.offset, &data);
         }
-        for (i, &(node, domain)) in plan.messages[phase].iter().enumerate() {
-            let index = u32::from(node_number(1 - node)) | u32::from(domain) << 8;
+        self.forge(phase)?;
+        for (i, &(node, domain)) in of.messages.iter().enumerate() {
+            let index = u32::from(self.bench.number(1 - node)) | u32::from(domain) << 8;
             let body = [u32::try_from(i).expect("small") ^ 0xabcd_0000; 12];
             self.admin(node, Opcode::MessageSend, index, &body)?;
         }
         self.posted.clear();
-        for (n, traffic) in plan.phases[phase].iter().enumerate() {
+        for (n, traffic) in of.traffic.iter().enumerate() {
             self.post_receives(phase, n, traffic);
         }
         let mut fenced = self.begin_fenced(phase)?;
         self.bench.settle(500)?;
         self.post_sends(phase, fenced.as_mut())?;
-        self.bench.settle(self.quiet)?;
+        self.bench.settle(self.quiet + u64::from(of.moderation) + MODERATION_EXCESS)?;
         if let Some(fenced) = fenced {
             fenced.end(&mut self.bench, self.quiet)?;
         }
         self.observe(phase)?;
-        if let Some(node) = self.plan.closes[phase] {
+        if let Some(node) = of.closes {
             self.close(phase, node)?;
         }
-        self.mend()
+        self.mend()?;
+        match of.resets {
+            Some(node) => self.reset(phase, node),
+            None => Ok(()),
+        }
     }
 
     /// Closes the channel at a node, which the other one learns of, and opens it again.
     fn close(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
-        let peer = |node| u32::from(node_number(1 - node));
-        self.admin(node, Opcode::PeerClose, peer(node), &[])?;
+        let peer = u32::from(self.bench.number(1 - node));
+        self.admin(node, Opcode::PeerClose, peer, &[])?;
         self.bench.settle(self.quiet)?;
-        let number = u32::try_from(phase + 1).expect("few phases");
-        for (node, step) in [0x101, 0x202].into_iter().enumerate() {
-            // Every channel of a run has a tag of its own, which distinguishes its frames from those of others.
-            let epoch = 0x4000_0000 + number * step;
-            self.admin(node, Opcode::PeerOpen, peer(node), &[epoch, 64])?;
+        self.open(phase)
+    }
+
+    /// Opens another channel than that of the phase.
+    fn open(&mut self, phase: usize) -> Result<(), Hung> {
+        // Of two channels that follow each other, one bit of the tag may be all that differs.
+        self.epochs[phase % 2] ^= 1 << self.random.below(16);
+        self.before = [0, 1].map(|node| self.bench.sent(node, 0).len());
+        for node in 0..2 {
+            let peer = u32::from(self.bench.number(1 - node));
+            let body = [self.epochs[node], self.plan.names.credits[node]];
+            self.admin(node, Opcode::PeerOpen, peer, &body)?;
         }
         self.bench.settle(self.quiet.min(4 * u64::from(RETRY_TIMEOUT)))
     }
 
+    /// Resets a node and sets it up again, as it is for the phase behind this one.
+    fn reset(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
+        let peer = u32::from(self.bench.number(node));
+        self.admin(1 - node, Opcode::PeerClose, peer, &[])?;
+        self.bench.settle(self.quiet)?;
+        self.bench.reset(node);
+        self.order[node].forget_records();
+        self.bench.bring_up_node(node, RETRY_TIMEOUT)?;
+        self.create_on(node, phase + 1)?;
+        self.open(phase)?;
+        for (n, pair) in self.plan.pairs.iter().enumerate() {
+            self.admin(1 - node, Opcode::ViDisconnect, pair.vi[1 - node].into(), &[])?;
+            self.forget_queues(n);
+            self.connect(n)?;
+        }
+        Ok(())
+    }
+
+    /// The queues of a pair are empty.
+    fn forget_queues(&mut self, pair: usize) {
+        self.tail.retain(|&(_, n, _), _| n != pair);
+    }
+
+    /// Posts one receive more than a queue takes, and a few.
+    fn overflow(&mut self) -> Result<(), Hung> {
+        let (node, plan) = (0, self.plan);
+        let is_free = |vi: &u16| plan.pairs.iter().all(|pair| pair.vi[node] != *vi);
+        let (Some(vi), domain) = ((0..1024).find(is_free), plan.pairs[0].domain[node]) else {
+            return Ok(());
+        };
+        let body = [u32::from(domain) | 1 << 8, u32::from(NO_QUEUE) * 0x1_0001, 1, 0];
+        self.admin(node, Opcode::ViCreate, vi.into(), &body)?;
+        let token = Token { vi, region: 0, offset_64: 0, segments: 1, queue: Queue::Recv };
+        for _ in 0..u32::from(POSTED_MAX) + 3 {
+            self.bench.doorbell(node, domain, TOKEN_OFFSET, token.to_bits());
+            self.bench.step();
+        }
+        self.bench.settle(self.quiet)?;
+        let offset = csr::COUNTER_OFFSET + 4 * Counter::DoorbellDropped as u32;
+        let dropped = self.bench.read32(node, offset)?;
+        self.record("posts to a queue that is full", &dropped.to_string());
+        Ok(())
+    }
+
     /// Arms event queues, or disarms them.
     fn arm(&mut self, phase: usize) {
-        for (node, armed) in self.plan.armed[phase].iter().enumerate() {
+        let Phase { armed, moderation, .. } = &self.plan.phases[phase];
+        for node in 0..2 {
+            self.bench.write32(node, csr::MODERATION::OFFSET, *moderation);
+        }
+        for (node, armed) in armed.iter().enumerate() {
             for (queue, &arm) in armed.iter().enumerate() {
                 self.bench.event_doorbell(node, queue, arm);
             }
@@ -264,40 +315,53 @@ impl<'a> Run<'a> {
     /// Sets up the traffic that a fence will end.
     fn begin_fenced(&mut self, phase: usize) -> Result<Option<fenced::Run<'a>>, Hung> {
         let plan = self.plan;
-        let Some(of) = &plan.fenced[phase] else { return Ok(None) };
+        let Some(of) = &plan.phases[phase].fenced else { return Ok(None) };
         let mut random = Random::new(plan_seed(plan.seed, [phase, 0, 0xfe]));
         let generation = u16::try_from(phase + 1).expect("few phases");
         fenced::Run::begin(&mut self.bench, of, generation, &mut random).map(Some)
     }
 
+    /// Posts the receives that are there before the sends.
     fn post_receives(&mut self, phase: usize, n: usize, traffic: &Traffic) {
-        let node = 1 - traffic.sender;
-        let specs = traffic.messages.iter().filter_map(|message| message.recv.as_ref());
-        for (i, spec) in specs.chain(&traffic.spare).enumerate() {
-            self.post(phase, node, n, Queue::Recv, i, spec);
+        let count = traffic.receives().count();
+        (0..traffic.early(0).unwrap_or(count))
+            .for_each(|i| self.post_receive(phase, n, traffic, i));
+    }
+
+    fn post_receive(&mut self, phase: usize, n: usize, traffic: &Traffic, i: usize) {
+        if let Some(spec) = traffic.receives().nth(i) {
+            self.post(phase, 1 - traffic.sender, n, Queue::Recv, i, spec);
         }
     }
 
-    /// Sends of all pairs in turn, with the plan's pauses, and the fence.
+    /// Sends of all pairs in turn, with the plan's pauses; receives that come late, changes of regions, and the fence.
     fn post_sends(
         &mut self,
         phase: usize,
         mut fenced: Option<&mut fenced::Run<'_>>,
     ) -> Result<(), Hung> {
         let plan = self.plan;
-        let most = plan.phases[phase].iter().map(|t| t.messages.len()).max().unwrap_or(0);
+        let Phase { traffic, changes, .. } = &plan.phases[phase];
+        let most = traffic.iter().map(|traffic| traffic.messages.len()).max().unwrap_or(0);
         if let Some(fenced) = &fenced {
             fenced.post_sends(&mut self.bench);
         }
-        for i in 0..most {
+        for i in 0..=most {
             if let Some(fenced) = fenced.as_mut().filter(|fenced| fenced.is_due(i)) {
                 fenced.fence(&mut self.bench)?;
             }
-            for (n, traffic) in plan.phases[phase].iter().enumerate() {
-                if let Some(message) = traffic.messages.get(i) {
-                    self.bench.run(message.delay);
-                    self.post(phase, traffic.sender, n, Queue::Send, i, &message.send);
+            for change in changes.iter().filter(|change| change.after.min(most) == i) {
+                self.change(phase, *change)?;
+            }
+            for (n, traffic) in traffic.iter().enumerate() {
+                let Some(message) = traffic.messages.get(i) else { continue };
+                if let Some(late) = traffic.early(i).filter(|_| i > 0) {
+                    let before = traffic.early(i - 1).unwrap_or(late);
+                    (before..late).for_each(|late| self.post_receive(phase, n, traffic, late));
+                    self.bench.run(LATE);
                 }
+                self.bench.run(message.delay);
+                self.post(phase, traffic.sender, n, Queue::Send, i, &message.send);
             }
         }
         match fenced.filter(|fenced| fenced.is_due(usize::MAX)) {
@@ -306,12 +370,24 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The regions of a pair become others, with handles of another generation.
+    fn change(&mut self, phase: usize, change: Change) -> Result<(), Hung> {
+        let Change { pair, node, .. } = change;
+        for of in [PairRegion::Data, PairRegion::Descriptors] {
+            let index = of.index(pair).into();
+            let body = of.region(self.plan, phase + 1, (pair, node)).body();
+            self.admin(node, Opcode::RegionClear, index, &[])?;
+            self.admin(node, Opcode::RegionSet, index, &body)?;
+        }
+        Ok(())
+    }
+
     fn post(&mut self, phase: usize, node: usize, n: usize, queue: Queue, i: usize, spec: &Spec) {
         let plan = self.plan;
         let pair = &plan.pairs[n];
         let offset = slot(n, queue, i);
-        let there = spec.remote.iter().map(|place| remote(plan, n, 1 - node, place));
-        let here = spec.segments.iter().map(|segment| local(plan, n, node, segment));
+        let there = spec.remote.iter().map(|place| remote(plan, phase, (n, 1 - node), place));
+        let here = spec.segments.iter().map(|segment| local(plan, phase, (n, node), segment));
         let segments: Vec<DataSegment> = there.chain(here).collect();
         let count = u16::try_from(segments.len()).expect("at most 17");
         let control = ControlSegment {
@@ -335,7 +411,7 @@ impl<'a> Run<'a> {
             Some(Unreachable::Domain) => PairRegion::DescriptorsOfDomain,
             _ => PairRegion::Descriptors,
         };
-        let mut handle = of.handle(plan, n, node);
+        let mut handle = of.handle(plan, phase, (n, node));
         let mut token = Token {
             vi: pair.vi[node],
             region: handle.index(),
@@ -366,7 +442,7 @@ impl<'a> Run<'a> {
         ));
         let page = (node, pair.domain[node]);
         // What a push says must be in memory: a read that is under way may change that.
-        let reads = self.plan.phases[phase][n].messages[..i].iter().any(Message::is_read);
+        let reads = self.plan.phases[phase].traffic[n].messages[..i].iter().any(Message::is_read);
         if queue == Queue::Send && !reads {
             let seed = plan_seed(self.plan.seed, [phase, n, i]);
             push::post(&mut self.bench, page, token, (spec, area(n)), seed);
@@ -375,179 +451,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn observe(&mut self, phase: usize) -> Result<(), Hung> {
-        for (what, node, offset) in std::mem::take(&mut self.posted) {
-            let host = self.bench.host(node);
-            let word = |at| host.word(offset + at);
-            let value =
-                format!("status {:#x} length {} immediate {:#x}", word(28), word(24), word(20));
-            self.record(&what, &value);
-        }
-        let with_fences = self.plan.has_fences();
-        (0..2).try_for_each(|node| self.observe_writes(phase, node))?;
-        (0..2).for_each(|node| self.observe_interrupts(phase, node));
-        self.observe_events(phase)?;
-        for node in 0..2 {
-            self.observe_frames(phase, node);
-            for &counter in STEADY {
-                if with_fences && FENCED.contains(&counter) {
-                    continue;
-                }
-                let offset = csr::COUNTER_OFFSET + 4 * counter as u32;
-                let value = self.bench.read32(node, offset)?;
-                self.record(&format!("phase {phase} node {node} {counter:?}"), &value.to_string());
-            }
-            self.observe_errors(phase, node)?;
-            // The rings are compared as events; the rest byte by byte.
-            let memory = &self.bench.host(node).memory[FREE_OFFSET..FENCED_OFFSET];
-            let sum =
-                memory.as_chunks::<8>().0.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, word| {
-                    (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3).rotate_left(29)
-                });
-            let stray = format!("{:x?}", self.bench.host(node).stray_writes);
-            self.record(&format!("phase {phase} node {node} memory"), &format!("{sum:016x}"));
-            self.record(&format!("phase {phase} node {node} stray writes"), &stray);
-        }
-        Ok(())
-    }
-
-    /// What each work queue had written, in order, and that nothing was reported too early.
-    fn observe_writes(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
-        let consumed = self.bench.consumed(node);
-        let place = (self.plan, phase, node);
-        let wrong = |why: String| Hung(format!("phase {phase} node {node}: {why}"));
-        if let Some(broken) = self.bench.device(node).violations().first() {
-            return Err(wrong(broken.clone()));
-        }
-        let taken = self.order[node].take(place, self.bench.host_mut(node), consumed);
-        taken.map_err(wrong)?.iter().for_each(|(what, value)| self.record(what, value));
-        Ok(())
-    }
-
-    /// A queue that was armed and got a record has interrupted once.
-    fn observe_interrupts(&mut self, phase: usize, node: usize) {
-        let with_fences = self.plan.has_fences();
-        let seen = *self.bench.host(node).interrupts.first_chunk::<4>().expect("32 vectors");
-        let mut new = [0; 4];
-        for queue in usize::from(with_fences)..4 {
-            new[queue] = seen[queue] - self.interrupts[node][queue];
-        }
-        self.interrupts[node] = seen;
-        self.record(&format!("phase {phase} node {node} interrupts"), &format!("{new:?}"));
-    }
-
-    /// Reads all events of both nodes, also those that had no room yet.
-    fn observe_events(&mut self, phase: usize) -> Result<(), Hung> {
-        let fenced = self.plan.fenced_vi(phase);
-        let mut completions: [BTreeMap<(u8, u16), u32>; 2] = Default::default();
-        let mut others = [Vec::new(), Vec::new()];
-        let mut rest = Some(0);
-        while let Some(quiet) = rest.take() {
-            self.bench.settle(quiet)?;
-            for (node, queue) in (0..8).map(|n| (n / 4, n % 4)) {
-                let events = self.bench.events(node, queue);
-                if events.is_empty() {
-                    continue;
-                }
-                // A ring that may have been full is followed by a scan of all VIs.
-                let quiet = if 2 * events.len() < self.bench.ring(queue) { 1_000 } else { 4_000 };
-                rest = rest.max(Some(quiet));
-                for (event, message) in events {
-                    if queue == 1 || queue == 2 {
-                        *completions[node].entry((event.kind, event.index)).or_default() +=
-                            event.word1;
-                    } else if event.kind != Kind::ViError as u8 || Some(event.index) != fenced {
-                        let head = message.first_chunk::<8>();
-                        others[node].push(format!(
-                            "kind {} index {} {:#x} {:#x} {head:x?}",
-                            event.kind, event.index, event.word1, event.word2
-                        ));
-                    }
-                }
-            }
-        }
-        for (node, (completions, mut others)) in completions.into_iter().zip(others).enumerate() {
-            others.sort();
-            let place = format!("phase {phase} node {node}");
-            self.record(&format!("{place} completions"), &format!("{completions:?}"));
-            self.record(&format!("{place} events"), &others.join(", "));
-        }
-        Ok(())
-    }
-
-    /// Frames of each VI in order, first transmissions only, without what the channel fills in.
-    fn observe_frames(&mut self, phase: usize, node: usize) {
-        let mut by_vi: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
-        let sent = self.bench.sent(node, self.frames_seen[node]);
-        self.frames_seen[node] += sent.len();
-        for frame in sent {
-            let Some(head) = header(&frame) else { continue };
-            if !matches!(
-                Type::from_bits(head.kind),
-                Some(
-                    Type::Data
-                        | Type::RdmaWrite
-                        | Type::ReadRequest
-                        | Type::ReadResponse
-                        | Type::ViAck
-                        | Type::ViRefuse
-                        | Type::Fin
-                )
-            ) {
-                continue;
-            }
-            let sequenced = head.flags & flag::SEQUENCED != 0;
-            if sequenced && !self.sequences[node].insert((head.tag, head.sequence)) {
-                continue;
-            }
-            if Some(head.src_vi) == self.plan.fenced_vi(phase) {
-                continue;
-            }
-            let digest = by_vi.entry(head.src_vi).or_default();
-            let sequence = if sequenced { 0 } else { head.sequence };
-            digest.push(u64::from(head.kind) | u64::from(head.length) << 8);
-            digest.push(
-                u64::from(head.word) | u64::from(head.flags) << 32 | u64::from(sequence) << 40,
-            );
-            digest.push(frame[3..frame.len() - 1].iter().fold(7, |sum: u64, &beat| {
-                (sum ^ beat).wrapping_mul(0x0100_0000_01b3).rotate_left(5)
-            }));
-        }
-        for (vi, digest) in by_vi {
-            let text = format!("{} frames {digest:x?}", digest.len() / 3);
-            self.record(&format!("phase {phase} node {node} frames of VI {vi}"), &text);
-        }
-    }
-
-    fn observe_errors(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
-        let (mut log, mut read_errors, mut entries) = (Vec::new(), BTreeSet::new(), 0);
-        while self.bench.read32(node, csr::ERROR_COUNT::OFFSET)? & 0xffff != 0 {
-            let lo = self.bench.read32(node, csr::ERROR_LO::OFFSET)?;
-            let hi = self.bench.read32(node, csr::ERROR_HI::OFFSET)?;
-            let code = lo & 0xff;
-            if code != ErrorCode::ReadError as u32 {
-                log.push(format!("code {code} index {:#x} {hi:#x}", lo >> 16));
-            } else if read_errors.insert(hi) {
-                // How many reads of absent memory there are, and with which tags, is the device's affair.
-                log.push(format!("code {code} {hi:#x}"));
-            }
-            self.bench.write32(node, csr::ERROR_POP::OFFSET, 0);
-            entries += 1;
-            if entries > 64 {
-                return Err(Hung(format!("the error log of node {node} does not empty")));
-            }
-        }
-        log.sort();
-        self.record(&format!("phase {phase} node {node} error log"), &log.join(", "));
-        Ok(())
-    }
-
     /// Connects again what an error has stopped.
     fn mend(&mut self) -> Result<(), Hung> {
         let plan = self.plan;
         let mut stopped = Vec::new();
         for (n, pair) in plan.pairs.iter().enumerate() {
-            let mut connected = true;
+            // What was lost has left receives behind.
+            let mut connected = plan.unreliable_loss == 0.0;
             for node in 0..2 {
                 let state = self.admin(node, Opcode::ViQuery, pair.vi[node].into(), &[])?;
                 connected &= state & 0xf == State::Connected as u32;
@@ -560,15 +470,13 @@ impl<'a> Run<'a> {
         for node in 0..2 {
             for &(n, pair) in &stopped {
                 self.admin(node, Opcode::ViDisconnect, pair.vi[node].into(), &[])?;
-                for queue in [Queue::Send, Queue::Recv] {
-                    self.tail.remove(&(node, n, queue as u8));
-                }
+                self.forget_queues(n);
             }
             // A VI may have stopped alone; its peer is notified now, and is Connected until then.
             if !stopped.is_empty() {
                 self.bench.settle(self.quiet)?;
             }
         }
-        stopped.into_iter().try_for_each(|(_, pair)| self.connect(pair))
+        stopped.into_iter().try_for_each(|(n, _)| self.connect(n))
     }
 }

@@ -2,7 +2,7 @@
 //! the two devices still differ.
 
 use super::describe::program;
-use super::plan::{Plan, Traffic};
+use super::plan::{Phase, Plan, Traffic};
 use super::{Divergence, Settings, compare_plan, generate};
 use crate::simulation::SimulatedDevice;
 
@@ -83,15 +83,13 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
     /// What comes behind the difference goes, then what comes before.
     fn phases(&mut self) {
         for count in 1..self.plan.phases.len() {
-            if self
-                .keeps(|plan| (count..plan.phases.len()).rev().for_each(|at| plan.drop_phase(at)))
-            {
+            if self.keeps(|plan| plan.phases.truncate(count)) {
                 break;
             }
         }
         let mut at = 0;
         while at + 1 < self.plan.phases.len() {
-            at += usize::from(!self.keeps(|plan| plan.drop_phase(at)));
+            at += usize::from(!self.keeps(|plan| drop(plan.phases.remove(at))));
         }
     }
 
@@ -99,13 +97,33 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
     fn extras(&mut self) -> bool {
         let mut changed = false;
         for at in 0..self.plan.phases.len() {
-            let plan = &self.plan;
-            let (pokes, messages) = (!plan.pokes[at].is_empty(), !plan.messages[at].is_empty());
-            let (fenced, closes) = (plan.fenced[at].is_some(), plan.closes[at].is_some());
-            changed |= pokes && self.keeps(|plan| plan.pokes[at].clear());
-            changed |= messages && self.keeps(|plan| plan.messages[at].clear());
-            changed |= fenced && self.keeps(|plan| plan.fenced[at] = None);
-            changed |= closes && self.keeps(|plan| plan.closes[at] = None);
+            let Phase { pokes, forged, messages, fenced, changes, closes, resets, .. } =
+                &self.plan.phases[at];
+            let some = [
+                !pokes.is_empty(),
+                !messages.is_empty(),
+                !changes.is_empty(),
+                fenced.is_some(),
+                closes.is_some(),
+                resets.is_some(),
+            ];
+            let forged = forged.len();
+            let parts: [fn(&mut Phase); 6] = [
+                |of| of.pokes.clear(),
+                |of| of.messages.clear(),
+                |of| of.changes.clear(),
+                |of| of.fenced = None,
+                |of| of.closes = None,
+                |of| of.resets = None,
+            ];
+            for (clear, _) in parts.into_iter().zip(some).filter(|(_, some)| *some) {
+                changed |= self.keeps(|plan| clear(&mut plan.phases[at]));
+            }
+            for number in (0..forged).rev() {
+                changed |= self.keeps(|plan| {
+                    plan.phases[at].forged.remove(number);
+                });
+            }
         }
         changed
     }
@@ -115,9 +133,9 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
         let mut changed = false;
         for at in 0..self.plan.phases.len() {
             for pair in 0..self.plan.pairs.len() {
-                let Traffic { messages, spare, .. } = &self.plan.phases[at][pair];
+                let Traffic { messages, spare, .. } = &self.plan.phases[at].traffic[pair];
                 let some = !messages.is_empty() || spare.is_some();
-                changed |= some && self.keeps(|plan| plan.phases[at][pair].clear());
+                changed |= some && self.keeps(|plan| plan.phases[at].traffic[pair].clear());
             }
         }
         changed
@@ -128,7 +146,7 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
         let mut changed = false;
         for at in 0..self.plan.phases.len() {
             for pair in 0..self.plan.pairs.len() {
-                let count = |plan: &Plan| plan.phases[at][pair].messages.len();
+                let count = |plan: &Plan| plan.phases[at].traffic[pair].messages.len();
                 let mut part = count(&self.plan) / 2;
                 while part > 0 {
                     let mut from = 0;
@@ -136,7 +154,7 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
                         let to = count(&self.plan).min(from + part);
                         let gone = to - from < count(&self.plan)
                             && self.keeps(|plan| {
-                                plan.phases[at][pair].messages.drain(from..to);
+                                plan.phases[at].traffic[pair].messages.drain(from..to);
                             });
                         changed |= gone;
                         from = if gone { from } else { to };
@@ -149,24 +167,13 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
     }
 }
 
-impl Plan {
-    fn drop_phase(&mut self, at: usize) {
-        self.phases.remove(at);
-        self.pokes.remove(at);
-        self.messages.remove(at);
-        self.fenced.remove(at);
-        self.closes.remove(at);
-        self.armed.remove(at);
-    }
-}
-
 impl Traffic {
     fn clear(&mut self) {
         self.messages.clear();
-        self.spare = None;
+        (self.spare, self.ahead) = (None, None);
     }
 }
 
 fn messages(plan: &Plan) -> usize {
-    plan.phases.iter().flatten().map(|traffic| traffic.messages.len()).sum()
+    plan.phases.iter().flat_map(|of| &of.traffic).map(|traffic| traffic.messages.len()).sum()
 }

@@ -1,5 +1,7 @@
 //! Faults on a wire: by chance, from a seed, or by the ordinal of a frame.
 
+use nic_regs::frame::{HEADER_BEATS, Header, Type, flag};
+
 use crate::device::Beat;
 
 /// What goes wrong on a wire. The default is nothing. Each direction has a stream of chances of its
@@ -10,6 +12,9 @@ pub struct Faults {
     pub seed: u64,
     /// Chance that a frame is lost.
     pub loss: f64,
+    /// Chance that a data frame without a sequence number (of an Unreliable VI) is lost. It depends on what
+    /// the frame carries, not on those before it: devices that send the same lose the same.
+    pub unreliable_loss: f64,
     /// Chance that one bit of a frame is inverted.
     pub corrupt: f64,
     /// Chance that a frame arrives twice.
@@ -49,6 +54,28 @@ impl Faults {
     }
 }
 
+impl Faults {
+    fn loses_unreliable(&self, frame: &[Beat]) -> bool {
+        if self.unreliable_loss == 0.0 || frame.len() <= HEADER_BEATS {
+            return false;
+        }
+        let [head @ .., _crc] = frame else { return false };
+        let header = Header::from_beats(core::array::from_fn(|i| head[i].data));
+        let kinds = [Type::Data as u8, Type::RdmaWrite as u8];
+        if header.flags & flag::SEQUENCED != 0 || !kinds.contains(&header.kind) {
+            return false;
+        }
+        // What the channel fills in, and its epochs, are of no matter.
+        let header = Header { tag: 0, credit: 0, acknowledgement: 0, ..header }.to_beats();
+        let beats = head[HEADER_BEATS..].iter().map(|beat| beat.data);
+        let sum = header
+            .into_iter()
+            .chain(beats)
+            .fold(self.seed, |sum, beat| SplitMix64(sum ^ beat).next());
+        SplitMix64(sum).chance(self.unreliable_loss)
+    }
+}
+
 /// The faults of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Injector {
@@ -77,7 +104,7 @@ impl Injector {
         let mut hit = |chance: f64, listed: &[Vec<u64>; 2]| {
             random.chance(chance) | listed[self.direction].contains(&ordinal)
         };
-        let lost = hit(faults.loss, &faults.drop_frames);
+        let lost = hit(faults.loss, &faults.drop_frames) | faults.loses_unreliable(&frame);
         let corrupt = hit(faults.corrupt, &faults.corrupt_frames);
         let duplicate = hit(faults.duplicate, &faults.duplicate_frames);
         let cut = hit(faults.cut, &faults.cut_frames);

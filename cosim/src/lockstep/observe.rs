@@ -1,0 +1,285 @@
+//! What is recorded of a phase, when all is at rest.
+
+use super::fenced::FENCED_OFFSET;
+use super::forge;
+use super::run::Run;
+use crate::testbench::{FREE_OFFSET, Hung, header};
+use nic_regs::counter::{Counter, ErrorCode};
+use nic_regs::csr;
+use nic_regs::event::Kind;
+use nic_regs::frame::{Type, flag};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Counters that do not depend on timing.
+const STEADY: &[Counter] = &[
+    Counter::DoorbellBad,
+    Counter::DropLength,
+    Counter::DropVersion,
+    Counter::DropNode,
+    Counter::DropTag,
+    Counter::DropStaging,
+    Counter::ResetsSent,
+    Counter::MessagesSent,
+    Counter::MessagesReceived,
+    Counter::MessagesRefused,
+    Counter::ViStops,
+    Counter::RefusalsSent,
+    Counter::UnreliableEmpty,
+    Counter::UnreliableGap,
+    Counter::SendsCompleted,
+    Counter::RecvsCompleted,
+    Counter::ReadTimeouts,
+    Counter::UnexpectedCompletions,
+    Counter::BadRegister,
+    Counter::AdminCommands,
+    Counter::AdminErrors,
+    Counter::PeersLost,
+    Counter::RdmaRefused,
+];
+/// Those that traffic behind a fence changes by no fixed number.
+const FENCED: &[Counter] = &[
+    Counter::ViStops,
+    Counter::RefusalsSent,
+    Counter::SendsCompleted,
+    Counter::RecvsCompleted,
+    Counter::AdminCommands,
+    Counter::AdminErrors,
+    Counter::RdmaRefused,
+];
+
+/// Those that depend on what becomes of answers, and of the frames that open a channel.
+const LOSSY: &[Counter] = &[Counter::DropNode, Counter::DropCrc, Counter::FramesReceived];
+
+impl Run<'_> {
+    pub(super) fn observe(&mut self, phase: usize) -> Result<(), Hung> {
+        for (what, node, offset) in std::mem::take(&mut self.posted) {
+            let host = self.bench.host(node);
+            let word = |at| host.word(offset + at);
+            let value =
+                format!("status {:#x} length {} immediate {:#x}", word(28), word(24), word(20));
+            self.record(&what, &value);
+        }
+        let with_fences = self.plan.has_fences();
+        (0..2).try_for_each(|node| self.observe_writes(phase, node))?;
+        (0..2).for_each(|node| self.observe_interrupts(phase, node));
+        self.observe_events(phase)?;
+        for node in 0..2 {
+            self.observe_frames(phase, node);
+            for &counter in STEADY {
+                let is_timing = self.is_lossy && LOSSY.contains(&counter);
+                if is_timing || with_fences && FENCED.contains(&counter) {
+                    continue;
+                }
+                let offset = csr::COUNTER_OFFSET + 4 * counter as u32;
+                let value = self.bench.read32(node, offset)?;
+                self.record(&format!("phase {phase} node {node} {counter:?}"), &value.to_string());
+            }
+            self.observe_errors(phase, node)?;
+            // The rings are compared as events; the rest byte by byte.
+            let memory = &self.bench.host(node).memory[FREE_OFFSET..FENCED_OFFSET];
+            let sum =
+                memory.as_chunks::<8>().0.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, word| {
+                    (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3).rotate_left(29)
+                });
+            let stray = format!("{:x?}", self.bench.host(node).stray_writes);
+            self.record(&format!("phase {phase} node {node} memory"), &format!("{sum:016x}"));
+            self.record(&format!("phase {phase} node {node} stray writes"), &stray);
+        }
+        Ok(())
+    }
+
+    /// What each work queue had written, in order, and that nothing was reported too early.
+    fn observe_writes(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
+        let consumed = self.bench.consumed(node);
+        let place = (self.plan, phase, node);
+        let wrong = |why: String| Hung(format!("phase {phase} node {node}: {why}"));
+        if let Some(broken) = self.bench.device(node).violations().first() {
+            return Err(wrong(broken.clone()));
+        }
+        let taken = self.order[node].take(place, self.bench.host_mut(node), consumed);
+        taken.map_err(wrong)?.iter().for_each(|(what, value)| self.record(what, value));
+        Ok(())
+    }
+
+    /// A queue that was armed and got a record has interrupted once.
+    fn observe_interrupts(&mut self, phase: usize, node: usize) {
+        let with_fences = self.plan.has_fences();
+        let seen = *self.bench.host(node).interrupts.first_chunk::<4>().expect("32 vectors");
+        let mut new = [0; 4];
+        for queue in usize::from(with_fences)..4 {
+            new[queue] = seen[queue] - self.interrupts[node][queue];
+        }
+        self.interrupts[node] = seen;
+        self.record(&format!("phase {phase} node {node} interrupts"), &format!("{new:?}"));
+    }
+
+    /// Reads all events of both nodes, also those that had no room yet: a ring that had room has no more.
+    fn observe_events(&mut self, phase: usize) -> Result<(), Hung> {
+        let fenced = self.plan.fenced_vi(phase);
+        let mut completions: [BTreeMap<(u8, u16), u32>; 2] = Default::default();
+        let mut others = [Vec::new(), Vec::new()];
+        let (mut rest, mut was_full) = (Some(0), [[true; 4]; 2]);
+        while let Some(quiet) = rest.take() {
+            self.bench.settle(quiet)?;
+            for (node, queue) in (0..8).map(|n| (n / 4, n % 4)) {
+                let events = self.bench.events(node, queue);
+                if !was_full[node][queue] && !events.is_empty() {
+                    let count = events.len();
+                    return Err(Hung(format!(
+                        "node {node}: {count} records of queue {queue} wait for room that there is"
+                    )));
+                }
+                was_full[node][queue] = events.len() == self.bench.ring(queue);
+                if events.is_empty() {
+                    continue;
+                }
+                // A ring that may have been full is followed by a scan of all VIs.
+                let quiet = if 2 * events.len() < self.bench.ring(queue) { 1_000 } else { 4_000 };
+                rest = rest.max(Some(quiet));
+                for (event, message) in events {
+                    if queue == 1 || queue == 2 {
+                        *completions[node].entry((event.kind, event.index)).or_default() +=
+                            event.word1;
+                    } else if event.kind != Kind::ViError as u8 || Some(event.index) != fenced {
+                        let head = message.first_chunk::<8>();
+                        others[node].push(format!(
+                            "kind {} index {} {:#x} {:#x} {head:x?}",
+                            event.kind, event.index, event.word1, event.word2
+                        ));
+                    }
+                }
+            }
+        }
+        for (node, (completions, mut others)) in completions.into_iter().zip(others).enumerate() {
+            others.sort();
+            let place = format!("phase {phase} node {node}");
+            self.record(&format!("{place} completions"), &format!("{completions:?}"));
+            self.record(&format!("{place} events"), &others.join(", "));
+        }
+        Ok(())
+    }
+
+    /// Frames of each VI in order, first transmissions only, without what the channel fills in.
+    fn observe_frames(&mut self, phase: usize, node: usize) {
+        let mut by_vi: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
+        let sent = self.bench.sent(node, self.frames_seen[node]);
+        self.frames_seen[node] += sent.len();
+        for frame in sent {
+            let Some(head) = header(&frame) else { continue };
+            if !matches!(
+                Type::from_bits(head.kind),
+                Some(
+                    Type::Data
+                        | Type::RdmaWrite
+                        | Type::ReadRequest
+                        | Type::ReadResponse
+                        | Type::ViAck
+                        | Type::ViRefuse
+                        | Type::Fin
+                )
+            ) {
+                continue;
+            }
+            let sequenced = head.flags & flag::SEQUENCED != 0;
+            if sequenced && !self.sequences[node].insert((head.tag, head.sequence)) {
+                continue;
+            }
+            if Some(head.src_vi) == self.plan.fenced_vi(phase) {
+                continue;
+            }
+            let digest = by_vi.entry(head.src_vi).or_default();
+            let sequence = if sequenced { 0 } else { head.sequence };
+            digest.push(u64::from(head.kind) | u64::from(head.length) << 8);
+            digest.push(
+                u64::from(head.word) | u64::from(head.flags) << 32 | u64::from(sequence) << 40,
+            );
+            digest.push(frame[3..frame.len() - 1].iter().fold(7, |sum: u64, &beat| {
+                (sum ^ beat).wrapping_mul(0x0100_0000_01b3).rotate_left(5)
+            }));
+        }
+        for (vi, digest) in by_vi {
+            let text = format!("{} frames {digest:x?}", digest.len() / 3);
+            self.record(&format!("phase {phase} node {node} frames of VI {vi}"), &text);
+        }
+    }
+
+    fn observe_errors(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
+        let (mut log, mut read_errors, mut entries) = (Vec::new(), BTreeSet::new(), 0);
+        while self.bench.read32(node, csr::ERROR_COUNT::OFFSET)? & 0xffff != 0 {
+            let lo = self.bench.read32(node, csr::ERROR_LO::OFFSET)?;
+            let hi = self.bench.read32(node, csr::ERROR_HI::OFFSET)?;
+            let code = lo & 0xff;
+            if code != ErrorCode::ReadError as u32 {
+                log.push(format!("code {code} index {:#x} {hi:#x}", lo >> 16));
+            } else if read_errors.insert(hi) {
+                // How many reads of absent memory there are, and with which tags, is the device's affair.
+                log.push(format!("code {code} {hi:#x}"));
+            }
+            self.bench.write32(node, csr::ERROR_POP::OFFSET, 0);
+            entries += 1;
+            if entries > 64 {
+                return Err(Hung(format!("the error log of node {node} does not empty")));
+            }
+        }
+        log.sort();
+        self.record(&format!("phase {phase} node {node} error log"), &log.join(", "));
+        Ok(())
+    }
+
+    /// Has the nodes receive frames that nobody sent, all being at rest.
+    pub(super) fn forge(&mut self, phase: usize) -> Result<(), Hung> {
+        let plan = self.plan;
+        let forged = &plan.phases[phase].forged;
+        if forged.is_empty() {
+            return Ok(());
+        }
+        let before = self.forge_counters()?;
+        for frame in forged {
+            let Some(now) = self.now(frame) else { continue };
+            self.bench.forge(frame.node, &frame.beats(&now));
+            self.bench.settle(500)?;
+        }
+        let counted = self.forge_counters()?.into_iter().zip(before);
+        for ((what, behind), (_, before)) in counted {
+            let by = behind.wrapping_sub(before).to_string();
+            self.record(&format!("phase {phase} forged frames: {what}"), &by);
+        }
+        Ok(())
+    }
+
+    fn forge_counters(&mut self) -> Result<Vec<(String, u32)>, Hung> {
+        let is_lossy = self.is_lossy;
+        let counters = forge::COUNTERS.into_iter().filter(|it| !is_lossy || !LOSSY.contains(it));
+        let counters = counters.flat_map(|counter| [(0, counter), (1, counter)]);
+        let read = |(node, counter): (usize, Counter)| {
+            let value = self.bench.read32(node, csr::COUNTER_OFFSET + 4 * counter as u32)?;
+            Ok((format!("node {node} {counter:?}"), value))
+        };
+        counters.map(read).collect()
+    }
+
+    /// What a frame to a node would say at rest, as far as its peer has sent anything.
+    fn now(&self, forged: &forge::Forged) -> Option<forge::Now> {
+        let (node, pair) = (forged.node, &self.plan.pairs[forged.pair]);
+        let sent = |node: usize| {
+            self.bench.sent(node, self.before[node]).into_iter().filter_map(|frame| header(&frame))
+        };
+        let next = |node| {
+            let sequenced = sent(node).filter(|head| head.flags & flag::SEQUENCED != 0);
+            let ahead = |a: u16, b: u16| a.wrapping_sub(b) < 1 << 15;
+            let numbers = sequenced.map(|head| head.sequence.wrapping_add(1));
+            numbers.fold(0, |next, number| if ahead(number, next) { number } else { next })
+        };
+        Some(forge::Now {
+            nodes: [1 - node, node].map(|node| self.bench.number(node)),
+            #[expect(clippy::cast_possible_truncation, reason = "the low halves")]
+            tag: (self.epochs[0] ^ self.epochs[1]) as u16,
+            sequence: next(1 - node),
+            acknowledgement: next(node),
+            credit: sent(1 - node).next_back()?.credit,
+            vi: [node, 1 - node].map(|node| pair.vi[node]),
+            connection: *self.connections.get(&forged.pair)?,
+            reliability: pair.reliability,
+        })
+    }
+}
