@@ -100,6 +100,17 @@ pub struct Names {
     pub credits: [u32; 2],
 }
 
+impl Default for Names {
+    fn default() -> Self {
+        Self {
+            nodes: [0, 1].map(node_number),
+            epochs: [0x1234_5678, 0x8765_4321],
+            queues: [[0, 1, 2, 3]; 2],
+            credits: [64; 2],
+        }
+    }
+}
+
 /// Two nodes and the wire between them.
 #[derive(Debug)]
 pub struct Testbench {
@@ -128,7 +139,13 @@ impl std::error::Error for Hung {}
 impl Testbench {
     /// Two devices on a wire with this latency in cycles.
     #[must_use]
-    pub fn new(
+    pub fn new(devices: [SimulatedDevice; 2], latency: u64, faults: &Faults) -> Self {
+        Self::with_names(devices, latency, faults, &Names::default())
+    }
+
+    /// The same, with other names.
+    #[must_use]
+    pub fn with_names(
         devices: [SimulatedDevice; 2],
         latency: u64,
         faults: &Faults,
@@ -471,6 +488,12 @@ impl Region {
             u32::from(self.domain) | u32::from(self.rights) << 8,
         ]
     }
+}
+
+/// Number of node 0 or 1 in [`Names::default`].
+#[must_use]
+pub fn node_number(node: usize) -> u8 {
+    if node == 0 { 1 } else { 2 }
 }
 
 /// Low half.

@@ -3,7 +3,7 @@
 mod push;
 
 use nic_regs::counter::{Counter, ErrorCode};
-use nic_regs::doorbell::{EVENT_OFFSET, EventDoorbell, PAGE_BYTES, TOKEN_OFFSET, Token};
+use nic_regs::doorbell::{BAR_SIZE, EVENT_OFFSET, EventDoorbell, PAGE_BYTES, TOKEN_OFFSET, Token};
 use nic_regs::limits::DOMAIN_COUNT;
 
 use crate::bits::{low16, low32};
@@ -44,7 +44,7 @@ impl Default for Doorbells {
 }
 
 impl Doorbells {
-    /// A write to BAR2.
+    /// A write to BAR2. Bits of the offset above its size do not reach a device.
     pub fn write(
         &mut self,
         offset: u64,
@@ -52,7 +52,7 @@ impl Doorbells {
         queues: &mut WorkQueues,
         cx: &mut Context<'_>,
     ) {
-        let page = low16(low32(offset / PAGE_BYTES));
+        let page = low16(low32(offset % BAR_SIZE / PAGE_BYTES));
         let within = offset % PAGE_BYTES;
         if queues.features.push {
             if let Some((line, first)) = push::place(within, data.len()) {

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod coverage;
+mod fuzz;
 mod gate;
 mod guest;
 mod install;
@@ -34,6 +35,10 @@ usage: cargo xtask COMMAND
   mutate [--block B] [--count N] [--seed S] [--suites bench,lockstep,scenarios]
                        N mutants (40) of the RTL, of one block or of all: which suite
                        finds each, and which survive (minutes for some)
+  fuzz [TARGET...] [--seconds N] [--jobs J] [--merge] [--list]
+                       each target (all) for N seconds (60), J at a time, under
+                       libFuzzer; what fails is kept in tests/fuzz/regressions.
+                       --merge takes what was found into tests/fuzz/corpus instead
   setup [--only SET]   install the pinned tools into .tools (SET: sim, synth,
                        guest, count, capture or browse)
   guest [--nic SOCKET]... PROGRAM [ARGS]
@@ -80,6 +85,7 @@ fn dispatch(args: &[String]) -> Outcome {
         "test" | "ci" => gate::run(rest),
         "coverage" => coverage::run(rest),
         "mutate" => mutate::run(rest),
+        "fuzz" => fuzz::run(rest),
         "setup" => setup(rest),
         "guest" => guest::run(rest),
         "install" => install::run(rest),

@@ -100,7 +100,7 @@ pub(super) fn execute(
     let mut random = Random::new(!settings.seed);
     let mut run = Run {
         is_lossy: lossy,
-        bench: Testbench::new(devices, settings.latency, &faults, &plan.names),
+        bench: Testbench::with_names(devices, settings.latency, &faults, &plan.names),
         plan,
         records: Vec::new(),
         connection: u16::try_from(random.below(1 << 16)).expect("below 2^16"),

@@ -3,7 +3,7 @@
 use nic_regs::admin::Opcode;
 use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::desc::{ControlSegment, status};
-use nic_regs::doorbell::{PAGE_BYTES, Token};
+use nic_regs::doorbell::{BAR_SIZE, PAGE_BYTES, PUSH_OFFSET, Token};
 use nic_regs::vi::{Reliability, State};
 
 use super::csr::pop_log;
@@ -175,4 +175,15 @@ fn with_one_descriptor_left_its_token_counts_and_not_next() {
     w.settle();
     assert_eq!([w.hosts[A].status(0), w.hosts[A].status(64)], [status::DONE; 2]);
     assert_eq!(w.hosts[A].vi(A), State::Connected);
+}
+
+#[test]
+fn bits_above_the_bar_are_no_part_of_an_offset() {
+    let mut w = Testbench::pair(Reliability::Delivery);
+    let page = 5 * BAR_SIZE + PAGE_BYTES * u64::from(DOMAIN);
+    // A push that no other word follows posts its token.
+    w.hosts[A].model.bar_write(2, page + PUSH_OFFSET, &token(VIS[A]).to_le_bytes());
+    w.settle();
+    assert_eq!(w.hosts[A].count(Counter::DoorbellTokens), 1);
+    assert_eq!(w.hosts[A].count(Counter::DoorbellBad), 0);
 }

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use super::Verdict;
-use super::steps::{Needs, RTL_FEATURES, Step, cargo, run};
+use super::steps::{Needs, RTL_FEATURES, Step, cargo, own, run};
 use crate::tools::{self, Toolset};
 
 /// Seeds of each random test of a block's bench.
@@ -13,6 +13,8 @@ const BENCH_SEEDS: &str = "200";
 const LOCKSTEP_SEEDS: &str = "1000";
 /// Processes of `shm:` that are killed.
 const KILLS: &str = "1000";
+/// Seconds of each target of `cargo xtask fuzz`.
+const FUZZ_SECONDS: &str = "3600";
 /// The crates whose `unsafe` code the sanitizers watch.
 const UNSAFE_CRATES: [&str; 3] = ["port", "host-driver", "vipl"];
 
@@ -34,6 +36,7 @@ pub(super) const STEPS: &[Step] = &[
         Needs::Tools,
         lockstep_seeds,
     ),
+    Step::new("fuzz", "bad input, sought by coverage", Needs::Cargo, fuzz),
     Step::new("kills", "processes of shm: that are killed, many times", Needs::Cargo, kills),
 ];
 
@@ -79,6 +82,12 @@ fn lockstep_seeds() -> Result<Verdict, String> {
     let mut command = cargo();
     command.args(["run", "--release", "--package", "viaduct", "--features", "rtl,trace", "--"]);
     run(command.args(["cosim", "run", "--seeds", LOCKSTEP_SEEDS]).envs(tools::env()))
+}
+
+/// Every target for its time; an input that fails is kept in the tree.
+fn fuzz() -> Result<Verdict, String> {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+    own(crate::fuzz::run(&["--seconds", FUZZ_SECONDS, "--jobs", &jobs].map(str::to_owned)))
 }
 
 fn kills() -> Result<Verdict, String> {

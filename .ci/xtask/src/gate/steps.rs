@@ -296,7 +296,7 @@ fn tests(command: &mut Command) -> Result<Verdict, String> {
 }
 
 /// The verdict of a check that is part of this program.
-fn own(outcome: crate::Outcome) -> Result<Verdict, String> {
+pub(super) fn own(outcome: crate::Outcome) -> Result<Verdict, String> {
     if outcome? == ExitCode::SUCCESS {
         Ok(Verdict::Passed)
     } else {
