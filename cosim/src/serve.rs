@@ -9,6 +9,7 @@
 //! | `client` | what a client's messages do |
 //! | `memory` | memory that a client gave by a descriptor |
 //! | `notifier` | its interrupts, which must keep nobody waiting |
+//! | `session` | a server whose one client is the caller |
 //!
 //! One thread handles what clients have sent, runs the nodes a little while they have work, and sleeps
 //! when they have none. The notifier's thread only sees to it that writes to eventfds end.
@@ -19,6 +20,7 @@ mod host;
 mod memory;
 mod notifier;
 mod pci;
+mod session;
 
 use std::borrow::Cow;
 use std::fs;
@@ -41,6 +43,7 @@ use crate::simulation::network::capture::Capture;
 use client::Client;
 use engine::Engine;
 use notifier::Notifier;
+pub use session::Session;
 
 /// Cycles that run between two looks at the clients.
 const TURN_CYCLES: u64 = 32;
@@ -152,6 +155,13 @@ fn raise_file_limit() {
 }
 
 impl Server {
+    /// A server without sockets.
+    fn of(engine: Engine) -> Self {
+        let report = Box::new(|_: &Unreachable| {});
+        let (listeners, clients) = (Vec::new(), Vec::new());
+        Self { engine, listeners, clients, report, idle_turns: 0, crowded: None }
+    }
+
     /// Makes the devices and the sockets `nic0.sock`, `nic1.sock`, ...; and raises this process's
     /// limit of open files, since clients give descriptors.
     ///
@@ -167,9 +177,7 @@ impl Server {
         raise_file_limit();
         let engine = Engine::new(nodes, latency, &faults, device, &Notifier::start()?);
         // `drop` removes those that are there if one fails.
-        let report = Box::new(|_: &Unreachable| {});
-        let (listeners, clients) = (Vec::new(), Vec::new());
-        let mut server = Self { engine, listeners, clients, report, idle_turns: 0, crowded: None };
+        let mut server = Self::of(engine);
         for node in 0..nodes {
             let path = folder.join(format!("nic{node}.sock"));
             let listener = bind(&path)?;
@@ -225,18 +233,23 @@ impl Server {
             // A client that has left makes room before others ask for it.
             self.serve(clients);
             self.accept(listeners);
-            if self.engine.is_running() {
-                self.engine.run(TURN_CYCLES);
-                let quiet = ready.iter().all(PollFlags::is_empty);
-                self.give_way(quiet);
-            }
-            self.report_faults();
-            self.drop_clients(|engine, client| {
-                let failure = engine.function(client.node).host.failure();
-                let failure = failure.filter(|_| client.is_owner);
-                failure.inspect(|why| client.say_farewell(why)).is_some()
-            });
+            self.advance(ready.iter().all(PollFlags::is_empty));
         }
+    }
+
+    /// Runs the nodes a little, reports what failed, and drops clients that must go. `quiet`: no
+    /// client had anything.
+    fn advance(&mut self, quiet: bool) {
+        if self.engine.is_running() {
+            self.engine.run(TURN_CYCLES);
+            self.give_way(quiet);
+        }
+        self.report_faults();
+        self.drop_clients(|engine, client| {
+            let failure = engine.function(client.node).host.failure();
+            let failure = failure.filter(|_| client.is_owner);
+            failure.inspect(|why| client.say_farewell(why)).is_some()
+        });
     }
 
     /// Lets others have the processor while nothing happens: where processors are few, the programs

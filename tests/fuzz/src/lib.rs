@@ -10,14 +10,24 @@
 //! | `frames` | frames of a peer | two models that are connected |
 //! | `descriptors` | descriptors, doorbells | the same |
 //! | `admin` | admin entries, accesses of the BARs | the same |
+//! | `tlp` | TLPs of a device, accesses of BARs | the root complex |
+//! | `vfio_user` | messages of a client | the server of a NIC |
+//! | `connection` | messages of connection set-up | two connection managers |
+//! | `datagrams` | packets of a network | a node of `udp:` |
+//! | `streams` | headers of remote calls, of SOVIA, of LANE | their state machines |
 //! | `nodes` | | these models, and what holds of them |
 //! | `input` | | bytes read as choices |
 
 mod admin;
+mod connection;
+mod datagrams;
 mod descriptors;
 mod frames;
 mod input;
 mod nodes;
+mod streams;
+mod tlp;
+mod vfio_user;
 
 use std::path::{Path, PathBuf};
 
@@ -31,10 +41,15 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 3] = [
+pub const TARGETS: [Target; 8] = [
     Target { name: "frames", run: frames::frames },
     Target { name: "descriptors", run: descriptors::descriptors },
     Target { name: "admin", run: admin::admin },
+    Target { name: "tlp", run: tlp::tlp },
+    Target { name: "vfio_user", run: vfio_user::vfio_user },
+    Target { name: "connection", run: connection::connection },
+    Target { name: "datagrams", run: datagrams::datagrams },
+    Target { name: "streams", run: streams::streams },
 ];
 
 impl Target {

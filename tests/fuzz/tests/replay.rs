@@ -113,4 +113,4 @@ macro_rules! replay {
     };
 }
 
-replay! { frames, descriptors, admin }
+replay! { frames, descriptors, admin, tlp, vfio_user, connection, datagrams, streams }
