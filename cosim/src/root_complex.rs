@@ -301,6 +301,10 @@ impl RootComplex {
             return;
         }
         let header = Request::from_beats([beats[0], beats[1]]);
+        if (u64::MAX - header.address) / 4 + 1 < u64::from(header.length_dw) {
+            self.violation(format!("{header:x?} ends behind the last address"));
+            return;
+        }
         let (start, end) = byte_range(&header);
         if start >= end {
             self.violation(format!("{header:x?} is empty"));
@@ -447,12 +451,13 @@ fn request(write: bool, address: u64, length: usize, tag: u8) -> Request {
     }
 }
 
-/// The bytes that a request touches, by its byte enables: first, and one past the last.
+/// The bytes that a request touches, by its byte enables: first, and one past the last. What is past the last
+/// address of all has none: the last one stands for it, where no host has memory.
 pub(crate) fn byte_range(header: &Request) -> (u64, u64) {
-    let start = header.address + u64::from(header.first_be.trailing_zeros().min(4));
-    let last_dw = header.address + 4 * (u64::from(header.length_dw) - 1);
+    let start = header.address.saturating_add(header.first_be.trailing_zeros().min(4).into());
+    let last_dw = header.address.wrapping_add(4 * (u64::from(header.length_dw) - 1));
     let enables = if header.length_dw == 1 { header.first_be } else { header.last_be };
-    (start, last_dw + 8 - u64::from((enables & 0xf).leading_zeros()))
+    (start, last_dw.saturating_add(8 - u64::from((enables & 0xf).leading_zeros())))
 }
 
 #[cfg(test)]
@@ -480,6 +485,29 @@ mod tests {
         }
         assert_eq!(root.violations().len(), 2, "{:?}", root.violations());
         assert!(!root.busy() && root.traffic().writes == 0 && host.memory == [0; 4096]);
+    }
+
+    /// No host has memory there, but what a device sends may be anything.
+    #[test]
+    fn requests_at_the_end_of_the_address_space_are_no_panic() {
+        use crate::testbench::host::Host;
+        let (mut root, mut host) = (RootComplex::new(HostSettings::default()), Host::new(4096));
+        let last = request(false, u64::MAX - 7, 4, 1);
+        let whole = Request { address: u64::MAX - 3, ..last };
+        for request in [last, whole, Request { length_dw: 2, last_be: 0xf, ..whole }] {
+            for (at, rq_data) in request.to_beats().into_iter().enumerate() {
+                let pins = DevicePins {
+                    rq_valid: true,
+                    rq_data,
+                    rq_last: at == 1,
+                    ..DevicePins::default()
+                };
+                root.drive(0, &mut host);
+                root.sample(0, &pins, &mut host);
+            }
+        }
+        let [violation] = root.violations() else { panic!("{:?}", root.violations()) };
+        assert!(violation.ends_with("ends behind the last address"), "{violation}");
     }
 
     #[test]

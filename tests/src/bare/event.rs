@@ -50,8 +50,10 @@ impl Bare {
 
     pub(super) fn try_event_create(&mut self, node: usize, queue: u16, shape: Shape) -> Option<()> {
         let at = Self::event_ring(queue);
-        self.host_mut(node).memory[at..at + RING_BYTES].fill(0);
         let Shape { log2, wide, domain, vector } = shape;
+        let entry = if wide { WIDE_ENTRY_BYTES } else { EVENT_BYTES };
+        let bytes = usize::try_from(entry << log2).unwrap().min(RING_BYTES);
+        self.host_mut(node).memory[at..at + bytes].fill(0);
         self.rings[node][usize::from(queue)] = Ring { log2, wide, domain, consumer: 0 };
         let base = BUS_BASE + at as u64;
         let word = log2 | u32::from(wide) << 4 | u32::from(domain) << 8 | u32::from(vector) << 16;

@@ -86,9 +86,8 @@ impl<'a> Session<'a> {
     /// report.
     fn show(&self, command: &mut Command) -> Result<Vec<String>, String> {
         let cannot = |error: std::io::Error| format!("{}: {error}", self.program.display());
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
-        let child =
-            child.as_mut().map_err(|error| cannot(std::io::Error::other(error.to_string())))?;
+        let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut child = child.map_err(cannot)?;
         let mut said = Vec::new();
         for line in
             child.stderr.take().into_iter().flat_map(|text| BufReader::new(text).split(b'\n'))
