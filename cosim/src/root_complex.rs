@@ -42,6 +42,22 @@ pub struct HostSettings {
     pub max_read: usize,
 }
 
+impl HostSettings {
+    /// A slow host, which splits and reorders completions and stalls.
+    #[must_use]
+    pub fn slow(seed: u64) -> Self {
+        Self {
+            seed,
+            latency: seed % 7 * 40,
+            jitter: seed % 5 * 30,
+            split: true,
+            reorder: true,
+            stall: 0.2,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for HostSettings {
     fn default() -> Self {
         Self {

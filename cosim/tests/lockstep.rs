@@ -8,8 +8,8 @@ use nic_model::Model;
 use nic_model::device::{Device, HostBus, HostReadError, Link};
 use std::collections::VecDeque;
 
-fn settings(seed: u64) -> Settings {
-    Settings { seed, loss: 0.0, corrupt: 0.0, latency: seed % 40 }
+const fn settings(seed: u64) -> Settings {
+    Settings::new(seed, 0.0)
 }
 
 fn model(_node: usize) -> SimulatedDevice {
@@ -203,39 +203,32 @@ mod rtl {
         compare(settings, model, rtl).unwrap_or_else(|divergence| panic!("{divergence}"));
     }
 
-    fn slow_host(seed: u64) -> HostSettings {
-        HostSettings {
-            seed,
-            latency: seed % 7 * 40,
-            jitter: seed % 5 * 30,
-            split: true,
-            reorder: true,
-            stall: 0.2,
-            ..HostSettings::default()
-        }
-    }
-
-    /// The seeds of every run, and some that no run had before: a failure names its seed.
-    fn seeds(fixed: Range<u64>, fresh: u64) -> impl Iterator<Item = u64> {
+    /// The seeds of every run of a suite, those that failed once, and some that no run had before: a failure
+    /// names its seed.
+    fn seeds(suite: &str, fixed: Range<u64>, fresh: u64) -> impl Iterator<Item = u64> {
+        let failed = include_str!("lockstep-failed.txt").lines().filter_map(move |line| {
+            let (of, seed) = line.split_once(' ')?;
+            (of == suite).then(|| seed.parse().expect("a seed"))
+        });
         let first = cosim::random::fresh();
-        fixed.chain(first..first + fresh)
+        fixed.chain(failed.collect::<Vec<_>>()).chain(first..first + fresh)
     }
 
     #[test]
     fn rtl_agrees_with_the_model() {
-        seeds(100..108, 3).for_each(|seed| agrees(&settings(seed), &HostSettings::default()));
+        seeds("lockstep", 100..108, 3)
+            .for_each(|seed| agrees(&settings(seed), &HostSettings::default()));
     }
 
     #[test]
     fn rtl_in_a_slow_host_agrees_with_the_model() {
-        seeds(200..208, 3).for_each(|seed| agrees(&settings(seed), &slow_host(seed)));
+        seeds("lockstep-host", 200..208, 3)
+            .for_each(|seed| agrees(&settings(seed), &HostSettings::slow(seed)));
     }
 
     #[test]
     fn rtl_on_a_lossy_link_agrees_with_the_model() {
-        for seed in seeds(300..305, 2) {
-            let settings = Settings { loss: 0.03, corrupt: 0.03, ..settings(seed) };
-            agrees(&settings, &slow_host(seed));
-        }
+        seeds("lockstep-lossy", 300..305, 2)
+            .for_each(|seed| agrees(&Settings::new(seed, 0.03), &HostSettings::slow(seed)));
     }
 }

@@ -138,7 +138,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// Names of all targets, as the table of the crate has them.
-fn targets() -> Result<Vec<String>, String> {
+pub(crate) fn targets() -> Result<Vec<String>, String> {
     let file = folder().join("src/lib.rs");
     let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", shown(&file)))?;
     let names: Vec<String> = text

@@ -152,12 +152,18 @@ impl Verdict {
 
 fn parse(args: &[String]) -> Result<Options, String> {
     let mut options = Options::default();
-    let mut args = args.iter();
+    let mut args = args.iter().peekable();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--model" => options.model_only = true,
             "--list" => options.list = true,
-            "--long" => options.long = true,
+            "--long" => {
+                options.long = true;
+                if let Some(hours) = args.next_if(|arg| !arg.starts_with('-')) {
+                    let hours = hours.parse().ok().filter(|hours| (0.0..10_000.0).contains(hours));
+                    long::set_hours(hours.ok_or("--long takes a number of hours, or nothing")?);
+                }
+            }
             "--only" => {
                 let name = args.next().ok_or("--only needs the name of a step")?;
                 options.only.push(name.clone());
@@ -217,7 +223,10 @@ mod tests {
         assert!(options(&["--only"]).is_err());
         assert!(options(&["--only", "address"]).is_err());
         assert!(options(&["--only", "address", "--long"]).is_ok());
-        assert!(options(&["--fast"]).is_err());
+        assert!(options(&["--long", "--only", "address"]).is_ok());
+        for bad in [&["--fast"][..], &["--long", "soon"], &["--long", "-1"], &["--long", "inf"]] {
+            assert!(options(bad).is_err(), "{bad:?}");
+        }
         let all = options(&[]).expect("no option");
         assert!(STEPS.iter().all(|step| all.wants(step) || step.needs == Needs::CargoAlone));
     }

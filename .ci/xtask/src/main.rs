@@ -26,8 +26,10 @@ usage: cargo xtask COMMAND
   test [OPTIONS]       the whole gate; every failure is reported at the end
       --model            only the steps that need nothing but cargo
       --only STEP        only this step (can be repeated)
-      --long             more seeds instead, and sanitizers where there is a nightly
-                         toolchain (hours)
+      --long [HOURS]     instead: fresh seeds of lockstep, mutants and fuzzing for so
+                         many hours (12) together, coverage, more seeds of the
+                         benches, and sanitizers where there is a nightly toolchain;
+                         what fails is kept as a test
       --list             print the steps
   ci                   the same as test
   coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL

@@ -39,11 +39,11 @@ pub(crate) const SUITES: &[Suite] = &[
         about: "random programs on the model twice, with different link delays",
         rtl: false,
         run: |seed, _| {
-            compare(&settings(seed, 0.0), model, model)
+            compare(&Settings::new(seed, 0.0), model, model)
                 .map(|records| format!("{records} records"))
                 .map_err(|divergence| divergence.to_string())
         },
-        shrink: |seed, _, each| shrink(&settings(seed, 0.0), model, model, each),
+        shrink: |seed, _, each| shrink(&Settings::new(seed, 0.0), model, model, each),
     },
     Suite {
         name: "lockstep",
@@ -61,10 +61,10 @@ pub(crate) const SUITES: &[Suite] = &[
     },
     Suite {
         name: "lockstep-lossy",
-        about: "the same, with 3 % of frames lost and 3 % corrupted, on reliable VIs",
+        about: "slow hosts, with 3 % of frames lost and 3 % corrupted, on reliable VIs",
         rtl: true,
-        run: |seed, prefix| lockstep(seed, false, 0.03, prefix),
-        shrink: |seed, prefix, each| shrink_lockstep(seed, false, 0.03, prefix, each),
+        run: |seed, prefix| lockstep(seed, true, 0.03, prefix),
+        shrink: |seed, prefix, each| shrink_lockstep(seed, true, 0.03, prefix, each),
     },
 ];
 
@@ -82,11 +82,6 @@ fn model(_node: usize) -> SimulatedDevice {
     Box::new(nic_model::Model::with_features(cosim::lockstep::FEATURES))
 }
 
-/// A link with this fraction of frames lost, and of frames corrupted.
-fn settings(seed: u64, faults: f64) -> Settings {
-    Settings { seed, loss: faults, corrupt: faults, latency: seed % 100 }
-}
-
 /// Runs a seed on the model and on the RTL.
 fn lockstep(
     seed: u64,
@@ -99,7 +94,7 @@ fn lockstep(
             "this build has no RTL; `cargo viaduct cosim run` builds one that has it".to_owned()
         );
     }
-    compare(&settings(seed, faults), model, rtl(seed, slow_host, prefix))
+    compare(&Settings::new(seed, faults), model, rtl(seed, slow_host, prefix))
         .map(|records| format!("{records} records"))
         .map_err(|divergence| divergence.to_string())
 }
@@ -111,7 +106,7 @@ fn shrink_lockstep(
     prefix: Option<&Path>,
     each: EachTry<'_>,
 ) -> Option<Smaller> {
-    let smaller = shrink(&settings(seed, faults), model, rtl(seed, slow_host, None), each)?;
+    let smaller = shrink(&Settings::new(seed, faults), model, rtl(seed, slow_host, None), each)?;
     if prefix.is_some() {
         // It fails as it did; this run is for the waveforms.
         let _ = smaller.again(model, rtl(seed, slow_host, prefix));
@@ -123,7 +118,7 @@ fn shrink_lockstep(
 #[cfg(feature = "rtl")]
 fn rtl(seed: u64, slow_host: bool, prefix: Option<&Path>) -> impl Fn(usize) -> SimulatedDevice {
     use cosim::root_complex::HostSettings;
-    let host = if slow_host { host(seed) } else { HostSettings::default() };
+    let host = if slow_host { HostSettings::slow(seed) } else { HostSettings::default() };
     move |node: usize| -> SimulatedDevice {
         let seed = host.seed.wrapping_mul(2) + node as u64;
         let mut nic = cosim::rtl::RtlNic::new(HostSettings { seed, ..host.clone() });
@@ -140,17 +135,4 @@ fn rtl(seed: u64, slow_host: bool, prefix: Option<&Path>) -> impl Fn(usize) -> S
 #[cfg(not(feature = "rtl"))]
 fn rtl(_: u64, _slow_host: bool, _: Option<&Path>) -> impl Fn(usize) -> SimulatedDevice {
     model
-}
-
-#[cfg(feature = "rtl")]
-fn host(seed: u64) -> cosim::root_complex::HostSettings {
-    cosim::root_complex::HostSettings {
-        seed,
-        latency: seed % 7 * 40,
-        jitter: seed % 5 * 30,
-        split: true,
-        reorder: true,
-        stall: 0.2,
-        ..Default::default()
-    }
 }

@@ -32,6 +32,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Those of a seed, with this fraction of frames lost, and corrupted.
+    #[must_use]
+    pub const fn new(seed: u64, faults: f64) -> Self {
+        Self { seed, loss: faults, corrupt: faults, latency: seed % 100 }
+    }
+
     /// Whether frames are lost, and with them what Unreliable VIs send.
     pub(super) fn is_lossy(&self) -> bool {
         self.loss > 0.0 || self.corrupt > 0.0
