@@ -3,7 +3,7 @@
 
 use cosim::testbench::{FREE_OFFSET, va};
 use nic_regs::desc::{ControlSegment, DataSegment};
-use nic_regs::doorbell::{EVENT_OFFSET, PUSH_OFFSET, Queue, TOKEN_OFFSET, Token};
+use nic_regs::doorbell::{EVENT_OFFSET, PUSH_OFFSET, PushControl, Queue, TOKEN_OFFSET, Token};
 use tests::vi::{DOMAIN, HANDLE, REGION};
 
 use crate::input::{Input, Mask};
@@ -58,6 +58,10 @@ fn step(input: &mut Input<'_>, nodes: &mut Nodes) {
             let queue = if input.flag() { Queue::Send } else { Queue::Recv };
             nodes.post(vi, queue, usize::from(input.u16()));
         }
+        5 if input.flag() => {
+            let slot = input.below(SLOTS);
+            push(input, nodes, node, slot);
+        }
         5 => {
             let (domain, line) = (input.pick(&[DOMAIN, DOMAIN, 0, 2]), input.below(5));
             let at = PUSH_OFFSET + 64 * line as u64 + 8 * input.below(8) as u64;
@@ -82,6 +86,38 @@ fn slot(input: &mut Input<'_>) -> usize {
 
 /// Rings for the descriptor of a slot.
 fn ring(input: &mut Input<'_>, nodes: &mut Nodes, node: usize, slot: usize) {
+    let token = token(input, slot);
+    nodes.bare.doorbell(node, DOMAIN, TOKEN_OFFSET, token.to_bits());
+}
+
+/// Pushes the descriptor of a slot with data that has nothing to do with it, in one write or two.
+fn push(input: &mut Input<'_>, nodes: &mut Nodes, node: usize, slot: usize) {
+    let (token, mut mask) = (token(input, slot), Mask::of(input));
+    let length = input.u8() % 41;
+    let immediate = mask.next().then(|| input.u32());
+    let mut control = PushControl { length, immediate }.to_bits();
+    if mask.next() {
+        control ^= input.u64();
+    }
+    let zero = if mask.next() { input.u64() } else { 0 };
+    let mut words = vec![Token { queue: Queue::Send, ..token }.to_bits(), control, zero];
+    words.extend((0..usize::from(length).div_ceil(8)).map(|word| word as u64));
+    if mask.next() {
+        words.truncate(1 + input.below(8));
+    }
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let at = PUSH_OFFSET + 64 * input.below(4) as u64;
+    let cut = if mask.next() { 8 * input.below(words.len() + 1) } else { 0 };
+    let (first, rest) = bytes.split_at(cut.min(bytes.len()));
+    for (from, bytes) in [(at, first), (at + first.len() as u64, rest)] {
+        if !bytes.is_empty() {
+            nodes.bare.bench.write_line(node, DOMAIN, from, bytes);
+        }
+    }
+}
+
+/// A token of a slot that is right but for what the input changes.
+fn token(input: &mut Input<'_>, slot: usize) -> Token {
     let mut mask = Mask::of(input);
     let mut token = Token {
         vi: 1 + u16::try_from(input.below(3)).expect("small"),
@@ -102,7 +138,7 @@ fn ring(input: &mut Input<'_>, nodes: &mut Nodes, node: usize, slot: usize) {
     if mask.next() {
         token.offset_64 = input.u32();
     }
-    nodes.bare.doorbell(node, DOMAIN, TOKEN_OFFSET, token.to_bits());
+    token
 }
 
 /// A descriptor that is right but for what the input changes.

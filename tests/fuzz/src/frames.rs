@@ -4,7 +4,7 @@
 use cosim::testbench::{header, node_number, va};
 use nic_model::frame::Frame;
 use nic_regs::doorbell::Queue;
-use nic_regs::frame::{Header, RdmaHeader, Type, VERSION, flag};
+use nic_regs::frame::{Header, MESSAGE_BYTES, RDMA_HEADER_BYTES, RdmaHeader, Type, VERSION, flag};
 use tests::LEVELS;
 use tests::vi::HANDLE;
 
@@ -168,7 +168,12 @@ impl Forger {
         if_next(&mut |input| (header.src_node, header.dst_node) = (input.u8(), input.u8()));
         if_next(&mut |input| header.version = input.u8());
         header.kind = kind;
-        let length = if mask.next() { usize::from(input.u16()) % PAYLOAD_MAX } else { 16 };
+        if kind == Type::Message as u8 && header.dst_vi == number {
+            // Of the domain that has a queue for them.
+            header.dst_vi = 0;
+        }
+        let any = mask.next();
+        let length = if any { usize::from(input.u16()) % PAYLOAD_MAX } else { usual_length(kind) };
         let bytes = payload(input, kind, length, nodes, mask.next());
         header.length = u16::try_from(bytes.len()).expect("at most PAYLOAD_MAX");
         if mask.next() {
@@ -178,6 +183,16 @@ impl Forger {
             self.sequence = self.sequence.wrapping_add(1);
         }
         Frame { header, payload: bytes }
+    }
+}
+
+/// Bytes of the payload of a frame of a type that is right.
+const fn usual_length(kind: u8) -> usize {
+    match Type::from_bits(kind) {
+        Some(Type::Message | Type::MessageRefused) => MESSAGE_BYTES,
+        Some(Type::RdmaWrite) => RDMA_HEADER_BYTES + 24,
+        Some(Type::Data | Type::ReadRequest | Type::ReadResponse) => RDMA_HEADER_BYTES,
+        _ => 0,
     }
 }
 
@@ -192,7 +207,10 @@ fn payload(
     let filler = input.u8();
     let mut payload = vec![filler; length];
     if kind == Type::RdmaWrite as u8 || kind == Type::ReadRequest as u8 {
-        let total = u32::try_from(length.saturating_sub(16)).unwrap_or(0);
+        let mut total = u32::try_from(length.saturating_sub(RDMA_HEADER_BYTES)).unwrap_or(0);
+        if kind == Type::ReadRequest as u8 {
+            total = u32::from(filler);
+        }
         let mut rdma =
             RdmaHeader { address: va(nodes.vis[1][0].data_offset()), handle: HANDLE.0, total };
         if is_forged {
