@@ -19,7 +19,7 @@
 //! | `order`, `fenced` | see above |
 //! | `forge` | frames that no honest device sends |
 //! | `shrink` | a smaller program that still fails |
-//! | `describe` | programs in words |
+//! | `describe`, `trail` | programs in words; what both devices did where they differ |
 
 mod describe;
 mod fenced;
@@ -32,6 +32,7 @@ mod push;
 mod regions;
 mod run;
 mod shrink;
+mod trail;
 
 use run::execute;
 pub use run::{Record, Settings};
@@ -39,6 +40,7 @@ pub use shrink::{MOST_TRIES, Smaller, shrink};
 
 use crate::simulation::SimulatedDevice;
 use nic_model::device::Features;
+use plan::Plan;
 
 /// What the RTL has; the programs try all that a device with these features can do.
 pub const FEATURES: Features = Features { push: true, rdma_write: true, rdma_read: true };
@@ -56,6 +58,8 @@ pub struct Divergence {
     pub second: Option<Record>,
     /// The messages of the program that the record is about, if it is about some.
     pub messages: Vec<String>,
+    /// What both devices did, side by side, from a little before they differ.
+    pub trail: Vec<String>,
 }
 
 impl std::fmt::Display for Divergence {
@@ -68,7 +72,7 @@ impl std::fmt::Display for Divergence {
         writeln!(f, "seed {}: first divergence at record {}", self.seed, self.index)?;
         writeln!(f, "  first   {}", show(&self.first))?;
         write!(f, "  second  {}", show(&self.second))?;
-        self.messages.iter().try_for_each(|message| write!(f, "\n  {message}"))
+        self.messages.iter().chain(&self.trail).try_for_each(|line| write!(f, "\n  {line}"))
     }
 }
 
@@ -83,11 +87,12 @@ pub fn compare(
 ) -> Result<usize, Box<Divergence>> {
     let plan = generate::plan(settings.seed, settings.is_lossy());
     compare_plan(settings, &plan, &first, &second)
+        .map_err(|divergence| divergence.with_trail(settings, &plan, &first, &second))
 }
 
 fn compare_plan(
     settings: &Settings,
-    plan: &plan::Plan,
+    plan: &Plan,
     first: &impl Fn(usize) -> SimulatedDevice,
     second: &impl Fn(usize) -> SimulatedDevice,
 ) -> Result<usize, Box<Divergence>> {
@@ -99,10 +104,32 @@ fn compare_plan(
         if a.get(index) != b.get(index) || a[index].is_failure {
             let (first, second) = (a.get(index).cloned(), b.get(index).cloned());
             let what = first.as_ref().or(second.as_ref()).map_or("", |record| &record.what);
-            let messages = describe::messages_of(plan, what);
-            let seed = settings.seed;
-            return Err(Box::new(Divergence { seed, index, first, second, messages }));
+            let messages = describe::messages_of(plan, describe::place_of(plan, what));
+            let (seed, trail) = (settings.seed, Vec::new());
+            return Err(Box::new(Divergence { seed, index, first, second, messages, trail }));
         }
     }
     Ok(count)
+}
+
+impl Divergence {
+    /// Runs the program once more, to see what led to it.
+    fn with_trail(
+        mut self: Box<Self>,
+        settings: &Settings,
+        plan: &Plan,
+        first: &impl Fn(usize) -> SimulatedDevice,
+        second: &impl Fn(usize) -> SimulatedDevice,
+    ) -> Box<Self> {
+        let a = run::trails(settings, plan, [first(0), first(1)]);
+        let b = run::trails(settings, plan, [second(0), second(1)]);
+        let what = self.first.as_ref().or(self.second.as_ref()).map_or("", |record| &record.what);
+        let (phase, pair) = describe::place_of(plan, what);
+        // What fails by itself has no place: it ends the run.
+        let phase = phase.unwrap_or(a.len().min(b.len()).saturating_sub(1));
+        if let (Some(a), Some(b)) = (a.get(phase), b.get(phase)) {
+            self.trail = trail::side_by_side(plan, phase, pair, [a, b]);
+        }
+        self
+    }
 }

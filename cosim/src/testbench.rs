@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::simulation::network::Network;
 use crate::simulation::{SimulatedDevice, Simulation};
-use host::{BUS_BASE, Host, MSI_BASE, VA_BASE};
+use host::{BUS_BASE, Host, MSI_BASE, VA_BASE, Write};
 use host_driver::sync::lock;
 use nic_model::device::{Beat, Device};
 use nic_model::link::{Faults, Wire};
@@ -111,10 +111,23 @@ impl Default for Names {
     }
 }
 
+/// What a node has done.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    /// It has sent this frame whole.
+    Frame(Frame),
+    /// It has written to its host.
+    Write(Write),
+}
+
 /// Two nodes and the wire between them.
 #[derive(Debug)]
 pub struct Testbench {
     names: Names,
+    /// What was done, by cycle and node, for who wants it; and how many frames and writes of each node were
+    /// seen.
+    trail: Option<Vec<(u64, usize, Seen)>>,
+    seen: [[usize; 2]; 2],
     simulation: Simulation<Host>,
     wire: Arc<Mutex<ObservedWire>>,
     admin_tail: [u16; 2],
@@ -162,6 +175,8 @@ impl Testbench {
         let nodes = devices.map(|device| (device, Host::new(MEMORY_BYTES)));
         Self {
             names: names.clone(),
+            trail: None,
+            seen: [[0; 2]; 2],
             simulation: Simulation::new(wire.clone(), nodes),
             wire,
             admin_tail: [0; 2],
@@ -223,6 +238,36 @@ impl Testbench {
         self.simulation.run(1);
         if lock(&self.wire).take_busy() || self.simulation.busy_nodes().next().is_some() {
             self.last_activity = self.now() - 1;
+        }
+        if self.trail.is_some() {
+            self.follow();
+        }
+    }
+
+    /// Keeps what the nodes do from here on. Their hosts must keep writes.
+    pub fn keep_trail(&mut self) {
+        self.trail = Some(Vec::new());
+    }
+
+    /// Takes what is kept: cycle, node, and what it did.
+    pub fn take_trail(&mut self) -> Vec<(u64, usize, Seen)> {
+        self.trail.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn follow(&mut self) {
+        let now = self.now();
+        for node in 0..2 {
+            let [frames, writes] = self.seen[node];
+            let all = self.simulation.host(node).writes();
+            // They were taken meanwhile, if there are fewer.
+            let new = &all[if all.len() < writes { 0 } else { writes }..];
+            let new = new.iter().cloned().map(Seen::Write);
+            let sent = lock(&self.wire).sent[node][frames..].to_vec();
+            self.seen[node] = [frames + sent.len(), all.len()];
+            let new = new.chain(sent.into_iter().map(Seen::Frame));
+            self.trail.iter_mut().for_each(|trail| {
+                trail.extend(new.clone().map(|seen| (now, node, seen)));
+            });
         }
     }
 

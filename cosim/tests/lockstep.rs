@@ -153,6 +153,9 @@ fn a_failing_program_shrinks() {
     assert_eq!(smaller.program.matches(": Message").count(), left, "{}", smaller.program);
     assert_eq!(smaller.divergence.seed, settings.seed);
     assert!(smaller.divergence.to_string().contains(": Message"), "{}", smaller.divergence);
+    let trail = &smaller.divergence.trail;
+    let differs: Vec<_> = trail.iter().filter(|line| line.starts_with('>')).collect();
+    assert!(!differs.is_empty() && differs.iter().all(|line| line.contains(" | ")), "{trail:#?}");
     assert!(smaller.again(model, mutant).is_err() && smaller.again(model, model).is_ok());
     assert!(shrink(&settings, model, model, |_| ()).is_none());
 }

@@ -39,15 +39,18 @@ fn traffic(plan: &Plan, phase: usize, pair: usize) -> impl Iterator<Item = Strin
     messages.chain(traffic.spare.iter().map(move |spare| format!("{place}, spare: {spare:?}")))
 }
 
-/// The messages that a record is about, as its name says. Empty: it is about no pair.
-pub(super) fn messages_of(plan: &Plan, what: &str) -> Vec<String> {
-    let mut words = what.split_whitespace();
-    let mut number =
-        |name: &str| words.by_ref().skip_while(|&word| word != name).nth(1)?.parse().ok();
-    let (Some(phase), Some(pair)) = (number("phase"), number("pair")) else { return Vec::new() };
-    if phase >= plan.phases.len() || pair >= plan.pairs.len() {
-        return Vec::new();
-    }
+/// The phase and the pair that a record is about, as its name says.
+pub(super) fn place_of(plan: &Plan, what: &str) -> (Option<usize>, Option<usize>) {
+    let number = |name: &str| {
+        what.split_whitespace().skip_while(|&word| word != name).nth(1)?.parse::<usize>().ok()
+    };
+    let phase = number("phase").filter(|&phase| phase < plan.phases.len());
+    (phase, number("pair").filter(|&pair| pair < plan.pairs.len()))
+}
+
+/// The messages of a pair in a phase. Empty: there is no pair.
+pub(super) fn messages_of(plan: &Plan, place: (Option<usize>, Option<usize>)) -> Vec<String> {
+    let (Some(phase), Some(pair)) = place else { return Vec::new() };
     let mut lines: Vec<_> = traffic(plan, phase, pair).collect();
     let more = lines.len().saturating_sub(MOST_LINES);
     lines.truncate(MOST_LINES);

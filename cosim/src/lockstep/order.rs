@@ -28,7 +28,7 @@ pub(super) struct Order {
 
 /// Where a write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Data,
     /// Of a descriptor.
     Status(usize),
@@ -149,7 +149,12 @@ const MESSAGES: usize = 3;
 const EVENT_RECORD: usize = EVENT_BYTES as usize;
 
 /// What a place in memory belongs to: pair, queue. None: to nobody who is compared.
-fn place(plan: &Plan, phase: usize, node: usize, at: usize) -> Option<(usize, Queue, Place)> {
+pub(super) fn place(
+    plan: &Plan,
+    phase: usize,
+    node: usize,
+    at: usize,
+) -> Option<(usize, Queue, Place)> {
     let pair = (0..plan.pairs.len()).rev().find(|&pair| area(pair) <= at)?;
     if at < area(pair) + DATA_BYTES {
         let sends = plan.phases[phase].traffic[pair].sender == node;

@@ -5,6 +5,7 @@ use super::order::Order;
 use super::plan::{Change, Message, Phase, Plan, Spec, Traffic, Unreachable};
 use super::push;
 use super::regions::{PairRegion, area, local, remote, slot};
+use super::trail::Trail;
 use crate::random::Random;
 use crate::simulation::SimulatedDevice;
 use crate::testbench::{Hung, Testbench, va};
@@ -85,6 +86,8 @@ pub(super) struct Run<'a> {
     /// Interrupts of each vector that were recorded.
     pub(super) interrupts: [[u64; 4]; 2],
     pub(super) order: [Order; 2],
+    /// By phase, where they are kept.
+    trails: Vec<Trail>,
     pub(super) random: Random,
 }
 
@@ -95,39 +98,28 @@ pub(super) fn execute(
     plan: &Plan,
     devices: [SimulatedDevice; 2],
 ) -> Vec<Record> {
-    let faults = Faults {
-        seed: settings.seed,
-        loss: settings.loss,
-        corrupt: settings.corrupt,
-        unreliable_loss: plan.unreliable_loss,
-        ..Faults::default()
-    };
-    let lossy = settings.is_lossy();
-    let mut random = Random::new(!settings.seed);
-    let mut run = Run {
-        is_lossy: lossy,
-        bench: Testbench::with_names(devices, settings.latency, &faults, &plan.names),
-        plan,
-        records: Vec::new(),
-        connection: u16::try_from(random.below(1 << 16)).expect("below 2^16"),
-        connections: BTreeMap::new(),
-        epochs: plan.names.epochs,
-        before: [0; 2],
-        random,
-        tail: BTreeMap::new(),
-        posted: Vec::new(),
-        frames_seen: [0; 2],
-        sequences: [HashSet::new(), HashSet::new()],
-        // Longer than the pause before a retransmission, where there is any.
-        quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 1_500 },
-        interrupts: [[0; 4]; 2],
-        order: Default::default(),
-    };
-    (0..2).for_each(|node| run.bench.host_mut(node).keep_writes());
+    let mut run = Run::new(settings, plan, devices);
     if let Err(Hung(value)) = run.all() {
         run.records.push(Record { what: "failure".into(), value, is_failure: true });
     }
     run.records
+}
+
+/// Runs a plan for what the devices do in each phase, as far as they come.
+#[must_use]
+pub(super) fn trails(
+    settings: &Settings,
+    plan: &Plan,
+    devices: [SimulatedDevice; 2],
+) -> Vec<Trail> {
+    let mut run = Run::new(settings, plan, devices);
+    run.bench.keep_trail();
+    let is_whole = run.all().is_ok();
+    let last = run.bench.take_trail();
+    if !is_whole {
+        run.trails.push(last);
+    }
+    run.trails
 }
 
 /// A seed for one message.
@@ -136,6 +128,40 @@ fn plan_seed(seed: u64, place: [usize; 3]) -> u64 {
 }
 
 impl<'a> Run<'a> {
+    fn new(settings: &Settings, plan: &'a Plan, devices: [SimulatedDevice; 2]) -> Self {
+        let faults = Faults {
+            seed: settings.seed,
+            loss: settings.loss,
+            corrupt: settings.corrupt,
+            unreliable_loss: plan.unreliable_loss,
+            ..Faults::default()
+        };
+        let lossy = settings.is_lossy();
+        let mut random = Random::new(!settings.seed);
+        let mut run = Self {
+            is_lossy: lossy,
+            bench: Testbench::with_names(devices, settings.latency, &faults, &plan.names),
+            plan,
+            records: Vec::new(),
+            connection: u16::try_from(random.below(1 << 16)).expect("below 2^16"),
+            connections: BTreeMap::new(),
+            epochs: plan.names.epochs,
+            before: [0; 2],
+            random,
+            tail: BTreeMap::new(),
+            posted: Vec::new(),
+            frames_seen: [0; 2],
+            sequences: [HashSet::new(), HashSet::new()],
+            // Longer than the pause before a retransmission, where there is any.
+            quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 1_500 },
+            interrupts: [[0; 4]; 2],
+            order: Default::default(),
+            trails: Vec::new(),
+        };
+        (0..2).for_each(|node| run.bench.host_mut(node).keep_writes());
+        run
+    }
+
     pub(super) fn record(&mut self, what: &str, value: &str) {
         self.records.push(Record { what: what.into(), value: value.into(), is_failure: false });
     }
@@ -228,6 +254,8 @@ impl<'a> Run<'a> {
             fenced.end(&mut self.bench, self.quiet)?;
         }
         self.observe(phase)?;
+        let trail = self.bench.take_trail();
+        self.trails.push(trail);
         if let Some(node) = of.closes {
             self.close(phase, node)?;
         }

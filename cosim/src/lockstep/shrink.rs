@@ -52,6 +52,7 @@ pub fn shrink(
     search.phases();
     while search.tries < MOST_TRIES && (search.extras() | search.traffic() | search.messages()) {}
     let Search { plan, divergence, .. } = search;
+    let divergence = divergence.with_trail(settings, &plan, &first, &second);
     let (left, program) = (messages(&plan), program(&plan));
     let messages = [left, whole];
     Some(Smaller { divergence, program, messages, plan, settings: settings.clone() })

@@ -1,0 +1,124 @@
+//! What two devices did in the phase in which they differ: frames and writes, from a little before the first one
+//! that differs.
+//!
+//! A run is repeatable, so it is only run again for this when there is something to show.
+
+use super::order::place;
+use super::plan::Plan;
+use crate::testbench::host::Write;
+use crate::testbench::{EVENT_OFFSET, FREE_OFFSET, RING_BYTES, Seen, header};
+use nic_regs::frame::Type;
+
+/// Lines of each stream at most.
+const MOST_LINES: usize = 10;
+/// Of those, before the first one that differs.
+const LINES_BEFORE: usize = 3;
+/// Columns of the first device.
+const WIDTH: usize = 68;
+
+/// What a device did in a phase: cycle, node, and what.
+pub(super) type Trail = Vec<(u64, usize, Seen)>;
+
+/// A frame or a write, by the cycle of its end.
+#[derive(Debug)]
+struct Line {
+    cycle: u64,
+    text: String,
+}
+
+/// Streams of which each is in order on any device: name, and those of both devices.
+type Stream = (String, [Vec<Line>; 2]);
+
+/// Both devices side by side, for each stream in which they differ. `what` names the record that differs: of a
+/// pair, only its frames and writes are shown.
+pub(super) fn side_by_side(
+    plan: &Plan,
+    phase: usize,
+    pair: Option<usize>,
+    trails: [&Trail; 2],
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, [first, second]) in streams(plan, phase, pair, trails) {
+        let same = first.iter().zip(&second).take_while(|(a, b)| a.text == b.text).count();
+        if same == first.len().max(second.len()) {
+            continue;
+        }
+        let from = same.saturating_sub(LINES_BEFORE);
+        lines.push(format!("{name}, from number {from} on (cycle, what)"));
+        let count = first.len().max(second.len()).min(from + MOST_LINES);
+        for at in from..count {
+            let shown = |stream: &[Line]| {
+                stream
+                    .get(at)
+                    .map_or_else(String::new, |line| format!("{:>8} {}", line.cycle, line.text))
+            };
+            let mark = if at == same { '>' } else { ' ' };
+            lines.push(format!("{mark} {:<WIDTH$} | {}", shown(&first), shown(&second)));
+        }
+    }
+    lines
+}
+
+fn streams(plan: &Plan, phase: usize, pair: Option<usize>, trails: [&Trail; 2]) -> Vec<Stream> {
+    let mut streams: Vec<Stream> = Vec::new();
+    for (device, trail) in trails.into_iter().enumerate() {
+        for (cycle, node, seen) in trail {
+            let line = match seen {
+                Seen::Frame(frame) => frame_line(plan, pair, *node, frame),
+                Seen::Write(write) => write_line(plan, phase, pair, *node, write),
+            };
+            let Some((stream, text)) = line else { continue };
+            let name = format!("node {node}: {stream}");
+            let at = streams.iter().position(|(other, _)| *other == name);
+            let at = at.unwrap_or_else(|| {
+                streams.push((name, Default::default()));
+                streams.len() - 1
+            });
+            streams[at].1[device].push(Line { cycle: *cycle, text });
+        }
+    }
+    streams
+}
+
+/// Without what is timing: numbers of sequence, credits, and frames that carry these alone.
+fn frame_line(
+    plan: &Plan,
+    pair: Option<usize>,
+    node: usize,
+    frame: &[u64],
+) -> Option<(String, String)> {
+    let head = header(frame)?;
+    let kind = Type::from_bits(head.kind)?;
+    if kind == Type::Ack || pair.is_some_and(|pair| plan.pairs[pair].vi[node] != head.src_vi) {
+        return None;
+    }
+    let text = format!(
+        "{kind:?} {} bytes, flags {:#04x}, word {:#x}, to VI {}",
+        head.length, head.flags, head.word, head.dst_vi
+    );
+    Some((format!("frames of VI {}", head.src_vi), text))
+}
+
+fn write_line(
+    plan: &Plan,
+    phase: usize,
+    wanted: Option<usize>,
+    node: usize,
+    write: &Write,
+) -> Option<(String, String)> {
+    let (range, bytes) = match write {
+        Write::Interrupt(vector) => {
+            return wanted.is_none().then(|| ("interrupts".to_owned(), format!("vector {vector}")));
+        }
+        Write::Memory(range, bytes) => (range, bytes),
+    };
+    let head = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+    let text = format!("{:#x} + {} {head}", range.start, bytes.len());
+    if range.start < FREE_OFFSET {
+        let ring = range.start.checked_sub(EVENT_OFFSET)? / RING_BYTES;
+        return wanted.is_none().then(|| (format!("records of queue {ring}"), text));
+    }
+    let (pair, queue, _) = place(plan, phase, node, range.start)?;
+    let is_wanted = wanted.is_none_or(|wanted| wanted == pair);
+    is_wanted.then(|| (format!("writes of pair {pair} {queue:?}"), text))
+}
