@@ -30,6 +30,7 @@ pub(crate) enum Arguments {
   viaduct cosim run lockstep --seeds 1000
   viaduct cosim run lossy --first 4711 --seeds 1
   viaduct cosim run lossy --first 4711 --seeds 1 --shrink
+  viaduct cosim run lockstep --seeds 1000 --stop
   viaduct cosim run --waves waves            where waveforms of failures go")]
     Run {
         /// Run only suites whose name contains this.
@@ -47,6 +48,9 @@ pub(crate) enum Arguments {
         /// as a seed or less, and there may be some hundreds.
         #[arg(long)]
         shrink: bool,
+        /// End each suite with the first seed that fails.
+        #[arg(long)]
+        stop: bool,
     },
 }
 
@@ -60,11 +64,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Arguments::Coverage(arguments) => coverage_command::run(arguments),
         Arguments::Serve(arguments) => serve_command::run(arguments),
-        Arguments::Run { filter, seeds, first, waves, shrink } => {
+        Arguments::Run { filter, seeds, first, waves, shrink, stop } => {
             let filter = filter.as_deref().unwrap_or("");
-            run_suites(SUITES, filter, *first, *seeds, waves, *shrink)
+            let seeds = Seeds { first: *first, count: *seeds, stops: *stop };
+            run_suites(SUITES, filter, seeds, waves, *shrink)
         }
     }
+}
+
+/// The seeds of each suite.
+#[derive(Clone, Copy, Debug)]
+struct Seeds {
+    first: u64,
+    count: u64,
+    /// The first that fails is the last.
+    stops: bool,
 }
 
 fn hint() {
@@ -76,8 +90,7 @@ fn hint() {
 fn run_suites(
     suites: &[Suite],
     filter: &str,
-    first: u64,
-    seeds: u64,
+    seeds: Seeds,
     waves: &Path,
     shrinks: bool,
 ) -> Result<(), Failure> {
@@ -97,22 +110,29 @@ fn run_suites(
     for suite in chosen {
         let start = Instant::now();
         let template = "{msg} [{bar:30}] {pos}/{len} seeds {elapsed}";
-        let bar = Bar::new(suite.name, seeds, "seeds", template)?;
-        let (mut failed, mut first_failed) = (0, None);
-        for seed in first..first.saturating_add(seeds) {
-            if let Err(why) = (suite.run)(seed, None) {
-                failed += 1;
-                first_failed.get_or_insert(seed);
-                let waves = (failed <= TRACED_FAILURES).then_some(waves);
-                let text = failure(suite, seed, &why, waves);
-                bar.print(&text);
+        let Seeds { first, count, stops } = seeds;
+        let bar = Bar::new(suite.name, count, "seeds", template)?;
+        let (mut failed, mut passed, mut first_failed) = (0, 0, None);
+        for seed in first..first.saturating_add(count) {
+            match (suite.run)(seed, None) {
+                Ok(_) => passed += 1,
+                Err(why) => {
+                    failed += 1;
+                    first_failed.get_or_insert(seed);
+                    let waves = (failed <= TRACED_FAILURES).then_some(waves);
+                    bar.print(&failure(suite, seed, &why, waves));
+                }
             }
-            bar.set(seed - first + 1);
+            bar.set(failed + passed);
+            if stops && failed != 0 {
+                break;
+            }
         }
         bar.finish();
         let seconds = start.elapsed().as_secs_f64();
         failed_runs += failed;
-        println!("{:<16} {seeds:>6} {:>6} {failed:>6} {seconds:>9.1}", suite.name, seeds - failed);
+        let ran = failed + passed;
+        println!("{:<16} {ran:>6} {passed:>6} {failed:>6} {seconds:>9.1}", suite.name);
         if let Some(seed) = first_failed.filter(|_| shrinks) {
             println!("{}", smaller(suite, seed, waves)?);
         }
@@ -195,8 +215,13 @@ mod tests {
 
     #[test]
     fn failures_count_and_filters_must_fit() {
-        let run = |filter| run_suites(&[FAILING], filter, 1, 5, &std::env::temp_dir(), true);
-        assert_eq!(run("fail").map_err(|error| error.to_string()), Err("5 runs failed".into()));
-        assert!(run("other").is_err());
+        let run = |filter, stops| {
+            let seeds = Seeds { first: 1, count: 5, stops };
+            let outcome = run_suites(&[FAILING], filter, seeds, &std::env::temp_dir(), true);
+            outcome.map_err(|error| error.to_string())
+        };
+        assert_eq!(run("fail", false), Err("5 runs failed".into()));
+        assert_eq!(run("fail", true), Err("1 runs failed".into()));
+        assert!(run("other", false).is_err());
     }
 }

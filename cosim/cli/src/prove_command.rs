@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::{prove, verilog};
 use clap::Args;
+use std::fs;
 use std::path::PathBuf;
 
 /// Prove rules of the contract of the RTL's Verilog, by induction.
@@ -15,6 +16,7 @@ use std::path::PathBuf;
   viaduct prove --block fifo                one block and its mutations
   viaduct prove --block fifo --no-mutations only the proof
   viaduct prove --list                      what there is
+  viaduct prove --no-mutations --verilog rtl/viaduct.v   of Verilog that you have edited
   viaduct prove --vcd traces/              waveforms into a folder of your own")]
 pub(crate) struct Arguments {
     /// One block, as --list calls it; by default all.
@@ -26,6 +28,9 @@ pub(crate) struct Arguments {
     /// Folder for waveforms, inputs and logs of Yosys.
     #[arg(long, value_name = "DIR", default_value = "target/prove")]
     vcd: PathBuf,
+    /// The Verilog of the NIC instead of that of this build: `viaduct verilog`'s, edited.
+    #[arg(long, value_name = "FILE")]
+    verilog: Option<PathBuf>,
     /// Print the blocks and the modules that they are in the Verilog, and stop.
     #[arg(long)]
     list: bool,
@@ -39,7 +44,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let verilog = verilog::nic()?;
+    let verilog = match &arguments.verilog {
+        Some(path) => {
+            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        None => verilog::nic()?,
+    };
     let report = prove::run(
         &verilog,
         &proofs,
