@@ -10,6 +10,7 @@
 //! | `build/clocks.rs` | Verilog | the same with clocks that a bench may move on |
 //! | `build/coverage.rs` | Verilog | the same with marks: what coverage counts |
 //! | `build/mutants.rs` | Verilog | the same with edits, of which a program chooses one |
+//! | `build/planted.rs` | | the planted bugs, which are such edits |
 //! | `build/ports.rs` | a block | its ports |
 //! | `build/shim.rs` | ports | the C++ between Rust and the model |
 //! | `build/bindings.rs` | ports | the Rust structures that match the shim |
@@ -31,6 +32,10 @@ mod emit;
 #[cfg(feature = "rtl")]
 #[path = "build/mutants.rs"]
 mod mutants;
+#[cfg(feature = "rtl")]
+#[path = "build/planted.rs"]
+#[expect(dead_code, reason = "xtask needs the rest")]
+mod planted;
 #[cfg(feature = "rtl")]
 #[path = "build/ports.rs"]
 mod ports;

@@ -1,12 +1,14 @@
 //! Mutants of the NIC: edits of the emitted Verilog, of which one is chosen when a program starts.
 //!
 //! `VIADUCT_MUTANTS=COUNT:SEED[:BLOCK]` at build time has so many edits put into the kernels of the NIC, of one
-//! block or of all; `VIADUCT_MUTANT=N` at run time switches one of them on. So one Verilation serves all, and every
-//! suite runs on mutants as it is. The same edits are in the blocks that are Verilated by themselves. What each
-//! edit is stands in `mutants.tsv` in the target directory: number, module, line of the module, before, after.
+//! block or of all, `VIADUCT_MUTANTS=planted` those of the planted bugs (`planted.rs`); `VIADUCT_MUTANT=N` at run
+//! time switches one of them on. So one Verilation serves all, and every suite runs on mutants as it is. The same
+//! edits are in the blocks that are Verilated by themselves. What each edit is stands in `mutants.tsv` in the
+//! target directory: number, name of a planted bug, block, module, line of the module, before, after.
 
 use crate::coverage::KERNEL;
 use crate::emit::{Design, NIC};
+use crate::planted;
 use crate::random::Random;
 use crate::verilate::target_dir;
 use std::collections::BTreeMap;
@@ -42,8 +44,10 @@ type Place = (String, String, usize);
 /// The edits of a build.
 #[derive(Debug, Default)]
 pub(crate) struct Mutants {
-    /// Before, and with its edit.
+    /// Before, and with its edits.
     lines: BTreeMap<Place, [String; 2]>,
+    /// What stands in `mutants.tsv`.
+    list: String,
 }
 
 impl Mutants {
@@ -51,12 +55,18 @@ impl Mutants {
     pub(crate) fn from_env(designs: &[Design]) -> Option<Self> {
         println!("cargo:rerun-if-env-changed=VIADUCT_MUTANTS");
         let text = std::env::var("VIADUCT_MUTANTS").ok()?;
-        let mut parts = text.split(':');
-        let mut number = || parts.next()?.parse::<u64>().ok();
-        let (count, seed) =
-            number().zip(number()).unwrap_or_else(|| panic!("VIADUCT_MUTANTS={text}"));
         let nic = designs.iter().find(|design| design.name == NIC).expect("mutants are of the NIC");
-        Some(Self::choose(nic, count, seed, parts.next()))
+        let mutants = if text == "planted" {
+            Self::planted(nic)
+        } else {
+            let mut parts = text.split(':');
+            let mut number = || parts.next()?.parse::<u64>().ok();
+            let (count, seed) =
+                number().zip(number()).unwrap_or_else(|| panic!("VIADUCT_MUTANTS={text}"));
+            Self::choose(nic, count, seed, parts.next())
+        };
+        crate::write(&target_dir().join("mutants.tsv"), &mutants.list);
+        Some(mutants)
     }
 
     fn choose(nic: &Design, count: u64, seed: u64, block: Option<&str>) -> Self {
@@ -64,11 +74,11 @@ impl Mutants {
         for line in lines(NIC, &nic.verilog) {
             if block.is_none_or(|block| line.place.0 == block) {
                 let found = edits(line.text.trim(), line.depth);
-                let site = |edit| (line.place.clone(), line.text.to_owned(), edit);
+                let site = |edit| (line.place.clone(), line.text, edit);
                 sites.extend(found.into_iter().map(site));
             }
         }
-        let (mut mutants, mut list) = (Self::default(), String::new());
+        let mut mutants = Self::default();
         let (mut number, mut random) = (0, Random::new(seed));
         while number < count && !sites.is_empty() {
             let index = random.bits() % sites.len() as u64;
@@ -78,17 +88,55 @@ impl Mutants {
                 continue;
             }
             number += 1;
-            let (before, after) = (line.trim(), edit.shown());
-            let _ = writeln!(
-                list,
-                "{number}\t{}\t{}\t{}\t{before}\t{after}",
-                place.0, place.1, place.2
-            );
-            let with = edit.text(number);
-            mutants.lines.insert(place, [line, with]);
+            mutants.add((number, ""), place, line, &edit);
         }
-        crate::write(&target_dir().join("mutants.tsv"), &list);
         mutants
+    }
+
+    /// The planted bugs.
+    ///
+    /// # Panics
+    /// If one does not fit.
+    fn planted(nic: &Design) -> Self {
+        let lines = lines(NIC, &nic.verilog);
+        let mut mutants = Self::default();
+        for (number, bug) in (1..).zip(planted::RTL) {
+            for &planted::Edit { place: module, from, to } in bug.edits {
+                let unfit = |why: &str| -> ! {
+                    panic!(
+                        "the planted bug {} (cosim/build/planted.rs) does not fit the RTL: in the kernel of \
+                         {module}, {why} `{from}`: change the entry with the RTL",
+                        bug.name
+                    )
+                };
+                let own = place(NIC, module);
+                let fits = |line: &&Line<'_>| {
+                    let (block, name, _) = &line.place;
+                    own.as_ref().is_some_and(|own| (block, name) == (&own.0, &own.1))
+                        && line.text.contains(from)
+                };
+                let mut found = lines.iter().filter(fits);
+                let line = found.next().unwrap_or_else(|| unfit("no line has"));
+                if found.next().is_some() {
+                    unfit("several lines have");
+                }
+                let after = line.text.replacen(from, to, 1);
+                let edit = Edit::between(line.text.trim(), after.trim())
+                    .unwrap_or_else(|| unfit("a condition or an assigned value has to have"));
+                mutants.add((number, bug.name), line.place.clone(), line.text, &edit);
+            }
+        }
+        mutants
+    }
+
+    /// Adds an edit to its line, which may have others.
+    fn add(&mut self, (number, name): (u64, &str), place: Place, line: &str, edit: &Edit) {
+        let (before, after) = (line.trim(), edit.shown());
+        let (block, module, at) = (&place.0, module(&place), place.2);
+        let _ = writeln!(self.list, "{number}\t{name}\t{block}\t{module}\t{at}\t{before}\t{after}");
+        let entry = self.lines.entry(place);
+        let [_, with] = entry.or_insert_with(|| [line.to_owned(), before.to_owned()]);
+        *with = edit.text(with, number);
     }
 
     /// A design with the edits that are in it.
@@ -111,57 +159,78 @@ impl Mutants {
 /// An edit of a statement.
 #[derive(Debug)]
 enum Edit {
-    /// Of a condition: what is before it, it, and what it becomes.
-    Condition(String, String, String),
-    /// Of what is assigned.
-    Value(String, String, String),
+    /// Of a condition: what is before it, and what it becomes.
+    Condition(&'static str, String),
+    /// Of what is assigned to this.
+    Value(String, String),
     /// The assignment is left out.
-    Gone(String),
+    Gone,
 }
 
 impl Edit {
+    /// The edit that makes one statement of another. None: more than a condition or a value differs.
+    fn between(before: &str, after: &str) -> Option<Self> {
+        if let Some((head, _)) = condition(before) {
+            let (same, after) = condition(after)?;
+            return (same == head).then(|| Self::Condition(head, after.to_owned()));
+        }
+        let (to, _) = assignment(before)?;
+        let (same, after) = assignment(after)?;
+        (same == to).then(|| Self::Value(to.to_owned(), after.to_owned()))
+    }
+
     fn shown(&self) -> String {
         match self {
-            Self::Condition(head, _, after) => format!("{head}({after}) begin"),
-            Self::Value(to, _, after) => format!("{to} = {after};"),
-            Self::Gone(_) => "(nothing)".to_owned(),
+            Self::Condition(head, after) => format!("{head}({after}) begin"),
+            Self::Value(to, after) => format!("{to} = {after};"),
+            Self::Gone => "(nothing)".to_owned(),
         }
     }
 
-    /// With a choice between both.
-    fn text(&self, number: u64) -> String {
+    /// A statement with a choice between it and its edit.
+    fn text(&self, statement: &str, number: u64) -> String {
         let chosen = format!("($c32(\"viaduct_mutant\") == 32'd{number})");
         match self {
-            Self::Condition(head, before, after) => {
+            Self::Condition(head, after) => {
+                let before = condition(statement).expect("the same kind of statement").1;
                 format!("{head}({chosen} ? ({after}) : ({before})) begin")
             }
-            Self::Value(to, before, after) => format!("{to} = {chosen} ? ({after}) : ({before});"),
-            Self::Gone(statement) => format!("if (!{chosen}) {statement}"),
+            Self::Value(to, after) => {
+                let before = assignment(statement).expect("the same kind of statement").1;
+                format!("{to} = {chosen} ? ({after}) : ({before});")
+            }
+            Self::Gone => format!("if (!{chosen}) {statement}"),
         }
     }
+}
+
+/// What is before a condition, and the condition.
+fn condition(line: &str) -> Option<(&'static str, &str)> {
+    ["if ", "else if "].into_iter().find_map(|head| {
+        let inside = line.strip_prefix(head)?.strip_prefix('(')?.strip_suffix(") begin")?;
+        Some((head, inside))
+    })
+}
+
+/// What is assigned to, and the value.
+fn assignment(line: &str) -> Option<(&str, &str)> {
+    line.strip_suffix(';')?.split_once(" = ")
 }
 
 /// The edits of a line of a kernel, which is nested so deep.
 fn edits(line: &str, depth: usize) -> Vec<Edit> {
-    for head in ["if ", "else if "] {
-        let condition = line.strip_prefix(head).and_then(|rest| rest.strip_prefix('('));
-        if let Some(condition) = condition.and_then(|rest| rest.strip_suffix(") begin")) {
-            let mut all = variants(condition);
-            all.push(format!("!({condition})"));
-            let edit = |after| Edit::Condition(head.to_owned(), condition.to_owned(), after);
-            return all.into_iter().map(edit).collect();
-        }
+    if let Some((head, inside)) = condition(line) {
+        let mut all = variants(inside);
+        all.push(format!("!({inside})"));
+        return all.into_iter().map(|after| Edit::Condition(head, after)).collect();
     }
-    let Some((to, value)) = line.strip_suffix(';').and_then(|rest| rest.split_once(" = ")) else {
+    let Some((to, value)) = assignment(line).filter(|(to, _)| !to.ends_with("$clock")) else {
         return Vec::new();
     };
-    if to.ends_with("$clock") {
-        return Vec::new();
-    }
-    let edit = |after| Edit::Value(to.to_owned(), value.to_owned(), after);
+    let edit = |after| Edit::Value(to.to_owned(), after);
     let mut all: Vec<Edit> = variants(value).into_iter().map(edit).collect();
     if depth > 0 {
-        all.push(Edit::Gone(line.to_owned()));
+        all.push(Edit::Gone);
     }
     all
 }
@@ -233,4 +302,11 @@ fn place(design: &str, module: &str) -> Option<(String, String)> {
     let renamed = RENAMED.iter().find(|(name, _)| *name == part);
     let block = renamed.map_or(part, |(_, block)| block);
     (!block.is_empty()).then(|| (block.to_owned(), own.to_owned()))
+}
+
+/// The name of a module in the NIC.
+fn module((block, own, _): &Place) -> String {
+    let renamed = RENAMED.iter().find(|(_, name)| name == block);
+    let part = renamed.map_or(block.as_str(), |(part, _)| part);
+    ["top", part, own].join("$").trim_end_matches('$').to_owned()
 }

@@ -35,8 +35,13 @@ usage: cargo xtask COMMAND
   coverage [--seeds N] the scenarios and N seeds (20) of each lockstep suite on RTL
                        that counts what runs, and what never ran (an hour)
   mutate [--block B] [--count N] [--seed S] [--suites bench,lockstep,scenarios]
-                       N mutants (40) of the RTL, of one block or of all: which suite
-                       finds each, and which survive (minutes for some)
+                       N mutants (40) of the RTL, of one block or of all, or of the
+                       model (--block model): which suite finds each, and which
+                       survive (minutes for some)
+  mutate --planted [--block B] [--only NAME] [--suites ...,proofs] [--write]
+                       the planted bugs instead, and what finds them; --write puts
+                       the table into docs/verification.md (hours):
+                       cargo xtask mutate --planted --only region-end --suites lockstep
   fuzz [TARGET...] [--seconds N] [--jobs J] [--merge] [--list]
                        each target (all) for N seconds (60), J at a time, under
                        libFuzzer; what fails is kept in tests/fuzz/regressions.

@@ -1,0 +1,137 @@
+//! What is asked for.
+
+use super::mutant::Subject;
+use super::suites::{SUITES, Suite};
+
+const USAGE: &str = "usage: cargo xtask mutate [--block B] [--count N] [--seed S] \
+    [--suites bench,lockstep,scenarios,proofs] [--planted [--only NAME] [--write]]";
+
+/// The command line.
+#[derive(Debug)]
+pub(super) struct Options {
+    /// A block of the RTL.
+    pub(super) block: Option<String>,
+    pub(super) subjects: Vec<Subject>,
+    pub(super) count: usize,
+    pub(super) seed: u64,
+    pub(super) suites: Vec<&'static Suite>,
+    /// The planted bugs instead of random mutants.
+    pub(super) planted: bool,
+    /// Only this one of them.
+    pub(super) only: Option<String>,
+    /// Their table goes into docs/verification.md.
+    pub(super) write: bool,
+}
+
+impl Options {
+    pub(super) fn parse(args: &[String]) -> Result<Self, String> {
+        let mut options = Self {
+            block: None,
+            subjects: vec![Subject::Rtl],
+            count: 40,
+            seed: 1,
+            suites: Vec::new(),
+            planted: false,
+            only: None,
+            write: false,
+        };
+        let mut suites = None;
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or(USAGE);
+            match arg.as_str() {
+                "--block" => options.block = Some(value()?.clone()),
+                "--count" => options.count = value()?.parse().map_err(|_| USAGE)?,
+                "--seed" => options.seed = value()?.parse().map_err(|_| USAGE)?,
+                "--suites" => {
+                    let of = |name: &str| SUITES.iter().find(|suite| suite.name == name);
+                    let chosen: Option<Vec<_>> = value()?.split(',').map(of).collect();
+                    suites = Some(chosen.ok_or(USAGE)?);
+                }
+                "--planted" => options.planted = true,
+                "--only" => options.only = Some(value()?.clone()),
+                "--write" => options.write = true,
+                _ => return Err(USAGE.to_owned()),
+            }
+        }
+        match options.block.as_deref() {
+            Some("model") => (options.block, options.subjects) = (None, vec![Subject::Model]),
+            Some("rtl") => options.block = None,
+            None if options.planted => options.subjects.push(Subject::Model),
+            _ => {}
+        }
+        // Proofs are of rules; the Verilog of a random mutant is not kept.
+        let usual = |suite: &&Suite| options.planted || suite.name != "proofs";
+        options.suites = suites.unwrap_or_else(|| SUITES.iter().filter(usual).collect());
+        if !options.planted && options.suites.iter().any(|suite| !usual(suite)) {
+            return Err("proofs are run of planted bugs alone: --planted".to_owned());
+        }
+        if !options.planted && (options.write || options.only.is_some()) {
+            return Err("--only and --write go with --planted".to_owned());
+        }
+        if options.write
+            && (options.only.is_some() || options.block.is_some() || options.subjects.len() == 1)
+        {
+            return Err("--write wants all planted bugs: leave out --only and --block".to_owned());
+        }
+        Ok(options)
+    }
+
+    /// Whether a suite is run.
+    pub(super) fn runs(&self, name: &str) -> bool {
+        self.suites.iter().any(|suite| suite.name == name)
+    }
+
+    /// The packages whose tests are run, if `bench` has the benches.
+    pub(super) fn tests(&self, bench: &'static str) -> Vec<&'static str> {
+        // The command has the lockstep of planted bugs.
+        let lockstep = self.runs("lockstep") && !self.planted;
+        let wanted =
+            [(bench, self.runs("bench")), ("cosim", lockstep), ("tests", self.runs("scenarios"))];
+        let chosen = wanted.into_iter().filter_map(|(name, is_run)| is_run.then_some(name));
+        let mut chosen: Vec<&str> = chosen.collect();
+        chosen.dedup();
+        chosen
+    }
+
+    /// Whether the command `viaduct` is run.
+    pub(super) fn needs_command(&self) -> bool {
+        self.planted && (self.runs("lockstep") || self.runs("proofs"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Options, String> {
+        Options::parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_are_read() {
+        let options = parse("--block recv --count 7 --seed 3 --suites lockstep").expect("options");
+        assert_eq!(options.suites, [&SUITES[1]]);
+        assert_eq!((options.block.as_deref(), options.count, options.seed), (Some("recv"), 7, 3));
+        assert_eq!(parse("--block model").expect("options").subjects, [Subject::Model]);
+        let rtl = parse("--planted --block rtl").expect("options");
+        assert_eq!((rtl.subjects, rtl.block), (vec![Subject::Rtl], None));
+        assert_eq!(options.tests("cosim"), ["cosim"]);
+        assert_eq!(parse("").expect("options").tests("cosim"), ["cosim", "tests"]);
+        assert_eq!(parse("").expect("options").tests("nic-model"), ["nic-model", "cosim", "tests"]);
+        let planted = parse("--planted --write").expect("options");
+        assert_eq!(planted.tests("nic-model"), ["nic-model", "tests"]);
+        assert!(planted.needs_command() && !options.needs_command());
+        assert_eq!(planted.subjects, [Subject::Rtl, Subject::Model]);
+        assert_eq!(planted.suites.len(), SUITES.len());
+        for wrong in [
+            "--count many",
+            "--suites all",
+            "--write",
+            "--suites proofs",
+            "--planted --write --block recv",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
