@@ -81,10 +81,11 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
         });
     }
     let count = 2 + random.below(4);
-    let with_fences = !unreliable && random.chance(0.5);
+    let loses = unreliable && random.chance(0.6);
+    let with_fences = !unreliable && random.chance(0.6);
     let phases = (0..count)
         .map(|_| {
-            let mut phase = phase(&mut random, &pairs, lossy);
+            let mut phase = phase(&mut random, &pairs, [lossy, loses]);
             if with_fences && random.chance(0.7) {
                 let is_taken = |vi| pairs.iter().any(|pair| pair.vi.contains(&vi));
                 phase.fenced = Some(Fenced::random(&mut random, is_taken));
@@ -92,19 +93,19 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
             phase
         })
         .collect();
-    let unreliable_loss = if unreliable && random.chance(0.4) { 0.2 } else { 0.0 };
+    let unreliable_loss = if loses { 0.25 } else { 0.0 };
     let event_log2 = 2 + u32::from(small(&mut random, 10));
     let names = names(&mut random, lossy);
     let overflows = random.chance(0.02);
     Plan { seed, names, pairs, phases, unreliable_loss, overflows, event_log2 }
 }
 
-fn phase(random: &mut Random, pairs: &[Pair], lossy: bool) -> Phase {
+fn phase(random: &mut Random, pairs: &[Pair], [lossy, loses]: [bool; 2]) -> Phase {
     // Pairs that rest, so that their regions may change.
     let rests: Vec<bool> = pairs.iter().map(|_| random.chance(0.15)).collect();
     let traffic = pairs.iter().zip(&rests).map(|(pair, &rests)| match rests {
         true => Traffic::default(),
-        false => traffic(random, pair),
+        false => traffic(random, pair, loses),
     });
     let traffic = traffic.collect();
     let domains = if lossy { 2 } else { 3 };
@@ -232,7 +233,7 @@ fn kind(random: &mut Random) -> Kind {
     ][usize::try_from(random.below(10)).expect("below 10")]
 }
 
-fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
+fn traffic(random: &mut Random, pair: &Pair, loses: bool) -> Traffic {
     let sender = usize::from(random.chance(0.5));
     // One slot is for the spare receive.
     let count = random.below(SLOTS as u64);
@@ -259,7 +260,14 @@ fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
             }
             continue;
         }
-        messages.push(message(random, pair, kind));
+        let mut message = message(random, pair, kind);
+        if loses && kind == Kind::Good && random.chance(0.5) {
+            // Of two that are as long as each other, what is left may look like one.
+            let length = LINK_PAYLOAD_BYTES as u64 + 100 * (1 + random.below(2));
+            message.send.segments = spec(random, length).segments;
+            message.recv = Some(spec(random, length));
+        }
+        messages.push(message);
         // Without a receive, every later message meets the wrong one or none.
         let ends = kind == Kind::RecvNone || kind == Kind::RecvUnreachable;
         if refused(kind, pair) || ends {
@@ -276,7 +284,17 @@ fn traffic(random: &mut Random, pair: &Pair) -> Traffic {
     // Where a VI may stop, it is timing whether a receive that comes late meets it before or behind.
     let is_late = is_good && !messages.is_empty() && random.chance(0.5);
     let ahead = is_late.then(|| usize::from(small(random, 4)));
-    Traffic { sender, messages, spare, ahead }
+    let may_wait = pair.reliability != Reliability::Unreliable && !messages.is_empty();
+    let while_idle = ahead.is_none() && may_wait && random.chance(0.3);
+    if while_idle && is_good && messages.len() > 2 && random.chance(0.5) {
+        // The device has to use Next, since there is one behind; neither consumes a receive.
+        let behind = messages.len() - 2;
+        for message in &mut messages[behind..] {
+            message.recv = None;
+        }
+        messages[behind].send.unreachable = Some(Unreachable::of_next(random));
+    }
+    Traffic { sender, messages, spare, ahead, while_idle }
 }
 
 /// Whether nothing may follow an RDMA write of this kind.

@@ -144,6 +144,8 @@ pub(super) struct Traffic {
     /// How many messages a receive is posted before its own; the others are posted before all sends.
     /// None: all are.
     pub(super) ahead: Option<usize>,
+    /// Everything is posted before the VIs are connected, so that the device finds queues that are full.
+    pub(super) while_idle: bool,
 }
 
 impl Traffic {

@@ -214,16 +214,38 @@ impl<'a> Run<'a> {
     }
 
     fn connect(&mut self, n: usize) -> Result<(), Hung> {
+        self.connect_from(n, 0)
+    }
+
+    /// Connects the VI of a pair on this node, then the other one.
+    fn connect_from(&mut self, n: usize, first: usize) -> Result<(), Hung> {
         let pair = &self.plan.pairs[n];
         // Of two that follow each other on a VI, one bit may be all that differs.
         self.connection ^= 1 << self.random.below(16);
         self.connections.insert(n, self.connection);
-        for node in 0..2 {
+        for node in [first, 1 - first] {
             let body = [
                 u32::from(self.bench.number(1 - node)) | u32::from(pair.vi[1 - node]) << 16,
                 u32::from(self.connection) | pair.reported[1 - node] << rdma::PEER_LSB,
             ];
             self.admin(node, Opcode::ViConnect, pair.vi[node].into(), &body)?;
+        }
+        Ok(())
+    }
+
+    /// Disconnects pairs, whose queues are empty then.
+    fn disconnect(&mut self, pairs: &[usize]) -> Result<(), Hung> {
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        for node in 0..2 {
+            for &n in pairs {
+                let vi = self.plan.pairs[n].vi[node];
+                self.admin(node, Opcode::ViDisconnect, vi.into(), &[])?;
+                self.forget_queues(n);
+            }
+            // A VI may have stopped alone; its peer is notified now, and is Connected until then.
+            self.bench.settle(self.quiet)?;
         }
         Ok(())
     }
@@ -243,11 +265,15 @@ impl<'a> Run<'a> {
             self.admin(node, Opcode::MessageSend, index, &body)?;
         }
         self.posted.clear();
+        let idle: Vec<usize> =
+            (0..plan.pairs.len()).filter(|&n| of.traffic[n].while_idle).collect();
+        self.disconnect(&idle)?;
         for (n, traffic) in of.traffic.iter().enumerate() {
             self.post_receives(phase, n, traffic);
         }
         let mut fenced = self.begin_fenced(phase)?;
         self.bench.settle(500)?;
+        self.post_while_idle(phase, &idle)?;
         self.post_sends(phase, fenced.as_mut())?;
         self.bench.settle(self.quiet + u64::from(of.moderation) + MODERATION_EXCESS)?;
         if let Some(fenced) = fenced {
@@ -279,6 +305,8 @@ impl<'a> Run<'a> {
         // Of two channels that follow each other, one bit of the tag may be all that differs.
         self.epochs[phase % 2] ^= 1 << self.random.below(16);
         self.before = [0, 1].map(|node| self.bench.sent(node, 0).len());
+        // It may have the tag of one before that.
+        self.sequences = Default::default();
         for node in 0..2 {
             let peer = u32::from(self.bench.number(1 - node));
             let body = [self.epochs[node], self.plan.names.credits[node]];
@@ -317,6 +345,9 @@ impl<'a> Run<'a> {
         let (Some(vi), domain) = ((0..1024).find(is_free), plan.pairs[0].domain[node]) else {
             return Ok(());
         };
+        let offset = csr::COUNTER_OFFSET + 4 * Counter::DoorbellDropped as u32;
+        // Of VIs that fences have stopped.
+        let before = self.bench.read32(node, offset)?;
         let body = [u32::from(domain) | 1 << 8, u32::from(NO_QUEUE) * 0x1_0001, 1, 0];
         self.admin(node, Opcode::ViCreate, vi.into(), &body)?;
         let token = Token { vi, region: 0, offset_64: 0, segments: 1, queue: Queue::Recv };
@@ -325,8 +356,7 @@ impl<'a> Run<'a> {
             self.bench.step();
         }
         self.bench.settle(self.quiet)?;
-        let offset = csr::COUNTER_OFFSET + 4 * Counter::DoorbellDropped as u32;
-        let dropped = self.bench.read32(node, offset)?;
+        let dropped = self.bench.read32(node, offset)?.wrapping_sub(before);
         self.record("posts to a queue that is full", &dropped.to_string());
         Ok(())
     }
@@ -368,6 +398,20 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Posts the sends of pairs that are not connected, and connects these.
+    fn post_while_idle(&mut self, phase: usize, pairs: &[usize]) -> Result<(), Hung> {
+        for &n in pairs {
+            let Traffic { sender, messages, .. } = &self.plan.phases[phase].traffic[n];
+            for (i, message) in messages.iter().enumerate() {
+                self.post(phase, *sender, n, Queue::Send, i, &message.send);
+            }
+            // The doorbells come first.
+            self.bench.run(LATE);
+            self.connect_from(n, 1 - sender)?;
+        }
+        Ok(())
+    }
+
     /// Sends of all pairs in turn, with the plan's pauses; receives that come late, changes of regions, and the fence.
     fn post_sends(
         &mut self,
@@ -388,7 +432,9 @@ impl<'a> Run<'a> {
                 self.change(phase, *change)?;
             }
             for (n, traffic) in traffic.iter().enumerate() {
-                let Some(message) = traffic.messages.get(i) else { continue };
+                let Some(message) = traffic.messages.get(i).filter(|_| !traffic.while_idle) else {
+                    continue;
+                };
                 if let Some(late) = traffic.early(i).filter(|_| i > 0) {
                     let before = traffic.early(i - 1).unwrap_or(late);
                     (before..late).for_each(|late| self.post_receive(phase, n, traffic, late));
@@ -476,8 +522,9 @@ impl<'a> Run<'a> {
         ));
         let page = (node, pair.domain[node]);
         // What a push says must be in memory: a read that is under way may change that.
-        let reads = self.plan.phases[phase].traffic[n].messages[..i].iter().any(Message::is_read);
-        if queue == Queue::Send && !reads {
+        let Traffic { messages, while_idle, .. } = &self.plan.phases[phase].traffic[n];
+        let reads = messages[..i.min(messages.len())].iter().any(Message::is_read);
+        if queue == Queue::Send && !reads && !while_idle {
             let seed = plan_seed(self.plan.seed, [phase, n, i]);
             push::post(&mut self.bench, page, token, (spec, area(n)), seed);
         } else {
@@ -496,21 +543,11 @@ impl<'a> Run<'a> {
                 let state = self.admin(node, Opcode::ViQuery, pair.vi[node].into(), &[])?;
                 connected &= state & 0xf == State::Connected as u32;
             }
-            if connected {
-                continue;
-            }
-            stopped.push((n, pair));
-        }
-        for node in 0..2 {
-            for &(n, pair) in &stopped {
-                self.admin(node, Opcode::ViDisconnect, pair.vi[node].into(), &[])?;
-                self.forget_queues(n);
-            }
-            // A VI may have stopped alone; its peer is notified now, and is Connected until then.
-            if !stopped.is_empty() {
-                self.bench.settle(self.quiet)?;
+            if !connected {
+                stopped.push(n);
             }
         }
-        stopped.into_iter().try_for_each(|(n, _)| self.connect(n))
+        self.disconnect(&stopped)?;
+        stopped.into_iter().try_for_each(|n| self.connect(n))
     }
 }

@@ -8,6 +8,7 @@ use super::plan::Plan;
 use crate::testbench::host::Write;
 use crate::testbench::{EVENT_OFFSET, FREE_OFFSET, RING_BYTES, Seen, header};
 use nic_regs::frame::Type;
+use std::ops::Range;
 
 /// Lines of each stream at most.
 const MOST_LINES: usize = 10;
@@ -19,11 +20,20 @@ const WIDTH: usize = 68;
 /// What a device did in a phase: cycle, node, and what.
 pub(super) type Trail = Vec<(u64, usize, Seen)>;
 
-/// A frame or a write, by the cycle of its end.
+/// A frame or a write, and its cycle; writes that follow each other in memory are one, as in `order`.
 #[derive(Debug)]
 struct Line {
     cycle: u64,
     text: String,
+    /// Where it is written, and its first bytes.
+    place: Option<(Range<usize>, String)>,
+}
+
+impl Line {
+    fn of_write(cycle: u64, range: Range<usize>, head: String) -> Self {
+        let text = format!("{:#x} + {} {head}", range.start, range.len());
+        Self { cycle, text, place: Some((range, head)) }
+    }
 }
 
 /// Streams of which each is in order on any device: name, and those of both devices.
@@ -64,32 +74,50 @@ fn streams(plan: &Plan, phase: usize, pair: Option<usize>, trails: [&Trail; 2]) 
     for (device, trail) in trails.into_iter().enumerate() {
         for (cycle, node, seen) in trail {
             let line = match seen {
-                Seen::Frame(frame) => frame_line(plan, pair, *node, frame),
-                Seen::Write(write) => write_line(plan, phase, pair, *node, write),
+                Seen::Frame(frame) => frame_line(plan, phase, pair, *node, frame)
+                    .map(|(stream, text)| (stream, Line { cycle: *cycle, text, place: None })),
+                Seen::Write(write) => write_line((plan, phase, pair, *node), *cycle, write),
             };
-            let Some((stream, text)) = line else { continue };
+            let Some((stream, line)) = line else { continue };
             let name = format!("node {node}: {stream}");
             let at = streams.iter().position(|(other, _)| *other == name);
             let at = at.unwrap_or_else(|| {
                 streams.push((name, Default::default()));
                 streams.len() - 1
             });
-            streams[at].1[device].push(Line { cycle: *cycle, text });
+            join(&mut streams[at].1[device], line);
         }
     }
     streams
 }
 
+/// Appends a line, or makes the last one longer.
+fn join(lines: &mut Vec<Line>, line: Line) {
+    let before = lines.last().and_then(|last| Some((last.cycle, last.place.clone()?)));
+    match (before, &line.place) {
+        (Some((cycle, (range, head))), Some((next, _))) if range.end == next.start => {
+            lines.pop();
+            lines.push(Line::of_write(cycle, range.start..next.end, head));
+        }
+        _ => lines.push(line),
+    }
+}
+
 /// Without what is timing: numbers of sequence, credits, and frames that carry these alone.
 fn frame_line(
     plan: &Plan,
+    phase: usize,
     pair: Option<usize>,
     node: usize,
     frame: &[u64],
 ) -> Option<(String, String)> {
     let head = header(frame)?;
     let kind = Type::from_bits(head.kind)?;
-    if kind == Type::Ack || pair.is_some_and(|pair| plan.pairs[pair].vi[node] != head.src_vi) {
+    let is_fenced = plan.fenced_vi(phase) == Some(head.src_vi);
+    if kind == Type::Ack
+        || is_fenced
+        || pair.is_some_and(|pair| plan.pairs[pair].vi[node] != head.src_vi)
+    {
         return None;
     }
     let text = format!(
@@ -100,25 +128,25 @@ fn frame_line(
 }
 
 fn write_line(
-    plan: &Plan,
-    phase: usize,
-    wanted: Option<usize>,
-    node: usize,
+    (plan, phase, wanted, node): (&Plan, usize, Option<usize>, usize),
+    cycle: u64,
     write: &Write,
-) -> Option<(String, String)> {
+) -> Option<(String, Line)> {
     let (range, bytes) = match write {
         Write::Interrupt(vector) => {
-            return wanted.is_none().then(|| ("interrupts".to_owned(), format!("vector {vector}")));
+            let line = Line { cycle, text: format!("vector {vector}"), place: None };
+            return wanted.is_none().then(|| ("interrupts".to_owned(), line));
         }
-        Write::Memory(range, bytes) => (range, bytes),
+        Write::Memory(range, bytes) => (range.clone(), bytes),
     };
+    let start = range.start;
     let head = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
-    let text = format!("{:#x} + {} {head}", range.start, bytes.len());
-    if range.start < FREE_OFFSET {
-        let ring = range.start.checked_sub(EVENT_OFFSET)? / RING_BYTES;
-        return wanted.is_none().then(|| (format!("records of queue {ring}"), text));
+    let line = Line::of_write(cycle, range, head);
+    if start < FREE_OFFSET {
+        let ring = start.checked_sub(EVENT_OFFSET)? / RING_BYTES;
+        return wanted.is_none().then(|| (format!("records of queue {ring}"), line));
     }
-    let (pair, queue, _) = place(plan, phase, node, range.start)?;
+    let (pair, queue, _) = place(plan, phase, node, start)?;
     let is_wanted = wanted.is_none_or(|wanted| wanted == pair);
-    is_wanted.then(|| (format!("writes of pair {pair} {queue:?}"), text))
+    is_wanted.then(|| (format!("writes of pair {pair} {queue:?}"), line))
 }
