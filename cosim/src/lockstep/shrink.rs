@@ -170,8 +170,7 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
 
 impl Traffic {
     fn clear(&mut self) {
-        self.messages.clear();
-        (self.spare, self.ahead) = (None, None);
+        *self = Self { sender: self.sender, ..Self::default() };
     }
 }
 
