@@ -214,6 +214,18 @@ impl Testbench {
         lock(&self.wire).sent[node][skip..].to_vec()
     }
 
+    /// How many frames a node sent whole.
+    #[must_use]
+    pub fn sent_count(&self, node: usize) -> usize {
+        lock(&self.wire).sent[node].len()
+    }
+
+    /// Headers of the frames that a node sent whole, but for the first so many.
+    #[must_use]
+    pub fn sent_headers(&self, node: usize, skip: usize) -> Vec<Header> {
+        lock(&self.wire).sent[node][skip..].iter().filter_map(|frame| header(frame)).collect()
+    }
+
     /// Beats of the frame that a node has sent in part.
     #[must_use]
     pub fn half_sent(&self, node: usize) -> usize {

@@ -70,8 +70,7 @@ impl Run<'_> {
                 if is_timing || with_fences && FENCED.contains(&counter) {
                     continue;
                 }
-                let offset = csr::COUNTER_OFFSET + 4 * counter as u32;
-                let value = self.bench.read32(node, offset)?;
+                let value = self.counter(node, counter)?;
                 self.record(&format!("phase {phase} node {node} {counter:?}"), &value.to_string());
             }
             self.observe_errors(phase, node)?;
@@ -247,12 +246,17 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// A counter of a node.
+    pub(super) fn counter(&mut self, node: usize, counter: Counter) -> Result<u32, Hung> {
+        self.bench.read32(node, csr::COUNTER_OFFSET + 4 * counter as u32)
+    }
+
     fn forge_counters(&mut self) -> Result<Vec<(String, u32)>, Hung> {
         let is_lossy = self.is_lossy;
         let counters = forge::COUNTERS.into_iter().filter(|it| !is_lossy || !LOSSY.contains(it));
         let counters = counters.flat_map(|counter| [(0, counter), (1, counter)]);
         let read = |(node, counter): (usize, Counter)| {
-            let value = self.bench.read32(node, csr::COUNTER_OFFSET + 4 * counter as u32)?;
+            let value = self.counter(node, counter)?;
             Ok((format!("node {node} {counter:?}"), value))
         };
         counters.map(read).collect()
@@ -261,11 +265,9 @@ impl Run<'_> {
     /// What a frame to a node would say at rest, as far as its peer has sent anything.
     fn now(&self, forged: &forge::Forged) -> Option<forge::Now> {
         let (node, pair) = (forged.node, &self.plan.pairs[forged.pair]);
-        let sent = |node: usize| {
-            self.bench.sent(node, self.before[node]).into_iter().filter_map(|frame| header(&frame))
-        };
-        let next = |node| {
-            let sequenced = sent(node).filter(|head| head.flags & flag::SEQUENCED != 0);
+        let sent = [0, 1].map(|node| self.bench.sent_headers(node, self.before[node]));
+        let next = |node: usize| {
+            let sequenced = sent[node].iter().filter(|head| head.flags & flag::SEQUENCED != 0);
             let ahead = |a: u16, b: u16| a.wrapping_sub(b) < 1 << 15;
             let numbers = sequenced.map(|head| head.sequence.wrapping_add(1));
             numbers.fold(0, |next, number| if ahead(number, next) { number } else { next })
@@ -276,7 +278,7 @@ impl Run<'_> {
             tag: (self.epochs[0] ^ self.epochs[1]) as u16,
             sequence: next(1 - node),
             acknowledgement: next(node),
-            credit: sent(1 - node).next_back()?.credit,
+            credit: sent[1 - node].last()?.credit,
             vi: [node, 1 - node].map(|node| pair.vi[node]),
             connection: *self.connections.get(&forged.pair)?,
             reliability: pair.reliability,

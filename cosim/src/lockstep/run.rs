@@ -306,7 +306,7 @@ impl<'a> Run<'a> {
     fn open(&mut self, phase: usize) -> Result<(), Hung> {
         // Of two channels that follow each other, one bit of the tag may be all that differs.
         self.epochs[phase % 2] ^= 1 << self.random.below(16);
-        self.before = [0, 1].map(|node| self.bench.sent(node, 0).len());
+        self.before = [0, 1].map(|node| self.bench.sent_count(node));
         // It may have the tag of one before that.
         self.sequences = Default::default();
         for node in 0..2 {
@@ -347,9 +347,8 @@ impl<'a> Run<'a> {
         let (Some(vi), domain) = ((0..1024).find(is_free), plan.pairs[0].domain[node]) else {
             return Ok(());
         };
-        let offset = csr::COUNTER_OFFSET + 4 * Counter::DoorbellDropped as u32;
         // Of VIs that fences have stopped.
-        let before = self.bench.read32(node, offset)?;
+        let before = self.counter(node, Counter::DoorbellDropped)?;
         let body = [u32::from(domain) | 1 << 8, u32::from(NO_QUEUE) * 0x1_0001, 1, 0];
         self.admin(node, Opcode::ViCreate, vi.into(), &body)?;
         let token = Token { vi, region: 0, offset_64: 0, segments: 1, queue: Queue::Recv };
@@ -358,7 +357,7 @@ impl<'a> Run<'a> {
             self.bench.step();
         }
         self.bench.settle(self.quiet)?;
-        let dropped = self.bench.read32(node, offset)?.wrapping_sub(before);
+        let dropped = self.counter(node, Counter::DoorbellDropped)?.wrapping_sub(before);
         self.record("posts to a queue that is full", &dropped.to_string());
         Ok(())
     }
