@@ -4,24 +4,26 @@
 //! Compared, phase by phase: what each work queue had written to the host, in order (`order`); admin
 //! answers, descriptor statuses, lengths and immediate data, events by VI and kind, messages, the error
 //! log, the counters that do not depend on timing, the frames of each VI in order (without
-//! retransmissions), interrupts of queues that were armed, and at the end of each phase all of memory. Not
-//! compared: cycles, and the order of things that the contract leaves open. Of each device by itself:
+//! retransmissions), interrupts of queues that were armed, registers, and at the end of each phase all of
+//! memory. Not compared: cycles, and the order of things that the contract leaves open. Of each device by itself:
 //! events and interrupts come behind what they report, and no rule of the host port is broken. In some
 //! phases a fence ends the traffic of one more pair of VIs in its midst (`fenced`).
 //!
 //! | file | what |
 //! |---|---|
 //! | `plan` | what a program consists of |
-//! | `generate` | random programs |
+//! | `generate`, `descriptor` | random programs |
 //! | `run`, `observe` | a program on two devices, and what is recorded of it |
 //! | `regions` | the memory of a pair of VIs, and segments that name it, rightly or wrongly |
 //! | `push` | how sends are posted |
+//! | `registers` | registers, written and read while nobody uses the device, and in the end |
 //! | `order`, `fenced` | see above |
 //! | `forge` | frames that no honest device sends |
 //! | `shrink` | a smaller program that still fails |
 //! | `describe`, `trail` | programs in words; what both devices did where they differ |
 
 mod describe;
+mod descriptor;
 mod fenced;
 mod forge;
 mod generate;
@@ -30,10 +32,12 @@ mod order;
 mod plan;
 mod push;
 mod regions;
+mod registers;
 mod run;
 mod shrink;
 mod trail;
 
+pub use regions::offset_in_descriptor;
 use run::execute;
 pub use run::{Record, Settings};
 pub use shrink::{MOST_TRIES, Smaller, shrink};
@@ -41,6 +45,7 @@ pub use shrink::{MOST_TRIES, Smaller, shrink};
 use crate::simulation::SimulatedDevice;
 use nic_model::device::Features;
 use plan::Plan;
+use std::ops::Range;
 
 /// What the RTL has; the programs try all that a device with these features can do.
 pub const FEATURES: Features = Features { push: true, rdma_write: true, rdma_read: true };
@@ -60,7 +65,16 @@ pub struct Divergence {
     pub messages: Vec<String>,
     /// What both devices did, side by side, from a little before they differ.
     pub trail: Vec<String>,
+    /// Cycles of the second device around that.
+    pub window: Range<u64>,
+    plan: Plan,
+    settings: Settings,
 }
+
+/// Cycles of the window before the second device differs, and behind it.
+const WINDOW: [u64; 2] = [4_000, 1_000];
+/// Cycles of the window at most: of a phase if nothing of its frames and writes differs.
+const LONGEST_WINDOW: u64 = 20_000;
 
 impl std::fmt::Display for Divergence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -87,7 +101,7 @@ pub fn compare(
 ) -> Result<usize, Box<Divergence>> {
     let plan = generate::plan(settings.seed, settings.is_lossy());
     compare_plan(settings, &plan, &first, &second)
-        .map_err(|divergence| divergence.with_trail(settings, &plan, &first, &second))
+        .map_err(|divergence| divergence.with_trail(&first, &second))
 }
 
 fn compare_plan(
@@ -96,8 +110,8 @@ fn compare_plan(
     first: &impl Fn(usize) -> SimulatedDevice,
     second: &impl Fn(usize) -> SimulatedDevice,
 ) -> Result<usize, Box<Divergence>> {
-    let a = execute(settings, plan, [first(0), first(1)]);
-    let b = execute(settings, plan, [second(0), second(1)]);
+    let a = execute(settings, plan, [first(0), first(1)], None);
+    let b = execute(settings, plan, [second(0), second(1)], Some(&a));
     let count = a.len().max(b.len());
     for index in 0..count {
         // What is broken on both is no agreement.
@@ -105,8 +119,17 @@ fn compare_plan(
             let (first, second) = (a.get(index).cloned(), b.get(index).cloned());
             let what = first.as_ref().or(second.as_ref()).map_or("", |record| &record.what);
             let messages = describe::messages_of(plan, describe::place_of(plan, what));
-            let (seed, trail) = (settings.seed, Vec::new());
-            return Err(Box::new(Divergence { seed, index, first, second, messages, trail }));
+            return Err(Box::new(Divergence {
+                seed: settings.seed,
+                index,
+                first,
+                second,
+                messages,
+                trail: Vec::new(),
+                window: 0..LONGEST_WINDOW,
+                plan: plan.clone(),
+                settings: settings.clone(),
+            }));
         }
     }
     Ok(count)
@@ -116,11 +139,10 @@ impl Divergence {
     /// Runs the program once more, to see what led to it.
     fn with_trail(
         mut self: Box<Self>,
-        settings: &Settings,
-        plan: &Plan,
         first: &impl Fn(usize) -> SimulatedDevice,
         second: &impl Fn(usize) -> SimulatedDevice,
     ) -> Box<Self> {
+        let (settings, plan) = (&self.settings, &self.plan);
         let a = run::trails(settings, plan, [first(0), first(1)]);
         let b = run::trails(settings, plan, [second(0), second(1)]);
         let what = self.first.as_ref().or(self.second.as_ref()).map_or("", |record| &record.what);
@@ -128,8 +150,18 @@ impl Divergence {
         // What fails by itself has no place: it ends the run.
         let phase = phase.unwrap_or(a.len().min(b.len()).saturating_sub(1));
         if let (Some(a), Some(b)) = (a.get(phase), b.get(phase)) {
-            self.trail = trail::side_by_side(plan, phase, pair, [a, b]);
+            let (trail, cycle) = trail::side_by_side(plan, phase, pair, [a, b]);
+            let whole = b.first().map_or(0, |&(cycle, ..)| cycle.saturating_sub(WINDOW[1]));
+            self.window = cycle.map_or(whole..whole + LONGEST_WINDOW, |cycle| {
+                cycle.saturating_sub(WINDOW[0])..cycle + WINDOW[1]
+            });
+            self.trail = trail;
         }
         self
+    }
+
+    /// Runs the program once more on one kind of device, to the end of the window.
+    pub fn replay(&self, device: impl Fn(usize) -> SimulatedDevice) {
+        run::replay(&self.settings, &self.plan, [device(0), device(1)], self.window.end);
     }
 }

@@ -7,6 +7,7 @@ use crate::root_complex::{DevicePins, HostSettings, HostTraffic, RootComplex};
 use crate::verilated::Verilated;
 use crate::verilated::blocks::top;
 use nic_model::device::{Beat, Device, HostBus, Link};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,8 @@ pub struct RtlNic {
     active_until: u64,
     link_beats: u64,
     watch: Option<Box<Watch>>,
+    /// Waveforms that begin later: when, and where.
+    trace: Option<(u64, PathBuf)>,
 }
 
 impl std::fmt::Debug for RtlNic {
@@ -41,7 +44,7 @@ impl RtlNic {
             model.reset();
         }
         let root = RootComplex::new(settings);
-        Self { model, root, now: 0, active_until: 0, link_beats: 0, watch: None }
+        Self { model, root, now: 0, active_until: 0, link_beats: 0, watch: None, trace: None }
     }
 
     /// Writes waveforms from here on.
@@ -50,6 +53,16 @@ impl RtlNic {
     /// As [`Verilated::open_trace`].
     pub fn open_trace(&mut self, path: &Path) -> io::Result<()> {
         Verilated::open_trace(&mut self.model, path)
+    }
+
+    /// As [`Self::open_trace`], from a cycle on.
+    ///
+    /// # Errors
+    /// If the file cannot be made. What else is wrong is printed when the cycle comes.
+    pub fn trace_from(&mut self, cycle: u64, path: &Path) -> io::Result<()> {
+        File::create(path)?;
+        self.trace = Some((cycle, path.to_owned()));
+        Ok(())
     }
 
     /// Writes waveforms from here on into a file of this node's own, whose path is returned: of
@@ -99,6 +112,11 @@ impl Device for RtlNic {
 
     fn step(&mut self, now: u64, host: &mut dyn HostBus, link: &mut dyn Link) {
         self.now = now;
+        if let Some((_, path)) = self.trace.take_if(|(cycle, _)| *cycle <= now)
+            && let Err(error) = self.open_trace(&path)
+        {
+            eprintln!("no waveform {}: {error}", path.display());
+        }
         let pins = self.root.drive(now, host);
         let arriving = link.receive(now);
         let inputs = &mut self.model.inputs;

@@ -2,13 +2,13 @@
 //! the device.
 
 pub mod host;
+mod wire;
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use crate::simulation::network::Network;
+use crate::simulation::network::Network as _;
 use crate::simulation::{SimulatedDevice, Simulation};
-use host::{BUS_BASE, Host, MSI_BASE, VA_BASE, Write};
+use host::{BUS_BASE, Host, MSI_BASE, VA_BASE, Write, msi_data};
 use host_driver::sync::lock;
 use nic_model::device::{Beat, Device};
 use nic_model::link::{Faults, Wire};
@@ -17,6 +17,8 @@ use nic_regs::csr;
 use nic_regs::doorbell::{EVENT_OFFSET as EVENT_DOORBELL_OFFSET, EventDoorbell};
 use nic_regs::event::Event;
 use nic_regs::frame::{HEADER_BEATS, Header};
+pub use wire::Frame;
+use wire::ObservedWire;
 
 /// Bytes of a node's memory.
 pub const MEMORY_BYTES: usize = 8 << 20;
@@ -30,62 +32,12 @@ pub const EVENT_OFFSET: usize = 0x1_0000;
 pub const RING_BYTES: usize = 0x1_0000;
 /// Log2 of the entries of the ring of messages.
 const MESSAGE_LOG2: u32 = 10;
+/// Domains whose messages are taken.
+pub const MESSAGE_DOMAINS: [u8; 2] = [0, 3];
 /// First byte for programs.
 pub const FREE_OFFSET: usize = 0x10_0000;
 /// Cycles after which a device that does not come to rest counts as hung.
 const REST_LIMIT: u64 = 20_000_000;
-
-/// A frame seen on the wire.
-pub type Frame = Vec<u64>;
-
-/// A wire, and what the nodes sent.
-#[derive(Debug)]
-struct ObservedWire {
-    wire: Wire,
-    /// Whole frames, by node.
-    sent: [Vec<Frame>; 2],
-    /// Beats of the frame that a node has sent in part.
-    current: [Frame; 2],
-    /// Beats that nobody sent, for each node.
-    forged: [VecDeque<Beat>; 2],
-    /// A node has received a part of a frame.
-    is_within: [bool; 2],
-    /// A beat was sent or received.
-    busy: bool,
-}
-
-impl Network for ObservedWire {
-    fn ready(&self, port: usize, now: u64) -> bool {
-        self.wire.ready(port, now)
-    }
-
-    fn send(&mut self, port: usize, now: u64, beat: Beat) {
-        self.busy = true;
-        self.current[port].push(beat.data);
-        if beat.last {
-            self.sent[port].push(std::mem::take(&mut self.current[port]));
-        }
-        Network::send(&mut self.wire, port, now, beat);
-    }
-
-    fn receive(&mut self, port: usize, now: u64) -> Option<Beat> {
-        let (forged, is_within) = (&mut self.forged[port], &mut self.is_within[port]);
-        let beat = match forged.front() {
-            Some(_) if !*is_within => forged.pop_front(),
-            _ => {
-                let beat = Network::receive(&mut self.wire, port, now);
-                *is_within = beat.map_or(*is_within, |beat| !beat.last);
-                beat
-            }
-        };
-        self.busy |= beat.is_some();
-        beat
-    }
-
-    fn take_busy(&mut self) -> bool {
-        std::mem::take(&mut self.busy)
-    }
-}
 
 /// Numbers that two nodes use, each of any value that it may have.
 #[derive(Clone, Debug)]
@@ -134,6 +86,8 @@ pub struct Testbench {
     consumer: [[u16; 4]; 2],
     /// Log2 of the entries of the other event rings, once they are there.
     event_log2: u32,
+    keepalive: u32,
+    end: u64,
     last_activity: u64,
 }
 
@@ -164,14 +118,8 @@ impl Testbench {
         faults: &Faults,
         names: &Names,
     ) -> Self {
-        let wire = Arc::new(Mutex::new(ObservedWire {
-            wire: Wire::with_faults(latency, faults),
-            sent: Default::default(),
-            current: Default::default(),
-            forged: Default::default(),
-            is_within: [false; 2],
-            busy: false,
-        }));
+        let wire = ObservedWire::new(Wire::with_faults(latency, faults));
+        let wire = Arc::new(Mutex::new(wire));
         let nodes = devices.map(|device| (device, Host::new(MEMORY_BYTES)));
         Self {
             names: names.clone(),
@@ -182,6 +130,8 @@ impl Testbench {
             admin_tail: [0; 2],
             consumer: [[0; 4]; 2],
             event_log2: 0,
+            keepalive: 0,
+            end: u64::MAX,
             last_activity: 0,
         }
     }
@@ -245,6 +195,16 @@ impl Testbench {
         self.names.nodes[node]
     }
 
+    /// Has nodes that are brought up from here on send at least every so many cycles.
+    pub const fn set_keepalive(&mut self, cycles: u32) {
+        self.keepalive = cycles;
+    }
+
+    /// Waits no more from this cycle on.
+    pub const fn end_at(&mut self, cycle: u64) {
+        self.end = cycle;
+    }
+
     /// Runs one cycle.
     pub fn step(&mut self) {
         self.simulation.run(1);
@@ -290,7 +250,7 @@ impl Testbench {
         }
     }
 
-    /// Runs until nothing has moved for `quiet` cycles.
+    /// Runs until nothing but acknowledgements has moved for `quiet` cycles.
     ///
     /// # Errors
     /// [`Hung`] if that takes too long.
@@ -301,6 +261,9 @@ impl Testbench {
             self.step();
             if self.now() > start + REST_LIMIT {
                 return Err(Hung(format!("no rest {REST_LIMIT} cycles after cycle {start}")));
+            }
+            if self.now() > self.end {
+                return Err(Hung(format!("it ends at cycle {}", self.end)));
             }
         }
         Ok(())
@@ -413,23 +376,32 @@ impl Testbench {
         (self.admin_tail[node], self.consumer[node]) = (0, [0; 4]);
     }
 
-    /// Brings up a node as it is after a reset.
+    /// Waits for a node whose reset is not over yet.
     ///
     /// # Errors
-    /// [`Hung`] if the device does not answer.
-    pub fn bring_up_node(&mut self, node: usize, retry_timeout: u32) -> Result<(), Hung> {
+    /// [`Hung`] if that takes too long.
+    pub fn wait_until_ready(&mut self, node: usize) -> Result<(), Hung> {
         let start = self.now();
         while self.read32(node, csr::STATUS::OFFSET)? & csr::STATUS::READY.mask() == 0 {
             if self.now() > start + 1_000_000 {
                 return Err(Hung(format!("node {node} does not get ready")));
             }
         }
+        Ok(())
+    }
+
+    /// Brings up a node as it is after a reset.
+    ///
+    /// # Errors
+    /// [`Hung`] if the device does not answer.
+    pub fn bring_up_node(&mut self, node: usize, retry_timeout: u32) -> Result<(), Hung> {
+        self.wait_until_ready(node)?;
         let base = BUS_BASE + ADMIN_OFFSET as u64;
         self.write32(node, csr::ADMIN_BASE_LO::OFFSET, low(base));
         self.write32(node, csr::ADMIN_BASE_HI::OFFSET, high(base));
         self.write32(node, csr::ADMIN_SIZE::OFFSET, ADMIN_LOG2);
         self.write32(node, csr::NODE::OFFSET, self.number(node).into());
-        self.write32(node, csr::KEEPALIVE::OFFSET, 0);
+        self.write32(node, csr::KEEPALIVE::OFFSET, self.keepalive);
         self.write32(node, csr::RETRY_TIMEOUT::OFFSET, retry_timeout);
         self.write32(node, csr::RETRY_LIMIT::OFFSET, 15);
         let queues = self.names.queues[node];
@@ -439,7 +411,7 @@ impl Testbench {
             let entry = csr::MSIX_TABLE_OFFSET + vector * csr::MSIX_ENTRY_BYTES;
             self.write32(node, entry, low(MSI_BASE) + 4 * vector);
             self.write32(node, entry + 4, 0);
-            self.write32(node, entry + 8, vector);
+            self.write32(node, entry + 8, msi_data(vector));
             self.write32(node, entry + 12, 0);
         }
         self.write32(node, csr::CONTROL::OFFSET, csr::CONTROL::ENABLE.mask());
@@ -451,8 +423,8 @@ impl Testbench {
             let queue = queues[vector as usize].into();
             self.command(node, Opcode::EventCreate, queue, &[low(base), high(base), shape])?;
         }
-        for domain in 0..2 {
-            self.command(node, Opcode::MessageQueue, domain, &[queues[3].into()])?;
+        for domain in MESSAGE_DOMAINS {
+            self.command(node, Opcode::MessageQueue, domain.into(), &[queues[3].into()])?;
         }
         Ok(())
     }

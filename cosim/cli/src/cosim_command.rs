@@ -8,11 +8,10 @@ use crate::suites::{self, SUITES, Suite};
 use clap::Subcommand;
 use cosim::lockstep::MOST_TRIES;
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Failures of a suite that are run again for their waveforms; the first ones tell enough.
+/// Failures of a suite that get waveforms; the first ones say enough.
 const TRACED_FAILURES: u64 = 3;
 
 /// Co-simulation: suites of the model and the Verilated RTL, and a simulator for other programs.
@@ -24,7 +23,7 @@ pub(crate) enum Arguments {
     Serve(serve_command::Arguments),
     /// Run suites; the exit code is 0 only if every seed passes.
     ///
-    /// The first failures of each suite are run again, with the waveforms of both nodes.
+    /// The first failures of each suite have waveforms of both nodes, around where they fail.
     #[command(after_help = "Examples:
   viaduct cosim run                          every suite, 10 seeds
   viaduct cosim run lockstep --seeds 1000
@@ -114,13 +113,14 @@ fn run_suites(
         let bar = Bar::new(suite.name, count, "seeds", template)?;
         let (mut failed, mut passed, mut first_failed) = (0, 0, None);
         for seed in first..first.saturating_add(count) {
-            match (suite.run)(seed, None) {
+            let prefix = prefix(waves, suite, &seed.to_string());
+            let prefix = prefix.as_deref().filter(|_| failed < TRACED_FAILURES);
+            match (suite.run)(seed, prefix) {
                 Ok(_) => passed += 1,
                 Err(why) => {
                     failed += 1;
                     first_failed.get_or_insert(seed);
-                    let waves = (failed <= TRACED_FAILURES).then_some(waves);
-                    bar.print(&failure(suite, seed, &why, waves));
+                    bar.print(&failure(suite, seed, &why, prefix));
                 }
             }
             bar.set(failed + passed);
@@ -144,12 +144,8 @@ fn run_suites(
 fn smaller(suite: &Suite, seed: u64, folder: &Path) -> Result<String, Failure> {
     let template = "{msg} [{bar:30}] {pos} of at most {len} tries {elapsed}";
     let bar = Bar::new("smaller program", MOST_TRIES as u64, "tries", template)?;
-    let prefix = folder.join(format!("{}-{seed}-smaller", suite.name));
-    let prefix = suites::WAVEFORM.is_some().then_some(&*prefix);
-    if prefix.is_some() {
-        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
-    let smaller = (suite.shrink)(seed, prefix, &mut |tries| bar.set(tries as u64));
+    let prefix = prefix(folder, suite, &format!("{seed}-smaller"));
+    let smaller = (suite.shrink)(seed, prefix.as_deref(), &mut |tries| bar.set(tries as u64));
     bar.finish();
     let Some(smaller) = smaller else {
         return Ok(format!("seed {seed} passed now: not repeatable!"));
@@ -157,32 +153,26 @@ fn smaller(suite: &Suite, seed: u64, folder: &Path) -> Result<String, Failure> {
     let [left, whole] = smaller.messages;
     let mut text = format!("smaller program, {left} of {whole} messages: {}", smaller.divergence);
     let _ = write!(text, "\n{}", smaller.program);
-    if let Some([a, b]) = prefix.map(suites::waveforms) {
+    if let Some([a, b]) = prefix.as_deref().map(suites::waveforms) {
         let _ = write!(text, "\n  waveforms  {}, {}", a.display(), b.display());
     }
     Ok(text)
 }
 
-/// What to print of a failed seed; with a folder it is run again for its waveforms.
-fn failure(suite: &Suite, seed: u64, why: &str, waves: Option<&Path>) -> String {
+/// Where the waveforms of a run go, if this build writes any.
+fn prefix(folder: &Path, suite: &Suite, run: &str) -> Option<PathBuf> {
+    suites::WAVEFORM.map(|_| folder.join(format!("{}-{run}", suite.name)))
+}
+
+/// What to print of a failed seed, with where its waveforms are.
+fn failure(suite: &Suite, seed: u64, why: &str, prefix: Option<&Path>) -> String {
     let mut text =
         format!("{why}\n  again      viaduct cosim run {} --first {seed} --seeds 1", suite.name);
-    let Some(folder) = waves else { return text };
-    if suites::WAVEFORM.is_none() {
+    if let Some([a, b]) = prefix.map(suites::waveforms) {
+        let _ = write!(text, "\n  waveforms  {}, {}", a.display(), b.display());
+    } else if suites::WAVEFORM.is_none() {
         text.push_str("\n  waveforms  none: this build lacks the feature `trace`");
-        return text;
     }
-    let prefix = folder.join(format!("{}-{seed}", suite.name));
-    if let Err(error) = fs::create_dir_all(folder) {
-        let _ = write!(text, "\n  waveforms  none: {}: {error}", folder.display());
-        return text;
-    }
-    // The same seed takes the same course, so the second run shows the same failure.
-    if let Ok(passed) = (suite.run)(seed, Some(&prefix)) {
-        let _ = write!(text, "\n  the run for the waveforms passed ({passed}): not repeatable!");
-    }
-    let [a, b] = suites::waveforms(&prefix);
-    let _ = write!(text, "\n  waveforms  {}, {}", a.display(), b.display());
     text
 }
 
@@ -203,14 +193,12 @@ mod tests {
 
     #[test]
     fn a_failure_names_its_waveforms() {
-        let folder = std::env::temp_dir().join(format!("viaduct-waves-{}", std::process::id()));
-        let text = failure(&FAILING, 7, "first divergence", Some(&folder));
+        let text = failure(&FAILING, 7, "first divergence", Some(Path::new("waves/failing-7")));
         assert!(text.contains("first divergence"), "{text}");
         assert!(text.contains("viaduct cosim run failing --first 7 --seeds 1"), "{text}");
-        assert_eq!(text.contains("failing-7-a."), suites::WAVEFORM.is_some(), "{text}");
-        assert!(!failure(&FAILING, 7, "", None).contains("waveforms"));
-        assert!(text.contains("\n  waveforms  "), "{text}");
-        let _ = fs::remove_dir(&folder);
+        assert!(text.contains("\n  waveforms  waves/failing-7-a."), "{text}");
+        let none = failure(&FAILING, 7, "", None);
+        assert_eq!(none.contains("waveforms"), suites::WAVEFORM.is_none(), "{none}");
     }
 
     #[test]

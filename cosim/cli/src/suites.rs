@@ -1,7 +1,8 @@
 //! The co-simulation suites: each runs one seed and says what it saw, or where it failed.
 
-use cosim::lockstep::{Settings, Smaller, compare, shrink};
+use cosim::lockstep::{Divergence, Settings, Smaller, compare, shrink};
 use cosim::simulation::SimulatedDevice;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Is called with the number of each try.
@@ -15,8 +16,8 @@ pub(crate) struct Suite {
     pub(crate) about: &'static str,
     /// Whether it needs a build with the Verilated RTL.
     pub(crate) rtl: bool,
-    /// Runs a seed, with waveforms of the RTL into `PREFIX-a` and `PREFIX-b` (plus
-    /// [`WAVEFORM`]) if asked for; the text says how much was compared.
+    /// Runs a seed; the text says how much was compared. If it fails, the RTL runs again, with waveforms of where
+    /// it fails into `PREFIX-a` and `PREFIX-b` (plus [`WAVEFORM`]) if asked for.
     pub(crate) run: fn(seed: u64, prefix: Option<&Path>) -> Result<String, String>,
     /// Looks for a smaller program than that of a seed that fails: see [`shrink`]. Its waveforms go
     /// where `run` puts those of the whole one.
@@ -94,9 +95,13 @@ fn lockstep(
             "this build has no RTL; `cargo viaduct cosim run` builds one that has it".to_owned()
         );
     }
-    compare(&Settings::new(seed, faults), model, rtl(seed, slow_host, prefix))
-        .map(|records| format!("{records} records"))
-        .map_err(|divergence| divergence.to_string())
+    match compare(&Settings::new(seed, faults), model, rtl(seed, slow_host, None)) {
+        Ok(records) => Ok(format!("{records} records")),
+        Err(divergence) => {
+            trace(seed, slow_host, &divergence, prefix);
+            Err(divergence.to_string())
+        }
+    }
 }
 
 fn shrink_lockstep(
@@ -107,24 +112,38 @@ fn shrink_lockstep(
     each: EachTry<'_>,
 ) -> Option<Smaller> {
     let smaller = shrink(&Settings::new(seed, faults), model, rtl(seed, slow_host, None), each)?;
-    if prefix.is_some() {
-        // It fails as it did; this run is for the waveforms.
-        let _ = smaller.again(model, rtl(seed, slow_host, prefix));
-    }
+    trace(seed, slow_host, &smaller.divergence, prefix);
     Some(smaller)
 }
 
-/// Builds the RTL of each node, in a host that splits and reorders completions if it is slow.
+/// Waveforms of where the RTL fails, which a run on it alone takes the same way to.
+fn trace(seed: u64, slow_host: bool, divergence: &Divergence, prefix: Option<&Path>) {
+    if let Some(prefix) = prefix {
+        if let Some(folder) = prefix.parent()
+            && let Err(error) = fs::create_dir_all(folder)
+        {
+            return eprintln!("no waveforms: {}: {error}", folder.display());
+        }
+        divergence.replay(rtl(seed, slow_host, Some((prefix, divergence.window.start))));
+    }
+}
+
+/// Builds the RTL of each node, in a host that splits and reorders completions if it is slow, with waveforms that
+/// begin in a cycle.
 #[cfg(feature = "rtl")]
-fn rtl(seed: u64, slow_host: bool, prefix: Option<&Path>) -> impl Fn(usize) -> SimulatedDevice {
+fn rtl(
+    seed: u64,
+    slow_host: bool,
+    waves: Option<(&Path, u64)>,
+) -> impl Fn(usize) -> SimulatedDevice {
     use cosim::root_complex::HostSettings;
     let host = if slow_host { HostSettings::slow(seed) } else { HostSettings::default() };
     move |node: usize| -> SimulatedDevice {
         let seed = host.seed.wrapping_mul(2) + node as u64;
         let mut nic = cosim::rtl::RtlNic::new(HostSettings { seed, ..host.clone() });
-        if let Some(prefix) = prefix {
+        if let Some((prefix, cycle)) = waves {
             let path = waveforms(prefix)[node].clone();
-            if let Err(error) = nic.open_trace(&path) {
+            if let Err(error) = nic.trace_from(cycle, &path) {
                 eprintln!("no waveform {}: {error}", path.display());
             }
         }
@@ -133,6 +152,6 @@ fn rtl(seed: u64, slow_host: bool, prefix: Option<&Path>) -> impl Fn(usize) -> S
 }
 
 #[cfg(not(feature = "rtl"))]
-fn rtl(_: u64, _slow_host: bool, _: Option<&Path>) -> impl Fn(usize) -> SimulatedDevice {
+fn rtl(_: u64, _slow_host: bool, _: Option<(&Path, u64)>) -> impl Fn(usize) -> SimulatedDevice {
     model
 }

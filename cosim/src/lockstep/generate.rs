@@ -5,18 +5,20 @@
 //! phase, and on a reliable VI nothing follows a message that the receiver will refuse (how many
 //! later sends complete before the refusal arrives is timing).
 
+use super::descriptor::{reach_beyond, small, spec, spoil_format, spoil_segment};
 use super::fenced::Fenced;
 use super::forge::Forged;
 use super::plan::{
-    Change, DATA_BYTES, Message, Pair, Phase, Plan, Poke, Remote, SLOTS, Segment, Spec, Traffic,
+    Change, DATA_BYTES, Message, Pair, Phase, Plan, Poke, Remote, SLOTS, Spec, Traffic,
     Unreachable, Wrong,
 };
 use crate::random::Random;
-use crate::testbench::Names;
+use crate::testbench::{MESSAGE_DOMAINS, Names};
 use nic_regs::desc::control;
+use nic_regs::doorbell::PUSH_DATA_BYTES;
 use nic_regs::limits::{
-    CREDITS_MAX, DATA_SEGMENTS_MAX, EVENT_QUEUE_COUNT, FRAME_CREDITS, LINK_PAYLOAD_BYTES,
-    MAX_TRANSFER_BYTES, PEER_COUNT,
+    CREDITS_MAX, EVENT_QUEUE_COUNT, FRAME_CREDITS, LINK_PAYLOAD_BYTES, MAX_TRANSFER_BYTES,
+    PEER_COUNT,
 };
 use nic_regs::vi::{Reliability, rdma};
 
@@ -24,39 +26,6 @@ use nic_regs::vi::{Reliability, rdma};
 const UNRELIABLE_BYTES: u64 = 8_000;
 /// Cycles between two of them: longer than the slowest receiver needs.
 const UNRELIABLE_PAUSE: u64 = 4_000;
-
-impl Wrong {
-    /// Something that every device must notice in a segment.
-    fn any(random: &mut Random) -> Self {
-        match random.below(7) {
-            0 => Self::Index(small(random, 6)),
-            6 => Self::Stale(small(random, 16)),
-            1 => Self::Generation(small(random, 16)),
-            2 => Self::Tag,
-            3 => Self::Domain,
-            4 => Self::Address(20 + small(random, 44)),
-            _ => Self::Bounds,
-        }
-    }
-}
-
-impl Unreachable {
-    fn any(random: &mut Random) -> Self {
-        match random.below(4) {
-            0 => Self::Tag,
-            1 => Self::Domain,
-            _ => Self::Place(8 + small(random, 12), 14 + small(random, 50)),
-        }
-    }
-
-    fn of_next(random: &mut Random) -> Self {
-        match random.below(3) {
-            0 => Self::Generation(small(random, 16)),
-            1 => Self::Index(small(random, 6)),
-            _ => Self::Aligned(small(random, 6)),
-        }
-    }
-}
 
 /// The program of a seed. `lossy`: only reliable VIs, so that frames may be lost.
 #[must_use]
@@ -95,7 +64,7 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
         .collect();
     let unreliable_loss = if loses { 0.25 } else { 0.0 };
     let event_log2 = 2 + u32::from(small(&mut random, 10));
-    let names = names(&mut random, lossy);
+    let names = names(&mut random);
     let overflows = random.chance(0.02);
     Plan { seed, names, pairs, phases, unreliable_loss, overflows, event_log2 }
 }
@@ -108,10 +77,13 @@ fn phase(random: &mut Random, pairs: &[Pair], [lossy, loses]: [bool; 2]) -> Phas
         false => traffic(random, pair, loses),
     });
     let traffic = traffic.collect();
-    let domains = if lossy { 2 } else { 3 };
-    let messages = (0..random.below(3))
-        .map(|_| (usize::from(random.chance(0.5)), small(random, domains)))
-        .collect();
+    // One that is refused may be lost.
+    let domain = |random: &mut Random| match lossy {
+        true => MESSAGE_DOMAINS[usize::from(random.chance(0.5))],
+        false => small(random, 4),
+    };
+    let messages =
+        (0..random.below(3)).map(|_| (usize::from(random.chance(0.5)), domain(random))).collect();
     let mut changes = Vec::new();
     for (pair, node) in (0..2 * pairs.len()).map(|n| (n / 2, n % 2)) {
         if rests[pair] && random.chance(0.7) {
@@ -135,10 +107,8 @@ fn phase(random: &mut Random, pairs: &[Pair], [lossy, loses]: [bool; 2]) -> Phas
     }
 }
 
-/// Numbers of any value. Credits: exactly those of one frame, all that there are, or others. On a lossy
-/// link these are enough for all that is short: if the return of credits is lost, the next one is a long
-/// time away.
-fn names(random: &mut Random, lossy: bool) -> Names {
+/// Numbers of any value. Credits: exactly those of one frame, all that there are, or others.
+fn names(random: &mut Random) -> Names {
     let node = small(random, PEER_COUNT as u64);
     let nodes = [node, node ^ 1 << random.below(6)];
     let mut queues = [[0; 4]; 2];
@@ -153,7 +123,6 @@ fn names(random: &mut Random, lossy: bool) -> Names {
     }
     let mut credits = || {
         u32::try_from(match random.below(3) {
-            _ if lossy => CREDITS_MAX as u64,
             0 => FRAME_CREDITS as u64,
             1 => CREDITS_MAX as u64,
             _ => random.below((CREDITS_MAX - FRAME_CREDITS) as u64) + FRAME_CREDITS as u64,
@@ -163,10 +132,6 @@ fn names(random: &mut Random, lossy: bool) -> Names {
     let credits = [credits(), credits()];
     let mut epoch = || u32::try_from(random.bits() >> 32).expect("32 bits");
     Names { nodes, epochs: [epoch(), epoch()], queues, credits }
-}
-
-fn small(random: &mut Random, limit: u64) -> u8 {
-    u8::try_from(random.below(limit)).expect("a small limit")
 }
 
 fn allowed(random: &mut Random) -> u32 {
@@ -215,22 +180,23 @@ enum Kind {
     Remote,
 }
 
+/// Memory that is named wrongly is the likeliest fault: there are more bits of that than of any other.
 fn kind(random: &mut Random) -> Kind {
     if random.chance(0.85) {
         return Kind::Good;
     }
-    [
-        Kind::SendFormat,
-        Kind::SendSegment,
-        Kind::SendTooLong,
-        Kind::SendUnreachable,
-        Kind::RecvFormat,
-        Kind::RecvSegment,
-        Kind::RecvShort,
-        Kind::RecvNone,
-        Kind::RecvUnreachable,
-        Kind::Remote,
-    ][usize::try_from(random.below(10)).expect("below 10")]
+    match random.below(14) {
+        0 => Kind::SendFormat,
+        1..=2 => Kind::SendSegment,
+        3 => Kind::SendTooLong,
+        4 => Kind::SendUnreachable,
+        5 => Kind::RecvFormat,
+        6..=7 => Kind::RecvSegment,
+        8 => Kind::RecvShort,
+        9 => Kind::RecvNone,
+        10..=11 => Kind::RecvUnreachable,
+        _ => Kind::Remote,
+    }
 }
 
 fn traffic(random: &mut Random, pair: &Pair, loses: bool) -> Traffic {
@@ -238,8 +204,9 @@ fn traffic(random: &mut Random, pair: &Pair, loses: bool) -> Traffic {
     // One slot is for the spare receive.
     let count = random.below(SLOTS as u64);
     let (mut messages, mut is_good) = (Vec::new(), true);
+    let only_good = random.chance(0.2);
     for _ in 0..count {
-        let kind = kind(random);
+        let kind = if only_good { Kind::Good } else { kind(random) };
         is_good &= kind == Kind::Good;
         let to = 1 - sender;
         if kind == Kind::Remote || random.chance(0.3) {
@@ -285,7 +252,7 @@ fn traffic(random: &mut Random, pair: &Pair, loses: bool) -> Traffic {
     let is_late = is_good && !messages.is_empty() && random.chance(0.5);
     let ahead = is_late.then(|| usize::from(small(random, 4)));
     let may_wait = pair.reliability != Reliability::Unreliable && !messages.is_empty();
-    let while_idle = ahead.is_none() && may_wait && random.chance(0.3);
+    let while_idle = ahead.is_none() && may_wait && random.chance(if is_good { 0.6 } else { 0.3 });
     if while_idle && is_good && messages.len() > 2 && random.chance(0.5) {
         // The device has to use Next, since there is one behind; neither consumes a receive.
         let behind = messages.len() - 2;
@@ -441,7 +408,9 @@ fn refused(kind: Kind, pair: &Pair) -> bool {
 fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
     let total = match random.below(10) {
         0 => 0,
-        1..=5 => random.below(300),
+        1..=4 => random.below(300),
+        // What a push may carry, and a few bytes more or less.
+        5 => PUSH_DATA_BYTES as u64 - 4 + random.below(9),
         6 => random.below(5_000),
         // Full frames, and a few bytes more or less.
         7 => {
@@ -498,109 +467,4 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
     let pause = if random.chance(0.5) { random.below(60) } else { 0 };
     let delay = if slow { UNRELIABLE_PAUSE + pause } else { pause };
     Message { recv, send, delay }
-}
-
-/// A good descriptor of `total` bytes in up to 16 segments, which may overlap those of others.
-fn spec(random: &mut Random, total: u64) -> Spec {
-    let mut segments = Vec::new();
-    let mut left = total;
-    let wanted = if random.chance(0.7) {
-        1 + random.below(3)
-    } else {
-        random.below(DATA_SEGMENTS_MAX as u64 + 1)
-    };
-    for i in 0..wanted {
-        let mut length = if i + 1 == wanted { left } else { random.below(left + 1) };
-        if random.chance(0.1) && i + 1 != wanted {
-            length = 0;
-        }
-        left -= length;
-        segments.push(Segment {
-            offset: offset(random, length),
-            length: u32::try_from(length).expect("below the data area"),
-            wrong: Wrong::Nothing,
-        });
-    }
-    if left > 0 {
-        segments.push(Segment {
-            offset: offset(random, left),
-            length: u32::try_from(left).expect("below the data area"),
-            wrong: Wrong::Nothing,
-        });
-    }
-    segments.truncate(DATA_SEGMENTS_MAX);
-    Spec {
-        remote: None,
-        segments,
-        control: control::OP_SENDRECV,
-        reserved: 0,
-        seg_count: None,
-        immediate: u32::try_from(random.bits() >> 32).expect("32 bits"),
-        unreachable: None,
-    }
-}
-
-/// Where so many bytes are: anywhere, or so that they begin or end near a boundary of 4 KiB.
-fn offset(random: &mut Random, length: u64) -> u64 {
-    let most = DATA_BYTES as u64 - length;
-    let boundary = 4096 * (1 + random.below(DATA_BYTES as u64 / 4096 - 1));
-    let near = boundary - 5 + random.below(11);
-    match random.below(6) {
-        0 => near.min(most),
-        1 => near.saturating_sub(length),
-        _ => random.below(most),
-    }
-}
-
-/// Has a receive go on behind its last byte, where memory is not allowed: what is shorter does not notice.
-fn reach_beyond(random: &mut Random, recv: &mut Spec) {
-    let more = match random.below(4) {
-        0 => 1,
-        1 => 63,
-        2 => 65_472,
-        _ => u32::MAX,
-    };
-    let count = recv.segments.len();
-    match recv.segments.last_mut() {
-        Some(last) if last.length > 0 && last.wrong == Wrong::Nothing && random.chance(0.5) => {
-            last.offset = DATA_BYTES as u64 - u64::from(last.length);
-            last.length = last.length.saturating_add(more);
-        }
-        _ if count < DATA_SEGMENTS_MAX => {
-            let (offset, wrong) = (random.below(300), Wrong::any(random));
-            recv.segments.push(Segment { offset, length: more, wrong });
-        }
-        _ => {}
-    }
-}
-
-fn spoil_format(random: &mut Random, spec: &mut Spec) {
-    match random.below(4) {
-        0 => spec.control |= 0x10 << random.below(12),
-        1 => {
-            // A send whose first segment says a length is no RDMA: its address segment would.
-            let says = spec.segments.first().is_some_and(|segment| segment.length > 0);
-            let sends = spec.control & control::OP_MASK == control::OP_SENDRECV;
-            let operation = 1 + u16::from(small(random, 3));
-            spec.control |= if sends && says { operation } else { control::OP_MASK };
-        }
-        2 => spec.reserved = 1 << random.below(32),
-        _ => spec.seg_count = Some(17 + u16::try_from(random.below(1000)).expect("small")),
-    }
-}
-
-fn spoil_segment(random: &mut Random, spec: &mut Spec) {
-    if spec.total() == 0 {
-        spec.segments.push(Segment { offset: 0, length: 1, wrong: Wrong::Nothing });
-        spec.segments.truncate(DATA_SEGMENTS_MAX);
-    }
-    let used: Vec<usize> =
-        (0..spec.segments.len()).filter(|&i| spec.segments[i].length > 0).collect();
-    let Some(&index) =
-        used.get(usize::try_from(random.below(used.len().max(1) as u64)).unwrap_or(0))
-    else {
-        spec.reserved = 1;
-        return;
-    };
-    spec.segments[index].wrong = Wrong::any(random);
 }

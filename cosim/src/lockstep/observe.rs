@@ -6,7 +6,7 @@ use super::run::Run;
 use crate::testbench::{FREE_OFFSET, Hung, header};
 use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::csr;
-use nic_regs::event::Kind;
+use nic_regs::event::{Event, Kind};
 use nic_regs::frame::{Type, flag};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,6 +73,8 @@ impl Run<'_> {
                 let value = self.counter(node, counter)?;
                 self.record(&format!("phase {phase} node {node} {counter:?}"), &value.to_string());
             }
+            let status = self.bench.read32(node, csr::STATUS::OFFSET)?;
+            self.record(&format!("phase {phase} node {node} STATUS"), &format!("{status:#x}"));
             self.observe_errors(phase, node)?;
             // The rings are compared as events; the rest byte by byte.
             let memory = &self.bench.host(node).memory[FREE_OFFSET..FENCED_OFFSET];
@@ -115,7 +117,7 @@ impl Run<'_> {
     /// Reads all events of both nodes, also those that had no room yet: a ring that had room has no more.
     fn observe_events(&mut self, phase: usize) -> Result<(), Hung> {
         let fenced = self.plan.fenced_vi(phase);
-        let mut completions: [BTreeMap<(u8, u16), u32>; 2] = Default::default();
+        let mut completions: [BTreeMap<(u16, u16), u32>; 2] = Default::default();
         let mut others = [Vec::new(), Vec::new()];
         let (mut rest, mut was_full) = (Some(0), [[true; 4]; 2]);
         while let Some(quiet) = rest.take() {
@@ -137,13 +139,12 @@ impl Run<'_> {
                 rest = rest.max(Some(quiet));
                 for (event, message) in events {
                     if queue == 1 || queue == 2 {
-                        *completions[node].entry((event.kind, event.index)).or_default() +=
-                            event.word1;
+                        let kind = u16::from(event.kind) | u16::from(event.flags) << 8;
+                        *completions[node].entry((kind, event.index)).or_default() += event.word1;
                     } else if event.kind != Kind::ViError as u8 || Some(event.index) != fenced {
-                        let head = message.first_chunk::<8>();
+                        let Event { kind, flags, index, word1, word2, .. } = event;
                         others[node].push(format!(
-                            "kind {} index {} {:#x} {:#x} {head:x?}",
-                            event.kind, event.index, event.word1, event.word2
+                            "kind {kind} flags {flags} index {index} {word1:#x} {word2:#x} {message:x?}"
                         ));
                     }
                 }

@@ -23,6 +23,14 @@ pub(super) fn slot(pair: usize, queue: Queue, index: usize) -> usize {
     area(pair) + DATA_BYTES + (queue as usize * SLOTS + index) * SLOT_BYTES
 }
 
+/// Offset in its descriptor of a byte of a node's memory, where a program has descriptors.
+#[must_use]
+pub fn offset_in_descriptor(offset: usize) -> Option<usize> {
+    let in_area = offset.checked_sub(FREE_OFFSET)? % AREA_BYTES;
+    let in_slots = in_area.checked_sub(DATA_BYTES)?;
+    (in_slots < 2 * SLOTS * SLOT_BYTES).then_some(in_slots % SLOT_BYTES)
+}
+
 /// A region of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PairRegion {

@@ -58,6 +58,9 @@ pub struct Record {
 
 /// First retransmission time-out of the runs, in cycles: short, so that lossy runs stay short.
 const RETRY_TIMEOUT: u32 = 1_000;
+/// Cycles after which a node of a lossy run sends, so that a return of credits that was lost is made good while a
+/// program waits: at least three of them are in what `Run::quiet` is then.
+const KEEPALIVE: u32 = 10 * RETRY_TIMEOUT;
 /// Cycles from a receive that comes late to the send of its message, if no other one is between.
 const LATE: u64 = 300;
 /// Cycles by which an interrupt may come later than moderation has it.
@@ -69,6 +72,8 @@ pub(super) struct Run<'a> {
     pub(super) bench: Testbench,
     pub(super) plan: &'a Plan,
     pub(super) records: Vec<Record>,
+    /// What there should be.
+    others: Option<&'a [Record]>,
     /// Identity of the connection that was made last, and that of each pair.
     pub(super) connection: u16,
     pub(super) connections: BTreeMap<usize, u16>,
@@ -91,14 +96,17 @@ pub(super) struct Run<'a> {
     pub(super) random: Random,
 }
 
-/// Runs a plan on two devices. The last record describes a failure, if there was one.
+/// Runs a plan on two devices. The last record describes a failure, if there was one. It ends with the phase in
+/// which the devices do something else than others did.
 #[must_use]
-pub(super) fn execute(
+pub(super) fn execute<'a>(
     settings: &Settings,
-    plan: &Plan,
+    plan: &'a Plan,
     devices: [SimulatedDevice; 2],
+    others: Option<&'a [Record]>,
 ) -> Vec<Record> {
     let mut run = Run::new(settings, plan, devices);
+    run.others = others;
     if let Err(Hung(value)) = run.all() {
         run.records.push(Record { what: "failure".into(), value, is_failure: true });
     }
@@ -122,6 +130,14 @@ pub(super) fn trails(
     run.trails
 }
 
+/// Runs a plan up to a cycle, or a little behind it, for what the devices say themselves.
+pub(super) fn replay(settings: &Settings, plan: &Plan, devices: [SimulatedDevice; 2], until: u64) {
+    let mut run = Run::new(settings, plan, devices);
+    run.bench.end_at(until);
+    // It ends with an error there, if not before.
+    let _ = run.all();
+}
+
 /// A seed for one message.
 fn plan_seed(seed: u64, place: [usize; 3]) -> u64 {
     place.iter().fold(seed, |seed, &n| seed.wrapping_mul(0x100_0000_01b3) ^ n as u64)
@@ -143,6 +159,7 @@ impl<'a> Run<'a> {
             bench: Testbench::with_names(devices, settings.latency, &faults, &plan.names),
             plan,
             records: Vec::new(),
+            others: None,
             connection: u16::try_from(random.below(1 << 16)).expect("below 2^16"),
             connections: BTreeMap::new(),
             epochs: plan.names.epochs,
@@ -159,6 +176,7 @@ impl<'a> Run<'a> {
             trails: Vec::new(),
         };
         (0..2).for_each(|node| run.bench.host_mut(node).keep_writes());
+        run.bench.set_keepalive(if lossy { KEEPALIVE } else { 0 });
         run
     }
 
@@ -177,12 +195,22 @@ impl<'a> Run<'a> {
     }
 
     fn all(&mut self) -> Result<(), Hung> {
+        self.try_registers(usize::from(!self.plan.seed.is_multiple_of(2)))?;
         self.bench.bring_up(RETRY_TIMEOUT, self.plan.event_log2)?;
         self.create()?;
         for phase in 0..self.plan.phases.len() {
+            if self.differs() {
+                return Ok(());
+            }
             self.phase(phase)?;
         }
+        (0..2).try_for_each(|node| self.observe_registers("in the end", node))?;
         if self.plan.overflows { self.overflow() } else { Ok(()) }
+    }
+
+    /// Whether what is recorded is not what there should be.
+    fn differs(&self) -> bool {
+        self.others.is_some_and(|others| !others.starts_with(&self.records))
     }
 
     /// Regions, VIs, connections.
@@ -263,7 +291,8 @@ impl<'a> Run<'a> {
         self.forge(phase)?;
         for (i, &(node, domain)) in of.messages.iter().enumerate() {
             let index = u32::from(self.bench.number(1 - node)) | u32::from(domain) << 8;
-            let body = [u32::try_from(i).expect("small") ^ 0xabcd_0000; 12];
+            let mut random = Random::new(plan_seed(plan.seed, [phase, i, 0xfd]));
+            let body = [(); 12].map(|()| u32::try_from(random.bits() >> 32).expect("32 bits"));
             self.admin(node, Opcode::MessageSend, index, &body)?;
         }
         self.posted.clear();

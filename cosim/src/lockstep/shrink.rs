@@ -18,22 +18,6 @@ pub struct Smaller {
     pub program: String,
     /// Messages that it has, and that the whole program has.
     pub messages: [usize; 2],
-    plan: Plan,
-    settings: Settings,
-}
-
-impl Smaller {
-    /// Runs it once more on two kinds of device.
-    ///
-    /// # Errors
-    /// As [`super::compare`].
-    pub fn again(
-        &self,
-        first: impl Fn(usize) -> SimulatedDevice,
-        second: impl Fn(usize) -> SimulatedDevice,
-    ) -> Result<usize, Box<Divergence>> {
-        compare_plan(&self.settings, &self.plan, &first, &second)
-    }
 }
 
 /// Looks for a smaller program than that of the seed on which the devices differ. `each` is called with
@@ -52,10 +36,9 @@ pub fn shrink(
     search.phases();
     while search.tries < MOST_TRIES && (search.extras() | search.traffic() | search.messages()) {}
     let Search { plan, divergence, .. } = search;
-    let divergence = divergence.with_trail(settings, &plan, &first, &second);
+    let divergence = divergence.with_trail(&first, &second);
     let (left, program) = (messages(&plan), program(&plan));
-    let messages = [left, whole];
-    Some(Smaller { divergence, program, messages, plan, settings: settings.clone() })
+    Some(Smaller { divergence, program, messages: [left, whole] })
 }
 
 struct Search<D, E> {

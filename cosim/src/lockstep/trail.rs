@@ -25,34 +25,47 @@ pub(super) type Trail = Vec<(u64, usize, Seen)>;
 struct Line {
     cycle: u64,
     text: String,
-    /// Where it is written, and its first bytes.
-    place: Option<(Range<usize>, String)>,
+    /// What is written.
+    written: Option<Written>,
+}
+
+/// Bytes that follow each other in memory: where, the first ones, and a sum of all
+/// with their places.
+#[derive(Clone, Debug)]
+struct Written {
+    range: Range<usize>,
+    head: String,
+    sum: u64,
 }
 
 impl Line {
-    fn of_write(cycle: u64, range: Range<usize>, head: String) -> Self {
-        let text = format!("{:#x} + {} {head}", range.start, range.len());
-        Self { cycle, text, place: Some((range, head)) }
+    fn of_write(cycle: u64, written: Written) -> Self {
+        let Written { range, head, sum } = &written;
+        let text = format!("{:#x} + {} {head} sum {sum:x}", range.start, range.len());
+        Self { cycle, text, written: Some(written) }
     }
 }
 
 /// Streams of which each is in order on any device: name, and those of both devices.
 type Stream = (String, [Vec<Line>; 2]);
 
-/// Both devices side by side, for each stream in which they differ. `what` names the record that differs: of a
-/// pair, only its frames and writes are shown.
+/// Both devices side by side, for each stream in which they differ, and when the second one first does. Of a pair,
+/// only its frames and writes are shown.
 pub(super) fn side_by_side(
     plan: &Plan,
     phase: usize,
     pair: Option<usize>,
     trails: [&Trail; 2],
-) -> Vec<String> {
-    let mut lines = Vec::new();
+) -> (Vec<String>, Option<u64>) {
+    let (mut lines, mut first_cycle) = (Vec::new(), None);
     for (name, [first, second]) in streams(plan, phase, pair, trails) {
         let same = first.iter().zip(&second).take_while(|(a, b)| a.text == b.text).count();
         if same == first.len().max(second.len()) {
             continue;
         }
+        // What it never does is missed where the next is, or behind the last.
+        let cycle = second.get(same).or(second.last()).map(|line| line.cycle);
+        first_cycle = [first_cycle, cycle].into_iter().flatten().min();
         let from = same.saturating_sub(LINES_BEFORE);
         lines.push(format!("{name}, from number {from} on (cycle, what)"));
         let count = first.len().max(second.len()).min(from + MOST_LINES);
@@ -66,7 +79,7 @@ pub(super) fn side_by_side(
             lines.push(format!("{mark} {:<WIDTH$} | {}", shown(&first), shown(&second)));
         }
     }
-    lines
+    (lines, first_cycle)
 }
 
 fn streams(plan: &Plan, phase: usize, pair: Option<usize>, trails: [&Trail; 2]) -> Vec<Stream> {
@@ -75,7 +88,7 @@ fn streams(plan: &Plan, phase: usize, pair: Option<usize>, trails: [&Trail; 2]) 
         for (cycle, node, seen) in trail {
             let line = match seen {
                 Seen::Frame(frame) => frame_line(plan, phase, pair, *node, frame)
-                    .map(|(stream, text)| (stream, Line { cycle: *cycle, text, place: None })),
+                    .map(|(stream, text)| (stream, Line { cycle: *cycle, text, written: None })),
                 Seen::Write(write) => write_line((plan, phase, pair, *node), *cycle, write),
             };
             let Some((stream, line)) = line else { continue };
@@ -93,11 +106,13 @@ fn streams(plan: &Plan, phase: usize, pair: Option<usize>, trails: [&Trail; 2]) 
 
 /// Appends a line, or makes the last one longer.
 fn join(lines: &mut Vec<Line>, line: Line) {
-    let before = lines.last().and_then(|last| Some((last.cycle, last.place.clone()?)));
-    match (before, &line.place) {
-        (Some((cycle, (range, head))), Some((next, _))) if range.end == next.start => {
+    let before = lines.last().and_then(|last| Some((last.cycle, last.written.clone()?)));
+    match (before, &line.written) {
+        (Some((cycle, before)), Some(next)) if before.range.end == next.range.start => {
             lines.pop();
-            lines.push(Line::of_write(cycle, range.start..next.end, head));
+            let range = before.range.start..next.range.end;
+            let sum = before.sum.wrapping_add(next.sum);
+            lines.push(Line::of_write(cycle, Written { range, sum, ..before }));
         }
         _ => lines.push(line),
     }
@@ -134,14 +149,18 @@ fn write_line(
 ) -> Option<(String, Line)> {
     let (range, bytes) = match write {
         Write::Interrupt(vector) => {
-            let line = Line { cycle, text: format!("vector {vector}"), place: None };
+            let line = Line { cycle, text: format!("vector {vector}"), written: None };
             return wanted.is_none().then(|| ("interrupts".to_owned(), line));
         }
         Write::Memory(range, bytes) => (range.clone(), bytes),
     };
     let start = range.start;
     let head = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
-    let line = Line::of_write(cycle, range, head);
+    // However the device cuts it.
+    let sum = range.clone().zip(bytes).fold(0, |sum: u64, (at, &byte)| {
+        sum.wrapping_add(u64::from(byte).wrapping_mul(2 * at as u64 + 1))
+    });
+    let line = Line::of_write(cycle, Written { range, head, sum });
     if start < FREE_OFFSET {
         let ring = start.checked_sub(EVENT_OFFSET)? / RING_BYTES;
         return wanted.is_none().then(|| (format!("records of queue {ring}"), line));
