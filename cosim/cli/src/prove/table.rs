@@ -103,6 +103,45 @@ pub(crate) const PROOFS: &[Proof] = &[
         ],
     },
     Proof {
+        name: "tags",
+        module: "top$dma_read$tags",
+        fragment: include_str!("../../../prove/tags.sv"),
+        defines: &[],
+        // The scanner comes by every four cycles, and the clock wraps early.
+        shortened: &[
+            ("uncounted | late <= 35", "who > 3 | late <= 7"),
+            ("scan$d = scan$q + 32'h1;", "scan$d = (scan$q + 32'h1) & 5'h3;"),
+            ("now$d = now$q + 32'h1;", "now$d = ~begun ? 32'hfffffffa : now$q + 32'h1;"),
+        ],
+        opened: &["starts"],
+        induction: 1,
+        cycles: 16,
+        mutations: &[
+            mutation("no-limit", "(age$q >= read_timeout)", "1'b1"),
+            mutation(
+                "wrap-early",
+                "age$d = now$q - starts$read_data;",
+                "age$d = (now$q - starts$read_data) | {now$q < starts$read_data, 31'h0};",
+            ),
+            mutation(
+                "wrap-late",
+                "age$d = now$q - starts$read_data;",
+                "age$d = now$q < starts$read_data ? 32'h0 : now$q - starts$read_data;",
+            ),
+            mutation(
+                "settled-expires",
+                "old$d = ~(settle & (commit_tag == old_tag$q));",
+                "old$d = 1'b1;",
+            ),
+            mutation("settled-while-aged", "& is_live & (~settles_it) &", "& is_live &"),
+            mutation(
+                "quarantine-short",
+                "(read_timeout << 32'h8) | shortest;",
+                "read_timeout << 32'h8;",
+            ),
+        ],
+    },
+    Proof {
         name: "ram-block",
         module: "top$csr$counters$values",
         fragment: include_str!("../../../prove/ram_block.sv"),

@@ -103,10 +103,10 @@ pub struct Tags {
     quarantine: DFF<Bits<32>>,
     endless: DFF<Bit>,
     all_missing: DFF<Bit>,
-    /// A tag in quarantine is not in use: what was so a cycle ago still is.
-    waited_for: DFF<Bit>,
     stays: Signal<Local, Bit>,
     settles_it: Signal<Local, Bit>,
+    /// The tag whose age is known is waited for.
+    is_live: Signal<Local, Bit>,
     gives_up: Signal<Local, Bit>,
     give_up_mask: Signal<Local, Bits<32>>,
     shortest: Number<32, 0xf_ffff>,
@@ -136,7 +136,7 @@ impl Logic for Tags {
             self, clock, held, busy, live, done, failed, forgotten, next_tag, search, candidates,
             now, scan, age, age_tag, age_live, old, old_tag
         );
-        dff_setup!(self, clock, age_missing, spent, quarantine, endless, all_missing, waited_for);
+        dff_setup!(self, clock, age_missing, spent, quarantine, endless, all_missing);
         clock!(self, clock, starts);
 
         // The next tag, found ahead of its use: the first free one above the last, or from 0 on.
@@ -215,16 +215,19 @@ impl Logic for Tags {
         self.starts.read_address.next = self.scan.q.val();
         // It may have been settled since, or be just now.
         self.settles_it.next = self.settle.val() & (self.commit_tag.val() == self.age_tag.q.val());
+        self.is_live.next = self.live.q.val().get_bit(self.age_tag.q.val().index());
         if self.stays.val() {
             self.old.d.next =
                 !(self.settle.val() & (self.commit_tag.val() == self.old_tag.q.val()));
+            // The age is not that of the tag's next request.
+            self.age_live.d.next = self.age_live.q.val() & self.is_live.val();
         } else {
             self.age.d.next = self.now.q.val() - self.starts.read_data.val();
             self.age_tag.d.next = self.scan.q.val();
             self.age_live.d.next = self.live.q.val().get_bit(self.scan.q.val().index());
             // A limit of half of the clock's range or more is never missed, since the scanner comes by.
             self.old.d.next = self.age_live.q.val()
-                & self.live.q.val().get_bit(self.age_tag.q.val().index())
+                & self.is_live.val()
                 & (!self.settles_it.val())
                 & (self.age.q.val().get_bit(31) | (self.age.q.val() >= self.read_timeout.val()));
             self.old_tag.d.next = self.age_tag.q.val();
@@ -241,12 +244,12 @@ impl Logic for Tags {
                 & (!self.live.q.val().get_bit(self.scan.q.val().index()));
         }
         self.spent.d.next = self.age_missing.q.val()
+            & self.busy.q.val().get_bit(self.age_tag.q.val().index())
+            & (!self.is_live.val())
             & (!self.stays.val())
             & (!self.endless.q.val())
             & (self.age.q.val() >= self.quarantine.q.val());
-        self.waited_for.d.next = self.live.q.val().get_bit(self.age_tag.q.val().index());
-        self.gives_up.next =
-            self.spent.q.val() & self.quiet.val() & (!self.sent.val()) & (!self.waited_for.q.val());
+        self.gives_up.next = self.spent.q.val() & self.quiet.val() & (!self.sent.val());
         self.give_up_mask.next = 0.into();
         if self.gives_up.val() {
             self.give_up_mask.next = self.one.val() << self.old_tag.q.val();
@@ -301,6 +304,7 @@ impl Logic for Tags {
             self.forgotten.d.next = self.busy_after.val();
             self.search.d.next = TagSearch::Find;
             self.old.d.next = false;
+            self.age_missing.d.next = false;
             self.spent.d.next = false;
         }
         if self.reset.val() {
