@@ -26,6 +26,10 @@ pub struct HostSettings {
     pub reorder: bool,
     /// Fraction of cycles in which the host does not take a request beat.
     pub stall: f64,
+    /// Fraction of cycles in which the host begins to take none for a while, as without credits.
+    pub pause: f64,
+    /// Cycles of that at most.
+    pub pause_cycles: u64,
     /// Fraction of reads that are never answered.
     pub missing: f64,
     /// Fraction of reads that are answered `late_by` cycles later.
@@ -43,7 +47,7 @@ pub struct HostSettings {
 }
 
 impl HostSettings {
-    /// A slow host, which splits and reorders completions and stalls.
+    /// A slow host, which splits and reorders completions, stalls, and pauses.
     #[must_use]
     pub fn slow(seed: u64) -> Self {
         Self {
@@ -53,6 +57,7 @@ impl HostSettings {
             split: true,
             reorder: true,
             stall: 0.2,
+            pause: 0.001,
             ..Self::default()
         }
     }
@@ -67,6 +72,8 @@ impl Default for HostSettings {
             split: false,
             reorder: false,
             stall: 0.0,
+            pause: 0.0,
+            pause_cycles: 600,
             missing: 0.0,
             late: 0.0,
             late_by: 10_000,
@@ -161,6 +168,8 @@ pub struct RootComplex {
     /// The device's request as it arrives.
     rq: Vec<u64>,
     rq_ready: bool,
+    /// The host takes nothing before this cycle.
+    paused_until: u64,
     pending: Vec<PendingRead>,
     rc: VecDeque<(u64, bool)>,
     traffic: HostTraffic,
@@ -180,6 +189,7 @@ impl RootComplex {
             bar_read_lane: 0,
             rq: Vec::new(),
             rq_ready: true,
+            paused_until: 0,
             pending: Vec::new(),
             rc: VecDeque::new(),
             traffic: HostTraffic::default(),
@@ -245,7 +255,11 @@ impl RootComplex {
         if self.rc.is_empty() && !self.pending.is_empty() {
             self.complete(now, host);
         }
-        self.rq_ready = self.settings.stall == 0.0 || !self.random.chance(self.settings.stall);
+        let HostSettings { stall, pause, pause_cycles, .. } = self.settings;
+        if pause > 0.0 && now >= self.paused_until && self.random.chance(pause) {
+            self.paused_until = now + self.random.below(pause_cycles);
+        }
+        self.rq_ready = now >= self.paused_until && (stall == 0.0 || !self.random.chance(stall));
         let mut pins = HostPins { rq_ready: self.rq_ready, ..HostPins::default() };
         if let Some(&(data, last, bar)) = self.cq.front() {
             (pins.cq_valid, pins.cq_data, pins.cq_last, pins.cq_bar) = (true, data, last, bar);

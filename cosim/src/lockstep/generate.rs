@@ -50,7 +50,7 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
         });
     }
     let count = 2 + random.below(4);
-    let loses = unreliable && random.chance(0.6);
+    let loses = unreliable && random.chance(0.75);
     let with_fences = !unreliable && random.chance(0.6);
     let phases = (0..count)
         .map(|_| {
@@ -62,7 +62,7 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
             phase
         })
         .collect();
-    let unreliable_loss = if loses { 0.25 } else { 0.0 };
+    let unreliable_loss = if loses { 0.35 } else { 0.0 };
     let event_log2 = 2 + u32::from(small(&mut random, 10));
     let names = names(&mut random);
     let overflows = random.chance(0.02);
@@ -228,9 +228,9 @@ fn traffic(random: &mut Random, pair: &Pair, loses: bool) -> Traffic {
             continue;
         }
         let mut message = message(random, pair, kind);
-        if loses && kind == Kind::Good && random.chance(0.5) {
+        if loses && kind == Kind::Good && random.chance(0.8) {
             // Of two that are as long as each other, what is left may look like one.
-            let length = LINK_PAYLOAD_BYTES as u64 + 100 * (1 + random.below(2));
+            let length = LINK_PAYLOAD_BYTES as u64 + 100;
             message.send.segments = spec(random, length).segments;
             message.recv = Some(spec(random, length));
         }
@@ -464,7 +464,12 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
     ) {
         recv = None;
     }
-    let pause = if random.chance(0.5) { random.below(60) } else { 0 };
+    // Mostly close together; else behind what the device does of the one before.
+    let pause = match random.below(20) {
+        0..=8 => random.below(60),
+        9 => random.below(1_500),
+        _ => 0,
+    };
     let delay = if slow { UNRELIABLE_PAUSE + pause } else { pause };
     Message { recv, send, delay }
 }
