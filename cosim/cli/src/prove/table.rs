@@ -111,11 +111,11 @@ pub(crate) const PROOFS: &[Proof] = &[
         shortened: &[
             ("uncounted | late <= 35", "who > 3 | late <= 7"),
             ("scan$d = scan$q + 32'h1;", "scan$d = (scan$q + 32'h1) & 5'h3;"),
-            ("now$d = now$q + 32'h1;", "now$d = ~begun ? 32'hfffffffa : now$q + 32'h1;"),
+            ("now$d = now$q + 32'h1;", "now$d = ~begun ? 32'hfffffffc : now$q + 32'h1;"),
         ],
         opened: &["starts"],
         induction: 1,
-        cycles: 16,
+        cycles: 14,
         mutations: &[
             mutation("no-limit", "(age$q >= read_timeout)", "1'b1"),
             mutation(
