@@ -7,7 +7,7 @@ mod wire;
 use std::sync::{Arc, Mutex};
 
 use crate::simulation::network::Network as _;
-use crate::simulation::{SimulatedDevice, Simulation};
+use crate::simulation::{NodeHost as _, SimulatedDevice, Simulation};
 use host::{BUS_BASE, Host, MSI_BASE, VA_BASE, Write, msi_data};
 use host_driver::sync::lock;
 use nic_model::device::{Beat, Device};
@@ -208,7 +208,12 @@ impl Testbench {
     /// Runs one cycle.
     pub fn step(&mut self) {
         self.simulation.run(1);
-        if lock(&self.wire).take_busy() || self.simulation.busy_nodes().next().is_some() {
+        // A device with keepalive sends for ever, and is never idle for long.
+        let works = match self.keepalive {
+            0 => self.simulation.busy_nodes().next().is_some(),
+            _ => (0..2).fold(false, |busy, node| busy | self.host_mut(node).take_busy()),
+        };
+        if lock(&self.wire).take_busy() || works {
             self.last_activity = self.now() - 1;
         }
         if self.trail.is_some() {

@@ -3,13 +3,16 @@
 
 use super::run::Run;
 use crate::testbench::Hung;
-use nic_regs::csr::{self, ADMIN_TAIL, CONTROL, CYCLES_HI, CYCLES_LO, REGS};
+use nic_regs::csr::{self, ADMIN_HEAD, ADMIN_TAIL, CONTROL, CYCLES_HI, CYCLES_LO, REGS};
 use nic_regs::{Access, RegDesc};
 
 /// Registers that act when they are written.
 const ACTING: [u32; 2] = [CONTROL::OFFSET, ADMIN_TAIL::OFFSET];
 /// Those that say what time it is.
 const TIMES: [u32; 2] = [CYCLES_LO::OFFSET, CYCLES_HI::OFFSET];
+
+/// Those that count commands, of which a fence takes no fixed number.
+const COUNTS: [u32; 2] = [ADMIN_TAIL::OFFSET, ADMIN_HEAD::OFFSET];
 
 impl Run<'_> {
     /// Writes and resets a node that nobody uses yet.
@@ -28,7 +31,11 @@ impl Run<'_> {
 
     /// Reads every register, and the control words of the MSI-X table.
     pub(super) fn observe_registers(&mut self, when: &str, node: usize) -> Result<(), Hung> {
-        for register in REGS.iter().filter(|reg| !TIMES.contains(&reg.offset)) {
+        let with_fences = self.plan.has_fences();
+        let is_steady = |reg: &&RegDesc| {
+            !(TIMES.contains(&reg.offset) || with_fences && COUNTS.contains(&reg.offset))
+        };
+        for register in REGS.iter().filter(is_steady) {
             let value = self.bench.read32(node, register.offset)?;
             self.record(&format!("node {node} {} {when}", register.name), &format!("{value:#x}"));
         }

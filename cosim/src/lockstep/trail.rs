@@ -14,6 +14,8 @@ use std::ops::Range;
 const MOST_LINES: usize = 10;
 /// Of those, before the first one that differs.
 const LINES_BEFORE: usize = 3;
+/// Bytes that are shown of a write.
+const HEAD: usize = 8;
 /// Columns of the first device.
 const WIDTH: usize = 68;
 
@@ -112,7 +114,8 @@ fn join(lines: &mut Vec<Line>, line: Line) {
             lines.pop();
             let range = before.range.start..next.range.end;
             let sum = before.sum.wrapping_add(next.sum);
-            lines.push(Line::of_write(cycle, Written { range, sum, ..before }));
+            let head = before.head.chars().chain(next.head.chars()).take(2 * HEAD).collect();
+            lines.push(Line::of_write(cycle, Written { range, head, sum }));
         }
         _ => lines.push(line),
     }
@@ -155,7 +158,7 @@ fn write_line(
         Write::Memory(range, bytes) => (range.clone(), bytes),
     };
     let start = range.start;
-    let head = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+    let head = bytes.iter().take(HEAD).map(|byte| format!("{byte:02x}")).collect::<String>();
     // However the device cuts it.
     let sum = range.clone().zip(bytes).fold(0, |sum: u64, (at, &byte)| {
         sum.wrapping_add(u64::from(byte).wrapping_mul(2 * at as u64 + 1))

@@ -42,13 +42,21 @@ pub struct Host {
     pub stray_writes: Vec<u64>,
     /// All writes since they were last taken, in order, for who wants them.
     writes: Option<Vec<Write>>,
+    /// The device has read or written.
+    busy: bool,
 }
 
 impl Host {
     /// Memory of this many zero bytes.
     #[must_use]
     pub fn new(size: usize) -> Self {
-        Self { memory: vec![0; size], interrupts: [0; 32], stray_writes: Vec::new(), writes: None }
+        Self {
+            memory: vec![0; size],
+            interrupts: [0; 32],
+            stray_writes: Vec::new(),
+            writes: None,
+            busy: false,
+        }
     }
 
     /// Keeps writes from here on.
@@ -94,12 +102,14 @@ fn interrupt(address: u64, data: &[u8]) -> Option<usize> {
 
 impl HostBus for Host {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
+        self.busy = true;
         let range = self.range(address, data.len()).ok_or(HostReadError { address })?;
         data.copy_from_slice(&self.memory[range]);
         Ok(())
     }
 
     fn write(&mut self, address: u64, data: &[u8]) {
+        self.busy = true;
         if let Some(range) = self.range(address, data.len()) {
             self.memory[range.clone()].copy_from_slice(data);
             if let Some(writes) = &mut self.writes {
@@ -118,6 +128,6 @@ impl HostBus for Host {
 
 impl NodeHost for Host {
     fn take_busy(&mut self) -> bool {
-        false
+        std::mem::take(&mut self.busy)
     }
 }
