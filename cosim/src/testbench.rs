@@ -36,6 +36,8 @@ const MESSAGE_LOG2: u32 = 10;
 pub const MESSAGE_DOMAINS: [u8; 2] = [0, 3];
 /// First byte for programs.
 pub const FREE_OFFSET: usize = 0x10_0000;
+/// Cycles that a device works at most without the host or the link.
+const INNER_WORK: u64 = 4_000;
 /// Cycles after which a device that does not come to rest counts as hung.
 const REST_LIMIT: u64 = 20_000_000;
 
@@ -262,6 +264,8 @@ impl Testbench {
     pub fn settle(&mut self, quiet: u64) -> Result<(), Hung> {
         let start = self.now();
         self.last_activity = start;
+        // What a device does by itself is not seen then, see `step`.
+        let quiet = quiet + if self.keepalive == 0 { 0 } else { INNER_WORK };
         while self.now() < self.last_activity + quiet {
             self.step();
             if self.now() > start + REST_LIMIT {

@@ -65,7 +65,7 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
     let unreliable_loss = if loses { 0.35 } else { 0.0 };
     let event_log2 = 2 + u32::from(small(&mut random, 10));
     let names = names(&mut random);
-    let overflows = random.chance(0.02);
+    let overflows = !lossy && random.chance(0.02);
     Plan { seed, names, pairs, phases, unreliable_loss, overflows, event_log2 }
 }
 
