@@ -279,7 +279,8 @@ impl Run<'_> {
             tag: (self.epochs[0] ^ self.epochs[1]) as u16,
             sequence: next(1 - node),
             acknowledgement: next(node),
-            credit: sent[1 - node].last()?.credit,
+            // A reset says nothing of credits.
+            credit: sent[1 - node].iter().rfind(|head| head.kind != Type::Rst as u8)?.credit,
             vi: [node, 1 - node].map(|node| pair.vi[node]),
             connection: *self.connections.get(&forged.pair)?,
             reliability: pair.reliability,
