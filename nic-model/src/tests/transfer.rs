@@ -47,6 +47,42 @@ fn a_message_of_every_length_arrives_on_every_level() {
     }
 }
 
+/// Sequence numbers both ways, producer and consumer indices of event queues: 16 bits each.
+#[test]
+fn numbers_wrap() {
+    const BATCH: u64 = 30;
+    let mut w = Testbench::pair(Reliability::Reception);
+    let mut records = [0_u32; 2];
+    for message in (0..66_000).step_by(BATCH as usize) {
+        let place = |i: u64| (0x1000 + 64 * i, 0x2000 + 8 * i);
+        for i in 0..BATCH {
+            let (at, data) = place(i);
+            w.hosts[A].put(data, &(message + i).to_le_bytes());
+            w.hosts[B].post(VIS[B], Recv, at, &[(data, 8)]);
+        }
+        w.run(100);
+        for i in 0..BATCH {
+            let (at, data) = place(i);
+            w.hosts[A].post(VIS[A], Send, at, &[(data, 8)]);
+        }
+        w.settle();
+        for i in 0..BATCH {
+            let (at, data) = place(i);
+            assert_eq!(w.hosts[A].status(at), status::DONE, "message {}", message + i);
+            assert_eq!(w.hosts[B].data(data, 8), (message + i).to_le_bytes());
+        }
+        for (host, records) in w.hosts.iter_mut().zip(&mut records) {
+            let events = host.events(COMPLETIONS);
+            let done: u32 = events.iter().map(|event| event.word1).sum();
+            assert_eq!(u64::from(done), BATCH, "message {message}");
+            *records += events.len() as u32;
+            host.ring_events(DOMAIN, COMPLETIONS, *records as u16, false);
+            host.memory.writes.clear();
+        }
+    }
+    assert!(records.iter().all(|&records| records > 1 << 16), "{records:?}");
+}
+
 #[test]
 fn immediate_data_goes_in_front_of_length_and_status() {
     for (level, n) in LEVELS.into_iter().flat_map(|l| [(l, 0_u32), (l, 5), (l, 9000)]) {
