@@ -241,6 +241,13 @@ fn traffic(random: &mut Random, pair: &Pair, loses: bool) -> Traffic {
             break;
         }
     }
+    // Posts in the midst of a read, of which the queue may have been at its end.
+    let behind: Vec<usize> = (1..messages.len()).filter(|&i| messages[i - 1].is_read()).collect();
+    for i in behind {
+        if random.chance(0.4) {
+            messages[i].delay += random.below(3_000);
+        }
+    }
     let receives = messages.iter_mut().filter_map(|message| message.recv.as_mut());
     let last = receives.skip(1).last().and_then(|last| last.unreachable.as_mut());
     let is_followed = last.is_some() && random.chance(0.6);
