@@ -70,14 +70,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         rows.extend(fates.into_iter().map(|(at, fate)| (mutants[at].clone(), fate)));
     }
     if options.planted {
-        let table = table::table(&rows);
-        println!("{table}");
-        if options.write {
-            if !is_good {
-                return Err("the table is not written: not all of it was run".to_owned());
-            }
-            table::write(&table)?;
-        }
+        table::show(&rows, options.write)?;
     }
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

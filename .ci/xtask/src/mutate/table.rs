@@ -1,10 +1,10 @@
 //! The table of planted bugs in docs/verification.md.
 
-use std::fmt::Write as _;
 use std::fs;
 
 use super::mutant::{Answer, Fate, Mutant, Subject};
-use super::suites::SUITES;
+use super::planted::{self, Planted};
+use super::suites::{SUITES, Suite};
 use crate::workspace;
 
 const PAGE: &str = "docs/verification.md";
@@ -14,49 +14,93 @@ const MARKS: [&str; 2] = [
     "<!-- end of planted -->\n",
 ];
 
-/// The table. What was not run is left open.
-pub(super) fn table(rows: &[(Mutant, Fate)]) -> String {
-    let mut text = String::from("| bug | what is wrong | where |");
-    let columns = SUITES.iter().map(|suite| suite.name);
-    columns.clone().for_each(|name| text.push_str(&format!(" {name} |")));
-    text.push_str("\n|---|---|---|");
-    columns.clone().for_each(|_| text.push_str("---|"));
-    text.push('\n');
-    for (mutant, fate) in rows {
-        let place = mutant.sites.first().map_or("", |site| site.module.as_str());
-        let place = match mutant.subject {
-            Subject::Rtl => place.trim_start_matches("top$").replace('$', "."),
-            Subject::Model => format!("model, {}", place.trim_start_matches("nic-model/src/")),
-        };
-        let _ = write!(text, "| {} | {} | {place} |", mutant.name, mutant.what);
-        for name in columns.clone() {
-            let run = fate.runs.iter().find(|run| run.suite == name);
-            let cell = match run.map(|run| &run.answer) {
-                Some(Answer::Found(by)) => by.as_str(),
-                Some(Answer::NotFound) => "**not found**",
-                Some(Answer::NoCase) => "-",
-                None => "",
-            };
-            let _ = write!(text, " {} |", cell.replace("rtl::", "").replace('|', "\\|"));
+/// In front of where a bug of the model is.
+const MODEL: &str = "model, ";
+/// Bug, what is wrong, where, and what each suite says.
+type Row = Vec<String>;
+/// Columns in front of those of the suites.
+const HEAD: usize = 3;
+
+/// The table: that of a page, with what a run has found. What was never run is left open.
+fn table(page: &str, run: &[(Mutant, Fate)]) -> Option<String> {
+    let mut rows: Vec<Row> = parts(page)?.1.lines().skip(3).filter_map(cells).collect();
+    for (mutant, fate) in run {
+        let new = row(mutant, fate);
+        match rows.iter_mut().find(|row| number(row) == number(&new)) {
+            Some(row) => {
+                row.iter_mut()
+                    .zip(new)
+                    .filter(|(_, new)| !new.is_empty())
+                    .for_each(|(cell, new)| *cell = new);
+            }
+            None => rows.push(new),
         }
-        text.push('\n');
     }
-    text
+    rows.retain(|row| number(row).is_some());
+    rows.sort_by_key(number);
+    let names = SUITES.iter().map(|suite| suite.name);
+    let head: Row =
+        ["bug", "what is wrong", "where"].into_iter().chain(names).map(str::to_owned).collect();
+    let line = |row: &Row| format!("| {} |\n", row.join(" | "));
+    let rule = format!("|{}\n", "---|".repeat(head.len()));
+    Some([line(&head), rule].into_iter().chain(rows.iter().map(line)).collect())
 }
 
-/// Puts a table into the page.
-pub(super) fn write(table: &str) -> Result<(), String> {
+/// The cells of a line of the table.
+fn cells(line: &str) -> Option<Row> {
+    let line = line.strip_prefix('|')?.strip_suffix('|')?;
+    let cells: Row = line.split('|').map(|cell| cell.trim().to_owned()).collect();
+    (cells.len() == HEAD + SUITES.len()).then_some(cells)
+}
+
+/// Where a row stands: by the list of planted bugs. None: it is of none any more.
+fn number(row: &Row) -> Option<usize> {
+    let of = |bugs: &[Planted]| bugs.iter().position(|bug| bug.name == row[0]);
+    match row[2].starts_with(MODEL) {
+        true => of(planted::MODEL).map(|at| planted::RTL.len() + at),
+        false => of(planted::RTL),
+    }
+}
+
+fn row(mutant: &Mutant, fate: &Fate) -> Row {
+    let place = mutant.sites.first().map_or("", |site| site.module.as_str());
+    let place = match mutant.subject {
+        Subject::Rtl => place.trim_start_matches("top$").replace('$', "."),
+        Subject::Model => format!("{MODEL}{}", place.trim_start_matches("nic-model/src/")),
+    };
+    let answer = |suite: &Suite| {
+        let run = fate.runs.iter().find(|run| run.suite == suite.name);
+        match run.map(|run| &run.answer) {
+            Some(Answer::Found(by)) => by.replace("rtl::", ""),
+            Some(Answer::NotFound) => "**not found**".to_owned(),
+            Some(Answer::NoCase) => "-".to_owned(),
+            None => String::new(),
+        }
+    };
+    let head = [mutant.name.clone(), mutant.what.clone(), place];
+    head.into_iter().chain(SUITES.iter().map(answer)).collect()
+}
+
+/// Prints the table with what a run has found, and puts it into the page if that is wanted.
+pub(super) fn show(run: &[(Mutant, Fate)], writes: bool) -> Result<(), String> {
     let path = workspace::root().join(PAGE);
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let page = fs::read_to_string(&path).map_err(failed)?;
-    let page = replace(&page, table).ok_or_else(|| format!("{PAGE} has no lines {MARKS:?}"))?;
-    fs::write(&path, page).map_err(failed)
+    let marks = || format!("{PAGE} has no lines {MARKS:?}");
+    let table = table(&page, run).ok_or_else(marks)?;
+    println!("{table}");
+    if writes {
+        let (before, _, after) = parts(&page).ok_or_else(marks)?;
+        fs::write(&path, [before, "\n", &table, "\n", after].concat()).map_err(failed)?;
+    }
+    Ok(())
 }
 
-fn replace(page: &str, table: &str) -> Option<String> {
-    let (before, rest) = page.split_once(MARKS[0])?;
-    let (_, after) = rest.split_once(MARKS[1])?;
-    Some([before, MARKS[0], "\n", table, "\n", MARKS[1], after].concat())
+/// What is before the table in a page, and its mark; the table; its other mark, and what is behind it.
+fn parts(page: &str) -> Option<(&str, &str, &str)> {
+    let begin = page.find(MARKS[0])? + MARKS[0].len();
+    let end = begin + page[begin..].find(MARKS[1])?;
+    Some((&page[..begin], &page[begin..end], &page[end..]))
 }
 
 #[cfg(test)]
@@ -64,29 +108,43 @@ mod tests {
     use super::super::mutant::{Run, Site};
     use super::*;
 
+    fn run(suite: &'static str, found: Option<&str>) -> Run {
+        let answer = found.map(str::to_owned).into();
+        Run { suite, answer, took: std::time::Duration::ZERO }
+    }
+
+    fn bug(name: &str, what: &str, module: &str) -> Mutant {
+        let sites = vec![Site { module: module.into(), ..Site::default() }];
+        Mutant { name: name.into(), what: what.into(), sites, ..Mutant::default() }
+    }
+
     #[test]
-    fn the_table_takes_its_place() {
-        let site = Site { module: "top$channel$stage".into(), ..Site::default() };
-        let mutant = Mutant {
-            name: "staging-full".into(),
-            what: "refused".into(),
-            sites: vec![site],
-            ..Mutant::default()
-        };
-        let run = |suite, found: Option<&str>| Run {
-            suite,
-            answer: found.map(str::to_owned).into(),
-            took: std::time::Duration::ZERO,
-        };
-        let fate = Fate { runs: vec![run("bench", Some("a")), run("lockstep", None)] };
-        let table = table(&[(mutant, fate)]);
-        let row = "| staging-full | refused | channel.stage | a | **not found** |  |";
-        assert!(table.contains(row), "{table}");
-        let page = format!("before\n{}old\n{}after\n", MARKS[0], MARKS[1]);
-        let page = replace(&page, &table).expect("marks");
-        assert!(page.starts_with("before\n") && page.ends_with("after\n") && page.contains(row));
-        assert!(!page.contains("old") && replace("no marks", &table).is_none());
+    fn a_run_goes_into_the_table() {
+        let page = format!("before\n{}{}after\n", MARKS[0], MARKS[1]);
+        let staging = bug("staging-full", "refused", "top$channel$stage");
+        let gone = bug("no-such-bug", "", "top");
+        let region = bug("region-end", "allowed", "top$tpt");
+        let fate = |runs| Fate { runs };
+        let first = [
+            (region, fate(vec![run("bench", Some("edges"))])),
+            (staging.clone(), fate(vec![run("bench", Some("a")), run("lockstep", None)])),
+            (gone, fate(vec![run("bench", None)])),
+        ];
+        let text = table(&page, &first).expect("marks");
+        let rows = "| staging-full | refused | channel.stage | a | **not found** |  |  |\n\
+            | region-end | allowed | tpt | edges |  |  |  |\n";
+        assert!(text.ends_with(rows), "{text}");
+        // The next run has another suite, of one of them.
+        let page = format!("before\n{}\n{text}\n{}after\n", MARKS[0], MARKS[1]);
+        let second = [(staging, fate(vec![run("lockstep", Some("lockstep 3"))]))];
+        let text = table(&page, &second).expect("marks");
+        assert!(text.contains("| channel.stage | a | lockstep 3 |  |  |\n| region-end"), "{text}");
+        assert!(table("no marks", &second).is_none());
+    }
+
+    #[test]
+    fn the_page_has_the_marks() {
         let own = fs::read_to_string(workspace::root().join(PAGE)).expect("the page");
-        assert!(replace(&own, &table).is_some(), "{PAGE} lacks the marks");
+        assert!(parts(&own).is_some(), "{PAGE} lacks the marks");
     }
 }
