@@ -142,6 +142,35 @@ pub(crate) const PROOFS: &[Proof] = &[
         ],
     },
     Proof {
+        name: "moderation",
+        module: "top$events$msix_entries",
+        fragment: include_str!("../../../prove/moderation.sv"),
+        defines: &[],
+        // As of `tags`.
+        shortened: &[
+            ("~due | late <= 34", "~due | who > 3 | late <= 6"),
+            ("scan$d = scan$q + 32'h1;", "scan$d = (scan$q + 32'h1) & 5'h3;"),
+            ("now$d = now$q + 32'h1;", "now$d = ~begun ? 25'h1fffffc : now$q + 32'h1;"),
+        ],
+        opened: &["sent_ram"],
+        induction: 1,
+        cycles: 12,
+        mutations: &[
+            mutation("no-rest", "rests_bit = sent_bit;", "rests_bit = 32'h0;"),
+            mutation("no-limit", "(age$q >= least)", "1'b1"),
+            mutation(
+                "wrap-early",
+                "age$d = now$q - sent_ram$read_data;",
+                "age$d = (now$q - sent_ram$read_data) | {now$q < sent_ram$read_data, 24'h0};",
+            ),
+            mutation(
+                "wrap-late",
+                "age$d = now$q - sent_ram$read_data;",
+                "age$d = now$q < sent_ram$read_data ? 25'h0 : now$q - sent_ram$read_data;",
+            ),
+        ],
+    },
+    Proof {
         name: "ram-block",
         module: "top$csr$counters$values",
         fragment: include_str!("../../../prove/ram_block.sv"),
