@@ -25,7 +25,7 @@ reg [23:0] moderation_before;
 reg begun;
 initial begun = 0;
 always @(posedge clock) begin moderation_before <= moderation; begun <= 1; end
-// Only a vector that is chosen is sent (hdl/src/event/record.rs).
+// Only a vector that is chosen is sent (hdl/src/event/writer.rs).
 wire given_chosen = ~sending | chosen;
 // MODERATION stays: software sets it once.
 wire given_moderation = ~begun | moderation == moderation_before;
