@@ -58,7 +58,10 @@ impl RtlNic {
     /// As [`Self::open_trace`], from a cycle on.
     ///
     /// # Errors
-    /// If the file cannot be made. What else is wrong is printed when the cycle comes.
+    /// If the file cannot be made.
+    ///
+    /// # Panics
+    /// In that cycle, if waveforms cannot be written as [`Self::open_trace`] says.
     pub fn trace_from(&mut self, cycle: u64, path: &Path) -> io::Result<()> {
         File::create(path)?;
         self.trace = Some((cycle, path.to_owned()));
@@ -112,10 +115,8 @@ impl Device for RtlNic {
 
     fn step(&mut self, now: u64, host: &mut dyn HostBus, link: &mut dyn Link) {
         self.now = now;
-        if let Some((_, path)) = self.trace.take_if(|(cycle, _)| *cycle <= now)
-            && let Err(error) = self.open_trace(&path)
-        {
-            eprintln!("no waveform {}: {error}", path.display());
+        if let Some((_, path)) = self.trace.take_if(|(cycle, _)| *cycle <= now) {
+            self.open_trace(&path).expect("a waveform that this build can write");
         }
         let pins = self.root.drive(now, host);
         let arriving = link.receive(now);

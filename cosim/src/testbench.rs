@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::simulation::network::Network as _;
 use crate::simulation::{NodeHost as _, SimulatedDevice, Simulation};
-use host::{BUS_BASE, Host, MSI_BASE, VA_BASE, Write, msi_data};
+use host::{BUS_BASE, Host, MSI_BASE, VA_BASE, Write};
 use host_driver::sync::lock;
 use nic_model::device::{Beat, Device};
 use nic_model::link::{Faults, Wire};
@@ -34,6 +34,12 @@ pub const RING_BYTES: usize = 0x1_0000;
 const MESSAGE_LOG2: u32 = 10;
 /// Domains whose messages are taken.
 pub const MESSAGE_DOMAINS: [u8; 2] = [0, 3];
+/// Data of a vector's interrupts.
+#[must_use]
+pub const fn msi_data(vector: u32) -> u32 {
+    0xa5c3_1e00 | vector
+}
+
 /// First byte for programs.
 pub const FREE_OFFSET: usize = 0x10_0000;
 /// Cycles that a device works at most without the host or the link.

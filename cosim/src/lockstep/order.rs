@@ -10,7 +10,7 @@
 use super::plan::{DATA_BYTES, Plan, SLOT_BYTES, SLOTS};
 use super::regions::{area, slot};
 use crate::testbench::host::{Host, Write};
-use crate::testbench::{EVENT_OFFSET, FREE_OFFSET, RING_BYTES};
+use crate::testbench::{EVENT_OFFSET, FREE_OFFSET, RING_BYTES, msi_data};
 use nic_regs::doorbell::Queue;
 use nic_regs::event::{EVENT_BYTES, Event, Kind, WIDE_ENTRY_BYTES};
 use std::collections::BTreeMap;
@@ -51,7 +51,10 @@ impl Order {
         let mut writes: BTreeMap<(usize, u8), Vec<Joined>> = BTreeMap::new();
         for write in host.take_writes() {
             match write {
-                Write::Interrupt(vector) => {
+                Write::Interrupt(vector, data) => {
+                    if u32::try_from(vector).is_ok_and(|vector| data != msi_data(vector)) {
+                        return Err(format!("interrupt {vector} has data {data:#x}"));
+                    }
                     let ring = self.records.get(vector).zip(consumed.get(vector));
                     if ring.is_none_or(|(records, consumed)| records == consumed) {
                         return Err(format!("interrupt {vector} without a record"));

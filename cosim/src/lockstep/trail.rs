@@ -151,7 +151,7 @@ fn write_line(
     write: &Write,
 ) -> Option<(String, Line)> {
     let (range, bytes) = match write {
-        Write::Interrupt(vector) => {
+        Write::Interrupt(vector, _) => {
             let line = Line { cycle, text: format!("vector {vector}"), written: None };
             return wanted.is_none().then(|| ("interrupts".to_owned(), line));
         }

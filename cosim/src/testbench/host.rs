@@ -16,19 +16,13 @@ pub const VA_BASE: u64 = 0x7f12_3456_0000;
 /// Address of MSI-X vector 0; vector n is 4 n bytes behind.
 pub const MSI_BASE: u64 = 0xfee0_0000;
 
-/// What the device writes there.
-#[must_use]
-pub const fn msi_data(vector: u32) -> u32 {
-    0xa5c3_1e00 | vector
-}
-
 /// A write of the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// Into memory: where, and what.
     Memory(Range<usize>, Vec<u8>),
-    /// An interrupt of this vector.
-    Interrupt(usize),
+    /// An interrupt of this vector, with this data.
+    Interrupt(usize, u32),
 }
 
 /// Memory of one node.
@@ -38,7 +32,7 @@ pub struct Host {
     pub memory: Vec<u8>,
     /// Interrupts by vector.
     pub interrupts: [u64; 32],
-    /// Writes outside memory that are no interrupts.
+    /// Writes outside memory and the interrupt window.
     pub stray_writes: Vec<u64>,
     /// All writes since they were last taken, in order, for who wants them.
     writes: Option<Vec<Write>>,
@@ -93,13 +87,6 @@ impl Host {
     }
 }
 
-/// The vector that a write is an interrupt of.
-fn interrupt(address: u64, data: &[u8]) -> Option<usize> {
-    let vector =
-        u32::try_from(address.checked_sub(MSI_BASE)? / 4).ok().filter(|vector| *vector < 32)?;
-    (data == msi_data(vector).to_le_bytes()).then_some(vector as usize)
-}
-
 impl HostBus for Host {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), HostReadError> {
         self.busy = true;
@@ -115,10 +102,12 @@ impl HostBus for Host {
             if let Some(writes) = &mut self.writes {
                 writes.push(Write::Memory(range, data.to_vec()));
             }
-        } else if let Some(vector) = interrupt(address, data) {
+        } else if (MSI_BASE..MSI_BASE + 128).contains(&address) {
+            let vector = usize::try_from((address - MSI_BASE) / 4).expect("below 32");
             self.interrupts[vector] += 1;
             if let Some(writes) = &mut self.writes {
-                writes.push(Write::Interrupt(vector));
+                let data = data.first_chunk().map_or(0, |data| u32::from_le_bytes(*data));
+                writes.push(Write::Interrupt(vector, data));
             }
         } else {
             self.stray_writes.push(address);
