@@ -98,6 +98,7 @@ impl Toolset {
             // Debian's chromium recommends fonts, without which it shows no letters.
             Self::Browse => &["chromium", "fonts-dejavu-core"],
             Self::Programs => &[
+                "apache2-utils",
                 "curl",
                 "gcc",
                 "iperf3",
