@@ -53,8 +53,8 @@ pub const FEATURES: Features = Features { push: true, rdma_write: true, rdma_rea
 /// Where two runs part.
 #[derive(Debug)]
 pub struct Divergence {
-    /// Seed of the program.
-    pub seed: u64,
+    /// Of the run.
+    pub settings: Settings,
     /// Index of the first record that differs.
     pub index: usize,
     /// What the first device did, if it did anything.
@@ -67,8 +67,9 @@ pub struct Divergence {
     pub trail: Vec<String>,
     /// Cycles of the second device around that.
     pub window: Range<u64>,
+    /// The same was seen when the program ran once more.
+    pub is_repeatable: bool,
     plan: Plan,
-    settings: Settings,
 }
 
 /// Cycles of the window before the second device differs, and behind it.
@@ -83,9 +84,12 @@ impl std::fmt::Display for Divergence {
                 .as_ref()
                 .map_or_else(|| "(nothing)".into(), |r| format!("{}: {}", r.what, r.value))
         };
-        writeln!(f, "seed {}: first divergence at record {}", self.seed, self.index)?;
+        writeln!(f, "seed {}: first divergence at record {}", self.settings.seed, self.index)?;
         writeln!(f, "  first   {}", show(&self.first))?;
         write!(f, "  second  {}", show(&self.second))?;
+        if !self.is_repeatable {
+            write!(f, "\n  another run did something else: not repeatable!")?;
+        }
         self.messages.iter().chain(&self.trail).try_for_each(|line| write!(f, "\n  {line}"))
     }
 }
@@ -120,15 +124,15 @@ fn compare_plan(
             let what = first.as_ref().or(second.as_ref()).map_or("", |record| &record.what);
             let messages = describe::messages_of(plan, describe::place_of(plan, what));
             return Err(Box::new(Divergence {
-                seed: settings.seed,
+                settings: settings.clone(),
                 index,
                 first,
                 second,
                 messages,
                 trail: Vec::new(),
                 window: 0..LONGEST_WINDOW,
+                is_repeatable: true,
                 plan: plan.clone(),
-                settings: settings.clone(),
             }));
         }
     }
@@ -143,8 +147,10 @@ impl Divergence {
         second: &impl Fn(usize) -> SimulatedDevice,
     ) -> Box<Self> {
         let (settings, plan) = (&self.settings, &self.plan);
-        let a = run::trails(settings, plan, [first(0), first(1)]);
-        let b = run::trails(settings, plan, [second(0), second(1)]);
+        let (a_records, a) = run::trails(settings, plan, [first(0), first(1)]);
+        let (b_records, b) = run::trails(settings, plan, [second(0), second(1)]);
+        self.is_repeatable = a_records.get(self.index) == self.first.as_ref()
+            && b_records.get(self.index) == self.second.as_ref();
         let what = self.first.as_ref().or(self.second.as_ref()).map_or("", |record| &record.what);
         let (phase, pair) = describe::place_of(plan, what);
         // What fails by itself has no place: it ends the run.
@@ -158,6 +164,18 @@ impl Divergence {
             self.trail = trail;
         }
         self
+    }
+
+    /// Runs the program once more on two kinds of device.
+    ///
+    /// # Errors
+    /// As [`compare`], without what led to it.
+    pub fn again(
+        &self,
+        first: impl Fn(usize) -> SimulatedDevice,
+        second: impl Fn(usize) -> SimulatedDevice,
+    ) -> Result<usize, Box<Self>> {
+        compare_plan(&self.settings, &self.plan, &first, &second)
     }
 
     /// Runs the program once more on one kind of device, to the end of the window.

@@ -151,7 +151,7 @@ fn a_failing_program_shrinks() {
     let [left, whole] = smaller.messages;
     assert!(left <= 2 && whole > 5 && tries < 300, "{left} of {whole}, {tries} tries");
     assert_eq!(smaller.program.matches(": Message").count(), left, "{}", smaller.program);
-    assert_eq!(smaller.divergence.seed, settings.seed);
+    assert_eq!(smaller.divergence.settings.seed, settings.seed);
     assert!(smaller.divergence.to_string().contains(": Message"), "{}", smaller.divergence);
     let trail = &smaller.divergence.trail;
     let differs: Vec<_> = trail.iter().filter(|line| line.starts_with('>')).collect();
@@ -160,6 +160,9 @@ fn a_failing_program_shrinks() {
     let cycle = second.and_then(|cycle| cycle.parse().ok()).expect("a cycle");
     let window = &smaller.divergence.window;
     assert!(window.contains(&cycle) && window.end - window.start <= 5_000, "{cycle}, {window:?}");
+    let again = |second: fn(usize) -> SimulatedDevice| smaller.divergence.again(model, second);
+    assert!(again(|_| Mutant::boxed(Spoilt::Bit)).is_err() && again(model).is_ok());
+    assert!(smaller.divergence.is_repeatable);
     assert!(shrink(&settings, model, model, |_| ()).is_none());
 }
 

@@ -107,27 +107,25 @@ pub(super) fn execute<'a>(
 ) -> Vec<Record> {
     let mut run = Run::new(settings, plan, devices);
     run.others = others;
-    if let Err(Hung(value)) = run.all() {
-        run.records.push(Record { what: "failure".into(), value, is_failure: true });
-    }
+    run.finish();
     run.records
 }
 
-/// Runs a plan for what the devices do in each phase, as far as they come.
+/// Runs a plan once more, also for what the devices do in each phase, as far as they come.
 #[must_use]
 pub(super) fn trails(
     settings: &Settings,
     plan: &Plan,
     devices: [SimulatedDevice; 2],
-) -> Vec<Trail> {
+) -> (Vec<Record>, Vec<Trail>) {
     let mut run = Run::new(settings, plan, devices);
     run.bench.keep_trail();
-    let is_whole = run.all().is_ok();
+    run.finish();
     let last = run.bench.take_trail();
-    if !is_whole {
+    if run.records.last().is_some_and(|record| record.is_failure) {
         run.trails.push(last);
     }
-    run.trails
+    (run.records, run.trails)
 }
 
 /// Runs a plan up to a cycle, or a little behind it, for what the devices say themselves.
@@ -192,6 +190,13 @@ impl<'a> Run<'a> {
         }
         self.record(&format!("node {node} {op:?} {index}"), &format!("{status} {result:#x}"));
         Ok(result)
+    }
+
+    /// Runs it; the last record describes a failure.
+    fn finish(&mut self) {
+        if let Err(Hung(value)) = self.all() {
+            self.records.push(Record { what: "failure".into(), value, is_failure: true });
+        }
     }
 
     fn all(&mut self) -> Result<(), Hung> {

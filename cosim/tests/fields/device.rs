@@ -85,14 +85,23 @@ impl Fault {
     }
 }
 
+/// The frame that is being sent, so far.
+struct Sending {
+    beats: usize,
+    crc: u32,
+    /// It has an RDMA header.
+    is_rdma: bool,
+}
+
+impl Sending {
+    const NOTHING: Self = Self { beats: 0, crc: CRC_INIT, is_rdma: false };
+}
+
 /// A model that is spoilt at its interfaces.
 pub(crate) struct Faulty {
     inner: Model,
     fault: Fault,
-    /// Of the frame that is being sent: beats so far, the CRC, and whether it has an RDMA header.
-    beats: usize,
-    crc: u32,
-    is_rdma: bool,
+    sending: Sending,
     /// The register that is being read.
     reads: Option<u64>,
 }
@@ -100,7 +109,7 @@ pub(crate) struct Faulty {
 impl Faulty {
     pub(crate) fn new(fault: Fault) -> Self {
         let inner = Model::with_features(FEATURES);
-        Self { inner, fault, beats: 0, crc: CRC_INIT, is_rdma: false, reads: None }
+        Self { inner, fault, sending: Sending::NOTHING, reads: None }
     }
 }
 
@@ -110,14 +119,12 @@ struct FaultyHost<'a> {
     fault: &'a Fault,
 }
 
-/// Where the admin ring ends.
-const ADMIN_END: usize = 16 * ENTRY_BYTES as usize;
 /// The ring of messages.
 const MESSAGES: usize = 3;
 
 impl FaultyHost<'_> {
     fn spoil_read(&self, offset: usize, data: &mut [u8]) {
-        if offset < ADMIN_END {
+        if offset < EVENT_OFFSET {
             let word = data.first_chunk().map_or(!0, |word| u32::from_le_bytes(*word));
             self.fault.at(Place::Admin(None), 0, data);
             if let Some(opcode) = Opcode::from_bits(word) {
@@ -136,7 +143,7 @@ impl FaultyHost<'_> {
     }
 
     fn spoil_write(&self, offset: usize, data: &mut [u8]) {
-        if offset < ADMIN_END {
+        if offset < EVENT_OFFSET {
             self.fault.at(Place::Completion, offset as u64 % ENTRY_BYTES, data);
         } else if let Some(at) = offset.checked_sub(EVENT_OFFSET).filter(|at| *at < 4 * RING_BYTES)
         {
@@ -175,9 +182,7 @@ impl HostBus for FaultyHost<'_> {
 struct FaultyLink<'a> {
     inner: &'a mut dyn Link,
     fault: &'a Fault,
-    beats: &'a mut usize,
-    crc: &'a mut u32,
-    is_rdma: &'a mut bool,
+    sending: &'a mut Sending,
 }
 
 impl Link for FaultyLink<'_> {
@@ -187,24 +192,25 @@ impl Link for FaultyLink<'_> {
 
     fn send(&mut self, now: u64, beat: Beat) {
         let Beat { data, last } = beat;
+        let sending = &mut *self.sending;
         if last {
-            self.inner.send(now, Beat { data: u64::from(!*self.crc), last });
-            (*self.beats, *self.crc) = (0, CRC_INIT);
+            self.inner.send(now, Beat { data: u64::from(!sending.crc), last });
+            *sending = Sending::NOTHING;
             return;
         }
-        if *self.beats == 0 {
+        if sending.beats == 0 {
             let kind = (data >> 8) as u8;
-            *self.is_rdma = [Type::RdmaWrite as u8, Type::ReadRequest as u8].contains(&kind);
+            sending.is_rdma = [Type::RdmaWrite as u8, Type::ReadRequest as u8].contains(&kind);
         }
         let mut bytes = data.to_le_bytes();
         let at = |beat: usize| 64 * beat as i64;
-        if *self.beats < HEADER_BEATS {
-            self.fault.at_bit(Place::Header, at(*self.beats), &mut bytes);
-        } else if *self.is_rdma {
-            self.fault.at_bit(Place::RdmaHeader, at(*self.beats - HEADER_BEATS), &mut bytes);
+        if sending.beats < HEADER_BEATS {
+            self.fault.at_bit(Place::Header, at(sending.beats), &mut bytes);
+        } else if sending.is_rdma {
+            self.fault.at_bit(Place::RdmaHeader, at(sending.beats - HEADER_BEATS), &mut bytes);
         }
         let data = u64::from_le_bytes(bytes);
-        (*self.beats, *self.crc) = (*self.beats + 1, crc_step(*self.crc, data));
+        (sending.beats, sending.crc) = (sending.beats + 1, crc_step(sending.crc, data));
         self.inner.send(now, Beat { data, last });
     }
 
@@ -249,11 +255,11 @@ impl Device for Faulty {
     }
 
     fn step(&mut self, now: u64, host: &mut dyn HostBus, link: &mut dyn Link) {
-        let Self { inner, fault, beats, crc, is_rdma, .. } = self;
+        let Self { inner, fault, sending, .. } = self;
         let mut host = FaultyHost { inner: host, fault };
         // The CRC of a frame costs time.
         if fault.has(Place::Header) || fault.has(Place::RdmaHeader) {
-            inner.step(now, &mut host, &mut FaultyLink { inner: link, fault, beats, crc, is_rdma });
+            inner.step(now, &mut host, &mut FaultyLink { inner: link, fault, sending });
         } else {
             inner.step(now, &mut host, link);
         }
