@@ -122,7 +122,7 @@ fn fate(mutant: &Mutant, programs: &Programs, options: &Options) -> Result<Fate,
     let mut runs = Vec::new();
     for &suite in &options.suites {
         let start = Instant::now();
-        let answer = suites::answer(suite, mutant, programs)?;
+        let answer = suites::answer(suite, mutant, programs, options.seeds)?;
         let is_over = answer.found().is_some() && !options.planted;
         runs.push(Run { suite: suite.name, answer, took: start.elapsed() });
         if is_over {
@@ -163,11 +163,9 @@ fn rtl(options: &Options) -> Result<(Vec<Mutant>, Programs), String> {
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     };
     let mut mutants = mutant::parse(&read("mutants.tsv")?);
+    mutants.retain(|mutant| options.wants(mutant.number, &mutant.name));
     if options.planted {
-        mutants.retain(|mutant| {
-            options.block.as_ref().is_none_or(|block| *block == mutant.block)
-                && options.only.as_ref().is_none_or(|name| *name == mutant.name)
-        });
+        mutants.retain(|mutant| options.block.as_ref().is_none_or(|own| *own == mutant.block));
         for mutant in &mut mutants {
             let bug = planted::RTL.iter().find(|bug| bug.name == mutant.name);
             mutant.what = bug.map_or(String::new(), |bug| bug.what.to_owned());

@@ -45,10 +45,11 @@ type Numbered = (usize, Edit);
 pub(super) fn build(options: &Options) -> Result<(Vec<Mutant>, Programs), String> {
     let sources = sources()?;
     let (mut mutants, edits) =
-        if options.planted { plant(options, &sources)? } else { choose(options, &sources)? };
+        if options.planted { plant(&sources)? } else { choose(options, &sources)? };
     let tree = target().join("tree");
     copy(&tree)?;
     compile(&tree, &sources, edits, &mut mutants)?;
+    mutants.retain(|mutant| options.wants(mutant.number, &mutant.name));
     eprintln!("building the model with {} mutants", mutants.len());
     let tests = options.tests("nic-model");
     let job = build::Job {
@@ -107,14 +108,10 @@ fn blank() -> Mutant {
 
 type Edits = BTreeMap<PathBuf, Vec<Numbered>>;
 
-/// The planted bugs that are asked for.
-fn plant(
-    options: &Options,
-    sources: &BTreeMap<PathBuf, String>,
-) -> Result<(Vec<Mutant>, Edits), String> {
+/// The planted bugs.
+fn plant(sources: &BTreeMap<PathBuf, String>) -> Result<(Vec<Mutant>, Edits), String> {
     let (mut mutants, mut edits) = (Vec::new(), Edits::new());
-    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| only == name);
-    for (number, bug) in (1..).zip(planted::MODEL).filter(|(_, bug)| wanted(bug.name)) {
+    for (number, bug) in (1..).zip(planted::MODEL) {
         let mut sites = Vec::new();
         for &planted::Edit { place, from, to } in bug.edits {
             let file = PathBuf::from(place);

@@ -4,7 +4,10 @@ use super::mutant::Subject;
 use super::suites::{SUITES, Suite};
 
 const USAGE: &str = "usage: cargo xtask mutate [--block B] [--count N] [--seed S] \
-    [--suites bench,lockstep,scenarios,proofs] [--planted [--only NAME] [--write]]";
+    [--suites bench,lockstep,scenarios,proofs] [--seeds N] [--only NAME,...] [--planted [--write]]";
+
+/// Seeds of each lockstep suite that a planted bug has to be found within.
+const SEEDS: u64 = 30;
 
 /// The command line.
 #[derive(Debug)]
@@ -17,8 +20,10 @@ pub(super) struct Options {
     pub(super) suites: Vec<&'static Suite>,
     /// The planted bugs instead of random mutants.
     pub(super) planted: bool,
-    /// Only this one of them.
-    pub(super) only: Option<String>,
+    /// Only these: planted bugs by their names, others by their numbers.
+    pub(super) only: Option<Vec<String>>,
+    /// Lockstep is so many seeds of each of its suites, else its tests.
+    pub(super) seeds: Option<u64>,
     /// What is found goes into the table of docs/verification.md.
     pub(super) write: bool,
 }
@@ -33,6 +38,7 @@ impl Options {
             suites: Vec::new(),
             planted: false,
             only: None,
+            seeds: None,
             write: false,
         };
         let mut suites = None;
@@ -49,7 +55,10 @@ impl Options {
                     suites = Some(chosen.ok_or(USAGE)?);
                 }
                 "--planted" => options.planted = true,
-                "--only" => options.only = Some(value()?.clone()),
+                "--only" => {
+                    options.only = Some(value()?.split(',').map(str::to_owned).collect());
+                }
+                "--seeds" => options.seeds = Some(value()?.parse().map_err(|_| USAGE)?),
                 "--write" => options.write = true,
                 _ => return Err(USAGE.to_owned()),
             }
@@ -66,10 +75,19 @@ impl Options {
         if !options.planted && options.suites.iter().any(|suite| !usual(suite)) {
             return Err("proofs are run of planted bugs alone: --planted".to_owned());
         }
-        if !options.planted && (options.write || options.only.is_some()) {
-            return Err("--only and --write go with --planted".to_owned());
+        if options.write && !options.planted {
+            return Err("--write goes with --planted".to_owned());
+        }
+        if options.planted {
+            options.seeds.get_or_insert(SEEDS);
         }
         Ok(options)
+    }
+
+    /// Whether a mutant is asked for.
+    pub(super) fn wants(&self, number: usize, name: &str) -> bool {
+        let (number, name) = (number.to_string(), name.to_owned());
+        self.only.as_ref().is_none_or(|only| only.contains(&number) || only.contains(&name))
     }
 
     /// Whether a suite is run.
@@ -79,8 +97,8 @@ impl Options {
 
     /// The packages whose tests are run, if `bench` has the benches.
     pub(super) fn tests(&self, bench: &'static str) -> Vec<&'static str> {
-        // The command has the lockstep of planted bugs.
-        let lockstep = self.runs("lockstep") && !self.planted;
+        // The command has the lockstep of seeds.
+        let lockstep = self.runs("lockstep") && self.seeds.is_none();
         let wanted =
             [(bench, self.runs("bench")), ("cosim", lockstep), ("tests", self.runs("scenarios"))];
         let chosen = wanted.into_iter().filter_map(|(name, is_run)| is_run.then_some(name));
@@ -91,7 +109,7 @@ impl Options {
 
     /// Whether the command `viaduct` is run.
     pub(super) fn needs_command(&self) -> bool {
-        self.planted && (self.runs("lockstep") || self.runs("proofs"))
+        self.runs("proofs") || (self.runs("lockstep") && self.seeds.is_some())
     }
 }
 
@@ -114,7 +132,11 @@ mod tests {
         assert_eq!(options.tests("cosim"), ["cosim"]);
         assert_eq!(parse("").expect("options").tests("cosim"), ["cosim", "tests"]);
         assert_eq!(parse("").expect("options").tests("nic-model"), ["nic-model", "cosim", "tests"]);
+        let seeds = parse("--seeds 7 --only 3,14").expect("options");
+        assert!(seeds.needs_command() && seeds.wants(14, "") && !seeds.wants(4, ""));
+        assert_eq!((seeds.tests("cosim"), seeds.seeds), (vec!["cosim", "tests"], Some(7)));
         let planted = parse("--planted --write").expect("options");
+        assert_eq!(planted.seeds, Some(SEEDS));
         assert_eq!(planted.tests("nic-model"), ["nic-model", "tests"]);
         assert!(planted.needs_command() && !options.needs_command());
         assert_eq!(planted.subjects, [Subject::Rtl, Subject::Model]);

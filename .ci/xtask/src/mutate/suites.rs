@@ -27,8 +27,6 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: "proofs", seconds: 3600 },
 ];
 
-/// Seeds of each lockstep suite that a planted bug has to be found within.
-pub(super) const SEEDS: &str = "30";
 /// The lockstep suites.
 const LOCKSTEP: [&str; 3] = ["lockstep", "lockstep-host", "lockstep-lossy"];
 
@@ -49,11 +47,12 @@ fn bench(block: &str) -> &'static str {
     }
 }
 
-/// Runs a suite on a mutant.
+/// Runs a suite on a mutant. `seeds`: of each lockstep suite, instead of the tests of lockstep.
 pub(super) fn answer(
     suite: &Suite,
     mutant: &Mutant,
     programs: &Programs,
+    seeds: Option<u64>,
 ) -> Result<Answer, String> {
     let program =
         |name: &str| programs.get(name).ok_or_else(|| format!("there is no program {name}"));
@@ -63,20 +62,20 @@ pub(super) fn answer(
         command.args(["--test-threads", "1", filter]);
         first(&mut command, mutant.number, patience, failed_test).map(Answer::from)
     };
-    match suite.name {
-        "bench" => test(bench(&mutant.block), ""),
-        "lockstep" if mutant.name.is_empty() => test("lockstep", "rtl::"),
-        "lockstep" => {
+    match (suite.name, seeds) {
+        ("bench", _) => test(bench(&mutant.block), ""),
+        ("lockstep", None) => test("lockstep", "rtl::"),
+        ("lockstep", Some(seeds)) => {
             for name in LOCKSTEP {
                 let mut command = Command::new(program("viaduct")?);
-                command.args(["cosim", "run", name, "--seeds", SEEDS, "--stop"]);
+                command.args(["cosim", "run", name, "--stop", "--seeds", &seeds.to_string()]);
                 if let Some(found) = first(&mut command, mutant.number, patience, failed_seed)? {
                     return Ok(Answer::Found(format!("{name} {found}")));
                 }
             }
             Ok(Answer::NotFound)
         }
-        "scenarios" => {
+        ("scenarios", _) => {
             test("e2e", if mutant.subject == Subject::Rtl { "rtl::" } else { "model::" })
         }
         _ if mutant.subject == Subject::Model => Ok(Answer::NoCase),
