@@ -24,6 +24,9 @@ pub(crate) const SOURCE: &str = "#include <cstdint>\n#include <cstdlib>\n\
 
 /// Parts of the NIC that have another name as blocks.
 const RENAMED: [(&str, &str); 2] = [("events", "event"), ("vis", "vi")];
+/// Blocks that are a part of another one, and are Verilated by themselves as well: the block, and the part there.
+const PARTS: [(&str, &str, &str); 3] =
+    [("counters", "csr", "counters"), ("error_log", "csr", "log"), ("anatomy", "csr", "anatomy")];
 /// Operators, and what they become.
 const OPERATORS: [(&str, &str); 10] = [
     (" == ", " != "),
@@ -295,6 +298,9 @@ fn lines<'a>(design: &str, verilog: &'a str) -> Vec<Line<'a>> {
 /// The block of a module of a design, and its name there. None: of the NIC itself.
 fn place(design: &str, module: &str) -> Option<(String, String)> {
     let own = module.strip_prefix("top")?.trim_start_matches('$');
+    if let Some((_, block, part)) = PARTS.iter().find(|(name, ..)| *name == design) {
+        return Some(((*block).to_owned(), join(part, own)));
+    }
     if design != NIC {
         return Some((design.to_owned(), own.to_owned()));
     }
@@ -308,5 +314,10 @@ fn place(design: &str, module: &str) -> Option<(String, String)> {
 fn module((block, own, _): &Place) -> String {
     let renamed = RENAMED.iter().find(|(_, name)| name == block);
     let part = renamed.map_or(block.as_str(), |(part, _)| part);
-    ["top", part, own].join("$").trim_end_matches('$').to_owned()
+    join("top", &join(part, own))
+}
+
+/// The name of a module that is in another.
+fn join(outer: &str, own: &str) -> String {
+    [outer, own].join("$").trim_end_matches('$').to_owned()
 }

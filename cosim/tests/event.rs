@@ -506,6 +506,9 @@ impl Bench {
         for _ in 0..20_000 {
             self.cycle(true);
         }
+        for (at, port) in self.ports.iter().enumerate() {
+            assert!(port.ask.is_none(), "port {at} has no answer");
+        }
         for vector in 0..VECTORS as u8 {
             self.ports[5].ask = Some(Ask::Msix { write: true, index: 4 * vector + 3, wdata: 0 });
             while self.ports[5].ask.is_some() {

@@ -553,8 +553,9 @@ interface! {
     /// this peer enter the channel now? Then the payload as beats (stream, packed from byte 0, last
     /// beat zero-padded by the client), then commit or abort (call). Chunks are reserved by a good
     /// answer and given back by abort. A frame may be asked for while the one before is brought
-    /// (up to four at a time): beats, commits and aborts come in the order of the good answers.
-    /// The next question may come in the cycle after an answer.
+    /// (up to four at a time): beats, commits and aborts come in the order of the good answers, no
+    /// more beats than the length has, and those of a frame behind the commit or abort of the one
+    /// before. The next question may come in the cycle after an answer.
     PoolClient / PoolServer, "PoolClient", "PoolServer" {
         out {
             ask_valid: Bit,

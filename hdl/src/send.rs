@@ -72,7 +72,6 @@ use crate::ifs::{
 };
 use crate::leaf::Number;
 use crate::tpt::Lookups;
-use nic_regs::counter::Counter;
 use nic_regs::frame::{RDMA_HEADER_BYTES, Type, flag};
 use rust_hdl::prelude::*;
 
@@ -127,9 +126,6 @@ pub struct Send {
     one: Number<4, 1>,
     cause_done: Number<4, { Cause::Done as u64 }>,
     cause_descriptor: Number<4, { Cause::Descriptor as u64 }>,
-    count_message: Number<64, { 1 << Counter::MessagesSent as u32 }>,
-    count_refused: Number<64, { 1 << Counter::RdmaRefused as u32 }>,
-    count_fetch: Number<64, { 1 << Counter::DescriptorsFetched as u32 }>,
 }
 
 impl Logic for Send {
@@ -167,16 +163,10 @@ impl Logic for Send {
 
         // Counters, stamps, fence.
         self.counts.next = self.counts_out.q.val();
-        self.counts_out.d.next = 0.into();
-        if self.desc.fetched.val() {
-            self.counts_out.d.next = self.count_fetch.val();
-        }
-        if self.outlet.message_sent.val() {
-            self.counts_out.d.next = self.count_message.val();
-        }
-        if self.fetch.retire.val() & self.fetch.is_answer.val() {
-            self.counts_out.d.next = self.count_refused.val();
-        }
+        self.counts_out.d.next = (bit_cast::<64, 1>(self.outlet.message_sent.val().into()) << 16)
+            | (bit_cast::<64, 1>(self.desc.fetched.val().into()) << 37)
+            | (bit_cast::<64, 1>((self.fetch.retire.val() & self.fetch.is_answer.val()).into())
+                << 40);
         self.stamp_descriptor.next = self.stamp_descriptor_out.q.val();
         self.stamp_descriptor_out.d.next = self.sample_armed.val()
             & ((self.fetch.sized.val()

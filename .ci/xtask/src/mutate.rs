@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   build once, with all edits in the Verilog (cosim/build/mutants.rs) or in the model (`model`)
-//!   each mutant: the bench of its block ──► lockstep ──► the scenarios, until one fails
+//!   each mutant: the bench of its block ──► cycles ──► lockstep ──► the scenarios, until one fails
 //!   each planted bug (cosim/build/planted.rs): all of them, for the table of docs/verification.md
 //! ```
 //!

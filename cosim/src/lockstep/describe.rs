@@ -22,6 +22,7 @@ pub(super) fn program(plan: &Plan) -> String {
         lines.extend(of.fenced.iter().map(|fenced| format!("phase {at}: {fenced:?}")));
         lines.extend(of.changes.iter().map(|change| format!("phase {at}: {change:?}")));
         (0..plan.pairs.len()).for_each(|pair| lines.extend(traffic(plan, at, pair)));
+        lines.extend(of.cut.iter().map(|cut| format!("phase {at}: {cut:?}, for a reset")));
         lines.extend(of.resets.map(|node| format!("phase {at}: node {node} is reset")));
         lines.extend(of.closes.map(|node| format!("phase {at}: node {node} closes")));
     }

@@ -239,9 +239,8 @@ impl<'a> Run<'a> {
 
     /// The fence; from here on nothing may move that it closed.
     pub(super) fn fence(&mut self, bench: &mut Testbench) -> Result<(), Hung> {
-        let Fenced { vi, node, fence, pause, .. } = *self.of;
-        self.await_writes(bench);
-        bench.run(pause);
+        let Fenced { vi, node, fence, .. } = *self.of;
+        self.pass(bench);
         let range = match fence {
             Fence::Data => FENCED_OFFSET..DESC_OFFSET,
             Fence::Descriptors => DESC_OFFSET..DESC_OFFSET + DESC_BYTES,
@@ -261,6 +260,12 @@ impl<'a> Run<'a> {
             destroy(bench, node, vi)?;
         }
         Ok(())
+    }
+
+    /// Lets some of it pass.
+    pub(super) fn pass(&self, bench: &mut Testbench) {
+        self.await_writes(bench);
+        bench.run(self.of.pause);
     }
 
     fn await_writes(&self, bench: &mut Testbench) {
@@ -302,6 +307,18 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Checks what came of it, when a reset has ended it and all is at rest, and takes it down at the node that
+    /// was not reset.
+    pub(super) fn end_cut(self, bench: &mut Testbench, node: usize) -> Result<(), Hung> {
+        self.check_order(bench)?;
+        self.check_bytes(bench)?;
+        bench.command(node, Opcode::ViDisconnect, self.of.vi.into(), &[])?;
+        destroy(bench, node, self.of.vi)?;
+        REGIONS.into_iter().try_for_each(|region| {
+            bench.command(node, Opcode::RegionClear, region.into(), &[]).map(drop)
+        })
     }
 
     fn broken(&self, what: &str) -> Hung {

@@ -44,7 +44,7 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
             tag: [tag(&mut random, i), tag(&mut random, i)],
             reliability: [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception]
                 [usize::try_from(level).expect("below 3")],
-            max_transfer: if random.chance(0.7) { MAX_TRANSFER_BYTES } else { 5000 },
+            max_transfer: max_transfer(&mut random),
             allows: [allowed(&mut random), allowed(&mut random)],
             reported: [allowed(&mut random), allowed(&mut random)],
         });
@@ -55,9 +55,12 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
     let phases = (0..count)
         .map(|_| {
             let mut phase = phase(&mut random, &pairs, [lossy, loses]);
+            let is_taken = |vi| pairs.iter().any(|pair| pair.vi.contains(&vi));
             if with_fences && random.chance(0.7) {
-                let is_taken = |vi| pairs.iter().any(|pair| pair.vi.contains(&vi));
                 phase.fenced = Some(Fenced::random(&mut random, is_taken));
+            }
+            if phase.resets.is_some() && random.chance(0.8) {
+                phase.cut = Some(Fenced::random(&mut random, is_taken));
             }
             phase
         })
@@ -67,6 +70,17 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
     let names = names(&mut random);
     let overflows = !lossy && random.chance(0.02);
     Plan { seed, names, pairs, phases, unreliable_loss, overflows, event_log2 }
+}
+
+/// What a VI transfers at most: mostly all that it may.
+fn max_transfer(random: &mut Random) -> u32 {
+    let bytes = match random.below(10) {
+        0 => 8 + random.below(64),
+        1 => LINK_PAYLOAD_BYTES as u64 - 4 + random.below(1_000),
+        2 => 64 + random.below(u64::from(MAX_TRANSFER_BYTES) - 63),
+        _ => MAX_TRANSFER_BYTES.into(),
+    };
+    u32::try_from(bytes).expect("at most the most")
 }
 
 fn phase(random: &mut Random, pairs: &[Pair], [lossy, loses]: [bool; 2]) -> Phase {
@@ -101,7 +115,8 @@ fn phase(random: &mut Random, pairs: &[Pair], [lossy, loses]: [bool; 2]) -> Phas
         changes,
         // A RST that is lost would make it another reason at the other end.
         closes: (!lossy && random.chance(0.2)).then(|| usize::from(random.chance(0.5))),
-        resets: (!lossy && random.chance(0.1)).then(|| usize::from(random.chance(0.5))),
+        resets: (!lossy && random.chance(0.15)).then(|| usize::from(random.chance(0.5))),
+        cut: None,
         armed: [[(); 4]; 2].map(|node| node.map(|()| random.chance(0.5))),
         moderation: [0, 100, 1_000][usize::from(small(random, 3))],
     }
@@ -293,13 +308,18 @@ fn refused_place(random: &mut Random) -> Wrong {
 
 /// The data of a send, all in one frame, is not to be had from the host: so nothing leaves. It is
 /// short, so that the error log has room for all the reads that fail.
-fn absent(random: &mut Random, send: &mut Spec) {
-    let length = 1 + random.below(500);
+fn absent(random: &mut Random, pair: &Pair, send: &mut Spec) {
+    let length = some(random, pair, 500);
     send.segments = spec(random, length).segments;
     let used = send.segments.iter_mut().filter(|segment| segment.length > 0);
     if let Some(segment) = used.last() {
         segment.wrong = Wrong::Absent;
     }
+}
+
+/// A few bytes, which a VI transfers.
+fn some(random: &mut Random, pair: &Pair, most: u32) -> u64 {
+    1 + random.below(most.min(pair.max_transfer).into())
 }
 
 /// Memory of the peer with room for so many bytes.
@@ -310,7 +330,7 @@ fn remote(random: &mut Random, total: u64) -> Remote {
 
 /// A descriptor of more bytes than the VI transfers.
 fn too_long(random: &mut Random, pair: &Pair) -> Spec {
-    let excess = 1 + random.below(1000);
+    let excess = 1 + if random.chance(0.5) { random.below(16) } else { random.below(1000) };
     spec(random, u64::from(pair.max_transfer) + excess)
 }
 
@@ -335,7 +355,7 @@ fn read(random: &mut Random, pair: &Pair, kind: Kind, allowed: bool) -> Message 
             remote.wrong = if absent { Wrong::Absent } else { refused_place(random) };
             if absent || send.total() == 0 && allowed {
                 // An empty range is nowhere, so nothing is wrong with it; see also `absent`.
-                let some = 1 + random.below(100);
+                let some = some(random, pair, 100);
                 send.segments = spec(random, some).segments;
             }
         }
@@ -361,7 +381,7 @@ fn write(random: &mut Random, pair: &Pair, kind: Kind, reported: bool) -> Messag
         Kind::SendFormat if random.chance(0.3) => remote.reserved = 1 << random.below(32),
         Kind::SendFormat if random.chance(0.3) => send.seg_count = Some(0),
         Kind::SendFormat => spoil_format(random, &mut send),
-        Kind::SendSegment if random.chance(0.3) => absent(random, &mut send),
+        Kind::SendSegment if random.chance(0.3) => absent(random, pair, &mut send),
         Kind::SendSegment => spoil_segment(random, &mut send),
         Kind::SendTooLong => send.segments = too_long(random, pair).segments,
         Kind::SendUnreachable => send.unreachable = Some(Unreachable::any(random)),
@@ -369,7 +389,7 @@ fn write(random: &mut Random, pair: &Pair, kind: Kind, reported: bool) -> Messag
             remote.wrong = refused_place(random);
             if total == 0 {
                 // An empty range is nowhere, so nothing is wrong with it.
-                let some = 1 + random.below(100);
+                let some = some(random, pair, 100);
                 send.segments = spec(random, some).segments;
             }
             send.control &= !control::IMMEDIATE;
@@ -444,7 +464,7 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
     match kind {
         Kind::Good => {}
         Kind::SendFormat => spoil_format(random, &mut send),
-        Kind::SendSegment if random.chance(0.3) => absent(random, &mut send),
+        Kind::SendSegment if random.chance(0.3) => absent(random, pair, &mut send),
         Kind::SendSegment => spoil_segment(random, &mut send),
         Kind::SendTooLong => send = too_long(random, pair),
         Kind::SendUnreachable => send.unreachable = Some(Unreachable::any(random)),

@@ -47,6 +47,10 @@ const FENCED: &[Counter] = &[
     Counter::RdmaRefused,
 ];
 
+/// Those that frames change which are on their way to a node that is reset.
+const CUT: &[Counter] =
+    &[Counter::DropNode, Counter::DropTag, Counter::DropLength, Counter::ResetsSent];
+
 /// Those that depend on what becomes of answers, and of the frames that open a channel.
 const LOSSY: &[Counter] = &[Counter::DropNode, Counter::DropCrc, Counter::FramesReceived];
 
@@ -59,15 +63,17 @@ impl Run<'_> {
                 format!("status {:#x} length {} immediate {:#x}", word(28), word(24), word(20));
             self.record(&what, &value);
         }
-        let with_fences = self.plan.has_fences();
+        let (with_fences, with_cut) = (self.plan.ends_traffic(), self.plan.has_cut(phase));
         (0..2).try_for_each(|node| self.observe_writes(phase, node))?;
         (0..2).for_each(|node| self.observe_interrupts(phase, node));
         self.observe_events(phase)?;
         for node in 0..2 {
             self.observe_frames(phase, node);
             for &counter in STEADY {
-                let is_timing = self.is_lossy && LOSSY.contains(&counter);
-                if is_timing || with_fences && FENCED.contains(&counter) {
+                let is_timing = self.is_lossy && LOSSY.contains(&counter)
+                    || with_fences && FENCED.contains(&counter)
+                    || with_cut && CUT.contains(&counter);
+                if is_timing {
                     continue;
                 }
                 let value = self.counter(node, counter)?;
@@ -104,7 +110,7 @@ impl Run<'_> {
 
     /// A queue that was armed and got a record has interrupted once.
     fn observe_interrupts(&mut self, phase: usize, node: usize) {
-        let with_fences = self.plan.has_fences();
+        let with_fences = self.plan.ends_traffic();
         let seen = *self.bench.host(node).interrupts.first_chunk::<4>().expect("32 vectors");
         let mut new = [0; 4];
         for queue in usize::from(with_fences)..4 {

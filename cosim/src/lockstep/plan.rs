@@ -212,6 +212,8 @@ pub(super) struct Phase {
     pub(super) closes: Option<usize>,
     /// Node that is reset after it, and set up again.
     pub(super) resets: Option<usize>,
+    /// Traffic that the reset finds in its midst.
+    pub(super) cut: Option<Fenced>,
     /// Which event queues are armed before it, by node.
     pub(super) armed: [[bool; 4]; 2],
     /// Least cycles between two interrupts of a vector.
@@ -239,10 +241,16 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Whether a fence ends traffic in any phase.
+    /// Whether a fence or a reset ends traffic in any phase.
     #[must_use]
-    pub(super) fn has_fences(&self) -> bool {
-        self.phases.iter().any(|phase| phase.fenced.is_some())
+    pub(super) fn ends_traffic(&self) -> bool {
+        self.phases.iter().any(|phase| phase.fenced.is_some() || phase.cut.is_some())
+    }
+
+    /// Whether a reset has ended traffic before a phase.
+    #[must_use]
+    pub(super) fn has_cut(&self, before: usize) -> bool {
+        self.phases[..before].iter().any(|phase| phase.cut.is_some())
     }
 
     /// VI of the traffic that a fence ends in this phase.

@@ -31,7 +31,7 @@ impl Run<'_> {
 
     /// Reads every register, and the control words of the MSI-X table.
     pub(super) fn observe_registers(&mut self, when: &str, node: usize) -> Result<(), Hung> {
-        let with_fences = self.plan.has_fences();
+        let with_fences = self.plan.ends_traffic();
         let is_steady = |reg: &&RegDesc| {
             !(TIMES.contains(&reg.offset) || with_fences && COUNTS.contains(&reg.offset))
         };

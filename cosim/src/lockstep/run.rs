@@ -354,9 +354,25 @@ impl<'a> Run<'a> {
     /// Resets a node and sets it up again, as it is for the phase behind this one.
     fn reset(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
         let peer = u32::from(self.bench.number(node));
-        self.admin(1 - node, Opcode::PeerClose, peer, &[])?;
-        self.bench.settle(self.quiet)?;
-        self.bench.reset(node);
+        if let Some(of) = &self.plan.phases[phase].cut {
+            let mut random = Random::new(plan_seed(self.plan.seed, [phase, 0, 0xfc]));
+            // Not that of the fence in this phase.
+            let generation = u16::try_from(0x100 + phase).expect("few phases");
+            let cut = fenced::Run::begin(&mut self.bench, of, generation, &mut random)?;
+            self.bench.settle(500)?;
+            cut.post_sends(&mut self.bench);
+            cut.pass(&mut self.bench);
+            self.bench.reset(node);
+            self.admin(1 - node, Opcode::PeerClose, peer, &[])?;
+            self.bench.settle(self.quiet)?;
+            cut.end_cut(&mut self.bench, 1 - node)?;
+            // What it sent is not compared.
+            self.frames_seen = [0, 1].map(|node| self.bench.sent_count(node));
+        } else {
+            self.admin(1 - node, Opcode::PeerClose, peer, &[])?;
+            self.bench.settle(self.quiet)?;
+            self.bench.reset(node);
+        }
         self.order[node].forget_records();
         self.bench.bring_up_node(node, RETRY_TIMEOUT)?;
         self.create_on(node, phase + 1)?;

@@ -81,7 +81,7 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
     fn extras(&mut self) -> bool {
         let mut changed = false;
         for at in 0..self.plan.phases.len() {
-            let Phase { pokes, forged, messages, fenced, changes, closes, resets, .. } =
+            let Phase { pokes, forged, messages, fenced, changes, closes, resets, cut, .. } =
                 &self.plan.phases[at];
             let some = [
                 !pokes.is_empty(),
@@ -89,16 +89,18 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
                 !changes.is_empty(),
                 fenced.is_some(),
                 closes.is_some(),
+                cut.is_some(),
                 resets.is_some(),
             ];
             let forged = forged.len();
-            let parts: [fn(&mut Phase); 6] = [
+            let parts: [fn(&mut Phase); 7] = [
                 |of| of.pokes.clear(),
                 |of| of.messages.clear(),
                 |of| of.changes.clear(),
                 |of| of.fenced = None,
                 |of| of.closes = None,
-                |of| of.resets = None,
+                |of| of.cut = None,
+                |of| (of.resets, of.cut) = (None, None),
             ];
             for (clear, _) in parts.into_iter().zip(some).filter(|(_, some)| *some) {
                 changed |= self.keeps(|plan| clear(&mut plan.phases[at]));

@@ -244,7 +244,11 @@ impl Bench {
                 peer: random.below(64) as u8,
                 peer_vi: random.below(1 << 16) as u16,
                 connection: random.below(1 << 16) as u16,
-                max_transfer: if random.chance(0.7) { 0x40000 } else { 6000 },
+                max_transfer: match random.below(10) {
+                    0 => 8 + random.below(64) as u32,
+                    1..=3 => 6000,
+                    _ => 0x40000,
+                },
                 allows: if random.chance(0.8) { 3 } else { random.below(3) as u8 },
                 source,
                 ..Vi::default()

@@ -98,7 +98,6 @@ pub struct Pool {
     held: DFF<Bits<5>>,
     full: DFF<Bit>,
     index: DFF<Bits<5>>,
-    left: DFF<Bits<10>>,
     beat_write: DFF<Bit>,
     beat_at: DFF<Bits<12>>,
     beat_data: DFF<Bits<64>>,
@@ -110,7 +109,6 @@ pub struct Pool {
     put_wide: DFF<Bit>,
     put_cost: DFF<Bits<5>>,
     committed: DFF<Bit>,
-    entry_beats: Signal<Local, Bits<14>>,
     begins: Signal<Local, Bit>,
     moves: Signal<Local, Bit>,
     keep: Signal<Local, Bit>,
@@ -118,14 +116,13 @@ pub struct Pool {
     given: Signal<Local, Bit>,
     entry_peer: Signal<Local, Bits<6>>,
     one_5: Num<5, 1>,
-    zero_10: Num<10, 0>,
     chunk_end: Num<5, 31>,
 }
 
 impl Logic for Pool {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, fill, entry, stale, first, last, held, full, index, left);
+        dff_setup!(self, clock, fill, entry, stale, first, last, held, full, index);
         dff_setup!(
             self,
             clock,
@@ -168,8 +165,6 @@ impl Logic for Pool {
 
         // Filling. `full`: the chunk in flight has no room left.
         self.entry_peer.next = self.entry.q.val().get_bits::<6>(0);
-        self.entry_beats.next =
-            bit_cast::<14, 13>(self.question.reserved.val().get_bits::<13>(8)) + 7;
         self.given.next = self.chunks.given.val();
         self.begins.next = false;
         self.moves.next = false;
@@ -193,13 +188,11 @@ impl Logic for Pool {
                     self.held.d.next = self.one_5.val();
                     self.full.d.next = false;
                     self.index.d.next = 0.into();
-                    self.left.d.next = self.entry_beats.val().get_bits::<10>(3);
                     self.fill.d.next = FillState::Fill;
                 }
             }
             FillState::Fill => {
-                self.pool.beat_ready.next = (self.left.q.val() != self.zero_10.val())
-                    & ((!self.full.q.val()) | self.chunks.spare_valid.val());
+                self.pool.beat_ready.next = (!self.full.q.val()) | self.chunks.spare_valid.val();
                 self.moves.next = self.pool.beat_valid.val() & self.pool.beat_ready.val();
                 if self.pool.commit_valid.val() & !self.committed.q.val() {
                     if self.pool.commit_abort.val() {
@@ -231,7 +224,6 @@ impl Logic for Pool {
             (bit_cast::<12, 7>(self.chunk_now.val()) << 5) | bit_cast::<12, 5>(self.index.q.val());
         self.beat_data.d.next = self.pool.beat_data.val();
         if self.moves.val() {
-            self.left.d.next = self.left.q.val() - 1;
             self.index.d.next = self.index.q.val() + 1;
             self.full.d.next = self.index.q.val() == self.chunk_end.val();
             self.last.d.next = self.chunk_now.val();

@@ -4,7 +4,7 @@ use super::mutant::Subject;
 use super::suites::{SUITES, Suite};
 
 const USAGE: &str = "usage: cargo xtask mutate [--block B] [--count N] [--seed S] \
-    [--suites bench,lockstep,scenarios,proofs] [--seeds N] [--only NAME,...] [--planted [--write]]";
+    [--suites bench,cycles,lockstep,scenarios,proofs] [--seeds N] [--only NAME,...] [--planted [--write]]";
 
 /// Seeds of each lockstep suite that a planted bug has to be found within.
 const SEEDS: u64 = 30;
@@ -109,7 +109,8 @@ impl Options {
 
     /// Whether the command `viaduct` is run.
     pub(super) fn needs_command(&self) -> bool {
-        self.runs("proofs") || (self.runs("lockstep") && self.seeds.is_some())
+        let is_command = ["cycles", "proofs"].into_iter().any(|name| self.runs(name));
+        is_command || (self.runs("lockstep") && self.seeds.is_some())
     }
 }
 
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let options = parse("--block recv --count 7 --seed 3 --suites lockstep").expect("options");
-        assert_eq!(options.suites, [&SUITES[1]]);
+        assert_eq!(options.suites, [&SUITES[2]]);
         assert_eq!((options.block.as_deref(), options.count, options.seed), (Some("recv"), 7, 3));
         assert_eq!(parse("--block model").expect("options").subjects, [Subject::Model]);
         let rtl = parse("--planted --block rtl").expect("options");

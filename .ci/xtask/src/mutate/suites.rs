@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::mutant::{Answer, Mutant, Subject};
 use super::proofs;
+use crate::workspace;
 
 /// A suite.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub(super) struct Suite {
 
 /// The suites, cheapest first.
 pub(super) const SUITES: &[Suite] = &[
-    Suite { name: "bench", seconds: 240 },
+    Suite { name: "bench", seconds: 150 },
+    Suite { name: "cycles", seconds: 120 },
     Suite { name: "lockstep", seconds: 900 },
     Suite { name: "scenarios", seconds: 3600 },
     Suite { name: "proofs", seconds: 3600 },
@@ -29,6 +31,9 @@ pub(super) const SUITES: &[Suite] = &[
 
 /// The lockstep suites.
 const LOCKSTEP: [&str; 3] = ["lockstep", "lockstep-host", "lockstep-lossy"];
+
+/// Every figure of the RTL in cycles, as it is.
+const CYCLES: &str = "cosim/cli/tests/bench_hw.txt";
 
 /// Test programs by name, and the command `viaduct`.
 pub(super) type Programs = BTreeMap<String, PathBuf>;
@@ -64,6 +69,20 @@ pub(super) fn answer(
     };
     match (suite.name, seeds) {
         ("bench", _) => test(bench(&mutant.block), ""),
+        ("cycles", _) if mutant.subject == Subject::Model => Ok(Answer::NoCase),
+        ("cycles", _) => {
+            let own = std::env::temp_dir().join(format!("mutant-{}.txt", mutant.number));
+            let mut command = Command::new(program("viaduct")?);
+            command.args(["bench", "hw", "--snapshot"]).arg(&own);
+            let failed = first(&mut command, mutant.number, patience, |_| None)?;
+            let text = std::fs::read_to_string(&own).unwrap_or_default();
+            // There is none if it failed.
+            let _ = std::fs::remove_file(&own);
+            let before = workspace::root().join(CYCLES);
+            let before =
+                std::fs::read_to_string(before).map_err(|error| format!("{CYCLES}: {error}"))?;
+            Ok(Answer::from(failed.or_else(|| differing(&text, &before))))
+        }
         ("lockstep", None) => test("lockstep", "rtl::"),
         ("lockstep", Some(seeds)) => {
             for name in LOCKSTEP {
@@ -81,6 +100,13 @@ pub(super) fn answer(
         _ if mutant.subject == Subject::Model => Ok(Answer::NoCase),
         _ => proofs::answer(mutant, program("viaduct")?),
     }
+}
+
+/// The name of the first figure that is another one.
+fn differing(text: &str, before: &str) -> Option<String> {
+    let line = text.lines().zip(before.lines()).find(|(now, before)| now != before);
+    let name = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+    line.map(|(_, before)| name(before)).or_else(|| (text != before).then(|| "its end".to_owned()))
 }
 
 /// The test that a line of a test program says has failed.
@@ -148,6 +174,17 @@ mod tests {
         assert_eq!(failed_test("test rtl::a ... FAILED").as_deref(), Some("rtl::a"));
         assert_eq!(failed_test("test rtl::a ... ok"), None);
         assert_eq!((bench("recv"), bench("rq"), bench("model")), ("engine", "pcie", "nic_model"));
+    }
+
+    #[test]
+    fn figures_are_compared() {
+        let before = "rate 3 cycles\nlatency 5 cycles\n";
+        assert_eq!(differing(before, before), None);
+        assert_eq!(
+            differing("rate 3 cycles\nlatency 6 cycles\n", before).as_deref(),
+            Some("latency")
+        );
+        assert_eq!(differing("rate 3 cycles\n", before).as_deref(), Some("its end"));
     }
 
     #[test]

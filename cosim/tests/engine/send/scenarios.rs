@@ -88,6 +88,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     (bench.pause, bench.down) = (false, None);
     bench.settle();
     assert_eq!(bench.counted_messages, bench.message_frames);
+    assert!(bench.counted_fetches > 0, "DescriptorsFetched");
     assert_eq!(bench.counted_refused, bench.refused, "RdmaRefused");
     for (number, vi) in &bench.vis {
         assert!(vi.stopped || vi.expected.is_empty(), "VI {number}: {:?}", vi.expected);
@@ -279,6 +280,7 @@ fn messages_follow_each_other() {
     }
     let cycles = bench.until_done();
     println!("20 messages of 4 KiB: {cycles} cycles");
+    assert_eq!(bench.counted_fetches, 20);
     // 512 beats each, and the first descriptor and payload on their way.
     assert!(cycles < 20 * 512 * 100 / 97 + 400, "{cycles} cycles");
 }
