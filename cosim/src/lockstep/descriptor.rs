@@ -97,10 +97,12 @@ fn offset(random: &mut Random, length: u64) -> u64 {
 
 /// Has a receive go on behind its last byte, where memory is not allowed: what is shorter does not notice.
 pub(super) fn reach_beyond(random: &mut Random, recv: &mut Spec) {
-    let more = match random.below(4) {
+    let more = match random.below(5) {
         0 => 1,
         1 => 63,
         2 => 65_472,
+        // With what is before it, about what the lengths are added up to.
+        3 => (1 << 20) - 1 - u32::from(small(random, 256)),
         _ => u32::MAX,
     };
     let count = recv.segments.len();

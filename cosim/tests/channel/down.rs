@@ -156,6 +156,19 @@ fn keepalive() {
     });
 }
 
+#[test]
+fn a_silent_peer_is_dead_after_retry_limit_times_keepalive() {
+    for limit in [1, 2, 4, 8, 15] {
+        let mut single = Single::opened(40 + u64::from(limit));
+        single.0.nodes[0].model.inputs.keepalive = 2_000;
+        single.0.nodes[0].model.inputs.retry_limit = limit;
+        single.put(from_peer(Type::Ack), &[]);
+        let time = single.0.until(40_000, "death", |network| !network.nodes[0].kills.is_empty());
+        let due = 2_000 * u64::from(limit);
+        assert!((due - 100..due + 1_500).contains(&time), "{limit}: {time}");
+    }
+}
+
 /// A peer that is still Opening sends nothing but its SYN: it is there.
 #[test]
 fn a_duplicate_syn_keeps_the_channel_alive() {

@@ -483,6 +483,19 @@ impl Node {
         self.ahead.as_ref().is_some_and(|(_, granted)| *granted)
     }
 
+    /// Its neighbours are as after power-on, and nothing that they did is known any more.
+    pub(crate) fn forget(&mut self) {
+        (self.sender, self.ahead, self.receiver) = Default::default();
+        (self.kill_left, self.event_left) = (None, None);
+        self.outbox.clear();
+        self.outcomes.clear();
+        self.kills.clear();
+        self.events.clear();
+        let i = &mut self.model.inputs;
+        (i.pool_ask_valid, i.pool_beat_valid, i.pool_commit_valid) = (0, 0, 0);
+        (i.staging_release, i.peers_valid, i.kill_done, i.events_done) = (0, 0, 0, 0);
+    }
+
     /// Resets the block for some cycles; frames that leave until all is quiet, good or not.
     pub(crate) fn reset(&mut self, cycles: u64) -> Vec<Vec<u64>> {
         let mut left = Vec::new();

@@ -2,7 +2,8 @@
 //! skipped.
 
 use crate::node::beats;
-use crate::peer::{REMOTE, Single, TAG, from_peer};
+use crate::peer::{OWN, REMOTE, Single, TAG, from_peer};
+use nic_regs::admin::PeerState;
 use nic_regs::counter::Counter;
 use nic_regs::frame::{Header, Type, flag};
 
@@ -88,6 +89,49 @@ fn a_reset_skips_the_frame_that_comes() {
             single.open(1, TAG.into(), 32);
             single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
             assert_eq!(single.0.nodes[0].count(Counter::FramesReceived), count[2] + 1);
+        }
+    }
+}
+
+/// Whatever is under way when a reset comes, nothing of it shows afterwards: no frame, no event, no VI that is
+/// stopped, no chunk that is held.
+#[test]
+fn a_reset_leaves_nothing() {
+    for at in 0..120 {
+        let mut single = Single::opened(at);
+        single.open(2, OWN, 32);
+        let data = Header { length: 8, flags: flag::SEQUENCED, ..from_peer(Type::Data) };
+        let mut frames = [
+            (data, 1),
+            // A gap, a channel that opens, one that is not there, one that goes down.
+            (Header { sequence: 3, ..data }, 1),
+            (Header { src_node: 2, tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, 0),
+            (Header { src_node: 3, ..from_peer(Type::Ack) }, 0),
+            (from_peer(Type::Rst), 0),
+        ];
+        frames.rotate_left(usize::try_from(at % 5).unwrap());
+        frames.into_iter().for_each(|(header, beats)| single.inject(header, &[1][..beats]));
+        let sent = Header { length: 200, flags: flag::SEQUENCED, ..from_peer(Type::Data) };
+        let node = &mut single.0.nodes[0];
+        node.manners.read = at % 2 == 0;
+        node.outbox.push_back(crate::node::Frame { peer: 1, header: sent, payload: vec![5; 25] });
+        while !single.0.nodes[0].rx.is_empty() {
+            single.0.step();
+        }
+        single.0.run(at / 2);
+        let node = &mut single.0.nodes[0];
+        node.forget();
+        let left = node.reset(16);
+        assert!(left.len() <= 1, "reset at {at}: {left:x?} leave");
+        single.0.seen.clear();
+        // Several times the longest wait.
+        single.0.run(8 * 2_000);
+        let node = &single.0.nodes[0];
+        assert_eq!((&node.events, &node.kills), (&vec![], &vec![]), "reset at {at}");
+        assert!(single.0.seen.is_empty(), "reset at {at}: {:x?}", single.0.seen);
+        assert_eq!((single.free(), single.0.nodes[0].model.outputs.staging_valid), (128, 0));
+        for peer in [1, 2] {
+            assert_eq!(single.query(peer), PeerState::Closed, "reset at {at}");
         }
     }
 }

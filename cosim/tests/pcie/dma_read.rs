@@ -139,7 +139,9 @@ impl Host {
                 // It fits, but for its beats: a retransmission of what was wanted does not help.
                 let mut beats = completion(tag, at, end - at, dwords, false);
                 let whole = beats.len();
-                let length = (rng.random_range(2..whole + 3)).max(2);
+                // Also by as many as a count of 64 beats wraps at.
+                let most = if chance(rng, 10) { whole + 128 } else { whole + 2 };
+                let length = if most > whole + 2 { most } else { rng.random_range(2..=most) };
                 beats.resize(if length == whole { whole + 1 } else { length }, rng.random());
                 miscounted |= beats.len() > 2;
                 parts.push_back(Part { beats, settles: false, not_before });

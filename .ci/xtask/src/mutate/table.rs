@@ -138,7 +138,10 @@ mod tests {
         let page = format!("before\n{}\n{text}\n{}after\n", MARKS[0], MARKS[1]);
         let second = [(staging, fate(vec![run("lockstep", Some("lockstep 3"))]))];
         let text = table(&page, &second).expect("marks");
-        assert!(text.contains("| channel.stage | a |  | lockstep 3 |  |  |\n| region-end"), "{text}");
+        assert!(
+            text.contains("| channel.stage | a |  | lockstep 3 |  |  |\n| region-end"),
+            "{text}"
+        );
         assert!(table("no marks", &second).is_none());
     }
 

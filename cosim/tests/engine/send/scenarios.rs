@@ -88,7 +88,6 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     (bench.pause, bench.down) = (false, None);
     bench.settle();
     assert_eq!(bench.counted_messages, bench.message_frames);
-    assert!(bench.counted_fetches > 0, "DescriptorsFetched");
     assert_eq!(bench.counted_refused, bench.refused, "RdmaRefused");
     for (number, vi) in &bench.vis {
         assert!(vi.stopped || vi.expected.is_empty(), "VI {number}: {:?}", vi.expected);
