@@ -174,7 +174,10 @@ fn rtl(options: &Options) -> Result<(Vec<Mutant>, Programs), String> {
     let verilog = read("verilog/top.v")?;
     source_line::find(&verilog, &mut mutants)?;
     equivalent::mark(Subject::Rtl, &mut mutants, |module, before| {
-        source_line::kernel(&verilog, module).iter().any(|line| line.trim() == before)
+        let fits = |(own, line): (&str, &str)| {
+            equivalent::fits(module, own) && equivalent::fits(before, line.trim())
+        };
+        source_line::lines(&verilog).any(fits)
     })?;
     Ok((mutants, programs))
 }

@@ -159,6 +159,15 @@ impl Queue {
         self.head.segments = 1;
     }
 
+    /// Posts so many segments of 8 bytes.
+    pub(crate) fn post_split(&mut self, host: &mut Host, segments: u8) {
+        let (address, handle) =
+            (host.region(self.data_region).va_base, host.handle(self.data_region));
+        let control = ControlSegment { seg_count: segments.into(), ..ControlSegment::default() };
+        let segment = |at| DataSegment { address: address + 8 * u64::from(at), handle, length: 8 };
+        self.place(host, control, &(0..segments).map(segment).collect::<Vec<_>>(), PLAIN);
+    }
+
     /// Posts a read into one segment of so many bytes, aligned to 64.
     pub(crate) fn post_read(&mut self, host: &mut Host, length: u32) {
         let region = host.region(self.data_region);

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! Idle -> Act -+-> Register -+-> Send0 -> Send1 -> [Send2 [-> Send3]] -> Idle
-//!   |          |-> [Bell]    `-> Idle (writes)
-//!   |          `-> (nothing, or Send0)
+//!   |          |             `-> Idle (writes)
+//!   |          `-> Idle (doorbells, or nothing), or Send0
 //!   `-> Torn -> Idle     a word of a push line moves in Idle itself; its TLP ends wrongly
 //! ```
 //! [`Parse`] takes the TLPs apart; requests are executed strictly in order. Only the device's own
@@ -21,12 +21,10 @@ use rust_hdl::prelude::*;
 pub enum CqState {
     /// Waits for a request.
     Idle,
-    /// Chooses what to do; offers a doorbell.
+    /// Chooses what to do; offers a doorbell until there is room for it.
     Act,
     /// Waits for `csr`.
     Register,
-    /// Waits for room in the doorbell FIFOs.
-    Bell,
     /// Completion header beat 0.
     Send0,
     /// Completion header beat 1.
@@ -156,7 +154,7 @@ impl Logic for Cq {
                     self.doorbell.valid.next = true;
                     self.pop.next = self.doorbell.ready.val();
                     if !self.doorbell.ready.val() {
-                        self.state.d.next = CqState::Bell;
+                        self.state.d.next = CqState::Act;
                     }
                 } else if self.parse.is_write.val() {
                     self.refuse.next = true;
@@ -175,13 +173,6 @@ impl Logic for Cq {
                         self.pop.next = true;
                         self.state.d.next = CqState::Idle;
                     }
-                }
-            }
-            CqState::Bell => {
-                self.doorbell.valid.next = true;
-                if self.doorbell.ready.val() {
-                    self.pop.next = true;
-                    self.state.d.next = CqState::Idle;
                 }
             }
             CqState::Send0 => {

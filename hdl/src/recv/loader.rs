@@ -258,7 +258,6 @@ impl Logic for Loader {
         self.resolver.present.next = self.reader.present.val();
         self.resolver.even.next = self.reader.even.val();
         self.resolver.odd.next = self.reader.odd.val();
-        self.resolver.reading.next = self.reader.reading.val();
         self.resolver.tag.next = self.tag.q.val();
         self.resolver.domain.next = self.domain.q.val();
         self.reader.word.next = self.resolver.word.val();

@@ -72,7 +72,6 @@ pub struct Reader {
     pub present: Signal<Out, Bit>,
     pub even: Signal<Out, Bits<64>>,
     pub odd: Signal<Out, Bits<64>>,
-    pub reading: Signal<Out, Bit>,
     pub failed: Signal<Out, Bit>,
     // The same a cycle late: the end of a read is seldom waited for.
     pub reading_late: Signal<Out, Bit>,
@@ -177,7 +176,6 @@ impl Logic for Reader {
         self.present.next = self.buffer.present.val();
         self.even.next = self.buffer.data_even.val();
         self.odd.next = self.buffer.data_odd.val();
-        self.reading.next = self.buffer.reading.val();
         self.failed.next = self.buffer.failed.val();
         self.reading_at.d.next = self.buffer.reading.val();
         self.failed_at.d.next = self.buffer.failed.val();

@@ -82,7 +82,6 @@ pub struct Resolver {
     pub present: Signal<In, Bit>,
     pub even: Signal<In, Bits<64>>,
     pub odd: Signal<In, Bits<64>>,
-    pub reading: Signal<In, Bit>,
     pub word: Signal<Out, Bits<5>>,
     /// The VI's.
     pub tag: Signal<In, Bits<16>>,
@@ -240,8 +239,6 @@ impl Logic for Resolver {
                 if self.present.val() {
                     self.word_at.d.next = self.word_at.q.val() + 1;
                     self.state.d.next = ParseState::Control;
-                } else if !self.reading.val() {
-                    self.state.d.next = ParseState::Done;
                 }
             }
             ParseState::Control => {
@@ -254,8 +251,6 @@ impl Logic for Resolver {
                 } else if self.present.val() {
                     self.word_at.d.next = self.word_at.q.val() + 1;
                     self.state.d.next = ParseState::Segment;
-                } else if !self.reading.val() {
-                    self.state.d.next = ParseState::Done;
                 }
             }
             ParseState::Segment => {
@@ -284,8 +279,6 @@ impl Logic for Resolver {
                     if self.row_length.val() != 0 {
                         self.state.d.next = ParseState::Lookup;
                     }
-                } else if !self.reading.val() {
-                    self.state.d.next = ParseState::Done;
                 }
             }
             ParseState::Lookup => {

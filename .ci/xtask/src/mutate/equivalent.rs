@@ -3,7 +3,7 @@
 
 use super::mutant::{Mutant, Site, Subject};
 
-/// An edit that changes nothing that can be observed.
+/// Edits that change nothing that can be observed. `*` stands for any text.
 #[derive(Debug)]
 struct Equivalent {
     subject: Subject,
@@ -15,15 +15,50 @@ struct Equivalent {
 }
 
 /// All that are known.
-const EQUIVALENT: &[Equivalent] = &[Equivalent {
-    subject: Subject::Rtl,
-    module: "top$tpt",
-    before: "attribute_ram$write_data = 32'h0;",
-    after: "attribute_ram$write_data = 32'h1;",
-    reason: "bit 0 is of the tag of an entry that is not valid (bit 38), which nobody looks at",
-}];
+const EQUIVALENT: &[Equivalent] = &[
+    of_rtl(
+        "top$tpt",
+        ["attribute_ram$write_data = 32'h0;", "attribute_ram$write_data = 32'h1;"],
+        "bit 0 is of the tag of an entry that is not valid (bit 38), which nobody looks at",
+    ),
+    of_rtl(
+        "*picker$firsts$*",
+        ["index[*] = |(lowest & 8'b00000000);", "*"],
+        "a place has three bits; a fourth is read by nobody, and those above it are of the place of the next \
+         eight, which counts only if there is nobody in these",
+    ),
+    of_rtl("top$dma_read$bulk", ["at$d = address0;", "(nothing)"], "its one client is the second"),
+    of_rtl("top$dma_read$bulk", ["next_turn = 32'h2;", "*"], "it has one client"),
+    of_rtl("top$dma_read$bulk", ["away$d = 32'h0;", "*"], "nobody asks then"),
+    of_rtl(
+        "top$dma_write$cutter",
+        ["bytes = shape[(32'h19)+:(10)];", "*"],
+        "what a completion has to have; writes have none",
+    ),
+    of_rtl(
+        "top$recv$reply$desc$reader",
+        ["immediate_at$d = read$rsp_data[(32'h20)+:(32)];", "*"],
+        "an RDMA read has no immediate data",
+    ),
+];
 
-/// Gives mutants that are listed their reason. `has` says whether a module has a line.
+/// An edit of the RTL: before and after.
+const fn of_rtl(
+    module: &'static str,
+    [before, after]: [&'static str; 2],
+    reason: &'static str,
+) -> Equivalent {
+    Equivalent { subject: Subject::Rtl, module, before, after, reason }
+}
+
+/// Whether a text is as a pattern says.
+pub(super) fn fits(pattern: &str, text: &str) -> bool {
+    let Some((head, tail)) = pattern.split_once('*') else { return pattern == text };
+    let Some(rest) = text.strip_prefix(head) else { return false };
+    tail.is_empty() || rest.char_indices().any(|(at, _)| fits(tail, &rest[at..]))
+}
+
+/// Gives mutants that are listed their reason. `has` says whether a module has a line, of patterns.
 pub(super) fn mark(
     subject: Subject,
     mutants: &mut [Mutant],
@@ -46,8 +81,9 @@ fn mark_of(
                 "{module} has no line `{before}` any more: remove or change its entry in mutate/equivalent.rs"
             ));
         }
-        let same =
-            |site: &Site| site.module == *module && site.before == *before && site.after == *after;
+        let same = |site: &Site| {
+            fits(module, &site.module) && fits(before, &site.before) && fits(after, &site.after)
+        };
         for mutant in mutants.iter_mut().filter(|mutant| mutant.sites.iter().all(same)) {
             mutant.reason = Some((*reason).to_owned());
         }
@@ -58,6 +94,13 @@ fn mark_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_star_is_any_text() {
+        assert!(fits("top$*picker$firsts$*", "top$channel$kill_picker$firsts$3"));
+        assert!(fits("index[*] = a;", "index[3] = a;") && fits("*", "(nothing)"));
+        assert!(!fits("index[*] = a;", "index[3] = b;") && !fits("a", "ab") && !fits("*b", "a"));
+    }
 
     #[test]
     fn a_mutant_that_is_listed_has_a_reason() {

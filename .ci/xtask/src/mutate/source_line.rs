@@ -65,6 +65,18 @@ pub(super) fn kernel<'a>(verilog: &'a str, module: &str) -> Vec<&'a str> {
         .collect()
 }
 
+/// The lines of all kernels of the Verilog, each with its module.
+pub(super) fn lines(verilog: &str) -> impl Iterator<Item = (&str, &str)> {
+    let (mut module, mut inside) = ("", false);
+    verilog.lines().filter_map(move |line| {
+        if let Some(rest) = line.strip_prefix("module ") {
+            module = rest.split('(').next().unwrap_or(rest);
+        }
+        inside = (inside || line == KERNEL[0]) && line != KERNEL[1];
+        inside.then_some((module, line))
+    })
+}
+
 /// The block that a module is.
 fn block<'a>(blocks: &'a Blocks, module: &str) -> Option<&'a Block> {
     let mut at = blocks.get(ROOT)?.first()?;

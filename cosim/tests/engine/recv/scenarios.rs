@@ -231,6 +231,26 @@ fn rate() {
     }
 }
 
+/// Descriptors of one to three lines side by side: several of them come with one read.
+#[test]
+fn neighbours_share_a_read() {
+    for (segments, most) in [(2, 10), (6, 14), (10, 24)] {
+        let mut bench = posted(1, 0, 0);
+        bench.desc_read.latency = 40;
+        let number = *bench.vis.keys().next().unwrap();
+        let vi = bench.vis.get_mut(&number).unwrap();
+        (0..24).for_each(|_| vi.queue.post_split(&mut bench.host, segments));
+        fetch_ahead(&mut bench);
+        for _ in 0..24 {
+            whole_message(&mut bench, number, 8);
+        }
+        settle(&mut bench);
+        let reads = bench.desc_read.requests;
+        println!("24 descriptors of {segments} segments: {reads} reads");
+        assert!(reads <= most, "{reads} reads of descriptors with {segments} segments");
+    }
+}
+
 /// The number of the only VI; a doorbell's hint for it, and time to fetch.
 fn fetch_ahead(bench: &mut Bench) -> u16 {
     let number = *bench.vis.keys().next().unwrap();
