@@ -242,6 +242,20 @@ fn counters_log_stamps() {
     assert_eq!((bench.read(csr::SAMPLED::OFFSET), bench.read(csr::STAMP0::OFFSET)), (0, 0));
 }
 
+/// STATUS has what the other blocks say.
+#[test]
+fn status() {
+    let mut bench = Bench::new();
+    for said in 0..16u8 {
+        let i = &mut bench.nic.inputs;
+        (i.admin_busy, i.admin_failed) = (said & 1, said >> 1 & 1);
+        (i.reads_fail, i.sending) = (said >> 2 & 1, said >> 3);
+        bench.cycle();
+        let ready = csr::STATUS::READY.mask();
+        assert_eq!(bench.read(csr::STATUS::OFFSET), u32::from(said) << 1 | ready);
+    }
+}
+
 #[test]
 fn cycle_counter() {
     let mut bench = Bench::new();

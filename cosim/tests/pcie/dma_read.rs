@@ -1,18 +1,14 @@
 //! `DmaRead` against a root complex that splits, reorders, delays, fails and misbehaves.
+use crate::completion::{completion, failure, memory};
 use crate::{Collector, Stable, chance, each_seed};
 use cosim::verilated::blocks::dma_read::Model;
 use nic_regs::counter::{Counter, ErrorCode, ErrorRecord};
-use nic_regs::tlp::{COMPLETION, COMPLETION_DATA, Completion, MEM_READ, Request};
+use nic_regs::tlp::{COMPLETION, COMPLETION_DATA, MEM_READ, Request};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 pub(crate) const TIMEOUT: u64 = 8_000;
-
-/// What host memory holds at an address.
-fn memory(address: u64) -> u8 {
-    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8
-}
 
 /// What the root complex may do to a read, in percent of the reads.
 #[derive(Clone, Copy, Default)]
@@ -43,43 +39,10 @@ pub(crate) struct Host {
     /// Requests (address bits 47:16) that must fail.
     pub(crate) failed: HashSet<u64>,
     expected: HashMap<Counter, u64>,
+    /// First dwords of all TLPs that it sent.
+    firsts: HashSet<u32>,
     pub(crate) requests: u64,
     pub(crate) most: usize,
-}
-
-/// A completion of `bytes` at `address`, of which `total` are still to come; `dwords` as its
-/// length.
-pub(crate) fn completion(
-    tag: u8,
-    address: u64,
-    total: u64,
-    dwords: u64,
-    poisoned: bool,
-) -> Vec<u64> {
-    let header = Completion {
-        data: true,
-        poisoned,
-        length_dw: dwords as u16,
-        completer: 0x100,
-        byte_count: total as u16,
-        requester: 0x4321,
-        tag,
-        lower_address: (address & 0x7f) as u8,
-        ..Default::default()
-    };
-    let mut beats = header.to_beats().to_vec();
-    let first = address & !3;
-    for word in first / 8..=(first + 4 * dwords - 1) / 8 {
-        beats.push((0..8).map(|at| u64::from(memory(word * 8 + at)) << (8 * at)).sum());
-    }
-    beats
-}
-
-/// A completion with an error status.
-fn failure(tag: u8, total: u64, status: u8) -> Vec<u64> {
-    let byte_count = total as u16;
-    let header = Completion { status, byte_count, requester: 0x4321, tag, ..Default::default() };
-    header.to_beats().to_vec()
 }
 
 impl Host {
@@ -207,6 +170,7 @@ impl Host {
                 }
             }
             let last = beats.len();
+            self.firsts.extend(beats.first().map(|&beat| beat as u32));
             self.sending =
                 beats.into_iter().enumerate().map(|(at, b)| (b, at + 1 == last)).collect();
         }
@@ -386,6 +350,10 @@ impl Bench {
         if out.error_valid == 1 {
             let record = ErrorRecord::from_bits(out.error_record);
             *self.logged.entry(record.code).or_default() += 1;
+            if record.code == ErrorCode::BadTlp as u8 {
+                let sent = self.host.firsts.contains(&record.detail);
+                assert!(sent, "no TLP begins with {:#x}", record.detail);
+            }
         }
     }
 

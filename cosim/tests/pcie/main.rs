@@ -4,6 +4,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "fields are cut to their widths")]
 #![allow(clippy::print_stdout, reason = "seeds and measured cycles")]
 
+mod completion;
 mod counters;
 mod cq;
 mod csr;

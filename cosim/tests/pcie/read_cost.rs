@@ -1,6 +1,6 @@
 //! What reads cost `DmaRead`: cycles on a host that answers at once, and the stream's rate.
 use crate::Collector;
-use crate::dma_read::completion;
+use crate::completion::completion;
 use cosim::verilated::blocks::dma_read::Model;
 use nic_regs::tlp::Request;
 use std::collections::VecDeque;

@@ -1,5 +1,6 @@
 //! Completions that do not come: for a client, for all.
-use crate::dma_read::{Bench, Faults, Read, TIMEOUT, completion, random_reads};
+use crate::completion::completion;
+use crate::dma_read::{Bench, Faults, Read, TIMEOUT, random_reads};
 use crate::each_seed;
 use nic_regs::counter::Counter;
 use rand::Rng;

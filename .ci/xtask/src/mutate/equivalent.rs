@@ -27,6 +27,11 @@ const EQUIVALENT: &[Equivalent] = &[
         "a place has three bits; a fourth is read by nobody, and those above it are of the place of the next \
          eight, which counts only if there is nobody in these",
     ),
+    of_rtl(
+        "*picker$group",
+        ["index[*] = |(lowest & 8'b00000000);", "*"],
+        "three bits of it are read",
+    ),
     of_rtl("top$dma_read$bulk", ["at$d = address0;", "(nothing)"], "its one client is the second"),
     of_rtl("top$dma_read$bulk", ["next_turn = 32'h2;", "*"], "it has one client"),
     of_rtl("top$dma_read$bulk", ["away$d = 32'h0;", "*"], "nobody asks then"),
