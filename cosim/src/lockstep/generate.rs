@@ -200,7 +200,7 @@ fn kind(random: &mut Random) -> Kind {
     if random.chance(0.85) {
         return Kind::Good;
     }
-    match random.below(14) {
+    match random.below(16) {
         0 => Kind::SendFormat,
         1..=2 => Kind::SendSegment,
         3 => Kind::SendTooLong,

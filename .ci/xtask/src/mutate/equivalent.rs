@@ -41,6 +41,12 @@ const EQUIVALENT: &[Equivalent] = &[
         "what a completion has to have; writes have none",
     ),
     of_rtl(
+        "top$send$retire$verdict",
+        ["stop_status = bit_*", "*"],
+        "what a peer has refused stops a VI by the receive engine, which knows its status",
+    ),
+    of_rtl("top$send$retire$verdict", ["if (*(detail == *", "*"], "detail is 0 there"),
+    of_rtl(
         "top$recv$reply$desc$reader",
         ["immediate_at$d = read$rsp_data[(32'h20)+:(32)];", "*"],
         "an RDMA read has no immediate data",
