@@ -437,6 +437,7 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
         0 => 0,
         1..=4 => random.below(300),
         // What a push may carry, and a few bytes more or less.
+        5 if random.chance(0.4) => PUSH_DATA_BYTES as u64,
         5 => PUSH_DATA_BYTES as u64 - 4 + random.below(9),
         6 => random.below(5_000),
         // Full frames, and a few bytes more or less.
