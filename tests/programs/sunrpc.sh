@@ -1,4 +1,4 @@
-# SunRPC by libtirpc and rpcgen: null calls, and blobs that come back.
+# SunRPC by libtirpc and rpcgen: null calls, for long enough that the connection moves, and blobs that come back.
 # needs: gcc libc6-dev libtirpc-dev rpcsvc-proto
 # links: 2
 source "${0%/*}/common.bash"
@@ -42,7 +42,7 @@ int main(int count, char **arguments) {
     int connection = RPC_ANYSOCK, null = 0, same = 0;
     CLIENT *server = clnttcp_create(&place, ECHO, FIRST, &connection, 0, 0);
     if (server == NULL) return 1;
-    for (int i = 0; i < 2000; i++)
+    for (int i = 0; i < 10000; i++)
         null += clnt_call(server, NULLPROC, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL,
                           bound) == RPC_SUCCESS;
     for (unsigned length = 1; length < 400000; length = 3 * length + 1) {

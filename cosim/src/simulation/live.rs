@@ -436,7 +436,9 @@ mod tests {
         let ports = [&first, &second].map(|nic| HardwarePort::open(Arc::clone(nic)).unwrap());
         while ports.iter().any(|it| it.nic().counter(Counter::FramesReceived).unwrap() == 0) {
             assert!(Instant::now() < end, "the channel does not open");
-            ports.iter().for_each(|port| drop(port.next_event()));
+            for port in &ports {
+                let _ = port.next_event();
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
