@@ -13,7 +13,7 @@ pub(super) fn small(random: &mut Random, limit: u64) -> u8 {
 impl Wrong {
     /// Something that every device must notice in a segment.
     pub(super) fn any(random: &mut Random) -> Self {
-        match random.below(12) {
+        match random.below(14) {
             0 => Self::Index(small(random, 6)),
             1 => Self::Stale(small(random, 16)),
             2..=4 => Self::Generation(small(random, 16)),

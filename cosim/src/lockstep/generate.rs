@@ -47,6 +47,7 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
             max_transfer: max_transfer(&mut random),
             allows: [allowed(&mut random), allowed(&mut random)],
             reported: [allowed(&mut random), allowed(&mut random)],
+            recv_events: [(); 2].map(|()| if random.chance(0.4) { 1 } else { 2 }),
         });
     }
     let count = 2 + random.below(4);

@@ -126,6 +126,8 @@ impl Run<'_> {
         let mut completions: [BTreeMap<(u16, u16), u32>; 2] = Default::default();
         let mut others = [Vec::new(), Vec::new()];
         let (mut rest, mut was_full) = (Some(0), [[true; 4]; 2]);
+        // Behind the first time only what was deferred comes: by VI, the sends of each first (contract 10.1).
+        let mut deferred: Option<[[(u16, u8); 4]; 2]> = None;
         while let Some(quiet) = rest.take() {
             self.bench.settle(quiet)?;
             for (node, queue) in (0..8).map(|n| (n / 4, n % 4)) {
@@ -145,6 +147,15 @@ impl Run<'_> {
                 rest = rest.max(Some(quiet));
                 for (event, message) in events {
                     if queue == 1 || queue == 2 {
+                        if let Some(last) = &mut deferred {
+                            let (last, new) = (&mut last[node][queue], (event.index, event.kind));
+                            if new < *last {
+                                return Err(Hung(format!(
+                                    "node {node}, queue {queue}: what was deferred comes as {last:?}, then {new:?}"
+                                )));
+                            }
+                            *last = new;
+                        }
                         let kind = u16::from(event.kind) | u16::from(event.flags) << 8;
                         *completions[node].entry((kind, event.index)).or_default() += event.word1;
                     } else if event.kind != Kind::ViError as u8 || Some(event.index) != fenced {
@@ -155,6 +166,7 @@ impl Run<'_> {
                     }
                 }
             }
+            deferred.get_or_insert_default();
         }
         for (node, (completions, mut others)) in completions.into_iter().zip(others).enumerate() {
             others.sort();

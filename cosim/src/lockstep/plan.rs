@@ -179,6 +179,8 @@ pub(super) struct Pair {
     pub(super) allows: [u32; 2],
     /// What its peer was notified of that.
     pub(super) reported: [u32; 2],
+    /// Event queue of the receives of each node's VI: that of the sends, or one of their own.
+    pub(super) recv_events: [usize; 2],
 }
 
 /// A region of a pair that becomes another one, while the pair rests.

@@ -177,10 +177,10 @@ fn place(
         Wrong::Address(bit) => address ^= 1 << bit,
         Wrong::Bounds => {
             let end = va(area(pair)) + DATA_BYTES as u64;
-            address = match offset % 4 {
-                0 => end - u64::from(length) + 1,
-                1 => end + offset,
-                2 => va(area(pair)) - 1,
+            address = match offset % 8 {
+                0..=4 => end - u64::from(length) + 1,
+                5 => end + offset,
+                6 => va(area(pair)) - 1,
                 // It would wrap.
                 _ => u64::MAX - u64::from(length) / 2,
             };

@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
                 u32::from(pair.domain[node])
                     | (pair.reliability as u32) << 8
                     | u32::from(pair.tag[node]) << 16,
-                u32::from(queues[1]) | u32::from(queues[2]) << 16,
+                u32::from(queues[1]) | u32::from(queues[pair.recv_events[node]]) << 16,
                 pair.max_transfer,
                 pair.allows[node],
             ];

@@ -320,6 +320,38 @@ fn an_acknowledgement_waits_for_a_frame() {
     }
 }
 
+/// A peer that wants something in every cycle does not keep others waiting.
+#[test]
+fn a_busy_peer_does_not_starve_others() {
+    let mut single = Single::opened(10);
+    for peer in [9, 63] {
+        single.open(peer, OWN, 32);
+        single.put(Header { src_node: peer, tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
+    }
+    single.0.run(200);
+    single.sent();
+    // Each wants an Ack at once: duplicates of what was never sent.
+    let duplicate = |peer: u8| Header {
+        src_node: peer,
+        length: 8,
+        flags: flag::SEQUENCED,
+        sequence: 0xffff,
+        ..from_peer(Type::Data)
+    };
+    for at in 0..200 {
+        single.inject(duplicate(1), &[1]);
+        if at == 20 {
+            [9, 63].map(|peer| single.inject(duplicate(peer), &[1]));
+        }
+    }
+    single.0.run(200 * 5 + 500);
+    let sent: Vec<u8> = single.sent().iter().map(|header| header.dst_node).collect();
+    for peer in [9, 63] {
+        let at = sent.iter().position(|&to| to == peer).expect("an Ack");
+        assert!(at <= 20 + 6, "peer {peer} comes after {at} others: {sent:?}");
+    }
+}
+
 #[test]
 fn storm_of_acks() {
     let mut single = Single::opened(6);
