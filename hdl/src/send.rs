@@ -161,7 +161,7 @@ impl Logic for Send {
         PoolClient::link(&mut self.pool, &mut self.outlet.pool);
         ViSendClient::link(&mut self.vi, &mut self.port.vi);
 
-        // Counters, stamps, fence.
+        // Counters (MessagesSent, DescriptorsFetched, RdmaRefused), stamps, fence.
         self.counts.next = self.counts_out.q.val();
         self.counts_out.d.next = (bit_cast::<64, 1>(self.outlet.message_sent.val().into()) << 16)
             | (bit_cast::<64, 1>(self.desc.fetched.val().into()) << 37)

@@ -147,14 +147,14 @@ impl Run<'_> {
                 rest = rest.max(Some(quiet));
                 for (event, message) in events {
                     if queue == 1 || queue == 2 {
-                        if let Some(last) = &mut deferred {
-                            let (last, new) = (&mut last[node][queue], (event.index, event.kind));
-                            if new < *last {
-                                return Err(Hung(format!(
-                                    "node {node}, queue {queue}: what was deferred comes as {last:?}, then {new:?}"
-                                )));
-                            }
-                            *last = new;
+                        let new = (event.index, event.kind);
+                        let last = deferred.as_mut().map(|last| &mut last[node][queue]);
+                        if let Some(last) = last.map(|last| std::mem::replace(last, new))
+                            && new < last
+                        {
+                            return Err(Hung(format!(
+                                "node {node}, queue {queue}: what was deferred comes as {last:?}, then {new:?}"
+                            )));
                         }
                         let kind = u16::from(event.kind) | u16::from(event.flags) << 8;
                         *completions[node].entry((kind, event.index)).or_default() += event.word1;

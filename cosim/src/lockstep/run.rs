@@ -354,23 +354,19 @@ impl<'a> Run<'a> {
     /// Resets a node and sets it up again, as it is for the phase behind this one.
     fn reset(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
         let peer = u32::from(self.bench.number(node));
-        if let Some(of) = &self.plan.phases[phase].cut {
-            let mut random = Random::new(plan_seed(self.plan.seed, [phase, 0, 0xfc]));
-            // Not that of the fence in this phase.
-            let generation = u16::try_from(0x100 + phase).expect("few phases");
-            let cut = fenced::Run::begin(&mut self.bench, of, generation, &mut random)?;
-            self.bench.settle(500)?;
+        let cut = self.begin_cut(phase)?;
+        if let Some(cut) = &cut {
             cut.post_sends(&mut self.bench);
             cut.pass(&mut self.bench);
             self.bench.reset(node);
-            self.admin(1 - node, Opcode::PeerClose, peer, &[])?;
-            self.bench.settle(self.quiet)?;
+        }
+        self.admin(1 - node, Opcode::PeerClose, peer, &[])?;
+        self.bench.settle(self.quiet)?;
+        if let Some(cut) = cut {
             cut.end_cut(&mut self.bench, 1 - node)?;
             // What it sent is not compared.
             self.frames_seen = [0, 1].map(|node| self.bench.sent_count(node));
         } else {
-            self.admin(1 - node, Opcode::PeerClose, peer, &[])?;
-            self.bench.settle(self.quiet)?;
             self.bench.reset(node);
         }
         self.order[node].forget_records();
@@ -429,10 +425,29 @@ impl<'a> Run<'a> {
 
     /// Sets up the traffic that a fence will end.
     fn begin_fenced(&mut self, phase: usize) -> Result<Option<fenced::Run<'a>>, Hung> {
-        let plan = self.plan;
-        let Some(of) = &plan.phases[phase].fenced else { return Ok(None) };
-        let mut random = Random::new(plan_seed(plan.seed, [phase, 0, 0xfe]));
-        let generation = u16::try_from(phase + 1).expect("few phases");
+        self.begin(self.plan.phases[phase].fenced.as_ref(), [phase, 0, 0xfe], phase + 1)
+    }
+
+    /// And that which a reset will end, when all is at rest.
+    fn begin_cut(&mut self, phase: usize) -> Result<Option<fenced::Run<'a>>, Hung> {
+        // Its generation is not that of the fence in this phase.
+        let of = self.plan.phases[phase].cut.as_ref();
+        let cut = self.begin(of, [phase, 0, 0xfc], 0x100 + phase)?;
+        if cut.is_some() {
+            self.bench.settle(500)?;
+        }
+        Ok(cut)
+    }
+
+    fn begin(
+        &mut self,
+        of: Option<&'a fenced::Fenced>,
+        place: [usize; 3],
+        generation: usize,
+    ) -> Result<Option<fenced::Run<'a>>, Hung> {
+        let Some(of) = of else { return Ok(None) };
+        let mut random = Random::new(plan_seed(self.plan.seed, place));
+        let generation = u16::try_from(generation).expect("few phases");
         fenced::Run::begin(&mut self.bench, of, generation, &mut random).map(Some)
     }
 

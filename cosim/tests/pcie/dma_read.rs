@@ -103,8 +103,8 @@ impl Host {
                 let mut beats = completion(tag, at, end - at, dwords, false);
                 let whole = beats.len();
                 // Also by as many as a count of 64 beats wraps at.
-                let most = if chance(rng, 10) { whole + 128 } else { whole + 2 };
-                let length = if most > whole + 2 { most } else { rng.random_range(2..=most) };
+                let wraps = chance(rng, 10);
+                let length = if wraps { whole + 128 } else { rng.random_range(2..whole + 3) };
                 beats.resize(if length == whole { whole + 1 } else { length }, rng.random());
                 miscounted |= beats.len() > 2;
                 parts.push_back(Part { beats, settles: false, not_before });

@@ -48,32 +48,19 @@ pub(super) fn find(verilog: &str, mutants: &mut [Mutant]) -> Result<(), String> 
 }
 
 /// All lines of a module of the Verilog, those outside of its kernel empty: so they keep their numbers.
-pub(super) fn kernel<'a>(verilog: &'a str, module: &str) -> Vec<&'a str> {
-    let is_head = |line: &&str| {
-        line.strip_prefix("module ").is_some_and(|rest| rest.split('(').next() == Some(module))
-    };
-    let mut inside = false;
-    let mut own = |line: &'a str| {
-        inside = (inside || line == KERNEL[0]) && line != KERNEL[1];
-        if inside { line } else { "" }
-    };
-    verilog
-        .lines()
-        .skip_while(|line| !is_head(line))
-        .take_while(|line| !line.starts_with("endmodule"))
-        .map(&mut own)
-        .collect()
+fn kernel<'a>(verilog: &'a str, module: &str) -> Vec<&'a str> {
+    lines(verilog).filter(|(own, _)| *own == module).map(|(_, line)| line).collect()
 }
 
-/// The lines of all kernels of the Verilog, each with its module.
+/// The lines of the Verilog, those outside of kernels empty, each with its module.
 pub(super) fn lines(verilog: &str) -> impl Iterator<Item = (&str, &str)> {
     let (mut module, mut inside) = ("", false);
-    verilog.lines().filter_map(move |line| {
+    verilog.lines().map(move |line| {
         if let Some(rest) = line.strip_prefix("module ") {
             module = rest.split('(').next().unwrap_or(rest);
         }
         inside = (inside || line == KERNEL[0]) && line != KERNEL[1];
-        inside.then_some((module, line))
+        (module, if inside { line } else { "" })
     })
 }
 

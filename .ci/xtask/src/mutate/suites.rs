@@ -1,6 +1,7 @@
 //! The suites, and one of them on one mutant.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -70,19 +71,7 @@ pub(super) fn answer(
     match (suite.name, seeds) {
         ("bench", _) => test(bench(&mutant.block), ""),
         ("cycles", _) if mutant.subject == Subject::Model => Ok(Answer::NoCase),
-        ("cycles", _) => {
-            let own = std::env::temp_dir().join(format!("mutant-{}.txt", mutant.number));
-            let mut command = Command::new(program("viaduct")?);
-            command.args(["bench", "hw", "--snapshot"]).arg(&own);
-            let failed = first(&mut command, mutant.number, patience, |_| None)?;
-            let text = std::fs::read_to_string(&own).unwrap_or_default();
-            // There is none if it failed.
-            let _ = std::fs::remove_file(&own);
-            let before = workspace::root().join(CYCLES);
-            let before =
-                std::fs::read_to_string(before).map_err(|error| format!("{CYCLES}: {error}"))?;
-            Ok(Answer::from(failed.or_else(|| differing(&text, &before))))
-        }
+        ("cycles", _) => cycles(program("viaduct")?, mutant.number, patience),
         ("lockstep", None) => test("lockstep", "rtl::"),
         ("lockstep", Some(seeds)) => {
             for name in LOCKSTEP {
@@ -100,6 +89,20 @@ pub(super) fn answer(
         _ if mutant.subject == Subject::Model => Ok(Answer::NoCase),
         _ => proofs::answer(mutant, program("viaduct")?),
     }
+}
+
+/// Whether a mutant has the figures in cycles of the RTL as it is.
+fn cycles(viaduct: &Path, number: usize, patience: Duration) -> Result<Answer, String> {
+    let own = std::env::temp_dir().join(format!("mutant-{number}.txt"));
+    let mut command = Command::new(viaduct);
+    command.args(["bench", "hw", "--snapshot"]).arg(&own);
+    let failed = first(&mut command, number, patience, |_| None)?;
+    let text = fs::read_to_string(&own).unwrap_or_default();
+    // There is none if it failed.
+    let _ = fs::remove_file(&own);
+    let before = workspace::root().join(CYCLES);
+    let before = fs::read_to_string(before).map_err(|error| format!("{CYCLES}: {error}"))?;
+    Ok(failed.or_else(|| differing(&text, &before)).into())
 }
 
 /// The name of the first figure that is another one.
@@ -161,7 +164,6 @@ fn first(
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
