@@ -341,7 +341,9 @@ fn a_busy_peer_does_not_starve_others() {
     for at in 0..200 {
         single.inject(duplicate(1), &[1]);
         if at == 20 {
-            [9, 63].map(|peer| single.inject(duplicate(peer), &[1]));
+            for peer in [9, 63] {
+                single.inject(duplicate(peer), &[1]);
+            }
         }
     }
     single.0.run(200 * 5 + 500);
