@@ -201,9 +201,9 @@ fn kind(random: &mut Random) -> Kind {
     if random.chance(0.85) {
         return Kind::Good;
     }
-    match random.below(16) {
+    match random.below(19) {
         0 => Kind::SendFormat,
-        1..=2 => Kind::SendSegment,
+        1..=2 | 16..=18 => Kind::SendSegment,
         3 => Kind::SendTooLong,
         4 => Kind::SendUnreachable,
         5 => Kind::RecvFormat,
