@@ -18,10 +18,11 @@
 //! | `push` | how sends are posted |
 //! | `registers` | registers, written and read while nobody uses the device, and in the end |
 //! | `order`, `fenced` | see above |
-//! | `forge` | frames that no honest device sends |
+//! | `forge`, `broken` | frames, and messages, that no honest device sends |
 //! | `shrink` | a smaller program that still fails |
 //! | `describe`, `trail` | programs in words; what both devices did where they differ |
 
+mod broken;
 mod describe;
 mod descriptor;
 mod fenced;

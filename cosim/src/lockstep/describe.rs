@@ -24,6 +24,7 @@ pub(super) fn program(plan: &Plan) -> String {
         (0..plan.pairs.len()).for_each(|pair| lines.extend(traffic(plan, at, pair)));
         lines.extend(of.cut.iter().map(|cut| format!("phase {at}: {cut:?}, for a reset")));
         lines.extend(of.resets.map(|node| format!("phase {at}: node {node} is reset")));
+        lines.extend(of.broken.iter().map(|broken| format!("phase {at}: {broken:?}")));
         lines.extend(of.closes.map(|node| format!("phase {at}: node {node} closes")));
     }
     lines.join("\n")

@@ -5,6 +5,7 @@
 //! phase, and on a reliable VI nothing follows a message that the receiver will refuse (how many
 //! later sends complete before the refusal arrives is timing).
 
+use super::broken::Broken;
 use super::descriptor::{reach_beyond, small, spec, spoil_format, spoil_segment};
 use super::fenced::Fenced;
 use super::forge::Forged;
@@ -47,15 +48,18 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
             max_transfer: max_transfer(&mut random),
             allows: [allowed(&mut random), allowed(&mut random)],
             reported: [allowed(&mut random), allowed(&mut random)],
-            recv_events: [(); 2].map(|()| if random.chance(0.4) { 1 } else { 2 }),
+            recv_events: [(); 2].map(|()| if random.chance(0.6) { 1 } else { 2 }),
         });
     }
     let count = 2 + random.below(4);
     let loses = unreliable && random.chance(0.75);
     let with_fences = !unreliable && random.chance(0.6);
+    let mut keeps_events = false;
     let phases = (0..count)
         .map(|_| {
-            let mut phase = phase(&mut random, &pairs, [lossy, loses]);
+            let kept_events = std::mem::replace(&mut keeps_events, random.chance(0.4));
+            let with = With { lossy, loses, keeps_events, kept_events };
+            let mut phase = phase(&mut random, &pairs, with);
             let is_taken = |vi| pairs.iter().any(|pair| pair.vi.contains(&vi));
             if with_fences && random.chance(0.7) {
                 phase.fenced = Some(Fenced::random(&mut random, is_taken));
@@ -67,7 +71,7 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
         })
         .collect();
     let unreliable_loss = if loses { 0.35 } else { 0.0 };
-    let event_log2 = 2 + u32::from(small(&mut random, 10));
+    let event_log2 = 2 + u32::from(small(&mut random, 10).min(small(&mut random, 10)));
     let names = names(&mut random);
     let overflows = !lossy && random.chance(0.02);
     Plan { seed, names, pairs, phases, unreliable_loss, overflows, event_log2 }
@@ -84,14 +88,27 @@ fn max_transfer(random: &mut Random) -> u32 {
     u32::try_from(bytes).expect("at most the most")
 }
 
-fn phase(random: &mut Random, pairs: &[Pair], [lossy, loses]: [bool; 2]) -> Phase {
+/// What a phase is generated with.
+#[derive(Clone, Copy, Debug)]
+struct With {
+    /// The link loses frames; Unreliable VIs lose messages.
+    lossy: bool,
+    loses: bool,
+    /// Events of completions wait behind it, or did behind the one before. A VI that is disconnected has them read,
+    /// so none may stop before that, nor wait for its connection behind.
+    keeps_events: bool,
+    kept_events: bool,
+}
+
+fn phase(random: &mut Random, pairs: &[Pair], with: With) -> Phase {
+    let lossy = with.lossy;
     // Pairs that rest, so that their regions may change.
     let rests: Vec<bool> = pairs.iter().map(|_| random.chance(0.15)).collect();
     let traffic = pairs.iter().zip(&rests).map(|(pair, &rests)| match rests {
         true => Traffic::default(),
-        false => traffic(random, pair, loses),
+        false => traffic(random, pair, with),
     });
-    let traffic = traffic.collect();
+    let traffic: Vec<Traffic> = traffic.collect();
     // One that is refused may be lost.
     let domain = |random: &mut Random| match lossy {
         true => MESSAGE_DOMAINS[usize::from(random.chance(0.5))],
@@ -105,6 +122,10 @@ fn phase(random: &mut Random, pairs: &[Pair], [lossy, loses]: [bool; 2]) -> Phas
             changes.push(Change { pair, node, after: usize::from(small(random, SLOTS as u64)) });
         }
     }
+    let closes = !lossy && random.chance(0.2);
+    let broken = usize::try_from(random.below(pairs.len() as u64)).expect("a pair");
+    let may_break = |of: &Traffic| of.receives().count() < SLOTS && !rests[broken];
+    let broken = (closes && may_break(&traffic[broken])).then(|| Broken::random(random, broken));
     let levels: Vec<Reliability> = pairs.iter().map(|pair| pair.reliability).collect();
     let forged = (0..random.below(5)).map(|_| Forged::random(random, &levels)).collect();
     Phase {
@@ -115,7 +136,9 @@ fn phase(random: &mut Random, pairs: &[Pair], [lossy, loses]: [bool; 2]) -> Phas
         fenced: None,
         changes,
         // A RST that is lost would make it another reason at the other end.
-        closes: (!lossy && random.chance(0.2)).then(|| usize::from(random.chance(0.5))),
+        closes: closes.then(|| usize::from(random.chance(0.5))),
+        broken,
+        keeps_events: with.keeps_events,
         resets: (!lossy && random.chance(0.15)).then(|| usize::from(random.chance(0.5))),
         cut: None,
         armed: [[(); 4]; 2].map(|node| node.map(|()| random.chance(0.5))),
@@ -215,17 +238,20 @@ fn kind(random: &mut Random) -> Kind {
     }
 }
 
-fn traffic(random: &mut Random, pair: &Pair, loses: bool) -> Traffic {
+fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
     let sender = usize::from(random.chance(0.5));
     // One slot is for the spare receive.
     let count = random.below(SLOTS as u64);
     let (mut messages, mut is_good) = (Vec::new(), true);
-    let only_good = random.chance(0.2);
+    let only_good = with.keeps_events || random.chance(0.2);
+    // What the peer does not allow stops a VI, too.
+    let open = rdma::WRITE | rdma::READ;
+    let refuses = with.keeps_events && pair.allows[1 - sender] & pair.reported[1 - sender] != open;
     for _ in 0..count {
         let kind = if only_good { Kind::Good } else { kind(random) };
         is_good &= kind == Kind::Good;
         let to = 1 - sender;
-        if kind == Kind::Remote || random.chance(0.3) {
+        if kind == Kind::Remote || !refuses && random.chance(0.3) {
             let reads = random.chance(0.4);
             let bit = if reads { rdma::READ } else { rdma::WRITE };
             let allowed = pair.allows[to] & bit != 0;
@@ -244,7 +270,7 @@ fn traffic(random: &mut Random, pair: &Pair, loses: bool) -> Traffic {
             continue;
         }
         let mut message = message(random, pair, kind);
-        if loses && kind == Kind::Good && random.chance(0.8) {
+        if with.loses && kind == Kind::Good && random.chance(0.8) {
             // Of two that are as long as each other, what is left may look like one.
             let length = LINK_PAYLOAD_BYTES as u64 + 100;
             message.send.segments = spec(random, length).segments;
@@ -275,7 +301,8 @@ fn traffic(random: &mut Random, pair: &Pair, loses: bool) -> Traffic {
     let is_late = is_good && !messages.is_empty() && random.chance(0.5);
     let ahead = is_late.then(|| usize::from(small(random, 4)));
     let may_wait = pair.reliability != Reliability::Unreliable && !messages.is_empty();
-    let while_idle = ahead.is_none() && may_wait && random.chance(if is_good { 0.6 } else { 0.3 });
+    let may_wait = may_wait && !with.kept_events && ahead.is_none();
+    let while_idle = may_wait && random.chance(if is_good { 0.6 } else { 0.3 });
     if while_idle && is_good && messages.len() > 2 && random.chance(0.5) {
         // The device has to use Next, since there is one behind; neither consumes a receive.
         let behind = messages.len() - 2;

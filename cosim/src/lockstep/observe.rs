@@ -1,11 +1,16 @@
 //! What is recorded of a phase, when all is at rest.
 
+use super::broken::Broken;
 use super::fenced::FENCED_OFFSET;
 use super::forge;
+use super::plan::{DATA_BYTES, Remote, Wrong};
 use super::run::Run;
+use super::{descriptor, regions};
+use crate::random::Random;
 use crate::testbench::{FREE_OFFSET, Hung, header};
 use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::csr;
+use nic_regs::doorbell::Queue;
 use nic_regs::event::{Event, Kind};
 use nic_regs::frame::{Type, flag};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,19 +59,23 @@ const CUT: &[Counter] =
 /// Those that depend on what becomes of answers, and of the frames that open a channel.
 const LOSSY: &[Counter] = &[Counter::DropNode, Counter::DropCrc, Counter::FramesReceived];
 
+/// Cycles behind a frame of a broken message, and behind the last one: all less than a retransmission time-out.
+const BROKEN_PAUSE: u64 = 40;
+const BROKEN_REST: u64 = 400;
+
+/// Those of errors, of completions (two), and of messages.
+const EVENT_QUEUES: [usize; 4] = [0, 1, 2, 3];
+/// Those without completions.
+const OTHER_QUEUES: [usize; 2] = [0, 3];
+
 impl Run<'_> {
     pub(super) fn observe(&mut self, phase: usize) -> Result<(), Hung> {
-        for (what, node, offset) in std::mem::take(&mut self.posted) {
-            let host = self.bench.host(node);
-            let word = |at| host.word(offset + at);
-            let value =
-                format!("status {:#x} length {} immediate {:#x}", word(28), word(24), word(20));
-            self.record(&what, &value);
-        }
+        self.observe_posted();
         let (with_fences, with_cut) = (self.plan.ends_traffic(), self.plan.has_cut(phase));
         (0..2).try_for_each(|node| self.observe_writes(phase, node))?;
         (0..2).for_each(|node| self.observe_interrupts(phase, node));
-        self.observe_events(phase)?;
+        self.unread = self.plan.keeps_events(phase);
+        self.observe_events(phase, if self.unread { &OTHER_QUEUES } else { &EVENT_QUEUES })?;
         for node in 0..2 {
             self.observe_frames(phase, node);
             for &counter in STEADY {
@@ -95,6 +104,17 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// What became of the descriptors that were posted since the last time.
+    pub(super) fn observe_posted(&mut self) {
+        for (what, node, offset) in std::mem::take(&mut self.posted) {
+            let host = self.bench.host(node);
+            let word = |at| host.word(offset + at);
+            let value =
+                format!("status {:#x} length {} immediate {:#x}", word(28), word(24), word(20));
+            self.record(&what, &value);
+        }
+    }
+
     /// What each work queue had written, in order, and that nothing was reported too early.
     fn observe_writes(&mut self, phase: usize, node: usize) -> Result<(), Hung> {
         let consumed = self.bench.consumed(node);
@@ -120,8 +140,18 @@ impl Run<'_> {
         self.record(&format!("phase {phase} node {node} interrupts"), &format!("{new:?}"));
     }
 
-    /// Reads all events of both nodes, also those that had no room yet: a ring that had room has no more.
-    fn observe_events(&mut self, phase: usize) -> Result<(), Hung> {
+    /// Reads the events that a phase before has left.
+    pub(super) fn observe_kept_events(&mut self, phase: usize) -> Result<(), Hung> {
+        if std::mem::take(&mut self.unread) {
+            self.observe_events(phase, &EVENT_QUEUES)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads all events of these queues of both nodes, also those that had no room yet: a ring that had room has no
+    /// more.
+    fn observe_events(&mut self, phase: usize, queues: &[usize]) -> Result<(), Hung> {
         let fenced = self.plan.fenced_vi(phase);
         let mut completions: [BTreeMap<(u16, u16), u32>; 2] = Default::default();
         let mut others = [Vec::new(), Vec::new()];
@@ -130,7 +160,7 @@ impl Run<'_> {
         let mut deferred: Option<[[(u16, u8); 4]; 2]> = None;
         while let Some(quiet) = rest.take() {
             self.bench.settle(quiet)?;
-            for (node, queue) in (0..8).map(|n| (n / 4, n % 4)) {
+            for (node, &queue) in (0..2).flat_map(|node| queues.iter().map(move |it| (node, it))) {
                 let events = self.bench.events(node, queue);
                 if !was_full[node][queue] && !events.is_empty() {
                     let count = events.len();
@@ -253,7 +283,7 @@ impl Run<'_> {
         }
         let before = self.forge_counters()?;
         for frame in forged {
-            let Some(now) = self.now(frame) else { continue };
+            let Some(now) = self.now(frame.node, frame.pair) else { continue };
             self.bench.forge(frame.node, &frame.beats(&now));
             self.bench.settle(500)?;
         }
@@ -262,6 +292,31 @@ impl Run<'_> {
             let by = behind.wrapping_sub(before).to_string();
             self.record(&format!("phase {phase} forged frames: {what}"), &by);
         }
+        Ok(())
+    }
+
+    /// Has a VI receive messages whose frames do not fit together, all being at rest.
+    pub(super) fn break_message(&mut self, phase: usize) -> Result<(), Hung> {
+        let plan = self.plan;
+        let Some(broken) = &plan.phases[phase].broken else { return Ok(()) };
+        let Broken { node, pair, recv, seed, .. } = *broken;
+        let Some(now) = self.now(node, pair) else { return Ok(()) };
+        let mut random = Random::new(seed);
+        let recv = descriptor::spec(&mut random, recv);
+        let number = plan.phases[phase].traffic[pair].receives().count();
+        self.post(phase, node, pair, Queue::Recv, number, &recv);
+        self.bench.run(BROKEN_REST);
+        let base = random.below(DATA_BYTES as u64 / 2);
+        let frames = broken.frames(&now, |offset, length| {
+            let at = Remote { offset: base + offset, wrong: Wrong::Nothing, reserved: 0 };
+            regions::remote(plan, phase, (pair, node), &at, length)
+        });
+        for frame in frames {
+            self.bench.forge(node, &frame);
+            self.bench.run(BROKEN_PAUSE);
+        }
+        self.bench.run(BROKEN_REST);
+        self.observe_posted();
         Ok(())
     }
 
@@ -282,8 +337,8 @@ impl Run<'_> {
     }
 
     /// What a frame to a node would say at rest, as far as its peer has sent anything.
-    fn now(&self, forged: &forge::Forged) -> Option<forge::Now> {
-        let (node, pair) = (forged.node, &self.plan.pairs[forged.pair]);
+    pub(super) fn now(&self, node: usize, n: usize) -> Option<forge::Now> {
+        let pair = &self.plan.pairs[n];
         let sent = [0, 1].map(|node| self.bench.sent_headers(node, self.before[node]));
         let next = |node: usize| {
             let sequenced = sent[node].iter().filter(|head| head.flags & flag::SEQUENCED != 0);
@@ -300,7 +355,7 @@ impl Run<'_> {
             // A reset says nothing of credits.
             credit: sent[1 - node].iter().rfind(|head| head.kind != Type::Rst as u8)?.credit,
             vi: [node, 1 - node].map(|node| pair.vi[node]),
-            connection: *self.connections.get(&forged.pair)?,
+            connection: *self.connections.get(&n)?,
             reliability: pair.reliability,
         })
     }

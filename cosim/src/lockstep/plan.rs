@@ -1,9 +1,10 @@
 //! What two nodes set up, post and poke in a run of lockstep.
 
+use super::broken::Broken;
 use super::fenced::Fenced;
 use super::forge::Forged;
 use crate::testbench::Names;
-use nic_regs::desc::control;
+use nic_regs::desc::{ControlSegment, control};
 use nic_regs::vi::Reliability;
 
 /// Bytes of a node's data area for one VI.
@@ -100,6 +101,17 @@ impl Spec {
     #[must_use]
     pub(super) fn total(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.length)).sum()
+    }
+
+    /// Its control segment, for so many segments, with nothing behind it.
+    pub(super) fn control_segment(&self, count: u16) -> ControlSegment {
+        ControlSegment {
+            seg_count: self.seg_count.unwrap_or(count),
+            control: self.control,
+            reserved: self.reserved,
+            immediate: self.immediate,
+            ..ControlSegment::default()
+        }
     }
 
     /// Whether nothing is wrong with it.
@@ -212,6 +224,11 @@ pub(super) struct Phase {
     pub(super) changes: Vec<Change>,
     /// Node that closes the channel after it. It is opened again before the next phase.
     pub(super) closes: Option<usize>,
+    /// What a VI receives before the channel closes.
+    pub(super) broken: Option<Broken>,
+    /// Nobody reads the events of completions behind it, if there is another phase: the rings stay as full as they
+    /// are.
+    pub(super) keeps_events: bool,
     /// Node that is reset after it, and set up again.
     pub(super) resets: Option<usize>,
     /// Traffic that the reset finds in its midst.
@@ -253,6 +270,14 @@ impl Plan {
     #[must_use]
     pub(super) fn has_cut(&self, before: usize) -> bool {
         self.phases[..before].iter().any(|phase| phase.cut.is_some())
+    }
+
+    /// Whether the events of completions wait behind a phase.
+    #[must_use]
+    pub(super) fn keeps_events(&self, phase: usize) -> bool {
+        let of = &self.phases[phase];
+        let ends = of.closes.is_some() || of.resets.is_some();
+        of.keeps_events && !ends && phase + 1 < self.phases.len()
     }
 
     /// VI of the traffic that a fence ends in this phase.

@@ -3,7 +3,7 @@
 //! Identities are of any value that they may have, and what is wrong differs from what is right in one bit:
 //! a device that compares a part of a field is found out.
 
-use super::plan::{DATA_BYTES, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Wrong};
+use super::plan::{DATA_BYTES, Plan, Remote, SLOT_BYTES, SLOTS, Segment, Spec, Wrong};
 use crate::random::Random;
 use crate::testbench::{FREE_OFFSET, MEMORY_BYTES, Region, va};
 use nic_regs::desc::DataSegment;
@@ -127,24 +127,33 @@ impl PairRegion {
     }
 }
 
-/// A segment of a descriptor of a node's own memory.
-pub(super) fn local(
+/// All segments of a descriptor that a node of a pair posts.
+pub(super) fn segments(
     plan: &Plan,
     phase: usize,
-    of: (usize, usize),
-    segment: &Segment,
-) -> DataSegment {
+    (pair, node): (usize, usize),
+    spec: &Spec,
+) -> Vec<DataSegment> {
+    let total = u32::try_from(spec.total()).unwrap_or(u32::MAX);
+    let there = spec.remote.iter().map(|place| remote(plan, phase, (pair, 1 - node), place, total));
+    let here = spec.segments.iter().map(|segment| local(plan, phase, (pair, node), segment));
+    there.chain(here).collect()
+}
+
+/// A segment of a descriptor of a node's own memory.
+fn local(plan: &Plan, phase: usize, of: (usize, usize), segment: &Segment) -> DataSegment {
     place((plan, phase), of, segment.offset, segment.length, segment.wrong)
 }
 
-/// The address segment of an RDMA, of the memory of a node.
+/// The address segment of an RDMA of so many bytes, of the memory of a node.
 pub(super) fn remote(
     plan: &Plan,
     phase: usize,
     of: (usize, usize),
     remote: &Remote,
+    length: u32,
 ) -> DataSegment {
-    let place = place((plan, phase), of, remote.offset, 0, remote.wrong);
+    let place = place((plan, phase), of, remote.offset, length, remote.wrong);
     DataSegment { length: remote.reserved, ..place }
 }
 

@@ -4,7 +4,7 @@ use super::fenced;
 use super::order::Order;
 use super::plan::{Change, Message, Phase, Plan, Spec, Traffic, Unreachable};
 use super::push;
-use super::regions::{PairRegion, area, local, remote, slot};
+use super::regions::{PairRegion, area, segments, slot};
 use super::trail::Trail;
 use crate::random::Random;
 use crate::simulation::SimulatedDevice;
@@ -13,7 +13,6 @@ use nic_model::link::Faults;
 use nic_regs::admin::{NO_QUEUE, Opcode};
 use nic_regs::counter::Counter;
 use nic_regs::csr;
-use nic_regs::desc::{ControlSegment, DataSegment};
 use nic_regs::doorbell::{Queue, TOKEN_OFFSET, Token};
 use nic_regs::limits::POSTED_MAX;
 use nic_regs::vi::{State, rdma};
@@ -91,6 +90,8 @@ pub(super) struct Run<'a> {
     /// Interrupts of each vector that were recorded.
     pub(super) interrupts: [[u64; 4]; 2],
     pub(super) order: [Order; 2],
+    /// Events of completions wait in their rings.
+    pub(super) unread: bool,
     /// By phase, where they are kept.
     trails: Vec<Trail>,
     pub(super) random: Random,
@@ -171,6 +172,7 @@ impl<'a> Run<'a> {
             quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 1_500 },
             interrupts: [[0; 4]; 2],
             order: Default::default(),
+            unread: false,
             trails: Vec::new(),
         };
         (0..2).for_each(|node| run.bench.host_mut(node).keep_writes());
@@ -267,12 +269,13 @@ impl<'a> Run<'a> {
     }
 
     /// Disconnects pairs, whose queues are empty then.
-    fn disconnect(&mut self, pairs: &[usize]) -> Result<(), Hung> {
+    fn disconnect(&mut self, phase: usize, pairs: &[usize]) -> Result<(), Hung> {
         if pairs.is_empty() {
             return Ok(());
         }
         // An event that finds its ring full is lost by the disconnect: which one it is must not be timing.
         self.bench.settle(self.quiet)?;
+        self.observe_kept_events(phase)?;
         for node in 0..2 {
             for &n in pairs {
                 let vi = self.plan.pairs[n].vi[node];
@@ -303,7 +306,7 @@ impl<'a> Run<'a> {
         self.posted.clear();
         let idle: Vec<usize> =
             (0..plan.pairs.len()).filter(|&n| of.traffic[n].while_idle).collect();
-        self.disconnect(&idle)?;
+        self.disconnect(phase, &idle)?;
         for (n, traffic) in of.traffic.iter().enumerate() {
             self.post_receives(phase, n, traffic);
         }
@@ -319,9 +322,10 @@ impl<'a> Run<'a> {
         let trail = self.bench.take_trail();
         self.trails.push(trail);
         if let Some(node) = of.closes {
+            self.break_message(phase)?;
             self.close(phase, node)?;
         }
-        self.mend()?;
+        self.mend(phase)?;
         match of.resets {
             Some(node) => self.reset(phase, node),
             None => Ok(()),
@@ -333,6 +337,10 @@ impl<'a> Run<'a> {
         let peer = u32::from(self.bench.number(1 - node));
         self.admin(node, Opcode::PeerClose, peer, &[])?;
         self.bench.settle(self.quiet)?;
+        if self.plan.phases[phase].broken.is_some() {
+            // Answers to what nobody sent.
+            self.frames_seen = [0, 1].map(|node| self.bench.sent_count(node));
+        }
         self.open(phase)
     }
 
@@ -528,26 +536,22 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn post(&mut self, phase: usize, node: usize, n: usize, queue: Queue, i: usize, spec: &Spec) {
+    pub(super) fn post(
+        &mut self,
+        phase: usize,
+        node: usize,
+        n: usize,
+        queue: Queue,
+        i: usize,
+        spec: &Spec,
+    ) {
         let plan = self.plan;
         let pair = &plan.pairs[n];
         let offset = slot(n, queue, i);
-        let there = spec.remote.iter().map(|place| remote(plan, phase, (n, 1 - node), place));
-        let here = spec.segments.iter().map(|segment| local(plan, phase, (n, node), segment));
-        let segments: Vec<DataSegment> = there.chain(here).collect();
+        let segments = segments(plan, phase, (n, node), spec);
         let count = u16::try_from(segments.len()).expect("at most 17");
-        let control = ControlSegment {
-            next: 0,
-            next_handle: 0,
-            seg_count: spec.seg_count.unwrap_or(count),
-            control: spec.control,
-            reserved: spec.reserved,
-            immediate: spec.immediate,
-            length: 0,
-            status: 0,
-        };
         let host = self.bench.host_mut(node);
-        host.put(offset, &control.to_bytes());
+        host.put(offset, &spec.control_segment(count).to_bytes());
         for (s, segment) in segments.iter().enumerate() {
             host.put(offset + 32 + 16 * s, &segment.to_bytes());
         }
@@ -599,7 +603,7 @@ impl<'a> Run<'a> {
     }
 
     /// Connects again what an error has stopped.
-    fn mend(&mut self) -> Result<(), Hung> {
+    fn mend(&mut self, phase: usize) -> Result<(), Hung> {
         let plan = self.plan;
         let mut stopped = Vec::new();
         for (n, pair) in plan.pairs.iter().enumerate() {
@@ -613,7 +617,7 @@ impl<'a> Run<'a> {
                 stopped.push(n);
             }
         }
-        self.disconnect(&stopped)?;
+        self.disconnect(phase, &stopped)?;
         stopped.into_iter().try_for_each(|n| self.connect(n))
     }
 }

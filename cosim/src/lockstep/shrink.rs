@@ -81,24 +81,27 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
     fn extras(&mut self) -> bool {
         let mut changed = false;
         for at in 0..self.plan.phases.len() {
-            let Phase { pokes, forged, messages, fenced, changes, closes, resets, cut, .. } =
-                &self.plan.phases[at];
+            let of = &self.plan.phases[at];
             let some = [
-                !pokes.is_empty(),
-                !messages.is_empty(),
-                !changes.is_empty(),
-                fenced.is_some(),
-                closes.is_some(),
-                cut.is_some(),
-                resets.is_some(),
+                !of.pokes.is_empty(),
+                !of.messages.is_empty(),
+                !of.changes.is_empty(),
+                of.fenced.is_some(),
+                of.broken.is_some(),
+                of.closes.is_some(),
+                of.keeps_events,
+                of.cut.is_some(),
+                of.resets.is_some(),
             ];
-            let forged = forged.len();
-            let parts: [fn(&mut Phase); 7] = [
+            let forged = of.forged.len();
+            let parts: [fn(&mut Phase); 9] = [
                 |of| of.pokes.clear(),
                 |of| of.messages.clear(),
                 |of| of.changes.clear(),
                 |of| of.fenced = None,
+                |of| of.broken = None,
                 |of| of.closes = None,
+                |of| of.keeps_events = false,
                 |of| of.cut = None,
                 |of| (of.resets, of.cut) = (None, None),
             ];
