@@ -18,7 +18,7 @@
 //! | `push` | how sends are posted |
 //! | `registers` | registers, written and read while nobody uses the device, and in the end |
 //! | `order`, `fenced` | see above |
-//! | `forge`, `broken` | frames, and messages, that no honest device sends |
+//! | `forge`, `broken`, `inject` | frames, and messages, that no honest device sends; how nodes receive them |
 //! | `shrink` | a smaller program that still fails |
 //! | `describe`, `trail` | programs in words; what both devices did where they differ |
 
@@ -28,6 +28,7 @@ mod descriptor;
 mod fenced;
 mod forge;
 mod generate;
+mod inject;
 mod observe;
 mod order;
 mod plan;

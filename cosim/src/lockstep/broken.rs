@@ -10,7 +10,7 @@ use super::forge::Now;
 use crate::random::Random;
 use nic_model::frame::Frame;
 use nic_regs::desc::DataSegment;
-use nic_regs::frame::{Header, RDMA_HEADER_BYTES, RdmaHeader, Type, VERSION, flag};
+use nic_regs::frame::{Header, RDMA_HEADER_BYTES, RdmaHeader, Type, flag};
 use nic_regs::vi::Reliability;
 
 /// Most bytes of a message.
@@ -121,8 +121,6 @@ fn message(random: &mut Random, most: u64, pieces: &mut Vec<Piece>) {
 impl Piece {
     /// The header of the frame with this number.
     fn header(&self, now: &Now, n: u16) -> Header {
-        let [src_node, dst_node] = now.nodes;
-        let [dst_vi, src_vi] = now.vi;
         let level = match now.reliability {
             Reliability::Unreliable => 0,
             Reliability::Delivery => flag::SEQUENCED,
@@ -135,20 +133,12 @@ impl Piece {
         };
         let more = if self.kind == Type::RdmaWrite { RDMA_HEADER_BYTES } else { 0 };
         Header {
-            version: VERSION,
             kind: self.kind as u8,
             length: self.length + u16::try_from(more).expect("small"),
-            src_node,
-            dst_node,
-            tag: now.tag,
-            dst_vi,
-            src_vi,
-            connection: now.connection,
             flags: self.flags | level,
-            credit: now.credit,
             sequence: if level == 0 { self.number } else { now.sequence.wrapping_add(n) },
-            acknowledgement: now.acknowledgement,
             word,
+            ..now.header()
         }
     }
 }

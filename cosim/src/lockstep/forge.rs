@@ -90,6 +90,30 @@ pub(super) struct Now {
     pub(super) reliability: Reliability,
 }
 
+impl Now {
+    /// The header of a right frame of data, with no bytes and no flags.
+    pub(super) const fn header(&self) -> Header {
+        let [src_node, dst_node] = self.nodes;
+        let [dst_vi, src_vi] = self.vi;
+        Header {
+            version: VERSION,
+            kind: Type::Data as u8,
+            length: 0,
+            src_node,
+            dst_node,
+            tag: self.tag,
+            dst_vi,
+            src_vi,
+            connection: self.connection,
+            flags: 0,
+            credit: self.credit,
+            sequence: self.sequence,
+            acknowledgement: self.acknowledgement,
+            word: 0,
+        }
+    }
+}
+
 impl Forged {
     /// Any, of one of the pairs with these levels.
     pub(super) fn random(random: &mut Random, levels: &[Reliability]) -> Self {
@@ -152,24 +176,11 @@ impl Forged {
 
     /// Its beats.
     pub(super) fn beats(&self, now: &Now) -> Vec<u64> {
-        let [src_node, dst_node] = now.nodes;
-        let [dst_vi, src_vi] = now.vi;
         let is_reception = now.reliability == Reliability::Reception;
         let mut header = Header {
-            version: VERSION,
-            kind: Type::Data as u8,
             length: self.length,
-            src_node,
-            dst_node,
-            tag: now.tag,
-            dst_vi,
-            src_vi,
-            connection: now.connection,
             flags: flag::FIRST | flag::LAST | if is_reception { flag::RECEPTION } else { 0 },
-            credit: now.credit,
-            sequence: now.sequence,
-            acknowledgement: now.acknowledgement,
-            word: 0,
+            ..now.header()
         };
         let excess = self.spoil(&mut header, now);
         header.flags |= if self.is_numbered() { flag::SEQUENCED } else { 0 };

@@ -246,11 +246,11 @@ fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
     let only_good = with.keeps_events || random.chance(0.2);
     // What the peer does not allow stops a VI, too.
     let open = rdma::WRITE | rdma::READ;
-    let refuses = with.keeps_events && pair.allows[1 - sender] & pair.reported[1 - sender] != open;
+    let to = 1 - sender;
+    let refuses = with.keeps_events && pair.allows[to] & pair.reported[to] != open;
     for _ in 0..count {
         let kind = if only_good { Kind::Good } else { kind(random) };
         is_good &= kind == Kind::Good;
-        let to = 1 - sender;
         if kind == Kind::Remote || !refuses && random.chance(0.3) {
             let reads = random.chance(0.4);
             let bit = if reads { rdma::READ } else { rdma::WRITE };

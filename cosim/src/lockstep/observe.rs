@@ -1,16 +1,10 @@
 //! What is recorded of a phase, when all is at rest.
 
-use super::broken::Broken;
 use super::fenced::FENCED_OFFSET;
-use super::forge;
-use super::plan::{DATA_BYTES, Remote, Wrong};
 use super::run::Run;
-use super::{descriptor, regions};
-use crate::random::Random;
 use crate::testbench::{FREE_OFFSET, Hung, header};
 use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::csr;
-use nic_regs::doorbell::Queue;
 use nic_regs::event::{Event, Kind};
 use nic_regs::frame::{Type, flag};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,11 +51,8 @@ const CUT: &[Counter] =
     &[Counter::DropNode, Counter::DropTag, Counter::DropLength, Counter::ResetsSent];
 
 /// Those that depend on what becomes of answers, and of the frames that open a channel.
-const LOSSY: &[Counter] = &[Counter::DropNode, Counter::DropCrc, Counter::FramesReceived];
-
-/// Cycles behind a frame of a broken message, and behind the last one: all less than a retransmission time-out.
-const BROKEN_PAUSE: u64 = 40;
-const BROKEN_REST: u64 = 400;
+pub(super) const LOSSY: &[Counter] =
+    &[Counter::DropNode, Counter::DropCrc, Counter::FramesReceived];
 
 /// Those of errors, of completions (two), and of messages.
 const EVENT_QUEUES: [usize; 4] = [0, 1, 2, 3];
@@ -274,89 +265,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Has the nodes receive frames that nobody sent, all being at rest.
-    pub(super) fn forge(&mut self, phase: usize) -> Result<(), Hung> {
-        let plan = self.plan;
-        let forged = &plan.phases[phase].forged;
-        if forged.is_empty() {
-            return Ok(());
-        }
-        let before = self.forge_counters()?;
-        for frame in forged {
-            let Some(now) = self.now(frame.node, frame.pair) else { continue };
-            self.bench.forge(frame.node, &frame.beats(&now));
-            self.bench.settle(500)?;
-        }
-        let counted = self.forge_counters()?.into_iter().zip(before);
-        for ((what, behind), (_, before)) in counted {
-            let by = behind.wrapping_sub(before).to_string();
-            self.record(&format!("phase {phase} forged frames: {what}"), &by);
-        }
-        Ok(())
-    }
-
-    /// Has a VI receive messages whose frames do not fit together, all being at rest.
-    pub(super) fn break_message(&mut self, phase: usize) -> Result<(), Hung> {
-        let plan = self.plan;
-        let Some(broken) = &plan.phases[phase].broken else { return Ok(()) };
-        let Broken { node, pair, recv, seed, .. } = *broken;
-        let Some(now) = self.now(node, pair) else { return Ok(()) };
-        let mut random = Random::new(seed);
-        let recv = descriptor::spec(&mut random, recv);
-        let number = plan.phases[phase].traffic[pair].receives().count();
-        self.post(phase, node, pair, Queue::Recv, number, &recv);
-        self.bench.run(BROKEN_REST);
-        let base = random.below(DATA_BYTES as u64 / 2);
-        let frames = broken.frames(&now, |offset, length| {
-            let at = Remote { offset: base + offset, wrong: Wrong::Nothing, reserved: 0 };
-            regions::remote(plan, phase, (pair, node), &at, length)
-        });
-        for frame in frames {
-            self.bench.forge(node, &frame);
-            self.bench.run(BROKEN_PAUSE);
-        }
-        self.bench.run(BROKEN_REST);
-        self.observe_posted();
-        Ok(())
-    }
-
     /// A counter of a node.
     pub(super) fn counter(&mut self, node: usize, counter: Counter) -> Result<u32, Hung> {
         self.bench.read32(node, csr::COUNTER_OFFSET + 4 * counter as u32)
-    }
-
-    fn forge_counters(&mut self) -> Result<Vec<(String, u32)>, Hung> {
-        let is_lossy = self.is_lossy;
-        let counters = forge::COUNTERS.into_iter().filter(|it| !is_lossy || !LOSSY.contains(it));
-        let counters = counters.flat_map(|counter| [(0, counter), (1, counter)]);
-        let read = |(node, counter): (usize, Counter)| {
-            let value = self.counter(node, counter)?;
-            Ok((format!("node {node} {counter:?}"), value))
-        };
-        counters.map(read).collect()
-    }
-
-    /// What a frame to a node would say at rest, as far as its peer has sent anything.
-    pub(super) fn now(&self, node: usize, n: usize) -> Option<forge::Now> {
-        let pair = &self.plan.pairs[n];
-        let sent = [0, 1].map(|node| self.bench.sent_headers(node, self.before[node]));
-        let next = |node: usize| {
-            let sequenced = sent[node].iter().filter(|head| head.flags & flag::SEQUENCED != 0);
-            let ahead = |a: u16, b: u16| a.wrapping_sub(b) < 1 << 15;
-            let numbers = sequenced.map(|head| head.sequence.wrapping_add(1));
-            numbers.fold(0, |next, number| if ahead(number, next) { number } else { next })
-        };
-        Some(forge::Now {
-            nodes: [1 - node, node].map(|node| self.bench.number(node)),
-            #[expect(clippy::cast_possible_truncation, reason = "the low halves")]
-            tag: (self.epochs[0] ^ self.epochs[1]) as u16,
-            sequence: next(1 - node),
-            acknowledgement: next(node),
-            // A reset says nothing of credits.
-            credit: sent[1 - node].iter().rfind(|head| head.kind != Type::Rst as u8)?.credit,
-            vi: [node, 1 - node].map(|node| pair.vi[node]),
-            connection: *self.connections.get(&n)?,
-            reliability: pair.reliability,
-        })
     }
 }
