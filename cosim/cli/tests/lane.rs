@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -17,10 +18,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// Bound of what must happen.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A lane in a network namespace.
+/// A lane in a network namespace, and the lines that it prints.
 struct Lane {
     child: Child,
-    output: BufReader<ChildStdout>,
+    lines: Receiver<String>,
 }
 
 impl Lane {
@@ -36,18 +37,28 @@ impl Lane {
             .spawn()
             .expect("unshare starts");
         let output = BufReader::new(child.stdout.take().expect("its output"));
-        let mut lane = Self { child, output };
+        let (sender, lines) = mpsc::channel();
+        // It ends with the lane, or when nobody asks any more.
+        thread::spawn(move || {
+            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        let lane = Self { child, lines };
         lane.line(&format!("carries 10.7.0.{node}/24, fd07::{node}/64 by shm"));
         lane
     }
 
     /// Waits for a line that contains a text.
-    fn line(&mut self, wanted: &str) -> String {
+    fn line(&self, wanted: &str) -> String {
+        self.lines(vec![wanted.into()])
+    }
+
+    /// Waits for lines that contain these texts, in any order; gives the last one.
+    fn lines(&self, mut wanted: Vec<String>) -> String {
         loop {
-            let mut line = String::new();
-            let count = self.output.read_line(&mut line).expect("a line");
-            assert!(count > 0, "the lane has ended without saying '{wanted}'");
-            if line.contains(wanted) {
+            let line = self.lines.recv_timeout(SOON);
+            let line = line.unwrap_or_else(|why| panic!("the lane does not say {wanted:?}: {why}"));
+            wanted.retain(|text| !line.contains(text));
+            if wanted.is_empty() {
                 return line;
             }
         }
@@ -190,13 +201,11 @@ fn the_kernels_ip_goes_by_via_between_namespaces() {
     }
     let folder = Folder(std::env::temp_dir().join(format!("viaduct-lane-{}", std::process::id())));
     fs::create_dir_all(&folder.0).expect("a folder");
-    let mut one = Lane::start(&folder.0, 1, &[]);
+    let one = Lane::start(&folder.0, 1, &[]);
     let mut two = Lane::start(&folder.0, 2, &[]);
-    let mut three = Lane::start(&folder.0, 3, &["--name", "via0"]);
-    for (lane, others) in [(&mut one, [2, 3]), (&mut two, [1, 3]), (&mut three, [1, 2])] {
-        for other in others {
-            lane.line(&format!("10.7.0.{other}, fd07::{other}"));
-        }
+    let three = Lane::start(&folder.0, 3, &["--name", "via0"]);
+    for (lane, others) in [(&one, [2, 3]), (&two, [1, 3]), (&three, [1, 2])] {
+        lane.lines(others.map(|other| format!("10.7.0.{other}, fd07::{other}")).to_vec());
     }
     for address in ["10.7.0.2", "fd07::3"] {
         one.inside(|| ping(address.parse().expect("an address")));
