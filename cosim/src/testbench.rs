@@ -58,6 +58,8 @@ pub struct Names {
     pub queues: [[u16; 4]; 2],
     /// Credits that each grants to the other.
     pub credits: [u32; 2],
+    /// What each says of the longest writes and reads that it may make, in its register PCIE.
+    pub pcie: [u32; 2],
 }
 
 impl Default for Names {
@@ -67,6 +69,7 @@ impl Default for Names {
             epochs: [0x1234_5678, 0x8765_4321],
             queues: [[0, 1, 2, 3]; 2],
             credits: [64; 2],
+            pcie: [csr::PCIE::RESET.0; 2],
         }
     }
 }
@@ -416,6 +419,7 @@ impl Testbench {
         self.write32(node, csr::ADMIN_BASE_HI::OFFSET, high(base));
         self.write32(node, csr::ADMIN_SIZE::OFFSET, ADMIN_LOG2);
         self.write32(node, csr::NODE::OFFSET, self.number(node).into());
+        self.write32(node, csr::PCIE::OFFSET, self.names.pcie[node]);
         self.write32(node, csr::KEEPALIVE::OFFSET, self.keepalive);
         self.write32(node, csr::RETRY_TIMEOUT::OFFSET, retry_timeout);
         self.write32(node, csr::RETRY_LIMIT::OFFSET, 15);

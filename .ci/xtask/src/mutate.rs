@@ -137,9 +137,14 @@ fn target() -> PathBuf {
     workspace::target_dir().join("mutate")
 }
 
+/// That of the RTL with mutants.
+fn rtl_target() -> PathBuf {
+    target().join("rtl")
+}
+
 /// Mutants of the RTL, and the programs that have them.
 fn rtl(options: &Options) -> Result<(Vec<Mutant>, Programs), String> {
-    let target = target();
+    let target = rtl_target();
     let block = options.block.as_ref().map_or(String::new(), |block| format!(":{block}"));
     let wanted = if options.planted {
         "planted".to_owned()

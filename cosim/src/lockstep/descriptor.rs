@@ -36,8 +36,8 @@ impl Unreachable {
 
     pub(super) fn of_next(random: &mut Random) -> Self {
         match random.below(5) {
-            0 => Self::Generation(small(random, 16)),
-            1 => Self::Index(small(random, 6)),
+            0..=1 => Self::Generation(small(random, 16)),
+            2 => Self::Index(small(random, 6)),
             _ => Self::Aligned(small(random, 6)),
         }
     }

@@ -15,6 +15,7 @@ use super::plan::{
 };
 use crate::random::Random;
 use crate::testbench::{MESSAGE_DOMAINS, Names};
+use nic_regs::csr;
 use nic_regs::desc::control;
 use nic_regs::doorbell::PUSH_DATA_BYTES;
 use nic_regs::limits::{
@@ -170,7 +171,14 @@ fn names(random: &mut Random) -> Names {
     };
     let credits = [credits(), credits()];
     let mut epoch = || u32::try_from(random.bits() >> 32).expect("32 bits");
-    Names { nodes, epochs: [epoch(), epoch()], queues, credits }
+    let epochs = [epoch(), epoch()];
+    // Short writes: many wait for the host, each with its header.
+    let mut pcie = || {
+        let mut size = || u32::from(small(random, 3));
+        csr::PCIE(0).with(csr::PCIE::MAX_PAYLOAD, size()).with(csr::PCIE::MAX_READ, size()).0
+    };
+    let pcie = [pcie(), pcie()];
+    Names { nodes, epochs, queues, credits, pcie }
 }
 
 fn allowed(random: &mut Random) -> u32 {
@@ -284,10 +292,9 @@ fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
         }
     }
     // Posts in the midst of a read, of which the queue may have been at its end.
-    let behind: Vec<usize> = (1..messages.len()).filter(|&i| messages[i - 1].is_read()).collect();
-    for i in behind {
-        if random.chance(0.4) {
-            messages[i].delay += random.below(3_000);
+    for i in 1..messages.len() {
+        if messages[i - 1].is_read() && random.chance(0.6) {
+            messages[i].delay += random.below(600 + (messages[i - 1].send.total() / 4).min(4_000));
         }
     }
     let receives = messages.iter_mut().filter_map(|message| message.recv.as_mut());
@@ -303,7 +310,7 @@ fn traffic(random: &mut Random, pair: &Pair, with: With) -> Traffic {
     let may_wait = pair.reliability != Reliability::Unreliable && !messages.is_empty();
     let may_wait = may_wait && !with.kept_events && ahead.is_none();
     let while_idle = may_wait && random.chance(if is_good { 0.6 } else { 0.3 });
-    if while_idle && is_good && messages.len() > 2 && random.chance(0.5) {
+    if while_idle && is_good && messages.len() > 2 && random.chance(0.7) {
         // The device has to use Next, since there is one behind; neither consumes a receive.
         let behind = messages.len() - 2;
         for message in &mut messages[behind..] {

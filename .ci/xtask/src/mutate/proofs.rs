@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::mutant::{Answer, Mutant, Site};
-use super::target;
+use super::{rtl_target, target};
 use crate::tools;
 
 /// Whether a proof fails on a mutant. `viaduct` is the command.
@@ -17,7 +17,7 @@ pub(super) fn answer(mutant: &Mutant, viaduct: &Path) -> Result<Answer, String> 
     }
     let folder = target().join("proofs").join(&mutant.name);
     let path = folder.join("top.v");
-    let original = target().join("verilog/top.v");
+    let original = rtl_target().join("verilog/top.v");
     let failed = |path: &Path, error| format!("{}: {error}", path.display());
     let text = fs::read_to_string(&original).map_err(|error| failed(&original, error))?;
     let text = edited(&text, &mutant.sites)?;
