@@ -196,7 +196,7 @@ impl Queue {
 
     fn spoil(&self, host: &mut Host, control: &mut ControlSegment, segs: &mut [DataSegment]) {
         let random = &mut host.random;
-        let kind = random.below(12);
+        let kind = random.below(14);
         if kind < 4 || segs.is_empty() {
             match random.below(4) {
                 0 => control.control |= 1 << (4 + random.below(12)),
@@ -221,6 +221,9 @@ impl Queue {
             8 => seg.length = DATA_BYTES + 1,
             9 => seg.length = u32::MAX - 3,
             10 => seg.address = u64::MAX - 2,
+            // What is added up has 20 bits.
+            11 => seg.length |= 1 << (20 + random.below(12)),
+            12 => seg.length = (1 << 20) - 1,
             _ => seg.handle ^= 0x3f,
         }
     }

@@ -32,6 +32,11 @@ const EQUIVALENT: &[Equivalent] = &[
         ["index[*] = |(lowest & 8'b00000000);", "*"],
         "three bits of it are read",
     ),
+    of_rtl(
+        "top$events$queues",
+        ["record_address = (((base_now$q)*", "*((offset$q) & 64'hfffffffffffffffe);"],
+        "records are of 16 bytes or more: the low bits of an offset are 0",
+    ),
     of_rtl("top$dma_read$bulk", ["at$d = address0;", "(nothing)"], "its one client is the second"),
     of_rtl("top$dma_read$bulk", ["next_turn = 32'h2;", "*"], "it has one client"),
     of_rtl("top$dma_read$bulk", ["away$d = 32'h0;", "*"], "nobody asks then"),
