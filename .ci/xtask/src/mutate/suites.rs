@@ -69,7 +69,10 @@ pub(super) fn answer(
         first(&mut command, mutant.number, patience, failed_test).map(Answer::from)
     };
     match (suite.name, seeds) {
-        ("bench", _) => test(bench(&mutant.block), ""),
+        ("bench", _) => match test(bench(&mutant.block), "")? {
+            Answer::NotFound if mutant.subject == Subject::Rtl => test("reset", &mutant.block),
+            answer => Ok(answer),
+        },
         ("cycles", _) if mutant.subject == Subject::Model => Ok(Answer::NoCase),
         ("cycles", _) => cycles(program("viaduct")?, mutant.number, patience),
         ("lockstep", None) => test("lockstep", "rtl::"),
