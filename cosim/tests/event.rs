@@ -24,6 +24,8 @@ const DOMAINS: u64 = 4;
 const VECTORS: u64 = 32;
 /// Cycles after a mask bit was written in which the interrupt may already be on its way.
 const MASK_CYCLES: u64 = 3;
+/// Cycles without a call of the channel after which a drain goes on.
+const CHANNEL_QUIET: u64 = 32;
 
 /// A drain: completions, then the channel, then errors.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +34,8 @@ struct Drain {
     errors: bool,
     /// The call runs and is answered then.
     answer_at: Option<u64>,
-    channel_done: bool,
+    /// The last cycle in which the channel was asked or has called, once it was asked.
+    channel_at: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -435,11 +438,13 @@ impl Bench {
                     self.deferring.remove(&number);
                     self.drains += 1;
                     assert!(!errors);
-                    let channel_done = false;
-                    self.draining = Some(Drain { queue: number, errors, answer_at, channel_done });
+                    self.draining =
+                        Some(Drain { queue: number, errors, answer_at, channel_at: None });
                 }
                 Some(drain) if drain.answer_at.is_none() => {
-                    assert!(errors && drain.channel_done && drain.queue == number);
+                    assert!(errors && drain.queue == number);
+                    let quiet = self.now - drain.channel_at.expect("the channel was asked");
+                    assert!(quiet > CHANNEL_QUIET, "{number}: after {quiet} cycles");
                     self.draining = Some(Drain { errors, answer_at, ..drain });
                 }
                 Some(_) => {}
@@ -447,9 +452,13 @@ impl Bench {
         }
         if o.drain_channel != 0 {
             let drain = self.draining.as_mut().expect("a drain");
-            assert!(!drain.channel_done && drain.answer_at.is_none());
+            assert!(drain.channel_at.is_none() && drain.answer_at.is_none());
             assert_eq!(o.drain_channel_queue, drain.queue);
-            drain.channel_done = true;
+            drain.channel_at = Some(self.now);
+        }
+        let asked = self.draining.as_mut().and_then(|drain| drain.channel_at.as_mut());
+        if let Some(at) = asked.filter(|_| self.model.inputs.channel_valid != 0) {
+            *at = self.now;
         }
     }
 

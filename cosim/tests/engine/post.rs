@@ -196,7 +196,7 @@ impl Queue {
 
     fn spoil(&self, host: &mut Host, control: &mut ControlSegment, segs: &mut [DataSegment]) {
         let random = &mut host.random;
-        let kind = random.below(14);
+        let kind = random.below(13);
         if kind < 4 || segs.is_empty() {
             match random.below(4) {
                 0 => control.control |= 1 << (4 + random.below(12)),
@@ -206,24 +206,28 @@ impl Queue {
             }
             return;
         }
+        if kind == 4 && segs.len() > 4 {
+            // Each lies in the region, and their sum passes what has 20 bits by a few.
+            let length = (1 << 20) / (segs.len() as u32 - 1) + 1;
+            let address = host.region(self.data_region).va_base;
+            segs[1..].iter_mut().for_each(|seg| (seg.address, seg.length) = (address, length));
+            return;
+        }
         let at = random.below(segs.len() as u64) as usize;
         let seg = &mut segs[at];
         let handle = Handle(seg.handle);
         match kind {
-            4 => seg.handle = Handle::new(handle.index() | 1024, handle.generation()).0,
-            5 => seg.handle = Handle::new(handle.index(), handle.generation() + 1).0,
-            6 => {
+            5 => seg.handle = Handle::new(handle.index() | 1024, handle.generation()).0,
+            6 => seg.handle = Handle::new(handle.index(), handle.generation() + 1).0,
+            7 => {
                 let other = host.region(self.other_region);
                 seg.address = other.va_base;
                 seg.handle = Handle::new(self.other_region, other.generation).0;
             }
-            7 => seg.address = host.region(self.data_region).va_base - 1,
-            8 => seg.length = DATA_BYTES + 1,
-            9 => seg.length = u32::MAX - 3,
-            10 => seg.address = u64::MAX - 2,
-            // What is added up has 20 bits.
-            11 => seg.length |= 1 << (20 + random.below(12)),
-            12 => seg.length = (1 << 20) - 1,
+            8 => seg.address = host.region(self.data_region).va_base - 1,
+            9 => seg.length = DATA_BYTES + 1,
+            10 => seg.length = u32::MAX - 3,
+            11 => seg.address = u64::MAX - 2,
             _ => seg.handle ^= 0x3f,
         }
     }
