@@ -7,18 +7,18 @@
 
 use cosim::verilated::blocks::ALL;
 use cosim::verilated::{Port, Verilated};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
+use stimulus::Stimulus;
+
+mod stimulus;
 
 /// Resets of each block.
-const ROUNDS: usize = 300;
-/// Cycles before a reset: tables that are cleared behind the one before are ready by then.
-const BUSY: std::ops::Range<u32> = 1_040..1_300;
+const ROUNDS: u64 = 300;
+/// Cycles before the first reset, and one more before each further one: tables that are cleared behind the one
+/// before are ready by then.
+const BUSY: u64 = 1_040;
 /// Cycles that are compared behind it.
 const IDLE: usize = 60;
-/// Cycles in which each single bit keeps its probability.
-const HABIT: u32 = 50;
 
 /// Outputs of one bit that may show what was before: block, beginning of the port. An entry that does not is an
 /// error too.
@@ -27,6 +27,7 @@ const KEPT: &[(&str, &str)] = &[
     ("fifo_1x2", "data_out"),
     ("skid_1", "out_data"),
     ("rq", "rq_last"),
+    ("cq", "cc_last"),
     ("dma_read", "desc_send_rsp_last"),
     ("dma_read", "desc_send_rsp_error"),
     ("dma_read", "desc_recv_rsp_last"),
@@ -37,6 +38,7 @@ const KEPT: &[(&str, &str)] = &[
     ("dma_read", "admin_rsp_error"),
     ("tpt", "set_ok"),
     ("vi", "send_ctx_"),
+    ("vi", "send_need_next"),
     ("vi", "recv_ctx_"),
     ("event", "write_last"),
     ("admin", "tpt_clear"),
@@ -44,10 +46,12 @@ const KEPT: &[(&str, &str)] = &[
     ("send", "pool_ask_sequenced"),
     ("send", "pool_ask_data"),
     ("send", "vi_queue"),
-    ("send", "vi_next_valid"),
     ("recv", "desc_tpt_check_generation"),
     ("recv", "desc_tpt_va_mode"),
     ("recv", "vi_next_valid"),
+    ("recv", "vi_queue"),
+    ("recv", "vi_refuse"),
+    ("recv", "vi_write"),
     // They follow their cause a few cycles behind. The reset of the NIC lasts 16 cycles, this one lasts one.
     ("dma_read", "exhausted"),
     ("channel", "sending"),
@@ -56,11 +60,6 @@ const KEPT: &[(&str, &str)] = &[
     ("channel", "tx_valid"),
     ("channel", "tx_last"),
 ];
-
-/// An input that resets, all of the block or a part.
-fn is_reset(port: &Port) -> bool {
-    port.name.ends_with("reset")
-}
 
 /// The outputs of one bit.
 fn bits(block: &dyn Verilated) -> impl Iterator<Item = (usize, &'static Port)> {
@@ -87,23 +86,13 @@ fn reset(block: &mut dyn Verilated) -> Vec<Vec<bool>> {
     (0..IDLE).map(|_| cycle(block, |_, port| vec![0; port.words()])).collect()
 }
 
-/// Anything for a while.
-fn use_it(block: &mut dyn Verilated, rng: &mut StdRng) {
-    let rates = [0.0, 0.02, 0.1, 0.5, 0.9, 1.0];
-    let mut habits = vec![0.0; block.inputs().len()];
-    for now in 0..rng.random_range(BUSY) {
-        if now % HABIT == 0 {
-            habits.fill_with(|| rates[rng.random_range(0..rates.len())]);
-        }
-        cycle(block, |index, port| {
-            let word = |_| match () {
-                () if is_reset(port) => 0,
-                () if port.bits == 1 => rng.random_bool(habits[index]).into(),
-                // So that numbers meet.
-                () if rng.random_bool(0.5) => rng.random_range(0..4),
-                () => rng.random(),
-            };
-            (0..port.words()).map(word).collect()
+/// Anything but a reset for some cycles.
+fn use_it(block: &mut dyn Verilated, stimulus: &mut Stimulus, cycles: u64) {
+    for now in 0..cycles {
+        let values = stimulus.next(now);
+        cycle(block, |index, port| match port.name.ends_with("reset") {
+            true => vec![0; port.words()],
+            false => values[index].clone(),
         });
     }
 }
@@ -116,10 +105,10 @@ fn check(name: &str) {
     }
     let names: Vec<_> = bits(&*block).map(|(_, port)| port.name).collect();
     let new = reset(&mut *block);
-    let mut rng = StdRng::seed_from_u64(1);
+    let mut stimulus = Stimulus::new(1, block.inputs());
     let mut kept: BTreeSet<&(&str, &str)> = BTreeSet::new();
     for round in 0..ROUNDS {
-        use_it(&mut *block, &mut rng);
+        use_it(&mut *block, &mut stimulus, BUSY + round);
         for (at, (now, new)) in reset(&mut *block).iter().zip(&new).enumerate() {
             for port in (0..names.len()).filter(|&port| now[port] != new[port]) {
                 let (port, is) = (names[port], now[port]);
