@@ -60,10 +60,24 @@ impl<B: Block> Simulator<B> {
     /// # Panics
     /// If the block has no such input.
     pub fn reset(&mut self) {
-        let reset = B::In::PORTS.iter().position(|port| port.name == "reset").expect("a reset");
-        self.inputs.set(reset, &[1]);
+        self.inputs.set(Self::reset_input(), &[1]);
         self.jump(BACK.wrapping_neg());
-        self.inputs.set(reset, &[0]);
+        self.inputs.set(Self::reset_input(), &[0]);
+    }
+
+    /// A reset as long as the NIC's (`hdl::csr`), for a block that may have been used: every other input is 0.
+    ///
+    /// # Panics
+    /// As [`Self::reset`].
+    pub fn renew(&mut self) {
+        self.inputs = B::In::default();
+        self.inputs.set(Self::reset_input(), &[1]);
+        (0..15).for_each(|_| self.cycle());
+        self.reset();
+    }
+
+    fn reset_input() -> usize {
+        B::In::PORTS.iter().position(|port| port.name == "reset").expect("a reset")
     }
 
     /// Rising edges so far.

@@ -93,6 +93,21 @@ fn a_reset_skips_the_frame_that_comes() {
     }
 }
 
+/// Channels that open send what those of a new node send: nothing is due of what was before.
+fn opens_as_new(single: &mut Single, at: u64) {
+    // The first of them is the node's own: what it sends comes to itself.
+    for peer in [0, 1, 2, 3] {
+        single.open(peer, OWN, 32);
+        if peer != 0 {
+            let syn = Header { src_node: peer, tag: 0, word: REMOTE, ..from_peer(Type::Syn) };
+            single.put(syn, &[]);
+        }
+        single.0.run(300);
+        assert_eq!(single.query(peer), PeerState::Open, "peer {peer}, reset at {at}");
+        assert_eq!(single.kinds(), [Type::Syn, Type::SynAck], "peer {peer}, reset at {at}");
+    }
+}
+
 /// Whatever is under way when a reset comes, nothing of it shows afterwards: no frame, no event, no VI that is
 /// stopped, no chunk that is held.
 #[test]
@@ -133,5 +148,6 @@ fn a_reset_leaves_nothing() {
         for peer in [1, 2] {
             assert_eq!(single.query(peer), PeerState::Closed, "reset at {at}");
         }
+        opens_as_new(&mut single, at);
     }
 }

@@ -43,9 +43,12 @@ pub(crate) struct Posted {
 pub(crate) struct Queue {
     pub owner: Owner,
     desc_region: u16,
+    desc_bytes: u32,
     pub data_region: u16,
     other_region: u16,
     slot: u32,
+    /// Slots are used again; Next of what lay there leads nowhere.
+    rewound: bool,
     /// A descriptor lies at the region's end; a second one would overlap it.
     at_end: bool,
     pub posted: Vec<Posted>,
@@ -73,10 +76,16 @@ const FIRST_SLOT: u32 = 6;
 
 impl Queue {
     pub(crate) fn new(host: &mut Host, owner: Owner) -> Self {
+        Self::sized(host, owner, DESC_BYTES)
+    }
+
+    /// With so many bytes of descriptors.
+    pub(crate) fn sized(host: &mut Host, owner: Owner, desc_bytes: u32) -> Self {
         let other = Owner { tag: owner.tag ^ 1, domain: owner.domain };
         Self {
             owner,
-            desc_region: host.new_region(DESC_BYTES, owner),
+            desc_region: host.new_region(desc_bytes, owner),
+            desc_bytes,
             data_region: host.new_region(DATA_BYTES, owner),
             other_region: host.new_region(4096, other),
             slot: FIRST_SLOT,
@@ -196,7 +205,7 @@ impl Queue {
 
     fn spoil(&self, host: &mut Host, control: &mut ControlSegment, segs: &mut [DataSegment]) {
         let random = &mut host.random;
-        let kind = random.below(13);
+        let kind = random.below(14);
         if kind < 4 || segs.is_empty() {
             match random.below(4) {
                 0 => control.control |= 1 << (4 + random.below(12)),
@@ -228,6 +237,8 @@ impl Queue {
             9 => seg.length = DATA_BYTES + 1,
             10 => seg.length = u32::MAX - 3,
             11 => seg.address = u64::MAX - 2,
+            // Of a remote segment it is reserved, each bit of it.
+            12 => seg.length ^= 1 << [0, random.below(32)][random.below(2) as usize],
             _ => seg.handle ^= 0x3f,
         }
     }
@@ -254,7 +265,8 @@ impl Queue {
             let segments = u32::try_from(segments.len()).unwrap();
             self.slot = slot + (32 + 16 * read.max(segments)).div_ceil(64);
         }
-        let last_slot = u32::try_from((region.bus_base % 64 + u64::from(DESC_BYTES)) / 64).unwrap();
+        let last_slot =
+            u32::try_from((region.bus_base % 64 + u64::from(self.desc_bytes)) / 64).unwrap();
         if host.random.chance(plan.faults / 4.0) {
             // Near or beyond the end, before the start, or in another region.
             match host.random.below(4) {
@@ -290,6 +302,9 @@ impl Queue {
 
     /// Writes Next of the descriptor before.
     fn link(&mut self, host: &mut Host, token: Token, plan: Plan) {
+        if std::mem::take(&mut self.rewound) {
+            return;
+        }
         let Some(before) = self.posted.last_mut() else { return };
         let region = host.region(token.region);
         let mut va = (region.va_base & !63) + 64 * u64::from(token.offset_64);
@@ -306,7 +321,7 @@ impl Queue {
             }
         }
         let real = host.region(self.desc_region);
-        let span = real.bus_base & !63..(real.bus_base + u64::from(DESC_BYTES)) & !63;
+        let span = real.bus_base & !63..(real.bus_base + u64::from(self.desc_bytes)) & !63;
         if span.contains(&before.bus) && before.bus > real.bus_base {
             host.memory.put(before.bus, &va.to_le_bytes());
             host.memory.put(before.bus + 8, &handle.to_le_bytes());
@@ -320,9 +335,19 @@ impl Queue {
         (self.count, self.popped) = (0, self.posted.len());
     }
 
-    /// Slots are used again from the first one on.
-    pub(crate) const fn rewind(&mut self) {
-        self.slot = FIRST_SLOT;
+    /// The next descriptor lies so many slots behind where it would.
+    pub(crate) const fn skip(&mut self, slots: u32) {
+        self.slot += slots;
+    }
+
+    /// Slots are used again from the first one on: nothing is posted, and every status was written. All of them
+    /// can be read again.
+    pub(crate) fn rewind(&mut self, host: &mut Host) {
+        assert_eq!(self.count, 0, "slots that are in use");
+        let from = host.region(self.desc_region).bus_base;
+        let slots = from..from + u64::from(self.desc_bytes);
+        host.memory.poison.retain(|(bus, _)| !slots.contains(bus));
+        (self.slot, self.rewound) = (FIRST_SLOT, true);
     }
 
     /// Takes the last post back: its descriptor stays in memory, no doorbell was rung for it.
@@ -364,12 +389,15 @@ impl Queue {
         let bus = self.posted[self.popped].bus;
         let (place, word) = match host.random.below(6) {
             // Another operation; reserved bits; more segments than a descriptor has, or than there are.
-            0 => (14, control::OP_SENDRECV),
+            0 => (
+                14,
+                [control::OP_RDMA_WRITE, control::OP_SENDRECV][host.random.below(3) as usize / 2],
+            ),
             1 => (14, control::OP_RDMA_READ | 0x0010),
             2 => (12, 18),
             3 => (12, 17),
             // A remote segment with a length; a segment longer than all messages.
-            4 => (46, 1),
+            4 => (44 + 2 * host.random.below(2), 1 << host.random.below(16)),
             _ => (62, 0x1000),
         };
         host.memory.put(bus + place, &u16::to_le_bytes(word));
@@ -409,7 +437,7 @@ impl Queue {
 
     /// Whether another descriptor fits.
     pub(crate) const fn has_space(&self) -> bool {
-        self.slot + 12 < DESC_BYTES / 64
+        self.slot + 12 < self.desc_bytes / 64
     }
 
     /// The queue as the VI table has it.

@@ -167,6 +167,12 @@ impl Event {
 
 impl Bench {
     fn new(seed: u64, vis: usize, pace: Pace) -> Self {
+        Self::around(Model::default(), seed, vis, pace)
+    }
+
+    /// Around an engine that may have been used.
+    fn around(mut model: Model, seed: u64, vis: usize, pace: Pace) -> Self {
+        model.renew();
         let mut host = Host::sized(seed, (2 * vis as u64 + 15) << 19);
         let mut table = BTreeMap::new();
         while table.len() < vis {
@@ -201,9 +207,7 @@ impl Bench {
             table.insert(number, vi);
         }
         let shadow = host.memory.bytes.clone();
-        let mut bench = Self { host, shadow, pace, vis: table, ..Self::default() };
-        bench.model.reset();
-        bench
+        Self { model, host, shadow, pace, vis: table, ..Self::default() }
     }
 
     fn copy_posts(&mut self) {

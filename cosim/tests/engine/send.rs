@@ -221,6 +221,12 @@ struct Bench {
 
 impl Bench {
     fn new(seed: u64, vis: usize, pace: Pace) -> Self {
+        Self::around(Model::default(), seed, vis, pace)
+    }
+
+    /// Around an engine that may have been used.
+    fn around(mut model: Model, seed: u64, vis: usize, pace: Pace) -> Self {
+        model.renew();
         let mut host = Host::new(seed);
         let mut table = Vec::new();
         for _ in 0..vis {
@@ -258,9 +264,7 @@ impl Bench {
             table.push((number, vi));
         }
         let (vi_call, ask) = (Call::following(), Call::following());
-        let mut bench = Self { host, pace, vis: table, vi_call, ask, ..Self::default() };
-        bench.model.reset();
-        bench
+        Self { model, host, pace, vis: table, vi_call, ask, ..Self::default() }
     }
 
     fn at(&mut self, number: u16) -> &mut Vi {
@@ -837,6 +841,9 @@ impl Bench {
             && vi.expected.is_empty()
             && vi.ending.is_empty()
             && vi.waiting.is_empty();
+        if idle && self.host.random.chance(0.5) {
+            vi.queue.rewind(&mut self.host);
+        }
         if idle && self.host.random.chance(4.0 * plan.faults) {
             let region = self.host.region(vi.queue.data_region);
             let at = self.host.random.below(u64::from(region.length));

@@ -56,7 +56,34 @@ const EQUIVALENT: &[Equivalent] = &[
         ["immediate_at$d = read$rsp_data[(32'h20)+:(32)];", "*"],
         "an RDMA read has no immediate data",
     ),
+    of_rtl(
+        "*arbiter",
+        ["grant_index[*] = |(lowest & 4'b0000);", "*"],
+        "of four clients a place has two bits; what is above them is read by nobody",
+    ),
+    of_rtl(
+        "top$csr$bank$row3",
+        ["else if (index[(32'h0)+:(2)] == 32'h3) begin", "*"],
+        "the last of each four is no register in this row: what is chosen for it is not answered",
+    ),
+    of_rtl("top$channel$pending_ops", ["nak$d = 32'h0;", "*"], CLOSED),
+    of_rtl("top$channel$pending_ops", ["ack$d = 32'h0;", "*"], CLOSED),
+    of_rtl(
+        "top$channel$hub$pending_ops",
+        ["arrivals$d = 32'h0;", "*"],
+        "forgotten at the next look, and at a reset no channel is there that it would keep alive",
+    ),
+    of_rtl("top$channel$delay", ["due_now$d = 1'b0;", "(nothing)"], SETTLES),
+    of_rtl("top$channel$hub$timer", ["visits$d = 1'b0;", "(nothing)"], SETTLES),
+    of_rtl("top$channel$acceptance$compare", ["step1$d = 1'b0;", "(nothing)"], SETTLES),
 ];
+
+/// Why a mark that stays through a reset does nothing.
+const CLOSED: &str =
+    "a mark of a channel that is not Open is dropped without a frame, and behind a reset none is";
+/// Why a register needs no reset of its own.
+const SETTLES: &str =
+    "it follows others, which are reset, by a cycle; a reset lasts 16 (`hdl::csr`)";
 
 /// An edit of the RTL: before and after.
 const fn of_rtl(

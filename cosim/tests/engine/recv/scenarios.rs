@@ -1,9 +1,11 @@
 //! What the receive engine is put through: random frames, and cases of their own.
 
 use super::{Bench, Pace};
-use crate::post::Plan;
+use crate::post::{Plan, Queue};
 use cosim::random::{Random, each_seed};
+use cosim::verilated::blocks::recv::Model;
 use nic_regs::counter::Counter;
+use nic_regs::desc::control;
 use nic_regs::vi::{State, StopReason};
 use std::collections::BTreeMap;
 
@@ -18,15 +20,15 @@ impl Pace {
     }
 }
 
-/// What happened how often.
-fn run(seed: u64) -> BTreeMap<String, u64> {
+/// Random frames, until all of them are done or so many cycles are over.
+fn drive(model: Model, seed: u64, most: u64) -> Bench {
     let mut choice = Random::new(seed ^ 0x1234);
     let fast = choice.chance(0.3);
     let pace = Pace::any(&mut choice, fast);
     // Mostly a few; sometimes more than the engine can cache descriptors of.
     let few = choice.chance(0.85);
     let vis = if few { 1 + choice.below(6) } else { 17 + choice.below(8) } as usize;
-    let mut bench = Bench::new(seed, vis, pace);
+    let mut bench = Bench::around(model, seed, vis, pace);
     bench.reread_faults = if choice.chance(0.3) { 0.5 } else { 0.0 };
     let faults = if choice.chance(0.5) { 0.15 } else { 0.0 };
     let writes = if choice.chance(0.7) { 0.5 } else { 0.0 };
@@ -41,9 +43,10 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     let numbers: Vec<u16> = bench.vis.keys().copied().collect();
     let mut messages = 40 + choice.below(60);
     let mut cycles = 0_u64;
-    while messages > 0
-        || !bench.frames.is_empty()
-        || bench.vis.values().any(|vi| !vi.left.is_empty())
+    while cycles < most
+        && (messages > 0
+            || !bench.frames.is_empty()
+            || bench.vis.values().any(|vi| !vi.left.is_empty()))
     {
         cycles += 1;
         assert!(cycles < 4_000_000, "stuck: {:?} {:x?}", bench.expected, bench.model.outputs);
@@ -52,12 +55,16 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
         let hungry = bench.vis[&number].queue.count < 3;
         if random.chance(if hungry { 0.05 } else { 0.002 }) {
             let burst = if random.chance(0.3) { 4 } else { 1 };
+            let idle = bench.is_done();
             for _ in 0..burst {
                 let vi = bench.vis.get_mut(&number).unwrap();
                 if matches!(vi.state, State::Connected) && vi.queue.has_space() {
                     // What the frame at the head sees must not change under it.
                     if bench.judged && vi.queue.count == 0 {
                         continue;
+                    }
+                    if vi.queue.count == 0 && idle {
+                        vi.queue.rewind(&mut bench.host);
                     }
                     vi.queue.post(&mut bench.host, plan);
                     bench.posted.push_back(number);
@@ -127,6 +134,14 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
             assert_eq!((calls, out.staging_release), ([0; 3], 0));
         }
     }
+    bench
+}
+
+/// What happened how often. The engine is reset in the midst of other frames before.
+fn run(seed: u64) -> BTreeMap<String, u64> {
+    let before = Random::new(seed ^ 0x4321).below(8_000);
+    let used = drive(Model::default(), !seed, before).model;
+    let mut bench = drive(used, seed, u64::MAX);
     bench.pause = false;
     for _ in 0..1_000 {
         bench.cycle();
@@ -136,7 +151,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     assert!(bench.is_done(), "left: {:?}", bench.trailing);
     assert_eq!(bench.counters, bench.counted, "counters");
     assert!(bench.shadow == bench.host.memory.bytes, "memory");
-    println!("seed {seed}: {} frames, {} events, {pace:?}", bench.released, bench.events);
+    println!("seed {seed}: {} frames, {} events", bench.released, bench.events);
     bench.seen
 }
 
@@ -375,6 +390,33 @@ fn read_ahead_of_the_count() {
     assert_eq!((bench.seen["Pop"], bench.vis[&number].queue.count), (3, 0));
 }
 
+/// Next that differs in one bit from a place that was read with the head: what was read is not used.
+#[test]
+fn next_is_far() {
+    for far in 2..=18 {
+        let mut bench = posted(1, 0, 0);
+        let bytes = bench.host.memory.bytes.len() + (18 << 20);
+        bench.host.memory.bytes.resize(bytes, 0);
+        bench.shadow.resize(bytes, 0);
+        let number = *bench.vis.keys().next().unwrap();
+        let vi = bench.vis.get_mut(&number).unwrap();
+        vi.queue = Queue::sized(&mut bench.host, vi.queue.owner, 17 << 20);
+        vi.queue.close = 1.0;
+        // The head is read with what lies behind it: a descriptor for 48 bytes that was never posted.
+        vi.queue.post_one(&mut bench.host, 64);
+        vi.queue.head.segments = 16;
+        vi.queue.post_one(&mut bench.host, 48);
+        vi.queue.unpost();
+        vi.queue.skip((1 << far) - 1);
+        vi.queue.post_one(&mut bench.host, 64);
+        vi.queue.post_one(&mut bench.host, 64);
+        let number = fetch_ahead(&mut bench);
+        (0..3).for_each(|_| whole_message(&mut bench, number, 64));
+        settle(&mut bench);
+        assert_eq!(bench.seen["Pop"], 3, "bit {far}");
+    }
+}
+
 /// A region is revoked between the fetch and the frame (contract 8).
 #[test]
 fn region_is_revoked_after_the_fetch() {
@@ -399,13 +441,40 @@ fn descriptors_of_a_stopped_vi_are_forgotten() {
     fence(&mut bench, |bench| {
         let vi = bench.vis.get_mut(&number).unwrap();
         vi.queue.clear();
-        vi.queue.rewind();
+        vi.queue.rewind(&mut bench.host);
         vi.queue.post_one(&mut bench.host, 48);
     });
     fetch_ahead(&mut bench);
     whole_message(&mut bench, number, 64);
     settle(&mut bench);
     assert_eq!(bench.seen.get("write"), None, "the old buffer was 64 bytes long");
+}
+
+/// Software makes another operation of a read that is half answered: it ends as what it is then.
+#[test]
+fn a_read_becomes_a_write() {
+    let mut bench = Bench::new(1, 1, Pace { ready: 1.0, call: 1, read: 1 });
+    let number = *bench.vis.keys().next().unwrap();
+    let vi = bench.vis.get_mut(&number).unwrap();
+    vi.level = 2;
+    vi.sends.post_read(&mut bench.host, 0x2000);
+    vi.reading = Some((0, 0x2000));
+    let bus = vi.sends.posted[0].bus;
+    bench.copy_posts();
+    bench.response(number, 0x1000, 0x1000, 0.0);
+    let left = std::mem::take(&mut bench.vis.get_mut(&number).unwrap().left);
+    bench.frames.extend(left);
+    settle(&mut bench);
+    fence(&mut bench, |bench| {
+        bench.host.memory.put(bus + 14, &control::OP_RDMA_WRITE.to_le_bytes());
+        bench.copy_posts();
+    });
+    bench.response(number, 0x1000, 0, 0.0);
+    let left = std::mem::take(&mut bench.vis.get_mut(&number).unwrap().left);
+    bench.frames.extend(left);
+    settle(&mut bench);
+    // Done, an RDMA write, LENGTH, PARTIAL.
+    assert_eq!(bench.seen.get("status 20019 false"), Some(&1), "{:?}", bench.seen);
 }
 
 /// Cycles of a response's frame, offer to release, with neighbours that answer at once: the

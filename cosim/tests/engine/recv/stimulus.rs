@@ -174,6 +174,9 @@ impl Bench {
             return;
         }
         if vi.sends.count == 0 {
+            if self.frames.is_empty() && self.trailing.is_empty() {
+                vi.sends.rewind(&mut self.host);
+            }
             vi.sends.post(&mut self.host, plan);
         }
         if self.host.random.chance(0.7) {
@@ -325,7 +328,7 @@ impl Bench {
     pub(super) fn spoil(&mut self, number: u16) {
         let vi = self.vis.get_mut(&number).unwrap();
         let reading = vi.reading.is_some();
-        if !self.host.random.chance(if reading { 0.03 } else { 0.0005 }) {
+        if !self.host.random.chance(if reading { 0.1 } else { 0.0005 }) {
             return;
         }
         if reading && self.host.random.chance(0.3) {

@@ -3,14 +3,15 @@
 use super::Bench;
 use crate::host::Pace;
 use crate::post::Plan;
-use cosim::random::each_seed;
+use cosim::random::{Random, each_seed};
+use cosim::verilated::blocks::send::Model;
 use nic_regs::tpt::Handle;
 use nic_regs::vi::State;
 use std::collections::BTreeMap;
 
-/// What happened how often.
-fn run(seed: u64) -> BTreeMap<String, u64> {
-    let mut choice = cosim::random::Random::new(seed ^ 0xabcd);
+/// Random messages for so many cycles.
+fn drive(model: Model, seed: u64, cycles: u64) -> Bench {
+    let mut choice = Random::new(seed ^ 0xabcd);
     let fast = choice.chance(0.3);
     let pace = Pace {
         ready: if fast { 1.0 } else { 0.3 + 0.6 * choice.below(100) as f64 / 100.0 },
@@ -18,7 +19,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
         read: if fast { 1 } else { 1 + choice.below(200) },
     };
     let vis = 1 + choice.below(6) as usize;
-    let mut bench = Bench::new(seed, vis, pace);
+    let mut bench = Bench::around(model, seed, vis, pace);
     bench.refusals = if choice.chance(0.5) { 0.3 } else { 0.0 };
     bench.reread_faults = if choice.chance(0.3) { 0.05 } else { 0.0 };
     let faults = if choice.chance(0.6) { 0.08 } else { 0.0 };
@@ -30,7 +31,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
     let close = if choice.chance(0.6) { 0.9 } else { 0.0 };
     bench.vis.iter_mut().for_each(|(_, vi)| vi.queue.close = close);
     let stops = if choice.chance(0.4) { 0.005 } else { 0.0 };
-    for _ in 0..60_000 {
+    for _ in 0..cycles {
         let random = &mut bench.host.random;
         let posts = if busy { 0.01 } else { 0.001 };
         if random.chance(if pushes { posts / 10.0 } else { posts }) {
@@ -85,6 +86,14 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
             assert_eq!(bench.model.outputs.vi_valid, 0);
         }
     }
+    bench
+}
+
+/// What happened how often. The engine is reset in the midst of other messages before.
+fn run(seed: u64) -> BTreeMap<String, u64> {
+    let before = Random::new(seed ^ 0x4321).below(8_000);
+    let used = drive(Model::default(), !seed, before).model;
+    let mut bench = drive(used, seed, 60_000);
     (bench.pause, bench.down) = (false, None);
     bench.settle();
     assert_eq!(bench.counted_messages, bench.message_frames);
@@ -93,7 +102,7 @@ fn run(seed: u64) -> BTreeMap<String, u64> {
         assert!(vi.stopped || vi.expected.is_empty(), "VI {number}: {:?}", vi.expected);
         assert!(vi.ending.is_empty() && vi.waiting.is_empty(), "VI {number}: {:?}", vi.ending);
     }
-    println!("seed {seed}: {} frames, {} events, {pace:?}", bench.frames, bench.events);
+    println!("seed {seed}: {} frames, {} events", bench.frames, bench.events);
     bench.seen
 }
 
@@ -159,6 +168,27 @@ impl Bench {
     }
 }
 
+/// A descriptor at the place of a read that is answered is read anew.
+#[test]
+fn a_read_leaves_nothing_behind() {
+    let mut bench = Bench::alone(0);
+    let number = bench.vis[0].0;
+    bench.vis[0].1.allows = 3;
+    for length in [8, 300] {
+        bench.vis[0].1.queue.rewind(&mut bench.host);
+        bench.vis[0].1.queue.post_read(&mut bench.host, length);
+        bench.expect(number);
+        bench.schedule(number);
+        while !bench.finished() {
+            bench.cycle();
+        }
+        bench.vis[0].1.queue.rewind(&mut bench.host);
+        bench.send(2 * length);
+        bench.until_done();
+    }
+    assert_eq!((bench.seen["reading"], bench.seen["Complete"]), (2, 2));
+}
+
 /// Cycles of one message, and of the parts of its way.
 #[test]
 fn cost() {
@@ -167,6 +197,7 @@ fn cost() {
         bench.send(length);
         let cycles = bench.until_done();
         println!("send {length} bytes: {cycles} cycles, {:?}", bench.marks);
+        assert_eq!(bench.desc_read.requests, 1, "its descriptor is read once");
         assert!(cycles < most, "{length} bytes take {cycles} cycles");
     }
 }
