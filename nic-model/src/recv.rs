@@ -257,7 +257,6 @@ impl RecvEngine<'_, '_> {
 
     fn fail_recv(&mut self, vi: u16, fault: Fault, partial: bool) {
         self.queues.vis[vi].recv = None;
-        self.queues.forget_cached(vi, Queue::Recv);
         self.queues.fail(vi, Queue::Recv, fault, partial, self.cx);
     }
 }

@@ -252,6 +252,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_open_channel_wakes_for_its_acknowledgement() {
+        let mut peer = Peer { ack_deadline: Some(70), last_sent: 5, ..Peer::default() };
+        assert_eq!(peer.next_deadline(0, 8), u64::MAX);
+        peer.state = PeerState::Open;
+        assert_eq!(peer.next_deadline(0, 8), 70);
+        peer.ack_deadline = None;
+        assert_eq!(peer.next_deadline(0, 8), 5 + quiet_after(0));
+        // It is dead before it is quiet.
+        (peer.last_sent, peer.last_received, peer.retry_deadline) = (800, 9, Some(1_000));
+        assert_eq!(peer.next_deadline(10, 8), 89);
+    }
+
+    #[test]
     fn only_the_contract_transitions_exist() {
         use Input::{Down, Meet};
         use PeerState::{Closed, Open, Opening};

@@ -4,9 +4,10 @@ use nic_regs::admin::{AdminStatus, Opcode, PeerState};
 use nic_regs::counter::Counter;
 use nic_regs::csr::{ACK_DELAY, CONTROL, KEEPALIVE, RETRY_LIMIT, RETRY_TIMEOUT};
 use nic_regs::event::{Kind, PeerDownReason};
-use nic_regs::frame::{Header, Type, flag};
+use nic_regs::frame::{Header, Type, VERSION, flag};
 use nic_regs::limits::{
-    CREDITS_AHEAD, POOL_AHEAD_CHUNKS, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS, QUIET_CYCLES,
+    CREDITS_AHEAD, LINK_PAYLOAD_BYTES, POOL_AHEAD_CHUNKS, POOL_CHUNK_COUNT, POOL_PEER_CHUNKS,
+    QUIET_CYCLES,
 };
 use nic_regs::vi::{Reliability, State, StopReason};
 
@@ -33,7 +34,20 @@ fn a_syn_is_repeated_and_then_the_peer_is_dead() {
     raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 4);
     raw.w.open(A, 64);
     raw.run(2000 * 15 - 100);
-    assert_eq!(raw.take(Type::Syn).len(), 4);
+    let syns = raw.take(Type::Syn);
+    assert_eq!(syns.len(), 4);
+    // Its word is an epoch of this run.
+    let expected = Header {
+        credit: 64,
+        acknowledgement: LINK_PAYLOAD_BYTES as u16,
+        word: syns[0].word,
+        kind: Type::Syn as u8,
+        version: VERSION,
+        src_node: NODES[A],
+        dst_node: NODES[B],
+        ..Header::default()
+    };
+    assert!(syns.iter().all(|syn| *syn == expected), "{syns:?}");
     assert_eq!(raw.w.peer(A), PeerState::Opening);
     raw.run(200);
     assert_eq!(raw.w.peer(A), PeerState::Closed);
@@ -211,13 +225,14 @@ fn a_peer_that_sends_anything_is_not_dead() {
     raw.w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100)]);
     raw.run(200);
     // An Ack of nothing new, in the time of each time-out, or only in that of the third.
-    for wait in [1500, 1500, 1500, 1500, 1500, 1500, 12_000, 12_000] {
+    for wait in [1500, 1500, 1500, 1500, 1500, 1500, 20_000, 20_000] {
         assert_eq!(raw.w.peer(A), PeerState::Open);
         raw.send(raw.kind(Type::Ack), &[]);
         raw.run(wait);
     }
     // The time doubles twice.
-    assert_eq!(raw.take(Type::Data).len(), 1 + 2 + 3);
+    assert_eq!(raw.take(Type::Data).len(), 1 + 2 + 5);
+    // After one that was answered and two that were not, a third one is the last.
     raw.run(14_000);
     assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
 }
@@ -368,13 +383,41 @@ fn frames_ahead_of_their_credits_leave_half_of_the_pool() {
     assert_eq!(entered, POOL_CHUNK_COUNT - POOL_AHEAD_CHUNKS);
 }
 
+/// The last credit counts, also where nothing may be sent ahead.
+#[test]
+fn the_last_credit_is_used() {
+    let mut raw = Raw::opening(DELIVERY);
+    raw.w.ok(A, Opcode::ViCreate, 30, vi_words(DELIVERY));
+    let mut words = [0; 12];
+    words[0] = 33;
+    raw.w.ok(A, Opcode::ViConnect, 30, words);
+    (words[0], words[1]) = (0, 64);
+    raw.w.ok(A, Opcode::PeerOpen, 33, words);
+    for (node, credit) in [(NODES[B], 127), (33, 8)] {
+        let syn = Header { word: EPOCH, tag: 0, src_node: node, ..raw.kind(Type::Syn) };
+        raw.send(Header { credit, ..syn }, &[]);
+    }
+    // One peer takes its whole share of the pool, which leaves no more than others may take ahead.
+    for i in 0..80 {
+        raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x8000, 8)]);
+    }
+    raw.run(1000);
+    assert_eq!(raw.count(Counter::SendsCompleted) as usize, POOL_PEER_CHUNKS);
+    for i in 0..80 {
+        raw.w.hosts[A].post(30, Send, 0x2000 + 64 * i, &[(0x8000, 8)]);
+    }
+    raw.run(1000);
+    assert_eq!(raw.count(Counter::SendsCompleted) as usize, POOL_PEER_CHUNKS + 8);
+}
+
 #[test]
 fn a_peer_takes_no_more_than_its_share_of_the_pool() {
     let mut raw = Raw::open(DELIVERY);
     raw.credit = 127;
     raw.send(raw.kind(Type::Ack), &[]);
+    // An empty one takes a chunk, too.
     for i in 0..80 {
-        raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x4000, 8)]);
+        raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x4000, if i % 2 == 0 { 8 } else { 0 })]);
     }
     raw.run(1500);
     assert_eq!(raw.take(Type::Data).len(), POOL_PEER_CHUNKS);
@@ -386,6 +429,39 @@ fn a_peer_takes_no_more_than_its_share_of_the_pool() {
     raw.send(raw.kind(Type::Ack), &[]);
     raw.run(200);
     assert_eq!(raw.take(Type::Data).len(), 9);
+}
+
+/// Silence counts from the opening, however late that is.
+#[test]
+fn a_channel_that_opens_late_is_not_silent() {
+    let mut raw = Raw::closed(DELIVERY);
+    raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 3);
+    raw.w.hosts[A].reg_write(KEEPALIVE::OFFSET, 20_000);
+    raw.run(100_000);
+    raw.w.open(A, 64);
+    raw.run(100);
+    raw.send(Header { word: EPOCH, tag: 0, ..raw.kind(Type::Syn) }, &[]);
+    raw.take(Type::SynAck);
+    // Nor is anything to say at once.
+    raw.run(3_000);
+    assert_eq!((raw.w.peer(A), raw.take(Type::Ack).len()), (PeerState::Open, 0));
+}
+
+/// Data says as much as an Ack: there is none before KEEPALIVE cycles without a frame.
+#[test]
+fn data_keeps_a_channel_alive() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.w.hosts[A].reg_write(KEEPALIVE::OFFSET, 20_000);
+    for i in 0..4 {
+        raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x2000, 64)]);
+        raw.run(200);
+        raw.ack = i as u16 + 1;
+        raw.send(raw.kind(Type::Ack), &[]);
+        raw.run(15_000);
+    }
+    assert_eq!((raw.take(Type::Data).len(), raw.take(Type::Ack).len()), (4, 0));
+    raw.run(5_000);
+    assert_eq!(raw.take(Type::Ack).len(), 1);
 }
 
 #[test]

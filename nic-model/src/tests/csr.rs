@@ -114,11 +114,11 @@ fn the_other_bars() {
     assert_eq!(w.bar_read(A, 2, 0, 8), 0);
     assert_eq!(w.hosts[A].count(Counter::BadTlp), 0);
     assert_eq!(w.bar_read(A, 4, 8, 8), 0);
-    w.hosts[A].model.bar_write(4, 0, &[1; 8]);
+    w.hosts[A].model.bar_write(4, 0, &[1; 20]);
     w.settle();
     assert_eq!(w.hosts[A].count(Counter::BadTlp), 2);
     assert_eq!(pop_log(&mut w, A).unwrap().code, ErrorCode::BadTlp as u8);
-    assert_eq!(pop_log(&mut w, A).unwrap().detail, 0x6000_0002);
+    assert_eq!(pop_log(&mut w, A).unwrap().detail, 0x6000_0005);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn counters_and_the_msix_table_read_back() {
     assert_eq!(w.reg_read(A, admin), 4);
     assert_eq!(w.reg_read(A, COUNTER_OFFSET + 4 * 63), 0);
     let last = MSIX_TABLE_OFFSET + 16 * 31;
-    assert_eq!(w.reg_read(A, last + 12), 1);
+    assert_eq!([0, 4, 8, 12].map(|at| w.reg_read(A, last + at)), [0, 0, 0, 1]);
     w.hosts[A].reg_write(last + 12, 0);
     w.hosts[A].reg_write(last + 8, 0xffff_fffe);
     assert_eq!(w.reg_read(A, last + 12), 0);
@@ -241,10 +241,18 @@ fn a_sampled_message_is_stamped_once_at_each_stage() {
     }
     assert!(stamps[..5].is_sorted() && stamps[5..].is_sorted(), "{stamps:?}");
     assert!(stamps[5] > stamps[3], "{stamps:?}");
+    // Of its first frame: header, 4,096 bytes, CRC.
+    assert_eq!(stamps[4] - stamps[3], 3 + 512, "{stamps:?}");
     w.hosts[B].post(VIS[B], Recv, 64, &[(0x2000, 8192)]);
     w.hosts[A].post(VIS[A], Send, 64, &[(0x2000, 50)]);
     w.settle();
     assert_eq!(w.reg_read(A, STAMP0::OFFSET), stamps[0]);
+    // Of another VI there is none.
+    w.hosts[A].reg_write(SAMPLE::OFFSET, u32::from(VIS[A] + 1) | 1 << 31);
+    w.hosts[B].post(VIS[B], Recv, 128, &[(0x2000, 8192)]);
+    w.hosts[A].post(VIS[A], Send, 128, &[(0x2000, 50)]);
+    w.settle();
+    assert_eq!(w.reg_read(A, SAMPLED::OFFSET), 0);
     w.hosts[A].reg_write(SAMPLE::OFFSET, 0);
     assert_eq!(w.reg_read(A, SAMPLED::OFFSET), 0);
     assert_eq!(w.reg_read(A, STAMP0::OFFSET), 0);

@@ -49,10 +49,11 @@ const FORMAT: [Spoil; 5] = [
 ];
 
 /// Descriptors that are completed with PROTECTION_ERROR.
-const PROTECTION: [Spoil; 8] = [
+const PROTECTION: [Spoil; 9] = [
     |h, vi, q| segment(h, vi, q, DataSegment { handle: 0x0003_0400, ..GOOD }),
     |h, vi, q| segment(h, vi, q, DataSegment { handle: 0x0003_0006, ..GOOD }),
     |h, vi, q| segment(h, vi, q, DataSegment { handle: 0x0002_0005, ..GOOD }),
+    |h, vi, q| segment(h, vi, q, DataSegment { handle: 0x0002_0005, length: 1, ..GOOD }),
     |h, vi, q| segment(h, vi, q, DataSegment { handle: 0x0001_0008, ..GOOD }), // Another tag.
     |h, vi, q| segment(h, vi, q, DataSegment { handle: 0x0001_0009, ..GOOD }), // Another domain.
     |h, vi, q| segment(h, vi, q, DataSegment { address: VA - 1, ..GOOD }),
@@ -64,7 +65,7 @@ const PROTECTION: [Spoil; 8] = [
 ];
 
 /// Descriptors that cannot be reached.
-const UNREACHABLE: [Spoil; 7] = [
+const UNREACHABLE: [Spoil; 8] = [
     |h, vi, queue| token(h, Token { vi, region: 1024, offset_64: 1, segments: 0, queue }),
     |h, vi, queue| token(h, Token { vi, region: 6, offset_64: 1, segments: 0, queue }),
     |h, vi, queue| token(h, Token { vi, region: 8, offset_64: 1, segments: 0, queue }),
@@ -77,6 +78,13 @@ const UNREACHABLE: [Spoil; 7] = [
     |h, vi, queue| {
         let at = u64::from(REGION_LENGTH) - 64;
         let control = ControlSegment { seg_count: 3, ..Default::default() };
+        h.memory.put(BUS + at, &control.to_bytes());
+        h.token(vi, queue, at);
+    },
+    // More than a queue's descriptors may have, and still all of them are looked for.
+    |h, vi, queue| {
+        let at = u64::from(REGION_LENGTH) - 64;
+        let control = ControlSegment { seg_count: 17, ..Default::default() };
         h.memory.put(BUS + at, &control.to_bytes());
         h.token(vi, queue, at);
     },
@@ -252,6 +260,29 @@ fn descriptors_that_cannot_be_read_stop_the_vi() {
         };
         stopped(level, queue, spoil, status::TRANSPORT_ERROR, StopReason::HostRead);
     }
+}
+
+/// Next in a region that begins within 64 bytes: its offset counts from the multiple of 64 before.
+#[test]
+fn next_in_a_region_that_does_not_begin_at_a_multiple_of_64() {
+    let mut w = testbench(Reliability::Delivery);
+    for i in 0..4 {
+        w.hosts[B].post(VIS[B], Recv, 64 * i, &[(0x2000, 100)]);
+    }
+    let handle = Handle::new(7, GENERATION).0;
+    for at in [64, 128, 192] {
+        let control =
+            ControlSegment { next: VA + at + 64, next_handle: handle, ..Default::default() };
+        w.hosts[A].write_descriptor(at, control, &[(0x2000, 10)]);
+    }
+    w.frozen[A] = true;
+    for offset_64 in 1..4 {
+        let vi = VIS[A];
+        token(&mut w.hosts[A], Token { vi, region: 7, offset_64, segments: 1, queue: Send });
+    }
+    w.frozen[A] = false;
+    w.settle();
+    assert_eq!([64, 128, 192].map(|at| w.hosts[A].status(at)), [status::DONE; 3]);
 }
 
 #[test]

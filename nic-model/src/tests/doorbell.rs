@@ -4,6 +4,7 @@ use nic_regs::admin::Opcode;
 use nic_regs::counter::{Counter, ErrorCode};
 use nic_regs::desc::{ControlSegment, status};
 use nic_regs::doorbell::{BAR_SIZE, PAGE_BYTES, PUSH_OFFSET, Token};
+use nic_regs::limits::POSTED_MAX;
 use nic_regs::vi::{Reliability, State};
 
 use super::csr::pop_log;
@@ -89,6 +90,21 @@ fn an_idle_vi_counts_posts_and_an_error_vi_drops_them() {
     assert_eq!(w.hosts[A].count(Counter::DoorbellDropped), 2);
     assert_eq!(w.hosts[A].count(Counter::DoorbellTokens), 4);
     assert_eq!(w.hosts[A].status(64 * 4), 0);
+}
+
+/// A queue counts as many posts as a descriptor's count has; what is posted beyond is refused (section 2.2).
+#[test]
+fn a_full_queue_takes_no_more_posts() {
+    let mut w = Testbench::bare(&Default::default());
+    w.ok(A, Opcode::ViCreate, VIS[A].into(), vi_words(Reliability::Delivery));
+    for _ in 0..=POSTED_MAX {
+        w.hosts[A].token(VIS[A], Send, 0);
+        w.step();
+    }
+    w.settle();
+    assert_eq!(w.hosts[A].model.vi_snapshot(VIS[A]).posted, [POSTED_MAX, 0]);
+    let counts = [Counter::DoorbellTokens, Counter::DoorbellDropped, Counter::DoorbellBad];
+    assert_eq!(counts.map(|counter| w.hosts[A].count(counter)), [u32::from(POSTED_MAX), 1, 0]);
 }
 
 /// Posts of `groups` descriptors each, with all pauses between them from 0 to `LONGEST`: whatever

@@ -1,8 +1,8 @@
 //! Section 10: event queues and interrupts.
 
-use nic_regs::admin::Opcode;
+use nic_regs::admin::{Opcode, PeerState};
 use nic_regs::counter::Counter;
-use nic_regs::csr::{ERROR_QUEUE, MSIX_TABLE_OFFSET};
+use nic_regs::csr::{ERROR_QUEUE, MODERATION, MSIX_TABLE_OFFSET};
 use nic_regs::event::{Event, Kind};
 use nic_regs::vi::{Reliability, State};
 
@@ -96,6 +96,50 @@ fn errors_and_peer_events_are_deferred_by_a_full_queue() {
     let send = Kind::SendComplete as u8;
     let expected = [send, send, send, send, send, Kind::PeerDown as u8, Kind::ViError as u8];
     assert_eq!(kinds, expected);
+    // Each once, however often it was tried.
+    assert_eq!(w.hosts[A].count(Counter::EventsDeferred), 3);
+}
+
+/// Of a peer that was up again meanwhile, the event that is true now comes last.
+#[test]
+fn deferred_events_of_a_peer_end_with_its_present_state() {
+    for last in [Kind::PeerDown, Kind::PeerUp] {
+        let mut w = small(Reliability::Delivery);
+        w.hosts[A].reg_write(ERROR_QUEUE::OFFSET, u32::from(COMPLETIONS) | 1 << 31);
+        send(&mut w, 0, 4);
+        w.ok(B, Opcode::PeerClose, NODES[A].into(), [0; 12]);
+        w.settle();
+        [A, B].into_iter().for_each(|side| w.open(side, 64));
+        w.until("open", |w| [A, B].iter().all(|&side| w.peer(side) == PeerState::Open));
+        if last == Kind::PeerDown {
+            w.ok(B, Opcode::PeerClose, NODES[A].into(), [0; 12]);
+            w.settle();
+        }
+        let mut kinds = Vec::new();
+        for consumer in 1..10 {
+            let Some(event) = w.hosts[A].next_event(COMPLETIONS, 2, false) else { break };
+            kinds.push(event.kind);
+            w.hosts[A].ring_events(DOMAIN, COMPLETIONS, consumer, false);
+            w.settle();
+        }
+        let send = Kind::SendComplete as u8;
+        let (up, down) = (Kind::PeerUp as u8, Kind::PeerDown as u8);
+        let order = if last == Kind::PeerUp { [down, up] } else { [up, down] };
+        assert_eq!(kinds[..6], [send, send, send, send, order[0], order[1]]);
+    }
+}
+
+#[test]
+fn queues_have_the_size_that_they_are_created_with() {
+    for log2 in 2..=5 {
+        let mut w = Testbench::pair(Reliability::Delivery);
+        w.ok(A, Opcode::EventDestroy, COMPLETIONS.into(), [0; 12]);
+        w.ok(A, Opcode::EventCreate, COMPLETIONS.into(), event_words(COMPLETIONS, log2, false, 1));
+        send(&mut w, 0, 1 << log2);
+        assert_eq!(w.hosts[A].count(Counter::EventsDeferred), 0, "{log2}");
+        send(&mut w, 1 << log2, 1);
+        assert_eq!(w.hosts[A].count(Counter::EventsDeferred), 1, "{log2}");
+    }
 }
 
 #[test]
@@ -143,6 +187,36 @@ fn arming_interrupts_once() {
 }
 
 #[test]
+fn a_vector_rests_as_long_as_moderation_says() {
+    let mut w = Testbench::pair(Reliability::Delivery);
+    w.hosts[A].reg_write(MODERATION::OFFSET, 1_000);
+    let mut times = Vec::new();
+    for i in 0..4 {
+        w.hosts[A].ring_events(DOMAIN, COMPLETIONS, i as u16, true);
+        w.settle();
+        send(&mut w, i, 1);
+        w.until("an interrupt", |w| w.hosts[A].memory.interrupts.len() as u64 == i + 1);
+        times.push(w.now);
+    }
+    let rests: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // The first one is behind the end of its message.
+    assert_eq!(rests[1..], [1_000; 2]);
+}
+
+/// Without ERROR_QUEUE an error is lost: it is not kept for the queue that is named later.
+#[test]
+fn errors_without_a_queue_are_lost() {
+    let mut w = Testbench::pair(Reliability::Delivery);
+    w.hosts[A].reg_write(ERROR_QUEUE::OFFSET, 0);
+    w.hosts[A].post(VIS[A], Send, 0, &[(0x8000, 64)]);
+    w.settle();
+    assert_eq!(w.hosts[A].vi(A), State::Error);
+    w.hosts[A].reg_write(ERROR_QUEUE::OFFSET, u32::from(ERRORS) | 1 << 31);
+    w.settle();
+    assert_eq!(w.hosts[A].events(ERRORS), []);
+}
+
+#[test]
 fn a_masked_vector_keeps_its_message() {
     let mut w = Testbench::pair(Reliability::Delivery);
     w.hosts[A].reg_write(MASK, 1);
@@ -159,6 +233,11 @@ fn a_masked_vector_keeps_its_message() {
     w.hosts[A].reg_write(MASK, 0);
     w.settle();
     assert_eq!(w.hosts[A].memory.interrupts, [MESSAGE]);
+    // To an address of 64 bits.
+    w.hosts[A].reg_write(MASK - 8, 0x12);
+    w.hosts[A].ring_events(DOMAIN, COMPLETIONS, 1, true);
+    w.settle();
+    assert_eq!(w.hosts[A].memory.interrupts[1..], [(0x12 << 32 | MESSAGE.0, MESSAGE.1)]);
 }
 
 #[test]
@@ -173,5 +252,6 @@ fn a_wide_queue_takes_completions_with_empty_text() {
         w.hosts[A].memory.writes,
         [(BUS + 24, 8), (base, 64), (BUS + 88, 8), (base + 64, 64)]
     );
+    assert_eq!(w.hosts[A].memory.slice(base, 48), [0; 48]);
     assert_eq!(w.hosts[A].next_event(COMPLETIONS, 4, true).unwrap().word1, 1);
 }

@@ -139,6 +139,19 @@ fn an_inline_push_is_as_its_descriptor() {
 }
 
 #[test]
+fn a_push_is_a_send_whatever_was_before() {
+    let mut w = testbench(Reliability::Unreliable, 8);
+    let write = ControlSegment { control: control::OP_RDMA_WRITE, ..ControlSegment::default() };
+    w.hosts[A].write_descriptor(0x400, write, &[(FROM, 0)]);
+    w.hosts[A].token(VIS[A], Send, 0x400);
+    w.settle();
+    assert_eq!(w.hosts[A].status(0x400) & status::OP_MASK, status::OP_RDMA_WRITE);
+    words(&mut w, 0, 0, &line(VIS[A], 0, 8, None).0);
+    w.settle();
+    arrived(&w, 0, 8, true);
+}
+
+#[test]
 fn a_push_that_stops_anywhere_posts_once_after_64_cycles() {
     let (all, count) = line(VIS[A], 0, 40, None);
     for end in 1..count {
@@ -447,6 +460,50 @@ fn inline_data_is_forgotten_by_a_fence_and_a_disconnect() {
     w.settle();
     assert_eq!(w.hosts[A].status(64), 0);
     assert_eq!(w.hosts[A].model.vi_snapshot(VIS[A]).posted[0], 1);
+}
+
+#[test]
+fn inline_data_of_others_stays_when_a_vi_is_disconnected() {
+    let mut w = Testbench::bare(&Default::default());
+    for (vi, other) in [(VIS[A], VIS[B]), (30, 40)] {
+        w.ok(A, Opcode::ViCreate, vi.into(), vi_words(Reliability::Delivery));
+        w.ok(B, Opcode::ViCreate, other.into(), vi_words(Reliability::Delivery));
+        for (side, own, peer) in [(A, vi, other), (B, other, vi)] {
+            let mut to = connect_words(side);
+            to[0] = u32::from(NODES[1 - side]) | u32::from(peer) << 16;
+            w.ok(side, Opcode::ViConnect, own.into(), to);
+        }
+    }
+    prepare(&mut w, 8);
+    w.hosts[B].post(40, Recv, 0x1000, &[(TO + 0x1000, 64)]);
+    for (vi, at) in [(VIS[A], 0), (30, 64)] {
+        words(&mut w, 0, 0, &line(vi, at, 8, None).0);
+        w.settle();
+    }
+    w.ok(A, Opcode::ViDisconnect, VIS[A].into(), [0; 12]);
+    w.open_channels();
+    w.settle();
+    assert_eq!((w.hosts[A].status(0), w.hosts[A].status(64)), (0, status::DONE));
+    assert_eq!(w.hosts[B].data(TO + 0x1000, 8), [0xbb; 8]);
+}
+
+/// More segments than a descriptor has: no more than its control segment has to be reached.
+#[test]
+fn a_hint_of_too_many_segments_reaches_none() {
+    for (length, good) in [(0x1000 + 32, true), (0x1000 + 31, false)] {
+        let mut w = testbench(Reliability::Delivery, 8);
+        let mut short = region_words();
+        short[4] = length;
+        w.ok(A, Opcode::RegionSet, 50, short);
+        let offset_64 = ((0x1000 + BUS % 64) / 64) as u32;
+        let token = Token { region: 50, offset_64, segments: 18, ..token(VIS[A], 0) };
+        let (all, _) = push_line(token, &[0xbb; 8], None).unwrap();
+        words(&mut w, 0, 0, &all);
+        w.settle();
+        assert_eq!(w.hosts[A].count(Counter::PushesInline), 1);
+        let state = if good { State::Connected } else { State::Error };
+        assert_eq!(w.hosts[A].vi(A), state, "{length:#x}");
+    }
 }
 
 #[test]

@@ -65,14 +65,16 @@ fn a_descriptor_that_changes_while_it_reads() {
         (|h| h.put(48 + 8, &[0; 4]), status::PROTECTION_ERROR),
         (|h| h.put(16, &[1]), status::FORMAT_ERROR),
     ];
-    for (change, bits) in spoil {
+    for ((change, bits), answered) in spoil.into_iter().flat_map(|s| [(s, false), (s, true)]) {
         let mut w = open(Reliability::Delivery);
+        w.frozen[B] = !answered;
         post_rdma(&mut w, A, 0, rdma_of(READ, &[(LOCAL, 200_000)]));
         w.run(4000);
+        w.frozen[B] = false;
         change(&mut w.hosts[A]);
         w.settle();
         let error = w.hosts[A].status(0) & status::ERROR_MASK;
-        assert_eq!(error, bits | status::PARTIAL_ERROR);
+        assert_eq!(error, bits | if answered { status::PARTIAL_ERROR } else { 0 });
         assert_eq!(w.hosts[A].vi(A), State::Error);
     }
     // Out of reach: nothing more is written.
@@ -100,14 +102,17 @@ fn disconnects_forget_reads_and_answers() {
         let other = 1 - side;
         w.ok(other, Opcode::ViDisconnect, VIS[other].into(), [0; 12]);
         w.settle();
+        let unmatched = w.hosts[A].count(Counter::Unmatched);
         for (side, connection) in [(B, 5), (A, 5)] {
             w.hosts[side].unlink(VIS[side]);
             let mut words = connect_words(side);
             words[1] = connection | rdma::MASK << rdma::PEER_LSB;
             w.ok(side, Opcode::ViConnect, VIS[side].into(), words);
         }
+        w.settle();
         post_rdma(&mut w, A, 0x400, rdma_of(READ, &[(LOCAL, 9000)]));
         w.settle();
+        assert_eq!(w.hosts[A].count(Counter::Unmatched), unmatched, "of an old answer");
         assert_eq!(w.hosts[A].status(0x400), HAS_READ);
         assert_eq!(w.hosts[A].data(LOCAL, 9000), &pattern(4, 200_000)[..9000]);
     }

@@ -11,6 +11,7 @@ use nic_regs::vi::{Reliability, State, StopReason, rdma};
 
 use super::raw::Raw;
 use super::support::*;
+use crate::device::Device;
 
 const FIRST: u8 = flag::FIRST;
 const LAST: u8 = flag::LAST;
@@ -259,6 +260,12 @@ fn the_viack_of_a_write_comes_after_its_last_frame() {
     write(&mut raw, Reliability::Reception, LAST, 1, 100, 200, 100);
     raw.run(500);
     assert_eq!(raw.take(Type::ViAck).len(), 1);
+    // On Delivery level there is none.
+    let mut raw = self::raw(Reliability::Delivery);
+    write(&mut raw, Reliability::Delivery, ONLY, 0, 0, 100, 100);
+    raw.run(500);
+    assert_eq!(placed(&raw, 0, 100), [1; 100]);
+    assert!(raw.take(Type::ViAck).is_empty());
 }
 
 #[test]
@@ -286,6 +293,27 @@ fn answers_are_cut_and_counted_down() {
             raw.send(raw.kind(Type::Ack), &[]);
         }
     }
+}
+
+/// What is left of an answer is forgotten when its VI stops.
+#[test]
+fn an_answer_ends_with_its_vi() {
+    let mut raw = raw(Reliability::Delivery);
+    raw.next(raw.kind(Type::ReadRequest), &payload(VA + PLACE, 200_000, &[]));
+    raw.run(4_000);
+    let before = raw.take(Type::ReadResponse).len();
+    raw.next(raw.kind(Type::Fin), &[]);
+    assert_eq!(raw.w.hosts[A].vi(A), State::Error);
+    for _ in 0..60 {
+        raw.run(500);
+        // Room for more of them.
+        let sent = raw.take(Type::ReadResponse);
+        raw.ack = sent.last().map_or(raw.ack, |last| last.sequence.wrapping_add(1));
+        raw.credit = raw.credit.wrapping_add(17);
+        raw.send(raw.kind(Type::Ack), &[]);
+        assert!(sent.len() <= 4, "of what had entered the channel");
+    }
+    assert!(before > 0 && !raw.w.hosts[A].model.busy());
 }
 
 #[test]

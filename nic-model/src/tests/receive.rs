@@ -92,9 +92,46 @@ fn an_empty_receive_queue() {
 /// Frames of an Unreliable message as (flags, sequence, word, length).
 type Frames = &'static [(u8, u16, u32, usize)];
 
+/// The descriptor of a message is read once, however many frames it has.
+#[test]
+fn a_message_of_several_frames_needs_one_fetch() {
+    let mut raw = raw(Reliability::Delivery, 1);
+    frame(&mut raw, Reliability::Delivery, FIRST, 0, 9000, 4096);
+    frame(&mut raw, Reliability::Delivery, 0, 1, 0, 4096);
+    frame(&mut raw, Reliability::Delivery, LAST, 2, 0, 808);
+    assert_eq!((raw.w.hosts[A].status(0), raw.w.hosts[A].length(0)), (GOOD, 9000));
+    assert_eq!(raw.count(Counter::DescriptorsFetched), 1);
+}
+
+/// What comes behind an Unreliable message that failed is none of it, also if it would go on with it.
+#[test]
+fn an_unreliable_message_that_fails_is_over() {
+    let mut raw = raw(UNRELIABLE, 2);
+    frame(&mut raw, UNRELIABLE, FIRST, 0x0100, 9000, 4096);
+    // Software changes the handle of its segment; a fence has the descriptor read again.
+    raw.w.hosts[A].put(32 + 8, &[0; 4]);
+    raw.w.ok(A, Opcode::RegionSet, 50, region_words());
+    raw.w.ok(A, Opcode::RegionClear, 50, [0; 12]);
+    frame(&mut raw, UNRELIABLE, 0, 0x0101, 0, 4096);
+    let error = status::PROTECTION_ERROR | status::PARTIAL_ERROR;
+    assert_eq!(raw.w.hosts[A].status(0), GOOD | error);
+    assert_eq!(raw.count(Counter::UnreliableGap), 0);
+    frame(&mut raw, UNRELIABLE, 0, 0x0101, 0, 4096);
+    frame(&mut raw, UNRELIABLE, LAST, 0x0102, 0, 808);
+    assert_eq!(raw.count(Counter::UnreliableGap), 2);
+    assert_eq!((raw.w.hosts[A].status(64), raw.w.hosts[A].vi(A)), (0, State::Connected));
+}
+
 #[test]
 fn unreliable_messages_with_gaps_are_dropped_and_the_descriptor_stays() {
-    let broken: [Frames; 9] = [
+    let broken: [Frames; 10] = [
+        // A frame that is late goes on with nothing.
+        &[
+            (FIRST, 0x0100, 9000, 4096),
+            (0, 0x0102, 0, 4096),
+            (0, 0x0101, 0, 4096),
+            (LAST, 0x0102, 0, 808),
+        ],
         &[(0, 0x0101, 0, 4096), (LAST, 0x0102, 0, 10)],
         &[(FIRST, 0x0101, 9000, 4096), (0, 0x0102, 0, 4096)],
         &[(FIRST, 0x0100, 9000, 4096), (LAST, 0x0102, 0, 808)],

@@ -34,6 +34,8 @@ fn a_disconnect_reaches_the_peer_behind_the_data() {
         assert_eq!(events[0].word1, StopReason::Disconnected as u32);
         assert_eq!(events[0].word2, status::DESC_FLUSHED_ERROR);
         assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).posted, [0, 1]);
+        let query = w.ok(B, Opcode::ViQuery, VIS[B].into(), [0; 12]);
+        assert_eq!(query, State::Error as u32 | (StopReason::Disconnected as u32) << 4);
         w.ok(B, Opcode::ViDisconnect, VIS[B].into(), [0; 12]);
         w.settle();
         assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).posted, [0, 0]);
@@ -95,7 +97,8 @@ fn a_pending_control_frame_keeps_a_vi_busy() {
     raw.credit = 1 + CREDITS_AHEAD as u8;
     raw.send(raw.kind(Type::Ack), &[]);
     raw.run(500);
-    assert_eq!(raw.take(Type::Fin).len(), 1);
+    let fins = raw.take(Type::Fin);
+    assert_eq!((fins.len(), fins[0].word), (1, 0));
 }
 
 #[test]

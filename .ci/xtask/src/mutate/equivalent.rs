@@ -76,6 +76,96 @@ const EQUIVALENT: &[Equivalent] = &[
     of_rtl("top$channel$delay", ["due_now$d = 1'b0;", "(nothing)"], SETTLES),
     of_rtl("top$channel$hub$timer", ["visits$d = 1'b0;", "(nothing)"], SETTLES),
     of_rtl("top$channel$acceptance$compare", ["step1$d = 1'b0;", "(nothing)"], SETTLES),
+    of_model(
+        "nic-model/src/work_queue.rs",
+        ["Head::Token(Token { vi, region, offset_64, segments: 0, queue })", "*segments: 1*"],
+        "a hint; the model reads what the descriptor says",
+    ),
+    of_model(
+        "nic-model/src/tpt.rs",
+        [
+            "let access = Access { generation, place, length: *, owner, rights: 0 };",
+            "*rights: 1 };",
+        ],
+        "of a region that is there this right is set: it says that it is",
+    ),
+    of_model(
+        "nic-model/src/channel/accept.rs",
+        ["Err(if distance < 0 *", "Err(if distance <*"],
+        "a distance of 0 was accepted before",
+    ),
+    of_model(
+        "nic-model/src/channel/peer.rs",
+        ["last_received: 0,", "*"],
+        "set when the channel opens",
+    ),
+    of_model(
+        "nic-model/src/work_queue.rs",
+        ["v.send = SendPhase::Between;", "(nothing)"],
+        "a VI that has stopped is disconnected before it is used again, and that forgets it too",
+    ),
+    of_model(
+        "nic-model/src/event.rs",
+        ["self.completions.set(2 * vi*, false);", "*"],
+        "the VI has no completions that are not reported: there is nothing to deliver",
+    ),
+    of_model(
+        "nic-model/src/event.rs",
+        ["self.peers.set(index, false);", "*"],
+        "the peer has no event that is not reported: there is nothing to deliver",
+    ),
+    of_model(
+        "nic-model/src/work_queue.rs",
+        ["let partial = if partial { status::PARTIAL_ERROR } else { 0 };", "*else { 1 };"],
+        "bit 0, DONE, is set in every status",
+    ),
+    of_model(
+        "nic-model/src/channel/accept.rs",
+        ["if distance < 0 {", "if distance < 1 {"],
+        "a distance of 0 was accepted before",
+    ),
+    of_model("nic-model/src/channel/peer.rs", ["our_epoch: 0,", "*"], "set when the channel opens"),
+    of_model(
+        "nic-model/src/channel/peer.rs",
+        ["peer_epoch: 0,", "*"],
+        "set when the channel opens",
+    ),
+    of_model("nic-model/src/vi.rs", ["max_transfer: 0,", "*"], "set when the VI is created"),
+    of_model(
+        "nic-model/src/vector.rs",
+        ["let due = self.sent[vector].map_or(0, *", "*map_or(1, *"],
+        "no interrupt is sent in cycle 0",
+    ),
+    of_model(
+        "nic-model/src/csr.rs",
+        ["REGS.iter().find(*).map_or(0, *", "*.map_or(1, *"],
+        "every register is in the table",
+    ),
+    of_model(
+        "nic-model/src/event.rs",
+        ["self.stops.set(vi, false);", "*"],
+        "the VI has no stop that is not reported: there is nothing to deliver",
+    ),
+    of_model(
+        "nic-model/src/work_queue.rs",
+        ["let mut bytes = [0; size(CONTROL_BYTES)];", "*"],
+        "they are read then",
+    ),
+    of_model(
+        "nic-model/src/vi.rs",
+        ["owner: Owner { tag: 0, domain: 0 },", "*"],
+        "set when the VI is created",
+    ),
+    of_model(
+        "nic-model/src/csr.rs",
+        ["fields.iter().fold(0, *", "fields.iter().fold(1, *"],
+        "every register that is written has a bit 0",
+    ),
+    of_model(
+        "nic-model/src/admin.rs",
+        ["let mut bytes = [0; size(ENTRY_BYTES)];", "*"],
+        "they are read then",
+    ),
 ];
 
 /// Why a mark that stays through a reset does nothing.
@@ -92,6 +182,15 @@ const fn of_rtl(
     reason: &'static str,
 ) -> Equivalent {
     Equivalent { subject: Subject::Rtl, module, before, after, reason }
+}
+
+/// An edit of a file of the model: lines before and after.
+const fn of_model(
+    module: &'static str,
+    [before, after]: [&'static str; 2],
+    reason: &'static str,
+) -> Equivalent {
+    Equivalent { subject: Subject::Model, module, before, after, reason }
 }
 
 /// Whether a text is as a pattern says.

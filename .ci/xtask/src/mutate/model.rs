@@ -65,7 +65,8 @@ pub(super) fn build(options: &Options) -> Result<(Vec<Mutant>, Programs), String
         build::build(&job).map_err(|said| format!("the mutants do not build:\n{said}"))?;
     equivalent::mark(Subject::Model, &mut mutants, |file, before| {
         let file = Path::new(file).strip_prefix(SOURCES).unwrap_or(Path::new(file));
-        sources.get(file).is_some_and(|text| text.contains(before))
+        let has = |text: &String| text.lines().any(|line| equivalent::fits(before, line.trim()));
+        sources.get(file).is_some_and(has)
     })?;
     Ok((mutants, programs))
 }
@@ -88,16 +89,24 @@ fn said(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// What a mutant's list says of an edit.
 fn site(file: &Path, text: &str, edit: &Edit) -> Site {
     let module = Path::new(SOURCES).join(file).display().to_string();
-    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Range { start, end } = edit.range;
+    // The whole lines.
+    let from = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let to = text[end..].find('\n').map_or(text.len(), |at| end + at);
+    let with = |after| one_line(&[&text[from..start], after, &text[end..to]].concat());
     Site {
         source: Some(format!("{module}:{}", edit.line)),
         module,
         line: edit.line,
-        before: one_line(&text[edit.range.clone()]),
-        after: edit.after.as_deref().map_or_else(|| "(nothing)".to_owned(), one_line),
+        before: one_line(&text[from..to]),
+        after: edit.after.as_deref().map_or_else(|| "(nothing)".to_owned(), with),
     }
 }
 

@@ -76,6 +76,11 @@ impl Finder<'_> {
     }
 }
 
+/// What the model reports of itself is no part of the device.
+fn is_trace(statement: &Stmt) -> bool {
+    matches!(statement, Stmt::Expr(Expr::MethodCall(call), _) if call.method == "trace")
+}
+
 impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_expr_binary(&mut self, binary: &'ast syn::ExprBinary) {
         if let Some(operator) = other(&binary.op)
@@ -115,6 +120,9 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_stmt(&mut self, statement: &'ast Stmt) {
+        if is_trace(statement) {
+            return;
+        }
         let expression = match statement {
             Stmt::Expr(expression, Some(_)) => Some(expression),
             _ => None,
