@@ -312,7 +312,6 @@ impl Logic for Prefetch {
 
         if self.forget.val() | (self.passed.val() & (self.passed_vi.val() == self.owner.q.val())) {
             self.known.d.next = false;
-            self.wanted.d.next = false;
         }
         if self.reset.val() {
             self.state.d.next = PrefetchState::Idle;

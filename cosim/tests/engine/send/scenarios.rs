@@ -153,8 +153,12 @@ impl Bench {
 
     /// Posts one segment of so many bytes.
     fn send(&mut self, length: u32) {
-        let number = self.vis[0].0;
-        self.vis[0].1.queue.post_one(&mut self.host, length);
+        self.send_from(self.vis[0].0, length);
+    }
+
+    fn send_from(&mut self, number: u16, length: u32) {
+        let at = self.vis.iter().position(|(other, _)| *other == number).expect("a known VI");
+        self.vis[at].1.queue.post_one(&mut self.host, length);
         self.expect(number);
         self.schedule(number);
     }
@@ -216,6 +220,34 @@ fn latency() {
     assert!(marks.read_request - marks.desc_last <= 5, "from the descriptor to the payload's read");
     assert!(marks.commit - marks.read_last <= 5, "from the payload to the commit");
     assert!(marks.status - marks.commit <= 4, "from the commit to the status");
+}
+
+/// A VI that somebody stops while what is done of its message is saved does not hold up another one.
+#[test]
+fn a_vi_that_is_stopped_leaves_the_engine() {
+    for wait in 0..6 {
+        let mut bench = Bench::new(1, 2, Pace { ready: 1.0, call: 3, read: 1 });
+        let numbers = [bench.vis[0].0, bench.vis[1].0];
+        for number in numbers {
+            let vi = bench.at(number);
+            (vi.level, vi.max_transfer) = (2, 0x40000);
+        }
+        bench.send_from(numbers[0], 5_000);
+        let saves = |bench: &Bench| (bench.model.outputs.vi_valid, bench.model.outputs.vi_op) == (1, 1);
+        while !saves(&bench) {
+            bench.cycle();
+        }
+        for _ in 0..wait {
+            bench.cycle();
+        }
+        let vi = bench.at(numbers[0]);
+        (vi.state, vi.cut_off) = (State::Error, true);
+        bench.send_from(numbers[1], 8);
+        for _ in 0..1_000 {
+            bench.cycle();
+        }
+        assert!(bench.at(numbers[1]).expected.is_empty(), "stopped after {wait} cycles");
+    }
 }
 
 /// A VI that somebody stops while its payload comes: before the pop or after it, nothing of it
