@@ -218,6 +218,22 @@ fn frames_are_sent_again_until_the_peer_is_dead() {
     assert_eq!(raw.got.len(), 0);
 }
 
+/// Acks that leave do not put off what has to be sent again.
+#[test]
+fn a_time_out_counts_from_the_frame() {
+    let mut raw = Raw::open(DELIVERY);
+    for i in 0..8 {
+        raw.w.hosts[A].post(VIS[A], Recv, 64 * i, &[(0x2000, 64)]);
+    }
+    raw.w.hosts[A].post(VIS[A], Send, 0x400, &[(0x4000, 100)]);
+    for _ in 0..5 {
+        raw.next(only(&raw), &[]);
+        raw.run(440);
+    }
+    assert!(raw.take(Type::Ack).len() >= 4);
+    assert_eq!(raw.take(Type::Data).len(), 2);
+}
+
 #[test]
 fn a_peer_that_sends_anything_is_not_dead() {
     let mut raw = Raw::open(DELIVERY);

@@ -201,6 +201,9 @@ fn immediate_data_without_a_receive_descriptor_or_with_a_bad_one() {
                 assert_eq!(w.hosts[B].vi(B), State::Connected);
                 continue;
             }
+            // Nobody says that it was received.
+            let done = if level == Reliability::Delivery { WRITTEN } else { 0 };
+            assert_eq!(w.hosts[A].status(0), done);
             let reason = if bad { StopReason::Format } else { StopReason::ReceiveEmpty };
             assert_eq!(stops(&mut w, B), [(reason as u32, 1, status::DESC_FLUSHED_ERROR)]);
             let bits = if level == Reliability::Reception {

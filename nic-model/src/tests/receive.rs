@@ -92,6 +92,21 @@ fn an_empty_receive_queue() {
 /// Frames of an Unreliable message as (flags, sequence, word, length).
 type Frames = &'static [(u8, u16, u32, usize)];
 
+/// A message for a descriptor without segments is too long, however short.
+#[test]
+fn a_descriptor_without_segments_takes_empty_messages() {
+    for level in RELIABLE {
+        for n in [0, 1] {
+            let mut raw = Raw::open(level);
+            raw.w.hosts[A].post(VIS[A], Recv, 0, &[]);
+            raw.run(20);
+            frame(&mut raw, level, ONLY, 0, 0, n);
+            let error = if n == 0 { 0 } else { status::LENGTH_ERROR };
+            assert_eq!(raw.w.hosts[A].status(0), GOOD | error);
+        }
+    }
+}
+
 /// The descriptor of a message is read once, however many frames it has.
 #[test]
 fn a_message_of_several_frames_needs_one_fetch() {

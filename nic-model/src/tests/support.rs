@@ -41,8 +41,8 @@ pub(crate) const DOMAIN: u8 = 3;
 pub(crate) const CONNECTION: u16 = 0x1234;
 /// The VI of side A, and that of side B.
 pub(crate) const VIS: [u16; 2] = [4, 9];
-/// The node numbers.
-pub(crate) const NODES: [u8; 2] = [10, 20];
+/// The node numbers: the last one and the first.
+pub(crate) const NODES: [u8; 2] = [63, 0];
 
 pub(crate) const A: usize = 0;
 pub(crate) const B: usize = 1;

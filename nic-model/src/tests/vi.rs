@@ -49,6 +49,25 @@ fn a_disconnect_reaches_the_peer_behind_the_data() {
     }
 }
 
+/// Messages of an Unreliable VI are numbered from its connection on.
+#[test]
+fn numbers_of_messages_begin_with_the_connection() {
+    let mut raw = Raw::open(Reliability::Unreliable);
+    for round in 0..2 {
+        for i in 0..3 {
+            raw.w.hosts[A].post(VIS[A], Send, 64 * (3 * round + i), &[(0x2000, 10)]);
+            raw.run(200);
+        }
+        let sent = raw.take(Type::Data);
+        assert_eq!(sent.iter().map(|h| h.sequence >> 8).collect::<Vec<_>>(), [0, 1, 2]);
+        raw.w.ok(A, Opcode::ViDisconnect, VIS[A].into(), [0; 12]);
+        raw.w.hosts[A].unlink(VIS[A]);
+        raw.run(200);
+        raw.got.clear();
+        raw.w.ok(A, Opcode::ViConnect, VIS[A].into(), connect_words(A));
+    }
+}
+
 #[test]
 fn a_disconnect_in_mid_message_forgets_it() {
     let mut w = Testbench::pair(Reliability::Delivery);

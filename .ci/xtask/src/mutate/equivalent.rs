@@ -161,6 +161,38 @@ const EQUIVALENT: &[Equivalent] = &[
         ["fields.iter().fold(0, *", "fields.iter().fold(1, *"],
         "every register that is written has a bit 0",
     ),
+    of_model("nic-model/src/vi.rs", ["allows: 0,", "*"], "set when the VI is created"),
+    of_model("nic-model/src/vi.rs", ["retry: false,", "*"], "no VI is blocked at first"),
+    of_model(
+        "nic-model/src/vi.rs",
+        ["self.next = None;", "(nothing)"],
+        "it was taken when the queue became empty",
+    ),
+    of_model(
+        "nic-model/src/vector.rs",
+        ["self.next = u64::MAX;", "(nothing)"],
+        "vectors are looked at more often than they need be",
+    ),
+    of_model(
+        "nic-model/src/event.rs",
+        ["peers: BitVec::repeat(false, PEER_COUNT),", "*"],
+        "no peer has an event at first: there is nothing to deliver",
+    ),
+    of_model(
+        "nic-model/src/work_queue.rs",
+        ["Ok(Resolved { * short: false, inline: Some(data) })", "*short: true*"],
+        "of receives alone it is asked for",
+    ),
+    of_model(
+        "nic-model/src/work_queue.rs",
+        ["v.recv = None;", "(nothing)"],
+        "a VI that has stopped is disconnected before it is used again, and that forgets it too",
+    ),
+    of_model(
+        "nic-model/src/work_queue.rs",
+        ["self.vis[vi].queues[queue as usize].next = next;", "(nothing)"],
+        "Next is read again when it is needed",
+    ),
     of_model(
         "nic-model/src/admin.rs",
         ["let mut bytes = [0; size(ENTRY_BYTES)];", "*"],

@@ -233,7 +233,8 @@ fn a_vi_that_is_stopped_leaves_the_engine() {
             (vi.level, vi.max_transfer) = (2, 0x40000);
         }
         bench.send_from(numbers[0], 5_000);
-        let saves = |bench: &Bench| (bench.model.outputs.vi_valid, bench.model.outputs.vi_op) == (1, 1);
+        let saves =
+            |bench: &Bench| (bench.model.outputs.vi_valid, bench.model.outputs.vi_op) == (1, 1);
         while !saves(&bench) {
             bench.cycle();
         }
