@@ -263,6 +263,7 @@ fn neighbours_share_a_read() {
         let reads = bench.desc_read.requests;
         println!("24 descriptors of {segments} segments: {reads} reads");
         assert!(reads <= most, "{reads} reads of descriptors with {segments} segments");
+        assert_eq!(bench.counted[&(Counter::DescriptorsFetched as u32)], 24);
     }
 }
 
@@ -477,8 +478,8 @@ fn a_read_becomes_a_write() {
     assert_eq!(bench.seen.get("status 20019 false"), Some(&1), "{:?}", bench.seen);
 }
 
-/// Cycles of a response's frame, offer to release, with neighbours that answer at once: the
-/// descriptor is read for each.
+/// Cycles of a response's frames, offer to release, with neighbours that answer at once: the
+/// descriptor is read once.
 #[test]
 fn reply_cost() {
     for (length, most) in [(8, 60), (4096, 580), (0x40000, 64 * 580)] {
@@ -502,6 +503,7 @@ fn reply_cost() {
             assert!(cycles < 100_000, "stuck: {:?}", bench.expected);
         }
         println!("answer of {length} bytes: {cycles} cycles");
+        assert_eq!(bench.counted[&(Counter::DescriptorsFetched as u32)], 1);
         assert!(cycles < most, "{length} bytes take {cycles} cycles");
     }
 }
