@@ -76,6 +76,58 @@ const EQUIVALENT: &[Equivalent] = &[
     of_rtl("top$channel$delay", ["due_now$d = 1'b0;", "(nothing)"], SETTLES),
     of_rtl("top$channel$hub$timer", ["visits$d = 1'b0;", "(nothing)"], SETTLES),
     of_rtl("top$channel$acceptance$compare", ["step1$d = 1'b0;", "(nothing)"], SETTLES),
+    of_rtl("top$csr$counters", ["reading$d = 1'b0;", "(nothing)"], SETTLES),
+    of_rtl("top$recv$scatter", ["out_valid$d = 1'b0;", "(nothing)"], SETTLES),
+    of_rtl(
+        "top$recv$reply$desc",
+        ["pending$d = 1'b0;", "(nothing)"],
+        "the reader, which is reset, takes what is pending before the reset of 16 cycles ends",
+    ),
+    of_rtl(
+        "top$recv$frame_lookups",
+        ["calling$d = 32'h0;", "(nothing)"],
+        "one more look-up behind the reset, for whose answer nobody waits",
+    ),
+    of_rtl(
+        "top$channel$pending_ops",
+        ["blocked$d = 32'h0;", "(nothing)"],
+        "a look at a channel that has nothing to send",
+    ),
+    of_rtl(
+        "top$channel$hub$scheduler$*_picker",
+        ["pause$d = restart;", "(nothing)"],
+        "a look at a channel that was just served",
+    ),
+    of_rtl(
+        "top$channel$hub$comparisons",
+        ["freed_after = freed + 32'h1;", "*"],
+        "the last frame that is acknowledged is served in one look or in two",
+    ),
+    of_rtl(
+        "top$channel$link_tx",
+        ["value = 32'h0;", "*"],
+        "no beat is emitted where nothing else sets it",
+    ),
+    of_rtl(
+        "*$extent",
+        ["several_bytes = ((several) & 9'h1ff) << 32'h6;", "*"],
+        "how many bytes behind a descriptor are read with it",
+    ),
+    of_rtl(
+        "*$extent",
+        ["if (most_covered < covered) begin", "if (most_covered <= covered) begin"],
+        "at the most it has that value already",
+    ),
+    of_rtl(
+        "top$send$fetch$opening",
+        ["else if (direct) begin", "*"],
+        "the same in the cycle before, when the peers that were refused are as they are now",
+    ),
+    of_rtl(
+        "top$recv$reply$desc$list",
+        ["passes = add & (asked == filled$q);", "*"],
+        "an answer's segments are asked for when all of them are there",
+    ),
     of_model(
         "nic-model/src/work_queue.rs",
         ["Head::Token(Token { vi, region, offset_64, segments: 0, queue })", "*segments: 1*"],
@@ -192,6 +244,26 @@ const EQUIVALENT: &[Equivalent] = &[
         "nic-model/src/work_queue.rs",
         ["self.vis[vi].queues[queue as usize].next = next;", "(nothing)"],
         "Next is read again when it is needed",
+    ),
+    of_model(
+        "nic-model/src/work_queue.rs",
+        [
+            "let immediate_bit = if immediate.is_some() { status::IMMEDIATE } else { 0 };",
+            "*else { 1 };",
+        ],
+        "bit 0, DONE, is set in every status",
+    ),
+    of_model("nic-model/src/channel/peer.rs", ["last_sent: 0,", "*"], "set when the channel opens"),
+    of_model("nic-model/src/channel/peer.rs", ["granted: 0,", "*"], "set when the channel opens"),
+    of_model(
+        "nic-model/src/event.rs",
+        ["completions: BitVec::repeat(false, 2 * VI_COUNT),", "*3 * VI_COUNT*"],
+        "there are more bits than VIs",
+    ),
+    of_model(
+        "nic-model/src/event.rs",
+        ["stops: BitVec::repeat(false, VI_COUNT),", "*true*"],
+        "no VI has a stop to report at first: there is nothing to deliver",
     ),
     of_model(
         "nic-model/src/admin.rs",
