@@ -133,8 +133,9 @@ fn what_is_wrong_first_is_what_is_counted() {
     assert_eq!(raw.count(Counter::DropNode), 3);
     raw.send(Header { tag: raw.tag ^ 0x100, ..good }, &[]);
     assert_eq!(raw.count(Counter::DropTag), 1);
-    let resets: Vec<_> = raw.take(Type::Rst).iter().map(|h| (h.dst_node, h.tag)).collect();
-    assert_eq!(resets, [(33, 0x1234), (NODES[B], raw.tag ^ 0x100)]);
+    let resets = raw.take(Type::Rst);
+    let resets: Vec<_> = resets.iter().map(|h| (h.dst_node, h.tag, h.flags)).collect();
+    assert_eq!(resets, [(33, 0x1234, 0), (NODES[B], raw.tag ^ 0x100, 0)]);
     assert_eq!(raw.count(Counter::ResetsSent), 2);
     assert_eq!(raw.count(Counter::FramesReceived), received + 2);
     assert_eq!(raw.w.hosts[A].status(0), 0);
@@ -216,6 +217,19 @@ fn frames_are_sent_again_until_the_peer_is_dead() {
     raw.run(16_100);
     assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
     assert_eq!(raw.got.len(), 0);
+}
+
+/// What came before a frame was sent says nothing of its time-outs.
+#[test]
+fn an_answer_from_before_a_frame_does_not_count() {
+    let mut raw = Raw::open(DELIVERY);
+    raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 3);
+    raw.send(raw.kind(Type::Ack), &[]);
+    raw.w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100)]);
+    raw.run(2000 * 7 - 100);
+    assert_eq!((raw.w.peer(A), raw.take(Type::Data).len()), (PeerState::Open, 3));
+    raw.run(500);
+    assert_eq!(raw.w.peer(A), PeerState::Closed);
 }
 
 /// Acks that leave do not put off what has to be sent again.

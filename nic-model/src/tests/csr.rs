@@ -9,7 +9,7 @@ use nic_regs::csr::{
     STAMP0, STATUS,
 };
 use nic_regs::doorbell::TOKEN_OFFSET;
-use nic_regs::limits::PEER_COUNT;
+use nic_regs::limits::{PEER_COUNT, VI_COUNT};
 use nic_regs::vi::Reliability;
 
 use super::support::*;
@@ -155,7 +155,7 @@ fn a_soft_reset_forgets_everything() {
     w.until("ready", |w| !w.hosts[A].model.busy());
     let fresh = crate::Model::new().snapshot();
     let snapshot = w.hosts[A].model.snapshot();
-    assert_eq!(snapshot.vis, fresh.vis);
+    assert_eq!((&snapshot.vis, fresh.vis.len()), (&fresh.vis, VI_COUNT));
     assert_eq!((&snapshot.peers, fresh.peers.len()), (&fresh.peers, PEER_COUNT));
     assert!(snapshot.counters.iter().all(|&c| c == 0));
     assert!(snapshot.events.iter().all(Option::is_none));
@@ -168,6 +168,23 @@ fn a_soft_reset_forgets_everything() {
     assert_eq!(w.hosts[B].count(Counter::DropCrc), 1);
     w.bring_up(A);
     w.open(A, 64);
+}
+
+/// A reset that is under way is not begun again, whatever is written.
+#[test]
+fn a_write_does_not_prolong_a_reset() {
+    let cycles = [None, Some(CONTROL::OFFSET), Some(NODE::OFFSET)].map(|register| {
+        let mut w = Testbench::bare(&Default::default());
+        w.hosts[A].reg_write(CONTROL::OFFSET, 2);
+        let from = w.now;
+        w.run(100);
+        if let Some(offset) = register {
+            w.hosts[A].reg_write(offset, 2);
+        }
+        w.until("ready", |w| !w.hosts[A].model.busy());
+        w.now - from
+    });
+    assert_eq!(cycles, [cycles[0]; 3]);
 }
 
 #[test]

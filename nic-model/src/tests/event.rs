@@ -142,6 +142,16 @@ fn queues_have_the_size_that_they_are_created_with() {
     }
 }
 
+/// What was deferred to a queue is lost with it.
+#[test]
+fn a_queue_takes_what_was_deferred_with_it() {
+    let mut w = small(Reliability::Delivery);
+    send(&mut w, 0, 6);
+    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unreported, [0, 2]);
+    w.ok(B, Opcode::EventDestroy, COMPLETIONS.into(), [0; 12]);
+    assert_eq!(w.hosts[B].model.vi_snapshot(VIS[B]).unreported, [0, 0]);
+}
+
 #[test]
 fn events_to_no_queue_are_lost_and_completions_are_not() {
     let mut w = Testbench::pair(Reliability::Delivery);

@@ -78,6 +78,8 @@ fn frames_carry_what_the_contract_says() {
             }
             assert_eq!(raw.w.hosts[A].status(at), status::DONE);
             assert_eq!(raw.w.hosts[A].length(at), n);
+            // Its descriptor is read once.
+            assert_eq!(raw.count(Counter::DescriptorsFetched), i as u32 + 1);
         }
     }
 }
