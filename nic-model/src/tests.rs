@@ -25,5 +25,6 @@ mod rdma_fault;
 mod rdma_raw;
 mod receive;
 mod send;
+mod timers;
 mod transfer;
 mod vi;
