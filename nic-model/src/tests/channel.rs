@@ -288,6 +288,7 @@ fn credits_hold_frames_back() {
     raw.run(1000);
     assert_eq!((raw.take(Type::Data).len(), raw.take(Type::Message).len()), (2, 2));
     assert_eq!(raw.w.hosts[A].count(Counter::SendsCompleted), 1);
+    assert_eq!(raw.count(Counter::DescriptorsFetched), 1, "it is kept while it waits");
 }
 
 /// What waits for credits leaves pool space to others: a peer that gives none holds less than half of the

@@ -244,7 +244,13 @@ fn an_admin_entry_that_cannot_be_read_stops_the_ring() {
 
 #[test]
 fn a_sampled_message_is_stamped_once_at_each_stage() {
-    let mut w = Testbench::pair(Reliability::Delivery);
+    stamps(Reliability::Delivery);
+    // The frames that acknowledge it are none of it.
+    stamps(Reliability::Reception);
+}
+
+fn stamps(level: Reliability) {
+    let mut w = Testbench::pair(level);
     for side in [A, B] {
         w.hosts[side].reg_write(SAMPLE::OFFSET, u32::from(VIS[side]) | 1 << 31);
     }

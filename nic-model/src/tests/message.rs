@@ -61,6 +61,11 @@ fn messages_without_a_queue_are_refused() {
         );
     }
     assert_eq!(w.hosts[B].count(Counter::MessagesReceived), 0);
+    // It is reported once.
+    w.ok(B, Opcode::PeerClose, NODES[A].into(), [0; 12]);
+    w.settle();
+    let kinds: Vec<u8> = w.hosts[A].events(ERRORS).iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [Kind::PeerDown as u8]);
 }
 
 #[test]

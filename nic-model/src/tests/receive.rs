@@ -139,7 +139,14 @@ fn an_unreliable_message_that_fails_is_over() {
 
 #[test]
 fn unreliable_messages_with_gaps_are_dropped_and_the_descriptor_stays() {
-    let broken: [Frames; 10] = [
+    let broken: [Frames; 11] = [
+        // Nor does one go on with a message that another one has ended, though that does not begin well.
+        &[
+            (FIRST, 0x0100, 9000, 4096),
+            (FIRST, 0x0201, 9000, 4096),
+            (0, 0x0101, 0, 4096),
+            (LAST, 0x0102, 0, 808),
+        ],
         // A frame that is late goes on with nothing.
         &[
             (FIRST, 0x0100, 9000, 4096),

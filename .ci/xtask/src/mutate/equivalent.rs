@@ -266,6 +266,32 @@ const EQUIVALENT: &[Equivalent] = &[
         "no VI has a stop to report at first: there is nothing to deliver",
     ),
     of_model(
+        "nic-model/src/admin/command.rs",
+        ["let mut text = [0; size(MESSAGE_BYTES)];", "*"],
+        "the text is put there then",
+    ),
+    of_model(
+        "nic-model/src/send.rs",
+        ["payload.resize(at + n, 0);", "*"],
+        "the bytes are read then",
+    ),
+    of_model(
+        "nic-model/src/work_queue.rs",
+        ["immediate: immediate.unwrap_or(0),", "*"],
+        "without IMMEDIATE nobody looks at it",
+    ),
+    of_model("nic-model/src/csr.rs", ["STATUS(0)", "*"], "each of its fields is set then"),
+    of_model(
+        "nic-model/src/channel/timers.rs",
+        ["self.next_timer = deadlines.min().unwrap_or(u64::MAX);", "(nothing)"],
+        "timers are looked at more often than they need be",
+    ),
+    of_model(
+        "nic-model/src/channel.rs",
+        ["self.next_timer = 0;", "self.next_timer = 1;"],
+        "both are over",
+    ),
+    of_model(
         "nic-model/src/admin.rs",
         ["let mut bytes = [0; size(ENTRY_BYTES)];", "*"],
         "they are read then",
