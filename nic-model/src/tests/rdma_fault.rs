@@ -102,7 +102,7 @@ fn disconnects_forget_reads_and_answers() {
         let other = 1 - side;
         w.ok(other, Opcode::ViDisconnect, VIS[other].into(), [0; 12]);
         w.settle();
-        // What B had sent before it heard of A's disconnect finds nobody.
+        // What B had sent before A's Fin came finds nobody.
         let unmatched = if side == A { w.hosts[A].count(Counter::Unmatched) } else { 0 };
         for (side, connection) in [(B, 5), (A, 5)] {
             w.hosts[side].unlink(VIS[side]);
