@@ -1,8 +1,8 @@
 //! Every block of `hdl::blocks!`, reset in the midst of anything, is as new.
 //!
-//! Nothing is written per block. Its inputs are random until the reset, also as no neighbour would drive them, and
-//! then all 0. From then on it must do in every cycle what it does when it was never used. Only single bits are
-//! looked at, but for those of [`KEPT`]: what is wider is data.
+//! Nothing is written per block. Its inputs are random until the reset, also as no neighbour would drive them, then
+//! all 0, then those of a single bit 1. Behind it the block must do in every cycle what it does when it was never
+//! used. Only single bits are looked at, but for those of [`KEPT`]: what is wider is data.
 #![cfg(feature = "blocks")]
 
 use cosim::verilated::blocks::ALL;
@@ -17,7 +17,7 @@ const ROUNDS: u64 = 300;
 /// Cycles before the first reset, and one more before each further one: tables that are cleared behind the one
 /// before are ready by then.
 const BUSY: u64 = 1_040;
-/// Cycles that are compared behind it.
+/// Cycles that are compared behind it, of either kind.
 const IDLE: usize = 60;
 
 /// Outputs of one bit that may show what was before: block, beginning of the port. An entry that does not is an
@@ -44,14 +44,20 @@ const KEPT: &[(&str, &str)] = &[
     ("admin", "tpt_clear"),
     ("admin", "event_queue_wide"),
     ("send", "pool_ask_sequenced"),
-    ("send", "pool_ask_data"),
-    ("send", "vi_queue"),
     ("recv", "desc_tpt_check_generation"),
     ("recv", "desc_tpt_va_mode"),
     ("recv", "vi_next_valid"),
     ("recv", "vi_queue"),
     ("recv", "vi_refuse"),
     ("recv", "vi_write"),
+    ("tpt", "desc_send_ok"),
+    ("tpt", "desc_recv_ok"),
+    ("recv", "vi_sends"),
+    // Whose turn it is.
+    ("dma_read", "gather_req_ready"),
+    ("dma_read", "admin_req_ready"),
+    ("dma_read", "desc_send_req_ready"),
+    ("dma_read", "desc_recv_req_ready"),
     // They follow their cause a few cycles behind. The reset of the NIC lasts 16 cycles, this one lasts one.
     ("dma_read", "exhausted"),
     ("channel", "sending"),
@@ -80,10 +86,12 @@ fn cycle(block: &mut dyn Verilated, mut value: impl FnMut(usize, &Port) -> Vec<u
     bits(block).map(|(index, _)| bit(index)).collect()
 }
 
-/// A reset, and what the block does behind it while nobody asks for anything.
+/// A reset, and what the block does behind it while nobody asks for anything, then while everybody does.
 fn reset(block: &mut dyn Verilated) -> Vec<Vec<bool>> {
     cycle(block, |_, port| vec![u64::from(port.name == "reset"); port.words()]);
-    (0..IDLE).map(|_| cycle(block, |_, port| vec![0; port.words()])).collect()
+    let asks = |port: &Port| port.bits == 1 && !port.name.ends_with("reset");
+    let value = |at: usize, port: &Port| vec![u64::from(at >= IDLE && asks(port)); port.words()];
+    (0..2 * IDLE).map(|at| cycle(block, |_, port| value(at, port))).collect()
 }
 
 /// Anything but a reset for some cycles.
