@@ -34,6 +34,18 @@ fn send(w: &mut Testbench, from: u64, count: u64) {
     }
 }
 
+/// Takes event by event from A's completion queue of four entries, until no more comes.
+fn drain(w: &mut Testbench) -> Vec<Event> {
+    let mut events = Vec::new();
+    for consumer in 1..20 {
+        let Some(event) = w.hosts[A].next_event(COMPLETIONS, 2, false) else { break };
+        events.push(event);
+        w.hosts[A].ring_events(DOMAIN, COMPLETIONS, consumer, false);
+        w.settle();
+    }
+    events
+}
+
 #[test]
 fn a_full_queue_defers_and_one_record_reports_the_rest() {
     let mut w = small(Reliability::Delivery);
@@ -86,18 +98,38 @@ fn errors_and_peer_events_are_deferred_by_a_full_queue() {
     assert_eq!(w.hosts[A].vi(A), State::Error);
     w.ok(B, Opcode::PeerClose, NODES[A].into(), [0; 12]);
     w.settle();
-    let mut kinds = Vec::new();
-    for consumer in 1..10 {
-        let Some(event) = w.hosts[A].next_event(COMPLETIONS, 2, false) else { break };
-        kinds.push(event.kind);
-        w.hosts[A].ring_events(DOMAIN, COMPLETIONS, consumer, false);
-        w.settle();
-    }
+    let kinds: Vec<u8> = drain(&mut w).iter().map(|event| event.kind).collect();
     let send = Kind::SendComplete as u8;
     let expected = [send, send, send, send, send, Kind::PeerDown as u8, Kind::ViError as u8];
     assert_eq!(kinds, expected);
     // Each once, however often it was tried.
     assert_eq!(w.hosts[A].count(Counter::EventsDeferred), 3);
+}
+
+/// A disconnect forgets what was deferred of its VI, and of no other.
+#[test]
+fn deferred_completions_end_with_their_vi() {
+    let mut w = small(Reliability::Delivery);
+    let others = [3_u16, 5, 6];
+    others.iter().for_each(|&vi| w.connect(Reliability::Delivery, [vi, 20 + vi]));
+    send(&mut w, 0, 4);
+    for [vi, peer] in others.map(|vi| [vi, 20 + vi]).into_iter().chain([VIS]) {
+        let at = 0x1000 * u64::from(vi);
+        for (from, to) in [([A, B], [vi, peer]), ([B, A], [peer, vi])] {
+            w.hosts[from[1]].post(to[1], Recv, at, &[(0x10_0000, 64)]);
+            w.settle();
+            w.hosts[from[0]].post(to[0], Send, at + 0x800, &[(0x10_0000, 64)]);
+            w.settle();
+        }
+    }
+    w.ok(A, Opcode::ViDisconnect, VIS[A].into(), [0; 12]);
+    w.settle();
+    let (sends, receives) = (Kind::SendComplete as u8, Kind::RecvComplete as u8);
+    let deferred: Vec<_> = drain(&mut w)[4..].iter().map(|e| (e.index, e.kind, e.word1)).collect();
+    let expected = others.map(|vi| [(vi, sends, 1), (vi, receives, 1)]).concat();
+    assert_eq!(deferred, expected);
+    // Each once, however often it was tried.
+    assert_eq!(w.hosts[A].count(Counter::EventsDeferred), 8);
 }
 
 /// Of a peer that was up again meanwhile, the event that is true now comes last.
@@ -115,13 +147,7 @@ fn deferred_events_of_a_peer_end_with_its_present_state() {
             w.ok(B, Opcode::PeerClose, NODES[A].into(), [0; 12]);
             w.settle();
         }
-        let mut kinds = Vec::new();
-        for consumer in 1..10 {
-            let Some(event) = w.hosts[A].next_event(COMPLETIONS, 2, false) else { break };
-            kinds.push(event.kind);
-            w.hosts[A].ring_events(DOMAIN, COMPLETIONS, consumer, false);
-            w.settle();
-        }
+        let kinds: Vec<u8> = drain(&mut w).iter().map(|event| event.kind).collect();
         let send = Kind::SendComplete as u8;
         let (up, down) = (Kind::PeerUp as u8, Kind::PeerDown as u8);
         let order = if last == Kind::PeerUp { [down, up] } else { [up, down] };

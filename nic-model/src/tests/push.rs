@@ -465,14 +465,8 @@ fn inline_data_is_forgotten_by_a_fence_and_a_disconnect() {
 #[test]
 fn inline_data_of_others_stays_when_a_vi_is_disconnected() {
     let mut w = Testbench::bare(&Default::default());
-    for (vi, other) in [(VIS[A], VIS[B]), (30, 40)] {
-        w.ok(A, Opcode::ViCreate, vi.into(), vi_words(Reliability::Delivery));
-        w.ok(B, Opcode::ViCreate, other.into(), vi_words(Reliability::Delivery));
-        for (side, own, peer) in [(A, vi, other), (B, other, vi)] {
-            let mut to = connect_words(side);
-            to[0] = u32::from(NODES[1 - side]) | u32::from(peer) << 16;
-            w.ok(side, Opcode::ViConnect, own.into(), to);
-        }
+    for vis in [VIS, [30, 40]] {
+        w.connect(Reliability::Delivery, vis);
     }
     prepare(&mut w, 8);
     w.hosts[B].post(40, Recv, 0x1000, &[(TO + 0x1000, 64)]);

@@ -274,9 +274,14 @@ pub(crate) fn vi_words(level: Reliability) -> [u32; 12] {
 
 /// The words of a ViConnect body, as seen from `side`.
 pub(crate) fn connect_words(side: usize) -> [u32; 12] {
+    connect_words_of(side, VIS)
+}
+
+/// The same between other VIs of both sides.
+fn connect_words_of(side: usize, vis: [u16; 2]) -> [u32; 12] {
     let other = 1 - side;
     let mut w = [0; 12];
-    w[0] = u32::from(NODES[other]) | u32::from(VIS[other]) << 16;
+    w[0] = u32::from(NODES[other]) | u32::from(vis[other]) << 16;
     w[1] = u32::from(CONNECTION);
     w
 }
@@ -351,11 +356,16 @@ impl Testbench {
     pub(crate) fn pair_with(level: Reliability, faults: &Faults) -> Self {
         let mut bench = Self::bare(faults);
         bench.open_channels();
-        for side in [A, B] {
-            bench.ok(side, Opcode::ViCreate, VIS[side].into(), vi_words(level));
-            bench.ok(side, Opcode::ViConnect, VIS[side].into(), connect_words(side));
-        }
+        bench.connect(level, VIS);
         bench
+    }
+
+    /// Creates a VI of either side, and connects them.
+    pub(crate) fn connect(&mut self, level: Reliability, vis: [u16; 2]) {
+        for side in [A, B] {
+            self.ok(side, Opcode::ViCreate, vis[side].into(), vi_words(level));
+            self.ok(side, Opcode::ViConnect, vis[side].into(), connect_words_of(side, vis));
+        }
     }
 
     pub(crate) fn open_channels(&mut self) {

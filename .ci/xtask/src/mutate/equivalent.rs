@@ -63,7 +63,7 @@ const EQUIVALENT: &[Equivalent] = &[
     ),
     of_rtl(
         "top$csr$bank$row3",
-        ["else if (index[(32'h0)+:(2)] == 32'h3) begin", "*"],
+        ["else if (index[(32'h0)+:(2)] == 32'h3) begin", "*32'h1)+:(2)] == 32'h3) begin"],
         "the last of each four is no register in this row: what is chosen for it is not answered",
     ),
     of_rtl("top$channel$pending_ops", ["nak$d = 32'h0;", "*"], CLOSED),
@@ -94,7 +94,7 @@ const EQUIVALENT: &[Equivalent] = &[
         "a look at a channel that has nothing to send",
     ),
     of_rtl(
-        "top$channel$hub$scheduler$*_picker",
+        "top$channel$hub$scheduler$service_picker",
         ["pause$d = restart;", "(nothing)"],
         "a look at a channel that was just served",
     ),
@@ -109,8 +109,8 @@ const EQUIVALENT: &[Equivalent] = &[
         "no beat is emitted where nothing else sets it",
     ),
     of_rtl(
-        "*$extent",
-        ["several_bytes = ((several) & 9'h1ff) << 32'h6;", "*"],
+        "top$recv$reply$desc$reader$extent",
+        ["several_bytes = ((several) & 9'h1ff) << 32'h6;", "*9'h1fe) << 32'h6;"],
         "how many bytes behind a descriptor are read with it",
     ),
     of_rtl(
@@ -155,11 +155,6 @@ const EQUIVALENT: &[Equivalent] = &[
         "nic-model/src/work_queue.rs",
         ["v.send = SendPhase::Between;", "(nothing)"],
         "a VI that has stopped is disconnected before it is used again, and that forgets it too",
-    ),
-    of_model(
-        "nic-model/src/event.rs",
-        ["self.completions.set(2 * vi*, false);", "*"],
-        "the VI has no completions that are not reported: there is nothing to deliver",
     ),
     of_model(
         "nic-model/src/event.rs",
@@ -272,7 +267,7 @@ const EQUIVALENT: &[Equivalent] = &[
     ),
     of_model(
         "nic-model/src/send.rs",
-        ["payload.resize(at + n, 0);", "*"],
+        ["payload.resize(at + n, 0);", "*, 1);"],
         "the bytes are read then",
     ),
     of_model(
