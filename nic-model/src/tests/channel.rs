@@ -10,22 +10,13 @@ use nic_regs::limits::{
 };
 use nic_regs::vi::{Reliability, State, StopReason};
 
-use super::raw::{EPOCH, Raw};
+use super::raw::{EPOCH, OTHER_NODE, OTHER_VI, Raw};
 use super::support::*;
 use crate::device::Device;
 use crate::frame::Frame;
 use crate::staging::Staged;
 
 const DELIVERY: Reliability = Reliability::Delivery;
-
-pub(super) fn down(raw: &mut Raw) -> Option<u32> {
-    let events = raw.w.hosts[A].events(ERRORS);
-    events.iter().find(|e| e.kind == Kind::PeerDown as u8).map(|e| e.word1)
-}
-
-pub(super) fn only(raw: &Raw) -> Header {
-    Header { kind: Type::Data as u8, flags: flag::FIRST | flag::LAST, ..raw.plain() }
-}
 
 #[test]
 fn a_syn_is_repeated_and_then_the_peer_is_dead() {
@@ -83,7 +74,7 @@ fn the_ways_to_open() {
     assert_eq!(raw.take(Type::SynAck).len(), 1);
     raw.send(Header { word: EPOCH ^ 1 << 20, ..raw.kind(Type::Syn) }, &[]);
     assert_eq!((raw.w.peer(A), raw.got.len()), (PeerState::Closed, 0));
-    assert_eq!(down(&mut raw), Some(PeerDownReason::Restarted as u32));
+    assert_eq!(raw.down(), Some(PeerDownReason::Restarted as u32));
     assert_eq!(raw.w.hosts[A].vi(A), State::Error);
 }
 
@@ -95,7 +86,7 @@ fn another_version_ends_the_opening_only() {
         raw.send(Header { version: 2, ..raw.kind(Type::Ack) }, &[]);
         assert_eq!(raw.w.peer(A), PeerState::Opening);
         raw.send(Header { version: 2, ..raw.kind(kind) }, &[]);
-        assert_eq!(down(&mut raw), Some(PeerDownReason::Version as u32));
+        assert_eq!(raw.down(), Some(PeerDownReason::Version as u32));
         assert_eq!(raw.count(Counter::DropVersion), 3);
         let mut raw = Raw::open(DELIVERY);
         raw.send(Header { version: 0, ..raw.kind(kind) }, &[]);
@@ -107,7 +98,7 @@ fn another_version_ends_the_opening_only() {
 fn what_is_wrong_first_is_what_is_counted() {
     let mut raw = Raw::open(DELIVERY);
     raw.w.hosts[A].post(VIS[A], Recv, 0, &[(0x2000, 64)]);
-    let good = Header { flags: flag::FIRST | flag::LAST | flag::SEQUENCED, ..only(&raw) };
+    let good = Header { flags: flag::FIRST | flag::LAST | flag::SEQUENCED, ..raw.only() };
     let received = raw.count(Counter::FramesReceived);
     let mut beats = Frame { header: good, payload: vec![] }.to_beats();
     beats[2] ^= 1 << 63;
@@ -148,7 +139,7 @@ fn only_a_reset_with_our_tag_counts() {
     raw.send(Header { tag: raw.tag ^ 1, ..raw.kind(Type::Rst) }, &[]);
     assert_eq!(raw.w.peer(A), PeerState::Open);
     raw.send(raw.kind(Type::Rst), &[]);
-    assert_eq!(down(&mut raw), Some(PeerDownReason::Reset as u32));
+    assert_eq!(raw.down(), Some(PeerDownReason::Reset as u32));
     raw.send(raw.kind(Type::Rst), &[]);
     assert_eq!(raw.got.len(), 0);
 }
@@ -160,7 +151,7 @@ fn order_duplicates_and_acknowledgements() {
         raw.w.hosts[A].post(VIS[A], Recv, 64 * i, &[(0x2000, 64)]);
     }
     raw.run(20);
-    raw.next(only(&raw), &[]);
+    raw.next(raw.only(), &[]);
     assert_eq!(raw.take(Type::Ack).len(), 0);
     raw.run(250);
     let ack = raw.take(Type::Ack);
@@ -168,13 +159,13 @@ fn order_duplicates_and_acknowledgements() {
     assert_eq!((ack[0].acknowledgement, ack[0].credit, ack[0].flags), (1, 65, 0));
     // A duplicate: acknowledged at once.
     raw.sequence = 0;
-    raw.next(only(&raw), &[]);
+    raw.next(raw.only(), &[]);
     assert_eq!(raw.count(Counter::DropDuplicate), 1);
     assert_eq!(raw.take(Type::Ack)[0].acknowledgement, 1);
     // Out of sequence: one NAK for the expected number, however many frames follow.
     for sequence in [2, 3, 4] {
         raw.sequence = sequence;
-        raw.next(only(&raw), &[]);
+        raw.next(raw.only(), &[]);
     }
     assert_eq!(raw.count(Counter::DropOrder), 3);
     let naks = raw.take(Type::Ack);
@@ -182,7 +173,7 @@ fn order_duplicates_and_acknowledgements() {
     assert_eq!((naks[0].acknowledgement, naks[0].flags), (1, flag::NAK));
     for sequence in [1, 2, 4] {
         raw.sequence = sequence;
-        raw.next(only(&raw), &[]);
+        raw.next(raw.only(), &[]);
     }
     let naks: Vec<_> =
         raw.take(Type::Ack).iter().filter(|h| h.flags != 0).map(|h| h.acknowledgement).collect();
@@ -205,13 +196,13 @@ fn a_frame_that_does_not_fit_into_staging_is_acknowledged_and_asked_for_later() 
             incarnation: u64::MAX,
         });
     }
-    raw.next(only(&raw), &[]);
+    raw.next(raw.only(), &[]);
     assert_eq!(raw.count(Counter::DropStaging), 1);
     let ack = raw.take(Type::Ack);
     assert_eq!(ack.iter().map(|h| (h.acknowledgement, h.flags)).collect::<Vec<_>>(), [(0, 0)]);
     // An unsequenced frame has space of its own; what is behind the first one causes no NAK.
-    raw.send(only(&raw), &[]);
-    raw.next(only(&raw), &[]);
+    raw.send(raw.only(), &[]);
+    raw.next(raw.only(), &[]);
     assert_eq!((raw.count(Counter::DropStaging), raw.count(Counter::DropOrder)), (1, 1));
     raw.run(300);
     assert_eq!(raw.count(Counter::Unmatched) - unmatched, 201);
@@ -296,20 +287,15 @@ fn credits_hold_frames_back() {
 #[test]
 fn frames_ahead_of_their_credits_leave_half_of_the_pool() {
     let mut raw = Raw::opening(DELIVERY);
-    raw.w.ok(A, Opcode::ViCreate, 30, vi_words(DELIVERY));
-    let mut words = [0; 12];
-    words[0] = 33;
-    raw.w.ok(A, Opcode::ViConnect, 30, words);
-    (words[0], words[1]) = (0, 64);
-    raw.w.ok(A, Opcode::PeerOpen, 33, words);
-    for node in [NODES[B], 33] {
+    raw.other_peer();
+    for node in [NODES[B], OTHER_NODE] {
         let syn = Header { word: EPOCH, tag: 0, src_node: node, ..raw.kind(Type::Syn) };
         raw.send(Header { credit: 8, ..syn }, &[]);
     }
     // Of each peer 8 units have credits, 32 may wait; together 64 chunks.
     for i in 0..80 {
         raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x8000, 8)]);
-        raw.w.hosts[A].post(30, Send, 0x2000 + 64 * i, &[(0x8000, 8)]);
+        raw.w.hosts[A].post(OTHER_VI, Send, 0x2000 + 64 * i, &[(0x8000, 8)]);
     }
     raw.run(1000);
     assert_eq!(raw.take(Type::Data).len(), 16);
@@ -322,13 +308,8 @@ fn frames_ahead_of_their_credits_leave_half_of_the_pool() {
 #[test]
 fn the_last_credit_is_used() {
     let mut raw = Raw::opening(DELIVERY);
-    raw.w.ok(A, Opcode::ViCreate, 30, vi_words(DELIVERY));
-    let mut words = [0; 12];
-    words[0] = 33;
-    raw.w.ok(A, Opcode::ViConnect, 30, words);
-    (words[0], words[1]) = (0, 64);
-    raw.w.ok(A, Opcode::PeerOpen, 33, words);
-    for (node, credit) in [(NODES[B], 127), (33, 8)] {
+    raw.other_peer();
+    for (node, credit) in [(NODES[B], 127), (OTHER_NODE, 8)] {
         let syn = Header { word: EPOCH, tag: 0, src_node: node, ..raw.kind(Type::Syn) };
         raw.send(Header { credit, ..syn }, &[]);
     }
@@ -339,7 +320,7 @@ fn the_last_credit_is_used() {
     raw.run(1000);
     assert_eq!(raw.count(Counter::SendsCompleted) as usize, POOL_PEER_CHUNKS);
     for i in 0..80 {
-        raw.w.hosts[A].post(30, Send, 0x2000 + 64 * i, &[(0x8000, 8)]);
+        raw.w.hosts[A].post(OTHER_VI, Send, 0x2000 + 64 * i, &[(0x8000, 8)]);
     }
     raw.run(1000);
     assert_eq!(raw.count(Counter::SendsCompleted) as usize, POOL_PEER_CHUNKS + 8);
@@ -370,7 +351,7 @@ fn a_peer_takes_no_more_than_its_share_of_the_pool() {
 fn unsequenced_frames_only_need_staging_and_control_types_must_be_sequenced() {
     let mut raw = Raw::open(Reliability::Unreliable);
     raw.w.hosts[A].post(VIS[A], Recv, 0, &[(0x2000, 64)]);
-    raw.send(Header { sequence: 0x700, ..only(&raw) }, b"abc");
+    raw.send(Header { sequence: 0x700, ..raw.only() }, b"abc");
     assert_eq!(raw.w.hosts[A].status(0), 0x1_0001);
     for kind in [Type::Fin, Type::ViRefuse, Type::ViAck] {
         raw.send(raw.kind(kind), &[]);

@@ -7,7 +7,7 @@ use nic_regs::frame::{Header, Type, VERSION, flag};
 use nic_regs::limits::{POOL_CHUNK_COUNT, POOL_PEER_CHUNKS, POOL_RESERVED_CHUNKS};
 use nic_regs::vi::Reliability;
 
-use super::raw::{EPOCH, Raw};
+use super::raw::{EPOCH, OTHER_NODE, OTHER_VI, Raw};
 use super::support::*;
 use crate::channel::Channels;
 use crate::context::Context;
@@ -110,30 +110,32 @@ fn an_old_credit_limit_is_not_taken_back() {
 #[test]
 fn data_leaves_the_last_chunks_to_control_frames() {
     let mut raw = Raw::open(DELIVERY);
-    // A second peer, 33, with a VI 30 here.
-    raw.w.ok(A, Opcode::ViCreate, 30, vi_words(DELIVERY));
-    let mut words = [0; 12];
-    words[0] = 33;
-    raw.w.ok(A, Opcode::ViConnect, 30, words);
-    (words[0], words[1]) = (0, 64);
-    raw.w.ok(A, Opcode::PeerOpen, 33, words);
-    let syn =
-        Header { version: VERSION, src_node: 33, word: 5, credit: 127, ..raw.kind(Type::Syn) };
+    raw.other_peer();
+    let syn = Header {
+        version: VERSION,
+        src_node: OTHER_NODE,
+        word: 5,
+        credit: 127,
+        ..raw.kind(Type::Syn)
+    };
     raw.send(syn, &[]);
     for i in 0..70 {
         raw.w.hosts[A].post(VIS[A], Send, 64 * i, &[(0x8000, 8)]);
-        raw.w.hosts[A].post(30, Send, 0x2000 + 64 * i, &[(0x8000, 8)]);
+        raw.w.hosts[A].post(OTHER_VI, Send, 0x2000 + 64 * i, &[(0x8000, 8)]);
     }
     raw.run(1600);
     let sent = raw.take(Type::Data);
     let to = |node| sent.iter().filter(|h| h.dst_node == node).count();
     let most = POOL_CHUNK_COUNT - POOL_RESERVED_CHUNKS;
-    assert_eq!(to(NODES[B]) + to(33), most);
-    assert!(to(NODES[B]) <= POOL_PEER_CHUNKS && to(33) <= POOL_PEER_CHUNKS);
+    assert_eq!(to(NODES[B]) + to(OTHER_NODE), most);
+    assert!(to(NODES[B]) <= POOL_PEER_CHUNKS && to(OTHER_NODE) <= POOL_PEER_CHUNKS);
     for _ in 0..POOL_RESERVED_CHUNKS {
-        raw.w.ok(A, Opcode::MessageSend, 33, [0; 12]);
+        raw.w.ok(A, Opcode::MessageSend, OTHER_NODE.into(), [0; 12]);
     }
-    assert_eq!(raw.w.command(A, Opcode::MessageSend, 33, [0; 12]), AdminStatus::Busy);
+    assert_eq!(
+        raw.w.command(A, Opcode::MessageSend, OTHER_NODE.into(), [0; 12]),
+        AdminStatus::Busy
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use nic_regs::admin::{Opcode, PeerState};
 use nic_regs::counter::Counter;
+use nic_regs::event::Kind;
 use nic_regs::frame::{Header, Type, VERSION, flag};
 use nic_regs::vi::Reliability;
 
@@ -11,6 +12,10 @@ use crate::frame::{Assembler, Frame};
 use crate::link::Side;
 
 pub(super) const EPOCH: u32 = 0x5555_1111;
+
+/// A second peer, and the VI that is its.
+pub(super) const OTHER_NODE: u8 = 33;
+pub(super) const OTHER_VI: u16 = 30;
 
 /// Device A with side B played by the test.
 #[derive(Debug)]
@@ -58,6 +63,27 @@ impl Raw {
         assert_eq!(raw.w.peer(A), PeerState::Open);
         raw.w.hosts[A].events(ERRORS);
         raw
+    }
+
+    /// A VI of a second peer, whose channel is Opening.
+    pub(super) fn other_peer(&mut self) {
+        self.w.ok(A, Opcode::ViCreate, OTHER_VI.into(), vi_words(Reliability::Delivery));
+        let mut words = [0; 12];
+        words[0] = OTHER_NODE.into();
+        self.w.ok(A, Opcode::ViConnect, OTHER_VI.into(), words);
+        (words[0], words[1]) = (0, 64);
+        self.w.ok(A, Opcode::PeerOpen, OTHER_NODE.into(), words);
+    }
+
+    /// The header of a message of one frame.
+    pub(super) fn only(&self) -> Header {
+        Header { kind: Type::Data as u8, flags: flag::FIRST | flag::LAST, ..self.plain() }
+    }
+
+    /// Why the peer is down, if that was reported.
+    pub(super) fn down(&mut self) -> Option<u32> {
+        let events = self.w.hosts[A].events(ERRORS);
+        events.iter().find(|e| e.kind == Kind::PeerDown as u8).map(|e| e.word1)
     }
 
     /// A header that is right for this channel and for the VI.

@@ -8,7 +8,6 @@ use nic_regs::frame::{Header, Type};
 use nic_regs::limits::QUIET_CYCLES;
 use nic_regs::vi::Reliability;
 
-use super::channel::{down, only};
 use super::raw::{EPOCH, Raw};
 use super::support::*;
 
@@ -38,7 +37,7 @@ fn frames_are_sent_again_until_the_peer_is_dead() {
     }
     assert_eq!(raw.count(Counter::FramesRetransmitted), 9);
     raw.run(16_100);
-    assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
+    assert_eq!(raw.down(), Some(PeerDownReason::Dead as u32));
     assert_eq!(raw.got.len(), 0);
 }
 
@@ -64,7 +63,7 @@ fn a_time_out_counts_from_the_frame() {
     }
     raw.w.hosts[A].post(VIS[A], Send, 0x400, &[(0x4000, 100)]);
     for _ in 0..5 {
-        raw.next(only(&raw), &[]);
+        raw.next(raw.only(), &[]);
         raw.run(440);
     }
     assert!(raw.take(Type::Ack).len() >= 4);
@@ -87,7 +86,7 @@ fn a_peer_that_sends_anything_is_not_dead() {
     assert_eq!(raw.take(Type::Data).len(), 1 + 2 + 5);
     // After one that was answered and two that were not, a third one is the last.
     raw.run(14_000);
-    assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
+    assert_eq!(raw.down(), Some(PeerDownReason::Dead as u32));
 }
 
 /// The time-outs of the opening are over when it ends: frames have RETRY_LIMIT of their own.
@@ -161,7 +160,7 @@ fn keepalive_and_silence() {
     raw.run(59_000);
     assert_eq!(raw.w.peer(A), PeerState::Open);
     raw.run(2_000);
-    assert_eq!(down(&mut raw), Some(PeerDownReason::Dead as u32));
+    assert_eq!(raw.down(), Some(PeerDownReason::Dead as u32));
 }
 
 #[test]
@@ -182,12 +181,12 @@ fn acknowledgements_ride_on_data_and_delays_are_registers() {
         raw.w.hosts[A].post(VIS[A], Recv, 64 * i, &[(0x2000, 64)]);
     }
     raw.run(20);
-    raw.next(only(&raw), &[]);
+    raw.next(raw.only(), &[]);
     raw.run(4800);
     assert_eq!(raw.got.len(), 0);
     raw.run(300);
     assert_eq!(raw.take(Type::Ack).len(), 1);
-    raw.next(only(&raw), &[]);
+    raw.next(raw.only(), &[]);
     raw.w.hosts[A].post(VIS[A], Send, 0x400, &[(0x2000, 64)]);
     raw.run(100);
     assert_eq!(raw.take(Type::Data)[0].acknowledgement, 2);

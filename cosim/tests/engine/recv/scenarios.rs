@@ -169,11 +169,16 @@ fn random_frames() {
     println!("{seen:#?}");
 }
 
+/// Has all frames of a VI's sender come.
+fn offer(bench: &mut Bench, number: u16) {
+    let left = std::mem::take(&mut bench.vis.get_mut(&number).unwrap().left);
+    bench.frames.extend(left);
+}
+
 /// A message of so many bytes on a Delivery VI, as its frames.
 fn whole_message(bench: &mut Bench, number: u16, length: u32) {
     bench.send(number, length.into(), None, false, 0.0);
-    let frames = std::mem::take(&mut bench.vis.get_mut(&number).unwrap().left);
-    bench.frames.extend(frames);
+    offer(bench, number);
 }
 
 /// VIs on Delivery level with so many posted descriptors of `length` bytes each, near to each other.
@@ -463,16 +468,14 @@ fn a_read_becomes_a_write() {
     let bus = vi.sends.posted[0].bus;
     bench.copy_posts();
     bench.response(number, 0x1000, 0x1000, 0.0);
-    let left = std::mem::take(&mut bench.vis.get_mut(&number).unwrap().left);
-    bench.frames.extend(left);
+    offer(&mut bench, number);
     settle(&mut bench);
     fence(&mut bench, |bench| {
         bench.host.memory.put(bus + 14, &control::OP_RDMA_WRITE.to_le_bytes());
         bench.copy_posts();
     });
     bench.response(number, 0x1000, 0, 0.0);
-    let left = std::mem::take(&mut bench.vis.get_mut(&number).unwrap().left);
-    bench.frames.extend(left);
+    offer(&mut bench, number);
     settle(&mut bench);
     // Done, an RDMA write, LENGTH, PARTIAL.
     assert_eq!(bench.seen.get("status 20019 false"), Some(&1), "{:?}", bench.seen);
@@ -494,8 +497,7 @@ fn reply_cost() {
             let bytes = (length - from).min(4096);
             bench.response(number, bytes, length - from - bytes, 0.0);
         }
-        let left = std::mem::take(&mut bench.vis.get_mut(&number).unwrap().left);
-        bench.frames.extend(left);
+        offer(&mut bench, number);
         let mut cycles = 0;
         while !bench.is_done() {
             bench.cycle();
