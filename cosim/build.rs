@@ -21,6 +21,9 @@
 #[path = "build/bindings.rs"]
 mod bindings;
 #[cfg(feature = "rtl")]
+#[path = "build/cases.rs"]
+mod cases;
+#[cfg(feature = "rtl")]
 #[path = "build/clocks.rs"]
 mod clocks;
 #[cfg(feature = "rtl")]

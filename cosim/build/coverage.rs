@@ -5,6 +5,7 @@
 //! they are, and what is seen between two edges, while the logic settles, does not count. `RustHDL`
 //! names each value several times on its way through the hierarchy; all these wires are left out.
 
+use crate::cases::Cases;
 use std::fmt::Write as _;
 
 const OFF: &str = "/*verilator coverage_off*/";
@@ -16,14 +17,16 @@ pub(crate) const KERNEL: [&str; 2] = ["    always @(*) begin", "    end"];
 pub(crate) fn mark(verilog: &str) -> String {
     let mut text = String::with_capacity(verilog.len() * 2);
     let mut branches = Branches::default();
+    let mut cases = Cases::default();
     for line in verilog.lines() {
         let trimmed = line.trim();
         if trimmed.starts_with("module ") {
-            branches = Branches::default();
+            (branches, cases) = (Branches::default(), Cases::default());
             branches.clocked = line.contains("clock");
             add(&mut text, &[line, " ", OFF]);
             continue;
         }
+        cases.see(trimmed);
         if trimmed.starts_with("endmodule") {
             text.push_str(&branches.registers());
         }
@@ -33,6 +36,7 @@ pub(crate) fn mark(verilog: &str) -> String {
         } else if line == KERNEL[1] {
             branches.inside = false;
         } else if branches.inside {
+            branches.reachable = !cases.unreachable();
             branches.line(trimmed);
         }
         if trimmed.starts_with("output reg") && trimmed.ends_with(" q;") {
@@ -64,6 +68,8 @@ enum Open {
 struct Branches {
     clocked: bool,
     inside: bool,
+    /// Some state leads to the line.
+    reachable: bool,
     open: Vec<Open>,
     /// Conditions of the `if` that has just ended, and of those that it was the `else` of.
     before: Vec<String>,
@@ -138,6 +144,9 @@ impl Branches {
             Open::If(condition, _) | Open::Arm(condition) => Some(condition.clone()),
             Open::Case(..) => None,
         };
+        if !self.reachable {
+            return;
+        }
         let all: Vec<String> = self.open.iter().filter_map(condition).collect();
         self.found.push((all.join(" && "), text.trim_end_matches(" begin").to_owned()));
     }

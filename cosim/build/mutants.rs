@@ -6,6 +6,7 @@
 //! edits are in the blocks that are Verilated by themselves. What each edit is stands in `mutants.tsv` in the
 //! target directory: number, name of a planted bug, block, module, line of the module, before, after.
 
+use crate::cases::Cases;
 use crate::coverage::KERNEL;
 use crate::emit::{Design, NIC};
 use crate::planted;
@@ -269,36 +270,6 @@ struct Line<'a> {
     at: usize,
 }
 
-/// The cases of a module, to know a `default` that no state leads to: RustHDL wants one also where every state has
-/// an arm of its own.
-#[derive(Debug, Default)]
-struct Cases<'a> {
-    /// How many states there are, by the name of their type.
-    states: BTreeMap<&'a str, usize>,
-    /// Those that have an arm of the innermost case, and their type.
-    arms: usize,
-    of: &'a str,
-    unreachable: bool,
-}
-
-impl<'a> Cases<'a> {
-    fn see(&mut self, line: &'a str) {
-        if let Some((name, _)) =
-            line.strip_prefix("localparam").and_then(|name| name.split_once('$'))
-        {
-            *self.states.entry(name.trim()).or_default() += 1;
-        } else if line.starts_with("case (") {
-            (self.arms, self.of) = (0, "");
-        } else if line == "default:" {
-            self.unreachable = self.states.get(self.of) == Some(&self.arms);
-        } else if line == "endcase" {
-            self.unreachable = false;
-        } else if let Some((name, _)) = line.strip_suffix(':').and_then(|arm| arm.split_once('$')) {
-            (self.arms, self.of) = (self.arms + 1, name);
-        }
-    }
-}
-
 /// Lines of the kernels of a design that a state leads to.
 fn lines<'a>(design: &str, verilog: &'a str) -> Vec<Line<'a>> {
     let (mut module, mut first, mut depth) = (String::new(), 0, None);
@@ -316,7 +287,7 @@ fn lines<'a>(design: &str, verilog: &'a str) -> Vec<Line<'a>> {
             depth = None;
         } else if let Some(depth) = &mut depth {
             *depth -= usize::from(["end", "endcase"].contains(&trimmed));
-            if let Some((block, own)) = place(design, &module).filter(|_| !cases.unreachable) {
+            if let Some((block, own)) = place(design, &module).filter(|_| !cases.unreachable()) {
                 found.push(Line { place: (block, own, at - first), text: line, depth: *depth, at });
             }
             let opens = trimmed.ends_with("begin") || trimmed.starts_with("case (");

@@ -90,7 +90,6 @@ pub struct Admin {
     head: DFF<Bits<16>>,
     address: DFF<Bits<64>>,
     pausing: DFF<Bit>,
-    called: DFF<Bit>,
     error_out: DFF<Bit>,
     work: Signal<Local, Bit>,
     slot_mask: Signal<Local, Bits<16>>,
@@ -106,7 +105,7 @@ pub struct Admin {
 impl Logic for Admin {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, head, address, pausing, called, error_out);
+        dff_setup!(self, clock, state, head, address, pausing, error_out);
         clock!(self, clock, fetch, decoder, calls, completion);
         ReadClient::link(&mut self.read, &mut self.fetch.read);
         WriteClient::link(&mut self.write, &mut self.completion.write);
@@ -149,7 +148,7 @@ impl Logic for Admin {
         self.calls.quad6.next = self.fetch.quad6.val();
         self.calls.quad7.next = self.fetch.quad7.val();
         self.calls.owner.next = self.decoder.owner.val();
-        self.calls.calling.next = (self.state.q.val() == AdminState::Call) & self.called.q.val();
+        self.calls.calling.next = self.state.q.val() == AdminState::Call;
         self.completion.address.next = self.address.q.val();
         self.completion.cookie.next = self.fetch.quad1.val().get_bits::<32>(0);
         self.completion.take.next = false;
@@ -163,7 +162,6 @@ impl Logic for Admin {
             AdminState::Idle => {
                 self.address.d.next =
                     self.admin_base.val() + (bit_cast::<64, 16>(self.slot.val()) << 6);
-                self.called.d.next = false;
                 if self.work.val() & self.enable.val() {
                     self.state.d.next = AdminState::Fetch;
                 }
@@ -198,20 +196,17 @@ impl Logic for Admin {
                     self.pausing.d.next = true;
                     self.state.d.next = AdminState::Pause;
                 } else {
-                    self.called.d.next = true;
                     self.state.d.next = AdminState::Call;
                 }
             }
             AdminState::Pause => {
                 if self.both_paused.val() {
-                    self.called.d.next = true;
                     self.state.d.next = AdminState::Call;
                 }
             }
             AdminState::Call => {
                 if self.calls.done.val() {
                     self.completion.take.next = true;
-                    self.called.d.next = false;
                     self.pausing.d.next = false;
                     self.state.d.next = AdminState::Status;
                 }
@@ -240,7 +235,6 @@ impl Logic for Admin {
             self.state.d.next = AdminState::Idle;
             self.head.d.next = 0.into();
             self.pausing.d.next = false;
-            self.called.d.next = false;
             self.error_out.d.next = false;
         }
     }

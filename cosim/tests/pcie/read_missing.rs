@@ -219,3 +219,38 @@ fn completions_that_end_in_step_hide_no_time_out() {
         }
     });
 }
+
+/// A completion that comes in any cycle around the time-out: the read is answered once, with its bytes or with an
+/// error.
+#[test]
+fn a_completion_meets_the_time_out() {
+    const SOON: u64 = 400;
+    each_seed(0..4, |_, rng| {
+        let mut outcomes = [0; 2];
+        for early in 0..80 {
+            let mut bench = Bench::new(2);
+            bench.nic.inputs.read_timeout = SOON as u32;
+            // It has any of the first tags.
+            (1..=early % 4).for_each(|id| lose(&mut bench, rng, id));
+            let before: Vec<u8> = bench.host.outstanding.keys().copied().collect();
+            bench.clients[0].failures = Some(0);
+            bench.clients[0].todo.push_back(Read { address: 0x100_0000, length: 64 });
+            while bench.host.outstanding.len() == before.len() {
+                bench.cycle(rng, Faults::default(), 100, 100, 0);
+            }
+            let start = bench.now;
+            let mut outstanding = bench.host.outstanding.iter_mut();
+            let (_, parts) = outstanding.find(|(tag, _)| !before.contains(tag)).unwrap();
+            parts[0].not_before = start + SOON + 40 - early;
+            while bench.now < start + 2 * SOON {
+                bench.cycle(rng, Faults::default(), 100, 0, 100);
+            }
+            assert!(!is_waiting(&bench));
+            let failures = bench.clients[0].failures.unwrap();
+            (0..failures).for_each(|_| bench.host.expect(Counter::ReadTimeouts));
+            outcomes[failures as usize] += 1;
+            bench.check_counts();
+        }
+        assert!(outcomes.iter().all(|&of| of > 10), "{outcomes:?}");
+    });
+}

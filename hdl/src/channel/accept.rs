@@ -343,7 +343,6 @@ impl Logic for Accept {
             self.open_set.d.next = 0.into();
             self.opening_set.d.next = 0.into();
             self.epoch_set.d.next = 0.into();
-            self.done.d.next = false;
             self.drop_bits.d.next = 0.into();
             self.lost_bit.d.next = false;
         }

@@ -212,7 +212,6 @@ impl Logic for Compare {
         self.room.next = self.room_q.q.val();
         self.room_no_sequence.next = self.room_no_sequence_q.q.val();
         if self.reset.val() {
-            self.step1.d.next = false;
             self.valid_q.d.next = false;
         }
     }

@@ -131,7 +131,6 @@ impl Logic for Delay {
             self.credit.d.next = false;
             self.debt.d.next = false;
             self.taking.d.next = false;
-            self.due_now.d.next = false;
         }
     }
 }

@@ -52,6 +52,7 @@ pub struct Job {
     // The job.
     pub valid: Signal<Out, Bit>,
     pub data: Signal<Out, Bit>,
+    /// The type of a control frame; one of the pool has its own.
     pub kind: Signal<Out, Bits<8>>,
     pub to: Signal<Out, Bits<6>>,
     pub frame: Signal<Out, Bits<7>>,
@@ -75,7 +76,6 @@ pub struct Job {
     makes: Signal<Local, Bit>,
     takes: Signal<Local, Bit>,
     waits: Signal<Local, Bit>,
-    type_data: Num<8, { Type::Data as u64 }>,
     type_ack: Num<8, { Type::Ack as u64 }>,
     type_syn: Num<8, { Type::Syn as u64 }>,
     type_synack: Num<8, { Type::SynAck as u64 }>,
@@ -135,7 +135,6 @@ impl Logic for Job {
                 & !self.waits.val()
                 & !(self.wide.val() & self.wants.q.val().get_bit(4))
             {
-                self.type_held.d.next = self.type_data.val();
                 self.takes.next = true;
                 self.makes.next = true;
                 self.clear.next = self.clear_ack.val();
@@ -159,7 +158,6 @@ impl Logic for Job {
             self.to_held.d.next = self.peer.val();
             self.frame_held.d.next = self.put.val();
             self.seq_held.d.next = self.number.val();
-            self.type_held.d.next = self.type_data.val();
             self.clear.next = self.clear_ack.val();
             self.makes.next = true;
             self.is_data.d.next = true;

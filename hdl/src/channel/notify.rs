@@ -291,7 +291,6 @@ impl Logic for Notify {
             self.killed.d.next = false;
             self.kill_done.d.next = false;
             self.calls.d.next = false;
-            self.notified.d.next = false;
             self.refusal.d.next = false;
         }
     }

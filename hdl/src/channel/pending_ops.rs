@@ -249,7 +249,6 @@ impl Logic for TxPendingOps {
             self.from_starved.d.next = false;
             self.from_moved.d.next = false;
             self.late_moved.d.next = false;
-            self.any.d.next = 0.into();
             self.from_rst.d.next = false;
             self.from_synack.d.next = false;
             self.from_nak.d.next = false;

@@ -184,7 +184,6 @@ impl Logic for Timer {
             self.clock_16.d.next = 0.into();
             self.index.d.next = 0.into();
             self.waiting.d.next = false;
-            self.visits.d.next = false;
         }
     }
 }

@@ -80,8 +80,7 @@ impl Logic for Drainer {
             self.quiet.d.next = self.quiet.q.val() + 1;
             if self.channel_calls.val() {
                 self.quiet.d.next = 0.into();
-            }
-            if self.quiet.q.val().get_bit(5) {
+            } else if self.quiet.q.val().get_bit(5) {
                 self.asking.d.next = true;
                 self.last_phase.d.next = true;
             }

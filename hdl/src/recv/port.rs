@@ -358,7 +358,6 @@ impl Logic for Port {
         if self.reset.val() {
             self.calling.d.next = false;
             self.done_at.d.next = false;
-            self.posted_at.d.next = false;
         }
     }
 }

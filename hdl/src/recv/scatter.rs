@@ -209,7 +209,6 @@ impl Logic for Scatter {
             self.state.d.next = ScatterState::Idle;
             self.read_valid.d.next = false;
             self.take_valid.d.next = false;
-            self.out_valid.d.next = false;
         }
     }
 }

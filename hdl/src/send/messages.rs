@@ -119,7 +119,6 @@ impl Logic for Messages {
         }
         if self.reset.val() {
             self.state.d.next = MessagesState::Idle;
-            self.sent_out.d.next = false;
         }
     }
 }

@@ -73,11 +73,32 @@ const EQUIVALENT: &[Equivalent] = &[
         ["arrivals$d = 32'h0;", "*"],
         "forgotten at the next look, and at a reset no channel is there that it would keep alive",
     ),
-    of_rtl("top$channel$delay", ["due_now$d = 1'b0;", "(nothing)"], SETTLES),
-    of_rtl("top$channel$hub$timer", ["visits$d = 1'b0;", "(nothing)"], SETTLES),
-    of_rtl("top$channel$acceptance$compare", ["step1$d = 1'b0;", "(nothing)"], SETTLES),
-    of_rtl("top$csr$counters", ["reading$d = 1'b0;", "(nothing)"], SETTLES),
-    of_rtl("top$recv$scatter", ["out_valid$d = 1'b0;", "(nothing)"], SETTLES),
+    of_rtl(
+        "top$csr$counters",
+        ["reading$d = 1'b0;", "(nothing)"],
+        "it settles before the reset of 16 cycles ends (`hdl::csr`)",
+    ),
+    of_rtl(
+        "top$vis$doorbells",
+        ["offset = 32'h0;", "offset = 32'h1;"],
+        "bit 0 of the record is set by the code of the error",
+    ),
+    of_rtl(
+        "top$dma_write$cutter",
+        ["above$d = 32'h0;", "above$d = 32'h1;"],
+        "the first client before all others, or the first one of all",
+    ),
+    of_rtl(
+        "top$recv$prefetch$loader$resolver$next_one",
+        ["reaches$d = *(have >= one_line)*", "*(have > one_line)*"],
+        "a descriptor whose end is that of what was read is read again",
+    ),
+    of_rtl(
+        "top$send$prefetch",
+        ["rest_landed$d = landing - step;", "rest_landed$d = landing + step;"],
+        "a read waits for the one before, which does not have all of it, and is asked for then",
+    ),
+    of_rtl("top$recv$reply$desc$walker", ["known = *", "*"], "nobody looks at it in a reply"),
     of_rtl(
         "top$recv$reply$desc",
         ["pending$d = 1'b0;", "(nothing)"],
@@ -296,10 +317,6 @@ const EQUIVALENT: &[Equivalent] = &[
 /// Why a mark that stays through a reset does nothing.
 const CLOSED: &str =
     "a mark of a channel that is not Open is dropped without a frame, and behind a reset none is";
-/// Why a register needs no reset of its own.
-const SETTLES: &str =
-    "it follows others, which are reset, by a cycle; a reset lasts 16 (`hdl::csr`)";
-
 /// An edit of the RTL: before and after.
 const fn of_rtl(
     module: &'static str,
