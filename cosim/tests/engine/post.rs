@@ -330,6 +330,15 @@ impl Queue {
         }
     }
 
+    /// Next of the descriptor that was posted as number `at` leads so many lines beyond its region.
+    pub(crate) fn lead_beyond(&mut self, host: &mut Host, at: usize, lines: u64) {
+        let region = host.region(self.desc_region);
+        let end = (region.va_base + u64::from(region.length)).next_multiple_of(64);
+        let before = &mut self.posted[at];
+        host.memory.put(before.bus, &(end + 64 * lines).to_le_bytes());
+        before.linked = false;
+    }
+
     /// Empties it; its slots are not used again.
     pub(crate) fn clear(&mut self) {
         (self.count, self.popped) = (0, self.posted.len());

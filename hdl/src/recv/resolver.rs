@@ -205,6 +205,7 @@ impl Logic for Resolver {
         self.next_one.answer.next =
             (self.state.q.val() == ParseState::NextLookup) & self.tpt.done.val();
         self.next_one.ok.next = self.tpt.ok.val();
+        self.next_one.room.next = self.tpt.room.val();
         self.next_one.offset_64.next = self.tpt.offset_64.val();
         self.next_one.unreadable.next = self.unreadable.val();
         self.next_one.region.next = self.region.val();

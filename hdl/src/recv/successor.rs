@@ -26,6 +26,7 @@ pub struct Successor {
     pub asks: Signal<In, Bit>,
     pub answer: Signal<In, Bit>,
     pub ok: Signal<In, Bit>,
+    pub room: Signal<In, Bits<32>>,
     pub offset_64: Signal<In, Bits<27>>,
     pub unreadable: Signal<In, Bit>,
     /// Valid 42, offset 41:16, region 15:0.
@@ -46,6 +47,7 @@ pub struct Successor {
     known: DFF<Bit>,
     known_va: DFF<Bits<64>>,
     known_handle: DFF<Bits<32>>,
+    known_room: DFF<Bits<32>>,
     known_offset: DFF<Bits<26>>,
     gap: DFF<Bits<64>>,
     same: DFF<Bit>,
@@ -78,18 +80,18 @@ impl Logic for Successor {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valid, region_at, offset_at, known, known_va, known_handle);
-        dff_setup!(self, clock, known_offset, gap, same, behind_it);
+        dff_setup!(self, clock, known_room, known_offset, gap, same, behind_it);
         dff_setup!(self, clock, beside, steps, far, reaches);
         self.token.next = bit_cast::<43, 16>(self.region_at.q.val())
             | (bit_cast::<43, 26>(self.offset_at.q.val()) << 16)
             | (bit_cast::<43, 1>(self.valid.q.val().into()) << 42);
 
-        // In the same region as the one that is known, behind it. Whether it is beyond its end is checked
-        // when it is fetched.
+        // In the same region as the one that is known, behind it.
         self.aligned.next = !self.va.val().get_bits::<6>(0).any();
         self.gap.d.next = self.va.val() - self.known_va.q.val();
         self.same.d.next = self.known.q.val() & (self.handle.val() == self.known_handle.q.val());
-        self.behind_it.d.next = !self.gap.q.val().get_bits::<32>(32).any();
+        self.behind_it.d.next = (!self.gap.q.val().get_bits::<32>(32).any())
+            & (self.gap.q.val().get_bits::<32>(0) < self.known_room.q.val());
         self.onward.next = bit_cast::<27, 26>(self.known_offset.q.val())
             + bit_cast::<27, 26>(self.gap.q.val().get_bits::<26>(6));
         self.derived.next =
@@ -122,9 +124,12 @@ impl Logic for Successor {
                 self.known_handle.d.next = self.handle.val();
             }
         }
-        if self.answer.val() & self.found.val() {
-            self.known.d.next = true;
-            self.known_offset.d.next = self.offset_64.val().get_bits::<26>(0);
+        if self.answer.val() {
+            self.known_room.d.next = self.room.val();
+            if self.found.val() {
+                self.known.d.next = true;
+                self.known_offset.d.next = self.offset_64.val().get_bits::<26>(0);
+            }
         }
         if self.unreadable.val() {
             self.valid.d.next = true;

@@ -423,6 +423,21 @@ fn next_is_far() {
     }
 }
 
+/// A Next beyond the region of those before it, for which nobody is asked: it leads nowhere.
+#[test]
+fn next_is_beyond_its_region() {
+    for lines in [0, 1, 100, 1 << 14, 1 << 25] {
+        let mut bench = posted(1, 5, 64);
+        let number = *bench.vis.keys().next().unwrap();
+        let vi = bench.vis.get_mut(&number).unwrap();
+        vi.queue.lead_beyond(&mut bench.host, 2, lines);
+        fetch_ahead(&mut bench);
+        (0..3).for_each(|_| whole_message(&mut bench, number, 64));
+        settle(&mut bench);
+        assert_eq!(bench.seen["Pop"], 3);
+    }
+}
+
 /// A region is revoked between the fetch and the frame (contract 8).
 #[test]
 fn region_is_revoked_after_the_fetch() {

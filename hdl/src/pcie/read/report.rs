@@ -1,5 +1,6 @@
 //! What goes wrong with reads and their completions, counted and logged: registers, a cycle later.
-//! Of several things in one cycle the first one below is told.
+//! One thing a cycle: a completion has one verdict, in its `commit`, and no read fails for its time or
+//! for want of a tag in that cycle.
 use crate::leaf::Number;
 use nic_regs::counter::{Counter, ErrorCode};
 use rust_hdl::prelude::*;
