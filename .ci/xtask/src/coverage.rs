@@ -32,21 +32,18 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
+    let [scenarios, benches, lockstep] =
+        ["scenarios", "bench", "lockstep"].map(|of| folder.join(of));
     let blocks = ["test", "--package", "cosim", "--features", "blocks"];
-    let mut benches = cargo(&folder, &blocks, &BENCHES);
-    benches.env("SEEDS", BENCH_SEEDS);
+    let mut fast = cargo(&benches, &blocks, &BENCHES);
+    fast.env("SEEDS", BENCH_SEEDS);
+    let run = ["run", "--package", "viaduct"];
+    let seeds = ["--", "cosim", "run", "--seeds", seeds];
     let steps = [
-        ("the scenarios", cargo(&folder, &["test", "--package", "tests"], &["--test", "e2e"])),
-        ("the benches of the blocks", benches),
-        ("the bench of the channel", cargo(&folder, &blocks, &SLOW_BENCHES)),
-        (
-            "the lockstep suites",
-            cargo(
-                &folder,
-                &["run", "--package", "viaduct"],
-                &["--", "cosim", "run", "--seeds", seeds],
-            ),
-        ),
+        ("the scenarios", cargo(&scenarios, &["test", "--package", "tests"], &["--test", "e2e"])),
+        ("the benches of the blocks", fast),
+        ("the bench of the channel", cargo(&benches, &blocks, &SLOW_BENCHES)),
+        ("the lockstep suites", cargo(&lockstep, &run, &seeds)),
     ];
     for (what, mut command) in steps {
         eprintln!("coverage: {what}");

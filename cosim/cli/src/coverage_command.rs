@@ -17,9 +17,10 @@ const SHOWN: usize = 40;
 #[command(after_help = "Examples:
   cargo xtask coverage                        run the suites with coverage, then this
   viaduct cosim coverage target/coverage      look at the last run again
+  viaduct cosim coverage target/coverage/lockstep --missed    what lockstep alone never ran
   viaduct cosim coverage target/coverage --missed | grep recv.loader")]
 pub(crate) struct Arguments {
-    /// Folder with what was run (`*.cov`).
+    /// Folder with what was run (`*.cov`), also in folders of its own.
     folder: PathBuf,
     /// File with the reasons: lines of the form `pattern | why`; `*` in a pattern stands for any text, `[15:8]` for
     /// those bits.
@@ -63,20 +64,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// All of what the processes of a run left in a folder.
 fn read(folder: &Path) -> Result<Points, Failure> {
     let mut points = Points::new();
-    let mut files = 0;
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    for entry in entries {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "cov") {
-            points.add(Points::read(&path)?);
-            files += 1;
-        }
-    }
-    if files == 0 {
+    if !add(&mut points, folder)? {
         let text = "no coverage data (*.cov); `cargo xtask coverage` makes some";
         return Err(format!("{}: {text}", folder.display()).into());
     }
     Ok(points)
+}
+
+/// Adds what is in a folder and in those that it has. False: nothing is.
+fn add(points: &mut Points, folder: &Path) -> Result<bool, Failure> {
+    let mut found = false;
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            found |= add(points, &path)?;
+        } else if path.extension().is_some_and(|extension| extension == "cov") {
+            points.add(Points::read(&path)?);
+            found = true;
+        }
+    }
+    Ok(found)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of points are small")]

@@ -78,6 +78,8 @@ pub struct TxPendingOps {
     due_one: Signal<Local, Bits<64>>,
     refuse_one: Signal<Local, Bits<64>>,
     hub_one: Signal<Local, Bits<64>>,
+    rx_acks: Signal<Local, Bits<64>>,
+    hub_acks: Signal<Local, Bits<64>>,
     keep: Signal<Local, Bits<64>>,
     kept_rst: Signal<Local, Bits<64>>,
     kept_syn: Signal<Local, Bits<64>>,
@@ -195,16 +197,16 @@ impl Logic for TxPendingOps {
         if self.from_nak.q.val() {
             self.nak.d.next = self.kept_nak.val() | self.asks.val() | self.rx_one.val();
         }
-        if self.from_ack.q.val() & self.hub_ack.val() {
-            self.ack.d.next =
-                self.kept_ack.val() | self.due_one.val() | self.rx_one.val() | self.hub_one.val();
-        } else if self.from_ack.q.val() {
-            self.ack.d.next = self.kept_ack.val() | self.due_one.val() | self.rx_one.val();
-        } else if self.hub_ack.val() {
-            self.ack.d.next = self.kept_ack.val() | self.due_one.val() | self.hub_one.val();
-        } else {
-            self.ack.d.next = self.kept_ack.val() | self.due_one.val();
+        self.rx_acks.next = 0.into();
+        if self.from_ack.q.val() {
+            self.rx_acks.next = self.rx_one.val();
         }
+        self.hub_acks.next = 0.into();
+        if self.hub_ack.val() {
+            self.hub_acks.next = self.hub_one.val();
+        }
+        self.ack.d.next =
+            self.kept_ack.val() | self.due_one.val() | self.rx_acks.val() | self.hub_acks.val();
         self.refused.d.next = self.kept_refused.val() | self.refuse_one.val();
         self.data.d.next = self.kept_data.val() | self.again_one.val();
         if self.hub_data.val() {

@@ -61,6 +61,10 @@ pub struct ServicePendingOps {
     kept_down: Signal<Local, Bits<64>>,
     kept_acked: Signal<Local, Bits<64>>,
     kept_go_back: Signal<Local, Bits<64>>,
+    new_acked: Signal<Local, Bits<64>>,
+    renewed_acked: Signal<Local, Bits<64>>,
+    new_go_back: Signal<Local, Bits<64>>,
+    renewed_go_back: Signal<Local, Bits<64>>,
     one: Num<64, 1>,
 }
 
@@ -108,22 +112,25 @@ impl Logic for ServicePendingOps {
         if self.from_down.q.val() {
             self.down.d.next = self.kept_down.val() | self.rx_one.val();
         }
-        self.acked.d.next = self.kept_acked.val();
-        if self.from_acked.q.val() & self.hub_renew.val().get_bit(2) {
-            self.acked.d.next = self.kept_acked.val() | self.rx_one.val() | self.hub_one.val();
-        } else if self.from_acked.q.val() {
-            self.acked.d.next = self.kept_acked.val() | self.rx_one.val();
-        } else if self.hub_renew.val().get_bit(2) {
-            self.acked.d.next = self.kept_acked.val() | self.hub_one.val();
+        self.new_acked.next = 0.into();
+        if self.from_acked.q.val() {
+            self.new_acked.next = self.rx_one.val();
         }
-        self.go_back.d.next = self.kept_go_back.val();
-        if self.from_go_back.q.val() & self.hub_renew.val().get_bit(3) {
-            self.go_back.d.next = self.kept_go_back.val() | self.rx_one.val() | self.hub_one.val();
-        } else if self.from_go_back.q.val() {
-            self.go_back.d.next = self.kept_go_back.val() | self.rx_one.val();
-        } else if self.hub_renew.val().get_bit(3) {
-            self.go_back.d.next = self.kept_go_back.val() | self.hub_one.val();
+        self.renewed_acked.next = 0.into();
+        if self.hub_renew.val().get_bit(2) {
+            self.renewed_acked.next = self.hub_one.val();
         }
+        self.acked.d.next = self.kept_acked.val() | self.new_acked.val() | self.renewed_acked.val();
+        self.new_go_back.next = 0.into();
+        if self.from_go_back.q.val() {
+            self.new_go_back.next = self.rx_one.val();
+        }
+        self.renewed_go_back.next = 0.into();
+        if self.hub_renew.val().get_bit(3) {
+            self.renewed_go_back.next = self.hub_one.val();
+        }
+        self.go_back.d.next =
+            self.kept_go_back.val() | self.new_go_back.val() | self.renewed_go_back.val();
         // Whose frames arrived. What comes while the rest is forgotten stays.
         self.from_alive.d.next = self.rx_alive.val();
         self.forgets.d.next = self.forget.val();
