@@ -144,7 +144,7 @@ pub struct Fetch {
     goes_direct: Signal<Local, Bit>,
     carries: Signal<Local, Bit>,
     op_sent: Number<3, 6>,
-    op_push_lookup: Number<2, 1>,
+    op_reach: Number<2, 1>,
     op_reread: Number<2, 2>,
 }
 
@@ -350,8 +350,8 @@ impl Logic for Fetch {
         self.desc_op.next = 0.into();
         if self.ending.rereading.val() {
             self.desc_op.next = self.op_reread.val();
-        } else if self.opening.push_lookup.val() {
-            self.desc_op.next = self.op_push_lookup.val();
+        } else if self.opening.reaches.val() {
+            self.desc_op.next = self.op_reach.val();
         }
     }
 }

@@ -62,7 +62,7 @@ pub struct Gather {
     soon_at: DFF<Bit>,
     /// Beats of the piece that have come.
     come: DFF<Bits<7>>,
-    push_lookup: Signal<Local, Bits<13>>,
+    last_byte: Signal<Local, Bits<13>>,
     last_beat: Signal<Local, Bits<7>>,
     early_beat: Signal<Local, Bits<7>>,
     tail: Signal<Local, Bits<3>>,
@@ -108,10 +108,10 @@ impl Logic for Gather {
         self.tail.next = (self.segments.address.val().get_bits::<3>(0)
             + self.segments.piece_length.val().get_bits::<3>(0))
             - 1;
-        self.push_lookup.next = bit_cast::<13, 3>(self.segments.address.val().get_bits::<3>(0))
+        self.last_byte.next = bit_cast::<13, 3>(self.segments.address.val().get_bits::<3>(0))
             + self.segments.piece_length.val()
             - 1;
-        self.last_beat.next = self.push_lookup.val().get_bits::<7>(3);
+        self.last_beat.next = self.last_byte.val().get_bits::<7>(3);
         self.early_beat.next = self.last_beat.val() - 2;
         if !self.last_beat.val().get_bits::<6>(1).any() {
             self.early_beat.next = 0.into();

@@ -34,7 +34,7 @@ pub struct Opening {
     pub may: Signal<In, Bit>,
     /// The descriptor engine: begin; only the place of the descriptor is wanted, which stays known in the turn.
     pub start: Signal<Out, Bit>,
-    pub push_lookup: Signal<Out, Bit>,
+    pub reaches: Signal<Out, Bit>,
     pub reaching: Signal<Out, Bit>,
     late: DFF<Bit>,
     reaching_at: DFF<Bit>,
@@ -61,7 +61,7 @@ impl Logic for Opening {
             | (self.direct.val() & (!self.any_refused.val()))
             | (self.sends.val() & self.late.q.val() & (!self.refused.val()))
             | self.may.val();
-        self.push_lookup.next = (self.got.val() & self.blind.val()) | self.reaching_at.q.val();
+        self.reaches.next = (self.got.val() & self.blind.val()) | self.reaching_at.q.val();
         self.reaching.next = self.reaching_at.q.val();
         if self.resting.val() {
             self.reaching_at.d.next = false;

@@ -113,7 +113,7 @@ pub struct Prefetch {
     behind: Signal<Local, Bits<4>>,
     allowed: Signal<Local, Bits<10>>,
     space: Signal<Local, Bits<10>>,
-    push_lookup: Signal<Local, Bits<10>>,
+    ahead: Signal<Local, Bits<10>>,
     proceeds: Signal<Local, Bit>,
     gap: Signal<Local, Bits<10>>,
     beats: Signal<Local, Bits<10>>,
@@ -187,9 +187,9 @@ impl Logic for Prefetch {
         }
         self.allowed.next = bit_cast::<10, 4>(self.behind.val()) << 6;
         self.space.next = self.room.val().get_bits::<10>(0) & (!self.round_line.val());
-        self.push_lookup.next = self.allowed.val();
+        self.ahead.next = self.allowed.val();
         if (!self.room.val().get_bits::<22>(10).any()) & (self.space.val() < self.allowed.val()) {
-            self.push_lookup.next = self.space.val();
+            self.ahead.next = self.space.val();
         }
 
         // Requests: the reader's, else ahead of it.
@@ -265,7 +265,7 @@ impl Logic for Prefetch {
             self.known.d.next = true;
             self.limit.d.next = 0.into();
             if self.rises.val() {
-                self.limit.d.next = self.push_lookup.val();
+                self.limit.d.next = self.ahead.val();
             }
             self.from_now.next = self.whole_lines.val();
             self.upto_now.next = self.whole_lines.val();
