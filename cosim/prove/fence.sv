@@ -57,8 +57,6 @@ wire lemma_pausing = ~begun
    | pausing$q == (fenced & (state$q == AdminState$Pause | called_state));
 // Only fenced commands wait.
 wire lemma_waits = ~(begun & state$q == AdminState$Pause) | fenced;
-// `called` is of the state Call.
-wire lemma_called = ~begun | called$q == called_state;
 // A fenced call finds both paused.
 wire lemma_call = ~(begun & called_state & fenced) | (send_then & recv_then);
 // Who is called is the decoder's owner, in the state Call.
