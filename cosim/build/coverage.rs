@@ -17,16 +17,15 @@ pub(crate) const KERNEL: [&str; 2] = ["    always @(*) begin", "    end"];
 pub(crate) fn mark(verilog: &str) -> String {
     let mut text = String::with_capacity(verilog.len() * 2);
     let mut branches = Branches::default();
-    let mut cases = Cases::default();
     for line in verilog.lines() {
         let trimmed = line.trim();
         if trimmed.starts_with("module ") {
-            (branches, cases) = (Branches::default(), Cases::default());
+            branches = Branches::default();
             branches.clocked = line.contains("clock");
             add(&mut text, &[line, " ", OFF]);
             continue;
         }
-        cases.see(trimmed);
+        branches.cases.see(trimmed);
         if trimmed.starts_with("endmodule") {
             text.push_str(&branches.registers());
         }
@@ -36,7 +35,6 @@ pub(crate) fn mark(verilog: &str) -> String {
         } else if line == KERNEL[1] {
             branches.inside = false;
         } else if branches.inside {
-            branches.reachable = !cases.unreachable();
             branches.line(trimmed);
         }
         if trimmed.starts_with("output reg") && trimmed.ends_with(" q;") {
@@ -65,11 +63,10 @@ enum Open {
 }
 
 #[derive(Debug, Default)]
-struct Branches {
+struct Branches<'a> {
     clocked: bool,
     inside: bool,
-    /// Some state leads to the line.
-    reachable: bool,
+    cases: Cases<'a>,
     open: Vec<Open>,
     /// Conditions of the `if` that has just ended, and of those that it was the `else` of.
     before: Vec<String>,
@@ -86,7 +83,7 @@ fn none_of(conditions: &[String]) -> String {
     format!("!({})", conditions.join(" || "))
 }
 
-impl Branches {
+impl Branches<'_> {
     /// Takes a line of a kernel.
     fn line(&mut self, line: &str) {
         let condition = |rest: &str| rest.strip_suffix(") begin").map(holds);
@@ -138,15 +135,15 @@ impl Branches {
         self.note(&text);
     }
 
-    /// Notes the innermost block as a branch.
+    /// Notes the innermost block as a branch, if some state leads to it.
     fn note(&mut self, text: &str) {
+        if self.cases.unreachable() {
+            return;
+        }
         let condition = |open: &Open| match open {
             Open::If(condition, _) | Open::Arm(condition) => Some(condition.clone()),
             Open::Case(..) => None,
         };
-        if !self.reachable {
-            return;
-        }
         let all: Vec<String> = self.open.iter().filter_map(condition).collect();
         self.found.push((all.join(" && "), text.trim_end_matches(" begin").to_owned()));
     }

@@ -562,7 +562,7 @@ fn random_requests_of_all_ports() {
         let mut bench = Bench::new(seed);
         bench.set_up_vectors();
         // Now and then nobody asks: what a drain waits for comes to an end.
-        for at in 0..60_000 {
+        for at in 0..96_000 {
             bench.cycle(at % 4_000 >= 2_500);
         }
         bench.finish();

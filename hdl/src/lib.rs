@@ -30,8 +30,8 @@
 //! }
 //! ```
 //! so that the reset overrides whatever stands above it. A flag that follows others by a cycle needs
-//! none of its own where those have one: a reset lasts 16 cycles. Leaves with control registers have a
-//! `reset` port and obey the same rule. Memories are zero at power-up and keep their contents over
+//! none of its own where those have one: a reset lasts 16 cycles. Leaves with control registers have
+//! a `reset` port and obey the same rule. Memories are zero at power-up and keep their contents over
 //! a reset.
 #![forbid(unsafe_code)]
 // RustHDL's derives generate public methods and items without documentation.

@@ -367,6 +367,7 @@ fn events() {
 #[test]
 fn the_longest_time_out() {
     let mut single = Single::opened(35);
+    single.0.nodes[0].model.inputs.keepalive = 0;
     single.0.nodes[0].model.inputs.retry_limit = 15;
     single.0.nodes[0].model.inputs.retry_timeout = 16;
     assert_eq!(single.offer(1, Type::Data, 8, true), Outcome::Committed);
@@ -375,7 +376,7 @@ fn the_longest_time_out() {
     for beyond in [1 << 22, 1 << 23, 0xff_ffff] {
         single.0.nodes[0].model.inputs.retry_timeout = beyond;
         single.0.seen.clear();
-        single.0.run(60_000);
+        single.0.run(200_000);
         assert!(single.sent().is_empty(), "{beyond:#x}");
     }
     single.0.nodes[0].model.inputs.retry_timeout = 16;

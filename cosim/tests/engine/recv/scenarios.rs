@@ -428,10 +428,9 @@ fn next_is_far() {
 fn next_is_beyond_its_region() {
     for lines in [0, 1, 100, 1 << 14, 1 << 25] {
         let mut bench = posted(1, 5, 64);
-        let number = *bench.vis.keys().next().unwrap();
-        let vi = bench.vis.get_mut(&number).unwrap();
+        let vi = bench.vis.values_mut().next().unwrap();
         vi.queue.lead_beyond(&mut bench.host, 2, lines);
-        fetch_ahead(&mut bench);
+        let number = fetch_ahead(&mut bench);
         (0..3).for_each(|_| whole_message(&mut bench, number, 64));
         settle(&mut bench);
         assert_eq!(bench.seen["Pop"], 3);
