@@ -12,6 +12,9 @@ use std::process::{Command, Output};
 use place::{Place, TAKE};
 
 /// A connection between two processes, which moves where it can; after [`TAKE`].
+///
+/// A line that another process may write beside is one write: `print` makes two of it where Python does not
+/// buffer (`PYTHONUNBUFFERED`).
 const PAIR: &str = "
 import os, resource, signal, socket, sys, time
 listener = socket.create_server(('127.0.0.1', 0))
@@ -27,7 +30,7 @@ if os.fork() == 0:
         ended = connection.recv(1) == b''
     except ConnectionResetError:
         ended = 'reset'
-    print('client', ended, flush=True)
+    os.write(1, f'client {ended}\\n'.encode())
     os._exit(0)
 connection, _ = listener.accept()
 for turn in range(60):
@@ -50,9 +53,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 if os.fork() == 0:
     CHILD
     try:
-        print('child', len(take(connection, 100000)), flush=True)
+        os.write(1, b'child %d\\n' % len(take(connection, 100000)))
     except ConnectionResetError:
-        print('child reset', flush=True)
+        os.write(1, b'child reset\\n')
     os._exit(0)
 os.wait()
 connection.close()
