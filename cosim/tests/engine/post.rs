@@ -349,6 +349,11 @@ impl Queue {
         self.slot += slots;
     }
 
+    /// The next descriptor is the last one, with space for a few segments behind it.
+    pub(crate) const fn skip_to_end(&mut self) {
+        self.slot = self.desc_bytes / 64 - 2;
+    }
+
     /// Slots are used again from the first one on: nothing is posted, and every status was written. All of them
     /// can be read again.
     pub(crate) fn rewind(&mut self, host: &mut Host) {

@@ -5,7 +5,7 @@ use crate::post::{Plan, Queue};
 use cosim::random::{Random, each_seed};
 use cosim::verilated::blocks::recv::Model;
 use nic_regs::counter::Counter;
-use nic_regs::desc::control;
+use nic_regs::desc::{self, control};
 use nic_regs::vi::{State, StopReason};
 use std::collections::BTreeMap;
 
@@ -493,6 +493,34 @@ fn a_read_becomes_a_write() {
     settle(&mut bench);
     // Done, an RDMA write, LENGTH, PARTIAL.
     assert_eq!(bench.seen.get("status 20019 false"), Some(&1), "{:?}", bench.seen);
+}
+
+/// Software gives a read that is half answered more segments than its region has space for: there is no
+/// descriptor any more that could be completed.
+#[test]
+fn a_read_grows_beyond_its_region() {
+    let mut bench = Bench::new(1, 1, Pace { ready: 1.0, call: 1, read: 1 });
+    let number = *bench.vis.keys().next().unwrap();
+    let vi = bench.vis.get_mut(&number).unwrap();
+    vi.level = 2;
+    vi.sends.skip_to_end();
+    vi.sends.post_read(&mut bench.host, 0x2000);
+    vi.reading = Some((0, 0x2000));
+    let bus = vi.sends.posted[0].bus;
+    bench.copy_posts();
+    bench.response(number, 0x1000, 0x1000, 0.0);
+    offer(&mut bench, number);
+    settle(&mut bench);
+    fence(&mut bench, |bench| {
+        bench.host.memory.put(bus + desc::SEG_COUNT_OFFSET, &17_u16.to_le_bytes());
+        bench.copy_posts();
+    });
+    bench.response(number, 0x1000, 0, 0.0);
+    offer(&mut bench, number);
+    settle(&mut bench);
+    let stop = format!("stop {} 4 false", StopReason::Descriptor as u8);
+    let kinds: Vec<&str> = bench.seen.keys().map(String::as_str).collect();
+    assert_eq!(kinds, ["place", stop.as_str(), "write"]);
 }
 
 /// Cycles of a response's frames, offer to release, with neighbours that answer at once: the

@@ -304,6 +304,33 @@ fn an_acknowledged_send_ends_in_error() {
     assert!(bench.marks.status != 0);
 }
 
+/// A descriptor that is bad, read while the payload of the one before comes, which cannot be read: that stops
+/// the VI, and nothing is done with the bad one, whenever it is found to be so.
+#[test]
+fn a_bad_descriptor_behind_unreadable_payload() {
+    for latency in (0..200).step_by(2) {
+        let mut bench = Bench::alone(20);
+        bench.read.latency = latency;
+        let (number, vi) = &mut bench.vis[0];
+        let number = *number;
+        let region = bench.host.region(vi.queue.data_region);
+        bench.host.memory.poison.push((region.bus_base, 128));
+        vi.queue.post_one(&mut bench.host, 64);
+        vi.queue.post_one(&mut bench.host, 64);
+        // A reserved bit of Control.
+        bench.host.memory.put(vi.queue.posted[1].bus + 14, &0x10_u16.to_le_bytes());
+        bench.expect(number);
+        bench.schedule(number);
+        for at in 0..1_000 {
+            bench.pause = at > 900;
+            bench.cycle();
+        }
+        assert!(bench.vis[0].1.stopped && bench.vis[0].1.ending.is_empty());
+        let ends = (bench.seen["Complete"], bench.model.outputs.fence_paused);
+        assert_eq!(ends, (1, 1), "a payload of {latency} cycles");
+    }
+}
+
 /// VIs whose peer has no pool space, and one whose peer has: a descriptor is not read again and again,
 /// and the one is not held up.
 #[test]
