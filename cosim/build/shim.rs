@@ -53,7 +53,7 @@ void cycle(void* instance, const void* in, void* out) {
     self->model.eval();
     self->dump();
 }
-void jump(void* instance, const void* in, void* out, uint32_t step) {
+void jump(void* instance, const void* in, void* out, uint64_t step) {
     viaduct_clock_step = step;
     cycle(instance, in, out);
     viaduct_clock_step = 1;
@@ -88,7 +88,7 @@ struct Table {
     void (*destroy)(void*);
     void (*eval)(void*, const void*, void*);
     void (*cycle)(void*, const void*, void*);
-    void (*jump)(void*, const void*, void*, uint32_t);
+    void (*jump)(void*, const void*, void*, uint64_t);
     int (*attach)(void*, void*);
     int (*open_fst)(void*, const char*);
     void (*write_coverage)(void*, const char*);

@@ -14,7 +14,7 @@ pub struct Table {
     destroy: unsafe extern "C" fn(*mut c_void),
     eval: unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void),
     cycle: unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void),
-    jump: unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void, u32),
+    jump: unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void, u64),
     attach: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
     open_fst: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
     write_coverage: unsafe extern "C" fn(*mut c_void, *const c_char),
@@ -80,7 +80,7 @@ impl<B: Block> Instance<B> {
         unsafe { (B::table().cycle)(self.raw.as_ptr(), inputs, outputs) };
     }
 
-    pub(super) fn jump(&mut self, inputs: &B::In, outputs: &mut B::Out, step: u32) {
+    pub(super) fn jump(&mut self, inputs: &B::In, outputs: &mut B::Out, step: u64) {
         let (inputs, outputs) = (ptr::from_ref(inputs).cast(), ptr::from_mut(outputs).cast());
         // SAFETY: `raw` is a live model of this shim (invariant), and both structures have its
         // layout (`Block`).

@@ -10,7 +10,7 @@ use verilated::vcd::Vcd;
 
 /// Cycles by which free-running clocks go back in a cycle of reset, so that they wrap in every run, behind a
 /// NIC's bring-up.
-const BACK: u32 = 5_000;
+const BACK: u64 = 5_000;
 
 /// A Verilated model with its clock, starting in the power-up state.
 pub struct Simulator<B: Block> {
@@ -50,7 +50,7 @@ impl<B: Block> Simulator<B> {
     }
 
     /// A cycle in which the block's free-running clocks count `step` instead of 1 (`cosim/build/clocks.rs`).
-    pub fn jump(&mut self, step: u32) {
+    pub fn jump(&mut self, step: u64) {
         self.instance.jump(&self.inputs, &mut self.outputs, step);
         self.cycles += 1;
     }

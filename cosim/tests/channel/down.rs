@@ -1,5 +1,4 @@
-//! Retries, going back, going down, keepalive, quotas, events: one channel against a scripted
-//! peer.
+//! Going back, going down, quotas, credits, events: one channel against a scripted peer.
 
 use crate::network::Network;
 use crate::node::{Frame, Outcome};
@@ -8,27 +7,6 @@ use nic_regs::admin::{AdminStatus, PeerState};
 use nic_regs::counter::Counter;
 use nic_regs::event::{Kind, PeerDownReason};
 use nic_regs::frame::{Header, Type, flag};
-
-#[test]
-fn time_outs_and_death() {
-    let mut single = Single::opened(20);
-    single.0.nodes[0].model.inputs.retry_limit = 4;
-    for _ in 0..3 {
-        assert_eq!(single.offer(1, Type::Data, 300, true), Outcome::Committed);
-    }
-    single.0.run(200);
-    let start = single.0.now;
-    assert_eq!(single.free(), 128 - 6);
-    single.0.until(100_000, "death", |network| !network.nodes[0].kills.is_empty());
-    let time = single.0.now - start;
-    // 2,000 * (1 + 2 + 4 + 8), and at most a scan more each time.
-    assert!((30_000 - 200..34_000).contains(&time), "{time}");
-    let numbers: Vec<u16> = single.0.seen.iter().map(|(_, header)| header.sequence).collect();
-    assert_eq!(numbers, [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]);
-    assert_eq!(single.count(Counter::FramesRetransmitted), 9);
-    single.expect_down(PeerDownReason::Dead);
-    assert_eq!(single.offer(1, Type::Fin, 0, true), Outcome::Down);
-}
 
 #[test]
 fn gaps_and_windows() {
@@ -120,70 +98,6 @@ fn down_while_filling() {
     for outcome in [Outcome::Committed, Outcome::Committed, Outcome::Refused] {
         assert_eq!(single.offer(1, Type::Data, 4096, true), outcome);
     }
-}
-
-#[test]
-fn keepalive() {
-    let mut single = Single::opened(25);
-    single.0.nodes[0].model.inputs.keepalive = 0;
-    single.0.run(1_000_000);
-    assert!(single.sent().is_empty());
-    // An Ack once in a long time, in case that the last one was lost; nobody is dead.
-    single.0.run(2_200_000);
-    assert_eq!(single.kinds(), [Type::Ack; 3]);
-    single.0.nodes[0].model.inputs.keepalive = 5_000;
-    single.0.nodes[0].model.inputs.retry_limit = 3;
-    single.put(from_peer(Type::Ack), &[]);
-    let start = single.0.now;
-    let time = single.0.until(40_000, "death", |network| !network.nodes[0].kills.is_empty());
-    assert!((15_000 - 100..16_500).contains(&time), "{time}");
-    let times: Vec<u64> = single.0.seen.iter().map(|(time, _)| time - start).collect();
-    assert!((2..=4).contains(&times.len()), "{times:?}");
-    assert!(single.kinds().iter().all(|&kind| kind == Type::Ack));
-    single.expect_down(PeerDownReason::Dead);
-    // Two live peers keep each other alive.
-    let mut network = Network::new(2, 26);
-    for node in &mut network.nodes {
-        node.model.inputs.keepalive = 3_000;
-        node.model.inputs.retry_limit = 2;
-    }
-    network.open(0, 1, 8);
-    network.run(100_000);
-    assert!(network.nodes.iter().all(|node| node.kills.is_empty()));
-    network.cut_off = true;
-    network.until(10_000, "both die", |network| {
-        network.nodes.iter().all(|node| !node.kills.is_empty())
-    });
-}
-
-#[test]
-fn a_silent_peer_is_dead_after_retry_limit_times_keepalive() {
-    for limit in [1, 2, 4, 8, 15] {
-        let mut single = Single::opened(40 + u64::from(limit));
-        single.0.nodes[0].model.inputs.keepalive = 2_000;
-        single.0.nodes[0].model.inputs.retry_limit = limit;
-        single.put(from_peer(Type::Ack), &[]);
-        let time = single.0.until(40_000, "death", |network| !network.nodes[0].kills.is_empty());
-        let due = 2_000 * u64::from(limit);
-        assert!((due - 100..due + 1_500).contains(&time), "{limit}: {time}");
-    }
-}
-
-/// A peer that is still Opening sends nothing but its SYN: it is there.
-#[test]
-fn a_duplicate_syn_keeps_the_channel_alive() {
-    let mut single = Single::opened(36);
-    single.0.nodes[0].model.inputs.keepalive = 5_000;
-    single.0.nodes[0].model.inputs.retry_limit = 3;
-    single.put(from_peer(Type::Ack), &[]);
-    for _ in 0..5 {
-        single.0.run(12_000);
-        single.put(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
-    }
-    single.0.run(12_000);
-    assert_eq!(single.query(1), PeerState::Open);
-    single.0.until(6_000, "death", |network| !network.nodes[0].kills.is_empty());
-    single.expect_down(PeerDownReason::Dead);
 }
 
 /// The only Ack that returns credits is lost: without keepalive, too, another one is sent.
@@ -362,26 +276,6 @@ fn events() {
     single.0.run(2_000);
     single.0.nodes[0].model.inputs.error_queue_valid = 1;
     assert!(single.take_events().is_empty() && single.query(1) == PeerState::Closed);
-}
-
-#[test]
-fn the_longest_time_out() {
-    let mut single = Single::opened(35);
-    single.0.nodes[0].model.inputs.keepalive = 0;
-    single.0.nodes[0].model.inputs.retry_limit = 15;
-    single.0.nodes[0].model.inputs.retry_timeout = 16;
-    assert_eq!(single.offer(1, Type::Data, 8, true), Outcome::Committed);
-    single.0.until(400_000, "fourteen tries", |network| network.seen.len() == 14);
-    // Doubled so often it is beyond the timer: as long as that can count, and not what is left of it.
-    for beyond in [1 << 22, 1 << 23, 0xff_ffff] {
-        single.0.nodes[0].model.inputs.retry_timeout = beyond;
-        single.0.seen.clear();
-        single.0.run(200_000);
-        assert!(single.sent().is_empty(), "{beyond:#x}");
-    }
-    single.0.nodes[0].model.inputs.retry_timeout = 16;
-    single.0.until(400_000, "the next try", |network| !network.seen.is_empty());
-    assert_eq!(single.query(1), PeerState::Open);
 }
 
 #[test]

@@ -12,3 +12,4 @@ mod reliable;
 mod reset;
 mod staging;
 mod taker;
+mod time_outs;

@@ -46,6 +46,11 @@ impl Single {
         let cycles = payload.len() as u64 + 20;
         self.0.run(cycles);
     }
+    /// So many cycles pass in one, in which nothing happens.
+    pub(crate) fn jump(&mut self, cycles: u64) {
+        self.0.run(2);
+        self.0.nodes[0].model.jump(cycles);
+    }
     pub(crate) fn admin(&mut self, op: u8, peer: u8, epoch: u32, credits: u8) -> (u8, u8) {
         let before = self.0.nodes[0].answers.len();
         self.0.nodes[0].admin.push_back((op, peer, epoch, credits));

@@ -267,6 +267,26 @@ fn cycle_counter() {
     assert_eq!(u64::from(end - start), later - cycle);
 }
 
+/// CYCLES_HI is the high half of the moment in which CYCLES_LO was read, also when that has wrapped meanwhile.
+#[test]
+fn halves_of_the_cycle_counter() {
+    let mut bench = Bench::new();
+    let mut before = 0;
+    for step in [0, 1 << 32, 0x5555_5555_0000_0000, 0xffff_ffff] {
+        let now = u64::from(bench.read(csr::CYCLES_LO::OFFSET));
+        bench.nic.jump(step + (1 << 32) - now - 40);
+        for _ in 0..10 {
+            let low = u64::from(bench.read(csr::CYCLES_LO::OFFSET));
+            let now = u64::from(bench.read(csr::CYCLES_HI::OFFSET)) << 32 | low;
+            assert!(
+                before < now && now <= before + step + (1 << 33),
+                "{now:#x} behind {before:#x}"
+            );
+            before = now;
+        }
+    }
+}
+
 /// Everything at its reset value but STATUS, and writes dropped.
 fn check_not_ready(bench: &mut Bench) {
     for reg in REGS {

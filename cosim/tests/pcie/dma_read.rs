@@ -343,7 +343,7 @@ impl Bench {
     }
 
     /// A cycle in which the clock of time-outs counts `step`.
-    pub(crate) fn jump(&mut self, step: u32) {
+    pub(crate) fn jump(&mut self, step: u64) {
         let inputs = &mut self.nic.inputs;
         (inputs.rc_valid, inputs.out_ready) = (0, 0);
         (inputs.desc_send_req_valid, inputs.desc_recv_req_valid) = (0, 0);

@@ -156,10 +156,10 @@ fn a_time_out_and_the_quarantine_after_it_are_seen_at_every_age() {
             for id in 1..=32 {
                 lose(&mut bench, rng, id);
                 let near = time_out.saturating_sub(2 * LATE);
-                bench.jump(near as u32);
+                bench.jump(near);
                 run(&mut bench, rng);
                 assert!(is_waiting(&bench), "{read_timeout:#x}: early");
-                bench.jump((time_out - near) as u32);
+                bench.jump(time_out - near);
                 run(&mut bench, rng);
                 assert!(!is_waiting(&bench), "{read_timeout:#x}: late");
             }
@@ -177,11 +177,11 @@ fn a_time_out_and_the_quarantine_after_it_are_seen_at_every_age() {
             let age = 32 * (time_out + LATE);
             let quarantine = (time_out * 256).max(1 << 20);
             assert!(exhausted(&bench) && age < quarantine);
-            bench.jump((quarantine - age - LATE) as u32);
+            bench.jump(quarantine - age - LATE);
             run(&mut bench, rng);
             assert!(exhausted(&bench), "{read_timeout:#x}: early");
             // It may be as much as 2^20 cycles longer.
-            bench.jump((1 << 20) + age as u32);
+            bench.jump((1 << 20) + age);
             run(&mut bench, rng);
             assert!(!exhausted(&bench), "{read_timeout:#x}: late");
         }

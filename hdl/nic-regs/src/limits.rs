@@ -45,6 +45,9 @@ pub const CREDITS_AHEAD: usize = 32;
 pub const POOL_AHEAD_CHUNKS: usize = POOL_CHUNK_COUNT / 2;
 /// Cycles after which a node that sent a peer nothing sends an Ack, if KEEPALIVE is 0.
 pub const QUIET_CYCLES: u32 = 1 << 20;
+/// The longest time-out of a channel, in cycles, however often it doubles. A clock of 36 bits that is looked at
+/// now and then can tell that it has passed.
+pub const RETRY_CYCLES_MAX: u64 = (1 << 36) - (1 << 20);
 /// Outstanding PCIe read tags.
 pub const READ_TAG_COUNT: usize = 32;
 /// Completion buffer of one read tag, in bytes, and so the largest read request.

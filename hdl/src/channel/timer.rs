@@ -3,7 +3,7 @@
 //! are stable (registered twice). A visit waits while a frame is being filled or has just been
 //! committed, which would otherwise wait for it, but not for more than 16 cycles.
 use super::num::Num;
-use nic_regs::limits::QUIET_CYCLES;
+use nic_regs::limits::{QUIET_CYCLES, RETRY_CYCLES_MAX};
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -40,8 +40,8 @@ pub struct Timer {
     pub hopeless: Signal<Out, Bit>,
     /// The time doubles no more.
     pub longest: Signal<Out, Bit>,
-    fraction: DFF<Bits<4>>,
-    clock_16: DFF<Bits<32>>,
+    /// It goes on across resets: times are compared by their distance.
+    cycles: DFF<Bits<36>>,
     index: DFF<Bits<6>>,
     waiting: DFF<Bit>,
     waited: DFF<Bits<5>>,
@@ -68,6 +68,7 @@ pub struct Timer {
     term3: Signal<Local, Bits<32>>,
     backoff: Signal<Local, Bits<40>>,
     backoff_sum: Signal<Local, Bits<40>>,
+    units: Signal<Local, Bits<32>>,
     tick: Signal<Local, Bit>,
     outs: Signal<Local, Bits<5>>,
     doublings: Signal<Local, Bits<5>>,
@@ -75,8 +76,9 @@ pub struct Timer {
     zero_3: Num<3, 0>,
     zero_4: Num<4, 0>,
     zero_32: Num<32, 0>,
-    last_4: Num<4, 15>,
-    ages: Num<32, 0xffff_0000>,
+    ages: Num<32, { RETRY_CYCLES_MAX / 16 }>,
+    /// Its upper half: what has the same is as long, or longer.
+    ages_high: Num<16, { RETRY_CYCLES_MAX >> 20 }>,
     long: Num<32, { QUIET_CYCLES as u64 / 16 }>,
     round_33: Num<33, 15>,
     round_40: Num<40, 15>,
@@ -88,8 +90,7 @@ impl Logic for Timer {
         dff_setup!(
             self,
             clock,
-            fraction,
-            clock_16,
+            cycles,
             index,
             waiting,
             waited,
@@ -100,14 +101,12 @@ impl Logic for Timer {
         );
         dff_setup!(self, clock, silence, keeps, since_try, since_sent, since_alive, patience);
         dff_setup!(self, clock, is_expired, is_quiet, is_silent, is_hopeless, is_longest);
-        self.fraction.d.next = self.fraction.q.val() + 1;
-        if self.fraction.q.val() == self.last_4.val() {
-            self.clock_16.d.next = self.clock_16.q.val() + 1;
-        }
-        self.now.next = self.clock_16.q.val();
+        self.cycles.d.next = self.cycles.q.val() + 1;
+        self.units.next = self.cycles.q.val().get_bits::<32>(4);
+        self.now.next = self.units.val();
 
         // The scanner.
-        self.tick.next = self.fraction.q.val().get_bits::<3>(0) == self.zero_3.val();
+        self.tick.next = self.cycles.q.val().get_bits::<3>(0) == self.zero_3.val();
         self.following.next = self.index.q.val() + 1;
         if self.scan_taken.val() {
             self.waiting.d.next = false;
@@ -155,14 +154,16 @@ impl Logic for Timer {
         self.silence.d.next = self.periods_low.q.val() + self.periods_high.q.val();
 
         // A visit: how long ago, how long it may be, then which is more.
-        self.since_try.d.next = self.clock_16.q.val() - self.stamp.val();
-        self.since_sent.d.next = self.clock_16.q.val() - self.sent.val();
-        self.since_alive.d.next = self.clock_16.q.val() - self.alive.val();
+        self.since_try.d.next = self.units.val() - self.stamp.val();
+        self.since_sent.d.next = self.units.val() - self.sent.val();
+        self.since_alive.d.next = self.units.val() - self.alive.val();
         self.backoff.next =
             bit_cast::<40, 24>(self.retry_timeout.val()) << self.tries.val().get_bits::<4>(0);
         self.backoff_sum.next = self.backoff.val() + self.round_40.val();
         self.patience.d.next = self.backoff_sum.val().get_bits::<32>(4);
-        if self.backoff_sum.val().get_bits::<4>(36) != self.zero_4.val() {
+        if (self.backoff_sum.val().get_bits::<4>(36) != self.zero_4.val())
+            | (self.backoff_sum.val().get_bits::<16>(20) == self.ages_high.val())
+        {
             self.patience.d.next = self.ages.val();
         }
         self.is_expired.d.next = self.since_try.q.val() >= self.patience.q.val();
@@ -180,8 +181,6 @@ impl Logic for Timer {
         self.hopeless.next = self.is_hopeless.q.val();
         self.longest.next = self.is_longest.q.val();
         if self.reset.val() {
-            self.fraction.d.next = 0.into();
-            self.clock_16.d.next = 0.into();
             self.index.d.next = 0.into();
             self.waiting.d.next = false;
         }

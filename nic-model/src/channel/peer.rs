@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use nic_regs::admin::PeerState;
-use nic_regs::limits::QUIET_CYCLES;
+use nic_regs::limits::{QUIET_CYCLES, RETRY_CYCLES_MAX};
 
 use crate::bits::{diff8, low16, small8};
 use crate::frame::Frame;
@@ -12,6 +12,11 @@ use crate::frame::Frame;
 /// credits may be lost.
 pub(super) fn quiet_after(keepalive: u64) -> u64 {
     if keepalive == 0 { QUIET_CYCLES.into() } else { keepalive }
+}
+
+/// Cycles of a time-out behind so many others.
+pub(super) fn retry_after(timeout: u32, retries: u32) -> u64 {
+    (u64::from(timeout) << retries).min(RETRY_CYCLES_MAX)
 }
 
 /// What can happen to a channel's state.

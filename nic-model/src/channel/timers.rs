@@ -6,7 +6,7 @@ use nic_regs::event::PeerDownReason;
 use nic_regs::limits::PEER_COUNT;
 
 use super::Channels;
-use super::peer::quiet_after;
+use super::peer::{quiet_after, retry_after};
 use crate::bits::small8;
 use crate::context::Context;
 use crate::work_queue::WorkQueues;
@@ -34,7 +34,7 @@ impl Channels {
 
     /// SYN and unacknowledged frames: the silent time-out number RETRY_LIMIT in a row is the last.
     fn retry_timer(&mut self, node: u8, queues: &mut WorkQueues, cx: &mut Context<'_>) {
-        let (limit, timeout) = (self.retry_limit(), u64::from(self.settings.retry_timeout));
+        let (limit, timeout) = (self.retry_limit(), self.settings.retry_timeout);
         let peer = self.peer_mut(node);
         if peer.retry_deadline.is_none_or(|deadline| cx.now < deadline) {
             return;
@@ -49,7 +49,7 @@ impl Channels {
             }
         }
         peer.retries = (peer.retries + 1).min(limit.saturating_sub(1));
-        peer.retry_deadline = Some(cx.now + (timeout << peer.retries));
+        peer.retry_deadline = Some(cx.now + retry_after(timeout, peer.retries));
         if peer.state == PeerState::Opening {
             peer.pending.syn = true;
         } else {

@@ -6,7 +6,7 @@ use nic_regs::csr::{NODE, Stamp};
 use nic_regs::frame::{Header, Type, VERSION, flag};
 use nic_regs::limits::LINK_PAYLOAD_BYTES;
 
-use super::peer::NextFrame;
+use super::peer::{NextFrame, retry_after};
 use super::{Channels, Peer};
 use crate::bits::{low8, small8, small16};
 use crate::context::Context;
@@ -207,7 +207,7 @@ impl Channels {
         let Some(header) = emitter.header else { return };
         cx.count(Counter::FramesSent);
         cx.trace(Trace::FrameOut { header });
-        let timeout = u64::from(self.settings.retry_timeout);
+        let timeout = self.settings.retry_timeout;
         let peer = self.peer_mut(header.dst_node);
         if peer.incarnation != emitter.incarnation {
             return;
@@ -215,7 +215,7 @@ impl Channels {
         peer.last_sent = cx.now;
         peer.chunks -= emitter.chunks;
         if header.flags & flag::SEQUENCED != 0 && peer.reached != 0 {
-            let deadline = cx.now + (timeout << peer.retries);
+            let deadline = cx.now + retry_after(timeout, peer.retries);
             peer.retry_deadline = Some(deadline);
             self.remind(deadline);
         }

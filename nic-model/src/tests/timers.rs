@@ -5,7 +5,7 @@ use nic_regs::counter::Counter;
 use nic_regs::csr::{ACK_DELAY, KEEPALIVE, RETRY_LIMIT, RETRY_TIMEOUT};
 use nic_regs::event::PeerDownReason;
 use nic_regs::frame::{Header, Type};
-use nic_regs::limits::QUIET_CYCLES;
+use nic_regs::limits::{QUIET_CYCLES, RETRY_CYCLES_MAX};
 use nic_regs::vi::Reliability;
 
 use super::raw::{EPOCH, Raw};
@@ -39,6 +39,30 @@ fn frames_are_sent_again_until_the_peer_is_dead() {
     raw.run(16_100);
     assert_eq!(raw.down(), Some(PeerDownReason::Dead as u32));
     assert_eq!(raw.got.len(), 0);
+}
+
+/// A time-out that doubles so often that it passes the longest one is as long as that.
+#[test]
+fn the_longest_time_out() {
+    for (timeout, due) in [(0x7f_ffff, 0x7f_ffff << 12), (0xff_ffff, RETRY_CYCLES_MAX)] {
+        let mut raw = Raw::open(DELIVERY);
+        raw.w.hosts[A].reg_write(KEEPALIVE::OFFSET, 0);
+        raw.w.hosts[A].reg_write(RETRY_LIMIT::OFFSET, 15);
+        raw.w.hosts[A].reg_write(RETRY_TIMEOUT::OFFSET, 16);
+        raw.w.hosts[A].post(VIS[A], Send, 0, &[(0x2000, 100)]);
+        raw.run((16 << 12) - 16);
+        assert_eq!(raw.take(Type::Data).len(), 12);
+        // What is sent next waits for so long.
+        raw.w.hosts[A].reg_write(RETRY_TIMEOUT::OFFSET, timeout);
+        raw.run(600);
+        assert_eq!(raw.take(Type::Data).len(), 1);
+        raw.w.now += due - 800;
+        raw.run(100);
+        assert_eq!(raw.take(Type::Data).len(), 0, "early");
+        raw.w.now += 700;
+        raw.run(100);
+        assert_eq!(raw.take(Type::Data).len(), 1, "late");
+    }
 }
 
 /// What came before a frame was sent says nothing of its time-outs.
