@@ -149,8 +149,9 @@ impl Tools {
             text,
         ]
         .concat();
-        self.library(&design.class(), &stamp, |dir| {
-            let verilog = dir.join("top.v");
+        self.library(&design.class(), &stamp, |dir, folder| {
+            // Not in a folder that is renamed: what coverage counts is named by file and line.
+            let verilog = folder.with_extension("v");
             crate::write(&verilog, text);
             crate::write(&dir.join("shim_common.h"), shim::COMMON);
             self.verilate(design, dir, &verilog);
@@ -224,7 +225,7 @@ impl Tools {
             files.push("verilated_cov.cpp");
         }
         let stamp = format!("{}{files:?}\n", self.stamp());
-        self.library("viaduct_run_time", &stamp, |dir| {
+        self.library("viaduct_run_time", &stamp, |dir, _| {
             let include = self.root.join("include");
             let mut compiler = self.compiler();
             compiler.out_dir(dir);
@@ -255,8 +256,8 @@ impl Tools {
     }
 
     /// Builds the library `name` in a folder of its own, unless there is one that was made from the
-    /// same `stamp`, and has it linked.
-    fn library(&self, name: &str, stamp: &str, build: impl FnOnce(&Path)) {
+    /// same `stamp`, and has it linked. `build` gets the folder in which it is made, and that folder's later name.
+    fn library(&self, name: &str, stamp: &str, build: impl FnOnce(&Path, &Path)) {
         let mut digest = DefaultHasher::new();
         stamp.hash(&mut digest);
         let folder = self.libraries.join(format!("{name}-{:016x}", digest.finish()));
@@ -268,7 +269,7 @@ impl Tools {
         let unfinished = self.libraries.join(format!("{name}.{}", std::process::id()));
         let _ = fs::remove_dir_all(&unfinished);
         fs::create_dir_all(&unfinished).expect("a folder in the target directory");
-        build(&unfinished);
+        build(&unfinished, &folder);
         crate::write(&unfinished.join("stamp"), stamp);
         let _ = fs::remove_dir_all(&folder);
         if let Err(error) = fs::rename(&unfinished, &folder) {

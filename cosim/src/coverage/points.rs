@@ -33,7 +33,7 @@ pub struct Item {
     pub alone: bool,
 }
 
-/// Blocks that have a bench, by the folder of their Verilog, and where they are in the NIC.
+/// Blocks that have a bench, by the class of their model, and where they are in the NIC.
 const PARTS: [(&str, &str); 15] = [
     ("Vadmin", "admin"),
     ("Vanatomy", "csr.anatomy"),
@@ -142,10 +142,11 @@ fn item(key: &str) -> Option<Item> {
     Some(Item { kind, path, place, remark, alone })
 }
 
-/// The folder of a Verilog file, if it is that of a block alone.
+/// The class of the model that was made of a Verilog file (`Vtop-0123456789abcdef.v`), if it is that of a block
+/// alone.
 fn bench(file: &str) -> Option<&str> {
-    let folder = Path::new(file).parent()?.file_name()?.to_str()?;
-    (folder.starts_with('V') && folder != "Vtop").then_some(folder)
+    let (class, _) = Path::new(file).file_stem()?.to_str()?.split_once('-')?;
+    (class != "Vtop").then_some(class)
 }
 
 #[cfg(test)]
@@ -188,10 +189,10 @@ mod tests {
             let key = key(&format!("v_toggle/{module}"), "q[3]:0->1").replace("top.v", file);
             item(&key).map(|item| (item.path, item.alone))
         };
-        assert_eq!(of("out/Vtop/top.v", "top$send$cut"), Some(("send.cut".into(), false)));
-        assert_eq!(of("out/Vsend/top.v", "top$cut"), Some(("send.cut".into(), true)));
-        assert_eq!(of("out/Vcounters/top.v", "top"), Some(("csr.counters".into(), true)));
-        assert_eq!(of("out/Vfifo_64x4/top.v", "top"), None);
+        assert_eq!(of("out/Vtop-17.v", "top$send$cut"), Some(("send.cut".into(), false)));
+        assert_eq!(of("out/Vsend-5a.v", "top$cut"), Some(("send.cut".into(), true)));
+        assert_eq!(of("out/Vcounters-0.v", "top"), Some(("csr.counters".into(), true)));
+        assert_eq!(of("out/Vfifo_64x4-0.v", "top"), None);
     }
 
     #[test]

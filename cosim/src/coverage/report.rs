@@ -173,10 +173,10 @@ mod tests {
             )
         };
         let text = [
-            key("Vtop/top.v", 7, "top$vis$a", "branch_0:0->1", 0),
-            key("Vtop/top.v", 8, "top$vis$a", "branch_1:0->1", 0),
-            key("Vvi/top.v", 2, "top$a", "branch_0:0->1", 1),
-            key("Vvi/top.v", 3, "top$a", "branch_9:0->1", 1),
+            key("Vtop-1.v", 7, "top$vis$a", "branch_0:0->1", 0),
+            key("Vtop-1.v", 8, "top$vis$a", "branch_1:0->1", 0),
+            key("Vvi-2.v", 2, "top$a", "branch_0:0->1", 1),
+            key("Vvi-2.v", 3, "top$a", "branch_9:0->1", 1),
         ]
         .concat();
         fs::write(&file, text).unwrap();

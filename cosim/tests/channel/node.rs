@@ -160,13 +160,10 @@ impl Node {
             ..Self::default()
         };
         let i = &mut node.model.inputs;
-        (i.reset, i.node, i.enable) = (1, id, 1);
+        (i.node, i.enable) = (id, 1);
         (i.ack_delay, i.retry_timeout, i.retry_limit) = (250, 2_000, 8);
         (i.keepalive, i.error_queue, i.error_queue_valid) = (250_000, 5, 1);
-        for _ in 0..4 {
-            node.model.cycle();
-        }
-        node.model.inputs.reset = 0;
+        (0..4).for_each(|_| node.model.reset());
         let mut cycles = 0;
         while node.model.outputs.ready == 0 {
             node.model.cycle();

@@ -2,7 +2,7 @@
 
 use crate::network::Network;
 use crate::node::Outcome;
-use crate::peer::{REMOTE, Single, from_peer};
+use crate::peer::{OWN, REMOTE, Single, from_peer};
 use nic_regs::admin::PeerState;
 use nic_regs::counter::Counter;
 use nic_regs::event::PeerDownReason;
@@ -151,4 +151,18 @@ fn progress_begins_anew() {
     let many = single.0.until(400_000, "fourteen tries", |network| network.seen.len() == 14);
     assert!((16 << 12..(16 << 13) + 14 * LATE).contains(&many), "{many}");
     assert_eq!(single.query(1), PeerState::Open);
+}
+
+/// A peer that comes up in the midst of a visit is not dead for its silence of before.
+#[test]
+fn up_in_the_midst_of_a_visit() {
+    for delay in 0..600 {
+        let mut single = Single::new(39);
+        single.open(1, OWN, 32);
+        single.0.run(delay);
+        single.inject(Header { tag: 0, word: REMOTE, ..from_peer(Type::Syn) }, &[]);
+        single.0.run(2_000);
+        assert_eq!(single.query(1), PeerState::Open, "{delay}");
+        assert!(single.kinds().contains(&Type::SynAck), "{delay}");
+    }
 }

@@ -106,6 +106,8 @@ pub struct Control {
     answered: DFF<Bit>,
     status_held: DFF<Bits<4>>,
     seen: DFF<Bits<4>>,
+    /// The channel was open a cycle ago, so that its silence counts from its opening.
+    was_open: DFF<Bit>,
     here: Signal<Local, Bit>,
     works: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
@@ -127,7 +129,7 @@ impl Logic for Control {
     fn update(&mut self) {
         dff_setup!(self, clock, state, at, ahead, ahead_peer, ordering, order_open);
         dff_setup!(self, clock, order_reason, closing, answered, status_held);
-        dff_setup!(self, clock, seen);
+        dff_setup!(self, clock, seen, was_open);
         self.peer.next = self.at.q.val();
         self.command.next = self.ordering.q.val();
         self.command_open.next = self.order_open.q.val();
@@ -135,6 +137,7 @@ impl Logic for Control {
         self.answer.next = self.answered.q.val();
         self.status.next = self.status_held.q.val();
         self.saw.next = self.seen.q.val();
+        self.was_open.d.next = self.is_open.val();
         self.answered.d.next = false;
         self.tx_syn.next = false;
         self.tx_ack.next = false;
@@ -256,7 +259,7 @@ impl Logic for Control {
                 self.ends.next = true;
                 self.order_open.d.next = false;
                 self.order_reason.d.next = self.reason_dead.val();
-                if (self.is_open.val() & self.silent.val())
+                if (self.is_open.val() & self.was_open.q.val() & self.silent.val())
                     | (self.late.val() & self.hopeless.val() & !self.alive.val())
                 {
                     self.ordering.d.next = true;
