@@ -335,6 +335,23 @@ fn next_is_linked_late() {
     }
 }
 
+/// A Next that was not there yet cannot be read when it is wanted: the descriptor behind it stops the VI.
+#[test]
+fn next_cannot_be_read() {
+    let mut bench = posted(1, 1, 64);
+    bench.reread_faults = 1.0;
+    let number = fetch_ahead(&mut bench);
+    for _ in 0..3 {
+        let vi = bench.vis.get_mut(&number).unwrap();
+        vi.queue.post_one(&mut bench.host, 64);
+    }
+    bench.copy_posts();
+    (0..2).for_each(|_| whole_message(&mut bench, number, 64));
+    settle(&mut bench);
+    let stop = format!("stop {} 40 false", StopReason::HostRead as u8);
+    assert_eq!((bench.seen["Pop"], bench.seen[&stop]), (1, 1));
+}
+
 /// One VI posts line by line, and now and then somewhere else: reads that were ordered behind the last
 /// one are used or dropped, and every message finds its own descriptor.
 #[test]
