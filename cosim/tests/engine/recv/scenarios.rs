@@ -1,6 +1,7 @@
 //! What the receive engine is put through: random frames, and cases of their own.
 
 use super::{Bench, Pace};
+use crate::host::Host;
 use crate::post::{Plan, Queue};
 use cosim::random::{Random, each_seed};
 use cosim::verilated::blocks::recv::Model;
@@ -487,13 +488,14 @@ fn descriptors_of_a_stopped_vi_are_forgotten() {
     assert_eq!(bench.seen.get("write"), None, "the old buffer was 64 bytes long");
 }
 
-/// Software makes another operation of a read that is half answered: it ends as what it is then.
-#[test]
-fn a_read_becomes_a_write() {
+/// A read of two frames, for which `place` chooses where it is posted. Behind its first one, software changes its
+/// descriptor, whose bus address `change` gets.
+fn read_changes(place: impl FnOnce(&mut Queue), change: impl FnOnce(&mut Host, u64)) -> Bench {
     let mut bench = Bench::new(1, 1, Pace { ready: 1.0, call: 1, read: 1 });
     let number = *bench.vis.keys().next().unwrap();
     let vi = bench.vis.get_mut(&number).unwrap();
     vi.level = 2;
+    place(&mut vi.sends);
     vi.sends.post_read(&mut bench.host, 0x2000);
     vi.reading = Some((0, 0x2000));
     let bus = vi.sends.posted[0].bus;
@@ -502,12 +504,22 @@ fn a_read_becomes_a_write() {
     offer(&mut bench, number);
     settle(&mut bench);
     fence(&mut bench, |bench| {
-        bench.host.memory.put(bus + 14, &control::OP_RDMA_WRITE.to_le_bytes());
+        change(&mut bench.host, bus);
         bench.copy_posts();
     });
     bench.response(number, 0x1000, 0, 0.0);
     offer(&mut bench, number);
     settle(&mut bench);
+    bench
+}
+
+/// Software makes another operation of a read that is half answered: it ends as what it is then.
+#[test]
+fn a_read_becomes_a_write() {
+    let bench = read_changes(
+        |_| {},
+        |host, bus| host.memory.put(bus + 14, &control::OP_RDMA_WRITE.to_le_bytes()),
+    );
     // Done, an RDMA write, LENGTH, PARTIAL.
     assert_eq!(bench.seen.get("status 20019 false"), Some(&1), "{:?}", bench.seen);
 }
@@ -516,25 +528,9 @@ fn a_read_becomes_a_write() {
 /// descriptor any more that could be completed.
 #[test]
 fn a_read_grows_beyond_its_region() {
-    let mut bench = Bench::new(1, 1, Pace { ready: 1.0, call: 1, read: 1 });
-    let number = *bench.vis.keys().next().unwrap();
-    let vi = bench.vis.get_mut(&number).unwrap();
-    vi.level = 2;
-    vi.sends.skip_to_end();
-    vi.sends.post_read(&mut bench.host, 0x2000);
-    vi.reading = Some((0, 0x2000));
-    let bus = vi.sends.posted[0].bus;
-    bench.copy_posts();
-    bench.response(number, 0x1000, 0x1000, 0.0);
-    offer(&mut bench, number);
-    settle(&mut bench);
-    fence(&mut bench, |bench| {
-        bench.host.memory.put(bus + desc::SEG_COUNT_OFFSET, &17_u16.to_le_bytes());
-        bench.copy_posts();
+    let bench = read_changes(Queue::skip_to_end, |host, bus| {
+        host.memory.put(bus + desc::SEG_COUNT_OFFSET, &17_u16.to_le_bytes());
     });
-    bench.response(number, 0x1000, 0, 0.0);
-    offer(&mut bench, number);
-    settle(&mut bench);
     let stop = format!("stop {} 4 false", StopReason::Descriptor as u8);
     let kinds: Vec<&str> = bench.seen.keys().map(String::as_str).collect();
     assert_eq!(kinds, ["place", stop.as_str(), "write"]);
