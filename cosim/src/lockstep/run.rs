@@ -168,8 +168,9 @@ impl<'a> Run<'a> {
             posted: Vec::new(),
             frames_seen: [0; 2],
             sequences: [HashSet::new(), HashSet::new()],
-            // Longer than the pause before a retransmission, where there is any.
-            quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 1_500 },
+            // Longer than the pause before a retransmission, where there is any. Else a device is
+            // busy as long as it waits for something.
+            quiet: if lossy { 40 * u64::from(RETRY_TIMEOUT) } else { 600 },
             interrupts: [[0; 4]; 2],
             order: Default::default(),
             unread: false,
