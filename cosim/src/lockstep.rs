@@ -18,6 +18,7 @@
 //! | `push` | how sends are posted |
 //! | `registers` | registers, written and read while nobody uses the device, and in the end |
 //! | `order`, `fenced` | see above |
+//! | `refused` | admin commands that every device refuses |
 //! | `forge`, `broken`, `inject` | frames, and messages, that no honest device sends; how nodes receive them |
 //! | `shrink` | a smaller program that still fails |
 //! | `describe`, `trail` | programs in words; what both devices did where they differ |
@@ -33,6 +34,7 @@ mod observe;
 mod order;
 mod plan;
 mod push;
+mod refused;
 mod regions;
 mod registers;
 mod run;

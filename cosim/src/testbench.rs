@@ -329,10 +329,25 @@ impl Testbench {
         index: u32,
         body: &[u32],
     ) -> Result<(u32, u32), Hung> {
+        let name = |error: Hung| Hung(format!("{opcode:?}: {}", error.0));
+        self.admin_entry(node, opcode as u32, index, body).map_err(name)
+    }
+
+    /// The same, with any opcode.
+    ///
+    /// # Errors
+    /// [`Hung`] if it does not complete.
+    pub fn admin_entry(
+        &mut self,
+        node: usize,
+        opcode: u32,
+        index: u32,
+        body: &[u32],
+    ) -> Result<(u32, u32), Hung> {
         let tail = self.admin_tail[node];
         let slot = ADMIN_OFFSET + 64 * (usize::from(tail) % (1 << ADMIN_LOG2));
         let mut words = [0_u32; 16];
-        words[0] = opcode as u32;
+        words[0] = opcode;
         words[1] = index;
         words[2] = u32::from(tail) ^ 0x5a5a_0000;
         words[4..4 + body.len()].copy_from_slice(body);
@@ -345,12 +360,12 @@ impl Testbench {
             let host = self.host(node);
             if host.word(slot + 12) == admin::DONE {
                 if host.word(slot + 8) != words[2] {
-                    return Err(Hung(format!("{opcode:?} {index}: cookie not echoed")));
+                    return Err(Hung(format!("command {opcode} {index}: cookie not echoed")));
                 }
                 return Ok((host.word(slot), host.word(slot + 4)));
             }
         }
-        Err(Hung(format!("{opcode:?} {index} on node {node} does not complete")))
+        Err(Hung(format!("command {opcode} {index} on node {node} does not complete")))
     }
 
     /// Runs one admin command that has to succeed; answers its result.

@@ -15,6 +15,7 @@ pub(super) fn program(plan: &Plan) -> String {
     }
     for (at, of) in plan.phases.iter().enumerate() {
         lines.extend(of.pokes.iter().map(|poke| format!("phase {at}: {poke:?}")));
+        lines.extend(of.refused.iter().map(|refused| format!("phase {at}: {refused:?}")));
         lines.extend(of.forged.iter().map(|forged| format!("phase {at}: {forged:?}")));
         lines.extend(of.messages.iter().map(|(node, domain)| {
             format!("phase {at}: node {node} sends a message to domain {domain}")

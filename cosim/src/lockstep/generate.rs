@@ -13,6 +13,7 @@ use super::plan::{
     Change, DATA_BYTES, Message, Pair, Phase, Plan, Poke, Remote, SLOTS, Spec, Traffic,
     Unreachable, Wrong,
 };
+use super::refused;
 use crate::random::Random;
 use crate::testbench::{MESSAGE_DOMAINS, Names};
 use nic_regs::csr;
@@ -75,7 +76,11 @@ pub(super) fn plan(seed: u64, lossy: bool) -> Plan {
     let event_log2 = 2 + u32::from(small(&mut random, 10).min(small(&mut random, 10)));
     let names = names(&mut random);
     let overflows = !lossy && random.chance(0.02);
-    Plan { seed, names, pairs, phases, unreliable_loss, overflows, event_log2 }
+    let mut plan = Plan { seed, names, pairs, phases, unreliable_loss, overflows, event_log2 };
+    for phase in 0..plan.phases.len() {
+        plan.phases[phase].refused = refused::commands(&plan, phase);
+    }
+    plan
 }
 
 /// What a VI transfers at most: mostly all that it may.
@@ -133,6 +138,7 @@ fn phase(random: &mut Random, pairs: &[Pair], with: With) -> Phase {
         traffic,
         pokes: pokes(random, pairs),
         forged,
+        refused: Vec::new(),
         messages,
         fenced: None,
         changes,

@@ -1,8 +1,9 @@
-//! Has nodes receive what nobody sent, all being at rest: single frames (`forge`) and messages (`broken`).
+//! Has nodes receive what nobody sent, all being at rest: single frames (`forge`) and messages (`broken`); and
+//! commands that they refuse.
 
 use super::broken::Broken;
 use super::observe::LOSSY;
-use super::plan::{DATA_BYTES, Remote, Wrong};
+use super::plan::{DATA_BYTES, Refused, Remote, Wrong};
 use super::run::Run;
 use super::{descriptor, forge, regions};
 use crate::random::Random;
@@ -16,6 +17,20 @@ const BROKEN_PAUSE: u64 = 40;
 const BROKEN_REST: u64 = 400;
 
 impl Run<'_> {
+    /// Has the nodes refuse commands.
+    pub(super) fn refuse(&mut self, phase: usize) -> Result<(), Hung> {
+        let plan = self.plan;
+        for Refused { node, opcode, index, body } in &plan.phases[phase].refused {
+            let (status, result) = self.bench.admin_entry(*node, *opcode, *index, body)?;
+            if status == 0 {
+                return Err(Hung(format!("node {node} takes command {opcode} {index} {body:x?}")));
+            }
+            let what = format!("phase {phase} node {node} command {opcode} {index}");
+            self.record(&what, &format!("{status} {result:#x}"));
+        }
+        Ok(())
+    }
+
     /// Has the nodes receive frames that nobody sent, all being at rest.
     pub(super) fn forge(&mut self, phase: usize) -> Result<(), Hung> {
         let plan = self.plan;

@@ -46,7 +46,7 @@ const FENCED: &[Counter] = &[
     Counter::RdmaRefused,
 ];
 
-/// Those that frames change which are on their way to a node that is reset.
+/// Those that frames change which are on their way to a node that is reset, or to a channel that is closed.
 const CUT: &[Counter] =
     &[Counter::DropNode, Counter::DropTag, Counter::DropLength, Counter::ResetsSent];
 

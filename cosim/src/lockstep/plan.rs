@@ -206,6 +206,19 @@ pub(super) struct Change {
     pub(super) after: usize,
 }
 
+/// An admin command that a node refuses.
+#[derive(Clone, Debug)]
+pub(super) struct Refused {
+    /// Node.
+    pub(super) node: usize,
+    /// Dword 0, also of no [`Opcode`](nic_regs::admin::Opcode).
+    pub(super) opcode: u32,
+    /// Dword 1.
+    pub(super) index: u32,
+    /// Dwords 4 and on; 0 behind them.
+    pub(super) body: Vec<u32>,
+}
+
 /// What happens from one rest to the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Phase {
@@ -215,6 +228,8 @@ pub(super) struct Phase {
     pub(super) pokes: Vec<Poke>,
     /// Frames that no device would send, before it.
     pub(super) forged: Vec<Forged>,
+    /// Admin commands that are refused, before it.
+    pub(super) refused: Vec<Refused>,
     /// 48-byte messages before it: sender, domain.
     pub(super) messages: Vec<(usize, u8)>,
     /// Traffic that ends in its midst. With it no counter of VIs can be compared, nor the interrupts
@@ -266,10 +281,11 @@ impl Plan {
         self.phases.iter().any(|phase| phase.fenced.is_some() || phase.cut.is_some())
     }
 
-    /// Whether a reset has ended traffic before a phase.
+    /// Whether frames may have been on their way before a phase when a node was reset, or when a channel was closed:
+    /// what a broken message is answered with.
     #[must_use]
     pub(super) fn has_cut(&self, before: usize) -> bool {
-        self.phases[..before].iter().any(|phase| phase.cut.is_some())
+        self.phases[..before].iter().any(|phase| phase.cut.is_some() || phase.broken.is_some())
     }
 
     /// Whether the events of completions wait behind a phase.

@@ -297,6 +297,7 @@ impl<'a> Run<'a> {
             let data = vec![poke.fill; poke.length];
             self.bench.device(poke.node).bar_write(poke.bar, poke.offset, &data);
         }
+        self.refuse(phase)?;
         self.forge(phase)?;
         for (i, &(node, domain)) in of.messages.iter().enumerate() {
             let index = u32::from(self.bench.number(1 - node)) | u32::from(domain) << 8;

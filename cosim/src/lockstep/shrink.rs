@@ -84,6 +84,7 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
             let of = &self.plan.phases[at];
             let some = [
                 !of.pokes.is_empty(),
+                !of.refused.is_empty(),
                 !of.messages.is_empty(),
                 !of.changes.is_empty(),
                 of.fenced.is_some(),
@@ -94,8 +95,9 @@ impl<D: Fn(&Plan) -> Option<Box<Divergence>>, E: FnMut(usize)> Search<D, E> {
                 of.resets.is_some(),
             ];
             let forged = of.forged.len();
-            let parts: [fn(&mut Phase); 9] = [
+            let parts: [fn(&mut Phase); 10] = [
                 |of| of.pokes.clear(),
+                |of| of.refused.clear(),
                 |of| of.messages.clear(),
                 |of| of.changes.clear(),
                 |of| of.fenced = None,
