@@ -6,7 +6,7 @@
 //! later sends complete before the refusal arrives is timing).
 
 use super::broken::Broken;
-use super::descriptor::{reach_beyond, small, spec, spoil_format, spoil_segment};
+use super::descriptor::{pass_the_sum, reach_beyond, small, spec, spoil_format, spoil_segment};
 use super::fenced::Fenced;
 use super::forge::Forged;
 use super::plan::{
@@ -372,7 +372,11 @@ fn remote(random: &mut Random, total: u64) -> Remote {
 /// A descriptor of more bytes than the VI transfers.
 fn too_long(random: &mut Random, pair: &Pair) -> Spec {
     let excess = 1 + if random.chance(0.5) { random.below(16) } else { random.below(1000) };
-    spec(random, u64::from(pair.max_transfer) + excess)
+    let mut spec = spec(random, u64::from(pair.max_transfer) + excess);
+    if random.chance(0.3) {
+        pass_the_sum(random, &mut spec, 64);
+    }
+    spec
 }
 
 /// An RDMA read, which the peer's VI allows or not. An Unreliable VI has none.
