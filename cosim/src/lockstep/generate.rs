@@ -10,7 +10,7 @@ use super::descriptor::{pass_the_sum, reach_beyond, small, spec, spoil_format, s
 use super::fenced::Fenced;
 use super::forge::Forged;
 use super::plan::{
-    Change, DATA_BYTES, Message, Pair, Phase, Plan, Poke, Remote, SLOTS, Spec, Traffic,
+    Change, DATA_BYTES, Message, Pair, Phase, Plan, Poke, Remote, SLOTS, Segment, Spec, Traffic,
     Unreachable, Wrong,
 };
 use super::refused;
@@ -20,8 +20,8 @@ use nic_regs::csr;
 use nic_regs::desc::control;
 use nic_regs::doorbell::PUSH_DATA_BYTES;
 use nic_regs::limits::{
-    CREDITS_MAX, EVENT_QUEUE_COUNT, FRAME_CREDITS, LINK_PAYLOAD_BYTES, MAX_TRANSFER_BYTES,
-    PEER_COUNT,
+    CREDITS_MAX, DATA_SEGMENTS_MAX, EVENT_QUEUE_COUNT, FRAME_CREDITS, LINK_PAYLOAD_BYTES,
+    MAX_TRANSFER_BYTES, PEER_COUNT,
 };
 use nic_regs::vi::{Reliability, rdma};
 
@@ -358,6 +358,16 @@ fn absent(random: &mut Random, pair: &Pair, send: &mut Spec) {
     }
 }
 
+/// A send of which the last frame is not to be had from the host, while those before it leave.
+fn absent_behind(random: &mut Random, pair: &Pair) -> Option<Spec> {
+    let before = LINK_PAYLOAD_BYTES as u64 * (1 + random.below(2)) + random.below(2_000);
+    let length = 1 + u32::from(small(random, 250)) * 2;
+    let mut send = spec(random, before);
+    let fits = before + u64::from(length) <= pair.max_transfer.into();
+    send.segments.push(Segment { offset: 0, length, wrong: Wrong::Absent });
+    (fits && send.segments.len() <= DATA_SEGMENTS_MAX).then_some(send)
+}
+
 /// A few bytes, which a VI transfers.
 fn some(random: &mut Random, pair: &Pair, most: u32) -> u64 {
     1 + random.below(most.min(pair.max_transfer).into())
@@ -496,6 +506,14 @@ fn message(random: &mut Random, pair: &Pair, kind: Kind) -> Message {
     }
     .min(u64::from(pair.max_transfer));
     let slow = pair.reliability == Reliability::Unreliable;
+    if kind == Kind::SendSegment
+        && !slow
+        && random.chance(0.3)
+        && let Some(send) = absent_behind(random, pair)
+    {
+        let recv = Some(spec(random, send.total() + 50));
+        return Message { recv, send, delay: 0 };
+    }
     let total = if slow { total.min(UNRELIABLE_BYTES) } else { total };
     // A refusal may come before the last frame of a long message has left: that would be timing.
     let total = if refused(kind, pair) { total.min(LINK_PAYLOAD_BYTES as u64) } else { total };
